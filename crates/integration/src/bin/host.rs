@@ -1,0 +1,77 @@
+//! A program with a pool, for tests that look at a host from outside: they count its output, or kill it.
+
+#![forbid(unsafe_code)]
+
+use std::time::Duration;
+
+use brigade::Pool;
+use brigade_testkit::faults::{hangs, prints_a_mebibyte, spins, stops_itself};
+use brigade_testkit::{BOUND, outcome, pause};
+
+fn main() {
+    brigade::init();
+    let mode = std::env::args().nth(1).expect("what to do");
+    match mode.as_str() {
+        "print" => {
+            let pool = pool();
+            outcome(pool.submit(prints_a_mebibyte, ()).expect("a task")).expect("its result");
+        }
+        "starting" => {
+            for _ in 0..10_000 {
+                pool().warm_up().expect("all workers");
+            }
+        }
+        "idle" => {
+            let pool = pool();
+            pool.warm_up().expect("all workers");
+            wait_for_the_end();
+        }
+        "busy" => {
+            let pool = pool();
+            for result in pool.map(spins, std::iter::repeat(100)) {
+                result.expect("a result");
+            }
+        }
+        "hanging" => {
+            let pool = pool();
+            let _handles = [(); 2].map(|()| pool.submit(hangs, ()).expect("a task"));
+            wait_for_the_end();
+        }
+        "stopped" => {
+            let pool = pool();
+            let _handles = [(); 2].map(|()| pool.submit(stops_itself, ()).expect("a task"));
+            wait_for_the_end();
+        }
+        "large" => {
+            let pool = pool();
+            for result in pool
+                .map(brigade_testkit::faults::echoes, std::iter::repeat(vec![7; 8 << 20]))
+                .window(4)
+            {
+                result.expect("a result");
+            }
+        }
+        "exits" => {
+            // Without dropping the pool: nobody joins its threads, nobody ends its workers.
+            let pool = pool();
+            pool.warm_up().expect("all workers");
+            let _handle = pool.submit(hangs, ()).expect("a task");
+            std::process::exit(0)
+        }
+        "aborts" => {
+            let pool = pool();
+            pool.warm_up().expect("all workers");
+            std::process::abort()
+        }
+        other => panic!("no such mode: {other}"),
+    }
+}
+
+fn pool() -> Pool {
+    Pool::builder().workers(2).build().expect("a pool")
+}
+
+/// Somebody kills this program; if nobody does, it ends by itself.
+fn wait_for_the_end() {
+    pause(Duration::max(BOUND, Duration::from_secs(30)));
+}

@@ -1,0 +1,100 @@
+//! Makes, uses and drops many pools, and fails when anything is left of them: `leaker SCENARIO COUNT`.
+//!
+//! A program of its own, because it counts everything that its process holds.
+
+#![forbid(unsafe_code)]
+
+use std::process::Command;
+use std::time::Duration;
+
+use brigade::{Pool, Shutdown};
+use brigade_testkit::faults::{aborts, echoes, hangs, panics_with_str, sleeps};
+use brigade_testkit::{BOUND, LeakCheck, outcome};
+
+fn main() {
+    brigade::init();
+    let mut arguments = std::env::args().skip(1);
+    let scenario = arguments.next().expect("a scenario");
+    let count: u32 =
+        arguments.next().and_then(|count| count.parse().ok()).expect("a number of pools");
+    let scenario: fn() = match scenario.as_str() {
+        "unused" => || drop(pool(2)),
+        "used" => used,
+        "crashed" => crashed,
+        "killed" => killed,
+        "cancelled" => cancelled,
+        "broken" => broken,
+        "large" => large,
+        other => panic!("no such scenario: {other}"),
+    };
+    let check = LeakCheck::new();
+    // The first rounds fill caches that stay: the allocator's, the runtime's.
+    (0..count.div_ceil(5)).for_each(|_| scenario());
+    let resident = resident_kibibytes();
+    (0..count).for_each(|_| scenario());
+    check.assert_none(Duration::from_secs(5));
+    let growth = resident_kibibytes().saturating_sub(resident);
+    assert!(growth < 8 * 1024, "{count} pools made the process {growth} KiB larger");
+}
+
+fn pool(workers: usize) -> Pool {
+    Pool::builder().workers(workers).build().expect("a pool")
+}
+
+fn used() {
+    let pool = pool(2);
+    assert_eq!(
+        pool.map(echoes, (0..20).map(|byte| vec![byte; 100])).filter(Result::is_ok).count(),
+        20
+    );
+    // One handle outlives its pool, one is dropped before its task is done.
+    let kept = pool.submit(sleeps, 0).expect("a task");
+    drop(pool.submit(sleeps, 0).expect("a task"));
+    drop(pool);
+    outcome(kept).expect("a result");
+}
+
+fn crashed() {
+    let pool = pool(1);
+    outcome(pool.submit(aborts, ()).expect("a task")).expect_err("a death");
+    outcome(pool.submit(panics_with_str, ()).expect("a task")).expect_err("a panic");
+    outcome(pool.submit(sleeps, 0).expect("a task")).expect("a result");
+}
+
+fn killed() {
+    let pool = pool(2);
+    let handles = [(); 3].map(|()| pool.submit(hangs, ()).expect("a task"));
+    pool.shutdown_with(Shutdown::Kill, BOUND).expect("an end");
+    assert!(handles.iter().all(brigade::Handle::is_done));
+}
+
+fn cancelled() {
+    let pool = pool(1);
+    let handles = [1; 20].map(|time| pool.submit(sleeps, time).expect("a task"));
+    assert!(handles.iter().rev().filter(|handle| handle.cancel()).count() > 0);
+}
+
+fn broken() {
+    let pool = Pool::builder()
+        .workers(1)
+        .worker_command(&Command::new("/bin/false"))
+        .build()
+        .expect("a pool");
+    outcome(pool.submit(sleeps, 0).expect("a task")).expect_err("no worker");
+    pool.shutdown().expect_err("it is broken");
+}
+
+fn large() {
+    let pool = pool(1);
+    let handle = pool.submit(echoes, vec![1; 4 << 20]).expect("a task");
+    // The worker may die in the middle of it.
+    drop(pool.submit(echoes, vec![1; 4 << 20]).expect("a task"));
+    outcome(handle).expect("a result");
+    pool.shutdown_with(Shutdown::Kill, BOUND).expect("an end");
+}
+
+fn resident_kibibytes() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").expect("its own status");
+    let line = status.lines().find(|line| line.starts_with("VmRSS:")).expect("its memory");
+    line.split_whitespace().nth(1).and_then(|number| number.parse().ok()).expect("a number of KiB")
+}

@@ -1,0 +1,98 @@
+//! A program of `src/bin`, run with a temporary folder and a cookie of its own.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+
+use brigade_testkit::{BOUND, Random, Watchdog, processes, wait_until};
+use tempfile::TempDir;
+
+/// The variable by which the program and everything that it starts are recognised.
+const COOKIE: &str = "BRIGADE_TEST_COOKIE";
+
+/// A program and what can be told about its surroundings.
+#[derive(Debug)]
+pub struct Helper {
+    command: Command,
+    cookie: String,
+    folder: TempDir,
+    shared_memory: BTreeSet<OsString>,
+}
+
+impl Helper {
+    /// Prepares a program: its path is `env!("CARGO_BIN_EXE_<name>")` in a test.
+    ///
+    /// # Panics
+    /// When no temporary folder can be made.
+    pub fn new(program: &str) -> Self {
+        // A short name: sockets in it have at most about a hundred bytes for their whole path.
+        let folder = tempfile::Builder::new().prefix("bt").tempdir().expect("a temporary folder");
+        let cookie = Random::fresh_seed().to_string();
+        let mut command = Command::new(program);
+        command.env(COOKIE, &cookie).env("TMPDIR", folder.path()).stdin(Stdio::null());
+        Self { command, cookie, folder, shared_memory: entries(Path::new("/dev/shm")) }
+    }
+
+    /// Adds an argument.
+    #[must_use]
+    pub fn argument(mut self, argument: &str) -> Self {
+        self.command.arg(argument);
+        self
+    }
+
+    /// Starts the program with its standard output and error thrown away.
+    ///
+    /// # Panics
+    /// When it cannot be started.
+    pub fn start(&mut self) -> Child {
+        self.command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("a helper program")
+    }
+
+    /// Runs the program to its end and collects what it and its workers printed.
+    ///
+    /// # Panics
+    /// When it cannot be started. When it hangs, the watchdog ends everything.
+    pub fn output(&mut self) -> Output {
+        let _watchdog = Watchdog::new(format!("the end of {:?}", self.command), 2 * BOUND);
+        self.command.output().expect("a helper program")
+    }
+
+    /// The living processes that came from the program, without itself if it still lives.
+    pub fn workers(&self, program: u32) -> Vec<u32> {
+        let mut found = processes::with_variable(COOKIE, &self.cookie);
+        found.retain(|pid| *pid != program);
+        found
+    }
+
+    /// What the program left in its temporary folder, and in shared memory.
+    pub fn left_behind(&self) -> Vec<OsString> {
+        let mut left: Vec<OsString> = entries(self.folder.path()).into_iter().collect();
+        left.extend(entries(Path::new("/dev/shm")).difference(&self.shared_memory).cloned());
+        left
+    }
+}
+
+impl Drop for Helper {
+    /// Whatever a failed test left alive goes.
+    fn drop(&mut self) {
+        for pid in processes::with_variable(COOKIE, &self.cookie) {
+            processes::hit(pid, processes::Signal::KILL);
+        }
+        if !std::thread::panicking() {
+            wait_until("the end of a helper's processes", BOUND, || {
+                processes::with_variable(COOKIE, &self.cookie).is_empty()
+            });
+        }
+    }
+}
+
+fn entries(folder: &Path) -> BTreeSet<OsString> {
+    fs::read_dir(folder)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path().into_os_string())
+        .collect()
+}

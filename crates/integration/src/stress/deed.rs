@@ -1,0 +1,216 @@
+//! What a task does, and what must come of it.
+
+use std::time::Duration;
+
+use brigade::{Exit, TaskError, TaskErrorKind};
+use brigade_testkit::faults::{How, SpoilsDecoding, SpoilsEncoding};
+use brigade_testkit::{Random, faults, pause};
+use serde::{Deserialize, Serialize};
+
+use super::ledger::Circumstances;
+use crate::attempt;
+
+/// What a task does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(super) enum Deed {
+    Returns,
+    Spins,
+    Sleeps,
+    ReturnsMuch,
+    ReturnsTooMuch,
+    Panics,
+    Exits,
+    Aborts,
+    KillsItself,
+    StopsItself,
+    SurvivesTheThird,
+    Hangs,
+    SpoilsItsArgument,
+    SpoilsItsResult,
+}
+
+/// The argument of every task of a run.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Order {
+    pub(super) deed: Deed,
+    pub(super) number: u64,
+    pub(super) ballast: Vec<u8>,
+    pub(super) spoil: Spoil,
+}
+
+/// What is wrong with an argument.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) enum Spoil {
+    Nothing,
+    Argument(CannotArrive),
+}
+
+/// The result of every task of a run.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Reply {
+    number: u64,
+    attempt: u32,
+    ballast: Vec<u8>,
+    spoil: Option<SpoilsEncoding>,
+}
+
+/// Encodes, but does not decode.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct CannotArrive;
+
+/// No message may be larger.
+pub(super) const MESSAGE_LIMIT: usize = 2 << 20;
+
+const MUCH: usize = 300_000;
+
+impl Deed {
+    pub(super) const ALL: [Self; 14] = [
+        Self::Returns,
+        Self::Spins,
+        Self::Sleeps,
+        Self::ReturnsMuch,
+        Self::ReturnsTooMuch,
+        Self::Panics,
+        Self::Exits,
+        Self::Aborts,
+        Self::KillsItself,
+        Self::StopsItself,
+        Self::SurvivesTheThird,
+        Self::Hangs,
+        Self::SpoilsItsArgument,
+        Self::SpoilsItsResult,
+    ];
+
+    /// Mostly harmless.
+    pub(super) fn choose(random: &mut Random, may_hang: bool) -> Self {
+        if random.chance(80) {
+            return *random.choose(&Self::ALL[..3]);
+        }
+        match *random.choose(&Self::ALL[3..]) {
+            Self::Hangs if !may_hang => Self::Returns,
+            deed => deed,
+        }
+    }
+}
+
+impl Order {
+    pub(super) fn new(deed: Deed, random: &mut Random) -> Self {
+        let size = if random.chance(3) { 500_000 } else { random.within(0..300) };
+        let ballast = vec![7; usize::try_from(size).expect("a small number")];
+        let spoil = match deed {
+            Deed::SpoilsItsArgument => Spoil::Argument(CannotArrive),
+            _ => Spoil::Nothing,
+        };
+        Self { deed, number: random.number(), ballast, spoil }
+    }
+}
+
+/// The task function.
+pub(super) fn perform(order: Order) -> Reply {
+    let mut reply =
+        Reply { number: order.number, attempt: attempt(), ballast: order.ballast, spoil: None };
+    match order.deed {
+        Deed::Spins => drop(faults::spins(order.number % 200)),
+        Deed::Sleeps => pause(Duration::from_micros(order.number % 3_000)),
+        Deed::ReturnsMuch => reply.ballast = vec![8; MUCH],
+        Deed::ReturnsTooMuch => reply.ballast = vec![8; MESSAGE_LIMIT + 1],
+        Deed::Panics => panic!("panic number {}", order.number),
+        Deed::Exits => faults::exits(exit_code(order.number)),
+        Deed::Aborts => faults::aborts(()),
+        Deed::KillsItself => faults::kills_itself(()),
+        Deed::StopsItself => faults::stops_itself(()),
+        Deed::SurvivesTheThird if reply.attempt < 3 => faults::aborts(()),
+        Deed::SurvivesTheThird | Deed::Returns | Deed::SpoilsItsArgument => {}
+        Deed::Hangs => faults::hangs(()),
+        Deed::SpoilsItsResult => reply.spoil = Some(SpoilsEncoding(How::Fails)),
+    }
+    reply
+}
+
+fn exit_code(number: u64) -> i32 {
+    i32::try_from(number % 100).expect("a small number")
+}
+
+/// Whether an outcome may come of an order; the error says what is wrong with it.
+pub(super) fn judge(
+    sent: &Sent,
+    outcome: &Result<Reply, TaskError>,
+    circumstances: &Circumstances,
+) -> Result<(), String> {
+    let fits = match outcome.as_ref().map_err(TaskError::kind) {
+        Ok(reply) => reply_fits(sent, reply),
+        Err(TaskErrorKind::Panicked { message, .. }) => {
+            sent.deed == Deed::Panics && message == format!("panic number {}", sent.number)
+        }
+        Err(TaskErrorKind::Codec { .. }) => {
+            matches!(
+                sent.deed,
+                Deed::ReturnsTooMuch | Deed::SpoilsItsArgument | Deed::SpoilsItsResult
+            )
+        }
+        Err(TaskErrorKind::WorkerDied { pid, exit, .. }) => {
+            let own = match sent.deed {
+                Deed::Exits => exit == Exit::Code(exit_code(sent.number)),
+                Deed::Aborts | Deed::SurvivesTheThird => exit == Exit::Signal(6),
+                Deed::KillsItself => exit == Exit::Signal(9),
+                _ => false,
+            };
+            let intruded = exit == Exit::Signal(9) && circumstances.killed.contains(&pid);
+            let last = outcome.as_ref().is_err_and(|error| error.attempt() == sent.retries + 1);
+            (own || intruded) && last
+        }
+        Err(TaskErrorKind::Cancelled) => sent.cancelled == Some(true) || circumstances.may_cancel,
+        Err(TaskErrorKind::Killed) => {
+            circumstances.may_kill || sent.deed == Deed::StopsItself || circumstances.stopped_any
+        }
+        Err(_) => false,
+    };
+    let cancel_kept =
+        sent.cancelled != Some(true) || outcome.as_ref().is_err_and(TaskError::is_cancelled);
+    if fits && cancel_kept {
+        return Ok(());
+    }
+    let told = outcome.as_ref().map(|reply| (reply.number, reply.attempt, reply.ballast.len()));
+    Err(format!("{sent:?} may not end in {told:?} when {circumstances:?}"))
+}
+
+fn reply_fits(sent: &Sent, reply: &Reply) -> bool {
+    let ballast = match sent.deed {
+        Deed::ReturnsMuch => {
+            reply.ballast.len() == MUCH && reply.ballast.iter().all(|byte| *byte == 8)
+        }
+        _ => reply.ballast.len() == sent.size && reply.ballast.iter().all(|byte| *byte == 7),
+    };
+    let attempt = match sent.deed {
+        Deed::SurvivesTheThird => 3..=sent.retries + 1,
+        Deed::Returns | Deed::Spins | Deed::Sleeps | Deed::ReturnsMuch | Deed::StopsItself => {
+            1..=sent.retries + 1
+        }
+        // Nothing can come of the others.
+        _ => return false,
+    };
+    reply.number == sent.number && ballast && attempt.contains(&reply.attempt)
+}
+
+/// What is kept of an order that a pool accepted.
+#[derive(Debug, Clone)]
+pub(super) struct Sent {
+    pub(super) deed: Deed,
+    pub(super) number: u64,
+    pub(super) size: usize,
+    pub(super) retries: u32,
+    /// What the last `cancel` said.
+    pub(super) cancelled: Option<bool>,
+}
+
+impl Serialize for CannotArrive {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        SpoilsDecoding(How::Fails).serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for CannotArrive {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        SpoilsDecoding::deserialize(deserializer).map(|_| Self)
+    }
+}

@@ -1,0 +1,111 @@
+//! The account of all tasks: one outcome each, and one that fits.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use brigade::{TaskError, TaskErrorKind};
+
+use super::deed::{Deed, Reply, Sent, judge};
+use super::submitter::Account;
+
+/// What was done to the tasks of a round, as far as it decides which outcomes are possible.
+#[derive(Debug, Default)]
+pub(super) struct Circumstances {
+    /// Workers that the intruder killed.
+    pub(super) killed: BTreeSet<u32>,
+    /// Whether the intruder stopped any; a drain kills what is stopped.
+    pub(super) stopped_any: bool,
+    /// Whether the shutdown could take back what had not begun.
+    pub(super) may_cancel: bool,
+    /// Whether the shutdown could end what ran.
+    pub(super) may_kill: bool,
+}
+
+/// What a run did.
+#[derive(Debug, Default)]
+pub struct Summary {
+    pub(super) rounds: u64,
+    pub(super) killed: u64,
+    pub(super) stopped: u64,
+    pub(super) refused: u64,
+    counts: BTreeMap<Deed, [u64; COLUMNS.len()]>,
+}
+
+const COLUMNS: [&str; 8] =
+    ["accepted", "value", "panicked", "died", "cancelled", "killed", "codec", "dropped"];
+
+impl Summary {
+    /// Closes the books of a submitter whose pool has ended.
+    pub(super) fn settle(
+        &mut self,
+        account: Account,
+        circumstances: &Circumstances,
+    ) -> Result<(), String> {
+        self.refused += account.refused;
+        for sent in account.dropped {
+            self.count(&sent, COLUMNS.len() - 1);
+        }
+        for (sent, handle) in account.open {
+            if !handle.is_done() {
+                return Err(format!("the pool has ended, and {sent:?} has no outcome: {handle:?}"));
+            }
+            self.enter(&sent, &handle.wait(), circumstances)?;
+        }
+        for (sent, outcome) in account.closed {
+            self.enter(&sent, &outcome, circumstances)?;
+        }
+        Ok(())
+    }
+
+    fn enter(
+        &mut self,
+        sent: &Sent,
+        outcome: &Result<Reply, TaskError>,
+        circumstances: &Circumstances,
+    ) -> Result<(), String> {
+        judge(sent, outcome, circumstances)?;
+        let column = match outcome.as_ref().map_err(TaskError::kind) {
+            Ok(_) => 1,
+            Err(TaskErrorKind::Panicked { .. }) => 2,
+            Err(TaskErrorKind::WorkerDied { .. }) => 3,
+            Err(TaskErrorKind::Cancelled) => 4,
+            Err(TaskErrorKind::Killed) => 5,
+            Err(_) => 6,
+        };
+        self.count(sent, column);
+        Ok(())
+    }
+
+    fn count(&mut self, sent: &Sent, column: usize) {
+        let row = self.counts.entry(sent.deed).or_default();
+        row[0] += 1;
+        row[column] += 1;
+    }
+}
+
+impl fmt::Display for Summary {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { rounds, killed, stopped, refused, counts } = self;
+        write!(out, "{:<18}", "task")?;
+        for column in COLUMNS {
+            write!(out, "{column:>10}")?;
+        }
+        let mut total = [0; COLUMNS.len()];
+        for (deed, row) in counts {
+            write!(out, "\n{:<18}", format!("{deed:?}"))?;
+            for (count, total) in row.iter().zip(&mut total) {
+                write!(out, "{count:>10}")?;
+                *total += count;
+            }
+        }
+        write!(out, "\n{:<18}", "all")?;
+        for count in total {
+            write!(out, "{count:>10}")?;
+        }
+        write!(
+            out,
+            "\n{rounds} pools; {killed} workers killed and {stopped} stopped from outside; \
+             {refused} submissions refused by a full queue"
+        )
+    }
+}

@@ -1,0 +1,59 @@
+//! What a round is going to be: drawn before it begins.
+
+use std::time::Duration;
+
+use brigade::Shutdown;
+use brigade_testkit::Random;
+
+/// The settings of a round.
+#[derive(Debug, Clone)]
+pub(super) struct Plan {
+    pub(super) workers: usize,
+    pub(super) queue_limit: usize,
+    pub(super) submitters: u64,
+    /// Operations of each submitter.
+    pub(super) operations: u64,
+    /// Of how many looks in a hundred the intruder makes use.
+    pub(super) intrusions: u64,
+    pub(super) ending: Ending,
+    /// When the pool is shut down; after the last submitter if there is no moment.
+    pub(super) moment: Option<Duration>,
+}
+
+/// How a pool ends.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Ending {
+    Drop,
+    Drain,
+    Within(Shutdown, Duration),
+}
+
+impl Plan {
+    pub(super) fn new(random: &mut Random, workers: usize) -> Self {
+        let modes = [Shutdown::Drain, Shutdown::CancelPending, Shutdown::Terminate, Shutdown::Kill];
+        let ending = match random.within(0..4) {
+            0 => Ending::Drop,
+            1 => Ending::Drain,
+            _ => Ending::Within(*random.choose(&modes), random.below(Duration::from_millis(200))),
+        };
+        let at_random = random.chance(50) && !matches!(ending, Ending::Drop);
+        Self {
+            workers: small(random.within(1..workers as u64 + 1)),
+            queue_limit: *random.choose(&[1, 8, 64, 100_000]),
+            submitters: random.within(1..4),
+            operations: random.within(1..200),
+            intrusions: *random.choose(&[0, 0, 20, 60]),
+            ending,
+            moment: at_random.then(|| random.below(Duration::from_millis(100))),
+        }
+    }
+
+    /// Whether a task that hangs is ended by the end of the pool, and nobody waits for it before.
+    pub(super) fn tasks_may_hang(&self) -> bool {
+        self.moment.is_some() && matches!(self.ending, Ending::Within(..))
+    }
+}
+
+fn small(number: u64) -> usize {
+    usize::try_from(number).expect("a small number")
+}

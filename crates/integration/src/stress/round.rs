@@ -1,0 +1,125 @@
+//! One pool's life.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use brigade::{Pool, Shutdown};
+use brigade_testkit::{Random, pause};
+
+use super::deed::MESSAGE_LIMIT;
+use super::intruder::{self, Intrusions};
+use super::ledger::{Circumstances, Summary};
+use super::plan::{Ending, Plan};
+use super::submitter::{Account, Submitter};
+use super::watch::Watch;
+
+/// Plays the plan and settles the ledger.
+pub(super) fn run(
+    plan: &Plan,
+    random: &mut Random,
+    watch: &Watch,
+    summary: &mut Summary,
+) -> Result<(), String> {
+    let pool = Pool::builder()
+        .workers(plan.workers)
+        .name("stress")
+        .queue_limit(plan.queue_limit)
+        .message_limit(MESSAGE_LIMIT)
+        .stop_grace(Duration::from_millis(200))
+        // The intruder's victims may all be without a task.
+        .restart_budget(u32::MAX, Duration::from_secs(1))
+        .build()
+        .map_err(|error| format!("no pool: {error}"))?;
+    let (accounts, intrusions) = play(plan, random, watch, &pool)?;
+    watch.during("the drop of the pool", || drop(pool));
+    let timed = matches!(plan.ending, Ending::Within(..));
+    let circumstances = Circumstances {
+        stopped_any: intrusions.stopped > 0,
+        // After its timeout every ending becomes stronger.
+        may_cancel: timed,
+        may_kill: timed,
+        killed: intrusions.killed,
+    };
+    for account in accounts {
+        summary.settle(account, &circumstances)?;
+    }
+    summary.rounds += 1;
+    summary.killed += circumstances.killed.len() as u64;
+    summary.stopped += intrusions.stopped;
+    Ok(())
+}
+
+fn play(
+    plan: &Plan,
+    random: &mut Random,
+    watch: &Watch,
+    pool: &Pool,
+) -> Result<(Vec<Account>, Intrusions), String> {
+    let (closing, done) = (AtomicBool::new(false), AtomicBool::new(false));
+    thread::scope(|scope| {
+        // Set also when this function fails, or the scope would wait for the intruder for ever.
+        let _done = SetAtEnd(&done);
+        let own = Random::new(random.number());
+        let intruder = scope.spawn(|| intruder::run(pool, own, plan.intrusions, &done));
+        let submitters: Vec<_> = (0..plan.submitters)
+            .map(|_| {
+                let submitter = Submitter {
+                    pool,
+                    random: Random::new(random.number()),
+                    operations: plan.operations,
+                    may_hang: plan.tasks_may_hang(),
+                    closing: &closing,
+                    watch,
+                };
+                scope.spawn(|| submitter.run())
+            })
+            .collect();
+        if let Some(moment) = plan.moment {
+            pause(moment);
+            closing.store(true, Ordering::Release);
+            end(plan, watch, pool)?;
+        }
+        let mut accounts = Vec::new();
+        for submitter in submitters {
+            accounts.push(submitter.join().map_err(|_| "a submitter panicked".to_owned())??);
+        }
+        closing.store(true, Ordering::Release);
+        end(plan, watch, pool)?;
+        done.store(true, Ordering::Release);
+        Ok((accounts, intruder.join().map_err(|_| "the intruder panicked".to_owned())?))
+    })
+}
+
+/// Ends the pool as planned; a second time it has ended already.
+fn end(plan: &Plan, watch: &Watch, pool: &Pool) -> Result<(), String> {
+    let begin = Instant::now();
+    let ended =
+        watch.during(&format!("the end of the pool: {:?}", plan.ending), || match plan.ending {
+            Ending::Drop | Ending::Drain => pool.shutdown(),
+            Ending::Within(mode, timeout) => pool.shutdown_with(mode, timeout),
+        });
+    let report = ended.map_err(|error| format!("the pool did not end well: {error}"))?;
+    let bound = match plan.ending {
+        Ending::Within(Shutdown::Kill, _) => Duration::ZERO,
+        Ending::Within(_, timeout) => timeout,
+        Ending::Drop | Ending::Drain => return Ok(()),
+    };
+    // Twice the grace, and as much as a busy machine may need.
+    let bound = bound + Duration::from_millis(400) + Duration::from_secs(5);
+    if begin.elapsed() > bound {
+        return Err(format!(
+            "the shutdown took {:?} instead of {bound:?}: {report:?}",
+            begin.elapsed()
+        ));
+    }
+    Ok(())
+}
+
+struct SetAtEnd<'a>(&'a AtomicBool);
+
+impl Drop for SetAtEnd<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Release);
+    }
+}

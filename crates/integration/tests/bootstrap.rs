@@ -1,0 +1,215 @@
+//! A worker that does not start breaks its pool in bounded time, with the cause, and without a loop.
+
+use std::fs;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use brigade::{Builder, Pool, PoolError, SubmitErrorKind, TaskErrorKind};
+use brigade_integration::{Helper, builder};
+use brigade_sys::executable::build_identity;
+use brigade_testkit::faults::sleeps;
+use brigade_testkit::{BOUND, Random, Watchdog, outcome, processes, wait_until};
+use tempfile::TempDir;
+
+brigade::init_for_tests!();
+
+const START: Duration = Duration::from_millis(250);
+
+/// So many starts may fail in a row before the pool gives up, and one more may be under way in the second slot.
+const MOST_RUNS: usize = 6;
+
+/// A program that is started as a worker, its runs counted, everything that comes from it recognised.
+struct Program {
+    command: Command,
+    folder: TempDir,
+    cookie: String,
+}
+
+impl Program {
+    fn new(path: impl AsRef<std::ffi::OsStr>) -> Self {
+        let folder = TempDir::new().unwrap();
+        let cookie = Random::fresh_seed().to_string();
+        let mut command = Command::new(path);
+        command
+            .env("BAD_WORKER_RUNS", folder.path().join("runs"))
+            .env("BRIGADE_TEST_COOKIE", &cookie);
+        Self { command, folder, cookie }
+    }
+
+    fn bad(mode: &str) -> Self {
+        let mut program = Self::new(env!("CARGO_BIN_EXE_bad_worker"));
+        let identity: Vec<String> = build_identity().as_bytes().iter().map(u8::to_string).collect();
+        program.command.arg(mode).env("BAD_WORKER_IDENTITY", identity.join(","));
+        program
+    }
+
+    fn shell(script: &str) -> Self {
+        let mut program = Self::new("/bin/sh");
+        program.command.args(["-c", script]).arg(std::env::current_exe().unwrap());
+        program
+    }
+
+    fn pool(&self, builder: Builder) -> Pool {
+        builder.start_timeout(START).worker_command(&self.command).build().unwrap()
+    }
+
+    fn runs(&self) -> usize {
+        fs::read_to_string(self.folder.path().join("runs")).unwrap_or_default().lines().count()
+    }
+
+    /// Everything that a pool promises when its workers cannot start; returns the reason that it gives.
+    #[track_caller]
+    fn breaks_its_pool(&self) -> String {
+        let _watchdog = Watchdog::new(format!("the end of {:?}", self.command), BOUND);
+        let begin = Instant::now();
+        let pool = self.pool(builder(2));
+        let error = outcome(pool.submit(sleeps, 1).unwrap()).unwrap_err();
+        let TaskErrorKind::PoolBroken { reason } = error.kind() else { panic!("{error:?}") };
+        assert!(begin.elapsed() < 10 * START + Duration::from_secs(3), "{:?}", begin.elapsed());
+        assert!(matches!(pool.warm_up(), Err(PoolError::Broken { .. })));
+        let error = pool.submit(sleeps, 1).unwrap_err();
+        assert!(matches!(error.kind(), SubmitErrorKind::PoolBroken { .. }), "{error:?}");
+        assert_eq!(error.into_argument(), 1);
+        assert!(matches!(pool.shutdown(), Err(PoolError::Broken { .. })));
+        assert!(self.runs() <= MOST_RUNS, "{} runs", self.runs());
+        wait_until("the end of all that was started", BOUND, || {
+            processes::with_variable("BRIGADE_TEST_COOKIE", &self.cookie).is_empty()
+        });
+        reason
+    }
+}
+
+#[track_caller]
+fn assert_tells(reason: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(reason.contains(part), "{part:?} is missing in {reason:?}");
+    }
+}
+
+#[test]
+fn a_worker_that_never_answers_is_given_up_at_the_deadline() {
+    let silent = Program::bad("silent");
+    assert_tells(&silent.breaks_its_pool(), &["250ms", "brigade::init()"]);
+}
+
+#[test]
+fn a_worker_that_sends_garbage_is_refused() {
+    for mode in ["garbage", "empty", "half"] {
+        let program = Program::bad(mode);
+        assert_tells(&program.breaks_its_pool(), &["handshake"]);
+    }
+}
+
+#[test]
+fn a_worker_that_lies_is_refused() {
+    for (mode, part) in [
+        ("token", "token"),
+        ("version", "version 2"),
+        ("early", "ready"),
+        ("nowhere", "link could not be opened"),
+        ("refusing", "not on a Sunday"),
+    ] {
+        let reason = Program::bad(mode).breaks_its_pool();
+        assert!(reason.contains(part), "{mode}: {part:?} is missing in {reason:?}");
+    }
+}
+
+#[test]
+fn a_worker_that_exits_tells_its_code_and_its_last_words() {
+    assert_tells(&Program::bad("exits").breaks_its_pool(), &["exit code 3", "no licence found"]);
+}
+
+#[test]
+fn a_worker_that_is_killed_tells_its_signal() {
+    assert_tells(&Program::bad("killed").breaks_its_pool(), &["SIGKILL"]);
+}
+
+#[test]
+fn a_worker_that_hangs_up_is_given_up() {
+    assert_tells(&Program::bad("closes").breaks_its_pool(), &["closed its control socket"]);
+}
+
+#[test]
+fn another_program_is_refused_at_once() {
+    let program = Program::new(env!("CARGO_BIN_EXE_other_build"));
+    assert_tells(&program.breaks_its_pool(), &["build"]);
+    assert!(
+        program.runs() <= 2,
+        "another try changes nothing, but there were {} runs",
+        program.runs()
+    );
+}
+
+#[test]
+fn a_program_that_is_not_there_is_named() {
+    let program = Program::new("/nowhere/to/be/found");
+    assert_tells(&program.breaks_its_pool(), &["No such file"]);
+}
+
+#[test]
+fn a_program_that_forgot_init_is_told_so() {
+    let output = Helper::new(env!("CARGO_BIN_EXE_uninitialised")).output();
+    assert_eq!(output.status.code(), Some(2));
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert_tells(&text, &["brigade::init()", "first line of main"]);
+}
+
+#[test]
+fn a_worker_that_forgot_init_does_not_become_a_host() {
+    let program = Program::new(env!("CARGO_BIN_EXE_uninitialised"));
+    assert_tells(&program.breaks_its_pool(), &["exit code 2", "init()"]);
+}
+
+#[test]
+fn a_pool_of_a_wrapped_worker_works() {
+    let program = Program::shell("exec \"$0\"");
+    let pool = program.pool(builder(2));
+    assert_eq!(pool.map(sleeps, [1, 2, 3]).map(Result::unwrap).sum::<u64>(), 6);
+}
+
+#[test]
+fn starts_that_fail_now_and_then_are_tried_again() {
+    let program = Program::shell(
+        "echo run >> \"$BAD_WORKER_RUNS\"; [ $(wc -l < \"$BAD_WORKER_RUNS\") -gt 2 ] || exit 1; exec \"$0\"",
+    );
+    let pool = program.pool(builder(1));
+    assert_eq!(outcome(pool.submit(sleeps, 1).unwrap()).unwrap(), 1);
+    assert_eq!(program.runs(), 3);
+}
+
+#[test]
+fn the_workers_environment_and_folder_are_those_of_its_command() {
+    fn surroundings(name: String) -> (Option<String>, std::path::PathBuf) {
+        (std::env::var(name).ok(), std::env::current_dir().unwrap())
+    }
+    let mut program = Program::new(std::env::current_exe().unwrap());
+    let folder = program.folder.path().canonicalize().unwrap();
+    program.command.env("BRIGADE_TEST_GREETING", "hello").current_dir(&folder);
+    let pool = program.pool(builder(1));
+    let name = "BRIGADE_TEST_GREETING".to_owned();
+    let found = outcome(pool.submit(surroundings, name).unwrap()).unwrap();
+    assert_eq!(found, (Some("hello".to_owned()), folder));
+}
+
+#[test]
+fn the_marker_of_a_worker_does_not_reach_what_its_tasks_start() {
+    let marked =
+        |(): ()| std::env::vars_os().any(|(name, _)| name == brigade_wire::version::MARKER);
+    let pool = builder(1).build().unwrap();
+    assert!(!outcome(pool.submit(marked, ()).unwrap()).unwrap());
+}
+
+#[test]
+fn workers_that_die_idle_again_and_again_break_the_pool() {
+    let pool = builder(1).restart_budget(3, Duration::from_secs(60)).build().unwrap();
+    let _watchdog = Watchdog::new("a broken pool", BOUND);
+    let mut killed = 0;
+    while pool.warm_up().is_ok() {
+        for pid in pool.worker_pids() {
+            killed += u32::from(processes::hit_child(pid, processes::Signal::KILL));
+        }
+    }
+    assert!((4..=5).contains(&killed), "{killed} workers were killed");
+    let error = pool.submit(sleeps, 1).unwrap_err();
+    assert!(error.to_string().contains("budget"), "{error}");
+}

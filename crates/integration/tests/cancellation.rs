@@ -1,0 +1,124 @@
+//! A task is taken back until the very moment that a worker begins it, and never after.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use brigade::TaskState;
+use brigade_integration::pool;
+use brigade_testkit::faults::panics_with_str;
+use brigade_testkit::{BOUND, Gate, outcome, pass, wait_until};
+
+brigade::init_for_tests!();
+
+static RUNS: AtomicU64 = AtomicU64::new(0);
+
+/// Counts in the worker.
+fn run((): ()) {
+    RUNS.fetch_add(1, Ordering::Relaxed);
+}
+
+/// What this worker has counted.
+fn runs((): ()) -> u64 {
+    RUNS.load(Ordering::Relaxed)
+}
+
+#[test]
+fn a_queued_task_is_taken_back() {
+    let pool = pool(1);
+    let gate = Gate::new();
+    let first = pool.submit(pass, gate.pass(1)).unwrap();
+    gate.wait_for_arrivals(1);
+    let queued = pool.submit(run, ()).unwrap();
+    assert_eq!(queued.state(), TaskState::Queued);
+    assert!(queued.cancel());
+    assert_eq!(queued.state(), TaskState::Cancelled);
+    assert!(queued.is_done());
+    assert!(queued.cancel(), "it still is cancelled");
+    assert!(outcome(queued).unwrap_err().is_cancelled());
+    gate.open();
+    assert_eq!(outcome(first).unwrap(), 1);
+    assert_eq!(outcome(pool.submit(runs, ()).unwrap()).unwrap(), 0);
+}
+
+#[test]
+fn a_running_task_is_not_taken_back() {
+    let pool = pool(1);
+    let gate = Gate::new();
+    let running = pool.submit(pass, gate.pass(1)).unwrap();
+    gate.wait_for_arrivals(1);
+    assert_eq!(running.state(), TaskState::Running);
+    assert!(!running.cancel());
+    assert_eq!(running.state(), TaskState::Running);
+    gate.open();
+    wait_until("the task to be done", BOUND, || running.is_done());
+    assert_eq!(running.state(), TaskState::Done);
+    assert!(!running.cancel());
+    assert_eq!(outcome(running).unwrap(), 1);
+}
+
+#[test]
+fn a_failed_task_is_done_and_not_cancelled() {
+    let pool = pool(1);
+    let failed = pool.submit(panics_with_str, ()).unwrap();
+    wait_until("the task to fail", BOUND, || failed.is_done());
+    assert_eq!(failed.state(), TaskState::Done);
+    assert!(!failed.cancel());
+    assert!(outcome(failed).unwrap_err().is_panic());
+}
+
+#[test]
+fn what_was_handed_out_in_advance_is_taken_back_and_never_begins() {
+    let pool = pool(1);
+    // So many short tasks that the pool believes in short ones and hands them out in advance.
+    for result in pool.map(run, std::iter::repeat_n((), 500)) {
+        result.unwrap();
+    }
+    let gate = Gate::new();
+    let running = pool.submit(pass, gate.pass(1)).unwrap();
+    let in_advance: Vec<_> = (0..100).map(|_| pool.submit(run, ()).unwrap()).collect();
+    gate.wait_for_arrivals(1);
+    assert!(in_advance.iter().all(|handle| handle.state() == TaskState::Queued));
+    assert!(in_advance.iter().all(brigade::Handle::cancel));
+    gate.open();
+    outcome(running).unwrap();
+    for handle in in_advance {
+        assert!(outcome(handle).unwrap_err().is_cancelled());
+    }
+    assert_eq!(outcome(pool.submit(runs, ()).unwrap()).unwrap(), 500);
+}
+
+#[test]
+fn a_cancel_that_races_with_the_beginning_tells_the_truth() {
+    let pool = pool(2);
+    let mut expected = 0;
+    for _ in 0..2_000 {
+        let handle = pool.submit(run, ()).unwrap();
+        let cancelled = handle.cancel();
+        let outcome = outcome(handle);
+        assert_eq!(
+            cancelled,
+            outcome.as_ref().is_err_and(brigade::TaskError::is_cancelled),
+            "{outcome:?}"
+        );
+        expected += u64::from(outcome.is_ok());
+    }
+    // Both workers tell what they counted, because the gate keeps the first from telling twice.
+    let gate = Gate::new();
+    let at_gate = |pass: brigade_testkit::Pass| (brigade_testkit::pass(pass), runs(())).1;
+    let both = [1, 2].map(|number| pool.submit(at_gate, gate.pass(number)).unwrap());
+    gate.wait_for_arrivals(2);
+    gate.open();
+    assert_eq!(both.map(|handle| outcome(handle).unwrap()).iter().sum::<u64>(), expected);
+}
+
+#[test]
+fn cancelled_tasks_make_room_for_the_next() {
+    let pool = pool(1);
+    let gate = Gate::new();
+    let first = pool.submit(pass, gate.pass(1)).unwrap();
+    gate.wait_for_arrivals(1);
+    let doomed: Vec<_> = (0..1_000).map(|_| pool.submit(run, ()).unwrap()).collect();
+    let last = pool.submit(runs, ()).unwrap();
+    assert!(doomed.iter().all(brigade::Handle::cancel));
+    gate.open();
+    assert_eq!((outcome(first).unwrap(), outcome(last).unwrap()), (1, 0));
+}

@@ -1,0 +1,108 @@
+//! Workers are killed at random all the time; tasks do not care, or say exactly what happened.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use brigade::{Exit, Handle, Pool};
+use brigade_integration::{builder, worker_died};
+use brigade_testkit::faults::spins;
+use brigade_testkit::{BOUND, Random, Watchdog, outcome, pause, processes};
+
+brigade::init_for_tests!();
+
+const TASKS: u64 = 5_000;
+
+/// Microseconds of work in each.
+const WORK: u64 = 200;
+
+fn chaos_pool() -> Pool {
+    // A worker may well be hit before its first task, and that again and again.
+    builder(2).restart_budget(u32::MAX, Duration::from_secs(60)).build().unwrap()
+}
+
+/// Kills a worker every few milliseconds while `body` runs; returns the pids and what `body` returned.
+fn amid_kills<R>(pool: &Pool, body: impl FnOnce() -> R) -> (BTreeSet<u32>, R) {
+    let seed = Random::seed_from("BRIGADE_TEST_SEED");
+    let _watchdog = Watchdog::new(format!("tasks amid kills; BRIGADE_TEST_SEED={seed}"), 2 * BOUND);
+    let done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let killer = scope.spawn(|| {
+            let mut random = Random::new(seed);
+            let mut killed = BTreeSet::new();
+            while !done.load(Ordering::Acquire) {
+                pause(Duration::from_millis(random.within(2..8)));
+                let pids = pool.worker_pids();
+                if !pids.is_empty() {
+                    let pid = *random.choose(&pids);
+                    if processes::hit_child(pid, processes::Signal::KILL) {
+                        killed.insert(pid);
+                    }
+                }
+            }
+            killed
+        });
+        let result = {
+            let _done = SetAtEnd(&done);
+            body()
+        };
+        (killer.join().unwrap(), result)
+    })
+}
+
+/// Ends the killer when `body` panics too, or the scope would wait for it for ever.
+struct SetAtEnd<'a>(&'a AtomicBool);
+
+impl Drop for SetAtEnd<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Release);
+    }
+}
+
+#[test]
+fn with_retries_every_task_succeeds() {
+    let pool = chaos_pool();
+    let task = pool.task(spins).retries(1_000);
+    let (killed, ()) = amid_kills(&pool, || {
+        let handles: Vec<_> =
+            (0..TASKS).map(|number| task.submit(WORK + number % 7).unwrap()).collect();
+        for (number, handle) in (0..).zip(handles) {
+            assert_eq!(outcome(handle).unwrap(), WORK + number % 7);
+        }
+    });
+    assert!(killed.len() >= 10, "only {} workers were killed", killed.len());
+    assert!(pool.worker_restarts() >= 10);
+}
+
+#[test]
+fn without_retries_each_kill_costs_at_most_the_one_task_that_ran() {
+    let pool = chaos_pool();
+    let (killed, outcomes) = amid_kills(&pool, || {
+        let handles: Vec<Handle<u64>> =
+            (0..TASKS).map(|_| pool.submit(spins, WORK).unwrap()).collect();
+        handles.into_iter().map(outcome).collect::<Vec<_>>()
+    });
+    let mut victims = BTreeSet::new();
+    for outcome in outcomes.into_iter().filter(Result::is_err) {
+        let (pid, exit) = worker_died(outcome);
+        assert_eq!(exit, Exit::Signal(9));
+        assert!(killed.contains(&pid), "nobody killed {pid}");
+        assert!(victims.insert(pid), "{pid} took two tasks with it");
+    }
+    assert!(!victims.is_empty(), "{} kills hit no task", killed.len());
+}
+
+#[test]
+fn large_payloads_survive_kills_in_the_middle_of_them() {
+    let pool = chaos_pool();
+    let task = pool.task(brigade_testkit::faults::echoes).retries(1_000);
+    let (killed, ()) = amid_kills(&pool, || {
+        let handles: Vec<_> =
+            (0..60_u8).map(|byte| task.submit(vec![byte; 700_000]).unwrap()).collect();
+        for (byte, handle) in (0..).zip(handles) {
+            assert!(outcome(handle).unwrap() == vec![byte; 700_000]);
+        }
+    });
+    assert!(!killed.is_empty());
+}

@@ -1,0 +1,330 @@
+//! Whatever one task does, it fails alone, and its error says how.
+
+use std::time::Duration;
+
+use brigade::{Exit, Pool, SubmitErrorKind, TaskError, TaskErrorKind};
+use brigade_integration::{Helper, attempt, pool, worker_died};
+use brigade_testkit::faults::*;
+use brigade_testkit::{Gate, Watchdog, outcome, pass, processes};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+brigade::init_for_tests!();
+
+/// Innocent tasks around each guilty one.
+const INNOCENT: u64 = 1_000;
+
+fn square(number: u64) -> u64 {
+    number * number
+}
+
+/// Runs a task amid innocent ones, all of which must succeed; returns what became of it.
+#[track_caller]
+fn amid_innocent_tasks<A, R>(
+    pool: &Pool,
+    function: impl Fn(A) -> R + Copy + Send + 'static,
+    argument: A,
+) -> Result<R, TaskError>
+where
+    A: Serialize + DeserializeOwned + 'static,
+    R: Serialize + DeserializeOwned + std::fmt::Debug + 'static,
+{
+    let submit = |number| pool.submit(square, number).unwrap();
+    let before: Vec<_> = (0..INNOCENT / 2).map(submit).collect();
+    let guilty = pool.submit(function, argument).unwrap();
+    let after: Vec<_> = (INNOCENT / 2..INNOCENT).map(submit).collect();
+    for (number, handle) in (0..).zip(before.into_iter().chain(after)) {
+        assert_eq!(outcome(handle).unwrap(), number * number);
+    }
+    outcome(guilty)
+}
+
+#[track_caller]
+fn panicked<R: std::fmt::Debug>(outcome: Result<R, TaskError>) -> (String, String) {
+    match outcome.as_ref().map_err(TaskError::kind) {
+        Err(TaskErrorKind::Panicked { message, location, .. }) => (message, location),
+        _ => panic!("the task should have panicked, but the outcome is {outcome:?}"),
+    }
+}
+
+#[track_caller]
+fn codec<R: std::fmt::Debug>(outcome: Result<R, TaskError>) -> String {
+    match outcome.as_ref().map_err(TaskError::kind) {
+        Err(TaskErrorKind::Codec { message }) => message,
+        _ => panic!("the value should not have been carried over, but the outcome is {outcome:?}"),
+    }
+}
+
+#[test]
+fn an_abort_is_a_death_by_its_signal() {
+    let (_, exit) = worker_died(amid_innocent_tasks(&pool(2), aborts, ()));
+    assert_eq!(exit, Exit::Signal(6));
+}
+
+#[test]
+fn an_exit_is_a_death_with_its_code() {
+    let pool = pool(2);
+    for code in [3, 0] {
+        let (_, exit) = worker_died(amid_innocent_tasks(&pool, exits, code));
+        assert_eq!(exit, Exit::Code(code));
+    }
+}
+
+#[test]
+fn a_stack_overflow_is_a_death_with_its_last_words() {
+    let error = amid_innocent_tasks(&pool(2), overflows_the_stack, ()).unwrap_err();
+    let TaskErrorKind::WorkerDied { exit, stderr_tail, .. } = error.kind() else {
+        panic!("{error:?}")
+    };
+    assert!(matches!(exit, Exit::Signal(6 | 11)), "{exit:?}");
+    assert!(stderr_tail.contains("overflowed its stack"), "{stderr_tail:?}");
+}
+
+#[test]
+fn a_kill_from_outside_is_a_death_by_its_signal() {
+    let pool = pool(2);
+    assert_eq!(worker_died(amid_innocent_tasks(&pool, kills_itself, ())).1, Exit::Signal(9));
+    assert_eq!(worker_died(amid_innocent_tasks(&pool, terminates_itself, ())).1, Exit::Signal(15));
+}
+
+#[test]
+fn a_worker_that_closes_everything_dies_and_is_replaced() {
+    worker_died(amid_innocent_tasks(&pool(2), closes_all_descriptors, ()));
+}
+
+#[test]
+fn a_hanging_task_holds_up_no_other_and_dies_with_its_worker() {
+    let pool = pool(2);
+    let gate = Gate::new();
+    let stuck = pool.submit(pass, gate.pass(0)).unwrap();
+    gate.wait_for_arrivals(1);
+    assert_eq!(amid_innocent_tasks(&pool, square, 5).unwrap(), 25);
+    let pids = pool.worker_pids();
+    for pid in pids {
+        processes::hit_child(pid, processes::Signal::KILL);
+    }
+    assert_eq!(worker_died(outcome(stuck)).1, Exit::Signal(9));
+    assert_eq!(amid_innocent_tasks(&pool, square, 6).unwrap(), 36);
+}
+
+#[test]
+fn a_stopped_worker_holds_up_no_other_and_dies_when_it_is_killed() {
+    let pool = pool(2);
+    pool.warm_up().unwrap();
+    let pids = pool.worker_pids();
+    let stopped = pool.submit(stops_itself, ()).unwrap();
+    let find = || pids.iter().copied().find(|pid| processes::is_stopped(*pid));
+    let pid = brigade_testkit::wait_for("a stopped worker", brigade_testkit::BOUND, find);
+    assert_eq!(amid_innocent_tasks(&pool, square, 5).unwrap(), 25);
+    assert!(processes::hit_child(pid, processes::Signal::KILL));
+    assert_eq!(worker_died(outcome(stopped)), (pid, Exit::Signal(9)));
+}
+
+#[test]
+fn a_stopped_worker_that_is_continued_has_done_nothing_wrong() {
+    let pool = pool(1);
+    pool.warm_up().unwrap();
+    let pid = pool.worker_pids()[0];
+    let stopped = pool.submit(stops_itself, ()).unwrap();
+    brigade_testkit::wait_until("a stopped worker", brigade_testkit::BOUND, || {
+        processes::is_stopped(pid)
+    });
+    assert!(processes::hit_child(pid, processes::Signal::CONT));
+    outcome(stopped).unwrap();
+    assert_eq!(pool.worker_pids(), [pid]);
+}
+
+#[test]
+fn a_panic_is_told_with_message_and_place_and_costs_no_worker() {
+    let pool = pool(2);
+    pool.warm_up().unwrap();
+    let (message, location) = panicked(amid_innocent_tasks(&pool, panics_with_str, ()));
+    assert_eq!(message, "a literal");
+    assert!(location.contains("panics.rs:"), "{location}");
+    let (message, _) = panicked(amid_innocent_tasks(&pool, panics_with_string, "this".to_owned()));
+    assert_eq!(message, "made for the occasion: this");
+    panicked(amid_innocent_tasks(&pool, panics_with_an_object, ()));
+    assert_eq!(pool.worker_restarts(), 0);
+}
+
+#[test]
+fn a_panic_that_panics_again_when_it_is_dropped_is_a_panic() {
+    panicked(amid_innocent_tasks(&pool(2), panics_with_a_bomb, ()));
+}
+
+#[test]
+fn a_panic_in_a_thread_of_the_task_is_the_tasks_own_business() {
+    let pool = pool(2);
+    assert!(amid_innocent_tasks(&pool, panics_in_a_thread, ()).unwrap());
+    assert_eq!(pool.worker_restarts(), 0);
+}
+
+#[test]
+fn an_argument_that_cannot_be_encoded_comes_back() {
+    let pool = pool(1);
+    let error = pool.submit(takes_what_spoils_encoding, SpoilsEncoding(How::Fails)).unwrap_err();
+    match error.kind() {
+        SubmitErrorKind::Codec { message } => {
+            assert!(message.contains("SpoilsEncoding"), "{message}")
+        }
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(error.into_argument(), SpoilsEncoding(How::Fails));
+    let fine = pool.submit(takes_what_spoils_encoding, SpoilsEncoding(How::NotAtAll)).unwrap();
+    assert_eq!(outcome(fine).unwrap(), How::NotAtAll);
+}
+
+#[test]
+fn a_panic_while_an_argument_is_encoded_belongs_to_its_submitter() {
+    let pool = pool(1);
+    let submit = || drop(pool.submit(takes_what_spoils_encoding, SpoilsEncoding(How::Panics)));
+    assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(submit)).is_err());
+    assert_eq!(amid_innocent_tasks(&pool, square, 5).unwrap(), 25);
+}
+
+#[test]
+fn an_argument_that_cannot_be_decoded_fails_its_task_only() {
+    let pool = pool(2);
+    let spoilt = |how| amid_innocent_tasks(&pool, takes_what_spoils_decoding, SpoilsDecoding(how));
+    assert_eq!(spoilt(How::NotAtAll).unwrap(), How::NotAtAll);
+    let message = codec(spoilt(How::Fails));
+    assert!(message.contains("SpoilsDecoding"), "{message}");
+    assert_eq!(panicked(spoilt(How::Panics)).0, "spoilt by a panic");
+    assert_eq!(pool.worker_restarts(), 0);
+    assert_eq!(worker_died(spoilt(How::Exits)).1, Exit::Code(4));
+    assert_eq!(worker_died(spoilt(How::Aborts)).1, Exit::Signal(6));
+}
+
+#[test]
+fn a_result_that_cannot_be_encoded_fails_its_task_only() {
+    let pool = pool(2);
+    let spoilt = |how| amid_innocent_tasks(&pool, returns_what_spoils_encoding, how);
+    assert_eq!(spoilt(How::NotAtAll).unwrap(), SpoilsEncoding(How::NotAtAll));
+    let message = codec(spoilt(How::Fails));
+    assert!(message.contains("SpoilsEncoding"), "{message}");
+    assert_eq!(panicked(spoilt(How::Panics)).0, "spoilt by a panic");
+    assert_eq!(pool.worker_restarts(), 0);
+    assert_eq!(worker_died(spoilt(How::Exits)).1, Exit::Code(4));
+    assert_eq!(worker_died(spoilt(How::Aborts)).1, Exit::Signal(6));
+}
+
+#[test]
+fn a_result_that_the_host_cannot_decode_fails_its_task_only() {
+    let pool = pool(2);
+    let message = codec(amid_innocent_tasks(&pool, returns_what_spoils_decoding, How::Fails));
+    assert!(message.contains("SpoilsDecoding"), "{message}");
+    assert_eq!(pool.worker_restarts(), 0);
+}
+
+#[test]
+fn memory_that_a_task_uses_is_its_own() {
+    assert_eq!(amid_innocent_tasks(&pool(2), allocates, 256 << 20).unwrap(), 256 << 20);
+}
+
+#[test]
+fn a_large_result_arrives_whole() {
+    let bytes = amid_innocent_tasks(&pool(2), returns_bytes, 16 << 20).unwrap();
+    assert!(bytes == returns_bytes(16 << 20));
+}
+
+#[test]
+fn a_grandchild_dies_with_its_worker() {
+    let pool = pool(1);
+    let grandchild = outcome(pool.submit(leaves_a_grandchild, false).unwrap()).unwrap();
+    assert!(processes::is_alive(grandchild));
+    worker_died(amid_innocent_tasks(&pool, aborts, ()));
+    brigade_testkit::wait_until("the grandchild's death", brigade_testkit::BOUND, || {
+        !processes::is_alive(grandchild)
+    });
+}
+
+#[test]
+fn a_grandchild_that_holds_the_workers_streams_delays_nothing() {
+    let pool = pool(1);
+    let grandchild = outcome(pool.submit(leaves_a_grandchild, true).unwrap()).unwrap();
+    worker_died(amid_innocent_tasks(&pool, aborts, ()));
+    {
+        let _watchdog =
+            Watchdog::new("a shutdown while a grandchild lives", Duration::from_secs(10));
+        pool.shutdown().unwrap();
+    }
+    assert!(
+        processes::is_alive(grandchild),
+        "it left the group: nobody but the task knows about it"
+    );
+    processes::hit(grandchild, processes::Signal::KILL);
+}
+
+#[test]
+fn a_task_may_print_as_much_as_it_likes() {
+    // In a program of its own, whose output can be counted.
+    let output = Helper::new(env!("CARGO_BIN_EXE_host")).argument("print").output();
+    assert!(output.status.success(), "{}", output.status);
+    assert_eq!((output.stdout.len(), output.stderr.len()), (MEBIBYTE, MEBIBYTE));
+}
+
+#[test]
+fn an_error_names_its_task_and_its_label() {
+    let pool = pool(1);
+    let handle = pool.task(aborts).label("thumbnail 7").submit(()).unwrap();
+    let id = handle.id();
+    let error = outcome(handle).unwrap_err();
+    assert_eq!((error.task(), error.label(), error.attempt()), (Some(id), Some("thumbnail 7"), 1));
+    let text = error.to_string();
+    for part in [id.to_string(), "thumbnail 7".to_owned(), "SIGABRT".to_owned()] {
+        assert!(text.contains(&part), "{part} is missing in {text:?}");
+    }
+    let label = "resize 8";
+    let error = outcome(pool.task(panics_with_str).label(label).submit(()).unwrap()).unwrap_err();
+    assert!(
+        error.to_string().contains(label) && error.to_string().contains("a literal"),
+        "{error}"
+    );
+}
+
+/// Dies until the attempt that it is told to survive.
+fn survives_at(last: u32) -> u32 {
+    if attempt() < last {
+        std::process::abort();
+    }
+    attempt()
+}
+
+#[test]
+fn a_task_that_may_be_retried_runs_again_when_its_worker_dies() {
+    let pool = pool(2);
+    let handle = pool.task(survives_at).retries(4).submit(4).unwrap();
+    assert_eq!(outcome(handle).unwrap(), 4);
+    assert_eq!(pool.worker_restarts(), 3);
+}
+
+#[test]
+fn retries_end_with_the_last_deaths_error() {
+    let pool = pool(1);
+    let error = outcome(pool.task(survives_at).retries(2).submit(100).unwrap()).unwrap_err();
+    assert!(error.is_worker_death());
+    assert_eq!(error.attempt(), 3);
+    assert!(error.to_string().contains("attempt 3"), "{error}");
+}
+
+#[test]
+fn a_panic_is_not_retried() {
+    let pool = pool(1);
+    let error = outcome(pool.task(panics_with_str).retries(5).submit(()).unwrap()).unwrap_err();
+    assert!(error.is_panic());
+    assert_eq!(error.attempt(), 1);
+}
+
+#[test]
+fn every_task_of_many_that_crash_is_told_its_own_death() {
+    let pool = pool(2);
+    let handles: Vec<_> = (0..150).map(|code| pool.submit(exits, code % 100).unwrap()).collect();
+    for (code, handle) in (0..).zip(handles) {
+        assert_eq!(
+            worker_died(outcome(handle)).1,
+            Exit::Code(code % 100),
+            "and the restart budget is not spent"
+        );
+    }
+    assert_eq!(amid_innocent_tasks(&pool, square, 3).unwrap(), 9);
+}

@@ -1,0 +1,166 @@
+//! A handle is a future, and needs no runtime.
+
+use std::future::Future;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{self, Thread};
+use std::time::Instant;
+
+use brigade::{Handle, TaskError};
+use brigade_integration::pool;
+use brigade_testkit::faults::{aborts, hangs};
+use brigade_testkit::{BOUND, Gate, pass};
+
+brigade::init_for_tests!();
+
+fn square(number: u64) -> u64 {
+    number * number
+}
+
+/// Wakes a thread, and counts how often.
+struct Bell {
+    thread: Thread,
+    rings: AtomicUsize,
+}
+
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        self.rings.fetch_add(1, Ordering::AcqRel);
+        self.thread.unpark();
+    }
+}
+
+impl Bell {
+    fn new() -> Arc<Self> {
+        Arc::new(Self { thread: thread::current(), rings: AtomicUsize::new(0) })
+    }
+}
+
+/// The smallest executor: polls when it is woken, and only then.
+fn block_on<F: Future>(future: F) -> F::Output {
+    let mut future = pin!(future);
+    let bell = Bell::new();
+    let waker = Waker::from(Arc::clone(&bell));
+    let begin = Instant::now();
+    let mut heard = 0;
+    loop {
+        if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            return output;
+        }
+        while bell.rings.load(Ordering::Acquire) == heard {
+            assert!(begin.elapsed() < BOUND, "a future was not woken for {BOUND:?}");
+            thread::park_timeout(BOUND);
+        }
+        heard = bell.rings.load(Ordering::Acquire);
+    }
+}
+
+/// Ready when all of them are.
+struct Join(Vec<Result<Handle<u64>, Result<u64, TaskError>>>);
+
+impl Future for Join {
+    type Output = Vec<Result<u64, TaskError>>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut pending = false;
+        for slot in &mut self.0 {
+            if let Ok(handle) = slot {
+                match Pin::new(handle).poll(context) {
+                    Poll::Ready(outcome) => *slot = Err(outcome),
+                    Poll::Pending => pending = true,
+                }
+            }
+        }
+        if pending {
+            return Poll::Pending;
+        }
+        Poll::Ready(self.0.drain(..).map(|slot| slot.expect_err("nothing is pending")).collect())
+    }
+}
+
+#[test]
+fn a_handle_is_awaited() {
+    let pool = pool(1);
+    let sum = block_on(async {
+        pool.submit(square, 3).unwrap().await.unwrap()
+            + pool.submit(square, 4).unwrap().await.unwrap()
+    });
+    assert_eq!(sum, 25);
+}
+
+#[test]
+fn a_failure_is_awaited_like_a_value() {
+    let pool = pool(1);
+    let error = block_on(pool.submit(aborts, ()).unwrap()).unwrap_err();
+    assert!(error.is_worker_death());
+}
+
+#[test]
+fn a_waiting_future_sleeps_until_the_outcome_wakes_it_once() {
+    let pool = pool(1);
+    let gate = Gate::new();
+    let mut handle = pool.submit(pass, gate.pass(5)).unwrap();
+    let bell = Bell::new();
+    let waker = Waker::from(Arc::clone(&bell));
+    let mut context = Context::from_waker(&waker);
+    gate.wait_for_arrivals(1);
+    assert!(Pin::new(&mut handle).poll(&mut context).is_pending());
+    assert_eq!(bell.rings.load(Ordering::Acquire), 0);
+    gate.open();
+    brigade_testkit::wait_until("the waker", BOUND, || bell.rings.load(Ordering::Acquire) == 1);
+    assert!(matches!(Pin::new(&mut handle).poll(&mut context), Poll::Ready(Ok(5))));
+    assert_eq!(bell.rings.load(Ordering::Acquire), 1);
+}
+
+#[test]
+fn the_last_waker_is_the_one_that_is_woken() {
+    let pool = pool(1);
+    let gate = Gate::new();
+    let mut handle = pool.submit(pass, gate.pass(5)).unwrap();
+    let (first, last) = (Bell::new(), Bell::new());
+    for bell in [&first, &last] {
+        let waker = Waker::from(Arc::clone(bell));
+        assert!(Pin::new(&mut handle).poll(&mut Context::from_waker(&waker)).is_pending());
+    }
+    gate.open();
+    brigade_testkit::wait_until("the last waker", BOUND, || {
+        last.rings.load(Ordering::Acquire) == 1
+    });
+    assert_eq!(first.rings.load(Ordering::Acquire), 0);
+    assert_eq!(handle.try_get().unwrap().unwrap(), 5, "a future may be taken as a handle");
+}
+
+#[test]
+fn many_futures_are_joined() {
+    let pool = pool(2);
+    let handles = (0..200).map(|number| Ok(pool.submit(square, number).unwrap())).collect();
+    let outcomes = block_on(Join(handles));
+    for (number, outcome) in (0..).zip(outcomes) {
+        assert_eq!(outcome.unwrap(), number * number);
+    }
+}
+
+#[test]
+fn a_future_ends_with_its_pool() {
+    let pool = pool(1);
+    let handle = pool.submit(hangs, ()).unwrap();
+    thread::scope(|scope| {
+        let awaiting = scope.spawn(|| block_on(handle));
+        pool.shutdown_with(brigade::Shutdown::Kill, BOUND).unwrap();
+        awaiting.join().unwrap().unwrap_err();
+    });
+}
+
+#[test]
+fn a_future_that_is_dropped_is_no_harm() {
+    let pool = pool(1);
+    let gate = Gate::new();
+    let mut handle = pool.submit(pass, gate.pass(5)).unwrap();
+    let waker = Waker::from(Bell::new());
+    assert!(Pin::new(&mut handle).poll(&mut Context::from_waker(&waker)).is_pending());
+    drop(handle);
+    gate.open();
+    assert_eq!(block_on(pool.submit(square, 5).unwrap()).unwrap(), 25);
+}

@@ -1,0 +1,51 @@
+//! Pools that are gone leave nothing in their process: no descriptor, thread, child, file or memory.
+
+use brigade_integration::Helper;
+
+/// Runs the program `leaker`, which counts what its own process holds before and after.
+#[track_caller]
+fn assert_no_leak(scenario: &str, share: u32) {
+    let pools: u32 = std::env::var("BRIGADE_TEST_POOLS")
+        .map_or(150, |text| text.parse().expect("BRIGADE_TEST_POOLS is a number"));
+    let mut helper = Helper::new(env!("CARGO_BIN_EXE_leaker"))
+        .argument(scenario)
+        .argument(&(pools / share).max(1).to_string());
+    let output = helper.output();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(helper.left_behind().is_empty(), "{:?}", helper.left_behind());
+}
+
+#[test]
+fn a_pool_that_was_not_used_leaves_nothing() {
+    assert_no_leak("unused", 1);
+}
+
+#[test]
+fn a_pool_that_was_used_leaves_nothing() {
+    assert_no_leak("used", 1);
+}
+
+#[test]
+fn a_pool_whose_worker_crashed_leaves_nothing() {
+    assert_no_leak("crashed", 5);
+}
+
+#[test]
+fn a_pool_that_was_killed_leaves_nothing() {
+    assert_no_leak("killed", 5);
+}
+
+#[test]
+fn a_pool_whose_tasks_were_cancelled_leaves_nothing() {
+    assert_no_leak("cancelled", 5);
+}
+
+#[test]
+fn a_pool_that_broke_leaves_nothing() {
+    assert_no_leak("broken", 10);
+}
+
+#[test]
+fn a_pool_that_was_killed_amid_large_messages_leaves_nothing() {
+    assert_no_leak("large", 10);
+}

@@ -1,0 +1,209 @@
+//! `map` and `map_unordered`: lazy, bounded, in order or not, and not stopped by an error.
+
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use brigade_integration::pool;
+use brigade_testkit::{Gate, outcome, pass};
+
+brigade::init_for_tests!();
+
+fn square(number: u64) -> u64 {
+    number * number
+}
+
+/// Panics for multiples of seven, aborts at fifty.
+fn picky(number: u64) -> u64 {
+    assert!(!number.is_multiple_of(7), "{number} is a multiple of seven");
+    if number == 50 {
+        std::process::abort();
+    }
+    number
+}
+
+#[test]
+fn results_come_in_the_order_of_the_inputs() {
+    for workers in [1, 2, 8] {
+        let pool = pool(workers);
+        for window in [1, 3, 1_000] {
+            let results: Vec<u64> =
+                pool.map(square, 0..500).window(window).map(Result::unwrap).collect();
+            assert_eq!(
+                results,
+                (0..500).map(square).collect::<Vec<_>>(),
+                "{workers} workers, window {window}"
+            );
+        }
+    }
+}
+
+#[test]
+fn an_empty_input_ends_at_once_and_starts_nothing() {
+    let pool = pool(2);
+    assert_eq!(pool.map(square, Vec::new()).count(), 0);
+    assert_eq!(pool.map_unordered(square, Vec::new()).count(), 0);
+    assert!(pool.worker_pids().is_empty());
+}
+
+#[test]
+fn inputs_are_taken_as_results_are_and_never_beyond_the_window() {
+    let pool = pool(2);
+    let taken = Cell::new(0);
+    let inputs = (0..100).inspect(|_| taken.set(taken.get() + 1));
+    let mut results = pool.map(square, inputs).window(7);
+    assert_eq!(taken.get(), 0, "nothing is taken before the first result is asked for");
+    for number in 0..100 {
+        assert_eq!(results.next().unwrap().unwrap(), number * number);
+        assert_eq!(taken.get(), (number + 7).min(100));
+    }
+    assert!(results.next().is_none());
+    assert!(results.next().is_none(), "the end stays the end");
+}
+
+#[test]
+fn the_window_of_map_unordered_is_exact_too() {
+    let pool = pool(2);
+    let taken = Cell::new(0);
+    let inputs = (0..100).inspect(|_| taken.set(taken.get() + 1));
+    let mut results = pool.map_unordered(square, inputs).window(7);
+    for count in 0..100 {
+        results.next().unwrap().unwrap();
+        assert_eq!(taken.get(), (count + 7).min(100));
+    }
+    assert!(results.next().is_none());
+}
+
+#[test]
+fn an_infinite_input_is_no_problem() {
+    let pool = pool(2);
+    let results: Vec<u64> = pool.map(square, 0..).take(300).map(Result::unwrap).collect();
+    assert_eq!(results, (0..300).map(square).collect::<Vec<_>>());
+    assert_eq!(pool.map_unordered(square, 0..).take(300).filter(Result::is_ok).count(), 300);
+}
+
+#[test]
+fn a_panic_of_the_input_goes_to_the_caller_and_the_pool_goes_on() {
+    let pool = pool(2);
+    for at in [0, 5, 20] {
+        let inputs = (0..20_u64).chain(std::iter::once(20)).map(move |number| {
+            assert_ne!(number, at, "no more inputs");
+            number
+        });
+        let taken = AssertUnwindSafe(|| {
+            pool.map(square, inputs).window(4).map(Result::unwrap).collect::<Vec<_>>()
+        });
+        assert!(catch_unwind(taken).is_err());
+        assert_eq!(outcome(pool.submit(square, 3).unwrap()).unwrap(), 9);
+    }
+}
+
+#[test]
+fn an_error_stands_at_its_place_and_the_rest_follows() {
+    let pool = pool(2);
+    let results: Vec<_> = pool.map(picky, 0..100).collect();
+    assert_eq!(results.len(), 100);
+    for (number, result) in (0..).zip(results) {
+        match result {
+            Ok(result) => assert_eq!(result, number),
+            Err(error) if number % 7 == 0 => assert!(error.is_panic(), "{error}"),
+            Err(error) => assert!(number == 50 && error.is_worker_death(), "{number}: {error}"),
+        }
+    }
+}
+
+#[test]
+fn map_unordered_yields_everything_once() {
+    let pool = pool(2);
+    let (mut values, mut panics, mut deaths) = (Vec::new(), 0, 0);
+    for result in pool.map_unordered(picky, 0..1_000) {
+        match result {
+            Ok(number) => values.push(number),
+            Err(error) if error.is_panic() => panics += 1,
+            Err(error) => deaths += u64::from(error.is_worker_death()),
+        }
+    }
+    values.sort_unstable();
+    let expected: Vec<u64> = (0..1_000).filter(|number| number % 7 != 0 && *number != 50).collect();
+    assert_eq!(values, expected);
+    assert_eq!((panics, deaths), (143, 1));
+}
+
+#[test]
+fn a_slow_task_holds_up_the_ordered_map_only() {
+    let pool = pool(2);
+    let gate = Gate::new();
+    let slow_zero = |(number, pass): (u64, brigade_testkit::Pass)| {
+        if number == 0 { brigade_testkit::pass(pass) } else { number }
+    };
+    let inputs = (0..50).map(|number| (number, gate.pass(number)));
+    let mut results = pool.map_unordered(slow_zero, inputs);
+    let mut others: Vec<u64> = results.by_ref().take(49).map(Result::unwrap).collect();
+    others.sort_unstable();
+    assert_eq!(others, (1..50).collect::<Vec<_>>());
+    gate.open();
+    assert_eq!(results.next().unwrap().unwrap(), 0);
+    assert!(results.next().is_none());
+}
+
+#[test]
+fn a_map_that_is_dropped_cancels_what_has_not_begun() {
+    static RUNS: AtomicU64 = AtomicU64::new(0);
+    fn run_at(pass: brigade_testkit::Pass) -> u64 {
+        RUNS.fetch_add(1, Ordering::Relaxed);
+        brigade_testkit::pass(pass)
+    }
+    for ordered in [true, false] {
+        let pool = pool(1);
+        let (open, gate) = (Gate::new(), Gate::new());
+        open.open();
+        // The first goes through, the second stops, the rest waits behind it.
+        let inputs =
+            (0..50).map(|number| if number == 0 { open.pass(0) } else { gate.pass(number) });
+        if ordered {
+            let mut results = pool.map(run_at, inputs).window(20);
+            assert_eq!(results.next().unwrap().unwrap(), 0);
+        } else {
+            let mut results = pool.map_unordered(run_at, inputs).window(20);
+            assert_eq!(results.next().unwrap().unwrap(), 0);
+        }
+        gate.open();
+        let runs =
+            outcome(pool.submit(|(): ()| RUNS.load(Ordering::Relaxed), ()).unwrap()).unwrap();
+        // At most one had begun when the map was dropped, and one more was handed out in advance of it.
+        assert!((1..=3).contains(&runs), "{runs} tasks ran");
+    }
+}
+
+#[test]
+fn maps_may_run_side_by_side_on_one_pool() {
+    let pool = pool(2);
+    let pairs = pool.map(square, 0..300).zip(pool.map_unordered(square, 0..300));
+    let (ordered, unordered): (Vec<u64>, Vec<u64>) =
+        pairs.map(|(one, two)| (one.unwrap(), two.unwrap())).unzip();
+    assert_eq!(ordered.iter().sum::<u64>(), unordered.iter().sum::<u64>());
+    let gate = Gate::new();
+    let held = pool.submit(pass, gate.pass(1)).unwrap();
+    gate.wait_for_arrivals(1);
+    assert_eq!(pool.map(square, 0..10).map(Result::unwrap).sum::<u64>(), 285);
+    gate.open();
+    outcome(held).unwrap();
+}
+
+#[test]
+fn retries_of_a_map_hold_for_each_task() {
+    fn dies_at_first(number: u64) -> u64 {
+        if number.is_multiple_of(10) && brigade_integration::attempt() == 1 {
+            std::process::abort();
+        }
+        number
+    }
+    let pool = pool(2);
+    let results: Vec<u64> =
+        pool.map(dies_at_first, 0..100).retries(1).map(Result::unwrap).collect();
+    assert_eq!(results, (0..100).collect::<Vec<_>>());
+    assert_eq!(
+        pool.map_unordered(dies_at_first, 0..100).retries(1).filter(Result::is_ok).count(),
+        100
+    );
+}

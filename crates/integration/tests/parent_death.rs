@@ -1,0 +1,74 @@
+//! A host that is gone, however it went, leaves no worker, no file and no shared memory.
+
+use std::time::Duration;
+
+use brigade_integration::Helper;
+use brigade_testkit::{BOUND, Random, pause, wait_until};
+
+/// Everything must be gone by then.
+const PROMISED: Duration = Duration::from_secs(1);
+
+fn runs() -> u64 {
+    std::env::var("BRIGADE_TEST_KILLS")
+        .map_or(25, |text| text.parse().expect("BRIGADE_TEST_KILLS is a number"))
+}
+
+#[track_caller]
+fn assert_nothing_is_left(helper: &Helper, host: u32, what: &str) {
+    wait_until(&format!("the end of all workers, {what}"), PROMISED, || {
+        helper.workers(host).is_empty()
+    });
+    wait_until(&format!("a clean temporary folder, {what}"), PROMISED, || {
+        helper.left_behind().is_empty()
+    });
+}
+
+#[test]
+fn a_host_that_is_killed_at_any_moment_leaves_nothing() {
+    let seed = Random::seed_from("BRIGADE_TEST_SEED");
+    let mut random = Random::new(seed);
+    for run in 0..runs() {
+        // While workers start is when most is in the air.
+        let mode =
+            *random.choose(&["starting", "starting", "starting", "busy", "large", "hanging"]);
+        let moment = random.below(Duration::from_millis(150));
+        let mut helper = Helper::new(env!("CARGO_BIN_EXE_host")).argument(mode);
+        let mut host = helper.start();
+        pause(moment);
+        host.kill().unwrap();
+        host.wait().unwrap();
+        let what =
+            format!("run {run}: host `{mode}` killed after {moment:?}; BRIGADE_TEST_SEED={seed}");
+        assert_nothing_is_left(&helper, host.id(), &what);
+    }
+}
+
+#[test]
+fn workers_in_every_state_end_with_their_host() {
+    for mode in ["idle", "busy", "hanging", "stopped"] {
+        let mut helper = Helper::new(env!("CARGO_BIN_EXE_host")).argument(mode);
+        let mut host = helper.start();
+        let pid = host.id();
+        wait_until(&format!("two workers of a host that is {mode}"), BOUND, || {
+            helper.workers(pid).len() == 2
+        });
+        if mode == "stopped" {
+            wait_until("stopped workers", BOUND, || {
+                helper.workers(pid).into_iter().all(brigade_testkit::processes::is_stopped)
+            });
+        }
+        host.kill().unwrap();
+        host.wait().unwrap();
+        assert_nothing_is_left(&helper, pid, mode);
+    }
+}
+
+#[test]
+fn a_host_that_exits_without_dropping_its_pool_leaves_nothing() {
+    for mode in ["exits", "aborts"] {
+        let mut helper = Helper::new(env!("CARGO_BIN_EXE_host")).argument(mode);
+        let mut host = helper.start();
+        host.wait().unwrap();
+        assert_nothing_is_left(&helper, host.id(), mode);
+    }
+}

@@ -1,0 +1,339 @@
+//! A pool ends as it was told, in bounded time, whatever its workers do.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::Command;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use brigade::{Pool, PoolError, Shutdown, SubmitErrorKind, TaskErrorKind};
+use brigade_integration::{builder, pool, worker_died};
+use brigade_testkit::faults::{aborts, hangs, sleeps, stops_itself};
+use brigade_testkit::{BOUND, Gate, Watchdog, outcome, pass, processes, wait_until};
+
+brigade::init_for_tests!();
+
+/// How late a bounded shutdown may be on a busy machine.
+const SLACK: Duration = Duration::from_secs(3);
+
+fn square(number: u64) -> u64 {
+    number * number
+}
+
+fn watch(what: &str) -> Watchdog {
+    Watchdog::new(what, BOUND)
+}
+
+/// A pool whose workers ignore SIGTERM: an ignored signal stays ignored over exec.
+fn deaf_pool(grace: Duration) -> Pool {
+    let mut command = Command::new("/bin/sh");
+    command.args(["-c", "trap '' TERM; exec \"$0\""]).arg(std::env::current_exe().unwrap());
+    builder(2).stop_grace(grace).worker_command(&command).build().unwrap()
+}
+
+#[test]
+fn a_drain_runs_everything_that_was_accepted() {
+    let pool = pool(2);
+    let handles: Vec<_> = (0..200).map(|number| pool.submit(square, number).unwrap()).collect();
+    let _watchdog = watch("a drain");
+    let report = pool.shutdown().unwrap();
+    assert_eq!(
+        (report.cancelled, report.failed, report.killed, report.workers_killed),
+        (0, 0, 0, 0)
+    );
+    for (number, handle) in (0..).zip(handles) {
+        assert!(handle.is_done());
+        assert_eq!(outcome(handle).unwrap(), number * number);
+    }
+    assert!(pool.worker_pids().is_empty());
+}
+
+#[test]
+fn a_pool_that_was_never_used_ends_at_once() {
+    let _watchdog = watch("the end of pools that were not used");
+    drop(pool(4));
+    let pool = pool(4);
+    let report = pool.shutdown().unwrap();
+    assert_eq!((report.workers_stopped, report.workers_killed), (0, 0));
+}
+
+#[test]
+fn after_a_shutdown_nothing_is_taken_and_the_argument_comes_back() {
+    let pool = pool(1);
+    pool.shutdown().unwrap();
+    let error = pool.submit(|text: String| text, "mine".to_owned()).unwrap_err();
+    assert_eq!(error.kind(), SubmitErrorKind::PoolClosed);
+    assert_eq!(error.into_argument(), "mine");
+    assert!(matches!(pool.warm_up(), Err(PoolError::Closed)));
+    let error = pool.map(square, 0..3).next().unwrap().unwrap_err();
+    assert_eq!(error.kind(), TaskErrorKind::PoolClosed);
+}
+
+#[test]
+fn cancel_pending_lets_what_runs_finish() {
+    let pool = pool(1);
+    let gate = Gate::new();
+    let running = pool.submit(pass, gate.pass(1)).unwrap();
+    gate.wait_for_arrivals(1);
+    let pending: Vec<_> = (0..10).map(|number| pool.submit(square, number).unwrap()).collect();
+    let _watchdog = watch("a shutdown that cancels");
+    let report = thread::scope(|scope| {
+        let shutdown = scope.spawn(|| pool.shutdown_with(Shutdown::CancelPending, BOUND).unwrap());
+        for handle in pending {
+            assert!(outcome(handle).unwrap_err().is_cancelled());
+        }
+        assert!(!running.is_done());
+        gate.open();
+        shutdown.join().unwrap()
+    });
+    assert_eq!(outcome(running).unwrap(), 1);
+    assert_eq!(
+        (report.finished, report.cancelled, report.killed, report.workers_killed),
+        (1, 10, 0, 0)
+    );
+}
+
+#[test]
+fn terminate_ends_running_tasks_by_sigterm_before_its_time_is_over() {
+    let pool = pool(2);
+    pool.warm_up().unwrap();
+    let pids = pool.worker_pids();
+    let running = [(); 2].map(|()| pool.submit(hangs, ()).unwrap());
+    let pending = pool.submit(square, 3).unwrap();
+    let _watchdog = watch("a shutdown that terminates");
+    let report = pool.shutdown_with(Shutdown::Terminate, BOUND).unwrap();
+    assert!(report.elapsed < BOUND / 2, "{report:?}");
+    let outcomes = running.map(|handle| outcome(handle).unwrap_err());
+    let begun = outcomes.iter().filter(|error| error.kind() == TaskErrorKind::Killed).count();
+    let cancelled = outcomes.iter().filter(|error| error.is_cancelled()).count();
+    assert_eq!(begun + cancelled, 2, "{outcomes:?}");
+    assert!(outcome(pending).unwrap_err().is_cancelled());
+    assert!(pids.iter().all(|pid| !processes::is_alive(*pid)));
+    assert_eq!(report.workers_killed, 0, "SIGTERM was enough");
+}
+
+#[test]
+fn kill_ends_everything_at_once() {
+    let pool = pool(2);
+    let gate = Gate::new();
+    let running: Vec<_> =
+        (0..2).map(|number| pool.submit(pass, gate.pass(number)).unwrap()).collect();
+    gate.wait_for_arrivals(2);
+    let pending = pool.submit(square, 3).unwrap();
+    let _watchdog = watch("a shutdown that kills");
+    let report = pool.shutdown_with(Shutdown::Kill, BOUND).unwrap();
+    for handle in running {
+        assert_eq!(outcome(handle).unwrap_err().kind(), TaskErrorKind::Killed);
+    }
+    assert!(outcome(pending).unwrap_err().is_cancelled());
+    assert_eq!((report.killed, report.cancelled, report.workers_killed), (2, 1, 2));
+    assert!(report.elapsed < SLACK, "{report:?}");
+}
+
+#[test]
+fn a_drain_that_takes_too_long_becomes_stronger() {
+    let pool = pool(1);
+    let gate = Gate::new();
+    let stuck = pool.submit(pass, gate.pass(1)).unwrap();
+    gate.wait_for_arrivals(1);
+    let _watchdog = watch("a drain with a timeout");
+    let timeout = Duration::from_millis(100);
+    let report = pool.shutdown_with(Shutdown::Drain, timeout).unwrap();
+    assert!(report.elapsed >= timeout && report.elapsed < SLACK, "{report:?}");
+    assert_eq!(outcome(stuck).unwrap_err().kind(), TaskErrorKind::Killed);
+}
+
+#[test]
+fn a_stronger_wish_overtakes_a_weaker_one() {
+    let pool = pool(1);
+    let gate = Gate::new();
+    let stuck = pool.submit(pass, gate.pass(1)).unwrap();
+    gate.wait_for_arrivals(1);
+    let _watchdog = watch("a drain that is overtaken by a kill");
+    thread::scope(|scope| {
+        let drain = scope.spawn(|| pool.shutdown().unwrap());
+        wait_until("the drain to begin", BOUND, || {
+            matches!(pool.warm_up(), Err(PoolError::Closed))
+        });
+        let kill = pool.shutdown_with(Shutdown::Kill, BOUND).unwrap();
+        assert_eq!(drain.join().unwrap(), kill);
+    });
+    assert_eq!(outcome(stuck).unwrap_err().kind(), TaskErrorKind::Killed);
+}
+
+#[test]
+fn a_shutdown_may_be_called_again_and_by_several_threads() {
+    let pool = pool(2);
+    let handles: Vec<_> = (0..20).map(|_| pool.submit(sleeps, 2).unwrap()).collect();
+    let _watchdog = watch("shutdowns side by side");
+    let reports: Vec<_> = thread::scope(|scope| {
+        let callers: Vec<_> = (0..4).map(|_| scope.spawn(|| pool.shutdown().unwrap())).collect();
+        callers.into_iter().map(|caller| caller.join().unwrap()).collect()
+    });
+    let again = pool.shutdown().unwrap();
+    assert!(reports.iter().all(|report| *report == again), "{reports:?} {again:?}");
+    assert!(handles.into_iter().all(|handle| outcome(handle).is_ok()));
+}
+
+#[test]
+fn a_drop_drains_while_tasks_run() {
+    let pool = pool(2);
+    let gate = Gate::new();
+    let handles: Vec<_> =
+        (0..10).map(|number| pool.submit(pass, gate.pass(number)).unwrap()).collect();
+    gate.wait_for_arrivals(2);
+    let pids = pool.worker_pids();
+    let _watchdog = watch("a drop");
+    let dropping = thread::spawn(move || drop(pool));
+    gate.open();
+    dropping.join().unwrap();
+    for (number, handle) in (0..).zip(handles) {
+        assert!(handle.is_done(), "the drop returns when everything is done");
+        assert_eq!(outcome(handle).unwrap(), number);
+    }
+    assert!(pids.iter().all(|pid| !processes::children().contains(pid)), "and reaped");
+}
+
+#[test]
+fn a_panic_that_unwinds_through_a_pool_drains_it() {
+    let mut handles = Vec::new();
+    let _watchdog = watch("an unwinding");
+    let unwound = catch_unwind(AssertUnwindSafe(|| {
+        let pool = pool(2);
+        handles.extend((0..100).map(|number| pool.submit(square, number).unwrap()));
+        panic!("in the middle of it");
+    }));
+    assert!(unwound.is_err());
+    for (number, handle) in (0..).zip(handles) {
+        assert_eq!(outcome(handle).unwrap(), number * number);
+    }
+}
+
+#[test]
+fn the_last_owner_of_a_shared_pool_ends_it() {
+    let pool = Arc::new(pool(1));
+    let _watchdog = watch("the last owner");
+    let threads: Vec<_> = (0..3)
+        .map(|number| {
+            let pool = Arc::clone(&pool);
+            thread::spawn(move || pool.submit(square, number).unwrap())
+        })
+        .collect();
+    let handles: Vec<_> = threads.into_iter().map(|thread| thread.join().unwrap()).collect();
+    drop(pool);
+    assert!(handles.iter().all(brigade::Handle::is_done));
+}
+
+#[test]
+fn workers_that_ignore_sigterm_are_killed_in_time() {
+    let pool = deaf_pool(Duration::from_millis(100));
+    let gate = Gate::new();
+    let running: Vec<_> =
+        (0..2).map(|number| pool.submit(pass, gate.pass(number)).unwrap()).collect();
+    gate.wait_for_arrivals(2);
+    let timeout = Duration::from_millis(200);
+    let _watchdog = watch("the end of workers that ignore SIGTERM");
+    let report = pool.shutdown_with(Shutdown::Terminate, timeout).unwrap();
+    assert!(report.elapsed >= timeout && report.elapsed < timeout + SLACK, "{report:?}");
+    assert_eq!((report.killed, report.workers_killed), (2, 2));
+    for handle in running {
+        assert_eq!(outcome(handle).unwrap_err().kind(), TaskErrorKind::Killed);
+    }
+}
+
+#[test]
+fn a_task_that_stopped_its_worker_does_not_stop_a_drain() {
+    let pool = pool(2);
+    let stopped = pool.submit(stops_itself, ()).unwrap();
+    let others: Vec<_> = (0..20).map(|number| pool.submit(square, number).unwrap()).collect();
+    let _watchdog = watch("a drain with a stopped worker");
+    let report = pool.shutdown().unwrap();
+    assert!(report.elapsed < SLACK, "{report:?}");
+    assert_eq!(outcome(stopped).unwrap_err().kind(), TaskErrorKind::Killed);
+    for (number, handle) in (0..).zip(others) {
+        assert_eq!(outcome(handle).unwrap(), number * number);
+    }
+}
+
+#[test]
+fn an_idle_worker_that_is_stopped_does_not_stop_a_drain() {
+    let pool = builder(2).stop_grace(Duration::from_millis(100)).build().unwrap();
+    pool.warm_up().unwrap();
+    let pids = pool.worker_pids();
+    assert!(processes::hit_child(pids[0], processes::Signal::STOP));
+    wait_until("the worker to stop", BOUND, || processes::is_stopped(pids[0]));
+    let _watchdog = watch("a drain with a stopped idle worker");
+    let report = pool.shutdown().unwrap();
+    assert!(report.elapsed < SLACK, "{report:?}");
+    assert!(pids.iter().all(|pid| !processes::children().contains(pid)));
+}
+
+#[test]
+fn a_crash_during_a_drain_costs_its_own_task_only() {
+    let pool = pool(2);
+    let handles: Vec<_> = (0..40)
+        .map(|number| {
+            (
+                number,
+                pool.submit(
+                    |number: u64| {
+                        if number % 10 == 3 {
+                            aborts(())
+                        }
+                    },
+                    number,
+                )
+                .unwrap(),
+            )
+        })
+        .collect();
+    let _watchdog = watch("a drain with crashes");
+    pool.shutdown().unwrap();
+    for (number, handle) in handles {
+        if number % 10 == 3 {
+            worker_died(outcome(handle));
+        } else {
+            outcome(handle).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_shutdown_does_not_wait_for_workers_that_are_still_starting() {
+    let mut slow = Command::new("/bin/sh");
+    slow.args(["-c", "sleep 60"]);
+    let pool =
+        builder(2).worker_command(&slow).start_timeout(Duration::from_secs(60)).build().unwrap();
+    let handle = pool.submit(square, 3).unwrap();
+    let _watchdog = watch("a shutdown during a start");
+    let report = pool.shutdown_with(Shutdown::Kill, BOUND).unwrap();
+    assert!(report.elapsed < SLACK, "{report:?}");
+    assert!(outcome(handle).unwrap_err().is_cancelled());
+}
+
+#[test]
+fn random_moments_of_shutdown_lose_no_outcome() {
+    let seed = brigade_testkit::Random::seed_from("BRIGADE_TEST_SEED");
+    let mut random = brigade_testkit::Random::new(seed);
+    let modes = [Shutdown::Drain, Shutdown::CancelPending, Shutdown::Terminate, Shutdown::Kill];
+    for round in 0..40 {
+        let pool = pool(2);
+        let handles: Vec<_> =
+            (0..30).map(|_| pool.submit(sleeps, random.within(0..3)).unwrap()).collect();
+        let (mode, moment) = (*random.choose(&modes), random.below(Duration::from_millis(20)));
+        let what = format!("{mode:?} after {moment:?} in round {round}; BRIGADE_TEST_SEED={seed}");
+        let begin = Instant::now();
+        let _watchdog = watch(&what);
+        wait_until("the moment", BOUND, || begin.elapsed() >= moment);
+        pool.shutdown_with(mode, BOUND).unwrap();
+        for handle in handles {
+            assert!(handle.is_done(), "{what}");
+            match outcome(handle).map_err(|error| error.kind()) {
+                Ok(_) => {}
+                Err(TaskErrorKind::Cancelled) => assert_ne!(mode, Shutdown::Drain, "{what}"),
+                Err(TaskErrorKind::Killed) => assert!(mode >= Shutdown::Terminate, "{what}"),
+                Err(other) => panic!("{what}: {other:?}"),
+            }
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! What a pool is made of, once the builder has checked it.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// The settings of a pool; each has passed the builder's checks.
+#[derive(Debug, Clone)]
+pub(crate) struct Config {
+    pub(crate) name: String,
+    pub(crate) workers: usize,
+    pub(crate) queue_limit: usize,
+    pub(crate) restart_limit: u32,
+    pub(crate) restart_window: Duration,
+    pub(crate) start_timeout: Duration,
+    pub(crate) stop_grace: Duration,
+    pub(crate) message_limit: usize,
+    pub(crate) worker_command: Option<CommandLine>,
+}
+
+/// A program with arguments, kept so that it can be started any number of times.
+#[derive(Debug, Clone)]
+pub(crate) struct CommandLine {
+    pub(crate) program: OsString,
+    pub(crate) arguments: Vec<OsString>,
+    pub(crate) environment: Vec<(OsString, Option<OsString>)>,
+    pub(crate) directory: Option<PathBuf>,
+}
+
+/// Queued tasks before `submit` makes callers wait: plenty for bursts, and bounded.
+pub(crate) const DEFAULT_QUEUE_LIMIT: usize = 1 << 24;
+
+/// Lives without a single task that a pool tolerates within ten seconds.
+pub(crate) const DEFAULT_RESTARTS: (u32, Duration) = (100, Duration::from_secs(10));
+
+/// A worker starts in about a millisecond; this is for machines that swap.
+pub(crate) const DEFAULT_START_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Time between the rungs of the ladder that ends a worker.
+pub(crate) const DEFAULT_STOP_GRACE: Duration = Duration::from_secs(2);
+
+/// One argument or result, encoded.
+pub(crate) const DEFAULT_MESSAGE_LIMIT: usize = 1 << 30;
+
+/// Frames under way to one worker. The ipc link's credit window holds about as many small packets.
+pub(crate) const CREDIT: u16 = 64;

@@ -1,0 +1,103 @@
+//! The threads around the machine: they do what it decides and decide nothing.
+//!
+//! Who runs what:
+//! - A *submitting thread* locks the core, hands the machine its event and writes the frame itself.
+//! - The *spawner* starts every process. It lives as long as the pool, because a worker's parent-death
+//!   signal fires when the thread that started it exits.
+//! - Each worker has an *attendant*: it does the handshake, then reads that worker's link, and tells the
+//!   machine what it reads, and at the end that the worker is dead.
+//! - The *reaper* waits for deaths (pidfds) and for the machine's next deadline; it reaps, and then has the
+//!   attendant read to the end of what the dead worker had written.
+//! - The *console* carries what workers write to stderr on to ours, and keeps each one's last lines.
+//!
+//! Locks: the core's lock guards machine, outbox and posts. It is never held while a process is started or
+//! reaped, an outcome is handed to a waiter, or anything is waited for. Frames are written under it, which
+//! keeps the order of sending the machine's order; links never block on the host's side.
+
+mod attendant;
+mod bootstrap;
+mod carry_out;
+mod console;
+mod outcome;
+mod post;
+mod reaper;
+mod shared;
+mod spawner;
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use crate::config::Config;
+use crate::error::PoolError;
+use crate::machine::Shutdown;
+use crate::pool::ShutdownReport;
+pub(crate) use shared::Shared;
+
+/// The running pool: what is shared, and the threads to join at the end.
+pub(crate) struct Drive {
+    shared: Arc<Shared>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+impl Drive {
+    pub(crate) fn start(config: Config) -> Result<Self, PoolError> {
+        let (shared, spawn_orders) = Shared::new(config)?;
+        let drive = Self { shared, threads: Mutex::new(Vec::new()) };
+        let result = drive
+            .run("console", |shared| console::run(&shared.console))
+            .and_then(|()| drive.run("reaper", |shared| reaper::run(&shared)))
+            .and_then(|()| {
+                drive.run("spawner", move |shared| spawner::run(&shared, &spawn_orders))
+            });
+        if let Err(error) = result {
+            // Without all its threads the pool cannot end by itself; nothing has been started yet.
+            drive.shared.release_threads();
+            drive.join();
+            return Err(error);
+        }
+        Ok(drive)
+    }
+
+    fn run(
+        &self,
+        role: &str,
+        body: impl FnOnce(Arc<Shared>) + Send + 'static,
+    ) -> Result<(), PoolError> {
+        let shared = Arc::clone(&self.shared);
+        let thread = std::thread::Builder::new()
+            .name(format!("brigade-{role}"))
+            .spawn(move || body(shared))
+            .map_err(PoolError::system("start a thread of the pool"))?;
+        self.threads.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
+        Ok(())
+    }
+
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
+    /// Ends the pool and its threads; see [`Shutdown`].
+    pub(crate) fn shutdown(
+        &self,
+        mode: Shutdown,
+        timeout: Option<Duration>,
+    ) -> Result<ShutdownReport, PoolError> {
+        let report = self.shared.shutdown(mode, timeout);
+        self.shared.release_threads();
+        self.join();
+        report
+    }
+
+    fn join(&self) {
+        let threads =
+            std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
+        for thread in threads {
+            // A pool that is dropped by one of its own threads (in a waker) cannot wait for that thread.
+            if thread.thread().id() != std::thread::current().id() {
+                // A panic there was reported by the panic hook; the pool's state is whole without it.
+                let _ = thread.join();
+            }
+        }
+    }
+}

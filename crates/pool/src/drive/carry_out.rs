@@ -1,0 +1,195 @@
+//! Carrying out what the machine asks for.
+
+use std::sync::Arc;
+
+use brigade_wire::link::LinkError;
+use brigade_wire::slots::slot_tag;
+use brigade_wire::{Attempt, Function, Run, TaskId, ToWorker, WorkerId};
+use tracing::{debug, error, info, warn};
+
+use super::outcome::{Facts, raw_outcome};
+use super::post::{Life, Post};
+use super::shared::{Core, Shared};
+use crate::machine::{Action, Event, KillCause, Now, TaskKey};
+use crate::task::{PoolTask, RawOutcome};
+
+/// What is left to do once the core's lock is released.
+#[derive(Default)]
+pub(super) struct Afterwards {
+    completions: Vec<(PoolTask, RawOutcome)>,
+    wake_reaper: bool,
+}
+
+impl Afterwards {
+    pub(super) fn run(self, shared: &Shared) {
+        for (task, outcome) in self.completions {
+            task.cell.complete(outcome);
+        }
+        if self.wake_reaper {
+            shared.reaper.wake();
+        }
+    }
+}
+
+impl Core {
+    /// Handles an event and everything that follows from it.
+    pub(super) fn handle(
+        &mut self,
+        now: Now,
+        event: Event<PoolTask>,
+        mut facts: Facts,
+        shared: &Shared,
+        after: &mut Afterwards,
+    ) {
+        let mut outbox = std::mem::take(&mut self.outbox);
+        let mut answers = std::mem::take(&mut self.answers);
+        self.machine.handle(now, event, &mut outbox);
+        loop {
+            for action in outbox.drain() {
+                self.carry_out(action, &mut facts, shared, after, &mut answers);
+            }
+            match answers.pop_front() {
+                Some(answer) => self.machine.handle(now, answer, &mut outbox),
+                None => break,
+            }
+        }
+        self.outbox = outbox;
+        self.answers = answers;
+        self.wake_waiters(shared);
+    }
+
+    fn carry_out(
+        &mut self,
+        action: Action<PoolTask>,
+        facts: &mut Facts,
+        shared: &Shared,
+        after: &mut Afterwards,
+        answers: &mut std::collections::VecDeque<Event<PoolTask>>,
+    ) {
+        let pool = shared.config.name.as_str();
+        match action {
+            Action::Accepted { task } => {
+                if let Some(entry) = self.machine.task(task.key) {
+                    entry.cell.set_place(task);
+                }
+            }
+            Action::Send { worker, link_slot, key, id, attempt } => {
+                if let Err(error) = self.send(worker, link_slot, key, id, attempt) {
+                    // The frame is lost; only the worker's end brings the task back.
+                    warn!(pool, %worker, pid = self.pid(worker), %error, "failed to send a task");
+                    answers.push_back(Event::Misbehaved { worker });
+                }
+            }
+            Action::Revoke { worker, link_slot, task, why } => {
+                let attempt = self.machine.assignment(task).map(|(_, _, attempt)| attempt);
+                let line = self.post(worker).and_then(|post| post.line.as_ref());
+                let revoked = match (attempt, line) {
+                    (Some(attempt), Some(line)) => {
+                        line.slots.revoke(link_slot, slot_tag(task.id, attempt))
+                    }
+                    _ => false,
+                };
+                answers.push_back(Event::RevokeAnswer { task, worker, why, revoked });
+            }
+            Action::Complete { task, attempt, end, .. } => {
+                let broken = self.machine.broken_reason();
+                let outcome = raw_outcome(&task, attempt, end, facts, broken.as_deref());
+                after.completions.push((task, outcome));
+            }
+            Action::Spawn { worker } => {
+                let life = Life::new();
+                self.posts[worker.slot as usize] =
+                    Some(Post { id: worker, life: Arc::clone(&life), line: None });
+                shared.order_spawn(worker, life);
+            }
+            Action::Stop { worker } => {
+                if let Some(line) = self.post_mut(worker).and_then(|post| post.line.as_mut()) {
+                    let mut head = Vec::new();
+                    ToWorker::Stop.encode_head(&mut head);
+                    // A worker that is gone has left already.
+                    let _ = line.sender.send(&head, &[]);
+                }
+            }
+            Action::Terminate { worker } => self.signal(pool, worker, "terminate", Life::terminate),
+            Action::Kill { worker, cause } => {
+                let cause = match cause {
+                    KillCause::Protocol => "it broke the protocol",
+                    KillCause::Shutdown => "the pool shuts down",
+                    KillCause::Stopped => "it is stopped by a signal and the pool drains",
+                };
+                info!(pool, %worker, pid = self.pid(worker), cause, "worker killed");
+                self.signal(pool, worker, "kill", Life::kill);
+            }
+            Action::Inspect { worker } => {
+                if self.post(worker).is_some_and(|post| post.life.is_stopped()) {
+                    answers.push_back(Event::FoundStopped { worker });
+                }
+            }
+            Action::Retried { id, attempt, worker } => {
+                info!(pool, task = %id, attempt = attempt.get(), %worker, "task will run again, its worker died");
+            }
+            Action::Requeued { id, worker } => {
+                debug!(pool, task = %id, %worker, "task had not begun and goes back to the queue");
+            }
+            Action::Broke => {
+                let reason = self.machine.broken_reason();
+                error!(pool, reason = reason.as_deref(), "pool broken");
+            }
+            Action::Rearm => after.wake_reaper = true,
+            Action::Ended => debug!(pool, "pool ended"),
+        }
+    }
+
+    fn send(
+        &mut self,
+        worker: WorkerId,
+        link_slot: u16,
+        key: TaskKey,
+        id: TaskId,
+        attempt: Attempt,
+    ) -> Result<(), LinkError> {
+        let Some(Some(post)) = self.posts.get_mut(worker.slot as usize) else { return Ok(()) };
+        let (Some(line), Some(task)) = (post.line.as_mut(), self.machine.task(key)) else {
+            return Ok(());
+        };
+        let run = ToWorker::Run(Run {
+            task: id,
+            attempt,
+            slot: link_slot,
+            function: Function::Offset(task.function.raw()),
+            argument: &task.argument,
+        });
+        line.slots.arm(link_slot, slot_tag(id, attempt));
+        self.head.clear();
+        run.encode_head(&mut self.head);
+        match line.sender.send(&self.head, run.payload()) {
+            // The worker is gone, and its death puts the task back into the queue.
+            Ok(()) | Err(LinkError::Closed) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn signal(
+        &self,
+        pool: &str,
+        worker: WorkerId,
+        what: &str,
+        how: impl FnOnce(&Life) -> std::io::Result<()>,
+    ) {
+        if let Some(Err(error)) = self.post(worker).map(|post| how(&post.life)) {
+            warn!(pool, %worker, pid = self.pid(worker), %error, "failed to {what} a worker");
+        }
+    }
+
+    fn pid(&self, worker: WorkerId) -> Option<u32> {
+        self.post(worker).and_then(|post| post.life.pid())
+    }
+
+    pub(super) fn post(&self, worker: WorkerId) -> Option<&Post> {
+        self.posts.get(worker.slot as usize)?.as_ref().filter(|post| post.id == worker)
+    }
+
+    pub(super) fn post_mut(&mut self, worker: WorkerId) -> Option<&mut Post> {
+        self.posts.get_mut(worker.slot as usize)?.as_mut().filter(|post| post.id == worker)
+    }
+}

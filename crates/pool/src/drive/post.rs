@@ -1,0 +1,97 @@
+//! The host's half of a worker slot: the process that fills it and the way to talk to it.
+
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use brigade_sys::process::{Process, Signal};
+use brigade_wire::WorkerId;
+use brigade_wire::link::LinkSender;
+use brigade_wire::slots::SlotTable;
+
+/// What the core holds for one worker slot, from the order to spawn until the death is handled.
+pub(super) struct Post {
+    pub(super) id: WorkerId,
+    pub(super) life: Arc<Life>,
+    /// Set when the handshake is done.
+    pub(super) line: Option<Line>,
+}
+
+/// How tasks reach a ready worker.
+pub(super) struct Line {
+    pub(super) sender: Box<dyn LinkSender>,
+    pub(super) slots: Arc<SlotTable>,
+}
+
+/// The process of a worker, shared by everyone who may have to end it.
+///
+/// A kill may be wanted before the process exists (the spawner has the order, the pool shuts down): then it
+/// is remembered and done by the spawner.
+pub(super) struct Life {
+    state: Mutex<LifeState>,
+    pid: OnceLock<u32>,
+}
+
+enum LifeState {
+    Ordered,
+    /// Ended before it began.
+    Doomed,
+    Alive(Arc<Process>),
+}
+
+impl Life {
+    pub(super) fn new() -> Arc<Self> {
+        Arc::new(Self { state: Mutex::new(LifeState::Ordered), pid: OnceLock::new() })
+    }
+
+    /// The process exists now; false when nobody wants it any more.
+    pub(super) fn begin(&self, process: &Arc<Process>) -> bool {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let wanted = !matches!(*state, LifeState::Doomed);
+        *state = LifeState::Alive(Arc::clone(process));
+        let _ = self.pid.set(process.pid());
+        wanted
+    }
+
+    /// Whether the worker was killed before its process existed.
+    pub(super) fn is_doomed(&self) -> bool {
+        matches!(*self.state.lock().unwrap_or_else(PoisonError::into_inner), LifeState::Doomed)
+    }
+
+    pub(super) fn pid(&self) -> Option<u32> {
+        self.pid.get().copied()
+    }
+
+    /// Kills the process group, or sees to it that the process never gets to work.
+    pub(super) fn kill(&self) -> std::io::Result<()> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*state {
+            LifeState::Ordered => *state = LifeState::Doomed,
+            LifeState::Doomed => {}
+            LifeState::Alive(process) => {
+                let process = Arc::clone(process);
+                drop(state);
+                process.signal_group(Signal::Kill)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Asks the process group to end; a stopped one must be continued to hear it.
+    pub(super) fn terminate(&self) -> std::io::Result<()> {
+        if let Some(process) = self.process() {
+            process.signal_group(Signal::Terminate)?;
+            process.signal_group(Signal::Continue)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn is_stopped(&self) -> bool {
+        self.process().is_some_and(|process| process.is_stopped())
+    }
+
+    fn process(&self) -> Option<Arc<Process>> {
+        match &*self.state.lock().unwrap_or_else(PoisonError::into_inner) {
+            LifeState::Alive(process) => Some(Arc::clone(process)),
+            LifeState::Ordered | LifeState::Doomed => None,
+        }
+    }
+}

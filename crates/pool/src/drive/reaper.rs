@@ -1,0 +1,116 @@
+//! Deaths and deadlines: one thread that waits for both.
+//!
+//! It sleeps in one `ppoll` over the pidfds of all ready workers and an event descriptor, until the
+//! machine's next deadline. When a worker is dead it reaps it, takes its last words, and puts an end mark
+//! into the worker's link; the attendant reads everything that the worker had written before that mark and
+//! only then tells the machine of the death. So a result that was complete before the death counts.
+
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use brigade_sys::clock::Monotonic;
+use brigade_sys::process::{Exit, Process};
+use brigade_sys::wait::{Waker, wait_readable};
+use brigade_wire::link::ipc::Poison;
+use tracing::warn;
+
+use super::console::StderrPipe;
+use super::outcome::Facts;
+use super::shared::{Shared, now};
+use crate::machine::Event;
+
+pub(super) struct Reaper {
+    watched: Mutex<Vec<Arc<Watched>>>,
+    waker: Waker,
+    ended: AtomicBool,
+}
+
+/// A ready worker whose death is waited for.
+pub(super) struct Watched {
+    pub(super) process: Arc<Process>,
+    pub(super) stderr: Arc<StderrPipe>,
+    pub(super) end_mark: Poison,
+    /// Set before the end mark is put into the link.
+    pub(super) death: OnceLock<Death>,
+}
+
+/// How a process ended.
+#[derive(Debug, Clone)]
+pub(super) struct Death {
+    pub(super) exit: Exit,
+    pub(super) last_words: String,
+}
+
+impl Reaper {
+    pub(super) fn new() -> std::io::Result<Self> {
+        Ok(Self {
+            watched: Mutex::new(Vec::new()),
+            waker: Waker::new()?,
+            ended: AtomicBool::new(false),
+        })
+    }
+
+    pub(super) fn watch(&self, watched: Arc<Watched>) {
+        self.watched.lock().unwrap_or_else(PoisonError::into_inner).push(watched);
+        self.wake();
+    }
+
+    pub(super) fn wake(&self) {
+        self.waker.wake();
+    }
+
+    pub(super) fn end(&self) {
+        self.ended.store(true, Ordering::Release);
+        self.wake();
+    }
+}
+
+/// Waits and reaps until the pool ends.
+pub(super) fn run(shared: &Shared) {
+    let reaper = &shared.reaper;
+    while !reaper.ended.load(Ordering::Acquire) {
+        let watched = reaper.watched.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let deadline = shared.lock().machine.next_deadline();
+        let mut descriptors: Vec<BorrowedFd<'_>> = vec![reaper.waker.as_fd()];
+        descriptors.extend(watched.iter().map(|watched| watched.process.pidfd()));
+        let ready = match wait_readable(&descriptors, deadline.map(Monotonic::from_zero)) {
+            Ok(ready) => ready,
+            Err(error) => {
+                warn!(pool = shared.config.name, %error, "failed to wait for workers");
+                return;
+            }
+        };
+        if ready[0] {
+            reaper.waker.drain();
+        }
+        for (watched, _) in watched.iter().zip(&ready[1..]).filter(|(_, ready)| **ready) {
+            reap(shared, watched);
+        }
+        if deadline.is_some_and(|deadline| deadline <= now()) {
+            shared.step(Event::Tick, Facts::Nothing);
+        }
+    }
+}
+
+fn reap(shared: &Shared, watched: &Arc<Watched>) {
+    let exit = match watched.process.reap() {
+        Ok(exit) => exit,
+        Err(error) => {
+            // Somebody else in this process waits for any child; the status is lost, the death is not.
+            let pid = watched.process.pid();
+            warn!(pool = shared.config.name, pid, %error, "failed to read how a worker ended");
+            Exit::Code(-1)
+        }
+    };
+    let last_words = shared.console.last_words(&watched.stderr);
+    // Only this thread sets it, once for each process.
+    let _ = watched.death.set(Death { exit, last_words });
+    watched.end_mark.poison();
+    shared
+        .reaper
+        .watched
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .retain(|other| !Arc::ptr_eq(other, watched));
+}

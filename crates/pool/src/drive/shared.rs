@@ -1,0 +1,304 @@
+//! What all threads of a pool share, and the calls that users' threads make.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use brigade_sys::clock;
+use brigade_wire::slots::SlotState;
+use brigade_wire::{TaskId, WorkerId};
+use crossbeam_channel::{Receiver, Sender, unbounded};
+
+use super::carry_out::Afterwards;
+use super::console::Console;
+use super::outcome::Facts;
+use super::post::{Life, Line, Post};
+use super::reaper::Reaper;
+use super::spawner::SpawnOrder;
+use crate::config::{CREDIT, Config};
+use crate::error::{PoolError, SubmitErrorKind};
+use crate::machine::{Event, Machine, Now, Outbox, Settings, Shutdown, Submission, TaskRef};
+use crate::pool::{Room, ShutdownReport};
+use crate::task::{PoolTask, TaskCell};
+
+/// See the module's documentation.
+pub(crate) struct Shared {
+    pub(crate) config: Config,
+    core: Mutex<Core>,
+    /// Submitters that found the queue full wait here.
+    room: Condvar,
+    /// Callers of `warm_up` and `shutdown` wait here.
+    progress: Condvar,
+    next_task: AtomicU64,
+    spawn_orders: Mutex<Option<Sender<SpawnOrder>>>,
+    pub(super) reaper: Reaper,
+    pub(super) console: Console,
+}
+
+/// What the core's lock guards.
+pub(super) struct Core {
+    pub(super) machine: Machine<PoolTask>,
+    pub(super) posts: Vec<Option<Post>>,
+    /// Kept between calls so that handling an event allocates nothing.
+    pub(super) outbox: Outbox<PoolTask>,
+    pub(super) answers: VecDeque<Event<PoolTask>>,
+    pub(super) head: Vec<u8>,
+    waiting_for_room: usize,
+    waiting_for_progress: usize,
+    shutdown_began: Option<Instant>,
+    elapsed: Option<Duration>,
+}
+
+impl Shared {
+    pub(super) fn new(config: Config) -> Result<(Arc<Self>, Receiver<SpawnOrder>), PoolError> {
+        let settings = Settings {
+            workers: config.workers,
+            queue_limit: config.queue_limit,
+            credit: CREDIT,
+            restart_limit: config.restart_limit,
+            restart_window: config.restart_window,
+            stop_grace: config.stop_grace,
+        };
+        let core = Core {
+            machine: Machine::new(settings),
+            posts: std::iter::repeat_with(|| None).take(config.workers).collect(),
+            outbox: Outbox::default(),
+            answers: VecDeque::new(),
+            head: Vec::new(),
+            waiting_for_room: 0,
+            waiting_for_progress: 0,
+            shutdown_began: None,
+            elapsed: None,
+        };
+        let (sender, receiver) = unbounded();
+        let shared = Self {
+            config,
+            core: Mutex::new(core),
+            room: Condvar::new(),
+            progress: Condvar::new(),
+            next_task: AtomicU64::new(1),
+            spawn_orders: Mutex::new(Some(sender)),
+            reaper: Reaper::new().map_err(PoolError::system("make an event descriptor"))?,
+            console: Console::new().map_err(PoolError::system("make an event descriptor"))?,
+        };
+        Ok((Arc::new(shared), receiver))
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, Core> {
+        // A panic under this lock is a defect of ours; going on beats hanging every caller.
+        self.core.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Hands an event to the machine and does what follows.
+    pub(super) fn step(&self, event: Event<PoolTask>, facts: Facts) {
+        let mut after = Afterwards::default();
+        self.lock().handle(now(), event, facts, self, &mut after);
+        after.run(self);
+    }
+
+    pub(crate) fn next_task_id(&self) -> TaskId {
+        TaskId::new(self.next_task.fetch_add(1, Ordering::Relaxed))
+    }
+
+    pub(crate) fn submit(
+        &self,
+        task: PoolTask,
+        retries: u32,
+        room: Room,
+    ) -> Result<(), SubmitErrorKind> {
+        let mut core = self.lock();
+        loop {
+            if let Some(reason) = core.machine.broken_reason() {
+                return Err(SubmitErrorKind::PoolBroken { reason: reason.to_string() });
+            }
+            if !core.machine.is_open() {
+                return Err(SubmitErrorKind::PoolClosed);
+            }
+            if core.machine.has_room() {
+                break;
+            }
+            core = self.wait_for_room(core, room)?;
+        }
+        let mut after = Afterwards::default();
+        let id = task.cell.id;
+        core.handle(
+            now(),
+            Event::Submit(Submission { id, task, retries }),
+            Facts::Nothing,
+            self,
+            &mut after,
+        );
+        drop(core);
+        after.run(self);
+        Ok(())
+    }
+
+    fn wait_for_room<'a>(
+        &self,
+        mut core: MutexGuard<'a, Core>,
+        room: Room,
+    ) -> Result<MutexGuard<'a, Core>, SubmitErrorKind> {
+        let left = match room {
+            Room::Now => return Err(SubmitErrorKind::Full),
+            Room::Wait => None,
+            Room::Until(deadline) => {
+                let left = deadline.saturating_duration_since(Instant::now());
+                if left.is_zero() {
+                    return Err(SubmitErrorKind::TimedOut);
+                }
+                Some(left)
+            }
+        };
+        core.waiting_for_room += 1;
+        let mut core = match left {
+            None => self.room.wait(core).unwrap_or_else(PoisonError::into_inner),
+            Some(left) => {
+                self.room.wait_timeout(core, left).unwrap_or_else(PoisonError::into_inner).0
+            }
+        };
+        core.waiting_for_room -= 1;
+        Ok(core)
+    }
+
+    /// Takes a task back; true when it never ran and never will.
+    pub(crate) fn cancel(&self, place: TaskRef, cell: &TaskCell) -> bool {
+        self.step(Event::Cancel(place), Facts::Nothing);
+        cell.ended() == Some(true)
+    }
+
+    /// Whether a task that has no outcome yet has begun.
+    pub(crate) fn state_of(&self, place: TaskRef, cell: &TaskCell) -> crate::TaskState {
+        use crate::TaskState;
+        let core = self.lock();
+        let running = core.machine.assignment(place).is_some_and(|(worker, link_slot, _)| {
+            let line = core.post(worker).and_then(|post| post.line.as_ref());
+            let state = line.map(|line| line.slots.state(link_slot));
+            matches!(state, Some(SlotState::Running { .. }))
+        });
+        drop(core);
+        match (cell.ended(), running) {
+            (Some(true), _) => TaskState::Cancelled,
+            (Some(false), _) => TaskState::Done,
+            (None, true) => TaskState::Running,
+            (None, false) => TaskState::Queued,
+        }
+    }
+
+    pub(crate) fn warm_up(&self) -> Result<(), PoolError> {
+        self.step(Event::WarmUp, Facts::Nothing);
+        let mut core = self.lock();
+        loop {
+            if let Some(reason) = core.machine.broken_reason() {
+                return Err(PoolError::Broken { reason: reason.to_string() });
+            }
+            if !core.machine.is_open() {
+                return Err(PoolError::Closed);
+            }
+            if core.machine.ready_workers() == self.config.workers {
+                return Ok(());
+            }
+            core = self.wait_for_progress(core);
+        }
+    }
+
+    pub(crate) fn worker_pids(&self) -> Vec<u32> {
+        let core = self.lock();
+        let ready = core.posts.iter().flatten().filter(|post| post.line.is_some());
+        ready.filter_map(|post| post.life.pid()).collect()
+    }
+
+    pub(crate) fn restarts(&self) -> u64 {
+        let counters = self.lock().machine.counters();
+        counters.worker_deaths.min(counters.spawned)
+    }
+
+    /// Brings the pool to its end and waits for it.
+    pub(super) fn shutdown(
+        &self,
+        mode: Shutdown,
+        timeout: Option<Duration>,
+    ) -> Result<ShutdownReport, PoolError> {
+        self.lock().shutdown_began.get_or_insert_with(Instant::now);
+        self.step(Event::Shutdown { mode, timeout }, Facts::Nothing);
+        let mut core = self.lock();
+        while !core.machine.has_ended() {
+            core = self.wait_for_progress(core);
+        }
+        if let Some(reason) = core.machine.broken_reason() {
+            return Err(PoolError::Broken { reason: reason.to_string() });
+        }
+        let tally = core.machine.tally();
+        let began = core.shutdown_began;
+        let elapsed = *core
+            .elapsed
+            .get_or_insert_with(|| began.map_or(Duration::ZERO, |began| began.elapsed()));
+        Ok(ShutdownReport {
+            finished: tally.finished,
+            cancelled: tally.cancelled,
+            failed: tally.failed,
+            killed: tally.killed,
+            workers_stopped: tally.workers_stopped,
+            workers_killed: tally.workers_killed,
+            elapsed,
+        })
+    }
+
+    fn wait_for_progress<'a>(&self, mut core: MutexGuard<'a, Core>) -> MutexGuard<'a, Core> {
+        core.waiting_for_progress += 1;
+        let mut core = self.progress.wait(core).unwrap_or_else(PoisonError::into_inner);
+        core.waiting_for_progress -= 1;
+        core
+    }
+
+    /// Lets the spawner, the reaper and the console end; there is nothing left for them.
+    pub(super) fn release_threads(&self) {
+        self.spawn_orders.lock().unwrap_or_else(PoisonError::into_inner).take();
+        self.reaper.end();
+        self.console.end();
+    }
+
+    /// A worker can take tasks from the next event on.
+    pub(super) fn open_line(&self, worker: WorkerId, line: Line) {
+        if let Some(post) = self.lock().post_mut(worker) {
+            post.line = Some(line);
+        }
+    }
+
+    /// The last event of a worker's process. The post goes in the same step: the slot may get its next process in it.
+    pub(super) fn bury(&self, worker: WorkerId, event: Event<PoolTask>, facts: Facts) {
+        let mut after = Afterwards::default();
+        let mut core = self.lock();
+        if core.post(worker).is_some() {
+            core.posts[worker.slot as usize] = None;
+        }
+        core.handle(now(), event, facts, self, &mut after);
+        drop(core);
+        after.run(self);
+    }
+
+    pub(super) fn order_spawn(&self, worker: WorkerId, life: Arc<Life>) {
+        let orders = self.spawn_orders.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(orders) = &*orders {
+            // The spawner takes orders as long as this end exists.
+            let _ = orders.send(SpawnOrder { worker, life });
+        }
+    }
+}
+
+impl Core {
+    /// After each event: callers whose condition may hold now.
+    pub(super) fn wake_waiters(&self, shared: &Shared) {
+        if self.waiting_for_room > 0 && (self.machine.has_room() || !self.machine.is_open()) {
+            shared.room.notify_all();
+        }
+        if self.waiting_for_progress > 0 {
+            shared.progress.notify_all();
+        }
+    }
+}
+
+/// The machine's clock.
+pub(super) fn now() -> Now {
+    clock::now().since_zero()
+}

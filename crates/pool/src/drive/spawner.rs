@@ -1,0 +1,114 @@
+//! The one thread that starts processes.
+//!
+//! It lives until every worker is gone, because the kernel sends a worker its parent-death signal when
+//! the *thread* that started it exits. Starting is quick (no fork of a large parent: see
+//! `brigade_sys::process`); the handshake goes on in the worker's attendant.
+
+use std::os::fd::OwnedFd;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use brigade_sys::control::ControlSocket;
+use brigade_sys::descriptors;
+use brigade_sys::process::{self, Process};
+use brigade_wire::WorkerId;
+use brigade_wire::version::{MARKER, PROTOCOL_VERSION};
+use crossbeam_channel::Receiver;
+use tracing::debug;
+
+use super::attendant::{self, Newborn};
+use super::outcome::Facts;
+use super::post::Life;
+use super::shared::Shared;
+use crate::config::Config;
+use crate::machine::{Event, StartFailure};
+
+/// Start a process for this worker.
+pub(crate) struct SpawnOrder {
+    pub(super) worker: WorkerId,
+    pub(super) life: Arc<Life>,
+}
+
+/// Starts processes until there can be no more orders, then waits for their attendants.
+pub(super) fn run(shared: &Arc<Shared>, orders: &Receiver<SpawnOrder>) {
+    let mut attendants: Vec<JoinHandle<()>> = Vec::new();
+    while let Ok(order) = orders.recv() {
+        attendants.retain(|attendant| !attendant.is_finished());
+        match start(shared, &order) {
+            Ok(Some(attendant)) => attendants.push(attendant),
+            Ok(None) => refuse(shared, order.worker, "it was not wanted any more".to_owned()),
+            Err((operation, error)) => {
+                refuse(shared, order.worker, format!("failed to {operation}: {error}"));
+            }
+        }
+    }
+    for attendant in attendants {
+        // A panic there was reported by the panic hook.
+        let _ = attendant.join();
+    }
+}
+
+fn refuse(shared: &Shared, worker: WorkerId, reason: String) {
+    // The system may have more descriptors or memory in a moment: not permanent.
+    let failure = StartFailure {
+        permanent: false,
+        reason: format!("{worker} could not be started: {reason}").into(),
+    };
+    shared.bury(worker, Event::StartFailed { worker, failure }, Facts::Nothing);
+}
+
+type Step = (&'static str, std::io::Error);
+
+fn start(shared: &Arc<Shared>, order: &SpawnOrder) -> Result<Option<JoinHandle<()>>, Step> {
+    if order.life.is_doomed() {
+        return Ok(None);
+    }
+    let (control, worker_end) =
+        ControlSocket::pair().map_err(|error| ("make a control socket", error))?;
+    let (stderr, worker_stderr) =
+        descriptors::stderr_pipe().map_err(|error| ("make a pipe", error))?;
+    let mut command = command(&shared.config, worker_end, worker_stderr);
+    let process = Process::spawn(&mut command).map_err(|error| ("start its process", error))?;
+    // The host's copies of the worker's ends go with the command.
+    drop(command);
+    let process = Arc::new(process);
+    if !order.life.begin(&process) {
+        // Dropping the process kills and reaps it.
+        return Ok(None);
+    }
+    debug!(pool = shared.config.name, worker = %order.worker, pid = process.pid(), "worker spawned");
+    let stderr = shared.console.attach(stderr);
+    let newborn = Newborn { worker: order.worker, process, control, stderr };
+    let shared = Arc::clone(shared);
+    std::thread::Builder::new()
+        .name(format!("brigade-{}", order.worker.slot))
+        .spawn(move || attendant::run(&shared, newborn))
+        .map(Some)
+        .map_err(|error| ("start its attendant thread", error))
+}
+
+fn command(config: &Config, control: OwnedFd, stderr: OwnedFd) -> Command {
+    let mut command = match &config.worker_command {
+        None => process::self_command(),
+        Some(line) => {
+            let mut command = Command::new(&line.program);
+            command.args(&line.arguments);
+            for (key, value) in &line.environment {
+                match value {
+                    Some(value) => command.env(key, value),
+                    None => command.env_remove(key),
+                };
+            }
+            if let Some(directory) = &line.directory {
+                command.current_dir(directory);
+            }
+            command
+        }
+    };
+    command
+        .env(MARKER, format!("{PROTOCOL_VERSION}:{}", std::process::id()))
+        .stdin(Stdio::from(control))
+        .stderr(Stdio::from(stderr));
+    command
+}

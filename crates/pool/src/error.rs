@@ -1,0 +1,343 @@
+//! Everything that can go wrong, told so that the reader knows which task, which process and what to do.
+
+use std::error::Error;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use brigade_sys::process::Exit;
+use brigade_wire::{Attempt, TaskId};
+
+/// Why a task has no value. What kind of failure it is says [`kind`](Self::kind).
+#[derive(Clone)]
+pub struct TaskError {
+    inner: Box<TaskFailure>,
+}
+
+#[derive(Clone)]
+struct TaskFailure {
+    kind: TaskErrorKind,
+    task: Option<TaskId>,
+    attempt: Attempt,
+    label: Option<Arc<str>>,
+    elapsed: Option<Duration>,
+}
+
+/// The kinds of [`TaskError`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TaskErrorKind {
+    /// The function panicked; the worker lives on.
+    Panicked {
+        /// The panic's message.
+        message: String,
+        /// `file:line:column`, or `unknown`.
+        location: String,
+        /// The worker's stack at the panic; empty when `RUST_BACKTRACE=0`.
+        backtrace: String,
+    },
+    /// The worker's process ended while it ran the task.
+    WorkerDied {
+        /// The process that died.
+        pid: u32,
+        /// How it ended.
+        exit: Exit,
+        /// The last 4 KiB that it wrote to its standard error.
+        stderr_tail: String,
+    },
+    /// The task ran, or waited, longer than it was allowed to.
+    DeadlineExceeded {
+        /// What it was allowed.
+        limit: Duration,
+        /// What it took until it was ended.
+        elapsed: Duration,
+    },
+    /// The task was taken back before it began.
+    Cancelled,
+    /// The pool killed the task's worker: on demand, or because the pool was shut down.
+    Killed,
+    /// The argument or the result could not be carried over.
+    Codec {
+        /// What failed, with the name of the type.
+        message: String,
+    },
+    /// No worker can be had any more.
+    PoolBroken {
+        /// Why.
+        reason: String,
+    },
+    /// The pool had been shut down.
+    PoolClosed,
+}
+
+impl TaskError {
+    pub(crate) fn new(kind: TaskErrorKind) -> Self {
+        let failure =
+            TaskFailure { kind, task: None, attempt: Attempt::first(), label: None, elapsed: None };
+        Self { inner: Box::new(failure) }
+    }
+
+    pub(crate) fn of_task(
+        mut self,
+        task: TaskId,
+        attempt: Attempt,
+        label: Option<Arc<str>>,
+    ) -> Self {
+        self.inner.task = Some(task);
+        self.inner.attempt = attempt;
+        self.inner.label = label;
+        self
+    }
+
+    pub(crate) fn after(mut self, elapsed: Option<Duration>) -> Self {
+        self.inner.elapsed = elapsed;
+        self
+    }
+
+    /// What kind of failure it is.
+    pub fn kind(&self) -> TaskErrorKind {
+        self.inner.kind.clone()
+    }
+
+    /// The task that failed; `None` if it never became one.
+    pub fn task(&self) -> Option<TaskId> {
+        self.inner.task
+    }
+
+    /// The attempt that failed, counted from 1.
+    pub fn attempt(&self) -> u32 {
+        self.inner.attempt.get()
+    }
+
+    /// The label that the task was given.
+    pub fn label(&self) -> Option<&str> {
+        self.inner.label.as_deref()
+    }
+
+    /// How long the task had been running, where a process died under it.
+    pub fn elapsed(&self) -> Option<Duration> {
+        self.inner.elapsed
+    }
+
+    /// Whether the task was taken back before it began.
+    pub fn is_cancelled(&self) -> bool {
+        matches!(self.inner.kind, TaskErrorKind::Cancelled)
+    }
+
+    /// Whether the function panicked.
+    pub fn is_panic(&self) -> bool {
+        matches!(self.inner.kind, TaskErrorKind::Panicked { .. })
+    }
+
+    /// Whether the worker's process ended by itself, or by somebody else's signal.
+    pub fn is_worker_death(&self) -> bool {
+        matches!(self.inner.kind, TaskErrorKind::WorkerDied { .. })
+    }
+
+    /// Whether a deadline ended the task.
+    pub fn is_deadline(&self) -> bool {
+        matches!(self.inner.kind, TaskErrorKind::DeadlineExceeded { .. })
+    }
+}
+
+impl fmt::Display for TaskError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.inner.task {
+            Some(task) => write!(out, "{task}")?,
+            None => out.write_str("a task")?,
+        }
+        if let Some(label) = &self.inner.label {
+            write!(out, " ({label})")?;
+        }
+        if self.inner.attempt != Attempt::first() {
+            write!(out, ", attempt {}", self.inner.attempt.get())?;
+        }
+        match &self.inner.kind {
+            TaskErrorKind::Panicked { message, location, .. } => {
+                write!(out, " panicked at {location}: {message}")
+            }
+            TaskErrorKind::WorkerDied { pid, exit, stderr_tail } => {
+                write!(out, " lost its worker (pid {pid}): {exit}")?;
+                if let Some(text) = brigade_worker::exit_code::describe_exit(*exit) {
+                    write!(out, ", {text}")?;
+                }
+                if let Some(elapsed) = self.inner.elapsed {
+                    write!(out, ", after {elapsed:.3?}")?;
+                }
+                match stderr_tail.lines().rev().find(|line| !line.trim().is_empty()) {
+                    Some(line) => write!(out, "; its last line on stderr: {line}"),
+                    None => Ok(()),
+                }
+            }
+            TaskErrorKind::DeadlineExceeded { limit, elapsed } => {
+                write!(out, " exceeded its deadline of {limit:?} (ended after {elapsed:.3?})")
+            }
+            TaskErrorKind::Cancelled => out.write_str(" was cancelled before it began"),
+            TaskErrorKind::Killed => out.write_str(" was killed by its pool"),
+            TaskErrorKind::Codec { message } => {
+                write!(out, " could not be carried over: {message}")
+            }
+            TaskErrorKind::PoolBroken { reason } => {
+                write!(out, " cannot run, the pool is broken: {reason}")
+            }
+            TaskErrorKind::PoolClosed => out.write_str(" cannot run, the pool has been shut down"),
+        }
+    }
+}
+
+impl fmt::Debug for TaskError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("TaskError")
+            .field("kind", &self.inner.kind)
+            .field("task", &self.inner.task)
+            .field("attempt", &self.inner.attempt)
+            .field("label", &self.inner.label)
+            .field("elapsed", &self.inner.elapsed)
+            .finish()
+    }
+}
+
+impl Error for TaskError {}
+
+/// Why a task was not taken. Its argument comes back with [`into_argument`](Self::into_argument).
+pub struct SubmitError<A> {
+    kind: SubmitErrorKind,
+    argument: A,
+}
+
+/// The kinds of [`SubmitError`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SubmitErrorKind {
+    /// The queue is full; `submit` would wait.
+    Full,
+    /// The queue stayed full for the time given.
+    TimedOut,
+    /// The pool has been shut down.
+    PoolClosed,
+    /// No worker can be had any more.
+    PoolBroken {
+        /// Why.
+        reason: String,
+    },
+    /// The argument could not be encoded.
+    Codec {
+        /// What failed, with the name of the type.
+        message: String,
+    },
+    /// The function cannot be found again by a worker.
+    Function {
+        /// Why.
+        message: String,
+    },
+}
+
+impl<A> SubmitError<A> {
+    pub(crate) fn new(kind: SubmitErrorKind, argument: A) -> Self {
+        Self { kind, argument }
+    }
+
+    /// What kind of failure it is.
+    pub fn kind(&self) -> SubmitErrorKind {
+        self.kind.clone()
+    }
+
+    /// The argument, untouched.
+    pub fn into_argument(self) -> A {
+        self.argument
+    }
+
+    /// Whether a later try may succeed.
+    pub fn is_full(&self) -> bool {
+        matches!(self.kind, SubmitErrorKind::Full | SubmitErrorKind::TimedOut)
+    }
+
+    /// The same failure as the outcome of a task, for iterators whose items are outcomes.
+    pub(crate) fn into_task_error(self) -> TaskError {
+        TaskError::new(match self.kind {
+            SubmitErrorKind::PoolBroken { reason } => TaskErrorKind::PoolBroken { reason },
+            SubmitErrorKind::Codec { message } | SubmitErrorKind::Function { message } => {
+                TaskErrorKind::Codec { message }
+            }
+            SubmitErrorKind::Full | SubmitErrorKind::TimedOut | SubmitErrorKind::PoolClosed => {
+                TaskErrorKind::PoolClosed
+            }
+        })
+    }
+}
+
+impl<A> fmt::Display for SubmitError<A> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.kind {
+            SubmitErrorKind::Full => out.write_str("the pool's queue is full"),
+            SubmitErrorKind::TimedOut => {
+                out.write_str("the pool's queue stayed full for the time given")
+            }
+            SubmitErrorKind::PoolClosed => out.write_str("the pool has been shut down"),
+            SubmitErrorKind::PoolBroken { reason } => write!(out, "the pool is broken: {reason}"),
+            SubmitErrorKind::Codec { message } => {
+                write!(out, "the argument could not be encoded: {message}")
+            }
+            SubmitErrorKind::Function { message } => {
+                write!(out, "the function cannot run in a worker: {message}")
+            }
+        }
+    }
+}
+
+impl<A> fmt::Debug for SubmitError<A> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("SubmitError").field("kind", &self.kind).finish_non_exhaustive()
+    }
+}
+
+impl<A> Error for SubmitError<A> {}
+
+/// Why a pool could not be built, started or ended well.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum PoolError {
+    /// A builder's setting makes no sense.
+    #[error("{field}: {problem}")]
+    Configuration {
+        /// The builder's method.
+        field: &'static str,
+        /// What is wrong and what would be right.
+        problem: String,
+    },
+    /// The executable is its own worker, and would not know it.
+    #[error(
+        "brigade::init() has not run in this process: call it in the first line of main \
+         (in tests, put brigade::init_for_tests!() into the test file)"
+    )]
+    NotInitialised,
+    /// This very process was started as a worker.
+    #[error(
+        "this process was started as a worker but did not call brigade::init(); call it in the first line of main"
+    )]
+    WorkerWithoutInit,
+    /// A thread or a descriptor of the pool itself could not be made.
+    #[error("failed to {operation}")]
+    System {
+        /// What was being done.
+        operation: &'static str,
+        /// What the system said.
+        #[source]
+        source: Arc<std::io::Error>,
+    },
+    /// No worker can be had.
+    #[error("the pool is broken: {reason}")]
+    Broken {
+        /// Why.
+        reason: String,
+    },
+    /// The pool has been shut down.
+    #[error("the pool has been shut down")]
+    Closed,
+}
+
+impl PoolError {
+    pub(crate) fn system(operation: &'static str) -> impl FnOnce(std::io::Error) -> Self {
+        move |source| Self::System { operation, source: Arc::new(source) }
+    }
+}

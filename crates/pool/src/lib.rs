@@ -1,0 +1,50 @@
+//! The executor of Brigade: runs typed functions in worker processes.
+//!
+//! Most users take it through the facade crate `brigade`, which re-exports all of it. The principal types are
+//! [`Pool`] (made by a [`Builder`]), [`Handle`] (one submitted task), [`TaskError`] (why a task has no value)
+//! and [`SubmitError`] (why a task was not taken, with its argument).
+//!
+//! ```no_run
+//! fn square(x: u64) -> u64 {
+//!     x * x
+//! }
+//!
+//! fn main() -> Result<(), Box<dyn std::error::Error>> {
+//!     brigade_worker::init(); // the first line of main: in a worker process it never returns
+//!     let pool = brigade_pool::Pool::builder().workers(2).build()?;
+//!     let handle = pool.submit(square, 7)?;
+//!     assert_eq!(handle.wait()?, 49);
+//!     pool.shutdown()?;
+//!     Ok(())
+//! }
+//! ```
+//!
+//! Inside there are two layers: `machine`, which decides and does nothing, and `drive`, whose threads
+//! do and decide nothing.
+//!
+//! Invariants:
+//! - A task accepted by `submit` gets exactly one outcome, whatever dies, and whatever is dropped.
+//! - A crash fails only the task that ran; tasks not yet begun go back to the queue's front.
+//! - No wait without a bound, no restart without a budget; every ladder ends in SIGKILL and a reap.
+
+#![forbid(unsafe_code)]
+
+mod builder;
+mod config;
+mod drive;
+mod error;
+mod handle;
+mod machine;
+mod map;
+mod pool;
+mod task;
+
+pub use brigade_sys::process::Exit;
+pub use brigade_wire::{Attempt, TaskId};
+pub use builder::Builder;
+pub use error::{PoolError, SubmitError, SubmitErrorKind, TaskError, TaskErrorKind};
+pub use handle::{Handle, TaskState};
+pub use machine::Shutdown;
+pub use map::{Map, MapUnordered};
+pub use pool::{Pool, ShutdownReport};
+pub use task::TaskBuilder;

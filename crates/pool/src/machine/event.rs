@@ -1,0 +1,68 @@
+//! Everything that can happen to a pool.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use brigade_wire::{Attempt, TaskId, WorkerId};
+
+use super::outbox::RevokeWhy;
+use super::{Shutdown, TaskRef};
+
+/// The closed list of the machine's inputs.
+#[derive(Debug)]
+pub(crate) enum Event<T> {
+    /// A caller submits a task; handled only when there is room, else the caller waits outside.
+    Submit(Submission<T>),
+    /// A caller takes a task back.
+    Cancel(TaskRef),
+    /// The answer to `Action::Revoke`.
+    RevokeAnswer {
+        task: TaskRef,
+        worker: WorkerId,
+        why: RevokeWhy,
+        /// False: the worker had begun the task.
+        revoked: bool,
+    },
+    /// A worker answered a task; the driver holds the outcome and completes with it.
+    Finished { worker: WorkerId, task: TaskId, attempt: Attempt, run_time: Duration },
+    /// A worker met a revoked task and passed over it.
+    Skipped { worker: WorkerId, task: TaskId, attempt: Attempt },
+    /// All workers are wanted now, whether there is work or not.
+    WarmUp,
+    /// A worker has finished its handshake.
+    Ready { worker: WorkerId },
+    /// A worker could not be started; its process, if there was one, is reaped.
+    StartFailed { worker: WorkerId, failure: StartFailure },
+    /// A worker broke the protocol.
+    Misbehaved { worker: WorkerId },
+    /// A ready worker's process is dead and everything that it had written was handled.
+    Died {
+        worker: WorkerId,
+        /// Slots of its table whose task had begun and was not answered.
+        ran: Vec<u16>,
+    },
+    /// The answer to `Action::Inspect` for a worker that is stopped by a signal.
+    FoundStopped { worker: WorkerId },
+    /// The pool shall end; a later, stronger wish replaces an earlier one.
+    Shutdown { mode: Shutdown, timeout: Option<Duration> },
+    /// The time of `next_deadline` has come.
+    Tick,
+}
+
+/// A task as it enters the machine.
+#[derive(Debug)]
+pub(crate) struct Submission<T> {
+    pub(crate) id: TaskId,
+    pub(crate) task: T,
+    /// How often the task may run again after the death of its worker.
+    pub(crate) retries: u32,
+}
+
+/// Why a worker did not come up.
+#[derive(Debug, Clone)]
+pub(crate) struct StartFailure {
+    /// A second try would fail in the same way (another build, no answer in time).
+    pub(crate) permanent: bool,
+    /// The sentence that users read in `PoolBroken`.
+    pub(crate) reason: Arc<str>,
+}

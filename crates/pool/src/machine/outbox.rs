@@ -1,0 +1,88 @@
+//! Everything that the machine may ask for.
+
+use brigade_wire::{Attempt, TaskId, WorkerId};
+
+use super::{KillCause, TaskKey, TaskRef};
+
+/// Actions in the order in which they are to be carried out.
+#[derive(Debug)]
+pub(crate) struct Outbox<T> {
+    actions: Vec<Action<T>>,
+}
+
+impl<T> Default for Outbox<T> {
+    fn default() -> Self {
+        Self { actions: Vec::new() }
+    }
+}
+
+impl<T> Outbox<T> {
+    pub(crate) fn push(&mut self, action: Action<T>) {
+        self.actions.push(action);
+    }
+
+    pub(crate) fn drain(&mut self) -> impl Iterator<Item = Action<T>> + '_ {
+        self.actions.drain(..)
+    }
+}
+
+/// One thing to do.
+#[derive(Debug)]
+pub(crate) enum Action<T> {
+    /// A submitted task has this place in the machine.
+    Accepted { task: TaskRef },
+    /// Arm the slot and write the task into the worker's link.
+    Send { worker: WorkerId, link_slot: u16, key: TaskKey, id: TaskId, attempt: Attempt },
+    /// Try to take an assigned task back; answer with `Event::RevokeAnswer`.
+    Revoke { worker: WorkerId, link_slot: u16, task: TaskRef, why: RevokeWhy },
+    /// The task has its outcome; the machine has forgotten it.
+    Complete { task: T, attempt: Attempt, end: End },
+    /// Start a process for this worker.
+    Spawn { worker: WorkerId },
+    /// Ask the worker to leave when it has nothing left to do.
+    Stop { worker: WorkerId },
+    /// Ask the worker's process group to end (SIGTERM).
+    Terminate { worker: WorkerId },
+    /// Kill the worker's process group.
+    Kill { worker: WorkerId, cause: KillCause },
+    /// See whether the worker's process is stopped; if so answer with `Event::FoundStopped`.
+    Inspect { worker: WorkerId },
+    /// A task goes back to the queue with another attempt.
+    Retried { id: TaskId, attempt: Attempt, worker: WorkerId },
+    /// A task that had not begun goes back to the queue.
+    Requeued { id: TaskId, worker: WorkerId },
+    /// The pool takes no more tasks, for the reason in `broken_reason`.
+    Broke,
+    /// `next_deadline` may have changed.
+    Rearm,
+    /// No task and no process is left after a shutdown.
+    Ended,
+}
+
+/// How a task ended, as far as the machine knows; the driver adds what it holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum End {
+    /// The worker answered; the outcome is in the driver's hands.
+    Reported,
+    /// Taken back before it began.
+    Cancelled,
+    /// Its worker died while it ran.
+    Died,
+    /// It ran when the pool killed its worker.
+    Killed(KillCause),
+    /// The pool is broken.
+    Broken,
+    /// The pool had been shut down.
+    Closed,
+}
+
+/// What happens to a task after it was revoked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RevokeWhy {
+    /// Its caller, or a shutdown, cancels it.
+    Cancel,
+    /// An idle worker takes it over.
+    Steal,
+    /// The pool broke.
+    Break,
+}

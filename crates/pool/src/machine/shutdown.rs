@@ -1,0 +1,261 @@
+//! How a pool ends: each mode gets its time, then the next stronger one follows.
+//!
+//! ```text
+//! Drain -----timeout----> Terminate --timeout--> Kill      tasks
+//! Stop --grace--> SIGTERM --grace--> SIGKILL               each worker, once no task is left
+//! ```
+//!
+//! A drain without a timeout waits for tasks as long as they run, but never for a worker that is
+//! stopped by a signal: such a worker will not go on by itself, so it is looked for at growing
+//! intervals and killed.
+
+use std::time::Duration;
+
+use brigade_wire::WorkerId;
+
+use super::{Action, End, KillCause, Machine, Now, Outbox, RevokeWhy, WorkerState};
+
+/// When a drain looks for stopped workers the first time; the interval doubles each time.
+const FIRST_INSPECTION: Duration = Duration::from_millis(250);
+
+/// The longest interval between two such looks.
+const LAST_INSPECTION: Duration = Duration::from_secs(30);
+
+/// How a pool is to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Shutdown {
+    /// Run everything that was accepted, then stop the workers.
+    Drain,
+    /// Cancel what has not begun, let what runs finish.
+    CancelPending,
+    /// Cancel what has not begun, send SIGTERM to the workers that run something.
+    Terminate,
+    /// Cancel what has not begun, kill the workers with SIGKILL.
+    Kill,
+}
+
+/// How far the pool's end has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Phase {
+    Running,
+    Draining { mode: Shutdown, escalate_at: Option<Now>, inspect_at: Now, interval: Duration },
+    Terminating { kill_at: Now },
+    Killing,
+    Ended,
+}
+
+impl Phase {
+    pub(super) fn is_terminating(self) -> bool {
+        matches!(self, Self::Terminating { .. } | Self::Killing)
+    }
+
+    /// Whether a task that comes back from a worker is cancelled instead of run again.
+    pub(super) fn cancels_pending(self) -> bool {
+        self.mode().is_some_and(|mode| mode >= Shutdown::CancelPending)
+    }
+
+    /// The strongest wish so far.
+    fn mode(self) -> Option<Shutdown> {
+        match self {
+            Self::Running => None,
+            Self::Draining { mode, .. } => Some(mode),
+            Self::Terminating { .. } => Some(Shutdown::Terminate),
+            Self::Killing | Self::Ended => Some(Shutdown::Kill),
+        }
+    }
+}
+
+/// What became of tasks and workers since shutdown began.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Tally {
+    pub(crate) finished: u64,
+    pub(crate) cancelled: u64,
+    pub(crate) failed: u64,
+    pub(crate) killed: u64,
+    pub(crate) workers_stopped: u64,
+    pub(crate) workers_killed: u64,
+}
+
+impl<T> Machine<T> {
+    pub(super) fn begin_shutdown(
+        &mut self,
+        now: Now,
+        mode: Shutdown,
+        timeout: Option<Duration>,
+        outbox: &mut Outbox<T>,
+    ) {
+        if self.phase == Phase::Ended {
+            outbox.push(Action::Ended);
+            return;
+        }
+        let deadline = timeout.and_then(|timeout| now.checked_add(timeout));
+        if self.phase.mode().is_none_or(|current| mode > current) {
+            self.enter(now, mode, deadline, outbox);
+        } else if let (Phase::Draining { escalate_at, .. }, Some(deadline)) =
+            (&mut self.phase, deadline)
+        {
+            // A second wish of the same strength can only bring the end forward.
+            *escalate_at = Some(escalate_at.map_or(deadline, |current| current.min(deadline)));
+            outbox.push(Action::Rearm);
+        }
+        self.settle(now, outbox);
+    }
+
+    fn enter(&mut self, now: Now, mode: Shutdown, deadline: Option<Now>, outbox: &mut Outbox<T>) {
+        self.phase = match mode {
+            Shutdown::Drain | Shutdown::CancelPending => Phase::Draining {
+                mode,
+                escalate_at: deadline,
+                inspect_at: now + FIRST_INSPECTION,
+                interval: FIRST_INSPECTION,
+            },
+            Shutdown::Terminate => {
+                Phase::Terminating { kill_at: deadline.unwrap_or(now + self.settings.stop_grace) }
+            }
+            Shutdown::Kill => Phase::Killing,
+        };
+        outbox.push(Action::Rearm);
+        if mode >= Shutdown::CancelPending {
+            self.cancel_pending(outbox);
+        }
+        match mode {
+            Shutdown::Drain | Shutdown::CancelPending => {}
+            Shutdown::Terminate => {
+                for worker in &self.workers {
+                    if worker.state == WorkerState::Ready && worker.tasks() > 0 {
+                        outbox.push(Action::Terminate { worker: worker.id });
+                    }
+                }
+            }
+            Shutdown::Kill => self.kill_all(outbox),
+        }
+    }
+
+    fn cancel_pending(&mut self, outbox: &mut Outbox<T>) {
+        while let Some(key) = self.queue.pop_front(&mut self.tasks) {
+            self.counters.cancelled += 1;
+            self.tally.cancelled += 1;
+            self.complete(key, End::Cancelled, outbox);
+        }
+        self.revoke_all(RevokeWhy::Cancel, outbox);
+    }
+
+    fn kill_all(&mut self, outbox: &mut Outbox<T>) {
+        let ids: Vec<WorkerId> = self.workers.iter().map(|worker| worker.id).collect();
+        for id in ids {
+            self.kill(id, KillCause::Shutdown, outbox);
+        }
+    }
+
+    /// Kills a worker once; its death is reported later.
+    pub(super) fn kill(&mut self, worker: WorkerId, cause: KillCause, outbox: &mut Outbox<T>) {
+        let Some(entry) = self.live_mut(worker) else {
+            return;
+        };
+        if entry.state == WorkerState::Killing {
+            return;
+        }
+        entry.state = WorkerState::Killing;
+        entry.kill_cause = Some(cause);
+        entry.stop_deadline = None;
+        self.idle.retain(|slot| *slot != worker.slot);
+        if cause == KillCause::Shutdown {
+            self.tally.workers_killed += 1;
+        }
+        outbox.push(Action::Kill { worker, cause });
+    }
+
+    pub(super) fn shutdown_deadlines(&self) -> impl Iterator<Item = Now> + use<T> {
+        let (first, second) = match self.phase {
+            Phase::Draining { escalate_at, inspect_at, .. } => {
+                (escalate_at, (!self.tasks.is_empty()).then_some(inspect_at))
+            }
+            Phase::Terminating { kill_at } => (Some(kill_at), None),
+            Phase::Running | Phase::Killing | Phase::Ended => (None, None),
+        };
+        first.into_iter().chain(second)
+    }
+
+    pub(super) fn tick(&mut self, now: Now, outbox: &mut Outbox<T>) {
+        match self.phase {
+            Phase::Draining { escalate_at: Some(time), .. } if time <= now => {
+                self.enter(now, Shutdown::Terminate, None, outbox);
+            }
+            Phase::Draining { ref mut inspect_at, ref mut interval, .. } if *inspect_at <= now => {
+                *interval = (*interval * 2).min(LAST_INSPECTION);
+                *inspect_at = now + *interval;
+                for worker in &self.workers {
+                    if worker.state == WorkerState::Ready && worker.tasks() > 0 {
+                        outbox.push(Action::Inspect { worker: worker.id });
+                    }
+                }
+            }
+            Phase::Terminating { kill_at } if kill_at <= now => {
+                self.enter(now, Shutdown::Kill, None, outbox);
+            }
+            _ => {}
+        }
+        self.climb_ladders(now, outbox);
+        if !self.queue.is_empty() {
+            self.assign(now, outbox);
+        }
+        self.settle(now, outbox);
+        outbox.push(Action::Rearm);
+    }
+
+    /// The next rung for each worker that was asked to leave and is still there.
+    fn climb_ladders(&mut self, now: Now, outbox: &mut Outbox<T>) {
+        let grace = self.settings.stop_grace;
+        let mut to_kill = Vec::new();
+        for worker in &mut self.workers {
+            if worker.stop_deadline.is_none_or(|time| time > now) {
+                continue;
+            }
+            if worker.state == (WorkerState::Stopping { terminated: false }) {
+                worker.state = WorkerState::Stopping { terminated: true };
+                worker.stop_deadline = Some(now + grace);
+                outbox.push(Action::Terminate { worker: worker.id });
+            } else {
+                to_kill.push(worker.id);
+            }
+        }
+        for worker in to_kill {
+            self.kill(worker, KillCause::Shutdown, outbox);
+        }
+    }
+
+    /// After anything that may have been the last thing: sends workers home, ends the pool.
+    pub(super) fn settle(&mut self, now: Now, outbox: &mut Outbox<T>) {
+        if self.phase == Phase::Ended || !self.tasks.is_empty() {
+            return;
+        }
+        if self.phase == Phase::Running && self.broken.is_none() {
+            return;
+        }
+        let mut starting = Vec::new();
+        for worker in &mut self.workers {
+            match worker.state {
+                // Frames of revoked tasks may still be under way; the worker passes over them and then leaves.
+                WorkerState::Ready => {
+                    worker.state = WorkerState::Stopping { terminated: false };
+                    worker.stop_deadline = Some(now + self.settings.stop_grace);
+                    self.tally.workers_stopped += 1;
+                    outbox.push(Action::Stop { worker: worker.id });
+                    outbox.push(Action::Rearm);
+                }
+                WorkerState::Starting => starting.push(worker.id),
+                WorkerState::Vacant | WorkerState::Stopping { .. } | WorkerState::Killing => {}
+            }
+        }
+        self.idle.clear();
+        for worker in starting {
+            self.kill(worker, KillCause::Shutdown, outbox);
+        }
+        let empty = self.workers.iter().all(|worker| worker.state == WorkerState::Vacant);
+        if empty && self.phase != Phase::Running {
+            self.phase = Phase::Ended;
+            outbox.push(Action::Ended);
+        }
+    }
+}

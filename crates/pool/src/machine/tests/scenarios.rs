@@ -1,0 +1,320 @@
+//! One promise a test, played step by step.
+
+use std::time::Duration;
+
+use super::world::{World, settings};
+use crate::machine::{End, Event, KillCause, Shutdown};
+
+const SHORT: Duration = Duration::from_micros(1);
+const LONG: Duration = Duration::from_secs(10);
+
+fn started(workers: usize) -> World {
+    let mut world = World::new(settings(workers));
+    world.event(Event::WarmUp);
+    for slot in world.slots() {
+        world.start(slot);
+    }
+    world
+}
+
+#[test]
+fn tasks_begin_in_the_order_of_submission() {
+    let mut world = started(1);
+    let ids: Vec<u64> = (0..20).map(|_| world.submit(0)).collect();
+    world.run_dry();
+    assert_eq!(world.begun_order, ids);
+    assert!(ids.iter().all(|id| world.outcome(*id) == Some(End::Reported)));
+}
+
+#[test]
+fn workers_start_when_there_is_work_and_no_more_than_needed() {
+    let mut world = World::new(settings(4));
+    assert_eq!(world.spawns, 0);
+    world.submit(0);
+    assert_eq!(world.spawns, 1);
+    world.run_dry();
+    world.submit(0);
+    world.run_dry();
+    assert_eq!(world.spawns, 1, "an idle worker is used before another is started");
+    for _ in 0..10 {
+        world.submit(0);
+    }
+    assert_eq!(world.spawns, 4);
+}
+
+#[test]
+fn nothing_is_prefetched_behind_long_tasks() {
+    let mut world = started(1);
+    for _ in 0..30 {
+        world.submit(0);
+        world.begin(0);
+        world.finish(0, LONG);
+    }
+    world.submit(0);
+    world.submit(0);
+    assert_eq!(world.workers[&0].frames.len(), 1);
+}
+
+#[test]
+fn short_tasks_are_prefetched_up_to_the_credit() {
+    let mut world = started(1);
+    for _ in 0..300 {
+        world.submit(0);
+        world.begin(0);
+        world.finish(0, SHORT);
+    }
+    for _ in 0..50 {
+        world.submit(0);
+    }
+    assert_eq!(world.workers[&0].frames.len(), 8);
+}
+
+#[test]
+fn a_prefetched_task_moves_to_a_worker_that_has_nothing_to_do() {
+    let mut world = started(2);
+    for _ in 0..300 {
+        world.submit(0);
+        world.begin(0);
+        world.begin(1);
+        world.finish(0, SHORT);
+        world.finish(1, SHORT);
+    }
+    for _ in 0..6 {
+        world.submit(0);
+    }
+    // Slot 0 sits on its first task; slot 1 does everything else.
+    world.begin(0);
+    for _ in 0..20 {
+        world.begin(1);
+        world.finish(1, SHORT);
+    }
+    let unfinished = 306 - world.outcomes.len();
+    assert_eq!(unfinished, 1, "only the task that runs is left");
+}
+
+#[test]
+fn a_crash_fails_only_the_task_that_ran() {
+    let mut world = started(1);
+    let ids: Vec<u64> = (0..5).map(|_| world.submit(0)).collect();
+    world.begin(0);
+    world.crash(0);
+    assert_eq!(world.outcome(ids[0]), Some(End::Died));
+    world.run_dry();
+    for id in &ids[1..] {
+        assert_eq!(world.outcome(*id), Some(End::Reported));
+    }
+    assert_eq!(world.begun_order, ids, "tasks that had not begun keep their order");
+}
+
+#[test]
+fn a_retried_task_runs_again_before_the_others() {
+    let mut world = started(1);
+    let first = world.submit(1);
+    let second = world.submit(0);
+    world.begin(0);
+    world.crash(0);
+    assert_eq!(world.outcome(first), None);
+    world.run_dry();
+    assert_eq!(world.outcome(first), Some(End::Reported));
+    assert_eq!(world.begun_order, [first, first, second]);
+}
+
+#[test]
+fn retries_end() {
+    let mut world = started(1);
+    let id = world.submit(2);
+    for _ in 0..3 {
+        assert_eq!(world.outcome(id), None);
+        world.start(0);
+        world.begin(0);
+        world.crash(0);
+    }
+    assert_eq!(world.outcome(id), Some(End::Died));
+}
+
+#[test]
+fn cancel_works_until_the_worker_begins() {
+    let mut world = started(1);
+    let running = world.submit(0);
+    world.begin(0);
+    let queued = world.submit(0);
+    world.cancel(running);
+    world.cancel(queued);
+    assert_eq!(world.outcome(running), None);
+    assert_eq!(world.outcome(queued), Some(End::Cancelled));
+    world.run_dry();
+    assert_eq!(world.outcome(running), Some(End::Reported));
+}
+
+#[test]
+fn a_prefetched_task_is_cancelled_and_never_begins() {
+    let mut world = started(1);
+    let assigned = world.submit(0);
+    world.cancel(assigned);
+    assert_eq!(world.outcome(assigned), Some(End::Cancelled));
+    let next = world.submit(0);
+    world.run_dry();
+    assert_eq!(world.begun_order, [next]);
+}
+
+#[test]
+fn a_permanent_start_failure_breaks_the_pool_at_once() {
+    let mut world = World::new(settings(2));
+    let id = world.submit(0);
+    world.fail_start(0, true);
+    assert_eq!(world.outcome(id), Some(End::Broken));
+    let late = world.submit(0);
+    assert_eq!(world.outcome(late), Some(End::Broken));
+    assert_eq!(world.machine.broken_reason().as_deref(), Some("made up"));
+}
+
+#[test]
+fn starts_that_fail_again_and_again_pause_and_then_break_the_pool() {
+    let mut world = World::new(settings(1));
+    let id = world.submit(0);
+    let begin = world.now;
+    for _ in 0..20 {
+        world.fail_start(0, false);
+        if world.broke {
+            break;
+        }
+        if world.workers.is_empty() {
+            assert!(world.next_tick());
+        }
+    }
+    assert_eq!(world.outcome(id), Some(End::Broken));
+    assert_eq!(world.spawns, 5);
+    assert!(world.now > begin, "no pause between the starts");
+}
+
+#[test]
+fn workers_that_die_idle_again_and_again_break_the_pool() {
+    let mut world = started(1);
+    for _ in 0..100 {
+        world.start(0);
+        world.crash(0);
+    }
+    assert!(world.broke);
+    assert_eq!(world.spawns, 11);
+}
+
+#[test]
+fn workers_that_die_in_tasks_never_break_the_pool() {
+    let mut world = started(1);
+    for _ in 0..200 {
+        let id = world.submit(0);
+        world.start(0);
+        world.begin(0);
+        world.crash(0);
+        assert_eq!(world.outcome(id), Some(End::Died));
+    }
+    assert!(!world.broke);
+}
+
+#[test]
+fn a_drain_runs_everything_and_ends() {
+    let mut world = started(2);
+    let ids: Vec<u64> = (0..10).map(|_| world.submit(0)).collect();
+    world.shutdown(Shutdown::Drain, None);
+    let late = world.submit(0);
+    assert_eq!(world.outcome(late), Some(End::Closed));
+    world.run_dry();
+    assert!(world.ended);
+    assert!(ids.iter().all(|id| world.outcome(*id) == Some(End::Reported)));
+}
+
+#[test]
+fn a_drain_replaces_workers_that_die() {
+    let mut world = started(1);
+    let ids: Vec<u64> = (0..3).map(|_| world.submit(0)).collect();
+    world.shutdown(Shutdown::Drain, None);
+    world.begin(0);
+    world.crash(0);
+    world.run_dry();
+    assert!(world.ended);
+    assert_eq!(world.outcome(ids[0]), Some(End::Died));
+    assert_eq!(world.outcome(ids[2]), Some(End::Reported));
+}
+
+#[test]
+fn a_drain_that_takes_too_long_terminates_and_then_kills() {
+    let mut world = started(1);
+    let running = world.submit(5);
+    let queued = world.submit(0);
+    world.begin(0);
+    world.shutdown(Shutdown::Drain, Some(Duration::from_secs(3)));
+    for _ in 0..50 {
+        if world.workers[&0].doomed {
+            break;
+        }
+        assert!(world.next_tick(), "no deadline although a task hangs");
+    }
+    world.obey(0);
+    assert_eq!(world.outcome(queued), Some(End::Cancelled));
+    assert_eq!(world.outcome(running), Some(End::Killed(KillCause::Shutdown)));
+    assert!(world.ended);
+}
+
+#[test]
+fn a_drain_does_not_wait_for_a_stopped_worker() {
+    let mut world = started(1);
+    let id = world.submit(0);
+    world.begin(0);
+    world.shutdown(Shutdown::Drain, None);
+    assert!(world.next_tick());
+    let worker = world.workers[&0].id;
+    world.event(Event::FoundStopped { worker });
+    world.obey(0);
+    assert_eq!(world.outcome(id), Some(End::Killed(KillCause::Stopped)));
+    assert!(world.ended);
+}
+
+#[test]
+fn a_worker_that_does_not_leave_is_killed() {
+    let mut world = started(1);
+    world.shutdown(Shutdown::Drain, None);
+    assert!(world.workers[&0].stop_asked);
+    assert!(world.next_tick());
+    assert!(!world.workers[&0].doomed);
+    assert!(world.next_tick());
+    assert!(world.workers[&0].doomed);
+    world.obey(0);
+    assert!(world.ended);
+}
+
+#[test]
+fn shutdown_kills_workers_that_are_still_starting() {
+    let mut world = World::new(settings(1));
+    let id = world.submit(0);
+    world.shutdown(Shutdown::CancelPending, None);
+    assert_eq!(world.outcome(id), Some(End::Cancelled));
+    assert!(world.workers[&0].doomed);
+    world.obey(0);
+    assert!(world.ended);
+}
+
+#[test]
+fn an_answer_to_another_task_ends_the_worker_that_gave_it() {
+    let mut world = started(1);
+    let id = world.submit(0);
+    world.begin(0);
+    let worker = world.workers[&0].id;
+    let (task, attempt) = (brigade_wire::TaskId::new(id + 1), brigade_wire::Attempt::first());
+    world.event(Event::Finished { worker, task, attempt, run_time: SHORT });
+    assert!(world.workers[&0].doomed);
+    world.obey(0);
+    assert_eq!(world.outcome(id), Some(End::Killed(KillCause::Protocol)));
+}
+
+#[test]
+fn answers_of_a_worker_that_is_gone_are_dropped_and_counted() {
+    let mut world = started(1);
+    let id = world.submit(0);
+    world.begin(0);
+    let worker = world.workers[&0].id;
+    world.crash(0);
+    let (task, attempt) = (brigade_wire::TaskId::new(id), brigade_wire::Attempt::first());
+    world.event(Event::Finished { worker, task, attempt, run_time: SHORT });
+    assert_eq!(world.outcome(id), Some(End::Died));
+    assert_eq!(world.machine.counters().stale_replies, 1);
+}

@@ -1,0 +1,154 @@
+//! A worker slot inside the machine.
+
+use std::collections::VecDeque;
+
+use brigade_wire::{Attempt, TaskId, WorkerId};
+
+use super::{Now, TaskKey};
+
+/// One worker slot: the process that fills it now, and the frames under way to that process.
+#[derive(Debug)]
+pub(super) struct WorkerEntry {
+    /// The generation goes up with every process that is started for the slot.
+    pub(super) id: WorkerId,
+    pub(super) state: WorkerState,
+    /// Tasks that this process has answered.
+    pub(super) completed: u64,
+    /// Why the pool killed this process, if it did.
+    pub(super) kill_cause: Option<KillCause>,
+    /// When the next rung of the ladder is due for a worker that was asked to leave.
+    pub(super) stop_deadline: Option<Now>,
+    /// What was sent and not answered, oldest first: a worker answers in the order of sending.
+    in_flight: VecDeque<Occupant>,
+    /// Of these, how many are revoked.
+    revoked: usize,
+    /// Counts what was sent; slot numbers in the table follow from it, so none is used twice at a time.
+    sent: u64,
+    credit: u16,
+}
+
+/// What a frame under way stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Occupant {
+    Task(TaskKey),
+    /// Taken back; the worker will pass over it and say so.
+    Revoked {
+        id: TaskId,
+        attempt: Attempt,
+    },
+}
+
+/// The life of a worker's process as the machine sees it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum WorkerState {
+    /// No process.
+    Vacant,
+    /// Spawn was asked for; the handshake is not done.
+    Starting,
+    /// Takes tasks.
+    Ready,
+    /// Was asked to leave and gets no more tasks; the next rung is SIGTERM, then SIGKILL.
+    Stopping { terminated: bool },
+    /// Was killed; its death has not been reported yet.
+    Killing,
+}
+
+/// Why the pool killed a worker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum KillCause {
+    /// It broke the protocol.
+    Protocol,
+    /// The pool shuts down.
+    Shutdown,
+    /// It was stopped by a signal while the pool waited for it.
+    Stopped,
+}
+
+impl WorkerEntry {
+    pub(super) fn vacant(slot: u32) -> Self {
+        Self {
+            id: WorkerId { slot, generation: 0 },
+            state: WorkerState::Vacant,
+            completed: 0,
+            kill_cause: None,
+            stop_deadline: None,
+            in_flight: VecDeque::new(),
+            revoked: 0,
+            sent: 0,
+            credit: 0,
+        }
+    }
+
+    /// Makes the slot ready for a new process.
+    pub(super) fn begin_start(&mut self, credit: u16) -> WorkerId {
+        debug_assert!(self.in_flight.is_empty());
+        self.id.generation += 1;
+        self.state = WorkerState::Starting;
+        self.completed = 0;
+        self.kill_cause = None;
+        self.stop_deadline = None;
+        self.revoked = 0;
+        self.sent = 0;
+        self.credit = credit;
+        self.id
+    }
+
+    /// Frames under way, revoked ones included.
+    pub(super) fn load(&self) -> usize {
+        self.in_flight.len()
+    }
+
+    /// Tasks under way.
+    pub(super) fn tasks(&self) -> usize {
+        self.in_flight.len() - self.revoked
+    }
+
+    /// Puts a task under way and says which slot of the table it gets.
+    pub(super) fn push(&mut self, key: TaskKey) -> u16 {
+        debug_assert!(self.in_flight.len() < usize::from(self.credit));
+        let link_slot = self.link_slot(self.in_flight.len());
+        self.in_flight.push_back(Occupant::Task(key));
+        self.sent += 1;
+        link_slot
+    }
+
+    pub(super) fn front(&self) -> Option<Occupant> {
+        self.in_flight.front().copied()
+    }
+
+    pub(super) fn pop_front(&mut self) {
+        if let Some(Occupant::Revoked { .. }) = self.in_flight.pop_front() {
+            self.revoked -= 1;
+        }
+    }
+
+    /// All that is under way with its slot, oldest first.
+    pub(super) fn in_flight(&self) -> impl DoubleEndedIterator<Item = (u16, Occupant)> + '_ {
+        self.in_flight
+            .iter()
+            .enumerate()
+            .map(|(index, occupant)| (self.link_slot(index), *occupant))
+    }
+
+    pub(super) fn mark_revoked(&mut self, link_slot: u16, id: TaskId, attempt: Attempt) {
+        let index = (0..self.in_flight.len()).find(|index| self.link_slot(*index) == link_slot);
+        if let Some(index) = index {
+            self.in_flight[index] = Occupant::Revoked { id, attempt };
+            self.revoked += 1;
+        }
+    }
+
+    /// Takes all that is under way out, oldest first: the process is dead.
+    pub(super) fn take_in_flight(&mut self) -> Vec<(u16, Occupant)> {
+        let all = self.in_flight().collect();
+        self.in_flight.clear();
+        self.revoked = 0;
+        all
+    }
+
+    /// The slot of the frame at `index` from the oldest one on.
+    fn link_slot(&self, index: usize) -> u16 {
+        let sequence = self.sent - self.in_flight.len() as u64 + index as u64;
+        u16::try_from(sequence % u64::from(self.credit)).expect("below the credit, which is a u16")
+    }
+}

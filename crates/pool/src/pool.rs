@@ -1,0 +1,266 @@
+//! The pool as its users see it.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use brigade_sys::executable::{EntryPoint, FunctionOffset};
+use brigade_wire::codec;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::builder::Builder;
+use crate::config::Config;
+use crate::drive::Drive;
+use crate::error::{PoolError, SubmitError, SubmitErrorKind};
+use crate::handle::Handle;
+use crate::machine::Shutdown;
+use crate::map::{Map, MapUnordered};
+use crate::task::{PoolTask, TaskBuilder, TaskCell, TaskOptions};
+
+/// A pool of worker processes. All methods take `&self`; share it by reference, `Arc` or a static.
+///
+/// Dropping it does what [`shutdown`](Self::shutdown) does.
+pub struct Pool {
+    drive: Drive,
+}
+
+/// What a submitter does when the queue is full.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Room {
+    Wait,
+    Now,
+    Until(Instant),
+}
+
+impl Room {
+    /// A time too long for the clock is as good as none.
+    pub(crate) fn within(timeout: Duration) -> Self {
+        Instant::now().checked_add(timeout).map_or(Self::Wait, Self::Until)
+    }
+}
+
+/// What a shutdown found and did, from its first call to the end of the last worker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ShutdownReport {
+    /// Tasks that a worker answered during the shutdown, with a value or a failure of their own.
+    pub finished: u64,
+    /// Tasks that were cancelled.
+    pub cancelled: u64,
+    /// Tasks whose worker died during the shutdown by itself.
+    pub failed: u64,
+    /// Tasks that ran when the pool killed their worker.
+    pub killed: u64,
+    /// Workers that were asked to leave.
+    pub workers_stopped: u64,
+    /// Workers that had to be killed.
+    pub workers_killed: u64,
+    /// From the first call to the end.
+    pub elapsed: Duration,
+}
+
+impl Pool {
+    /// Settings for a new pool.
+    pub fn builder() -> Builder {
+        Builder::new()
+    }
+
+    pub(crate) fn start(config: Config) -> Result<Self, PoolError> {
+        Ok(Self { drive: Drive::start(config)? })
+    }
+
+    /// Submits a task: `function` runs with `argument` in a worker process. Waits while the queue is full.
+    ///
+    /// `function` is a function item, or a closure that captures nothing; anything else does not compile:
+    ///
+    /// ```compile_fail
+    /// # let pool = brigade_pool::Pool::builder().build().unwrap();
+    /// let captured = std::env::args().count();
+    /// let handle = pool.submit(move |x: usize| x + captured, 1);
+    /// ```
+    ///
+    /// # Errors
+    /// [`SubmitError`] gives the argument back: the pool is shut down or broken, or the argument cannot be encoded.
+    pub fn submit<F, A, R>(&self, function: F, argument: A) -> Result<Handle<R>, SubmitError<A>>
+    where
+        F: Fn(A) -> R + Copy + Send + 'static,
+        A: Serialize + DeserializeOwned + 'static,
+        R: Serialize + DeserializeOwned + 'static,
+    {
+        self.task(function).submit(argument)
+    }
+
+    /// As [`submit`](Self::submit), but a full queue is an error.
+    ///
+    /// # Errors
+    /// [`SubmitErrorKind::Full`] when the queue is full, and those of `submit`.
+    pub fn try_submit<F, A, R>(&self, function: F, argument: A) -> Result<Handle<R>, SubmitError<A>>
+    where
+        F: Fn(A) -> R + Copy + Send + 'static,
+        A: Serialize + DeserializeOwned + 'static,
+        R: Serialize + DeserializeOwned + 'static,
+    {
+        self.task(function).try_submit(argument)
+    }
+
+    /// As [`submit`](Self::submit), but waits at most `timeout` for room in the queue.
+    ///
+    /// # Errors
+    /// [`SubmitErrorKind::TimedOut`] when the queue stayed full, and those of `submit`.
+    pub fn submit_timeout<F, A, R>(
+        &self,
+        function: F,
+        argument: A,
+        timeout: Duration,
+    ) -> Result<Handle<R>, SubmitError<A>>
+    where
+        F: Fn(A) -> R + Copy + Send + 'static,
+        A: Serialize + DeserializeOwned + 'static,
+        R: Serialize + DeserializeOwned + 'static,
+    {
+        self.task(function).submit_timeout(argument, timeout)
+    }
+
+    /// A task with settings of its own: retries, a label.
+    pub fn task<F, A, R>(&self, function: F) -> TaskBuilder<'_, F, A, R>
+    where
+        F: Fn(A) -> R + Copy + Send + 'static,
+        A: Serialize + DeserializeOwned + 'static,
+        R: Serialize + DeserializeOwned + 'static,
+    {
+        TaskBuilder::new(self, function)
+    }
+
+    /// Applies `function` to each input and yields the results in the order of the inputs.
+    ///
+    /// It is lazy and bounded: inputs are taken as results are. A task that fails is an item that is an error;
+    /// iteration goes on.
+    pub fn map<F, I, R>(&self, function: F, inputs: I) -> Map<'_, F, I::IntoIter, R>
+    where
+        I: IntoIterator,
+        F: Fn(I::Item) -> R + Copy + Send + 'static,
+        I::Item: Serialize + DeserializeOwned + 'static,
+        R: Serialize + DeserializeOwned + 'static,
+    {
+        Map::new(self, function, inputs.into_iter())
+    }
+
+    /// As [`map`](Self::map), with the results in the order of completion.
+    pub fn map_unordered<F, I, R>(
+        &self,
+        function: F,
+        inputs: I,
+    ) -> MapUnordered<'_, F, I::IntoIter, R>
+    where
+        I: IntoIterator,
+        F: Fn(I::Item) -> R + Copy + Send + 'static,
+        I::Item: Serialize + DeserializeOwned + 'static,
+        R: Serialize + DeserializeOwned + 'static,
+    {
+        MapUnordered::new(self, function, inputs.into_iter())
+    }
+
+    /// Starts all workers and waits until they are ready.
+    ///
+    /// # Errors
+    /// [`PoolError::Broken`] when workers cannot be had, [`PoolError::Closed`] after a shutdown.
+    pub fn warm_up(&self) -> Result<(), PoolError> {
+        self.drive.shared().warm_up()
+    }
+
+    /// The process ids of the workers that are ready for tasks, in no particular order.
+    pub fn worker_pids(&self) -> Vec<u32> {
+        self.drive.shared().worker_pids()
+    }
+
+    /// What events call the pool.
+    pub fn name(&self) -> &str {
+        &self.drive.shared().config.name
+    }
+
+    /// The most workers at a time.
+    pub fn workers(&self) -> usize {
+        self.drive.shared().config.workers
+    }
+
+    /// How many worker processes were started to replace others, so far.
+    pub fn worker_restarts(&self) -> u64 {
+        self.drive.shared().restarts()
+    }
+
+    /// Runs everything that was accepted, then ends the workers and the pool's threads.
+    ///
+    /// May be called again and from several threads; each call returns when the pool has ended. It waits for
+    /// running tasks as long as they run, but not for a worker that is stopped by a signal: that one is killed.
+    ///
+    /// # Errors
+    /// [`PoolError::Broken`] when the pool broke before it was shut down.
+    pub fn shutdown(&self) -> Result<ShutdownReport, PoolError> {
+        self.drive.shutdown(Shutdown::Drain, None)
+    }
+
+    /// Ends the pool in the given way; after `timeout` the next stronger way follows: drain, terminate, kill.
+    ///
+    /// So it returns soon after `timeout` plus the stop grace, whatever the workers do.
+    ///
+    /// # Errors
+    /// As [`shutdown`](Self::shutdown).
+    pub fn shutdown_with(
+        &self,
+        mode: Shutdown,
+        timeout: Duration,
+    ) -> Result<ShutdownReport, PoolError> {
+        self.drive.shutdown(mode, Some(timeout))
+    }
+
+    pub(crate) fn submit_entry<A: Serialize + 'static, R>(
+        &self,
+        entry: EntryPoint,
+        argument: A,
+        options: TaskOptions,
+        room: Room,
+    ) -> Result<Handle<R>, SubmitError<A>> {
+        let shared = self.drive.shared();
+        let function = match FunctionOffset::of(entry) {
+            Ok(function) => function,
+            Err(error) => {
+                let message = codec::chain(&error);
+                return Err(SubmitError::new(SubmitErrorKind::Function { message }, argument));
+            }
+        };
+        let mut encoded = Vec::new();
+        if let Err(error) = codec::encode(&argument, &mut encoded, shared.config.message_limit) {
+            let message = codec::chain(&error);
+            return Err(SubmitError::new(SubmitErrorKind::Codec { message }, argument));
+        }
+        let cell = Arc::new(TaskCell::new(shared.next_task_id()));
+        let task =
+            PoolTask { cell: Arc::clone(&cell), function, argument: encoded, label: options.label };
+        match shared.submit(task, options.retries, room) {
+            Ok(()) => Ok(Handle::new(cell, Arc::clone(shared))),
+            Err(kind) => Err(SubmitError::new(kind, argument)),
+        }
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        // A broken pool has told its reason to every task; there is nobody left to tell it to.
+        let _ = self.drive.shutdown(Shutdown::Drain, None);
+    }
+}
+
+impl fmt::Debug for Pool {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Pool")
+            .field("name", &self.name())
+            .field("workers", &self.workers())
+            .field("pids", &self.worker_pids())
+            .finish()
+    }
+}
+
+// Fails to compile when a pool can no longer be shared between threads.
+const fn assert_shareable<T: Send + Sync>() {}
+const _: () = assert_shareable::<Pool>();

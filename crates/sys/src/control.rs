@@ -1,0 +1,195 @@
+//! Packets and descriptors between a host and one worker; its closing tells that the other is gone.
+
+use std::io::{self, IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags,
+    SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg,
+    sendmsg, socketpair,
+};
+
+use crate::clock::Monotonic;
+use crate::wait::wait_readable;
+
+/// The largest packet.
+pub const PACKET_LIMIT: usize = 64 * 1024;
+
+/// The most descriptors that travel with one packet.
+const DESCRIPTORS: usize = 4;
+
+/// One end of a control socket.
+#[derive(Debug)]
+pub struct ControlSocket(OwnedFd);
+
+/// What `receive` found.
+#[derive(Debug)]
+pub enum Received {
+    /// A packet, with the descriptors that came along.
+    Packet {
+        /// The packet.
+        bytes: Vec<u8>,
+        /// Closed on `exec`.
+        descriptors: Vec<OwnedFd>,
+    },
+    /// The other end is closed, and everything it had sent was received.
+    Closed,
+    /// The deadline has come.
+    TimedOut,
+    /// The process whose pidfd was given is dead, and everything it had sent was received.
+    PeerDied,
+}
+
+impl ControlSocket {
+    /// A pair of connected ends: one for here, one to give away.
+    ///
+    /// # Errors
+    /// When descriptors run out.
+    pub fn pair() -> io::Result<(Self, OwnedFd)> {
+        let (here, there) =
+            socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
+        Ok((Self(here), there))
+    }
+
+    /// An end that this process was given.
+    pub fn from_fd(descriptor: OwnedFd) -> Self {
+        Self(descriptor)
+    }
+
+    /// Sends one packet, and descriptors with it.
+    ///
+    /// # Errors
+    /// `InvalidInput` for a packet that is empty or too large; `BrokenPipe` when the other end is closed.
+    pub fn send(&self, bytes: &[u8], descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
+        if bytes.is_empty() || bytes.len() > PACKET_LIMIT || descriptors.len() > DESCRIPTORS {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "a control packet of an impossible size",
+            ));
+        }
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS))];
+        loop {
+            let mut ancillary = SendAncillaryBuffer::new(&mut space);
+            if !descriptors.is_empty() {
+                ancillary.push(SendAncillaryMessage::ScmRights(descriptors));
+            }
+            match sendmsg(&self.0, &[IoSlice::new(bytes)], &mut ancillary, SendFlags::NOSIGNAL) {
+                Ok(_) => return Ok(()),
+                Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Waits for a packet until the deadline, or until the process behind the pidfd `death` is dead.
+    ///
+    /// A packet that is there wins over everything else.
+    ///
+    /// # Errors
+    /// What the system says; a connection that is reset counts as closed, after its packets.
+    pub fn receive(
+        &self,
+        deadline: Option<Monotonic>,
+        death: Option<BorrowedFd<'_>>,
+    ) -> io::Result<Received> {
+        let mut waited_for = vec![self.0.as_fd()];
+        waited_for.extend(death);
+        loop {
+            if let Some(received) = self.try_receive()? {
+                return Ok(received);
+            }
+            let ready = wait_readable(&waited_for, deadline)?;
+            if ready[0] {
+                continue;
+            }
+            return Ok(match ready.get(1) {
+                // What it sent before its death is there by now.
+                Some(true) => self.try_receive()?.unwrap_or(Received::PeerDied),
+                _ => Received::TimedOut,
+            });
+        }
+    }
+
+    fn try_receive(&self) -> io::Result<Option<Received>> {
+        let mut bytes = vec![0; PACKET_LIMIT];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS))];
+        let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+        let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT;
+        let message = loop {
+            match recvmsg(&self.0, &mut [IoSliceMut::new(&mut bytes)], &mut ancillary, flags) {
+                Ok(message) => break message,
+                // A peer that closes with something unread leaves a reset in front of the packets that it had sent.
+                // Reading the reset takes it away: what follows is those packets, then the end.
+                Err(rustix::io::Errno::INTR | rustix::io::Errno::CONNRESET) => {}
+                Err(rustix::io::Errno::AGAIN) => return Ok(None),
+                Err(error) => return Err(error.into()),
+            }
+        };
+        let descriptors = ancillary
+            .drain()
+            .flat_map(|message| match message {
+                RecvAncillaryMessage::ScmRights(descriptors) => descriptors.collect::<Vec<_>>(),
+                _ => Vec::new(),
+            })
+            .collect();
+        if message.bytes == 0 {
+            return Ok(Some(Received::Closed));
+        }
+        if message.flags.intersects(ReturnFlags::TRUNC | ReturnFlags::CTRUNC) {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "a control packet was cut off"));
+        }
+        bytes.truncate(message.bytes);
+        Ok(Some(Received::Packet { bytes, descriptors }))
+    }
+}
+
+impl AsFd for ControlSocket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::clock::now;
+
+    #[test]
+    fn packets_come_with_their_descriptors_before_the_end() -> io::Result<()> {
+        let (here, there) = ControlSocket::pair()?;
+        let there = ControlSocket::from_fd(there);
+        there.send(b"one", &[there.as_fd()])?;
+        there.send(b"two", &[])?;
+        drop(there);
+        let Received::Packet { bytes, descriptors } = here.receive(None, None)? else {
+            panic!("no packet")
+        };
+        assert_eq!((bytes.as_slice(), descriptors.len()), (b"one".as_slice(), 1));
+        drop(descriptors);
+        let Received::Packet { bytes, .. } = here.receive(None, None)? else { panic!("no packet") };
+        assert_eq!(bytes, b"two");
+        assert!(matches!(here.receive(None, None)?, Received::Closed));
+        let error = here.send(b"three", &[]).expect_err("the other end is closed");
+        assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
+        Ok(())
+    }
+
+    #[test]
+    fn silence_ends_with_the_deadline() -> io::Result<()> {
+        let (here, _there) = ControlSocket::pair()?;
+        let deadline = now().saturating_add(Duration::from_millis(2));
+        assert!(matches!(here.receive(Some(deadline), None)?, Received::TimedOut));
+        Ok(())
+    }
+
+    #[test]
+    fn sizes_that_cannot_be_sent_are_refused() -> io::Result<()> {
+        let (here, _there) = ControlSocket::pair()?;
+        assert!(here.send(&[], &[]).is_err());
+        assert!(here.send(&vec![0; PACKET_LIMIT + 1], &[]).is_err());
+        here.send(&vec![0; PACKET_LIMIT], &[])
+    }
+}

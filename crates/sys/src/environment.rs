@@ -1,0 +1,76 @@
+//! Changing the environment, which is allowed only while one thread runs.
+
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::fs::MetadataExt;
+
+pub use crate::error::EnvironmentError;
+
+/// Takes a variable out of the environment.
+///
+/// # Errors
+/// [`EnvironmentError`]; then nothing was changed.
+pub fn take(name: &str) -> Result<Option<OsString>, EnvironmentError> {
+    let Some(value) = env::var_os(name) else {
+        return Ok(None);
+    };
+    require_one_thread()?;
+    // SAFETY: this is the only thread of the process, so nobody reads or writes the environment meanwhile.
+    unsafe { env::remove_var(name) };
+    Ok(Some(value))
+}
+
+/// Runs `body` while a variable has another value, then restores it.
+///
+/// # Errors
+/// [`EnvironmentError`]; then `body` did not run, or it has left a thread running and the variable keeps `value`.
+pub fn with_var<R>(
+    name: &str,
+    value: impl AsRef<OsStr>,
+    body: impl FnOnce() -> R,
+) -> Result<R, EnvironmentError> {
+    require_one_thread()?;
+    let before = env::var_os(name);
+    // SAFETY: this is the only thread of the process, so nobody reads or writes the environment meanwhile.
+    unsafe { env::set_var(name, value) };
+    let result = body();
+    // `body` may have started a thread; then the old value must stay changed rather than race.
+    require_one_thread()?;
+    match before {
+        // SAFETY: as above, checked again.
+        Some(before) => unsafe { env::set_var(name, before) },
+        // SAFETY: as above, checked again.
+        None => unsafe { env::remove_var(name) },
+    }
+    Ok(result)
+}
+
+pub(crate) fn require_one_thread() -> Result<(), EnvironmentError> {
+    // One link for each thread and two for the folder itself.
+    let folder = std::fs::metadata("/proc/self/task").map_err(EnvironmentError::CountThreads)?;
+    let threads = usize::try_from(folder.nlink()).unwrap_or(usize::MAX).saturating_sub(2);
+    if threads == 1 { Ok(()) } else { Err(EnvironmentError::ThreadsRunning { threads }) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_environment_is_left_alone_while_threads_run() {
+        let result = std::thread::scope(|scope| {
+            let (done, until_done) = std::sync::mpsc::channel::<()>();
+            scope.spawn(move || until_done.recv());
+            let result = take("PATH");
+            drop(done);
+            result
+        });
+        assert!(result.is_err());
+        assert!(env::var_os("PATH").is_some());
+    }
+
+    #[test]
+    fn a_variable_that_is_not_there_is_no_error() {
+        assert!(matches!(take("BRIGADE_NO_SUCH_VARIABLE"), Ok(None)));
+    }
+}

@@ -1,0 +1,15 @@
+//! The program that host and worker both are: functions as numbers, and proof that the programs are the same.
+//!
+//! A worker is normally a second process of the host's own executable. A function of that executable lies at another
+//! address there (the loader picks a random base), but at the same distance from the base. [`FunctionOffset`] is that
+//! distance, and [`BuildIdentity`] is compared before any such number is used.
+
+mod entry;
+mod identity;
+mod offset;
+mod program;
+
+pub use crate::error::{EntryError, ExecutableError};
+pub use entry::{Adapter, EntryPoint, Invocation, entry_point};
+pub use identity::{BuildIdentity, build_identity};
+pub use offset::FunctionOffset;

@@ -1,0 +1,96 @@
+//! A function as its distance from the start of the program.
+
+use super::entry::EntryPoint;
+use super::program::program;
+use crate::error::ExecutableError;
+use std::fmt;
+use std::mem;
+
+/// Where an entry point lies in the program, the same in every process that runs the same program.
+///
+/// The number may be sent to such a process, and to no other: a number from another build can name the middle of
+/// any function. Compare [`BuildIdentity`](super::BuildIdentity) before the first one is resolved.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct FunctionOffset(u64);
+
+impl FunctionOffset {
+    /// The offset of an entry point of the main program.
+    pub fn of(entry: EntryPoint) -> Result<Self, ExecutableError> {
+        let address = entry as usize;
+        let program = program();
+        if !program.is_code(address) {
+            return Err(ExecutableError::OutsideProgram { address });
+        }
+        Ok(Self(address.wrapping_sub(program.base) as u64))
+    }
+
+    /// The entry point that [`of`](Self::of) was given, in this process or in another one of the same program.
+    pub fn resolve(self) -> Result<EntryPoint, ExecutableError> {
+        let unknown = ExecutableError::UnknownOffset { offset: self.0 };
+        let Ok(distance) = usize::try_from(self.0) else {
+            return Err(unknown);
+        };
+        let address = program().base.wrapping_add(distance);
+        if !program().is_code(address) {
+            return Err(unknown);
+        }
+        // SAFETY: the address lies in the program's own code, so it is not null, and by the contract of this type it
+        // comes from `of` in a process of the same program, which had an `EntryPoint` there.
+        Ok(unsafe { mem::transmute::<usize, EntryPoint>(address) })
+    }
+
+    /// An offset as [`raw`](Self::raw) gave it in a process of the same program.
+    pub const fn from_raw(raw: u64) -> Self {
+        Self(raw)
+    }
+
+    /// The offset as a number to send.
+    pub const fn raw(self) -> u64 {
+        self.0
+    }
+}
+
+impl fmt::Display for FunctionOffset {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{:#x}", self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Invocation;
+    use super::*;
+    use crate::error::EntryError;
+
+    #[expect(clippy::unnecessary_wraps, reason = "an entry point has this type")]
+    fn answer(invocation: &mut Invocation<'_>) -> Result<(), EntryError> {
+        invocation.result.push(42);
+        Ok(())
+    }
+
+    #[test]
+    fn an_offset_leads_back_to_its_function() {
+        let offset = FunctionOffset::of(answer).unwrap();
+        let entry = FunctionOffset::from_raw(offset.raw()).resolve().unwrap();
+        let mut result = Vec::new();
+        entry(&mut Invocation { argument: &[], result: &mut result, limit: 1 }).unwrap();
+        assert_eq!(result, [42]);
+    }
+
+    #[test]
+    fn numbers_outside_the_code_are_refused() {
+        for raw in [u64::MAX, u64::MAX / 2, 1 << 46] {
+            let error = FunctionOffset::from_raw(raw).resolve().unwrap_err();
+            assert_eq!(error, ExecutableError::UnknownOffset { offset: raw });
+        }
+    }
+
+    #[test]
+    fn a_function_of_a_shared_library_is_refused() {
+        // SAFETY: it is never called. It stands for an entry point that a plugin has given us.
+        let foreign =
+            unsafe { mem::transmute::<usize, EntryPoint>(libc::getpid as *const () as usize) };
+        let error = FunctionOffset::of(foreign).unwrap_err();
+        assert!(error.to_string().contains("shared library"), "{error}");
+    }
+}

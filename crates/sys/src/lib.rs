@@ -1,0 +1,52 @@
+//! The operating system as Brigade needs it, behind safe functions.
+//!
+//! This is the only crate of the workspace with `unsafe` code; every block says why it is sound.
+//! It knows nothing about tasks, pools or messages.
+//!
+//! | Module | What it gives |
+//! |---|---|
+//! | [`process`] | [`Process`](process::Process): start, signal and reap a process group without ever touching a recycled pid |
+//! | [`executable`] | [`FunctionOffset`](executable::FunctionOffset): a function as a number that another process of the same program can call |
+//! | [`control`] | [`ControlSocket`](control::ControlSocket): packets and descriptors between a host and its worker |
+//! | [`segment`] | [`Segment`](segment::Segment): anonymous shared memory of atomic words |
+//! | [`wait`] | [`wait_readable`](wait::wait_readable) with a deadline, and a [`Waker`](wait::Waker) that ends such a wait |
+//! | [`environment`], [`descriptors`], [`parent_death`], [`before_main!`] | what a worker does in its first microseconds |
+//! | [`clock`] | the monotonic clock as a number that is the same in every process |
+//!
+//! # Example
+//!
+//! ```
+//! use brigade_sys::process::{Exit, Process, Signal};
+//! use std::process::Command;
+//!
+//! let sleeper = Process::spawn(Command::new("sleep").arg("60"))?;
+//! assert_eq!(sleeper.try_reap()?, None);
+//! sleeper.signal_group(Signal::Kill)?;
+//! let exit = sleeper.reap()?;
+//! assert_eq!(exit, Exit::Signal(9));
+//! assert_eq!(exit.to_string(), "SIGKILL (signal 9)");
+//! # Ok::<(), std::io::Error>(())
+//! ```
+//!
+//! # Invariants
+//!
+//! - A signal never reaches a process that is not ours: single processes are signalled by pidfd, and a group only
+//!   while its leader has not been reaped.
+//! - Every descriptor that this crate creates is close-on-exec.
+//! - Every system call that a signal can interrupt is retried; every wait takes a deadline or ends with a death.
+//! - Nothing is printed, and no thread is started.
+
+#[cfg(not(target_os = "linux"))]
+compile_error!("Brigade runs on Linux only for now: it builds on pidfd, memfd and close_range");
+
+mod before_main;
+pub mod clock;
+pub mod control;
+pub mod descriptors;
+pub mod environment;
+mod error;
+pub mod executable;
+pub mod parent_death;
+pub mod process;
+pub mod segment;
+pub mod wait;

@@ -1,0 +1,224 @@
+//! Starting, signalling and reaping processes; the one place where that happens.
+//!
+//! A pid names a process only until it is reaped; afterwards the kernel may give the number to a stranger. So a single
+//! process is signalled through its pidfd, which never names another one. A process group has no such handle, but its
+//! number stays reserved as long as its leader is at least a zombie. Hence the rules of [`Process`]:
+//!
+//! 1. The lock on the state is held while a group is signalled and while a zombie is reaped; so a group is never
+//!    signalled after its leader was reaped.
+//! 2. Before the leader is reaped the rest of its group is killed, while its number is still reserved.
+//! 3. Waiting happens without the lock and leaves the zombie in place, so it never holds up a signal.
+
+mod exit;
+mod signal;
+
+pub use exit::{Exit, signal_name};
+pub use signal::Signal;
+
+use rustix::io::{Errno, retry_on_intr};
+use rustix::process::{
+    Pid, PidfdFlags, WaitId, WaitIdOptions, WaitIdStatus, getppid, kill_process_group, pidfd_open,
+    pidfd_send_signal, waitid,
+};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// A process that we have started, with the group that it leads.
+///
+/// All methods may be called from several threads at once. Dropping a process that was not reaped kills its group and
+/// reaps it.
+#[derive(Debug)]
+pub struct Process {
+    pid: Pid,
+    pidfd: OwnedFd,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum State {
+    /// Running or a zombie: its number belongs to it.
+    Unreaped,
+    Reaped(Exit),
+    /// Somebody else has reaped it, or the program ignores SIGCHLD: how it ended is unknown.
+    Lost,
+}
+
+impl Process {
+    /// Starts a process as the leader of a new group.
+    ///
+    /// Give it descriptors of your own as standard streams; the ends of `Stdio::piped` are closed here. The command must
+    /// not use `pre_exec` or another user: those make the standard library fork, which is slow in a large process, where
+    /// otherwise it uses `posix_spawn`.
+    pub fn spawn(command: &mut Command) -> io::Result<Self> {
+        let mut child = command.process_group(0).spawn()?;
+        let opened = i32::try_from(child.id())
+            .ok()
+            .and_then(Pid::from_raw)
+            .ok_or(Errno::SRCH)
+            // Nobody reaps the child before us, so its number cannot mean another process yet.
+            .and_then(|pid| Ok((pid, pidfd_open(pid, PidfdFlags::empty())?)));
+        match opened {
+            Ok((pid, pidfd)) => Ok(Self { pid, pidfd, state: Mutex::new(State::Unreaped) }),
+            Err(error) => {
+                // Without a pidfd (no descriptors left, say) we could not look after it.
+                let _ = child.kill();
+                let _ = child.wait();
+                Err(error.into())
+            }
+        }
+    }
+
+    /// Its number. After it was reaped the number may belong to another process.
+    pub fn pid(&self) -> u32 {
+        self.pid.as_raw_nonzero().get().unsigned_abs()
+    }
+
+    /// The descriptor that becomes readable when the process has ended, and stays so.
+    pub fn pidfd(&self) -> BorrowedFd<'_> {
+        self.pidfd.as_fd()
+    }
+
+    /// Sends a signal to the process. One that has ended already is not an error.
+    pub fn signal(&self, signal: Signal) -> io::Result<()> {
+        gone_is_fine(pidfd_send_signal(&self.pidfd, signal.into()))
+    }
+
+    /// Sends a signal to every process of the group. After the leader was reaped it does nothing: the group was killed
+    /// then.
+    pub fn signal_group(&self, signal: Signal) -> io::Result<()> {
+        let mut state = self.state();
+        self.note_loss(&mut state);
+        match *state {
+            State::Unreaped => self.signal_reserved_group(signal),
+            State::Reaped(_) | State::Lost => Ok(()),
+        }
+    }
+
+    /// How the process has ended, if it has. The first call after its end kills the rest of its group and reaps it; the
+    /// answer is remembered.
+    ///
+    /// The error [`ECHILD`](io::Error::raw_os_error) says that the process has ended, but somebody else has reaped it.
+    pub fn try_reap(&self) -> io::Result<Option<Exit>> {
+        let mut state = self.state();
+        match *state {
+            State::Reaped(exit) => return Ok(Some(exit)),
+            State::Lost => return Err(Errno::CHILD.into()),
+            State::Unreaped => {}
+        }
+        match self.wait(WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT) {
+            Ok(Some(_)) => {}
+            Ok(None) => return Ok(None),
+            Err(error) => return Err(lose(&mut state, error)),
+        }
+        // The worker may have left the group, or the group may have a member of another user: neither may keep the
+        // zombie from being reaped.
+        let _ = self.signal_reserved_group(Signal::Kill);
+        match self.wait(WaitIdOptions::EXITED | WaitIdOptions::NOHANG) {
+            Ok(status) => {
+                let exit = status.and_then(|status| exit_of(&status));
+                if let Some(exit) = exit {
+                    *state = State::Reaped(exit);
+                }
+                Ok(exit)
+            }
+            Err(error) => Err(lose(&mut state, error)),
+        }
+    }
+
+    /// Waits for the end of the process and reaps it as [`try_reap`](Self::try_reap) does.
+    ///
+    /// The wait is as long as the process lives: kill it first, or see its pidfd readable.
+    pub fn reap(&self) -> io::Result<Exit> {
+        loop {
+            // An error means that another thread has reaped it meanwhile, which the next line finds out.
+            let _ = self.wait(WaitIdOptions::EXITED | WaitIdOptions::NOWAIT);
+            if let Some(exit) = self.try_reap()? {
+                return Ok(exit);
+            }
+        }
+    }
+
+    /// Whether the process is stopped (SIGSTOP, SIGTSTP), in which state it reads and answers nothing.
+    ///
+    /// The kernel is asked through the pidfd, as `/proc/<pid>` could be another process.
+    /// A process that waits for its own `vfork` child is not stopped until that child has gone on.
+    pub fn is_stopped(&self) -> bool {
+        let options = WaitIdOptions::STOPPED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        self.wait(options).is_ok_and(|status| status.is_some_and(|status| status.stopped()))
+    }
+
+    fn wait(&self, options: WaitIdOptions) -> Result<Option<WaitIdStatus>, Errno> {
+        retry_on_intr(|| waitid(WaitId::PidFd(self.pidfd.as_fd()), options))
+    }
+
+    /// The caller holds the lock and has seen [`State::Unreaped`].
+    fn signal_reserved_group(&self, signal: Signal) -> io::Result<()> {
+        let sent = kill_process_group(self.pid, signal.into());
+        // A worker that has moved to another group takes no signals for this one, but it must not escape a kill.
+        if matches!(signal, Signal::Kill) || sent == Err(Errno::SRCH) {
+            self.signal(signal)?;
+        }
+        gone_is_fine(sent)
+    }
+
+    /// Finds out whether somebody else has reaped the process, in which case its number is no longer ours to signal.
+    fn note_loss(&self, state: &mut State) {
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        if matches!(state, State::Unreaped)
+            && self.wait(options).is_err_and(|error| error == Errno::CHILD)
+        {
+            *state = State::Lost;
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // The state is a single assignment, so a panic elsewhere cannot have left it half done.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        if matches!(*self.state(), State::Unreaped) {
+            // Both fail only if somebody else has reaped it, and then there is nothing left to do.
+            let _ = self.signal_group(Signal::Kill);
+            let _ = self.reap();
+        }
+    }
+}
+
+/// The command that starts another process of this very program, even if its file was replaced or deleted meanwhile.
+pub fn self_command() -> Command {
+    let mut command = Command::new("/proc/self/exe");
+    command.arg0("brigade-worker");
+    command
+}
+
+/// The process that started this one, or the one that has adopted it; 0 if that is outside this pid namespace.
+pub fn parent_pid() -> u32 {
+    getppid().map_or(0, |parent| parent.as_raw_nonzero().get().unsigned_abs())
+}
+
+fn exit_of(status: &WaitIdStatus) -> Option<Exit> {
+    status.exit_status().map(Exit::Code).or_else(|| status.terminating_signal().map(Exit::Signal))
+}
+
+fn lose(state: &mut State, error: Errno) -> io::Error {
+    if error == Errno::CHILD {
+        *state = State::Lost;
+    }
+    error.into()
+}
+
+fn gone_is_fine(sent: Result<(), Errno>) -> io::Result<()> {
+    match sent {
+        Ok(()) | Err(Errno::SRCH) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,73 @@
+//! How a process has ended.
+
+use std::fmt;
+
+/// How a process has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Exit {
+    /// It has ended itself, with this code.
+    Code(i32),
+    /// A signal has ended it: its own abort or memory fault, or a kill from outside.
+    Signal(i32),
+}
+
+impl fmt::Display for Exit {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Code(code) => write!(formatter, "exit code {code}"),
+            Self::Signal(number) => match signal_name(number) {
+                Some(name) => write!(formatter, "{name} (signal {number})"),
+                None => write!(formatter, "signal {number}"),
+            },
+        }
+    }
+}
+
+/// The name of a standard signal; real-time signals have none.
+pub fn signal_name(number: i32) -> Option<&'static str> {
+    Some(match number {
+        libc::SIGHUP => "SIGHUP",
+        libc::SIGINT => "SIGINT",
+        libc::SIGQUIT => "SIGQUIT",
+        libc::SIGILL => "SIGILL",
+        libc::SIGTRAP => "SIGTRAP",
+        libc::SIGABRT => "SIGABRT",
+        libc::SIGBUS => "SIGBUS",
+        libc::SIGFPE => "SIGFPE",
+        libc::SIGKILL => "SIGKILL",
+        libc::SIGUSR1 => "SIGUSR1",
+        libc::SIGSEGV => "SIGSEGV",
+        libc::SIGUSR2 => "SIGUSR2",
+        libc::SIGPIPE => "SIGPIPE",
+        libc::SIGALRM => "SIGALRM",
+        libc::SIGTERM => "SIGTERM",
+        libc::SIGCHLD => "SIGCHLD",
+        libc::SIGCONT => "SIGCONT",
+        libc::SIGSTOP => "SIGSTOP",
+        libc::SIGTSTP => "SIGTSTP",
+        libc::SIGTTIN => "SIGTTIN",
+        libc::SIGTTOU => "SIGTTOU",
+        libc::SIGURG => "SIGURG",
+        libc::SIGXCPU => "SIGXCPU",
+        libc::SIGXFSZ => "SIGXFSZ",
+        libc::SIGVTALRM => "SIGVTALRM",
+        libc::SIGPROF => "SIGPROF",
+        libc::SIGWINCH => "SIGWINCH",
+        libc::SIGIO => "SIGIO",
+        libc::SIGPWR => "SIGPWR",
+        libc::SIGSYS => "SIGSYS",
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_end_reads_as_people_say_it() {
+        assert_eq!(Exit::Code(3).to_string(), "exit code 3");
+        assert_eq!(Exit::Signal(9).to_string(), "SIGKILL (signal 9)");
+        assert_eq!(Exit::Signal(40).to_string(), "signal 40");
+    }
+}

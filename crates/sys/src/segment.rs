@@ -1,0 +1,160 @@
+//! Anonymous shared memory, seen as atomic words.
+//!
+//! The memory has no name, so nothing can be left behind; it cannot shrink (sealed), so an access never
+//! raises SIGBUS. Both sides touch it through atomics only, so a process that scribbles over it changes
+//! values and nothing else.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::ptr::NonNull;
+use std::sync::atomic::AtomicU64;
+
+use rustix::fs::{
+    MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, fstat, ftruncate, memfd_create,
+};
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+
+/// See the module's documentation.
+#[derive(Debug)]
+pub struct Segment {
+    descriptor: OwnedFd,
+    address: NonNull<AtomicU64>,
+    words: usize,
+}
+
+// SAFETY: the mapping belongs to the value and is reached only as shared references to atomics.
+unsafe impl Send for Segment {}
+// SAFETY: as above; atomics may be used from any thread.
+unsafe impl Sync for Segment {}
+
+const SEALS: SealFlags = SealFlags::SHRINK.union(SealFlags::GROW).union(SealFlags::SEAL);
+
+impl Segment {
+    /// Makes a segment of `words` words, all zero. The name is seen in `/proc` only.
+    ///
+    /// # Errors
+    /// When memory or descriptors run out.
+    pub fn create(name: &str, words: usize) -> io::Result<Self> {
+        let bytes = size_in_bytes(words)?;
+        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+        let descriptor = memfd_create(name, flags)?;
+        ftruncate(&descriptor, bytes as u64)?;
+        fcntl_add_seals(&descriptor, SEALS)?;
+        Self::map(descriptor, words)
+    }
+
+    /// Maps a segment that another process made.
+    ///
+    /// # Errors
+    /// `InvalidData` when it is not a sealed segment of `words` words; else what the system says.
+    pub fn open(descriptor: OwnedFd, words: usize) -> io::Result<Self> {
+        let bytes = size_in_bytes(words)?;
+        // Seals first: the size cannot change any more once they are seen.
+        if !fcntl_get_seals(&descriptor)?.contains(SEALS)
+            || usize::try_from(fstat(&descriptor)?.st_size) != Ok(bytes)
+        {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                "not a sealed segment of the expected size",
+            ));
+        }
+        Self::map(descriptor, words)
+    }
+
+    fn map(descriptor: OwnedFd, words: usize) -> io::Result<Self> {
+        let length = size_in_bytes(words)?;
+        // SAFETY: a new mapping at an address of the kernel's choice overlaps nothing.
+        let address = unsafe {
+            mmap(
+                std::ptr::null_mut(),
+                length,
+                ProtFlags::READ | ProtFlags::WRITE,
+                MapFlags::SHARED,
+                &descriptor,
+                0,
+            )
+        }?;
+        let address = NonNull::new(address.cast())
+            .ok_or_else(|| io::Error::other("mapped at address zero"))?;
+        Ok(Self { descriptor, address, words })
+    }
+
+    /// The words.
+    pub fn words(&self) -> &[AtomicU64] {
+        // SAFETY: the mapping is that long, aligned to a page, lives as long as `self`, holds any bit pattern,
+        // and is accessed by all processes through atomics only; the seal keeps the pages there.
+        unsafe { std::slice::from_raw_parts(self.address.as_ptr(), self.words) }
+    }
+}
+
+impl AsFd for Segment {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.descriptor.as_fd()
+    }
+}
+
+impl Drop for Segment {
+    fn drop(&mut self) {
+        let length = self.words * size_of::<u64>();
+        // SAFETY: the mapping was made with this length and nobody holds a reference: `self` goes.
+        // It fails only for an address that is not mapped.
+        let _ = unsafe { munmap(self.address.as_ptr().cast(), length) };
+    }
+}
+
+/// Checked, because a product that wraps around would make [`Segment::words`] longer than the memory behind it.
+fn size_in_bytes(words: usize) -> io::Result<usize> {
+    words
+        .checked_mul(size_of::<u64>())
+        .filter(|bytes| (1..=isize::MAX as usize).contains(bytes))
+        .ok_or_else(|| {
+            io::Error::new(io::ErrorKind::InvalidInput, "a segment of an impossible size")
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::Ordering;
+
+    use super::*;
+
+    #[test]
+    fn both_mappings_are_the_same_memory() -> io::Result<()> {
+        let host = Segment::create("test", 100)?;
+        let worker = Segment::open(host.as_fd().try_clone_to_owned()?, 100)?;
+        worker.words()[99].store(7, Ordering::Release);
+        assert_eq!(host.words()[99].load(Ordering::Acquire), 7);
+        assert_eq!(host.words()[98].load(Ordering::Acquire), 0);
+        Ok(())
+    }
+
+    #[test]
+    fn a_segment_cannot_shrink_and_its_size_is_checked() -> io::Result<()> {
+        let segment = Segment::create("test", 8)?;
+        assert!(ftruncate(segment.as_fd(), 0).is_err());
+        let other = segment.as_fd().try_clone_to_owned()?;
+        assert_eq!(
+            Segment::open(other, 9).map(drop).map_err(|error| error.kind()),
+            Err(io::ErrorKind::InvalidData)
+        );
+        Ok(())
+    }
+
+    #[test]
+    fn memory_that_could_still_shrink_is_refused() -> io::Result<()> {
+        let unsealed = memfd_create("test", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
+        ftruncate(&unsealed, 64)?;
+        assert!(Segment::open(unsealed, 8).is_err());
+        Ok(())
+    }
+
+    #[test]
+    fn sizes_that_no_memory_has_are_refused() {
+        for words in [0, usize::MAX, usize::MAX / 8 + 2] {
+            assert_eq!(
+                Segment::create("test", words).map(drop).map_err(|error| error.kind()),
+                Err(io::ErrorKind::InvalidInput)
+            );
+        }
+    }
+}

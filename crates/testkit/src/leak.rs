@@ -1,0 +1,182 @@
+//! What a process holds: descriptors, threads, children, shared memory, temporary files.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::{OsStr, OsString};
+use std::fmt::Write;
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use crate::processes;
+use crate::wait::pause;
+
+/// Compares what this process holds now with what it held when the check was made.
+///
+/// Everything that this process does in between counts, so nothing else may go on in it: use it in a
+/// program of its own, with a `TMPDIR` of its own.
+#[must_use = "call `assert_none`"]
+#[derive(Debug)]
+pub struct LeakCheck {
+    before: Holdings,
+}
+
+/// Between two looks.
+const LOOK_AGAIN: Duration = Duration::from_millis(5);
+
+impl LeakCheck {
+    /// Notes what the process holds now.
+    pub fn new() -> Self {
+        Self { before: Holdings::now() }
+    }
+
+    /// Panics with a list when the process holds more than before, and still does after `within`.
+    ///
+    /// # Panics
+    /// See above.
+    #[track_caller]
+    pub fn assert_none(&self, within: Duration) {
+        let begin = Instant::now();
+        loop {
+            let waited = begin.elapsed();
+            let leaked = Holdings::now().beyond(&self.before);
+            if leaked.is_empty() {
+                return;
+            }
+            assert!(waited < within, "still held after {within:?}:\n{leaked}");
+            pause(LOOK_AGAIN);
+        }
+    }
+}
+
+impl Default for LeakCheck {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[derive(Debug)]
+struct Holdings {
+    /// Number and what it leads to.
+    descriptors: BTreeMap<String, String>,
+    /// Number and name.
+    threads: BTreeMap<String, String>,
+    children: BTreeSet<u32>,
+    shared_memory: BTreeSet<OsString>,
+    temporary: BTreeSet<OsString>,
+}
+
+impl Holdings {
+    fn now() -> Self {
+        let mut descriptors = BTreeMap::new();
+        for name in names(Path::new("/proc/self/fd")) {
+            // The descriptor that this very look needs is closed by now and leads nowhere.
+            if let Ok(target) = fs::read_link(Path::new("/proc/self/fd").join(&name)) {
+                descriptors
+                    .insert(name.to_string_lossy().into_owned(), target.display().to_string());
+            }
+        }
+        let threads = names(Path::new("/proc/self/task"))
+            .into_iter()
+            .filter_map(|id| {
+                let name =
+                    fs::read_to_string(Path::new("/proc/self/task").join(&id).join("comm")).ok()?;
+                Some((id.to_string_lossy().into_owned(), name.trim().to_owned()))
+            })
+            .collect();
+        Self {
+            descriptors,
+            threads,
+            children: processes::children().into_iter().collect(),
+            shared_memory: names(Path::new("/dev/shm")),
+            temporary: names(&std::env::temp_dir())
+                .into_iter()
+                .filter(|name| is_ours(name))
+                .collect(),
+        }
+    }
+
+    /// A line for each kind of which there is more than before; empty when there is none.
+    fn beyond(&self, before: &Self) -> String {
+        let mut report = String::new();
+        more("descriptors", &self.descriptors, &before.descriptors, &mut report);
+        more("threads", &self.threads, &before.threads, &mut report);
+        added("children", &self.children, &before.children, &mut report);
+        added("entries of /dev/shm", &self.shared_memory, &before.shared_memory, &mut report);
+        added("temporary files", &self.temporary, &before.temporary, &mut report);
+        report
+    }
+}
+
+/// By number: a descriptor that was closed and another that was opened are no leak.
+fn more(
+    kind: &str,
+    now: &BTreeMap<String, String>,
+    before: &BTreeMap<String, String>,
+    report: &mut String,
+) {
+    if now.len() > before.len() {
+        let new: Vec<_> = now.iter().filter(|(key, _)| !before.contains_key(*key)).collect();
+        let _ = writeln!(report, "{kind}: {} instead of {}, new: {new:?}", now.len(), before.len());
+    }
+}
+
+fn added<T: Ord + std::fmt::Debug>(
+    kind: &str,
+    now: &BTreeSet<T>,
+    before: &BTreeSet<T>,
+    report: &mut String,
+) {
+    let new: Vec<_> = now.difference(before).collect();
+    if !new.is_empty() {
+        let _ = writeln!(report, "{kind}: {new:?}");
+    }
+}
+
+/// The pool's own; other programs use the same folder.
+fn is_ours(name: &OsStr) -> bool {
+    name.to_string_lossy().starts_with("brigade")
+}
+
+fn names(folder: &Path) -> BTreeSet<OsString> {
+    fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.file_name()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // One test, because the tests of one program run side by side and would count each other's holdings.
+    #[test]
+    fn each_kind_of_leak_is_found_and_named() {
+        let held = |text: &[(&str, &str)]| {
+            text.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+        };
+        let empty = || Holdings {
+            descriptors: held(&[("0", "/dev/null")]),
+            threads: held(&[("10", "main")]),
+            children: BTreeSet::new(),
+            shared_memory: BTreeSet::new(),
+            temporary: BTreeSet::new(),
+        };
+        assert_eq!(empty().beyond(&empty()), "");
+        let mut other = empty();
+        other.descriptors = held(&[("3", "socket:[1]")]);
+        assert_eq!(other.beyond(&empty()), "", "as many as before");
+        other.descriptors = held(&[("0", "/dev/null"), ("3", "socket:[1]")]);
+        other.threads = held(&[("10", "main"), ("11", "brigade-0")]);
+        other.children.insert(12);
+        other.shared_memory.insert("segment".into());
+        other.temporary.insert("folder".into());
+        let report = other.beyond(&empty());
+        for word in ["socket:[1]", "brigade-0", "12", "segment", "folder"] {
+            assert!(report.contains(word), "{word} is missing in {report}");
+        }
+    }
+
+    #[test]
+    fn an_open_file_of_this_process_is_seen() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let path = file.path().canonicalize().unwrap().display().to_string();
+        assert!(Holdings::now().descriptors.values().any(|target| *target == path));
+    }
+}

@@ -1,0 +1,37 @@
+//! Helpers of Brigade's own tests; never published.
+//!
+//! Waiting: [`wait_until`] and [`outcome`] never wait without a bound, a [`Watchdog`] bounds calls that
+//! should return by themselves, a [`Gate`] holds tasks until the test lets them go.
+//! Looking: [`LeakCheck`] counts what a process holds, [`processes`] finds other processes.
+//! Misbehaving: [`faults`] is a catalogue of task functions that do what users' functions do at their worst.
+//! [`Random`] repeats the same choices for the same seed.
+//!
+//! ```
+//! use std::time::Duration;
+//!
+//! let check = brigade_testkit::LeakCheck::new();
+//! let mut looks = 0;
+//! brigade_testkit::wait_until("the third look", Duration::from_secs(5), || {
+//!     looks += 1;
+//!     looks == 3
+//! });
+//! check.assert_none(Duration::from_secs(5));
+//! ```
+//!
+//! Invariant: nothing here waits for a time where it could wait for a condition, and every wait has a bound.
+
+#![forbid(unsafe_code)]
+
+pub mod faults;
+mod gate;
+mod leak;
+pub mod processes;
+mod random;
+mod wait;
+mod watchdog;
+
+pub use gate::{Gate, Pass, pass};
+pub use leak::LeakCheck;
+pub use random::Random;
+pub use wait::{BOUND, outcome, pause, wait_for, wait_until};
+pub use watchdog::Watchdog;

@@ -1,0 +1,183 @@
+//! How host and worker come to know each other, over the control socket.
+//!
+//! ```text
+//! host                                   worker
+//!   Hello (+ the table of task states) -->
+//!                                     <-- Answer (or Refused)
+//!   [opens the link]  Go               -->
+//!                                     <-- Ready (or Refused)
+//! ```
+//!
+//! All packets are postcard and fit into one packet of the control socket. The token proves to each side that the other
+//! is the process that shares the control socket, also on the link, whose server has a name that others might find.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::MessageError;
+use crate::ids::WorkerId;
+
+/// From the host.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ToWorkerControl {
+    /// The first message; the table of task states comes along as a descriptor.
+    Hello(Hello),
+    /// The link is open at the host's end.
+    Go,
+}
+
+/// From the worker.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum FromWorkerControl {
+    /// The answer to `Hello`.
+    Answer(Answer),
+    /// The link is open at both ends; tasks may come.
+    Ready,
+    /// The worker cannot work here.
+    Refused {
+        /// Why.
+        reason: String,
+    },
+}
+
+/// Who the worker is to be.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hello {
+    /// The host's protocol; compared before anything else is believed.
+    pub version: u32,
+    /// A secret of this handshake.
+    pub token: Token,
+    /// Slot and generation.
+    pub worker: WorkerId,
+    /// The pool's name.
+    pub pool: String,
+    /// The most bytes of one message.
+    pub message_limit: u64,
+    /// The length of the table of task states.
+    pub slots: u16,
+    /// The folder that the worker makes for its server, and removes.
+    pub folder: PathBuf,
+    /// How many pools deep the worker is nested; 1 for a pool of the main program.
+    pub depth: u32,
+}
+
+/// Who the worker is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Answer {
+    /// The worker's protocol.
+    pub version: u32,
+    /// The host's token.
+    pub token: Token,
+    /// The worker's process.
+    pub pid: u32,
+    /// The identity of the worker's executable.
+    pub identity: [u8; 32],
+    /// The name of the link's server.
+    pub server: String,
+}
+
+/// Sixteen random bytes.
+#[derive(Clone, Copy, Serialize, Deserialize)]
+pub struct Token([u8; 16]);
+
+impl Token {
+    /// A new secret.
+    ///
+    /// # Panics
+    /// When the system has no randomness, which Linux has from the start of the machine on.
+    pub fn random() -> Self {
+        let mut bytes = [0; 16];
+        getrandom::fill(&mut bytes).expect("the system has a random number generator");
+        Self(bytes)
+    }
+
+    /// A few characters for names that should not collide; tells nothing of use about other tokens.
+    pub fn short(&self) -> String {
+        self.0[..4].iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
+/// Takes the same time wherever the difference is.
+impl PartialEq for Token {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.iter().zip(other.0).fold(0, |difference, (a, b)| difference | (a ^ b)) == 0
+    }
+}
+
+impl Eq for Token {}
+
+/// A secret does not belong into logs.
+impl fmt::Debug for Token {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("Token(..)")
+    }
+}
+
+macro_rules! packets {
+    ($($type:ty),*) => {$(
+        impl $type {
+            /// The message as one packet.
+            ///
+            /// # Errors
+            /// [`MessageError`] when it holds a path that is not UTF-8.
+            pub fn encode(&self) -> Result<Vec<u8>, MessageError> {
+                postcard::to_stdvec(self).map_err(|_| MessageError("a path that is not UTF-8"))
+            }
+
+            /// The message in a packet.
+            ///
+            /// # Errors
+            /// [`MessageError`] when there is none.
+            pub fn decode(packet: &[u8]) -> Result<Self, MessageError> {
+                match postcard::take_from_bytes(packet) {
+                    Ok((message, [])) => Ok(message),
+                    _ => Err(MessageError("a packet that is no handshake")),
+                }
+            }
+        }
+    )*};
+}
+
+packets!(ToWorkerControl, FromWorkerControl);
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn messages_survive_the_way() {
+        let token = Token::random();
+        let hello = ToWorkerControl::Hello(Hello {
+            version: 1,
+            token,
+            worker: WorkerId { slot: 1, generation: 2 },
+            pool: "pool".to_owned(),
+            message_limit: 1 << 30,
+            slots: 64,
+            folder: PathBuf::from("/tmp/folder"),
+            depth: 1,
+        });
+        assert_eq!(ToWorkerControl::decode(&hello.encode().expect("encodes")), Ok(hello));
+        let answer =
+            Answer { version: 1, token, pid: 7, identity: [9; 32], server: "name".to_owned() };
+        let answer = FromWorkerControl::Answer(answer);
+        assert_eq!(FromWorkerControl::decode(&answer.encode().expect("encodes")), Ok(answer));
+    }
+
+    #[test]
+    fn tokens_differ() {
+        assert_ne!(Token::random(), Token::random());
+    }
+
+    proptest! {
+        #[test]
+        fn random_packets_never_panic(packet: Vec<u8>) {
+            let _ = ToWorkerControl::decode(&packet);
+            let _ = FromWorkerControl::decode(&packet);
+        }
+    }
+}

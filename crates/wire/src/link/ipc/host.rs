@@ -1,0 +1,191 @@
+//! The host's end: sends without ever blocking, and marks the end of the link.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use ipc_channel::ipc::{self, IpcBytesReceiver, IpcBytesSender};
+
+use super::packet::{self, Assembly, Content};
+use super::window::{Window, cost, window};
+use super::{Channels, receive_packet, send_packet};
+use crate::handshake::Token;
+use crate::link::{LinkError, LinkReceiver, LinkSender};
+
+/// The host's end of an ipc link.
+#[derive(Debug)]
+pub struct HostEnd {
+    /// Sends tasks.
+    pub sender: HostSender,
+    /// Receives answers.
+    pub receiver: HostReceiver,
+    /// Marks the end.
+    pub poison: Poison,
+}
+
+/// Sends tasks; see [`LinkSender`].
+#[derive(Debug)]
+pub struct HostSender {
+    outgoing: Arc<Mutex<Outgoing>>,
+    limit: usize,
+}
+
+/// Receives answers, and sends on what had to wait; see [`LinkReceiver`].
+#[derive(Debug)]
+pub struct HostReceiver {
+    channel: IpcBytesReceiver,
+    outgoing: Arc<Mutex<Outgoing>>,
+    assembly: Assembly,
+}
+
+/// Marks the end of what the worker sent; for whoever learns of its death.
+#[derive(Debug, Clone)]
+pub struct Poison {
+    // A sender may be used by one thread at a time.
+    channel: Arc<Mutex<IpcBytesSender>>,
+}
+
+#[derive(Debug)]
+struct Outgoing {
+    channel: IpcBytesSender,
+    /// Messages that wait for room, the first one sent up to an offset.
+    waiting: VecDeque<Waiting>,
+    window: Window,
+    /// Cost of everything sent so far.
+    sent: u64,
+    /// Of that, what the worker has consumed.
+    consumed: u64,
+    packet: Vec<u8>,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    message: Vec<u8>,
+    offset: usize,
+}
+
+/// A new link: the host's end, and what the worker needs for its own.
+///
+/// # Errors
+/// When descriptors run out.
+pub fn host_end(token: Token, limit: usize) -> std::io::Result<(HostEnd, Channels)> {
+    let (to_worker, from_host) = ipc::bytes_channel()?;
+    let (to_host, from_worker) = ipc::bytes_channel()?;
+    let outgoing = Arc::new(Mutex::new(Outgoing {
+        channel: to_worker,
+        waiting: VecDeque::new(),
+        window: window(),
+        sent: 0,
+        consumed: 0,
+        packet: Vec::new(),
+    }));
+    let end = HostEnd {
+        sender: HostSender { outgoing: Arc::clone(&outgoing), limit },
+        receiver: HostReceiver { channel: from_worker, outgoing, assembly: Assembly::new(limit) },
+        poison: Poison { channel: Arc::new(Mutex::new(to_host.clone())) },
+    };
+    Ok((end, Channels { token, receiver: from_host, sender: to_host }))
+}
+
+impl LinkSender for HostSender {
+    fn send(&mut self, head: &[u8], payload: &[u8]) -> Result<(), LinkError> {
+        let size = head.len() + payload.len();
+        if size > self.limit {
+            return Err(LinkError::TooLarge { size, limit: self.limit });
+        }
+        let mut outgoing = lock(&self.outgoing);
+        let mut offset = 0;
+        if outgoing.waiting.is_empty() {
+            match outgoing.send_pieces(head, payload, 0)? {
+                Some(sent) => offset = sent,
+                None => return Ok(()),
+            }
+        }
+        outgoing.waiting.push_back(Waiting { message: [head, payload].concat(), offset });
+        Ok(())
+    }
+}
+
+impl Outgoing {
+    /// Sends as much as the window allows; `None` when that is all, else the offset of the rest.
+    fn send_pieces(
+        &mut self,
+        head: &[u8],
+        payload: &[u8],
+        mut offset: usize,
+    ) -> Result<Option<usize>, LinkError> {
+        let total = head.len() + payload.len();
+        let mut packet = std::mem::take(&mut self.packet);
+        let result = loop {
+            let length =
+                packet::write_piece(&mut packet, 0, head, payload, offset, self.window.piece);
+            let cost = cost(packet.len());
+            if self.sent - self.consumed + cost > self.window.size {
+                break Ok(Some(offset));
+            }
+            if let Err(error) = send_packet(&self.channel, &packet) {
+                break Err(error);
+            }
+            self.sent += cost;
+            offset += length;
+            if offset == total {
+                break Ok(None);
+            }
+        };
+        self.packet = packet;
+        result
+    }
+
+    /// The worker has consumed more: what waits may go.
+    fn consumed(&mut self, consumed: u64) -> Result<(), LinkError> {
+        if consumed < self.consumed || consumed > self.sent {
+            return Err(LinkError::Protocol("credit for what was never sent"));
+        }
+        self.consumed = consumed;
+        while let Some(mut first) = self.waiting.pop_front() {
+            match self.send_pieces(&[], &first.message, first.offset) {
+                Ok(None) => {}
+                Ok(Some(offset)) => {
+                    first.offset = offset;
+                    self.waiting.push_front(first);
+                    break;
+                }
+                // The worker is gone; its death is told by its pidfd, and what it has sent is still to be read.
+                Err(_) => self.waiting.clear(),
+            }
+        }
+        Ok(())
+    }
+}
+
+impl LinkReceiver for HostReceiver {
+    fn receive(&mut self) -> Result<&[u8], LinkError> {
+        loop {
+            let bytes = receive_packet(&self.channel)?;
+            let packet = packet::read(&bytes)?;
+            match packet.content {
+                Content::End => return Err(LinkError::Closed),
+                Content::Credit => lock(&self.outgoing).consumed(packet.consumed)?,
+                Content::Piece { total, last, bytes } => {
+                    lock(&self.outgoing).consumed(packet.consumed)?;
+                    if self.assembly.add(total, last, bytes)? {
+                        break;
+                    }
+                }
+            }
+        }
+        Ok(self.assembly.message())
+    }
+}
+
+impl Poison {
+    /// Has the receiver answer [`LinkError::Closed`] once it has received everything that was sent before.
+    pub fn poison(&self) {
+        let channel = self.channel.lock().unwrap_or_else(PoisonError::into_inner);
+        // It fails when the receiver is gone, and then nobody waits for the mark.
+        let _ = send_packet(&channel, &packet::end());
+    }
+}
+
+fn lock(outgoing: &Mutex<Outgoing>) -> MutexGuard<'_, Outgoing> {
+    outgoing.lock().unwrap_or_else(PoisonError::into_inner)
+}

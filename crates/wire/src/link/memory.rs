@@ -1,0 +1,59 @@
+//! A link inside one process, over two channels; for tests.
+
+use crossbeam_channel::{Receiver, Sender, unbounded};
+
+use super::{LinkError, LinkReceiver, LinkSender};
+
+/// One end of a memory link.
+#[derive(Debug)]
+pub struct End {
+    /// What this end sends with.
+    pub sender: MemorySender,
+    /// What this end receives with.
+    pub receiver: MemoryReceiver,
+}
+
+/// See [`LinkSender`].
+#[derive(Debug)]
+pub struct MemorySender {
+    channel: Sender<Vec<u8>>,
+    limit: usize,
+}
+
+/// See [`LinkReceiver`].
+#[derive(Debug)]
+pub struct MemoryReceiver {
+    channel: Receiver<Vec<u8>>,
+    current: Vec<u8>,
+}
+
+/// Two connected ends that carry messages of at most `limit` bytes: the host's and the worker's.
+pub fn pair(limit: usize) -> (End, End) {
+    let (to_worker, from_host) = unbounded();
+    let (to_host, from_worker) = unbounded();
+    (end(to_worker, from_worker, limit), end(to_host, from_host, limit))
+}
+
+fn end(send: Sender<Vec<u8>>, receive: Receiver<Vec<u8>>, limit: usize) -> End {
+    End {
+        sender: MemorySender { channel: send, limit },
+        receiver: MemoryReceiver { channel: receive, current: Vec::new() },
+    }
+}
+
+impl LinkSender for MemorySender {
+    fn send(&mut self, head: &[u8], payload: &[u8]) -> Result<(), LinkError> {
+        let size = head.len() + payload.len();
+        if size > self.limit {
+            return Err(LinkError::TooLarge { size, limit: self.limit });
+        }
+        self.channel.send([head, payload].concat()).map_err(|_| LinkError::Closed)
+    }
+}
+
+impl LinkReceiver for MemoryReceiver {
+    fn receive(&mut self) -> Result<&[u8], LinkError> {
+        self.current = self.channel.recv().map_err(|_| LinkError::Closed)?;
+        Ok(&self.current)
+    }
+}

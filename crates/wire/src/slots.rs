@@ -1,0 +1,185 @@
+//! The table of task states: one word for each task under way to a worker, in memory that both sides share.
+//!
+//! ```text
+//!            host: arm                 worker: begin
+//! (anything) ---------> Queued(tag) ------------------> Running(tag)
+//!                           |
+//!                           | host: revoke
+//!                           v
+//!                       Revoked(tag)
+//! ```
+//!
+//! Who may touch what: the host alone arms, and arms a slot again only after the worker has answered the task that was in
+//! it. From *queued* the worker (`begin`) and the host (`revoke`) compete with one compare-and-swap each, so exactly one
+//! wins: a task that was revoked never begins, and one that has begun cannot be revoked. Nothing
+//! follows on *running*: that the task has ended is told by its answer, and only then does the host arm the slot again. (A
+//! state *done* would be written after the answer was sent, and could hit a slot that is armed again already.) The word
+//! stays readable after the worker's death, which is how the host knows what ran.
+//!
+//! The time of the begin is written before the swap (release) and read after the state (acquire); it is a hint of a process
+//! that may lie, and nothing but reports depends on it.
+//!
+//! The tag makes each arming distinct: a worker that is handed an old message finds another tag and passes over it.
+
+#[cfg(all(test, loom))]
+mod loom;
+mod word;
+
+use brigade_sys::clock::Monotonic;
+use brigade_sys::segment::Segment;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::ids::{Attempt, TaskId};
+
+/// The state of a slot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SlotState {
+    /// Never used.
+    Free,
+    /// Sent and not begun.
+    Queued,
+    /// Begun.
+    Running {
+        /// When.
+        since: Monotonic,
+    },
+    /// Taken back before it began.
+    Revoked,
+}
+
+/// See the module's documentation. Both sides have one, over the same memory.
+#[derive(Debug)]
+pub struct SlotTable {
+    segment: Segment,
+    slots: u16,
+}
+
+/// What tells two tasks in the same slot apart.
+pub fn slot_tag(task: TaskId, attempt: Attempt) -> u32 {
+    let low = u32::try_from(task.get() & u64::from(u32::MAX)).expect("masked to 32 bits");
+    low ^ attempt.get().rotate_left(24)
+}
+
+impl SlotTable {
+    /// The words that a segment for so many slots needs: a state and a time each.
+    pub const fn words(slots: u16) -> usize {
+        slots as usize * 2
+    }
+
+    /// A table over a segment of `words(slots)` words.
+    ///
+    /// # Panics
+    /// When the segment is too short.
+    pub fn new(segment: Segment, slots: u16) -> Self {
+        assert!(
+            segment.words().len() >= Self::words(slots),
+            "the segment is too short for {slots} slots"
+        );
+        Self { segment, slots }
+    }
+
+    /// Host: a task is about to be sent for this slot.
+    pub fn arm(&self, slot: u16, tag: u32) {
+        if let Some((state, _)) = self.slot(slot) {
+            word::arm(state, tag);
+        }
+    }
+
+    /// Host: takes the task back. False when it has begun, or another one is there.
+    pub fn revoke(&self, slot: u16, tag: u32) -> bool {
+        self.slot(slot).is_some_and(|(state, _)| word::revoke(state, tag))
+    }
+
+    /// Host: what is in the slot.
+    pub fn state(&self, slot: u16) -> SlotState {
+        let Some((state, since)) = self.slot(slot) else {
+            return SlotState::Free;
+        };
+        match word::read(state) {
+            word::QUEUED => SlotState::Queued,
+            word::RUNNING => {
+                SlotState::Running { since: Monotonic::from_nanos(since.load(Ordering::Relaxed)) }
+            }
+            word::REVOKED => SlotState::Revoked,
+            _ => SlotState::Free,
+        }
+    }
+
+    /// Worker: begins the task. False when it was taken back, or there is no such slot.
+    pub fn begin(&self, slot: u16, tag: u32, now: Monotonic) -> bool {
+        self.slot(slot).is_some_and(|(state, since)| {
+            since.store(now.as_nanos(), Ordering::Relaxed);
+            word::begin(state, tag)
+        })
+    }
+
+    /// `None` for a slot beyond the table: the number may come from another process.
+    fn slot(&self, slot: u16) -> Option<(&AtomicU64, &AtomicU64)> {
+        if slot >= self.slots {
+            return None;
+        }
+        let index = usize::from(slot) * 2;
+        let words = self.segment.words();
+        Some((&words[index], &words[index + 1]))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use brigade_sys::clock::now;
+    use std::os::fd::AsFd;
+
+    use super::*;
+
+    fn tables() -> (SlotTable, SlotTable) {
+        let host = Segment::create("test", SlotTable::words(4)).expect("a segment");
+        let other = host.as_fd().try_clone_to_owned().expect("a descriptor");
+        let worker = Segment::open(other, SlotTable::words(4)).expect("the same segment");
+        (SlotTable::new(host, 4), SlotTable::new(worker, 4))
+    }
+
+    #[test]
+    fn the_host_sees_when_a_task_began_and_ended() {
+        let (host, worker) = tables();
+        assert_eq!(host.state(3), SlotState::Free);
+        host.arm(3, 7);
+        assert_eq!(host.state(3), SlotState::Queued);
+        let time = now();
+        assert!(worker.begin(3, 7, time));
+        assert_eq!(host.state(3), SlotState::Running { since: time });
+        assert!(!host.revoke(3, 7), "it has begun");
+        host.arm(3, 8);
+        assert_eq!(
+            host.state(3),
+            SlotState::Queued,
+            "the answer was received and the slot is used again"
+        );
+    }
+
+    #[test]
+    fn a_revoked_task_does_not_begin() {
+        let (host, worker) = tables();
+        host.arm(0, 7);
+        assert!(host.revoke(0, 7));
+        assert!(!worker.begin(0, 7, now()));
+        assert_eq!(host.state(0), SlotState::Revoked);
+    }
+
+    #[test]
+    fn another_tag_is_another_task() {
+        let (host, worker) = tables();
+        host.arm(0, 7);
+        assert!(!worker.begin(0, 8, now()));
+        assert!(!host.revoke(0, 8));
+        assert_eq!(host.state(0), SlotState::Queued);
+    }
+
+    #[test]
+    fn slots_beyond_the_table_are_harmless() {
+        let (host, worker) = tables();
+        host.arm(4, 1);
+        assert!(!worker.begin(4, 1, now()));
+        assert!(!host.revoke(u16::MAX, 1));
+        assert_eq!(host.state(4), SlotState::Free);
+    }
+}

@@ -1,0 +1,68 @@
+//! The state word and its transitions, apart from where it lies, so that loom can check them.
+
+#[cfg(loom)]
+pub(super) use loom::sync::atomic::AtomicU64 as ModelAtomic;
+use std::sync::atomic::Ordering;
+
+/// Bits of the state; the rest is the tag.
+const STATE_BITS: u32 = 3;
+
+pub(super) const QUEUED: u64 = 1;
+pub(super) const RUNNING: u64 = 2;
+pub(super) const REVOKED: u64 = 3;
+
+/// The atomic word: the standard library's, or loom's in its model.
+pub(super) trait Word {
+    fn load(&self, ordering: Ordering) -> u64;
+    fn store(&self, value: u64, ordering: Ordering);
+    fn swap_if(&self, expected: u64, value: u64) -> bool;
+}
+
+impl Word for std::sync::atomic::AtomicU64 {
+    fn load(&self, ordering: Ordering) -> u64 {
+        self.load(ordering)
+    }
+
+    fn store(&self, value: u64, ordering: Ordering) {
+        self.store(value, ordering);
+    }
+
+    fn swap_if(&self, expected: u64, value: u64) -> bool {
+        self.compare_exchange(expected, value, Ordering::AcqRel, Ordering::Acquire).is_ok()
+    }
+}
+
+#[cfg(loom)]
+impl Word for ModelAtomic {
+    fn load(&self, ordering: Ordering) -> u64 {
+        self.load(ordering)
+    }
+
+    fn store(&self, value: u64, ordering: Ordering) {
+        self.store(value, ordering);
+    }
+
+    fn swap_if(&self, expected: u64, value: u64) -> bool {
+        self.compare_exchange(expected, value, Ordering::AcqRel, Ordering::Acquire).is_ok()
+    }
+}
+
+pub(super) fn arm(word: &impl Word, tag: u32) {
+    word.store(compose(tag, QUEUED), Ordering::Release);
+}
+
+pub(super) fn begin(word: &impl Word, tag: u32) -> bool {
+    word.swap_if(compose(tag, QUEUED), compose(tag, RUNNING))
+}
+
+pub(super) fn revoke(word: &impl Word, tag: u32) -> bool {
+    word.swap_if(compose(tag, QUEUED), compose(tag, REVOKED))
+}
+
+pub(super) fn read(word: &impl Word) -> u64 {
+    word.load(Ordering::Acquire) & ((1 << STATE_BITS) - 1)
+}
+
+fn compose(tag: u32, state: u64) -> u64 {
+    u64::from(tag) << STATE_BITS | state
+}

@@ -1,0 +1,193 @@
+//! A worker's half of the handshake; see `brigade_wire::handshake` for the sequence.
+//!
+//! Until the link stands, a worker waits on nothing but its control socket. Either the kernel kills it when the host
+//! ends, or (while there is a folder to remove) the control socket hangs up and it ends by itself. The host bounds
+//! the time: it kills a worker that is not ready by the start deadline. So no wait in here has a deadline.
+
+use std::env;
+use std::ffi::OsStr;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::process;
+
+use brigade_sys::control::{ControlSocket, Received};
+use brigade_sys::executable::build_identity;
+use brigade_sys::segment::Segment;
+use brigade_sys::{descriptors, environment, parent_death};
+use brigade_wire::codec;
+use brigade_wire::handshake::{Answer, FromWorkerControl, Hello, ToWorkerControl};
+use brigade_wire::link::ipc::{Channels, Server};
+use brigade_wire::slots::SlotTable;
+use brigade_wire::version::{MARKER, PROTOCOL_VERSION};
+
+use crate::context;
+use crate::error::StartError;
+
+/// A worker that can take tasks.
+pub(crate) struct Connected {
+    pub(crate) channels: Channels,
+    pub(crate) slots: SlotTable,
+    pub(crate) message_limit: usize,
+    /// Held open for life: its end tells the host that this process is gone or has lost its descriptors.
+    pub(crate) control: ControlSocket,
+}
+
+/// Does the handshake.
+pub(crate) fn connect() -> Result<Connected, StartError> {
+    let marker = Marker::read()?;
+    parent_death::bind(marker.host)?;
+    descriptors::ignore_broken_pipe_signal();
+    descriptors::close_from(3);
+    let control =
+        descriptors::take_stdin().map_err(failed_to("take the control socket from stdin"))?;
+    let newborn = Newborn { marker, control: ControlSocket::from_fd(control) };
+    match newborn.introduce() {
+        Ok((channels, slots, message_limit)) => {
+            Ok(Connected { channels, slots, message_limit, control: newborn.control })
+        }
+        Err(error) => {
+            newborn.refuse(&error);
+            Err(error)
+        }
+    }
+}
+
+/// What the variable says that makes this process a worker: "version:host".
+#[derive(Debug, PartialEq, Eq)]
+struct Marker {
+    version: u32,
+    host: u32,
+}
+
+impl Marker {
+    fn read() -> Result<Self, StartError> {
+        let value = env::var_os(MARKER).unwrap_or_default();
+        Self::parse(&value).ok_or(StartError::Marker(value))
+    }
+
+    fn parse(value: &OsStr) -> Option<Self> {
+        let (version, host) = value.to_str()?.split_once(':')?;
+        Some(Self { version: version.parse().ok()?, host: host.parse().ok()? })
+    }
+}
+
+/// A worker that has only its control socket.
+struct Newborn {
+    marker: Marker,
+    control: ControlSocket,
+}
+
+impl Newborn {
+    fn introduce(&self) -> Result<(Channels, SlotTable, usize), StartError> {
+        // Nothing that a task starts may take itself for a worker.
+        environment::take(MARKER).map_err(StartError::Threads)?;
+        check_version(self.marker.version)?;
+        let (hello, table) = self.hello()?;
+        check_version(hello.version)?;
+        let table =
+            Segment::open(table, SlotTable::words(hello.slots)).map_err(StartError::Slots)?;
+        let slots = SlotTable::new(table, hello.slots);
+        descriptors::name_process(&format!("brigade-{}", hello.worker.slot));
+        context::become_worker(hello.worker, hello.depth);
+        let channels = self.open_link(&hello)?;
+        // The host bounds what it sends; a limit beyond the address space is none.
+        let limit = usize::try_from(hello.message_limit).unwrap_or(usize::MAX);
+        self.send(&FromWorkerControl::Ready)?;
+        Ok((channels, slots, limit))
+    }
+
+    fn hello(&self) -> Result<(Hello, OwnedFd), StartError> {
+        match self.receive()? {
+            (ToWorkerControl::Hello(hello), Some(table)) => Ok((hello, table)),
+            (ToWorkerControl::Hello(_), None) => {
+                Err(StartError::Unexpected("a greeting without the table of task states"))
+            }
+            (ToWorkerControl::Go, _) => Err(StartError::Unexpected("`go` before the greeting")),
+        }
+    }
+
+    /// Makes the socket to which the host connects, tells its name, and accepts the host.
+    ///
+    /// From the first to the last line the kernel does not kill this process when the host ends, because then
+    /// nobody would remove the folder.
+    fn open_link(&self, hello: &Hello) -> Result<Channels, StartError> {
+        parent_death::unbind();
+        // The server removes its folder when it is dropped.
+        let (server, name) = Server::create(&hello.folder).map_err(StartError::Server)?;
+        self.send(&FromWorkerControl::Answer(Answer {
+            version: PROTOCOL_VERSION,
+            token: hello.token,
+            pid: process::id(),
+            identity: *build_identity().as_bytes(),
+            server: name,
+        }))?;
+        match self.receive()? {
+            (ToWorkerControl::Go, _) => {}
+            (ToWorkerControl::Hello(_), _) => {
+                return Err(StartError::Unexpected("a second greeting"));
+            }
+        }
+        // The host has connected before it said go, so this does not wait.
+        let channels = server.accept().map_err(StartError::Accept)?;
+        if channels.token != hello.token {
+            return Err(StartError::Token);
+        }
+        parent_death::bind(self.marker.host)?;
+        Ok(channels)
+    }
+
+    /// Tells the host not to try again, where that makes sense.
+    fn refuse(&self, error: &StartError) {
+        if error.is_permanent() {
+            // If it fails, the exit code and the line on stderr have to do.
+            let _ = self.send(&FromWorkerControl::Refused { reason: codec::chain(error) });
+        }
+    }
+
+    fn send(&self, message: &FromWorkerControl) -> Result<(), StartError> {
+        let packet = message.encode().map_err(StartError::Message)?;
+        self.control.send(&packet, &[]).map_err(|source| match source.kind() {
+            io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => StartError::ControlClosed,
+            _ => failed_to("write to the control socket")(source),
+        })
+    }
+
+    fn receive(&self) -> Result<(ToWorkerControl, Option<OwnedFd>), StartError> {
+        match self.control.receive(None, None).map_err(failed_to("read from the control socket"))? {
+            Received::Packet { bytes, descriptors } => {
+                let message = ToWorkerControl::decode(&bytes).map_err(StartError::Message)?;
+                Ok((message, descriptors.into_iter().next()))
+            }
+            // Without a deadline and a process to watch there is nothing else that ends the wait.
+            Received::Closed | Received::TimedOut | Received::PeerDied => {
+                Err(StartError::ControlClosed)
+            }
+        }
+    }
+}
+
+fn check_version(version: u32) -> Result<(), StartError> {
+    if version == PROTOCOL_VERSION { Ok(()) } else { Err(StartError::Version(version)) }
+}
+
+fn failed_to(operation: &'static str) -> impl Fn(io::Error) -> StartError {
+    move |source| StartError::Control { operation, source }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_marker_is_a_version_and_a_process() {
+        let marker = Marker::parse(OsStr::new("1:4711"));
+        assert_eq!(marker, Some(Marker { version: 1, host: 4711 }));
+    }
+
+    #[test]
+    fn values_that_no_host_writes_are_refused() {
+        for value in ["", "1", "1:", ":2", "one:2", "1:2:3", "-1:2", "1:99999999999"] {
+            assert_eq!(Marker::parse(OsStr::new(value)), None, "{value:?}");
+        }
+    }
+}

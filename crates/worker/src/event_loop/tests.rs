@@ -1,0 +1,332 @@
+use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Condvar, Mutex};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use brigade_sys::segment::Segment;
+use brigade_wire::link::{memory, message_limit};
+use brigade_wire::slots::SlotState;
+use brigade_wire::{Attempt, TaskId, codec};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize, Serializer};
+
+use super::*;
+use crate::function_of;
+
+const SLOTS: u16 = 8;
+const LIMIT: usize = 1024;
+
+/// The host's side of a loop that runs in a thread.
+struct Host {
+    end: memory::End,
+    slots: SlotTable,
+    event_loop: JoinHandle<Result<(), LoopError>>,
+    next: u64,
+}
+
+/// What came back for a task, with everything copied out of the link.
+#[derive(Debug, PartialEq)]
+enum Answer {
+    Value(Vec<u8>),
+    Failed(Failure, String),
+    Skipped,
+}
+
+#[derive(Debug, PartialEq)]
+enum Failure {
+    Panic,
+    Argument,
+    Result,
+    Function,
+}
+
+impl Host {
+    fn start() -> Self {
+        panic_capture::install();
+        let (end, worker) = memory::pair(message_limit(LIMIT));
+        let segment = Segment::create("test", SlotTable::words(SLOTS)).expect("memory");
+        let other = segment.as_fd().try_clone_to_owned().expect("a descriptor");
+        let other = Segment::open(other, SlotTable::words(SLOTS)).expect("the same memory");
+        let table = SlotTable::new(other, SLOTS);
+        let event_loop = thread::spawn(move || {
+            EventLoop::new(worker.sender, worker.receiver, table, LIMIT).run()
+        });
+        Self { end, slots: SlotTable::new(segment, SLOTS), event_loop, next: 0 }
+    }
+
+    /// Sends a task for `slot` and gives its number.
+    fn send<A: Serialize + 'static>(
+        &mut self,
+        slot: u16,
+        entry: EntryPoint,
+        argument: &A,
+    ) -> TaskId {
+        let mut encoded = Vec::new();
+        codec::encode(argument, &mut encoded, LIMIT).expect("encodes");
+        let offset = FunctionOffset::of(entry).expect("a function of this program").raw();
+        self.send_raw(slot, Function::Offset(offset), &encoded)
+    }
+
+    fn send_raw(&mut self, slot: u16, function: Function<'_>, argument: &[u8]) -> TaskId {
+        let task = TaskId::new(self.next);
+        self.next += 1;
+        let attempt = Attempt::first();
+        self.slots.arm(slot, slot_tag(task, attempt));
+        self.post(&ToWorker::Run(Run { task, attempt, slot, function, argument }));
+        task
+    }
+
+    fn post(&mut self, message: &ToWorker<'_>) {
+        let mut head = Vec::new();
+        message.encode_head(&mut head);
+        self.end.sender.send(&head, message.payload()).expect("the loop runs");
+    }
+
+    fn receive(&mut self) -> (TaskId, Answer) {
+        let message = self.end.receiver.receive().expect("the loop runs");
+        match FromWorker::decode(message).expect("a message") {
+            FromWorker::Skipped { task, .. } => (task, Answer::Skipped),
+            FromWorker::Finished(finished) => {
+                assert!(finished.run_time > Duration::ZERO);
+                let answer = match finished.outcome {
+                    Outcome::Value(bytes) => Answer::Value(bytes.to_vec()),
+                    Outcome::Panicked(report) => Answer::Failed(Failure::Panic, report.message),
+                    Outcome::ArgumentCodec(text) => Answer::Failed(Failure::Argument, text),
+                    Outcome::ResultCodec(text) => Answer::Failed(Failure::Result, text),
+                    Outcome::UnknownFunction(text) => Answer::Failed(Failure::Function, text),
+                };
+                (finished.task, answer)
+            }
+        }
+    }
+
+    fn value<T: DeserializeOwned + 'static>(&mut self) -> T {
+        match self.receive() {
+            (_, Answer::Value(bytes)) => codec::decode(&bytes).expect("decodes"),
+            (task, other) => panic!("{task} has no value but {other:?}"),
+        }
+    }
+
+    fn failure(&mut self, expected: &Failure) -> String {
+        match self.receive() {
+            (_, Answer::Failed(failure, text)) if failure == *expected => text,
+            (task, other) => panic!("{task} did not fail by {expected:?}: {other:?}"),
+        }
+    }
+
+    /// Checks that the loop still works, then stops it.
+    fn stop(mut self) {
+        self.send(0, function_of(double), &4_u32);
+        assert_eq!(self.value::<u32>(), 8, "the loop does not work any more");
+        self.post(&ToWorker::Stop);
+        assert!(matches!(self.event_loop.join(), Ok(Ok(()))));
+    }
+}
+
+fn double(number: u32) -> u32 {
+    2 * number
+}
+
+#[test]
+fn a_value_comes_back_and_stop_ends_the_loop() {
+    let mut host = Host::start();
+    host.send(0, function_of(double), &21_u32);
+    assert_eq!(host.value::<u32>(), 42);
+    host.stop();
+}
+
+#[test]
+fn the_order_is_kept() {
+    let mut host = Host::start();
+    let sent: Vec<TaskId> =
+        (0..SLOTS).map(|slot| host.send(slot, function_of(double), &u32::from(slot))).collect();
+    for (task, number) in sent.into_iter().zip(0..) {
+        let bytes = vec![2 * number];
+        assert_eq!(host.receive(), (task, Answer::Value(bytes)));
+    }
+    host.stop();
+}
+
+#[test]
+fn a_panic_is_reported_and_the_loop_goes_on() {
+    let mut host = Host::start();
+    let fail = |number: u32| -> u32 { panic!("no {number}") };
+    host.send(0, function_of(fail), &7_u32);
+    assert_eq!(host.failure(&Failure::Panic), "no 7");
+    host.stop();
+}
+
+/// Its own serde code and its drop do what the number says.
+struct Awkward(u8);
+
+const PANICS_IN_DROP: u8 = 1;
+const PANICS_WHEN_ENCODED: u8 = 2;
+const REFUSES_TO_BE_ENCODED: u8 = 3;
+
+impl Serialize for Awkward {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        assert!(self.0 != PANICS_WHEN_ENCODED, "panicked in serialize");
+        if self.0 == REFUSES_TO_BE_ENCODED {
+            return Err(serde::ser::Error::custom("refused"));
+        }
+        serializer.serialize_u8(self.0)
+    }
+}
+
+impl Drop for Awkward {
+    fn drop(&mut self) {
+        assert!(self.0 != PANICS_IN_DROP, "panicked in drop");
+    }
+}
+
+#[derive(Debug)]
+struct Unreadable;
+
+impl Serialize for Unreadable {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_unit()
+    }
+}
+
+impl<'de> Deserialize<'de> for Unreadable {
+    fn deserialize<D: serde::Deserializer<'de>>(_: D) -> Result<Self, D::Error> {
+        panic!("panicked in deserialize")
+    }
+}
+
+#[test]
+fn panics_of_the_tasks_types_are_the_tasks_panics() {
+    let mut host = Host::start();
+    host.send(0, function_of(Awkward), &PANICS_IN_DROP);
+    assert_eq!(host.failure(&Failure::Panic), "panicked in drop");
+    host.send(0, function_of(Awkward), &PANICS_WHEN_ENCODED);
+    assert_eq!(host.failure(&Failure::Panic), "panicked in serialize");
+    host.send(0, function_of(|_: Unreadable| 0_u8), &());
+    assert_eq!(host.failure(&Failure::Panic), "panicked in deserialize");
+    host.stop();
+}
+
+#[test]
+fn a_result_that_cannot_be_encoded_fails_its_task_only() {
+    let mut host = Host::start();
+    host.send(0, function_of(Awkward), &REFUSES_TO_BE_ENCODED);
+    assert!(host.failure(&Failure::Result).contains("Awkward"));
+    host.send(0, function_of(|length: usize| vec![0_u8; length]), &(LIMIT + 1));
+    assert!(host.failure(&Failure::Result).contains(&LIMIT.to_string()));
+    host.stop();
+}
+
+#[test]
+fn a_result_of_the_limits_size_comes_back() {
+    let mut host = Host::start();
+    let length_takes = 2;
+    host.send(0, function_of(|length: usize| vec![0_u8; length]), &(LIMIT - length_takes));
+    assert_eq!(host.value::<Vec<u8>>().len(), LIMIT - length_takes);
+    host.stop();
+}
+
+#[test]
+fn an_argument_that_cannot_be_decoded_fails_its_task_only() {
+    let mut host = Host::start();
+    host.send(0, function_of(|text: String| text), &u64::MAX);
+    assert!(host.failure(&Failure::Argument).contains("String"));
+    host.stop();
+}
+
+#[test]
+fn a_function_that_is_not_there_fails_its_task_only() {
+    let mut host = Host::start();
+    host.send_raw(0, Function::Offset(u64::MAX), &[]);
+    assert!(host.failure(&Failure::Function).contains("not the same program"));
+    host.send_raw(0, Function::Name("resize"), &[]);
+    let text = host.failure(&Failure::Function);
+    assert!(text.contains("\"resize\"") && text.contains("no function by name"), "{text}");
+    host.stop();
+}
+
+#[test]
+fn a_revoked_task_is_skipped_and_does_not_run() {
+    static RUNS: AtomicUsize = AtomicUsize::new(0);
+    let mut host = Host::start();
+    let count = function_of(|()| RUNS.fetch_add(1, Ordering::SeqCst));
+    let holding = host.send(0, function_of(wait_for_gate), &());
+    let revoked = host.send(1, count, &());
+    assert!(host.slots.revoke(1, slot_tag(revoked, Attempt::first())));
+    GATE.open();
+    assert_eq!(host.receive(), (holding, Answer::Value(Vec::new())));
+    assert_eq!(host.receive(), (revoked, Answer::Skipped));
+    assert_eq!(host.slots.state(1), SlotState::Revoked);
+    assert_eq!(RUNS.load(Ordering::SeqCst), 0);
+    host.stop();
+}
+
+/// Holds a task until the test lets it go.
+struct Gate(Mutex<bool>, Condvar);
+
+static GATE: Gate = Gate(Mutex::new(false), Condvar::new());
+
+impl Gate {
+    fn open(&self) {
+        *self.0.lock().expect("no panic") = true;
+        self.1.notify_all();
+    }
+}
+
+fn wait_for_gate((): ()) {
+    let shut = GATE.0.lock().expect("no panic");
+    drop(GATE.1.wait_while(shut, |open| !*open));
+}
+
+#[test]
+fn a_task_of_an_older_arming_and_a_slot_beyond_the_table_are_skipped() {
+    let mut host = Host::start();
+    let task = TaskId::new(900);
+    for slot in [3, SLOTS, u16::MAX] {
+        let run = Run {
+            task,
+            attempt: Attempt::first(),
+            slot,
+            function: Function::Offset(0),
+            argument: &[],
+        };
+        host.post(&ToWorker::Run(run));
+        assert_eq!(host.receive(), (task, Answer::Skipped));
+    }
+    host.stop();
+}
+
+/// Nothing that the worker does after its answer may touch the slot: it may hold the next task by then.
+#[test]
+fn a_slot_can_be_armed_again_as_soon_as_its_answer_is_there() {
+    let mut host = Host::start();
+    for number in 0..5_000_u32 {
+        host.send(0, function_of(double), &number);
+        assert_eq!(host.value::<u32>(), 2 * number);
+    }
+    host.stop();
+}
+
+#[test]
+fn a_link_that_closes_is_no_stop() {
+    let host = Host::start();
+    drop(host.end);
+    assert!(matches!(host.event_loop.join(), Ok(Err(LoopError::Closed))));
+}
+
+#[test]
+fn a_message_that_is_none_ends_the_loop() {
+    let mut host = Host::start();
+    host.end.sender.send(&[0xff; 40], &[]).expect("the loop runs");
+    assert!(matches!(host.event_loop.join(), Ok(Err(LoopError::Message(_)))));
+}
+
+#[test]
+fn an_outcome_that_nobody_takes_ends_the_loop() {
+    let mut host = Host::start();
+    // Only the way back is closed, as by a task that closes descriptors.
+    host.end.receiver = memory::pair(1).0.receiver;
+    host.send(0, function_of(double), &1_u32);
+    let ended = host.event_loop.join().expect("no panic");
+    assert!(matches!(ended, Err(LoopError::Send(LinkError::Closed))), "{ended:?}");
+}

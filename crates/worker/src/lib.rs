@@ -1,0 +1,36 @@
+//! What runs inside a Brigade worker process.
+//!
+//! A worker is a second process of the host's own program. [`init`], the first line of its `main`, notices that, connects
+//! to the host and runs tasks until the process ends. The principal items: [`init`]; [`function_of`], which turns a
+//! typed function into what the loop can call; [`context`], by which a task learns where it runs; [`exit_code`], by
+//! which the host learns why a worker ended.
+//!
+//! ```
+//! brigade_worker::init(); // the first line of main: in a worker it never returns
+//! assert!(brigade_worker::is_initialised());
+//! assert_eq!(brigade_worker::context::id(), None, "this is the host");
+//! ```
+//!
+//! # Invariants
+//! - A worker does not outlive its host, at no moment: the kernel kills it, or it notices on its control socket.
+//! - A task that the host has revoked does not run; a task that runs ends in exactly one outcome or in the end of the
+//!   process. A panic, in the task's own code or in that of its types, is an outcome.
+//! - Protocol never goes over stdin, stdout or stderr, which belong to the tasks. The worker itself writes to stderr
+//!   only when it ends without having been asked to.
+//! - Nothing that a task starts takes itself for a worker, or inherits the link.
+
+#![forbid(unsafe_code)]
+
+mod bootstrap;
+mod bounded;
+pub mod context;
+mod error;
+mod event_loop;
+pub mod exit_code;
+mod last_words;
+mod panic_capture;
+mod start;
+mod typed;
+
+pub use start::{init, is_initialised, started_as_worker_without_init};
+pub use typed::{Typed, function_of};

@@ -1,0 +1,106 @@
+//! From typed functions to calls with encoded bytes.
+
+use std::marker::PhantomData;
+
+use brigade_sys::executable::{Adapter, EntryError, EntryPoint, Invocation, entry_point};
+use brigade_wire::codec;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// Decodes an `A`, calls the function, encodes its `R`.
+///
+/// Everything that belongs to the task happens in here, the drop of its result included; so a panic in any of it is
+/// the task's panic.
+#[derive(Debug)]
+pub struct Typed<A, R>(PhantomData<fn(A) -> R>);
+
+impl<F, A, R> Adapter<F> for Typed<A, R>
+where
+    F: Fn(A) -> R,
+    A: DeserializeOwned + 'static,
+    R: Serialize + 'static,
+{
+    fn call(function: F, invocation: &mut Invocation<'_>) -> Result<(), EntryError> {
+        let argument = codec::decode(invocation.argument)
+            .map_err(|error| EntryError::Argument(codec::chain(&error)))?;
+        let result = function(argument);
+        codec::encode(&result, invocation.result, invocation.limit)
+            .map_err(|error| EntryError::Result(codec::chain(&error)))
+    }
+}
+
+/// The plain function by which a worker calls a task function.
+///
+/// ```
+/// use brigade_sys::executable::Invocation;
+///
+/// let entry = brigade_worker::function_of(|(a, b): (u8, u8)| a + b);
+/// let mut result = Vec::new();
+/// entry(&mut Invocation { argument: &[40, 2], result: &mut result, limit: 1024 })?;
+/// assert_eq!(result, [42]);
+/// # Ok::<(), brigade_sys::executable::EntryError>(())
+/// ```
+///
+/// A closure that captures something would find nothing of it in the worker, so it does not compile:
+///
+/// ```compile_fail
+/// let factor = std::env::args().count();
+/// brigade_worker::function_of(move |x: usize| x * factor);
+/// ```
+pub fn function_of<F, A, R>(function: F) -> EntryPoint
+where
+    F: Fn(A) -> R + Copy + Send + 'static,
+    A: DeserializeOwned + 'static,
+    R: Serialize + 'static,
+{
+    entry_point::<F, Typed<A, R>>(function)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(entry: EntryPoint, argument: &[u8], limit: usize) -> Result<Vec<u8>, EntryError> {
+        let mut result = Vec::new();
+        entry(&mut Invocation { argument, result: &mut result, limit }).map(|()| result)
+    }
+
+    fn encoded<T: Serialize + 'static>(value: &T) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        codec::encode(value, &mut bytes, 1024).expect("encodes");
+        bytes
+    }
+
+    fn repeat((text, times): (String, usize)) -> String {
+        text.repeat(times)
+    }
+
+    #[test]
+    fn a_typed_function_is_called_with_what_was_encoded() {
+        let argument = encoded(&("ab".to_owned(), 3_usize));
+        let result = run(function_of(repeat), &argument, 1024);
+        assert_eq!(result, Ok(encoded(&"ababab".to_owned())));
+    }
+
+    #[test]
+    fn an_argument_of_another_type_is_named() {
+        let Err(EntryError::Argument(text)) = run(function_of(repeat), &[0xff], 1024) else {
+            panic!("an argument was made of garbage")
+        };
+        assert!(text.contains("String"), "{text}");
+    }
+
+    #[test]
+    fn a_result_above_the_limit_is_refused_and_leaves_nothing() {
+        let argument = encoded(&("ab".to_owned(), 300_usize));
+        let mut result = Vec::new();
+        let answer = function_of(repeat)(&mut Invocation {
+            argument: &argument,
+            result: &mut result,
+            limit: 100,
+        });
+        let Err(EntryError::Result(text)) = answer else { panic!("the limit was not kept") };
+        assert!(text.contains("100"), "{text}");
+        assert_eq!(result, []);
+    }
+}

@@ -1,0 +1,149 @@
+//! The files of this checkout, read once, as the checks of tidy see them.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::tidy::mask;
+
+/// Every file that git tracks or would add, in order of path.
+pub(crate) struct Checkout {
+    pub(crate) files: Vec<File>,
+}
+
+/// One text file.
+pub(crate) struct File {
+    /// Relative to the root, with `/` between folders.
+    pub(crate) path: String,
+    pub(crate) text: String,
+    /// For Rust: the text with comments and literals blanked, line for line. Empty for other files.
+    pub(crate) code: String,
+}
+
+impl Checkout {
+    pub(crate) fn read() -> Result<Self, String> {
+        let root = root();
+        let mut files = Vec::new();
+        for path in tracked(&root)? {
+            // A tracked file may have been deleted without having been staged; a link to a folder
+            // is no file.
+            if let Ok(bytes) = std::fs::read(root.join(&path)) {
+                files.push(File::new(path, String::from_utf8_lossy(&bytes).into_owned()));
+            }
+        }
+        files.sort_by(|one, two| one.path.cmp(&two.path));
+        Ok(Self { files })
+    }
+
+    #[cfg(test)]
+    pub(crate) fn of(files: &[(&str, &str)]) -> Self {
+        let file = |&(path, text): &(&str, &str)| File::new(path.to_owned(), text.to_owned());
+        Self { files: files.iter().map(file).collect() }
+    }
+
+    pub(crate) fn rust_files(&self) -> impl Iterator<Item = &File> {
+        self.files.iter().filter(|file| file.is_rust())
+    }
+
+    /// The manifests of all packages; the root's has none.
+    pub(crate) fn manifests(&self) -> impl Iterator<Item = &File> {
+        self.files.iter().filter(|file| file.path.ends_with("/Cargo.toml"))
+    }
+
+    pub(crate) fn file(&self, path: &str) -> Option<&File> {
+        self.files.iter().find(|file| file.path == path)
+    }
+}
+
+impl File {
+    fn new(path: String, text: String) -> Self {
+        let mut file = Self { path, text, code: String::new() };
+        if file.is_rust() {
+            file.code = mask::code_only(&file.text);
+        }
+        file
+    }
+
+    pub(crate) fn is_rust(&self) -> bool {
+        Path::new(&self.path).extension().is_some_and(|extension| extension == "rs")
+    }
+
+    /// Whether the whole file is test code: in a folder `tests`, or the sibling file `tests.rs` of
+    /// a module.
+    pub(crate) fn is_test(&self) -> bool {
+        self.path.ends_with("/tests.rs") || self.path.contains("/tests/")
+    }
+
+    /// Lines of code with their numbers, counted from 1.
+    pub(crate) fn code_lines(&self) -> impl Iterator<Item = (usize, &str)> {
+        (1..).zip(self.code.lines())
+    }
+
+    /// The number of the first line of the test module, which stands last in a file.
+    pub(crate) fn first_test_line(&self) -> usize {
+        let lines: Vec<&str> = self.code.lines().collect();
+        let opens_module =
+            |pair: &[&str]| pair[0].starts_with("#[cfg(") && pair[0].contains("test");
+        lines
+            .windows(2)
+            .position(|pair| opens_module(pair) && pair[1].starts_with("mod "))
+            .map_or(usize::MAX, |index| index + 1)
+    }
+}
+
+/// The folder of the workspace.
+pub(crate) fn root() -> PathBuf {
+    // `cargo run` sets the variable to this package's folder, also after the checkout was moved.
+    std::env::var_os("CARGO_MANIFEST_DIR")
+        .and_then(|package| Path::new(&package).parent().map(Path::to_owned))
+        .unwrap_or_else(|| PathBuf::from("."))
+}
+
+fn tracked(root: &Path) -> Result<Vec<String>, String> {
+    let output = Command::new("git")
+        // In CI the checkout may belong to another user, which git refuses to read by default.
+        .args([
+            "-c",
+            "safe.directory=*",
+            "ls-files",
+            "-z",
+            "--cached",
+            "--others",
+            "--exclude-standard",
+        ])
+        .current_dir(root)
+        .output()
+        .map_err(|error| {
+            format!("tidy asks git for the list of files, and git could not be started: {error}")
+        })?;
+    if !output.status.success() {
+        let reason = String::from_utf8_lossy(&output.stderr).into_owned();
+        return Err(format!("tidy asks git for the list of files: {reason}"));
+    }
+    let paths = String::from_utf8_lossy(&output.stdout).into_owned();
+    Ok(paths.split_terminator('\0').map(str::to_owned).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Checkout;
+
+    #[test]
+    fn reads_this_very_file() {
+        let checkout = Checkout::read().unwrap();
+        let file = checkout.file("xtask/src/checkout.rs").unwrap();
+        assert!(file.text.contains("reads_this_very_file"));
+        assert!(checkout.files.iter().all(|file| !file.path.starts_with("target/")));
+    }
+
+    #[test]
+    fn test_code_is_recognised_by_place() {
+        let checkout = Checkout::of(&[
+            ("crates/a/src/b/tests.rs", ""),
+            ("crates/a/tests/b.rs", ""),
+            ("crates/a/src/b.rs", "fn b() {}\n\n#[cfg(test)]\nmod tests {}\n"),
+        ]);
+        let [sibling, folder, code] = &checkout.files[..] else { unreachable!() };
+        assert!(sibling.is_test() && folder.is_test() && !code.is_test());
+        assert_eq!(code.first_test_line(), 3);
+    }
+}

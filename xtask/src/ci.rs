@@ -1,0 +1,13 @@
+//! `cargo xtask ci`: what `.ci/run` calls; the steps of `test` with the settings of a machine that
+//! nobody watches.
+
+use std::process::ExitCode;
+
+use crate::test::{self, Settings};
+
+const IN_CI: Settings =
+    Settings { resolution: "--locked", nextest_profile: "ci", stress_seconds: 20 };
+
+pub(crate) fn run(arguments: &[String]) -> Result<ExitCode, String> {
+    test::run_with("ci", arguments, IN_CI)
+}

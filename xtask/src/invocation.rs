@@ -1,0 +1,125 @@
+//! One command line that xtask runs, and how it is shown so that it can be pasted into a shell.
+
+use std::fmt;
+use std::process::{Command, Stdio};
+
+use crate::checkout;
+
+/// A call of cargo with its environment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Invocation {
+    environment: Vec<(String, String)>,
+    arguments: Vec<String>,
+}
+
+impl Invocation {
+    /// Splits `arguments` at white space: no argument that xtask passes on its own contains any.
+    pub(crate) fn cargo(arguments: &str) -> Self {
+        Self {
+            environment: Vec::new(),
+            arguments: arguments.split_whitespace().map(str::to_owned).collect(),
+        }
+    }
+
+    pub(crate) fn arguments(mut self, more: impl IntoIterator<Item = String>) -> Self {
+        self.arguments.extend(more);
+        self
+    }
+
+    pub(crate) fn variable(mut self, name: &str, value: &str) -> Self {
+        self.environment.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Runs to the end with the caller's terminal; anything but success is an error.
+    pub(crate) fn run(&self) -> Result<(), String> {
+        let status = self.command().status().map_err(|error| self.cannot_start(&error))?;
+        if status.success() { Ok(()) } else { Err(format!("`{self}` failed: {status}")) }
+    }
+
+    /// Runs to the end and returns what the command printed on its standard output.
+    pub(crate) fn output(&self) -> Result<String, String> {
+        let output = self
+            .command()
+            .stderr(Stdio::inherit())
+            .output()
+            .map_err(|error| self.cannot_start(&error))?;
+        if output.status.success() {
+            Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+        } else {
+            Err(format!("`{self}` failed: {}", output.status))
+        }
+    }
+
+    /// Whether the command starts and succeeds; used to find out which tools are installed.
+    pub(crate) fn succeeds(&self) -> bool {
+        self.command()
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .status()
+            .is_ok_and(|status| status.success())
+    }
+
+    fn command(&self) -> Command {
+        // Cargo names itself in this variable, so that the pinned toolchain is used all the way
+        // down.
+        let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+        let mut command = Command::new(program);
+        command
+            .args(&self.arguments)
+            .envs(self.environment.iter().map(|(name, value)| (name, value)))
+            .current_dir(checkout::root());
+        command
+    }
+
+    fn cannot_start(&self, error: &std::io::Error) -> String {
+        format!("`{self}` could not be started: {error}")
+    }
+}
+
+impl fmt::Display for Invocation {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (name, value) in &self.environment {
+            write!(formatter, "{name}={} ", quoted(value))?;
+        }
+        formatter.write_str("cargo")?;
+        for argument in &self.arguments {
+            write!(formatter, " {}", quoted(argument))?;
+        }
+        Ok(())
+    }
+}
+
+/// Puts single quotes around what a shell would split or expand.
+fn quoted(text: &str) -> String {
+    let plain =
+        |character: char| character.is_ascii_alphanumeric() || "-_=./:,+".contains(character);
+    if !text.is_empty() && text.chars().all(plain) {
+        text.to_owned()
+    } else {
+        format!("'{}'", text.replace('\'', r"'\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Invocation;
+
+    #[test]
+    fn is_shown_as_a_line_that_a_shell_takes() {
+        let invocation = Invocation::cargo("test -p brigade-wire")
+            .variable("RUSTFLAGS", "--cfg loom")
+            .arguments(["it's".to_owned()]);
+        assert_eq!(
+            invocation.to_string(),
+            r"RUSTFLAGS='--cfg loom' cargo test -p brigade-wire 'it'\''s'"
+        );
+    }
+
+    #[test]
+    fn failure_names_the_command() {
+        let failure = Invocation::cargo("no-such-subcommand-of-cargo").output().unwrap_err();
+        assert!(failure.contains("cargo no-such-subcommand-of-cargo"), "{failure}");
+        assert!(!Invocation::cargo("no-such-subcommand-of-cargo").succeeds());
+    }
+}

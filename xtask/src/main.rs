@@ -1,0 +1,45 @@
+//! Maintainer commands: `cargo xtask <command>`. This file only dispatches; each command is one
+//! file.
+//!
+//! There are no dependencies on purpose: everybody who works on the project compiles this first.
+#![forbid(unsafe_code)]
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command talks to its user")]
+
+mod checkout;
+mod ci;
+mod invocation;
+mod loom;
+mod step;
+mod stress;
+mod test;
+mod tidy;
+
+use std::process::ExitCode;
+
+const USAGE: &str = "\
+usage: cargo xtask <command>
+
+  test              everything that must pass before a commit
+  ci                the same as CI runs it: locked dependencies, no stop at the first failed test
+  tidy [--bless]    the rules that no compiler checks; --bless records a changed wire protocol
+  stress [--seed S] [arguments]
+                    random faults in real processes; prints the line that repeats the run
+  loom              the model of the slot table under every interleaving";
+
+fn main() -> ExitCode {
+    let mut arguments = std::env::args().skip(1);
+    let command = arguments.next().unwrap_or_default();
+    let arguments: Vec<String> = arguments.collect();
+    let outcome = match command.as_str() {
+        "test" => test::run(&arguments),
+        "ci" => ci::run(&arguments),
+        "tidy" => tidy::run(&arguments),
+        "stress" => stress::run(&arguments),
+        "loom" => loom::run(&arguments),
+        _ => Err(USAGE.to_owned()),
+    };
+    outcome.unwrap_or_else(|message| {
+        eprintln!("{message}");
+        ExitCode::FAILURE
+    })
+}

@@ -1,0 +1,126 @@
+//! `cargo xtask test`: everything that must pass, cheapest first.
+//!
+//! One profile (dev) and one target folder, so that nothing is built twice; only loom needs a build
+//! of its own, because its `--cfg` would otherwise invalidate everything else. From a clean clone
+//! this must stay under ten minutes on two cores.
+
+use std::process::ExitCode;
+
+use crate::invocation::Invocation;
+use crate::step::{self, Step};
+use crate::{loom, stress, tidy};
+
+/// Where `test` and `ci` differ.
+#[derive(Clone, Copy)]
+pub(crate) struct Settings {
+    /// Added to every cargo command that resolves dependencies.
+    pub(crate) resolution: &'static str,
+    /// The profile in .config/nextest.toml.
+    pub(crate) nextest_profile: &'static str,
+    pub(crate) stress_seconds: u32,
+}
+
+/// Stops at the first failed test, and takes a changed Cargo.toml as it is.
+const AT_HOME: Settings =
+    Settings { resolution: "", nextest_profile: "default", stress_seconds: 10 };
+
+pub(crate) fn run(arguments: &[String]) -> Result<ExitCode, String> {
+    run_with("test", arguments, AT_HOME)
+}
+
+pub(crate) fn run_with(
+    command: &str,
+    arguments: &[String],
+    settings: Settings,
+) -> Result<ExitCode, String> {
+    if !arguments.is_empty() {
+        return Err(format!("`cargo xtask {command}` takes no arguments"));
+    }
+    let nextest = Invocation::cargo("nextest --version").succeeds();
+    if !nextest {
+        println!(
+            "cargo-nextest is not installed: `cargo test` is used, which has no time limit for a \
+             test"
+        );
+    }
+    Ok(step::run_all(&plan(settings, nextest)))
+}
+
+fn plan(settings: Settings, nextest: bool) -> Vec<Step> {
+    let Settings { resolution, nextest_profile, stress_seconds } = settings;
+    let cargo = |arguments: &str, rest: &str| {
+        Invocation::cargo(&format!("{arguments} {resolution} {rest}"))
+    };
+    let tests = if nextest {
+        cargo("nextest run --workspace", &format!("--profile {nextest_profile}"))
+    } else {
+        cargo("test --workspace --lib --bins --tests", "")
+    };
+    let documentation =
+        cargo("doc --workspace --no-deps", "").variable("RUSTDOCFLAGS", "-D warnings");
+    let stress_arguments = stress::with_seed(&["--seconds".to_owned(), stress_seconds.to_string()]);
+    vec![
+        Step::cargo("format", Invocation::cargo("fmt --all -- --check")),
+        Step::new("tidy", "cargo xtask tidy", tidy::check),
+        Step::cargo("clippy", cargo("clippy --workspace --all-targets", "-- -D warnings")),
+        Step::cargo("tests", tests),
+        Step::cargo("documentation tests", cargo("test --workspace --doc", "")),
+        Step::cargo("documentation", documentation),
+        Step::cargo("examples", cargo("build --workspace --examples", "")),
+        Step::new("loom", "cargo xtask loom", loom::check),
+        Step::new("stress", stress::repeat_line(&stress_arguments), move || {
+            stress::check(&stress_arguments)
+        }),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{AT_HOME, Settings, plan};
+
+    fn commands(settings: Settings, nextest: bool) -> Vec<String> {
+        plan(settings, nextest).iter().map(|step| step.command().to_owned()).collect()
+    }
+
+    #[test]
+    fn every_kind_of_check_is_in_the_plan() {
+        let commands = commands(AT_HOME, true);
+        for start in [
+            "cargo fmt --all -- --check",
+            "cargo xtask tidy",
+            "cargo clippy --workspace --all-targets -- -D warnings",
+            "cargo nextest run --workspace --profile default",
+            "cargo test --workspace --doc",
+            "RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps",
+            "cargo build --workspace --examples",
+            "cargo xtask loom",
+            "cargo xtask stress --seed ",
+        ] {
+            assert!(
+                commands.iter().any(|command| command.starts_with(start)),
+                "{start}: {commands:#?}"
+            );
+        }
+    }
+
+    #[test]
+    fn without_nextest_the_same_tests_run() {
+        let expected = "cargo test --workspace --lib --bins --tests".to_owned();
+        assert!(commands(AT_HOME, false).contains(&expected));
+    }
+
+    #[test]
+    fn nothing_is_built_in_a_second_profile() {
+        let commands = commands(AT_HOME, true);
+        assert!(!commands.iter().any(|command| command.contains("--release")), "{commands:#?}");
+    }
+
+    #[test]
+    fn locked_resolution_reaches_every_step_that_resolves() {
+        let locked = Settings { resolution: "--locked", ..AT_HOME };
+        for command in commands(locked, true) {
+            let resolves = !command.contains("xtask") && !command.contains("fmt");
+            assert_eq!(command.contains("--locked"), resolves, "{command}");
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! `cargo xtask tidy`: the rules of this repository that neither the compiler nor clippy checks.
+//!
+//! Each rule is one file with a function from the checkout to what it found, and unit tests on
+//! small inputs. A finding names file and line and says what to do about it.
+
+mod banned;
+mod dependencies;
+mod layering;
+mod length;
+mod links;
+mod manifest;
+pub(crate) mod mask;
+mod members;
+mod opening;
+mod paths;
+mod unsafe_code;
+mod wire_hash;
+
+use std::fmt;
+use std::process::ExitCode;
+
+use crate::checkout::Checkout;
+
+/// A broken rule.
+#[derive(Debug, PartialEq, Eq)]
+struct Finding {
+    path: String,
+    /// Counted from 1.
+    line: usize,
+    message: String,
+}
+
+type Check = fn(&Checkout) -> Vec<Finding>;
+
+const CHECKS: &[Check] = &[
+    layering::check,
+    members::check,
+    dependencies::check,
+    unsafe_code::check,
+    length::check,
+    banned::check,
+    paths::check,
+    opening::check,
+    links::check,
+    wire_hash::check,
+];
+
+pub(crate) fn run(arguments: &[String]) -> Result<ExitCode, String> {
+    match arguments {
+        [] => {}
+        [only] if only == "--bless" => {
+            let recorded = wire_hash::bless(&Checkout::read()?)?;
+            println!("tidy: {recorded}");
+        }
+        _ => return Err("usage: cargo xtask tidy [--bless]".to_owned()),
+    }
+    check()?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Prints every finding; an error if there is any.
+pub(crate) fn check() -> Result<(), String> {
+    let checkout = Checkout::read()?;
+    let findings: Vec<Finding> = CHECKS.iter().flat_map(|check| check(&checkout)).collect();
+    for finding in &findings {
+        println!("{finding}");
+    }
+    if findings.is_empty() {
+        println!("tidy: {} rules hold in {} files", CHECKS.len(), checkout.files.len());
+        Ok(())
+    } else {
+        Err(format!("tidy: {} findings, each with what to do about it", findings.len()))
+    }
+}
+
+impl Finding {
+    fn new(path: &str, line: usize, message: impl Into<String>) -> Self {
+        Self { path: path.to_owned(), line, message: message.into() }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}:{}: {}", self.path, self.line, self.message)
+    }
+}
+
+/// Where a check's tests state what they expect: path and line of each finding.
+#[cfg(test)]
+fn places(check: Check, files: &[(&str, &str)]) -> Vec<String> {
+    check(&Checkout::of(files))
+        .iter()
+        .map(|found| format!("{}:{}", found.path, found.line))
+        .collect()
+}

@@ -1,0 +1,148 @@
+//! The messages that cross the process boundary do not change without their document.
+//!
+//! docs/wire-protocol.md records a hash of the files that define them. Whoever changes those files
+//! reads the document again, raises the protocol version if old workers would misunderstand, and
+//! runs `cargo xtask tidy --bless`.
+
+use super::Finding;
+use crate::checkout::{self, Checkout};
+
+const SOURCES: &[&str] = &["crates/wire/src/message.rs", "crates/wire/src/handshake.rs"];
+const DOCUMENT: &str = "docs/wire-protocol.md";
+const OPEN: &str = "<!-- messages: ";
+const CLOSE: &str = " -->";
+
+pub(super) fn check(checkout: &Checkout) -> Vec<Finding> {
+    let hash = match messages_hash(checkout) {
+        Ok(hash) => hash,
+        Err(missing) => return vec![missing],
+    };
+    let Some(document) = checkout.file(DOCUMENT) else {
+        let message = format!(
+            "the document is missing: describe the protocol, with a line `{OPEN}{hash}{CLOSE}`"
+        );
+        return vec![Finding::new(DOCUMENT, 1, message)];
+    };
+    let recorded = (1..).zip(document.text.lines()).find(|(_, line)| line.starts_with(OPEN));
+    match recorded {
+        Some((_, line)) if line == recorded_line(&hash) => Vec::new(),
+        Some((number, _)) => {
+            let message = format!(
+                "the messages changed ({}): bring this document up to date, raise the protocol \
+                 version if an old worker would misunderstand, then run `cargo xtask tidy --bless`",
+                SOURCES.join(", ")
+            );
+            vec![Finding::new(DOCUMENT, number, message)]
+        }
+        None => vec![Finding::new(
+            DOCUMENT,
+            1,
+            format!("no recorded hash: add the line `{OPEN}{hash}{CLOSE}`"),
+        )],
+    }
+}
+
+/// Writes the hash of the present messages into the document; says what it wrote.
+pub(super) fn bless(checkout: &Checkout) -> Result<String, String> {
+    let hash = messages_hash(checkout).map_err(|missing| missing.to_string())?;
+    let document =
+        checkout.file(DOCUMENT).ok_or_else(|| format!("{DOCUMENT} is missing: write it first"))?;
+    let path = checkout::root().join(DOCUMENT);
+    std::fs::write(&path, blessed(&document.text, &hash))
+        .map_err(|error| format!("{DOCUMENT} cannot be written: {error}"))?;
+    Ok(format!("recorded messages {hash} in {DOCUMENT}"))
+}
+
+/// The document with its line replaced, or with one at the end if it had none.
+fn blessed(document: &str, hash: &str) -> String {
+    let line = recorded_line(hash);
+    let mut replaced = false;
+    let mut lines: Vec<&str> = Vec::new();
+    for old in document.lines() {
+        replaced |= old.starts_with(OPEN);
+        lines.push(if old.starts_with(OPEN) { &line } else { old });
+    }
+    if !replaced {
+        lines.extend(["", &line]);
+    }
+    lines.join("\n") + "\n"
+}
+
+fn recorded_line(hash: &str) -> String {
+    format!("{OPEN}{hash}{CLOSE}")
+}
+
+/// FNV-1a, which takes ten lines: nobody attacks this hash, it only has to notice a change.
+fn messages_hash(checkout: &Checkout) -> Result<String, Finding> {
+    const OFFSET_BASIS: u64 = 0xcbf2_9ce4_8422_2325;
+    const PRIME: u64 = 0x0100_0000_01b3;
+    let mut hash = OFFSET_BASIS;
+    for path in SOURCES {
+        let file = checkout.file(path).ok_or_else(|| {
+            Finding::new(
+                path,
+                1,
+                "the file is missing: if it was renamed, name it in xtask/src/tidy/wire_hash.rs",
+            )
+        })?;
+        // Comments and tests may change freely, and so may indentation.
+        let lines = file.text.lines().take(file.first_test_line() - 1).map(str::trim);
+        for line in lines.filter(|line| !line.is_empty() && !line.starts_with("//")) {
+            for byte in line.bytes().chain([b'\n']) {
+                hash = (hash ^ u64::from(byte)).wrapping_mul(PRIME);
+            }
+        }
+    }
+    Ok(format!("{hash:016x}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{blessed, check, messages_hash, recorded_line};
+    use crate::checkout::Checkout;
+    use crate::tidy::places;
+
+    const MESSAGE: &str =
+        "//! Messages.\n/// Doc.\nenum ToWorker { Run, Stop }\n#[cfg(test)]\nmod tests {}\n";
+    const MESSAGE_PATH: &str = "crates/wire/src/message.rs";
+    const HANDSHAKE: (&str, &str) = ("crates/wire/src/handshake.rs", "struct Hello;\n");
+    const DOCUMENT_PATH: &str = "docs/wire-protocol.md";
+
+    fn hash_of(message: &str) -> String {
+        messages_hash(&Checkout::of(&[(MESSAGE_PATH, message), HANDSHAKE])).unwrap()
+    }
+
+    #[test]
+    fn a_blessed_document_passes_until_the_messages_change() {
+        let document = blessed("# Wire\ntext\n", &hash_of(MESSAGE));
+        let found = |message: &str| {
+            places(check, &[(MESSAGE_PATH, message), HANDSHAKE, (DOCUMENT_PATH, document.as_str())])
+        };
+        assert!(found(MESSAGE).is_empty(), "{document}");
+        assert_eq!(found(&MESSAGE.replace("Stop", "Halt")), ["docs/wire-protocol.md:4"]);
+    }
+
+    #[test]
+    fn comments_tests_and_indentation_do_not_count() {
+        let same = "//! Other words.\n\n  enum ToWorker { Run, Stop }\n#[cfg(test)]\n\
+                    mod tests { fn more() {} }\n";
+        assert_eq!(hash_of(same), hash_of(MESSAGE));
+    }
+
+    #[test]
+    fn blessing_replaces_the_line_in_place() {
+        let document = format!("a\n{}\nb\n", recorded_line("0"));
+        assert_eq!(blessed(&document, "1"), format!("a\n{}\nb\n", recorded_line("1")));
+    }
+
+    #[test]
+    fn what_is_missing_is_named() {
+        assert_eq!(places(check, &[HANDSHAKE]), ["crates/wire/src/message.rs:1"]);
+        assert_eq!(
+            places(check, &[(MESSAGE_PATH, MESSAGE), HANDSHAKE]),
+            ["docs/wire-protocol.md:1"]
+        );
+        let unrecorded = [(MESSAGE_PATH, MESSAGE), HANDSHAKE, (DOCUMENT_PATH, "# Wire\n")];
+        assert_eq!(places(check, &unrecorded), ["docs/wire-protocol.md:1"]);
+    }
+}
