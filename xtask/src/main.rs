@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command talks to its user")]
 
+mod bench;
 mod checkout;
 mod ci;
 mod invocation;
@@ -22,6 +23,8 @@ usage: cargo xtask <command>
   test              everything that must pass before a commit
   ci                the same as CI runs it: locked dependencies, no stop at the first failed test
   tidy [--bless]    the rules that no compiler checks; --bless records a changed wire protocol
+  bench [arguments]
+            measures Brigade against its peers in one run; --help tells the arguments
   stress [--seed S] [arguments]
                     random faults in real processes; prints the line that repeats the run
   loom              the model of the slot table under every interleaving";
@@ -35,6 +38,7 @@ fn main() -> ExitCode {
         "ci" => ci::run(&arguments),
         "tidy" => tidy::run(&arguments),
         "stress" => stress::run(&arguments),
+        "bench" => bench::run(&arguments),
         "loom" => loom::run(&arguments),
         _ => Err(USAGE.to_owned()),
     };

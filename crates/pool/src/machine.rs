@@ -22,6 +22,7 @@ mod outbox;
 mod queue;
 mod respawn;
 mod sanity;
+mod settings;
 mod shutdown;
 mod task;
 #[cfg(test)]
@@ -38,6 +39,7 @@ pub(crate) use event::{Event, StartFailure, Submission};
 pub(crate) use outbox::{Action, End, Outbox, RevokeWhy};
 use queue::Queue;
 use respawn::RestartBudget;
+pub(crate) use settings::{Counters, Settings};
 pub use shutdown::Shutdown;
 use shutdown::{Phase, Tally};
 use task::{Place, TaskEntry};
@@ -47,40 +49,6 @@ use worker::{Occupant, WorkerEntry, WorkerState};
 
 /// A point on the monotonic clock, counted from that clock's own zero.
 pub(crate) type Now = Duration;
-
-/// What the machine must know about the pool; fixed for its life.
-#[derive(Debug, Clone)]
-pub(crate) struct Settings {
-    /// Worker slots.
-    pub(crate) workers: usize,
-    /// Queued tasks that `submit` accepts before it makes callers wait.
-    pub(crate) queue_limit: usize,
-    /// Most frames under way to one worker, the running one included; the length of its slot table.
-    pub(crate) credit: u16,
-    /// Worker lives without a single task that are tolerated within `restart_window`.
-    pub(crate) restart_limit: u32,
-    /// See `restart_limit`.
-    pub(crate) restart_window: Duration,
-    /// How long each rung of the ladder that ends a worker waits for the next.
-    pub(crate) stop_grace: Duration,
-}
-
-/// Counters that tell what a pool did, for reports and tests.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Counters {
-    pub(crate) submitted: u64,
-    pub(crate) finished: u64,
-    pub(crate) cancelled: u64,
-    pub(crate) failed_by_death: u64,
-    pub(crate) killed: u64,
-    pub(crate) refused_by_break: u64,
-    pub(crate) retried: u64,
-    pub(crate) requeued: u64,
-    pub(crate) stolen: u64,
-    pub(crate) stale_replies: u64,
-    pub(crate) spawned: u64,
-    pub(crate) worker_deaths: u64,
-}
 
 /// See the module's documentation. `T` is what the driver attaches to a task.
 #[derive(Debug)]

@@ -14,6 +14,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use brigade_sys::control::PACKET_LIMIT;
 use serde::{Deserialize, Serialize};
 
 use crate::error::MessageError;
@@ -121,19 +122,24 @@ macro_rules! packets {
             /// The message as one packet.
             ///
             /// # Errors
-            /// [`MessageError`] when it holds a path that is not UTF-8.
+            /// [`MessageError::Encode`] when it holds a path that is not UTF-8, or more than a packet does.
             pub fn encode(&self) -> Result<Vec<u8>, MessageError> {
-                postcard::to_stdvec(self).map_err(|_| MessageError("a path that is not UTF-8"))
+                let packet = postcard::to_stdvec(self)
+                    .map_err(|_| MessageError::Encode("a path in it is not UTF-8"))?;
+                if packet.len() > PACKET_LIMIT {
+                    return Err(MessageError::Encode("its texts are longer than 64 KiB"));
+                }
+                Ok(packet)
             }
 
             /// The message in a packet.
             ///
             /// # Errors
-            /// [`MessageError`] when there is none.
+            /// [`MessageError::Decode`] when there is none.
             pub fn decode(packet: &[u8]) -> Result<Self, MessageError> {
                 match postcard::take_from_bytes(packet) {
                     Ok((message, [])) => Ok(message),
-                    _ => Err(MessageError("a packet that is no handshake")),
+                    _ => Err(MessageError::Decode("a packet that is no handshake")),
                 }
             }
         }
@@ -143,41 +149,4 @@ macro_rules! packets {
 packets!(ToWorkerControl, FromWorkerControl);
 
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    #[test]
-    fn messages_survive_the_way() {
-        let token = Token::random();
-        let hello = ToWorkerControl::Hello(Hello {
-            version: 1,
-            token,
-            worker: WorkerId { slot: 1, generation: 2 },
-            pool: "pool".to_owned(),
-            message_limit: 1 << 30,
-            slots: 64,
-            folder: PathBuf::from("/tmp/folder"),
-            depth: 1,
-        });
-        assert_eq!(ToWorkerControl::decode(&hello.encode().expect("encodes")), Ok(hello));
-        let answer =
-            Answer { version: 1, token, pid: 7, identity: [9; 32], server: "name".to_owned() };
-        let answer = FromWorkerControl::Answer(answer);
-        assert_eq!(FromWorkerControl::decode(&answer.encode().expect("encodes")), Ok(answer));
-    }
-
-    #[test]
-    fn tokens_differ() {
-        assert_ne!(Token::random(), Token::random());
-    }
-
-    proptest! {
-        #[test]
-        fn random_packets_never_panic(packet: Vec<u8>) {
-            let _ = ToWorkerControl::decode(&packet);
-            let _ = FromWorkerControl::decode(&packet);
-        }
-    }
-}
+mod tests;

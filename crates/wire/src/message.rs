@@ -126,7 +126,7 @@ impl<'a> ToWorker<'a> {
             return if reader.0.is_empty() {
                 Ok(Self::Stop)
             } else {
-                Err(MessageError("a stop with a payload"))
+                Err(MessageError::Decode("a stop with a payload"))
             };
         }
         let (task, attempt, slot) = reader.ids()?;
@@ -137,10 +137,10 @@ impl<'a> ToWorker<'a> {
                 let name = reader.take(usize::from(length))?;
                 Function::Name(
                     std::str::from_utf8(name)
-                        .map_err(|_| MessageError("a name that is not UTF-8"))?,
+                        .map_err(|_| MessageError::Decode("a name that is not UTF-8"))?,
                 )
             }
-            _ => return Err(MessageError("an unknown kind")),
+            _ => return Err(MessageError::Decode("an unknown kind")),
         };
         Ok(Self::Run(Run { task, attempt, slot, function, argument: reader.0 }))
     }
@@ -197,7 +197,7 @@ impl<'a> FromWorker<'a> {
             return if reader.0.is_empty() {
                 Ok(Self::Skipped { task, attempt, slot })
             } else {
-                Err(MessageError("a skip with a payload"))
+                Err(MessageError::Decode("a skip with a payload"))
             };
         }
         let run_time = Duration::from_nanos(u64::from_le_bytes(reader.array()?));
@@ -207,12 +207,12 @@ impl<'a> FromWorker<'a> {
             VALUE => Outcome::Value(payload),
             PANICKED => {
                 let report = postcard::from_bytes(payload);
-                Outcome::Panicked(report.map_err(|_| MessageError("a panic report that is none"))?)
+                Outcome::Panicked(report.map_err(|_| MessageError::Decode("a panic report that is none"))?)
             }
             ARGUMENT_CODEC => Outcome::ArgumentCodec(text()),
             RESULT_CODEC => Outcome::ResultCodec(text()),
             UNKNOWN_FUNCTION => Outcome::UnknownFunction(text()),
-            _ => return Err(MessageError("an unknown kind")),
+            _ => return Err(MessageError::Decode("an unknown kind")),
         };
         Ok(Self::Finished(Finished { task, attempt, slot, run_time, outcome }))
     }
@@ -231,7 +231,7 @@ struct Reader<'a>(&'a [u8]);
 impl<'a> Reader<'a> {
     fn take(&mut self, count: usize) -> Result<&'a [u8], MessageError> {
         let (taken, rest) =
-            self.0.split_at_checked(count).ok_or(MessageError("a message that is cut off"))?;
+            self.0.split_at_checked(count).ok_or(MessageError::Decode("a message that is cut off"))?;
         self.0 = rest;
         Ok(taken)
     }

@@ -209,8 +209,7 @@ impl Shared {
     }
 
     pub(crate) fn restarts(&self) -> u64 {
-        let counters = self.lock().machine.counters();
-        counters.worker_deaths.min(counters.spawned)
+        self.lock().machine.counters().respawned
     }
 
     /// Brings the pool to its end and waits for it.

@@ -126,7 +126,7 @@ impl<T> Machine<T> {
         let vacant = self.workers.iter_mut().filter(|worker| worker.state == WorkerState::Vacant);
         for worker in vacant.take(wanted) {
             let worker = worker.begin_start(credit);
-            self.counters.spawned += 1;
+            self.counters.respawned += u64::from(worker.generation > 1);
             outbox.push(Action::Spawn { worker });
         }
     }
