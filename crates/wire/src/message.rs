@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::error::MessageError;
 use crate::ids::{Attempt, TaskId};
-use crate::outcome::Outcome;
+use crate::outcome::{Outcome, PanicReport};
 
 /// From the host to a worker.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -85,6 +85,9 @@ const SKIPPED: u8 = 21;
 
 impl<'a> ToWorker<'a> {
     /// Appends everything but the payload.
+    ///
+    /// # Panics
+    /// When a function's name has 64 KiB or more; whoever registers a name keeps it far below.
     pub fn encode_head(&self, head: &mut Vec<u8>) {
         match self {
             Self::Run(run) => {
@@ -162,9 +165,7 @@ impl<'a> FromWorker<'a> {
                 let nanos = u64::try_from(finished.run_time.as_nanos()).unwrap_or(u64::MAX);
                 head.extend(nanos.to_le_bytes());
                 if let Outcome::Panicked(report) = &finished.outcome {
-                    let report =
-                        postcard::to_stdvec(report).expect("strings are encoded without fail");
-                    head.extend(report);
+                    append_report(head, report);
                 }
             }
             Self::Skipped { task, attempt, slot } => begin(head, SKIPPED, *task, *attempt, *slot),
@@ -202,20 +203,28 @@ impl<'a> FromWorker<'a> {
         }
         let run_time = Duration::from_nanos(u64::from_le_bytes(reader.array()?));
         let payload = reader.0;
-        let text = || String::from_utf8_lossy(payload).into_owned();
+        let text = || {
+            let text = std::str::from_utf8(payload);
+            text.map(str::to_owned).map_err(|_| MessageError::Decode("a text that is not UTF-8"))
+        };
         let outcome = match kind {
             VALUE => Outcome::Value(payload),
-            PANICKED => {
-                let report = postcard::from_bytes(payload);
-                Outcome::Panicked(report.map_err(|_| MessageError::Decode("a panic report that is none"))?)
-            }
-            ARGUMENT_CODEC => Outcome::ArgumentCodec(text()),
-            RESULT_CODEC => Outcome::ResultCodec(text()),
-            UNKNOWN_FUNCTION => Outcome::UnknownFunction(text()),
+            PANICKED => match postcard::take_from_bytes(payload) {
+                Ok((report, [])) => Outcome::Panicked(report),
+                _ => return Err(MessageError::Decode("a panic report that is none")),
+            },
+            ARGUMENT_CODEC => Outcome::ArgumentCodec(text()?),
+            RESULT_CODEC => Outcome::ResultCodec(text()?),
+            UNKNOWN_FUNCTION => Outcome::UnknownFunction(text()?),
             _ => return Err(MessageError::Decode("an unknown kind")),
         };
         Ok(Self::Finished(Finished { task, attempt, slot, run_time, outcome }))
     }
+}
+
+fn append_report(head: &mut Vec<u8>, report: &PanicReport) {
+    let report = postcard::to_stdvec(report).expect("strings are encoded without fail");
+    head.extend(report);
 }
 
 fn begin(head: &mut Vec<u8>, kind: u8, task: TaskId, attempt: Attempt, slot: u16) {

@@ -56,8 +56,8 @@ pub struct SlotTable {
 
 /// What tells two tasks in the same slot apart.
 pub fn slot_tag(task: TaskId, attempt: Attempt) -> u32 {
-    let low = u32::try_from(task.get() & u64::from(u32::MAX)).expect("masked to 32 bits");
-    low ^ attempt.get().rotate_left(24)
+    let [a, b, c, d, ..] = task.get().to_le_bytes();
+    u32::from_le_bytes([a, b, c, d]) ^ attempt.get().rotate_left(24)
 }
 
 impl SlotTable {

@@ -38,10 +38,6 @@ fn main() {
             }
             hang()
         }
-        "empty" => {
-            control().send(&[], &[]).expect("the host listens");
-            hang()
-        }
         mode => {
             let control = control();
             let answering = Answering::parse(mode).expect("a known way to fail");

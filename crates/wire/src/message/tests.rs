@@ -3,71 +3,116 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::outcome::PanicReport;
 
-fn finished(kind: u8, task: u64, nanos: u64, bytes: &[u8], text: String) -> FromWorker<'_> {
-    let (task, attempt, slot) = (TaskId::new(task), Attempt::first(), 7);
+const KINDS: u8 = 6;
+
+prop_compose! {
+    fn reports()(message: String, location: Option<String>, backtrace: String) -> PanicReport {
+        PanicReport { message, location, backtrace }
+    }
+}
+
+prop_compose! {
+    fn ids()(task: u64, attempt: u32, slot: u16) -> (TaskId, Attempt, u16) {
+        (TaskId::new(task), Attempt::new(attempt), slot)
+    }
+}
+
+fn from_worker(
+    kind: u8,
+    (task, attempt, slot): (TaskId, Attempt, u16),
+    nanos: u64,
+    value: &[u8],
+    report: PanicReport,
+) -> FromWorker<'_> {
     let outcome = match kind {
-        0 => Outcome::Value(bytes),
-        1 => Outcome::ArgumentCodec(text),
-        2 => Outcome::ResultCodec(text),
-        3 => Outcome::UnknownFunction(text),
-        4 => Outcome::Panicked(PanicReport {
-            message: text.clone(),
-            location: Some(text),
-            backtrace: String::new(),
-        }),
-        _ => {
-            return FromWorker::Skipped { task, attempt, slot };
-        }
+        0 => Outcome::Value(value),
+        1 => Outcome::ArgumentCodec(report.message),
+        2 => Outcome::ResultCodec(report.message),
+        3 => Outcome::UnknownFunction(report.message),
+        4 => Outcome::Panicked(report),
+        _ => return FromWorker::Skipped { task, attempt, slot },
     };
-    FromWorker::Finished(Finished {
-        task,
-        attempt,
-        slot,
-        run_time: Duration::from_nanos(nanos),
-        outcome,
-    })
+    let run_time = Duration::from_nanos(nanos);
+    FromWorker::Finished(Finished { task, attempt, slot, run_time, outcome })
+}
+
+fn function(offset: u64, name: Option<&str>) -> Function<'_> {
+    name.map_or(Function::Offset(offset), Function::Name)
 }
 
 proptest! {
     #[test]
     fn tasks_survive_the_way_and_cut_heads_do_not(
-        task: u64, attempt: u32, slot: u16, offset: u64, name in proptest::option::of("[a-zäß]{0,40}"),
-        argument: Vec<u8>, cut in any::<prop::sample::Index>(),
+        (task, attempt, slot) in ids(), offset: u64, name in proptest::option::of("[a-zäß]{0,40}"), argument: Vec<u8>,
     ) {
-        let function = name.as_deref().map_or(Function::Offset(offset), Function::Name);
-        let run = Run { task: TaskId::new(task), attempt: Attempt::new(attempt), slot, function, argument: &argument };
-        let message = ToWorker::Run(run);
+        let function = function(offset, name.as_deref());
+        let message = ToWorker::Run(Run { task, attempt, slot, function, argument: &argument });
         let mut bytes = Vec::new();
         message.encode_head(&mut bytes);
-        let head = bytes.len();
+        for cut in 0..bytes.len() {
+            prop_assert!(ToWorker::decode(&bytes[..cut]).is_err());
+        }
         bytes.extend(message.payload());
-        prop_assert_eq!(ToWorker::decode(&bytes).expect("decodes"), message);
-        prop_assert!(ToWorker::decode(&bytes[..cut.index(head)]).is_err());
+        prop_assert_eq!(ToWorker::decode(&bytes), Ok(message));
     }
 
     #[test]
-    fn answers_survive_the_way_and_cut_ones_do_not_become_others(
-        kind in 0..6_u8, task: u64, nanos: u64, value: Vec<u8>, text: String, cut in any::<prop::sample::Index>(),
+    fn answers_survive_the_way_and_cut_heads_do_not(
+        kind in 0..KINDS, ids in ids(), nanos: u64, value: Vec<u8>, report in reports(),
     ) {
-        let message = finished(kind, task, nanos, &value, text);
+        let message = from_worker(kind, ids, nanos, &value, report);
         let mut bytes = Vec::new();
         message.encode_head(&mut bytes);
+        for cut in 0..bytes.len() {
+            prop_assert!(FromWorker::decode(&bytes[..cut]).is_err());
+        }
         let head = bytes.len();
         bytes.extend(message.payload());
-        prop_assert_eq!(FromWorker::decode(&bytes).expect("decodes"), message);
-        prop_assert!(FromWorker::decode(&bytes[..cut.index(head)]).is_err());
+        for cut in head..bytes.len() {
+            // A text that is cut within a character is an error, other payloads are shorter ones.
+            let _ = FromWorker::decode(&bytes[..cut]);
+        }
+        prop_assert_eq!(FromWorker::decode(&bytes), Ok(message));
     }
 
     #[test]
-    fn random_bytes_are_an_error_or_a_message_and_never_a_panic(bytes: Vec<u8>, kind in 0..32_u8) {
-        let _ = ToWorker::decode(&bytes);
-        let _ = FromWorker::decode(&bytes);
-        let mut bytes = bytes;
-        bytes.insert(0, kind);
-        let _ = ToWorker::decode(&bytes);
-        let _ = FromWorker::decode(&bytes);
+    fn random_bytes_are_an_error_or_a_message_no_larger_than_they_are(bytes: Vec<u8>, kind in 0..32_u8) {
+        let mut with_kind = bytes.clone();
+        with_kind.insert(0, kind);
+        for bytes in [&bytes, &with_kind] {
+            if let Ok(ToWorker::Run(run)) = ToWorker::decode(bytes) {
+                prop_assert!(run.argument.len() < bytes.len());
+            }
+            if let Ok(FromWorker::Finished(finished)) = FromWorker::decode(bytes) {
+                prop_assert!(held(&finished.outcome) < bytes.len());
+            }
+        }
+    }
+
+    #[test]
+    fn random_payloads_cost_no_more_memory_than_they_have_bytes(kind in VALUE..=SKIPPED, payload: Vec<u8>) {
+        let mut bytes = Vec::new();
+        begin(&mut bytes, kind, TaskId::new(1), Attempt::first(), 0);
+        bytes.extend([0; 8]);
+        bytes.extend(&payload);
+        if let Ok(FromWorker::Finished(finished)) = FromWorker::decode(&bytes) {
+            prop_assert!(held(&finished.outcome) <= payload.len());
+        }
+    }
+}
+
+/// How much memory a decoded outcome has taken, or borrows.
+fn held(outcome: &Outcome<'_>) -> usize {
+    match outcome {
+        Outcome::Value(value) => value.len(),
+        Outcome::Panicked(report) => {
+            let location = report.location.as_ref().map_or(0, String::capacity);
+            report.message.capacity() + location + report.backtrace.capacity()
+        }
+        Outcome::ArgumentCodec(text)
+        | Outcome::ResultCodec(text)
+        | Outcome::UnknownFunction(text) => text.capacity(),
     }
 }
 
@@ -78,4 +123,48 @@ fn stop_is_one_byte_and_nothing_else() {
     assert_eq!(ToWorker::decode(&bytes), Ok(ToWorker::Stop));
     bytes.push(0);
     assert!(ToWorker::decode(&bytes).is_err());
+}
+
+#[test]
+fn a_head_is_little_endian_in_the_order_kind_task_attempt_slot() {
+    let (task, attempt, slot) = (TaskId::new(0x0102), Attempt::new(3), 0x0405);
+    let mut run = Vec::new();
+    let function = Function::Name("ab");
+    ToWorker::Run(Run { task, attempt, slot, function, argument: &[9] }).encode_head(&mut run);
+    assert_eq!(run, [2, 2, 1, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 5, 4, 2, 0, b'a', b'b']);
+
+    let mut finished = Vec::new();
+    let run_time = Duration::from_nanos(0x0607);
+    let outcome = Outcome::Value(&[9]);
+    let message = Finished { task, attempt, slot, run_time, outcome };
+    FromWorker::Finished(message).encode_head(&mut finished);
+    let expected = [16, 2, 1, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 5, 4, 7, 6, 0, 0, 0, 0, 0, 0];
+    assert_eq!(finished, expected);
+}
+
+#[test]
+fn a_run_time_that_is_too_long_for_the_head_is_the_longest() {
+    let (task, attempt) = (TaskId::new(1), Attempt::first());
+    let outcome = Outcome::Value(&[]);
+    let message = Finished { task, attempt, slot: 0, run_time: Duration::MAX, outcome };
+    let mut bytes = Vec::new();
+    FromWorker::Finished(message).encode_head(&mut bytes);
+    let Ok(FromWorker::Finished(decoded)) = FromWorker::decode(&bytes) else {
+        panic!("decodes to another message");
+    };
+    assert_eq!(decoded.run_time, Duration::from_nanos(u64::MAX));
+}
+
+#[test]
+fn what_follows_a_panic_report_makes_it_none() {
+    let (task, attempt) = (TaskId::new(1), Attempt::first());
+    let report =
+        PanicReport { message: "m".to_owned(), location: None, backtrace: String::new() };
+    let outcome = Outcome::Panicked(report);
+    let message = Finished { task, attempt, slot: 0, run_time: Duration::ZERO, outcome };
+    let mut bytes = Vec::new();
+    FromWorker::Finished(message).encode_head(&mut bytes);
+    assert!(FromWorker::decode(&bytes).is_ok());
+    bytes.push(0);
+    assert!(FromWorker::decode(&bytes).is_err());
 }

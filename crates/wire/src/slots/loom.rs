@@ -1,15 +1,29 @@
-//! Every interleaving of a worker that begins and a host that revokes.
+//! Every interleaving of a worker that begins and a host that revokes or arms again.
 
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::thread;
 
-use super::word::{self, ModelAtomic};
+use super::word::{self, Word};
+
+impl Word for AtomicU64 {
+    fn load(&self, ordering: Ordering) -> u64 {
+        self.load(ordering)
+    }
+
+    fn store(&self, value: u64, ordering: Ordering) {
+        self.store(value, ordering);
+    }
+
+    fn swap_if(&self, expected: u64, value: u64) -> bool {
+        self.compare_exchange(expected, value, Ordering::AcqRel, Ordering::Acquire).is_ok()
+    }
+}
 
 #[test]
 fn begin_and_revoke_never_both_win_and_never_both_lose() {
     loom::model(|| {
-        let state = Arc::new(ModelAtomic::new(0));
+        let state = Arc::new(AtomicU64::new(0));
         word::arm(&*state, 7);
         let worker = {
             let state = Arc::clone(&state);
@@ -25,7 +39,7 @@ fn begin_and_revoke_never_both_win_and_never_both_lose() {
 #[test]
 fn a_host_that_sees_a_task_running_sees_when_it_began() {
     loom::model(|| {
-        let state = Arc::new(ModelAtomic::new(0));
+        let state = Arc::new(AtomicU64::new(0));
         let since = Arc::new(AtomicU64::new(0));
         word::arm(&*state, 7);
         let worker = {
@@ -43,24 +57,47 @@ fn a_host_that_sees_a_task_running_sees_when_it_began() {
 }
 
 #[test]
-fn a_late_finish_does_not_touch_the_next_task_in_the_slot() {
+fn an_old_message_never_begins_the_next_task_in_the_slot() {
     loom::model(|| {
-        let state = Arc::new(ModelAtomic::new(0));
-        let answered = Arc::new(AtomicU64::new(0));
+        let state = Arc::new(AtomicU64::new(0));
         word::arm(&*state, 7);
         let worker = {
-            let (state, answered) = (Arc::clone(&state), Arc::clone(&answered));
+            let state = Arc::clone(&state);
+            thread::spawn(move || word::begin(&*state, 7))
+        };
+        let revoked = word::revoke(&*state, 7);
+        if revoked {
+            word::arm(&*state, 8);
+        }
+        let begun = worker.join().expect("the worker's thread");
+        assert_ne!(begun, revoked);
+        assert_eq!(word::begin(&*state, 8), revoked);
+    });
+}
+
+#[test]
+fn a_slot_is_free_for_the_next_task_once_the_answer_is_there() {
+    loom::model(|| {
+        let state = Arc::new(AtomicU64::new(0));
+        let answered = Arc::new(AtomicU64::new(0));
+        let sent = Arc::new(AtomicU64::new(0));
+        word::arm(&*state, 7);
+        let worker = {
+            let (state, answered, sent) = (Arc::clone(&state), Arc::clone(&answered), Arc::clone(&sent));
             thread::spawn(move || {
                 assert!(word::begin(&*state, 7));
                 answered.store(1, Ordering::Release);
-                word::finish(&*state, 7);
+                // The link's order: what was sent comes after what was written to the table before.
+                let next = sent.load(Ordering::Acquire) == 1;
+                (next, next && word::begin(&*state, 8))
             })
         };
-        let rearmed = answered.load(Ordering::Acquire) == 1;
-        if rearmed {
+        if answered.load(Ordering::Acquire) == 1 {
+            assert_eq!(word::read(&*state), word::RUNNING);
             word::arm(&*state, 8);
+            sent.store(1, Ordering::Release);
         }
-        worker.join().expect("the worker's thread");
-        assert_eq!(word::begin(&*state, 8), rearmed);
+        let (next, begun) = worker.join().expect("the worker's thread");
+        assert_eq!(begun, next);
     });
 }

@@ -1,7 +1,5 @@
 //! The state word and its transitions, apart from where it lies, so that loom can check them.
 
-#[cfg(loom)]
-pub(super) use loom::sync::atomic::AtomicU64 as ModelAtomic;
 use std::sync::atomic::Ordering;
 
 /// Bits of the state; the rest is the tag.
@@ -11,7 +9,7 @@ pub(super) const QUEUED: u64 = 1;
 pub(super) const RUNNING: u64 = 2;
 pub(super) const REVOKED: u64 = 3;
 
-/// The atomic word: the standard library's, or loom's in its model.
+/// The atomic word: the standard library's, or loom's in the model beside this file.
 pub(super) trait Word {
     fn load(&self, ordering: Ordering) -> u64;
     fn store(&self, value: u64, ordering: Ordering);
@@ -19,21 +17,6 @@ pub(super) trait Word {
 }
 
 impl Word for std::sync::atomic::AtomicU64 {
-    fn load(&self, ordering: Ordering) -> u64 {
-        self.load(ordering)
-    }
-
-    fn store(&self, value: u64, ordering: Ordering) {
-        self.store(value, ordering);
-    }
-
-    fn swap_if(&self, expected: u64, value: u64) -> bool {
-        self.compare_exchange(expected, value, Ordering::AcqRel, Ordering::Acquire).is_ok()
-    }
-}
-
-#[cfg(loom)]
-impl Word for ModelAtomic {
     fn load(&self, ordering: Ordering) -> u64 {
         self.load(ordering)
     }

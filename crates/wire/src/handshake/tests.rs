@@ -1,0 +1,102 @@
+//! Every packet survives the way; nothing else is taken for one.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn hello(pool: String, folder: PathBuf) -> Hello {
+    Hello {
+        version: 1,
+        token: Token::random(),
+        worker: WorkerId { slot: 1, generation: 2 },
+        pool,
+        message_limit: 1 << 30,
+        slots: 64,
+        folder,
+        depth: 1,
+    }
+}
+
+prop_compose! {
+    fn hellos()(
+        version: u32, bytes: [u8; 16], slot: u32, generation: u32, pool: String, message_limit: u64, slots: u16,
+        folder: String, depth: u32,
+    ) -> Hello {
+        let worker = WorkerId { slot, generation };
+        Hello { version, token: Token(bytes), worker, pool, message_limit, slots, folder: folder.into(), depth }
+    }
+}
+
+prop_compose! {
+    fn answers()(version: u32, bytes: [u8; 16], pid: u32, identity: [u8; 32], server: String) -> Answer {
+        Answer { version, token: Token(bytes), pid, identity, server }
+    }
+}
+
+fn to_worker() -> impl Strategy<Value = ToWorkerControl> {
+    prop_oneof![hellos().prop_map(ToWorkerControl::Hello), Just(ToWorkerControl::Go)]
+}
+
+fn from_worker() -> impl Strategy<Value = FromWorkerControl> {
+    prop_oneof![
+        answers().prop_map(FromWorkerControl::Answer),
+        Just(FromWorkerControl::Ready),
+        any::<String>().prop_map(|reason| FromWorkerControl::Refused { reason }),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn packets_survive_the_way_and_cut_or_longer_ones_do_not(host in to_worker(), worker in from_worker()) {
+        let mut packet = host.encode().expect("encodes");
+        for cut in 0..packet.len() {
+            prop_assert!(ToWorkerControl::decode(&packet[..cut]).is_err());
+        }
+        prop_assert_eq!(ToWorkerControl::decode(&packet), Ok(host));
+        packet.push(0);
+        prop_assert!(ToWorkerControl::decode(&packet).is_err());
+
+        let mut packet = worker.encode().expect("encodes");
+        for cut in 0..packet.len() {
+            prop_assert!(FromWorkerControl::decode(&packet[..cut]).is_err());
+        }
+        prop_assert_eq!(FromWorkerControl::decode(&packet), Ok(worker));
+        packet.push(0);
+        prop_assert!(FromWorkerControl::decode(&packet).is_err());
+    }
+
+    #[test]
+    fn random_packets_never_panic(packet: Vec<u8>, kind in 0..4_u8) {
+        let _ = ToWorkerControl::decode(&packet);
+        let _ = FromWorkerControl::decode(&packet);
+        let mut packet = packet;
+        packet.insert(0, kind);
+        let _ = ToWorkerControl::decode(&packet);
+        let _ = FromWorkerControl::decode(&packet);
+    }
+}
+
+#[test]
+fn what_does_not_fit_into_a_packet_is_refused_with_the_reason() {
+    let nameless = PathBuf::from(OsString::from_vec(vec![b'/', 0xff]));
+    let error = ToWorkerControl::Hello(hello("pool".to_owned(), nameless)).encode();
+    assert!(error.expect_err("refused").to_string().contains("UTF-8"));
+    let long = ToWorkerControl::Hello(hello("p".repeat(PACKET_LIMIT), PathBuf::new())).encode();
+    assert!(long.expect_err("refused").to_string().contains("64 KiB"));
+}
+
+#[test]
+fn tokens_differ_in_any_bit_and_are_not_shown() {
+    let token = Token::random();
+    assert_eq!(token, token);
+    assert_ne!(token, Token::random());
+    for bit in 0..128 {
+        let mut other = token;
+        other.0[bit / 8] ^= 1 << (bit % 8);
+        assert_ne!(token, other);
+    }
+    assert_eq!(format!("{token:?}"), "Token(..)");
+}
