@@ -51,11 +51,17 @@ fn main() -> Result<(), Box<dyn Error>> {
         ours.push(measure_brigade(&arguments)?);
         theirs.push(measure_futures_pool(&arguments)?);
     }
-    println!("| {} workers, {} rounds, median (lowest to highest) | Brigade {} | concurrent.futures {} | ratio |",
-        arguments.workers, arguments.rounds, ours[0].version, theirs[0].version);
+    println!(
+        "| {} workers, {} rounds, median (lowest to highest) | Brigade {} | concurrent.futures {} | ratio |",
+        arguments.workers, arguments.rounds, ours[0].version, theirs[0].version
+    );
     println!("|---|---:|---:|---:|");
-    print_row("no-op tasks submitted one by one, tasks/s", &ours, &theirs, |figures| figures.tasks_per_second);
-    print_row("round trip, one outstanding, µs", &ours, &theirs, |figures| figures.round_trip_seconds * 1e6);
+    print_row("no-op tasks submitted one by one, tasks/s", &ours, &theirs, |figures| {
+        figures.tasks_per_second
+    });
+    print_row("round trip, one outstanding, µs", &ours, &theirs, |figures| {
+        figures.round_trip_seconds * 1e6
+    });
     Ok(())
 }
 
@@ -90,7 +96,9 @@ fn measure_futures_pool(arguments: &Arguments) -> Result<Figures, Box<dyn Error>
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("peers/futures_pool.py");
     let output = Command::new("python3")
         .arg(script)
-        .args([arguments.peer_tasks, arguments.round_trips, arguments.workers].map(|n| n.to_string()))
+        .args(
+            [arguments.peer_tasks, arguments.round_trips, arguments.workers].map(|n| n.to_string()),
+        )
         .output()
         .map_err(|error| format!("failed to start python3, which runs the peer: {error}"))?;
     if !output.status.success() {
@@ -104,7 +112,11 @@ fn print_row(name: &str, ours: &[Figures], theirs: &[Figures], figure: impl Fn(&
     let (mut ours, mut theirs) = (collect(ours), collect(theirs));
     let (our_median, their_median) = (median(&mut ours), median(&mut theirs));
     let ratio = (our_median / their_median).max(their_median / our_median);
-    println!("| {name} | {} | {} | {ratio:.1}x |", cell(our_median, &ours), cell(their_median, &theirs));
+    println!(
+        "| {name} | {} | {} | {ratio:.1}x |",
+        cell(our_median, &ours),
+        cell(their_median, &theirs)
+    );
 }
 
 fn cell(median: f64, sorted: &[f64]) -> String {

@@ -62,6 +62,10 @@
 //! - When the program ends, however it ends, its workers end.
 
 #![forbid(unsafe_code)]
+#![expect(
+    clippy::test_attr_in_doctest,
+    reason = "the example shows a test file; its hidden main runs the test"
+)]
 
 pub use brigade_pool::{
     Builder, Exit, Handle, Map, MapUnordered, Pool, PoolError, Shutdown, ShutdownReport,

@@ -207,7 +207,11 @@ fn workers_that_die_idle_again_and_again_break_the_pool() {
     let mut killed = BTreeSet::new();
     while pool.warm_up().is_ok() {
         // The pool may not have heard of the last death yet: then it is the same pid again.
-        killed.extend(pool.worker_pids().into_iter().filter(|pid| processes::hit_child(*pid, processes::Signal::KILL)));
+        killed.extend(
+            pool.worker_pids()
+                .into_iter()
+                .filter(|pid| processes::hit_child(*pid, processes::Signal::KILL)),
+        );
     }
     assert_eq!(killed.len(), 4, "the budget allows three");
     let error = pool.submit(sleeps, 1).unwrap_err();

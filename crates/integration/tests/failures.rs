@@ -1,5 +1,6 @@
 //! Whatever one task does, it fails alone, and its error says how.
 
+use std::io::Write;
 use std::time::Duration;
 
 use brigade::{Exit, Pool, SubmitErrorKind, TaskError, TaskErrorKind};
@@ -71,13 +72,40 @@ fn an_exit_is_a_death_with_its_code() {
 }
 
 #[test]
-fn a_stack_overflow_is_a_death_with_its_last_words() {
+fn a_stack_overflow_is_a_death_that_is_explained() {
     let error = amid_innocent_tasks(&pool(2), overflows_the_stack, ()).unwrap_err();
-    let TaskErrorKind::WorkerDied { exit, stderr_tail, .. } = error.kind() else {
-        panic!("{error:?}")
+    assert!(error.to_string().contains("stack overflow"), "{error}");
+    // By SIGABRT where the runtime's handler is in place; it is not yet in a worker that begins before main.
+    assert!(matches!(worker_died(Err::<(), _>(error)).1, Exit::Signal(6 | 11)));
+}
+
+#[test]
+fn a_death_is_told_with_the_last_words_on_stderr() {
+    let dies_loudly = |words: String| {
+        let _ = writeln!(
+            std::io::stderr(),
+            "{}
+{words}
+",
+            "earlier words ".repeat(400)
+        );
+        std::process::abort()
     };
-    assert!(matches!(exit, Exit::Signal(6 | 11)), "{exit:?}");
-    assert!(stderr_tail.contains("overflowed its stack"), "{stderr_tail:?}");
+    let outcome: Result<(), TaskError> =
+        amid_innocent_tasks(&pool(2), dies_loudly, "that is it".to_owned());
+    let error = outcome.unwrap_err();
+    let TaskErrorKind::WorkerDied { stderr_tail, .. } = error.kind() else { panic!("{error:?}") };
+    assert!(
+        stderr_tail.ends_with(
+            "earlier words 
+that is it
+
+"
+        ),
+        "{stderr_tail:?}"
+    );
+    assert!(stderr_tail.len() <= 4096);
+    assert!(error.to_string().ends_with("that is it"), "{error}");
 }
 
 #[test]

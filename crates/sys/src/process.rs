@@ -20,6 +20,7 @@ use rustix::process::{
     Pid, PidfdFlags, WaitId, WaitIdOptions, WaitIdStatus, getppid, kill_process_group, pidfd_open,
     pidfd_send_signal, waitid,
 };
+use std::ffi::OsStr;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::CommandExt;
@@ -188,6 +189,11 @@ impl Drop for Process {
             let _ = self.reap();
         }
     }
+}
+
+/// A command for another program. Processes are started here and nowhere else, so that none escapes [`Process`]'s rules.
+pub fn command(program: impl AsRef<OsStr>) -> Command {
+    Command::new(program)
 }
 
 /// The command that starts another process of this very program, even if its file was replaced or deleted meanwhile.

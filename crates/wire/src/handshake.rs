@@ -96,7 +96,8 @@ impl Token {
 
     /// A few characters for names that should not collide; tells nothing of use about other tokens.
     pub fn short(&self) -> String {
-        self.0[..4].iter().map(|byte| format!("{byte:02x}")).collect()
+        let [a, b, c, d, ..] = self.0;
+        format!("{:08x}", u32::from_be_bytes([a, b, c, d]))
     }
 }
 

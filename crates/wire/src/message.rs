@@ -239,8 +239,10 @@ struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
     fn take(&mut self, count: usize) -> Result<&'a [u8], MessageError> {
-        let (taken, rest) =
-            self.0.split_at_checked(count).ok_or(MessageError::Decode("a message that is cut off"))?;
+        let (taken, rest) = self
+            .0
+            .split_at_checked(count)
+            .ok_or(MessageError::Decode("a message that is cut off"))?;
         self.0 = rest;
         Ok(taken)
     }

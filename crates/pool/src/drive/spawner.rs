@@ -37,9 +37,9 @@ pub(super) fn run(shared: &Arc<Shared>, orders: &Receiver<SpawnOrder>) {
         attendants.retain(|attendant| !attendant.is_finished());
         match start(shared, &order) {
             Ok(Some(attendant)) => attendants.push(attendant),
-            Ok(None) => refuse(shared, order.worker, "it was not wanted any more".to_owned()),
+            Ok(None) => refuse(shared, order.worker, "it was not wanted any more"),
             Err((operation, error)) => {
-                refuse(shared, order.worker, format!("failed to {operation}: {error}"));
+                refuse(shared, order.worker, &format!("failed to {operation}: {error}"));
             }
         }
     }
@@ -49,7 +49,7 @@ pub(super) fn run(shared: &Arc<Shared>, orders: &Receiver<SpawnOrder>) {
     }
 }
 
-fn refuse(shared: &Shared, worker: WorkerId, reason: String) {
+fn refuse(shared: &Shared, worker: WorkerId, reason: &str) {
     // The system may have more descriptors or memory in a moment: not permanent.
     let failure = StartFailure {
         permanent: false,
@@ -92,7 +92,7 @@ fn command(config: &Config, control: OwnedFd, stderr: OwnedFd) -> Command {
     let mut command = match &config.worker_command {
         None => process::self_command(),
         Some(line) => {
-            let mut command = Command::new(&line.program);
+            let mut command = process::command(&line.program);
             command.args(&line.arguments);
             for (key, value) in &line.environment {
                 match value {

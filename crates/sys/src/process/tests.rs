@@ -1,3 +1,5 @@
+//! Processes that end, are stopped, leave children or were reaped by somebody else.
+
 use super::*;
 use crate::clock::{Monotonic, now};
 use crate::descriptors::stderr_pipe;

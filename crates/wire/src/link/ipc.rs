@@ -53,8 +53,8 @@ fn send_packet(sender: &IpcBytesSender, packet: &[u8]) -> Result<(), LinkError> 
 fn receive_packet(receiver: &IpcBytesReceiver) -> Result<Vec<u8>, LinkError> {
     loop {
         // ipc-channel believes the lengths that a peer writes and panics on impossible ones.
-        let received = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| receiver.recv()));
-        match received {
+        let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| receiver.recv()));
+        match result {
             Ok(Ok(packet)) => return Ok(packet),
             Ok(Err(IpcError::Disconnected)) => return Err(LinkError::Closed),
             Ok(Err(IpcError::Io(error))) if error.kind() == io::ErrorKind::Interrupted => {}

@@ -158,8 +158,7 @@ fn a_run_time_that_is_too_long_for_the_head_is_the_longest() {
 #[test]
 fn what_follows_a_panic_report_makes_it_none() {
     let (task, attempt) = (TaskId::new(1), Attempt::first());
-    let report =
-        PanicReport { message: "m".to_owned(), location: None, backtrace: String::new() };
+    let report = PanicReport { message: "m".to_owned(), location: None, backtrace: String::new() };
     let outcome = Outcome::Panicked(report);
     let message = Finished { task, attempt, slot: 0, run_time: Duration::ZERO, outcome };
     let mut bytes = Vec::new();

@@ -15,8 +15,8 @@ impl Word for AtomicU64 {
         self.store(value, ordering);
     }
 
-    fn swap_if(&self, expected: u64, value: u64) -> bool {
-        self.compare_exchange(expected, value, Ordering::AcqRel, Ordering::Acquire).is_ok()
+    fn swap_if(&self, expected: u64, value: u64, won: Ordering, lost: Ordering) -> bool {
+        self.compare_exchange(expected, value, won, lost).is_ok()
     }
 }
 
@@ -83,7 +83,8 @@ fn a_slot_is_free_for_the_next_task_once_the_answer_is_there() {
         let sent = Arc::new(AtomicU64::new(0));
         word::arm(&*state, 7);
         let worker = {
-            let (state, answered, sent) = (Arc::clone(&state), Arc::clone(&answered), Arc::clone(&sent));
+            let (state, answered, sent) =
+                (Arc::clone(&state), Arc::clone(&answered), Arc::clone(&sent));
             thread::spawn(move || {
                 assert!(word::begin(&*state, 7));
                 answered.store(1, Ordering::Release);

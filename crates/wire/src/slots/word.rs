@@ -9,11 +9,12 @@ pub(super) const QUEUED: u64 = 1;
 pub(super) const RUNNING: u64 = 2;
 pub(super) const REVOKED: u64 = 3;
 
-/// The atomic word: the standard library's, or loom's in the model beside this file.
+/// The atomic word: the standard library's, or loom's in the model beside this file. Both get their orderings from the
+/// transitions below, so that what loom checks is what runs.
 pub(super) trait Word {
     fn load(&self, ordering: Ordering) -> u64;
     fn store(&self, value: u64, ordering: Ordering);
-    fn swap_if(&self, expected: u64, value: u64) -> bool;
+    fn swap_if(&self, expected: u64, value: u64, won: Ordering, lost: Ordering) -> bool;
 }
 
 impl Word for std::sync::atomic::AtomicU64 {
@@ -25,8 +26,8 @@ impl Word for std::sync::atomic::AtomicU64 {
         self.store(value, ordering);
     }
 
-    fn swap_if(&self, expected: u64, value: u64) -> bool {
-        self.compare_exchange(expected, value, Ordering::AcqRel, Ordering::Acquire).is_ok()
+    fn swap_if(&self, expected: u64, value: u64, won: Ordering, lost: Ordering) -> bool {
+        self.compare_exchange(expected, value, won, lost).is_ok()
     }
 }
 
@@ -35,15 +36,20 @@ pub(super) fn arm(word: &impl Word, tag: u32) {
 }
 
 pub(super) fn begin(word: &impl Word, tag: u32) -> bool {
-    word.swap_if(compose(tag, QUEUED), compose(tag, RUNNING))
+    leave_queued(word, tag, RUNNING)
 }
 
 pub(super) fn revoke(word: &impl Word, tag: u32) -> bool {
-    word.swap_if(compose(tag, QUEUED), compose(tag, REVOKED))
+    leave_queued(word, tag, REVOKED)
 }
 
 pub(super) fn read(word: &impl Word) -> u64 {
     word.load(Ordering::Acquire) & ((1 << STATE_BITS) - 1)
+}
+
+/// Only one of those who try gets true.
+fn leave_queued(word: &impl Word, tag: u32, state: u64) -> bool {
+    word.swap_if(compose(tag, QUEUED), compose(tag, state), Ordering::AcqRel, Ordering::Acquire)
 }
 
 fn compose(tag: u32, state: u64) -> u64 {

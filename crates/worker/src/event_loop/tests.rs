@@ -1,3 +1,5 @@
+//! The loop over a memory link, in one process.
+
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex};

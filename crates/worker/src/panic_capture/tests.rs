@@ -1,3 +1,5 @@
+//! What is kept of a panic, and what is not touched.
+
 use std::panic::{panic_any, resume_unwind};
 
 use super::*;

@@ -33,7 +33,7 @@ pub(super) fn window() -> Window {
 }
 
 fn for_buffer(buffer: usize) -> Window {
-    let size = (buffer - buffer / 16).min(3 * (2 * LARGEST_PIECE + 2048)).max(3 * 2048);
+    let size = (buffer - buffer / 16).clamp(3 * 2048, 3 * (2 * LARGEST_PIECE + 2048));
     let piece = ((size / 3).saturating_sub(2048) / 2).clamp(256, LARGEST_PIECE);
     Window { size: size as u64, piece }
 }
