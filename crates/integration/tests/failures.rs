@@ -193,7 +193,7 @@ fn an_argument_that_cannot_be_encoded_comes_back() {
     let error = pool.submit(takes_what_spoils_encoding, SpoilsEncoding(How::Fails)).unwrap_err();
     match error.kind() {
         SubmitErrorKind::Codec { message } => {
-            assert!(message.contains("SpoilsEncoding"), "{message}")
+            assert!(message.contains("SpoilsEncoding"), "{message}");
         }
         other => panic!("{other:?}"),
     }
