@@ -18,6 +18,7 @@ use crate::task::{PoolTask, RawOutcome};
 pub(super) struct Afterwards {
     completions: Vec<(PoolTask, RawOutcome)>,
     wake_reaper: bool,
+    ended: bool,
 }
 
 impl Afterwards {
@@ -27,6 +28,9 @@ impl Afterwards {
         }
         if self.wake_reaper {
             shared.reaper.wake();
+        }
+        if self.ended {
+            shared.release_threads();
         }
     }
 }
@@ -136,7 +140,10 @@ impl Core {
                 error!(pool, reason = reason.as_deref(), "pool broken");
             }
             Action::Rearm => after.wake_reaper = true,
-            Action::Ended => debug!(pool, "pool ended"),
+            Action::Ended => {
+                debug!(pool, "pool ended");
+                after.ended = true;
+            }
         }
     }
 
