@@ -2,13 +2,18 @@
 
 #![forbid(unsafe_code)]
 
+use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
+use std::time::Duration;
 
 use brigade_wire::handshake::Token;
 use brigade_wire::link::{LinkError, LinkReceiver, LinkSender, ipc, memory};
 
 /// The most bytes of a message in these links.
 const LIMIT: usize = 32 << 20;
+
+/// A test that takes longer waits for something that never comes.
+const BOUND: Duration = Duration::from_secs(120);
 
 /// One end: what sends, and what receives.
 type End = (Box<dyn LinkSender>, Box<dyn LinkReceiver>);
@@ -104,18 +109,24 @@ fn large_messages_in_both_directions_at_once_do_not_block_each_other(link: (End,
 
 fn the_host_never_blocks_on_a_worker_that_does_not_read(link: (End, End)) {
     let (mut host, mut worker) = link;
-    for number in 0..5_000 {
+    for number in 0..10_000 {
         host.0.send(&message(number, 9), &message(number, 100)).expect("never blocks");
     }
-    host.0.send(&[1], &message(0, 10 << 20)).expect("never blocks");
+    for number in 0..3 {
+        host.0.send(&[1], &message(number, 10 << 20)).expect("never blocks");
+    }
+    host.0.send(&[2], &[]).expect("never blocks");
     let pump = thread::spawn(move || {
         let _ = host.1.receive();
         host
     });
-    for number in 0..5_000 {
+    for number in 0..10_000 {
         assert_eq!(whole(&mut *worker.1)[..9], message(number, 9));
     }
-    assert!(whole(&mut *worker.1)[1..] == message(0, 10 << 20), "changed on the way");
+    for number in 0..3 {
+        assert!(whole(&mut *worker.1)[1..] == message(number, 10 << 20), "changed on the way");
+    }
+    assert_eq!(whole(&mut *worker.1), [2]);
     worker.0.send(&[0], &[]).expect("the host reads");
     drop(pump.join().expect("the host"));
 }
@@ -143,17 +154,85 @@ fn what_was_sent_arrives_before_the_end(link: (End, End)) {
     host.0.send(&[5], &[6]).expect("room");
     drop(host);
     assert_eq!(whole(&mut *receiver), [5, 6]);
-    assert!(matches!(receiver.receive(), Err(LinkError::Closed)));
-    assert!(matches!(sender.send(&[1], &[]), Err(LinkError::Closed)));
+    for _ in 0..2 {
+        assert!(matches!(receiver.receive(), Err(LinkError::Closed)));
+        assert!(matches!(sender.send(&[1], &[]), Err(LinkError::Closed)));
+    }
+}
+
+fn a_worker_that_is_gone_is_told_to_the_host_that_sends(link: (End, End)) {
+    let (mut host, worker) = link;
+    // What it has not read is lost with it.
+    host.0.send(&[1], &[]).expect("room");
+    drop(worker);
+    for _ in 0..2 {
+        assert!(matches!(host.0.send(&[2], &[3]), Err(LinkError::Closed)));
+    }
+}
+
+fn empty_messages_are_messages(link: (End, End)) {
+    let (mut host, mut worker) = link;
+    for bytes in [&[][..], &[1], &[]] {
+        host.0.send(&[], bytes).expect("room");
+        worker.0.send(bytes, &[]).expect("room");
+    }
+    for bytes in [&[][..], &[1], &[]] {
+        assert_eq!(whole(&mut *worker.1), bytes);
+        assert_eq!(whole(&mut *host.1), bytes);
+    }
+}
+
+fn four_threads_may_use_the_four_halves(link: (End, End)) {
+    const MESSAGES: usize = 2_000;
+    /// Every fourth message has up to several packets, the others are small.
+    fn size(number: usize) -> usize {
+        number * 7919 % if number.is_multiple_of(4) { 90_000 } else { 50 }
+    }
+    fn send(mut sender: Box<dyn LinkSender>) {
+        for number in 0..MESSAGES {
+            sender.send(&number.to_le_bytes(), &vec![9; size(number)]).expect("room");
+        }
+    }
+    fn receive(receiver: &mut dyn LinkReceiver) {
+        for number in 0..MESSAGES {
+            let message = receiver.receive().expect("a message");
+            assert_eq!(message[..8], number.to_le_bytes(), "the order has changed");
+            assert_eq!(message.len(), 8 + size(number));
+        }
+    }
+    let (host, worker) = link;
+    let (mut at_host, mut at_worker) = (host.1, worker.1);
+    let senders = [host.0, worker.0].map(|sender| thread::spawn(move || send(sender)));
+    let worker_thread = thread::spawn(move || receive(&mut *at_worker));
+    receive(&mut *at_host);
+    // The worker may not have everything yet: what had to wait goes out while the host reads.
+    assert!(matches!(at_host.receive(), Err(LinkError::Closed)));
+    worker_thread.join().expect("the worker received everything");
+    for sender in senders {
+        sender.join().expect("everything was sent");
+    }
+}
+
+/// Runs a test; one that hangs fails.
+fn bounded(test: impl FnOnce() + Send + 'static) {
+    let (ended, end) = channel::<()>();
+    let body = thread::spawn(move || {
+        let _ended = ended;
+        test();
+    });
+    assert!(end.recv_timeout(BOUND) != Err(RecvTimeoutError::Timeout), "the link hangs");
+    if let Err(panic) = body.join() {
+        std::panic::resume_unwind(panic);
+    }
 }
 
 macro_rules! conformance {
     ($($test:ident),* $(,)?) => {
         mod over_memory {
-            $(#[test] fn $test() { super::$test(super::memory_link()); })*
+            $(#[test] fn $test() { super::bounded(|| super::$test(super::memory_link())); })*
         }
         mod over_ipc {
-            $(#[test] fn $test() { super::$test(super::ipc_link()); })*
+            $(#[test] fn $test() { super::bounded(|| super::$test(super::ipc_link())); })*
         }
     };
 }
@@ -165,6 +244,9 @@ conformance!(
     the_host_never_blocks_on_a_worker_that_does_not_read,
     the_limit_is_exact_and_the_link_survives_it,
     what_was_sent_arrives_before_the_end,
+    a_worker_that_is_gone_is_told_to_the_host_that_sends,
+    empty_messages_are_messages,
+    four_threads_may_use_the_four_halves,
 );
 
 /// Only the ipc link has an end mark, because only there a worker's children may hold the worker's end open.

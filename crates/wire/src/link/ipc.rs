@@ -75,3 +75,6 @@ fn failure(error: io::Error) -> LinkError {
         _ => LinkError::Io(error),
     }
 }
+
+#[cfg(test)]
+mod tests;

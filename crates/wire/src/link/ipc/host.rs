@@ -35,6 +35,8 @@ pub struct HostReceiver {
     channel: IpcBytesReceiver,
     outgoing: Arc<Mutex<Outgoing>>,
     assembly: Assembly,
+    /// The end mark was received. The system says nothing after it, as long as the worker's end is open somewhere.
+    ended: bool,
 }
 
 /// Marks the end of what the worker sent; for whoever learns of its death.
@@ -80,7 +82,12 @@ pub fn host_end(token: Token, limit: usize) -> std::io::Result<(HostEnd, Channel
     }));
     let end = HostEnd {
         sender: HostSender { outgoing: Arc::clone(&outgoing), limit },
-        receiver: HostReceiver { channel: from_worker, outgoing, assembly: Assembly::new(limit) },
+        receiver: HostReceiver {
+            channel: from_worker,
+            outgoing,
+            assembly: Assembly::new(limit),
+            ended: false,
+        },
         poison: Poison { channel: Arc::new(Mutex::new(to_host.clone())) },
     };
     Ok((end, Channels { token, receiver: from_host, sender: to_host }))
@@ -137,10 +144,11 @@ impl Outgoing {
 
     /// The worker has consumed more: what waits may go.
     fn consumed(&mut self, consumed: u64) -> Result<(), LinkError> {
-        if consumed < self.consumed || consumed > self.sent {
+        if consumed > self.sent {
             return Err(LinkError::Protocol("credit for what was never sent"));
         }
-        self.consumed = consumed;
+        // The worker's two halves may run in two threads, so newer credit may overtake older.
+        self.consumed = self.consumed.max(consumed);
         while let Some(mut first) = self.waiting.pop_front() {
             match self.send_pieces(&[], &first.message, first.offset) {
                 Ok(None) => {}
@@ -160,10 +168,13 @@ impl Outgoing {
 impl LinkReceiver for HostReceiver {
     fn receive(&mut self) -> Result<&[u8], LinkError> {
         loop {
+            if self.ended {
+                return Err(LinkError::Closed);
+            }
             let bytes = receive_packet(&self.channel)?;
             let packet = packet::read(&bytes)?;
             match packet.content {
-                Content::End => return Err(LinkError::Closed),
+                Content::End => self.ended = true,
                 Content::Credit => lock(&self.outgoing).consumed(packet.consumed)?,
                 Content::Piece { total, last, bytes } => {
                     lock(&self.outgoing).consumed(packet.consumed)?;

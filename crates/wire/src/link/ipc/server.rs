@@ -47,6 +47,9 @@ pub enum ServerError {
     Accept(String),
 }
 
+/// What ipc-channel makes: the server and its name.
+type OneShot = (IpcOneShotServer<Channels>, String);
+
 /// A worker's server. Its folder is gone after `accept`, and when it is dropped.
 pub struct Server {
     server: IpcOneShotServer<Channels>,
@@ -76,15 +79,22 @@ impl Server {
     /// # Errors
     /// See [`ServerError`]; nothing is left behind.
     pub fn create(folder: &Path) -> Result<(Self, String), ServerError> {
+        Self::create_by(folder, || environment::with_var("TMPDIR", folder, IpcOneShotServer::new))
+    }
+
+    /// As `create`, with another way to have ipc-channel put its socket into the folder.
+    pub(super) fn create_by(
+        folder: &Path,
+        make: impl FnOnce() -> Result<io::Result<OneShot>, EnvironmentError>,
+    ) -> Result<(Self, String), ServerError> {
         if !fits(folder) {
             return Err(ServerError::PathTooLong(folder.to_owned()));
         }
-        let made = DirBuilder::new().mode(0o700).create(folder);
-        made.map_err(|error| ServerError::Folder(folder.to_owned(), error))?;
+        let private = DirBuilder::new().mode(0o700).create(folder);
+        private.map_err(|error| ServerError::Folder(folder.to_owned(), error))?;
         let folder = Folder(folder.to_owned());
-        let made = environment::with_var("TMPDIR", &folder.0, IpcOneShotServer::new);
         let (server, name) =
-            made.map_err(ServerError::Environment)?.map_err(ServerError::Socket)?;
+            make().map_err(ServerError::Environment)?.map_err(ServerError::Socket)?;
         if name.len() > LONGEST_PATH || !Path::new(&name).exists() {
             return Err(ServerError::PathTooLong(name.into()));
         }
@@ -108,8 +118,12 @@ impl Server {
 /// Connects to a worker's server and hands it its ends; answers the host's.
 ///
 /// # Errors
-/// When the server is gone or descriptors run out.
+/// When the server is gone or descriptors run out, or the name is none that [`Server::create`] gives.
 pub fn connect(name: &str, token: &Token, limit: usize) -> io::Result<HostEnd> {
+    // The worker says the name; ipc-channel panics on a NUL, and cuts long names off.
+    if name.len() > LONGEST_PATH || name.contains('\0') {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "no name of a server"));
+    }
     see_that_there_is_room()?;
     let opened = catch_unwind(|| {
         let server = IpcSender::connect(name.to_owned())?;

@@ -5,10 +5,7 @@
 //! socket's buffer. The worker reports what it has consumed at the latest when that makes half a window, and no packet costs
 //! more than a third, so the host is never stuck with an idle worker.
 
-use std::sync::OnceLock;
-
-/// What Linux gives a socket by default (`net.core.wmem_default`).
-const DEFAULT_BUFFER: usize = 212_992;
+use ipc_channel::platform::OsIpcSender;
 
 /// The largest piece of a message in one packet.
 const LARGEST_PIECE: usize = 32 * 1024;
@@ -24,12 +21,9 @@ pub(super) struct Window {
 
 /// The window on this machine.
 pub(super) fn window() -> Window {
-    static WINDOW: OnceLock<Window> = OnceLock::new();
-    *WINDOW.get_or_init(|| {
-        let text = std::fs::read_to_string("/proc/sys/net/core/wmem_default");
-        let buffer = text.ok().and_then(|text| text.trim().parse().ok()).unwrap_or(DEFAULT_BUFFER);
-        for_buffer(buffer)
-    })
+    // The size of a socket's buffer, less about 500 bytes. ipc-channel has asked a socket for it, once; the system's
+    // setting (`net.core.wmem_default`) is not visible in the network namespace of a container on older kernels.
+    for_buffer(OsIpcSender::get_max_fragment_size())
 }
 
 fn for_buffer(buffer: usize) -> Window {
@@ -49,11 +43,19 @@ mod tests {
 
     #[test]
     fn no_packet_costs_more_than_a_third_of_the_window() {
-        for buffer in [4_608, 16_384, DEFAULT_BUFFER, 1 << 24] {
+        for buffer in [4_080, 16_384, 212_448, 1 << 24] {
             let window = for_buffer(buffer);
             let header = 1 + 8 + 8;
             assert!(cost(window.piece + header) <= window.size / 3, "{buffer}: {window:?}");
         }
-        assert!(for_buffer(DEFAULT_BUFFER).size < DEFAULT_BUFFER as u64);
+    }
+
+    #[test]
+    fn the_window_is_smaller_than_the_buffer() {
+        // With still smaller ones (Linux allows 4,608) the window's lower bound is above the buffer by less than one
+        // packet, and Linux takes a packet as long as any room is left.
+        for buffer in [6_600, 16_384, 212_448, 1 << 24] {
+            assert!(for_buffer(buffer).size < buffer as u64, "{buffer}");
+        }
     }
 }
