@@ -62,6 +62,8 @@ pub(crate) struct Machine<T> {
     phase: Phase,
     tally: Tally,
     broken: Option<Arc<str>>,
+    /// All workers are wanted, whether there is work or not.
+    warming: bool,
     budget: RestartBudget,
     /// Moving average of run times, which decides how deep to prefetch.
     mean_run: Duration,
@@ -85,6 +87,7 @@ impl<T> Machine<T> {
             phase: Phase::Running,
             tally: Tally::default(),
             broken: None,
+            warming: false,
             budget,
             // Unknown yet: as if long, so that nothing is prefetched behind a first task that takes minutes.
             mean_run: Duration::from_secs(1),
@@ -349,6 +352,7 @@ impl<T> Machine<T> {
         entry.state = WorkerState::Ready;
         self.idle.push(worker.slot);
         self.budget.a_worker_started();
+        self.warming &= self.ready_workers() < self.workers.len();
         self.assign(now, outbox);
         self.settle(now, outbox);
     }

@@ -13,7 +13,7 @@ use tracing::{debug, info, warn};
 use super::bootstrap::{self, Ready};
 use super::console::StderrPipe;
 use super::outcome::{DeathReport, Facts, answer};
-use super::post::Line;
+use super::post::{Life, Line};
 use super::reaper::Watched;
 use super::shared::Shared;
 use crate::machine::{Event, StartFailure};
@@ -22,6 +22,7 @@ use crate::machine::{Event, StartFailure};
 pub(super) struct Newborn {
     pub(super) worker: WorkerId,
     pub(super) process: Arc<Process>,
+    pub(super) life: Arc<Life>,
     pub(super) control: ControlSocket,
     pub(super) stderr: Arc<StderrPipe>,
 }
@@ -45,7 +46,7 @@ pub(super) fn run(shared: &Shared, newborn: Newborn) {
 }
 
 fn attend(shared: &Shared, newborn: Newborn, ready: Ready) {
-    let Newborn { worker, process, control, stderr } = newborn;
+    let Newborn { worker, process, control, stderr, .. } = newborn;
     let Ready { sender, mut receiver, end_mark, slots } = ready;
     let watched = Arc::new(Watched { process, stderr, end_mark, death: OnceLock::new() });
     shared.open_line(worker, Line { sender, slots: Arc::clone(&slots) });

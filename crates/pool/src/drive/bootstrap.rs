@@ -72,11 +72,11 @@ impl Handshake<'_> {
         let slots = self.greet(folder)?;
         let answer = self.answer()?;
         let server = self.check(&answer)?;
-        let link =
-            ipc::connect(server, &self.token, message_limit(self.shared.config.message_limit))
-                .map_err(|error| {
-                    Trouble::Passing(format!("its link could not be opened: {error}"))
-                })?;
+        let limit = message_limit(self.shared.config.message_limit);
+        let connected = self.newborn.life.connect(|| ipc::connect(server, &self.token, limit));
+        let link = connected
+            .ok_or(Trouble::Gone)?
+            .map_err(|error| Trouble::Passing(format!("its link could not be opened: {error}")))?;
         self.send(&ToWorkerControl::Go)?;
         match self.receive()? {
             FromWorkerControl::Ready => {}

@@ -34,7 +34,11 @@ enum LifeState {
     Ordered,
     /// Ended before it began.
     Doomed,
-    Alive(Arc<Process>),
+    Alive {
+        process: Arc<Process>,
+        killed: bool,
+        connecting: bool,
+    },
 }
 
 impl Life {
@@ -46,7 +50,8 @@ impl Life {
     pub(super) fn begin(&self, process: &Arc<Process>) -> bool {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let wanted = !matches!(*state, LifeState::Doomed);
-        *state = LifeState::Alive(Arc::clone(process));
+        *state =
+            LifeState::Alive { process: Arc::clone(process), killed: false, connecting: false };
         let _ = self.pid.set(process.pid());
         wanted
     }
@@ -63,16 +68,43 @@ impl Life {
     /// Kills the process group, or sees to it that the process never gets to work.
     pub(super) fn kill(&self) -> std::io::Result<()> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        match &*state {
+        match &mut *state {
             LifeState::Ordered => *state = LifeState::Doomed,
             LifeState::Doomed => {}
-            LifeState::Alive(process) => {
-                let process = Arc::clone(process);
-                drop(state);
-                process.signal_group(Signal::Kill)?;
+            LifeState::Alive { process, killed, connecting } => {
+                *killed = true;
+                if !*connecting {
+                    let process = Arc::clone(process);
+                    drop(state);
+                    process.signal_group(Signal::Kill)?;
+                }
             }
         }
         Ok(())
+    }
+
+    /// Opens the link to the process, unless it was killed; a kill that is wanted meanwhile follows at once.
+    ///
+    /// ipc-channel 0.23 never closes the socket of a connect that fails, and it fails when the process is dead.
+    /// Shutdowns that kill starting workers would leak a descriptor now and then.
+    pub(super) fn connect<R>(&self, open: impl FnOnce() -> R) -> Option<R> {
+        let lock = || self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        match &mut *lock() {
+            LifeState::Alive { killed: false, connecting, .. } => *connecting = true,
+            _ => return None,
+        }
+        let result = open();
+        let mut state = lock();
+        if let LifeState::Alive { process, killed, connecting } = &mut *state {
+            *connecting = false;
+            if *killed {
+                let process = Arc::clone(process);
+                drop(state);
+                // It fails only for a process that is gone already.
+                let _ = process.signal_group(Signal::Kill);
+            }
+        }
+        Some(result)
     }
 
     /// Asks the process group to end; a stopped one must be continued to hear it.
@@ -90,7 +122,7 @@ impl Life {
 
     fn process(&self) -> Option<Arc<Process>> {
         match &*self.state.lock().unwrap_or_else(PoisonError::into_inner) {
-            LifeState::Alive(process) => Some(Arc::clone(process)),
+            LifeState::Alive { process, .. } => Some(Arc::clone(process)),
             LifeState::Ordered | LifeState::Doomed => None,
         }
     }

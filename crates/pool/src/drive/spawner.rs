@@ -79,7 +79,8 @@ fn start(shared: &Arc<Shared>, order: &SpawnOrder) -> Result<Option<JoinHandle<(
     }
     debug!(pool = shared.config.name, worker = %order.worker, pid = process.pid(), "worker spawned");
     let stderr = shared.console.attach(stderr);
-    let newborn = Newborn { worker: order.worker, process, control, stderr };
+    let newborn =
+        Newborn { worker: order.worker, process, life: Arc::clone(&order.life), control, stderr };
     let shared = Arc::clone(shared);
     std::thread::Builder::new()
         .name(format!("brigade-{}", order.worker.slot))

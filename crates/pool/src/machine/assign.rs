@@ -25,7 +25,8 @@ impl<T> Machine<T> {
         }
         if self.queue.is_empty() {
             self.steal_for_the_idle(outbox);
-        } else {
+        }
+        if self.has_demand() {
             self.spawn_for_demand(now, outbox);
         }
     }
@@ -101,24 +102,34 @@ impl<T> Machine<T> {
         }
     }
 
-    /// One more process for each queued task that no starting process will take.
+    /// One more process for each queued task that no starting process will take; all of them during a warm-up.
     pub(super) fn spawn_for_demand(&mut self, now: Now, outbox: &mut Outbox<T>) {
         let starting =
             self.workers.iter().filter(|worker| worker.state == WorkerState::Starting).count();
-        let wanted = self.queue.len().saturating_sub(starting);
+        let wanted = if self.warming {
+            self.workers.len()
+        } else {
+            self.queue.len().saturating_sub(starting)
+        };
         self.spawn_up_to(wanted, now, outbox);
     }
 
-    /// Asks for all processes that the pool may have.
+    /// Whether a process is wanted that is not there.
+    pub(super) fn has_demand(&self) -> bool {
+        self.broken.is_none() && (self.warming || !self.queue.is_empty())
+    }
+
+    /// Asks for all processes that the pool may have, until they are all ready at once.
     pub(super) fn warm_up(&mut self, now: Now, outbox: &mut Outbox<T>) {
-        self.spawn_up_to(self.workers.len(), now, outbox);
+        self.warming = self.ready_workers() < self.workers.len();
+        self.spawn_for_demand(now, outbox);
     }
 
     pub(super) fn spawn_up_to(&mut self, wanted: usize, now: Now, outbox: &mut Outbox<T>) {
         if self.broken.is_some() || !matches!(self.phase, Phase::Running | Phase::Draining { .. }) {
             return;
         }
-        if self.budget.not_before().is_some_and(|time| now < time) {
+        if !self.budget.may_start(now) {
             outbox.push(Action::Rearm);
             return;
         }

@@ -43,6 +43,12 @@ impl RestartBudget {
         self.not_before
     }
 
+    /// Whether a pause is over; a pause that is over is forgotten.
+    pub(super) fn may_start(&mut self, now: Now) -> bool {
+        self.not_before = self.not_before.filter(|time| now < *time);
+        self.not_before.is_none()
+    }
+
     pub(super) fn a_worker_started(&mut self) {
         self.failed_starts = 0;
         self.not_before = None;
@@ -78,8 +84,8 @@ impl RestartBudget {
 impl<T> Machine<T> {
     /// When a start that had to pause is due.
     pub(super) fn respawn_due(&self) -> Option<Now> {
-        let wanted = !self.queue.is_empty() && self.broken.is_none();
-        self.budget.not_before().filter(|_| wanted)
+        let vacant = self.workers.iter().any(|worker| worker.state == WorkerState::Vacant);
+        self.budget.not_before().filter(|_| vacant && self.has_demand())
     }
 
     pub(super) fn start_failed(
@@ -101,7 +107,7 @@ impl<T> Machine<T> {
                 self.break_pool(Arc::clone(&failure.reason), outbox);
             } else if let Err(limit) = charged {
                 self.break_pool(format!("{limit}; the last: {}", failure.reason).into(), outbox);
-            } else if !self.queue.is_empty() {
+            } else if self.has_demand() {
                 self.spawn_for_demand(now, outbox);
             }
         }

@@ -197,7 +197,7 @@ impl<T> Machine<T> {
             _ => {}
         }
         self.climb_ladders(now, outbox);
-        if !self.queue.is_empty() {
+        if self.has_demand() {
             self.assign(now, outbox);
         }
         self.settle(now, outbox);

@@ -69,7 +69,7 @@ fn play(world: &mut World, script: &[Step]) -> Vec<u64> {
                 world.next_tick();
             }
             Step::Shutdown { mode, timeout } => {
-                world.shutdown(mode, timeout.map(Duration::from_secs))
+                world.shutdown(mode, timeout.map(Duration::from_secs));
             }
         }
     }

@@ -318,3 +318,33 @@ fn answers_of_a_worker_that_is_gone_are_dropped_and_counted() {
     assert_eq!(world.outcome(id), Some(End::Died));
     assert_eq!(world.machine.counters().stale_replies, 1);
 }
+
+#[test]
+fn a_warm_up_goes_on_after_starts_that_failed() {
+    let mut world = World::new(settings(2));
+    world.event(Event::WarmUp);
+    for _ in 0..2 {
+        world.fail_start(0, false);
+        world.fail_start(1, false);
+        while world.workers.len() < 2 {
+            assert!(world.next_tick(), "nobody starts the workers that are missing");
+        }
+    }
+    world.start(0);
+    world.start(1);
+    assert_eq!(world.machine.ready_workers(), 2);
+    assert_eq!(world.machine.next_deadline(), None, "a warm pool waits for nothing");
+}
+
+#[test]
+fn a_pause_that_is_over_wakes_nobody_again() {
+    let mut world = World::new(settings(4));
+    world.submit(0);
+    for _ in 0..2 {
+        world.fail_start(0, false);
+    }
+    assert!(world.workers.is_empty());
+    assert!(world.next_tick());
+    assert_eq!(world.workers.len(), 1);
+    assert_eq!(world.machine.next_deadline(), None);
+}

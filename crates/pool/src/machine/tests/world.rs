@@ -10,7 +10,7 @@ use brigade_wire::{Attempt, TaskId, WorkerId};
 
 use crate::machine::{
     Action, End, Event, Machine, Now, Outbox, RevokeWhy, Settings, Shutdown, StartFailure,
-    Submission, TaskKey, TaskRef,
+    Submission, TaskRef,
 };
 
 pub(super) struct World {
@@ -43,7 +43,6 @@ pub(super) enum FakePhase {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Frame {
     pub(super) link_slot: u16,
-    pub(super) key: TaskKey,
     pub(super) id: TaskId,
     pub(super) attempt: Attempt,
     pub(super) state: FrameState,
@@ -91,7 +90,7 @@ impl World {
         loop {
             let actions: Vec<_> = outbox.drain().collect();
             for action in actions {
-                if let Some(answer) = self.carry_out(action) {
+                if let Some(answer) = self.carry_out(&action) {
                     answers.push_back(answer);
                 }
             }
@@ -103,12 +102,12 @@ impl World {
         self.machine.sanity_check();
     }
 
-    fn carry_out(&mut self, action: Action<u64>) -> Option<Event<u64>> {
-        match action {
+    fn carry_out(&mut self, action: &Action<u64>) -> Option<Event<u64>> {
+        match *action {
             Action::Accepted { task } => {
                 self.places.insert(task.id.get(), task);
             }
-            Action::Send { worker, link_slot, key, id, attempt } => {
+            Action::Send { worker, link_slot, id, attempt, .. } => {
                 let fake =
                     self.workers.get_mut(&worker.slot).expect("sent to a worker that exists");
                 assert_eq!(
@@ -121,7 +120,7 @@ impl World {
                     "slot used twice"
                 );
                 let state = FrameState::Queued;
-                fake.frames.push_back(Frame { link_slot, key, id, attempt, state });
+                fake.frames.push_back(Frame { link_slot, id, attempt, state });
             }
             Action::Revoke { worker, link_slot, task, why } => {
                 return Some(self.revoke(worker, link_slot, task, why));

@@ -1,0 +1,182 @@
+//! One suite for every flavour of link: what a host and a worker may rely on, whatever is in between.
+
+#![forbid(unsafe_code)]
+
+use std::thread;
+
+use brigade_wire::handshake::Token;
+use brigade_wire::link::{LinkError, LinkReceiver, LinkSender, ipc, memory};
+
+/// The most bytes of a message in these links.
+const LIMIT: usize = 32 << 20;
+
+/// One end: what sends, and what receives.
+type End = (Box<dyn LinkSender>, Box<dyn LinkReceiver>);
+
+fn memory_link() -> (End, End) {
+    let (host, worker) = memory::pair(LIMIT);
+    (
+        (Box::new(host.sender), Box::new(host.receiver)),
+        (Box::new(worker.sender), Box::new(worker.receiver)),
+    )
+}
+
+fn ipc_link() -> (End, End) {
+    let (host, channels) = ipc::host_end(Token::random(), LIMIT).expect("descriptors");
+    let worker = ipc::worker_end(channels, LIMIT);
+    (
+        (Box::new(host.sender), Box::new(host.receiver)),
+        (Box::new(worker.sender), Box::new(worker.receiver)),
+    )
+}
+
+/// A message that can be told from others and from a shifted copy of itself.
+fn message(number: usize, length: usize) -> Vec<u8> {
+    (0..length).map(|index| u8::try_from((index * 31 + number) % 251).expect("below 251")).collect()
+}
+
+fn whole(receiver: &mut dyn LinkReceiver) -> Vec<u8> {
+    receiver.receive().expect("a message").to_vec()
+}
+
+fn order_is_kept_in_both_directions(link: (End, End)) {
+    let (mut host, mut worker) = link;
+    for number in 0..50 {
+        host.0.send(&message(number, 20), &message(number, number)).expect("room");
+    }
+    for number in 0..50 {
+        let expected = [message(number, 20), message(number, number)].concat();
+        assert_eq!(whole(&mut *worker.1), expected);
+        worker.0.send(&expected, &[]).expect("room");
+    }
+    for number in 0..50 {
+        assert_eq!(whole(&mut *host.1)[..20], message(number, 20));
+    }
+}
+
+fn every_size_around_a_packet_arrives_whole(link: (End, End)) {
+    let (mut host, mut worker) = link;
+    let echo = thread::spawn(move || {
+        while let Ok(bytes) = worker.1.receive() {
+            let bytes = bytes.to_vec();
+            if worker.0.send(&bytes[..1], &bytes[1..]).is_err() {
+                return;
+            }
+        }
+    });
+    for around in [1 << 12, 1 << 15, 1 << 16, 1 << 18] {
+        for length in around - 20..around + 20 {
+            host.0.send(&message(length, 13), &message(length, length)).expect("room");
+            let expected = [message(length, 13), message(length, length)].concat();
+            assert!(
+                whole(&mut *host.1) == expected,
+                "a message of {length} bytes came back changed"
+            );
+        }
+    }
+    drop(host);
+    echo.join().expect("the echo");
+}
+
+fn large_messages_in_both_directions_at_once_do_not_block_each_other(link: (End, End)) {
+    let (mut host, mut worker) = link;
+    let worker_thread = thread::spawn(move || {
+        for number in 0..3 {
+            worker.0.send(&[9], &message(number, 8 << 20)).expect("a host that reads");
+            let received = whole(&mut *worker.1);
+            assert!(received[1..] == message(number, 8 << 20), "changed on the way to the worker");
+        }
+    });
+    for number in 0..3 {
+        host.0.send(&[7], &message(number, 8 << 20)).expect("never blocks");
+    }
+    for number in 0..3 {
+        assert!(
+            whole(&mut *host.1)[1..] == message(number, 8 << 20),
+            "changed on the way to the host"
+        );
+    }
+    // Credit that is still on its way lets the rest go out.
+    let pump = thread::spawn(move || while host.1.receive().is_ok() {});
+    worker_thread.join().expect("the worker");
+    pump.join().expect("the host");
+}
+
+fn the_host_never_blocks_on_a_worker_that_does_not_read(link: (End, End)) {
+    let (mut host, mut worker) = link;
+    for number in 0..5_000 {
+        host.0.send(&message(number, 9), &message(number, 100)).expect("never blocks");
+    }
+    host.0.send(&[1], &message(0, 10 << 20)).expect("never blocks");
+    let pump = thread::spawn(move || {
+        let _ = host.1.receive();
+        host
+    });
+    for number in 0..5_000 {
+        assert_eq!(whole(&mut *worker.1)[..9], message(number, 9));
+    }
+    assert!(whole(&mut *worker.1)[1..] == message(0, 10 << 20), "changed on the way");
+    worker.0.send(&[0], &[]).expect("the host reads");
+    drop(pump.join().expect("the host"));
+}
+
+fn the_limit_is_exact_and_the_link_survives_it(link: (End, End)) {
+    let (mut host, mut worker) = link;
+    let refused = host.0.send(&[0; 8], &vec![0; LIMIT - 7]);
+    assert!(
+        matches!(refused, Err(LinkError::TooLarge { size, limit }) if size == LIMIT + 1 && limit == LIMIT)
+    );
+    host.0.send(&[1; 8], &message(1, LIMIT - 8)).expect("exactly the limit");
+    let pump = thread::spawn(move || {
+        let _ = host.1.receive();
+        host
+    });
+    assert_eq!(whole(&mut *worker.1).len(), LIMIT);
+    assert!(matches!(worker.0.send(&[0; 8], &vec![0; LIMIT - 7]), Err(LinkError::TooLarge { .. })));
+    worker.0.send(&[2], &[]).expect("the link is usable");
+    drop(pump.join().expect("the host"));
+}
+
+fn what_was_sent_arrives_before_the_end(link: (End, End)) {
+    let (mut host, worker) = link;
+    let (mut sender, mut receiver) = worker;
+    host.0.send(&[5], &[6]).expect("room");
+    drop(host);
+    assert_eq!(whole(&mut *receiver), [5, 6]);
+    assert!(matches!(receiver.receive(), Err(LinkError::Closed)));
+    assert!(matches!(sender.send(&[1], &[]), Err(LinkError::Closed)));
+}
+
+macro_rules! conformance {
+    ($($test:ident),* $(,)?) => {
+        mod over_memory {
+            $(#[test] fn $test() { super::$test(super::memory_link()); })*
+        }
+        mod over_ipc {
+            $(#[test] fn $test() { super::$test(super::ipc_link()); })*
+        }
+    };
+}
+
+conformance!(
+    order_is_kept_in_both_directions,
+    every_size_around_a_packet_arrives_whole,
+    large_messages_in_both_directions_at_once_do_not_block_each_other,
+    the_host_never_blocks_on_a_worker_that_does_not_read,
+    the_limit_is_exact_and_the_link_survives_it,
+    what_was_sent_arrives_before_the_end,
+);
+
+/// Only the ipc link has an end mark, because only there a worker's children may hold the worker's end open.
+#[test]
+fn the_end_mark_comes_after_everything_that_the_worker_sent() {
+    let (host, channels) = ipc::host_end(Token::random(), LIMIT).expect("descriptors");
+    let mut worker = ipc::worker_end(channels, LIMIT);
+    worker.sender.send(&[1], &message(1, 1000)).expect("room");
+    host.poison.poison();
+    let mut receiver = host.receiver;
+    assert_eq!(receiver.receive().expect("the message")[1..], message(1, 1000));
+    // The worker's end is still open.
+    assert!(matches!(receiver.receive(), Err(LinkError::Closed)));
+    drop(worker);
+}
