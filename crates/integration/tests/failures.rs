@@ -193,7 +193,7 @@ fn an_argument_that_cannot_be_encoded_comes_back() {
     let error = pool.submit(takes_what_spoils_encoding, SpoilsEncoding(How::Fails)).unwrap_err();
     match error.kind() {
         SubmitErrorKind::Codec { message } => {
-            assert!(message.contains("SpoilsEncoding"), "{message}")
+            assert!(message.contains("SpoilsEncoding"), "{message}");
         }
         other => panic!("{other:?}"),
     }
@@ -355,4 +355,18 @@ fn every_task_of_many_that_crash_is_told_its_own_death() {
         );
     }
     assert_eq!(amid_innocent_tasks(&pool, square, 3).unwrap(), 9);
+}
+
+#[test]
+fn a_death_is_told_with_the_time_that_the_task_had_been_running() {
+    let dies_after = |milliseconds: u64| {
+        sleeps(milliseconds);
+        std::process::abort()
+    };
+    let outcome: Result<(), TaskError> = outcome(pool(1).submit(dies_after, 30).unwrap());
+    let elapsed = outcome.unwrap_err().elapsed().unwrap();
+    assert!(
+        elapsed >= Duration::from_millis(30) && elapsed < Duration::from_secs(10),
+        "{elapsed:?}"
+    );
 }

@@ -11,7 +11,7 @@ use std::time::Instant;
 use brigade::{Handle, TaskError};
 use brigade_integration::pool;
 use brigade_testkit::faults::{aborts, hangs};
-use brigade_testkit::{BOUND, Gate, pass};
+use brigade_testkit::{BOUND, Gate, pass, wait_until};
 
 brigade::init_for_tests!();
 
@@ -109,7 +109,7 @@ fn a_waiting_future_sleeps_until_the_outcome_wakes_it_once() {
     assert!(Pin::new(&mut handle).poll(&mut context).is_pending());
     assert_eq!(bell.rings.load(Ordering::Acquire), 0);
     gate.open();
-    brigade_testkit::wait_until("the waker", BOUND, || bell.rings.load(Ordering::Acquire) == 1);
+    wait_until("the waker", BOUND, || bell.rings.load(Ordering::Acquire) == 1);
     assert!(matches!(Pin::new(&mut handle).poll(&mut context), Poll::Ready(Ok(5))));
     assert_eq!(bell.rings.load(Ordering::Acquire), 1);
 }
@@ -125,9 +125,7 @@ fn the_last_waker_is_the_one_that_is_woken() {
         assert!(Pin::new(&mut handle).poll(&mut Context::from_waker(&waker)).is_pending());
     }
     gate.open();
-    brigade_testkit::wait_until("the last waker", BOUND, || {
-        last.rings.load(Ordering::Acquire) == 1
-    });
+    wait_until("the last waker", BOUND, || last.rings.load(Ordering::Acquire) == 1);
     assert_eq!(first.rings.load(Ordering::Acquire), 0);
     assert_eq!(handle.try_get().unwrap().unwrap(), 5, "a future may be taken as a handle");
 }

@@ -280,7 +280,7 @@ fn a_crash_during_a_drain_costs_its_own_task_only() {
                 pool.submit(
                     |number: u64| {
                         if number % 10 == 3 {
-                            aborts(())
+                            aborts(());
                         }
                     },
                     number,

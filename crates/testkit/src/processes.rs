@@ -37,6 +37,11 @@ pub fn parent_of(pid: u32) -> Option<u32> {
     status_field(pid, 1)?.parse().ok()
 }
 
+/// The process group of a process, if there is such a process.
+pub fn group_of(pid: u32) -> Option<u32> {
+    status_field(pid, 2)?.parse().ok()
+}
+
 /// Whether the process exists and is not dead.
 pub fn is_alive(pid: u32) -> bool {
     state(pid).is_some_and(|state| state != 'Z' && state != 'X')

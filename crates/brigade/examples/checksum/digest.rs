@@ -4,10 +4,13 @@ use std::cell::RefCell;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use rustix::fs::{Mode, OFlags};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
+
+use crate::failure::ReadFailure;
 
 /// A file to digest. `OsString` carries every name that the file system allows, which `PathBuf` does not with serde.
 #[derive(Debug, Serialize, Deserialize)]
@@ -23,15 +26,6 @@ pub(crate) struct Digested {
     pub(crate) bytes: u64,
 }
 
-/// Why a file could not be read.
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct ReadFailure {
-    /// The error's kind, for the summary.
-    pub(crate) kind: String,
-    /// What the system said.
-    pub(crate) message: String,
-}
-
 impl Job {
     pub(crate) fn new(path: &Path, crash_on: Option<&str>) -> Self {
         let crash = crash_on.is_some_and(|text| path.to_string_lossy().contains(text));
@@ -39,19 +33,14 @@ impl Job {
     }
 }
 
-impl From<&io::Error> for ReadFailure {
-    fn from(error: &io::Error) -> Self {
-        Self { kind: error.kind().to_string(), message: error.to_string() }
-    }
-}
-
-/// Reads the file in pieces, so that its size does not matter.
+/// The task function: a failure to read is a value like any other; only a crash is a `TaskError`.
 pub(crate) fn digest(job: Job) -> Result<Digested, ReadFailure> {
-    if job.crash {
+    let Job { path, crash } = job;
+    if crash {
         let _ =
             rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
     }
-    read(PathBuf::from(job.path)).map_err(|error| ReadFailure::from(&error))
+    digest_file(Path::new(&path)).map_err(|error| ReadFailure::from(&error))
 }
 
 thread_local! {
@@ -59,8 +48,9 @@ thread_local! {
     static BUFFER: RefCell<Vec<u8>> = RefCell::new(vec![0; 128 * 1024]);
 }
 
-fn read(path: PathBuf) -> io::Result<Digested> {
-    let mut file = File::open(path)?;
+/// Reads the file in pieces, so that its size does not matter.
+fn digest_file(path: &Path) -> io::Result<Digested> {
+    let mut file = open(path)?;
     let mut hasher = Sha256::new();
     let mut bytes = 0;
     BUFFER.with_borrow_mut(|buffer| {
@@ -77,4 +67,17 @@ fn read(path: PathBuf) -> io::Result<Digested> {
         }
     })?;
     Ok(Digested { sha256: hasher.finalize().into(), bytes })
+}
+
+/// The walk saw a regular file, but by now the name may belong to a pipe, which `File::open` would wait at forever.
+fn open(path: &Path) -> io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
+    let file = rustix::io::retry_on_intr(|| rustix::fs::open(path, flags, Mode::empty()))?;
+    let file = File::from(file);
+    let kind = file.metadata()?.file_type();
+    // Reading a folder fails by itself, and says so better.
+    if kind.is_file() || kind.is_dir() {
+        return Ok(file);
+    }
+    Err(io::Error::other("not a regular file any more"))
 }

@@ -1,36 +1,32 @@
 //! Lines on stdout, failures and a progress bar on stderr.
 
 use std::fmt::Write as _;
-use std::io::{self, BufWriter, Stdout, Write};
+use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::time::Duration;
 
-use brigade::{Exit, TaskErrorKind};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
 
-use crate::Failure;
 use crate::digest::Digested;
+use crate::failure::Failure;
 use crate::report::Report;
 
 /// Where results go.
 pub(crate) struct Output {
-    stdout: BufWriter<Stdout>,
+    stdout: BufWriter<StdoutLock<'static>>,
+    /// Whether somebody watches the lines, perhaps on the terminal that shows the bar.
+    watched: bool,
     json: bool,
     bar: ProgressBar,
 }
 
 impl Output {
-    pub(crate) fn new(json: bool, terminal: bool) -> Self {
-        let bar = if terminal {
-            let style = "{spinner} {human_pos} files, {msg}, {elapsed}";
-            let style = ProgressStyle::with_template(style)
-                .unwrap_or_else(|_| ProgressStyle::default_bar());
-            ProgressBar::new_spinner().with_style(style)
-        } else {
-            ProgressBar::hidden()
-        };
-        Self { stdout: BufWriter::new(io::stdout()), json, bar }
+    pub(crate) fn new(json: bool) -> Self {
+        let stdout = io::stdout().lock();
+        let watched = stdout.is_terminal();
+        Self { stdout: BufWriter::new(stdout), watched, json, bar: bar() }
     }
 
     pub(crate) fn digested(&mut self, path: &Path, digested: &Digested) -> io::Result<()> {
@@ -49,24 +45,19 @@ impl Output {
     pub(crate) fn failed(&mut self, path: &Path, failure: &Failure) -> io::Result<()> {
         if self.json {
             let mut object = named(path);
-            object["error"] = error(failure);
+            object["error"] = failure.to_json();
             self.line(object.to_string().as_bytes())?;
         }
-        let text = match failure {
-            Failure::Read(failure) => failure.message.clone(),
-            Failure::Task(error) => error.to_string(),
-        };
-        self.bar.suspend(|| writeln!(io::stderr(), "checksum: {}: {text}", path.display()))
+        let message = format!("checksum: {}: {failure}", printable(path));
+        self.bar.suspend(|| complain(&message));
+        Ok(())
     }
 
     pub(crate) fn progress(&self, report: &Report) {
         if !self.bar.is_hidden() {
-            self.bar.set_position(report.files + report.failures());
-            self.bar.set_message(format!(
-                "{} MB, {} failed",
-                report.bytes / 1_000_000,
-                report.failures()
-            ));
+            let (megabytes, failures) = (report.bytes / 1_000_000, report.failures());
+            self.bar.set_position(report.files + failures);
+            self.bar.set_message(format!("{megabytes} MB, {failures} failed"));
         }
     }
 
@@ -76,14 +67,34 @@ impl Output {
     }
 
     fn line(&mut self, line: &[u8]) -> io::Result<()> {
-        let Self { stdout, bar, .. } = self;
-        let mut write = || stdout.write_all(line).and_then(|()| stdout.write_all(b"\n"));
-        // A bar and lines on the same terminal take turns.
-        if bar.is_hidden() {
-            return write();
-        }
-        bar.suspend(write)
+        let Self { stdout, watched, bar, .. } = self;
+        let mut write = || {
+            stdout.write_all(line)?;
+            stdout.write_all(b"\n")?;
+            // Somebody who watches gets each line at once, and the bar finds none of it in its way afterwards.
+            if *watched { stdout.flush() } else { Ok(()) }
+        };
+        if *watched { bar.suspend(write) } else { write() }
     }
+}
+
+/// A line on stderr. When it is closed there is nobody left to be told.
+pub(crate) fn complain(message: &str) {
+    let _ = writeln!(io::stderr(), "{message}");
+}
+
+/// There is no telling how long it takes, because the walk is lazy; so it shows what is done.
+fn bar() -> ProgressBar {
+    // Events of the library go to stderr as well, and know of no bar.
+    if !io::stderr().is_terminal() || std::env::var_os("RUST_LOG").is_some() {
+        return ProgressBar::hidden();
+    }
+    let style = ProgressStyle::with_template("{spinner} {human_pos} files, {msg}, {elapsed}")
+        .unwrap_or_else(|_| ProgressStyle::default_spinner());
+    let bar = ProgressBar::new_spinner().with_style(style).with_message("0 MB, 0 failed");
+    // It moves while a large file is read, too.
+    bar.enable_steady_tick(Duration::from_millis(100));
+    bar
 }
 
 /// As GNU sha256sum: a name with a backslash or a line break is escaped and its line begins with a backslash.
@@ -100,6 +111,22 @@ fn escape(name: &[u8]) -> (bool, Vec<u8>) {
     (escaped.len() != name.len(), escaped)
 }
 
+/// The path for a message of one line: what is not text, or would steer the terminal, is escaped.
+fn printable(path: &Path) -> String {
+    let mut text = String::new();
+    for chunk in path.as_os_str().as_bytes().utf8_chunks() {
+        for character in chunk.valid().chars() {
+            if character.is_control() {
+                text.extend(character.escape_default());
+            } else {
+                text.push(character);
+            }
+        }
+        text.extend(chunk.invalid().escape_ascii().map(char::from));
+    }
+    text
+}
+
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |mut text, byte| {
         let _ = write!(text, "{byte:02x}");
@@ -111,39 +138,9 @@ fn hex(bytes: &[u8]) -> String {
 fn named(path: &Path) -> Value {
     match path.to_str() {
         Some(path) => json!({ "path": path }),
-        None => {
-            json!({ "path": path.to_string_lossy(), "path_bytes": hex(path.as_os_str().as_bytes()) })
-        }
-    }
-}
-
-fn error(failure: &Failure) -> Value {
-    match failure {
-        Failure::Read(failure) => json!({ "kind": failure.kind, "message": failure.message }),
-        Failure::Task(error) => {
-            let mut object = json!({ "kind": kind(failure), "message": error.to_string(), "attempt": error.attempt() });
-            if let TaskErrorKind::WorkerDied { pid, exit, .. } = error.kind() {
-                object["pid"] = pid.into();
-                match exit {
-                    Exit::Code(code) => object["exit_code"] = code.into(),
-                    Exit::Signal(number) => object["signal"] = number.into(),
-                }
-            }
-            object
-        }
-    }
-}
-
-/// What the summary counts a failure as.
-pub(crate) fn kind(failure: &Failure) -> String {
-    match failure {
-        Failure::Read(failure) => failure.kind.clone(),
-        Failure::Task(error) => match error.kind() {
-            TaskErrorKind::WorkerDied { exit, .. } => format!("worker died: {exit}"),
-            TaskErrorKind::Panicked { .. } => "panic".to_owned(),
-            TaskErrorKind::Cancelled => "cancelled".to_owned(),
-            TaskErrorKind::PoolBroken { .. } => "pool broken".to_owned(),
-            _ => "other".to_owned(),
-        },
+        None => json!({
+            "path": path.to_string_lossy(),
+            "path_bytes_hex": hex(path.as_os_str().as_bytes()),
+        }),
     }
 }

@@ -2,11 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::time::Duration;
 
 use serde_json::json;
-
-use crate::Failure;
-use crate::output::kind;
 
 /// What came of the run.
 #[derive(Debug, Default)]
@@ -15,11 +13,13 @@ pub(crate) struct Report {
     pub(crate) files: u64,
     /// Their bytes.
     pub(crate) bytes: u64,
-    /// Paths that are no regular files.
+    /// Symbolic links that were passed over.
+    pub(crate) links: u64,
+    /// Sockets, pipes and devices that were passed over.
     pub(crate) special: u64,
-    pub(crate) seconds: f64,
-    pub(crate) restarts: u64,
-    by_kind: BTreeMap<String, u64>,
+    failures: BTreeMap<String, u64>,
+    seconds: f64,
+    restarts: u64,
 }
 
 impl Report {
@@ -28,12 +28,17 @@ impl Report {
         self.bytes += bytes;
     }
 
-    pub(crate) fn failed(&mut self, failure: &Failure) {
-        *self.by_kind.entry(kind(failure)).or_default() += 1;
+    pub(crate) fn failed(&mut self, kind: String) {
+        *self.failures.entry(kind).or_default() += 1;
     }
 
     pub(crate) fn failures(&self) -> u64 {
-        self.by_kind.values().sum()
+        self.failures.values().sum()
+    }
+
+    pub(crate) fn end(&mut self, elapsed: Duration, restarts: u64) {
+        self.seconds = elapsed.as_secs_f64();
+        self.restarts = restarts;
     }
 
     pub(crate) fn to_json(&self) -> String {
@@ -43,7 +48,8 @@ impl Report {
             "seconds": self.seconds,
             "megabytes_per_second": self.megabytes_per_second(),
             "files_per_second": self.files_per_second(),
-            "failures": self.by_kind,
+            "failures": self.failures,
+            "symbolic_links_passed_over": self.links,
             "special_files_passed_over": self.special,
             "worker_restarts": self.restarts,
         });
@@ -64,14 +70,15 @@ impl Report {
 impl fmt::Display for Report {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (rate, files_rate) = (self.megabytes_per_second(), self.files_per_second());
-        writeln!(out, "files     {} ({files_rate:.0} a second)", self.files)?;
+        writeln!(out, "files     {} ({files_rate:.0} files/s)", self.files)?;
         writeln!(out, "bytes     {} ({rate:.1} MB/s)", self.bytes)?;
         writeln!(out, "seconds   {:.3}", self.seconds)?;
-        if self.special > 0 {
-            writeln!(out, "passed    {} links, sockets, pipes and devices", self.special)?;
+        if self.links + self.special > 0 {
+            let (links, special) = (self.links, self.special);
+            writeln!(out, "skipped   {links} links, {special} sockets, pipes and devices")?;
         }
         writeln!(out, "failures  {}", self.failures())?;
-        for (kind, count) in &self.by_kind {
+        for (kind, count) in &self.failures {
             writeln!(out, "          {count} {kind}")?;
         }
         write!(out, "restarts  {} workers", self.restarts)

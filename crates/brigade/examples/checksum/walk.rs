@@ -1,11 +1,12 @@
 //! The files below some folders, one at a time, in an order that is the same each time.
 
-use std::collections::VecDeque;
-use std::fs;
+use std::ffi::OsString;
+use std::fs::{self, DirEntry, FileType};
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::vec;
 
-use crate::digest::ReadFailure;
+use crate::failure::ReadFailure;
 
 /// What the walk comes across.
 pub(crate) enum Found {
@@ -13,57 +14,42 @@ pub(crate) enum Found {
     File(PathBuf),
     /// A folder, or a path that was asked for, that cannot be looked at.
     Unreadable(PathBuf, ReadFailure),
-    /// A symbolic link, socket, pipe or device.
+    /// A symbolic link; not followed, so that no file comes twice and no circle is walked.
+    Link,
+    /// A socket, pipe or device.
     Special,
 }
 
-/// Walks depth first, names in the order of their bytes. It holds the open branch, never the whole tree.
+/// Walks depth first, names in the order of their bytes.
+///
+/// It holds the names in the folders of the open branch, never the whole tree, and no descriptors.
 pub(crate) struct Walk {
-    /// What is still to be visited; the next one is last.
-    stack: Vec<Visit>,
-    roots: VecDeque<PathBuf>,
+    roots: vec::IntoIter<PathBuf>,
+    /// The open branch; the deepest folder is last.
+    open: Vec<Folder>,
 }
 
-enum Visit {
-    Path(PathBuf, fs::FileType),
-    Unreadable(PathBuf, io::Error),
+struct Folder {
+    path: PathBuf,
+    entries: vec::IntoIter<(OsString, io::Result<FileType>)>,
 }
 
 impl Walk {
     pub(crate) fn new(roots: Vec<PathBuf>) -> Self {
-        Self { stack: Vec::new(), roots: roots.into() }
+        Self { roots: roots.into_iter(), open: Vec::new() }
     }
 
-    fn enter(&mut self, folder: PathBuf) {
-        let entries = match fs::read_dir(&folder) {
-            Ok(entries) => entries,
-            Err(error) => return self.stack.push(Visit::Unreadable(folder, error)),
-        };
-        let mut visits = Vec::new();
-        for entry in entries {
-            match entry.and_then(|entry| Ok((entry.path(), entry.file_type()?))) {
-                Ok((path, kind)) => visits.push(Visit::Path(path, kind)),
-                Err(error) => visits.push(Visit::Unreadable(folder.clone(), error)),
+    /// The next path, and what it is.
+    fn step(&mut self) -> Option<(PathBuf, io::Result<FileType>)> {
+        while let Some(folder) = self.open.last_mut() {
+            if let Some((name, kind)) = folder.entries.next() {
+                return Some((folder.path.join(name), kind));
             }
+            self.open.pop();
         }
-        visits.sort_by(|one, other| other.path().as_os_str().cmp(one.path().as_os_str()));
-        self.stack.append(&mut visits);
-    }
-}
-
-impl Visit {
-    fn path(&self) -> &PathBuf {
-        match self {
-            Self::Path(path, _) | Self::Unreadable(path, _) => path,
-        }
-    }
-
-    /// A path that was asked for; a symbolic link is followed here and nowhere else.
-    fn root(path: PathBuf) -> Self {
-        match fs::metadata(&path) {
-            Ok(metadata) => Self::Path(path, metadata.file_type()),
-            Err(error) => Self::Unreadable(path, error),
-        }
+        let root = self.roots.next()?;
+        let kind = asked_for(&root);
+        Some((root, kind))
     }
 }
 
@@ -72,18 +58,42 @@ impl Iterator for Walk {
 
     fn next(&mut self) -> Option<Found> {
         loop {
-            let visit = match self.stack.pop() {
-                Some(visit) => visit,
-                None => Visit::root(self.roots.pop_front()?),
+            let (path, kind) = self.step()?;
+            let error = match kind {
+                Ok(kind) if kind.is_file() => return Some(Found::File(path)),
+                Ok(kind) if kind.is_dir() => match Folder::read(&path) {
+                    Ok(folder) => {
+                        self.open.push(folder);
+                        continue;
+                    }
+                    Err(error) => error,
+                },
+                Ok(kind) if kind.is_symlink() => return Some(Found::Link),
+                Ok(_) => return Some(Found::Special),
+                Err(error) => error,
             };
-            match visit {
-                Visit::Path(path, kind) if kind.is_file() => return Some(Found::File(path)),
-                Visit::Path(path, kind) if kind.is_dir() => self.enter(path),
-                Visit::Path(..) => return Some(Found::Special),
-                Visit::Unreadable(path, error) => {
-                    return Some(Found::Unreadable(path, ReadFailure::from(&error)));
-                }
-            }
+            return Some(Found::Unreadable(path, ReadFailure::from(&error)));
         }
     }
+}
+
+impl Folder {
+    /// Reads all names, because they have to be sorted. A folder that cannot be read to its end counts as unreadable.
+    fn read(path: &Path) -> io::Result<Self> {
+        let entry = |entry: DirEntry| (entry.file_name(), entry.file_type());
+        let mut entries =
+            fs::read_dir(path)?.map(|found| found.map(entry)).collect::<io::Result<Vec<_>>>()?;
+        entries.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+        Ok(Self { path: path.to_owned(), entries: entries.into_iter() })
+    }
+}
+
+/// What a path given as an argument is. A symbolic link is followed here and nowhere else, and what is passed over in a
+/// folder is a failure here: somebody has asked for it.
+fn asked_for(path: &Path) -> io::Result<FileType> {
+    let kind = fs::metadata(path)?.file_type();
+    if kind.is_file() || kind.is_dir() {
+        return Ok(kind);
+    }
+    Err(io::Error::other("neither a regular file nor a folder"))
 }

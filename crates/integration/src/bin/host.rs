@@ -1,12 +1,13 @@
 //! A program with a pool, for tests that look at a host from outside: they count its output, or kill it.
 
 #![forbid(unsafe_code)]
+#![expect(clippy::print_stdout, reason = "it is a program; what it prints is looked at")]
 
 use std::time::Duration;
 
 use brigade::Pool;
 use brigade_testkit::faults::{hangs, prints_a_mebibyte, spins, stops_itself};
-use brigade_testkit::{BOUND, outcome, pause};
+use brigade_testkit::{BOUND, Watchdog, outcome, pause};
 
 fn main() {
     brigade::init();
@@ -51,6 +52,14 @@ fn main() {
                 result.expect("a result");
             }
         }
+        "starved" => {
+            // Whoever starts us has taken something away that a pool needs.
+            let _watchdog = Watchdog::new("a pool that lacks something", BOUND);
+            match starved() {
+                Ok(()) => println!("well"),
+                Err(problem) => println!("{problem}"),
+            }
+        }
         "exits" => {
             // Without dropping the pool: nobody joins its threads, nobody ends its workers.
             let pool = pool();
@@ -69,6 +78,16 @@ fn main() {
 
 fn pool() -> Pool {
     Pool::builder().workers(2).build().expect("a pool")
+}
+
+fn starved() -> Result<(), String> {
+    let pool = Pool::builder().workers(2).build().map_err(|error| error.to_string())?;
+    let handles = [1, 2, 3].map(|number| pool.submit(spins, number));
+    for handle in handles {
+        let handle = handle.map_err(|error| error.to_string())?;
+        outcome(handle).map_err(|error| error.to_string())?;
+    }
+    Ok(())
 }
 
 /// Somebody kills this program; if nobody does, it ends by itself.

@@ -14,6 +14,8 @@ use super::plan::{Ending, Plan};
 use super::submitter::{Account, Submitter};
 use super::watch::Watch;
 
+const GRACE: Duration = Duration::from_millis(200);
+
 /// Plays the plan and settles the ledger.
 pub(super) fn run(
     plan: &Plan,
@@ -26,7 +28,7 @@ pub(super) fn run(
         .name("stress")
         .queue_limit(plan.queue_limit)
         .message_limit(MESSAGE_LIMIT)
-        .stop_grace(Duration::from_millis(200))
+        .stop_grace(GRACE)
         // The intruder's victims may all be without a task.
         .restart_budget(u32::MAX, Duration::from_secs(1))
         .build()
@@ -91,23 +93,25 @@ fn play(
     })
 }
 
-/// Ends the pool as planned; a second time it has ended already.
+/// Ends the pool as planned; a second time it has ended already. A pool that is to be dropped is left as it is.
 fn end(plan: &Plan, watch: &Watch, pool: &Pool) -> Result<(), String> {
     let begin = Instant::now();
     let ended =
         watch.during(&format!("the end of the pool: {:?}", plan.ending), || match plan.ending {
-            Ending::Drop | Ending::Drain => pool.shutdown(),
-            Ending::Within(mode, timeout) => pool.shutdown_with(mode, timeout),
+            Ending::Drop => None,
+            Ending::Drain => Some((pool.shutdown(), None)),
+            Ending::Within(Shutdown::Kill, timeout) => {
+                Some((pool.shutdown_with(Shutdown::Kill, timeout), Some(Duration::ZERO)))
+            }
+            Ending::Within(mode, timeout) => {
+                Some((pool.shutdown_with(mode, timeout), Some(timeout)))
+            }
         });
-    let report = ended.map_err(|error| format!("the pool did not end well: {error}"))?;
-    let bound = match plan.ending {
-        Ending::Within(Shutdown::Kill, _) => Duration::ZERO,
-        Ending::Within(_, timeout) => timeout,
-        Ending::Drop | Ending::Drain => return Ok(()),
-    };
+    let Some((report, bound)) = ended else { return Ok(()) };
+    let report = report.map_err(|error| format!("the pool did not end well: {error}"))?;
     // Twice the grace, and as much as a busy machine may need.
-    let bound = bound + Duration::from_millis(400) + Duration::from_secs(5);
-    if begin.elapsed() > bound {
+    let bound = bound.map(|bound| bound + 2 * GRACE + Duration::from_secs(5));
+    if bound.is_some_and(|bound| begin.elapsed() > bound) {
         return Err(format!(
             "the shutdown took {:?} instead of {bound:?}: {report:?}",
             begin.elapsed()

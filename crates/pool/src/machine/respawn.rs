@@ -139,10 +139,9 @@ impl<T> Machine<T> {
                 self.give_back(key, worker, outbox);
             }
         }
-        if !productive && !was_asked_to_leave && kill_cause.is_none() {
-            if let Err(limit) = self.budget.charge(now, true) {
-                self.break_pool(limit.into(), outbox);
-            }
+        let to_charge = !productive && !was_asked_to_leave && kill_cause.is_none();
+        if to_charge && let Err(limit) = self.budget.charge(now, true) {
+            self.break_pool(limit.into(), outbox);
         }
         self.assign(now, outbox);
         if !was_asked_to_leave && self.phase == Phase::Running {

@@ -4,8 +4,10 @@ use std::fmt;
 use std::fs::DirBuilder;
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
+use std::panic::catch_unwind;
 use std::path::{Path, PathBuf};
 
+use brigade_sys::control::ControlSocket;
 use brigade_sys::environment::{self, EnvironmentError};
 use ipc_channel::ipc::{IpcOneShotServer, IpcSender};
 
@@ -108,8 +110,23 @@ impl Server {
 /// # Errors
 /// When the server is gone or descriptors run out.
 pub fn connect(name: &str, token: &Token, limit: usize) -> io::Result<HostEnd> {
-    let server = IpcSender::connect(name.to_owned())?;
-    let (end, channels) = host_end(*token, limit)?;
-    server.send(channels).map_err(|error| io::Error::other(error.to_string()))?;
-    Ok(end)
+    see_that_there_is_room()?;
+    let opened = catch_unwind(|| {
+        let server = IpcSender::connect(name.to_owned())?;
+        let (end, channels) = host_end(*token, limit)?;
+        server.send(channels).map_err(|error| io::Error::other(error.to_string()))?;
+        Ok(end)
+    });
+    opened.unwrap_or_else(|_| Err(io::Error::other("ipc-channel panicked")))
+}
+
+/// An error if there are not as many descriptors as `connect` needs.
+///
+/// ipc-channel panics, and does so ever after, when it cannot have the socket by which it finds out how large packets
+/// may be. Another thread may take the descriptors that are seen here; then the panic is caught, and lasts.
+fn see_that_there_is_room() -> io::Result<()> {
+    // One to connect, four that are handed over or kept, two for that measurement, and one to spare.
+    let _room =
+        [(); 4].map(|()| ControlSocket::pair()).into_iter().collect::<io::Result<Vec<_>>>()?;
+    Ok(())
 }
