@@ -37,11 +37,21 @@ impl Consumer {
         self.region.words()[HEAD].load(Ordering::Acquire) != self.position
     }
 
-    /// The next whole message, if it is there. It stays until the next call.
+    /// Whether a message has begun to arrive and is not whole.
+    pub fn is_in_the_middle(&self) -> bool {
+        self.total.is_some()
+    }
+
+    /// The message that `advance` has found.
+    pub fn message(&self) -> &[u8] {
+        &self.message
+    }
+
+    /// Takes the next message, if it is there whole; [`message`](Self::message) has it until the next call.
     ///
     /// # Errors
     /// [`LinkError::Protocol`] when what is published cannot be; nothing can be read any more.
-    pub fn pop(&mut self) -> Result<Option<&[u8]>, LinkError> {
+    pub fn advance(&mut self) -> Result<bool, LinkError> {
         loop {
             if self.position == self.head {
                 let head = self.region.words()[HEAD].load(Ordering::Acquire);
@@ -49,12 +59,12 @@ impl Consumer {
                     return Err(LinkError::Protocol("a ring's head that cannot be"));
                 }
                 if head == self.position {
-                    return Ok(None);
+                    return Ok(false);
                 }
                 self.head = head;
             }
             if self.take_piece()? {
-                return Ok(Some(&self.message));
+                return Ok(true);
             }
         }
     }

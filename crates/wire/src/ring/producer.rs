@@ -74,6 +74,11 @@ impl Producer {
         &self.region
     }
 
+    /// Whether the consumer has consumed anything since there was no room.
+    pub fn has_moved(&self) -> bool {
+        self.region.words()[TAIL].load(Ordering::Acquire) != self.tail
+    }
+
     fn has_room(&mut self, needed: usize) -> Result<bool, LinkError> {
         let capacity = self.capacity as u64;
         if capacity - (self.position - self.tail) >= needed as u64 {
