@@ -1,11 +1,11 @@
 //! Random operations on pools, and a ledger of what came of each task.
 //!
 //! A run is a sequence of rounds, each with a pool of its own: a few submitters submit, cancel, wait and drop,
-//! an [`intruder`] kills and stops workers from outside, and at some moment the pool is shut down in some
-//! way. Then the [`ledger`] is settled: every accepted task has exactly one outcome, and one that fits what
+//! an `intruder` kills and stops workers from outside, and at some moment the pool is shut down in some
+//! way. Then the `ledger` is settled: every accepted task has exactly one outcome, and one that fits what
 //! the task did and what was done to it. One seed decides everything but the scheduling.
 //!
-//! A hang is a failure too: the [`watch`] ends the process and says what was awaited.
+//! A hang is a failure too: the `watch` ends the process and says what was awaited.
 
 mod deed;
 mod intruder;

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use brigade::{Pool, PoolError, Shutdown, SubmitErrorKind, TaskErrorKind};
 use brigade_integration::{builder, pool, worker_died};
-use brigade_testkit::faults::{aborts, hangs, sleeps, stops_itself};
+use brigade_testkit::faults::{aborts, hangs, hangs_at_exit, sleeps, stops_itself};
 use brigade_testkit::{BOUND, Gate, Watchdog, outcome, pass, processes, wait_until};
 
 brigade::init_for_tests!();
@@ -241,6 +241,17 @@ fn workers_that_ignore_sigterm_are_killed_in_time() {
     for handle in running {
         assert_eq!(outcome(handle).unwrap_err().kind(), TaskErrorKind::Killed);
     }
+}
+
+#[test]
+fn a_worker_that_does_not_leave_is_killed_in_time() {
+    let grace = Duration::from_millis(100);
+    let pool = deaf_pool(grace);
+    outcome(pool.submit(hangs_at_exit, ()).unwrap()).unwrap();
+    let _watchdog = watch("the end of a worker that does not leave");
+    let report = pool.shutdown().unwrap();
+    assert!(report.elapsed >= 2 * grace && report.elapsed < SLACK, "{report:?}");
+    assert_eq!((report.workers_stopped, report.workers_killed), (1, 1));
 }
 
 #[test]

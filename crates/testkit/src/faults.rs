@@ -12,8 +12,8 @@ pub use carriage::{
     returns_what_spoils_encoding, takes_what_spoils_decoding, takes_what_spoils_encoding,
 };
 pub use endings::{
-    aborts, closes_all_descriptors, exits, kills_itself, overflows_the_stack, stops_itself,
-    terminates_itself,
+    aborts, closes_all_descriptors, exits, hangs_at_exit, kills_itself, overflows_the_stack,
+    stops_itself, terminates_itself,
 };
 pub use offspring::leaves_a_grandchild;
 pub use output::{MEBIBYTE, prints_a_mebibyte};

@@ -38,6 +38,20 @@ pub fn closes_all_descriptors((): ()) {
     descriptors::close_from(0);
 }
 
+/// Sees to it that its worker hangs when it leaves: when the process exits by itself.
+pub fn hangs_at_exit((): ()) {
+    thread_local!(static LEFT_BEHIND: HangsWhenDropped = const { HangsWhenDropped });
+    LEFT_BEHIND.with(|_| {});
+}
+
+struct HangsWhenDropped;
+
+impl Drop for HangsWhenDropped {
+    fn drop(&mut self) {
+        super::hangs(());
+    }
+}
+
 fn hit_myself(signal: Signal) {
     kill_process(getpid(), signal).expect("a process may signal itself");
 }
