@@ -4,6 +4,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
+use std::thread::Thread;
 use std::time::{Duration, Instant};
 
 use brigade_sys::executable::FunctionOffset;
@@ -52,6 +53,8 @@ struct CellState {
     place: Option<TaskRef>,
     outcome: Outcome,
     waker: Option<Waker>,
+    /// The thread that sleeps until the outcome is there.
+    sleeper: Option<Thread>,
 }
 
 #[derive(Debug)]
@@ -63,7 +66,8 @@ enum Outcome {
 
 impl TaskCell {
     pub(crate) fn new(id: TaskId) -> Self {
-        let state = CellState { place: None, outcome: Outcome::Awaited, waker: None };
+        let state =
+            CellState { place: None, outcome: Outcome::Awaited, waker: None, sleeper: None };
         Self { id, state: Mutex::new(state), done: Condvar::new() }
     }
 
@@ -85,11 +89,25 @@ impl TaskCell {
         );
         state.outcome = Outcome::Here(outcome);
         let waker = state.waker.take();
+        let sleeper = state.sleeper.take();
         drop(state);
         self.done.notify_all();
+        if let Some(sleeper) = sleeper {
+            sleeper.unpark();
+        }
         if let Some(waker) = waker {
             waker.wake();
         }
+    }
+
+    /// Whether the outcome is still to come.
+    pub(crate) fn is_awaited(&self) -> bool {
+        matches!(self.lock().outcome, Outcome::Awaited)
+    }
+
+    /// Has this thread unparked when the outcome comes.
+    pub(crate) fn set_sleeper(&self) {
+        self.lock().sleeper = Some(std::thread::current());
     }
 
     /// Whether the outcome is there (or was), and if so whether it is a cancellation.

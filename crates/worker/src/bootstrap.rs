@@ -14,10 +14,10 @@ use std::sync::Arc;
 use brigade_sys::control::{ControlSocket, Received};
 use brigade_sys::executable::build_identity;
 use brigade_sys::segment::Segment;
+use brigade_sys::wait::Waker;
 use brigade_sys::{descriptors, environment, parent_death};
 use brigade_wire::codec;
 use brigade_wire::handshake::{Answer, FromWorkerControl, Hello, LinkKind, ToWorkerControl};
-use brigade_sys::wait::Waker;
 use brigade_wire::link::ipc::{Channels, Server};
 use brigade_wire::link::{message_limit, ring};
 use brigade_wire::ring::{Doorbell, PAGE_WORDS};
@@ -111,7 +111,8 @@ impl Newborn {
                 let page = Segment::open(next()?, PAGE_WORDS).map_err(StartError::Slots)?;
                 let (thread, caller) = (Waker::from_fd(next()?), Waker::from_fd(next()?));
                 let doorbell = Doorbell::new(Arc::new(page), thread, caller);
-                let end = ring::WorkerEnd::new(&segment, hello.slots, doorbell, message_limit(limit));
+                let end =
+                    ring::WorkerEnd::new(&segment, hello.slots, doorbell, message_limit(limit));
                 self.send(&FromWorkerControl::Answer(answer(&hello, String::new())))?;
                 Link::Ring(Box::new(end))
             }

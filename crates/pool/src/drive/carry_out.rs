@@ -107,7 +107,7 @@ impl Core {
                     let mut head = Vec::new();
                     ToWorker::Stop.encode_head(&mut head);
                     // A worker that is gone has left already.
-                    let _ = line.sender.send(&head, &[]);
+                    let _ = line.sender().send(&head, &[]);
                 }
             }
             Action::Terminate { worker } => self.signal(pool, worker, "terminate", Life::terminate),
@@ -162,7 +162,7 @@ impl Core {
         line.slots.arm(link_slot, slot_tag(id, attempt));
         self.head.clear();
         run.encode_head(&mut self.head);
-        match line.sender.send(&self.head, run.payload()) {
+        match line.sender().send(&self.head, run.payload()) {
             // The worker is gone, and its death puts the task back into the queue.
             Ok(()) | Err(LinkError::Closed) => Ok(()),
             Err(error) => Err(error),

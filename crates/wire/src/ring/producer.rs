@@ -37,7 +37,12 @@ impl Producer {
     ///
     /// # Errors
     /// [`LinkError::Protocol`] when the consumer's tail cannot be.
-    pub fn push(&mut self, head: &[u8], payload: &[u8], offset: usize) -> Result<Pushed, LinkError> {
+    pub fn push(
+        &mut self,
+        head: &[u8],
+        payload: &[u8],
+        offset: usize,
+    ) -> Result<Pushed, LinkError> {
         let total = head.len() + payload.len();
         let most = self.capacity / 4 * 8 - 16;
         let length = (total - offset).min(most);

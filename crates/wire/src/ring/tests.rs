@@ -107,7 +107,8 @@ fn threads_agree_on_many_messages() {
     std::thread::scope(|scope| {
         scope.spawn(move || {
             for number in 0..300_000_u64 {
-                while producer.push(&number.to_le_bytes(), &[], 0).expect("honest") == Pushed::Full {
+                while producer.push(&number.to_le_bytes(), &[], 0).expect("honest") == Pushed::Full
+                {
                     std::thread::yield_now();
                 }
                 other.ring();
