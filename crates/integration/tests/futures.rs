@@ -2,16 +2,16 @@
 
 use std::future::Future;
 use std::pin::{Pin, pin};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::Instant;
 
-use brigade::{Handle, TaskError};
+use brigade::{Handle, Pool, TaskError};
 use brigade_integration::pool;
 use brigade_testkit::faults::{aborts, hangs};
-use brigade_testkit::{BOUND, Gate, pass, wait_until};
+use brigade_testkit::{BOUND, Gate, outcome, pass, wait_until};
 
 brigade::init_for_tests!();
 
@@ -161,4 +161,32 @@ fn a_future_that_is_dropped_is_no_harm() {
     drop(handle);
     gate.open();
     assert_eq!(block_on(pool.submit(square, 5).unwrap()).unwrap(), 25);
+}
+
+/// Drops a pool when it is woken, as the last owner of a task does in an executor.
+struct LastOwner {
+    pool: Mutex<Option<Pool>>,
+    dropped: AtomicBool,
+}
+
+impl Wake for LastOwner {
+    fn wake(self: Arc<Self>) {
+        drop(self.pool.lock().unwrap().take());
+        self.dropped.store(true, Ordering::Release);
+    }
+}
+
+#[test]
+fn a_pool_may_be_dropped_by_the_waker_of_its_own_task() {
+    let pool = pool(2);
+    let gate = Gate::new();
+    let mut handle = pool.submit(pass, gate.pass(5)).unwrap();
+    gate.wait_for_arrivals(1);
+    let owner = LastOwner { pool: Mutex::new(Some(pool)), dropped: AtomicBool::new(false) };
+    let owner = Arc::new(owner);
+    let waker = Waker::from(Arc::clone(&owner));
+    assert!(Pin::new(&mut handle).poll(&mut Context::from_waker(&waker)).is_pending());
+    gate.open();
+    wait_until("the drop to return", BOUND, || owner.dropped.load(Ordering::Acquire));
+    assert_eq!(outcome(handle).unwrap(), 5);
 }

@@ -176,12 +176,15 @@ impl Link {
             return Ok(self);
         }
         match std::env::var_os("BRIGADE_LINK") {
-            None => Ok(Self::Ring),
+            None => Ok(Self::Ipc),
             Some(name) if name == "ring" => Ok(Self::Ring),
             Some(name) if name == "ipc" => Ok(Self::Ipc),
             Some(name) => Err(PoolError::Configuration {
                 field: "link",
-                problem: format!("BRIGADE_LINK is {name:?}; it must be `ring` or `ipc`"),
+                problem: format!(
+                    "BRIGADE_LINK is `{}`; it must be `ring` or `ipc`",
+                    name.display()
+                ),
             }),
         }
     }

@@ -70,7 +70,10 @@ impl Drive {
         let shared = Arc::clone(&self.shared);
         let thread = std::thread::Builder::new()
             .name(format!("brigade-{role}"))
-            .spawn(move || body(shared))
+            .spawn(move || {
+                shared.own_this_thread();
+                body(shared);
+            })
             .map_err(PoolError::system("start a thread of the pool"))?;
         self.threads.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
         Ok(())
@@ -86,8 +89,12 @@ impl Drive {
         mode: Shutdown,
         timeout: Option<Duration>,
     ) -> Result<ShutdownReport, PoolError> {
+        if self.shared.is_own_thread() {
+            // A waker of this pool's task runs here. To wait would be to wait for this very thread; the pool ends
+            // on its own.
+            return Ok(self.shared.begin_shutdown(mode, timeout));
+        }
         let report = self.shared.shutdown(mode, timeout);
-        self.shared.release_threads();
         self.join();
         report
     }
@@ -96,11 +103,8 @@ impl Drive {
         let threads =
             std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
         for thread in threads {
-            // A pool that is dropped by one of its own threads (in a waker) cannot wait for that thread.
-            if thread.thread().id() != std::thread::current().id() {
-                // A panic there was reported by the panic hook; the pool's state is whole without it.
-                let _ = thread.join();
-            }
+            // A panic there was reported by the panic hook; the pool's state is whole without it.
+            let _ = thread.join();
         }
     }
 }

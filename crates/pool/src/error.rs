@@ -325,6 +325,12 @@ pub enum PoolError {
         #[source]
         source: Arc<std::io::Error>,
     },
+    /// Some workers can be had, but not all that were asked for.
+    #[error("not every worker could be started: {reason}")]
+    Start {
+        /// Why.
+        reason: String,
+    },
     /// No worker can be had.
     #[error("the pool is broken: {reason}")]
     Broken {

@@ -64,6 +64,8 @@ pub(crate) struct Machine<T> {
     broken: Option<Arc<str>>,
     /// All workers are wanted, whether there is work or not.
     warming: bool,
+    /// Why the last warm-up was given up.
+    not_warmed: Option<Arc<str>>,
     budget: RestartBudget,
     /// Moving average of run times, which decides how deep to prefetch.
     mean_run: Duration,
@@ -88,6 +90,7 @@ impl<T> Machine<T> {
             tally: Tally::default(),
             broken: None,
             warming: false,
+            not_warmed: None,
             budget,
             // Unknown yet: as if long, so that nothing is prefetched behind a first task that takes minutes.
             mean_run: Duration::from_secs(1),
@@ -136,6 +139,11 @@ impl<T> Machine<T> {
     /// Why the pool is broken, if it is.
     pub(crate) fn broken_reason(&self) -> Option<Arc<str>> {
         self.broken.clone()
+    }
+
+    /// Why not all workers could be had at the last warm-up, if so.
+    pub(crate) fn not_warmed(&self) -> Option<Arc<str>> {
+        self.not_warmed.clone()
     }
 
     /// Whether shutdown has ended: no task and no process is left.

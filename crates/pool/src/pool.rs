@@ -164,7 +164,8 @@ impl Pool {
     /// Starts all workers and waits until they are ready.
     ///
     /// # Errors
-    /// [`PoolError::Broken`] when workers cannot be had, [`PoolError::Closed`] after a shutdown.
+    /// [`PoolError::Broken`] when no worker can be had, [`PoolError::Start`] when not all can, [`PoolError::Closed`]
+    /// after a shutdown.
     pub fn warm_up(&self) -> Result<(), PoolError> {
         self.drive.shared().warm_up()
     }

@@ -53,8 +53,17 @@ struct CellState {
     place: Option<TaskRef>,
     outcome: Outcome,
     waker: Option<Waker>,
-    /// The thread that sleeps until the outcome is there.
-    sleeper: Option<Thread>,
+    /// Who sleeps until the outcome is there, and how it is woken.
+    sleeper: Option<Sleeper>,
+}
+
+/// How a thread sleeps that waits for an outcome.
+#[derive(Debug)]
+pub(crate) enum Sleeper {
+    /// Parked.
+    Parked(Thread),
+    /// On the caller's descriptor of the pool's doorbell.
+    AtTheDoorbell,
 }
 
 #[derive(Debug)]
@@ -80,7 +89,10 @@ impl TaskCell {
     }
 
     /// Puts the outcome in and wakes whoever waits. A second outcome would be a defect of the machine.
-    pub(crate) fn complete(&self, outcome: RawOutcome) {
+    ///
+    /// True when the one who waits sleeps at the pool's doorbell and is still to be rung.
+    #[must_use]
+    pub(crate) fn complete(&self, outcome: RawOutcome) -> bool {
         let mut state = self.lock();
         debug_assert!(
             matches!(state.outcome, Outcome::Awaited),
@@ -92,11 +104,16 @@ impl TaskCell {
         let sleeper = state.sleeper.take();
         drop(state);
         self.done.notify_all();
-        if let Some(sleeper) = sleeper {
-            sleeper.unpark();
-        }
         if let Some(waker) = waker {
             waker.wake();
+        }
+        match sleeper {
+            Some(Sleeper::Parked(thread)) => {
+                thread.unpark();
+                false
+            }
+            Some(Sleeper::AtTheDoorbell) => true,
+            None => false,
         }
     }
 
@@ -105,9 +122,14 @@ impl TaskCell {
         matches!(self.lock().outcome, Outcome::Awaited)
     }
 
-    /// Has this thread unparked when the outcome comes.
-    pub(crate) fn set_sleeper(&self) {
-        self.lock().sleeper = Some(std::thread::current());
+    /// Says who is to be woken when the outcome comes. Look once more before sleeping: it may have come before.
+    pub(crate) fn set_sleeper(&self, sleeper: Sleeper) {
+        self.lock().sleeper = Some(sleeper);
+    }
+
+    /// Nobody sleeps any more.
+    pub(crate) fn wake_up(&self) {
+        self.lock().sleeper = None;
     }
 
     /// Whether the outcome is there (or was), and if so whether it is a cancellation.

@@ -2,15 +2,12 @@
 
 use std::sync::atomic::AtomicU32;
 
-use rustix::io::Errno;
 use rustix::thread::futex::{self, Flags};
 
 /// Sleeps while the word has the value `expected`; may return early for no reason.
 pub fn wait(word: &AtomicU32, expected: u32) {
-    match futex::wait(word, Flags::empty(), expected, None) {
-        // The caller looks again in any case.
-        Ok(()) | Err(Errno::AGAIN | Errno::INTR) | Err(_) => {}
-    }
+    // Whatever ends it, the caller looks again.
+    let _ = futex::wait(word, Flags::empty(), expected, None);
 }
 
 /// Wakes one process or thread that waits on the word.

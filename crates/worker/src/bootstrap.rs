@@ -102,7 +102,9 @@ impl Newborn {
             LinkKind::Ring => ring::words(hello.slots),
             LinkKind::Ipc => SlotTable::words(hello.slots),
         };
-        let segment = Arc::new(Segment::open(next()?, words).map_err(StartError::Slots)?);
+        let table = next()
+            .map_err(|_| StartError::Unexpected("a greeting without the table of task states"))?;
+        let segment = Arc::new(Segment::open(table, words).map_err(StartError::Slots)?);
         let slots = SlotTable::new(Arc::clone(&segment), hello.slots);
         descriptors::name_process(&format!("brigade-{}", hello.worker.slot));
         context::become_worker(hello.worker, hello.depth);

@@ -18,15 +18,23 @@ use crate::task::{PoolTask, RawOutcome};
 pub(super) struct Afterwards {
     completions: Vec<(PoolTask, RawOutcome)>,
     wake_reaper: bool,
+    ended: bool,
 }
 
 impl Afterwards {
     pub(super) fn run(self, shared: &Shared) {
         for (task, outcome) in self.completions {
-            task.cell.complete(outcome);
+            if task.cell.complete(outcome)
+                && let Some(collecting) = &shared.collecting
+            {
+                collecting.doorbell.caller().wake();
+            }
         }
         if self.wake_reaper {
             shared.reaper.wake();
+        }
+        if self.ended {
+            shared.release_threads();
         }
     }
 }
@@ -136,7 +144,10 @@ impl Core {
                 error!(pool, reason = reason.as_deref(), "pool broken");
             }
             Action::Rearm => after.wake_reaper = true,
-            Action::Ended => debug!(pool, "pool ended"),
+            Action::Ended => {
+                debug!(pool, "pool ended");
+                after.ended = true;
+            }
         }
     }
 

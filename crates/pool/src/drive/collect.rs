@@ -32,7 +32,7 @@ use super::outcome::{Facts, answer};
 use super::post::Wire;
 use super::shared::{Core, Shared, now};
 use crate::machine::Event;
-use crate::task::{PoolTask, RawOutcome, TaskCell};
+use crate::task::{PoolTask, RawOutcome, Sleeper, TaskCell};
 
 /// How long the collector thread leaves the looking to callers that do it anyway.
 const QUIET: Duration = Duration::from_millis(1);
@@ -117,7 +117,7 @@ impl Caller<'_> {
     }
 
     fn sleep_until_woken(&self, cell: &TaskCell, deadline: Option<Instant>) {
-        cell.set_sleeper();
+        cell.set_sleeper(Sleeper::Parked(thread::current()));
         // Woken by the outcome, by a listener that leaves, or for no reason.
         let handed_over = || !self.shared.lock().caller_listens;
         if cell.is_awaited() && !handed_over() {
@@ -154,7 +154,8 @@ impl Caller<'_> {
         self.doorbell.listen(Listener::Caller);
         let collected = core.collect(self.shared, &mut after);
         drop(core);
-        if collected == 0 {
+        cell.set_sleeper(Sleeper::AtTheDoorbell);
+        if collected == 0 && cell.is_awaited() {
             let left = deadline.map(|deadline| {
                 let left = deadline.saturating_duration_since(Instant::now());
                 brigade_sys::clock::now().saturating_add(left)
@@ -162,6 +163,7 @@ impl Caller<'_> {
             // An error here would come back at once, and the next look is right in any case.
             let _ = wait_readable(&[self.doorbell.caller().as_fd()], left);
         }
+        cell.wake_up();
         self.doorbell.listen(Listener::Nobody);
         self.doorbell.caller().drain();
         after.run(self.shared);
@@ -177,12 +179,11 @@ impl Drop for Caller<'_> {
         let mut after = Afterwards::default();
         let mut core = self.shared.lock();
         core.caller_listens = false;
-        match core.waiting_callers.pop() {
-            Some(next) => next.unpark(),
-            None => {
-                self.doorbell.listen(Listener::Thread);
-                core.collect(self.shared, &mut after);
-            }
+        // The next caller may have its outcome already and leave; until one listens, the thread does.
+        self.doorbell.listen(Listener::Thread);
+        core.collect(self.shared, &mut after);
+        if let Some(next) = core.waiting_callers.pop() {
+            next.unpark();
         }
         drop(core);
         after.run(self.shared);
@@ -246,8 +247,7 @@ impl Core {
     ) -> usize {
         let mut collected = 0;
         let mut time = None;
-        loop {
-            let Some(Some(post)) = self.posts.get_mut(slot) else { break };
+        while let Some(Some(post)) = self.posts.get_mut(slot) {
             let worker = post.id;
             let Some(Wire::Ring(end)) = post.line.as_mut().map(|line| &mut line.wire) else {
                 break;
@@ -280,9 +280,9 @@ impl Core {
             let time = *time.get_or_insert_with(now);
             self.handle(time, event, facts, shared, after);
         }
-        if collected > 0
-            && let Some(Some(post)) = self.posts.get_mut(slot)
+        if let Some(Some(post)) = self.posts.get_mut(slot)
             && let Some(Wire::Ring(end)) = post.line.as_mut().map(|line| &mut line.wire)
+            && (collected > 0 || end.is_in_the_middle())
         {
             end.made_room();
         }

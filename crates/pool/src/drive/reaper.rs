@@ -116,14 +116,13 @@ fn reap(shared: &Shared, watched: &Arc<Watched>) {
     let last_words = shared.console.last_words(&watched.stderr);
     // Only this thread sets it, once for each process.
     let _ = watched.death.set(Death { exit, last_words });
-    match &watched.end_mark {
-        Some(end_mark) => end_mark.poison(),
-        None => {
-            let mut after = Afterwards::default();
-            shared.lock().collect_slot(watched.worker.slot as usize, shared, &mut after);
-            after.run(shared);
-            death::report(shared, watched);
-        }
+    if let Some(end_mark) = &watched.end_mark {
+        end_mark.poison();
+    } else {
+        let mut after = Afterwards::default();
+        shared.lock().collect_slot(watched.worker.slot as usize, shared, &mut after);
+        after.run(shared);
+        death::report(shared, watched);
     }
     shared
         .reaper

@@ -1,5 +1,6 @@
 //! What all threads of a pool share, and the calls that users' threads make.
 
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -7,7 +8,7 @@ use std::thread::Thread;
 use std::time::{Duration, Instant};
 
 use brigade_sys::clock;
-use brigade_wire::slots::SlotState;
+use brigade_wire::slots::{SlotState, SlotTable};
 use brigade_wire::{TaskId, WorkerId};
 use crossbeam_channel::{Receiver, Sender, unbounded};
 
@@ -221,6 +222,9 @@ impl Shared {
             if !core.machine.is_open() {
                 return Err(PoolError::Closed);
             }
+            if let Some(reason) = core.machine.not_warmed() {
+                return Err(PoolError::Start { reason: reason.to_string() });
+            }
             if core.machine.ready_workers() == self.config.workers {
                 return Ok(());
             }
@@ -238,35 +242,42 @@ impl Shared {
         self.lock().machine.counters().respawned
     }
 
+    /// Marks the current thread as one of the pool's.
+    pub(super) fn own_this_thread(&self) {
+        OWNER.set(std::ptr::from_ref(self).addr());
+    }
+
+    /// Whether the current thread is one of the pool's, which must not wait for the pool.
+    pub(super) fn is_own_thread(&self) -> bool {
+        OWNER.get() == std::ptr::from_ref(self).addr()
+    }
+
+    /// Begins the end and does not wait for it; the report tells how far it has come.
+    pub(super) fn begin_shutdown(
+        &self,
+        mode: Shutdown,
+        timeout: Option<Duration>,
+    ) -> ShutdownReport {
+        self.lock().shutdown_began.get_or_insert_with(Instant::now);
+        self.step(Event::Shutdown { mode, timeout }, Facts::Nothing);
+        self.lock().report()
+    }
+
     /// Brings the pool to its end and waits for it.
     pub(super) fn shutdown(
         &self,
         mode: Shutdown,
         timeout: Option<Duration>,
     ) -> Result<ShutdownReport, PoolError> {
-        self.lock().shutdown_began.get_or_insert_with(Instant::now);
-        self.step(Event::Shutdown { mode, timeout }, Facts::Nothing);
+        self.begin_shutdown(mode, timeout);
         let mut core = self.lock();
         while !core.machine.has_ended() {
             core = self.wait_for_progress(core);
         }
-        if let Some(reason) = core.machine.broken_reason() {
-            return Err(PoolError::Broken { reason: reason.to_string() });
+        match core.machine.broken_reason() {
+            Some(reason) => Err(PoolError::Broken { reason: reason.to_string() }),
+            None => Ok(core.report()),
         }
-        let tally = core.machine.tally();
-        let began = core.shutdown_began;
-        let elapsed = *core
-            .elapsed
-            .get_or_insert_with(|| began.map_or(Duration::ZERO, |began| began.elapsed()));
-        Ok(ShutdownReport {
-            finished: tally.finished,
-            cancelled: tally.cancelled,
-            failed: tally.failed,
-            killed: tally.killed,
-            workers_stopped: tally.workers_stopped,
-            workers_killed: tally.workers_killed,
-            elapsed,
-        })
     }
 
     fn wait_for_progress<'a>(&self, mut core: MutexGuard<'a, Core>) -> MutexGuard<'a, Core> {
@@ -293,6 +304,13 @@ impl Shared {
         }
     }
 
+    /// What is left of a worker: its process, and its table if it was ready.
+    pub(super) fn post_of(&self, worker: WorkerId) -> Option<(Arc<Life>, Option<Arc<SlotTable>>)> {
+        let core = self.lock();
+        let post = core.post(worker)?;
+        Some((Arc::clone(&post.life), post.line.as_ref().map(|line| Arc::clone(&line.slots))))
+    }
+
     /// The last event of a worker's process. The post goes in the same step: the slot may get its next process in it.
     pub(super) fn bury(&self, worker: WorkerId, event: Event<PoolTask>, facts: Facts) {
         let mut after = Afterwards::default();
@@ -314,7 +332,28 @@ impl Shared {
     }
 }
 
+thread_local! {
+    /// The pool whose thread this is, by the address of what its threads share.
+    static OWNER: Cell<usize> = const { Cell::new(0) };
+}
+
 impl Core {
+    fn report(&mut self) -> ShutdownReport {
+        let tally = self.machine.tally();
+        let so_far = self.shutdown_began.map_or(Duration::ZERO, |began| began.elapsed());
+        let elapsed =
+            if self.machine.has_ended() { *self.elapsed.get_or_insert(so_far) } else { so_far };
+        ShutdownReport {
+            finished: tally.finished,
+            cancelled: tally.cancelled,
+            failed: tally.failed,
+            killed: tally.killed,
+            workers_stopped: tally.workers_stopped,
+            workers_killed: tally.workers_killed,
+            elapsed,
+        }
+    }
+
     /// After each event: callers whose condition may hold now.
     pub(super) fn wake_waiters(&self, shared: &Shared) {
         if self.waiting_for_room > 0 && (self.machine.has_room() || !self.machine.is_open()) {

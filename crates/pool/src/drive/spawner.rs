@@ -5,6 +5,7 @@
 //! `brigade_sys::process`); the handshake goes on in the worker's attendant.
 
 use std::os::fd::OwnedFd;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -18,6 +19,7 @@ use crossbeam_channel::Receiver;
 use tracing::debug;
 
 use super::attendant::{self, Newborn};
+use super::death;
 use super::outcome::Facts;
 use super::post::Life;
 use super::shared::Shared;
@@ -84,7 +86,15 @@ fn start(shared: &Arc<Shared>, order: &SpawnOrder) -> Result<Option<JoinHandle<(
     let shared = Arc::clone(shared);
     std::thread::Builder::new()
         .name(format!("brigade-{}", order.worker.slot))
-        .spawn(move || attendant::run(&shared, newborn))
+        .spawn(move || {
+            shared.own_this_thread();
+            let worker = newborn.worker;
+            // Nothing in there is known to panic, but an attendant that is gone would leave its tasks without an end.
+            let attended = catch_unwind(AssertUnwindSafe(|| attendant::run(&shared, newborn)));
+            if attended.is_err() {
+                death::abandon(&shared, worker);
+            }
+        })
         .map(Some)
         .map_err(|error| ("start its attendant thread", error))
 }

@@ -6,6 +6,7 @@
 //! way there and back, and a long task gets nobody behind it. What was prefetched and has not
 //! begun is taken back when a worker has nothing to do.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Action, Machine, Now, Occupant, Outbox, Phase, RevokeWhy, TaskRef, WorkerState};
@@ -122,7 +123,15 @@ impl<T> Machine<T> {
     /// Asks for all processes that the pool may have, until they are all ready at once.
     pub(super) fn warm_up(&mut self, now: Now, outbox: &mut Outbox<T>) {
         self.warming = self.ready_workers() < self.workers.len();
+        self.not_warmed = None;
         self.spawn_for_demand(now, outbox);
+    }
+
+    /// Not all workers can be had; those that are there go on.
+    pub(super) fn give_up_warming(&mut self, reason: Arc<str>) {
+        if std::mem::take(&mut self.warming) {
+            self.not_warmed = Some(reason);
+        }
     }
 
     pub(super) fn spawn_up_to(&mut self, wanted: usize, now: Now, outbox: &mut Outbox<T>) {

@@ -3,7 +3,8 @@
 //! The budget guards against crash loops: processes that die again and again without doing
 //! anything. A life that answered a task, or that a task ended, is not charged: such deaths are
 //! bounded by the number of tasks. So a program whose every input crashes its worker goes on to
-//! its last input, while a worker that dies at once breaks the pool after a few tries.
+//! its last input, while a worker that dies at once breaks the pool after a few tries. A pool with another worker that
+//! works is not broken by one that does not start.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -103,11 +104,19 @@ impl<T> Machine<T> {
         entry.stop_deadline = None;
         if !killed {
             let charged = self.budget.charge(now, false);
-            if failure.permanent {
+            // With a worker that works there is still a pool; the others are tried for again, with pauses.
+            let alone = self.ready_workers() == 0;
+            if alone && failure.permanent {
                 self.break_pool(Arc::clone(&failure.reason), outbox);
             } else if let Err(limit) = charged {
-                self.break_pool(format!("{limit}; the last: {}", failure.reason).into(), outbox);
-            } else if self.has_demand() {
+                let reason: Arc<str> = format!("{limit}; the last: {}", failure.reason).into();
+                if alone {
+                    self.break_pool(reason, outbox);
+                } else {
+                    self.give_up_warming(reason);
+                }
+            }
+            if self.has_demand() {
                 self.spawn_for_demand(now, outbox);
             }
         }

@@ -86,7 +86,6 @@ impl<T> Machine<T> {
         outbox: &mut Outbox<T>,
     ) {
         if self.phase == Phase::Ended {
-            outbox.push(Action::Ended);
             return;
         }
         let deadline = timeout.and_then(|timeout| now.checked_add(timeout));

@@ -83,6 +83,11 @@ impl HostEnd {
         self.consumer.message()
     }
 
+    /// Whether an answer has begun to arrive and waits for room for the rest.
+    pub fn is_in_the_middle(&self) -> bool {
+        self.consumer.is_in_the_middle()
+    }
+
     /// Whether `advance` or `pump` may have something to do.
     #[inline]
     pub fn has_more(&self) -> bool {

@@ -82,7 +82,7 @@ proptest! {
                 let value = if value % 2 == 0 { value % 128 } else { value };
                 segment.words()[index].store(value, Ordering::Relaxed);
             }
-            for _ in 0..CAPACITY + 1 {
+            for _ in 0..=CAPACITY {
                 match pop(&mut consumer) {
                     Ok(Some(message)) => prop_assert!(message.len() <= 4096),
                     Ok(None) | Err(_) => break,

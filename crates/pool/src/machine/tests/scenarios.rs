@@ -348,3 +348,28 @@ fn a_pause_that_is_over_wakes_nobody_again() {
     assert_eq!(world.workers.len(), 1);
     assert_eq!(world.machine.next_deadline(), None);
 }
+
+#[test]
+fn a_worker_that_does_not_start_breaks_no_pool_that_has_another() {
+    let mut world = World::new(settings(2));
+    world.event(Event::WarmUp);
+    world.start(0);
+    let mut ids = Vec::new();
+    for _ in 0..20 {
+        ids.push(world.submit(0));
+        world.fail_start(1, true);
+        world.next_tick();
+    }
+    assert!(!world.broke);
+    world.fail_start(1, false);
+    world.shutdown(Shutdown::Drain, None);
+    while !world.ended {
+        world.begin(0);
+        world.finish(0, SHORT);
+        world.start(1);
+        for slot in world.slots() {
+            world.obey(slot);
+        }
+    }
+    assert!(ids.iter().all(|id| world.outcome(*id) == Some(End::Reported)));
+}
