@@ -176,7 +176,7 @@ impl Link {
             return Ok(self);
         }
         match std::env::var_os("BRIGADE_LINK") {
-            None => Ok(Self::Ipc),
+            None => Ok(Self::Ring),
             Some(name) if name == "ring" => Ok(Self::Ring),
             Some(name) if name == "ipc" => Ok(Self::Ipc),
             Some(name) => Err(PoolError::Configuration {

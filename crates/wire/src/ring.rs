@@ -4,6 +4,7 @@
 //! word 0     head      what the producer has published, in words since the beginning; only the producer writes it
 //! word 16    tail      what the consumer has consumed, likewise; only the consumer writes it
 //! word 32    bell      a futex word: who sleeps here, and whether
+//! word 40    more      whether the producer has more than there was room for
 //! word 48..  data      a power of two of words; position modulo that number is the index
 //! ```
 //! Head, tail and bell have cache lines of their own (two each, because processors fetch pairs).
@@ -31,6 +32,7 @@ pub use producer::{Producer, Pushed};
 const HEAD: usize = 0;
 const TAIL: usize = 16;
 const BELL: usize = 32;
+const MORE: usize = 40;
 const DATA: usize = 48;
 
 /// Words of a ring with so many data words.

@@ -118,7 +118,10 @@ impl HostEnd {
                 }
             }
         }
-        if moved || self.waiting.len() != before {
+        if before > 0 && self.waiting.is_empty() {
+            self.producer.has_more_waiting(false);
+        }
+        if moved {
             self.worker_bell.ring();
         }
         Ok(())
@@ -145,6 +148,9 @@ impl LinkSender for HostEnd {
         }
         if offset < size {
             self.waiting.push_back(([head, payload].concat(), offset));
+            self.producer.has_more_waiting(true);
+            // The worker may have made room, and looked whether more is waiting, just before.
+            self.pump()?;
         }
         Ok(())
     }
@@ -220,8 +226,8 @@ impl LinkSender for WorkerSender {
 impl LinkReceiver for WorkerReceiver {
     fn receive(&mut self) -> Result<&[u8], LinkError> {
         while !self.consumer.advance()? {
-            if self.consumer.is_in_the_middle() {
-                // The host has more of this message than the ring holds and waits for room.
+            if self.consumer.more_is_waiting() {
+                // The host had more than the ring holds, and does not know that there is room now.
                 self.doorbell.ring().map_err(LinkError::Io)?;
             }
             if !self.doorbell.may_spin() || !spin_until(|| self.consumer.has_more()) {

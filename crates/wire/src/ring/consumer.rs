@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use super::{DATA, FIRST, HEAD, LAST, LENGTH, Region, TAIL};
+use super::{DATA, FIRST, HEAD, LAST, LENGTH, MORE, Region, TAIL};
 use crate::link::LinkError;
 
 /// Reads messages out of a ring and puts pieces together. There is one for each ring.
@@ -35,6 +35,11 @@ impl Consumer {
     #[inline]
     pub fn has_more(&self) -> bool {
         self.region.words()[HEAD].load(Ordering::Acquire) != self.position
+    }
+
+    /// Whether the producer waits for room.
+    pub fn more_is_waiting(&self) -> bool {
+        self.region.words()[MORE].load(Ordering::SeqCst) != 0
     }
 
     /// Whether a message has begun to arrive and is not whole.

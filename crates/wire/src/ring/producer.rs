@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use super::{DATA, FIRST, HEAD, LAST, Region, TAIL};
+use super::{DATA, FIRST, HEAD, LAST, MORE, Region, TAIL};
 use crate::link::LinkError;
 
 /// Writes pieces into a ring. There is one for each ring.
@@ -77,6 +77,11 @@ impl Producer {
     /// Where the ring lies.
     pub fn region(&self) -> &Region {
         &self.region
+    }
+
+    /// Tells the consumer whether there is more than there was room for, so that it asks before it sleeps.
+    pub fn has_more_waiting(&self, more: bool) {
+        self.region.words()[MORE].store(u64::from(more), Ordering::SeqCst);
     }
 
     /// Whether the consumer has consumed anything since there was no room.
