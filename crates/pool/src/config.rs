@@ -56,5 +56,5 @@ pub(crate) const DEFAULT_STOP_GRACE: Duration = Duration::from_secs(2);
 /// One argument or result, encoded.
 pub(crate) const DEFAULT_MESSAGE_LIMIT: usize = 1 << 30;
 
-/// Frames under way to one worker. The ipc link's credit window holds about as many small packets.
-pub(crate) const CREDIT: u16 = 64;
+/// Frames under way to one worker: half a millisecond of tasks of a microsecond each.
+pub(crate) const CREDIT: u16 = 512;
