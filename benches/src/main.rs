@@ -25,7 +25,7 @@ struct Arguments {
     #[arg(long, default_value_t = 2)]
     workers: usize,
     /// No-op tasks submitted one by one, for Brigade.
-    #[arg(long, default_value_t = 200_000)]
+    #[arg(long, default_value_t = 500_000)]
     tasks: usize,
     /// The same for the peer, which is slower.
     #[arg(long, default_value_t = 10_000)]
@@ -120,7 +120,8 @@ fn print_row(name: &str, ours: &[Figures], theirs: &[Figures], figure: impl Fn(&
 }
 
 fn cell(median: f64, sorted: &[f64]) -> String {
-    format!("{median:.0} ({:.0} to {:.0})", sorted[0], sorted[sorted.len() - 1])
+    let digits = if median < 100.0 { 2 } else { 0 };
+    format!("{median:.digits$} ({:.digits$} to {:.digits$})", sorted[0], sorted[sorted.len() - 1])
 }
 
 /// Sorts, and takes the middle.

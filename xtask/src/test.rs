@@ -56,6 +56,13 @@ fn plan(settings: Settings, nextest: bool) -> Vec<Step> {
     } else {
         cargo("test --workspace --lib --bins --tests", "")
     };
+    // The suite above runs over the link that users get; what goes through a pool runs over the other one as well.
+    let over_ipc = if nextest {
+        cargo("nextest run -p brigade-integration", &format!("--profile {nextest_profile}"))
+    } else {
+        cargo("test -p brigade-integration --lib --bins --tests", "")
+    };
+    let over_ipc = over_ipc.variable("BRIGADE_LINK", "ipc");
     let documentation =
         cargo("doc --workspace --no-deps", "").variable("RUSTDOCFLAGS", "-D warnings");
     let stress_arguments = stress::with_seed(&["--seconds".to_owned(), stress_seconds.to_string()]);
@@ -64,6 +71,7 @@ fn plan(settings: Settings, nextest: bool) -> Vec<Step> {
         Step::new("tidy", "cargo xtask tidy", tidy::check),
         Step::cargo("clippy", cargo("clippy --workspace --all-targets", "-- -D warnings")),
         Step::cargo("tests", tests),
+        Step::cargo("tests over ipc", over_ipc),
         Step::cargo("documentation tests", cargo("test --workspace --doc", "")),
         Step::cargo("documentation", documentation),
         Step::cargo("examples", cargo("build --workspace --examples", "")),

@@ -68,7 +68,7 @@
 )]
 
 pub use brigade_pool::{
-    Builder, Exit, Handle, Map, MapUnordered, Pool, PoolError, Shutdown, ShutdownReport,
+    Builder, Exit, Handle, Link, Map, MapUnordered, Pool, PoolError, Shutdown, ShutdownReport,
     SubmitError, SubmitErrorKind, TaskBuilder, TaskError, TaskErrorKind, TaskId, TaskState,
 };
 pub use brigade_worker::init;

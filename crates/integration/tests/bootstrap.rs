@@ -5,7 +5,7 @@ use std::fs;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use brigade::{Builder, Pool, PoolError, SubmitErrorKind, TaskErrorKind};
+use brigade::{Builder, Link, Pool, PoolError, SubmitErrorKind, TaskErrorKind};
 use brigade_integration::{Helper, builder};
 use brigade_sys::executable::build_identity;
 use brigade_testkit::faults::sleeps;
@@ -107,12 +107,20 @@ fn a_worker_that_lies_is_refused() {
         ("token", "token"),
         ("version", "version 2"),
         ("early", "ready"),
-        ("nowhere", "link could not be opened"),
         ("refusing", "not on a Sunday"),
     ] {
         let reason = Program::bad(mode).breaks_its_pool();
         assert!(reason.contains(part), "{mode}: {part:?} is missing in {reason:?}");
     }
+}
+
+#[test]
+fn a_worker_whose_server_is_nowhere_is_refused() {
+    // Only the ipc link has a server.
+    let program = Program::bad("nowhere");
+    let pool = program.pool(builder(1).link(Link::Ipc));
+    let error = outcome(pool.submit(sleeps, 0).unwrap()).unwrap_err();
+    assert!(error.to_string().contains("link could not be opened"), "{error}");
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::Pool;
 use crate::config::{
     CommandLine, Config, DEFAULT_MESSAGE_LIMIT, DEFAULT_QUEUE_LIMIT, DEFAULT_RESTARTS,
-    DEFAULT_START_TIMEOUT, DEFAULT_STOP_GRACE,
+    DEFAULT_START_TIMEOUT, DEFAULT_STOP_GRACE, Link,
 };
 use crate::error::PoolError;
 
@@ -21,6 +21,7 @@ pub struct Builder {
     start_timeout: Duration,
     stop_grace: Duration,
     message_limit: usize,
+    link: Link,
     worker_command: Option<CommandLine>,
 }
 
@@ -37,6 +38,7 @@ impl Builder {
             start_timeout: DEFAULT_START_TIMEOUT,
             stop_grace: DEFAULT_STOP_GRACE,
             message_limit: DEFAULT_MESSAGE_LIMIT,
+            link: Link::Auto,
             worker_command: None,
         }
     }
@@ -83,6 +85,12 @@ impl Builder {
     /// The most bytes that one encoded argument or result may have. Default: 1 GiB.
     pub fn message_limit(mut self, bytes: usize) -> Self {
         self.message_limit = bytes;
+        self
+    }
+
+    /// How tasks and answers travel. Default: [`Link::Auto`].
+    pub fn link(mut self, link: Link) -> Self {
+        self.link = link;
         self
     }
 
@@ -147,6 +155,7 @@ impl Builder {
             start_timeout: self.start_timeout,
             stop_grace: self.stop_grace,
             message_limit: self.message_limit,
+            link: self.link.resolve()?,
             worker_command: self.worker_command,
         })
     }
@@ -158,4 +167,25 @@ fn require(
     problem: impl FnOnce() -> String,
 ) -> Result<(), PoolError> {
     if holds { Ok(()) } else { Err(PoolError::Configuration { field, problem: problem() }) }
+}
+
+impl Link {
+    /// What `Auto` stands for here.
+    fn resolve(self) -> Result<Self, PoolError> {
+        if self != Self::Auto {
+            return Ok(self);
+        }
+        match std::env::var_os("BRIGADE_LINK") {
+            None => Ok(Self::Ring),
+            Some(name) if name == "ring" => Ok(Self::Ring),
+            Some(name) if name == "ipc" => Ok(Self::Ipc),
+            Some(name) => Err(PoolError::Configuration {
+                field: "link",
+                problem: format!(
+                    "BRIGADE_LINK is `{}`; it must be `ring` or `ipc`",
+                    name.display()
+                ),
+            }),
+        }
+    }
 }

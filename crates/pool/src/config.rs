@@ -15,7 +15,21 @@ pub(crate) struct Config {
     pub(crate) start_timeout: Duration,
     pub(crate) stop_grace: Duration,
     pub(crate) message_limit: usize,
+    pub(crate) link: Link,
     pub(crate) worker_command: Option<CommandLine>,
+}
+
+/// How tasks and answers travel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub enum Link {
+    /// The best that the system has: rings on Linux. The environment variable `BRIGADE_LINK` (`ring` or `ipc`) decides if it is set.
+    #[default]
+    Auto,
+    /// Rings in shared memory.
+    Ring,
+    /// ipc-channel.
+    Ipc,
 }
 
 /// A program with arguments, kept so that it can be started any number of times.
@@ -42,5 +56,5 @@ pub(crate) const DEFAULT_STOP_GRACE: Duration = Duration::from_secs(2);
 /// One argument or result, encoded.
 pub(crate) const DEFAULT_MESSAGE_LIMIT: usize = 1 << 30;
 
-/// Frames under way to one worker. The ipc link's credit window holds about as many small packets.
-pub(crate) const CREDIT: u16 = 64;
+/// Frames under way to one worker: half a millisecond of tasks of a microsecond each.
+pub(crate) const CREDIT: u16 = 512;

@@ -17,7 +17,9 @@
 mod attendant;
 mod bootstrap;
 mod carry_out;
+mod collect;
 mod console;
+mod death;
 mod outcome;
 mod post;
 mod reaper;
@@ -46,6 +48,7 @@ impl Drive {
         let drive = Self { shared, threads: Mutex::new(Vec::new()) };
         let result = drive
             .run("console", |shared| console::run(&shared.console))
+            .and_then(|()| drive.run("collector", |shared| collect::run(&shared)))
             .and_then(|()| drive.run("reaper", |shared| reaper::run(&shared)))
             .and_then(|()| {
                 drive.run("spawner", move |shared| spawner::run(&shared, &spawn_orders))

@@ -89,7 +89,8 @@ impl<R: DeserializeOwned + 'static> Handle<R> {
     /// # Panics
     /// When the outcome was taken before, by `wait_timeout`, `try_get` or as a future.
     pub fn wait(self) -> Result<R, TaskError> {
-        let outcome = self.cell.take_by(None).expect("the outcome of a task is taken once");
+        let outcome =
+            self.shared.wait_for(&self.cell, None).expect("the outcome of a task is taken once");
         self.decode(outcome)
     }
 
@@ -102,7 +103,7 @@ impl<R: DeserializeOwned + 'static> Handle<R> {
     pub fn wait_timeout(&mut self, timeout: Duration) -> Option<Result<R, TaskError>> {
         // A time too long for the clock is as good as none.
         let deadline = Instant::now().checked_add(timeout);
-        self.cell.take_by(deadline).map(|outcome| self.decode(outcome))
+        self.shared.wait_for(&self.cell, deadline).map(|outcome| self.decode(outcome))
     }
 
     /// The outcome, if it is there and was not taken before.
@@ -110,6 +111,9 @@ impl<R: DeserializeOwned + 'static> Handle<R> {
     /// # Errors
     /// A [`TaskError`] says why there is no result.
     pub fn try_get(&mut self) -> Option<Result<R, TaskError>> {
+        if !self.is_done() {
+            self.shared.collect();
+        }
         self.cell.try_take().map(|outcome| self.decode(outcome))
     }
 

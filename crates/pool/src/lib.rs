@@ -42,6 +42,7 @@ mod task;
 pub use brigade_sys::process::Exit;
 pub use brigade_wire::{Attempt, TaskId};
 pub use builder::Builder;
+pub use config::Link;
 pub use error::{PoolError, SubmitError, SubmitErrorKind, TaskError, TaskErrorKind};
 pub use handle::{Handle, TaskState};
 pub use machine::Shutdown;

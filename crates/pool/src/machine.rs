@@ -183,6 +183,16 @@ impl<T> Machine<T> {
         }
     }
 
+    /// Whether every accepted task is with a worker.
+    pub(crate) fn is_caught_up(&self) -> bool {
+        self.queue.is_empty()
+    }
+
+    /// Workers that have something to do.
+    pub(crate) fn busy_workers(&self) -> usize {
+        self.workers.iter().filter(|worker| worker.load() > 0).count()
+    }
+
     /// Workers that are ready for tasks.
     pub(crate) fn ready_workers(&self) -> usize {
         self.workers.iter().filter(|worker| worker.state == WorkerState::Ready).count()

@@ -4,6 +4,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
+use std::thread::Thread;
 use std::time::{Duration, Instant};
 
 use brigade_sys::executable::FunctionOffset;
@@ -52,6 +53,17 @@ struct CellState {
     place: Option<TaskRef>,
     outcome: Outcome,
     waker: Option<Waker>,
+    /// Who sleeps until the outcome is there, and how it is woken.
+    sleeper: Option<Sleeper>,
+}
+
+/// How a thread sleeps that waits for an outcome.
+#[derive(Debug)]
+pub(crate) enum Sleeper {
+    /// Parked.
+    Parked(Thread),
+    /// On the caller's descriptor of the pool's doorbell.
+    AtTheDoorbell,
 }
 
 #[derive(Debug)]
@@ -63,7 +75,8 @@ enum Outcome {
 
 impl TaskCell {
     pub(crate) fn new(id: TaskId) -> Self {
-        let state = CellState { place: None, outcome: Outcome::Awaited, waker: None };
+        let state =
+            CellState { place: None, outcome: Outcome::Awaited, waker: None, sleeper: None };
         Self { id, state: Mutex::new(state), done: Condvar::new() }
     }
 
@@ -76,7 +89,10 @@ impl TaskCell {
     }
 
     /// Puts the outcome in and wakes whoever waits. A second outcome would be a defect of the machine.
-    pub(crate) fn complete(&self, outcome: RawOutcome) {
+    ///
+    /// True when the one who waits sleeps at the pool's doorbell and is still to be rung.
+    #[must_use]
+    pub(crate) fn complete(&self, outcome: RawOutcome) -> bool {
         let mut state = self.lock();
         debug_assert!(
             matches!(state.outcome, Outcome::Awaited),
@@ -85,11 +101,35 @@ impl TaskCell {
         );
         state.outcome = Outcome::Here(outcome);
         let waker = state.waker.take();
+        let sleeper = state.sleeper.take();
         drop(state);
         self.done.notify_all();
         if let Some(waker) = waker {
             waker.wake();
         }
+        match sleeper {
+            Some(Sleeper::Parked(thread)) => {
+                thread.unpark();
+                false
+            }
+            Some(Sleeper::AtTheDoorbell) => true,
+            None => false,
+        }
+    }
+
+    /// Whether the outcome is still to come.
+    pub(crate) fn is_awaited(&self) -> bool {
+        matches!(self.lock().outcome, Outcome::Awaited)
+    }
+
+    /// Says who is to be woken when the outcome comes. Look once more before sleeping: it may have come before.
+    pub(crate) fn set_sleeper(&self, sleeper: Sleeper) {
+        self.lock().sleeper = Some(sleeper);
+    }
+
+    /// Nobody sleeps any more.
+    pub(crate) fn wake_up(&self) {
+        self.lock().sleeper = None;
     }
 
     /// Whether the outcome is there (or was), and if so whether it is a cancellation.

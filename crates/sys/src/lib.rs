@@ -46,6 +46,7 @@ pub mod descriptors;
 pub mod environment;
 mod error;
 pub mod executable;
+pub mod futex;
 pub mod parent_death;
 pub mod process;
 pub mod segment;

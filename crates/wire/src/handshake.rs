@@ -58,10 +58,21 @@ pub struct Hello {
     pub message_limit: u64,
     /// The length of the table of task states.
     pub slots: u16,
-    /// The folder that the worker makes for its server, and removes.
+    /// How tasks will travel.
+    pub link: LinkKind,
+    /// The folder that the worker makes for the server of an ipc link, and removes.
     pub folder: PathBuf,
     /// How many pools deep the worker is nested; 1 for a pool of the main program.
     pub depth: u32,
+}
+
+/// The flavour of the link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum LinkKind {
+    /// Rings behind the table of task states. The doorbell's page and descriptors come along; the answer completes it.
+    Ring,
+    /// ipc-channel, whose server the worker makes.
+    Ipc,
 }
 
 /// Who the worker is.
@@ -75,7 +86,7 @@ pub struct Answer {
     pub pid: u32,
     /// The identity of the worker's executable.
     pub identity: [u8; 32],
-    /// The name of the link's server.
+    /// The name of the server of an ipc link; empty for rings.
     pub server: String,
 }
 

@@ -35,6 +35,7 @@ mod ids;
 pub mod link;
 mod message;
 mod outcome;
+pub mod ring;
 pub mod slots;
 pub mod version;
 

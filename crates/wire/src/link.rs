@@ -5,6 +5,7 @@
 
 pub mod ipc;
 pub mod memory;
+pub mod ring;
 
 use std::io;
 

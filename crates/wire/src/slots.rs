@@ -25,6 +25,8 @@
 mod loom;
 mod word;
 
+use std::sync::Arc;
+
 use brigade_sys::clock::Monotonic;
 use brigade_sys::segment::Segment;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -50,7 +52,7 @@ pub enum SlotState {
 /// See the module's documentation. Both sides have one, over the same memory.
 #[derive(Debug)]
 pub struct SlotTable {
-    segment: Segment,
+    segment: Arc<Segment>,
     slots: u16,
 }
 
@@ -70,7 +72,8 @@ impl SlotTable {
     ///
     /// # Panics
     /// When the segment is too short.
-    pub fn new(segment: Segment, slots: u16) -> Self {
+    pub fn new(segment: impl Into<Arc<Segment>>, slots: u16) -> Self {
+        let segment = segment.into();
         assert!(
             segment.words().len() >= Self::words(slots),
             "the segment is too short for {slots} slots"

@@ -2,12 +2,17 @@
 
 #![forbid(unsafe_code)]
 
+use std::os::fd::AsFd;
 use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
+use brigade_sys::segment::Segment;
+use brigade_sys::wait::{Waker, wait_readable};
 use brigade_wire::handshake::Token;
-use brigade_wire::link::{LinkError, LinkReceiver, LinkSender, ipc, memory};
+use brigade_wire::link::{LinkError, LinkReceiver, LinkSender, ipc, memory, ring};
+use brigade_wire::ring::{Doorbell, Listener, PAGE_WORDS};
 
 /// The most bytes of a message in these links.
 const LIMIT: usize = 32 << 20;
@@ -33,6 +38,58 @@ fn ipc_link() -> (End, End) {
         (Box::new(host.sender), Box::new(host.receiver)),
         (Box::new(worker.sender), Box::new(worker.receiver)),
     )
+}
+
+fn ring_link() -> (End, End) {
+    let segment = Arc::new(Segment::create("test", ring::words(8)).expect("memory"));
+    let page = Arc::new(Segment::create("test", PAGE_WORDS).expect("memory"));
+    let wakers = || Waker::new().expect("descriptors");
+    let again =
+        |waker: &Waker| Waker::from_fd(waker.as_fd().try_clone_to_owned().expect("descriptors"));
+    let host_bell = Doorbell::new(Arc::clone(&page), wakers(), wakers());
+    let worker_bell = Doorbell::new(page, again(host_bell.thread()), again(host_bell.caller()));
+    let worker = ring::WorkerEnd::new(&segment, 8, worker_bell, LIMIT);
+    let host = Arc::new(Mutex::new(ring::HostEnd::new(&segment, 8, LIMIT)));
+    let receiver =
+        RingHostReceiver { host: Arc::clone(&host), bell: host_bell, message: Vec::new() };
+    (
+        (Box::new(RingHostSender(host)), Box::new(receiver)),
+        (Box::new(worker.sender), Box::new(worker.receiver)),
+    )
+}
+
+/// The host's end of a ring link does not wait by itself; in a pool, callers and the collector do it for all workers.
+struct RingHostReceiver {
+    host: Arc<Mutex<ring::HostEnd>>,
+    bell: Doorbell,
+    message: Vec<u8>,
+}
+
+struct RingHostSender(Arc<Mutex<ring::HostEnd>>);
+
+impl LinkSender for RingHostSender {
+    fn send(&mut self, head: &[u8], payload: &[u8]) -> Result<(), LinkError> {
+        self.0.lock().expect("no panic").send(head, payload)
+    }
+}
+
+impl LinkReceiver for RingHostReceiver {
+    fn receive(&mut self) -> Result<&[u8], LinkError> {
+        loop {
+            self.bell.listen(Listener::Caller);
+            let mut host = self.host.lock().expect("no panic");
+            host.pump()?;
+            let whole = host.advance()?;
+            host.made_room();
+            if whole {
+                self.message = host.message().to_vec();
+                return Ok(&self.message);
+            }
+            drop(host);
+            wait_readable(&[self.bell.caller().as_fd()], None).expect("a descriptor");
+            self.bell.caller().drain();
+        }
+    }
 }
 
 /// A message that can be told from others and from a shifted copy of itself.
@@ -236,6 +293,23 @@ macro_rules! conformance {
         }
     };
 }
+
+macro_rules! conformance_of_rings {
+    ($($test:ident),* $(,)?) => {
+        mod over_rings {
+            $(#[test] fn $test() { super::bounded(|| super::$test(super::ring_link())); })*
+        }
+    };
+}
+
+// Memory does not tell that the other side is gone: the kernel tells, by the worker's pidfd and its parent-death signal. So
+// the tests that end by dropping an end are not for rings.
+conformance_of_rings!(
+    order_is_kept_in_both_directions,
+    the_host_never_blocks_on_a_worker_that_does_not_read,
+    the_limit_is_exact_and_the_link_survives_it,
+    empty_messages_are_messages,
+);
 
 conformance!(
     order_is_kept_in_both_directions,

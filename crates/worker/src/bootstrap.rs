@@ -9,14 +9,18 @@ use std::ffi::OsStr;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::process;
+use std::sync::Arc;
 
 use brigade_sys::control::{ControlSocket, Received};
 use brigade_sys::executable::build_identity;
 use brigade_sys::segment::Segment;
+use brigade_sys::wait::Waker;
 use brigade_sys::{descriptors, environment, parent_death};
 use brigade_wire::codec;
-use brigade_wire::handshake::{Answer, FromWorkerControl, Hello, ToWorkerControl};
+use brigade_wire::handshake::{Answer, FromWorkerControl, Hello, LinkKind, ToWorkerControl};
 use brigade_wire::link::ipc::{Channels, Server};
+use brigade_wire::link::{message_limit, ring};
+use brigade_wire::ring::{Doorbell, PAGE_WORDS};
 use brigade_wire::slots::SlotTable;
 use brigade_wire::version::{MARKER, PROTOCOL_VERSION};
 
@@ -25,11 +29,17 @@ use crate::error::StartError;
 
 /// A worker that can take tasks.
 pub(crate) struct Connected {
-    pub(crate) channels: Channels,
+    pub(crate) link: Link,
     pub(crate) slots: SlotTable,
     pub(crate) message_limit: usize,
     /// Held open for life: its end tells the host that this process is gone or has lost its descriptors.
     pub(crate) control: ControlSocket,
+}
+
+/// The worker's end of the link, of either flavour.
+pub(crate) enum Link {
+    Ring(Box<ring::WorkerEnd>),
+    Ipc(Channels),
 }
 
 /// Does the handshake.
@@ -42,8 +52,8 @@ pub(crate) fn connect() -> Result<Connected, StartError> {
         descriptors::take_stdin().map_err(failed_to("take the control socket from stdin"))?;
     let newborn = Newborn { marker, control: ControlSocket::from_fd(control) };
     match newborn.introduce() {
-        Ok((channels, slots, message_limit)) => {
-            Ok(Connected { channels, slots, message_limit, control: newborn.control })
+        Ok((link, slots, message_limit)) => {
+            Ok(Connected { link, slots, message_limit, control: newborn.control })
         }
         Err(error) => {
             newborn.refuse(&error);
@@ -78,30 +88,48 @@ struct Newborn {
 }
 
 impl Newborn {
-    fn introduce(&self) -> Result<(Channels, SlotTable, usize), StartError> {
+    fn introduce(&self) -> Result<(Link, SlotTable, usize), StartError> {
         // Nothing that a task starts may take itself for a worker.
         environment::take(MARKER).map_err(StartError::Threads)?;
         check_version(self.marker.version)?;
-        let (hello, table) = self.hello()?;
+        let (hello, descriptors) = self.hello()?;
         check_version(hello.version)?;
-        let table =
-            Segment::open(table, SlotTable::words(hello.slots)).map_err(StartError::Slots)?;
-        let slots = SlotTable::new(table, hello.slots);
-        descriptors::name_process(&format!("brigade-{}", hello.worker.slot));
-        context::become_worker(hello.worker, hello.depth);
-        let channels = self.open_link(&hello)?;
         // The host bounds what it sends; a limit beyond the address space is none.
         let limit = usize::try_from(hello.message_limit).unwrap_or(usize::MAX);
-        self.send(&FromWorkerControl::Ready)?;
-        Ok((channels, slots, limit))
+        let mut descriptors = descriptors.into_iter();
+        let mut next = || descriptors.next().ok_or(StartError::Unexpected("too few descriptors"));
+        let words = match hello.link {
+            LinkKind::Ring => ring::words(hello.slots),
+            LinkKind::Ipc => SlotTable::words(hello.slots),
+        };
+        let table = next()
+            .map_err(|_| StartError::Unexpected("a greeting without the table of task states"))?;
+        let segment = Arc::new(Segment::open(table, words).map_err(StartError::Slots)?);
+        let slots = SlotTable::new(Arc::clone(&segment), hello.slots);
+        descriptors::name_process(&format!("brigade-{}", hello.worker.slot));
+        context::become_worker(hello.worker, hello.depth);
+        let link = match hello.link {
+            LinkKind::Ring => {
+                let page = Segment::open(next()?, PAGE_WORDS).map_err(StartError::Slots)?;
+                let (thread, caller) = (Waker::from_fd(next()?), Waker::from_fd(next()?));
+                let doorbell = Doorbell::new(Arc::new(page), thread, caller);
+                let end =
+                    ring::WorkerEnd::new(&segment, hello.slots, doorbell, message_limit(limit));
+                self.send(&FromWorkerControl::Answer(answer(&hello, String::new())))?;
+                Link::Ring(Box::new(end))
+            }
+            LinkKind::Ipc => {
+                let channels = self.open_link(&hello)?;
+                self.send(&FromWorkerControl::Ready)?;
+                Link::Ipc(channels)
+            }
+        };
+        Ok((link, slots, limit))
     }
 
-    fn hello(&self) -> Result<(Hello, OwnedFd), StartError> {
+    fn hello(&self) -> Result<(Hello, Vec<OwnedFd>), StartError> {
         match self.receive()? {
-            (ToWorkerControl::Hello(hello), Some(table)) => Ok((hello, table)),
-            (ToWorkerControl::Hello(_), None) => {
-                Err(StartError::Unexpected("a greeting without the table of task states"))
-            }
+            (ToWorkerControl::Hello(hello), descriptors) => Ok((hello, descriptors)),
             (ToWorkerControl::Go, _) => Err(StartError::Unexpected("`go` before the greeting")),
         }
     }
@@ -114,13 +142,7 @@ impl Newborn {
         parent_death::unbind();
         // The server removes its folder when it is dropped.
         let (server, name) = Server::create(&hello.folder).map_err(StartError::Server)?;
-        self.send(&FromWorkerControl::Answer(Answer {
-            version: PROTOCOL_VERSION,
-            token: hello.token,
-            pid: process::id(),
-            identity: *build_identity().as_bytes(),
-            server: name,
-        }))?;
+        self.send(&FromWorkerControl::Answer(answer(hello, name)))?;
         match self.receive()? {
             (ToWorkerControl::Go, _) => {}
             (ToWorkerControl::Hello(_), _) => {
@@ -152,17 +174,27 @@ impl Newborn {
         })
     }
 
-    fn receive(&self) -> Result<(ToWorkerControl, Option<OwnedFd>), StartError> {
+    fn receive(&self) -> Result<(ToWorkerControl, Vec<OwnedFd>), StartError> {
         match self.control.receive(None, None).map_err(failed_to("read from the control socket"))? {
             Received::Packet { bytes, descriptors } => {
                 let message = ToWorkerControl::decode(&bytes).map_err(StartError::Message)?;
-                Ok((message, descriptors.into_iter().next()))
+                Ok((message, descriptors))
             }
             // Without a deadline and a process to watch there is nothing else that ends the wait.
             Received::Closed | Received::TimedOut | Received::PeerDied => {
                 Err(StartError::ControlClosed)
             }
         }
+    }
+}
+
+fn answer(hello: &Hello, server: String) -> Answer {
+    Answer {
+        version: PROTOCOL_VERSION,
+        token: hello.token,
+        pid: process::id(),
+        identity: *build_identity().as_bytes(),
+        server,
     }
 }
 

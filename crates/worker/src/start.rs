@@ -9,7 +9,7 @@ use brigade_wire::codec;
 use brigade_wire::link::{self, ipc};
 use brigade_wire::version::MARKER;
 
-use crate::bootstrap::{self, Connected};
+use crate::bootstrap::{self, Connected, Link};
 use crate::event_loop::EventLoop;
 use crate::exit_code;
 use crate::last_words::last_words;
@@ -46,7 +46,7 @@ fn is_marked() -> bool {
 
 /// The whole life of a worker; gives the exit code.
 fn serve() -> i32 {
-    let Connected { channels, slots, message_limit, control } = match bootstrap::connect() {
+    let Connected { link, slots, message_limit, control } = match bootstrap::connect() {
         Ok(connected) => connected,
         Err(error) => {
             last_words(&codec::chain(&error));
@@ -54,10 +54,15 @@ fn serve() -> i32 {
         }
     };
     panic_capture::install();
-    let link = ipc::worker_end(channels, link::message_limit(message_limit));
-    // ipc-channel leaves some of its descriptors open for the programs that a task starts.
-    descriptors::close_on_exec_from(3);
-    let ended = EventLoop::new(link.sender, link.receiver, slots, message_limit).run();
+    let ended = match link {
+        Link::Ring(end) => EventLoop::new(end.sender, end.receiver, slots, message_limit).run(),
+        Link::Ipc(channels) => {
+            let end = ipc::worker_end(channels, link::message_limit(message_limit));
+            // ipc-channel leaves some of its descriptors open for the programs that a task starts.
+            descriptors::close_on_exec_from(3);
+            EventLoop::new(end.sender, end.receiver, slots, message_limit).run()
+        }
+    };
     // Not earlier: the host may take the end of the control socket for the end of the worker.
     drop(control);
     match ended {

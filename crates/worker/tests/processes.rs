@@ -19,7 +19,7 @@ use brigade_sys::executable::{EntryPoint, FunctionOffset, build_identity};
 use brigade_sys::process::{Exit, Process, self_command};
 use brigade_sys::segment::Segment;
 use brigade_sys::wait::wait_readable;
-use brigade_wire::handshake::{Answer, FromWorkerControl, Hello, ToWorkerControl, Token};
+use brigade_wire::handshake::{Answer, FromWorkerControl, Hello, LinkKind, ToWorkerControl, Token};
 use brigade_wire::link::ipc::{self, HostEnd};
 use brigade_wire::link::{LinkReceiver, LinkSender, message_limit};
 use brigade_wire::slots::{SlotTable, slot_tag};
@@ -78,6 +78,7 @@ impl Host {
             message_limit: LIMIT as u64,
             slots: SLOTS,
             folder: self.folder.clone(),
+            link: LinkKind::Ipc,
             depth: 1,
         }
     }

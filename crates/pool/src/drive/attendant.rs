@@ -1,20 +1,18 @@
 //! The host's thread for one worker: handshake, then reading, then the report of its death.
 
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
 
-use brigade_sys::clock;
 use brigade_sys::control::ControlSocket;
-use brigade_sys::process::{Exit, Process};
-use brigade_wire::link::{LinkError, LinkReceiver};
-use brigade_wire::slots::{SlotState, SlotTable};
+use brigade_sys::process::Process;
+use brigade_wire::link::{LinkError, LinkReceiver, ipc};
 use brigade_wire::{FromWorker, WorkerId};
-use tracing::{debug, info, warn};
+use tracing::{debug, warn};
 
-use super::bootstrap::{self, Ready};
+use super::bootstrap::{self, Link, Ready};
 use super::console::StderrPipe;
-use super::outcome::{DeathReport, Facts, answer};
-use super::post::{Life, Line};
+use super::death;
+use super::outcome::{Facts, answer};
+use super::post::{Life, Line, Wire};
 use super::reaper::Watched;
 use super::shared::Shared;
 use crate::machine::{Event, StartFailure};
@@ -46,35 +44,28 @@ pub(super) fn run(shared: &Shared, newborn: Newborn) {
     }
 }
 
-/// The end of a worker whose attendant has panicked: it is killed, and its tasks are not lost.
-pub(super) fn abandon(shared: &Shared, worker: WorkerId) {
-    let Some((life, slots)) = shared.post_of(worker) else { return };
-    warn!(pool = shared.config.name, %worker, pid = life.pid(), "worker killed, its attendant has panicked");
-    // It fails only for a process that is gone already; the reaper, or dropping the process, does the rest.
-    let _ = life.kill();
-    let Some(slots) = slots else {
-        let reason = format!("{worker} could not be started: its attendant thread has panicked");
-        let failure = StartFailure { permanent: false, reason: reason.into() };
-        return shared.bury(worker, Event::StartFailed { worker, failure }, Facts::Nothing);
-    };
-    let pid = life.pid().unwrap_or(0);
-    let (ran, elapsed) = ran_at_death(shared, worker, &slots);
-    let (exit, stderr_tail) = (Exit::Signal(9), String::new());
-    let facts = Facts::Death(DeathReport { pid, exit, stderr_tail, elapsed });
-    shared.bury(worker, Event::Died { worker, ran }, facts);
-}
-
 fn attend(shared: &Shared, newborn: Newborn, ready: Ready) {
     let Newborn { worker, process, control, stderr, .. } = newborn;
-    let Ready { sender, mut receiver, end_mark, slots } = ready;
-    let watched = Arc::new(Watched { process, stderr, end_mark, death: OnceLock::new() });
-    shared.open_line(worker, Line { sender, slots: Arc::clone(&slots) });
+    let Ready { link, slots } = ready;
+    let (wire, ipc) = match link {
+        Link::Ring(end) => (Wire::Ring(end), None),
+        Link::Ipc(ipc::HostEnd { sender, receiver, poison }) => {
+            (Wire::Ipc(sender), Some((receiver, poison)))
+        }
+    };
+    let (receiver, end_mark) = ipc.unzip();
+    let death = OnceLock::new();
+    let line = Line { wire, slots: Arc::clone(&slots), broken: false };
+    let watched = Watched { worker, process, stderr, slots, end_mark, death, _lifeline: control };
+    let watched = Arc::new(watched);
+    shared.open_line(worker, line);
     shared.reaper.watch(Arc::clone(&watched));
     shared.step(Event::Ready { worker }, Facts::Nothing);
-    read_to_the_end(shared, worker, &mut *receiver);
-    report_death(shared, worker, &watched, &slots);
-    // The lifeline: closing it earlier would tell the worker that we are gone.
-    drop(control);
+    // Answers through shared memory are collected by callers and the collector thread; this thread's work is done.
+    if let Some(mut receiver) = receiver {
+        read_to_the_end(shared, worker, &mut receiver);
+        death::report(shared, &watched);
+    }
 }
 
 /// Handles everything that the worker writes, up to the end mark that follows its death.
@@ -110,52 +101,4 @@ fn read_to_the_end(shared: &Shared, worker: WorkerId, receiver: &mut dyn LinkRec
 fn misbehaved(shared: &Shared, worker: WorkerId, problem: &str) {
     warn!(pool = shared.config.name, %worker, problem, "worker broke the protocol");
     shared.step(Event::Misbehaved { worker }, Facts::Nothing);
-}
-
-fn report_death(shared: &Shared, worker: WorkerId, watched: &Watched, slots: &SlotTable) {
-    let pid = watched.process.pid();
-    let (exit, stderr_tail) = match watched.death.get() {
-        Some(death) => (death.exit, death.last_words.clone()),
-        // The link ended by itself although we hold its other end; the process may still live.
-        None => (end_process(shared, &watched.process), shared.console.last_words(&watched.stderr)),
-    };
-    let (ran, elapsed) = ran_at_death(shared, worker, slots);
-    let expected = exit == Exit::Code(0) && ran.is_empty();
-    let pool = shared.config.name.as_str();
-    if expected {
-        debug!(pool, %worker, pid, %exit, "worker exited");
-    } else {
-        info!(pool, %worker, pid, %exit, ran = ran.len(), "worker died");
-    }
-    let facts = Facts::Death(DeathReport { pid, exit, stderr_tail, elapsed });
-    shared.bury(worker, Event::Died { worker, ran }, facts);
-}
-
-/// Which slots hold a task that has begun and is not answered, and for how long it has been running.
-fn ran_at_death(
-    shared: &Shared,
-    worker: WorkerId,
-    slots: &SlotTable,
-) -> (Vec<u16>, Option<Duration>) {
-    let mut ran = Vec::new();
-    let mut elapsed = None;
-    for (link_slot, _, _) in shared.lock().machine.occupants(worker) {
-        match slots.state(link_slot) {
-            SlotState::Running { since } => {
-                ran.push(link_slot);
-                elapsed = Some(clock::now().saturating_since(since));
-            }
-            SlotState::Free | SlotState::Queued | SlotState::Revoked => {}
-        }
-    }
-    (ran, elapsed)
-}
-
-fn end_process(shared: &Shared, process: &Process) -> Exit {
-    let ended =
-        process.signal_group(brigade_sys::process::Signal::Kill).and_then(|()| process.reap());
-    ended.unwrap_or_else(|error| {
-        warn!(pool = shared.config.name, pid = process.pid(), %error, "failed to end a worker");
-        Exit::Code(-1)
-    })
 }

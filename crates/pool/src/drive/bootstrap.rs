@@ -13,9 +13,8 @@ use brigade_sys::control::Received;
 use brigade_sys::executable::{BuildIdentity, build_identity};
 use brigade_sys::process::Signal;
 use brigade_sys::segment::Segment;
-use brigade_wire::handshake::{Answer, FromWorkerControl, Hello, ToWorkerControl, Token};
-use brigade_wire::link::ipc::{self, Poison};
-use brigade_wire::link::{LinkReceiver, LinkSender, message_limit};
+use brigade_wire::handshake::{Answer, FromWorkerControl, Hello, LinkKind, ToWorkerControl, Token};
+use brigade_wire::link::{ipc, message_limit, ring};
 use brigade_wire::slots::SlotTable;
 use brigade_wire::version::PROTOCOL_VERSION;
 use brigade_worker::exit_code;
@@ -26,10 +25,14 @@ use crate::config::CREDIT;
 
 /// A worker that can take tasks.
 pub(super) struct Ready {
-    pub(super) sender: Box<dyn LinkSender>,
-    pub(super) receiver: Box<dyn LinkReceiver>,
-    pub(super) end_mark: Poison,
+    pub(super) link: Link,
     pub(super) slots: Arc<SlotTable>,
+}
+
+/// The host's end of the link, of either flavour.
+pub(super) enum Link {
+    Ring(Box<ring::HostEnd>),
+    Ipc(ipc::HostEnd),
 }
 
 /// Why there is none.
@@ -69,10 +72,16 @@ struct Handshake<'a> {
 
 impl Handshake<'_> {
     fn run(&self, folder: &Path) -> Result<Ready, Trouble> {
-        let slots = self.greet(folder)?;
+        let limit = message_limit(self.shared.config.message_limit);
+        let segment = self.greet(folder)?;
+        let slots = Arc::new(SlotTable::new(Arc::clone(&segment), CREDIT));
         let answer = self.answer()?;
         let server = self.check(&answer)?;
-        let limit = message_limit(self.shared.config.message_limit);
+        if self.shared.collecting.is_some() {
+            // The rings are there from the beginning: the answer was the last word.
+            let end = Box::new(ring::HostEnd::new(&segment, CREDIT, limit));
+            return Ok(Ready { link: Link::Ring(end), slots });
+        }
         let connected = self.newborn.life.connect(|| ipc::connect(server, &self.token, limit));
         let link = connected
             .ok_or(Trouble::Gone)?
@@ -85,21 +94,19 @@ impl Handshake<'_> {
             }
             FromWorkerControl::Answer(_) => return Err(garbage("a second answer")),
         }
-        let ipc::HostEnd { sender, receiver, poison } = link;
-        Ok(Ready {
-            sender: Box::new(sender),
-            receiver: Box::new(receiver),
-            end_mark: poison,
-            slots,
-        })
+        Ok(Ready { link: Link::Ipc(link), slots })
     }
 
     /// Says who the worker is to be, and hands over the table of task states.
-    fn greet(&self, folder: &Path) -> Result<Arc<SlotTable>, Trouble> {
-        let segment =
-            Segment::create("brigade-slots", SlotTable::words(CREDIT)).map_err(|error| {
-                Trouble::Passing(format!("failed to make its shared memory: {error}"))
-            })?;
+    fn greet(&self, folder: &Path) -> Result<Arc<Segment>, Trouble> {
+        let doorbell = self.shared.collecting.as_ref().map(|collecting| &collecting.doorbell);
+        let (link, words) = match doorbell {
+            Some(_) => (LinkKind::Ring, ring::words(CREDIT)),
+            None => (LinkKind::Ipc, SlotTable::words(CREDIT)),
+        };
+        let segment = Segment::create("brigade", words).map_err(|error| {
+            Trouble::Passing(format!("failed to make its shared memory: {error}"))
+        })?;
         let hello = Hello {
             version: PROTOCOL_VERSION,
             token: self.token,
@@ -107,15 +114,24 @@ impl Handshake<'_> {
             pool: self.shared.config.name.clone(),
             message_limit: self.shared.config.message_limit as u64,
             slots: CREDIT,
+            link,
             folder: folder.to_owned(),
             depth: brigade_worker::context::depth().unwrap_or(0) + 1,
         };
         let packet = ToWorkerControl::Hello(hello).encode().map_err(|error| {
             Trouble::Permanent(format!("failed to encode the greeting: {error}"))
         })?;
-        let sent = self.newborn.control.send(&packet, &[segment.as_fd()]);
+        let mut descriptors = vec![segment.as_fd()];
+        if let Some(doorbell) = doorbell {
+            descriptors.extend([
+                doorbell.page().as_fd(),
+                doorbell.thread().as_fd(),
+                doorbell.caller().as_fd(),
+            ]);
+        }
+        let sent = self.newborn.control.send(&packet, &descriptors);
         sent.map_err(|error| self.send_failure(&error))?;
-        Ok(Arc::new(SlotTable::new(segment, CREDIT)))
+        Ok(Arc::new(segment))
     }
 
     fn answer(&self) -> Result<Answer, Trouble> {

@@ -24,7 +24,11 @@ pub(super) struct Afterwards {
 impl Afterwards {
     pub(super) fn run(self, shared: &Shared) {
         for (task, outcome) in self.completions {
-            task.cell.complete(outcome);
+            if task.cell.complete(outcome)
+                && let Some(collecting) = &shared.collecting
+            {
+                collecting.doorbell.caller().wake();
+            }
         }
         if self.wake_reaper {
             shared.reaper.wake();
@@ -111,7 +115,7 @@ impl Core {
                     let mut head = Vec::new();
                     ToWorker::Stop.encode_head(&mut head);
                     // A worker that is gone has left already.
-                    let _ = line.sender.send(&head, &[]);
+                    let _ = line.sender().send(&head, &[]);
                 }
             }
             Action::Terminate { worker } => self.signal(pool, worker, "terminate", Life::terminate),
@@ -169,7 +173,7 @@ impl Core {
         line.slots.arm(link_slot, slot_tag(id, attempt));
         self.head.clear();
         run.encode_head(&mut self.head);
-        match line.sender.send(&self.head, run.payload()) {
+        match line.sender().send(&self.head, run.payload()) {
             // The worker is gone, and its death puts the task back into the queue.
             Ok(()) | Err(LinkError::Closed) => Ok(()),
             Err(error) => Err(error),

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use brigade_sys::process::{Process, Signal};
 use brigade_wire::WorkerId;
-use brigade_wire::link::LinkSender;
+use brigade_wire::link::{LinkSender, ipc, ring};
 use brigade_wire::slots::SlotTable;
 
 /// What the core holds for one worker slot, from the order to spawn until the death is handled.
@@ -17,8 +17,27 @@ pub(super) struct Post {
 
 /// How tasks reach a ready worker.
 pub(super) struct Line {
-    pub(super) sender: Box<dyn LinkSender>,
+    pub(super) wire: Wire,
     pub(super) slots: Arc<SlotTable>,
+    /// What the worker wrote made no sense; it is killed, and nothing it wrote is believed any more.
+    pub(super) broken: bool,
+}
+
+/// The host's end of the link, of either flavour.
+pub(super) enum Wire {
+    /// Both directions: whoever collects reads it under the core's lock.
+    Ring(Box<ring::HostEnd>),
+    /// The way there; the worker's attendant has the way back.
+    Ipc(ipc::HostSender),
+}
+
+impl Line {
+    pub(super) fn sender(&mut self) -> &mut dyn LinkSender {
+        match &mut self.wire {
+            Wire::Ring(end) => &mut **end,
+            Wire::Ipc(sender) => sender,
+        }
+    }
 }
 
 /// The process of a worker, shared by everyone who may have to end it.

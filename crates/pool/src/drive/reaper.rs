@@ -10,12 +10,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use brigade_sys::clock::Monotonic;
+use brigade_sys::control::ControlSocket;
 use brigade_sys::process::{Exit, Process};
 use brigade_sys::wait::{Waker, wait_readable};
+use brigade_wire::WorkerId;
 use brigade_wire::link::ipc::Poison;
+use brigade_wire::slots::SlotTable;
 use tracing::warn;
 
+use super::carry_out::Afterwards;
 use super::console::StderrPipe;
+use super::death;
 use super::outcome::Facts;
 use super::shared::{Shared, now};
 use crate::machine::Event;
@@ -28,11 +33,16 @@ pub(super) struct Reaper {
 
 /// A ready worker whose death is waited for.
 pub(super) struct Watched {
+    pub(super) worker: WorkerId,
     pub(super) process: Arc<Process>,
     pub(super) stderr: Arc<StderrPipe>,
-    pub(super) end_mark: Poison,
+    pub(super) slots: Arc<SlotTable>,
+    /// For an ipc link, whose attendant reports the death.
+    pub(super) end_mark: Option<Poison>,
     /// Set before the end mark is put into the link.
     pub(super) death: OnceLock<Death>,
+    /// Closing it earlier would tell the worker that we are gone.
+    pub(super) _lifeline: ControlSocket,
 }
 
 /// How a process ended.
@@ -106,7 +116,14 @@ fn reap(shared: &Shared, watched: &Arc<Watched>) {
     let last_words = shared.console.last_words(&watched.stderr);
     // Only this thread sets it, once for each process.
     let _ = watched.death.set(Death { exit, last_words });
-    watched.end_mark.poison();
+    if let Some(end_mark) = &watched.end_mark {
+        end_mark.poison();
+    } else {
+        let mut after = Afterwards::default();
+        shared.lock().collect_slot(watched.worker.slot as usize, shared, &mut after);
+        after.run(shared);
+        death::report(shared, watched);
+    }
     shared
         .reaper
         .watched

@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::Thread;
 use std::time::{Duration, Instant};
 
 use brigade_sys::clock;
@@ -12,12 +13,13 @@ use brigade_wire::{TaskId, WorkerId};
 use crossbeam_channel::{Receiver, Sender, unbounded};
 
 use super::carry_out::Afterwards;
+use super::collect::Collecting;
 use super::console::Console;
 use super::outcome::Facts;
 use super::post::{Life, Line, Post};
 use super::reaper::Reaper;
 use super::spawner::SpawnOrder;
-use crate::config::{CREDIT, Config};
+use crate::config::{CREDIT, Config, Link};
 use crate::error::{PoolError, SubmitErrorKind};
 use crate::machine::{Event, Machine, Now, Outbox, Settings, Shutdown, Submission, TaskRef};
 use crate::pool::{Room, ShutdownReport};
@@ -35,6 +37,10 @@ pub(crate) struct Shared {
     spawn_orders: Mutex<Option<Sender<SpawnOrder>>>,
     pub(super) reaper: Reaper,
     pub(super) console: Console,
+    /// For answers through shared memory; without it links are ipc.
+    pub(super) collecting: Option<Collecting>,
+    /// Cores that this process and its workers may use.
+    pub(super) cores: usize,
 }
 
 /// What the core's lock guards.
@@ -47,6 +53,10 @@ pub(super) struct Core {
     pub(super) head: Vec<u8>,
     waiting_for_room: usize,
     waiting_for_progress: usize,
+    /// See `collect`.
+    pub(super) caller_listens: bool,
+    pub(super) waiting_callers: Vec<Thread>,
+    pub(super) taken_by_callers: u64,
     shutdown_began: Option<Instant>,
     elapsed: Option<Duration>,
 }
@@ -69,8 +79,17 @@ impl Shared {
             head: Vec::new(),
             waiting_for_room: 0,
             waiting_for_progress: 0,
+            caller_listens: false,
+            waiting_callers: Vec::new(),
+            taken_by_callers: 0,
             shutdown_began: None,
             elapsed: None,
+        };
+        let collecting = match config.link {
+            Link::Ipc => None,
+            Link::Auto | Link::Ring => {
+                Some(Collecting::new().map_err(PoolError::system("make the pool's doorbell"))?)
+            }
         };
         let (sender, receiver) = unbounded();
         let shared = Self {
@@ -82,6 +101,8 @@ impl Shared {
             spawn_orders: Mutex::new(Some(sender)),
             reaper: Reaper::new().map_err(PoolError::system("make an event descriptor"))?,
             console: Console::new().map_err(PoolError::system("make an event descriptor"))?,
+            collecting,
+            cores: std::thread::available_parallelism().map_or(1, usize::from),
         };
         Ok((Arc::new(shared), receiver))
     }
@@ -130,6 +151,11 @@ impl Shared {
             self,
             &mut after,
         );
+        if !core.machine.is_caught_up() {
+            // No worker has room: look whether one has answered meanwhile, before somebody must be woken for it.
+            let collected = core.collect(self, &mut after);
+            core.taken_by_callers += collected as u64;
+        }
         drop(core);
         after.run(self);
         Ok(())
@@ -266,6 +292,9 @@ impl Shared {
         self.spawn_orders.lock().unwrap_or_else(PoisonError::into_inner).take();
         self.reaper.end();
         self.console.end();
+        if let Some(collecting) = &self.collecting {
+            collecting.end();
+        }
     }
 
     /// A worker can take tasks from the next event on.

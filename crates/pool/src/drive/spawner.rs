@@ -19,6 +19,7 @@ use crossbeam_channel::Receiver;
 use tracing::debug;
 
 use super::attendant::{self, Newborn};
+use super::death;
 use super::outcome::Facts;
 use super::post::Life;
 use super::shared::Shared;
@@ -91,7 +92,7 @@ fn start(shared: &Arc<Shared>, order: &SpawnOrder) -> Result<Option<JoinHandle<(
             // Nothing in there is known to panic, but an attendant that is gone would leave its tasks without an end.
             let attended = catch_unwind(AssertUnwindSafe(|| attendant::run(&shared, newborn)));
             if attended.is_err() {
-                attendant::abandon(&shared, worker);
+                death::abandon(&shared, worker);
             }
         })
         .map(Some)

@@ -16,6 +16,7 @@ fn hello(pool: String, folder: PathBuf) -> Hello {
         message_limit: 1 << 30,
         slots: 64,
         folder,
+        link: LinkKind::Ipc,
         depth: 1,
     }
 }
@@ -26,7 +27,7 @@ prop_compose! {
         folder: String, depth: u32,
     ) -> Hello {
         let worker = WorkerId { slot, generation };
-        Hello { version, token: Token(bytes), worker, pool, message_limit, slots, folder: folder.into(), depth }
+        Hello { version, token: Token(bytes), worker, pool, message_limit, slots, folder: folder.into(), link: LinkKind::Ring, depth }
     }
 }
 

@@ -1,0 +1,318 @@
+//! Who reads the workers' answers when they come through shared memory.
+//!
+//! No thread stands between a worker and the caller that waits for it. Whoever waits for a task *listens*: it looks into
+//! the rings of all workers, handles what is there for everybody, and sleeps on the pool's doorbell when there is nothing.
+//! One caller listens at a time; others sleep until their task is completed, or until the listener leaves and one of them
+//! takes over. When no caller waits, the collector thread is the one that the workers ring.
+//!
+//! Protocol (all of it under the core's lock, except sleeping and spinning):
+//! - `listen(..)` comes before a last look at the rings; a worker publishes before it looks who listens. So an answer is
+//!   either seen by that look or announced by a ring of the bell.
+//! - `caller_listens` is true from the moment at which a caller begins to look until it hands over; only then may it, and
+//!   nobody else, change who is to be rung.
+//! - The collector thread sleeps on its own descriptor all the time. It is rung only while no caller listens. After a ring it
+//!   stays responsible for a while without asking to be rung if callers turn up all the time (a loop of submits): then it
+//!   looks again after [`QUIET`], so that a busy caller is not slowed down by waking a thread for each answer.
+
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use brigade_sys::segment::Segment;
+use brigade_sys::wait::{Waker, wait_readable};
+use brigade_wire::link::ring::spin_until;
+use brigade_wire::ring::{Doorbell, Listener, PAGE_WORDS};
+use brigade_wire::{FromWorker, WorkerId};
+use tracing::warn;
+
+use super::carry_out::Afterwards;
+use super::outcome::{Facts, answer};
+use super::post::Wire;
+use super::shared::{Core, Shared, now};
+use crate::machine::Event;
+use crate::task::{PoolTask, RawOutcome, Sleeper, TaskCell};
+
+/// How long the collector thread leaves the looking to callers that do it anyway.
+const QUIET: Duration = Duration::from_millis(1);
+
+/// What the listening callers and the collector thread share besides the core.
+pub(super) struct Collecting {
+    pub(super) doorbell: Doorbell,
+    pub(super) ended: AtomicBool,
+}
+
+impl Collecting {
+    pub(super) fn new() -> std::io::Result<Self> {
+        let page = Arc::new(Segment::create("brigade-bell", PAGE_WORDS)?);
+        let doorbell = Doorbell::new(page, Waker::new()?, Waker::new()?);
+        doorbell.listen(Listener::Thread);
+        Ok(Self { doorbell, ended: AtomicBool::new(false) })
+    }
+
+    pub(super) fn end(&self) {
+        self.ended.store(true, Ordering::Release);
+        self.doorbell.thread().wake();
+    }
+}
+
+impl Shared {
+    /// Handles what is there, now.
+    pub(crate) fn collect(&self) {
+        let mut after = Afterwards::default();
+        self.lock().collect(self, &mut after);
+        after.run(self);
+    }
+
+    /// Waits until the task's outcome is there; `None` when it was taken before or the deadline has passed.
+    pub(crate) fn wait_for(
+        &self,
+        cell: &TaskCell,
+        deadline: Option<Instant>,
+    ) -> Option<RawOutcome> {
+        match &self.collecting {
+            Some(collecting) if cell.is_awaited() => {
+                let mut caller =
+                    Caller { shared: self, doorbell: &collecting.doorbell, listens: false };
+                caller.wait_for(cell, deadline)
+            }
+            _ => cell.take_by(deadline),
+        }
+    }
+}
+
+/// A caller that waits for a task.
+struct Caller<'a> {
+    shared: &'a Shared,
+    doorbell: &'a Doorbell,
+    listens: bool,
+}
+
+impl Caller<'_> {
+    fn wait_for(&mut self, cell: &TaskCell, deadline: Option<Instant>) -> Option<RawOutcome> {
+        loop {
+            if !cell.is_awaited() || deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+                return cell.try_take();
+            }
+            if self.listens || self.begin_to_listen() {
+                self.look_and_sleep(cell, deadline);
+            } else {
+                self.sleep_until_woken(cell, deadline);
+            }
+        }
+    }
+
+    /// False when another caller listens; then this one is in the list of those that may take over.
+    fn begin_to_listen(&mut self) -> bool {
+        let mut core = self.shared.lock();
+        if core.caller_listens {
+            core.waiting_callers.push(thread::current());
+            return false;
+        }
+        core.caller_listens = true;
+        self.listens = true;
+        self.doorbell.listen(Listener::Nobody);
+        true
+    }
+
+    fn sleep_until_woken(&self, cell: &TaskCell, deadline: Option<Instant>) {
+        cell.set_sleeper(Sleeper::Parked(thread::current()));
+        // Woken by the outcome, by a listener that leaves, or for no reason.
+        let handed_over = || !self.shared.lock().caller_listens;
+        if cell.is_awaited() && !handed_over() {
+            match deadline {
+                None => thread::park(),
+                Some(deadline) => {
+                    thread::park_timeout(deadline.saturating_duration_since(Instant::now()));
+                }
+            }
+        }
+        let me = thread::current().id();
+        self.shared.lock().waiting_callers.retain(|other| other.id() != me);
+    }
+
+    fn look_and_sleep(&self, cell: &TaskCell, deadline: Option<Instant>) {
+        let look = || {
+            let mut after = Afterwards::default();
+            let mut core = self.shared.lock();
+            let collected = core.collect(self.shared, &mut after);
+            core.taken_by_callers += collected as u64;
+            drop(core);
+            after.run(self.shared);
+            collected
+        };
+        if look() > 0 || !cell.is_awaited() {
+            return;
+        }
+        let may_spin = self.shared.lock().allow_spinning(self.shared, self.doorbell);
+        if may_spin && spin_until(|| look() > 0) {
+            return;
+        }
+        let mut after = Afterwards::default();
+        let mut core = self.shared.lock();
+        self.doorbell.listen(Listener::Caller);
+        let collected = core.collect(self.shared, &mut after);
+        drop(core);
+        cell.set_sleeper(Sleeper::AtTheDoorbell);
+        if collected == 0 && cell.is_awaited() {
+            let left = deadline.map(|deadline| {
+                let left = deadline.saturating_duration_since(Instant::now());
+                brigade_sys::clock::now().saturating_add(left)
+            });
+            // An error here would come back at once, and the next look is right in any case.
+            let _ = wait_readable(&[self.doorbell.caller().as_fd()], left);
+        }
+        cell.wake_up();
+        self.doorbell.listen(Listener::Nobody);
+        self.doorbell.caller().drain();
+        after.run(self.shared);
+    }
+}
+
+/// A caller that leaves, also by a panic, hands over to another or to the collector thread.
+impl Drop for Caller<'_> {
+    fn drop(&mut self) {
+        if !self.listens {
+            return;
+        }
+        let mut after = Afterwards::default();
+        let mut core = self.shared.lock();
+        core.caller_listens = false;
+        // The next caller may have its outcome already and leave; until one listens, the thread does.
+        self.doorbell.listen(Listener::Thread);
+        core.collect(self.shared, &mut after);
+        if let Some(next) = core.waiting_callers.pop() {
+            next.unpark();
+        }
+        drop(core);
+        after.run(self.shared);
+    }
+}
+
+/// The collector thread.
+pub(super) fn run(shared: &Shared) {
+    let Some(Collecting { doorbell, ended }) = &shared.collecting else { return };
+    let mut seen = 0;
+    let mut until = None;
+    loop {
+        // Without `until` this sleeps until a worker rings, which it does only while no caller listens.
+        if wait_readable(&[doorbell.thread().as_fd()], until).is_err()
+            || ended.load(Ordering::Acquire)
+        {
+            return;
+        }
+        doorbell.thread().drain();
+        let mut after = Afterwards::default();
+        let mut core = shared.lock();
+        if !core.caller_listens {
+            doorbell.listen(Listener::Nobody);
+        }
+        core.collect(shared, &mut after);
+        let callers_look = core.taken_by_callers != seen;
+        seen = core.taken_by_callers;
+        until = None;
+        if !core.caller_listens {
+            if callers_look {
+                until = Some(brigade_sys::clock::now().saturating_add(QUIET));
+            } else {
+                doorbell.listen(Listener::Thread);
+                core.collect(shared, &mut after);
+            }
+        }
+        drop(core);
+        after.run(shared);
+    }
+}
+
+impl Core {
+    /// Handles all answers that are there; how many.
+    pub(super) fn collect(&mut self, shared: &Shared, after: &mut Afterwards) -> usize {
+        if shared.collecting.is_none() {
+            return 0;
+        }
+        let mut collected = 0;
+        for slot in 0..self.posts.len() {
+            collected += self.collect_slot(slot, shared, after);
+        }
+        collected
+    }
+
+    /// Handles the answers of one worker.
+    pub(super) fn collect_slot(
+        &mut self,
+        slot: usize,
+        shared: &Shared,
+        after: &mut Afterwards,
+    ) -> usize {
+        let mut collected = 0;
+        let mut time = None;
+        while let Some(Some(post)) = self.posts.get_mut(slot) {
+            let worker = post.id;
+            let Some(Wire::Ring(end)) = post.line.as_mut().map(|line| &mut line.wire) else {
+                break;
+            };
+            if !end.has_more() {
+                break;
+            }
+            let (event, facts) = match next_event(worker, end) {
+                Ok(Some(next)) => next,
+                Ok(None) => break,
+                Err(problem) => {
+                    if post
+                        .line
+                        .as_mut()
+                        .is_some_and(|line| !std::mem::replace(&mut line.broken, true))
+                    {
+                        warn!(pool = shared.config.name, %worker, problem, "worker broke the protocol");
+                        self.handle(
+                            now(),
+                            Event::Misbehaved { worker },
+                            Facts::Nothing,
+                            shared,
+                            after,
+                        );
+                    }
+                    break;
+                }
+            };
+            collected += 1;
+            let time = *time.get_or_insert_with(now);
+            self.handle(time, event, facts, shared, after);
+        }
+        if let Some(Some(post)) = self.posts.get_mut(slot)
+            && let Some(Wire::Ring(end)) = post.line.as_mut().map(|line| &mut line.wire)
+            && (collected > 0 || end.is_in_the_middle())
+        {
+            end.made_room();
+        }
+        collected
+    }
+
+    /// Whether there is a core for each process that has something to do, and for us; workers are told.
+    fn allow_spinning(&self, shared: &Shared, doorbell: &Doorbell) -> bool {
+        let allowed = self.machine.busy_workers() < shared.cores;
+        doorbell.allow_spinning(allowed);
+        allowed
+    }
+}
+
+type Next = Result<Option<(Event<PoolTask>, Facts)>, String>;
+
+/// The next answer, copied out of the ring; what had to wait for room is sent on first.
+fn next_event(worker: WorkerId, end: &mut brigade_wire::link::ring::HostEnd) -> Next {
+    end.pump().map_err(|error| error.to_string())?;
+    if !end.advance().map_err(|error| error.to_string())? {
+        return Ok(None);
+    }
+    Ok(Some(match FromWorker::decode(end.message()).map_err(|error| error.to_string())? {
+        FromWorker::Finished(finished) => {
+            let facts = Facts::Answer(answer(finished.outcome));
+            let (task, attempt, run_time) = (finished.task, finished.attempt, finished.run_time);
+            (Event::Finished { worker, task, attempt, run_time }, facts)
+        }
+        FromWorker::Skipped { task, attempt, .. } => {
+            (Event::Skipped { worker, task, attempt }, Facts::Nothing)
+        }
+    }))
+}

@@ -1,0 +1,82 @@
+//! The last report on a worker: which task ran when its process died, and how it died.
+
+use std::time::Duration;
+
+use brigade_sys::clock;
+use brigade_sys::process::{Exit, Process};
+use brigade_wire::WorkerId;
+use brigade_wire::slots::{SlotState, SlotTable};
+use tracing::{debug, info, warn};
+
+use super::outcome::{DeathReport, Facts};
+use super::reaper::Watched;
+use super::shared::Shared;
+use crate::machine::{Event, StartFailure};
+
+/// Tells the machine, once everything that the worker had written is handled.
+pub(super) fn report(shared: &Shared, watched: &Watched) {
+    let (worker, slots) = (watched.worker, &watched.slots);
+    let pid = watched.process.pid();
+    let (exit, stderr_tail) = match watched.death.get() {
+        Some(death) => (death.exit, death.last_words.clone()),
+        // The link ended by itself although we hold its other end; the process may still live.
+        None => (end_process(shared, &watched.process), shared.console.last_words(&watched.stderr)),
+    };
+    let (ran, elapsed) = ran_at_death(shared, worker, slots);
+    let expected = exit == Exit::Code(0) && ran.is_empty();
+    let pool = shared.config.name.as_str();
+    if expected {
+        debug!(pool, %worker, pid, %exit, "worker exited");
+    } else {
+        info!(pool, %worker, pid, %exit, ran = ran.len(), "worker died");
+    }
+    let facts = Facts::Death(DeathReport { pid, exit, stderr_tail, elapsed });
+    shared.bury(worker, Event::Died { worker, ran }, facts);
+}
+
+/// The end of a worker whose attendant has panicked: it is killed, and its tasks are not lost.
+pub(super) fn abandon(shared: &Shared, worker: WorkerId) {
+    let Some((life, slots)) = shared.post_of(worker) else { return };
+    warn!(pool = shared.config.name, %worker, pid = life.pid(), "worker killed, its attendant has panicked");
+    // It fails only for a process that is gone already; the reaper, or dropping the process, does the rest.
+    let _ = life.kill();
+    let Some(slots) = slots else {
+        let reason = format!("{worker} could not be started: its attendant thread has panicked");
+        let failure = StartFailure { permanent: false, reason: reason.into() };
+        return shared.bury(worker, Event::StartFailed { worker, failure }, Facts::Nothing);
+    };
+    let pid = life.pid().unwrap_or(0);
+    let (ran, elapsed) = ran_at_death(shared, worker, &slots);
+    let (exit, stderr_tail) = (Exit::Signal(9), String::new());
+    let facts = Facts::Death(DeathReport { pid, exit, stderr_tail, elapsed });
+    shared.bury(worker, Event::Died { worker, ran }, facts);
+}
+
+/// Which slots hold a task that has begun and is not answered, and for how long it has been running.
+fn ran_at_death(
+    shared: &Shared,
+    worker: WorkerId,
+    slots: &SlotTable,
+) -> (Vec<u16>, Option<Duration>) {
+    let mut ran = Vec::new();
+    let mut elapsed = None;
+    for (link_slot, _, _) in shared.lock().machine.occupants(worker) {
+        match slots.state(link_slot) {
+            SlotState::Running { since } => {
+                ran.push(link_slot);
+                elapsed = Some(clock::now().saturating_since(since));
+            }
+            SlotState::Free | SlotState::Queued | SlotState::Revoked => {}
+        }
+    }
+    (ran, elapsed)
+}
+
+fn end_process(shared: &Shared, process: &Process) -> Exit {
+    let ended =
+        process.signal_group(brigade_sys::process::Signal::Kill).and_then(|()| process.reap());
+    ended.unwrap_or_else(|error| {
+        warn!(pool = shared.config.name, pid = process.pid(), %error, "failed to end a worker");
+        Exit::Code(-1)
+    })
+}

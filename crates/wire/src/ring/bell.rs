@@ -1,0 +1,163 @@
+//! Sleeping until the other side has done something, and waking it only when it sleeps.
+//!
+//! The race to avoid: a consumer finds nothing and goes to sleep while the producer publishes and sees nobody asleep. Both
+//! do two steps with a full fence between them, in opposite order:
+//!
+//! ```text
+//! sleeper                          other side
+//!   bell = ASLEEP                    publish
+//!   fence                            fence
+//!   anything published? stay up      bell == ASLEEP? swap it to AWAKE and wake
+//!   sleep while bell == ASLEEP
+//! ```
+//! Of two such threads at least one sees the other's store, so either the sleeper stays up or it is woken. If it is woken
+//! before it sleeps, the word has changed and the kernel does not let it sleep.
+//!
+//! A bell in a ring is a futex word, which works even after a task has closed all descriptors of the process. The host
+//! waits for many workers at once, so workers ring it through an event descriptor: [`Doorbell`].
+
+use std::io;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+
+use brigade_sys::futex;
+use brigade_sys::segment::Segment;
+use brigade_sys::wait::Waker;
+use std::sync::Arc;
+
+use super::{BELL, Region};
+
+const AWAKE: u32 = 0;
+const ASLEEP: u32 = 1;
+
+/// The futex bell of a ring, for the side that has no descriptor to wait on.
+#[derive(Debug, Clone)]
+pub struct Bell(Region);
+
+impl Bell {
+    /// The bell in a ring's region.
+    pub fn new(region: Region) -> Self {
+        Self(region)
+    }
+
+    /// Sleeps until rung, unless `stay_up` says so after everybody can see that we are about to sleep.
+    pub fn sleep_unless(&self, stay_up: impl Fn() -> bool) {
+        let word = self.word();
+        word.store(ASLEEP, Ordering::SeqCst);
+        fence(Ordering::SeqCst);
+        while word.load(Ordering::Relaxed) == ASLEEP {
+            if stay_up() {
+                word.store(AWAKE, Ordering::Relaxed);
+                return;
+            }
+            futex::wait(word, ASLEEP);
+        }
+    }
+
+    /// After publishing: wakes the other side if it sleeps.
+    #[inline]
+    pub fn ring(&self) {
+        fence(Ordering::SeqCst);
+        let word = self.word();
+        if word.load(Ordering::Relaxed) == ASLEEP && word.swap(AWAKE, Ordering::SeqCst) == ASLEEP {
+            futex::wake(word);
+        }
+    }
+
+    fn word(&self) -> &AtomicU32 {
+        self.0.futex(BELL)
+    }
+}
+
+/// Who on the host's side wants to be woken when a worker has answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Listener {
+    /// Somebody is awake and looks.
+    Nobody,
+    /// The collector thread sleeps.
+    Thread,
+    /// A caller that waits for a task sleeps.
+    Caller,
+}
+
+/// The host's doorbell: one for all workers of a pool. The host says who listens; workers ring the listener's descriptor.
+///
+/// A descriptor keeps what was rung, so a worker that rings between the host's last look and its sleep is not lost. A
+/// worker that scribbles over the page can ring too often; that costs time and nothing else. One that makes others
+/// believe that nobody listens is found out by the collector's next look, whose waits are bounded while tasks are under way.
+#[derive(Debug)]
+pub struct Doorbell {
+    page: Arc<Segment>,
+    thread: Waker,
+    caller: Waker,
+}
+
+const LISTENER: usize = 0;
+const MAY_SPIN: usize = 16;
+
+/// Words of the doorbell's page.
+pub const PAGE_WORDS: usize = 32;
+
+impl Doorbell {
+    /// Over a page and the two descriptors, made or received.
+    pub fn new(page: Arc<Segment>, thread: Waker, caller: Waker) -> Self {
+        Self { page, thread, caller }
+    }
+
+    /// Host: from now on this one is to be rung. Look at all rings after this.
+    pub fn listen(&self, listener: Listener) {
+        let value = match listener {
+            Listener::Nobody => 0,
+            Listener::Thread => 1,
+            Listener::Caller => 2,
+        };
+        self.word(LISTENER).store(value, Ordering::SeqCst);
+        fence(Ordering::SeqCst);
+    }
+
+    /// Host: whether workers may spin, which is so while cores are left for them.
+    pub fn allow_spinning(&self, allowed: bool) {
+        let (word, value) = (self.word(MAY_SPIN), u64::from(allowed));
+        if word.load(Ordering::Relaxed) != value {
+            word.store(value, Ordering::Relaxed);
+        }
+    }
+
+    /// Worker: whether it may spin before it sleeps.
+    #[inline]
+    pub fn may_spin(&self) -> bool {
+        self.word(MAY_SPIN).load(Ordering::Relaxed) == 1
+    }
+
+    /// Worker: after publishing.
+    ///
+    /// # Errors
+    /// When the descriptor was closed under it.
+    #[inline]
+    pub fn ring(&self) -> io::Result<()> {
+        fence(Ordering::SeqCst);
+        match self.word(LISTENER).load(Ordering::Relaxed) {
+            1 => self.thread.try_wake(),
+            2 => self.caller.try_wake(),
+            _ => Ok(()),
+        }
+    }
+
+    /// The descriptor of the collector thread.
+    pub fn thread(&self) -> &Waker {
+        &self.thread
+    }
+
+    /// The descriptor of a caller.
+    pub fn caller(&self) -> &Waker {
+        &self.caller
+    }
+
+    /// The page, to be handed over.
+    pub fn page(&self) -> &Arc<Segment> {
+        &self.page
+    }
+
+    fn word(&self, index: usize) -> &AtomicU64 {
+        &self.page.words()[index]
+    }
+}

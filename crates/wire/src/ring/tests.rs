@@ -1,0 +1,131 @@
+//! Messages come out as they went in; whatever the other side writes, nothing panics and nothing grows.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use brigade_sys::segment::Segment;
+use proptest::prelude::*;
+
+use super::*;
+use crate::link::LinkError;
+
+const CAPACITY: usize = 64;
+
+fn ring(limit: usize) -> (Producer, Consumer, Arc<Segment>) {
+    let segment = Arc::new(Segment::create("test", words(CAPACITY)).expect("a segment"));
+    let region = Region::new(&segment, 0, words(CAPACITY));
+    (Producer::new(region.clone()), Consumer::new(region, limit), segment)
+}
+
+/// The next message, if it is there.
+fn pop(consumer: &mut Consumer) -> Result<Option<&[u8]>, LinkError> {
+    Ok(if consumer.advance()? { Some(consumer.message()) } else { None })
+}
+
+/// Sends a message, reading on the other side whenever the ring is full.
+fn carry(producer: &mut Producer, consumer: &mut Consumer, head: &[u8], payload: &[u8]) -> Vec<u8> {
+    let (total, mut offset) = (head.len() + payload.len(), 0);
+    loop {
+        match producer.push(head, payload, offset).expect("an honest consumer") {
+            Pushed::UpTo(end) => offset = end,
+            Pushed::Full => assert!(offset < total, "full and complete"),
+        }
+        if let Some(message) = pop(consumer).expect("an honest producer") {
+            return message.to_vec();
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn messages_of_any_size_come_out_as_they_went_in(
+        messages in proptest::collection::vec((
+            proptest::collection::vec(any::<u8>(), 1..40), proptest::collection::vec(any::<u8>(), 0..2000)
+        ), 1..20)
+    ) {
+        let (mut producer, mut consumer, _) = ring(4096);
+        for (head, payload) in &messages {
+            let message = carry(&mut producer, &mut consumer, head, payload);
+            prop_assert_eq!(message, [head.as_slice(), payload].concat());
+        }
+        prop_assert!(!consumer.has_more());
+    }
+
+    #[test]
+    fn several_messages_wait_in_order_until_the_ring_is_full(sizes in proptest::collection::vec(0..60_usize, 1..60)) {
+        let (mut producer, mut consumer, _) = ring(4096);
+        let mut waiting = std::collections::VecDeque::new();
+        for (number, size) in sizes.into_iter().enumerate() {
+            let message = vec![u8::try_from(number).expect("few"); size + 1];
+            while producer.push(&message, &[], 0).expect("honest") == Pushed::Full {
+                let expected: Vec<u8> = waiting.pop_front().expect("something is in there");
+                prop_assert_eq!(pop(&mut consumer).expect("honest"), Some(expected.as_slice()));
+            }
+            waiting.push_back(message);
+        }
+        for expected in waiting {
+            prop_assert_eq!(pop(&mut consumer).expect("honest"), Some(expected.as_slice()));
+        }
+        prop_assert_eq!(pop(&mut consumer).expect("honest"), None);
+    }
+
+    #[test]
+    fn a_consumer_survives_anything_that_is_written_over_the_memory(
+        scribbles in proptest::collection::vec((0..words(CAPACITY), any::<u64>(), any::<bool>()), 1..200)
+    ) {
+        let (mut producer, mut consumer, segment) = ring(4096);
+        for (index, value, honest) in scribbles {
+            if honest {
+                let _ = producer.push(&[1, 2, 3], &[4; 30], 0);
+            } else {
+                // Small values are the dangerous ones: they look like positions and lengths.
+                let value = if value % 2 == 0 { value % 128 } else { value };
+                segment.words()[index].store(value, Ordering::Relaxed);
+            }
+            for _ in 0..=CAPACITY {
+                match pop(&mut consumer) {
+                    Ok(Some(message)) => prop_assert!(message.len() <= 4096),
+                    Ok(None) | Err(_) => break,
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_message_above_the_limit_is_an_error() {
+    let (mut producer, mut consumer, _) = ring(10);
+    producer.push(&[0; 11], &[], 0).expect("honest");
+    assert!(pop(&mut consumer).is_err());
+}
+
+#[test]
+fn threads_agree_on_many_messages() {
+    let (mut producer, mut consumer, _) = ring(4096);
+    let bell = Bell::new(producer_region(&producer));
+    let other = bell.clone();
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            for number in 0..300_000_u64 {
+                while producer.push(&number.to_le_bytes(), &[], 0).expect("honest") == Pushed::Full
+                {
+                    std::thread::yield_now();
+                }
+                other.ring();
+            }
+        });
+        for number in 0..300_000_u64 {
+            loop {
+                if let Some(message) = pop(&mut consumer).expect("honest") {
+                    assert_eq!(message, number.to_le_bytes());
+                    break;
+                }
+                bell.sleep_unless(|| consumer.has_more());
+            }
+        }
+    });
+}
+
+fn producer_region(producer: &Producer) -> Region {
+    producer.region().clone()
+}
