@@ -73,8 +73,7 @@ impl Shared {
     ) -> Option<RawOutcome> {
         match &self.collecting {
             Some(collecting) if cell.is_awaited() => {
-                let mut caller =
-                    Caller { shared: self, doorbell: &collecting.doorbell, listens: false };
+                let mut caller = Caller::new(self, &collecting.doorbell);
                 caller.wait_for(cell, deadline)
             }
             _ => cell.take_by(deadline),
@@ -87,9 +86,17 @@ struct Caller<'a> {
     shared: &'a Shared,
     doorbell: &'a Doorbell,
     listens: bool,
+    /// Whose thread this was before; see [`Caller::new`].
+    owner: usize,
 }
 
-impl Caller<'_> {
+impl<'a> Caller<'a> {
+    /// While a caller handles outcomes it is one of the pool's threads: a waker that runs on it, and drops the pool,
+    /// must not wait for an end that this thread has to bring about.
+    fn new(shared: &'a Shared, doorbell: &'a Doorbell) -> Self {
+        Self { shared, doorbell, listens: false, owner: shared.own_this_thread() }
+    }
+
     fn wait_for(&mut self, cell: &TaskCell, deadline: Option<Instant>) -> Option<RawOutcome> {
         loop {
             if !cell.is_awaited() || deadline.is_some_and(|deadline| Instant::now() >= deadline) {
@@ -173,9 +180,15 @@ impl Caller<'_> {
 /// A caller that leaves, also by a panic, hands over to another or to the collector thread.
 impl Drop for Caller<'_> {
     fn drop(&mut self) {
-        if !self.listens {
-            return;
+        if self.listens {
+            self.hand_over();
         }
+        Shared::give_back_this_thread(self.owner);
+    }
+}
+
+impl Caller<'_> {
+    fn hand_over(&mut self) {
         let mut after = Afterwards::default();
         let mut core = self.shared.lock();
         core.caller_listens = false;

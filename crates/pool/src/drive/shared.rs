@@ -242,9 +242,14 @@ impl Shared {
         self.lock().machine.counters().respawned
     }
 
-    /// Marks the current thread as one of the pool's.
-    pub(super) fn own_this_thread(&self) {
-        OWNER.set(std::ptr::from_ref(self).addr());
+    /// Marks the current thread as one of the pool's; says whose it was before.
+    pub(super) fn own_this_thread(&self) -> usize {
+        OWNER.replace(std::ptr::from_ref(self).addr())
+    }
+
+    /// Undoes `own_this_thread`.
+    pub(super) fn give_back_this_thread(owner: usize) {
+        OWNER.set(owner);
     }
 
     /// Whether the current thread is one of the pool's, which must not wait for the pool.
