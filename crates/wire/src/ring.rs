@@ -19,6 +19,8 @@
 
 mod bell;
 mod consumer;
+#[cfg(all(test, loom))]
+mod loom;
 mod memory;
 mod producer;
 #[cfg(test)]

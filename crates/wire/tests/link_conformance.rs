@@ -118,25 +118,19 @@ fn order_is_kept_in_both_directions(link: (End, End)) {
 
 fn every_size_around_a_packet_arrives_whole(link: (End, End)) {
     let (mut host, mut worker) = link;
+    let lengths = [1 << 12, 1 << 15, 1 << 16, 1 << 18].map(|around| around - 20..around + 20);
+    let count = lengths.iter().map(ExactSizeIterator::len).sum();
     let echo = thread::spawn(move || {
-        while let Ok(bytes) = worker.1.receive() {
-            let bytes = bytes.to_vec();
-            if worker.0.send(&bytes[..1], &bytes[1..]).is_err() {
-                return;
-            }
+        for _ in 0..count {
+            let bytes = whole(&mut *worker.1);
+            worker.0.send(&bytes[..1], &bytes[1..]).expect("a host that reads");
         }
     });
-    for around in [1 << 12, 1 << 15, 1 << 16, 1 << 18] {
-        for length in around - 20..around + 20 {
-            host.0.send(&message(length, 13), &message(length, length)).expect("room");
-            let expected = [message(length, 13), message(length, length)].concat();
-            assert!(
-                whole(&mut *host.1) == expected,
-                "a message of {length} bytes came back changed"
-            );
-        }
+    for length in lengths.into_iter().flatten() {
+        host.0.send(&message(length, 13), &message(length, length)).expect("room");
+        let expected = [message(length, 13), message(length, length)].concat();
+        assert!(whole(&mut *host.1) == expected, "a message of {length} bytes came back changed");
     }
-    drop(host);
     echo.join().expect("the echo");
 }
 
@@ -148,6 +142,7 @@ fn large_messages_in_both_directions_at_once_do_not_block_each_other(link: (End,
             let received = whole(&mut *worker.1);
             assert!(received[1..] == message(number, 8 << 20), "changed on the way to the worker");
         }
+        worker.0.send(b"all received", &[]).expect("a host that reads");
     });
     for number in 0..3 {
         host.0.send(&[7], &message(number, 8 << 20)).expect("never blocks");
@@ -158,10 +153,9 @@ fn large_messages_in_both_directions_at_once_do_not_block_each_other(link: (End,
             "changed on the way to the host"
         );
     }
-    // Credit that is still on its way lets the rest go out.
-    let pump = thread::spawn(move || while host.1.receive().is_ok() {});
+    // While the host reads, what had to wait goes out.
+    assert_eq!(whole(&mut *host.1), b"all received");
     worker_thread.join().expect("the worker");
-    pump.join().expect("the host");
 }
 
 fn the_host_never_blocks_on_a_worker_that_does_not_read(link: (End, End)) {
@@ -245,7 +239,7 @@ fn four_threads_may_use_the_four_halves(link: (End, End)) {
     fn size(number: usize) -> usize {
         number * 7919 % if number.is_multiple_of(4) { 90_000 } else { 50 }
     }
-    fn send(mut sender: Box<dyn LinkSender>) {
+    fn send(sender: &mut dyn LinkSender) {
         for number in 0..MESSAGES {
             sender.send(&number.to_le_bytes(), &vec![9; size(number)]).expect("room");
         }
@@ -257,16 +251,26 @@ fn four_threads_may_use_the_four_halves(link: (End, End)) {
             assert_eq!(message.len(), 8 + size(number));
         }
     }
-    let (host, worker) = link;
-    let (mut at_host, mut at_worker) = (host.1, worker.1);
-    let senders = [host.0, worker.0].map(|sender| thread::spawn(move || send(sender)));
-    let worker_thread = thread::spawn(move || receive(&mut *at_worker));
-    receive(&mut *at_host);
-    // The worker may not have everything yet: what had to wait goes out while the host reads.
-    assert!(matches!(at_host.receive(), Err(LinkError::Closed)));
-    worker_thread.join().expect("the worker received everything");
-    for sender in senders {
-        sender.join().expect("everything was sent");
+    let (mut host, worker) = link;
+    let (mut worker_sender, mut worker_receiver) = worker;
+    let (all_received, until_all_received) = channel();
+    let threads = [
+        thread::spawn(move || send(&mut *host.0)),
+        thread::spawn(move || {
+            send(&mut *worker_sender);
+            until_all_received.recv().expect("the other half received everything");
+            worker_sender.send(b"all received", &[]).expect("room");
+        }),
+        thread::spawn(move || {
+            receive(&mut *worker_receiver);
+            all_received.send(()).expect("the other half waits");
+        }),
+    ];
+    receive(&mut *host.1);
+    // While the host reads, what had to wait goes out.
+    assert_eq!(whole(&mut *host.1), b"all received");
+    for thread in threads {
+        thread.join().expect("everything was sent and received");
     }
 }
 
@@ -306,9 +310,12 @@ macro_rules! conformance_of_rings {
 // the tests that end by dropping an end are not for rings.
 conformance_of_rings!(
     order_is_kept_in_both_directions,
+    every_size_around_a_packet_arrives_whole,
+    large_messages_in_both_directions_at_once_do_not_block_each_other,
     the_host_never_blocks_on_a_worker_that_does_not_read,
     the_limit_is_exact_and_the_link_survives_it,
     empty_messages_are_messages,
+    four_threads_may_use_the_four_halves,
 );
 
 conformance!(

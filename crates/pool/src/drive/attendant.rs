@@ -74,6 +74,10 @@ fn read_to_the_end(shared: &Shared, worker: WorkerId, receiver: &mut dyn LinkRec
         let message = match receiver.receive() {
             Ok(message) => message,
             Err(LinkError::Closed) => return,
+            Err(error @ LinkError::Io(_)) => {
+                // It would come again and again. The report of the death, which is next, ends the process.
+                return misbehaved(shared, worker, &error.to_string());
+            }
             Err(error) => {
                 misbehaved(shared, worker, &error.to_string());
                 continue;

@@ -26,8 +26,8 @@ use std::sync::Arc;
 
 use super::{BELL, Region};
 
-const AWAKE: u32 = 0;
-const ASLEEP: u32 = 1;
+pub(super) const AWAKE: u32 = 0;
+pub(super) const ASLEEP: u32 = 1;
 
 /// The futex bell of a ring, for the side that has no descriptor to wait on.
 #[derive(Debug, Clone)]
