@@ -48,30 +48,43 @@ fn an_empty_input_ends_at_once_and_starts_nothing() {
 
 #[test]
 fn inputs_are_taken_as_results_are_and_never_beyond_the_window() {
-    let pool = pool(2);
-    let taken = Cell::new(0);
-    let inputs = (0..100).inspect(|_| taken.set(taken.get() + 1));
-    let mut results = pool.map(square, inputs).window(7);
-    assert_eq!(taken.get(), 0, "nothing is taken before the first result is asked for");
-    for number in 0..100 {
-        assert_eq!(results.next().unwrap().unwrap(), number * number);
-        assert_eq!(taken.get(), (number + 7).min(100));
+    for chunk in [None, Some(1), Some(3)] {
+        let pool = pool(2);
+        let taken = Cell::new(0);
+        let inputs = (0..100).inspect(|_| taken.set(taken.get() + 1));
+        let mut results = pool.map(square, inputs).window(7);
+        if let Some(chunk) = chunk {
+            results = results.chunk(chunk);
+        }
+        for number in 0..100 {
+            if number == 0 {
+                assert_eq!(taken.get(), 0, "nothing is taken before the first result is asked for");
+            }
+            assert_eq!(results.next().unwrap().unwrap(), number * number);
+            assert!(
+                taken.get() > number && taken.get() <= number + 7,
+                "{} at {number}",
+                taken.get()
+            );
+        }
+        assert!(results.next().is_none());
+        assert!(results.next().is_none(), "the end stays the end");
     }
-    assert!(results.next().is_none());
-    assert!(results.next().is_none(), "the end stays the end");
 }
 
 #[test]
 fn the_window_of_map_unordered_is_exact_too() {
-    let pool = pool(2);
-    let taken = Cell::new(0);
-    let inputs = (0..100).inspect(|_| taken.set(taken.get() + 1));
-    let mut results = pool.map_unordered(square, inputs).window(7);
-    for count in 0..100 {
-        results.next().unwrap().unwrap();
-        assert_eq!(taken.get(), (count + 7).min(100));
+    for chunk in [1, 3, 50] {
+        let pool = pool(2);
+        let taken = Cell::new(0);
+        let inputs = (0..100).inspect(|_| taken.set(taken.get() + 1));
+        let mut results = pool.map_unordered(square, inputs).window(7).chunk(chunk);
+        for count in 0..100 {
+            results.next().unwrap().unwrap();
+            assert!(taken.get() > count && taken.get() <= count + 7, "{} at {count}", taken.get());
+        }
+        assert!(results.next().is_none());
     }
-    assert!(results.next().is_none());
 }
 
 #[test]

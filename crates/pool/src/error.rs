@@ -89,6 +89,12 @@ impl TaskError {
         self
     }
 
+    /// The same failure for an item of the task that failed.
+    pub(crate) fn of_item(mut self, task: TaskId) -> Self {
+        self.inner.task = Some(task);
+        self
+    }
+
     pub(crate) fn after(mut self, elapsed: Option<Duration>) -> Self {
         self.inner.elapsed = elapsed;
         self

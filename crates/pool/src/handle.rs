@@ -5,15 +5,15 @@ use std::future::Future;
 use std::marker::PhantomData;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use brigade_wire::{TaskId, codec};
 use serde::de::DeserializeOwned;
 
+use crate::cell::{RawOutcome, TaskCell};
 use crate::drive::Shared;
 use crate::error::{TaskError, TaskErrorKind};
-use crate::task::{RawOutcome, TaskCell};
 
 /// A submitted task. Dropping it lets the task run and drops its result.
 ///
@@ -54,11 +54,6 @@ impl<R> Handle<R> {
         self.cell.ended().is_some()
     }
 
-    /// Has `waker` woken when the outcome comes; nothing happens if it is there.
-    pub(crate) fn notify(&self, waker: &Waker) {
-        self.cell.notify(waker);
-    }
-
     /// How far the task has come, at this moment.
     pub fn state(&self) -> TaskState {
         match self.cell.ended() {
@@ -89,8 +84,8 @@ impl<R: DeserializeOwned + 'static> Handle<R> {
     /// # Panics
     /// When the outcome was taken before, by `wait_timeout`, `try_get` or as a future.
     pub fn wait(self) -> Result<R, TaskError> {
-        let outcome =
-            self.shared.wait_for(&self.cell, None).expect("the outcome of a task is taken once");
+        self.shared.wait_for(&*self.cell, None);
+        let outcome = self.cell.try_take().expect("the outcome of a task is taken once");
         self.decode(outcome)
     }
 
@@ -103,7 +98,8 @@ impl<R: DeserializeOwned + 'static> Handle<R> {
     pub fn wait_timeout(&mut self, timeout: Duration) -> Option<Result<R, TaskError>> {
         // A time too long for the clock is as good as none.
         let deadline = Instant::now().checked_add(timeout);
-        self.shared.wait_for(&self.cell, deadline).map(|outcome| self.decode(outcome))
+        self.shared.wait_for(&*self.cell, deadline);
+        self.cell.try_take().map(|outcome| self.decode(outcome))
     }
 
     /// The outcome, if it is there and was not taken before.

@@ -29,7 +29,10 @@
 
 #![forbid(unsafe_code)]
 
+mod arrivals;
 mod builder;
+mod cell;
+mod chunk;
 mod config;
 mod drive;
 mod error;

@@ -19,6 +19,7 @@
 mod assign;
 mod event;
 mod outbox;
+mod queries;
 mod queue;
 mod respawn;
 mod sanity;
@@ -126,101 +127,14 @@ impl<T> Machine<T> {
         }
     }
 
-    /// Whether `Submit` may be handled now; if not, callers wait or give up.
-    pub(crate) fn has_room(&self) -> bool {
-        self.queue.len() < self.settings.queue_limit
-    }
-
-    /// Whether `Submit` will ever be handled again.
-    pub(crate) fn is_open(&self) -> bool {
-        self.phase == Phase::Running && self.broken.is_none()
-    }
-
-    /// Why the pool is broken, if it is.
-    pub(crate) fn broken_reason(&self) -> Option<Arc<str>> {
-        self.broken.clone()
-    }
-
-    /// Why not all workers could be had at the last warm-up, if so.
-    pub(crate) fn not_warmed(&self) -> Option<Arc<str>> {
-        self.not_warmed.clone()
-    }
-
-    /// Whether shutdown has ended: no task and no process is left.
-    pub(crate) fn has_ended(&self) -> bool {
-        self.phase == Phase::Ended
-    }
-
-    /// What the driver attached to a task.
-    pub(crate) fn task(&self, key: TaskKey) -> Option<&T> {
-        self.tasks.get(key.index()).map(|entry| &entry.task)
-    }
-
-    /// The task and attempt in a slot of a worker's table, as far as it has not been answered.
-    pub(crate) fn occupants(&self, worker: WorkerId) -> Vec<(u16, TaskId, Attempt)> {
-        self.live(worker).map_or_else(Vec::new, |entry| {
-            entry
-                .in_flight()
-                .filter_map(|(link_slot, occupant)| match occupant {
-                    Occupant::Task(key) => {
-                        let task = &self.tasks[key.index()];
-                        Some((link_slot, task.id, task.attempt))
-                    }
-                    Occupant::Revoked { .. } => None,
-                })
-                .collect()
-        })
-    }
-
-    /// Where a task is assigned: the worker and its slot in that worker's table.
-    pub(crate) fn assignment(&self, task: TaskRef) -> Option<(WorkerId, u16, Attempt)> {
-        let entry = self.tasks.get(task.key.index()).filter(|entry| entry.id == task.id)?;
-        match entry.place {
-            Place::Queued => None,
-            Place::Assigned { worker, link_slot } => {
-                Some((self.workers[worker as usize].id, link_slot, entry.attempt))
-            }
-        }
-    }
-
-    /// Whether every accepted task is with a worker.
-    pub(crate) fn is_caught_up(&self) -> bool {
-        self.queue.is_empty()
-    }
-
-    /// Workers that have something to do.
-    pub(crate) fn busy_workers(&self) -> usize {
-        self.workers.iter().filter(|worker| worker.load() > 0).count()
-    }
-
-    /// Workers that are ready for tasks.
-    pub(crate) fn ready_workers(&self) -> usize {
-        self.workers.iter().filter(|worker| worker.state == WorkerState::Ready).count()
-    }
-
-    pub(crate) fn counters(&self) -> Counters {
-        self.counters
-    }
-
-    pub(crate) fn tally(&self) -> Tally {
-        self.tally
-    }
-
-    /// When `Tick` is due next, if ever.
-    pub(crate) fn next_deadline(&self) -> Option<Now> {
-        let workers = self.workers.iter().filter_map(|worker| worker.stop_deadline);
-        let respawn = self.respawn_due();
-        workers.chain(self.shutdown_deadlines()).chain(respawn).min()
-    }
-
     fn submit(&mut self, now: Now, submission: Submission<T>, outbox: &mut Outbox<T>) {
-        let Submission { id, task, retries } = submission;
+        let Submission { id, task, attempt, retries } = submission;
         if let Some(end) = self.refusal() {
-            outbox.push(Action::Complete { task, attempt: Attempt::first(), end });
+            outbox.push(Action::Complete { task, attempt, end });
             return;
         }
         self.counters.submitted += 1;
-        let key = TaskKey::new(self.tasks.insert(TaskEntry::new(id, task, retries)));
+        let key = TaskKey::new(self.tasks.insert(TaskEntry::new(id, task, attempt, retries)));
         self.queue.push_back(&mut self.tasks, key);
         outbox.push(Action::Accepted { task: TaskRef { key, id } });
         self.assign(now, outbox);

@@ -1,28 +1,37 @@
-//! `map` and `map_unordered`: a function over an iterator, a bounded number of tasks at a time.
+//! `map` and `map_unordered`: a function over an iterator, several items to a frame, a bounded number under way.
+//!
+//! Inputs become *pieces*: as many items as make about half a millisecond of work, in one frame. A piece ends
+//! when its items are answered, or earlier: when it took too long the worker gives the rest back, and when the
+//! worker died only the item that ran has failed. The rest then becomes another piece. So items are handed out in bulk
+//! and fail, are retried and wait for each other as if each had been submitted by itself.
 
-use std::collections::{HashMap, VecDeque};
+mod piece;
+mod pieces;
+mod sizing;
+
+use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
-use std::task::Wake;
 
-use crossbeam_channel::{Receiver, Sender, unbounded};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::Pool;
 use crate::error::TaskError;
-use crate::{Handle, Pool, TaskBuilder};
-
-/// Tasks under way for each worker, unless `window` says otherwise: enough that no worker waits for the caller.
-const TASKS_PER_WORKER: usize = 128;
+use piece::Results;
+use pieces::Pieces;
 
 /// Results in the order of the inputs; made by [`Pool::map`].
 ///
-/// Inputs are taken as results are taken: at most `window` tasks are under way. Dropping it cancels
-/// what has not begun.
+/// Inputs are taken as results are taken. Dropping it cancels what has not begun.
 #[must_use = "an iterator does nothing until it is used"]
 pub struct Map<'pool, F, I: Iterator, R> {
-    source: Source<'pool, F, I, R>,
-    under_way: VecDeque<Result<Handle<R>, TaskError>>,
+    pieces: Pieces<'pool, F, I, R>,
+    /// The results that are next.
+    current: Option<Results>,
+    /// The place of the first item behind them.
+    next: u64,
+    /// Results of later items, by the place of their first one.
+    early: BTreeMap<u64, Results>,
 }
 
 /// Results in the order of completion; made by [`Pool::map_unordered`].
@@ -30,44 +39,32 @@ pub struct Map<'pool, F, I: Iterator, R> {
 /// As [`Map`], but a slow task holds nothing up.
 #[must_use = "an iterator does nothing until it is used"]
 pub struct MapUnordered<'pool, F, I: Iterator, R> {
-    source: Source<'pool, F, I, R>,
-    under_way: HashMap<u64, Handle<R>>,
-    failed: VecDeque<TaskError>,
-    finished: (Sender<u64>, Receiver<u64>),
-    count: u64,
+    pieces: Pieces<'pool, F, I, R>,
+    current: Option<Results>,
 }
 
-/// What both have in common: where tasks come from and how many may be under way.
-struct Source<'pool, F, I: Iterator, R> {
-    task: TaskBuilder<'pool, F, I::Item, R>,
-    inputs: I,
-    exhausted: bool,
-    window: usize,
-}
-
-impl<'pool, F, I, R> Source<'pool, F, I, R>
-where
-    I: Iterator,
-    F: Fn(I::Item) -> R + Copy + Send + 'static,
-    I::Item: Serialize + DeserializeOwned + 'static,
-    R: Serialize + DeserializeOwned + 'static,
-{
-    fn new(pool: &'pool Pool, function: F, inputs: I) -> Self {
-        let window = pool.workers() * TASKS_PER_WORKER;
-        Self { task: pool.task(function), inputs, exhausted: false, window }
-    }
-
-    /// The next task, submitted; `None` when there is no more input.
-    fn next(&mut self) -> Option<Result<Handle<R>, TaskError>> {
-        if self.exhausted {
-            return None;
+macro_rules! settings {
+    () => {
+        /// The most inputs that are taken ahead of the results that were yielded; at least 1. Without this setting the
+        /// number follows from how long items take, and from the size of arguments and results.
+        pub fn window(mut self, items: usize) -> Self {
+            self.pieces.set_window(items);
+            self
         }
-        let Some(input) = self.inputs.next() else {
-            self.exhausted = true;
-            return None;
-        };
-        Some(self.task.submit(input).map_err(crate::SubmitError::into_task_error))
-    }
+
+        /// So many items go to a worker at a time; at least 1. Without this setting it is as many as make about half a
+        /// millisecond of work, and a worker that turns out to be slow gives back what it has not begun.
+        pub fn chunk(mut self, items: usize) -> Self {
+            self.pieces.set_chunk(items);
+            self
+        }
+
+        /// As [`TaskBuilder::retries`](crate::TaskBuilder::retries), for each item.
+        pub fn retries(mut self, retries: u32) -> Self {
+            self.pieces.set_retries(retries);
+            self
+        }
+    };
 }
 
 impl<'pool, F, I, R> Map<'pool, F, I, R>
@@ -78,19 +75,22 @@ where
     R: Serialize + DeserializeOwned + 'static,
 {
     pub(crate) fn new(pool: &'pool Pool, function: F, inputs: I) -> Self {
-        Self { source: Source::new(pool, function, inputs), under_way: VecDeque::new() }
+        let pieces = Pieces::new(pool, function, inputs);
+        Self { pieces, current: None, next: 0, early: BTreeMap::new() }
     }
 
-    /// The most inputs that are taken ahead of the result that is awaited; at least 1.
-    pub fn window(mut self, tasks: usize) -> Self {
-        self.source.window = tasks.max(1);
-        self
-    }
+    settings!();
 
-    /// As [`TaskBuilder::retries`], for each task.
-    pub fn retries(mut self, retries: u32) -> Self {
-        self.source.task.set_retries(retries);
-        self
+    /// Makes the results at `next` the current ones, if they are there.
+    fn turn(&mut self) -> bool {
+        while let Some(results) = self.pieces.settled() {
+            self.early.insert(results.place(), results);
+        }
+        self.current = self.early.remove(&self.next);
+        if let Some(results) = &self.current {
+            self.next += results.len();
+        }
+        self.current.is_some()
     }
 }
 
@@ -103,21 +103,18 @@ where
 {
     type Item = Result<R, TaskError>;
 
+    #[inline]
     fn next(&mut self) -> Option<Self::Item> {
-        while self.under_way.len() < self.source.window {
-            match self.source.next() {
-                Some(task) => self.under_way.push_back(task),
-                None => break,
+        loop {
+            self.pieces.keep_going();
+            if let Some(result) = self.current.as_mut().and_then(Results::next) {
+                self.pieces.yielded();
+                return Some(result);
             }
-        }
-        Some(self.under_way.pop_front()?.and_then(Handle::wait))
-    }
-}
-
-impl<F, I: Iterator, R> Drop for Map<'_, F, I, R> {
-    fn drop(&mut self) {
-        for handle in self.under_way.iter().flatten() {
-            handle.cancel();
+            self.pieces.refill();
+            if !self.turn() && !self.pieces.wait() {
+                return None;
+            }
         }
     }
 }
@@ -130,52 +127,10 @@ where
     R: Serialize + DeserializeOwned + 'static,
 {
     pub(crate) fn new(pool: &'pool Pool, function: F, inputs: I) -> Self {
-        Self {
-            source: Source::new(pool, function, inputs),
-            under_way: HashMap::new(),
-            failed: VecDeque::new(),
-            finished: unbounded(),
-            count: 0,
-        }
+        Self { pieces: Pieces::new(pool, function, inputs), current: None }
     }
 
-    /// The most tasks that are under way at a time; at least 1.
-    pub fn window(mut self, tasks: usize) -> Self {
-        self.source.window = tasks.max(1);
-        self
-    }
-
-    /// As [`TaskBuilder::retries`], for each task.
-    pub fn retries(mut self, retries: u32) -> Self {
-        self.source.task.set_retries(retries);
-        self
-    }
-
-    /// Keeps a task until it has ended; one that has ended already is announced at once.
-    fn watch(&mut self, handle: Handle<R>) {
-        let number = self.count;
-        self.count += 1;
-        let announcement = Announcement { number, to: self.finished.0.clone() };
-        handle.notify(&Arc::new(announcement).into());
-        if handle.is_done() {
-            // It ended before the announcement was in place, or right after; a second one finds nothing.
-            let _ = self.finished.0.send(number);
-        }
-        self.under_way.insert(number, handle);
-    }
-}
-
-/// Says that a task has ended, by its number.
-struct Announcement {
-    number: u64,
-    to: Sender<u64>,
-}
-
-impl Wake for Announcement {
-    fn wake(self: Arc<Self>) {
-        // The iterator may be gone; then nobody wants to know.
-        let _ = self.to.send(self.number);
-    }
+    settings!();
 }
 
 impl<F, I, R> Iterator for MapUnordered<'_, F, I, R>
@@ -187,45 +142,31 @@ where
 {
     type Item = Result<R, TaskError>;
 
+    #[inline]
     fn next(&mut self) -> Option<Self::Item> {
-        while self.under_way.len() + self.failed.len() < self.source.window {
-            match self.source.next() {
-                Some(Ok(handle)) => self.watch(handle),
-                Some(Err(error)) => self.failed.push_back(error),
-                None => break,
+        loop {
+            self.pieces.keep_going();
+            if let Some(result) = self.current.as_mut().and_then(Results::next) {
+                self.pieces.yielded();
+                return Some(result);
             }
-        }
-        if let Some(error) = self.failed.pop_front() {
-            return Some(Err(error));
-        }
-        while !self.under_way.is_empty() {
-            let number = self.finished.1.recv().expect("the iterator holds a sender itself");
-            if let Some(handle) = self.under_way.remove(&number) {
-                return Some(handle.wait());
+            self.pieces.refill();
+            self.current = self.pieces.settled();
+            if self.current.is_none() && !self.pieces.wait() {
+                return None;
             }
-        }
-        None
-    }
-}
-
-impl<F, I: Iterator, R> Drop for MapUnordered<'_, F, I, R> {
-    fn drop(&mut self) {
-        for handle in self.under_way.values() {
-            handle.cancel();
         }
     }
 }
 
 impl<F, I: Iterator, R> fmt::Debug for Map<'_, F, I, R> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("Map").field("under_way", &self.under_way.len()).finish_non_exhaustive()
+        out.debug_struct("Map").field("pieces", &self.pieces).finish_non_exhaustive()
     }
 }
 
 impl<F, I: Iterator, R> fmt::Debug for MapUnordered<'_, F, I, R> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("MapUnordered")
-            .field("under_way", &self.under_way.len())
-            .finish_non_exhaustive()
+        out.debug_struct("MapUnordered").field("pieces", &self.pieces).finish_non_exhaustive()
     }
 }

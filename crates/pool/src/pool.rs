@@ -5,18 +5,19 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use brigade_sys::executable::{EntryPoint, FunctionOffset};
-use brigade_wire::codec;
+use brigade_wire::{Attempt, codec};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::builder::Builder;
+use crate::cell::TaskCell;
 use crate::config::Config;
-use crate::drive::Drive;
+use crate::drive::{Drive, Shared};
 use crate::error::{PoolError, SubmitError, SubmitErrorKind};
 use crate::handle::Handle;
 use crate::machine::Shutdown;
 use crate::map::{Map, MapUnordered};
-use crate::task::{PoolTask, TaskBuilder, TaskCell, TaskOptions};
+use crate::task::{TaskBuilder, TaskOptions};
 
 /// A pool of worker processes. All methods take `&self`; share it by reference, `Arc` or a static.
 ///
@@ -215,6 +216,10 @@ impl Pool {
         self.drive.shutdown(mode, Some(timeout))
     }
 
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        self.drive.shared()
+    }
+
     pub(crate) fn submit_entry<A: Serialize + 'static, R>(
         &self,
         entry: EntryPoint,
@@ -235,10 +240,8 @@ impl Pool {
             let message = codec::chain(&error);
             return Err(SubmitError::new(SubmitErrorKind::Codec { message }, argument));
         }
-        let cell = Arc::new(TaskCell::new(shared.next_task_id()));
-        let task =
-            PoolTask { cell: Arc::clone(&cell), function, argument: encoded, label: options.label };
-        match shared.submit(task, options.retries, room) {
+        let cell = TaskCell::new(shared.next_task_ids(1), function, encoded, options.label);
+        match shared.submit(&cell, Attempt::first(), options.retries, room) {
             Ok(()) => Ok(Handle::new(cell, Arc::clone(shared))),
             Err(kind) => Err(SubmitError::new(kind, argument)),
         }

@@ -2,17 +2,28 @@
 
 use std::time::Duration;
 
-use rustix::time::{ClockId, clock_gettime};
+use rustix::time::{ClockId, Timespec, clock_gettime};
 
 /// A point on `CLOCK_MONOTONIC`. Two processes that read it at the same moment get the same value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Monotonic(u64);
 
 /// The current time.
+#[inline]
 pub fn now() -> Monotonic {
-    let time = clock_gettime(ClockId::Monotonic);
+    from_timespec(clock_gettime(ClockId::Monotonic))
+}
+
+#[inline]
+fn from_timespec(time: Timespec) -> Monotonic {
     let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
     Monotonic(seconds * 1_000_000_000 + u64::try_from(time.tv_nsec).unwrap_or(0))
+}
+
+/// The time at the last tick of the system's timer, at most 10 ms ago: for a fifth of the price of [`now`].
+#[inline]
+pub fn last_tick() -> Monotonic {
+    from_timespec(clock_gettime(ClockId::MonotonicCoarse))
 }
 
 impl Monotonic {

@@ -32,6 +32,7 @@ pub mod codec;
 mod error;
 pub mod handshake;
 mod ids;
+pub mod items;
 pub mod link;
 mod message;
 mod outcome;
@@ -41,5 +42,5 @@ pub mod version;
 
 pub use error::{CodecError, MessageError};
 pub use ids::{Attempt, TaskId, WorkerId};
-pub use message::{Finished, FromWorker, Function, Run, ToWorker};
+pub use message::{Chunk, Finished, FromWorker, Function, Item, Run, ToWorker};
 pub use outcome::{Outcome, PanicReport};

@@ -19,6 +19,22 @@ pub trait LinkSender: Send {
     /// # Errors
     /// [`LinkError::TooLarge`] leaves the link usable; after any other error nothing can be sent any more.
     fn send(&mut self, head: &[u8], payload: &[u8]) -> Result<(), LinkError>;
+
+    /// As [`send`](Self::send), but a sleeping other side may be left asleep until [`announce`](Self::announce).
+    ///
+    /// # Errors
+    /// As `send`.
+    fn send_unannounced(&mut self, head: &[u8], payload: &[u8]) -> Result<(), LinkError> {
+        self.send(head, payload)
+    }
+
+    /// Wakes the other side if it sleeps.
+    ///
+    /// # Errors
+    /// When the system refuses; then nothing can be sent any more.
+    fn announce(&mut self) -> Result<(), LinkError> {
+        Ok(())
+    }
 }
 
 /// The receiving half.

@@ -1,4 +1,12 @@
-//! What goes over a link: a fixed little-endian head, then an opaque payload.
+//! What goes over a link: a head of little-endian words, then an opaque payload.
+//!
+//! ```text
+//! word 0   bits 0..8 kind, 8..16 flags, 16..32 slot, 32..64 attempt (of an item: its index)
+//! word 1   task                              (all but Stop and Item)
+//! word 2   function offset, length of a name, or run time in nanoseconds       (Run and Finished)
+//! word 3   bits 0..32 items, 32..64 budget in microseconds                     (Run of a chunk)
+//! ```
+//! Words are written and read as words: a processor that reads what it wrote in other pieces just before must wait.
 //!
 //! Decoding borrows from the input, never allocates more than the input's size, and answers anything that is no
 //! message with an error.
@@ -29,8 +37,19 @@ pub struct Run<'a> {
     pub slot: u16,
     /// What to call.
     pub function: Function<'a>,
-    /// The encoded argument.
+    /// Set when the argument holds several items, each of which is run by itself.
+    pub chunk: Option<Chunk>,
+    /// The encoded argument; of a chunk its [items](crate::items).
     pub argument: &'a [u8],
+}
+
+/// Several items in one frame, answered one by one and then with [`FromWorker::Finished`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Chunk {
+    /// How many.
+    pub items: u32,
+    /// When so much time has passed at the end of an item, the worker finishes without the rest; in whole microseconds.
+    pub budget: Duration,
 }
 
 /// How a function is named.
@@ -45,8 +64,10 @@ pub enum Function<'a> {
 /// From a worker to its host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FromWorker<'a> {
-    /// A task was run, or could not be.
+    /// A task was run, or could not be. Of a chunk: no more items follow, and the value is empty.
     Finished(Finished<'a>),
+    /// An item of the chunk that runs was run.
+    Item(Item<'a>),
     /// A task was revoked before it began, and passed over.
     Skipped {
         /// The task.
@@ -73,6 +94,17 @@ pub struct Finished<'a> {
     pub outcome: Outcome<'a>,
 }
 
+/// The end of one item.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Item<'a> {
+    /// The slot of its chunk.
+    pub slot: u16,
+    /// Its place in the chunk, from 0 on. Items are run, and answered, in this order.
+    pub index: u32,
+    /// What became of it.
+    pub outcome: Outcome<'a>,
+}
+
 const RUN_OFFSET: u8 = 1;
 const RUN_NAME: u8 = 2;
 const STOP: u8 = 3;
@@ -82,31 +114,36 @@ const ARGUMENT_CODEC: u8 = 18;
 const RESULT_CODEC: u8 = 19;
 const UNKNOWN_FUNCTION: u8 = 20;
 const SKIPPED: u8 = 21;
+/// Added to the kind of an outcome when it is an item's.
+const ITEM: u8 = 32;
+
+/// In the flags of a run.
+const IS_CHUNK: u8 = 1;
 
 impl<'a> ToWorker<'a> {
     /// Appends everything but the payload.
     ///
     /// # Panics
     /// When a function's name has 64 KiB or more; whoever registers a name keeps it far below.
+    #[inline]
     pub fn encode_head(&self, head: &mut Vec<u8>) {
-        match self {
-            Self::Run(run) => {
-                let kind = match run.function {
-                    Function::Offset(_) => RUN_OFFSET,
-                    Function::Name(_) => RUN_NAME,
-                };
-                begin(head, kind, run.task, run.attempt, run.slot);
-                match run.function {
-                    Function::Offset(offset) => head.extend(offset.to_le_bytes()),
-                    Function::Name(name) => {
-                        let length = u16::try_from(name.len())
-                            .expect("a function's name is shorter than 64 KiB");
-                        head.extend(length.to_le_bytes());
-                        head.extend(name.as_bytes());
-                    }
-                }
-            }
-            Self::Stop => head.push(STOP),
+        let Self::Run(run) = self else {
+            return push(head, first_word(STOP, 0, 0, 0));
+        };
+        let (kind, function) = match run.function {
+            Function::Offset(offset) => (RUN_OFFSET, offset),
+            Function::Name(name) => (RUN_NAME, name.len() as u64),
+        };
+        let flags = if run.chunk.is_some() { IS_CHUNK } else { 0 };
+        push(head, first_word(kind, flags, run.slot, run.attempt.get()));
+        push(head, run.task.get());
+        push(head, function);
+        if let Some(chunk) = &run.chunk {
+            push(head, chunk_word(chunk));
+        }
+        if let Function::Name(name) = run.function {
+            assert!(name.len() < NAME_LIMIT, "a function's name is shorter than 64 KiB");
+            head.extend_from_slice(name.as_bytes());
         }
     }
 
@@ -122,9 +159,10 @@ impl<'a> ToWorker<'a> {
     ///
     /// # Errors
     /// [`MessageError`] when there is none.
+    #[inline]
     pub fn decode(bytes: &'a [u8]) -> Result<Self, MessageError> {
         let mut reader = Reader(bytes);
-        let kind = reader.byte()?;
+        let (kind, flags, slot, attempt) = split_first_word(reader.word()?);
         if kind == STOP {
             return if reader.0.is_empty() {
                 Ok(Self::Stop)
@@ -132,56 +170,62 @@ impl<'a> ToWorker<'a> {
                 Err(MessageError::Decode("a stop with a payload"))
             };
         }
-        let (task, attempt, slot) = reader.ids()?;
+        let task = TaskId::new(reader.word()?);
+        let function = reader.word()?;
+        let chunk = match flags {
+            0 => None,
+            IS_CHUNK => Some(split_chunk_word(reader.word()?)),
+            _ => return Err(MessageError::Decode("unknown flags")),
+        };
         let function = match kind {
-            RUN_OFFSET => Function::Offset(u64::from_le_bytes(reader.array()?)),
-            RUN_NAME => {
-                let length = u16::from_le_bytes(reader.array()?);
-                let name = reader.take(usize::from(length))?;
-                Function::Name(
-                    std::str::from_utf8(name)
-                        .map_err(|_| MessageError::Decode("a name that is not UTF-8"))?,
-                )
-            }
+            RUN_OFFSET => Function::Offset(function),
+            RUN_NAME => Function::Name(reader.name(function)?),
             _ => return Err(MessageError::Decode("an unknown kind")),
         };
-        Ok(Self::Run(Run { task, attempt, slot, function, argument: reader.0 }))
+        let attempt = Attempt::new(attempt);
+        Ok(Self::Run(Run { task, attempt, slot, function, chunk, argument: reader.0 }))
     }
 }
 
 impl<'a> FromWorker<'a> {
     /// Appends everything but the payload.
+    #[inline]
     pub fn encode_head(&self, head: &mut Vec<u8>) {
-        match self {
+        let outcome = match self {
             Self::Finished(finished) => {
-                let kind = match finished.outcome {
-                    Outcome::Value(_) => VALUE,
-                    Outcome::Panicked(_) => PANICKED,
-                    Outcome::ArgumentCodec(_) => ARGUMENT_CODEC,
-                    Outcome::ResultCodec(_) => RESULT_CODEC,
-                    Outcome::UnknownFunction(_) => UNKNOWN_FUNCTION,
-                };
-                begin(head, kind, finished.task, finished.attempt, finished.slot);
-                let nanos = u64::try_from(finished.run_time.as_nanos()).unwrap_or(u64::MAX);
-                head.extend(nanos.to_le_bytes());
-                if let Outcome::Panicked(report) = &finished.outcome {
-                    append_report(head, report);
-                }
+                let kind = outcome_kind(&finished.outcome);
+                push(head, first_word(kind, 0, finished.slot, finished.attempt.get()));
+                push(head, finished.task.get());
+                push(head, u64::try_from(finished.run_time.as_nanos()).unwrap_or(u64::MAX));
+                &finished.outcome
             }
-            Self::Skipped { task, attempt, slot } => begin(head, SKIPPED, *task, *attempt, *slot),
+            Self::Item(item) => {
+                let kind = outcome_kind(&item.outcome) + ITEM;
+                push(head, first_word(kind, 0, item.slot, item.index));
+                &item.outcome
+            }
+            Self::Skipped { task, attempt, slot } => {
+                push(head, first_word(SKIPPED, 0, *slot, attempt.get()));
+                return push(head, task.get());
+            }
+        };
+        if let Outcome::Panicked(report) = outcome {
+            append_report(head, report);
         }
     }
 
     /// What follows the head.
     pub fn payload(&self) -> &[u8] {
         match self {
-            Self::Finished(finished) => match &finished.outcome {
-                Outcome::Value(value) => value,
-                Outcome::ArgumentCodec(text)
-                | Outcome::ResultCodec(text)
-                | Outcome::UnknownFunction(text) => text.as_bytes(),
-                Outcome::Panicked(_) => &[],
-            },
+            Self::Finished(Finished { outcome, .. }) | Self::Item(Item { outcome, .. }) => {
+                match outcome {
+                    Outcome::Value(value) => value,
+                    Outcome::ArgumentCodec(text)
+                    | Outcome::ResultCodec(text)
+                    | Outcome::UnknownFunction(text) => text.as_bytes(),
+                    Outcome::Panicked(_) => &[],
+                }
+            }
             Self::Skipped { .. } => &[],
         }
     }
@@ -190,10 +234,18 @@ impl<'a> FromWorker<'a> {
     ///
     /// # Errors
     /// [`MessageError`] when there is none.
+    #[inline]
     pub fn decode(bytes: &'a [u8]) -> Result<Self, MessageError> {
         let mut reader = Reader(bytes);
-        let kind = reader.byte()?;
-        let (task, attempt, slot) = reader.ids()?;
+        let (kind, flags, slot, number) = split_first_word(reader.word()?);
+        if flags != 0 {
+            return Err(MessageError::Decode("unknown flags"));
+        }
+        if let Some(kind) = kind.checked_sub(ITEM) {
+            let outcome = decode_outcome(kind, reader.0)?;
+            return Ok(Self::Item(Item { slot, index: number, outcome }));
+        }
+        let (task, attempt) = (TaskId::new(reader.word()?), Attempt::new(number));
         if kind == SKIPPED {
             return if reader.0.is_empty() {
                 Ok(Self::Skipped { task, attempt, slot })
@@ -201,24 +253,46 @@ impl<'a> FromWorker<'a> {
                 Err(MessageError::Decode("a skip with a payload"))
             };
         }
-        let run_time = Duration::from_nanos(u64::from_le_bytes(reader.array()?));
-        let payload = reader.0;
-        let text = || {
-            let text = std::str::from_utf8(payload);
-            text.map(str::to_owned).map_err(|_| MessageError::Decode("a text that is not UTF-8"))
-        };
-        let outcome = match kind {
-            VALUE => Outcome::Value(payload),
-            PANICKED => match postcard::take_from_bytes(payload) {
-                Ok((report, [])) => Outcome::Panicked(report),
-                _ => return Err(MessageError::Decode("a panic report that is none")),
-            },
-            ARGUMENT_CODEC => Outcome::ArgumentCodec(text()?),
-            RESULT_CODEC => Outcome::ResultCodec(text()?),
-            UNKNOWN_FUNCTION => Outcome::UnknownFunction(text()?),
-            _ => return Err(MessageError::Decode("an unknown kind")),
-        };
+        let run_time = Duration::from_nanos(reader.word()?);
+        let outcome = decode_outcome(kind, reader.0)?;
         Ok(Self::Finished(Finished { task, attempt, slot, run_time, outcome }))
+    }
+}
+
+/// A name is shorter than this.
+const NAME_LIMIT: usize = 64 * 1024;
+
+fn outcome_kind(outcome: &Outcome<'_>) -> u8 {
+    match outcome {
+        Outcome::Value(_) => VALUE,
+        Outcome::Panicked(_) => PANICKED,
+        Outcome::ArgumentCodec(_) => ARGUMENT_CODEC,
+        Outcome::ResultCodec(_) => RESULT_CODEC,
+        Outcome::UnknownFunction(_) => UNKNOWN_FUNCTION,
+    }
+}
+
+#[inline]
+fn decode_outcome(kind: u8, payload: &[u8]) -> Result<Outcome<'_>, MessageError> {
+    if kind == VALUE { Ok(Outcome::Value(payload)) } else { decode_failure(kind, payload) }
+}
+
+/// Apart from the values, which are almost all there is.
+#[cold]
+fn decode_failure(kind: u8, payload: &[u8]) -> Result<Outcome<'_>, MessageError> {
+    let text = || {
+        let text = std::str::from_utf8(payload);
+        text.map(str::to_owned).map_err(|_| MessageError::Decode("a text that is not UTF-8"))
+    };
+    match kind {
+        PANICKED => match postcard::take_from_bytes(payload) {
+            Ok((report, [])) => Ok(Outcome::Panicked(Box::new(report))),
+            _ => Err(MessageError::Decode("a panic report that is none")),
+        },
+        ARGUMENT_CODEC => Ok(Outcome::ArgumentCodec(text()?)),
+        RESULT_CODEC => Ok(Outcome::ResultCodec(text()?)),
+        UNKNOWN_FUNCTION => Ok(Outcome::UnknownFunction(text()?)),
+        _ => Err(MessageError::Decode("an unknown kind")),
     }
 }
 
@@ -227,41 +301,56 @@ fn append_report(head: &mut Vec<u8>, report: &PanicReport) {
     head.extend(report);
 }
 
-fn begin(head: &mut Vec<u8>, kind: u8, task: TaskId, attempt: Attempt, slot: u16) {
-    head.push(kind);
-    head.extend(task.get().to_le_bytes());
-    head.extend(attempt.get().to_le_bytes());
-    head.extend(slot.to_le_bytes());
+#[inline]
+fn push(head: &mut Vec<u8>, word: u64) {
+    head.extend_from_slice(&word.to_le_bytes());
+}
+
+#[inline]
+fn first_word(kind: u8, flags: u8, slot: u16, number: u32) -> u64 {
+    u64::from(kind) | u64::from(flags) << 8 | u64::from(slot) << 16 | u64::from(number) << 32
+}
+
+#[inline]
+fn split_first_word(word: u64) -> (u8, u8, u16, u32) {
+    let [kind, flags, slot @ .., a, b, c, d] = word.to_le_bytes();
+    (kind, flags, u16::from_le_bytes(slot), u32::from_le_bytes([a, b, c, d]))
+}
+
+fn chunk_word(chunk: &Chunk) -> u64 {
+    let budget = u32::try_from(chunk.budget.as_micros()).unwrap_or(u32::MAX);
+    u64::from(chunk.items) | u64::from(budget) << 32
+}
+
+fn split_chunk_word(word: u64) -> Chunk {
+    let [a, b, c, d, budget @ ..] = word.to_le_bytes();
+    Chunk {
+        items: u32::from_le_bytes([a, b, c, d]),
+        budget: Duration::from_micros(u32::from_le_bytes(budget).into()),
+    }
 }
 
 /// Takes bytes from the front and never runs over the end.
 struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
-    fn take(&mut self, count: usize) -> Result<&'a [u8], MessageError> {
-        let (taken, rest) = self
-            .0
-            .split_at_checked(count)
-            .ok_or(MessageError::Decode("a message that is cut off"))?;
+    #[inline]
+    fn word(&mut self) -> Result<u64, MessageError> {
+        let (word, rest) = self.0.split_first_chunk().ok_or(CUT_OFF)?;
         self.0 = rest;
-        Ok(taken)
+        Ok(u64::from_le_bytes(*word))
     }
 
-    fn array<const N: usize>(&mut self) -> Result<[u8; N], MessageError> {
-        let taken = self.take(N)?;
-        Ok(taken.try_into().expect("as many as were taken"))
-    }
-
-    fn byte(&mut self) -> Result<u8, MessageError> {
-        Ok(self.array::<1>()?[0])
-    }
-
-    fn ids(&mut self) -> Result<(TaskId, Attempt, u16), MessageError> {
-        let task = TaskId::new(u64::from_le_bytes(self.array()?));
-        let attempt = Attempt::new(u32::from_le_bytes(self.array()?));
-        Ok((task, attempt, u16::from_le_bytes(self.array()?)))
+    fn name(&mut self, length: u64) -> Result<&'a str, MessageError> {
+        let length = usize::try_from(length).ok().filter(|length| *length < NAME_LIMIT);
+        let (name, rest) =
+            length.and_then(|length| self.0.split_at_checked(length)).ok_or(CUT_OFF)?;
+        self.0 = rest;
+        std::str::from_utf8(name).map_err(|_| MessageError::Decode("a name that is not UTF-8"))
     }
 }
+
+const CUT_OFF: MessageError = MessageError::Decode("a message that is cut off");
 
 #[cfg(test)]
 mod tests;

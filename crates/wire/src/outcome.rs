@@ -8,7 +8,7 @@ pub enum Outcome<'a> {
     /// The encoded result.
     Value(&'a [u8]),
     /// The function panicked.
-    Panicked(PanicReport),
+    Panicked(Box<PanicReport>),
     /// The argument could not be decoded; the function did not run.
     ArgumentCodec(String),
     /// The result could not be encoded.

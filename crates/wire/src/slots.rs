@@ -19,6 +19,9 @@
 //! The time of the begin is written before the swap (release) and read after the state (acquire); it is a hint of a process
 //! that may lie, and nothing but reports depends on it.
 //!
+//! For a chunk of items a third word counts those that have begun; the worker raises it before each. After a death the
+//! host compares it with the items that were answered: at most one has begun and was not.
+//!
 //! The tag makes each arming distinct: a worker that is handed an old message finds another tag and passes over it.
 
 #[cfg(all(test, loom))]
@@ -63,9 +66,9 @@ pub fn slot_tag(task: TaskId, attempt: Attempt) -> u32 {
 }
 
 impl SlotTable {
-    /// The words that a segment for so many slots needs: a state and a time each.
+    /// The words that a segment for so many slots needs: a state and a time each, then a number of items each.
     pub const fn words(slots: u16) -> usize {
-        slots as usize * 2
+        slots as usize * 3
     }
 
     /// A table over a segment of `words(slots)` words.
@@ -82,9 +85,30 @@ impl SlotTable {
     }
 
     /// Host: a task is about to be sent for this slot.
+    #[inline]
     pub fn arm(&self, slot: u16, tag: u32) {
         if let Some((state, _)) = self.slot(slot) {
             word::arm(state, tag);
+        }
+    }
+
+    /// Host: before `arm`, for a chunk: none of its items has begun.
+    pub fn reset_items(&self, slot: u16) {
+        if let Some(items) = self.items(slot) {
+            items.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// Host: how many items of a chunk have begun.
+    pub fn begun_items(&self, slot: u16) -> u64 {
+        self.items(slot).map_or(0, |items| items.load(Ordering::Acquire))
+    }
+
+    /// Worker: so many items of the chunk have begun, the one that is about to run included.
+    #[inline]
+    pub fn begin_item(&self, slot: u16, count: u64) {
+        if let Some(items) = self.items(slot) {
+            items.store(count, Ordering::Release);
         }
     }
 
@@ -109,6 +133,7 @@ impl SlotTable {
     }
 
     /// Worker: begins the task. False when it was taken back, or there is no such slot.
+    #[inline]
     pub fn begin(&self, slot: u16, tag: u32, now: Monotonic) -> bool {
         self.slot(slot).is_some_and(|(state, since)| {
             since.store(now.as_nanos(), Ordering::Relaxed);
@@ -116,7 +141,14 @@ impl SlotTable {
         })
     }
 
+    #[inline]
+    fn items(&self, slot: u16) -> Option<&AtomicU64> {
+        let index = usize::from(self.slots) * 2 + usize::from(slot);
+        (slot < self.slots).then(|| &self.segment.words()[index])
+    }
+
     /// `None` for a slot beyond the table: the number may come from another process.
+    #[inline]
     fn slot(&self, slot: u16) -> Option<(&AtomicU64, &AtomicU64)> {
         if slot >= self.slots {
             return None;
@@ -175,6 +207,20 @@ mod tests {
         assert!(!worker.begin(0, 8, now()));
         assert!(!host.revoke(0, 8));
         assert_eq!(host.state(0), SlotState::Queued);
+    }
+
+    #[test]
+    fn the_host_sees_how_many_items_of_a_chunk_have_begun() {
+        let (host, worker) = tables();
+        worker.begin_item(3, 9);
+        host.reset_items(3);
+        host.arm(3, 7);
+        assert_eq!(host.begun_items(3), 0);
+        assert!(worker.begin(3, 7, now()));
+        worker.begin_item(3, 2);
+        assert_eq!((host.begun_items(3), host.begun_items(2)), (2, 0));
+        worker.begin_item(4, 1);
+        assert_eq!(host.begun_items(4), 0, "there is no such slot");
     }
 
     #[test]

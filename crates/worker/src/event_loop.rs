@@ -3,12 +3,18 @@
 //! A task that waits in the link still belongs to the host, which may revoke it. So the worker first *begins* it in
 //! the table of task states; only one of the two sides gets its way there. The slot says
 //! *running* until the host uses it again: a death before the outcome was handed to the link is a death of that task.
+//!
+//! The items of a chunk are answered one by one, each before the next begins: what was done survives a death. The host
+//! need not hear of each at once, so it is woken at the chunk's end, or when items turn out to take long. Then the
+//! rest of the chunk goes back too, so that it does not wait behind them while another worker has nothing to do.
 
-use brigade_sys::clock;
+use brigade_sys::clock::{self, Monotonic};
 use brigade_sys::executable::{EntryError, EntryPoint, FunctionOffset, Invocation};
 use brigade_wire::link::{LinkError, LinkReceiver, LinkSender};
 use brigade_wire::slots::{SlotTable, slot_tag};
-use brigade_wire::{Finished, FromWorker, Function, Outcome, Run, ToWorker};
+use brigade_wire::{
+    Chunk, Finished, FromWorker, Function, Item, Outcome, Run, TaskId, ToWorker, items,
+};
 
 use crate::bounded::bounded;
 use crate::context;
@@ -56,7 +62,13 @@ impl<S: LinkSender, R: LinkReceiver> EventLoop<S, R> {
                 self.reporter.send(&FromWorker::Skipped { task, attempt, slot })?;
                 continue;
             }
-            let outcome = run_task(&run, &mut result, self.limit);
+            let outcome = match run.chunk {
+                None => run_task(&run, task, run.argument, &mut result, self.limit),
+                Some(chunk) => {
+                    let items = Items { run: &run, chunk, began, limit: self.limit };
+                    items.run(&self.slots, &mut self.reporter, &mut result)?
+                }
+            };
             let run_time = clock::now().saturating_since(began);
             let finished = Finished { task, attempt, slot, run_time, outcome };
             self.reporter.send(&FromWorker::Finished(finished))?;
@@ -67,16 +79,63 @@ impl<S: LinkSender, R: LinkReceiver> EventLoop<S, R> {
     }
 }
 
-/// Runs one task. Whatever it does short of ending the process becomes its outcome.
-fn run_task<'a>(run: &Run<'_>, result: &'a mut Vec<u8>, limit: usize) -> Outcome<'a> {
+/// A chunk that has begun.
+struct Items<'a> {
+    run: &'a Run<'a>,
+    chunk: Chunk,
+    began: Monotonic,
+    limit: usize,
+}
+
+impl Items<'_> {
+    /// Runs and answers the items in their order, until the budget is used up; how the chunk ends.
+    fn run<S: LinkSender>(
+        &self,
+        slots: &SlotTable,
+        reporter: &mut Reporter<S>,
+        result: &mut Vec<u8>,
+    ) -> Result<Outcome<'static>, LoopError> {
+        let Run { task, slot, argument, .. } = *self.run;
+        let mut items = argument;
+        let mut tick = clock::last_tick();
+        for index in 0..self.chunk.items {
+            let Some(item) = items::take(&mut items).and_then(Result::ok) else {
+                let reason = format!("the chunk ends before its item {index}");
+                return Ok(Outcome::ArgumentCodec(reason));
+            };
+            slots.begin_item(slot, u64::from(index) + 1);
+            let id = TaskId::new(task.get() + u64::from(index));
+            let outcome = run_task(self.run, id, item, result, self.limit);
+            reporter.send_unannounced(&FromWorker::Item(Item { slot, index, outcome }))?;
+            // The exact time costs more than a short item.
+            if clock::last_tick() != tick {
+                tick = clock::last_tick();
+                reporter.announce()?;
+                if clock::now().saturating_since(self.began) >= self.chunk.budget {
+                    break;
+                }
+            }
+        }
+        Ok(Outcome::Value(&[]))
+    }
+}
+
+/// Runs one task, or item. Whatever it does short of ending the process becomes its outcome.
+fn run_task<'a>(
+    run: &Run<'_>,
+    id: TaskId,
+    argument: &[u8],
+    result: &'a mut Vec<u8>,
+    limit: usize,
+) -> Outcome<'a> {
     let entry = match entry_point(&run.function) {
         Ok(entry) => entry,
         Err(reason) => return Outcome::UnknownFunction(reason),
     };
     result.clear();
-    let current = context::enter(run.task, run.attempt);
+    let current = context::enter(id, run.attempt);
     let answer = panic_capture::run(|| {
-        let mut invocation = Invocation { argument: run.argument, result: &mut *result, limit };
+        let mut invocation = Invocation { argument, result: &mut *result, limit };
         entry(&mut invocation)
     });
     drop(current);
@@ -86,7 +145,7 @@ fn run_task<'a>(run: &Run<'_>, result: &'a mut Vec<u8>, limit: usize) -> Outcome
             Outcome::ArgumentCodec(bounded(&reason, REASON_LIMIT))
         }
         Ok(Err(EntryError::Result(reason))) => Outcome::ResultCodec(bounded(&reason, REASON_LIMIT)),
-        Err(report) => Outcome::Panicked(report),
+        Err(report) => Outcome::Panicked(Box::new(report)),
     }
 }
 
@@ -113,6 +172,16 @@ impl<S: LinkSender> Reporter<S> {
         self.head.clear();
         message.encode_head(&mut self.head);
         self.sender.send(&self.head, message.payload()).map_err(LoopError::Send)
+    }
+
+    fn send_unannounced(&mut self, message: &FromWorker<'_>) -> Result<(), LoopError> {
+        self.head.clear();
+        message.encode_head(&mut self.head);
+        self.sender.send_unannounced(&self.head, message.payload()).map_err(LoopError::Send)
+    }
+
+    fn announce(&mut self) -> Result<(), LoopError> {
+        self.sender.announce().map_err(LoopError::Send)
     }
 }
 

@@ -163,7 +163,14 @@ impl Ready {
         codec::encode(argument, &mut argument_bytes, LIMIT).expect("encodes");
         let function = Function::Offset(FunctionOffset::of(entry).expect("ours").raw());
         self.slots.arm(slot, slot_tag(task, attempt));
-        self.post(&ToWorker::Run(Run { task, attempt, slot, function, argument: &argument_bytes }));
+        self.post(&ToWorker::Run(Run {
+            task,
+            attempt,
+            slot,
+            function,
+            chunk: None,
+            argument: &argument_bytes,
+        }));
     }
 
     fn post(&mut self, message: &ToWorker<'_>) {
@@ -184,7 +191,7 @@ impl Ready {
                 Outcome::Value(bytes) => codec::decode(bytes).expect("a value"),
                 other => panic!("no value but {other:?}"),
             },
-            FromWorker::Skipped { .. } => panic!("skipped"),
+            other => panic!("no end of the task but {other:?}"),
         }
     }
 }

@@ -11,7 +11,7 @@ use tracing::{debug, warn};
 use super::bootstrap::{self, Link, Ready};
 use super::console::StderrPipe;
 use super::death;
-use super::outcome::{Facts, answer};
+use super::outcome::{Facts, answer, note_run_time, take_item};
 use super::post::{Life, Line, Wire};
 use super::reaper::Watched;
 use super::shared::Shared;
@@ -55,7 +55,7 @@ fn attend(shared: &Shared, newborn: Newborn, ready: Ready) {
     };
     let (receiver, end_mark) = ipc.unzip();
     let death = OnceLock::new();
-    let line = Line { wire, slots: Arc::clone(&slots), broken: false };
+    let line = Line { wire, slots: Arc::clone(&slots), unannounced: 0, broken: false };
     let watched = Watched { worker, process, stderr, slots, end_mark, death, _lifeline: control };
     let watched = Arc::new(watched);
     shared.open_line(worker, line);
@@ -85,6 +85,7 @@ fn read_to_the_end(shared: &Shared, worker: WorkerId, receiver: &mut dyn LinkRec
         };
         match FromWorker::decode(message) {
             Ok(FromWorker::Finished(finished)) => {
+                shared.with_due(worker, |due| note_run_time(due, finished.run_time));
                 let facts = Facts::Answer(answer(finished.outcome));
                 let event = Event::Finished {
                     worker,
@@ -93,6 +94,11 @@ fn read_to_the_end(shared: &Shared, worker: WorkerId, receiver: &mut dyn LinkRec
                     run_time: finished.run_time,
                 };
                 shared.step(event, facts);
+            }
+            Ok(FromWorker::Item(item)) => {
+                if let Err(problem) = shared.with_due(worker, |due| take_item(due, item)) {
+                    misbehaved(shared, worker, &problem);
+                }
             }
             Ok(FromWorker::Skipped { task, attempt, .. }) => {
                 shared.step(Event::Skipped { worker, task, attempt }, Facts::Nothing);

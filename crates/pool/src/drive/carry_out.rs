@@ -10,21 +10,21 @@ use tracing::{debug, error, info, warn};
 use super::outcome::{Facts, raw_outcome};
 use super::post::{Life, Post};
 use super::shared::{Core, Shared};
+use crate::cell::{TaskCell, Watch};
 use crate::machine::{Action, Event, KillCause, Now, TaskKey};
-use crate::task::{PoolTask, RawOutcome};
 
 /// What is left to do once the core's lock is released.
 #[derive(Default)]
 pub(super) struct Afterwards {
-    completions: Vec<(PoolTask, RawOutcome)>,
+    to_tell: Vec<Watch>,
     wake_reaper: bool,
     ended: bool,
 }
 
 impl Afterwards {
     pub(super) fn run(self, shared: &Shared) {
-        for (task, outcome) in self.completions {
-            if task.cell.complete(outcome)
+        for watch in self.to_tell {
+            if watch.tell()
                 && let Some(collecting) = &shared.collecting
             {
                 collecting.doorbell.caller().wake();
@@ -44,48 +44,43 @@ impl Core {
     pub(super) fn handle(
         &mut self,
         now: Now,
-        event: Event<PoolTask>,
+        event: Event<Arc<TaskCell>>,
         mut facts: Facts,
         shared: &Shared,
         after: &mut Afterwards,
     ) {
-        let mut outbox = std::mem::take(&mut self.outbox);
-        let mut answers = std::mem::take(&mut self.answers);
-        self.machine.handle(now, event, &mut outbox);
+        self.machine.handle(now, event, &mut self.outbox);
         loop {
-            for action in outbox.drain() {
-                self.carry_out(action, &mut facts, shared, after, &mut answers);
+            while let Some(action) = self.outbox.pop() {
+                self.carry_out(action, &mut facts, shared, after);
             }
-            match answers.pop_front() {
-                Some(answer) => self.machine.handle(now, answer, &mut outbox),
+            match self.answers.pop_front() {
+                Some(answer) => self.machine.handle(now, answer, &mut self.outbox),
                 None => break,
             }
         }
-        self.outbox = outbox;
-        self.answers = answers;
         self.wake_waiters(shared);
     }
 
     fn carry_out(
         &mut self,
-        action: Action<PoolTask>,
+        action: Action<Arc<TaskCell>>,
         facts: &mut Facts,
         shared: &Shared,
         after: &mut Afterwards,
-        answers: &mut std::collections::VecDeque<Event<PoolTask>>,
     ) {
         let pool = shared.config.name.as_str();
         match action {
             Action::Accepted { task } => {
                 if let Some(entry) = self.machine.task(task.key) {
-                    entry.cell.set_place(task);
+                    entry.set_place(task.key);
                 }
             }
-            Action::Send { worker, link_slot, key, id, attempt } => {
-                if let Err(error) = self.send(worker, link_slot, key, id, attempt) {
+            Action::Send { worker, link_slot, key, id, attempt, ahead } => {
+                if let Err(error) = self.send(worker, link_slot, key, id, attempt, ahead) {
                     // The frame is lost; only the worker's end brings the task back.
                     warn!(pool, %worker, pid = self.pid(worker), %error, "failed to send a task");
-                    answers.push_back(Event::Misbehaved { worker });
+                    self.answers.push_back(Event::Misbehaved { worker });
                 }
             }
             Action::Revoke { worker, link_slot, task, why } => {
@@ -97,12 +92,15 @@ impl Core {
                     }
                     _ => false,
                 };
-                answers.push_back(Event::RevokeAnswer { task, worker, why, revoked });
+                self.answers.push_back(Event::RevokeAnswer { task, worker, why, revoked });
             }
             Action::Complete { task, attempt, end, .. } => {
+                if let Facts::Death(death) = facts {
+                    task.with_chunk_progress(|chunk| chunk.begun = death.begun_items);
+                }
                 let broken = self.machine.broken_reason();
                 let outcome = raw_outcome(&task, attempt, end, facts, broken.as_deref());
-                after.completions.push((task, outcome));
+                after.to_tell.extend(task.complete(outcome).map(|watch| *watch));
             }
             Action::Spawn { worker } => {
                 let life = Life::new();
@@ -130,7 +128,7 @@ impl Core {
             }
             Action::Inspect { worker } => {
                 if self.post(worker).is_some_and(|post| post.life.is_stopped()) {
-                    answers.push_back(Event::FoundStopped { worker });
+                    self.answers.push_back(Event::FoundStopped { worker });
                 }
             }
             Action::Retried { id, attempt, worker } => {
@@ -158,22 +156,27 @@ impl Core {
         key: TaskKey,
         id: TaskId,
         attempt: Attempt,
+        ahead: u16,
     ) -> Result<(), LinkError> {
         let Some(Some(post)) = self.posts.get_mut(worker.slot as usize) else { return Ok(()) };
         let (Some(line), Some(task)) = (post.line.as_mut(), self.machine.task(key)) else {
             return Ok(());
         };
-        let run = ToWorker::Run(Run {
-            task: id,
-            attempt,
-            slot: link_slot,
-            function: Function::Offset(task.function.raw()),
-            argument: &task.argument,
-        });
+        if task.is_chunk {
+            line.slots.reset_items(link_slot);
+        }
         line.slots.arm(link_slot, slot_tag(id, attempt));
         self.head.clear();
-        run.encode_head(&mut self.head);
-        match line.sender().send(&self.head, run.payload()) {
+        let function = Function::Offset(task.function.raw());
+        let sent = task.with_argument(|argument, chunk| {
+            let slot = link_slot;
+            let run = ToWorker::Run(Run { task: id, attempt, slot, function, chunk, argument });
+            run.encode_head(&mut self.head);
+            line.send(&self.head, argument, ahead)
+        });
+        // A task that is assigned has no outcome yet.
+        debug_assert!(sent.is_some(), "a task with an outcome was sent");
+        match sent.unwrap_or(Ok(())) {
             // The worker is gone, and its death puts the task back into the queue.
             Ok(()) | Err(LinkError::Closed) => Ok(()),
             Err(error) => Err(error),

@@ -22,17 +22,17 @@ use std::time::{Duration, Instant};
 
 use brigade_sys::segment::Segment;
 use brigade_sys::wait::{Waker, wait_readable};
-use brigade_wire::link::ring::spin_until;
+use brigade_wire::link::ring::{HostEnd, spin_until};
 use brigade_wire::ring::{Doorbell, Listener, PAGE_WORDS};
 use brigade_wire::{FromWorker, WorkerId};
 use tracing::warn;
 
 use super::carry_out::Afterwards;
-use super::outcome::{Facts, answer};
+use super::outcome::{Facts, answer, note_run_time, take_item};
 use super::post::Wire;
 use super::shared::{Core, Shared, now};
-use crate::machine::Event;
-use crate::task::{PoolTask, RawOutcome, Sleeper, TaskCell};
+use crate::cell::{Awaited, Sleeper, TaskCell, park_for, park_until};
+use crate::machine::{Event, Machine};
 
 /// How long the collector thread leaves the looking to callers that do it anyway.
 const QUIET: Duration = Duration::from_millis(1);
@@ -65,18 +65,13 @@ impl Shared {
         after.run(self);
     }
 
-    /// Waits until the task's outcome is there; `None` when it was taken before or the deadline has passed.
-    pub(crate) fn wait_for(
-        &self,
-        cell: &TaskCell,
-        deadline: Option<Instant>,
-    ) -> Option<RawOutcome> {
+    /// Waits until what is awaited is there, or the deadline has passed.
+    pub(crate) fn wait_for(&self, awaited: &impl Awaited, deadline: Option<Instant>) {
         match &self.collecting {
-            Some(collecting) if cell.is_awaited() => {
-                let mut caller = Caller::new(self, &collecting.doorbell);
-                caller.wait_for(cell, deadline)
+            Some(collecting) if awaited.is_awaited() => {
+                Caller::new(self, &collecting.doorbell).wait_for(awaited, deadline);
             }
-            _ => cell.take_by(deadline),
+            _ => park_for(awaited, deadline),
         }
     }
 }
@@ -97,15 +92,12 @@ impl<'a> Caller<'a> {
         Self { shared, doorbell, listens: false, owner: shared.own_this_thread() }
     }
 
-    fn wait_for(&mut self, cell: &TaskCell, deadline: Option<Instant>) -> Option<RawOutcome> {
-        loop {
-            if !cell.is_awaited() || deadline.is_some_and(|deadline| Instant::now() >= deadline) {
-                return cell.try_take();
-            }
+    fn wait_for(&mut self, awaited: &impl Awaited, deadline: Option<Instant>) {
+        while awaited.is_awaited() && deadline.is_none_or(|deadline| Instant::now() < deadline) {
             if self.listens || self.begin_to_listen() {
-                self.look_and_sleep(cell, deadline);
+                self.look_and_sleep(awaited, deadline);
             } else {
-                self.sleep_until_woken(cell, deadline);
+                self.sleep_until_woken(awaited, deadline);
             }
         }
     }
@@ -123,23 +115,18 @@ impl<'a> Caller<'a> {
         true
     }
 
-    fn sleep_until_woken(&self, cell: &TaskCell, deadline: Option<Instant>) {
-        cell.set_sleeper(Sleeper::Parked(thread::current()));
+    fn sleep_until_woken(&self, awaited: &impl Awaited, deadline: Option<Instant>) {
+        awaited.set_sleeper(Sleeper::Parked(thread::current()));
         // Woken by the outcome, by a listener that leaves, or for no reason.
         let handed_over = || !self.shared.lock().caller_listens;
-        if cell.is_awaited() && !handed_over() {
-            match deadline {
-                None => thread::park(),
-                Some(deadline) => {
-                    thread::park_timeout(deadline.saturating_duration_since(Instant::now()));
-                }
-            }
+        if awaited.is_awaited() && !handed_over() {
+            park_until(deadline);
         }
         let me = thread::current().id();
         self.shared.lock().waiting_callers.retain(|other| other.id() != me);
     }
 
-    fn look_and_sleep(&self, cell: &TaskCell, deadline: Option<Instant>) {
+    fn look_and_sleep(&self, awaited: &impl Awaited, deadline: Option<Instant>) {
         let look = || {
             let mut after = Afterwards::default();
             let mut core = self.shared.lock();
@@ -149,7 +136,7 @@ impl<'a> Caller<'a> {
             after.run(self.shared);
             collected
         };
-        if look() > 0 || !cell.is_awaited() {
+        if look() > 0 || !awaited.is_awaited() {
             return;
         }
         let may_spin = self.shared.lock().allow_spinning(self.shared, self.doorbell);
@@ -161,8 +148,8 @@ impl<'a> Caller<'a> {
         self.doorbell.listen(Listener::Caller);
         let collected = core.collect(self.shared, &mut after);
         drop(core);
-        cell.set_sleeper(Sleeper::AtTheDoorbell);
-        if collected == 0 && cell.is_awaited() {
+        awaited.set_sleeper(Sleeper::AtTheDoorbell);
+        if collected == 0 && awaited.is_awaited() {
             let left = deadline.map(|deadline| {
                 let left = deadline.saturating_duration_since(Instant::now());
                 brigade_sys::clock::now().saturating_add(left)
@@ -170,7 +157,7 @@ impl<'a> Caller<'a> {
             // An error here would come back at once, and the next look is right in any case.
             let _ = wait_readable(&[self.doorbell.caller().as_fd()], left);
         }
-        cell.wake_up();
+        awaited.wake_up();
         self.doorbell.listen(Listener::Nobody);
         self.doorbell.caller().drain();
         after.run(self.shared);
@@ -193,7 +180,11 @@ impl Caller<'_> {
         let mut core = self.shared.lock();
         core.caller_listens = false;
         // The next caller may have its outcome already and leave; until one listens, the thread does.
-        self.doorbell.listen(Listener::Thread);
+        self.doorbell.listen(if core.thread_is_quiet {
+            Listener::Nobody
+        } else {
+            Listener::Thread
+        });
         core.collect(self.shared, &mut after);
         if let Some(next) = core.waiting_callers.pop() {
             next.unpark();
@@ -218,14 +209,16 @@ pub(super) fn run(shared: &Shared) {
         doorbell.thread().drain();
         let mut after = Afterwards::default();
         let mut core = shared.lock();
-        if !core.caller_listens {
-            doorbell.listen(Listener::Nobody);
-        }
-        core.collect(shared, &mut after);
         let callers_look = core.taken_by_callers != seen;
         seen = core.taken_by_callers;
-        until = None;
-        if !core.caller_listens {
+        let quiet = until.take().is_some() && callers_look;
+        if core.caller_listens {
+            core.collect(shared, &mut after);
+        } else if quiet {
+            until = Some(brigade_sys::clock::now().saturating_add(QUIET));
+        } else {
+            doorbell.listen(Listener::Nobody);
+            core.collect(shared, &mut after);
             if callers_look {
                 until = Some(brigade_sys::clock::now().saturating_add(QUIET));
             } else {
@@ -233,6 +226,7 @@ pub(super) fn run(shared: &Shared) {
                 core.collect(shared, &mut after);
             }
         }
+        core.thread_is_quiet = until.is_some();
         drop(core);
         after.run(shared);
     }
@@ -247,6 +241,10 @@ impl Core {
         let mut collected = 0;
         for slot in 0..self.posts.len() {
             collected += self.collect_slot(slot, shared, after);
+        }
+        // The answers of one worker may have sent tasks to another.
+        for line in self.posts.iter_mut().filter_map(|post| post.as_mut()?.line.as_mut()) {
+            line.announce();
         }
         collected
     }
@@ -268,9 +266,13 @@ impl Core {
             if !end.has_more() {
                 break;
             }
-            let (event, facts) = match next_event(worker, end) {
-                Ok(Some(next)) => next,
-                Ok(None) => break,
+            let (event, facts) = match next_event(worker, end, &self.machine) {
+                Ok(Next::Event(event, facts)) => (event, facts),
+                Ok(Next::Item) => {
+                    collected += 1;
+                    continue;
+                }
+                Ok(Next::Nothing) => break,
                 Err(problem) => {
                     if post
                         .line
@@ -310,22 +312,34 @@ impl Core {
     }
 }
 
-type Next = Result<Option<(Event<PoolTask>, Facts)>, String>;
+/// What a look into a ring has found.
+enum Next {
+    Nothing,
+    Event(Event<Arc<TaskCell>>, Facts),
+    /// An item of a chunk, which concerns nobody but its task.
+    Item,
+}
 
 /// The next answer, copied out of the ring; what had to wait for room is sent on first.
-fn next_event(worker: WorkerId, end: &mut brigade_wire::link::ring::HostEnd) -> Next {
+fn next_event(
+    worker: WorkerId,
+    end: &mut HostEnd,
+    machine: &Machine<Arc<TaskCell>>,
+) -> Result<Next, String> {
     end.pump().map_err(|error| error.to_string())?;
     if !end.advance().map_err(|error| error.to_string())? {
-        return Ok(None);
+        return Ok(Next::Nothing);
     }
-    Ok(Some(match FromWorker::decode(end.message()).map_err(|error| error.to_string())? {
+    match FromWorker::decode(end.message()).map_err(|error| error.to_string())? {
         FromWorker::Finished(finished) => {
+            note_run_time(machine.due(worker), finished.run_time);
             let facts = Facts::Answer(answer(finished.outcome));
             let (task, attempt, run_time) = (finished.task, finished.attempt, finished.run_time);
-            (Event::Finished { worker, task, attempt, run_time }, facts)
+            Ok(Next::Event(Event::Finished { worker, task, attempt, run_time }, facts))
         }
+        FromWorker::Item(item) => take_item(machine.due(worker), item).map(|()| Next::Item),
         FromWorker::Skipped { task, attempt, .. } => {
-            (Event::Skipped { worker, task, attempt }, Facts::Nothing)
+            Ok(Next::Event(Event::Skipped { worker, task, attempt }, Facts::Nothing))
         }
-    }))
+    }
 }

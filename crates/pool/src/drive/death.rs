@@ -22,7 +22,7 @@ pub(super) fn report(shared: &Shared, watched: &Watched) {
         // The link ended by itself although we hold its other end; the process may still live.
         None => (end_process(shared, &watched.process), shared.console.last_words(&watched.stderr)),
     };
-    let (ran, elapsed) = ran_at_death(shared, worker, slots);
+    let (ran, elapsed, begun_items) = ran_at_death(shared, worker, slots);
     let expected = exit == Exit::Code(0) && ran.is_empty();
     let pool = shared.config.name.as_str();
     if expected {
@@ -30,7 +30,8 @@ pub(super) fn report(shared: &Shared, watched: &Watched) {
     } else {
         info!(pool, %worker, pid, %exit, ran = ran.len(), "worker died");
     }
-    let facts = Facts::Death(DeathReport { pid, exit, stderr_tail, elapsed });
+    let facts =
+        Facts::Death(Box::new(DeathReport { pid, exit, stderr_tail, elapsed, begun_items }));
     shared.bury(worker, Event::Died { worker, ran }, facts);
 }
 
@@ -46,30 +47,34 @@ pub(super) fn abandon(shared: &Shared, worker: WorkerId) {
         return shared.bury(worker, Event::StartFailed { worker, failure }, Facts::Nothing);
     };
     let pid = life.pid().unwrap_or(0);
-    let (ran, elapsed) = ran_at_death(shared, worker, &slots);
+    let (ran, elapsed, begun_items) = ran_at_death(shared, worker, &slots);
     let (exit, stderr_tail) = (Exit::Signal(9), String::new());
-    let facts = Facts::Death(DeathReport { pid, exit, stderr_tail, elapsed });
+    let facts =
+        Facts::Death(Box::new(DeathReport { pid, exit, stderr_tail, elapsed, begun_items }));
     shared.bury(worker, Event::Died { worker, ran }, facts);
 }
 
-/// Which slots hold a task that has begun and is not answered, and for how long it has been running.
+/// Which slots hold a task that has begun and is not answered, for how long it has been running, and how many items of
+/// it had begun. Honest workers run one at a time.
 fn ran_at_death(
     shared: &Shared,
     worker: WorkerId,
     slots: &SlotTable,
-) -> (Vec<u16>, Option<Duration>) {
+) -> (Vec<u16>, Option<Duration>, u64) {
     let mut ran = Vec::new();
     let mut elapsed = None;
+    let mut begun_items = 0;
     for (link_slot, _, _) in shared.lock().machine.occupants(worker) {
         match slots.state(link_slot) {
             SlotState::Running { since } => {
                 ran.push(link_slot);
+                begun_items = slots.begun_items(link_slot);
                 elapsed = Some(clock::now().saturating_since(since));
             }
             SlotState::Free | SlotState::Queued | SlotState::Revoked => {}
         }
     }
-    (ran, elapsed)
+    (ran, elapsed, begun_items)
 }
 
 fn end_process(shared: &Shared, process: &Process) -> Exit {

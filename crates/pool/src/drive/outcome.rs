@@ -1,22 +1,26 @@
 //! From what a worker reports, or how it died, to what the handle gets.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use brigade_sys::process::Exit;
-use brigade_wire::{Attempt, Outcome};
+use brigade_wire::{Attempt, Item, Outcome, PanicReport};
 
+use crate::cell::{RawOutcome, TaskCell};
 use crate::error::{TaskError, TaskErrorKind};
 use crate::machine::{End, KillCause};
-use crate::task::{PoolTask, RawOutcome};
 
 /// What the driver knows while an event is handled; the machine only says whom it concerns.
 pub(super) enum Facts {
     Nothing,
     /// A worker's answer.
-    Answer(Result<Vec<u8>, TaskErrorKind>),
+    Answer(Answer),
     /// How a worker died.
-    Death(DeathReport),
+    Death(Box<DeathReport>),
 }
+
+/// What a worker answered. Few answers are failures, so a failure takes a pointer's room and no more.
+pub(super) type Answer = Result<Vec<u8>, Box<TaskErrorKind>>;
 
 /// How a worker's process ended.
 #[derive(Debug, Clone)]
@@ -26,26 +30,55 @@ pub(super) struct DeathReport {
     pub(super) stderr_tail: String,
     /// How long the task had been running.
     pub(super) elapsed: Option<Duration>,
+    /// If that was a chunk, how many of its items had begun.
+    pub(super) begun_items: u64,
 }
 
 /// Copies a worker's answer out of the link's buffer.
-pub(super) fn answer(outcome: Outcome<'_>) -> Result<Vec<u8>, TaskErrorKind> {
+#[inline]
+pub(super) fn answer(outcome: Outcome<'_>) -> Answer {
+    value_or_failure(outcome).map(<[u8]>::to_vec).map_err(Box::new)
+}
+
+/// The encoded value, still in the link's buffer, or why there is none.
+#[inline]
+pub(super) fn value_or_failure(outcome: Outcome<'_>) -> Result<&[u8], TaskErrorKind> {
     match outcome {
-        Outcome::Value(bytes) => Ok(bytes.to_vec()),
-        Outcome::Panicked(report) => Err(TaskErrorKind::Panicked {
-            message: report.message,
-            location: report.location.unwrap_or_else(|| "unknown".to_owned()),
-            backtrace: report.backtrace,
-        }),
+        Outcome::Value(bytes) => Ok(bytes),
+        Outcome::Panicked(report) => {
+            let PanicReport { message, location, backtrace } = *report;
+            let location = location.unwrap_or_else(|| "unknown".to_owned());
+            Err(TaskErrorKind::Panicked { message, location, backtrace })
+        }
         Outcome::ArgumentCodec(message)
         | Outcome::ResultCodec(message)
         | Outcome::UnknownFunction(message) => Err(TaskErrorKind::Codec { message }),
     }
 }
 
+/// Notes how long a chunk took, for the size of the next ones.
+#[inline]
+pub(super) fn note_run_time(due: Option<&Arc<TaskCell>>, run_time: Duration) {
+    if let Some(task) = due.filter(|task| task.is_chunk) {
+        task.with_chunk_progress(|chunk| chunk.run_time = run_time);
+    }
+}
+
+/// Gives the answer to an item to its chunk, which is the task that the worker has to answer next.
+#[inline]
+pub(super) fn take_item(due: Option<&Arc<TaskCell>>, item: Item<'_>) -> Result<(), String> {
+    let answer = value_or_failure(item.outcome);
+    let taken =
+        due.and_then(|task| task.with_chunk_progress(|chunk| chunk.answer(item.index, answer)));
+    match taken {
+        Some(true) => Ok(()),
+        Some(false) | None => Err(format!("answered item {}, which was not due", item.index)),
+    }
+}
+
 /// The outcome that a task gets at its end.
 pub(super) fn raw_outcome(
-    task: &PoolTask,
+    task: &TaskCell,
     attempt: Attempt,
     end: End,
     facts: &mut Facts,
@@ -55,7 +88,7 @@ pub(super) fn raw_outcome(
     let kind = match (end, facts) {
         (End::Reported, Facts::Answer(answer)) => match std::mem::replace(answer, Ok(Vec::new())) {
             Ok(value) => return Ok(value),
-            Err(kind) => kind,
+            Err(kind) => *kind,
         },
         (End::Died | End::Killed(KillCause::Protocol), Facts::Death(report)) => {
             elapsed = report.elapsed;
@@ -82,5 +115,5 @@ pub(super) fn raw_outcome(
             TaskErrorKind::PoolClosed
         }
     };
-    Err(TaskError::new(kind).of_task(task.cell.id, attempt, task.label.clone()).after(elapsed))
+    Err(TaskError::new(kind).of_task(task.id, attempt, task.label.clone()).after(elapsed))
 }

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use brigade_sys::process::{Process, Signal};
 use brigade_wire::WorkerId;
-use brigade_wire::link::{LinkSender, ipc, ring};
+use brigade_wire::link::{LinkError, LinkSender, ipc, ring};
 use brigade_wire::slots::SlotTable;
 
 /// What the core holds for one worker slot, from the order to spawn until the death is handled.
@@ -19,9 +19,17 @@ pub(super) struct Post {
 pub(super) struct Line {
     pub(super) wire: Wire,
     pub(super) slots: Arc<SlotTable>,
+    /// Frames that were sent and not announced.
+    pub(super) unannounced: u16,
     /// What the worker wrote made no sense; it is killed, and nothing it wrote is believed any more.
     pub(super) broken: bool,
 }
+
+/// With so many frames to answer a worker is not woken for each further one.
+const MANY: u16 = 32;
+
+/// The most frames that wait for an announcement. A wake-up costs as much as ten tasks that do nothing.
+const UNANNOUNCED: u16 = 64;
 
 /// The host's end of the link, of either flavour.
 pub(super) enum Wire {
@@ -36,6 +44,30 @@ impl Line {
         match &mut self.wire {
             Wire::Ring(end) => &mut **end,
             Wire::Ipc(sender) => sender,
+        }
+    }
+
+    /// Sends a frame. The worker is woken for it, but not for each one while it has [`MANY`] others to answer: if it has
+    /// done them all and sleeps, somebody is about to collect the answers, and announces what has come since.
+    pub(super) fn send(
+        &mut self,
+        head: &[u8],
+        payload: &[u8],
+        ahead: u16,
+    ) -> Result<(), LinkError> {
+        if ahead < MANY || self.unannounced == UNANNOUNCED {
+            self.unannounced = 0;
+            return self.sender().send(head, payload);
+        }
+        self.unannounced += 1;
+        self.sender().send_unannounced(head, payload)
+    }
+
+    /// Wakes the worker for what was not announced.
+    pub(super) fn announce(&mut self) {
+        if std::mem::take(&mut self.unannounced) > 0 {
+            // What cannot be announced cannot be sent either, and the next frame says so.
+            let _ = self.sender().announce();
         }
     }
 }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use brigade_sys::clock;
 use brigade_wire::slots::{SlotState, SlotTable};
-use brigade_wire::{TaskId, WorkerId};
+use brigade_wire::{Attempt, TaskId, WorkerId};
 use crossbeam_channel::{Receiver, Sender, unbounded};
 
 use super::carry_out::Afterwards;
@@ -19,11 +19,15 @@ use super::outcome::Facts;
 use super::post::{Life, Line, Post};
 use super::reaper::Reaper;
 use super::spawner::SpawnOrder;
+use crate::cell::TaskCell;
 use crate::config::{CREDIT, Config, Link};
 use crate::error::{PoolError, SubmitErrorKind};
 use crate::machine::{Event, Machine, Now, Outbox, Settings, Shutdown, Submission, TaskRef};
 use crate::pool::{Room, ShutdownReport};
-use crate::task::{PoolTask, TaskCell};
+
+/// A submitter that finds no worker with room looks for answers once for so many tasks: a look at what another core
+/// has just written costs as much as submitting a task.
+const LOOK_EVERY: usize = 32;
 
 /// See the module's documentation.
 pub(crate) struct Shared {
@@ -45,16 +49,17 @@ pub(crate) struct Shared {
 
 /// What the core's lock guards.
 pub(super) struct Core {
-    pub(super) machine: Machine<PoolTask>,
+    pub(super) machine: Machine<Arc<TaskCell>>,
     pub(super) posts: Vec<Option<Post>>,
-    /// Kept between calls so that handling an event allocates nothing.
-    pub(super) outbox: Outbox<PoolTask>,
-    pub(super) answers: VecDeque<Event<PoolTask>>,
+    /// Empty between calls, and kept so that handling an event allocates nothing.
+    pub(super) outbox: Outbox<Arc<TaskCell>>,
+    pub(super) answers: VecDeque<Event<Arc<TaskCell>>>,
     pub(super) head: Vec<u8>,
     waiting_for_room: usize,
     waiting_for_progress: usize,
     /// See `collect`.
     pub(super) caller_listens: bool,
+    pub(super) thread_is_quiet: bool,
     pub(super) waiting_callers: Vec<Thread>,
     pub(super) taken_by_callers: u64,
     shutdown_began: Option<Instant>,
@@ -80,6 +85,7 @@ impl Shared {
             waiting_for_room: 0,
             waiting_for_progress: 0,
             caller_listens: false,
+            thread_is_quiet: false,
             waiting_callers: Vec::new(),
             taken_by_callers: 0,
             shutdown_began: None,
@@ -113,19 +119,21 @@ impl Shared {
     }
 
     /// Hands an event to the machine and does what follows.
-    pub(super) fn step(&self, event: Event<PoolTask>, facts: Facts) {
+    pub(super) fn step(&self, event: Event<Arc<TaskCell>>, facts: Facts) {
         let mut after = Afterwards::default();
         self.lock().handle(now(), event, facts, self, &mut after);
         after.run(self);
     }
 
-    pub(crate) fn next_task_id(&self) -> TaskId {
-        TaskId::new(self.next_task.fetch_add(1, Ordering::Relaxed))
+    /// The first of so many numbers for tasks, one after the other.
+    pub(crate) fn next_task_ids(&self, count: u64) -> TaskId {
+        TaskId::new(self.next_task.fetch_add(count, Ordering::Relaxed))
     }
 
     pub(crate) fn submit(
         &self,
-        task: PoolTask,
+        task: &Arc<TaskCell>,
+        attempt: Attempt,
         retries: u32,
         room: Room,
     ) -> Result<(), SubmitErrorKind> {
@@ -143,15 +151,14 @@ impl Shared {
             core = self.wait_for_room(core, room)?;
         }
         let mut after = Afterwards::default();
-        let id = task.cell.id;
         core.handle(
-            now(),
-            Event::Submit(Submission { id, task, retries }),
+            last_tick(),
+            Event::Submit(Submission { id: task.id, task: Arc::clone(task), attempt, retries }),
             Facts::Nothing,
             self,
             &mut after,
         );
-        if !core.machine.is_caught_up() {
+        if core.machine.backlog() % LOOK_EVERY == 1 {
             // No worker has room: look whether one has answered meanwhile, before somebody must be woken for it.
             let collected = core.collect(self, &mut after);
             core.taken_by_callers += collected as u64;
@@ -316,8 +323,17 @@ impl Shared {
         Some((Arc::clone(&post.life), post.line.as_ref().map(|line| Arc::clone(&line.slots))))
     }
 
+    /// Lends the task that a worker has to answer next.
+    pub(super) fn with_due<T>(
+        &self,
+        worker: WorkerId,
+        with: impl FnOnce(Option<&Arc<TaskCell>>) -> T,
+    ) -> T {
+        with(self.lock().machine.due(worker))
+    }
+
     /// The last event of a worker's process. The post goes in the same step: the slot may get its next process in it.
-    pub(super) fn bury(&self, worker: WorkerId, event: Event<PoolTask>, facts: Facts) {
+    pub(super) fn bury(&self, worker: WorkerId, event: Event<Arc<TaskCell>>, facts: Facts) {
         let mut after = Afterwards::default();
         let mut core = self.lock();
         if core.post(worker).is_some() {
@@ -373,4 +389,9 @@ impl Core {
 /// The machine's clock.
 pub(super) fn now() -> Now {
     clock::now().since_zero()
+}
+
+/// The machine's clock for events that set no time: a little behind, and much cheaper.
+fn last_tick() -> Now {
+    clock::last_tick().since_zero()
 }

@@ -65,6 +65,7 @@ impl<T> Machine<T> {
             return;
         };
         let worker = &mut self.workers[slot as usize];
+        let ahead = u16::try_from(worker.load()).unwrap_or(u16::MAX);
         let link_slot = worker.push(key);
         let task = &mut self.tasks[key.index()];
         task.place = Place::Assigned { worker: slot, link_slot };
@@ -74,6 +75,7 @@ impl<T> Machine<T> {
             key,
             id: task.id,
             attempt: task.attempt,
+            ahead,
         });
     }
 

@@ -54,6 +54,8 @@ pub(crate) enum Event<T> {
 pub(crate) struct Submission<T> {
     pub(crate) id: TaskId,
     pub(crate) task: T,
+    /// Which run of the task its first one in here is.
+    pub(crate) attempt: Attempt,
     /// How often the task may run again after the death of its worker.
     pub(crate) retries: u32,
 }

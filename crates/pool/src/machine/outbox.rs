@@ -1,5 +1,7 @@
 //! Everything that the machine may ask for.
 
+use std::collections::VecDeque;
+
 use brigade_wire::{Attempt, TaskId, WorkerId};
 
 use super::{KillCause, TaskKey, TaskRef};
@@ -7,22 +9,23 @@ use super::{KillCause, TaskKey, TaskRef};
 /// Actions in the order in which they are to be carried out.
 #[derive(Debug)]
 pub(crate) struct Outbox<T> {
-    actions: Vec<Action<T>>,
+    actions: VecDeque<Action<T>>,
 }
 
 impl<T> Default for Outbox<T> {
     fn default() -> Self {
-        Self { actions: Vec::new() }
+        Self { actions: VecDeque::new() }
     }
 }
 
 impl<T> Outbox<T> {
     pub(crate) fn push(&mut self, action: Action<T>) {
-        self.actions.push(action);
+        self.actions.push_back(action);
     }
 
-    pub(crate) fn drain(&mut self) -> impl Iterator<Item = Action<T>> + '_ {
-        self.actions.drain(..)
+    /// The next one.
+    pub(crate) fn pop(&mut self) -> Option<Action<T>> {
+        self.actions.pop_front()
     }
 }
 
@@ -32,7 +35,15 @@ pub(crate) enum Action<T> {
     /// A submitted task has this place in the machine.
     Accepted { task: TaskRef },
     /// Arm the slot and write the task into the worker's link.
-    Send { worker: WorkerId, link_slot: u16, key: TaskKey, id: TaskId, attempt: Attempt },
+    Send {
+        worker: WorkerId,
+        link_slot: u16,
+        key: TaskKey,
+        id: TaskId,
+        attempt: Attempt,
+        /// Frames that the worker has not answered yet, as far as is known.
+        ahead: u16,
+    },
     /// Try to take an assigned task back; answer with `Event::RevokeAnswer`.
     Revoke { worker: WorkerId, link_slot: u16, task: TaskRef, why: RevokeWhy },
     /// The task has its outcome; the machine has forgotten it.

@@ -8,11 +8,21 @@ pub(crate) struct TaskKey(u32);
 
 impl TaskKey {
     pub(super) fn new(index: usize) -> Self {
-        Self(u32::try_from(index).expect("fewer than four billion tasks at a time"))
+        let index = u32::try_from(index).ok().filter(|index| *index < u32::MAX);
+        Self(index.expect("fewer than four billion tasks at a time"))
     }
 
     pub(super) fn index(self) -> usize {
         self.0 as usize
+    }
+
+    /// As a number for [`from_raw`](Self::from_raw), which is never the largest there is.
+    pub(crate) fn raw(self) -> u32 {
+        self.0
+    }
+
+    pub(crate) fn from_raw(raw: u32) -> Self {
+        Self(raw)
     }
 }
 
@@ -36,11 +46,11 @@ pub(super) struct TaskEntry<T> {
 }
 
 impl<T> TaskEntry<T> {
-    pub(super) fn new(id: TaskId, task: T, retries: u32) -> Self {
+    pub(super) fn new(id: TaskId, task: T, attempt: Attempt, retries: u32) -> Self {
         Self {
             id,
             task,
-            attempt: Attempt::first(),
+            attempt,
             retries_left: retries,
             place: Place::Queued,
             previous: None,

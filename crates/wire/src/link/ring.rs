@@ -130,6 +130,12 @@ impl HostEnd {
 
 impl LinkSender for HostEnd {
     fn send(&mut self, head: &[u8], payload: &[u8]) -> Result<(), LinkError> {
+        self.send_unannounced(head, payload)?;
+        self.announce()
+    }
+
+    #[inline]
+    fn send_unannounced(&mut self, head: &[u8], payload: &[u8]) -> Result<(), LinkError> {
         let size = head.len() + payload.len();
         if size > self.limit {
             return Err(LinkError::TooLarge { size, limit: self.limit });
@@ -138,20 +144,23 @@ impl LinkSender for HostEnd {
         // An empty message is a piece as well.
         let mut whole = false;
         if self.waiting.is_empty() {
-            let mut pushed = false;
             while !whole && let Pushed::UpTo(end) = self.producer.push(head, payload, offset)? {
-                (pushed, offset, whole) = (true, end, end == size);
-            }
-            if pushed {
-                self.worker_bell.ring();
+                (offset, whole) = (end, end == size);
             }
         }
         if !whole {
+            // Nothing more is sent before the worker has made room, so it must not sleep.
+            self.worker_bell.ring();
             self.waiting.push_back(([head, payload].concat(), offset));
             self.producer.has_more_waiting(true);
             // The worker may have made room, and looked whether more is waiting, just before.
             self.pump()?;
         }
+        Ok(())
+    }
+
+    fn announce(&mut self) -> Result<(), LinkError> {
+        self.worker_bell.ring();
         Ok(())
     }
 }
@@ -205,6 +214,12 @@ impl WorkerEnd {
 
 impl LinkSender for WorkerSender {
     fn send(&mut self, head: &[u8], payload: &[u8]) -> Result<(), LinkError> {
+        self.send_unannounced(head, payload)?;
+        self.announce()
+    }
+
+    #[inline]
+    fn send_unannounced(&mut self, head: &[u8], payload: &[u8]) -> Result<(), LinkError> {
         let size = head.len() + payload.len();
         if size > self.limit {
             return Err(LinkError::TooLarge { size, limit: self.limit });
@@ -212,7 +227,7 @@ impl LinkSender for WorkerSender {
         let mut offset = 0;
         loop {
             match self.producer.push(head, payload, offset)? {
-                Pushed::UpTo(end) if end == size => break,
+                Pushed::UpTo(end) if end == size => return Ok(()),
                 Pushed::UpTo(end) => offset = end,
                 Pushed::Full => {
                     self.doorbell.ring().map_err(LinkError::Io)?;
@@ -220,6 +235,9 @@ impl LinkSender for WorkerSender {
                 }
             }
         }
+    }
+
+    fn announce(&mut self) -> Result<(), LinkError> {
         self.doorbell.ring().map_err(LinkError::Io)
     }
 }

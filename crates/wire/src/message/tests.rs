@@ -7,6 +7,12 @@ use super::*;
 const KINDS: u8 = 6;
 
 prop_compose! {
+    fn chunks()(items: u32, micros: u32) -> Chunk {
+        Chunk { items, budget: Duration::from_micros(micros.into()) }
+    }
+}
+
+prop_compose! {
     fn reports()(message: String, location: Option<String>, backtrace: String) -> PanicReport {
         PanicReport { message, location, backtrace }
     }
@@ -19,7 +25,7 @@ prop_compose! {
 }
 
 fn from_worker(
-    kind: u8,
+    (kind, is_item): (u8, bool),
     (task, attempt, slot): (TaskId, Attempt, u16),
     nanos: u64,
     value: &[u8],
@@ -30,9 +36,12 @@ fn from_worker(
         1 => Outcome::ArgumentCodec(report.message),
         2 => Outcome::ResultCodec(report.message),
         3 => Outcome::UnknownFunction(report.message),
-        4 => Outcome::Panicked(report),
+        4 => Outcome::Panicked(Box::new(report)),
         _ => return FromWorker::Skipped { task, attempt, slot },
     };
+    if is_item {
+        return FromWorker::Item(Item { slot, index: attempt.get(), outcome });
+    }
     let run_time = Duration::from_nanos(nanos);
     FromWorker::Finished(Finished { task, attempt, slot, run_time, outcome })
 }
@@ -45,9 +54,10 @@ proptest! {
     #[test]
     fn tasks_survive_the_way_and_cut_heads_do_not(
         (task, attempt, slot) in ids(), offset: u64, name in proptest::option::of("[a-zäß]{0,40}"), argument: Vec<u8>,
+        chunk in proptest::option::of(chunks()),
     ) {
         let function = function(offset, name.as_deref());
-        let message = ToWorker::Run(Run { task, attempt, slot, function, argument: &argument });
+        let message = ToWorker::Run(Run { task, attempt, slot, function, chunk, argument: &argument });
         let mut bytes = Vec::new();
         message.encode_head(&mut bytes);
         for cut in 0..bytes.len() {
@@ -59,7 +69,7 @@ proptest! {
 
     #[test]
     fn answers_survive_the_way_and_cut_heads_do_not(
-        kind in 0..KINDS, ids in ids(), nanos: u64, value: Vec<u8>, report in reports(),
+        kind in (0..KINDS, any::<bool>()), ids in ids(), nanos: u64, value: Vec<u8>, report in reports(),
     ) {
         let message = from_worker(kind, ids, nanos, &value, report);
         let mut bytes = Vec::new();
@@ -91,13 +101,17 @@ proptest! {
     }
 
     #[test]
-    fn random_payloads_cost_no_more_memory_than_they_have_bytes(kind in VALUE..=SKIPPED, payload: Vec<u8>) {
+    fn random_payloads_cost_no_more_memory_than_they_have_bytes(kind in VALUE..=SKIPPED + ITEM, payload: Vec<u8>) {
         let mut bytes = Vec::new();
-        begin(&mut bytes, kind, TaskId::new(1), Attempt::first(), 0);
-        bytes.extend([0; 8]);
+        push(&mut bytes, first_word(kind, 0, 0, 1));
+        if kind < ITEM {
+            bytes.extend([0; 16]);
+        }
         bytes.extend(&payload);
-        if let Ok(FromWorker::Finished(finished)) = FromWorker::decode(&bytes) {
-            prop_assert!(held(&finished.outcome) <= payload.len());
+        if let Ok(FromWorker::Finished(Finished { outcome, .. }) | FromWorker::Item(Item { outcome, .. })) =
+            FromWorker::decode(&bytes)
+        {
+            prop_assert!(held(&outcome) <= payload.len());
         }
     }
 }
@@ -117,7 +131,7 @@ fn held(outcome: &Outcome<'_>) -> usize {
 }
 
 #[test]
-fn stop_is_one_byte_and_nothing_else() {
+fn stop_is_one_word_and_nothing_else() {
     let mut bytes = Vec::new();
     ToWorker::Stop.encode_head(&mut bytes);
     assert_eq!(ToWorker::decode(&bytes), Ok(ToWorker::Stop));
@@ -126,20 +140,30 @@ fn stop_is_one_byte_and_nothing_else() {
 }
 
 #[test]
-fn a_head_is_little_endian_in_the_order_kind_task_attempt_slot() {
+fn a_head_is_words_in_little_endian() {
     let (task, attempt, slot) = (TaskId::new(0x0102), Attempt::new(3), 0x0405);
+    let words =
+        |words: &[u64]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<_>>();
     let mut run = Vec::new();
     let function = Function::Name("ab");
-    ToWorker::Run(Run { task, attempt, slot, function, argument: &[9] }).encode_head(&mut run);
-    assert_eq!(run, [2, 2, 1, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 5, 4, 2, 0, b'a', b'b']);
+    let chunk = Some(Chunk { items: 6, budget: Duration::from_micros(7) });
+    ToWorker::Run(Run { task, attempt, slot, function, chunk, argument: &[9] })
+        .encode_head(&mut run);
+    let mut expected = words(&[0x0000_0003_0405_0102, 0x0102, 2, 0x0000_0007_0000_0006]);
+    expected.extend(b"ab");
+    assert_eq!(run, expected);
 
     let mut finished = Vec::new();
     let run_time = Duration::from_nanos(0x0607);
     let outcome = Outcome::Value(&[9]);
     let message = Finished { task, attempt, slot, run_time, outcome };
     FromWorker::Finished(message).encode_head(&mut finished);
-    let expected = [16, 2, 1, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 5, 4, 7, 6, 0, 0, 0, 0, 0, 0];
-    assert_eq!(finished, expected);
+    assert_eq!(finished, words(&[0x0000_0003_0405_0010, 0x0102, 0x0607]));
+
+    let mut item = Vec::new();
+    let outcome = Outcome::Value(&[9]);
+    FromWorker::Item(Item { slot, index: 8, outcome }).encode_head(&mut item);
+    assert_eq!(item, words(&[0x0000_0008_0405_0030]));
 }
 
 #[test]
@@ -159,7 +183,7 @@ fn a_run_time_that_is_too_long_for_the_head_is_the_longest() {
 fn what_follows_a_panic_report_makes_it_none() {
     let (task, attempt) = (TaskId::new(1), Attempt::first());
     let report = PanicReport { message: "m".to_owned(), location: None, backtrace: String::new() };
-    let outcome = Outcome::Panicked(report);
+    let outcome = Outcome::Panicked(Box::new(report));
     let message = Finished { task, attempt, slot: 0, run_time: Duration::ZERO, outcome };
     let mut bytes = Vec::new();
     FromWorker::Finished(message).encode_head(&mut bytes);

@@ -75,7 +75,7 @@ impl Host {
         self.next += 1;
         let attempt = Attempt::first();
         self.slots.arm(slot, slot_tag(task, attempt));
-        self.post(&ToWorker::Run(Run { task, attempt, slot, function, argument }));
+        self.post(&ToWorker::Run(Run { task, attempt, slot, function, chunk: None, argument }));
         task
     }
 
@@ -89,16 +89,47 @@ impl Host {
         let message = self.end.receiver.receive().expect("the loop runs");
         match FromWorker::decode(message).expect("a message") {
             FromWorker::Skipped { task, .. } => (task, Answer::Skipped),
+            FromWorker::Item(item) => panic!("an item of no chunk: {item:?}"),
             FromWorker::Finished(finished) => {
                 assert!(finished.run_time > Duration::ZERO);
-                let answer = match finished.outcome {
-                    Outcome::Value(bytes) => Answer::Value(bytes.to_vec()),
-                    Outcome::Panicked(report) => Answer::Failed(Failure::Panic, report.message),
-                    Outcome::ArgumentCodec(text) => Answer::Failed(Failure::Argument, text),
-                    Outcome::ResultCodec(text) => Answer::Failed(Failure::Result, text),
-                    Outcome::UnknownFunction(text) => Answer::Failed(Failure::Function, text),
-                };
-                (finished.task, answer)
+                (finished.task, answer(finished.outcome))
+            }
+        }
+    }
+
+    /// Sends a chunk for slot 0.
+    fn send_chunk(&mut self, entry: EntryPoint, items: &[u32], budget: Duration) {
+        let function = FunctionOffset::of(entry).expect("a function of this program").raw();
+        let mut argument = Vec::new();
+        for item in items {
+            items::push_with(&mut argument, |bytes| codec::encode(item, bytes, LIMIT))
+                .expect("encodes");
+        }
+        let (task, attempt, slot) = (TaskId::new(700), Attempt::first(), 0);
+        let count = u32::try_from(items.len()).expect("few");
+        self.slots.reset_items(slot);
+        self.slots.arm(slot, slot_tag(task, attempt));
+        let function = Function::Offset(function);
+        let chunk = Some(Chunk { items: count, budget });
+        let argument = &argument;
+        self.post(&ToWorker::Run(Run { task, attempt, slot, function, chunk, argument }));
+    }
+
+    /// The answers to the items of a chunk, up to its end.
+    fn items(&mut self) -> Vec<Answer> {
+        let mut answers = Vec::new();
+        loop {
+            let message = self.end.receiver.receive().expect("the loop runs");
+            match FromWorker::decode(message).expect("a message") {
+                FromWorker::Item(item) => {
+                    assert_eq!(item.index as usize, answers.len());
+                    answers.push(answer(item.outcome));
+                }
+                FromWorker::Finished(finished) => {
+                    assert_eq!(finished.outcome, Outcome::Value(&[]));
+                    return answers;
+                }
+                FromWorker::Skipped { .. } => panic!("skipped"),
             }
         }
     }
@@ -126,8 +157,43 @@ impl Host {
     }
 }
 
+fn answer(outcome: Outcome<'_>) -> Answer {
+    match outcome {
+        Outcome::Value(bytes) => Answer::Value(bytes.to_vec()),
+        Outcome::Panicked(report) => Answer::Failed(Failure::Panic, report.message),
+        Outcome::ArgumentCodec(text) => Answer::Failed(Failure::Argument, text),
+        Outcome::ResultCodec(text) => Answer::Failed(Failure::Result, text),
+        Outcome::UnknownFunction(text) => Answer::Failed(Failure::Function, text),
+    }
+}
+
 fn double(number: u32) -> u32 {
     2 * number
+}
+
+#[test]
+fn the_items_of_a_chunk_are_answered_one_by_one_and_fail_one_by_one() {
+    let mut host = Host::start();
+    let picky = |number: u32| assert!(number != 2, "no {number}");
+    host.send_chunk(function_of(picky), &[1, 2, 3], Duration::MAX);
+    let failed = Answer::Failed(Failure::Panic, "no 2".to_owned());
+    assert_eq!(host.items(), [Answer::Value(vec![]), failed, Answer::Value(vec![])]);
+    assert_eq!(host.slots.begun_items(0), 3);
+    host.stop();
+}
+
+#[test]
+fn a_chunk_whose_budget_is_used_up_gives_the_rest_back() {
+    let mut host = Host::start();
+    let wait = |millis: u32| {
+        let end = clock::now().saturating_add(Duration::from_millis(millis.into()));
+        while clock::now() < end {}
+    };
+    // Longer than any tick of the system's timer.
+    host.send_chunk(function_of(wait), &[0, 0, 30, 0, 0], Duration::from_millis(5));
+    assert_eq!(host.items().len(), 3);
+    assert_eq!(host.slots.begun_items(0), 3);
+    host.stop();
 }
 
 #[test]
@@ -290,6 +356,7 @@ fn a_task_of_an_older_arming_and_a_slot_beyond_the_table_are_skipped() {
             attempt: Attempt::first(),
             slot,
             function: Function::Offset(0),
+            chunk: None,
             argument: &[],
         };
         host.post(&ToWorker::Run(run));

@@ -88,7 +88,7 @@ impl World {
         self.machine.handle(self.now, event, &mut outbox);
         let mut answers = VecDeque::new();
         loop {
-            let actions: Vec<_> = outbox.drain().collect();
+            let actions: Vec<_> = std::iter::from_fn(|| outbox.pop()).collect();
             for action in actions {
                 if let Some(answer) = self.carry_out(&action) {
                     answers.push_back(answer);
@@ -182,7 +182,12 @@ impl World {
     pub(super) fn submit(&mut self, retries: u32) -> u64 {
         let id = self.next_id;
         self.next_id += 1;
-        self.event(Event::Submit(Submission { id: TaskId::new(id), task: id, retries }));
+        self.event(Event::Submit(Submission {
+            id: TaskId::new(id),
+            task: id,
+            attempt: Attempt::first(),
+            retries,
+        }));
         id
     }
 

@@ -1,0 +1,58 @@
+//! Several items of a map in one frame: what they have come to, as far as it is known.
+
+use std::time::Duration;
+
+use brigade_wire::{Chunk, items};
+
+use crate::error::TaskErrorKind;
+
+/// Filled by whoever collects the answers; read by the map once the chunk has ended.
+#[derive(Debug)]
+pub(crate) struct ChunkProgress {
+    /// What the worker is told.
+    pub(crate) shape: Chunk,
+    /// How many items were answered, from the first on.
+    pub(crate) answered: u32,
+    /// How many had begun when the worker died; one more than were answered if it died in one.
+    pub(crate) begun: u64,
+    /// The encoded results of the answered items; empty for those that failed.
+    pub(crate) results: Vec<u8>,
+    /// Which of the answered items failed, in their order.
+    pub(crate) failures: Vec<(u32, TaskErrorKind)>,
+    /// From the begin to the end, in the worker.
+    pub(crate) run_time: Duration,
+    /// The encoded items, given back at the end.
+    pub(crate) items: Vec<u8>,
+}
+
+impl ChunkProgress {
+    pub(crate) fn new(shape: Chunk) -> Self {
+        Self {
+            shape,
+            answered: 0,
+            begun: 0,
+            results: Vec::new(),
+            failures: Vec::new(),
+            run_time: Duration::ZERO,
+            items: Vec::new(),
+        }
+    }
+
+    /// Takes the answer to an item; false when it is not the one that is due.
+    #[must_use]
+    #[inline]
+    pub(crate) fn answer(&mut self, index: u32, answer: Result<&[u8], TaskErrorKind>) -> bool {
+        if index != self.answered || index >= self.shape.items {
+            return false;
+        }
+        self.answered += 1;
+        match answer {
+            Ok(result) => items::push(&mut self.results, result),
+            Err(kind) => {
+                items::push(&mut self.results, &[]);
+                self.failures.push((index, kind));
+            }
+        }
+        true
+    }
+}

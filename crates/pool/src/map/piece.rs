@@ -1,0 +1,234 @@
+//! One piece of a map: under way, and what has come of it.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use brigade_wire::{Attempt, TaskId, codec, items};
+use serde::de::DeserializeOwned;
+
+use crate::cell::TaskCell;
+use crate::chunk::ChunkProgress;
+use crate::error::{TaskError, TaskErrorKind};
+
+/// Items that were sent in one frame.
+#[derive(Debug)]
+pub(super) struct Piece {
+    pub(super) cell: Arc<TaskCell>,
+    pub(super) items: Items,
+}
+
+/// What is known of some items besides their encoded inputs.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Items {
+    /// The place of the first one among the map's inputs.
+    pub(super) place: u64,
+    pub(super) count: u32,
+    /// The number of the first one as a task; the others follow.
+    pub(super) first: TaskId,
+    pub(super) attempt: Attempt,
+    pub(super) retries: u32,
+    /// A worker had taken these items, and died before it began one.
+    pub(super) lost_before: bool,
+}
+
+/// What has come of a piece.
+#[derive(Debug)]
+pub(super) struct Ended {
+    pub(super) results: Results,
+    /// Items that are to run, or to run again, with their encoded inputs.
+    pub(super) again: Vec<(Items, Vec<u8>)>,
+}
+
+/// Results of items that follow each other.
+#[derive(Debug)]
+pub(super) struct Results {
+    items: Items,
+    yielded: u32,
+    /// The encoded results, empty for items that failed.
+    encoded: Vec<u8>,
+    /// Where the next one begins.
+    offset: usize,
+    failures: VecDeque<(u32, TaskError)>,
+    /// The same failure for all items from this one on.
+    all_failed: Option<(u32, TaskError)>,
+}
+
+impl Items {
+    /// These without the first ones.
+    fn from(self, index: u32) -> Self {
+        Self {
+            place: self.place + u64::from(index),
+            count: self.count - index,
+            first: TaskId::new(self.first.get() + u64::from(index)),
+            ..self
+        }
+    }
+
+    /// How often they may run again by themselves; only single items may, because others than the one that ran are
+    /// redone anyway.
+    pub(super) fn retries_of_the_frame(self) -> u32 {
+        if self.count == 1 { self.retries } else { 0 }
+    }
+}
+
+impl Piece {
+    /// What has come of it; call it once, when its cell has an outcome.
+    pub(super) fn end(self, progress: &mut ChunkProgress) -> Ended {
+        let items = self.items;
+        let answered = progress.answered.min(items.count);
+        let error = self.cell.try_take().and_then(Result::err);
+        let failures = progress.failures.drain(..);
+        let mut results = Results {
+            items: Items { count: answered, ..items },
+            yielded: 0,
+            encoded: std::mem::take(&mut progress.results),
+            offset: 0,
+            failures: failures.map(|(index, kind)| (index, failure(kind, items, index))).collect(),
+            all_failed: None,
+        };
+        let mut again = Vec::new();
+        if answered < items.count {
+            let mut rest = items.from(answered);
+            let mut encoded = Encoded(std::mem::take(&mut progress.items));
+            encoded.skip(answered);
+            match error {
+                // Given back because the budget was used up.
+                None => again.push((rest, encoded.0)),
+                Some(error) if !ended_its_worker(&error) => {
+                    results.items.count = items.count;
+                    results.all_failed = Some((answered, error));
+                }
+                // The worker died between two items. That is so rare that a second time is no coincidence.
+                Some(_) if progress.begun <= answered.into() && !items.lost_before => {
+                    rest.lost_before = true;
+                    again.push((rest, encoded.0));
+                }
+                Some(error) => {
+                    rest.lost_before = false;
+                    let behind = rest.from(1);
+                    let one = encoded.split_off_first();
+                    if rest.retries > 0 && items.count > 1 {
+                        let (attempt, retries) = (rest.attempt.next(), rest.retries - 1);
+                        again.push((Items { count: 1, attempt, retries, ..rest }, one));
+                    } else {
+                        results.items.count += 1;
+                        items::push(&mut results.encoded, &[]);
+                        results.failures.push_back((answered, error.of_item(rest.first)));
+                    }
+                    if behind.count > 0 {
+                        again.push((behind, encoded.0));
+                    }
+                }
+            }
+        }
+        Ended { results, again }
+    }
+}
+
+/// Whether the task that ran failed because its worker's process has ended.
+fn ended_its_worker(error: &TaskError) -> bool {
+    matches!(
+        error.kind(),
+        TaskErrorKind::WorkerDied { .. }
+            | TaskErrorKind::Killed
+            | TaskErrorKind::DeadlineExceeded { .. }
+    )
+}
+
+fn failure(kind: TaskErrorKind, items: Items, index: u32) -> TaskError {
+    TaskError::new(kind).of_task(items.from(index).first, items.attempt, None)
+}
+
+/// The encoded inputs of items.
+struct Encoded(Vec<u8>);
+
+impl Encoded {
+    fn skip(&mut self, count: u32) {
+        let mut rest = self.0.as_slice();
+        for _ in 0..count {
+            // They were encoded by us.
+            let _ = items::take(&mut rest);
+        }
+        let taken = self.0.len() - rest.len();
+        self.0.drain(..taken);
+    }
+
+    fn split_off_first(&mut self) -> Vec<u8> {
+        let all = self.0.clone();
+        self.skip(1);
+        let length = all.len() - self.0.len();
+        all[..length].to_vec()
+    }
+}
+
+impl Results {
+    /// The same failure for some items.
+    pub(super) fn failed(items: Items, error: TaskError) -> Self {
+        Self {
+            items,
+            yielded: 0,
+            encoded: Vec::new(),
+            offset: 0,
+            failures: VecDeque::new(),
+            all_failed: Some((0, error)),
+        }
+    }
+
+    /// The place of the first item.
+    pub(super) fn place(&self) -> u64 {
+        self.items.place
+    }
+
+    pub(super) fn len(&self) -> u64 {
+        self.items.count.into()
+    }
+
+    pub(super) fn encoded_bytes(&self) -> usize {
+        self.encoded.len()
+    }
+
+    /// The next result.
+    #[inline]
+    pub(super) fn next<R: DeserializeOwned + 'static>(&mut self) -> Option<Result<R, TaskError>> {
+        if self.yielded == self.items.count {
+            return None;
+        }
+        let index = self.yielded;
+        self.yielded += 1;
+        if let Some(error) = self.failure(index) {
+            return Some(Err(error));
+        }
+        let mut rest = &self.encoded[self.offset..];
+        let result = match items::take(&mut rest) {
+            Some(Ok(encoded)) => codec::decode(encoded).map_err(|error| codec::chain(&error)),
+            // There is one for each item that was answered.
+            Some(Err(_)) | None => Err("the result is not there".to_owned()),
+        };
+        self.offset = self.encoded.len() - rest.len();
+        Some(result.map_err(|message| {
+            let message = format!("the result arrived and could not be decoded: {message}");
+            failure(TaskErrorKind::Codec { message }, self.items, index)
+        }))
+    }
+
+    #[inline]
+    fn failure(&mut self, index: u32) -> Option<TaskError> {
+        if self.failures.is_empty() && self.all_failed.is_none() {
+            return None;
+        }
+        self.next_failure(index)
+    }
+
+    #[cold]
+    fn next_failure(&mut self, index: u32) -> Option<TaskError> {
+        if self.failures.front().is_some_and(|(failed, _)| *failed == index) {
+            // Its result is there, and empty.
+            let mut rest = &self.encoded[self.offset..];
+            let _ = items::take(&mut rest);
+            self.offset = self.encoded.len() - rest.len();
+            return self.failures.pop_front().map(|(_, error)| error);
+        }
+        let (_, error) = self.all_failed.as_ref().filter(|(from, _)| *from <= index)?;
+        Some(error.clone().of_item(self.items.from(index).first))
+    }
+}

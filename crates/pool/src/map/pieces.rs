@@ -1,0 +1,273 @@
+//! All pieces of a map: made of inputs, submitted, and taken apart when they have ended.
+
+use std::collections::{HashMap, VecDeque};
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use brigade_sys::executable::FunctionOffset;
+use brigade_wire::{Attempt, Chunk, codec, items};
+use brigade_worker::function_of;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::piece::{Items, Piece, Results};
+use super::sizing::Sizing;
+use crate::Pool;
+use crate::arrivals::Arrivals;
+use crate::cell::{Awaited, TaskCell};
+use crate::chunk::ChunkProgress;
+use crate::error::{SubmitError, SubmitErrorKind, TaskError, TaskErrorKind};
+use crate::pool::Room;
+
+/// Frames under way for each worker: one that runs, one that is there when it ends, one that replaces that one.
+const FRAMES: usize = 3;
+
+/// So many pieces for each worker may have been taken ahead of the results that were yielded, unless `window` says
+/// otherwise: while a slow item holds up the order, workers have something to do for a while.
+const PIECES_AHEAD: usize = 128;
+
+/// A piece is sent as it is when the inputs take longer than this.
+const PATIENCE: Duration = Duration::from_micros(200);
+
+/// See the module's documentation.
+pub(super) struct Pieces<'pool, F, I: Iterator, R> {
+    pool: &'pool Pool,
+    function: Result<FunctionOffset, TaskError>,
+    inputs: I,
+    exhausted: bool,
+    window: Option<usize>,
+    retries: u32,
+    sizing: Sizing,
+    /// Inputs that were taken and not submitted; there are some for long only if the inputs have panicked.
+    filling: Vec<u8>,
+    filled: u32,
+    /// Inputs before those.
+    submitted: u64,
+    yielded: u64,
+    arrivals: Arc<Arrivals>,
+    under_way: HashMap<u64, Piece>,
+    settled: VecDeque<Results>,
+    types: PhantomData<fn(F) -> R>,
+}
+
+impl<'pool, F, I, R> Pieces<'pool, F, I, R>
+where
+    I: Iterator,
+    F: Fn(I::Item) -> R + Copy + Send + 'static,
+    I::Item: Serialize + DeserializeOwned + 'static,
+    R: Serialize + DeserializeOwned + 'static,
+{
+    pub(super) fn new(pool: &'pool Pool, function: F, inputs: I) -> Self {
+        let entry = function_of::<F, I::Item, R>(function);
+        let function = FunctionOffset::of(entry).map_err(|error| {
+            TaskError::new(TaskErrorKind::Codec { message: codec::chain(&error) })
+        });
+        Self {
+            pool,
+            function,
+            inputs,
+            exhausted: false,
+            window: None,
+            retries: 0,
+            sizing: Sizing::new(pool.workers()),
+            filling: Vec::new(),
+            filled: 0,
+            submitted: 0,
+            yielded: 0,
+            arrivals: Arc::default(),
+            under_way: HashMap::new(),
+            settled: VecDeque::new(),
+            types: PhantomData,
+        }
+    }
+
+    pub(super) fn set_window(&mut self, items: usize) {
+        self.window = Some(items.max(1));
+    }
+
+    pub(super) fn set_chunk(&mut self, items: usize) {
+        self.sizing.fix(items);
+    }
+
+    pub(super) fn set_retries(&mut self, retries: u32) {
+        self.retries = retries;
+    }
+
+    /// A result was yielded, which makes room in the window.
+    #[inline]
+    pub(super) fn yielded(&mut self) {
+        self.yielded += 1;
+    }
+
+    /// Sees to it that workers have something to do, if that may have changed.
+    #[inline]
+    pub(super) fn keep_going(&mut self) {
+        if !self.arrivals.is_awaited() {
+            self.settle_arrived();
+            self.refill();
+        }
+    }
+
+    /// The results of a piece that has ended, in the order of ending.
+    pub(super) fn settled(&mut self) -> Option<Results> {
+        self.settled.pop_front()
+    }
+
+    /// Waits until a piece has ended; false when none is under way.
+    pub(super) fn wait(&mut self) -> bool {
+        if self.under_way.is_empty() {
+            return !self.settled.is_empty();
+        }
+        self.pool.shared().wait_for(&*self.arrivals, None);
+        self.settle_arrived();
+        true
+    }
+
+    /// Takes inputs and submits them, as far as the window and the frames under way allow.
+    pub(super) fn refill(&mut self) {
+        while !self.exhausted && self.under_way.len() < FRAMES * self.pool.workers() {
+            let left = match self.inputs.size_hint() {
+                (least, Some(most)) if least == most => Some(least),
+                _ => None,
+            };
+            let wanted = self.sizing.next(left);
+            let taken = self.submitted + u64::from(self.filled);
+            let ahead = usize::try_from(taken - self.yielded).unwrap_or(usize::MAX);
+            let size = match self.window {
+                None => {
+                    if ahead >= PIECES_AHEAD * self.pool.workers() * wanted as usize {
+                        return;
+                    }
+                    wanted
+                }
+                Some(window) => {
+                    let free = window.saturating_sub(ahead);
+                    // Not a piece for each single result that makes room.
+                    if free < (wanted as usize).min((window / 4).max(1)) {
+                        return;
+                    }
+                    wanted.min(u32::try_from(free).unwrap_or(u32::MAX))
+                }
+            };
+            self.next_piece(size);
+        }
+    }
+
+    fn next_piece(&mut self, size: u32) {
+        let limit = self.pool.shared().config.message_limit;
+        let begin = Instant::now();
+        while self.filled < size && self.filling.len() < self.sizing.argument_bytes() {
+            let Some(input) = self.inputs.next() else {
+                self.exhausted = true;
+                break;
+            };
+            let before = self.filling.len();
+            let encoded =
+                items::push_with(&mut self.filling, |bytes| codec::encode(&input, bytes, limit));
+            if let Err(error) = encoded {
+                self.submit_filled();
+                let kind = SubmitErrorKind::Codec { message: codec::chain(&error) };
+                let items = self.next_items(1);
+                self.fail(items, kind);
+            } else if self.filling.len() > limit && self.filled > 0 {
+                let behind = self.filling.split_off(before);
+                self.submit_filled();
+                (self.filling, self.filled) = (behind, 1);
+            } else {
+                self.filled += 1;
+            }
+            // To look at the clock takes longer than a short input.
+            if self.filled.is_power_of_two() && self.filled > 1 && begin.elapsed() > PATIENCE {
+                break;
+            }
+        }
+        self.submit_filled();
+    }
+
+    fn submit_filled(&mut self) {
+        let count = std::mem::take(&mut self.filled);
+        if count > 0 {
+            let capacity = self.filling.len();
+            let encoded = std::mem::replace(&mut self.filling, Vec::with_capacity(capacity));
+            let items = self.next_items(count);
+            self.submit(items, encoded);
+        }
+    }
+
+    /// Numbers for the next inputs.
+    fn next_items(&mut self, count: u32) -> Items {
+        let place = self.submitted;
+        self.submitted += u64::from(count);
+        Items {
+            place,
+            count,
+            first: self.pool.shared().next_task_ids(count.into()),
+            attempt: Attempt::first(),
+            retries: self.retries,
+            lost_before: false,
+        }
+    }
+
+    fn submit(&mut self, items: Items, encoded: Vec<u8>) {
+        let function = match &self.function {
+            Ok(function) => *function,
+            Err(error) => {
+                return self.settled.push_back(Results::failed(items, error.clone()));
+            }
+        };
+        let shape = Chunk { items: items.count, budget: self.sizing.budget() };
+        let progress = ChunkProgress::new(shape);
+        let cell = TaskCell::new_chunk(items.first, function, encoded, progress, &self.arrivals);
+        let retries = items.retries_of_the_frame();
+        match self.pool.shared().submit(&cell, items.attempt, retries, Room::Wait) {
+            Ok(()) => {
+                self.under_way.insert(items.first.get(), Piece { cell, items });
+            }
+            Err(kind) => self.fail(items, kind),
+        }
+    }
+
+    fn fail(&mut self, items: Items, kind: SubmitErrorKind) {
+        let error = SubmitError::new(kind, ()).into_task_error();
+        self.settled.push_back(Results::failed(items, error));
+    }
+
+    fn settle_arrived(&mut self) {
+        while let Some(name) = self.arrivals.take() {
+            let Some(piece) = self.under_way.remove(&name) else { continue };
+            let Some(mut progress) = piece.cell.take_chunk() else { continue };
+            let ended = piece.end(&mut progress);
+            let bytes = ended.results.encoded_bytes();
+            self.sizing.learn(progress.answered, progress.run_time, bytes);
+            if ended.results.len() > 0 {
+                self.settled.push_back(ended.results);
+            }
+            for (items, encoded) in ended.again {
+                self.submit(items, encoded);
+            }
+        }
+    }
+}
+
+/// What has not begun is cancelled; what runs goes on.
+impl<F, I: Iterator, R> Drop for Pieces<'_, F, I, R> {
+    fn drop(&mut self) {
+        for piece in self.under_way.values() {
+            if let Some(place) = piece.cell.place() {
+                self.pool.shared().cancel(place, &piece.cell);
+            }
+        }
+    }
+}
+
+impl<F, I: Iterator, R> fmt::Debug for Pieces<'_, F, I, R> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Pieces")
+            .field("submitted", &self.submitted)
+            .field("yielded", &self.yielded)
+            .field("under_way", &self.under_way.len())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,130 @@
+//! Several encoded values one after the other: each is its length, then its bytes.
+//!
+//! The length is one byte, or the byte 255 and then four, little-endian.
+
+use crate::error::MessageError;
+
+/// Lengths from here on take five bytes.
+const LONG: u8 = u8::MAX;
+
+/// Appends an item that `write` appends to `items`; when that fails, `items` is as it was.
+///
+/// # Errors
+/// Those of `write`.
+///
+/// # Panics
+/// When the item has 4 GiB or more; limits of messages are below.
+#[inline]
+pub fn push_with<E>(
+    items: &mut Vec<u8>,
+    write: impl FnOnce(&mut Vec<u8>) -> Result<(), E>,
+) -> Result<(), E> {
+    let start = items.len();
+    items.push(0);
+    if let Err(error) = write(items) {
+        items.truncate(start);
+        return Err(error);
+    }
+    let length = items.len() - start - 1;
+    if let Some(length) = short(length) {
+        items[start] = length;
+    } else {
+        // Only now is it known that the length takes four more bytes.
+        let length = long(length);
+        items.splice(start..=start, std::iter::once(LONG).chain(length));
+    }
+    Ok(())
+}
+
+/// Appends an item.
+///
+/// # Panics
+/// When it has 4 GiB or more.
+#[inline]
+pub fn push(items: &mut Vec<u8>, bytes: &[u8]) {
+    if let Some(length) = short(bytes.len()) {
+        items.push(length);
+    } else {
+        items.push(LONG);
+        items.extend_from_slice(&long(bytes.len()));
+    }
+    items.extend_from_slice(bytes);
+}
+
+/// Takes the first item off; `None` at the end.
+///
+/// # Errors
+/// [`MessageError`] when the rest is shorter than the item says; then nothing is taken.
+#[inline]
+pub fn take<'a>(items: &mut &'a [u8]) -> Option<Result<&'a [u8], MessageError>> {
+    let (first, rest) = items.split_first()?;
+    let parts = if *first < LONG {
+        rest.split_at_checked(usize::from(*first))
+    } else {
+        rest.split_first_chunk().and_then(|(length, rest)| {
+            rest.split_at_checked(usize::try_from(u32::from_le_bytes(*length)).ok()?)
+        })
+    };
+    let Some((item, rest)) = parts else {
+        return Some(Err(MessageError::Decode("an item that is cut off")));
+    };
+    *items = rest;
+    Some(Ok(item))
+}
+
+#[inline]
+fn short(length: usize) -> Option<u8> {
+    u8::try_from(length).ok().filter(|length| *length < LONG)
+}
+
+fn long(length: usize) -> [u8; 4] {
+    u32::try_from(length).expect("an item is shorter than 4 GiB").to_le_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn all(mut items: &[u8]) -> Vec<Vec<u8>> {
+        std::iter::from_fn(|| take(&mut items))
+            .map(|item| item.expect("an item").to_vec())
+            .collect()
+    }
+
+    proptest! {
+        #[test]
+        fn items_come_back_as_they_were(
+            items in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..600), 0..20),
+        ) {
+            let (mut pushed, mut written) = (Vec::new(), Vec::new());
+            for item in &items {
+                push(&mut pushed, item);
+                push_with(&mut written, |items| {
+                    items.extend_from_slice(item);
+                    Ok::<(), ()>(())
+                }).expect("no error");
+                let before = written.clone();
+                let failed = push_with(&mut written, |items| {
+                    items.extend_from_slice(item);
+                    Err("no")
+                });
+                prop_assert_eq!(failed, Err("no"));
+                prop_assert_eq!(&written, &before);
+            }
+            prop_assert_eq!(&pushed, &written);
+            prop_assert_eq!(all(&pushed), items);
+        }
+
+        #[test]
+        fn random_bytes_end_in_an_error_or_at_their_end(bytes: Vec<u8>) {
+            let mut rest = bytes.as_slice();
+            while let Some(item) = take(&mut rest) {
+                if item.is_err() {
+                    break;
+                }
+            }
+        }
+    }
+}
