@@ -60,6 +60,8 @@ pub(crate) struct Machine<T> {
     workers: Vec<WorkerEntry>,
     /// Slots whose worker is ready and has nothing to do; the last one used comes first, its caches are warm.
     idle: Vec<u32>,
+    /// Every slot has a worker that is ready, so none is to be started.
+    complete: bool,
     phase: Phase,
     tally: Tally,
     broken: Option<Arc<str>>,
@@ -68,10 +70,12 @@ pub(crate) struct Machine<T> {
     /// Why the last warm-up was given up.
     not_warmed: Option<Arc<str>>,
     budget: RestartBudget,
-    /// Moving average of run times, which decides how deep to prefetch.
-    mean_run: Duration,
-    /// Where the search for a worker with room to prefetch goes on.
-    cursor: usize,
+    /// What a task usually takes, which decides how deep to prefetch.
+    usual_run: Duration,
+    /// The worker that got the last task.
+    current: usize,
+    /// When to look whether workers with several short tasks make progress.
+    rescue_at: Option<Now>,
     counters: Counters,
 }
 
@@ -87,6 +91,7 @@ impl<T> Machine<T> {
             queue: Queue::default(),
             workers,
             idle: Vec::new(),
+            complete: false,
             phase: Phase::Running,
             tally: Tally::default(),
             broken: None,
@@ -94,8 +99,9 @@ impl<T> Machine<T> {
             not_warmed: None,
             budget,
             // Unknown yet: as if long, so that nothing is prefetched behind a first task that takes minutes.
-            mean_run: Duration::from_secs(1),
-            cursor: 0,
+            usual_run: Duration::from_secs(1),
+            current: 0,
+            rescue_at: None,
             counters: Counters::default(),
         }
     }
@@ -114,6 +120,15 @@ impl<T> Machine<T> {
             Event::Skipped { worker, task, attempt } => {
                 self.skipped(now, worker, task, attempt, outbox);
             }
+            Event::Balance => self.balance(now, outbox),
+            other => self.handle_lifecycle(now, other, outbox),
+        }
+    }
+
+    /// What happens to workers and to the pool, seldom as compared to tasks.
+    fn handle_lifecycle(&mut self, now: Now, event: Event<T>, outbox: &mut Outbox<T>) {
+        self.complete = false;
+        match event {
             Event::WarmUp => self.warm_up(now, outbox),
             Event::Ready { worker } => self.ready(now, worker, outbox),
             Event::StartFailed { worker, failure } => {
@@ -124,7 +139,15 @@ impl<T> Machine<T> {
             Event::FoundStopped { worker } => self.kill(worker, KillCause::Stopped, outbox),
             Event::Shutdown { mode, timeout } => self.begin_shutdown(now, mode, timeout, outbox),
             Event::Tick => self.tick(now, outbox),
+            Event::Submit(_)
+            | Event::Cancel(_)
+            | Event::RevokeAnswer { .. }
+            | Event::Finished { .. }
+            | Event::Skipped { .. }
+            | Event::Balance => unreachable!("handled before"),
         }
+        self.balance(now, outbox);
+        self.complete = self.ready_workers() == self.workers.len();
     }
 
     fn submit(&mut self, now: Now, submission: Submission<T>, outbox: &mut Outbox<T>) {
@@ -160,7 +183,7 @@ impl<T> Machine<T> {
                 self.queue.remove(&mut self.tasks, task.key);
                 self.counters.cancelled += 1;
                 self.tally.cancelled += u64::from(self.phase != Phase::Running);
-                self.complete(task.key, End::Cancelled, outbox);
+                self.end_task(task.key, End::Cancelled, outbox);
             }
             Place::Assigned { worker, link_slot } => {
                 let worker = self.workers[worker as usize].id;
@@ -193,12 +216,12 @@ impl<T> Machine<T> {
             RevokeWhy::Cancel => {
                 self.counters.cancelled += 1;
                 self.tally.cancelled += u64::from(self.phase != Phase::Running);
-                self.complete(task.key, End::Cancelled, outbox);
+                self.end_task(task.key, End::Cancelled, outbox);
                 self.settle(now, outbox);
             }
             RevokeWhy::Break => {
                 self.counters.refused_by_break += 1;
-                self.complete(task.key, End::Broken, outbox);
+                self.end_task(task.key, End::Broken, outbox);
                 self.settle(now, outbox);
             }
             RevokeWhy::Steal => {
@@ -236,8 +259,8 @@ impl<T> Machine<T> {
         entry.completed += 1;
         self.counters.finished += 1;
         self.tally.finished += u64::from(self.phase != Phase::Running);
-        self.mean_run = (self.mean_run * 7 + run_time) / 8;
-        self.complete(key, End::Reported, outbox);
+        self.learn_run_time(run_time);
+        self.end_task(key, End::Reported, outbox);
         self.after_answer(now, worker.slot, outbox);
     }
 
@@ -303,7 +326,7 @@ impl<T> Machine<T> {
     }
 
     /// Takes a task out of the machine, with its outcome.
-    fn complete(&mut self, key: TaskKey, end: End, outbox: &mut Outbox<T>) {
+    fn end_task(&mut self, key: TaskKey, end: End, outbox: &mut Outbox<T>) {
         let entry = self.tasks.remove(key.index());
         outbox.push(Action::Complete { task: entry.task, attempt: entry.attempt, end });
     }

@@ -46,7 +46,7 @@ pub struct MapUnordered<'pool, F, I: Iterator, R> {
 macro_rules! settings {
     () => {
         /// The most inputs that are taken ahead of the results that were yielded; at least 1. Without this setting the
-        /// number follows from how long items take, and from the size of arguments and results.
+        /// number is 128 for each worker, or what takes 16 MiB encoded if that is more.
         pub fn window(mut self, items: usize) -> Self {
             self.pieces.set_window(items);
             self
@@ -83,6 +83,9 @@ where
 
     /// Makes the results at `next` the current ones, if they are there.
     fn turn(&mut self) -> bool {
+        if let Some(done) = self.current.take() {
+            self.pieces.is_done_with(&done);
+        }
         while let Some(results) = self.pieces.settled() {
             self.early.insert(results.place(), results);
         }
@@ -151,6 +154,9 @@ where
                 return Some(result);
             }
             self.pieces.refill();
+            if let Some(done) = self.current.take() {
+                self.pieces.is_done_with(&done);
+            }
             self.current = self.pieces.settled();
             if self.current.is_none() && !self.pieces.wait() {
                 return None;

@@ -94,6 +94,7 @@ fn read_to_the_end(shared: &Shared, worker: WorkerId, receiver: &mut dyn LinkRec
                     run_time: finished.run_time,
                 };
                 shared.step(event, facts);
+                shared.step(Event::Balance, Facts::Nothing);
             }
             Ok(FromWorker::Item(item)) => {
                 if let Err(problem) = shared.with_due(worker, |due| take_item(due, item)) {
@@ -102,6 +103,7 @@ fn read_to_the_end(shared: &Shared, worker: WorkerId, receiver: &mut dyn LinkRec
             }
             Ok(FromWorker::Skipped { task, attempt, .. }) => {
                 shared.step(Event::Skipped { worker, task, attempt }, Facts::Nothing);
+                shared.step(Event::Balance, Facts::Nothing);
             }
             Err(error) => misbehaved(shared, worker, &error.to_string()),
         }

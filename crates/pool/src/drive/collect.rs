@@ -242,6 +242,12 @@ impl Core {
         for slot in 0..self.posts.len() {
             collected += self.collect_slot(slot, shared, after);
         }
+        if collected > 0 {
+            self.handle(now(), Event::Balance, Facts::Nothing, shared, after);
+        }
+        if let Some(collecting) = &shared.collecting {
+            self.allow_spinning(shared, &collecting.doorbell);
+        }
         // The answers of one worker may have sent tasks to another.
         for line in self.posts.iter_mut().filter_map(|post| post.as_mut()?.line.as_mut()) {
             line.announce();

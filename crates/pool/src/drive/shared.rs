@@ -25,8 +25,8 @@ use crate::error::{PoolError, SubmitErrorKind};
 use crate::machine::{Event, Machine, Now, Outbox, Settings, Shutdown, Submission, TaskRef};
 use crate::pool::{Room, ShutdownReport};
 
-/// A submitter that finds no worker with room looks for answers once for so many tasks: a look at what another core
-/// has just written costs as much as submitting a task.
+/// Submitters look for answers once for so many tasks: a look at what another core has just written costs as much as
+/// submitting a task.
 const LOOK_EVERY: usize = 32;
 
 /// See the module's documentation.
@@ -55,6 +55,7 @@ pub(super) struct Core {
     pub(super) outbox: Outbox<Arc<TaskCell>>,
     pub(super) answers: VecDeque<Event<Arc<TaskCell>>>,
     pub(super) head: Vec<u8>,
+    submitted: usize,
     waiting_for_room: usize,
     waiting_for_progress: usize,
     /// See `collect`.
@@ -82,6 +83,7 @@ impl Shared {
             outbox: Outbox::default(),
             answers: VecDeque::new(),
             head: Vec::new(),
+            submitted: 0,
             waiting_for_room: 0,
             waiting_for_progress: 0,
             caller_listens: false,
@@ -158,8 +160,9 @@ impl Shared {
             self,
             &mut after,
         );
-        if core.machine.backlog() % LOOK_EVERY == 1 {
-            // No worker has room: look whether one has answered meanwhile, before somebody must be woken for it.
+        core.submitted = core.submitted.wrapping_add(1);
+        if core.machine.backlog() % LOOK_EVERY == 1 || core.submitted.is_multiple_of(LOOK_EVERY) {
+            // Before somebody must be woken for what workers have answered meanwhile.
             let collected = core.collect(self, &mut after);
             core.taken_by_callers += collected as u64;
         }

@@ -3,32 +3,113 @@
 //! The oldest task goes to an idle worker. With none idle it waits, or is prefetched: written
 //! into the link of a busy worker, so that the worker finds it without a wake-up. How many may
 //! be prefetched follows from how long tasks take: a few hundred microseconds of work hide the
-//! way there and back, and a long task gets nobody behind it. What was prefetched and has not
-//! begun is taken back when a worker has nothing to do.
+//! way there and back. One task is prefetched behind another as long as the way would be felt, and a long task gets
+//! nobody behind it. What was prefetched and has not begun is taken back when a worker has nothing to do.
+//!
+//! Tasks that are shorter than a wake-up are packed: they go to the worker that is awake, although another is idle, because
+//! to wake that one would take longer. Should one of them turn out to be long, the rescue finds within two milliseconds that
+//! its worker makes no progress, and takes back what waits behind it.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Action, Machine, Now, Occupant, Outbox, Phase, RevokeWhy, TaskRef, WorkerState};
+use super::{
+    Action, Machine, Now, Occupant, Outbox, Phase, RevokeWhy, TaskRef, WorkerEntry, WorkerState,
+};
 use crate::machine::task::Place;
 
 /// Work that is kept under way to a worker: several wake-ups' worth (25 to 60 µs each on a small virtual machine).
 const PREFETCHED_WORK: Duration = Duration::from_micros(500);
 
+/// Of tasks up to this one is prefetched: two wake-ups between two of them would be a percent of ten milliseconds.
+const WORTH_PREFETCHING: Duration = Duration::from_millis(50);
+
+/// Tasks up to this are packed: they cost less than to wake a worker for them.
+const SHORT: Duration = Duration::from_micros(2);
+
+/// Short tasks go to one worker until it has so many, and then to the next one.
+const PACK: usize = 64;
+
+/// How often it is looked whether workers to which short tasks were packed make progress.
+const RESCUE_INTERVAL: Duration = Duration::from_millis(1);
+
 impl<T> Machine<T> {
     /// Hands out what can be handed out, asks for processes that are missing.
     pub(super) fn assign(&mut self, now: Now, outbox: &mut Outbox<T>) {
         while !self.queue.is_empty() {
-            let Some(slot) = self.take_idle().or_else(|| self.find_room()) else {
+            let slot = self.take_awake(now, outbox).or_else(|| self.take_idle());
+            let Some(slot) = slot.or_else(|| self.find_room()) else {
                 break;
             };
             self.send_next_to(slot, outbox);
         }
-        if self.queue.is_empty() {
-            self.steal_for_the_idle(outbox);
-        }
-        if self.has_demand() {
+        if !self.complete && self.has_demand() {
             self.spawn_for_demand(now, outbox);
+        }
+    }
+
+    /// The worker that was given the last task, if it is to get short ones although another is idle.
+    #[inline]
+    fn take_awake(&mut self, now: Now, outbox: &mut Outbox<T>) -> Option<u32> {
+        if self.usual_run > SHORT || self.idle.is_empty() {
+            return None;
+        }
+        let worker = &self.workers[self.current];
+        if worker.state != WorkerState::Ready || !(1..PACK).contains(&worker.load()) {
+            return None;
+        }
+        let slot = worker.id.slot;
+        self.plan_rescue(now, outbox);
+        Some(slot)
+    }
+
+    fn plan_rescue(&mut self, now: Now, outbox: &mut Outbox<T>) {
+        if self.rescue_at.is_none() {
+            self.rescue_at = Some(now + RESCUE_INTERVAL);
+            outbox.push(Action::Rearm);
+        }
+    }
+
+    /// Takes back what waits behind a task that turned out not to be short, if another worker is idle.
+    pub(super) fn rescue(&mut self, now: Now, outbox: &mut Outbox<T>) {
+        if self.rescue_at.is_none_or(|time| time > now) {
+            return;
+        }
+        self.rescue_at = None;
+        for index in 0..self.workers.len() {
+            let worker = &mut self.workers[index];
+            let progress = worker.completed != worker.completed_at_rescue;
+            worker.completed_at_rescue = worker.completed;
+            if self.idle.is_empty() || worker.state != WorkerState::Ready || worker.tasks() < 2 {
+                continue;
+            }
+            if !progress {
+                if self.current == index {
+                    self.current = self.idle.last().map_or(0, |slot| *slot as usize);
+                }
+                let worker = &self.workers[index];
+                // From the newest to the oldest, so that the queue's front keeps the order of submission.
+                for (link_slot, occupant) in worker.in_flight().rev() {
+                    if let Occupant::Task(key) = occupant {
+                        let task = TaskRef { key, id: self.tasks[key.index()].id };
+                        let (worker, why) = (worker.id, RevokeWhy::Steal);
+                        outbox.push(Action::Revoke { worker, link_slot, task, why });
+                    }
+                }
+            }
+            self.plan_rescue(now, outbox);
+        }
+    }
+
+    /// After all answers that are there were handled.
+    pub(super) fn balance(&mut self, now: Now, outbox: &mut Outbox<T>) {
+        if self.idle.is_empty() {
+            return;
+        }
+        if self.usual_run > SHORT {
+            self.steal_for_the_idle(outbox);
+        } else if self.workers.iter().any(|worker| worker.tasks() > 1) {
+            self.plan_rescue(now, outbox);
         }
     }
 
@@ -44,26 +125,38 @@ impl<T> Machine<T> {
         if depth <= 1 {
             return None;
         }
+        let has_room =
+            |worker: &WorkerEntry| worker.state == WorkerState::Ready && worker.load() < depth;
+        let current = &self.workers[self.current];
+        if has_room(current) && !current.load().is_multiple_of(PACK) {
+            return Some(current.id.slot);
+        }
         let count = self.workers.len();
-        let offset = (0..count).find(|offset| {
-            let worker = &self.workers[(self.cursor + offset) % count];
-            worker.state == WorkerState::Ready && worker.load() < depth
-        })?;
-        let index = (self.cursor + offset) % count;
-        self.cursor = (index + 1) % count;
-        Some(self.workers[index].id.slot)
+        (self.current + 1..=self.current + count)
+            .map(|index| &self.workers[index % count])
+            .find(|worker| has_room(worker))
+            .map(|worker| worker.id.slot)
     }
 
     /// Frames that a worker may have under way, the running one included.
     fn depth(&self) -> usize {
-        let fits = PREFETCHED_WORK.as_nanos() / self.mean_run.as_nanos().max(1);
-        usize::try_from(fits).unwrap_or(usize::MAX).clamp(1, usize::from(self.settings.credit))
+        let fits = PREFETCHED_WORK.as_nanos() / self.usual_run.as_nanos().max(1);
+        let least = if self.usual_run <= WORTH_PREFETCHING { 2 } else { 1 };
+        usize::try_from(fits).unwrap_or(usize::MAX).max(least).min(self.settings.credit.into())
+    }
+
+    /// A moving average in which no run counts for more than four usual ones: a worker that had to give up its core
+    /// in the middle of a short task tells of milliseconds, and must not end the prefetching.
+    pub(super) fn learn_run_time(&mut self, run_time: Duration) {
+        let counted = run_time.min(self.usual_run * 4 + Duration::from_micros(1));
+        self.usual_run = (self.usual_run * 7 + counted) / 8;
     }
 
     fn send_next_to(&mut self, slot: u32, outbox: &mut Outbox<T>) {
         let Some(key) = self.queue.pop_front(&mut self.tasks) else {
             return;
         };
+        self.current = slot as usize;
         let worker = &mut self.workers[slot as usize];
         let ahead = u16::try_from(worker.load()).unwrap_or(u16::MAX);
         let link_slot = worker.push(key);
@@ -79,11 +172,9 @@ impl<T> Machine<T> {
         });
     }
 
-    /// Asks back the newest task of the most loaded worker, one for each idle worker.
-    fn steal_for_the_idle(&mut self, outbox: &mut Outbox<T>) {
-        if self.idle.is_empty() {
-            return;
-        }
+    /// Asks back the newest task of the most loaded worker for a worker that is idle. The next one follows when that
+    /// task was answered.
+    fn steal_for_the_idle(&self, outbox: &mut Outbox<T>) {
         let victim = self
             .workers
             .iter()

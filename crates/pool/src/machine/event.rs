@@ -27,6 +27,8 @@ pub(crate) enum Event<T> {
     Finished { worker: WorkerId, task: TaskId, attempt: Attempt, run_time: Duration },
     /// A worker met a revoked task and passed over it.
     Skipped { worker: WorkerId, task: TaskId, attempt: Attempt },
+    /// All answers that are there were handled: a worker that has nothing to do may take tasks over from others.
+    Balance,
     /// All workers are wanted now, whether there is work or not.
     WarmUp,
     /// A worker has finished its handshake.

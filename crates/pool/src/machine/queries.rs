@@ -101,6 +101,6 @@ impl<T> Machine<T> {
     pub(crate) fn next_deadline(&self) -> Option<Now> {
         let workers = self.workers.iter().filter_map(|worker| worker.stop_deadline);
         let respawn = self.respawn_due();
-        workers.chain(self.shutdown_deadlines()).chain(respawn).min()
+        workers.chain(self.shutdown_deadlines()).chain(respawn).chain(self.rescue_at).min()
     }
 }

@@ -178,7 +178,7 @@ impl<T> Machine<T> {
         if shutting_down {
             self.counters.killed += 1;
             self.tally.killed += 1;
-            self.complete(key, End::Killed(KillCause::Shutdown), outbox);
+            self.end_task(key, End::Killed(KillCause::Shutdown), outbox);
         } else if task.retries_left > 0 && self.broken.is_none() {
             task.retries_left -= 1;
             task.attempt = task.attempt.next();
@@ -189,7 +189,7 @@ impl<T> Machine<T> {
             self.counters.failed_by_death += 1;
             self.tally.failed += u64::from(self.phase != Phase::Running);
             let end = kill_cause.map_or(End::Died, End::Killed);
-            self.complete(key, end, outbox);
+            self.end_task(key, end, outbox);
         }
     }
 
@@ -197,11 +197,11 @@ impl<T> Machine<T> {
     fn give_back(&mut self, key: super::TaskKey, worker: WorkerId, outbox: &mut Outbox<T>) {
         if self.broken.is_some() {
             self.counters.refused_by_break += 1;
-            self.complete(key, End::Broken, outbox);
+            self.end_task(key, End::Broken, outbox);
         } else if self.phase.cancels_pending() {
             self.counters.cancelled += 1;
             self.tally.cancelled += 1;
-            self.complete(key, End::Cancelled, outbox);
+            self.end_task(key, End::Cancelled, outbox);
         } else {
             self.counters.requeued += 1;
             outbox.push(Action::Requeued { id: self.tasks[key.index()].id, worker });
@@ -218,7 +218,7 @@ impl<T> Machine<T> {
         outbox.push(Action::Broke);
         while let Some(key) = self.queue.pop_front(&mut self.tasks) {
             self.counters.refused_by_break += 1;
-            self.complete(key, End::Broken, outbox);
+            self.end_task(key, End::Broken, outbox);
         }
         self.revoke_all(RevokeWhy::Break, outbox);
     }

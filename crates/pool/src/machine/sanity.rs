@@ -49,6 +49,9 @@ impl<T> Machine<T> {
     }
 
     fn the_idle_list_is_exact(&self) {
+        if self.complete {
+            assert_eq!(self.ready_workers(), self.workers.len(), "a worker is missing");
+        }
         let mut listed = self.idle.clone();
         listed.sort_unstable();
         let idle: Vec<u32> = self

@@ -135,7 +135,7 @@ impl<T> Machine<T> {
         while let Some(key) = self.queue.pop_front(&mut self.tasks) {
             self.counters.cancelled += 1;
             self.tally.cancelled += 1;
-            self.complete(key, End::Cancelled, outbox);
+            self.end_task(key, End::Cancelled, outbox);
         }
         self.revoke_all(RevokeWhy::Cancel, outbox);
     }
@@ -158,6 +158,7 @@ impl<T> Machine<T> {
         entry.state = WorkerState::Killing;
         entry.kill_cause = Some(cause);
         entry.stop_deadline = None;
+        self.complete = false;
         self.idle.retain(|slot| *slot != worker.slot);
         if cause == KillCause::Shutdown {
             self.tally.workers_killed += 1;
@@ -196,6 +197,7 @@ impl<T> Machine<T> {
             _ => {}
         }
         self.climb_ladders(now, outbox);
+        self.rescue(now, outbox);
         if self.has_demand() {
             self.assign(now, outbox);
         }
@@ -232,6 +234,7 @@ impl<T> Machine<T> {
         if self.phase == Phase::Running && self.broken.is_none() {
             return;
         }
+        self.complete = false;
         let mut starting = Vec::new();
         for worker in &mut self.workers {
             match worker.state {

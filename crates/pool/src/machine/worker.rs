@@ -14,6 +14,8 @@ pub(super) struct WorkerEntry {
     pub(super) state: WorkerState,
     /// Tasks that this process has answered.
     pub(super) completed: u64,
+    /// How many they were at the last rescue.
+    pub(super) completed_at_rescue: u64,
     /// Why the pool killed this process, if it did.
     pub(super) kill_cause: Option<KillCause>,
     /// When the next rung of the ladder is due for a worker that was asked to leave.
@@ -70,6 +72,7 @@ impl WorkerEntry {
             id: WorkerId { slot, generation: 0 },
             state: WorkerState::Vacant,
             completed: 0,
+            completed_at_rescue: 0,
             kill_cause: None,
             stop_deadline: None,
             in_flight: VecDeque::new(),
@@ -85,6 +88,7 @@ impl WorkerEntry {
         self.id.generation += 1;
         self.state = WorkerState::Starting;
         self.completed = 0;
+        self.completed_at_rescue = 0;
         self.kill_cause = None;
         self.stop_deadline = None;
         self.revoked = 0;

@@ -15,6 +15,8 @@ use crate::error::{TaskError, TaskErrorKind};
 pub(super) struct Piece {
     pub(super) cell: Arc<TaskCell>,
     pub(super) items: Items,
+    /// Bytes that it is counted for in the default window.
+    pub(super) held: usize,
 }
 
 /// What is known of some items besides their encoded inputs.
@@ -51,6 +53,8 @@ pub(super) struct Results {
     failures: VecDeque<(u32, TaskError)>,
     /// The same failure for all items from this one on.
     all_failed: Option<(u32, TaskError)>,
+    /// Bytes that the piece is counted for in the default window.
+    pub(super) held: usize,
 }
 
 impl Items {
@@ -85,6 +89,7 @@ impl Piece {
             offset: 0,
             failures: failures.map(|(index, kind)| (index, failure(kind, items, index))).collect(),
             all_failed: None,
+            held: 0,
         };
         let mut again = Vec::new();
         if answered < items.count {
@@ -171,6 +176,7 @@ impl Results {
             offset: 0,
             failures: VecDeque::new(),
             all_failed: Some((0, error)),
+            held: 0,
         }
     }
 

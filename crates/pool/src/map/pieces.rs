@@ -24,9 +24,14 @@ use crate::pool::Room;
 /// Frames under way for each worker: one that runs, one that is there when it ends, one that replaces that one.
 const FRAMES: usize = 3;
 
-/// So many pieces for each worker may have been taken ahead of the results that were yielded, unless `window` says
-/// otherwise: while a slow item holds up the order, workers have something to do for a while.
-const PIECES_AHEAD: usize = 128;
+/// So many inputs for each worker may be taken ahead of the results that were yielded, unless `window` says otherwise.
+const ITEMS_AHEAD: usize = 128;
+
+/// And as many more as do not take more memory than this, encoded: while a slow item holds up the order, workers go on.
+const BYTES_AHEAD: usize = 16 << 20;
+
+/// Memory that a piece takes besides its items.
+const BYTES_OF_A_PIECE: usize = 512;
 
 /// A piece is sent as it is when the inputs take longer than this.
 const PATIENCE: Duration = Duration::from_micros(200);
@@ -46,6 +51,8 @@ pub(super) struct Pieces<'pool, F, I: Iterator, R> {
     /// Inputs before those.
     submitted: u64,
     yielded: u64,
+    /// Bytes of the pieces whose results were not all yielded.
+    held: usize,
     arrivals: Arc<Arrivals>,
     under_way: HashMap<u64, Piece>,
     settled: VecDeque<Results>,
@@ -76,6 +83,7 @@ where
             filled: 0,
             submitted: 0,
             yielded: 0,
+            held: 0,
             arrivals: Arc::default(),
             under_way: HashMap::new(),
             settled: VecDeque::new(),
@@ -93,6 +101,11 @@ where
 
     pub(super) fn set_retries(&mut self, retries: u32) {
         self.retries = retries;
+    }
+
+    /// All results of a piece were yielded.
+    pub(super) fn is_done_with(&mut self, results: &Results) {
+        self.held -= results.held;
     }
 
     /// A result was yielded, which makes room in the window.
@@ -137,7 +150,7 @@ where
             let ahead = usize::try_from(taken - self.yielded).unwrap_or(usize::MAX);
             let size = match self.window {
                 None => {
-                    if ahead >= PIECES_AHEAD * self.pool.workers() * wanted as usize {
+                    if ahead >= ITEMS_AHEAD * self.pool.workers() && self.held >= BYTES_AHEAD {
                         return;
                     }
                     wanted
@@ -219,13 +232,19 @@ where
         };
         let shape = Chunk { items: items.count, budget: self.sizing.budget() };
         let progress = ChunkProgress::new(shape);
+        let encoded_bytes = encoded.len();
         let cell = TaskCell::new_chunk(items.first, function, encoded, progress, &self.arrivals);
         let retries = items.retries_of_the_frame();
+        let held = encoded_bytes + BYTES_OF_A_PIECE;
+        self.held += held;
         match self.pool.shared().submit(&cell, items.attempt, retries, Room::Wait) {
             Ok(()) => {
-                self.under_way.insert(items.first.get(), Piece { cell, items });
+                self.under_way.insert(items.first.get(), Piece { cell, items, held });
             }
-            Err(kind) => self.fail(items, kind),
+            Err(kind) => {
+                self.held -= held;
+                self.fail(items, kind);
+            }
         }
     }
 
@@ -238,10 +257,13 @@ where
         while let Some(name) = self.arrivals.take() {
             let Some(piece) = self.under_way.remove(&name) else { continue };
             let Some(mut progress) = piece.cell.take_chunk() else { continue };
-            let ended = piece.end(&mut progress);
+            self.held -= piece.held;
+            let mut ended = piece.end(&mut progress);
             let bytes = ended.results.encoded_bytes();
             self.sizing.learn(progress.answered, progress.run_time, bytes);
             if ended.results.len() > 0 {
+                ended.results.held = bytes + BYTES_OF_A_PIECE;
+                self.held += ended.results.held;
                 self.settled.push_back(ended.results);
             }
             for (items, encoded) in ended.again {

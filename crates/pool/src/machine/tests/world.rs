@@ -243,6 +243,7 @@ impl World {
                     let (task, attempt) = (front.id, front.attempt);
                     fake.frames.pop_front();
                     self.event(Event::Skipped { worker, task, attempt });
+                    self.event(Event::Balance);
                 }
             }
         }
@@ -259,6 +260,7 @@ impl World {
         let worker = fake.id;
         let frame = fake.frames.pop_front().expect("looked at above");
         self.event(Event::Finished { worker, task: frame.id, attempt: frame.attempt, run_time });
+        self.event(Event::Balance);
     }
 
     /// The worker's process dies at this moment.
@@ -303,6 +305,18 @@ impl World {
         self.now = self.now.max(deadline);
         self.event(Event::Tick);
         true
+    }
+
+    /// Lets the machine learn that tasks take so long, in workers 0 and 1.
+    pub(super) fn get_used_to(&mut self, run_time: Duration) {
+        for _ in 0..300 {
+            self.submit(0);
+            for slot in [0, 1] {
+                self.begin(slot);
+                self.finish(slot, run_time);
+            }
+        }
+        while self.next_tick() {}
     }
 
     pub(super) fn slots(&self) -> Vec<u32> {
