@@ -44,9 +44,12 @@ impl Checkout {
         self.files.iter().filter(|file| file.is_rust())
     }
 
-    /// The manifests of all packages; the root's has none.
+    /// The manifests of all packages of the workspace; the root has none, and one with a workspace
+    /// of its own (a peer of the benches) is somebody else's.
     pub(crate) fn manifests(&self) -> impl Iterator<Item = &File> {
-        self.files.iter().filter(|file| file.path.ends_with("/Cargo.toml"))
+        let apart = |file: &&File| file.text.lines().any(|line| line.trim() == "[workspace]");
+        let manifests = self.files.iter().filter(|file| file.path.ends_with("/Cargo.toml"));
+        manifests.filter(move |file| !apart(file))
     }
 
     pub(crate) fn file(&self, path: &str) -> Option<&File> {
@@ -133,6 +136,17 @@ mod tests {
         let file = checkout.file("xtask/src/checkout.rs").unwrap();
         assert!(file.text.contains("reads_this_very_file"));
         assert!(checkout.files.iter().all(|file| !file.path.starts_with("target/")));
+    }
+
+    #[test]
+    fn a_package_with_a_workspace_of_its_own_is_none_of_ours() {
+        let checkout = Checkout::of(&[
+            ("Cargo.toml", "[workspace]\n"),
+            ("crates/a/Cargo.toml", "[package]\n[lints]\nworkspace = true\n"),
+            ("benches/peers/b/Cargo.toml", "[workspace]\n\n[package]\n"),
+        ]);
+        let paths: Vec<&str> = checkout.manifests().map(|file| file.path.as_str()).collect();
+        assert_eq!(paths, ["crates/a/Cargo.toml"]);
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! What Brigade's tests over real processes have in common; never published.
 //!
 //! The tests stand in `tests`, one concept a file; each test executable is its own worker. [`pool`] makes the
-//! pool that most of them use, [`Helper`] runs one of the programs in `src/bin` in surroundings of its own, and
-//! [`stress`] is the program that does everything at random.
+//! pool that most of them use, [`Helper`] runs one of the programs in `src/bin` in surroundings of its own,
+//! [`scribble`] is a task that writes over the memory that its worker shares with the host, and [`stress`] is the
+//! program that does everything at random.
 //!
 //! ```
 //! brigade::init_for_tests!();
@@ -21,6 +22,7 @@
 mod answering;
 mod common;
 mod helper;
+pub mod scribble;
 pub mod stress;
 
 pub use answering::Answering;

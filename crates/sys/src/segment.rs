@@ -7,7 +7,7 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU32, AtomicU64};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use rustix::fs::{
     MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, fstat, ftruncate, memfd_create,
@@ -35,12 +35,21 @@ impl Segment {
     /// # Errors
     /// When memory or descriptors run out.
     pub fn create(name: &str, words: usize) -> io::Result<Self> {
-        let bytes = size_in_bytes(words)?;
-        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
-        let descriptor = memfd_create(name, flags)?;
-        ftruncate(&descriptor, bytes as u64)?;
+        let descriptor = memory(name, words)?;
         fcntl_add_seals(&descriptor, SEALS)?;
-        Self::map(descriptor, words)
+        Self::map(descriptor, words, ProtFlags::READ | ProtFlags::WRITE)
+    }
+
+    /// As [`create`](Self::create), but nobody else can write to it: others map it as a [`SegmentView`].
+    ///
+    /// # Errors
+    /// When memory or descriptors run out.
+    pub fn create_for_readers(name: &str, words: usize) -> io::Result<Self> {
+        let descriptor = memory(name, words)?;
+        let segment = Self::map(descriptor, words, ProtFlags::READ | ProtFlags::WRITE)?;
+        // From now on; our own mapping was there before.
+        fcntl_add_seals(&segment.descriptor, SEALS | SealFlags::FUTURE_WRITE)?;
+        Ok(segment)
     }
 
     /// Maps a segment that another process made.
@@ -48,6 +57,10 @@ impl Segment {
     /// # Errors
     /// `InvalidData` when it is not a sealed segment of `words` words; else what the system says.
     pub fn open(descriptor: OwnedFd, words: usize) -> io::Result<Self> {
+        Self::open_as(descriptor, words, ProtFlags::READ | ProtFlags::WRITE)
+    }
+
+    fn open_as(descriptor: OwnedFd, words: usize, access: ProtFlags) -> io::Result<Self> {
         let bytes = size_in_bytes(words)?;
         // Seals first: the size cannot change any more once they are seen.
         if !fcntl_get_seals(&descriptor)?.contains(SEALS)
@@ -58,21 +71,14 @@ impl Segment {
                 "not a sealed segment of the expected size",
             ));
         }
-        Self::map(descriptor, words)
+        Self::map(descriptor, words, access)
     }
 
-    fn map(descriptor: OwnedFd, words: usize) -> io::Result<Self> {
+    fn map(descriptor: OwnedFd, words: usize, access: ProtFlags) -> io::Result<Self> {
         let length = size_in_bytes(words)?;
         // SAFETY: a new mapping at an address of the kernel's choice overlaps nothing.
         let address = unsafe {
-            mmap(
-                std::ptr::null_mut(),
-                length,
-                ProtFlags::READ | ProtFlags::WRITE,
-                MapFlags::SHARED,
-                &descriptor,
-                0,
-            )
+            mmap(std::ptr::null_mut(), length, access, MapFlags::SHARED, &descriptor, 0)
         }?;
         let address = NonNull::new(address.cast())
             .ok_or_else(|| io::Error::other("mapped at address zero"))?;
@@ -113,6 +119,38 @@ impl Drop for Segment {
     }
 }
 
+/// A segment that another process writes to, and this one cannot.
+#[derive(Debug)]
+pub struct SegmentView(Segment);
+
+impl SegmentView {
+    /// Maps a segment that another process made.
+    ///
+    /// # Errors
+    /// As [`Segment::open`].
+    pub fn open(descriptor: OwnedFd, words: usize) -> io::Result<Self> {
+        Segment::open_as(descriptor, words, ProtFlags::READ).map(Self)
+    }
+
+    /// A word.
+    ///
+    /// # Panics
+    /// When there is no such word.
+    #[inline]
+    pub fn load(&self, index: usize) -> u64 {
+        // The pages cannot be written to; a relaxed load of a word is a plain read.
+        self.0.words()[index].load(Ordering::Relaxed)
+    }
+}
+
+/// New memory, not sealed yet.
+fn memory(name: &str, words: usize) -> io::Result<OwnedFd> {
+    let bytes = size_in_bytes(words)?;
+    let descriptor = memfd_create(name, MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
+    ftruncate(&descriptor, bytes as u64)?;
+    Ok(descriptor)
+}
+
 /// Checked, because a product that wraps around would make [`Segment::words`] longer than the memory behind it.
 fn size_in_bytes(words: usize) -> io::Result<usize> {
     words
@@ -125,8 +163,6 @@ fn size_in_bytes(words: usize) -> io::Result<usize> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::Ordering;
-
     use super::*;
 
     #[test]
@@ -148,6 +184,18 @@ mod tests {
             Segment::open(other, 9).map(drop).map_err(|error| error.kind()),
             Err(io::ErrorKind::InvalidData)
         );
+        Ok(())
+    }
+
+    #[test]
+    fn what_was_made_for_readers_is_written_to_by_its_maker_only() -> io::Result<()> {
+        let segment = Segment::create_for_readers("test", 8)?;
+        let other = || segment.as_fd().try_clone_to_owned();
+        let view = SegmentView::open(other()?, 8)?;
+        segment.words()[7].store(7, Ordering::Relaxed);
+        assert_eq!(view.load(7), 7);
+        assert!(Segment::open(other()?, 8).is_err(), "not even with its descriptor");
+        assert!(rustix::io::pwrite(&segment, &[1], 0).is_err());
         Ok(())
     }
 

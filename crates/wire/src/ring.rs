@@ -26,7 +26,7 @@ mod producer;
 #[cfg(test)]
 mod tests;
 
-pub use bell::{Bell, Doorbell, Listener, PAGE_WORDS};
+pub use bell::{Bell, Doorbell, Knocker, Listener};
 pub use consumer::Consumer;
 pub use memory::Region;
 pub use producer::{Producer, Pushed};
@@ -40,6 +40,12 @@ const DATA: usize = 48;
 /// Words of a ring with so many data words.
 pub const fn words(capacity: usize) -> usize {
     DATA + capacity
+}
+
+/// The most bytes of a piece; all pieces of a message but its last have as many. With frame and length it takes a quarter
+/// of the ring, so that one side writes while the other reads.
+const fn piece_bytes(capacity: usize) -> usize {
+    (capacity / 4 - 2) * 8
 }
 
 /// Bits of a frame word above the length.

@@ -132,6 +132,12 @@ impl SlotTable {
         }
     }
 
+    /// Host, of a worker that is dead: whether the task may have begun. Only a word that still says *queued*, for this very
+    /// task, says that it has not; one that was written over says nothing.
+    pub fn may_have_begun(&self, slot: u16, tag: u32) -> bool {
+        !self.slot(slot).is_some_and(|(state, _)| word::is_queued(state, tag))
+    }
+
     /// Worker: begins the task. False when it was taken back, or there is no such slot.
     #[inline]
     pub fn begin(&self, slot: u16, tag: u32, now: Monotonic) -> bool {
@@ -198,6 +204,16 @@ mod tests {
         assert!(host.revoke(0, 7));
         assert!(!worker.begin(0, 7, now()));
         assert_eq!(host.state(0), SlotState::Revoked);
+    }
+
+    #[test]
+    fn only_the_word_for_this_very_task_says_that_it_has_not_begun() {
+        let (host, worker) = tables();
+        host.arm(0, 7);
+        assert!(!host.may_have_begun(0, 7));
+        assert!(host.may_have_begun(0, 8) && host.may_have_begun(1, 7));
+        assert!(worker.begin(0, 7, now()));
+        assert!(host.may_have_begun(0, 7));
     }
 
     #[test]

@@ -12,7 +12,7 @@ use brigade_sys::segment::Segment;
 use brigade_sys::wait::{Waker, wait_readable};
 use brigade_wire::handshake::Token;
 use brigade_wire::link::{LinkError, LinkReceiver, LinkSender, ipc, memory, ring};
-use brigade_wire::ring::{Doorbell, Listener, PAGE_WORDS};
+use brigade_wire::ring::{Doorbell, Knocker, Listener};
 
 /// The most bytes of a message in these links.
 const LIMIT: usize = 32 << 20;
@@ -42,12 +42,12 @@ fn ipc_link() -> (End, End) {
 
 fn ring_link() -> (End, End) {
     let segment = Arc::new(Segment::create("test", ring::words(8)).expect("memory"));
-    let page = Arc::new(Segment::create("test", PAGE_WORDS).expect("memory"));
-    let wakers = || Waker::new().expect("descriptors");
     let again =
         |waker: &Waker| Waker::from_fd(waker.as_fd().try_clone_to_owned().expect("descriptors"));
-    let host_bell = Doorbell::new(Arc::clone(&page), wakers(), wakers());
-    let worker_bell = Doorbell::new(page, again(host_bell.thread()), again(host_bell.caller()));
+    let host_bell = Doorbell::new().expect("memory and descriptors");
+    let page = host_bell.page().as_fd().try_clone_to_owned().expect("descriptors");
+    let worker_bell = Knocker::new(page, again(host_bell.thread()), again(host_bell.caller()))
+        .expect("the same page");
     let worker = ring::WorkerEnd::new(&segment, 8, worker_bell, LIMIT);
     let host = Arc::new(Mutex::new(ring::HostEnd::new(&segment, 8, LIMIT)));
     let receiver =

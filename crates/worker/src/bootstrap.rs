@@ -20,7 +20,7 @@ use brigade_wire::codec;
 use brigade_wire::handshake::{Answer, FromWorkerControl, Hello, LinkKind, ToWorkerControl};
 use brigade_wire::link::ipc::{Channels, Server};
 use brigade_wire::link::{message_limit, ring};
-use brigade_wire::ring::{Doorbell, PAGE_WORDS};
+use brigade_wire::ring::Knocker;
 use brigade_wire::slots::SlotTable;
 use brigade_wire::version::{MARKER, PROTOCOL_VERSION};
 
@@ -110,11 +110,11 @@ impl Newborn {
         context::become_worker(hello.worker, hello.depth);
         let link = match hello.link {
             LinkKind::Ring => {
-                let page = Segment::open(next()?, PAGE_WORDS).map_err(StartError::Slots)?;
+                let page = next()?;
                 let (thread, caller) = (Waker::from_fd(next()?), Waker::from_fd(next()?));
-                let doorbell = Doorbell::new(Arc::new(page), thread, caller);
+                let knocker = Knocker::new(page, thread, caller).map_err(StartError::Slots)?;
                 let end =
-                    ring::WorkerEnd::new(&segment, hello.slots, doorbell, message_limit(limit));
+                    ring::WorkerEnd::new(&segment, hello.slots, knocker, message_limit(limit));
                 self.send(&FromWorkerControl::Answer(answer(&hello, String::new())))?;
                 Link::Ring(Box::new(end))
             }

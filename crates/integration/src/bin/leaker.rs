@@ -7,7 +7,8 @@
 use std::process::Command;
 use std::time::Duration;
 
-use brigade::{Pool, Shutdown};
+use brigade::{Link, Pool, Shutdown};
+use brigade_integration::scribble::{Scribble, Target, Then, scribbles};
 use brigade_testkit::faults::{aborts, echoes, hangs, panics_with_str, sleeps};
 use brigade_testkit::{BOUND, LeakCheck, outcome};
 
@@ -25,6 +26,7 @@ fn main() {
         "cancelled" => cancelled,
         "broken" => broken,
         "large" => large,
+        "scribbled" => scribbled,
         other => panic!("no such scenario: {other}"),
     };
     let check = LeakCheck::new();
@@ -88,6 +90,24 @@ fn large() {
     drop(pool.submit(echoes, vec![1; 4 << 20]).expect("a task"));
     outcome(handle).expect("a result");
     pool.shutdown_with(Shutdown::Kill, BOUND).expect("an end");
+}
+
+fn scribbled() {
+    let pool = Pool::builder().workers(1).link(Link::Ring).build().expect("a pool");
+    let journal = tempfile::NamedTempFile::new().expect("a journal");
+    let scribble = |target| Scribble {
+        target,
+        then: Then::Returns,
+        seed: 0,
+        journal: journal.path().to_owned(),
+    };
+    for target in [Target::Positions, Target::SlotTable, Target::Messages] {
+        // It may have been found out in time.
+        let _ = outcome(pool.submit(scribbles, scribble(target)).expect("a task"));
+        let _ = outcome(pool.submit(sleeps, 0).expect("a task"));
+    }
+    let task = pool.task(sleeps).retries(2);
+    outcome(task.submit(0).expect("a task")).expect("a result");
 }
 
 fn resident_kibibytes() -> u64 {

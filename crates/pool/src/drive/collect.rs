@@ -20,10 +20,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use brigade_sys::segment::Segment;
-use brigade_sys::wait::{Waker, wait_readable};
+use brigade_sys::wait::wait_readable;
 use brigade_wire::link::ring::{HostEnd, spin_until};
-use brigade_wire::ring::{Doorbell, Listener, PAGE_WORDS};
+use brigade_wire::ring::{Doorbell, Listener};
 use brigade_wire::{FromWorker, WorkerId};
 use tracing::warn;
 
@@ -45,8 +44,7 @@ pub(super) struct Collecting {
 
 impl Collecting {
     pub(super) fn new() -> std::io::Result<Self> {
-        let page = Arc::new(Segment::create("brigade-bell", PAGE_WORDS)?);
-        let doorbell = Doorbell::new(page, Waker::new()?, Waker::new()?);
+        let doorbell = Doorbell::new()?;
         doorbell.listen(Listener::Thread);
         Ok(Self { doorbell, ended: AtomicBool::new(false) })
     }

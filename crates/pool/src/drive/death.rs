@@ -5,7 +5,7 @@ use std::time::Duration;
 use brigade_sys::clock;
 use brigade_sys::process::{Exit, Process};
 use brigade_wire::WorkerId;
-use brigade_wire::slots::{SlotState, SlotTable};
+use brigade_wire::slots::{SlotState, SlotTable, slot_tag};
 use tracing::{debug, info, warn};
 
 use super::outcome::{DeathReport, Facts};
@@ -54,8 +54,9 @@ pub(super) fn abandon(shared: &Shared, worker: WorkerId) {
     shared.bury(worker, Event::Died { worker, ran }, facts);
 }
 
-/// Which slots hold a task that has begun and is not answered, for how long it has been running, and how many items of
-/// it had begun. Honest workers run one at a time.
+/// Which slots hold a task that may have begun and is not answered, for how long it has been running, and how many items
+/// of it had begun. Honest workers run one at a time; where the table was written over, no task can be said not to have
+/// begun, and none runs twice without being asked to.
 fn ran_at_death(
     shared: &Shared,
     worker: WorkerId,
@@ -64,14 +65,13 @@ fn ran_at_death(
     let mut ran = Vec::new();
     let mut elapsed = None;
     let mut begun_items = 0;
-    for (link_slot, _, _) in shared.lock().machine.occupants(worker) {
-        match slots.state(link_slot) {
-            SlotState::Running { since } => {
-                ran.push(link_slot);
-                begun_items = slots.begun_items(link_slot);
-                elapsed = Some(clock::now().saturating_since(since));
-            }
-            SlotState::Free | SlotState::Queued | SlotState::Revoked => {}
+    for (link_slot, task, attempt) in shared.lock().machine.occupants(worker) {
+        if slots.may_have_begun(link_slot, slot_tag(task, attempt)) {
+            ran.push(link_slot);
+            begun_items = slots.begun_items(link_slot);
+        }
+        if let SlotState::Running { since } = slots.state(link_slot) {
+            elapsed = Some(clock::now().saturating_since(since));
         }
     }
     (ran, elapsed, begun_items)

@@ -5,7 +5,7 @@
 //! then                      the ring to the worker; the worker sleeps on its bell
 //! then                      the ring to the host; the worker sleeps on its bell when the ring is full
 //! ```
-//! The host does not wait on a worker's memory: workers ring the pool's [`Doorbell`].
+//! The host does not wait on a worker's memory: workers ring the pool's [`Doorbell`](ring::Doorbell).
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use brigade_sys::clock::now;
 use brigade_sys::segment::Segment;
 
 use super::{LinkError, LinkReceiver, LinkSender};
-use crate::ring::{self, Bell, Consumer, Doorbell, Producer, Pushed, Region};
+use crate::ring::{self, Bell, Consumer, Knocker, Producer, Pushed, Region};
 use crate::slots::SlotTable;
 
 /// Data words of each ring: 256 KiB. Memory is touched, and so taken, only as far as it is used.
@@ -102,9 +102,17 @@ impl HostEnd {
     /// Sends on what had to wait.
     ///
     /// # Errors
-    /// [`LinkError::Protocol`]: nothing can be sent any more.
+    /// [`LinkError::Protocol`]: nothing can be sent any more, and what waits is dropped.
+    #[inline]
     pub fn pump(&mut self) -> Result<(), LinkError> {
-        let before = self.waiting.len();
+        self.producer.check()?;
+        if self.waiting.is_empty() {
+            return Ok(());
+        }
+        self.send_waiting().inspect_err(|_| self.waiting.clear())
+    }
+
+    fn send_waiting(&mut self) -> Result<(), LinkError> {
         let mut moved = false;
         while let Some((message, offset)) = self.waiting.front_mut() {
             match self.producer.push(&[], message, *offset)? {
@@ -118,7 +126,7 @@ impl HostEnd {
                 }
             }
         }
-        if before > 0 && self.waiting.is_empty() {
+        if self.waiting.is_empty() {
             self.producer.has_more_waiting(false);
         }
         if moved {
@@ -179,7 +187,7 @@ pub struct WorkerEnd {
 pub struct WorkerSender {
     producer: Producer,
     room_bell: Bell,
-    doorbell: Arc<Doorbell>,
+    knocker: Arc<Knocker>,
     limit: usize,
 }
 
@@ -188,25 +196,25 @@ pub struct WorkerSender {
 pub struct WorkerReceiver {
     consumer: Consumer,
     bell: Bell,
-    doorbell: Arc<Doorbell>,
+    knocker: Arc<Knocker>,
 }
 
 impl WorkerEnd {
     /// The worker's end over the host's segment.
-    pub fn new(segment: &Arc<Segment>, slots: u16, doorbell: Doorbell, limit: usize) -> Self {
+    pub fn new(segment: &Arc<Segment>, slots: u16, knocker: Knocker, limit: usize) -> Self {
         let (to_worker, to_host) = regions(segment, slots);
-        let doorbell = Arc::new(doorbell);
+        let knocker = Arc::new(knocker);
         Self {
             sender: WorkerSender {
                 producer: Producer::new(to_host.clone()),
                 room_bell: Bell::new(to_host),
-                doorbell: Arc::clone(&doorbell),
+                knocker: Arc::clone(&knocker),
                 limit,
             },
             receiver: WorkerReceiver {
                 consumer: Consumer::new(to_worker.clone(), limit),
                 bell: Bell::new(to_worker),
-                doorbell,
+                knocker,
             },
         }
     }
@@ -230,7 +238,7 @@ impl LinkSender for WorkerSender {
                 Pushed::UpTo(end) if end == size => return Ok(()),
                 Pushed::UpTo(end) => offset = end,
                 Pushed::Full => {
-                    self.doorbell.ring().map_err(LinkError::Io)?;
+                    self.knocker.ring().map_err(LinkError::Io)?;
                     self.room_bell.sleep_unless(|| self.producer.has_moved());
                 }
             }
@@ -238,7 +246,7 @@ impl LinkSender for WorkerSender {
     }
 
     fn announce(&mut self) -> Result<(), LinkError> {
-        self.doorbell.ring().map_err(LinkError::Io)
+        self.knocker.ring().map_err(LinkError::Io)
     }
 }
 
@@ -247,9 +255,9 @@ impl LinkReceiver for WorkerReceiver {
         while !self.consumer.advance()? {
             if self.consumer.more_is_waiting() {
                 // The host had more than the ring holds, and does not know that there is room now.
-                self.doorbell.ring().map_err(LinkError::Io)?;
+                self.knocker.ring().map_err(LinkError::Io)?;
             }
-            if !self.doorbell.may_spin() || !spin_until(|| self.consumer.has_more()) {
+            if !self.knocker.may_spin() || !spin_until(|| self.consumer.has_more()) {
                 self.bell.sleep_unless(|| self.consumer.has_more());
             }
         }
@@ -272,3 +280,6 @@ pub fn spin_until(mut condition: impl FnMut() -> bool) -> bool {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

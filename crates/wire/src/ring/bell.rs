@@ -17,12 +17,12 @@
 //! waits for many workers at once, so workers ring it through an event descriptor: [`Doorbell`].
 
 use std::io;
+use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
 use brigade_sys::futex;
-use brigade_sys::segment::Segment;
+use brigade_sys::segment::{Segment, SegmentView};
 use brigade_sys::wait::Waker;
-use std::sync::Arc;
 
 use super::{BELL, Region};
 
@@ -53,12 +53,12 @@ impl Bell {
         }
     }
 
-    /// After publishing: wakes the other side if it sleeps.
+    /// After publishing: wakes the other side if it sleeps, or if a value that nobody writes hides whether it does.
     #[inline]
     pub fn ring(&self) {
         fence(Ordering::SeqCst);
         let word = self.word();
-        if word.load(Ordering::Relaxed) == ASLEEP && word.swap(AWAKE, Ordering::SeqCst) == ASLEEP {
+        if word.load(Ordering::Relaxed) != AWAKE && word.swap(AWAKE, Ordering::SeqCst) != AWAKE {
             futex::wake(word);
         }
     }
@@ -81,12 +81,11 @@ pub enum Listener {
 
 /// The host's doorbell: one for all workers of a pool. The host says who listens; workers ring the listener's descriptor.
 ///
-/// A descriptor keeps what was rung, so a worker that rings between the host's last look and its sleep is not lost. A
-/// worker that scribbles over the page can ring too often; that costs time and nothing else. One that makes others
-/// believe that nobody listens is found out by the collector's next look, whose waits are bounded while tasks are under way.
+/// A descriptor keeps what was rung, so a worker that rings between the host's last look and its sleep is not lost. All
+/// workers read the same page and none can write to it: one that could might tell the others that nobody listens.
 #[derive(Debug)]
 pub struct Doorbell {
-    page: Arc<Segment>,
+    page: Segment,
     thread: Waker,
     caller: Waker,
 }
@@ -95,15 +94,19 @@ const LISTENER: usize = 0;
 const MAY_SPIN: usize = 16;
 
 /// Words of the doorbell's page.
-pub const PAGE_WORDS: usize = 32;
+const PAGE_WORDS: usize = 32;
 
 impl Doorbell {
-    /// Over a page and the two descriptors, made or received.
-    pub fn new(page: Arc<Segment>, thread: Waker, caller: Waker) -> Self {
-        Self { page, thread, caller }
+    /// A new one.
+    ///
+    /// # Errors
+    /// When memory or descriptors run out.
+    pub fn new() -> io::Result<Self> {
+        let page = Segment::create_for_readers("brigade-bell", PAGE_WORDS)?;
+        Ok(Self { page, thread: Waker::new()?, caller: Waker::new()? })
     }
 
-    /// Host: from now on this one is to be rung. Look at all rings after this.
+    /// From now on this one is to be rung. Look at all rings after this.
     pub fn listen(&self, listener: Listener) {
         let value = match listener {
             Listener::Nobody => 0,
@@ -114,31 +117,11 @@ impl Doorbell {
         fence(Ordering::SeqCst);
     }
 
-    /// Host: whether workers may spin, which is so while cores are left for them.
+    /// Whether workers may spin, which is so while cores are left for them.
     pub fn allow_spinning(&self, allowed: bool) {
         let (word, value) = (self.word(MAY_SPIN), u64::from(allowed));
         if word.load(Ordering::Relaxed) != value {
             word.store(value, Ordering::Relaxed);
-        }
-    }
-
-    /// Worker: whether it may spin before it sleeps.
-    #[inline]
-    pub fn may_spin(&self) -> bool {
-        self.word(MAY_SPIN).load(Ordering::Relaxed) == 1
-    }
-
-    /// Worker: after publishing.
-    ///
-    /// # Errors
-    /// When the descriptor was closed under it.
-    #[inline]
-    pub fn ring(&self) -> io::Result<()> {
-        fence(Ordering::SeqCst);
-        match self.word(LISTENER).load(Ordering::Relaxed) {
-            1 => self.thread.try_wake(),
-            2 => self.caller.try_wake(),
-            _ => Ok(()),
         }
     }
 
@@ -153,11 +136,49 @@ impl Doorbell {
     }
 
     /// The page, to be handed over.
-    pub fn page(&self) -> &Arc<Segment> {
+    pub fn page(&self) -> &Segment {
         &self.page
     }
 
     fn word(&self, index: usize) -> &AtomicU64 {
         &self.page.words()[index]
+    }
+}
+
+/// A worker's hand on the host's doorbell.
+#[derive(Debug)]
+pub struct Knocker {
+    page: SegmentView,
+    thread: Waker,
+    caller: Waker,
+}
+
+impl Knocker {
+    /// Over the page and the two descriptors of a [`Doorbell`].
+    ///
+    /// # Errors
+    /// When the page cannot be mapped.
+    pub fn new(page: OwnedFd, thread: Waker, caller: Waker) -> io::Result<Self> {
+        Ok(Self { page: SegmentView::open(page, PAGE_WORDS)?, thread, caller })
+    }
+
+    /// Whether the worker may spin before it sleeps.
+    #[inline]
+    pub fn may_spin(&self) -> bool {
+        self.page.load(MAY_SPIN) == 1
+    }
+
+    /// After publishing.
+    ///
+    /// # Errors
+    /// When the descriptor was closed under it.
+    #[inline]
+    pub fn ring(&self) -> io::Result<()> {
+        fence(Ordering::SeqCst);
+        match self.page.load(LISTENER) {
+            1 => self.thread.try_wake(),
+            2 => self.caller.try_wake(),
+            _ => Ok(()),
+        }
     }
 }

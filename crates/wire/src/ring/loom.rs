@@ -1,4 +1,7 @@
-//! Every interleaving of a side that is about to sleep and a side that publishes.
+//! Every interleaving of a side that is about to sleep and a side that publishes; `data` has those of writing and reading.
+
+mod data;
+mod model;
 
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};

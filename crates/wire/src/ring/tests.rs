@@ -70,24 +70,56 @@ proptest! {
     }
 
     #[test]
-    fn a_consumer_survives_anything_that_is_written_over_the_memory(
+    fn both_sides_survive_anything_that_is_written_over_the_memory(
         scribbles in proptest::collection::vec((0..words(CAPACITY), any::<u64>(), any::<bool>()), 1..200)
     ) {
         let (mut producer, mut consumer, segment) = ring(4096);
+        let (mut can_send, mut can_receive) = (true, true);
         for (index, value, honest) in scribbles {
             if honest {
-                let _ = producer.push(&[1, 2, 3], &[4; 30], 0);
+                let sent = producer.push(&[1, 2, 3], &[4; 30], 0).is_ok();
+                prop_assert!(can_send || !sent, "it was broken, and is not any more");
+                prop_assert_eq!(producer.check().is_ok(), sent);
+                can_send = sent;
             } else {
                 // Small values are the dangerous ones: they look like positions and lengths.
                 let value = if value % 2 == 0 { value % 128 } else { value };
                 segment.words()[index].store(value, Ordering::Relaxed);
             }
             for _ in 0..=CAPACITY {
-                match pop(&mut consumer) {
+                let message = pop(&mut consumer);
+                prop_assert!(can_receive || message.is_err(), "it was broken, and is not any more");
+                can_receive = message.is_ok();
+                match message {
                     Ok(Some(message)) => prop_assert!(message.len() <= 4096),
                     Ok(None) | Err(_) => break,
                 }
             }
+        }
+    }
+}
+
+#[test]
+fn what_no_producer_publishes_is_an_error_and_stays_one() {
+    let full = piece_bytes(CAPACITY) as u64;
+    let cases: [(&[u64], u64, &str); 6] = [
+        (&[], CAPACITY as u64 + 1, "a ring's head that cannot be"),
+        (&[FIRST | LAST | 9, 9], 3, "a piece longer than what was published"),
+        (&[LAST | 8], 2, "a piece of no message"),
+        (&[FIRST, 4000], 2, "a piece that is not full"),
+        (&[FIRST | full, full - 1], 2 + full / 8, "a message of another length than it said"),
+        (&[FIRST | LAST | 8, 4097], 3, "a message above the limit"),
+    ];
+    for (published, head, problem) in cases {
+        let (_, mut consumer, segment) = ring(4096);
+        let words = segment.words();
+        for (index, word) in published.iter().enumerate() {
+            words[DATA + index].store(*word, Ordering::Relaxed);
+        }
+        for head in [head, 0] {
+            words[HEAD].store(head, Ordering::Release);
+            let Err(LinkError::Protocol(found)) = pop(&mut consumer) else { panic!("{problem}") };
+            assert_eq!(found, problem);
         }
     }
 }

@@ -43,6 +43,10 @@ pub(super) fn revoke(word: &impl Word, tag: u32) -> bool {
     leave_queued(word, tag, REVOKED)
 }
 
+pub(super) fn is_queued(word: &impl Word, tag: u32) -> bool {
+    word.load(Ordering::Acquire) == compose(tag, QUEUED)
+}
+
 pub(super) fn read(word: &impl Word) -> u64 {
     word.load(Ordering::Acquire) & ((1 << STATE_BITS) - 1)
 }

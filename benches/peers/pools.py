@@ -1,0 +1,172 @@
+"""One adapter for each pool: `submit` gives something with `result(timeout)`, `map` a list; chunks are automatic, or else
+what `multiprocessing.Pool.map` takes: a quarter of each worker's share."""
+
+import platform
+import threading
+from importlib import import_module, metadata
+
+
+def chunk(items, workers):
+    return max(1, -(-len(items) // (4 * workers)))
+
+
+class Pool:
+    """A pool with the interface of concurrent.futures."""
+
+    module = "concurrent.futures"
+    fewest_workers = 1
+
+    def __init__(self, workers):
+        self.workers = max(workers, self.fewest_workers)
+        self.pool = self.start()
+
+    def start(self):
+        return import_module(self.module).ProcessPoolExecutor(self.workers)
+
+    @classmethod
+    def version(cls):
+        import_module(cls.module)
+        try:
+            return metadata.version(cls.module)
+        except metadata.PackageNotFoundError:
+            return platform.python_version()
+
+    def submit(self, function, argument):
+        return self.pool.submit(function, argument)
+
+    def each(self, function, arguments):
+        tasks = [self.submit(function, argument) for argument in arguments]
+        return [task.result() for task in tasks]
+
+    def map(self, function, items):
+        return list(self.pool.map(function, items, chunksize=chunk(items, self.workers)))
+
+    def stop(self):
+        self.pool.shutdown(cancel_futures=True)
+
+
+class Got:
+    """`get` of multiprocessing's results under the name that the others have."""
+
+    def __init__(self, task):
+        self.task = task
+
+    def result(self, timeout=None):
+        return self.task.get(timeout)
+
+
+class Multiprocessing(Pool):
+    module = "multiprocessing"
+
+    def start(self):
+        return import_module(self.module).Pool(self.workers)
+
+    def submit(self, function, argument):
+        return Got(self.pool.apply_async(function, (argument,)))
+
+    def map(self, function, items):
+        return self.pool.map(function, items)
+
+    def stop(self):
+        self.pool.terminate()
+        self.pool.join()
+
+
+class Loky(Pool):
+    module = "loky"
+
+    def stop(self):
+        self.pool.shutdown(kill_workers=True)
+
+
+class Pebble(Pool):
+    module = "pebble"
+
+    def start(self):
+        return import_module(self.module).ProcessPool(max_workers=self.workers)
+
+    def submit(self, function, argument):
+        return self.pool.schedule(function, args=[argument])
+
+    def map(self, function, items):
+        return list(self.pool.map(function, items, chunksize=chunk(items, self.workers)).result())
+
+    def stop(self):
+        self.pool.stop()
+        self.pool.join(5)
+
+
+class Mpire(Pool):
+    module = "mpire"
+
+    def start(self):
+        # Without `keep_alive` each map would start its own workers.
+        return import_module(self.module).WorkerPool(self.workers, keep_alive=True)
+
+    def submit(self, function, argument):
+        return Got(self.pool.apply_async(function, args=(argument,)))
+
+    def map(self, function, items):
+        return self.pool.map(function, items)
+
+    def stop(self):
+        self.pool.terminate()
+
+
+class Joblib(Pool):
+    """Has no single tasks, only whole maps; with one worker it would run them in the host."""
+
+    module = "joblib"
+    fewest_workers = 2
+
+    def start(self):
+        joblib = import_module(self.module)
+        self.delayed = joblib.delayed
+        return joblib.Parallel(self.workers)
+
+    def submit(self, function, argument):
+        return Background(self.each, function, [argument])
+
+    def each(self, function, arguments):
+        calls = (self.delayed(function)(argument) for argument in arguments)
+        parallel = import_module(self.module).Parallel(self.workers, batch_size=1, pre_dispatch="all")
+        return parallel(calls)
+
+    def map(self, function, items):
+        return self.pool(self.delayed(function)(item) for item in items)
+
+    def stop(self):
+        from joblib.externals.loky import get_reusable_executor
+
+        get_reusable_executor().shutdown(kill_workers=True)
+
+
+class Background:
+    """A map of one item on a thread, for a pool whose maps cannot be left before their end."""
+
+    def __init__(self, each, function, arguments):
+        self.outcome = TimeoutError("no answer")
+        self.thread = threading.Thread(target=self._run, args=(each, function, arguments), daemon=True)
+        self.thread.start()
+
+    def _run(self, each, function, arguments):
+        try:
+            self.outcome = each(function, arguments)
+        except BaseException as error:
+            self.outcome = error
+
+    def result(self, timeout=None):
+        self.thread.join(timeout)
+        if isinstance(self.outcome, BaseException):
+            raise self.outcome
+        return self.outcome[0]
+
+
+POOLS = {
+    "concurrent.futures": Pool,
+    "multiprocessing": Multiprocessing,
+    "loky": Loky,
+    "pebble": Pebble,
+    "mpire": Mpire,
+    "joblib": Joblib,
+}

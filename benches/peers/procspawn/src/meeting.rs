@@ -1,0 +1,54 @@
+//! Where tasks meet: a socket at which the host waits until so many have come.
+
+use std::io::{Read, Write};
+use std::os::unix::net::UnixListener;
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+use std::time::Duration;
+
+use tempfile::TempDir;
+
+use crate::Outcome;
+
+#[derive(Debug)]
+pub(crate) struct Meeting {
+    _folder: TempDir,
+    pub(crate) address: String,
+    pids: Receiver<Vec<u32>>,
+}
+
+impl Meeting {
+    pub(crate) fn of(count: usize) -> Outcome<Self> {
+        let folder = TempDir::with_prefix("brigade-bench-")?;
+        let address = folder.path().join("meeting");
+        let listener = UnixListener::bind(&address)?;
+        let (sender, pids) = channel();
+        thread::spawn(move || {
+            let serve = || -> std::io::Result<Vec<u32>> {
+                let mut guests = Vec::new();
+                let mut pids = Vec::new();
+                for _ in 0..count {
+                    let (mut guest, _) = listener.accept()?;
+                    let mut pid = [0; 4];
+                    guest.read_exact(&mut pid)?;
+                    pids.push(u32::from_le_bytes(pid));
+                    guests.push(guest);
+                }
+                for mut guest in guests {
+                    guest.write_all(b"x")?;
+                }
+                Ok(pids)
+            };
+            if let Ok(pids) = serve() {
+                // Nobody may be waiting any more.
+                let _ = sender.send(pids);
+            }
+        });
+        Ok(Self { _folder: folder, address: address.display().to_string(), pids })
+    }
+
+    /// The workers that have met.
+    pub(crate) fn wait(&self) -> Outcome<Vec<u32>> {
+        Ok(self.pids.recv_timeout(Duration::from_secs(20))?)
+    }
+}

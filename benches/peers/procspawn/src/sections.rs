@@ -1,0 +1,206 @@
+//! What is measured.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::time::{Duration, Instant};
+
+use procspawn::{JoinHandle, Pool};
+use rustix::process::{Pid, Signal, kill_process};
+use sha2::{Digest, Sha256};
+
+use crate::meeting::Meeting;
+use crate::{Load, Outcome, Report, tasks};
+
+pub(crate) fn measure(section: &str, load: &Load, report: &mut Report) -> Outcome<()> {
+    match section {
+        "throughput" => throughput(load, report),
+        "latency" => latency(load, report),
+        "payload" => payload(load, report),
+        "start" => start(load, report),
+        "crash" => crash(load, report),
+        "work" => work(load, report),
+        _ => Err("not measured of procspawn".into()),
+    }
+}
+
+/// Each outstanding task holds descriptors; more than this and there are none left.
+const WINDOW: usize = 2_000;
+
+/// Items of a task where a map is cut into tasks by hand.
+const CHUNK: usize = 1_000;
+
+fn throughput(load: &Load, report: &mut Report) -> Outcome<()> {
+    let pool = warm(load.workers)?;
+    let each = rate(load, |count| windowed(count, || pool.spawn((), tasks::noop)).map(drop))?;
+    report.figures.insert("each_per_second".to_owned(), each);
+    let map = rate(load, |count| {
+        let numbers: Vec<u64> = (0..count as u64).collect();
+        let mut chunks = numbers.chunks(CHUNK).map(<[u64]>::to_vec);
+        let next = || pool.spawn(chunks.next().unwrap_or_default(), tasks::nothing);
+        windowed(count.div_ceil(CHUNK), next).map(drop)
+    })?;
+    report.figures.insert("map_per_second".to_owned(), map);
+    Ok(())
+}
+
+fn windowed<R>(count: usize, mut next: impl FnMut() -> JoinHandle<R>) -> Outcome<Vec<R>>
+where
+    R: serde::Serialize + serde::de::DeserializeOwned,
+{
+    let mut results = Vec::with_capacity(count);
+    let mut left = count;
+    while left > 0 {
+        let handles: Vec<_> = (0..left.min(WINDOW)).map(|_| next()).collect();
+        left -= handles.len();
+        for handle in handles {
+            results.push(handle.join()?);
+        }
+    }
+    Ok(results)
+}
+
+fn rate(load: &Load, run: impl FnMut(usize) -> Outcome<()>) -> Outcome<f64> {
+    let mut run = run;
+    let pilot = 2_000;
+    let begin = Instant::now();
+    run(pilot)?;
+    let fitting = pilot as f64 * load.throughput_seconds / begin.elapsed().as_secs_f64();
+    let count = (fitting as usize).max(pilot);
+    let begin = Instant::now();
+    run(count)?;
+    Ok(count as f64 / begin.elapsed().as_secs_f64())
+}
+
+fn latency(load: &Load, report: &mut Report) -> Outcome<()> {
+    let pool = warm(1)?;
+    let mut times = Vec::new();
+    let begin = Instant::now();
+    while times.len() < load.trips && begin.elapsed().as_secs_f64() < load.trip_seconds {
+        times.push(timed(|| Ok(pool.spawn((), tasks::noop).join()?))?.0);
+    }
+    report.figures.insert("round_trip_p50_seconds".to_owned(), percentile(&mut times, 50)?);
+    report.figures.insert("round_trip_p99_seconds".to_owned(), percentile(&mut times, 99)?);
+    Ok(())
+}
+
+fn payload(load: &Load, report: &mut Report) -> Outcome<()> {
+    let pool = warm(1)?;
+    let size = load.peer_payload;
+    let (mut inwards, mut outwards) = (Vec::new(), Vec::new());
+    for repetition in 0..=(load.payload_budget / size).clamp(4, 10) {
+        let argument = vec![1_u8; size];
+        let (into, _) = timed(|| Ok(pool.spawn(argument, tasks::length).join()?))?;
+        pool.spawn(size, tasks::prepare).join()?;
+        let (out, _) = timed(|| Ok(pool.spawn((), tasks::hand_over).join()?))?;
+        if repetition > 0 {
+            inwards.push(into);
+            outwards.push(out);
+        }
+    }
+    report.figures.insert(format!("in_{size}_seconds"), percentile(&mut inwards, 50)?);
+    report.figures.insert(format!("out_{size}_seconds"), percentile(&mut outwards, 50)?);
+    Ok(())
+}
+
+fn start(load: &Load, report: &mut Report) -> Outcome<()> {
+    for workers in [2, 16] {
+        let mut times = Vec::new();
+        for _ in 0..load.starts {
+            let meeting = Meeting::of(workers)?;
+            let (time, (pool, pids)) = timed(|| {
+                let pool = Pool::new(workers)?;
+                let handles: Vec<_> = (0..workers)
+                    .map(|_| pool.spawn(meeting.address.clone(), tasks::meet))
+                    .collect();
+                let mut pids = BTreeSet::new();
+                for handle in handles {
+                    pids.insert(handle.join()??);
+                }
+                Ok((pool, pids))
+            })?;
+            drop(pool);
+            if pids.len() != workers {
+                return Err(format!("{} of {workers} workers answered", pids.len()).into());
+            }
+            times.push(time);
+        }
+        let name = format!("first_results_{workers}_seconds");
+        report.figures.insert(name, percentile(&mut times, 50)?);
+    }
+    Ok(())
+}
+
+/// Both times are counted from just before the kill, as Brigade's are.
+fn crash(load: &Load, report: &mut Report) -> Outcome<()> {
+    let pool = warm(1)?;
+    let (mut learned, mut recovered) = (Vec::new(), Vec::new());
+    for _ in 0..load.crashes {
+        let meeting = Meeting::of(1)?;
+        let mut victim = pool.spawn(meeting.address.clone(), tasks::hang);
+        let pid = meeting.wait()?[0];
+        let target = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or("no pid")?;
+        let begin = Instant::now();
+        kill_process(target, Signal::KILL)?;
+        match victim.join_timeout(PATIENCE) {
+            Ok(_) => return Err("a killed task has a result".into()),
+            Err(error) if error.is_timeout() => {
+                let reason = "the caller is told nothing".to_owned();
+                report.missing.insert("learned_p50_seconds".to_owned(), reason);
+                return Ok(());
+            }
+            Err(_) => learned.push(begin.elapsed().as_secs_f64()),
+        }
+        match pool.spawn((), tasks::pid).join_timeout(PATIENCE) {
+            Ok(after) if after != pid => recovered.push(begin.elapsed().as_secs_f64()),
+            Ok(_) => return Err("the dead worker answered".into()),
+            Err(error) => {
+                let reason = format!("does not survive ({error})");
+                report.missing.insert("recovered_p50_seconds".to_owned(), reason);
+                return Ok(());
+            }
+        }
+    }
+    report.figures.insert("learned_p50_seconds".to_owned(), percentile(&mut learned, 50)?);
+    report.figures.insert("recovered_p50_seconds".to_owned(), percentile(&mut recovered, 50)?);
+    Ok(())
+}
+
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// A path a task would take five times as long; chunks are what its user would make.
+fn work(load: &Load, report: &mut Report) -> Outcome<()> {
+    let list = fs::read_to_string(&load.list)?;
+    let paths: Vec<String> = list.lines().map(str::to_owned).collect();
+    let pool = warm(load.workers)?;
+    let (time, digests) = timed(|| {
+        let mut chunks = paths.chunks(64).map(<[String]>::to_vec);
+        let next = || pool.spawn(chunks.next().unwrap_or_default(), tasks::digests);
+        let mut digests = Vec::with_capacity(paths.len());
+        for chunk in windowed(paths.len().div_ceil(64), next)? {
+            digests.extend(chunk?);
+        }
+        Ok(digests)
+    })?;
+    report.figures.insert("files_seconds".to_owned(), time);
+    let answer = Sha256::digest(digests.as_flattened());
+    report.answer = Some(answer.iter().map(|byte| format!("{byte:02x}")).collect());
+    Ok(())
+}
+
+fn warm(workers: usize) -> Outcome<Pool> {
+    let pool = Pool::new(workers)?;
+    windowed(100, || pool.spawn((), tasks::noop))?;
+    Ok(pool)
+}
+
+fn timed<T>(call: impl FnOnce() -> Outcome<T>) -> Outcome<(f64, T)> {
+    let begin = Instant::now();
+    let value = call()?;
+    Ok((begin.elapsed().as_secs_f64(), value))
+}
+
+fn percentile(times: &mut [f64], percent: usize) -> Outcome<f64> {
+    times.sort_by(f64::total_cmp);
+    let last = times.len().checked_sub(1).ok_or("nothing was measured")?;
+    Ok(times[(times.len() * percent / 100).min(last)])
+}

@@ -1,0 +1,164 @@
+"""What is measured of a pool, with the same names and loads as Brigade's own measurements in ../src/ours."""
+
+import hashlib
+import os
+import signal
+import time
+
+import tasks
+from meeting import Meeting
+
+
+def throughput(Pool, load, report):
+    pool = Pool(load["workers"])
+    pool.map(tasks.noop, range(100))
+    most = load["most_submitted"]
+    report.attempt("each_per_second", lambda: rate(load, most, lambda n: pool.each(tasks.noop, [None] * n)))
+    report.attempt("map_per_second", lambda: rate(load, 4 * most, lambda n: pool.map(tasks.noop, range(n))))
+    pool.stop()
+
+
+def rate(load, most, run):
+    pilot = 2000
+    seconds = timed(lambda: run(pilot))
+    count = max(pilot, min(most, int(pilot * load["throughput_seconds"] / seconds)))
+    return count / timed(lambda: run(count))
+
+
+def latency(Pool, load, report):
+    pool = Pool(1)
+    trip = lambda: pool.submit(tasks.noop, None).result()
+    if Pool.__name__ == "Joblib":
+        trip = lambda: pool.each(tasks.noop, [None])
+    begin = time.perf_counter()
+    for _ in range(1000):
+        trip()
+        if time.perf_counter() - begin > load["trip_seconds"] / 4:
+            break
+    times = []
+    begin = time.perf_counter()
+    while len(times) < load["trips"] and time.perf_counter() - begin < load["trip_seconds"]:
+        times.append(timed(trip))
+    times.sort()
+    report.figures["round_trip_p50_seconds"] = percentile(times, 50)
+    report.figures["round_trip_p99_seconds"] = percentile(times, 99)
+    pool.stop()
+
+
+def payload(Pool, load, report):
+    pool = Pool(1)
+    size = load["peer_payload"]
+    times = {"in": [], "out": []}
+    for repetition in range(1 + min(10, max(4, load["payload_budget"] // size))):
+        argument = b"\1" * size
+        inwards = timed(lambda: pool.submit(tasks.length, argument).result())
+        # Every worker has it ready; a pool of one has only one.
+        pool.each(tasks.prepare, [size] * pool.workers)
+        outwards = timed(lambda: pool.submit(tasks.hand_over, None).result())
+        if repetition > 0:
+            times["in"].append(inwards)
+            times["out"].append(outwards)
+    for way, values in times.items():
+        report.figures[f"{way}_{size}_seconds"] = median(values)
+    pool.stop()
+
+
+def start(Pool, load, report):
+    for workers in (2, 16):
+        times = []
+        for _ in range(max(2, load["starts"] // 3)):
+            meeting = Meeting(workers)
+            begin = time.perf_counter()
+            pool = Pool(workers)
+            answers = pool.each(tasks.meet, [meeting.address] * workers)
+            times.append(time.perf_counter() - begin)
+            pool.stop()
+            meeting.close()
+            if len(set(answers)) != workers:
+                raise RuntimeError(f"{len(set(answers))} of {workers} workers answered")
+        report.figures[f"first_results_{workers}_seconds"] = median(times)
+
+
+def crash(Pool, load, report):
+    """Both times are counted from just before the kill, as Brigade's are."""
+    pool = Pool(1)
+    learned, recovered = [], []
+    learns = True
+    try:
+        for _ in range(min(10, load["crashes"])):
+            pool.submit(tasks.pid, None).result(PATIENCE)
+            victim, begin = kill_one(pool)
+            if learns:
+                seconds = until_error(victim, begin)
+                if seconds is None:
+                    # Its replacement is timed from the next kill on, after which nobody waits in vain.
+                    learns = False
+                    report.missing["learned_p50_seconds"] = f"the caller is told nothing within {PATIENCE} s"
+                    continue
+                learned.append(seconds)
+            pool.submit(tasks.pid, None).result(PATIENCE)
+            recovered.append(time.perf_counter() - begin)
+    except Exception as error:
+        report.missing["recovered_p50_seconds"] = f"does not survive ({type(error).__name__})"
+        recovered.clear()
+    report.median("learned_p50_seconds", learned)
+    report.median("recovered_p50_seconds", recovered)
+    pool.stop()
+
+
+PATIENCE = 3
+
+
+def kill_one(pool):
+    meeting = Meeting(1)
+    victim = pool.submit(tasks.hang, meeting.address)
+    (pid,) = meeting.wait()
+    meeting.close()
+    begin = time.perf_counter()
+    os.kill(pid, signal.SIGKILL)
+    return victim, begin
+
+
+def until_error(victim, begin):
+    try:
+        victim.result(PATIENCE)
+    except Exception:
+        seconds = time.perf_counter() - begin
+        return seconds if seconds < PATIENCE else None
+    raise RuntimeError("a killed task has a result")
+
+
+def work(Pool, load, report):
+    with open(load["list"]) as file:
+        paths = file.read().splitlines()
+    pool = Pool(load["workers"])
+    pool.map(tasks.noop, range(100))
+    begin = time.perf_counter()
+    digests = pool.map(tasks.digest, paths)
+    report.figures["files_seconds"] = time.perf_counter() - begin
+    report.answer = hashlib.sha256(b"".join(digests)).hexdigest()
+    pool.stop()
+
+
+def timed(call):
+    begin = time.perf_counter()
+    call()
+    return time.perf_counter() - begin
+
+
+def median(values):
+    return percentile(sorted(values), 50)
+
+
+def percentile(ordered, percent):
+    return ordered[min(len(ordered) - 1, len(ordered) * percent // 100)]
+
+
+SECTIONS = {
+    "throughput": throughput,
+    "latency": latency,
+    "payload": payload,
+    "start": start,
+    "crash": crash,
+    "work": work,
+}

@@ -1,0 +1,122 @@
+//! Who is measured, and how each is started.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use brigade_sys::process::{command, self_command};
+
+use crate::arguments::Arguments;
+use crate::load::Load;
+use crate::report::Outcome;
+use crate::role::ROLE;
+use crate::section::Section;
+
+/// One who answers sections.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Contestant {
+    /// The machine without a pool.
+    Raw,
+    /// Brigade over rings in shared memory.
+    Ring,
+    /// Brigade over ipc-channel.
+    Ipc,
+    /// Threads of one process.
+    Rayon,
+    /// The crate procspawn.
+    Procspawn,
+    /// A pool of Python's standard library.
+    Standard(&'static str),
+    /// A pool that Python has to be given first.
+    Package(&'static str),
+}
+
+/// In the order in which they take their turns.
+pub(crate) const ALL: [Contestant; 11] = [
+    Contestant::Raw,
+    Contestant::Ring,
+    Contestant::Ipc,
+    Contestant::Rayon,
+    Contestant::Procspawn,
+    Contestant::Standard("concurrent.futures"),
+    Contestant::Standard("multiprocessing"),
+    Contestant::Package("loky"),
+    Contestant::Package("pebble"),
+    Contestant::Package("mpire"),
+    Contestant::Package("joblib"),
+];
+
+impl Contestant {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Raw => "raw",
+            Self::Ring => "ring",
+            Self::Ipc => "ipc",
+            Self::Rayon => "rayon",
+            Self::Procspawn => "procspawn",
+            Self::Standard(name) | Self::Package(name) => name,
+        }
+    }
+
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        ALL.into_iter().find(|contestant| contestant.name() == name)
+    }
+
+    /// Of those that are this executable; the others say it themselves.
+    pub(crate) fn version(self) -> &'static str {
+        match self {
+            Self::Ring | Self::Ipc => env!("CARGO_PKG_VERSION"),
+            _ => "",
+        }
+    }
+
+    pub(crate) fn takes_part(self, section: Section) -> bool {
+        match self {
+            Self::Ring | Self::Ipc => true,
+            Self::Rayon => section == Section::Work,
+            Self::Raw => matches!(
+                section,
+                Section::Latency | Section::Payload | Section::Start | Section::Crash
+            ),
+            // A pool of somebody else promises nothing about being idle, and the schedule of a list
+            // is measured where the overhead of a task is not.
+            _ => !matches!(section, Section::Idle | Section::Balance),
+        }
+    }
+
+    /// The command that measures one section once, or why there is none.
+    pub(crate) fn command(
+        self,
+        section: Section,
+        load: &Load,
+        arguments: &Arguments,
+    ) -> Outcome<Command> {
+        let needs_asking = matches!(self, Self::Procspawn | Self::Package(_));
+        if needs_asking && !arguments.peers {
+            return Err("not asked for: run with --peers".into());
+        }
+        let load = serde_json::to_string(load)?;
+        let mut started = match self {
+            Self::Raw | Self::Ring | Self::Ipc | Self::Rayon => {
+                let mut started = self_command();
+                started.args([ROLE, "contestant", self.name()]);
+                started
+            }
+            Self::Procspawn => {
+                command(arguments.procspawn.as_deref().ok_or("it could not be built")?)
+            }
+            Self::Standard(name) | Self::Package(name) => {
+                let mut started = command(&arguments.python);
+                started.arg(peers().join("measure.py")).arg(name);
+                started
+            }
+        };
+        started.arg(section.name()).arg(load);
+        Ok(started)
+    }
+}
+
+/// The folder of the programs that measure peers. This executable is never installed, so the
+/// sources that it was built from are there.
+fn peers() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("peers")
+}

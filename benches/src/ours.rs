@@ -1,0 +1,82 @@
+//! Brigade itself, over one of its links.
+
+mod balance;
+mod crash;
+mod idle;
+mod latency;
+mod payload;
+mod start;
+mod throughput;
+mod work;
+
+use std::ops::Deref;
+use std::time::Duration;
+
+use brigade::{Link, Pool, Shutdown};
+
+use crate::load::Load;
+use crate::report::{Outcome, Report};
+use crate::section::Section;
+
+pub(crate) fn measure(
+    link: Link,
+    section: Section,
+    load: &Load,
+    report: &mut Report,
+) -> Outcome<()> {
+    match section {
+        Section::Throughput => {
+            throughput::measure(link, load, report);
+            Ok(())
+        }
+        Section::Latency => latency::measure(link, load, report),
+        Section::Payload => payload::measure(link, load, report),
+        Section::Start => start::measure(link, load, report),
+        Section::Crash => crash::measure(link, load, report),
+        Section::Idle => idle::measure(link, load, report),
+        Section::Balance => {
+            balance::measure(link, load, report);
+            Ok(())
+        }
+        Section::Work => work::measure(link, load, report),
+    }
+}
+
+fn noop((): ()) {}
+
+/// A pool that is gone soon after it was dropped, whatever its tasks do.
+struct Crew(Pool);
+
+impl Crew {
+    /// Workers start with the first tasks.
+    fn cold(link: Link, workers: usize) -> Outcome<Self> {
+        Ok(Self(Pool::builder().link(link).workers(workers).build()?))
+    }
+
+    /// All workers are ready and have done something.
+    fn warm(link: Link, workers: usize) -> Outcome<Self> {
+        let crew = Self::cold(link, workers)?;
+        crew.warm_up()?;
+        let handles =
+            (0..100 * workers).map(|_| crew.submit(noop, ())).collect::<Result<Vec<_>, _>>()?;
+        for handle in handles {
+            handle.wait()?;
+        }
+        Ok(crew)
+    }
+}
+
+impl Deref for Crew {
+    type Target = Pool;
+
+    fn deref(&self) -> &Pool {
+        &self.0
+    }
+}
+
+impl Drop for Crew {
+    fn drop(&mut self) {
+        // A pool that broke has said so to the measurement already.
+        let _ = self.0.shutdown_with(Shutdown::Kill, Duration::from_secs(1));
+    }
+}

@@ -1,0 +1,53 @@
+//! No-ops: submitted one by one, mapped, and with more workers than cores.
+
+use brigade::{Link, TaskError};
+
+use super::{Crew, noop};
+use crate::load::Load;
+use crate::report::{Outcome, Report};
+use crate::sample::throughput;
+
+pub(super) fn measure(link: Link, load: &Load, report: &mut Report) {
+    report.attempt("each_per_second", || each(link, load.workers, load));
+    report.attempt("each_8_workers_per_second", || each(link, 8, load));
+    report.attempt("map_per_second", || {
+        let crew = Crew::warm(link, load.workers)?;
+        throughput(load, MOST_MAPPED, |tasks| consume(crew.map(nothing, numbers(tasks)), tasks))
+    });
+    report.attempt("map_unordered_per_second", || {
+        let crew = Crew::warm(link, load.workers)?;
+        throughput(load, MOST_MAPPED, |tasks| {
+            consume(crew.map_unordered(nothing, numbers(tasks)), tasks)
+        })
+    });
+}
+
+/// A map keeps few tasks outstanding, so that memory sets no bound.
+const MOST_MAPPED: usize = 20_000_000;
+
+/// A no-op that is told which one it is, as the functions of maps are.
+fn nothing(_: u64) {}
+
+fn each(link: Link, workers: usize, load: &Load) -> Outcome<f64> {
+    let crew = Crew::warm(link, workers)?;
+    throughput(load, load.most_submitted, |tasks| {
+        let handles = (0..tasks).map(|_| crew.submit(noop, ())).collect::<Result<Vec<_>, _>>()?;
+        for handle in handles {
+            handle.wait()?;
+        }
+        Ok(())
+    })
+}
+
+fn numbers(tasks: usize) -> impl Iterator<Item = u64> {
+    (0..).take(tasks)
+}
+
+fn consume(results: impl Iterator<Item = Result<(), TaskError>>, tasks: usize) -> Outcome<()> {
+    let mut count = 0;
+    for result in results {
+        result?;
+        count += 1;
+    }
+    if count == tasks { Ok(()) } else { Err(format!("{count} results of {tasks}").into()) }
+}

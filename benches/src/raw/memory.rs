@@ -1,0 +1,36 @@
+//! Copying memory that both caches and page tables know: the unit in which payloads are measured.
+
+use std::hint::black_box;
+
+use crate::load::Load;
+use crate::report::Report;
+use crate::sample::{Sample, timed};
+
+pub(super) fn measure(load: &Load, report: &mut Report) {
+    for &size in &load.payload_sizes {
+        report.attempt(&format!("copy_{size}_seconds"), || {
+            let from = vec![1_u8; size];
+            let mut to = vec![2_u8; size];
+            // A small copy is shorter than a look at the clock costs, so several are timed at once.
+            let batch = (SMALL / size).max(1);
+            let mut sample = Sample::default();
+            for _ in 0..(load.payload_budget / size).clamp(FEWEST, MOST) {
+                let (time, ()) = timed(|| {
+                    for _ in 0..batch {
+                        black_box(&mut to).copy_from_slice(black_box(&from));
+                    }
+                    Ok(())
+                })?;
+                sample.add(time / u32::try_from(batch)?);
+            }
+            sample.median()
+        });
+    }
+}
+
+/// Copies below this size are timed together.
+const SMALL: usize = 256 << 10;
+
+/// Bounds of repetitions.
+const FEWEST: usize = 5;
+const MOST: usize = 500;

@@ -1,0 +1,42 @@
+//! Starting this executable and waiting for its end, which comes at once.
+//!
+//! `std::process::Command` as anybody would use it: on Linux that is `posix_spawn` and `waitid`.
+
+use crate::load::Load;
+use crate::report::{Outcome, Report};
+use crate::sample::{Sample, timed};
+
+use super::in_role;
+
+/// Beside starting a pool: as many processes as it has workers, first all started, then all waited
+/// for.
+pub(super) fn measure_start(load: &Load, report: &mut Report) -> Outcome<()> {
+    for count in [1, 2, 16] {
+        report.record(format!("spawn_{count}_seconds"), spawn(count, load.starts * 2)?);
+    }
+    Ok(())
+}
+
+/// Beside the replacement of a killed worker: one process.
+pub(super) fn measure_one(load: &Load, report: &mut Report) -> Outcome<()> {
+    report.record("spawn_p50_seconds", spawn(1, load.crashes * 2)?);
+    Ok(())
+}
+
+fn spawn(count: usize, repetitions: usize) -> Outcome<f64> {
+    let mut sample = Sample::default();
+    for _ in 0..repetitions {
+        let (time, ()) = timed(|| {
+            let mut children = Vec::with_capacity(count);
+            for _ in 0..count {
+                children.push(in_role("exit").spawn()?);
+            }
+            for mut child in children {
+                child.wait()?;
+            }
+            Ok(())
+        })?;
+        sample.add(time);
+    }
+    sample.median()
+}

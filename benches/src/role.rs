@@ -1,0 +1,85 @@
+//! What this executable is when a contestant has started it: another contestant, or the other end
+//! of a ping-pong.
+
+use crate::contestant::Contestant;
+use crate::load::Load;
+use crate::raw;
+use crate::report::{EVERYTHING, Outcome, Report};
+use crate::section::Section;
+use crate::{ours, threads};
+
+use brigade::Link;
+use brigade_sys::parent_death;
+use clap::ValueEnum;
+
+/// A part that is not the one who counts the rounds.
+#[derive(Debug)]
+pub(crate) enum Role {
+    /// Ends at once: what starting this executable costs.
+    Exit,
+    /// Answers on a core until its parent is gone.
+    Echo { echo: raw::Echo, core: usize },
+    /// Measures one section once.
+    Contestant { name: String, section: String, load: String },
+}
+
+/// The first argument of a process that plays a role; users never type it.
+pub(crate) const ROLE: &str = "--role";
+
+impl Role {
+    pub(crate) fn of_this_process() -> Option<Self> {
+        let mut arguments = std::env::args().skip(1);
+        if arguments.next()? != ROLE {
+            return None;
+        }
+        match arguments.next()?.as_str() {
+            "exit" => Some(Self::Exit),
+            "contestant" => {
+                let (name, section) = (arguments.next()?, arguments.next()?);
+                Some(Self::Contestant { name, section, load: arguments.next()? })
+            }
+            echo => {
+                let echo = raw::Echo::named(echo)?;
+                Some(Self::Echo { echo, core: arguments.next()?.parse().ok()? })
+            }
+        }
+    }
+
+    pub(crate) fn play(self) -> Outcome<()> {
+        if matches!(self, Self::Exit) {
+            return Ok(());
+        }
+        // Nothing that a run has started outlives it. A parent that is gone already is noticed too.
+        let parent = std::env::var(PARENT)?.parse()?;
+        parent_death::bind(parent)?;
+        match self {
+            Self::Exit => Ok(()),
+            Self::Echo { echo, core } => echo.run(core),
+            Self::Contestant { name, section, load } => {
+                let section = Section::from_str(&section, false)?;
+                let load: Load = serde_json::from_str(&load)?;
+                let contestant = Contestant::named(&name).ok_or("no such contestant")?;
+                println!("{}", serde_json::to_string(&report(contestant, section, &load))?);
+                // A pool whose tasks hang would be waited for in its drop; its workers end with us.
+                Ok(())
+            }
+        }
+    }
+}
+
+/// The variable by which a process learns who has started it.
+pub(crate) const PARENT: &str = "BRIGADE_BENCH_PARENT";
+
+fn report(contestant: Contestant, section: Section, load: &Load) -> Report {
+    let mut report = Report::new(contestant.version());
+    let outcome = match contestant {
+        Contestant::Raw => raw::measure(section, load, &mut report),
+        Contestant::Rayon => threads::measure(load, &mut report),
+        Contestant::Ipc => ours::measure(Link::Ipc, section, load, &mut report),
+        _ => ours::measure(Link::Ring, section, load, &mut report),
+    };
+    if let Err(error) = outcome {
+        report.miss(EVERYTHING, error.to_string());
+    }
+    report
+}

@@ -1,0 +1,136 @@
+//! From many single times to one figure.
+
+use std::time::{Duration, Instant};
+
+use crate::load::Load;
+use crate::report::{Outcome, Report};
+
+/// Times of the same thing, in seconds.
+#[derive(Debug, Default)]
+pub(crate) struct Sample(Vec<f64>);
+
+impl Sample {
+    pub(crate) fn add(&mut self, time: Duration) {
+        self.0.push(time.as_secs_f64());
+    }
+
+    /// The value below which `percent` of all values lie; every single value is kept, so it is
+    /// exact. `None` without values.
+    pub(crate) fn percentile(&mut self, percent: usize) -> Option<f64> {
+        self.0.sort_by(f64::total_cmp);
+        let last = self.0.len().checked_sub(1)?;
+        Some(self.0[(self.0.len() * percent / 100).min(last)])
+    }
+
+    pub(crate) fn median(&mut self) -> Outcome<f64> {
+        Ok(self.percentile(50).ok_or("nothing was measured")?)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+}
+
+/// Times one call.
+pub(crate) fn timed<T>(call: impl FnOnce() -> Outcome<T>) -> Outcome<(Duration, T)> {
+    let begin = Instant::now();
+    let value = call()?;
+    Ok((begin.elapsed(), value))
+}
+
+/// Measures round trips one after the other, with both sides as busy as they can be.
+pub(crate) fn busy_trips(load: &Load, mut trip: impl FnMut() -> Outcome<()>) -> Outcome<Sample> {
+    let warm = Instant::now();
+    for _ in 0..WARM_TRIPS {
+        trip()?;
+        if warm.elapsed().as_secs_f64() > load.trip_seconds / 4.0 {
+            break;
+        }
+    }
+    let mut sample = Sample::default();
+    let begin = Instant::now();
+    while sample.len() < load.trips && begin.elapsed().as_secs_f64() < load.trip_seconds {
+        sample.add(timed(&mut trip)?.0);
+    }
+    Ok(sample)
+}
+
+/// Measures round trips with a pause before each, in which all spinning runs out and everybody
+/// falls asleep. The pause is load, not synchronisation: a caller that thinks between two calls.
+pub(crate) fn parked_trips(load: &Load, mut trip: impl FnMut() -> Outcome<()>) -> Outcome<Sample> {
+    let mut sample = Sample::default();
+    for _ in 0..load.parked_trips {
+        brigade_testkit::pause(Duration::from_secs_f64(load.pause_seconds));
+        sample.add(timed(&mut trip)?.0);
+    }
+    Ok(sample)
+}
+
+/// Records median and 99th percentile of round trips.
+pub(crate) fn record_trips(report: &mut Report, name: &str, trips: Outcome<Sample>) {
+    match trips {
+        Ok(mut sample) => {
+            for percent in [50, 99] {
+                if let Some(value) = sample.percentile(percent) {
+                    report.record(format!("{name}_p{percent}_seconds"), value);
+                }
+            }
+        }
+        Err(error) => report.miss(format!("{name}_p50_seconds"), error.to_string()),
+    }
+}
+
+/// Tasks a second: a small number of tasks tells how many fill the time, and those are measured.
+pub(crate) fn throughput(
+    load: &Load,
+    most: usize,
+    mut run: impl FnMut(usize) -> Outcome<()>,
+) -> Outcome<f64> {
+    let pilot = timed(|| run(PILOT_TASKS))?.0.as_secs_f64();
+    let fitting = Duration::from_secs_f64(load.throughput_seconds / pilot * number(PILOT_TASKS));
+    let tasks = usize::try_from(fitting.as_secs())?.clamp(PILOT_TASKS, most);
+    let seconds = timed(|| run(tasks))?.0.as_secs_f64();
+    Ok(number(tasks) / seconds)
+}
+
+/// Enough that code, memory and branch predictors have seen it all.
+const WARM_TRIPS: usize = 1_000;
+
+/// Enough for a guess, and few for the slowest.
+const PILOT_TASKS: usize = 2_000;
+
+/// A count as a figure; what is counted here is always small.
+pub(crate) fn number(count: usize) -> f64 {
+    u32::try_from(count).map_or(f64::MAX, f64::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::{Sample, throughput};
+    use crate::load::Load;
+
+    #[test]
+    fn percentiles_are_values_that_were_measured() {
+        let mut sample = Sample::default();
+        assert_eq!(sample.percentile(50), None);
+        for seconds in (1..=100).rev() {
+            sample.add(Duration::from_secs(seconds));
+        }
+        assert_eq!(sample.percentile(50), Some(51.0));
+        assert_eq!(sample.percentile(99), Some(100.0));
+    }
+
+    #[test]
+    fn throughput_does_as_many_tasks_as_fit_and_not_more_than_allowed() {
+        let mut runs = Vec::new();
+        let load = Load { throughput_seconds: 1e9, ..Load::new(true) };
+        let rate = throughput(&load, 5_000, |tasks| {
+            runs.push(tasks);
+            Ok(())
+        });
+        assert_eq!(runs, [2_000, 5_000]);
+        assert!(rate.unwrap() > 0.0);
+    }
+}

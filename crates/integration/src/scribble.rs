@@ -1,0 +1,174 @@
+//! A task that writes garbage over the memory that its worker shares with the host, as a stray pointer would.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::Write;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use brigade_testkit::{Random, pause};
+use brigade_wire::link::ring::{CAPACITY, words};
+use brigade_wire::ring;
+use brigade_wire::slots::SlotTable;
+use serde::{Deserialize, Serialize};
+
+/// What is written over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Target {
+    /// Heads, tails, and whether there is more, of both rings.
+    Positions,
+    /// The words on which the worker sleeps.
+    Bells,
+    /// The table of task states.
+    SlotTable,
+    /// The messages in both rings.
+    Messages,
+    /// The page, the same for all workers, that says who is to be woken; it cannot be written to.
+    Doorbell,
+    /// All of the segment.
+    Everything,
+}
+
+/// What the task does when it has written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Then {
+    /// It returns.
+    Returns,
+    /// It takes a while and returns.
+    Dawdles,
+    /// It returns and leaves a thread behind that goes on writing for a while.
+    Lingers,
+    /// It aborts.
+    Aborts,
+}
+
+/// An argument for [`scribbles`].
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Scribble {
+    /// Where.
+    pub target: Target,
+    /// And then.
+    pub then: Then,
+    /// For the garbage.
+    pub seed: u64,
+    /// Where the process notes its number before it begins; see [`noted`].
+    pub journal: PathBuf,
+}
+
+/// How long a task dawdles, or a thread goes on.
+pub const WHILE: Duration = Duration::from_millis(100);
+
+/// Slots of a worker's table: the pool's credit. The size of the memory is compared with what follows from it.
+const SLOTS: u16 = 512;
+
+/// A task function; returns the seed.
+///
+/// # Panics
+/// When the process cannot find or write its own memory.
+pub fn scribbles(order: Scribble) -> u64 {
+    let Scribble { target, then, seed, journal } = order;
+    note(&journal);
+    let memory = SharedMemory::of_this_process();
+    let mut random = Random::new(seed);
+    memory.scribble(target, &mut random);
+    match then {
+        Then::Returns => {}
+        Then::Dawdles => pause(WHILE),
+        Then::Lingers => {
+            thread::spawn(move || {
+                let begin = Instant::now();
+                while begin.elapsed() < WHILE {
+                    memory.scribble(target, &mut random);
+                }
+            });
+        }
+        Then::Aborts => std::process::abort(),
+    }
+    seed
+}
+
+/// The processes that have noted themselves, in their order.
+///
+/// # Panics
+/// When the journal is not there.
+pub fn noted(journal: &Path) -> Vec<u32> {
+    let notes = fs::read(journal).expect("the journal");
+    notes.as_chunks().0.iter().map(|note| u32::from_le_bytes(*note)).collect()
+}
+
+fn note(journal: &Path) {
+    let mut file = OpenOptions::new().append(true).open(journal).expect("the journal");
+    file.write_all(&std::process::id().to_le_bytes()).expect("a note");
+}
+
+/// What this process shares with its host.
+struct SharedMemory {
+    memory: File,
+    /// Where the segment with the table and the rings begins.
+    begin: u64,
+    /// Where the page begins that says who is to be woken.
+    page: u64,
+}
+
+impl SharedMemory {
+    fn of_this_process() -> Self {
+        let maps = fs::read_to_string("/proc/self/maps").expect("a list of its memory");
+        let find = |name| {
+            let line = maps.lines().find(|line| line.contains(name)).expect("shared memory");
+            let (range, _) = line.split_once(' ').expect("a range");
+            let (begin, end) = range.split_once('-').expect("a range of two");
+            let address = |text| u64::from_str_radix(text, 16).expect("an address");
+            (address(begin), address(end))
+        };
+        let (begin, end) = find("/memfd:brigade ");
+        let (page, _) = find("/memfd:brigade-bell ");
+        let expected = (words(SLOTS) as u64 * 8).next_multiple_of(4096);
+        assert_eq!(end - begin, expected, "another layout than expected");
+        let memory = OpenOptions::new().read(true).write(true).open("/proc/self/mem");
+        Self { memory: memory.expect("its memory"), begin, page }
+    }
+
+    fn scribble(&self, target: Target, random: &mut Random) {
+        match target {
+            Target::Positions => {
+                for word in [0, 16, 40] {
+                    for ring in Self::rings() {
+                        if random.chance(70) {
+                            self.fill(ring + word, 1, random);
+                        }
+                    }
+                }
+            }
+            Target::Bells => {
+                for ring in Self::rings() {
+                    self.fill(ring + 32, 1, random);
+                }
+            }
+            Target::SlotTable => self.fill(0, SlotTable::words(SLOTS), random),
+            Target::Messages => {
+                for ring in Self::rings() {
+                    // The beginning is what a short test uses.
+                    self.fill(ring + 48, CAPACITY / 16, random);
+                }
+            }
+            Target::Doorbell => {
+                let written = self.memory.write_all_at(&random.number().to_le_bytes(), self.page);
+                assert!(written.is_err(), "a worker can write to what all workers read");
+            }
+            Target::Everything => self.fill(0, words(SLOTS), random),
+        }
+    }
+
+    /// Where the rings begin.
+    fn rings() -> [usize; 2] {
+        let length = ring::words(CAPACITY);
+        [words(SLOTS) - 2 * length, words(SLOTS) - length]
+    }
+
+    fn fill(&self, first: usize, count: usize, random: &mut Random) {
+        let garbage = std::iter::repeat_with(|| random.number().to_le_bytes()).take(count);
+        let garbage: Vec<u8> = garbage.flatten().collect();
+        self.memory.write_all_at(&garbage, self.begin + first as u64 * 8).expect("its own memory");
+    }
+}

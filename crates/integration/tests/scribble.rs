@@ -1,0 +1,149 @@
+//! A task that writes garbage over the memory that its worker shares with the host harms nobody but its own worker.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+
+use brigade::{Handle, Link, Pool, TaskError, TaskErrorKind};
+use brigade_integration::builder;
+use brigade_integration::scribble::{Scribble, Target, Then, WHILE, noted, scribbles};
+use brigade_testkit::{BOUND, Gate, Watchdog, outcome, pass, pause, processes};
+
+brigade::init_for_tests!();
+
+/// Before the guilty task, and after it again.
+const INNOCENT: u64 = 60;
+
+/// The process that did it, and its result.
+fn square(number: u64) -> (u32, u64) {
+    (std::process::id(), number * number)
+}
+
+/// One worker is held by a task; others share innocent tasks, and a guilty one among these.
+struct Scene {
+    pool: Pool,
+    scribble: Scribble,
+    _folder: tempfile::TempDir,
+}
+
+impl Scene {
+    fn new(target: Target, then: Then, seed: u64) -> Self {
+        let pool = builder(3).link(Link::Ring).build().unwrap();
+        pool.warm_up().unwrap();
+        // Until the pool has learned that tasks are short and sends them ahead.
+        for handle in
+            (0..300).map(|number| pool.submit(square, number).unwrap()).collect::<Vec<_>>()
+        {
+            outcome(handle).unwrap();
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let journal = folder.path().join("journal");
+        File::create(&journal).unwrap();
+        Self { pool, scribble: Scribble { target, then, seed, journal }, _folder: folder }
+    }
+
+    /// The workers that were scribbled over.
+    fn victims(&self) -> BTreeSet<u32> {
+        noted(&self.scribble.journal).into_iter().collect()
+    }
+
+    fn submit_innocent(&self) -> Vec<(u64, Handle<(u32, u64)>)> {
+        (0..INNOCENT).map(|number| (number, self.pool.submit(square, number).unwrap())).collect()
+    }
+
+    fn play(self) {
+        let gate = Gate::new();
+        let held = self.pool.submit(pass, gate.pass(7)).unwrap();
+        gate.wait_for_arrivals(1);
+        let healthy: BTreeSet<u32> = self.pool.worker_pids().into_iter().collect();
+        let mut innocent = self.submit_innocent();
+        let guilty = self.pool.submit(scribbles, self.scribble.clone()).unwrap();
+        innocent.extend(self.submit_innocent());
+        let guilty = outcome(guilty);
+        let innocent: Vec<_> =
+            innocent.into_iter().map(|(number, handle)| (number, outcome(handle))).collect();
+        let victims = self.victims();
+        let healthy = &healthy - &victims;
+        for (number, outcome) in innocent {
+            self.check(
+                &outcome,
+                |result| result.1 == number * number,
+                &victims,
+                |result| !healthy.contains(&result.0),
+            );
+        }
+        self.check(&guilty, |seed| *seed == self.scribble.seed, &victims, |_| true);
+        gate.open();
+        assert_eq!(outcome(held).unwrap(), 7, "a task on another worker");
+        assert_eq!(noted(&self.scribble.journal).len(), 1, "it was not to be retried");
+        self.goes_on();
+    }
+
+    /// A result is right, or came from a worker whose messages were garbage. An error says that this worker died.
+    fn check<R: std::fmt::Debug>(
+        &self,
+        outcome: &Result<R, TaskError>,
+        is_right: impl Fn(&R) -> bool,
+        victims: &BTreeSet<u32>,
+        may_be_garbled: impl Fn(&R) -> bool,
+    ) {
+        let garbled = matches!(self.scribble.target, Target::Messages | Target::Everything);
+        let fine = match outcome.as_ref().map_err(TaskError::kind) {
+            Ok(result) => is_right(result) || garbled && may_be_garbled(result),
+            Err(TaskErrorKind::WorkerDied { pid, .. }) => victims.contains(&pid),
+            Err(TaskErrorKind::Codec { .. }) => garbled,
+            Err(_) => false,
+        };
+        assert!(fine, "{outcome:?}; scribbled over: {victims:?}");
+    }
+
+    /// The pool works, and ends, and leaves nobody.
+    fn goes_on(self) {
+        if self.scribble.then == Then::Lingers {
+            pause(WHILE);
+        }
+        // Garbage may still lie in wait for a task that meets it.
+        let task = self.pool.task(square).retries(2);
+        let handles: Vec<_> =
+            (0..500).map(|number| (number, task.submit(number).unwrap())).collect();
+        for (number, handle) in handles {
+            assert_eq!(outcome(handle).unwrap().1, number * number);
+        }
+        self.pool.shutdown().unwrap();
+        assert_eq!(processes::children(), [0; 0]);
+    }
+}
+
+fn scribble(target: Target, then: Then) {
+    for seed in 0..5 {
+        let _watchdog = Watchdog::new(format!("{target:?}, {then:?}, seed {seed}"), 2 * BOUND);
+        Scene::new(target, then, seed).play();
+    }
+}
+
+macro_rules! variants {
+    ($($name:ident: $target:ident, $then:ident;)*) => {
+        $(#[test] fn $name() { scribble(Target::$target, Then::$then); })*
+    };
+}
+
+variants! {
+    positions: Positions, Returns;
+    positions_in_a_task_that_goes_on: Positions, Dawdles;
+    positions_while_others_use_them: Positions, Lingers;
+    positions_before_a_crash: Positions, Aborts;
+    states: SlotTable, Returns;
+    states_in_a_task_that_goes_on: SlotTable, Dawdles;
+    states_while_others_use_them: SlotTable, Lingers;
+    states_before_a_crash: SlotTable, Aborts;
+    bells: Bells, Returns;
+    bells_of_a_worker_that_sleeps: Bells, Lingers;
+    messages: Messages, Returns;
+    messages_in_a_task_that_goes_on: Messages, Dawdles;
+    messages_while_others_use_them: Messages, Lingers;
+    messages_before_a_crash: Messages, Aborts;
+    doorbell: Doorbell, Returns;
+    everything: Everything, Returns;
+    everything_in_a_task_that_goes_on: Everything, Dawdles;
+    everything_while_others_use_it: Everything, Lingers;
+    everything_before_a_crash: Everything, Aborts;
+}

@@ -1,0 +1,238 @@
+//! A host's end over memory that somebody scribbles over: it goes on or says that the protocol was broken, and it comes
+//! back from every call. (A call that does not is ended by nextest.)
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use proptest::prelude::*;
+use proptest::test_runner::{Config, RngAlgorithm, RngSeed};
+
+use super::*;
+
+const SLOTS: u16 = 8;
+
+/// Above the ring's size, so that messages wait for room.
+const LIMIT: usize = 600 << 10;
+
+/// Which of the words before the data mean something: see `ring`. The slot table's are met by the random ones.
+const MEANINGFUL: [usize; 4] = [0, 16, 32, 40];
+
+#[derive(Debug, Clone)]
+enum Step {
+    Scribble {
+        word: usize,
+        value: u64,
+    },
+    Send {
+        length: usize,
+    },
+    Advance,
+    Pump,
+    MadeRoom,
+    /// The worker, which knows nothing of the scribbles, answers.
+    Answer {
+        length: usize,
+    },
+    /// The worker takes what is there.
+    Take,
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let step = prop_oneof![
+        3 => (word(), value()).prop_map(|(word, value)| Step::Scribble { word, value }),
+        2 => length().prop_map(|length| Step::Send { length }),
+        4 => Just(Step::Advance),
+        2 => Just(Step::Pump),
+        1 => Just(Step::MadeRoom),
+        3 => length().prop_map(|length| Step::Answer { length }),
+        2 => Just(Step::Take),
+    ];
+    proptest::collection::vec(step, 1..60)
+}
+
+/// Mostly the few words that matter.
+fn word() -> impl Strategy<Value = usize> {
+    let ring = (0..2_usize).prop_map(|ring| ring_at(SLOTS) + ring * ring::words(CAPACITY));
+    prop_oneof![
+        4 => (ring.clone(), proptest::sample::select(&MEANINGFUL[..])).prop_map(|(ring, word)| ring + word),
+        3 => (ring, 48..120_usize).prop_map(|(ring, word)| ring + word),
+        1 => 0..words(SLOTS),
+    ]
+}
+
+/// Mostly those that look like positions, lengths and frames.
+fn value() -> impl Strategy<Value = u64> {
+    let frame = (0..4_u64, 0..100_u64).prop_map(|(flags, length)| flags << 40 | length);
+    prop_oneof![3 => 0..100_u64, 1 => 0..70_000_u64, 2 => frame, 2 => any::<u64>()]
+}
+
+fn length() -> impl Strategy<Value = usize> {
+    prop_oneof![6 => 0..100_usize, 1 => 0..=LIMIT]
+}
+
+/// The worker's half, which does not sleep.
+struct Worker {
+    producer: Producer,
+    consumer: Consumer,
+    /// The length of an answer, and how much of it there was room for.
+    under_way: Option<(usize, usize)>,
+}
+
+impl Worker {
+    /// Goes on with the answer that is under way, or begins one.
+    fn answer(&mut self, length: usize) {
+        let (length, offset) = self.under_way.unwrap_or((length, 0));
+        let pushed = self.producer.push(&vec![3; length], &[], offset);
+        self.under_way = match pushed {
+            Ok(Pushed::UpTo(end)) => (end < length).then_some((length, end)),
+            Ok(Pushed::Full) | Err(_) => Some((length, offset)),
+        };
+    }
+
+    fn take(&mut self) {
+        let _ = self.consumer.advance();
+    }
+}
+
+fn ends() -> (HostEnd, Worker, Arc<Segment>) {
+    let segment = Arc::new(Segment::create("test", words(SLOTS)).expect("a segment"));
+    let (to_worker, to_host) = regions(&segment, SLOTS);
+    let (producer, consumer) = (Producer::new(to_host), Consumer::new(to_worker, LIMIT));
+    let worker = Worker { producer, consumer, under_way: None };
+    (HostEnd::new(&segment, SLOTS, LIMIT), worker, segment)
+}
+
+/// The host's end, and what must be true of it in the end and always.
+struct Checked {
+    end: HostEnd,
+    cannot_send: bool,
+    cannot_receive: bool,
+}
+
+impl Checked {
+    fn new(end: HostEnd) -> Self {
+        Self { end, cannot_send: false, cannot_receive: false }
+    }
+
+    fn send(&mut self, length: usize) {
+        let sent = self.end.send(&[1; 24][..length.min(24)], &vec![2; length.saturating_sub(24)]);
+        self.sending_said(&sent);
+    }
+
+    fn pump(&mut self) {
+        let pumped = self.end.pump();
+        self.sending_said(&pumped);
+    }
+
+    fn sending_said(&mut self, result: &Result<(), LinkError>) {
+        assert!(result.is_err() || !self.cannot_send, "it was broken, and is not any more");
+        assert!(matches!(result, Ok(()) | Err(LinkError::Protocol(_))), "{result:?}");
+        self.cannot_send = result.is_err();
+        assert!(!self.cannot_send || self.end.waiting.is_empty(), "what is never sent is kept");
+    }
+
+    /// True when there was a message.
+    fn advance(&mut self) -> bool {
+        let advanced = self.end.advance();
+        assert!(advanced.is_err() || !self.cannot_receive, "it was broken, and is not any more");
+        self.cannot_receive = advanced.is_err();
+        assert!(self.end.message().len() <= LIMIT);
+        advanced.unwrap_or(false)
+    }
+
+    /// All that can be done, once more.
+    fn use_all(&mut self) {
+        while self.advance() {}
+        self.end.made_room();
+        let _ = (self.end.has_more(), self.end.is_in_the_middle());
+        self.pump();
+        self.send(100);
+    }
+}
+
+/// The same cases in each run.
+fn config(cases: u32) -> Config {
+    Config {
+        cases,
+        rng_algorithm: RngAlgorithm::ChaCha,
+        rng_seed: RngSeed::Fixed(0x5C21_BB1E),
+        failure_persistence: None,
+        ..Config::default()
+    }
+}
+
+proptest! {
+    #![proptest_config(config(400))]
+
+    #[test]
+    fn a_hosts_end_survives_what_is_scribbled_between_its_calls(steps in steps()) {
+        let (end, mut worker, segment) = ends();
+        let mut host = Checked::new(end);
+        for step in steps {
+            match step {
+                Step::Scribble { word, value } => segment.words()[word].store(value, Ordering::Relaxed),
+                Step::Send { length } => host.send(length),
+                Step::Advance => { host.advance(); }
+                Step::Pump => host.pump(),
+                Step::MadeRoom => host.end.made_room(),
+                Step::Answer { length } => worker.answer(length),
+                Step::Take => worker.take(),
+            }
+        }
+        host.use_all();
+        // Nothing moves any more, so nothing more comes.
+        prop_assert!(!host.advance());
+    }
+}
+
+proptest! {
+    #![proptest_config(config(24))]
+
+    #[test]
+    fn a_hosts_end_survives_what_is_scribbled_during_its_calls(
+        scribbles in proptest::collection::vec((word(), value()), 1..30), lengths in proptest::collection::vec(length(), 8)
+    ) {
+        let (end, mut worker, segment) = ends();
+        let mut host = Checked::new(end);
+        let ended = AtomicBool::new(false);
+        thread::scope(|scope| {
+            let scribbling = scope.spawn(|| {
+                // Some answers first, so that there is something to be scribbled over.
+                for length in &lengths {
+                    worker.answer(*length);
+                    worker.take();
+                }
+                for _ in 0..200 {
+                    for (word, value) in &scribbles {
+                        segment.words()[*word].store(*value, Ordering::Relaxed);
+                    }
+                    worker.answer(50);
+                    worker.take();
+                }
+                ended.store(true, Ordering::Release);
+            });
+            while !ended.load(Ordering::Acquire) {
+                host.use_all();
+            }
+            scribbling.join().expect("the worker's half survives as well");
+        });
+        host.use_all();
+    }
+}
+
+#[test]
+fn without_scribbles_everything_arrives() {
+    let (end, mut worker, _) = ends();
+    let mut host = Checked::new(end);
+    for length in [0, 1, 30, 300_000, LIMIT] {
+        host.send(length);
+        let mut taken = false;
+        // As often as the ring is full.
+        for _ in 0..100 {
+            taken |= worker.consumer.advance().expect("an honest host");
+            host.pump();
+        }
+        assert!(taken && worker.consumer.message().len() == length);
+    }
+    assert!(!host.cannot_send && !host.end.has_more());
+}

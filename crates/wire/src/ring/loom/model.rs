@@ -1,0 +1,178 @@
+//! A ring of loom's words, which notice what no value shows.
+//!
+//! Loom reorders loads of what was stored before, but it never lets a load see a store that comes later. A producer that
+//! overwrites what the consumer is still reading would go unnoticed. So each data word counts, beside its value, how often
+//! it was written and which of these writes was read last, as plain relaxed words of loom's. What the protocol orders, each
+//! side finds up to date; what it does not order, loom shows out of date in some interleaving.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use loom::sync::Arc;
+use loom::sync::atomic::{AtomicU64, fence};
+
+use crate::ring::consumer::ReadCursor;
+use crate::ring::memory::Word;
+use crate::ring::producer::{Pushed, WriteCursor};
+use crate::ring::{DATA, HEAD, words};
+
+/// Data words: a piece has at most 16 bytes and takes 3 of them, or 4.
+pub(super) const CAPACITY: usize = 16;
+
+/// The shared memory.
+#[derive(Clone)]
+pub(super) struct Memory(Arc<Vec<Modelled>>);
+
+/// A word, and what is known about it beside its value.
+pub(super) enum Modelled {
+    /// Written by the consumer, or by nobody.
+    Plain(AtomicU64),
+    /// The head.
+    Head {
+        value: AtomicU64,
+        life: std::sync::Arc<Life>,
+    },
+    Data {
+        value: AtomicU64,
+        written: AtomicU64,
+        read: AtomicU64,
+        life: std::sync::Arc<Life>,
+    },
+}
+
+/// How many stores the producer still does before it is killed.
+pub(super) struct Life(AtomicUsize);
+
+impl Life {
+    /// Whether the producer lives to do one more; then it does.
+    fn spend(&self) -> bool {
+        let left = self.0.load(Ordering::Relaxed);
+        self.0.store(left.saturating_sub(1), Ordering::Relaxed);
+        left > 0
+    }
+}
+
+impl Word for Modelled {
+    fn load(&self, ordering: Ordering) -> u64 {
+        let Self::Data { value, written, read, .. } = self else {
+            return self.value().load(ordering);
+        };
+        let written = written.load(Ordering::Relaxed);
+        let before = read.load(Ordering::Relaxed);
+        assert_eq!(
+            before + 1,
+            written,
+            "a word is read that was not published, or was read before"
+        );
+        read.store(written, Ordering::Relaxed);
+        value.load(ordering)
+    }
+
+    fn store(&self, new: u64, ordering: Ordering) {
+        if let Self::Head { life, .. } | Self::Data { life, .. } = self
+            && !life.spend()
+        {
+            return;
+        }
+        if let Self::Data { written, read, .. } = self {
+            let before = written.load(Ordering::Relaxed);
+            assert_eq!(
+                read.load(Ordering::Relaxed),
+                before,
+                "a word is overwritten before it is read"
+            );
+            written.store(before + 1, Ordering::Relaxed);
+        }
+        self.value().store(new, ordering);
+    }
+
+    fn fence() {
+        fence(Ordering::SeqCst);
+    }
+}
+
+impl Modelled {
+    fn value(&self) -> &AtomicU64 {
+        match self {
+            Self::Plain(value) | Self::Head { value, .. } | Self::Data { value, .. } => value,
+        }
+    }
+}
+
+/// One side of a ring.
+pub(super) struct Side<C> {
+    memory: Memory,
+    cursor: C,
+}
+
+/// A new ring, whose producer is killed after so many stores from `let_live` on.
+pub(super) fn ring() -> (Side<WriteCursor>, Side<ReadCursor>) {
+    let life = std::sync::Arc::new(Life(AtomicUsize::new(usize::MAX)));
+    let zero = || AtomicU64::new(0);
+    let word = |index| match index {
+        HEAD => Modelled::Head { value: zero(), life: life.clone() },
+        DATA.. => {
+            Modelled::Data { value: zero(), written: zero(), read: zero(), life: life.clone() }
+        }
+        _ => Modelled::Plain(zero()),
+    };
+    let memory = Memory(Arc::new((0..words(CAPACITY)).map(word).collect()));
+    (
+        Side { memory: memory.clone(), cursor: WriteCursor::new(CAPACITY) },
+        Side { memory, cursor: ReadCursor::new(CAPACITY, 1024) },
+    )
+}
+
+impl Side<WriteCursor> {
+    pub(super) fn push(&mut self, message: &[u8], offset: usize) -> Pushed {
+        // In two parts that end within words, as heads and payloads do.
+        let (head, payload) = message.split_at(message.len().min(3));
+        self.cursor.push(&self.memory.0, head, payload, offset).expect("an honest consumer")
+    }
+
+    /// Sends all of it from `offset` on, and waits for room.
+    pub(super) fn send(&mut self, message: &[u8], mut offset: usize) {
+        while offset < message.len() {
+            match self.push(message, offset) {
+                Pushed::UpTo(end) => offset = end,
+                Pushed::Full => loom::thread::yield_now(),
+            }
+        }
+    }
+
+    /// Announces that there is more than there was room for.
+    pub(super) fn set_more(&self) {
+        WriteCursor::set_more(&self.memory.0, true);
+    }
+
+    /// The stores that it does from now on before it is killed.
+    pub(super) fn let_live(&self, stores: usize) {
+        let Modelled::Head { life, .. } = &self.memory.0[HEAD] else { unreachable!("the head") };
+        life.0.store(stores, Ordering::Relaxed);
+    }
+}
+
+impl Side<ReadCursor> {
+    /// The next message, if it is there whole.
+    pub(super) fn take(&mut self) -> Option<Vec<u8>> {
+        let found = self.cursor.advance(&self.memory.0).expect("an honest producer");
+        found.then(|| self.cursor.message().to_vec())
+    }
+
+    /// The next message, which comes.
+    pub(super) fn wait(&mut self) -> Vec<u8> {
+        loop {
+            if let Some(message) = self.take() {
+                return message;
+            }
+            loom::thread::yield_now();
+        }
+    }
+
+    pub(super) fn more_is_waiting(&self) -> bool {
+        ReadCursor::more_is_waiting(&self.memory.0)
+    }
+
+    pub(super) fn is_in_the_middle(&self) -> bool {
+        self.cursor.is_in_the_middle()
+    }
+}

@@ -1,0 +1,219 @@
+//! What Brigade wants to reach, and whether it does. All of it is measured over rings.
+
+use super::figures::{Figures, Key, Summary, key};
+use super::table::Table;
+use super::unit::Unit;
+
+struct Goal {
+    what: &'static str,
+    measure: Measure,
+    unit: Unit,
+    bound: Bound,
+}
+
+/// What is compared with the bound.
+enum Measure {
+    Figure(Key<'static>),
+    /// The first over the second, within each round.
+    Ratio(Key<'static>, Key<'static>),
+    /// The figure over that of the best peer that was measured.
+    OverBestPeer(Key<'static>),
+    /// The second as a share of the first.
+    Share(Key<'static>, Key<'static>),
+}
+
+#[derive(Clone, Copy)]
+enum Bound {
+    AtLeast(f64),
+    AtMost(f64),
+}
+
+use Bound::{AtLeast, AtMost};
+use Measure::{Figure, OverBestPeer, Ratio, Share};
+
+const fn ring(section: &'static str, name: &'static str) -> Key<'static> {
+    Key { section, name, contestant: "ring" }
+}
+
+const fn raw(section: &'static str, name: &'static str) -> Key<'static> {
+    Key { section, name, contestant: "raw" }
+}
+
+const EACH: Key<'static> = ring("throughput", "each_per_second");
+const ROUND_TRIP: Key<'static> = ring("latency", "round_trip_p50_seconds");
+const FILES: Key<'static> = ring("work", "files_seconds");
+const FUTURES: Key<'static> =
+    Key { section: "throughput", name: "each_per_second", contestant: "concurrent.futures" };
+const THREADS: Key<'static> = Key { section: "work", name: "files_seconds", contestant: "rayon" };
+
+const fn goal(what: &'static str, measure: Measure, unit: Unit, bound: Bound) -> Goal {
+    Goal { what, measure, unit, bound }
+}
+
+const GOALS: &[Goal] = &[
+    goal("no-ops one by one, 2 workers", Figure(EACH), Unit::PerSecond, AtLeast(2e6)),
+    goal("the same over concurrent.futures", Ratio(EACH, FUTURES), Unit::Times, AtLeast(200.0)),
+    goal("the same over the best peer", OverBestPeer(EACH), Unit::Times, AtLeast(60.0)),
+    goal(
+        "map of no-ops, 2 workers",
+        Figure(ring("throughput", "map_per_second")),
+        Unit::PerSecond,
+        AtLeast(1e7),
+    ),
+    goal(
+        "SHA-256 of many small files over rayon, 2 each",
+        Ratio(FILES, THREADS),
+        Unit::Times,
+        AtMost(1.15),
+    ),
+    goal("round trip, p50", Figure(ROUND_TRIP), Unit::Seconds, AtMost(1e-6)),
+    goal(
+        "round trip, p99",
+        Figure(ring("latency", "round_trip_p99_seconds")),
+        Unit::Seconds,
+        AtMost(5e-6),
+    ),
+    goal(
+        "round trip over a raw spinning ping-pong",
+        Ratio(ROUND_TRIP, raw("latency", "spin_p50_seconds")),
+        Unit::Times,
+        AtMost(4.0),
+    ),
+    goal(
+        "round trip, both asleep, over a futex ping-pong with the same pauses",
+        Ratio(ring("latency", "parked_p50_seconds"), raw("latency", "futex_paused_p50_seconds")),
+        Unit::Times,
+        AtMost(1.3),
+    ),
+    goal(
+        "8 workers, as a share of 2 workers' no-ops",
+        Share(EACH, ring("throughput", "each_8_workers_per_second")),
+        Unit::Percent,
+        AtLeast(70.0),
+    ),
+    goal(
+        "16 MiB in, over a warm copy",
+        Ratio(ring("payload", "in_16777216_seconds"), raw("payload", "copy_16777216_seconds")),
+        Unit::Times,
+        AtMost(2.5),
+    ),
+    goal(
+        "16 MiB out, over a warm copy",
+        Ratio(ring("payload", "out_16777216_seconds"), raw("payload", "copy_16777216_seconds")),
+        Unit::Times,
+        AtMost(2.5),
+    ),
+    goal(
+        "start of 16 workers to the first result of each, over 16 raw spawns",
+        Ratio(ring("start", "first_results_16_seconds"), raw("start", "spawn_16_seconds")),
+        Unit::Times,
+        AtMost(1.5),
+    ),
+    goal(
+        "kill of a worker to a task in its replacement, over a raw spawn",
+        Ratio(ring("crash", "recovered_p50_seconds"), raw("crash", "spawn_p50_seconds")),
+        Unit::Times,
+        AtMost(3.0),
+    ),
+    goal(
+        "kill of a worker until the caller knows, p50",
+        Figure(ring("crash", "learned_p50_seconds")),
+        Unit::Seconds,
+        AtMost(1e-3),
+    ),
+    goal(
+        "system calls of an idle pool of 64",
+        Figure(ring("idle", "system_calls_count")),
+        Unit::Count,
+        AtMost(0.0),
+    ),
+    goal(
+        "context switches of an idle pool of 64",
+        Figure(ring("idle", "context_switches_count")),
+        Unit::Count,
+        AtMost(0.0),
+    ),
+    goal(
+        "tasks of 10 ms, share of the ideal",
+        Figure(ring("balance", "even_percent")),
+        Unit::Percent,
+        AtLeast(99.0),
+    ),
+    goal(
+        "uneven tasks, beyond the best schedule",
+        Figure(ring("balance", "uneven_excess_percent")),
+        Unit::Percent,
+        AtMost(5.0),
+    ),
+];
+
+/// One row for each goal.
+pub(super) fn table(figures: &Figures) -> Table {
+    let mut table = Table::new(1, &["goal", "at least / at most", "measured", "verdict"]);
+    for goal in GOALS {
+        let (measured, verdict) = match goal.measured(figures) {
+            Ok(summary) => {
+                (goal.unit.summary(summary), if goal.is_met(summary) { "met" } else { "not met" })
+            }
+            Err(reason) => (reason, "not measured"),
+        };
+        table.add(vec![goal.name(figures), goal.bound(), measured, verdict.to_owned()]);
+    }
+    table
+}
+
+impl Goal {
+    fn measured(&self, figures: &Figures) -> Result<Summary, String> {
+        let because = |keys: &[Key<'_>]| {
+            let reason = keys.iter().find_map(|key| figures.reason(*key));
+            reason.unwrap_or("its section did not run").to_owned()
+        };
+        match self.measure {
+            Figure(figure) => figures.summary(figure).ok_or_else(|| because(&[figure])),
+            Ratio(over, under) => figures.ratio(over, under).ok_or_else(|| because(&[over, under])),
+            Share(whole, part) => {
+                let ratio = figures.ratio(part, whole).ok_or_else(|| because(&[whole, part]))?;
+                let percent = |ratio: f64| 100.0 * ratio;
+                Ok(Summary {
+                    median: percent(ratio.median),
+                    lowest: percent(ratio.lowest),
+                    highest: percent(ratio.highest),
+                })
+            }
+            OverBestPeer(ours) => {
+                let peer =
+                    figures.best_peer(ours.section, ours.name).ok_or("no peer was measured")?;
+                let theirs = key(ours.section, ours.name, peer);
+                figures.ratio(ours, theirs).ok_or_else(|| because(&[ours, theirs]))
+            }
+        }
+    }
+
+    /// The median decides.
+    fn is_met(&self, summary: Summary) -> bool {
+        match self.bound {
+            AtLeast(least) => summary.median >= least,
+            AtMost(most) => summary.median <= most,
+        }
+    }
+
+    fn name(&self, figures: &Figures) -> String {
+        match self.measure {
+            OverBestPeer(ours) => {
+                let peer = figures.best_peer(ours.section, ours.name).unwrap_or("none");
+                format!("{}: {peer}", self.what)
+            }
+            _ => self.what.to_owned(),
+        }
+    }
+
+    fn bound(&self) -> String {
+        match self.bound {
+            AtLeast(least) => format!("≥ {}", self.unit.value(least)),
+            AtMost(most) => format!("≤ {}", self.unit.value(most)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
