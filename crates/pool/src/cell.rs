@@ -13,6 +13,7 @@ use crate::arrivals::Arrivals;
 use crate::chunk::ChunkProgress;
 use crate::error::TaskError;
 use crate::machine::{TaskKey, TaskRef};
+use crate::payload::{Argument, Value};
 
 /// A task; shared by the pool and the handle.
 ///
@@ -40,7 +41,7 @@ pub(crate) struct TaskCell {
 const NOWHERE: u32 = u32::MAX;
 
 /// The encoded result, or why there is none.
-pub(crate) type RawOutcome = Result<Vec<u8>, TaskError>;
+pub(crate) type RawOutcome = Result<Value, TaskError>;
 
 #[derive(Debug)]
 struct CellState {
@@ -53,7 +54,7 @@ struct CellState {
 #[derive(Debug)]
 enum Stage {
     /// The encoded argument.
-    Awaited(Vec<u8>),
+    Awaited(Argument),
     Here(RawOutcome),
     Taken {
         cancelled: bool,
@@ -119,7 +120,7 @@ impl TaskCell {
     pub(crate) fn new(
         id: TaskId,
         function: FunctionOffset,
-        argument: Vec<u8>,
+        argument: Argument,
         label: Option<Arc<str>>,
     ) -> Arc<Self> {
         Self::with_chunk(id, function, argument, label, None)
@@ -129,7 +130,7 @@ impl TaskCell {
     pub(crate) fn new_chunk(
         id: TaskId,
         function: FunctionOffset,
-        argument: Vec<u8>,
+        argument: Argument,
         chunk: ChunkProgress,
         arrivals: &Arc<Arrivals>,
     ) -> Arc<Self> {
@@ -141,7 +142,7 @@ impl TaskCell {
     fn with_chunk(
         id: TaskId,
         function: FunctionOffset,
-        argument: Vec<u8>,
+        argument: Argument,
         label: Option<Arc<str>>,
         chunk: Option<Box<ChunkProgress>>,
     ) -> Arc<Self> {
@@ -171,7 +172,7 @@ impl TaskCell {
     #[inline]
     pub(crate) fn with_argument<T>(
         &self,
-        with: impl FnOnce(&[u8], Option<Chunk>) -> T,
+        with: impl FnOnce(&Argument, Option<Chunk>) -> T,
     ) -> Option<T> {
         let state = self.lock();
         match &state.stage {
@@ -202,7 +203,7 @@ impl TaskCell {
         debug_assert!(matches!(state.stage, Stage::Awaited(_)), "a second outcome for {}", self.id);
         let before = std::mem::replace(&mut state.stage, Stage::Here(outcome));
         if let (Some(chunk), Stage::Awaited(argument)) = (&mut state.chunk, before) {
-            chunk.items = argument;
+            chunk.items = Some(argument);
         }
         let watch = state.watch.take();
         self.ended.store(true, Ordering::Release);

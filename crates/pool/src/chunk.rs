@@ -5,6 +5,13 @@ use std::time::Duration;
 use brigade_wire::{Chunk, items};
 
 use crate::error::TaskErrorKind;
+use crate::payload::{Argument, PlacedValue};
+
+/// An encoded result as it comes out of a link.
+pub(crate) enum Answered<'a> {
+    Inline(&'a [u8]),
+    Placed(PlacedValue),
+}
 
 /// Filled by whoever collects the answers; read by the map once the chunk has ended.
 #[derive(Debug)]
@@ -21,8 +28,10 @@ pub(crate) struct ChunkProgress {
     pub(crate) failures: Vec<(u32, TaskErrorKind)>,
     /// From the begin to the end, in the worker.
     pub(crate) run_time: Duration,
+    /// The answered items whose results lie in the worker's memory, in their order; those in `results` are empty.
+    pub(crate) placed: Vec<(u32, PlacedValue)>,
     /// The encoded items, given back at the end.
-    pub(crate) items: Vec<u8>,
+    pub(crate) items: Option<Argument>,
 }
 
 impl ChunkProgress {
@@ -34,20 +43,29 @@ impl ChunkProgress {
             results: Vec::new(),
             failures: Vec::new(),
             run_time: Duration::ZERO,
-            items: Vec::new(),
+            placed: Vec::new(),
+            items: None,
         }
     }
 
     /// Takes the answer to an item; false when it is not the one that is due.
     #[must_use]
     #[inline]
-    pub(crate) fn answer(&mut self, index: u32, answer: Result<&[u8], TaskErrorKind>) -> bool {
+    pub(crate) fn answer(
+        &mut self,
+        index: u32,
+        answer: Result<Answered<'_>, TaskErrorKind>,
+    ) -> bool {
         if index != self.answered || index >= self.shape.items {
             return false;
         }
         self.answered += 1;
         match answer {
-            Ok(result) => items::push(&mut self.results, result),
+            Ok(Answered::Inline(result)) => items::push(&mut self.results, result),
+            Ok(Answered::Placed(placed)) => {
+                items::push(&mut self.results, &[]);
+                self.placed.push((index, placed));
+            }
             Err(kind) => {
                 items::push(&mut self.results, &[]);
                 self.failures.push((index, kind));

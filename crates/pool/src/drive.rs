@@ -21,6 +21,7 @@ mod collect;
 mod console;
 mod death;
 mod outcome;
+mod owner;
 mod post;
 mod reaper;
 mod shared;

@@ -114,7 +114,7 @@ impl<R: DeserializeOwned + 'static> Handle<R> {
     }
 
     fn decode(&self, outcome: RawOutcome) -> Result<R, TaskError> {
-        codec::decode(&outcome?).map_err(|error| {
+        outcome?.decode().map_err(|error| {
             let message =
                 format!("the result arrived and could not be decoded: {}", codec::chain(&error));
             let attempt = brigade_wire::Attempt::first();

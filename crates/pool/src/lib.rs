@@ -39,6 +39,7 @@ mod error;
 mod handle;
 mod machine;
 mod map;
+mod payload;
 mod pool;
 mod task;
 

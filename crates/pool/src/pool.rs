@@ -17,6 +17,7 @@ use crate::error::{PoolError, SubmitError, SubmitErrorKind};
 use crate::handle::Handle;
 use crate::machine::Shutdown;
 use crate::map::{Map, MapUnordered};
+use crate::payload::Argument;
 use crate::task::{TaskBuilder, TaskOptions};
 
 /// A pool of worker processes. All methods take `&self`; share it by reference, `Arc` or a static.
@@ -235,11 +236,14 @@ impl Pool {
                 return Err(SubmitError::new(SubmitErrorKind::Function { message }, argument));
             }
         };
-        let mut encoded = Vec::new();
-        if let Err(error) = codec::encode(&argument, &mut encoded, shared.config.message_limit) {
-            let message = codec::chain(&error);
-            return Err(SubmitError::new(SubmitErrorKind::Codec { message }, argument));
-        }
+        let encoded = Argument::encode(&argument, shared.config.message_limit, shared.arguments());
+        let encoded = match encoded {
+            Ok(encoded) => encoded,
+            Err(error) => {
+                let message = codec::chain(&error);
+                return Err(SubmitError::new(SubmitErrorKind::Codec { message }, argument));
+            }
+        };
         let cell = TaskCell::new(shared.next_task_ids(1), function, encoded, options.label);
         match shared.submit(&cell, Attempt::first(), options.retries, room) {
             Ok(()) => Ok(Handle::new(cell, Arc::clone(shared))),

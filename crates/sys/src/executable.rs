@@ -10,6 +10,6 @@ mod offset;
 mod program;
 
 pub use crate::error::{EntryError, ExecutableError};
-pub use entry::{Adapter, EntryPoint, Invocation, entry_point};
+pub use entry::{Adapter, EntryPoint, Invocation, Placer, entry_point};
 pub use identity::{BuildIdentity, build_identity};
 pub use offset::FunctionOffset;

@@ -9,6 +9,7 @@
 //! | [`executable`] | [`FunctionOffset`](executable::FunctionOffset): a function as a number that another process of the same program can call |
 //! | [`control`] | [`ControlSocket`](control::ControlSocket): packets and descriptors between a host and its worker |
 //! | [`segment`] | [`Segment`](segment::Segment): anonymous shared memory of atomic words |
+//! | [`arena`] | [`ArgumentArena`](arena::ArgumentArena), [`ResultArena`](arena::ResultArena): shared memory for large payloads, in blocks |
 //! | [`wait`] | [`wait_readable`](wait::wait_readable) with a deadline, and a [`Waker`](wait::Waker) that ends such a wait |
 //! | [`environment`], [`descriptors`], [`parent_death`], [`before_main!`] | what a worker does in its first microseconds |
 //! | [`clock`] | the monotonic clock as a number that is the same in every process |
@@ -39,6 +40,7 @@
 #[cfg(not(target_os = "linux"))]
 compile_error!("Brigade runs on Linux only for now: it builds on pidfd, memfd and close_range");
 
+pub mod arena;
 mod before_main;
 pub mod clock;
 pub mod control;

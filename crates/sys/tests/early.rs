@@ -156,8 +156,13 @@ fn offset() {
     assert_eq!(build_identity().to_string(), env::var("IDENTITY").unwrap());
     let offset = FunctionOffset::from_raw(env::var("OFFSET").unwrap().parse().unwrap());
     let mut result = Vec::new();
-    offset.resolve().unwrap()(&mut Invocation { argument: b"ab", result: &mut result, limit: 100 })
-        .unwrap();
+    offset.resolve().unwrap()(&mut Invocation {
+        argument: b"ab",
+        result: &mut result,
+        limit: 100,
+        place: None,
+    })
+    .unwrap();
     assert_eq!(result, b"ababab");
     assert_eq!(env::args().next().unwrap(), "brigade-worker");
 }

@@ -125,21 +125,83 @@ fn contiguous<T: 'static>(value: &T) -> Option<&[u8]> {
 }
 
 fn encode_contiguous(bytes: &[u8], mut bounded: Bounded<'_>) -> postcard::Result<()> {
+    let prefix = Prefix::of(bytes.len());
     // Length and bytes in one allocation; a value that does not fit allocates nothing.
-    bounded.make_room(bytes.len().saturating_add(length_of_varint(bytes.len())))?;
-    let mut length = bytes.len();
-    while length >= 0x80 {
-        bounded.try_push(low_seven_bits(length) | 0x80)?;
-        length >>= 7;
-    }
-    bounded.try_push(low_seven_bits(length))?;
+    bounded.make_room(bytes.len().saturating_add(prefix.as_slice().len()))?;
+    bounded.try_extend(prefix.as_slice())?;
     bounded.try_extend(bytes)
 }
 
-/// How many bytes a number takes at seven bits each.
-fn length_of_varint(number: usize) -> usize {
-    let bits = usize::BITS - number.leading_zeros();
-    bits.div_ceil(7).max(1) as usize
+/// The encoded length that stands before the bytes of a `Vec<u8>` or `String`.
+#[derive(Debug, Clone, Copy)]
+pub struct Prefix {
+    bytes: [u8; 10],
+    length: usize,
+}
+
+impl Prefix {
+    fn of(mut number: usize) -> Self {
+        let mut prefix = Self { bytes: [0; 10], length: 0 };
+        loop {
+            let more = if number >= 0x80 { 0x80 } else { 0 };
+            prefix.bytes[prefix.length] = low_seven_bits(number) | more;
+            prefix.length += 1;
+            number >>= 7;
+            if number == 0 {
+                return prefix;
+            }
+        }
+    }
+
+    /// The encoded length.
+    pub fn as_slice(&self) -> &[u8] {
+        &self.bytes[..self.length]
+    }
+}
+
+/// What `encode` makes of a `Vec<u8>` or `String`, in two parts and without a copy; `None` for other types.
+pub fn contiguous_parts<T: 'static>(value: &T) -> Option<(Prefix, &[u8])> {
+    let bytes = contiguous(value)?;
+    Some((Prefix::of(bytes.len()), bytes))
+}
+
+/// Encoded bytes that can only be copied: somebody else may change them at any time.
+pub trait Source {
+    /// How many there are.
+    fn len(&self) -> usize;
+    /// A copy of some of them.
+    ///
+    /// # Panics
+    /// When they end before.
+    fn copy(&self, at: usize, length: usize) -> Vec<u8>;
+    /// Whether there are none.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// As [`decode`], of bytes that are copied once: those of a `Vec<u8>` or `String` to where they stay.
+///
+/// # Errors
+/// As `decode`.
+pub fn decode_from<T: DeserializeOwned + 'static>(source: &impl Source) -> Result<T, CodecError> {
+    let mut value: Option<T> = None;
+    let place: &mut dyn Any = &mut value;
+    if let Some(place) = place.downcast_mut::<Option<Vec<u8>>>() {
+        *place = copy_contiguous(source);
+    } else if let Some(place) = place.downcast_mut::<Option<String>>() {
+        *place = copy_contiguous(source).and_then(|bytes| String::from_utf8(bytes).ok());
+    }
+    // Bytes that are not of the type: the general way finds the words for it.
+    value.map_or_else(|| decode(&source.copy(0, source.len())), Ok)
+}
+
+/// The bytes behind their length, when it is exactly theirs.
+fn copy_contiguous(source: &impl Source) -> Option<Vec<u8>> {
+    let prefix = source.copy(0, source.len().min(10));
+    let (length, rest) = postcard::take_from_bytes::<usize>(&prefix).ok()?;
+    let start = prefix.len() - rest.len();
+    (source.len() - start == length).then(|| source.copy(start, length))
 }
 
 fn low_seven_bits(number: usize) -> u8 {

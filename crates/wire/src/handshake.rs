@@ -60,6 +60,9 @@ pub struct Hello {
     pub slots: u16,
     /// How tasks will travel.
     pub link: LinkKind,
+    /// Bytes of the pool's arena of arguments and of the worker's arena of results, whose descriptors come last; none of
+    /// them when 0.
+    pub arenas: (u64, u64),
     /// The folder that the worker makes for the server of an ipc link, and removes.
     pub folder: PathBuf,
     /// How many pools deep the worker is nested; 1 for a pool of the main program.

@@ -70,6 +70,10 @@ pub enum LinkError {
     Io(#[source] io::Error),
 }
 
+/// Arguments and results from this size on are placed in an arena, where there is one: two copies and no waiting for room,
+/// instead of four copies.
+pub const PLACE_FROM: usize = 16 * 1024;
+
 /// So much more than a payload's limit a whole message may have: its head, with names and reports.
 pub const HEAD_LIMIT: usize = 64 * 1024;
 

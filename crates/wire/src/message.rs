@@ -4,7 +4,8 @@
 //! word 0   bits 0..8 kind, 8..16 flags, 16..32 slot, 32..64 attempt (of an item: its index)
 //! word 1   task                              (all but Stop and Item)
 //! word 2   function offset, length of a name, or run time in nanoseconds       (Run and Finished)
-//! word 3   bits 0..32 items, 32..64 budget in microseconds                     (Run of a chunk)
+//! then     bits 0..32 items, 32..64 budget in microseconds                     (Run of a chunk)
+//! then     offset in an arena, and length there                                (Run with an argument that is placed)
 //! ```
 //! Words are written and read as words: a processor that reads what it wrote in other pieces just before must wait.
 //!
@@ -39,8 +40,19 @@ pub struct Run<'a> {
     pub function: Function<'a>,
     /// Set when the argument holds several items, each of which is run by itself.
     pub chunk: Option<Chunk>,
+    /// Set when the encoded argument is not in here but in the pool's arena of arguments.
+    pub placed: Option<Place>,
     /// The encoded argument; of a chunk its [items](crate::items).
     pub argument: &'a [u8],
+}
+
+/// Where encoded bytes lie in an arena.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    /// From the arena's beginning.
+    pub offset: u64,
+    /// How many.
+    pub length: u64,
 }
 
 /// Several items in one frame, answered one by one and then with [`FromWorker::Finished`].
@@ -114,11 +126,13 @@ const ARGUMENT_CODEC: u8 = 18;
 const RESULT_CODEC: u8 = 19;
 const UNKNOWN_FUNCTION: u8 = 20;
 const SKIPPED: u8 = 21;
+const PLACED: u8 = 22;
 /// Added to the kind of an outcome when it is an item's.
 const ITEM: u8 = 32;
 
 /// In the flags of a run.
 const IS_CHUNK: u8 = 1;
+const IS_PLACED: u8 = 2;
 
 impl<'a> ToWorker<'a> {
     /// Appends everything but the payload.
@@ -134,12 +148,16 @@ impl<'a> ToWorker<'a> {
             Function::Offset(offset) => (RUN_OFFSET, offset),
             Function::Name(name) => (RUN_NAME, name.len() as u64),
         };
-        let flags = if run.chunk.is_some() { IS_CHUNK } else { 0 };
+        let flags = if run.chunk.is_some() { IS_CHUNK } else { 0 }
+            | if run.placed.is_some() { IS_PLACED } else { 0 };
         push(head, first_word(kind, flags, run.slot, run.attempt.get()));
         push(head, run.task.get());
         push(head, function);
         if let Some(chunk) = &run.chunk {
             push(head, chunk_word(chunk));
+        }
+        if let Some(place) = run.placed {
+            push_place(head, place);
         }
         if let Function::Name(name) = run.function {
             assert!(name.len() < NAME_LIMIT, "a function's name is shorter than 64 KiB");
@@ -172,18 +190,19 @@ impl<'a> ToWorker<'a> {
         }
         let task = TaskId::new(reader.word()?);
         let function = reader.word()?;
-        let chunk = match flags {
-            0 => None,
-            IS_CHUNK => Some(split_chunk_word(reader.word()?)),
-            _ => return Err(MessageError::Decode("unknown flags")),
-        };
+        if flags & !(IS_CHUNK | IS_PLACED) != 0 {
+            return Err(MessageError::Decode("unknown flags"));
+        }
+        let chunk =
+            if flags & IS_CHUNK != 0 { Some(split_chunk_word(reader.word()?)) } else { None };
+        let placed = if flags & IS_PLACED != 0 { Some(reader.place()?) } else { None };
         let function = match kind {
             RUN_OFFSET => Function::Offset(function),
             RUN_NAME => Function::Name(reader.name(function)?),
             _ => return Err(MessageError::Decode("an unknown kind")),
         };
         let attempt = Attempt::new(attempt);
-        Ok(Self::Run(Run { task, attempt, slot, function, chunk, argument: reader.0 }))
+        Ok(Self::Run(Run { task, attempt, slot, function, chunk, placed, argument: reader.0 }))
     }
 }
 
@@ -209,8 +228,10 @@ impl<'a> FromWorker<'a> {
                 return push(head, task.get());
             }
         };
-        if let Outcome::Panicked(report) = outcome {
-            append_report(head, report);
+        match outcome {
+            Outcome::Panicked(report) => append_report(head, report),
+            Outcome::Placed(place) => push_place(head, *place),
+            _ => {}
         }
     }
 
@@ -223,7 +244,7 @@ impl<'a> FromWorker<'a> {
                     Outcome::ArgumentCodec(text)
                     | Outcome::ResultCodec(text)
                     | Outcome::UnknownFunction(text) => text.as_bytes(),
-                    Outcome::Panicked(_) => &[],
+                    Outcome::Panicked(_) | Outcome::Placed(_) => &[],
                 }
             }
             Self::Skipped { .. } => &[],
@@ -265,6 +286,7 @@ const NAME_LIMIT: usize = 64 * 1024;
 fn outcome_kind(outcome: &Outcome<'_>) -> u8 {
     match outcome {
         Outcome::Value(_) => VALUE,
+        Outcome::Placed(_) => PLACED,
         Outcome::Panicked(_) => PANICKED,
         Outcome::ArgumentCodec(_) => ARGUMENT_CODEC,
         Outcome::ResultCodec(_) => RESULT_CODEC,
@@ -274,17 +296,26 @@ fn outcome_kind(outcome: &Outcome<'_>) -> u8 {
 
 #[inline]
 fn decode_outcome(kind: u8, payload: &[u8]) -> Result<Outcome<'_>, MessageError> {
-    if kind == VALUE { Ok(Outcome::Value(payload)) } else { decode_failure(kind, payload) }
+    if kind == VALUE { Ok(Outcome::Value(payload)) } else { decode_other(kind, payload) }
 }
 
-/// Apart from the values, which are almost all there is.
+/// Apart from the values in the message, which are almost all there is.
 #[cold]
-fn decode_failure(kind: u8, payload: &[u8]) -> Result<Outcome<'_>, MessageError> {
+fn decode_other(kind: u8, payload: &[u8]) -> Result<Outcome<'_>, MessageError> {
     let text = || {
         let text = std::str::from_utf8(payload);
         text.map(str::to_owned).map_err(|_| MessageError::Decode("a text that is not UTF-8"))
     };
     match kind {
+        PLACED => {
+            let mut reader = Reader(payload);
+            let place = reader.place()?;
+            if reader.0.is_empty() {
+                Ok(Outcome::Placed(place))
+            } else {
+                Err(MessageError::Decode("a place with a payload"))
+            }
+        }
         PANICKED => match postcard::take_from_bytes(payload) {
             Ok((report, [])) => Ok(Outcome::Panicked(Box::new(report))),
             _ => Err(MessageError::Decode("a panic report that is none")),
@@ -317,6 +348,11 @@ fn split_first_word(word: u64) -> (u8, u8, u16, u32) {
     (kind, flags, u16::from_le_bytes(slot), u32::from_le_bytes([a, b, c, d]))
 }
 
+fn push_place(head: &mut Vec<u8>, place: Place) {
+    push(head, place.offset);
+    push(head, place.length);
+}
+
 fn chunk_word(chunk: &Chunk) -> u64 {
     let budget = u32::try_from(chunk.budget.as_micros()).unwrap_or(u32::MAX);
     u64::from(chunk.items) | u64::from(budget) << 32
@@ -339,6 +375,10 @@ impl<'a> Reader<'a> {
         let (word, rest) = self.0.split_first_chunk().ok_or(CUT_OFF)?;
         self.0 = rest;
         Ok(u64::from_le_bytes(*word))
+    }
+
+    fn place(&mut self) -> Result<Place, MessageError> {
+        Ok(Place { offset: self.word()?, length: self.word()? })
     }
 
     fn name(&mut self, length: u64) -> Result<&'a str, MessageError> {

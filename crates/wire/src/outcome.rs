@@ -2,11 +2,15 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::message::Place;
+
 /// How a call ended. A value stays encoded; it borrows the link's buffer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome<'a> {
     /// The encoded result.
     Value(&'a [u8]),
+    /// The encoded result, which lies in the worker's arena of results.
+    Placed(Place),
     /// The function panicked.
     Panicked(Box<PanicReport>),
     /// The argument could not be decoded; the function did not run.

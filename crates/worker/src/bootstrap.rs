@@ -11,6 +11,7 @@ use std::os::fd::OwnedFd;
 use std::process;
 use std::sync::Arc;
 
+use brigade_sys::arena::{ArgumentView, ResultArena};
 use brigade_sys::control::{ControlSocket, Received};
 use brigade_sys::executable::build_identity;
 use brigade_sys::segment::Segment;
@@ -26,11 +27,13 @@ use brigade_wire::version::{MARKER, PROTOCOL_VERSION};
 
 use crate::context;
 use crate::error::StartError;
+use crate::event_loop::Arenas;
 
 /// A worker that can take tasks.
 pub(crate) struct Connected {
     pub(crate) link: Link,
     pub(crate) slots: SlotTable,
+    pub(crate) arenas: Option<Arenas>,
     pub(crate) message_limit: usize,
     /// Held open for life: its end tells the host that this process is gone or has lost its descriptors.
     pub(crate) control: ControlSocket,
@@ -52,8 +55,8 @@ pub(crate) fn connect() -> Result<Connected, StartError> {
         descriptors::take_stdin().map_err(failed_to("take the control socket from stdin"))?;
     let newborn = Newborn { marker, control: ControlSocket::from_fd(control) };
     match newborn.introduce() {
-        Ok((link, slots, message_limit)) => {
-            Ok(Connected { link, slots, message_limit, control: newborn.control })
+        Ok((link, slots, arenas, message_limit)) => {
+            Ok(Connected { link, slots, arenas, message_limit, control: newborn.control })
         }
         Err(error) => {
             newborn.refuse(&error);
@@ -88,7 +91,7 @@ struct Newborn {
 }
 
 impl Newborn {
-    fn introduce(&self) -> Result<(Link, SlotTable, usize), StartError> {
+    fn introduce(&self) -> Result<(Link, SlotTable, Option<Arenas>, usize), StartError> {
         // Nothing that a task starts may take itself for a worker.
         environment::take(MARKER).map_err(StartError::Threads)?;
         check_version(self.marker.version)?;
@@ -108,11 +111,13 @@ impl Newborn {
         let slots = SlotTable::new(Arc::clone(&segment), hello.slots);
         descriptors::name_process(&format!("brigade-{}", hello.worker.slot));
         context::become_worker(hello.worker, hello.depth);
+        let mut arenas = None;
         let link = match hello.link {
             LinkKind::Ring => {
                 let page = next()?;
                 let (thread, caller) = (Waker::from_fd(next()?), Waker::from_fd(next()?));
                 let knocker = Knocker::new(page, thread, caller).map_err(StartError::Slots)?;
+                arenas = open_arenas(hello.arenas, next)?;
                 let end =
                     ring::WorkerEnd::new(&segment, hello.slots, knocker, message_limit(limit));
                 self.send(&FromWorkerControl::Answer(answer(&hello, String::new())))?;
@@ -124,7 +129,7 @@ impl Newborn {
                 Link::Ipc(channels)
             }
         };
-        Ok((link, slots, limit))
+        Ok((link, slots, arenas, limit))
     }
 
     fn hello(&self) -> Result<(Hello, Vec<OwnedFd>), StartError> {
@@ -196,6 +201,21 @@ fn answer(hello: &Hello, server: String) -> Answer {
         identity: *build_identity().as_bytes(),
         server,
     }
+}
+
+/// The arenas of the greeting, if it has any.
+fn open_arenas(
+    (arguments, results): (u64, u64),
+    mut next: impl FnMut() -> Result<OwnedFd, StartError>,
+) -> Result<Option<Arenas>, StartError> {
+    if arguments == 0 || results == 0 {
+        return Ok(None);
+    }
+    // Sizes beyond the address space cannot be mapped, which is the error then.
+    let bytes = |size| usize::try_from(size).unwrap_or(usize::MAX);
+    let arguments = ArgumentView::open(next()?, bytes(arguments)).map_err(StartError::Slots)?;
+    let results = ResultArena::open(next()?, bytes(results)).map_err(StartError::Slots)?;
+    Ok(Some(Arenas { arguments, results }))
 }
 
 fn check_version(version: u32) -> Result<(), StartError> {

@@ -8,12 +8,15 @@
 //! need not hear of each at once, so it is woken at the chunk's end, or when items turn out to take long. Then the
 //! rest of the chunk goes back too, so that it does not wait behind them while another worker has nothing to do.
 
+use std::ops::Range;
+
+use brigade_sys::arena::{ArgumentView, ResultArena};
 use brigade_sys::clock::{self, Monotonic};
 use brigade_sys::executable::{EntryError, EntryPoint, FunctionOffset, Invocation};
-use brigade_wire::link::{LinkError, LinkReceiver, LinkSender};
+use brigade_wire::link::{LinkError, LinkReceiver, LinkSender, PLACE_FROM};
 use brigade_wire::slots::{SlotTable, slot_tag};
 use brigade_wire::{
-    Chunk, Finished, FromWorker, Function, Item, Outcome, Run, TaskId, ToWorker, items,
+    Chunk, Finished, FromWorker, Function, Item, Outcome, Place, Run, TaskId, ToWorker, items,
 };
 
 use crate::bounded::bounded;
@@ -32,19 +35,40 @@ pub(crate) struct EventLoop<S, R> {
     receiver: R,
     reporter: Reporter<S>,
     slots: SlotTable,
+    runner: Runner,
+}
+
+/// The way to and from the arenas in which large payloads lie.
+#[derive(Debug)]
+pub(crate) struct Arenas {
+    pub(crate) arguments: ArgumentView,
+    pub(crate) results: ResultArena,
+}
+
+/// What it takes to run a task.
+struct Runner {
+    arenas: Option<Arenas>,
+    result: Vec<u8>,
+    /// The most bytes of a result.
     limit: usize,
 }
 
 impl<S: LinkSender, R: LinkReceiver> EventLoop<S, R> {
     /// A loop whose results may have `limit` bytes each.
-    pub(crate) fn new(sender: S, receiver: R, slots: SlotTable, limit: usize) -> Self {
+    pub(crate) fn new(
+        sender: S,
+        receiver: R,
+        slots: SlotTable,
+        arenas: Option<Arenas>,
+        limit: usize,
+    ) -> Self {
         let reporter = Reporter { sender, head: Vec::new() };
-        Self { receiver, reporter, slots, limit }
+        let runner = Runner { arenas, result: Vec::new(), limit };
+        Self { receiver, reporter, slots, runner }
     }
 
     /// Runs tasks until the host says stop.
     pub(crate) fn run(mut self) -> Result<(), LoopError> {
-        let mut result = Vec::new();
         loop {
             let message = match self.receiver.receive() {
                 Ok(message) => message,
@@ -63,17 +87,17 @@ impl<S: LinkSender, R: LinkReceiver> EventLoop<S, R> {
                 continue;
             }
             let outcome = match run.chunk {
-                None => run_task(&run, task, run.argument, &mut result, self.limit),
+                None => self.runner.run(&run, task, None),
                 Some(chunk) => {
-                    let items = Items { run: &run, chunk, began, limit: self.limit };
-                    items.run(&self.slots, &mut self.reporter, &mut result)?
+                    let items = Items { run: &run, chunk, began };
+                    items.run(&self.slots, &mut self.reporter, &mut self.runner)?
                 }
             };
             let run_time = clock::now().saturating_since(began);
             let finished = Finished { task, attempt, slot, run_time, outcome };
             self.reporter.send(&FromWorker::Finished(finished))?;
-            if result.capacity() > KEPT_BUFFER {
-                result = Vec::new();
+            if self.runner.result.capacity() > KEPT_BUFFER {
+                self.runner.result = Vec::new();
             }
         }
     }
@@ -84,7 +108,6 @@ struct Items<'a> {
     run: &'a Run<'a>,
     chunk: Chunk,
     began: Monotonic,
-    limit: usize,
 }
 
 impl Items<'_> {
@@ -93,19 +116,19 @@ impl Items<'_> {
         &self,
         slots: &SlotTable,
         reporter: &mut Reporter<S>,
-        result: &mut Vec<u8>,
+        runner: &mut Runner,
     ) -> Result<Outcome<'static>, LoopError> {
-        let Run { task, slot, argument, .. } = *self.run;
-        let mut items = argument;
+        let Run { task, slot, .. } = *self.run;
+        let mut taken = 0;
         let mut tick = clock::last_tick();
         for index in 0..self.chunk.items {
-            let Some(item) = items::take(&mut items).and_then(Result::ok) else {
+            let Some(item) = runner.item(self.run, &mut taken) else {
                 let reason = format!("the chunk ends before its item {index}");
                 return Ok(Outcome::ArgumentCodec(reason));
             };
             slots.begin_item(slot, u64::from(index) + 1);
             let id = TaskId::new(task.get() + u64::from(index));
-            let outcome = run_task(self.run, id, item, result, self.limit);
+            let outcome = runner.run(self.run, id, Some(item));
             reporter.send_unannounced(&FromWorker::Item(Item { slot, index, outcome }))?;
             // The exact time costs more than a short item.
             if clock::last_tick() != tick {
@@ -120,33 +143,77 @@ impl Items<'_> {
     }
 }
 
-/// Runs one task, or item. Whatever it does short of ending the process becomes its outcome.
-fn run_task<'a>(
-    run: &Run<'_>,
-    id: TaskId,
-    argument: &[u8],
-    result: &'a mut Vec<u8>,
-    limit: usize,
-) -> Outcome<'a> {
-    let entry = match entry_point(&run.function) {
-        Ok(entry) => entry,
-        Err(reason) => return Outcome::UnknownFunction(reason),
-    };
-    result.clear();
-    let current = context::enter(id, run.attempt);
-    let answer = panic_capture::run(|| {
-        let mut invocation = Invocation { argument, result: &mut *result, limit };
-        entry(&mut invocation)
-    });
-    drop(current);
-    match answer {
-        Ok(Ok(())) => Outcome::Value(result),
-        Ok(Err(EntryError::Argument(reason))) => {
-            Outcome::ArgumentCodec(bounded(&reason, REASON_LIMIT))
-        }
-        Ok(Err(EntryError::Result(reason))) => Outcome::ResultCodec(bounded(&reason, REASON_LIMIT)),
-        Err(report) => Outcome::Panicked(Box::new(report)),
+impl Runner {
+    /// Where the next item of a chunk lies in the argument, behind what was taken.
+    fn item(&self, run: &Run<'_>, taken: &mut usize) -> Option<Range<usize>> {
+        let argument = argument(self.arenas.as_ref(), run)?;
+        let mut rest = argument.get(*taken..)?;
+        let item = items::take(&mut rest)?.ok()?;
+        *taken = argument.len() - rest.len();
+        Some(*taken - item.len()..*taken)
     }
+
+    /// Runs one task, or an item of it. Whatever it does short of ending the process becomes its outcome.
+    fn run(&mut self, run: &Run<'_>, id: TaskId, item: Option<Range<usize>>) -> Outcome<'_> {
+        let entry = match entry_point(&run.function) {
+            Ok(entry) => entry,
+            Err(reason) => return Outcome::UnknownFunction(reason),
+        };
+        let Self { arenas, result, limit } = self;
+        let (view, mut results) = match arenas {
+            Some(Arenas { arguments, results }) => (Some(&*arguments), Some(results)),
+            None => (None, None),
+        };
+        let Some(argument) = argument_in(view, run).and_then(|argument| match item {
+            Some(item) => argument.get(item),
+            None => Some(argument),
+        }) else {
+            return Outcome::ArgumentCodec("the argument is not where it should be".to_owned());
+        };
+        result.clear();
+        let mut placed = None;
+        let current = context::enter(id, run.attempt);
+        let answer = panic_capture::run(|| {
+            let mut put = |parts: &[&[u8]]| {
+                placed = results.as_mut().and_then(|results| results.put(parts));
+                placed.is_some()
+            };
+            let mut invocation =
+                Invocation { argument, result: &mut *result, limit: *limit, place: Some(&mut put) };
+            entry(&mut invocation)
+        });
+        drop(current);
+        match answer {
+            Ok(Ok(())) => {
+                if placed.is_none() && result.len() >= PLACE_FROM {
+                    placed = results.and_then(|results| results.put(&[result]));
+                }
+                match placed {
+                    Some((offset, length)) => {
+                        Outcome::Placed(Place { offset: offset as u64, length: length as u64 })
+                    }
+                    None => Outcome::Value(result),
+                }
+            }
+            Ok(Err(EntryError::Argument(reason))) => {
+                Outcome::ArgumentCodec(bounded(&reason, REASON_LIMIT))
+            }
+            Ok(Err(EntryError::Result(reason))) => {
+                Outcome::ResultCodec(bounded(&reason, REASON_LIMIT))
+            }
+            Err(report) => Outcome::Panicked(Box::new(report)),
+        }
+    }
+}
+
+fn argument<'a>(arenas: Option<&'a Arenas>, run: &'a Run<'_>) -> Option<&'a [u8]> {
+    argument_in(arenas.map(|arenas| &arenas.arguments), run)
+}
+
+/// The encoded argument, in the message or in the arena.
+fn argument_in<'a>(view: Option<&'a ArgumentView>, run: &'a Run<'_>) -> Option<&'a [u8]> {
+    let Some(Place { offset, length }) = run.placed else { return Some(run.argument) };
+    view?.bytes(usize::try_from(offset).ok()?, usize::try_from(length).ok()?)
 }
 
 fn entry_point(function: &Function<'_>) -> Result<EntryPoint, String> {

@@ -46,7 +46,7 @@ fn is_marked() -> bool {
 
 /// The whole life of a worker; gives the exit code.
 fn serve() -> i32 {
-    let Connected { link, slots, message_limit, control } = match bootstrap::connect() {
+    let Connected { link, slots, arenas, message_limit, control } = match bootstrap::connect() {
         Ok(connected) => connected,
         Err(error) => {
             last_words(&codec::chain(&error));
@@ -55,12 +55,14 @@ fn serve() -> i32 {
     };
     panic_capture::install();
     let ended = match link {
-        Link::Ring(end) => EventLoop::new(end.sender, end.receiver, slots, message_limit).run(),
+        Link::Ring(end) => {
+            EventLoop::new(end.sender, end.receiver, slots, arenas, message_limit).run()
+        }
         Link::Ipc(channels) => {
             let end = ipc::worker_end(channels, link::message_limit(message_limit));
             // ipc-channel leaves some of its descriptors open for the programs that a task starts.
             descriptors::close_on_exec_from(3);
-            EventLoop::new(end.sender, end.receiver, slots, message_limit).run()
+            EventLoop::new(end.sender, end.receiver, slots, arenas, message_limit).run()
         }
     };
     // Not earlier: the host may take the end of the control socket for the end of the worker.

@@ -4,6 +4,7 @@ use std::marker::PhantomData;
 
 use brigade_sys::executable::{Adapter, EntryError, EntryPoint, Invocation, entry_point};
 use brigade_wire::codec;
+use brigade_wire::link::PLACE_FROM;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -24,9 +25,20 @@ where
         let argument = codec::decode(invocation.argument)
             .map_err(|error| EntryError::Argument(codec::chain(&error)))?;
         let result = function(argument);
+        if place_large(&result, invocation) {
+            return Ok(());
+        }
         codec::encode(&result, invocation.result, invocation.limit)
             .map_err(|error| EntryError::Result(codec::chain(&error)))
     }
+}
+
+/// Puts a large `Vec<u8>` or `String` to where the host reads it, in one copy; false for others.
+fn place_large<R: 'static>(result: &R, invocation: &mut Invocation<'_>) -> bool {
+    let Some(place) = &mut invocation.place else { return false };
+    let Some((prefix, bytes)) = codec::contiguous_parts(result) else { return false };
+    let length = bytes.len().saturating_add(prefix.as_slice().len());
+    length >= PLACE_FROM && length <= invocation.limit && place(&[prefix.as_slice(), bytes])
 }
 
 /// The plain function by which a worker calls a task function.
@@ -36,7 +48,7 @@ where
 ///
 /// let entry = brigade_worker::function_of(|(a, b): (u8, u8)| a + b);
 /// let mut result = Vec::new();
-/// entry(&mut Invocation { argument: &[40, 2], result: &mut result, limit: 1024 })?;
+/// entry(&mut Invocation { argument: &[40, 2], result: &mut result, limit: 1024, place: None })?;
 /// assert_eq!(result, [42]);
 /// # Ok::<(), brigade_sys::executable::EntryError>(())
 /// ```
@@ -62,7 +74,8 @@ mod tests {
 
     fn run(entry: EntryPoint, argument: &[u8], limit: usize) -> Result<Vec<u8>, EntryError> {
         let mut result = Vec::new();
-        entry(&mut Invocation { argument, result: &mut result, limit }).map(|()| result)
+        entry(&mut Invocation { argument, result: &mut result, limit, place: None })
+            .map(|()| result)
     }
 
     fn encoded<T: Serialize + 'static>(value: &T) -> Vec<u8> {
@@ -98,6 +111,7 @@ mod tests {
             argument: &argument,
             result: &mut result,
             limit: 100,
+            place: None,
         });
         let Err(EntryError::Result(text)) = answer else { panic!("the limit was not kept") };
         assert!(text.contains("100"), "{text}");

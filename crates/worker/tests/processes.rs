@@ -71,6 +71,7 @@ impl Host {
 
     fn hello(&self) -> Hello {
         Hello {
+            arenas: (0, 0),
             version: PROTOCOL_VERSION,
             token: self.token,
             worker: WorkerId { slot: 3, generation: 2 },
@@ -169,6 +170,7 @@ impl Ready {
             slot,
             function,
             chunk: None,
+            placed: None,
             argument: &argument_bytes,
         }));
     }

@@ -46,7 +46,7 @@ pub(super) fn run(shared: &Shared, newborn: Newborn) {
 
 fn attend(shared: &Shared, newborn: Newborn, ready: Ready) {
     let Newborn { worker, process, control, stderr, .. } = newborn;
-    let Ready { link, slots } = ready;
+    let Ready { link, slots, results } = ready;
     let (wire, ipc) = match link {
         Link::Ring(end) => (Wire::Ring(end), None),
         Link::Ipc(ipc::HostEnd { sender, receiver, poison }) => {
@@ -55,7 +55,7 @@ fn attend(shared: &Shared, newborn: Newborn, ready: Ready) {
     };
     let (receiver, end_mark) = ipc.unzip();
     let death = OnceLock::new();
-    let line = Line { wire, slots: Arc::clone(&slots), unannounced: 0, broken: false };
+    let line = Line { wire, slots: Arc::clone(&slots), results, unannounced: 0, broken: false };
     let watched = Watched { worker, process, stderr, slots, end_mark, death, _lifeline: control };
     let watched = Arc::new(watched);
     shared.open_line(worker, line);
@@ -86,7 +86,14 @@ fn read_to_the_end(shared: &Shared, worker: WorkerId, receiver: &mut dyn LinkRec
         match FromWorker::decode(message) {
             Ok(FromWorker::Finished(finished)) => {
                 shared.with_due(worker, |due| note_run_time(due, finished.run_time));
-                let facts = Facts::Answer(answer(finished.outcome));
+                let answer = match answer(finished.outcome, None) {
+                    Ok(answer) => answer,
+                    Err(problem) => {
+                        misbehaved(shared, worker, &problem);
+                        continue;
+                    }
+                };
+                let facts = Facts::Answer(answer);
                 let event = Event::Finished {
                     worker,
                     task: finished.task,
@@ -97,7 +104,7 @@ fn read_to_the_end(shared: &Shared, worker: WorkerId, receiver: &mut dyn LinkRec
                 shared.step(Event::Balance, Facts::Nothing);
             }
             Ok(FromWorker::Item(item)) => {
-                if let Err(problem) = shared.with_due(worker, |due| take_item(due, item)) {
+                if let Err(problem) = shared.with_due(worker, |due| take_item(due, item, None)) {
                     misbehaved(shared, worker, &problem);
                 }
             }

@@ -8,6 +8,7 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use brigade_sys::arena::ResultView;
 use brigade_sys::clock::{self, Monotonic};
 use brigade_sys::control::Received;
 use brigade_sys::executable::{BuildIdentity, build_identity};
@@ -20,6 +21,7 @@ use brigade_wire::version::PROTOCOL_VERSION;
 use brigade_worker::exit_code;
 
 use super::attendant::Newborn;
+use super::collect::ARENA;
 use super::shared::Shared;
 use crate::config::CREDIT;
 
@@ -27,6 +29,8 @@ use crate::config::CREDIT;
 pub(super) struct Ready {
     pub(super) link: Link,
     pub(super) slots: Arc<SlotTable>,
+    /// Where a worker with rings puts large results.
+    pub(super) results: Option<Arc<ResultView>>,
 }
 
 /// The host's end of the link, of either flavour.
@@ -73,14 +77,14 @@ struct Handshake<'a> {
 impl Handshake<'_> {
     fn run(&self, folder: &Path) -> Result<Ready, Trouble> {
         let limit = message_limit(self.shared.config.message_limit);
-        let segment = self.greet(folder)?;
+        let (segment, results) = self.greet(folder)?;
         let slots = Arc::new(SlotTable::new(Arc::clone(&segment), CREDIT));
         let answer = self.answer()?;
         let server = self.check(&answer)?;
         if self.shared.collecting.is_some() {
             // The rings are there from the beginning: the answer was the last word.
             let end = Box::new(ring::HostEnd::new(&segment, CREDIT, limit));
-            return Ok(Ready { link: Link::Ring(end), slots });
+            return Ok(Ready { link: Link::Ring(end), slots, results });
         }
         let connected = self.newborn.life.connect(|| ipc::connect(server, &self.token, limit));
         let link = connected
@@ -94,20 +98,27 @@ impl Handshake<'_> {
             }
             FromWorkerControl::Answer(_) => return Err(garbage("a second answer")),
         }
-        Ok(Ready { link: Link::Ipc(link), slots })
+        Ok(Ready { link: Link::Ipc(link), slots, results: None })
     }
 
     /// Says who the worker is to be, and hands over the table of task states.
-    fn greet(&self, folder: &Path) -> Result<Arc<Segment>, Trouble> {
-        let doorbell = self.shared.collecting.as_ref().map(|collecting| &collecting.doorbell);
-        let (link, words) = match doorbell {
+    fn greet(&self, folder: &Path) -> Result<(Arc<Segment>, Option<Arc<ResultView>>), Trouble> {
+        let collecting = self.shared.collecting.as_ref();
+        let (link, words) = match collecting {
             Some(_) => (LinkKind::Ring, ring::words(CREDIT)),
             None => (LinkKind::Ipc, SlotTable::words(CREDIT)),
         };
         let segment = Segment::create("brigade", words).map_err(|error| {
             Trouble::Passing(format!("failed to make its shared memory: {error}"))
         })?;
+        // A system that refuses so much address space has to do without arenas.
+        let arguments = collecting.and_then(|collecting| collecting.arguments.as_ref());
+        let results = arguments.and_then(|_| ResultView::create("brigade-results", ARENA).ok());
+        let arenas = arguments.zip(results.as_ref());
         let hello = Hello {
+            arenas: arenas.map_or((0, 0), |(arguments, results)| {
+                (arguments.len() as u64, results.len() as u64)
+            }),
             version: PROTOCOL_VERSION,
             token: self.token,
             worker: self.newborn.worker,
@@ -122,16 +133,19 @@ impl Handshake<'_> {
             Trouble::Permanent(format!("failed to encode the greeting: {error}"))
         })?;
         let mut descriptors = vec![segment.as_fd()];
-        if let Some(doorbell) = doorbell {
+        if let Some(doorbell) = collecting.map(|collecting| &collecting.doorbell) {
             descriptors.extend([
                 doorbell.page().as_fd(),
                 doorbell.thread().as_fd(),
                 doorbell.caller().as_fd(),
             ]);
         }
+        if let Some((arguments, results)) = arenas {
+            descriptors.extend([arguments.as_fd(), results.as_fd()]);
+        }
         let sent = self.newborn.control.send(&packet, &descriptors);
         sent.map_err(|error| self.send_failure(&error))?;
-        Ok(Arc::new(segment))
+        Ok((Arc::new(segment), results))
     }
 
     fn answer(&self) -> Result<Answer, Trouble> {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use brigade_wire::link::LinkError;
 use brigade_wire::slots::slot_tag;
-use brigade_wire::{Attempt, Function, Run, TaskId, ToWorker, WorkerId};
+use brigade_wire::{Attempt, Function, Place, Run, TaskId, ToWorker, WorkerId};
 use tracing::{debug, error, info, warn};
 
 use super::outcome::{Facts, raw_outcome};
@@ -12,6 +12,7 @@ use super::post::{Life, Post};
 use super::shared::{Core, Shared};
 use crate::cell::{TaskCell, Watch};
 use crate::machine::{Action, Event, KillCause, Now, TaskKey};
+use crate::payload::Argument;
 
 /// What is left to do once the core's lock is released.
 #[derive(Default)]
@@ -170,10 +171,19 @@ impl Core {
         let function = Function::Offset(task.function.raw());
         let sent = task.with_argument(|argument, chunk| {
             let slot = link_slot;
-            let run = ToWorker::Run(Run { task: id, attempt, slot, function, chunk, argument });
+            let (placed, argument): (_, &[u8]) = match argument {
+                Argument::Inline(encoded) => (None, encoded),
+                Argument::Placed(block) => {
+                    let (offset, length) = (block.offset() as u64, block.len() as u64);
+                    (Some(Place { offset, length }), &[])
+                }
+            };
+            let run =
+                ToWorker::Run(Run { task: id, attempt, slot, function, chunk, placed, argument });
             run.encode_head(&mut self.head);
             line.send(&self.head, argument, ahead)
         });
+        self.woke_worker = line.woke_worker();
         // A task that is assigned has no outcome yet.
         debug_assert!(sent.is_some(), "a task with an outcome was sent");
         match sent.unwrap_or(Ok(())) {

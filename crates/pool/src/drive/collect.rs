@@ -20,6 +20,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use brigade_sys::arena::{ArgumentArena, ResultView};
 use brigade_sys::wait::wait_readable;
 use brigade_wire::link::ring::{HostEnd, spin_until};
 use brigade_wire::ring::{Doorbell, Listener};
@@ -28,7 +29,7 @@ use tracing::warn;
 
 use super::carry_out::Afterwards;
 use super::outcome::{Facts, answer, note_run_time, take_item};
-use super::post::Wire;
+use super::post::{Line, Wire};
 use super::shared::{Core, Shared, now};
 use crate::cell::{Awaited, Sleeper, TaskCell, park_for, park_until};
 use crate::machine::{Event, Machine};
@@ -36,9 +37,14 @@ use crate::machine::{Event, Machine};
 /// How long the collector thread leaves the looking to callers that do it anyway.
 const QUIET: Duration = Duration::from_millis(1);
 
+/// Address space of each arena. Memory is taken only as far as it is used.
+pub(super) const ARENA: usize = 16 << 30;
+
 /// What the listening callers and the collector thread share besides the core.
 pub(super) struct Collecting {
     pub(super) doorbell: Doorbell,
+    /// For large arguments; without it they go through the rings in pieces.
+    pub(super) arguments: Option<Arc<ArgumentArena>>,
     pub(super) ended: AtomicBool,
 }
 
@@ -46,7 +52,9 @@ impl Collecting {
     pub(super) fn new() -> std::io::Result<Self> {
         let doorbell = Doorbell::new()?;
         doorbell.listen(Listener::Thread);
-        Ok(Self { doorbell, ended: AtomicBool::new(false) })
+        // A system that refuses so much address space has to do without.
+        let arguments = ArgumentArena::create("brigade-arguments", ARENA).ok();
+        Ok(Self { doorbell, arguments, ended: AtomicBool::new(false) })
     }
 
     pub(super) fn end(&self) {
@@ -56,6 +64,11 @@ impl Collecting {
 }
 
 impl Shared {
+    /// Where large arguments are placed.
+    pub(crate) fn arguments(&self) -> Option<&Arc<ArgumentArena>> {
+        self.collecting.as_ref()?.arguments.as_ref()
+    }
+
     /// Handles what is there, now.
     pub(crate) fn collect(&self) {
         let mut after = Afterwards::default();
@@ -137,7 +150,7 @@ impl<'a> Caller<'a> {
         if look() > 0 || !awaited.is_awaited() {
             return;
         }
-        let may_spin = self.shared.lock().allow_spinning(self.shared, self.doorbell);
+        let may_spin = self.shared.lock().may_spin(self.shared, self.doorbell);
         if may_spin && spin_until(|| look() > 0) {
             return;
         }
@@ -194,7 +207,7 @@ impl Caller<'_> {
 
 /// The collector thread.
 pub(super) fn run(shared: &Shared) {
-    let Some(Collecting { doorbell, ended }) = &shared.collecting else { return };
+    let Some(Collecting { doorbell, ended, .. }) = &shared.collecting else { return };
     let mut seen = 0;
     let mut until = None;
     loop {
@@ -264,13 +277,13 @@ impl Core {
         let mut time = None;
         while let Some(Some(post)) = self.posts.get_mut(slot) {
             let worker = post.id;
-            let Some(Wire::Ring(end)) = post.line.as_mut().map(|line| &mut line.wire) else {
+            let Some(Line { wire: Wire::Ring(end), results, .. }) = &mut post.line else {
                 break;
             };
             if !end.has_more() {
                 break;
             }
-            let (event, facts) = match next_event(worker, end, &self.machine) {
+            let (event, facts) = match next_event(worker, end, results.as_ref(), &self.machine) {
                 Ok(Next::Event(event, facts)) => (event, facts),
                 Ok(Next::Item) => {
                     collected += 1;
@@ -314,6 +327,12 @@ impl Core {
         doorbell.allow_spinning(allowed);
         allowed
     }
+
+    /// Whether a caller may look for a while before it sleeps. Not right after it has woken a worker: that one is often
+    /// placed on the caller's core, where it cannot run before the caller sleeps.
+    fn may_spin(&mut self, shared: &Shared, doorbell: &Doorbell) -> bool {
+        self.allow_spinning(shared, doorbell) && !std::mem::take(&mut self.woke_worker)
+    }
 }
 
 /// What a look into a ring has found.
@@ -328,6 +347,7 @@ enum Next {
 fn next_event(
     worker: WorkerId,
     end: &mut HostEnd,
+    results: Option<&Arc<ResultView>>,
     machine: &Machine<Arc<TaskCell>>,
 ) -> Result<Next, String> {
     end.pump().map_err(|error| error.to_string())?;
@@ -337,11 +357,13 @@ fn next_event(
     match FromWorker::decode(end.message()).map_err(|error| error.to_string())? {
         FromWorker::Finished(finished) => {
             note_run_time(machine.due(worker), finished.run_time);
-            let facts = Facts::Answer(answer(finished.outcome));
+            let facts = Facts::Answer(answer(finished.outcome, results)?);
             let (task, attempt, run_time) = (finished.task, finished.attempt, finished.run_time);
             Ok(Next::Event(Event::Finished { worker, task, attempt, run_time }, facts))
         }
-        FromWorker::Item(item) => take_item(machine.due(worker), item).map(|()| Next::Item),
+        FromWorker::Item(item) => {
+            take_item(machine.due(worker), item, results).map(|()| Next::Item)
+        }
         FromWorker::Skipped { task, attempt, .. } => {
             Ok(Next::Event(Event::Skipped { worker, task, attempt }, Facts::Nothing))
         }

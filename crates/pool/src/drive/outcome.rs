@@ -3,12 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use brigade_sys::arena::ResultView;
 use brigade_sys::process::Exit;
 use brigade_wire::{Attempt, Item, Outcome, PanicReport};
 
 use crate::cell::{RawOutcome, TaskCell};
+use crate::chunk::Answered;
 use crate::error::{TaskError, TaskErrorKind};
 use crate::machine::{End, KillCause};
+use crate::payload::{PlacedValue, Value};
 
 /// What the driver knows while an event is handled; the machine only says whom it concerns.
 pub(super) enum Facts {
@@ -20,7 +23,7 @@ pub(super) enum Facts {
 }
 
 /// What a worker answered. Few answers are failures, so a failure takes a pointer's room and no more.
-pub(super) type Answer = Result<Vec<u8>, Box<TaskErrorKind>>;
+pub(super) type Answer = Result<Value, Box<TaskErrorKind>>;
 
 /// How a worker's process ended.
 #[derive(Debug, Clone)]
@@ -34,17 +37,35 @@ pub(super) struct DeathReport {
     pub(super) begun_items: u64,
 }
 
-/// Copies a worker's answer out of the link's buffer.
+/// Copies a worker's answer out of the link's buffer; an error when it names a place that cannot be.
 #[inline]
-pub(super) fn answer(outcome: Outcome<'_>) -> Answer {
-    value_or_failure(outcome).map(<[u8]>::to_vec).map_err(Box::new)
+pub(super) fn answer(
+    outcome: Outcome<'_>,
+    results: Option<&Arc<ResultView>>,
+) -> Result<Answer, String> {
+    Ok(match answered(outcome, results)? {
+        Ok(Answered::Inline(bytes)) => Ok(Value::Inline(bytes.to_vec())),
+        Ok(Answered::Placed(placed)) => Ok(Value::Placed(placed)),
+        Err(kind) => Err(Box::new(kind)),
+    })
 }
 
-/// The encoded value, still in the link's buffer, or why there is none.
+/// The encoded value, still in the link's buffer or in the worker's memory, or why there is none.
 #[inline]
-pub(super) fn value_or_failure(outcome: Outcome<'_>) -> Result<&[u8], TaskErrorKind> {
-    match outcome {
-        Outcome::Value(bytes) => Ok(bytes),
+fn answered<'a>(
+    outcome: Outcome<'a>,
+    results: Option<&Arc<ResultView>>,
+) -> Result<Result<Answered<'a>, TaskErrorKind>, String> {
+    Ok(match outcome {
+        Outcome::Value(bytes) => Ok(Answered::Inline(bytes)),
+        Outcome::Placed(place) => {
+            let loan = results.and_then(|results| {
+                let (offset, length) =
+                    (place.offset.try_into().ok()?, place.length.try_into().ok()?);
+                results.loan(offset, length)
+            });
+            Ok(Answered::Placed(PlacedValue(loan.ok_or("a result at a place that cannot be")?)))
+        }
         Outcome::Panicked(report) => {
             let PanicReport { message, location, backtrace } = *report;
             let location = location.unwrap_or_else(|| "unknown".to_owned());
@@ -53,7 +74,7 @@ pub(super) fn value_or_failure(outcome: Outcome<'_>) -> Result<&[u8], TaskErrorK
         Outcome::ArgumentCodec(message)
         | Outcome::ResultCodec(message)
         | Outcome::UnknownFunction(message) => Err(TaskErrorKind::Codec { message }),
-    }
+    })
 }
 
 /// Notes how long a chunk took, for the size of the next ones.
@@ -66,8 +87,12 @@ pub(super) fn note_run_time(due: Option<&Arc<TaskCell>>, run_time: Duration) {
 
 /// Gives the answer to an item to its chunk, which is the task that the worker has to answer next.
 #[inline]
-pub(super) fn take_item(due: Option<&Arc<TaskCell>>, item: Item<'_>) -> Result<(), String> {
-    let answer = value_or_failure(item.outcome);
+pub(super) fn take_item(
+    due: Option<&Arc<TaskCell>>,
+    item: Item<'_>,
+    results: Option<&Arc<ResultView>>,
+) -> Result<(), String> {
+    let answer = answered(item.outcome, results)?;
     let taken =
         due.and_then(|task| task.with_chunk_progress(|chunk| chunk.answer(item.index, answer)));
     match taken {
@@ -86,10 +111,12 @@ pub(super) fn raw_outcome(
 ) -> RawOutcome {
     let mut elapsed = None;
     let kind = match (end, facts) {
-        (End::Reported, Facts::Answer(answer)) => match std::mem::replace(answer, Ok(Vec::new())) {
-            Ok(value) => return Ok(value),
-            Err(kind) => *kind,
-        },
+        (End::Reported, Facts::Answer(answer)) => {
+            match std::mem::replace(answer, Ok(Value::Inline(Vec::new()))) {
+                Ok(value) => return Ok(value),
+                Err(kind) => *kind,
+            }
+        }
         (End::Died | End::Killed(KillCause::Protocol), Facts::Death(report)) => {
             elapsed = report.elapsed;
             TaskErrorKind::WorkerDied {

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use brigade_sys::arena::ResultView;
 use brigade_sys::process::{Process, Signal};
 use brigade_wire::WorkerId;
 use brigade_wire::link::{LinkError, LinkSender, ipc, ring};
@@ -19,6 +20,8 @@ pub(super) struct Post {
 pub(super) struct Line {
     pub(super) wire: Wire,
     pub(super) slots: Arc<SlotTable>,
+    /// Where the worker puts large results.
+    pub(super) results: Option<Arc<ResultView>>,
     /// Frames that were sent and not announced.
     pub(super) unannounced: u16,
     /// What the worker wrote made no sense; it is killed, and nothing it wrote is believed any more.
@@ -61,6 +64,14 @@ impl Line {
         }
         self.unannounced += 1;
         self.sender().send_unannounced(head, payload)
+    }
+
+    /// Whether the worker had to be woken for what was sent last.
+    pub(super) fn woke_worker(&self) -> bool {
+        match &self.wire {
+            Wire::Ring(end) => end.woke_worker(),
+            Wire::Ipc(_) => false,
+        }
     }
 
     /// Wakes the worker for what was not announced.

@@ -1,6 +1,5 @@
 //! What all threads of a pool share, and the calls that users' threads make.
 
-use std::cell::Cell;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -58,6 +57,8 @@ pub(super) struct Core {
     submitted: usize,
     waiting_for_room: usize,
     waiting_for_progress: usize,
+    /// Whether the worker that was sent the last task slept.
+    pub(super) woke_worker: bool,
     /// See `collect`.
     pub(super) caller_listens: bool,
     pub(super) thread_is_quiet: bool,
@@ -86,6 +87,7 @@ impl Shared {
             submitted: 0,
             waiting_for_room: 0,
             waiting_for_progress: 0,
+            woke_worker: false,
             caller_listens: false,
             thread_is_quiet: false,
             waiting_callers: Vec::new(),
@@ -252,21 +254,6 @@ impl Shared {
         self.lock().machine.counters().respawned
     }
 
-    /// Marks the current thread as one of the pool's; says whose it was before.
-    pub(super) fn own_this_thread(&self) -> usize {
-        OWNER.replace(std::ptr::from_ref(self).addr())
-    }
-
-    /// Undoes `own_this_thread`.
-    pub(super) fn give_back_this_thread(owner: usize) {
-        OWNER.set(owner);
-    }
-
-    /// Whether the current thread is one of the pool's, which must not wait for the pool.
-    pub(super) fn is_own_thread(&self) -> bool {
-        OWNER.get() == std::ptr::from_ref(self).addr()
-    }
-
     /// Begins the end and does not wait for it; the report tells how far it has come.
     pub(super) fn begin_shutdown(
         &self,
@@ -354,11 +341,6 @@ impl Shared {
             let _ = orders.send(SpawnOrder { worker, life });
         }
     }
-}
-
-thread_local! {
-    /// The pool whose thread this is, by the address of what its threads share.
-    static OWNER: Cell<usize> = const { Cell::new(0) };
 }
 
 impl Core {

@@ -9,6 +9,7 @@ use serde::de::DeserializeOwned;
 use crate::cell::TaskCell;
 use crate::chunk::ChunkProgress;
 use crate::error::{TaskError, TaskErrorKind};
+use crate::payload::{Argument, PlacedValue, Value};
 
 /// Items that were sent in one frame.
 #[derive(Debug)]
@@ -51,6 +52,8 @@ pub(super) struct Results {
     /// Where the next one begins.
     offset: usize,
     failures: VecDeque<(u32, TaskError)>,
+    /// Results that are not in `encoded`, where an empty one stands for them.
+    placed: VecDeque<(u32, PlacedValue)>,
     /// The same failure for all items from this one on.
     all_failed: Option<(u32, TaskError)>,
     /// Bytes that the piece is counted for in the default window.
@@ -88,13 +91,15 @@ impl Piece {
             encoded: std::mem::take(&mut progress.results),
             offset: 0,
             failures: failures.map(|(index, kind)| (index, failure(kind, items, index))).collect(),
+            placed: std::mem::take(&mut progress.placed).into(),
             all_failed: None,
             held: 0,
         };
         let mut again = Vec::new();
         if answered < items.count {
             let mut rest = items.from(answered);
-            let mut encoded = Encoded(std::mem::take(&mut progress.items));
+            let items_again = progress.items.take().map_or_else(Vec::new, Argument::into_vec);
+            let mut encoded = Encoded(items_again);
             encoded.skip(answered);
             match error {
                 // Given back because the budget was used up.
@@ -175,6 +180,7 @@ impl Results {
             encoded: Vec::new(),
             offset: 0,
             failures: VecDeque::new(),
+            placed: VecDeque::new(),
             all_failed: Some((0, error)),
             held: 0,
         }
@@ -190,7 +196,7 @@ impl Results {
     }
 
     pub(super) fn encoded_bytes(&self) -> usize {
-        self.encoded.len()
+        self.encoded.len() + self.placed.iter().map(|(_, value)| value.0.len()).sum::<usize>()
     }
 
     /// The next result.
@@ -205,16 +211,26 @@ impl Results {
             return Some(Err(error));
         }
         let mut rest = &self.encoded[self.offset..];
-        let result = match items::take(&mut rest) {
-            Some(Ok(encoded)) => codec::decode(encoded).map_err(|error| codec::chain(&error)),
+        let is_placed = self.placed.front().is_some_and(|(placed, _)| *placed == index);
+        let placed = if is_placed { self.placed.pop_front() } else { None };
+        let result = match (items::take(&mut rest), placed) {
+            (Some(Ok(_)), Some((_, placed))) => Value::Placed(placed).decode(),
+            (Some(Ok(encoded)), None) => codec::decode(encoded),
             // There is one for each item that was answered.
-            Some(Err(_)) | None => Err("the result is not there".to_owned()),
+            _ => return Some(Err(self.is_missing(index))),
         };
         self.offset = self.encoded.len() - rest.len();
-        Some(result.map_err(|message| {
-            let message = format!("the result arrived and could not be decoded: {message}");
+        Some(result.map_err(|error| {
+            let error = codec::chain(&error);
+            let message = format!("the result arrived and could not be decoded: {error}");
             failure(TaskErrorKind::Codec { message }, self.items, index)
         }))
+    }
+
+    #[cold]
+    fn is_missing(&self, index: u32) -> TaskError {
+        let message = "the result is not where it should be".to_owned();
+        failure(TaskErrorKind::Codec { message }, self.items, index)
     }
 
     #[inline]

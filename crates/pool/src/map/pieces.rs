@@ -19,6 +19,7 @@ use crate::arrivals::Arrivals;
 use crate::cell::{Awaited, TaskCell};
 use crate::chunk::ChunkProgress;
 use crate::error::{SubmitError, SubmitErrorKind, TaskError, TaskErrorKind};
+use crate::payload::Argument;
 use crate::pool::Room;
 
 /// Frames under way for each worker: one that runs, one that is there when it ends, one that replaces that one.
@@ -233,6 +234,7 @@ where
         let shape = Chunk { items: items.count, budget: self.sizing.budget() };
         let progress = ChunkProgress::new(shape);
         let encoded_bytes = encoded.len();
+        let encoded = Argument::of(encoded, self.pool.shared().arguments());
         let cell = TaskCell::new_chunk(items.first, function, encoded, progress, &self.arrivals);
         let retries = items.retries_of_the_frame();
         let held = encoded_bytes + BYTES_OF_A_PIECE;

@@ -15,7 +15,12 @@ pub struct Invocation<'a> {
     pub result: &'a mut Vec<u8>,
     /// The encoded result may not have more bytes than this.
     pub limit: usize,
+    /// Takes a large result, encoded in parts, instead of `result`; false when it has no room.
+    pub place: Option<&'a mut Placer<'a>>,
 }
+
+/// See [`Invocation::place`].
+pub type Placer<'a> = dyn FnMut(&[&[u8]]) -> bool + 'a;
 
 impl fmt::Debug for Invocation<'_> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -56,7 +61,7 @@ pub trait Adapter<F> {
 ///
 /// let mut result = Vec::new();
 /// let entry = entry_point::<_, Bytes>(double);
-/// entry(&mut Invocation { argument: b"ab", result: &mut result, limit: 100 })?;
+/// entry(&mut Invocation { argument: b"ab", result: &mut result, limit: 100, place: None })?;
 /// assert_eq!(result, b"abab");
 /// # Ok::<(), EntryError>(())
 /// ```
@@ -116,7 +121,7 @@ mod tests {
 
     fn run(entry: EntryPoint, argument: &[u8]) -> Result<String, EntryError> {
         let mut result = Vec::new();
-        entry(&mut Invocation { argument, result: &mut result, limit: 8 })?;
+        entry(&mut Invocation { argument, result: &mut result, limit: 8, place: None })?;
         Ok(String::from_utf8(result).unwrap())
     }
 

@@ -73,7 +73,8 @@ mod tests {
         let offset = FunctionOffset::of(answer).unwrap();
         let entry = FunctionOffset::from_raw(offset.raw()).resolve().unwrap();
         let mut result = Vec::new();
-        entry(&mut Invocation { argument: &[], result: &mut result, limit: 1 }).unwrap();
+        entry(&mut Invocation { argument: &[], result: &mut result, limit: 1, place: None })
+            .unwrap();
         assert_eq!(result, [42]);
     }
 

@@ -9,6 +9,7 @@ use super::*;
 
 fn hello(pool: String, folder: PathBuf) -> Hello {
     Hello {
+        arenas: (0, 0),
         version: 1,
         token: Token::random(),
         worker: WorkerId { slot: 1, generation: 2 },
@@ -27,7 +28,7 @@ prop_compose! {
         folder: String, depth: u32,
     ) -> Hello {
         let worker = WorkerId { slot, generation };
-        Hello { version, token: Token(bytes), worker, pool, message_limit, slots, folder: folder.into(), link: LinkKind::Ring, depth }
+        Hello { version, token: Token(bytes), worker, pool, message_limit, slots, folder: folder.into(), link: LinkKind::Ring, arenas: (1, 2), depth }
     }
 }
 

@@ -52,6 +52,8 @@ pub struct HostEnd {
     room_bell: Bell,
     /// Messages for which there was no room, the first one sent up to an offset.
     waiting: VecDeque<(Vec<u8>, usize)>,
+    /// Whether the worker slept at the last announcement.
+    woke_worker: bool,
     limit: usize,
 }
 
@@ -65,6 +67,7 @@ impl HostEnd {
             worker_bell: Bell::new(to_worker),
             room_bell: Bell::new(to_host),
             waiting: VecDeque::new(),
+            woke_worker: false,
             limit,
         }
     }
@@ -92,6 +95,11 @@ impl HostEnd {
     #[inline]
     pub fn has_more(&self) -> bool {
         self.consumer.has_more() || !self.waiting.is_empty()
+    }
+
+    /// Whether the worker slept when it was announced to last that something was sent.
+    pub fn woke_worker(&self) -> bool {
+        self.woke_worker
     }
 
     /// After answers were taken: lets a worker go on that had no room for more.
@@ -168,7 +176,7 @@ impl LinkSender for HostEnd {
     }
 
     fn announce(&mut self) -> Result<(), LinkError> {
-        self.worker_bell.ring();
+        self.woke_worker = self.worker_bell.ring();
         Ok(())
     }
 }

@@ -4,7 +4,13 @@ use proptest::prelude::*;
 
 use super::*;
 
-const KINDS: u8 = 6;
+const KINDS: u8 = 7;
+
+prop_compose! {
+    fn places()(offset: u64, length: u64) -> Place {
+        Place { offset, length }
+    }
+}
 
 prop_compose! {
     fn chunks()(items: u32, micros: u32) -> Chunk {
@@ -36,6 +42,7 @@ fn from_worker(
         1 => Outcome::ArgumentCodec(report.message),
         2 => Outcome::ResultCodec(report.message),
         3 => Outcome::UnknownFunction(report.message),
+        5 => Outcome::Placed(Place { offset: nanos, length: 7 }),
         4 => Outcome::Panicked(Box::new(report)),
         _ => return FromWorker::Skipped { task, attempt, slot },
     };
@@ -54,10 +61,10 @@ proptest! {
     #[test]
     fn tasks_survive_the_way_and_cut_heads_do_not(
         (task, attempt, slot) in ids(), offset: u64, name in proptest::option::of("[a-zäß]{0,40}"), argument: Vec<u8>,
-        chunk in proptest::option::of(chunks()),
+        chunk in proptest::option::of(chunks()), placed in proptest::option::of(places()),
     ) {
         let function = function(offset, name.as_deref());
-        let message = ToWorker::Run(Run { task, attempt, slot, function, chunk, argument: &argument });
+        let message = ToWorker::Run(Run { task, attempt, slot, function, chunk, placed, argument: &argument });
         let mut bytes = Vec::new();
         message.encode_head(&mut bytes);
         for cut in 0..bytes.len() {
@@ -120,6 +127,7 @@ proptest! {
 fn held(outcome: &Outcome<'_>) -> usize {
     match outcome {
         Outcome::Value(value) => value.len(),
+        Outcome::Placed(_) => 0,
         Outcome::Panicked(report) => {
             let location = report.location.as_ref().map_or(0, String::capacity);
             report.message.capacity() + location + report.backtrace.capacity()
@@ -147,7 +155,7 @@ fn a_head_is_words_in_little_endian() {
     let mut run = Vec::new();
     let function = Function::Name("ab");
     let chunk = Some(Chunk { items: 6, budget: Duration::from_micros(7) });
-    ToWorker::Run(Run { task, attempt, slot, function, chunk, argument: &[9] })
+    ToWorker::Run(Run { task, attempt, slot, function, chunk, placed: None, argument: &[9] })
         .encode_head(&mut run);
     let mut expected = words(&[0x0000_0003_0405_0102, 0x0102, 2, 0x0000_0007_0000_0006]);
     expected.extend(b"ab");

@@ -53,14 +53,18 @@ impl Bell {
         }
     }
 
-    /// After publishing: wakes the other side if it sleeps, or if a value that nobody writes hides whether it does.
+    /// After publishing: wakes the other side if it sleeps, or if a value that nobody writes hides whether it does; true if
+    /// it was woken.
     #[inline]
-    pub fn ring(&self) {
+    pub fn ring(&self) -> bool {
         fence(Ordering::SeqCst);
         let word = self.word();
-        if word.load(Ordering::Relaxed) != AWAKE && word.swap(AWAKE, Ordering::SeqCst) != AWAKE {
+        let asleep =
+            word.load(Ordering::Relaxed) != AWAKE && word.swap(AWAKE, Ordering::SeqCst) != AWAKE;
+        if asleep {
             futex::wake(word);
         }
+        asleep
     }
 
     fn word(&self) -> &AtomicU32 {

@@ -52,7 +52,7 @@ impl Host {
         let other = Segment::open(other, SlotTable::words(SLOTS)).expect("the same memory");
         let table = SlotTable::new(other, SLOTS);
         let event_loop = thread::spawn(move || {
-            EventLoop::new(worker.sender, worker.receiver, table, LIMIT).run()
+            EventLoop::new(worker.sender, worker.receiver, table, None, LIMIT).run()
         });
         Self { end, slots: SlotTable::new(segment, SLOTS), event_loop, next: 0 }
     }
@@ -75,7 +75,15 @@ impl Host {
         self.next += 1;
         let attempt = Attempt::first();
         self.slots.arm(slot, slot_tag(task, attempt));
-        self.post(&ToWorker::Run(Run { task, attempt, slot, function, chunk: None, argument }));
+        self.post(&ToWorker::Run(Run {
+            task,
+            attempt,
+            slot,
+            function,
+            chunk: None,
+            placed: None,
+            argument,
+        }));
         task
     }
 
@@ -112,7 +120,15 @@ impl Host {
         let function = Function::Offset(function);
         let chunk = Some(Chunk { items: count, budget });
         let argument = &argument;
-        self.post(&ToWorker::Run(Run { task, attempt, slot, function, chunk, argument }));
+        self.post(&ToWorker::Run(Run {
+            task,
+            attempt,
+            slot,
+            function,
+            chunk,
+            placed: None,
+            argument,
+        }));
     }
 
     /// The answers to the items of a chunk, up to its end.
@@ -160,6 +176,7 @@ impl Host {
 fn answer(outcome: Outcome<'_>) -> Answer {
     match outcome {
         Outcome::Value(bytes) => Answer::Value(bytes.to_vec()),
+        Outcome::Placed(place) => panic!("a place without an arena: {place:?}"),
         Outcome::Panicked(report) => Answer::Failed(Failure::Panic, report.message),
         Outcome::ArgumentCodec(text) => Answer::Failed(Failure::Argument, text),
         Outcome::ResultCodec(text) => Answer::Failed(Failure::Result, text),
@@ -357,6 +374,7 @@ fn a_task_of_an_older_arming_and_a_slot_beyond_the_table_are_skipped() {
             slot,
             function: Function::Offset(0),
             chunk: None,
+            placed: None,
             argument: &[],
         };
         host.post(&ToWorker::Run(run));

@@ -1,0 +1,147 @@
+//! Which parts of an arena are free, and which of these are warm. Numbers only: it touches no memory.
+//!
+//! A range of bytes is in one of four states:
+//!
+//! ```text
+//! cold  --take-->  taken  --give_back-->  warm  --take, take_warm-->  taken
+//!                                         warm  --give_back-->  leaving  --give_back_cold-->  cold
+//! ```
+//! There are never more than `kept` warm bytes. What is beyond that, at the highest addresses, *leaves*: its memory is
+//! about to go back to the system, and until then nobody can take it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+/// See the module's documentation.
+#[derive(Debug)]
+pub(super) struct Ranges {
+    /// All that can be taken.
+    free: RangeSet,
+    /// The part of it that is warm.
+    warm: RangeSet,
+    kept: usize,
+}
+
+impl Ranges {
+    /// So many bytes, all free and cold.
+    pub(super) fn new(length: usize, kept: usize) -> Self {
+        let (mut free, warm) = (RangeSet::default(), RangeSet::default());
+        free.insert(0..length);
+        Self { free, warm, kept }
+    }
+
+    /// Takes warm memory only. Of the places that are large enough it is the smallest, and of these the first.
+    pub(super) fn take_warm(&mut self, length: usize) -> Option<usize> {
+        let start = self.warm.best_fit(length)?;
+        self.remove(start..start + length);
+        Some(start)
+    }
+
+    /// Takes memory that is warm in parts, or not at all.
+    pub(super) fn take(&mut self, length: usize) -> Option<usize> {
+        let start = self.free.best_fit(length)?;
+        self.remove(start..start + length);
+        Some(start)
+    }
+
+    fn remove(&mut self, range: Range<usize>) {
+        self.free.remove(&range);
+        self.warm.remove(&range);
+    }
+
+    /// What was taken comes back, warm. The ranges that are returned have to leave: when their memory is gone they are
+    /// given back cold.
+    #[must_use]
+    pub(super) fn give_back(&mut self, range: Range<usize>) -> Vec<Range<usize>> {
+        self.free.insert(range.clone());
+        self.warm.insert(range);
+        let mut leaving = Vec::new();
+        while let Some(excess) = self.warm.total.checked_sub(self.kept + 1) {
+            let Some(mut last) = self.warm.last() else { break };
+            last.start = last.start.max(last.end.saturating_sub(excess + 1));
+            self.remove(last.clone());
+            leaving.push(last);
+        }
+        leaving
+    }
+
+    /// What was taken, or had to leave, comes back without memory.
+    pub(super) fn give_back_cold(&mut self, range: Range<usize>) {
+        self.free.insert(range);
+    }
+}
+
+/// Ranges that neither overlap nor touch, by place and by length.
+#[derive(Debug, Default)]
+struct RangeSet {
+    /// Start and end.
+    by_start: BTreeMap<usize, usize>,
+    /// Length and start.
+    by_length: BTreeSet<(usize, usize)>,
+    /// The sum of all lengths.
+    total: usize,
+}
+
+impl RangeSet {
+    /// Adds a range of which nothing is there, and joins it with its neighbours.
+    fn insert(&mut self, range: Range<usize>) {
+        let Range { mut start, mut end } = range;
+        if start >= end {
+            return;
+        }
+        if let Some((&before, &its_end)) = self.by_start.range(..=start).next_back() {
+            debug_assert!(its_end <= start, "a range that is there already");
+            if its_end == start {
+                self.cut(before, its_end);
+                start = before;
+            }
+        }
+        if let Some((&after, &its_end)) = self.by_start.range(start..).next() {
+            debug_assert!(after >= end, "a range that is there already");
+            if after == end {
+                self.cut(after, its_end);
+                end = its_end;
+            }
+        }
+        self.add(start, end);
+    }
+
+    /// Takes out what is there of a range.
+    fn remove(&mut self, range: &Range<usize>) {
+        while let Some((&start, &end)) = self.by_start.range(..range.end).next_back() {
+            if end <= range.start {
+                break;
+            }
+            self.cut(start, end);
+            if end > range.end {
+                self.add(range.end, end);
+            }
+            if start < range.start {
+                self.add(start, range.start);
+            }
+        }
+    }
+
+    fn best_fit(&self, length: usize) -> Option<usize> {
+        self.by_length.range((length, 0)..).next().map(|&(_, start)| start)
+    }
+
+    fn last(&self) -> Option<Range<usize>> {
+        self.by_start.last_key_value().map(|(&start, &end)| start..end)
+    }
+
+    fn add(&mut self, start: usize, end: usize) {
+        self.by_start.insert(start, end);
+        self.by_length.insert((end - start, start));
+        self.total += end - start;
+    }
+
+    fn cut(&mut self, start: usize, end: usize) {
+        self.by_start.remove(&start);
+        self.by_length.remove(&(end - start, start));
+        self.total -= end - start;
+    }
+}
+
+#[cfg(test)]
+mod tests;
