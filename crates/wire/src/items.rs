@@ -7,7 +7,7 @@ use crate::error::MessageError;
 /// Lengths from here on take five bytes.
 const LONG: u8 = u8::MAX;
 
-/// Appends an item that `write` appends to `items`; when that fails, `items` is as it was.
+/// Appends an item that `write` appends to `items`; when that fails or panics, `items` is as it was.
 ///
 /// # Errors
 /// Those of `write`.
@@ -21,10 +21,10 @@ pub fn push_with<E>(
 ) -> Result<(), E> {
     let start = items.len();
     items.push(0);
-    if let Err(error) = write(items) {
-        items.truncate(start);
-        return Err(error);
-    }
+    let mut unfinished = Unfinished { items, start: Some(start) };
+    write(unfinished.items)?;
+    unfinished.start = None;
+    drop(unfinished);
     let length = items.len() - start - 1;
     if let Some(length) = short(length) {
         items[start] = length;
@@ -34,6 +34,20 @@ pub fn push_with<E>(
         items.splice(start..=start, std::iter::once(LONG).chain(length));
     }
     Ok(())
+}
+
+/// Takes an item off again that was not finished: what writes it is code of users, which may panic.
+struct Unfinished<'a> {
+    items: &'a mut Vec<u8>,
+    start: Option<usize>,
+}
+
+impl Drop for Unfinished<'_> {
+    fn drop(&mut self) {
+        if let Some(start) = self.start {
+            self.items.truncate(start);
+        }
+    }
 }
 
 /// Appends an item.

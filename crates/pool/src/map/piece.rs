@@ -70,12 +70,6 @@ impl Items {
             ..self
         }
     }
-
-    /// How often they may run again by themselves; only single items may, because others than the one that ran are
-    /// redone anyway.
-    pub(super) fn retries_of_the_frame(self) -> u32 {
-        if self.count == 1 { self.retries } else { 0 }
-    }
 }
 
 impl Piece {
@@ -117,7 +111,7 @@ impl Piece {
                     rest.lost_before = false;
                     let behind = rest.from(1);
                     let one = encoded.split_off_first();
-                    if rest.retries > 0 && items.count > 1 {
+                    if rest.retries > 0 {
                         let (attempt, retries) = (rest.attempt.next(), rest.retries - 1);
                         again.push((Items { count: 1, attempt, retries, ..rest }, one));
                     } else {

@@ -11,6 +11,7 @@ use brigade_wire::{Attempt, Chunk, codec, items};
 use brigade_worker::function_of;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use tracing::{debug, info};
 
 use super::piece::{Items, Piece, Results};
 use super::sizing::Sizing;
@@ -236,10 +237,9 @@ where
         let encoded_bytes = encoded.len();
         let encoded = Argument::of(encoded, self.pool.shared().arguments());
         let cell = TaskCell::new_chunk(items.first, function, encoded, progress, &self.arrivals);
-        let retries = items.retries_of_the_frame();
         let held = encoded_bytes + BYTES_OF_A_PIECE;
         self.held += held;
-        match self.pool.shared().submit(&cell, items.attempt, retries, Room::Wait) {
+        match self.pool.shared().submit(&cell, items.attempt, 0, Room::Wait) {
             Ok(()) => {
                 self.under_way.insert(items.first.get(), Piece { cell, items, held });
             }
@@ -260,6 +260,7 @@ where
             let Some(piece) = self.under_way.remove(&name) else { continue };
             let Some(mut progress) = piece.cell.take_chunk() else { continue };
             self.held -= piece.held;
+            let piece_attempt = piece.items.attempt.get();
             let mut ended = piece.end(&mut progress);
             let bytes = ended.results.encoded_bytes();
             self.sizing.learn(progress.answered, progress.run_time, bytes);
@@ -269,6 +270,12 @@ where
                 self.settled.push_back(ended.results);
             }
             for (items, encoded) in ended.again {
+                let (pool, task, attempt) = (self.pool.name(), items.first, items.attempt.get());
+                if attempt > piece_attempt {
+                    info!(pool, %task, attempt, "task will run again, its worker died");
+                } else {
+                    debug!(pool, %task, count = items.count, "items that had not begun are sent again");
+                }
                 self.submit(items, encoded);
             }
         }
