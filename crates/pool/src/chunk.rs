@@ -54,7 +54,7 @@ impl ChunkProgress {
     pub(crate) fn answer(
         &mut self,
         index: u32,
-        answer: Result<Answered<'_>, TaskErrorKind>,
+        answer: Result<Answered<'_>, Box<TaskErrorKind>>,
     ) -> bool {
         if index != self.answered || index >= self.shape.items {
             return false;
@@ -68,7 +68,7 @@ impl ChunkProgress {
             }
             Err(kind) => {
                 items::push(&mut self.results, &[]);
-                self.failures.push((index, kind));
+                self.failures.push((index, *kind));
             }
         }
         true

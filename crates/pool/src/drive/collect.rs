@@ -283,13 +283,10 @@ impl Core {
             if !end.has_more() {
                 break;
             }
-            let (event, facts) = match next_event(worker, end, results.as_ref(), &self.machine) {
-                Ok(Next::Event(event, facts)) => (event, facts),
-                Ok(Next::Item) => {
-                    collected += 1;
-                    continue;
-                }
-                Ok(Next::Nothing) => break,
+            let next = next_event(worker, end, results.as_ref(), &self.machine, &mut collected);
+            let (event, facts) = match next {
+                Ok(Some(next)) => next,
+                Ok(None) => break,
                 Err(problem) => {
                     if post
                         .line
@@ -335,37 +332,38 @@ impl Core {
     }
 }
 
-/// What a look into a ring has found.
-enum Next {
-    Nothing,
-    Event(Event<Arc<TaskCell>>, Facts),
-    /// An item of a chunk, which concerns nobody but its task.
-    Item,
-}
+type Next = Result<Option<(Event<Arc<TaskCell>>, Facts)>, String>;
 
-/// The next answer, copied out of the ring; what had to wait for room is sent on first.
+/// The next answer, copied out of the ring; what had to wait for room is sent on first. Answers to items concern nobody
+/// but their chunk, so they are only counted.
 fn next_event(
     worker: WorkerId,
     end: &mut HostEnd,
     results: Option<&Arc<ResultView>>,
     machine: &Machine<Arc<TaskCell>>,
-) -> Result<Next, String> {
+    items: &mut usize,
+) -> Next {
     end.pump().map_err(|error| error.to_string())?;
-    if !end.advance().map_err(|error| error.to_string())? {
-        return Ok(Next::Nothing);
-    }
-    match FromWorker::decode(end.message()).map_err(|error| error.to_string())? {
-        FromWorker::Finished(finished) => {
-            note_run_time(machine.due(worker), finished.run_time);
-            let facts = Facts::Answer(answer(finished.outcome, results)?);
-            let (task, attempt, run_time) = (finished.task, finished.attempt, finished.run_time);
-            Ok(Next::Event(Event::Finished { worker, task, attempt, run_time }, facts))
+    loop {
+        if !end.advance().map_err(|error| error.to_string())? {
+            return Ok(None);
         }
-        FromWorker::Item(item) => {
-            take_item(machine.due(worker), item, results).map(|()| Next::Item)
-        }
-        FromWorker::Skipped { task, attempt, .. } => {
-            Ok(Next::Event(Event::Skipped { worker, task, attempt }, Facts::Nothing))
-        }
+        return match FromWorker::decode(end.message()).map_err(|error| error.to_string())? {
+            FromWorker::Item(item) => {
+                take_item(machine.due(worker), item, results)?;
+                *items += 1;
+                continue;
+            }
+            FromWorker::Finished(finished) => {
+                note_run_time(machine.due(worker), finished.run_time);
+                let facts = Facts::Answer(answer(finished.outcome, results)?);
+                let (task, attempt) = (finished.task, finished.attempt);
+                let run_time = finished.run_time;
+                Ok(Some((Event::Finished { worker, task, attempt, run_time }, facts)))
+            }
+            FromWorker::Skipped { task, attempt, .. } => {
+                Ok(Some((Event::Skipped { worker, task, attempt }, Facts::Nothing)))
+            }
+        };
     }
 }
