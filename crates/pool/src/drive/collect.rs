@@ -318,9 +318,11 @@ impl Core {
         collected
     }
 
-    /// Whether there is a core for each process that has something to do, and for us; workers are told.
+    /// Whether there is a core for each process that has something to do, and for us; workers are told. Not while so
+    /// many other callers wait that those keep the cores busy in turn: what is looked for comes out of their time.
     fn allow_spinning(&self, shared: &Shared, doorbell: &Doorbell) -> bool {
-        let allowed = self.machine.busy_workers() < shared.cores;
+        let allowed =
+            self.machine.busy_workers() < shared.cores && self.waiting_callers.len() < shared.cores;
         doorbell.allow_spinning(allowed);
         allowed
     }
