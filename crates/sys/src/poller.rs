@@ -1,6 +1,5 @@
 //! Waiting for many descriptors, which stay the same from one wait to the next.
 
-use std::fmt;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -10,17 +9,11 @@ use rustix::io::Errno;
 use rustix::time::Timespec;
 
 /// Tells which of its descriptors are readable or hung up.
+#[derive(Debug)]
 pub struct Poller {
     descriptor: OwnedFd,
     /// So many descriptors are watched, and so many can be ready at once.
     watched: usize,
-    events: Vec<Event>,
-}
-
-impl fmt::Debug for Poller {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("Poller").field("watched", &self.watched).finish_non_exhaustive()
-    }
 }
 
 impl Poller {
@@ -30,7 +23,7 @@ impl Poller {
     /// When there are no descriptors left.
     pub fn new() -> io::Result<Self> {
         let descriptor = epoll::create(CreateFlags::CLOEXEC)?;
-        Ok(Self { descriptor, watched: 0, events: Vec::new() })
+        Ok(Self { descriptor, watched: 0 })
     }
 
     /// Has waits tell `token` while the descriptor is readable or hung up. Take it away before you close it.
@@ -55,20 +48,19 @@ impl Poller {
     ///
     /// # Errors
     /// What the system says; an interruption is not an error.
-    pub fn ready(&mut self, wait: bool, ready: &mut Vec<u64>) -> io::Result<()> {
+    pub fn ready(&self, wait: bool, ready: &mut Vec<u64>) -> io::Result<()> {
         ready.clear();
-        self.events.clear();
-        self.events.reserve(self.watched.max(1));
+        // Not kept between waits, as it cannot go from one thread to another.
+        let mut events: Vec<Event> = Vec::with_capacity(self.watched.max(1));
         let timeout = (!wait).then_some(Timespec { tv_sec: 0, tv_nsec: 0 });
         loop {
-            match epoll::wait(&self.descriptor, spare_capacity(&mut self.events), timeout.as_ref())
-            {
+            match epoll::wait(&self.descriptor, spare_capacity(&mut events), timeout.as_ref()) {
                 Ok(_) => break,
                 Err(Errno::INTR) => {}
                 Err(error) => return Err(error.into()),
             }
         }
-        ready.extend(self.events.iter().map(|event| event.data.u64()));
+        ready.extend(events.iter().map(|event| event.data.u64()));
         Ok(())
     }
 }

@@ -96,19 +96,16 @@ impl<T> TimerHeap<T> {
     pub fn arm(&mut self, deadline: u64, value: T) -> TimerKey {
         let place = self.heap.len();
         let content = Content::Armed { place: narrow(place), value };
-        let slot = match self.first_free {
-            Some(slot) => {
-                let free = &mut self.slots[slot as usize];
-                if let Content::Free { next } = free.content {
-                    self.first_free = next;
-                }
-                free.content = content;
-                slot
+        let slot = if let Some(slot) = self.first_free {
+            let free = &mut self.slots[slot as usize];
+            if let Content::Free { next } = free.content {
+                self.first_free = next;
             }
-            None => {
-                self.slots.push(Slot { generation: 0, content });
-                narrow(self.slots.len() - 1)
-            }
+            free.content = content;
+            slot
+        } else {
+            self.slots.push(Slot { generation: 0, content });
+            narrow(self.slots.len() - 1)
         };
         self.heap.push(Entry { deadline, slot });
         self.rise(place);
