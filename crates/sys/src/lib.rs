@@ -11,6 +11,8 @@
 //! | [`segment`] | [`Segment`](segment::Segment): anonymous shared memory of atomic words |
 //! | [`arena`] | [`ArgumentArena`](arena::ArgumentArena), [`ResultArena`](arena::ResultArena): shared memory for large payloads, in blocks |
 //! | [`wait`] | [`wait_readable`](wait::wait_readable) with a deadline, and a [`Waker`](wait::Waker) that ends such a wait |
+//! | [`poller`], [`deadline_timer`] | [`Poller`](poller::Poller): waiting for many descriptors; [`DeadlineTimer`](deadline_timer::DeadlineTimer): a deadline as one |
+//! | [`request_socket`] | packets from processes that the kernel names: [`Listener`](request_socket::Listener), [`RequestSocket`](request_socket::RequestSocket) |
 //! | [`environment`], [`descriptors`], [`parent_death`], [`before_main!`] | what a worker does in its first microseconds |
 //! | [`clock`] | the monotonic clock as a number that is the same in every process |
 //!
@@ -44,12 +46,15 @@ pub mod arena;
 mod before_main;
 pub mod clock;
 pub mod control;
+pub mod deadline_timer;
 pub mod descriptors;
 pub mod environment;
 mod error;
 pub mod executable;
 pub mod futex;
 pub mod parent_death;
+pub mod poller;
 pub mod process;
+pub mod request_socket;
 pub mod segment;
 pub mod wait;

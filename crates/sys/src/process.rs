@@ -9,10 +9,13 @@
 //! 2. Before the leader is reaped the rest of its group is killed, while its number is still reserved.
 //! 3. Waiting happens without the lock and leaves the zombie in place, so it never holds up a signal.
 
+mod descendants;
 mod exit;
+mod foreign;
 mod signal;
 
 pub use exit::{Exit, signal_name};
+pub use foreign::{ForeignProcess, Swept};
 pub use signal::Signal;
 
 use rustix::io::{Errno, retry_on_intr};

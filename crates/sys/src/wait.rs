@@ -21,6 +21,21 @@ pub fn wait_readable(
         .iter()
         .map(|descriptor| PollFd::from_borrowed_fd(*descriptor, PollFlags::IN))
         .collect();
+    wait_for(&mut polled, deadline)?;
+    Ok(polled.iter().map(|polled| !polled.revents().is_empty()).collect())
+}
+
+/// Waits until there is room to write, or nobody left to read, or the deadline has come: then it answers false.
+///
+/// # Errors
+/// As [`wait_readable`].
+pub fn wait_writable(descriptor: BorrowedFd<'_>, deadline: Monotonic) -> io::Result<bool> {
+    let mut polled = [PollFd::from_borrowed_fd(descriptor, PollFlags::OUT)];
+    wait_for(&mut polled, Some(deadline))?;
+    Ok(!polled[0].revents().is_empty())
+}
+
+fn wait_for(polled: &mut [PollFd<'_>], deadline: Option<Monotonic>) -> io::Result<()> {
     loop {
         let timeout = deadline.map(|deadline| {
             let left = deadline.saturating_since(now());
@@ -29,10 +44,8 @@ pub fn wait_readable(
                 tv_nsec: i64::from(left.subsec_nanos()),
             }
         });
-        match poll(&mut polled, timeout.as_ref()) {
-            Ok(_) => {
-                return Ok(polled.iter().map(|polled| !polled.revents().is_empty()).collect());
-            }
+        match poll(polled, timeout.as_ref()) {
+            Ok(_) => return Ok(()),
             Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }

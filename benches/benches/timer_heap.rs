@@ -1,0 +1,101 @@
+//! Timers: arming, cancelling, firing and looking for the next deadline, among 1,000 and among 1,000,000.
+
+#![forbid(unsafe_code)]
+
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use brigade_testkit::Random;
+use brigade_timer::{TimerHeap, TimerKey};
+use criterion::{BenchmarkId, Criterion, Throughput};
+
+const SIZES: [usize; 2] = [1_000, 1_000_000];
+
+/// A minute in nanoseconds: what timers are armed for here.
+const SPAN: u64 = 60_000_000_000;
+
+/// Calls that are measured together. Few enough not to change the size of the heap.
+const BATCH: usize = 500;
+
+fn main() {
+    let mut criterion = Criterion::default().configure_from_args();
+    for size in SIZES {
+        each_call(&mut criterion, size);
+        a_task(&mut criterion, size);
+    }
+    criterion.final_summary();
+}
+
+/// Deadlines and cancels all over the heap: the order that is worst for its caches.
+fn each_call(criterion: &mut Criterion, size: usize) {
+    let mut random = Random::new(1);
+    let (mut heap, mut keys) = filled(size, &mut random);
+    let mut group = criterion.benchmark_group("timer heap");
+    group.throughput(Throughput::Elements(BATCH as u64));
+    group.bench_function(BenchmarkId::new("arm", size), |bencher| {
+        bencher.iter_custom(|rounds| {
+            (0..rounds).map(|_| replace_some(&mut heap, &mut keys, &mut random).arming).sum()
+        });
+    });
+    group.bench_function(BenchmarkId::new("cancel", size), |bencher| {
+        bencher.iter_custom(|rounds| {
+            (0..rounds).map(|_| replace_some(&mut heap, &mut keys, &mut random).cancelling).sum()
+        });
+    });
+    group.bench_function(BenchmarkId::new("expire and arm", size), |bencher| {
+        bencher.iter(|| {
+            for _ in 0..BATCH {
+                let fired = heap.expire(u64::MAX).expect("timers");
+                heap.arm(fired.deadline + SPAN, fired.value);
+            }
+        });
+    });
+    group.throughput(Throughput::Elements(1));
+    group.bench_function(BenchmarkId::new("next deadline", size), |bencher| {
+        bencher.iter(|| black_box(&heap).next_deadline());
+    });
+}
+
+/// What a pool does: the newest timer has the latest deadline, and is cancelled soon.
+fn a_task(criterion: &mut Criterion, size: usize) {
+    let (mut heap, _) = filled(size, &mut Random::new(2));
+    let mut now = SPAN;
+    let mut group = criterion.benchmark_group("timer heap");
+    group.throughput(Throughput::Elements(1));
+    group.bench_function(BenchmarkId::new("arm the latest, cancel it", size), |bencher| {
+        bencher.iter(|| {
+            now += 1;
+            let key = heap.arm(now, 0);
+            heap.cancel(key)
+        });
+    });
+}
+
+fn filled(size: usize, random: &mut Random) -> (TimerHeap<u64>, Vec<TimerKey>) {
+    let mut heap = TimerHeap::new();
+    let keys = (0..size).map(|_| heap.arm(random.within(0..SPAN), 0)).collect();
+    (heap, keys)
+}
+
+struct Took {
+    cancelling: Duration,
+    arming: Duration,
+}
+
+/// Cancels timers anywhere, and arms as many.
+fn replace_some(heap: &mut TimerHeap<u64>, keys: &mut Vec<TimerKey>, random: &mut Random) -> Took {
+    let cancelled: Vec<TimerKey> = (0..BATCH)
+        .map(|_| {
+            let index = random.within(0..keys.len() as u64);
+            keys.swap_remove(usize::try_from(index).expect("an index"))
+        })
+        .collect();
+    let deadlines: Vec<u64> = (0..BATCH).map(|_| random.within(0..SPAN)).collect();
+    let start = Instant::now();
+    for key in cancelled {
+        heap.cancel(key).expect("it is armed");
+    }
+    let cancelling = start.elapsed();
+    keys.extend(deadlines.into_iter().map(|deadline| heap.arm(deadline, 0)));
+    Took { cancelling, arming: start.elapsed() - cancelling }
+}

@@ -1,0 +1,85 @@
+//! One deadline as a descriptor, so that a thread can wait for it together with others.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::time::{
+    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create,
+    timerfd_settime,
+};
+
+use crate::clock::Monotonic;
+
+/// Becomes readable at its deadline, never before, and without the slack that the timeout of a wait has.
+#[derive(Debug)]
+pub struct DeadlineTimer(OwnedFd);
+
+impl DeadlineTimer {
+    /// Without a deadline.
+    ///
+    /// # Errors
+    /// When there are no descriptors left.
+    pub fn new() -> io::Result<Self> {
+        let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
+        Ok(Self(timerfd_create(TimerfdClockId::Monotonic, flags)?))
+    }
+
+    /// Replaces the deadline, and makes the descriptor unreadable until then; `None` for ever.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn set(&self, deadline: Option<Monotonic>) -> io::Result<()> {
+        let value = deadline.map_or(ZERO, |deadline| {
+            // Zero would disarm it; a deadline at the clock's zero has come in any case.
+            let time = deadline.since_zero().max(std::time::Duration::from_nanos(1));
+            Timespec {
+                tv_sec: i64::try_from(time.as_secs()).unwrap_or(i64::MAX),
+                tv_nsec: i64::from(time.subsec_nanos()),
+            }
+        });
+        let setting = Itimerspec { it_interval: ZERO, it_value: value };
+        timerfd_settime(&self.0, TimerfdTimerFlags::ABSTIME, &setting)?;
+        Ok(())
+    }
+}
+
+const ZERO: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
+
+impl AsFd for DeadlineTimer {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::clock::now;
+    use crate::wait::wait_readable;
+
+    #[test]
+    fn it_is_readable_at_its_deadline_and_not_before() -> io::Result<()> {
+        let timer = DeadlineTimer::new()?;
+        let deadline = now().saturating_add(Duration::from_millis(2));
+        timer.set(Some(deadline))?;
+        let bound = now().saturating_add(Duration::from_secs(10));
+        assert_eq!(wait_readable(&[timer.as_fd()], Some(bound))?, [true]);
+        assert!(now() >= deadline);
+        timer.set(None)?;
+        assert_eq!(wait_readable(&[timer.as_fd()], Some(now()))?, [false]);
+        Ok(())
+    }
+
+    #[test]
+    fn a_deadline_in_the_past_has_come_and_one_beyond_all_time_has_not() -> io::Result<()> {
+        let timer = DeadlineTimer::new()?;
+        timer.set(Some(Monotonic::from_nanos(0)))?;
+        let bound = now().saturating_add(Duration::from_secs(10));
+        assert_eq!(wait_readable(&[timer.as_fd()], Some(bound))?, [true]);
+        timer.set(Some(Monotonic::from_nanos(u64::MAX)))?;
+        assert_eq!(wait_readable(&[timer.as_fd()], Some(now()))?, [false]);
+        Ok(())
+    }
+}

@@ -1,0 +1,154 @@
+//! Processes that we have not started, and so can neither reap nor hold the number of.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, pidfd_open, pidfd_send_signal};
+
+use super::descendants::{children, parent_of};
+use super::{Signal, gone_is_fine};
+use crate::clock::now;
+use crate::wait::wait_readable;
+
+/// A process that somebody else has started. It is signalled through its pidfd and in no other way.
+#[derive(Debug)]
+pub struct ForeignProcess {
+    pid: u32,
+    pidfd: OwnedFd,
+}
+
+/// What [`ForeignProcess::kill_tree`] found below the process, outside of its group or in it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Swept {
+    /// Descendants that were sent SIGKILL one by one.
+    pub killed: Vec<u32>,
+    /// Descendants that could not be: another user's.
+    pub escaped: Vec<u32>,
+}
+
+/// More descendants than this are not looked for: a process that forks without end is killed without them.
+const MOST_DESCENDANTS: usize = 10_000;
+
+impl ForeignProcess {
+    /// The process that has this number now. The caller knows in some other way that it is the one that it means.
+    ///
+    /// # Errors
+    /// When there is none, or no descriptors are left.
+    pub fn open(pid: u32) -> io::Result<Self> {
+        let number = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or(Errno::SRCH)?;
+        Ok(Self { pid, pidfd: pidfd_open(number, PidfdFlags::empty())? })
+    }
+
+    /// The process behind a pidfd, which had this number.
+    pub(crate) fn from_pidfd(pid: u32, pidfd: OwnedFd) -> Self {
+        Self { pid, pidfd }
+    }
+
+    /// Its number, which is another's once it was reaped.
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// The descriptor that becomes readable when the process has ended, and stays so.
+    pub fn pidfd(&self) -> BorrowedFd<'_> {
+        self.pidfd.as_fd()
+    }
+
+    /// Whether it has ended, reaped or not.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn has_ended(&self) -> io::Result<bool> {
+        Ok(wait_readable(&[self.pidfd()], Some(now()))?[0])
+    }
+
+    /// Sends a signal to the process. One that has ended already is not an error.
+    ///
+    /// # Errors
+    /// When we may not.
+    pub fn signal(&self, signal: Signal) -> io::Result<()> {
+        gone_is_fine(pidfd_send_signal(&self.pidfd, signal.into()))
+    }
+
+    /// Sends a signal to the group that the process leads; to the process alone if it leads none, or if the kernel is older
+    /// than 6.9 and knows no groups behind pidfds: a number would be a guess.
+    ///
+    /// # Errors
+    /// When we may not.
+    pub fn signal_group(&self, signal: Signal) -> io::Result<()> {
+        match self.signal_group_by_pidfd(signal) {
+            Err(Errno::SRCH | Errno::INVAL) => self.signal(signal),
+            sent => Ok(sent?),
+        }
+    }
+
+    fn signal_group_by_pidfd(&self, signal: Signal) -> Result<(), Errno> {
+        let signal: rustix::process::Signal = signal.into();
+        // SAFETY: no memory is involved: no siginfo is given, and the descriptor is open as long as `self`.
+        let result = unsafe {
+            libc::syscall(
+                libc::SYS_pidfd_send_signal,
+                self.pidfd.as_raw_fd(),
+                signal.as_raw(),
+                std::ptr::null::<libc::siginfo_t>(),
+                libc::PIDFD_SIGNAL_PROCESS_GROUP,
+            )
+        };
+        if result == 0 {
+            return Ok(());
+        }
+        Err(io::Error::last_os_error()
+            .raw_os_error()
+            .map_or(Errno::INVAL, Errno::from_raw_os_error))
+    }
+
+    /// Kills the process, the group that it leads, and its descendants, also those that have left the group.
+    ///
+    /// Descendants are stopped before their own children are looked for, so that none is born behind our back. Whose
+    /// parent has ended before is nobody's child and not found, unless it stayed in the group. We ourselves are spared.
+    ///
+    /// # Errors
+    /// When we may not kill the process itself.
+    pub fn kill_tree(&self) -> io::Result<Swept> {
+        let mut found: Vec<Self> = Vec::new();
+        let mut swept = Swept::default();
+        // What cannot be stopped is killed all the same.
+        let _ = self.signal(Signal::Stop);
+        let mut parents = vec![self.pid];
+        while let Some(parent) = parents.pop() {
+            for child in children(parent) {
+                let known = found.iter().any(|process| process.pid == child);
+                if known || child == std::process::id() || found.len() == MOST_DESCENDANTS {
+                    continue;
+                }
+                let Some(process) = Self::open_child(child, parent) else { continue };
+                if process.signal(Signal::Stop).is_err() {
+                    swept.escaped.push(child);
+                } else {
+                    found.push(process);
+                }
+                parents.push(child);
+            }
+        }
+        let killed = self.signal_group(Signal::Kill).and_then(|()| self.signal(Signal::Kill));
+        if killed.is_err() {
+            let _ = self.signal(Signal::Continue);
+        }
+        killed?;
+        for process in found {
+            match process.signal(Signal::Kill) {
+                Ok(()) => swept.killed.push(process.pid),
+                Err(_) => swept.escaped.push(process.pid),
+            }
+        }
+        Ok(swept)
+    }
+
+    /// The child of this number, if it is one: as long as it has not ended, what `/proc` says is said about it.
+    fn open_child(pid: u32, parent: u32) -> Option<Self> {
+        let process = Self::open(pid).ok()?;
+        let is_child = parent_of(pid) == Some(parent) && !process.has_ended().ok()?;
+        is_child.then_some(process)
+    }
+}

@@ -1,0 +1,98 @@
+//! What the kernel says about the other end of a socket.
+//!
+//! rustix has these calls too, but holds pids in a type without zero, which is what a process gets that has no number in
+//! our pid namespace: anybody's, who comes from a container, say.
+
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+use rustix::io::Errno;
+
+use super::Request;
+
+/// The process that has connected, 0 if it has no number here, and its user.
+pub(super) fn of_peer(socket: &OwnedFd) -> io::Result<(u32, u32)> {
+    let mut credentials = libc::ucred { pid: 0, uid: 0, gid: 0 };
+    option(socket, libc::SO_PEERCRED, &mut credentials)?;
+    Ok((credentials.pid.unsigned_abs(), credentials.uid))
+}
+
+/// The process that has connected. Since Linux 6.5.
+pub(super) fn pidfd_of_peer(socket: &OwnedFd) -> io::Result<OwnedFd> {
+    let mut pidfd: libc::c_int = -1;
+    option(socket, libc::SO_PEERPIDFD, &mut pidfd)?;
+    if pidfd < 0 {
+        return Err(Errno::BADF.into());
+    }
+    // SAFETY: the kernel has just made this descriptor for us, close-on-exec, and nobody else knows it.
+    Ok(unsafe { OwnedFd::from_raw_fd(pidfd) })
+}
+
+/// Types of plain numbers, for which any bytes will do.
+trait Plain: Copy {}
+impl Plain for libc::ucred {}
+impl Plain for libc::c_int {}
+
+fn option<T: Plain>(socket: &OwnedFd, name: libc::c_int, value: &mut T) -> io::Result<()> {
+    let mut length = length_of::<T>();
+    // SAFETY: both pointers are to live values, and the kernel writes at most `length` bytes, of which any are a `T`.
+    let result = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            name,
+            std::ptr::from_mut(value).cast(),
+            &raw mut length,
+        )
+    };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Takes one packet, and the number of its sender.
+pub(super) fn receive(socket: &OwnedFd, buffer: &mut [u8]) -> Result<Request, Errno> {
+    // Room for the sender and nothing else: descriptors that somebody sends along are closed by the kernel.
+    let mut control: Control = [0; 4];
+    let mut part = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
+    // SAFETY: the structure is plain numbers and pointers, for which zero is a value.
+    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+    message.msg_iov = &raw mut part;
+    message.msg_iovlen = 1;
+    message.msg_control = (&raw mut control).cast();
+    message.msg_controllen = size_of::<Control>();
+    // SAFETY: all pointers in `message` are to live values of the lengths that it says.
+    let received =
+        unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut message, libc::MSG_CMSG_CLOEXEC) };
+    let Ok(length) = usize::try_from(received) else {
+        let error = io::Error::last_os_error();
+        return Err(Errno::from_io_error(&error).unwrap_or(Errno::IO));
+    };
+    if message.msg_flags & libc::MSG_TRUNC != 0 {
+        return Ok(Request::TooLarge);
+    }
+    if length == 0 {
+        return Ok(Request::Closed);
+    }
+    Ok(Request::Packet { length, sender: sender(&message) })
+}
+
+/// As many words as a header and credentials take, aligned for both.
+type Control = [u64; 4];
+
+fn sender(message: &libc::msghdr) -> u32 {
+    // SAFETY: the kernel has filled in the message and its control data, which are both still there.
+    let header = unsafe { libc::CMSG_FIRSTHDR(message).as_ref() };
+    let Some(header) = header else { return 0 };
+    let enough = size_of::<libc::cmsghdr>() + size_of::<libc::ucred>();
+    let is_sender =
+        header.cmsg_level == libc::SOL_SOCKET && header.cmsg_type == libc::SCM_CREDENTIALS;
+    if !is_sender || header.cmsg_len < enough {
+        return 0;
+    }
+    // SAFETY: behind a header of this kind and length the kernel has written credentials, inside of the control data.
+    let credentials = unsafe { libc::CMSG_DATA(header).cast::<libc::ucred>().read_unaligned() };
+    credentials.pid.unsigned_abs()
+}
+
+fn length_of<T>() -> libc::socklen_t {
+    libc::socklen_t::try_from(size_of::<T>()).expect("a few bytes")
+}

@@ -1,0 +1,144 @@
+//! Clients that are others than they seem, die, flood or send what is too large.
+
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+use super::*;
+use crate::clock::now;
+use crate::process::{Process, Signal, command};
+use crate::wait::wait_readable;
+
+fn address() -> Address {
+    let mut random = [0; 8];
+    let source = std::fs::File::open("/dev/urandom").expect("a generator");
+    io::Read::read_exact(&mut &source, &mut random).expect("random bytes");
+    Address::Abstract(format!("brigade-test-{:x}", u64::from_ne_bytes(random)))
+}
+
+fn connected() -> (RequestSocket, RequestSocket, Peer) {
+    let address = address();
+    let listener = Listener::bind(&address).expect("a name that is free");
+    let client = RequestSocket::connect(&address).expect("the listener is there");
+    let (server, peer) = listener.accept().expect("descriptors").expect("a client");
+    (client, server, peer.expect("a peer"))
+}
+
+fn until_readable(descriptor: impl AsFd) {
+    let bound = now().saturating_add(Duration::from_secs(10));
+    assert_eq!(wait_readable(&[descriptor.as_fd()], Some(bound)).expect("a wait"), [true]);
+}
+
+#[test]
+fn the_kernel_says_who_has_connected_and_who_sends() {
+    let (client, server, peer) = connected();
+    assert_eq!(peer.process.pid(), std::process::id());
+    assert!(!peer.process.has_ended().expect("a look"));
+    let mut buffer = [0; 8];
+    assert_eq!(server.receive(&mut buffer).expect("a look"), Request::Nothing);
+    client.send(b"hello").expect("room");
+    let expected = Request::Packet { length: 5, sender: std::process::id() };
+    assert_eq!(server.receive(&mut buffer).expect("a packet"), expected);
+    assert_eq!(&buffer[..5], b"hello");
+}
+
+#[test]
+fn packets_too_large_are_lost_and_the_next_is_not() {
+    let (client, server, _) = connected();
+    client.send(&[0; 9]).expect("room");
+    client.send(&[1; 8]).expect("room");
+    drop(client);
+    let mut buffer = [0; 8];
+    assert_eq!(server.receive(&mut buffer).expect("a packet"), Request::TooLarge);
+    assert!(matches!(server.receive(&mut buffer), Ok(Request::Packet { length: 8, .. })));
+    assert_eq!(server.receive(&mut buffer).expect("the end"), Request::Closed);
+}
+
+#[test]
+fn a_server_that_does_not_read_is_no_reason_to_block() {
+    let (client, server, _) = connected();
+    let full = (0..100_000).find_map(|_| client.send(&[0; 64]).err()).expect("room has an end");
+    assert_eq!(full.kind(), io::ErrorKind::WouldBlock);
+    drop(server);
+    let gone = client.send(&[0]).expect_err("nobody reads").kind();
+    assert!(matches!(gone, io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset));
+}
+
+#[test]
+fn a_file_goes_with_its_listener() {
+    let path = std::env::temp_dir().join(format!("brigade-{}.socket", std::process::id()));
+    let address = Address::parse(path.to_str().expect("a name")).expect("an address");
+    let listener = Listener::bind(&address).expect("a free path");
+    assert_eq!(Listener::bind(&address).expect_err("in use").kind(), io::ErrorKind::AddrInUse);
+    RequestSocket::connect(&address).expect("the listener is there");
+    drop(listener);
+    assert!(!path.exists());
+    assert!(RequestSocket::connect(&address).is_err());
+}
+
+#[test]
+fn an_address_is_what_it_is_written_as() {
+    for text in ["@name", "/run/timer.socket"] {
+        assert_eq!(Address::parse(text).expect("an address").to_string(), text);
+    }
+    let long = format!("@{}", "x".repeat(LONGEST + 1));
+    for text in ["", "@", "relative", &long] {
+        let error = Address::parse(text).expect_err("no address");
+        assert_eq!(error.kind(), io::ErrorKind::InvalidInput, "{text}");
+    }
+}
+
+#[test]
+fn a_foreign_process_and_all_below_it_are_killed_and_named() {
+    // The inner shell leaves the group; what it starts is in a session of its own.
+    let script = "setsid sh -c 'sleep 60 & sleep 60' & sleep 60";
+    let process = Process::spawn(command("sh").args(["-c", script])).expect("a shell");
+    let foreign = ForeignProcess::open(process.pid()).expect("it is there");
+    let bound = now().saturating_add(Duration::from_secs(10));
+    // The shell, its own sleep, and the two below.
+    while descendants(process.pid()).len() < 4 {
+        assert!(now() < bound, "the shells have not started their children");
+        std::thread::yield_now();
+    }
+    let below = descendants(process.pid());
+    let handles: Vec<_> =
+        below.iter().map(|pid| ForeignProcess::open(*pid).expect("it is there")).collect();
+    let mut swept = foreign.kill_tree().expect("our own child");
+    swept.killed.sort_unstable();
+    assert_eq!(swept.killed, below);
+    assert!(swept.escaped.is_empty());
+    for handle in &handles {
+        until_readable(handle.pidfd());
+    }
+    until_readable(foreign.pidfd());
+    assert!(foreign.has_ended().expect("a look"));
+    foreign.signal_group(Signal::Kill).expect("gone is fine");
+    assert_eq!(foreign.kill_tree().expect("gone is fine").killed, []);
+}
+
+fn descendants(pid: u32) -> Vec<u32> {
+    let list = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
+    let mut found = Vec::new();
+    for child in list.unwrap_or_default().split_whitespace() {
+        let child = child.parse().expect("a number");
+        found.push(child);
+        found.extend(descendants(child));
+    }
+    found.sort_unstable();
+    found
+}
+
+#[test]
+fn a_group_without_its_leader_in_it_is_not_signalled() {
+    // The second shell is in the group of the first.
+    let process = Process::spawn(command("sh").args(["-c", "sleep 60 & wait"])).expect("a shell");
+    let bound = now().saturating_add(Duration::from_secs(10));
+    while descendants(process.pid()).is_empty() {
+        assert!(now() < bound, "the shell has not started its child");
+        std::thread::yield_now();
+    }
+    let child = ForeignProcess::open(descendants(process.pid())[0]).expect("it is there");
+    child.signal_group(Signal::Stop).expect("our own");
+    assert!(!process.is_stopped(), "the leader is not the child's to stop");
+    child.signal_group(Signal::Kill).expect("our own");
+    until_readable(child.pidfd());
+}
