@@ -75,7 +75,9 @@ pub use brigade_worker::init;
 
 /// Inside a task: which worker this is, which attempt.
 pub mod worker {
-    pub use brigade_worker::context::{attempt, depth, generation, id, seed, slot, task};
+    pub use brigade_worker::context::{
+        attempt, cancelled, depth, generation, id, remaining, seed, slot, task,
+    };
 }
 
 #[doc(hidden)]

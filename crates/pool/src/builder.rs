@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use crate::Pool;
 use crate::config::{
-    CommandLine, Config, DEFAULT_MESSAGE_LIMIT, DEFAULT_QUEUE_LIMIT, DEFAULT_RESTARTS,
-    DEFAULT_START_TIMEOUT, DEFAULT_STOP_GRACE, Link,
+    CommandLine, Config, DEFAULT_MESSAGE_LIMIT, DEFAULT_QUARANTINE, DEFAULT_QUEUE_LIMIT,
+    DEFAULT_RESTARTS, DEFAULT_START_TIMEOUT, DEFAULT_STOP_GRACE, Deadlines, Link,
 };
 use crate::error::PoolError;
 
@@ -16,6 +16,13 @@ use crate::error::PoolError;
 pub struct Builder {
     name: String,
     workers: Option<usize>,
+    min_workers: usize,
+    idle_timeout: Option<Duration>,
+    max_tasks: Option<u64>,
+    max_age: Option<Duration>,
+    max_rss: Option<u64>,
+    quarantine: u32,
+    deadlines: Deadlines,
     queue_limit: usize,
     restart_budget: (u32, Duration),
     start_timeout: Duration,
@@ -26,13 +33,20 @@ pub struct Builder {
 }
 
 /// More processes than this are a slip of the pen.
-const MOST_WORKERS: usize = 4096;
+pub(crate) const MOST_WORKERS: usize = 4096;
 
 impl Builder {
     pub(crate) fn new() -> Self {
         Self {
             name: "pool".to_owned(),
             workers: None,
+            min_workers: 0,
+            idle_timeout: None,
+            max_tasks: None,
+            max_age: None,
+            max_rss: None,
+            quarantine: DEFAULT_QUARANTINE,
+            deadlines: Deadlines::default(),
             queue_limit: DEFAULT_QUEUE_LIMIT,
             restart_budget: DEFAULT_RESTARTS,
             start_timeout: DEFAULT_START_TIMEOUT,
@@ -47,6 +61,68 @@ impl Builder {
     /// Default: the cores that this process may use (affinity mask and cgroup quota considered).
     pub fn workers(mut self, workers: usize) -> Self {
         self.workers = Some(workers);
+        self
+    }
+
+    /// So many workers are started at once, and kept although they have nothing to do. Default: 0.
+    pub fn min_workers(mut self, workers: usize) -> Self {
+        self.min_workers = workers;
+        self
+    }
+
+    /// How long a worker may have nothing to do before its process is given back, as long as there are more than
+    /// [`min_workers`](Self::min_workers). Default: for ever.
+    pub fn idle_timeout(mut self, timeout: Duration) -> Self {
+        self.idle_timeout = Some(timeout);
+        self
+    }
+
+    /// A worker is replaced by a new process after so many tasks, or up to a tenth fewer, so that workers that started
+    /// together do not leave together. Maps then send one item at a time, unless `chunk` says otherwise; such a chunk
+    /// counts as one task. Default: never.
+    pub fn max_tasks_per_worker(mut self, tasks: u64) -> Self {
+        self.max_tasks = Some(tasks);
+        self
+    }
+
+    /// A worker is replaced by a new process after this time, or up to a tenth earlier, once it has done what it runs.
+    /// Default: never.
+    pub fn max_worker_age(mut self, age: Duration) -> Self {
+        self.max_age = Some(age);
+        self
+    }
+
+    /// A worker that has more than so many bytes resident at the end of a task is replaced by a new process. It looks at
+    /// most once a millisecond. Default: no limit.
+    pub fn max_worker_rss(mut self, bytes: u64) -> Self {
+        self.max_rss = Some(bytes);
+        self
+    }
+
+    /// A task under which so many workers have died is not run again, whatever retries it has left. Default: 16.
+    pub fn quarantine_after(mut self, deaths: u32) -> Self {
+        self.quarantine = deaths;
+        self
+    }
+
+    /// How long each task may run, from its begin; then its worker is killed. Default: for ever.
+    ///
+    /// A task may have a deadline of its own ([`TaskBuilder::deadline`](crate::TaskBuilder::deadline)). Items of a map that
+    /// are sent together are allowed the time of the chunk in addition: some milliseconds.
+    pub fn deadline(mut self, limit: Duration) -> Self {
+        self.deadlines.hard = Some(limit);
+        self
+    }
+
+    /// As [`TaskBuilder::soft_deadline`](crate::TaskBuilder::soft_deadline), for each task that has none of its own.
+    pub fn soft_deadline(mut self, limit: Duration) -> Self {
+        self.deadlines.soft = Some(limit);
+        self
+    }
+
+    /// As [`TaskBuilder::queue_deadline`](crate::TaskBuilder::queue_deadline), for each task that has none of its own.
+    pub fn queue_deadline(mut self, limit: Duration) -> Self {
+        self.deadlines.queue = Some(limit);
         self
     }
 
@@ -134,6 +210,28 @@ impl Builder {
         require((1..=MOST_WORKERS).contains(&workers), "workers", || {
             format!("{workers} is not possible; give 1 to {MOST_WORKERS}")
         })?;
+        require(self.min_workers <= workers, "min_workers", || {
+            format!("{} is more than the {workers} workers there may be", self.min_workers)
+        })?;
+        require(self.max_tasks != Some(0), "max_tasks_per_worker", || {
+            "0 would do nothing; give at least 1".into()
+        })?;
+        require(self.max_age != Some(Duration::ZERO), "max_worker_age", || {
+            "the time must not be zero".into()
+        })?;
+        require(self.max_rss != Some(0), "max_worker_rss", || {
+            "0 bytes is less than any process takes".into()
+        })?;
+        require(self.quarantine > 0, "quarantine_after", || {
+            "0 would allow no task to run; give at least 1".into()
+        })?;
+        for (field, limit) in [
+            ("deadline", self.deadlines.hard),
+            ("soft_deadline", self.deadlines.soft),
+            ("queue_deadline", self.deadlines.queue),
+        ] {
+            require(limit != Some(Duration::ZERO), field, || "no task ends in no time".into())?;
+        }
         require(self.queue_limit > 0, "queue_limit", || {
             "0 would take no task; give at least 1".into()
         })?;
@@ -149,6 +247,13 @@ impl Builder {
         Ok(Config {
             name: self.name,
             workers,
+            min_workers: self.min_workers,
+            idle_timeout: self.idle_timeout,
+            max_tasks: self.max_tasks,
+            max_age: self.max_age,
+            max_rss: self.max_rss,
+            quarantine: self.quarantine,
+            deadlines: self.deadlines,
             queue_limit: self.queue_limit,
             restart_limit: self.restart_budget.0,
             restart_window: self.restart_budget.1,
@@ -161,7 +266,7 @@ impl Builder {
     }
 }
 
-fn require(
+pub(crate) fn require(
     holds: bool,
     field: &'static str,
     problem: impl FnOnce() -> String,

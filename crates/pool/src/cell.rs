@@ -12,6 +12,7 @@ use brigade_wire::{Chunk, TaskId};
 use crate::arrivals::Arrivals;
 use crate::chunk::ChunkProgress;
 use crate::error::TaskError;
+use crate::limits::Limits;
 use crate::machine::{TaskKey, TaskRef};
 use crate::payload::{Argument, Value};
 
@@ -28,6 +29,8 @@ pub(crate) struct TaskCell {
     pub(crate) id: TaskId,
     pub(crate) function: FunctionOffset,
     pub(crate) label: Option<Arc<str>>,
+    /// How long it may wait and run.
+    pub(crate) limits: Option<Box<Limits>>,
     /// Whether it is a chunk of a map's items.
     pub(crate) is_chunk: bool,
     /// Where the task is in the machine; [`NOWHERE`] until it is accepted.
@@ -37,8 +40,8 @@ pub(crate) struct TaskCell {
     state: Mutex<CellState>,
 }
 
-/// No slab of tasks grows that far: it would take hundreds of gigabytes.
-const NOWHERE: u32 = u32::MAX;
+/// No key of a task is so, as a number.
+const NOWHERE: u32 = 0;
 
 /// The encoded result, or why there is none.
 pub(crate) type RawOutcome = Result<Value, TaskError>;
@@ -122,8 +125,9 @@ impl TaskCell {
         function: FunctionOffset,
         argument: Argument,
         label: Option<Arc<str>>,
+        limits: Option<Box<Limits>>,
     ) -> Arc<Self> {
-        Self::with_chunk(id, function, argument, label, None)
+        Self::with_chunk(id, function, argument, label, limits, None)
     }
 
     /// A chunk of a map's items; `arrivals` is told its id when it has ended.
@@ -131,10 +135,11 @@ impl TaskCell {
         id: TaskId,
         function: FunctionOffset,
         argument: Argument,
+        limits: Option<Box<Limits>>,
         chunk: ChunkProgress,
         arrivals: &Arc<Arrivals>,
     ) -> Arc<Self> {
-        let cell = Self::with_chunk(id, function, argument, None, Some(Box::new(chunk)));
+        let cell = Self::with_chunk(id, function, argument, None, limits, Some(Box::new(chunk)));
         cell.lock().watch.get_or_insert_default().arrivals = Some((Arc::clone(arrivals), id.get()));
         cell
     }
@@ -144,12 +149,14 @@ impl TaskCell {
         function: FunctionOffset,
         argument: Argument,
         label: Option<Arc<str>>,
+        limits: Option<Box<Limits>>,
         chunk: Option<Box<ChunkProgress>>,
     ) -> Arc<Self> {
         Arc::new(Self {
             id,
             function,
             label,
+            limits,
             is_chunk: chunk.is_some(),
             place: AtomicU32::new(NOWHERE),
             ended: AtomicBool::new(false),
@@ -164,7 +171,7 @@ impl TaskCell {
     pub(crate) fn place(&self) -> Option<TaskRef> {
         match self.place.load(Ordering::Acquire) {
             NOWHERE => None,
-            raw => Some(TaskRef { key: TaskKey::from_raw(raw), id: self.id }),
+            raw => TaskKey::from_raw(raw).map(|key| TaskRef { key, id: self.id }),
         }
     }
 

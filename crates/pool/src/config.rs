@@ -9,6 +9,13 @@ use std::time::Duration;
 pub(crate) struct Config {
     pub(crate) name: String,
     pub(crate) workers: usize,
+    pub(crate) min_workers: usize,
+    pub(crate) idle_timeout: Option<Duration>,
+    pub(crate) max_tasks: Option<u64>,
+    pub(crate) max_age: Option<Duration>,
+    pub(crate) max_rss: Option<u64>,
+    pub(crate) quarantine: u32,
+    pub(crate) deadlines: Deadlines,
     pub(crate) queue_limit: usize,
     pub(crate) restart_limit: u32,
     pub(crate) restart_window: Duration,
@@ -17,6 +24,14 @@ pub(crate) struct Config {
     pub(crate) message_limit: usize,
     pub(crate) link: Link,
     pub(crate) worker_command: Option<CommandLine>,
+}
+
+/// The limits of tasks that have none of their own.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Deadlines {
+    pub(crate) queue: Option<Duration>,
+    pub(crate) soft: Option<Duration>,
+    pub(crate) hard: Option<Duration>,
 }
 
 /// How tasks and answers travel.
@@ -46,6 +61,9 @@ pub(crate) const DEFAULT_QUEUE_LIMIT: usize = 1 << 24;
 
 /// Lives without a single task that a pool tolerates within ten seconds.
 pub(crate) const DEFAULT_RESTARTS: (u32, Duration) = (100, Duration::from_secs(10));
+
+/// So many workers may die under one task. Who allows more retries than this has a task that never works.
+pub(crate) const DEFAULT_QUARANTINE: u32 = 16;
 
 /// A worker starts in about a millisecond; this is for machines that swap.
 pub(crate) const DEFAULT_START_TIMEOUT: Duration = Duration::from_secs(10);

@@ -20,12 +20,14 @@ mod carry_out;
 mod collect;
 mod console;
 mod death;
+mod lifecycle;
 mod outcome;
 mod owner;
 mod post;
 mod reaper;
 mod shared;
 mod spawner;
+mod submit;
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -33,8 +35,9 @@ use std::time::Duration;
 
 use crate::config::Config;
 use crate::error::PoolError;
-use crate::machine::Shutdown;
+use crate::machine::{Event, Shutdown};
 use crate::pool::ShutdownReport;
+use outcome::Facts;
 pub(crate) use shared::Shared;
 
 /// The running pool: what is shared, and the threads to join at the end.
@@ -59,6 +62,9 @@ impl Drive {
             drive.shared.release_threads();
             drive.join();
             return Err(error);
+        }
+        if drive.shared.config.min_workers > 0 {
+            drive.shared.step(Event::Tick, Facts::Nothing);
         }
         Ok(drive)
     }

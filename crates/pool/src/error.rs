@@ -21,6 +21,8 @@ struct TaskFailure {
     attempt: Attempt,
     label: Option<Arc<str>>,
     elapsed: Option<Duration>,
+    quarantined: bool,
+    in_the_queue: bool,
 }
 
 /// The kinds of [`TaskError`].
@@ -72,8 +74,15 @@ pub enum TaskErrorKind {
 
 impl TaskError {
     pub(crate) fn new(kind: TaskErrorKind) -> Self {
-        let failure =
-            TaskFailure { kind, task: None, attempt: Attempt::first(), label: None, elapsed: None };
+        let failure = TaskFailure {
+            kind,
+            task: None,
+            attempt: Attempt::first(),
+            label: None,
+            elapsed: None,
+            quarantined: false,
+            in_the_queue: false,
+        };
         Self { inner: Box::new(failure) }
     }
 
@@ -97,6 +106,16 @@ impl TaskError {
 
     pub(crate) fn after(mut self, elapsed: Option<Duration>) -> Self {
         self.inner.elapsed = elapsed;
+        self
+    }
+
+    pub(crate) fn quarantined(mut self) -> Self {
+        self.inner.quarantined = true;
+        self
+    }
+
+    pub(crate) fn in_the_queue(mut self) -> Self {
+        self.inner.in_the_queue = true;
         self
     }
 
@@ -144,6 +163,17 @@ impl TaskError {
     pub fn is_deadline(&self) -> bool {
         matches!(self.inner.kind, TaskErrorKind::DeadlineExceeded { .. })
     }
+
+    /// Whether it was the deadline for waiting: the task has never begun.
+    pub fn is_queue_deadline(&self) -> bool {
+        self.inner.in_the_queue
+    }
+
+    /// Whether the task had retries left, and was given up because as many workers had died under it as the pool's
+    /// [`quarantine_after`](crate::Builder::quarantine_after) says.
+    pub fn is_quarantined(&self) -> bool {
+        self.inner.quarantined
+    }
 }
 
 impl fmt::Display for TaskError {
@@ -170,16 +200,28 @@ impl fmt::Display for TaskError {
                 if let Some(elapsed) = self.inner.elapsed {
                     write!(out, ", after {elapsed:.3?}")?;
                 }
-                match stderr_tail.lines().rev().find(|line| !line.trim().is_empty()) {
-                    Some(line) => write!(out, "; its last line on stderr: {line}"),
-                    None => Ok(()),
+                if let Some(line) = stderr_tail.lines().rev().find(|line| !line.trim().is_empty()) {
+                    write!(out, "; its last line on stderr: {line}")?;
                 }
+                if self.inner.quarantined {
+                    out.write_str("; quarantined, as too many workers have died under it")?;
+                }
+                Ok(())
+            }
+            TaskErrorKind::DeadlineExceeded { limit, elapsed } if self.inner.in_the_queue => {
+                write!(out, " had not begun after {elapsed:.3?}, and may wait {limit:?}")
             }
             TaskErrorKind::DeadlineExceeded { limit, elapsed } => {
                 write!(out, " exceeded its deadline of {limit:?} (ended after {elapsed:.3?})")
             }
             TaskErrorKind::Cancelled => out.write_str(" was cancelled before it began"),
-            TaskErrorKind::Killed => out.write_str(" was killed by its pool"),
+            TaskErrorKind::Killed => {
+                out.write_str(" was killed")?;
+                match self.inner.elapsed {
+                    Some(elapsed) => write!(out, " after {elapsed:.3?}"),
+                    None => Ok(()),
+                }
+            }
             TaskErrorKind::Codec { message } => {
                 write!(out, " could not be carried over: {message}")
             }

@@ -75,6 +75,19 @@ impl<R> Handle<R> {
     }
 }
 
+impl<R> Handle<R> {
+    /// Ends the task, also while it runs: its worker is killed then and replaced, and no other task is harmed. True when
+    /// the task has not begun and now never will, or its worker is being killed; false when it has ended.
+    ///
+    /// A result that was complete before the kill counts, so the outcome may still be one.
+    pub fn kill(&self) -> bool {
+        match self.cell.ended() {
+            Some(_) => false,
+            None => self.cell.place().is_some_and(|place| self.shared.kill(place, &self.cell)),
+        }
+    }
+}
+
 impl<R: DeserializeOwned + 'static> Handle<R> {
     /// Waits for the outcome.
     ///

@@ -37,6 +37,7 @@ mod config;
 mod drive;
 mod error;
 mod handle;
+mod limits;
 mod machine;
 mod map;
 mod payload;

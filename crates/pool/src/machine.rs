@@ -17,11 +17,14 @@
 //! by `Action::Revoke`, which the driver answers from the state words that host and worker share.
 
 mod assign;
+mod crew;
 mod event;
+mod limits;
 mod outbox;
 mod queries;
 mod queue;
 mod respawn;
+mod revoke;
 mod sanity;
 mod settings;
 mod shutdown;
@@ -33,6 +36,7 @@ mod worker;
 use std::sync::Arc;
 use std::time::Duration;
 
+use brigade_timer::TimerHeap;
 use brigade_wire::{Attempt, TaskId, WorkerId};
 use slab::Slab;
 
@@ -44,7 +48,7 @@ pub(crate) use settings::{Counters, Settings};
 pub use shutdown::Shutdown;
 use shutdown::{Phase, Tally};
 use task::{Place, TaskEntry};
-pub(crate) use task::{TaskKey, TaskRef};
+pub(crate) use task::{TaskKey, TaskRef, Terms};
 pub(crate) use worker::KillCause;
 use worker::{Occupant, WorkerEntry, WorkerState};
 
@@ -57,7 +61,12 @@ pub(crate) struct Machine<T> {
     settings: Settings,
     tasks: Slab<TaskEntry<T>>,
     queue: Queue,
+    /// By slot; those from `target` on are not to be filled again.
     workers: Vec<WorkerEntry>,
+    /// The most workers.
+    target: usize,
+    /// Tasks that wait for a worker of their own.
+    reserved: usize,
     /// Slots whose worker is ready and has nothing to do; the last one used comes first, its caches are warm.
     idle: Vec<u32>,
     /// Every slot has a worker that is ready, so none is to be started.
@@ -65,6 +74,8 @@ pub(crate) struct Machine<T> {
     phase: Phase,
     tally: Tally,
     broken: Option<Arc<str>>,
+    /// No worker is wanted until there is work.
+    quiescent: bool,
     /// All workers are wanted, whether there is work or not.
     warming: bool,
     /// Why the last warm-up was given up.
@@ -76,6 +87,10 @@ pub(crate) struct Machine<T> {
     current: usize,
     /// When to look whether workers with several short tasks make progress.
     rescue_at: Option<Now>,
+    /// When to look at tasks that have limits.
+    timers: TimerHeap<TaskKey>,
+    /// Until when the driver sleeps, as far as is known.
+    armed: Option<Now>,
     counters: Counters,
 }
 
@@ -86,15 +101,18 @@ impl<T> Machine<T> {
             .collect();
         let budget = RestartBudget::new(settings.restart_limit, settings.restart_window);
         Self {
+            target: settings.workers,
             settings,
             tasks: Slab::new(),
             queue: Queue::default(),
             workers,
+            reserved: 0,
             idle: Vec::new(),
             complete: false,
             phase: Phase::Running,
             tally: Tally::default(),
             broken: None,
+            quiescent: false,
             warming: false,
             not_warmed: None,
             budget,
@@ -102,6 +120,8 @@ impl<T> Machine<T> {
             usual_run: Duration::from_secs(1),
             current: 0,
             rescue_at: None,
+            timers: TimerHeap::new(),
+            armed: None,
             counters: Counters::default(),
         }
     }
@@ -110,12 +130,19 @@ impl<T> Machine<T> {
     pub(crate) fn handle(&mut self, now: Now, event: Event<T>, outbox: &mut Outbox<T>) {
         match event {
             Event::Submit(submission) => self.submit(now, submission, outbox),
-            Event::Cancel(task) => self.cancel(task, outbox),
+            Event::Cancel(task) => self.cancel(now, task, outbox),
+            Event::Kill(task) => self.kill_task(now, task, outbox),
+            Event::Observed { task, began } => self.observed(now, task, began, outbox),
             Event::RevokeAnswer { task, worker, why, revoked } => {
                 self.revoke_answer(now, task, worker, why, revoked, outbox);
             }
-            Event::Finished { worker, task, attempt, run_time } => {
-                self.finished(now, worker, task, attempt, run_time, outbox);
+            Event::Finished { worker, task, attempt, run_time, worn } => {
+                if self.finished(worker, task, attempt, run_time, outbox) {
+                    if worn {
+                        self.retire(now, worker, "it uses more memory than it may", outbox);
+                    }
+                    self.after_answer(now, worker.slot, outbox);
+                }
             }
             Event::Skipped { worker, task, attempt } => {
                 self.skipped(now, worker, task, attempt, outbox);
@@ -130,6 +157,8 @@ impl<T> Machine<T> {
         self.complete = false;
         match event {
             Event::WarmUp => self.warm_up(now, outbox),
+            Event::Resize { workers } => self.resize(now, workers, outbox),
+            Event::Quiesce => self.quiesce(now, outbox),
             Event::Ready { worker } => self.ready(now, worker, outbox),
             Event::StartFailed { worker, failure } => {
                 self.start_failed(now, worker, &failure, outbox);
@@ -141,26 +170,72 @@ impl<T> Machine<T> {
             Event::Tick => self.tick(now, outbox),
             Event::Submit(_)
             | Event::Cancel(_)
+            | Event::Kill(_)
+            | Event::Observed { .. }
             | Event::RevokeAnswer { .. }
             | Event::Finished { .. }
             | Event::Skipped { .. }
             | Event::Balance => unreachable!("handled before"),
         }
         self.balance(now, outbox);
-        self.complete = self.ready_workers() == self.workers.len();
+        if self.has_demand() {
+            self.spawn_for_demand(now, outbox);
+        }
+        self.complete = self.ready_workers() == self.target;
     }
 
     fn submit(&mut self, now: Now, submission: Submission<T>, outbox: &mut Outbox<T>) {
-        let Submission { id, task, attempt, retries } = submission;
         if let Some(end) = self.refusal() {
+            let Submission { task, attempt, .. } = submission;
             outbox.push(Action::Complete { task, attempt, end });
             return;
         }
         self.counters.submitted += 1;
-        let key = TaskKey::new(self.tasks.insert(TaskEntry::new(id, task, attempt, retries)));
-        self.queue.push_back(&mut self.tasks, key);
+        self.quiescent = false;
+        let id = submission.id;
+        let has_terms = submission.terms.is_some();
+        let key = TaskKey::new(self.tasks.insert(TaskEntry::new(now, submission)));
         outbox.push(Action::Accepted { task: TaskRef { key, id } });
+        if !has_terms {
+            self.queue.push_back(&mut self.tasks, key);
+        } else if !self.queue_with_terms(key, outbox) {
+            return;
+        }
         self.assign(now, outbox);
+    }
+
+    /// False when the task has ended at once.
+    fn queue_with_terms(&mut self, key: TaskKey, outbox: &mut Outbox<T>) -> bool {
+        match self.tasks[key.index()].slot() {
+            None => self.queue.push_back(&mut self.tasks, key),
+            Some(slot) if (slot as usize) < self.target => {
+                self.tasks[key.index()].place = Place::Reserved;
+                self.workers[slot as usize].reserved.push_back(key);
+                self.reserved += 1;
+                self.complete = false;
+            }
+            Some(_) => {
+                self.counters.cancelled += 1;
+                self.end_task(key, End::Cancelled, outbox);
+                return false;
+            }
+        }
+        self.watch_waiting(key, outbox);
+        true
+    }
+
+    /// The driver is to wake up at `due`, if it would sleep longer.
+    fn rearm_for(&mut self, due: Now, outbox: &mut Outbox<T>) {
+        if self.armed.is_none_or(|armed| due < armed) {
+            self.armed = Some(due);
+            outbox.push(Action::Rearm);
+        }
+    }
+
+    /// When `Tick` is due next, if ever. The driver sleeps until then, or until `Action::Rearm`.
+    pub(crate) fn arm(&mut self) -> Option<Now> {
+        self.armed = self.next_deadline();
+        self.armed
     }
 
     fn refusal(&self) -> Option<End> {
@@ -173,86 +248,27 @@ impl<T> Machine<T> {
         }
     }
 
-    fn cancel(&mut self, task: TaskRef, outbox: &mut Outbox<T>) {
-        let Some(entry) = self.tasks.get(task.key.index()).filter(|entry| entry.id == task.id)
-        else {
-            return;
-        };
-        match entry.place {
-            Place::Queued => {
-                self.queue.remove(&mut self.tasks, task.key);
-                self.counters.cancelled += 1;
-                self.tally.cancelled += u64::from(self.phase != Phase::Running);
-                self.end_task(task.key, End::Cancelled, outbox);
-            }
-            Place::Assigned { worker, link_slot } => {
-                let worker = self.workers[worker as usize].id;
-                outbox.push(Action::Revoke { worker, link_slot, task, why: RevokeWhy::Cancel });
-            }
-        }
-    }
-
-    fn revoke_answer(
-        &mut self,
-        now: Now,
-        task: TaskRef,
-        worker: WorkerId,
-        why: RevokeWhy,
-        revoked: bool,
-        outbox: &mut Outbox<T>,
-    ) {
-        if !revoked {
-            return;
-        }
-        let Some((holder, link_slot, attempt)) = self.assignment(task) else {
-            return;
-        };
-        if holder != worker {
-            return;
-        }
-        let entry = &mut self.workers[worker.slot as usize];
-        entry.mark_revoked(link_slot, task.id, attempt);
-        match why {
-            RevokeWhy::Cancel => {
-                self.counters.cancelled += 1;
-                self.tally.cancelled += u64::from(self.phase != Phase::Running);
-                self.end_task(task.key, End::Cancelled, outbox);
-                self.settle(now, outbox);
-            }
-            RevokeWhy::Break => {
-                self.counters.refused_by_break += 1;
-                self.end_task(task.key, End::Broken, outbox);
-                self.settle(now, outbox);
-            }
-            RevokeWhy::Steal => {
-                self.counters.stolen += 1;
-                self.queue.push_front(&mut self.tasks, task.key);
-                self.assign(now, outbox);
-            }
-        }
-    }
-
+    /// False when the answer did not count.
     fn finished(
         &mut self,
-        now: Now,
         worker: WorkerId,
         id: TaskId,
         attempt: Attempt,
         run_time: Duration,
         outbox: &mut Outbox<T>,
-    ) {
+    ) -> bool {
         let Some(entry) = self.live_mut(worker) else {
             self.counters.stale_replies += 1;
-            return;
+            return false;
         };
         let Some(Occupant::Task(key)) = entry.front() else {
             self.kill(worker, KillCause::Protocol, outbox);
-            return;
+            return false;
         };
         let task = &self.tasks[key.index()];
         if task.id != id || task.attempt != attempt {
             self.kill(worker, KillCause::Protocol, outbox);
-            return;
+            return false;
         }
         let entry = &mut self.workers[worker.slot as usize];
         entry.pop_front();
@@ -261,7 +277,7 @@ impl<T> Machine<T> {
         self.tally.finished += u64::from(self.phase != Phase::Running);
         self.learn_run_time(run_time);
         self.end_task(key, End::Reported, outbox);
-        self.after_answer(now, worker.slot, outbox);
+        true
     }
 
     fn skipped(
@@ -289,9 +305,8 @@ impl<T> Machine<T> {
 
     /// A worker has room again: give it work, or see whether everything is done.
     fn after_answer(&mut self, now: Now, slot: u32, outbox: &mut Outbox<T>) {
-        let entry = &self.workers[slot as usize];
-        if entry.state == WorkerState::Ready && entry.load() == 0 {
-            self.idle.push(slot);
+        if self.workers[slot as usize].load() == 0 {
+            self.has_nothing_to_do(now, slot, outbox);
         }
         self.assign(now, outbox);
         self.settle(now, outbox);
@@ -305,9 +320,14 @@ impl<T> Machine<T> {
             return;
         }
         entry.state = WorkerState::Ready;
-        self.idle.push(worker.slot);
         self.budget.a_worker_started();
-        self.warming &= self.ready_workers() < self.workers.len();
+        self.warming &= self.ready_workers() < self.target;
+        let retire_at = self.end_of_life(now, worker);
+        self.workers[worker.slot as usize].retire_at = retire_at;
+        if let Some(due) = retire_at {
+            self.rearm_for(due, outbox);
+        }
+        self.has_nothing_to_do(now, worker.slot, outbox);
         self.assign(now, outbox);
         self.settle(now, outbox);
     }
@@ -325,8 +345,15 @@ impl<T> Machine<T> {
             .filter(|entry| entry.id == worker && entry.state != WorkerState::Vacant)
     }
 
+    fn end_cancelled(&mut self, key: TaskKey, outbox: &mut Outbox<T>) {
+        self.counters.cancelled += 1;
+        self.tally.cancelled += u64::from(self.phase != Phase::Running);
+        self.end_task(key, End::Cancelled, outbox);
+    }
+
     /// Takes a task out of the machine, with its outcome.
     fn end_task(&mut self, key: TaskKey, end: End, outbox: &mut Outbox<T>) {
+        self.disarm(key);
         let entry = self.tasks.remove(key.index());
         outbox.push(Action::Complete { task: entry.task, attempt: entry.attempt, end });
     }

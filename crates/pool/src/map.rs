@@ -59,6 +59,13 @@ macro_rules! settings {
             self
         }
 
+        /// How long each item may run; see [`Builder::deadline`](crate::Builder::deadline). With a fixed
+        /// [`chunk`](Self::chunk) its items share their time.
+        pub fn deadline(mut self, limit: std::time::Duration) -> Self {
+            self.pieces.set_deadline(limit);
+            self
+        }
+
         /// As [`TaskBuilder::retries`](crate::TaskBuilder::retries), for each item.
         pub fn retries(mut self, retries: u32) -> Self {
             self.pieces.set_retries(retries);

@@ -2,14 +2,16 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use brigade_sys::executable::{EntryPoint, FunctionOffset};
 use brigade_wire::{Attempt, codec};
+use brigade_worker::function_of;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::builder::Builder;
+use crate::builder::{Builder, MOST_WORKERS, require};
 use crate::cell::TaskCell;
 use crate::config::Config;
 use crate::drive::{Drive, Shared};
@@ -124,7 +126,7 @@ impl Pool {
         self.task(function).submit_timeout(argument, timeout)
     }
 
-    /// A task with settings of its own: retries, a label.
+    /// A task with settings of its own: deadlines, retries, a priority, a label.
     pub fn task<F, A, R>(&self, function: F) -> TaskBuilder<'_, F, A, R>
     where
         F: Fn(A) -> R + Copy + Send + 'static,
@@ -172,6 +174,63 @@ impl Pool {
         self.drive.shared().warm_up()
     }
 
+    /// Runs `function` once in each worker, those that have not started yet included; one handle for each slot.
+    ///
+    /// A worker that dies before it has begun leaves its task to its replacement. With a pool that becomes smaller
+    /// meanwhile, tasks of slots that are gone are cancelled.
+    ///
+    /// # Errors
+    /// As [`submit`](Self::submit).
+    pub fn broadcast<F, A, R>(
+        &self,
+        function: F,
+        argument: A,
+    ) -> Result<Vec<Handle<R>>, SubmitError<A>>
+    where
+        F: Fn(A) -> R + Copy + Send + 'static,
+        A: Serialize + DeserializeOwned + 'static,
+        R: Serialize + DeserializeOwned + 'static,
+    {
+        let shared = self.drive.shared();
+        let prepared = self.prepare(function_of::<F, A, R>(function), &argument);
+        let (function, encoded) = match prepared {
+            Ok((function, encoded)) => (function, encoded.into_vec()),
+            Err(kind) => return Err(SubmitError::new(kind, argument)),
+        };
+        let cells = shared.broadcast(|| {
+            let (limits, _) = TaskOptions::default().terms(&shared.config);
+            let encoded = Argument::of(encoded.clone(), shared.arguments());
+            TaskCell::new(shared.next_task_ids(1), function, encoded, None, limits)
+        });
+        match cells {
+            Ok(cells) => {
+                Ok(cells.into_iter().map(|cell| Handle::new(cell, Arc::clone(shared))).collect())
+            }
+            Err(kind) => Err(SubmitError::new(kind, argument)),
+        }
+    }
+
+    /// Another number of workers, from now on. Workers that are too many finish what they run and leave; those that stay
+    /// are the same processes. More are started when there is work for them.
+    ///
+    /// # Errors
+    /// [`PoolError::Configuration`] when the number is not possible, [`PoolError::Broken`], [`PoolError::Closed`].
+    pub fn resize(&self, workers: usize) -> Result<(), PoolError> {
+        require((1..=MOST_WORKERS).contains(&workers), "resize", || {
+            format!("{workers} is not possible; give 1 to {MOST_WORKERS}")
+        })?;
+        self.drive.shared().resize(workers)
+    }
+
+    /// Gives the processes back that have nothing to do, and waits until they are gone. Those that run something follow
+    /// when they have finished. The next task starts what it needs.
+    ///
+    /// # Errors
+    /// [`PoolError::Broken`], [`PoolError::Closed`].
+    pub fn quiesce(&self) -> Result<(), PoolError> {
+        self.drive.shared().quiesce()
+    }
+
     /// The process ids of the workers that are ready for tasks, in no particular order.
     pub fn worker_pids(&self) -> Vec<u32> {
         self.drive.shared().worker_pids()
@@ -184,7 +243,7 @@ impl Pool {
 
     /// The most workers at a time.
     pub fn workers(&self) -> usize {
-        self.drive.shared().config.workers
+        self.drive.shared().target.load(Ordering::Relaxed)
     }
 
     /// How many worker processes were started to replace others, so far.
@@ -229,26 +288,31 @@ impl Pool {
         room: Room,
     ) -> Result<Handle<R>, SubmitError<A>> {
         let shared = self.drive.shared();
-        let function = match FunctionOffset::of(entry) {
-            Ok(function) => function,
-            Err(error) => {
-                let message = codec::chain(&error);
-                return Err(SubmitError::new(SubmitErrorKind::Function { message }, argument));
-            }
+        let (function, encoded) = match self.prepare(entry, &argument) {
+            Ok(prepared) => prepared,
+            Err(kind) => return Err(SubmitError::new(kind, argument)),
         };
-        let encoded = Argument::encode(&argument, shared.config.message_limit, shared.arguments());
-        let encoded = match encoded {
-            Ok(encoded) => encoded,
-            Err(error) => {
-                let message = codec::chain(&error);
-                return Err(SubmitError::new(SubmitErrorKind::Codec { message }, argument));
-            }
-        };
-        let cell = TaskCell::new(shared.next_task_ids(1), function, encoded, options.label);
-        match shared.submit(&cell, Attempt::first(), options.retries, room) {
+        let (limits, terms) = options.terms(&shared.config);
+        let id = shared.next_task_ids(1);
+        let cell = TaskCell::new(id, function, encoded, options.label, limits);
+        match shared.submit(&cell, Attempt::first(), options.retries, terms, room) {
             Ok(()) => Ok(Handle::new(cell, Arc::clone(shared))),
             Err(kind) => Err(SubmitError::new(kind, argument)),
         }
+    }
+
+    /// A function and an argument as they are sent.
+    fn prepare<A: Serialize + 'static>(
+        &self,
+        entry: EntryPoint,
+        argument: &A,
+    ) -> Result<(FunctionOffset, Argument), SubmitErrorKind> {
+        let shared = self.drive.shared();
+        let function = FunctionOffset::of(entry)
+            .map_err(|error| SubmitErrorKind::Function { message: codec::chain(&error) })?;
+        let encoded = Argument::encode(argument, shared.config.message_limit, shared.arguments())
+            .map_err(|error| SubmitErrorKind::Codec { message: codec::chain(&error) })?;
+        Ok((function, encoded))
     }
 }
 

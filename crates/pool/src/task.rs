@@ -10,7 +10,10 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::Handle;
+use crate::config::{Config, Deadlines};
 use crate::error::SubmitError;
+use crate::limits::Limits;
+use crate::machine::Terms;
 use crate::pool::{Pool, Room};
 
 /// A task with settings of its own; get one from [`Pool::task`].
@@ -27,6 +30,26 @@ pub struct TaskBuilder<'pool, F, A, R> {
 pub(crate) struct TaskOptions {
     pub(crate) retries: u32,
     pub(crate) label: Option<Arc<str>>,
+    pub(crate) priority: i32,
+    pub(crate) deadlines: Deadlines,
+}
+
+impl TaskOptions {
+    /// What the task's cell and the machine have to know.
+    pub(crate) fn terms(&self, config: &Config) -> (Option<Box<Limits>>, Option<Box<Terms>>) {
+        let (own, default) = (&self.deadlines, &config.deadlines);
+        let limits = Limits::new(
+            own.queue.or(default.queue),
+            own.soft.or(default.soft),
+            own.hard.or(default.hard),
+            config.stop_grace,
+        );
+        if limits.is_none() && self.priority == 0 {
+            return (None, None);
+        }
+        let terms = limits.as_ref().map_or_else(Terms::default, Limits::terms);
+        (limits.map(Box::new), Some(Box::new(Terms { priority: self.priority, ..terms })))
+    }
 }
 
 impl<'pool, F, A, R> TaskBuilder<'pool, F, A, R>
@@ -39,7 +62,38 @@ where
         Self { pool, function, options: TaskOptions::default(), types: PhantomData }
     }
 
-    /// How often the task runs again when its worker dies under it. Only for tasks that may run twice. Default: 0.
+    /// How long the task may run, from its begin; then its worker is killed, and the outcome is
+    /// [`DeadlineExceeded`](crate::TaskErrorKind::DeadlineExceeded). A result that was complete before counts.
+    pub fn deadline(mut self, limit: Duration) -> Self {
+        self.options.deadlines.hard = Some(limit);
+        self
+    }
+
+    /// After so long a run `worker::cancelled()` turns true in the task, which may then clean up and return. If it has not
+    /// returned at its [`deadline`](Self::deadline), or without one within the pool's
+    /// [`stop_grace`](crate::Builder::stop_grace), its worker is killed.
+    pub fn soft_deadline(mut self, limit: Duration) -> Self {
+        self.options.deadlines.soft = Some(limit);
+        self
+    }
+
+    /// How long the task may wait, from its submission until a worker begins it; then it is given up.
+    pub fn queue_deadline(mut self, limit: Duration) -> Self {
+        self.options.deadlines.queue = Some(limit);
+        self
+    }
+
+    /// Tasks with a higher priority begin first, in the order of submission within one. Default: 0.
+    ///
+    /// A step of priority is worth ten seconds of waiting, so that no task waits for ever. What was sent to a worker
+    /// already, to hide the way there, is not overtaken: at most half a millisecond of work, or one task of up to 50 ms.
+    pub fn priority(mut self, priority: i32) -> Self {
+        self.options.priority = priority;
+        self
+    }
+
+    /// How often the task runs again when its worker dies under it, or after a deadline for running. Only for tasks that
+    /// may run twice. Default: 0.
     pub fn retries(mut self, retries: u32) -> Self {
         self.set_retries(retries);
         self

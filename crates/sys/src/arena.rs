@@ -35,7 +35,7 @@
 
 mod argument;
 mod loan;
-mod mapping;
+pub(crate) mod mapping;
 mod ranges;
 mod result;
 #[cfg(test)]

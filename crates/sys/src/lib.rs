@@ -14,6 +14,7 @@
 //! | [`poller`], [`deadline_timer`] | [`Poller`](poller::Poller): waiting for many descriptors; [`DeadlineTimer`](deadline_timer::DeadlineTimer): a deadline as one |
 //! | [`request_socket`] | packets from processes that the kernel names: [`Listener`](request_socket::Listener), [`RequestSocket`](request_socket::RequestSocket) |
 //! | [`environment`], [`descriptors`], [`parent_death`], [`before_main!`] | what a worker does in its first microseconds |
+//! | [`memory`] | how much of it this process uses |
 //! | [`clock`] | the monotonic clock as a number that is the same in every process |
 //!
 //! # Example
@@ -52,6 +53,7 @@ pub mod environment;
 mod error;
 pub mod executable;
 pub mod futex;
+pub mod memory;
 pub mod parent_death;
 pub mod poller;
 pub mod process;

@@ -42,5 +42,5 @@ pub mod version;
 
 pub use error::{CodecError, MessageError};
 pub use ids::{Attempt, TaskId, WorkerId};
-pub use message::{Chunk, Finished, FromWorker, Function, Item, Place, Run, ToWorker};
+pub use message::{Chunk, Finished, FromWorker, Function, Item, Place, Run, RunLimits, ToWorker};
 pub use outcome::{Outcome, PanicReport};

@@ -5,18 +5,27 @@
 //! word 1   task                              (all but Stop and Item)
 //! word 2   function offset, length of a name, or run time in nanoseconds       (Run and Finished)
 //! then     bits 0..32 items, 32..64 budget in microseconds                     (Run of a chunk)
+//! then     soft and hard limit in nanoseconds, all ones for none                (Run with limits)
 //! then     offset in an arena, and length there                                (Run with an argument that is placed)
+//!
+//! Flags of a Run: 1 a chunk, 2 placed, 4 with limits. Of a finished task: 1 the worker is to be replaced.
 //! ```
 //! Words are written and read as words: a processor that reads what it wrote in other pieces just before must wait.
 //!
 //! Decoding borrows from the input, never allocates more than the input's size, and answers anything that is no
 //! message with an error.
 
+mod words;
+
 use std::time::Duration;
 
 use crate::error::MessageError;
 use crate::ids::{Attempt, TaskId};
 use crate::outcome::{Outcome, PanicReport};
+use words::{
+    NAME_LIMIT, Reader, chunk_word, first_word, limit_word, push, push_place, split_chunk_word,
+    split_first_word, split_limit_word,
+};
 
 /// From the host to a worker.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,10 +49,21 @@ pub struct Run<'a> {
     pub function: Function<'a>,
     /// Set when the argument holds several items, each of which is run by itself.
     pub chunk: Option<Chunk>,
+    /// Set when the task is limited in time.
+    pub limits: Option<RunLimits>,
     /// Set when the encoded argument is not in here but in the pool's arena of arguments.
     pub placed: Option<Place>,
     /// The encoded argument; of a chunk its [items](crate::items).
     pub argument: &'a [u8],
+}
+
+/// How long a task may run, from its begin in the worker; of a chunk each item.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RunLimits {
+    /// Until it is told to end.
+    pub soft: Option<Duration>,
+    /// Until the host kills the worker.
+    pub hard: Option<Duration>,
 }
 
 /// Where encoded bytes lie in an arena.
@@ -102,6 +122,8 @@ pub struct Finished<'a> {
     pub slot: u16,
     /// From the begin to the end, in the worker.
     pub run_time: Duration,
+    /// The worker uses more memory than it may, and asks to be replaced.
+    pub worn: bool,
     /// What became of it.
     pub outcome: Outcome<'a>,
 }
@@ -133,6 +155,10 @@ const ITEM: u8 = 32;
 /// In the flags of a run.
 const IS_CHUNK: u8 = 1;
 const IS_PLACED: u8 = 2;
+const IS_LIMITED: u8 = 4;
+
+/// In the flags of a finished task.
+const IS_WORN: u8 = 1;
 
 impl<'a> ToWorker<'a> {
     /// Appends everything but the payload.
@@ -149,12 +175,17 @@ impl<'a> ToWorker<'a> {
             Function::Name(name) => (RUN_NAME, name.len() as u64),
         };
         let flags = if run.chunk.is_some() { IS_CHUNK } else { 0 }
-            | if run.placed.is_some() { IS_PLACED } else { 0 };
+            | if run.placed.is_some() { IS_PLACED } else { 0 }
+            | if run.limits.is_some() { IS_LIMITED } else { 0 };
         push(head, first_word(kind, flags, run.slot, run.attempt.get()));
         push(head, run.task.get());
         push(head, function);
         if let Some(chunk) = &run.chunk {
             push(head, chunk_word(chunk));
+        }
+        if let Some(limits) = run.limits {
+            push(head, limit_word(limits.soft));
+            push(head, limit_word(limits.hard));
         }
         if let Some(place) = run.placed {
             push_place(head, place);
@@ -190,11 +221,17 @@ impl<'a> ToWorker<'a> {
         }
         let task = TaskId::new(reader.word()?);
         let function = reader.word()?;
-        if flags & !(IS_CHUNK | IS_PLACED) != 0 {
+        if flags & !(IS_CHUNK | IS_PLACED | IS_LIMITED) != 0 {
             return Err(MessageError::Decode("unknown flags"));
         }
         let chunk =
             if flags & IS_CHUNK != 0 { Some(split_chunk_word(reader.word()?)) } else { None };
+        let limits = if flags & IS_LIMITED != 0 {
+            let (soft, hard) = (reader.word()?, reader.word()?);
+            Some(RunLimits { soft: split_limit_word(soft), hard: split_limit_word(hard) })
+        } else {
+            None
+        };
         let placed = if flags & IS_PLACED != 0 { Some(reader.place()?) } else { None };
         let function = match kind {
             RUN_OFFSET => Function::Offset(function),
@@ -202,7 +239,16 @@ impl<'a> ToWorker<'a> {
             _ => return Err(MessageError::Decode("an unknown kind")),
         };
         let attempt = Attempt::new(attempt);
-        Ok(Self::Run(Run { task, attempt, slot, function, chunk, placed, argument: reader.0 }))
+        Ok(Self::Run(Run {
+            task,
+            attempt,
+            slot,
+            function,
+            chunk,
+            limits,
+            placed,
+            argument: reader.0,
+        }))
     }
 }
 
@@ -213,7 +259,8 @@ impl<'a> FromWorker<'a> {
         let outcome = match self {
             Self::Finished(finished) => {
                 let kind = outcome_kind(&finished.outcome);
-                push(head, first_word(kind, 0, finished.slot, finished.attempt.get()));
+                let flags = if finished.worn { IS_WORN } else { 0 };
+                push(head, first_word(kind, flags, finished.slot, finished.attempt.get()));
                 push(head, finished.task.get());
                 push(head, u64::try_from(finished.run_time.as_nanos()).unwrap_or(u64::MAX));
                 &finished.outcome
@@ -259,7 +306,8 @@ impl<'a> FromWorker<'a> {
     pub fn decode(bytes: &'a [u8]) -> Result<Self, MessageError> {
         let mut reader = Reader(bytes);
         let (kind, flags, slot, number) = split_first_word(reader.word()?);
-        if flags != 0 {
+        let is_finished = (VALUE..ITEM).contains(&kind) && kind != SKIPPED;
+        if flags & !(if is_finished { IS_WORN } else { 0 }) != 0 {
             return Err(MessageError::Decode("unknown flags"));
         }
         if let Some(kind) = kind.checked_sub(ITEM) {
@@ -276,12 +324,10 @@ impl<'a> FromWorker<'a> {
         }
         let run_time = Duration::from_nanos(reader.word()?);
         let outcome = decode_outcome(kind, reader.0)?;
-        Ok(Self::Finished(Finished { task, attempt, slot, run_time, outcome }))
+        let worn = flags & IS_WORN != 0;
+        Ok(Self::Finished(Finished { task, attempt, slot, run_time, worn, outcome }))
     }
 }
-
-/// A name is shorter than this.
-const NAME_LIMIT: usize = 64 * 1024;
 
 fn outcome_kind(outcome: &Outcome<'_>) -> u8 {
     match outcome {
@@ -331,66 +377,6 @@ fn append_report(head: &mut Vec<u8>, report: &PanicReport) {
     let report = postcard::to_stdvec(report).expect("strings are encoded without fail");
     head.extend(report);
 }
-
-#[inline]
-fn push(head: &mut Vec<u8>, word: u64) {
-    head.extend_from_slice(&word.to_le_bytes());
-}
-
-#[inline]
-fn first_word(kind: u8, flags: u8, slot: u16, number: u32) -> u64 {
-    u64::from(kind) | u64::from(flags) << 8 | u64::from(slot) << 16 | u64::from(number) << 32
-}
-
-#[inline]
-fn split_first_word(word: u64) -> (u8, u8, u16, u32) {
-    let [kind, flags, slot @ .., a, b, c, d] = word.to_le_bytes();
-    (kind, flags, u16::from_le_bytes(slot), u32::from_le_bytes([a, b, c, d]))
-}
-
-fn push_place(head: &mut Vec<u8>, place: Place) {
-    push(head, place.offset);
-    push(head, place.length);
-}
-
-fn chunk_word(chunk: &Chunk) -> u64 {
-    let budget = u32::try_from(chunk.budget.as_micros()).unwrap_or(u32::MAX);
-    u64::from(chunk.items) | u64::from(budget) << 32
-}
-
-fn split_chunk_word(word: u64) -> Chunk {
-    let [a, b, c, d, budget @ ..] = word.to_le_bytes();
-    Chunk {
-        items: u32::from_le_bytes([a, b, c, d]),
-        budget: Duration::from_micros(u32::from_le_bytes(budget).into()),
-    }
-}
-
-/// Takes bytes from the front and never runs over the end.
-struct Reader<'a>(&'a [u8]);
-
-impl<'a> Reader<'a> {
-    #[inline]
-    fn word(&mut self) -> Result<u64, MessageError> {
-        let (word, rest) = self.0.split_first_chunk().ok_or(CUT_OFF)?;
-        self.0 = rest;
-        Ok(u64::from_le_bytes(*word))
-    }
-
-    fn place(&mut self) -> Result<Place, MessageError> {
-        Ok(Place { offset: self.word()?, length: self.word()? })
-    }
-
-    fn name(&mut self, length: u64) -> Result<&'a str, MessageError> {
-        let length = usize::try_from(length).ok().filter(|length| *length < NAME_LIMIT);
-        let (name, rest) =
-            length.and_then(|length| self.0.split_at_checked(length)).ok_or(CUT_OFF)?;
-        self.0 = rest;
-        std::str::from_utf8(name).map_err(|_| MessageError::Decode("a name that is not UTF-8"))
-    }
-}
-
-const CUT_OFF: MessageError = MessageError::Decode("a message that is cut off");
 
 #[cfg(test)]
 mod tests;

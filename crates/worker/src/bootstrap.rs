@@ -110,7 +110,7 @@ impl Newborn {
         let segment = Arc::new(Segment::open(table, words).map_err(StartError::Slots)?);
         let slots = SlotTable::new(Arc::clone(&segment), hello.slots);
         descriptors::name_process(&format!("brigade-{}", hello.worker.slot));
-        context::become_worker(hello.worker, hello.depth);
+        context::become_worker(hello.worker, hello.depth, hello.max_rss);
         let mut arenas = None;
         let link = match hello.link {
             LinkKind::Ring => {

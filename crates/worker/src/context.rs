@@ -5,8 +5,10 @@
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
 
-use brigade_wire::{Attempt, TaskId, WorkerId};
+use brigade_sys::clock::{self, Monotonic};
+use brigade_wire::{Attempt, RunLimits, TaskId, WorkerId};
 
 /// Which worker of its pool this process is; `None` outside a worker.
 pub fn id() -> Option<WorkerId> {
@@ -50,24 +52,70 @@ pub fn attempt() -> Option<Attempt> {
     Some(CURRENT.get()?.1)
 }
 
+/// Whether the task has run longer than its soft limit, so that it should clean up and return; false for a task without
+/// one, between tasks and outside a worker.
+///
+/// It costs a look at the clock; a task may ask in every turn of a loop that does anything.
+pub fn cancelled() -> bool {
+    let end = SOFT_END.load(Ordering::Relaxed);
+    end != NO_END && end <= nanos(clock::now())
+}
+
+/// How long the task may go on until it is told to end, or is ended: zero when that time has come, `None` for a task that
+/// may run for ever, between tasks and outside a worker.
+pub fn remaining() -> Option<Duration> {
+    let end = SOFT_END.load(Ordering::Relaxed).min(HARD_END.load(Ordering::Relaxed));
+    (end != NO_END).then(|| Duration::from_nanos(end.saturating_sub(nanos(clock::now()))))
+}
+
 /// Who this process is; set once, by the handshake.
 struct Origin {
     worker: WorkerId,
     depth: u32,
+    max_rss: u64,
+}
+
+/// Resident bytes above which this worker asks to be replaced; 0 for no limit.
+pub(crate) fn max_rss() -> u64 {
+    ORIGIN.get().map_or(0, |origin| origin.max_rss)
 }
 
 static ORIGIN: OnceLock<Origin> = OnceLock::new();
 static CURRENT: Current = Current::nothing();
 
+/// When the task that runs is told to end, and when the host ends it, in nanoseconds of the monotonic clock.
+static SOFT_END: AtomicU64 = AtomicU64::new(NO_END);
+static HARD_END: AtomicU64 = AtomicU64::new(NO_END);
+
+const NO_END: u64 = u64::MAX;
+
+fn nanos(time: Monotonic) -> u64 {
+    u64::try_from(time.since_zero().as_nanos()).unwrap_or(NO_END)
+}
+
 /// Makes this process a worker. Only the first call counts: a process has one host.
-pub(crate) fn become_worker(worker: WorkerId, depth: u32) {
+pub(crate) fn become_worker(worker: WorkerId, depth: u32, max_rss: u64) {
     // A second call could only come from a second handshake, and `init` never returns from the first.
-    let _ = ORIGIN.set(Origin { worker, depth });
+    let _ = ORIGIN.set(Origin { worker, depth, max_rss });
 }
 
 /// What runs until the answer is dropped.
-pub(crate) fn enter(task: TaskId, attempt: Attempt) -> impl Drop {
+pub(crate) fn enter(task: TaskId, attempt: Attempt, limits: Option<RunLimits>) -> impl Drop {
+    if let Some(limits) = limits {
+        let now = clock::now();
+        let end = |limit: Option<Duration>| {
+            limit.map_or(NO_END, |limit| nanos(now.saturating_add(limit)))
+        };
+        SOFT_END.store(end(limits.soft), Ordering::Relaxed);
+        HARD_END.store(end(limits.hard), Ordering::Relaxed);
+    }
     CURRENT.enter(task, attempt)
+}
+
+/// Forgets the limits of a task that has ended.
+pub(crate) fn leave_limits() {
+    SOFT_END.store(NO_END, Ordering::Relaxed);
+    HARD_END.store(NO_END, Ordering::Relaxed);
 }
 
 /// The running task in two words that are read one after the other: attempts start at 1, so 0 says there is none.

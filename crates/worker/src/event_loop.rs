@@ -23,6 +23,7 @@ use crate::bounded::bounded;
 use crate::context;
 use crate::error::LoopError;
 use crate::panic_capture;
+use crate::weight::Weight;
 
 /// A result's buffer is kept for the next result, unless it has grown beyond this.
 const KEPT_BUFFER: usize = 1 << 20;
@@ -36,6 +37,7 @@ pub(crate) struct EventLoop<S, R> {
     reporter: Reporter<S>,
     slots: SlotTable,
     runner: Runner,
+    weight: Weight,
 }
 
 /// The way to and from the arenas in which large payloads lie.
@@ -64,7 +66,7 @@ impl<S: LinkSender, R: LinkReceiver> EventLoop<S, R> {
     ) -> Self {
         let reporter = Reporter { sender, head: Vec::new() };
         let runner = Runner { arenas, result: Vec::new(), limit };
-        Self { receiver, reporter, slots, runner }
+        Self { receiver, reporter, slots, runner, weight: Weight::limited_to(context::max_rss()) }
     }
 
     /// Runs tasks until the host says stop.
@@ -94,7 +96,8 @@ impl<S: LinkSender, R: LinkReceiver> EventLoop<S, R> {
                 }
             };
             let run_time = clock::now().saturating_since(began);
-            let finished = Finished { task, attempt, slot, run_time, outcome };
+            let worn = self.weight.is_too_much();
+            let finished = Finished { task, attempt, slot, run_time, worn, outcome };
             self.reporter.send(&FromWorker::Finished(finished))?;
             if self.runner.result.capacity() > KEPT_BUFFER {
                 self.runner.result = Vec::new();
@@ -172,7 +175,7 @@ impl Runner {
         };
         result.clear();
         let mut placed = None;
-        let current = context::enter(id, run.attempt);
+        let current = context::enter(id, run.attempt, run.limits);
         let answer = panic_capture::run(|| {
             let mut put = |parts: &[&[u8]]| {
                 placed = results.as_mut().and_then(|results| results.put(parts));
@@ -183,6 +186,9 @@ impl Runner {
             entry(&mut invocation)
         });
         drop(current);
+        if run.limits.is_some() {
+            context::leave_limits();
+        }
         match answer {
             Ok(Ok(())) => {
                 if placed.is_none() && result.len() >= PLACE_FROM {

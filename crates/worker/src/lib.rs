@@ -31,6 +31,7 @@ mod last_words;
 mod panic_capture;
 mod start;
 mod typed;
+mod weight;
 
 pub use start::{init, is_initialised, started_as_worker_without_init};
 pub use typed::{Typed, function_of};

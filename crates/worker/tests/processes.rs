@@ -80,6 +80,7 @@ impl Host {
             slots: SLOTS,
             folder: self.folder.clone(),
             link: LinkKind::Ipc,
+            max_rss: 0,
             depth: 1,
         }
     }
@@ -170,6 +171,7 @@ impl Ready {
             slot,
             function,
             chunk: None,
+            limits: None,
             placed: None,
             argument: &argument_bytes,
         }));

@@ -99,6 +99,7 @@ fn read_to_the_end(shared: &Shared, worker: WorkerId, receiver: &mut dyn LinkRec
                     task: finished.task,
                     attempt: finished.attempt,
                     run_time: finished.run_time,
+                    worn: finished.worn,
                 };
                 shared.step(event, facts);
                 shared.step(Event::Balance, Facts::Nothing);

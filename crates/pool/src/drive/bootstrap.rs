@@ -127,6 +127,7 @@ impl Handshake<'_> {
             slots: CREDIT,
             link,
             folder: folder.to_owned(),
+            max_rss: self.shared.config.max_rss.unwrap_or(0),
             depth: brigade_worker::context::depth().unwrap_or(0) + 1,
         };
         let packet = ToWorkerControl::Hello(hello).encode().map_err(|error| {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use brigade_wire::link::LinkError;
-use brigade_wire::slots::slot_tag;
+use brigade_wire::slots::{SlotState, slot_tag};
 use brigade_wire::{Attempt, Function, Place, Run, TaskId, ToWorker, WorkerId};
 use tracing::{debug, error, info, warn};
 
@@ -11,6 +11,7 @@ use super::outcome::{Facts, raw_outcome};
 use super::post::{Life, Post};
 use super::shared::{Core, Shared};
 use crate::cell::{TaskCell, Watch};
+use crate::limits::Limits;
 use crate::machine::{Action, Event, KillCause, Now, TaskKey};
 use crate::payload::Argument;
 
@@ -105,8 +106,11 @@ impl Core {
             }
             Action::Spawn { worker } => {
                 let life = Life::new();
-                self.posts[worker.slot as usize] =
-                    Some(Post { id: worker, life: Arc::clone(&life), line: None });
+                let slot = worker.slot as usize;
+                if slot >= self.posts.len() {
+                    self.posts.resize_with(slot + 1, || None);
+                }
+                self.posts[slot] = Some(Post { id: worker, life: Arc::clone(&life), line: None });
                 shared.order_spawn(worker, life);
             }
             Action::Stop { worker } => {
@@ -123,9 +127,27 @@ impl Core {
                     KillCause::Protocol => "it broke the protocol",
                     KillCause::Shutdown => "the pool shuts down",
                     KillCause::Stopped => "it is stopped by a signal and the pool drains",
+                    KillCause::Deadline => "its task ran longer than it may",
+                    KillCause::Asked => "its task was killed",
+                    KillCause::Unwanted => "it is not needed any more",
                 };
                 info!(pool, %worker, pid = self.pid(worker), cause, "worker killed");
                 self.signal(pool, worker, "kill", Life::kill);
+            }
+            Action::Observe { worker, link_slot, task } => {
+                let line = self.post(worker).and_then(|post| post.line.as_ref());
+                let began = match line.map(|line| line.slots.state(link_slot)) {
+                    Some(SlotState::Running { since }) => Some(since.since_zero()),
+                    _ => None,
+                };
+                self.answers.push_back(Event::Observed { task, began });
+            }
+            Action::Retired { worker, why } => {
+                debug!(pool, %worker, pid = self.pid(worker), cause = why, "worker asked to leave");
+            }
+            Action::Condemned { worker, task, cause } => {
+                let cause = if cause == KillCause::Deadline { "deadline" } else { "on demand" };
+                debug!(pool, %worker, pid = self.pid(worker), %task, cause, "task ended by killing its worker");
             }
             Action::Inspect { worker } => {
                 if self.post(worker).is_some_and(|post| post.life.is_stopped()) {
@@ -169,6 +191,7 @@ impl Core {
         line.slots.arm(link_slot, slot_tag(id, attempt));
         self.head.clear();
         let function = Function::Offset(task.function.raw());
+        let limits = task.limits.as_deref().map(Limits::run_limits);
         let sent = task.with_argument(|argument, chunk| {
             let slot = link_slot;
             let (placed, argument): (_, &[u8]) = match argument {
@@ -178,8 +201,16 @@ impl Core {
                     (Some(Place { offset, length }), &[])
                 }
             };
-            let run =
-                ToWorker::Run(Run { task: id, attempt, slot, function, chunk, placed, argument });
+            let run = ToWorker::Run(Run {
+                task: id,
+                attempt,
+                slot,
+                function,
+                chunk,
+                limits,
+                placed,
+                argument,
+            });
             run.encode_head(&mut self.head);
             line.send(&self.head, argument, ahead)
         });

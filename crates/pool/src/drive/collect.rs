@@ -359,9 +359,8 @@ fn next_event(
             FromWorker::Finished(finished) => {
                 note_run_time(machine.due(worker), finished.run_time);
                 let facts = Facts::Answer(answer(finished.outcome, results)?);
-                let (task, attempt) = (finished.task, finished.attempt);
-                let run_time = finished.run_time;
-                Ok(Some((Event::Finished { worker, task, attempt, run_time }, facts)))
+                let brigade_wire::Finished { task, attempt, run_time, worn, .. } = finished;
+                Ok(Some((Event::Finished { worker, task, attempt, run_time, worn }, facts)))
             }
             FromWorker::Skipped { task, attempt, .. } => {
                 Ok(Some((Event::Skipped { worker, task, attempt }, Facts::Nothing)))

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use brigade_sys::arena::ResultView;
+use brigade_sys::clock;
 use brigade_sys::process::Exit;
 use brigade_wire::{Attempt, Item, Outcome, PanicReport};
 
@@ -114,6 +115,7 @@ pub(super) fn raw_outcome(
     broken: Option<&str>,
 ) -> RawOutcome {
     let mut elapsed = None;
+    let (mut quarantined, mut waited_too_long) = (false, false);
     let kind = match (end, facts) {
         (End::Reported, Facts::Answer(answer)) => {
             match std::mem::replace(answer, Ok(Value::Inline(Vec::new()))) {
@@ -129,6 +131,29 @@ pub(super) fn raw_outcome(
                 stderr_tail: report.stderr_tail.clone(),
             }
         }
+        (End::Quarantined, Facts::Death(report)) => {
+            elapsed = report.elapsed;
+            quarantined = true;
+            TaskErrorKind::WorkerDied {
+                pid: report.pid,
+                exit: report.exit,
+                stderr_tail: report.stderr_tail.clone(),
+            }
+        }
+        (End::Killed(KillCause::Deadline), facts) => {
+            if let Facts::Death(report) = facts {
+                elapsed = report.elapsed;
+            }
+            let limit = task.limits.as_ref().and_then(|limits| limits.hard).unwrap_or_default();
+            TaskErrorKind::DeadlineExceeded { limit, elapsed: elapsed.unwrap_or(limit).max(limit) }
+        }
+        (End::Expired, _) => {
+            let limits = task.limits.as_ref();
+            let limit = limits.and_then(|limits| limits.queue).unwrap_or_default();
+            let waited = limits.map(|limits| clock::now().saturating_since(limits.submitted));
+            waited_too_long = true;
+            TaskErrorKind::DeadlineExceeded { limit, elapsed: waited.unwrap_or(limit) }
+        }
         (End::Killed(_), facts) => {
             if let Facts::Death(report) = facts {
                 elapsed = report.elapsed;
@@ -140,11 +165,19 @@ pub(super) fn raw_outcome(
             TaskErrorKind::PoolBroken { reason: broken.unwrap_or("unknown").to_owned() }
         }
         (End::Closed, _) => TaskErrorKind::PoolClosed,
-        (End::Reported | End::Died, _) => {
+        (End::Reported | End::Died | End::Quarantined, _) => {
             // The machine says so only while it handles the event that carries the facts.
             debug_assert!(false, "an end without its facts");
             TaskErrorKind::PoolClosed
         }
     };
-    Err(TaskError::new(kind).of_task(task.id, attempt, task.label.clone()).after(elapsed))
+    let mut error =
+        TaskError::new(kind).of_task(task.id, attempt, task.label.clone()).after(elapsed);
+    if quarantined {
+        error = error.quarantined();
+    }
+    if waited_too_long {
+        error = error.in_the_queue();
+    }
+    Err(error)
 }

@@ -81,7 +81,7 @@ pub(super) fn run(shared: &Shared) {
     let reaper = &shared.reaper;
     while !reaper.ended.load(Ordering::Acquire) {
         let watched = reaper.watched.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let deadline = shared.lock().machine.next_deadline();
+        let deadline = shared.lock().machine.arm();
         let mut descriptors: Vec<BorrowedFd<'_>> = vec![reaper.waker.as_fd()];
         descriptors.extend(watched.iter().map(|watched| watched.process.pidfd()));
         let ready = match wait_readable(&descriptors, deadline.map(Monotonic::from_zero)) {

@@ -1,14 +1,14 @@
 //! What all threads of a pool share, and the calls that users' threads make.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
 use brigade_sys::clock;
 use brigade_wire::slots::{SlotState, SlotTable};
-use brigade_wire::{Attempt, TaskId, WorkerId};
+use brigade_wire::{TaskId, WorkerId};
 use crossbeam_channel::{Receiver, Sender, unbounded};
 
 use super::carry_out::Afterwards;
@@ -20,28 +20,25 @@ use super::reaper::Reaper;
 use super::spawner::SpawnOrder;
 use crate::cell::TaskCell;
 use crate::config::{CREDIT, Config, Link};
-use crate::error::{PoolError, SubmitErrorKind};
-use crate::machine::{Event, Machine, Now, Outbox, Settings, Shutdown, Submission, TaskRef};
-use crate::pool::{Room, ShutdownReport};
-
-/// Submitters look for answers once for so many tasks: a look at what another core has just written costs as much as
-/// submitting a task.
-const LOOK_EVERY: usize = 32;
+use crate::error::PoolError;
+use crate::machine::{Event, Machine, Now, Outbox, Settings, TaskRef};
 
 /// See the module's documentation.
 pub(crate) struct Shared {
     pub(crate) config: Config,
     core: Mutex<Core>,
     /// Submitters that found the queue full wait here.
-    room: Condvar,
+    pub(super) room: Condvar,
     /// Callers of `warm_up` and `shutdown` wait here.
-    progress: Condvar,
+    pub(super) progress: Condvar,
     next_task: AtomicU64,
     spawn_orders: Mutex<Option<Sender<SpawnOrder>>>,
     pub(super) reaper: Reaper,
     pub(super) console: Console,
     /// For answers through shared memory; without it links are ipc.
     pub(super) collecting: Option<Collecting>,
+    /// The most workers.
+    pub(crate) target: AtomicUsize,
     /// Cores that this process and its workers may use.
     pub(super) cores: usize,
 }
@@ -54,9 +51,9 @@ pub(super) struct Core {
     pub(super) outbox: Outbox<Arc<TaskCell>>,
     pub(super) answers: VecDeque<Event<Arc<TaskCell>>>,
     pub(super) head: Vec<u8>,
-    submitted: usize,
-    waiting_for_room: usize,
-    waiting_for_progress: usize,
+    pub(super) submitted: usize,
+    pub(super) waiting_for_room: usize,
+    pub(super) waiting_for_progress: usize,
     /// Whether the worker that was sent the last task slept.
     pub(super) woke_worker: bool,
     /// See `collect`.
@@ -64,14 +61,19 @@ pub(super) struct Core {
     pub(super) thread_is_quiet: bool,
     pub(super) waiting_callers: Vec<Thread>,
     pub(super) taken_by_callers: u64,
-    shutdown_began: Option<Instant>,
-    elapsed: Option<Duration>,
+    pub(super) shutdown_began: Option<Instant>,
+    pub(super) elapsed: Option<Duration>,
 }
 
 impl Shared {
     pub(super) fn new(config: Config) -> Result<(Arc<Self>, Receiver<SpawnOrder>), PoolError> {
         let settings = Settings {
             workers: config.workers,
+            min_workers: config.min_workers,
+            idle_timeout: config.idle_timeout,
+            max_tasks: config.max_tasks,
+            max_age: config.max_age,
+            quarantine: config.quarantine,
             queue_limit: config.queue_limit,
             credit: CREDIT,
             restart_limit: config.restart_limit,
@@ -103,6 +105,7 @@ impl Shared {
         };
         let (sender, receiver) = unbounded();
         let shared = Self {
+            target: AtomicUsize::new(config.workers),
             config,
             core: Mutex::new(core),
             room: Condvar::new(),
@@ -134,76 +137,23 @@ impl Shared {
         TaskId::new(self.next_task.fetch_add(count, Ordering::Relaxed))
     }
 
-    pub(crate) fn submit(
-        &self,
-        task: &Arc<TaskCell>,
-        attempt: Attempt,
-        retries: u32,
-        room: Room,
-    ) -> Result<(), SubmitErrorKind> {
-        let mut core = self.lock();
-        loop {
-            if let Some(reason) = core.machine.broken_reason() {
-                return Err(SubmitErrorKind::PoolBroken { reason: reason.to_string() });
-            }
-            if !core.machine.is_open() {
-                return Err(SubmitErrorKind::PoolClosed);
-            }
-            if core.machine.has_room() {
-                break;
-            }
-            core = self.wait_for_room(core, room)?;
-        }
-        let mut after = Afterwards::default();
-        core.handle(
-            last_tick(),
-            Event::Submit(Submission { id: task.id, task: Arc::clone(task), attempt, retries }),
-            Facts::Nothing,
-            self,
-            &mut after,
-        );
-        core.submitted = core.submitted.wrapping_add(1);
-        if core.machine.backlog() % LOOK_EVERY == 1 || core.submitted.is_multiple_of(LOOK_EVERY) {
-            // Before somebody must be woken for what workers have answered meanwhile.
-            let collected = core.collect(self, &mut after);
-            core.taken_by_callers += collected as u64;
-        }
-        drop(core);
-        after.run(self);
-        Ok(())
-    }
-
-    fn wait_for_room<'a>(
-        &self,
-        mut core: MutexGuard<'a, Core>,
-        room: Room,
-    ) -> Result<MutexGuard<'a, Core>, SubmitErrorKind> {
-        let left = match room {
-            Room::Now => return Err(SubmitErrorKind::Full),
-            Room::Wait => None,
-            Room::Until(deadline) => {
-                let left = deadline.saturating_duration_since(Instant::now());
-                if left.is_zero() {
-                    return Err(SubmitErrorKind::TimedOut);
-                }
-                Some(left)
-            }
-        };
-        core.waiting_for_room += 1;
-        let mut core = match left {
-            None => self.room.wait(core).unwrap_or_else(PoisonError::into_inner),
-            Some(left) => {
-                self.room.wait_timeout(core, left).unwrap_or_else(PoisonError::into_inner).0
-            }
-        };
-        core.waiting_for_room -= 1;
-        Ok(core)
-    }
-
     /// Takes a task back; true when it never ran and never will.
     pub(crate) fn cancel(&self, place: TaskRef, cell: &TaskCell) -> bool {
         self.step(Event::Cancel(place), Facts::Nothing);
         cell.ended() == Some(true)
+    }
+
+    /// Ends a task, also while it runs; true when it is gone before it began, or its worker is killed now.
+    pub(crate) fn kill(&self, place: TaskRef, cell: &TaskCell) -> bool {
+        let mut after = Afterwards::default();
+        let mut core = self.lock();
+        // What has been answered is not killed.
+        core.collect(self, &mut after);
+        core.handle(now(), Event::Kill(place), Facts::Nothing, self, &mut after);
+        let killed = core.machine.is_being_killed(place);
+        drop(core);
+        after.run(self);
+        killed || cell.ended() == Some(true)
     }
 
     /// Whether a task that has no outcome yet has begun.
@@ -224,26 +174,6 @@ impl Shared {
         }
     }
 
-    pub(crate) fn warm_up(&self) -> Result<(), PoolError> {
-        self.step(Event::WarmUp, Facts::Nothing);
-        let mut core = self.lock();
-        loop {
-            if let Some(reason) = core.machine.broken_reason() {
-                return Err(PoolError::Broken { reason: reason.to_string() });
-            }
-            if !core.machine.is_open() {
-                return Err(PoolError::Closed);
-            }
-            if let Some(reason) = core.machine.not_warmed() {
-                return Err(PoolError::Start { reason: reason.to_string() });
-            }
-            if core.machine.ready_workers() == self.config.workers {
-                return Ok(());
-            }
-            core = self.wait_for_progress(core);
-        }
-    }
-
     pub(crate) fn worker_pids(&self) -> Vec<u32> {
         let core = self.lock();
         let ready = core.posts.iter().flatten().filter(|post| post.line.is_some());
@@ -252,41 +182,6 @@ impl Shared {
 
     pub(crate) fn restarts(&self) -> u64 {
         self.lock().machine.counters().respawned
-    }
-
-    /// Begins the end and does not wait for it; the report tells how far it has come.
-    pub(super) fn begin_shutdown(
-        &self,
-        mode: Shutdown,
-        timeout: Option<Duration>,
-    ) -> ShutdownReport {
-        self.lock().shutdown_began.get_or_insert_with(Instant::now);
-        self.step(Event::Shutdown { mode, timeout }, Facts::Nothing);
-        self.lock().report()
-    }
-
-    /// Brings the pool to its end and waits for it.
-    pub(super) fn shutdown(
-        &self,
-        mode: Shutdown,
-        timeout: Option<Duration>,
-    ) -> Result<ShutdownReport, PoolError> {
-        self.begin_shutdown(mode, timeout);
-        let mut core = self.lock();
-        while !core.machine.has_ended() {
-            core = self.wait_for_progress(core);
-        }
-        match core.machine.broken_reason() {
-            Some(reason) => Err(PoolError::Broken { reason: reason.to_string() }),
-            None => Ok(core.report()),
-        }
-    }
-
-    fn wait_for_progress<'a>(&self, mut core: MutexGuard<'a, Core>) -> MutexGuard<'a, Core> {
-        core.waiting_for_progress += 1;
-        let mut core = self.progress.wait(core).unwrap_or_else(PoisonError::into_inner);
-        core.waiting_for_progress -= 1;
-        core
     }
 
     /// Lets the spawner, the reaper and the console end; there is nothing left for them.
@@ -344,22 +239,6 @@ impl Shared {
 }
 
 impl Core {
-    fn report(&mut self) -> ShutdownReport {
-        let tally = self.machine.tally();
-        let so_far = self.shutdown_began.map_or(Duration::ZERO, |began| began.elapsed());
-        let elapsed =
-            if self.machine.has_ended() { *self.elapsed.get_or_insert(so_far) } else { so_far };
-        ShutdownReport {
-            finished: tally.finished,
-            cancelled: tally.cancelled,
-            failed: tally.failed,
-            killed: tally.killed,
-            workers_stopped: tally.workers_stopped,
-            workers_killed: tally.workers_killed,
-            elapsed,
-        }
-    }
-
     /// After each event: callers whose condition may hold now.
     pub(super) fn wake_waiters(&self, shared: &Shared) {
         if self.waiting_for_room > 0 && (self.machine.has_room() || !self.machine.is_open()) {
@@ -374,9 +253,4 @@ impl Core {
 /// The machine's clock.
 pub(super) fn now() -> Now {
     clock::now().since_zero()
-}
-
-/// The machine's clock for events that set no time: a little behind, and much cheaper.
-fn last_tick() -> Now {
-    clock::last_tick().since_zero()
 }

@@ -14,7 +14,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{
-    Action, Machine, Now, Occupant, Outbox, Phase, RevokeWhy, TaskRef, WorkerEntry, WorkerState,
+    Action, Machine, Now, Occupant, Outbox, Phase, RevokeWhy, TaskKey, TaskRef, WorkerEntry,
+    WorkerState,
 };
 use crate::machine::task::Place;
 
@@ -36,16 +37,78 @@ const RESCUE_INTERVAL: Duration = Duration::from_millis(1);
 impl<T> Machine<T> {
     /// Hands out what can be handed out, asks for processes that are missing.
     pub(super) fn assign(&mut self, now: Now, outbox: &mut Outbox<T>) {
+        if self.reserved > 0 {
+            self.assign_reserved(now, outbox);
+        }
         while !self.queue.is_empty() {
             let slot = self.take_awake(now, outbox).or_else(|| self.take_idle());
             let Some(slot) = slot.or_else(|| self.find_room()) else {
                 break;
             };
-            self.send_next_to(slot, outbox);
+            let Some(key) = self.queue.pop_front(&mut self.tasks) else { break };
+            self.send_to(now, slot, key, outbox);
         }
         if !self.complete && self.has_demand() {
             self.spawn_for_demand(now, outbox);
         }
+    }
+
+    /// Tasks that only one worker may run, to those workers.
+    fn assign_reserved(&mut self, now: Now, outbox: &mut Outbox<T>) {
+        for index in 0..self.workers.len() {
+            while let worker = &mut self.workers[index]
+                && worker.takes_tasks()
+                && worker.load() < usize::from(self.settings.credit)
+                && let Some(key) = worker.reserved.pop_front()
+            {
+                let slot = worker.id.slot;
+                self.reserved -= 1;
+                self.idle.retain(|idle| *idle != slot);
+                self.send_to(now, slot, key, outbox);
+            }
+        }
+    }
+
+    /// A task that had left the queue waits again, before all others. If its worker is gone for good it is cancelled.
+    pub(super) fn put_back(&mut self, key: TaskKey, outbox: &mut Outbox<T>) {
+        match self.tasks[key.index()].slot() {
+            None => self.queue.push_front(&mut self.tasks, key),
+            Some(slot) if slot as usize >= self.target => {
+                return self.end_cancelled(key, outbox);
+            }
+            Some(slot) => {
+                self.tasks[key.index()].place = Place::Reserved;
+                self.workers[slot as usize].reserved.push_front(key);
+                self.reserved += 1;
+            }
+        }
+        self.watch_waiting(key, outbox);
+    }
+
+    /// Takes a waiting task out of where it waits.
+    pub(super) fn take_out(&mut self, key: TaskKey) {
+        let entry = &self.tasks[key.index()];
+        match (entry.place, entry.slot()) {
+            (Place::Queued, _) => self.queue.remove(&mut self.tasks, key),
+            (Place::Reserved, Some(slot)) => {
+                self.workers[slot as usize].reserved.retain(|other| *other != key);
+                self.reserved -= 1;
+            }
+            (Place::Reserved, None) | (Place::Assigned { .. }, _) => {}
+        }
+    }
+
+    /// All waiting tasks.
+    pub(super) fn take_all_out(&mut self) -> Vec<TaskKey> {
+        let mut all = Vec::with_capacity(self.queue.len() + self.reserved);
+        while let Some(key) = self.queue.pop_front(&mut self.tasks) {
+            all.push(key);
+        }
+        for worker in &mut self.workers {
+            all.extend(worker.reserved.drain(..));
+        }
+        self.reserved = 0;
+        all
     }
 
     /// The worker that was given the last task, if it is to get short ones although another is idle.
@@ -55,7 +118,7 @@ impl<T> Machine<T> {
             return None;
         }
         let worker = &self.workers[self.current];
-        if worker.state != WorkerState::Ready || !(1..PACK).contains(&worker.load()) {
+        if !worker.takes_tasks() || !(1..PACK).contains(&worker.load()) {
             return None;
         }
         let slot = worker.id.slot;
@@ -65,8 +128,9 @@ impl<T> Machine<T> {
 
     fn plan_rescue(&mut self, now: Now, outbox: &mut Outbox<T>) {
         if self.rescue_at.is_none() {
-            self.rescue_at = Some(now + RESCUE_INTERVAL);
-            outbox.push(Action::Rearm);
+            let due = now + RESCUE_INTERVAL;
+            self.rescue_at = Some(due);
+            self.rearm_for(due, outbox);
         }
     }
 
@@ -80,7 +144,7 @@ impl<T> Machine<T> {
             let worker = &mut self.workers[index];
             let progress = worker.completed != worker.completed_at_rescue;
             worker.completed_at_rescue = worker.completed;
-            if self.idle.is_empty() || worker.state != WorkerState::Ready || worker.tasks() < 2 {
+            if self.idle.is_empty() || !worker.takes_tasks() || worker.tasks() < 2 {
                 continue;
             }
             if !progress {
@@ -90,7 +154,9 @@ impl<T> Machine<T> {
                 let worker = &self.workers[index];
                 // From the newest to the oldest, so that the queue's front keeps the order of submission.
                 for (link_slot, occupant) in worker.in_flight().rev() {
-                    if let Occupant::Task(key) = occupant {
+                    if let Occupant::Task(key) = occupant
+                        && self.is_movable(key)
+                    {
                         let task = TaskRef { key, id: self.tasks[key.index()].id };
                         let (worker, why) = (worker.id, RevokeWhy::Steal);
                         outbox.push(Action::Revoke { worker, link_slot, task, why });
@@ -125,8 +191,7 @@ impl<T> Machine<T> {
         if depth <= 1 {
             return None;
         }
-        let has_room =
-            |worker: &WorkerEntry| worker.state == WorkerState::Ready && worker.load() < depth;
+        let has_room = |worker: &WorkerEntry| worker.takes_tasks() && worker.load() < depth;
         let current = &self.workers[self.current];
         if has_room(current) && !current.load().is_multiple_of(PACK) {
             return Some(current.id.slot);
@@ -152,10 +217,7 @@ impl<T> Machine<T> {
         self.usual_run = (self.usual_run * 7 + counted) / 8;
     }
 
-    fn send_next_to(&mut self, slot: u32, outbox: &mut Outbox<T>) {
-        let Some(key) = self.queue.pop_front(&mut self.tasks) else {
-            return;
-        };
+    fn send_to(&mut self, now: Now, slot: u32, key: TaskKey, outbox: &mut Outbox<T>) {
         self.current = slot as usize;
         let worker = &mut self.workers[slot as usize];
         let ahead = u16::try_from(worker.load()).unwrap_or(u16::MAX);
@@ -170,6 +232,27 @@ impl<T> Machine<T> {
             attempt: task.attempt,
             ahead,
         });
+        if task.terms.is_some() {
+            self.watch_sent(now, key, outbox);
+        }
+        if self.settings.max_tasks.is_some() {
+            self.retire_when_used_up(slot, outbox);
+        }
+    }
+
+    /// The last task that a worker does is followed by the word to leave.
+    fn retire_when_used_up(&mut self, slot: u32, outbox: &mut Outbox<T>) {
+        let worker = &self.workers[slot as usize];
+        let id = worker.id;
+        let sent = worker.completed + worker.tasks() as u64;
+        if self.allowance(id).is_some_and(|allowance| sent >= allowance) {
+            let worker = &mut self.workers[slot as usize];
+            worker.state = WorkerState::Stopping { terminated: false };
+            worker.retire_at = None;
+            self.complete = false;
+            outbox.push(Action::Retired { worker: id, why: "it has done its number of tasks" });
+            outbox.push(Action::Stop { worker: id });
+        }
     }
 
     /// Asks back the newest task of the most loaded worker for a worker that is idle. The next one follows when that
@@ -178,12 +261,12 @@ impl<T> Machine<T> {
         let victim = self
             .workers
             .iter()
-            .filter(|worker| worker.state == WorkerState::Ready && worker.tasks() > 1)
+            .filter(|worker| worker.takes_tasks() && worker.tasks() > 1)
             .max_by_key(|worker| worker.tasks());
         let Some(victim) = victim else { return };
         let newest = victim.in_flight().rev().find_map(|(link_slot, occupant)| match occupant {
-            Occupant::Task(key) => Some((link_slot, key)),
-            Occupant::Revoked { .. } => None,
+            Occupant::Task(key) if self.is_movable(key) => Some((link_slot, key)),
+            Occupant::Task(_) | Occupant::Revoked { .. } => None,
         });
         if let Some((link_slot, key)) = newest {
             let task = TaskRef { key, id: self.tasks[key.index()].id };
@@ -196,26 +279,42 @@ impl<T> Machine<T> {
         }
     }
 
-    /// One more process for each queued task that no starting process will take; all of them during a warm-up.
+    /// Whether another worker may run the task as well.
+    fn is_movable(&self, key: TaskKey) -> bool {
+        self.tasks[key.index()].slot().is_none()
+    }
+
+    /// One more process for each queued task that no starting process will take; all of them during a warm-up; those that
+    /// are kept in any case; and those that have tasks of their own.
     pub(super) fn spawn_for_demand(&mut self, now: Now, outbox: &mut Outbox<T>) {
         let starting =
             self.workers.iter().filter(|worker| worker.state == WorkerState::Starting).count();
         let wanted = if self.warming {
-            self.workers.len()
+            self.target
         } else {
-            self.queue.len().saturating_sub(starting)
+            let for_tasks = self.queue.len().saturating_sub(starting);
+            for_tasks.max(self.fewest().saturating_sub(self.staying()))
         };
         self.spawn_up_to(wanted, now, outbox);
     }
 
     /// Whether a process is wanted that is not there.
     pub(super) fn has_demand(&self) -> bool {
-        self.broken.is_none() && (self.warming || !self.queue.is_empty())
+        let open = matches!(self.phase, Phase::Running | Phase::Draining { .. });
+        open && self.broken.is_none()
+            && (self.warming
+                || !self.queue.is_empty()
+                || self.reserved > 0
+                || self.staying() < self.fewest())
     }
 
     /// Asks for all processes that the pool may have, until they are all ready at once.
     pub(super) fn warm_up(&mut self, now: Now, outbox: &mut Outbox<T>) {
-        self.warming = self.ready_workers() < self.workers.len();
+        if self.phase != Phase::Running {
+            return;
+        }
+        self.quiescent = false;
+        self.warming = self.ready_workers() < self.target;
         self.not_warmed = None;
         self.spawn_for_demand(now, outbox);
     }
@@ -236,8 +335,14 @@ impl<T> Machine<T> {
             return;
         }
         let credit = self.settings.credit;
-        let vacant = self.workers.iter_mut().filter(|worker| worker.state == WorkerState::Vacant);
-        for worker in vacant.take(wanted) {
+        let mut left = wanted;
+        for worker in self.workers.iter_mut().take(self.target) {
+            // One that has tasks of its own is wanted in any case.
+            let own = !worker.reserved.is_empty();
+            if worker.state != WorkerState::Vacant || (left == 0 && !own) {
+                continue;
+            }
+            left = left.saturating_sub(1);
             let worker = worker.begin_start(credit);
             self.counters.respawned += u64::from(worker.generation > 1);
             outbox.push(Action::Spawn { worker });

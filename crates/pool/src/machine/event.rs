@@ -6,7 +6,7 @@ use std::time::Duration;
 use brigade_wire::{Attempt, TaskId, WorkerId};
 
 use super::outbox::RevokeWhy;
-use super::{Shutdown, TaskRef};
+use super::{Now, Shutdown, TaskRef, Terms};
 
 /// The closed list of the machine's inputs.
 #[derive(Debug)]
@@ -15,6 +15,14 @@ pub(crate) enum Event<T> {
     Submit(Submission<T>),
     /// A caller takes a task back.
     Cancel(TaskRef),
+    /// A caller ends a task, also while it runs.
+    Kill(TaskRef),
+    /// The answer to `Action::Observe`.
+    Observed {
+        task: TaskRef,
+        /// When its worker has begun it; `None` when it has not.
+        began: Option<Now>,
+    },
     /// The answer to `Action::Revoke`.
     RevokeAnswer {
         task: TaskRef,
@@ -24,13 +32,24 @@ pub(crate) enum Event<T> {
         revoked: bool,
     },
     /// A worker answered a task; the driver holds the outcome and completes with it.
-    Finished { worker: WorkerId, task: TaskId, attempt: Attempt, run_time: Duration },
+    Finished {
+        worker: WorkerId,
+        task: TaskId,
+        attempt: Attempt,
+        run_time: Duration,
+        /// The worker uses more memory than it may.
+        worn: bool,
+    },
     /// A worker met a revoked task and passed over it.
     Skipped { worker: WorkerId, task: TaskId, attempt: Attempt },
     /// All answers that are there were handled: a worker that has nothing to do may take tasks over from others.
     Balance,
     /// All workers are wanted now, whether there is work or not.
     WarmUp,
+    /// The most workers from now on.
+    Resize { workers: usize },
+    /// Workers that have nothing to do are to leave until there is work again.
+    Quiesce,
     /// A worker has finished its handshake.
     Ready { worker: WorkerId },
     /// A worker could not be started; its process, if there was one, is reaped.
@@ -58,8 +77,10 @@ pub(crate) struct Submission<T> {
     pub(crate) task: T,
     /// Which run of the task its first one in here is.
     pub(crate) attempt: Attempt,
-    /// How often the task may run again after the death of its worker.
+    /// How often the task may run again after the death of its worker, or after a deadline.
     pub(crate) retries: u32,
+    /// What few tasks ask for.
+    pub(crate) terms: Option<Box<Terms>>,
 }
 
 /// Why a worker did not come up.

@@ -46,6 +46,8 @@ pub(crate) enum Action<T> {
     },
     /// Try to take an assigned task back; answer with `Event::RevokeAnswer`.
     Revoke { worker: WorkerId, link_slot: u16, task: TaskRef, why: RevokeWhy },
+    /// See when the task has begun; answer with `Event::Observed`.
+    Observe { worker: WorkerId, link_slot: u16, task: TaskRef },
     /// The task has its outcome; the machine has forgotten it.
     Complete { task: T, attempt: Attempt, end: End },
     /// Start a process for this worker.
@@ -54,6 +56,10 @@ pub(crate) enum Action<T> {
     Stop { worker: WorkerId },
     /// Ask the worker's process group to end (SIGTERM).
     Terminate { worker: WorkerId },
+    /// A worker is to leave once it has done what it runs, and is not missed.
+    Retired { worker: WorkerId, why: &'static str },
+    /// The worker that the next action kills runs this task, or nothing.
+    Condemned { worker: WorkerId, task: TaskId, cause: KillCause },
     /// Kill the worker's process group.
     Kill { worker: WorkerId, cause: KillCause },
     /// See whether the worker's process is stopped; if so answer with `Event::FoundStopped`.
@@ -79,6 +85,10 @@ pub(crate) enum End {
     Cancelled,
     /// Its worker died while it ran.
     Died,
+    /// So many workers have died under it that it runs no more, although it may run again.
+    Quarantined,
+    /// It has not begun within the time that it may wait.
+    Expired,
     /// It ran when the pool killed its worker.
     Killed(KillCause),
     /// The pool is broken.
@@ -96,4 +106,10 @@ pub(crate) enum RevokeWhy {
     Steal,
     /// The pool broke.
     Break,
+    /// It has waited too long.
+    Expire,
+    /// Its caller ends it, also while it runs.
+    Kill,
+    /// The task before it is to be killed.
+    Clear,
 }

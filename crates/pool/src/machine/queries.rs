@@ -1,16 +1,20 @@
 //! What the driver may ask the machine; nothing in here changes anything.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use brigade_wire::{Attempt, TaskId, WorkerId};
 
 use super::task::Place;
-use super::{Counters, Machine, Now, Occupant, Phase, Tally, TaskKey, TaskRef, WorkerState};
+use super::{
+    Counters, KillCause, Machine, Now, Occupant, Phase, Tally, TaskKey, TaskRef, WorkerEntry,
+    WorkerState,
+};
 
 impl<T> Machine<T> {
     /// Whether `Submit` may be handled now; if not, callers wait or give up.
     pub(crate) fn has_room(&self) -> bool {
-        self.queue.len() < self.settings.queue_limit
+        self.queue.len() + self.reserved < self.settings.queue_limit
     }
 
     /// Whether `Submit` will ever be handled again.
@@ -58,7 +62,7 @@ impl<T> Machine<T> {
     pub(crate) fn assignment(&self, task: TaskRef) -> Option<(WorkerId, u16, Attempt)> {
         let entry = self.tasks.get(task.key.index()).filter(|entry| entry.id == task.id)?;
         match entry.place {
-            Place::Queued => None,
+            Place::Queued | Place::Reserved => None,
             Place::Assigned { worker, link_slot } => {
                 Some((self.workers[worker as usize].id, link_slot, entry.attempt))
             }
@@ -67,7 +71,27 @@ impl<T> Machine<T> {
 
     /// Accepted tasks that are not with a worker.
     pub(crate) fn backlog(&self) -> usize {
-        self.queue.len()
+        self.queue.len() + self.reserved
+    }
+
+    /// The most workers at present.
+    pub(crate) fn target(&self) -> usize {
+        self.target
+    }
+
+    /// Whether a worker was asked to leave, or killed, and is still there.
+    pub(crate) fn is_losing_workers(&self) -> bool {
+        let leaving = |worker: &WorkerEntry| {
+            matches!(worker.state, WorkerState::Stopping { .. } | WorkerState::Killing)
+                && worker.tasks() == 0
+        };
+        self.workers.iter().any(leaving)
+    }
+
+    /// Whether the worker that has the task is being killed for it.
+    pub(crate) fn is_being_killed(&self, task: TaskRef) -> bool {
+        let worker = self.assignment(task).and_then(|(worker, ..)| self.live(worker));
+        worker.is_some_and(|worker| worker.kill_cause == Some(KillCause::Asked))
     }
 
     /// The task that a worker has to answer next.
@@ -101,6 +125,13 @@ impl<T> Machine<T> {
     pub(crate) fn next_deadline(&self) -> Option<Now> {
         let workers = self.workers.iter().filter_map(|worker| worker.stop_deadline);
         let respawn = self.respawn_due();
-        workers.chain(self.shutdown_deadlines()).chain(respawn).chain(self.rescue_at).min()
+        let timer = self.timers.next_deadline().map(Duration::from_nanos);
+        workers
+            .chain(self.shutdown_deadlines())
+            .chain(respawn)
+            .chain(self.rescue_at)
+            .chain(timer)
+            .chain(self.retirement_due())
+            .min()
     }
 }

@@ -1,31 +1,40 @@
 //! The queue: first in, first out, with removal from the middle in constant time.
 //!
-//! The links are in the task entries themselves, so queueing a task allocates nothing and a
-//! cancelled task leaves nothing behind.
+//! Plain tasks are linked through their entries, so queueing one allocates nothing and a cancelled one leaves nothing
+//! behind. The few with a priority are kept in the order of their [`Rank`]; what leaves next is the better of the two
+//! first ones.
+
+use std::collections::BTreeMap;
 
 use slab::Slab;
 
-use super::task::{Place, TaskEntry, TaskKey};
+use super::task::{Place, Rank, TaskEntry, TaskKey};
 
 #[derive(Debug, Default)]
 pub(super) struct Queue {
     first: Option<TaskKey>,
     last: Option<TaskKey>,
-    len: usize,
+    /// Plain tasks.
+    linked: usize,
+    ranked: BTreeMap<Rank, TaskKey>,
 }
 
 impl Queue {
     pub(super) fn len(&self) -> usize {
-        self.len
+        self.linked + self.ranked.len()
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.len == 0
+        self.len() == 0
     }
 
     pub(super) fn push_back<T>(&mut self, tasks: &mut Slab<TaskEntry<T>>, key: TaskKey) {
         let entry = &mut tasks[key.index()];
         entry.place = Place::Queued;
+        if entry.priority() != 0 {
+            self.ranked.insert(entry.rank(), key);
+            return;
+        }
         entry.previous = self.last;
         entry.next = None;
         match self.last {
@@ -33,12 +42,17 @@ impl Queue {
             None => self.first = Some(key),
         }
         self.last = Some(key);
-        self.len += 1;
+        self.linked += 1;
     }
 
+    /// Gives back what had left the queue.
     pub(super) fn push_front<T>(&mut self, tasks: &mut Slab<TaskEntry<T>>, key: TaskKey) {
         let entry = &mut tasks[key.index()];
         entry.place = Place::Queued;
+        if entry.priority() != 0 {
+            self.ranked.insert(entry.rank(), key);
+            return;
+        }
         entry.previous = None;
         entry.next = self.first;
         match self.first {
@@ -46,19 +60,32 @@ impl Queue {
             None => self.last = Some(key),
         }
         self.first = Some(key);
-        self.len += 1;
+        self.linked += 1;
     }
 
     pub(super) fn pop_front<T>(&mut self, tasks: &mut Slab<TaskEntry<T>>) -> Option<TaskKey> {
-        let key = self.first?;
+        let key = self.next(tasks)?;
         self.remove(tasks, key);
         Some(key)
     }
 
-    /// Unlinks a queued task.
+    fn next<T>(&self, tasks: &Slab<TaskEntry<T>>) -> Option<TaskKey> {
+        match (self.first, self.ranked.first_key_value()) {
+            (Some(plain), Some((rank, ranked))) => {
+                Some(if *rank < tasks[plain.index()].rank() { *ranked } else { plain })
+            }
+            (plain, ranked) => plain.or(ranked.map(|(_, key)| *key)),
+        }
+    }
+
+    /// Takes a task out.
     pub(super) fn remove<T>(&mut self, tasks: &mut Slab<TaskEntry<T>>, key: TaskKey) {
         let entry = &mut tasks[key.index()];
         debug_assert_eq!(entry.place, Place::Queued);
+        if entry.priority() != 0 {
+            self.ranked.remove(&entry.rank());
+            return;
+        }
         let (previous, next) = (entry.previous.take(), entry.next.take());
         match previous {
             Some(previous) => tasks[previous.index()].next = next,
@@ -68,14 +95,15 @@ impl Queue {
             Some(next) => tasks[next.index()].previous = previous,
             None => self.last = previous,
         }
-        self.len -= 1;
+        self.linked -= 1;
     }
 
-    /// The keys from first to last, for `sanity_check`.
+    /// All keys, for `sanity_check`.
     pub(super) fn iter<'a, T>(
-        &self,
+        &'a self,
         tasks: &'a Slab<TaskEntry<T>>,
     ) -> impl Iterator<Item = TaskKey> + use<'a, T> {
-        std::iter::successors(self.first, |key| tasks[key.index()].next)
+        let linked = std::iter::successors(self.first, |key| tasks[key.index()].next);
+        linked.chain(self.ranked.values().copied())
     }
 }

@@ -85,7 +85,8 @@ impl RestartBudget {
 impl<T> Machine<T> {
     /// When a start that had to pause is due.
     pub(super) fn respawn_due(&self) -> Option<Now> {
-        let vacant = self.workers.iter().any(|worker| worker.state == WorkerState::Vacant);
+        let wanted = self.workers.iter().take(self.target);
+        let vacant = wanted.into_iter().any(|worker| worker.state == WorkerState::Vacant);
         self.budget.not_before().filter(|_| vacant && self.has_demand())
     }
 
@@ -133,6 +134,7 @@ impl<T> Machine<T> {
         let productive = entry.completed > 0 || !ran.is_empty();
         entry.state = WorkerState::Vacant;
         entry.stop_deadline = None;
+        entry.condemned = None;
         let in_flight = entry.take_in_flight();
         self.idle.retain(|slot| *slot != worker.slot);
         self.counters.worker_deaths += 1;
@@ -156,12 +158,16 @@ impl<T> Machine<T> {
         if !was_asked_to_leave && self.phase == Phase::Running {
             self.spawn_slot(now, worker.slot, outbox);
         }
+        if self.has_demand() {
+            self.spawn_for_demand(now, outbox);
+        }
         self.settle(now, outbox);
     }
 
     /// Replaces a process that nobody asked to leave, so that the next task finds its worker.
     fn spawn_slot(&mut self, now: Now, slot: u32, outbox: &mut Outbox<T>) {
-        if self.workers[slot as usize].state == WorkerState::Vacant {
+        let vacant = self.workers[slot as usize].state == WorkerState::Vacant;
+        if vacant && !self.quiescent {
             self.spawn_up_to(1, now, outbox);
         }
     }
@@ -175,20 +181,33 @@ impl<T> Machine<T> {
     ) {
         let shutting_down = kill_cause == Some(KillCause::Shutdown) || self.phase.is_terminating();
         let task = &mut self.tasks[key.index()];
+        task.deaths += u32::from(kill_cause.is_none());
+        let quarantined = task.deaths >= self.settings.quarantine;
         if shutting_down {
             self.counters.killed += 1;
             self.tally.killed += 1;
             self.end_task(key, End::Killed(KillCause::Shutdown), outbox);
-        } else if task.retries_left > 0 && self.broken.is_none() {
+        } else if kill_cause == Some(KillCause::Asked) {
+            self.counters.killed += 1;
+            self.tally.killed += u64::from(self.phase != Phase::Running);
+            self.end_task(key, End::Killed(KillCause::Asked), outbox);
+        } else if task.retries_left > 0 && !quarantined && self.broken.is_none() {
             task.retries_left -= 1;
             task.attempt = task.attempt.next();
+            if let Some(terms) = &mut task.terms {
+                terms.began = true;
+            }
             self.counters.retried += 1;
             outbox.push(Action::Retried { id: task.id, attempt: task.attempt, worker });
-            self.queue.push_front(&mut self.tasks, key);
+            self.put_back(key, outbox);
         } else {
+            let end = match kill_cause {
+                None if quarantined && task.retries_left > 0 => End::Quarantined,
+                None => End::Died,
+                Some(cause) => End::Killed(cause),
+            };
             self.counters.failed_by_death += 1;
             self.tally.failed += u64::from(self.phase != Phase::Running);
-            let end = kill_cause.map_or(End::Died, End::Killed);
             self.end_task(key, end, outbox);
         }
     }
@@ -205,7 +224,7 @@ impl<T> Machine<T> {
         } else {
             self.counters.requeued += 1;
             outbox.push(Action::Requeued { id: self.tasks[key.index()].id, worker });
-            self.queue.push_front(&mut self.tasks, key);
+            self.put_back(key, outbox);
         }
     }
 
@@ -216,7 +235,7 @@ impl<T> Machine<T> {
         }
         self.broken = Some(reason);
         outbox.push(Action::Broke);
-        while let Some(key) = self.queue.pop_front(&mut self.tasks) {
+        for key in self.take_all_out() {
             self.counters.refused_by_break += 1;
             self.end_task(key, End::Broken, outbox);
         }

@@ -36,12 +36,30 @@ impl<T> Machine<T> {
         for key in &queued {
             assert_eq!(self.tasks[key.index()].place, Place::Queued);
         }
-        assert_eq!(queued.len() + assigned, self.tasks.len(), "a task is in no place or in two");
+        let reserved: Vec<_> = self
+            .workers
+            .iter()
+            .flat_map(|worker| worker.reserved.iter().map(|key| (Some(worker.id.slot), *key)))
+            .collect();
+        for (slot, key) in &reserved {
+            let task = &self.tasks[key.index()];
+            assert_eq!((task.place, task.slot()), (Place::Reserved, *slot));
+        }
+        assert_eq!(reserved.len(), self.reserved, "the count of reserved tasks is wrong");
+        let places = queued.len() + reserved.len() + assigned;
+        assert_eq!(places, self.tasks.len(), "a task is in no place or in two");
+        let with_timer = self.tasks.iter().filter_map(|(_, task)| task.terms.as_ref()?.timer);
+        assert_eq!(with_timer.count(), self.timers.len(), "a timer belongs to no task");
     }
 
     fn workers_hold_what_their_state_allows(&self) {
         for worker in &self.workers {
             assert!(worker.load() <= usize::from(self.settings.credit), "credit exceeded");
+            assert!(worker.condemned.is_none(), "a worker is neither killed nor spared");
+            if let Some(allowance) = self.allowance(worker.id) {
+                let sent = worker.completed + worker.tasks() as u64;
+                assert!(sent <= allowance, "a worker got more tasks than it may do");
+            }
             if matches!(worker.state, WorkerState::Vacant | WorkerState::Starting) {
                 assert_eq!(worker.load(), 0, "frames under way to a worker that is not there");
             }
@@ -50,7 +68,7 @@ impl<T> Machine<T> {
 
     fn the_idle_list_is_exact(&self) {
         if self.complete {
-            assert_eq!(self.ready_workers(), self.workers.len(), "a worker is missing");
+            assert_eq!(self.ready_workers(), self.target, "a worker is missing");
         }
         let mut listed = self.idle.clone();
         listed.sort_unstable();
@@ -69,6 +87,7 @@ impl<T> Machine<T> {
         let counters = &self.counters;
         let ended = counters.finished
             + counters.cancelled
+            + counters.expired
             + counters.failed_by_death
             + counters.killed
             + counters.refused_by_break;

@@ -5,8 +5,18 @@ use std::time::Duration;
 /// What the machine must know about the pool; fixed for its life.
 #[derive(Debug, Clone)]
 pub(crate) struct Settings {
-    /// Worker slots.
+    /// Worker slots in the beginning.
     pub(crate) workers: usize,
+    /// So many processes are kept although there is nothing to do.
+    pub(crate) min_workers: usize,
+    /// How long a worker above that number may have nothing to do.
+    pub(crate) idle_timeout: Option<Duration>,
+    /// How many tasks a process does before it is replaced.
+    pub(crate) max_tasks: Option<u64>,
+    /// How long a process lives before it is replaced.
+    pub(crate) max_age: Option<Duration>,
+    /// So many workers may die under one task, whatever its retries.
+    pub(crate) quarantine: u32,
     /// Queued tasks that `submit` accepts before it makes callers wait.
     pub(crate) queue_limit: usize,
     /// Most frames under way to one worker, the running one included; the length of its slot table.
@@ -25,6 +35,7 @@ pub(crate) struct Counters {
     pub(crate) submitted: u64,
     pub(crate) finished: u64,
     pub(crate) cancelled: u64,
+    pub(crate) expired: u64,
     pub(crate) failed_by_death: u64,
     pub(crate) killed: u64,
     pub(crate) refused_by_break: u64,

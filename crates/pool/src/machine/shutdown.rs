@@ -88,6 +88,7 @@ impl<T> Machine<T> {
         if self.phase == Phase::Ended {
             return;
         }
+        self.warming = false;
         let deadline = timeout.and_then(|timeout| now.checked_add(timeout));
         if self.phase.mode().is_none_or(|current| mode > current) {
             self.enter(now, mode, deadline, outbox);
@@ -122,7 +123,7 @@ impl<T> Machine<T> {
             Shutdown::Drain | Shutdown::CancelPending => {}
             Shutdown::Terminate => {
                 for worker in &self.workers {
-                    if worker.state == WorkerState::Ready && worker.tasks() > 0 {
+                    if worker.is_at_work() {
                         outbox.push(Action::Terminate { worker: worker.id });
                     }
                 }
@@ -132,7 +133,7 @@ impl<T> Machine<T> {
     }
 
     fn cancel_pending(&mut self, outbox: &mut Outbox<T>) {
-        while let Some(key) = self.queue.pop_front(&mut self.tasks) {
+        for key in self.take_all_out() {
             self.counters.cancelled += 1;
             self.tally.cancelled += 1;
             self.end_task(key, End::Cancelled, outbox);
@@ -157,6 +158,7 @@ impl<T> Machine<T> {
         }
         entry.state = WorkerState::Killing;
         entry.kill_cause = Some(cause);
+        entry.condemned = None;
         entry.stop_deadline = None;
         self.complete = false;
         self.idle.retain(|slot| *slot != worker.slot);
@@ -186,7 +188,7 @@ impl<T> Machine<T> {
                 *interval = (*interval * 2).min(LAST_INSPECTION);
                 *inspect_at = now + *interval;
                 for worker in &self.workers {
-                    if worker.state == WorkerState::Ready && worker.tasks() > 0 {
+                    if worker.is_at_work() {
                         outbox.push(Action::Inspect { worker: worker.id });
                     }
                 }
@@ -197,6 +199,8 @@ impl<T> Machine<T> {
             _ => {}
         }
         self.climb_ladders(now, outbox);
+        self.expire(now, outbox);
+        self.retire_the_old(now, outbox);
         self.rescue(now, outbox);
         if self.has_demand() {
             self.assign(now, outbox);
@@ -235,25 +239,25 @@ impl<T> Machine<T> {
             return;
         }
         self.complete = false;
-        let mut starting = Vec::new();
-        for worker in &mut self.workers {
+        for index in 0..self.workers.len() {
+            let worker = &mut self.workers[index];
             match worker.state {
                 // Frames of revoked tasks may still be under way; the worker passes over them and then leaves.
                 WorkerState::Ready => {
                     worker.state = WorkerState::Stopping { terminated: false };
-                    worker.stop_deadline = Some(now + self.settings.stop_grace);
-                    self.tally.workers_stopped += 1;
                     outbox.push(Action::Stop { worker: worker.id });
-                    outbox.push(Action::Rearm);
+                    self.tally.workers_stopped += 1;
+                    self.begin_ladder(now, index, outbox);
                 }
-                WorkerState::Starting => starting.push(worker.id),
-                WorkerState::Vacant | WorkerState::Stopping { .. } | WorkerState::Killing => {}
+                WorkerState::Stopping { .. } => self.begin_ladder(now, index, outbox),
+                WorkerState::Starting => {
+                    let worker = worker.id;
+                    self.kill(worker, KillCause::Shutdown, outbox);
+                }
+                WorkerState::Vacant | WorkerState::Killing => {}
             }
         }
         self.idle.clear();
-        for worker in starting {
-            self.kill(worker, KillCause::Shutdown, outbox);
-        }
         let empty = self.workers.iter().all(|worker| worker.state == WorkerState::Vacant);
         if empty && self.phase != Phase::Running {
             self.phase = Phase::Ended;

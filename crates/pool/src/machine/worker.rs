@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use brigade_wire::{Attempt, TaskId, WorkerId};
 
+use super::limits::Condemned;
 use super::{Now, TaskKey};
 
 /// One worker slot: the process that fills it now, and the frames under way to that process.
@@ -12,6 +13,14 @@ pub(super) struct WorkerEntry {
     /// The generation goes up with every process that is started for the slot.
     pub(super) id: WorkerId,
     pub(super) state: WorkerState,
+    /// Since when it has nothing to do.
+    pub(super) idle_since: Now,
+    /// When it is to be replaced because of its age.
+    pub(super) retire_at: Option<Now>,
+    /// Set while the task that it runs is about to be killed; nothing is sent to it then.
+    pub(super) condemned: Option<Condemned>,
+    /// Tasks that only this slot may run, in the order of their submission.
+    pub(super) reserved: VecDeque<TaskKey>,
     /// Tasks that this process has answered.
     pub(super) completed: u64,
     /// How many they were at the last rescue.
@@ -64,6 +73,12 @@ pub(crate) enum KillCause {
     Shutdown,
     /// It was stopped by a signal while the pool waited for it.
     Stopped,
+    /// Its task ran longer than it may.
+    Deadline,
+    /// Its task was killed by a caller.
+    Asked,
+    /// It had not started when it was no longer needed.
+    Unwanted,
 }
 
 impl WorkerEntry {
@@ -71,6 +86,10 @@ impl WorkerEntry {
         Self {
             id: WorkerId { slot, generation: 0 },
             state: WorkerState::Vacant,
+            idle_since: Now::ZERO,
+            retire_at: None,
+            condemned: None,
+            reserved: VecDeque::new(),
             completed: 0,
             completed_at_rescue: 0,
             kill_cause: None,
@@ -87,6 +106,8 @@ impl WorkerEntry {
         debug_assert!(self.in_flight.is_empty());
         self.id.generation += 1;
         self.state = WorkerState::Starting;
+        self.retire_at = None;
+        self.condemned = None;
         self.completed = 0;
         self.completed_at_rescue = 0;
         self.kill_cause = None;
@@ -95,6 +116,16 @@ impl WorkerEntry {
         self.sent = 0;
         self.credit = credit;
         self.id
+    }
+
+    /// Whether it may be sent another task.
+    pub(super) fn takes_tasks(&self) -> bool {
+        self.state == WorkerState::Ready && self.condemned.is_none()
+    }
+
+    /// Whether a task is under way to it that it may answer.
+    pub(super) fn is_at_work(&self) -> bool {
+        matches!(self.state, WorkerState::Ready | WorkerState::Stopping { .. }) && self.tasks() > 0
     }
 
     /// Frames under way, revoked ones included.

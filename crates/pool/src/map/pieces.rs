@@ -19,7 +19,10 @@ use crate::Pool;
 use crate::arrivals::Arrivals;
 use crate::cell::{Awaited, TaskCell};
 use crate::chunk::ChunkProgress;
+use crate::config::Config;
 use crate::error::{SubmitError, SubmitErrorKind, TaskError, TaskErrorKind};
+use crate::limits::Limits;
+use crate::machine::Terms;
 use crate::payload::Argument;
 use crate::pool::Room;
 
@@ -35,6 +38,10 @@ const BYTES_AHEAD: usize = 16 << 20;
 /// Memory that a piece takes besides its items.
 const BYTES_OF_A_PIECE: usize = 512;
 
+/// Workers look at a clock that is at most this old to see whether a chunk's time is over: the longest tick that kernels
+/// are configured with.
+const LATEST_TICK: Duration = Duration::from_millis(10);
+
 /// A piece is sent as it is when the inputs take longer than this.
 const PATIENCE: Duration = Duration::from_micros(200);
 
@@ -46,6 +53,8 @@ pub(super) struct Pieces<'pool, F, I: Iterator, R> {
     exhausted: bool,
     window: Option<usize>,
     retries: u32,
+    /// How long an item may run, if not as long as the pool's tasks.
+    deadline: Option<Duration>,
     sizing: Sizing,
     /// Inputs that were taken and not submitted; there are some for long only if the inputs have panicked.
     filling: Vec<u8>,
@@ -80,7 +89,8 @@ where
             exhausted: false,
             window: None,
             retries: 0,
-            sizing: Sizing::new(pool.workers()),
+            deadline: None,
+            sizing: Self::sizing(pool),
             filling: Vec::new(),
             filled: 0,
             submitted: 0,
@@ -91,6 +101,19 @@ where
             settled: VecDeque::new(),
             types: PhantomData,
         }
+    }
+
+    /// A worker that leaves after a number of tasks must be able to count them.
+    fn sizing(pool: &Pool) -> Sizing {
+        let mut sizing = Sizing::new(pool.workers());
+        if pool.shared().config.max_tasks.is_some() {
+            sizing.fix(1);
+        }
+        sizing
+    }
+
+    pub(super) fn set_deadline(&mut self, limit: Duration) {
+        self.deadline = Some(limit);
     }
 
     pub(super) fn set_window(&mut self, items: usize) {
@@ -236,10 +259,14 @@ where
         let progress = ChunkProgress::new(shape);
         let encoded_bytes = encoded.len();
         let encoded = Argument::of(encoded, self.pool.shared().arguments());
-        let cell = TaskCell::new_chunk(items.first, function, encoded, progress, &self.arrivals);
+        let limits = self.limits();
+        let terms = limits.as_ref().map(|limits| Box::new(self.terms(limits, &shape)));
+        let limits = limits.map(Box::new);
+        let cell =
+            TaskCell::new_chunk(items.first, function, encoded, limits, progress, &self.arrivals);
         let held = encoded_bytes + BYTES_OF_A_PIECE;
         self.held += held;
-        match self.pool.shared().submit(&cell, items.attempt, 0, Room::Wait) {
+        match self.pool.shared().submit(&cell, items.attempt, 0, terms, Room::Wait) {
             Ok(()) => {
                 self.under_way.insert(items.first.get(), Piece { cell, items, held });
             }
@@ -248,6 +275,27 @@ where
                 self.fail(items, kind);
             }
         }
+    }
+
+    /// The limits of each item.
+    fn limits(&self) -> Option<Limits> {
+        let Config { deadlines, stop_grace, .. } = &self.pool.shared().config;
+        let hard = self.deadline.or(deadlines.hard);
+        Limits::new(deadlines.queue, deadlines.soft, hard, *stop_grace)
+    }
+
+    /// When an item that runs has begun is not known exactly, so that a chunk gets the time in addition in which its last
+    /// item may begin. Of a chunk of a fixed size the items share their time.
+    fn terms(&self, limits: &Limits, shape: &Chunk) -> Terms {
+        let mut terms = limits.terms();
+        terms.run_limit = terms.run_limit.map(|limit| {
+            if self.sizing.is_fixed() {
+                limit.saturating_mul(shape.items)
+            } else {
+                limit.saturating_add(shape.budget + LATEST_TICK)
+            }
+        });
+        terms
     }
 
     fn fail(&mut self, items: Items, kind: SubmitErrorKind) {

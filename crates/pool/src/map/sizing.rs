@@ -46,6 +46,11 @@ impl Sizing {
         self.fixed = Some(u32::try_from(items.max(1)).unwrap_or(u32::MAX));
     }
 
+    /// Whether the user has said how many.
+    pub(super) fn is_fixed(&self) -> bool {
+        self.fixed.is_some()
+    }
+
     /// When a worker gives the rest of a piece back.
     pub(super) fn budget(&self) -> Duration {
         if self.fixed.is_some() { Duration::MAX } else { BUDGET }

@@ -84,7 +84,7 @@ pub(super) fn whole_pages(bytes: usize) -> Option<usize> {
     bytes.max(1).checked_next_multiple_of(page_size())
 }
 
-pub(super) fn page_size() -> usize {
+pub(crate) fn page_size() -> usize {
     // SAFETY: it reads a constant of the running system.
     let size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
     usize::try_from(size).ok().filter(|size| size.is_power_of_two()).unwrap_or(LARGEST_PAGE)

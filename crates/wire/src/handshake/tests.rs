@@ -18,6 +18,7 @@ fn hello(pool: String, folder: PathBuf) -> Hello {
         slots: 64,
         folder,
         link: LinkKind::Ipc,
+        max_rss: 0,
         depth: 1,
     }
 }
@@ -28,7 +29,7 @@ prop_compose! {
         folder: String, depth: u32,
     ) -> Hello {
         let worker = WorkerId { slot, generation };
-        Hello { version, token: Token(bytes), worker, pool, message_limit, slots, folder: folder.into(), link: LinkKind::Ring, arenas: (1, 2), depth }
+        Hello { version, token: Token(bytes), worker, pool, message_limit, slots, folder: folder.into(), link: LinkKind::Ring, arenas: (1, 2), max_rss: 7, depth }
     }
 }
 

@@ -19,6 +19,14 @@ prop_compose! {
 }
 
 prop_compose! {
+    fn limits()(
+        soft in proptest::option::of(0..u64::MAX), hard in proptest::option::of(0..u64::MAX),
+    ) -> RunLimits {
+        RunLimits { soft: soft.map(Duration::from_nanos), hard: hard.map(Duration::from_nanos) }
+    }
+}
+
+prop_compose! {
     fn reports()(message: String, location: Option<String>, backtrace: String) -> PanicReport {
         PanicReport { message, location, backtrace }
     }
@@ -50,7 +58,8 @@ fn from_worker(
         return FromWorker::Item(Item { slot, index: attempt.get(), outcome });
     }
     let run_time = Duration::from_nanos(nanos);
-    FromWorker::Finished(Finished { task, attempt, slot, run_time, outcome })
+    let worn = nanos % 2 == 1;
+    FromWorker::Finished(Finished { task, attempt, slot, run_time, worn, outcome })
 }
 
 fn function(offset: u64, name: Option<&str>) -> Function<'_> {
@@ -62,9 +71,10 @@ proptest! {
     fn tasks_survive_the_way_and_cut_heads_do_not(
         (task, attempt, slot) in ids(), offset: u64, name in proptest::option::of("[a-zäß]{0,40}"), argument: Vec<u8>,
         chunk in proptest::option::of(chunks()), placed in proptest::option::of(places()),
+        limits in proptest::option::of(limits()),
     ) {
         let function = function(offset, name.as_deref());
-        let message = ToWorker::Run(Run { task, attempt, slot, function, chunk, placed, argument: &argument });
+        let message = ToWorker::Run(Run { task, attempt, slot, function, chunk, limits, placed, argument: &argument });
         let mut bytes = Vec::new();
         message.encode_head(&mut bytes);
         for cut in 0..bytes.len() {
@@ -155,8 +165,17 @@ fn a_head_is_words_in_little_endian() {
     let mut run = Vec::new();
     let function = Function::Name("ab");
     let chunk = Some(Chunk { items: 6, budget: Duration::from_micros(7) });
-    ToWorker::Run(Run { task, attempt, slot, function, chunk, placed: None, argument: &[9] })
-        .encode_head(&mut run);
+    ToWorker::Run(Run {
+        task,
+        attempt,
+        slot,
+        function,
+        chunk,
+        limits: None,
+        placed: None,
+        argument: &[9],
+    })
+    .encode_head(&mut run);
     let mut expected = words(&[0x0000_0003_0405_0102, 0x0102, 2, 0x0000_0007_0000_0006]);
     expected.extend(b"ab");
     assert_eq!(run, expected);
@@ -164,7 +183,7 @@ fn a_head_is_words_in_little_endian() {
     let mut finished = Vec::new();
     let run_time = Duration::from_nanos(0x0607);
     let outcome = Outcome::Value(&[9]);
-    let message = Finished { task, attempt, slot, run_time, outcome };
+    let message = Finished { task, attempt, slot, run_time, worn: false, outcome };
     FromWorker::Finished(message).encode_head(&mut finished);
     assert_eq!(finished, words(&[0x0000_0003_0405_0010, 0x0102, 0x0607]));
 
@@ -178,7 +197,8 @@ fn a_head_is_words_in_little_endian() {
 fn a_run_time_that_is_too_long_for_the_head_is_the_longest() {
     let (task, attempt) = (TaskId::new(1), Attempt::first());
     let outcome = Outcome::Value(&[]);
-    let message = Finished { task, attempt, slot: 0, run_time: Duration::MAX, outcome };
+    let message =
+        Finished { task, attempt, slot: 0, run_time: Duration::MAX, worn: false, outcome };
     let mut bytes = Vec::new();
     FromWorker::Finished(message).encode_head(&mut bytes);
     let Ok(FromWorker::Finished(decoded)) = FromWorker::decode(&bytes) else {
@@ -192,7 +212,8 @@ fn what_follows_a_panic_report_makes_it_none() {
     let (task, attempt) = (TaskId::new(1), Attempt::first());
     let report = PanicReport { message: "m".to_owned(), location: None, backtrace: String::new() };
     let outcome = Outcome::Panicked(Box::new(report));
-    let message = Finished { task, attempt, slot: 0, run_time: Duration::ZERO, outcome };
+    let message =
+        Finished { task, attempt, slot: 0, run_time: Duration::ZERO, worn: false, outcome };
     let mut bytes = Vec::new();
     FromWorker::Finished(message).encode_head(&mut bytes);
     assert!(FromWorker::decode(&bytes).is_ok());

@@ -81,6 +81,7 @@ impl Host {
             slot,
             function,
             chunk: None,
+            limits: None,
             placed: None,
             argument,
         }));
@@ -126,6 +127,7 @@ impl Host {
             slot,
             function,
             chunk,
+            limits: None,
             placed: None,
             argument,
         }));
@@ -374,6 +376,7 @@ fn a_task_of_an_older_arming_and_a_slot_beyond_the_table_are_skipped() {
             slot,
             function: Function::Offset(0),
             chunk: None,
+            limits: None,
             placed: None,
             argument: &[],
         };

@@ -318,7 +318,7 @@ fn an_answer_to_another_task_ends_the_worker_that_gave_it() {
     world.begin(0);
     let worker = world.workers[&0].id;
     let (task, attempt) = (brigade_wire::TaskId::new(id + 1), brigade_wire::Attempt::first());
-    world.event(Event::Finished { worker, task, attempt, run_time: SHORT });
+    world.event(Event::Finished { worker, task, attempt, run_time: SHORT, worn: false });
     assert!(world.workers[&0].doomed);
     world.obey(0);
     assert_eq!(world.outcome(id), Some(End::Killed(KillCause::Protocol)));
@@ -332,7 +332,7 @@ fn answers_of_a_worker_that_is_gone_are_dropped_and_counted() {
     let worker = world.workers[&0].id;
     world.crash(0);
     let (task, attempt) = (brigade_wire::TaskId::new(id), brigade_wire::Attempt::first());
-    world.event(Event::Finished { worker, task, attempt, run_time: SHORT });
+    world.event(Event::Finished { worker, task, attempt, run_time: SHORT, worn: false });
     assert_eq!(world.outcome(id), Some(End::Died));
     assert_eq!(world.machine.counters().stale_replies, 1);
 }

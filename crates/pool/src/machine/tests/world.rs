@@ -9,8 +9,8 @@ use std::time::Duration;
 use brigade_wire::{Attempt, TaskId, WorkerId};
 
 use crate::machine::{
-    Action, End, Event, Machine, Now, Outbox, RevokeWhy, Settings, Shutdown, StartFailure,
-    Submission, TaskRef,
+    Action, End, Event, KillCause, Machine, Now, Outbox, RevokeWhy, Settings, Shutdown,
+    StartFailure, Submission, TaskRef, Terms,
 };
 
 pub(super) struct World {
@@ -23,6 +23,10 @@ pub(super) struct World {
     pub(super) ended: bool,
     pub(super) broke: bool,
     pub(super) spawns: usize,
+    /// Workers say after each task that they have grown too large.
+    pub(super) worn: bool,
+    /// When tasks with terms were submitted, and the terms.
+    pub(super) terms: BTreeMap<u64, (Now, Terms)>,
     next_id: u64,
 }
 
@@ -48,16 +52,27 @@ pub(super) struct Frame {
     pub(super) state: FrameState,
 }
 
+impl Frame {
+    fn is_running(&self) -> bool {
+        matches!(self.state, FrameState::Running { .. })
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FrameState {
     Queued,
-    Running,
+    Running { since: Now },
     Revoked,
 }
 
 pub(super) fn settings(workers: usize) -> Settings {
     Settings {
         workers,
+        min_workers: 0,
+        idle_timeout: None,
+        max_tasks: None,
+        max_age: None,
+        quarantine: 100,
         queue_limit: 1_000_000,
         credit: 8,
         restart_limit: 10,
@@ -78,6 +93,8 @@ impl World {
             ended: false,
             broke: false,
             spawns: 0,
+            worn: false,
+            terms: BTreeMap::new(),
             next_id: 1,
         }
     }
@@ -127,6 +144,7 @@ impl World {
             }
             Action::Complete { task, end, .. } => {
                 self.outcomes.entry(task).or_default().push(end);
+                self.check_limits(task, end);
             }
             Action::Spawn { worker } => {
                 self.spawns += 1;
@@ -141,8 +159,23 @@ impl World {
                 assert!(before.is_none(), "two processes in one slot");
             }
             Action::Stop { worker } => self.fake(worker).stop_asked = true,
+            Action::Observe { worker, link_slot, task } => {
+                let frames = &self.fake(worker).frames;
+                let frame = frames.iter().find(|frame| frame.link_slot == link_slot);
+                let began = match frame.map(|frame| frame.state) {
+                    Some(FrameState::Running { since }) => Some(since),
+                    _ => None,
+                };
+                return Some(Event::Observed { task, began });
+            }
+            Action::Condemned { worker, task, .. } => {
+                let running = self.fake(worker).frames.iter().find(|frame| frame.is_running());
+                let running = running.map(|frame| frame.id);
+                assert!(running.is_none_or(|id| id == task), "an innocent task is killed");
+            }
             Action::Kill { worker, .. } => self.fake(worker).doomed = true,
-            Action::Terminate { .. }
+            Action::Retired { .. }
+            | Action::Terminate { .. }
             | Action::Inspect { .. }
             | Action::Retried { .. }
             | Action::Requeued { .. }
@@ -151,6 +184,20 @@ impl World {
             Action::Ended => self.ended = true,
         }
         None
+    }
+
+    /// No task is ended before its time.
+    fn check_limits(&self, task: u64, end: End) {
+        let Some((submitted, terms)) = self.terms.get(&task) else { return };
+        let after = self.now.saturating_sub(*submitted);
+        let limit = match end {
+            End::Expired => terms.queue_limit.expect("a task that may wait for ever has expired"),
+            End::Killed(KillCause::Deadline) => {
+                terms.run_limit.expect("a task that may run for ever was killed for it")
+            }
+            _ => return,
+        };
+        assert!(after >= limit, "task {task} ended as {end:?} after {after:?}, it has {limit:?}");
     }
 
     fn revoke(
@@ -180,13 +227,22 @@ impl World {
     }
 
     pub(super) fn submit(&mut self, retries: u32) -> u64 {
+        self.submit_with(retries, None)
+    }
+
+    pub(super) fn submit_with(&mut self, retries: u32, terms: impl Into<Option<Terms>>) -> u64 {
+        let terms = terms.into();
         let id = self.next_id;
+        if let Some(terms) = &terms {
+            self.terms.insert(id, (self.now, terms.clone()));
+        }
         self.next_id += 1;
         self.event(Event::Submit(Submission {
             id: TaskId::new(id),
             task: id,
             attempt: Attempt::first(),
             retries,
+            terms: terms.map(Box::new),
         }));
         id
     }
@@ -232,10 +288,12 @@ impl World {
                 return;
             };
             match front.state {
-                FrameState::Running => return,
+                FrameState::Running { .. } => return,
                 FrameState::Queued => {
-                    front.state = FrameState::Running;
+                    front.state = FrameState::Running { since: self.now };
                     let id = front.id.get();
+                    let wanted = self.terms.get(&id).and_then(|(_, terms)| terms.slot);
+                    assert!(wanted.is_none_or(|wanted| wanted == slot), "run by another worker");
                     self.begun_order.push(id);
                     return;
                 }
@@ -254,13 +312,26 @@ impl World {
         let Some(fake) = self.workers.get_mut(&slot) else {
             return;
         };
-        if fake.frames.front().is_none_or(|frame| frame.state != FrameState::Running) {
+        if !fake.frames.front().is_some_and(Frame::is_running) {
             return;
         }
         let worker = fake.id;
         let frame = fake.frames.pop_front().expect("looked at above");
-        self.event(Event::Finished { worker, task: frame.id, attempt: frame.attempt, run_time });
+        let (task, attempt, worn) = (frame.id, frame.attempt, self.worn);
+        self.event(Event::Finished { worker, task, attempt, run_time, worn });
         self.event(Event::Balance);
+    }
+
+    /// The worker finishes what it runs and begins what comes next; gives the answer, which the machine has not heard of.
+    pub(super) fn run_ahead(&mut self, slot: u32) -> Event<u64> {
+        let now = self.now;
+        let fake = self.workers.get_mut(&slot).expect("a worker that exists");
+        let frame = fake.frames.pop_front().expect("it runs something");
+        let next = fake.frames.front_mut().expect("something is prefetched");
+        next.state = FrameState::Running { since: now };
+        let (worker, run_time) = (fake.id, Duration::from_millis(1));
+        self.begun_order.push(next.id.get());
+        Event::Finished { worker, task: frame.id, attempt: frame.attempt, run_time, worn: false }
     }
 
     /// The worker's process dies at this moment.
@@ -272,7 +343,7 @@ impl World {
             return self.fail_start(slot, false);
         }
         let fake = self.workers.remove(&slot).expect("looked at above");
-        let running = fake.frames.iter().filter(|frame| frame.state == FrameState::Running);
+        let running = fake.frames.iter().filter(|frame| frame.is_running());
         let ran = running.map(|frame| frame.link_slot).collect();
         self.event(Event::Died { worker: fake.id, ran });
     }
@@ -307,6 +378,19 @@ impl World {
         true
     }
 
+    /// Lets so much time go by, with all that is due meanwhile.
+    pub(super) fn wait(&mut self, time: Duration) {
+        let until = self.now + time;
+        for _ in 0..1_000 {
+            if self.machine.next_deadline().is_none_or(|due| due > until) {
+                self.now = until;
+                return;
+            }
+            self.next_tick();
+        }
+        panic!("what is due stays due");
+    }
+
     /// Lets the machine learn that tasks take so long, in workers 0 and 1.
     pub(super) fn get_used_to(&mut self, run_time: Duration) {
         for _ in 0..300 {
@@ -325,7 +409,7 @@ impl World {
 
     /// Runs everything that can run without crashes until nothing moves any more.
     pub(super) fn run_dry(&mut self) {
-        for _ in 0..100_000 {
+        for _ in 0..3_000 {
             let before = (self.outcomes.len(), self.spawns, self.workers.len());
             for slot in self.slots() {
                 self.start(slot);

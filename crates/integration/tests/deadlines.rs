@@ -1,0 +1,217 @@
+//! What runs or waits for too long is ended, on time, and nothing else is.
+
+use std::time::{Duration, Instant};
+
+use brigade::{TaskError, TaskErrorKind, worker};
+use brigade_integration::{attempt, builder, pool};
+use brigade_testkit::faults::{echoes, hangs, sleeps, stops_itself};
+use brigade_testkit::{BOUND, Gate, outcome, pass, wait_until};
+
+brigade::init_for_tests!();
+
+const LIMIT: Duration = Duration::from_millis(50);
+
+fn deadline_exceeded<R: std::fmt::Debug>(outcome: Result<R, TaskError>) -> (Duration, Duration) {
+    let error = outcome.expect_err("the task should have been ended");
+    match error.kind() {
+        TaskErrorKind::DeadlineExceeded { limit, elapsed } => (limit, elapsed),
+        _ => panic!("the task should have been ended by its deadline: {error:?}"),
+    }
+}
+
+#[test]
+fn a_task_that_runs_for_too_long_is_ended_never_early_and_its_worker_replaced() {
+    let pool = pool(1);
+    pool.warm_up().unwrap();
+    let before = pool.worker_pids();
+    let begin = Instant::now();
+    let late = pool.task(hangs).label("stuck").deadline(LIMIT).submit(()).unwrap();
+    let after = pool.submit(echoes, vec![1]).unwrap();
+    let error = outcome(late).unwrap_err();
+    assert!(begin.elapsed() >= LIMIT);
+    assert!(error.is_deadline() && !error.is_queue_deadline());
+    let text = error.to_string();
+    assert!(text.contains("stuck") && text.contains("exceeded its deadline of 50ms"), "{text}");
+    let (limit, elapsed) = deadline_exceeded::<()>(Err(error));
+    assert_eq!(limit, LIMIT);
+    assert!(elapsed >= LIMIT);
+    assert_eq!(outcome(after).unwrap(), [1]);
+    assert_ne!(pool.worker_pids(), before);
+}
+
+#[test]
+fn the_time_in_the_queue_does_not_count_as_running() {
+    let pool = pool(1);
+    let gate = Gate::new();
+    let first = pool.submit(pass, gate.pass(1)).unwrap();
+    let second = pool.task(echoes).deadline(LIMIT).submit(vec![2]).unwrap();
+    gate.wait_for_arrivals(1);
+    brigade_testkit::pause(3 * LIMIT);
+    gate.open();
+    outcome(first).unwrap();
+    assert_eq!(outcome(second).unwrap(), [2]);
+}
+
+#[test]
+fn a_task_that_waits_for_too_long_is_given_up_and_never_begins() {
+    let pool = pool(1);
+    let gate = Gate::new();
+    let first = pool.submit(pass, gate.pass(1)).unwrap();
+    gate.wait_for_arrivals(1);
+    let second = pool.task(pass).queue_deadline(LIMIT).submit(gate.pass(2)).unwrap();
+    let error = outcome(second).unwrap_err();
+    assert!(error.is_queue_deadline(), "{error:?}");
+    assert!(error.to_string().contains("may wait 50ms"), "{error}");
+    let (limit, elapsed) = deadline_exceeded::<()>(Err(error));
+    assert_eq!(limit, LIMIT);
+    assert!(elapsed >= LIMIT);
+    gate.open();
+    outcome(first).unwrap();
+    assert_eq!(gate.arrivals(), 1);
+}
+
+#[test]
+fn a_deadline_of_the_pool_holds_for_each_task_and_a_task_may_have_its_own() {
+    let pool = builder(2).deadline(LIMIT).build().unwrap();
+    deadline_exceeded(outcome(pool.submit(hangs, ()).unwrap()));
+    let longer = pool.task(sleeps).deadline(BOUND).submit(150).unwrap();
+    outcome(longer).unwrap();
+    let results: Vec<_> = pool
+        .map(sleep_or_hang, [0, 0, 1, 0, 0])
+        .map(|outcome| outcome.map_err(|error| error.is_deadline()))
+        .collect();
+    assert_eq!(results, [Ok(0), Ok(0), Err(true), Ok(0), Ok(0)]);
+}
+
+fn sleep_or_hang(what: u8) -> u8 {
+    if what == 1 {
+        hangs(());
+    }
+    what
+}
+
+#[test]
+fn many_items_and_one_that_hangs_cost_only_that_one() {
+    let pool = pool(2);
+    let inputs = (0..20_000_u32).map(|number| u8::from(number == 7_777));
+    let failed: Vec<usize> = pool
+        .map(sleep_or_hang, inputs)
+        .deadline(LIMIT)
+        .enumerate()
+        .filter_map(|(index, outcome)| outcome.err().map(|error| (index, error)))
+        .map(|(index, error)| {
+            assert!(error.is_deadline(), "{error:?}");
+            index
+        })
+        .collect();
+    assert_eq!(failed, [7_777]);
+}
+
+fn works_until_cancelled((): ()) -> bool {
+    while !worker::cancelled() {
+        assert!(worker::remaining().is_some());
+        std::hint::spin_loop();
+    }
+    worker::remaining() == Some(Duration::ZERO)
+}
+
+#[test]
+fn a_task_that_heeds_its_soft_deadline_keeps_its_result_and_its_worker() {
+    let pool = pool(1);
+    pool.warm_up().unwrap();
+    let before = pool.worker_pids();
+    let handle = pool.task(works_until_cancelled).soft_deadline(LIMIT).submit(()).unwrap();
+    assert!(outcome(handle).unwrap());
+    assert_eq!(pool.worker_pids(), before);
+    let free = |(): ()| (worker::cancelled(), worker::remaining());
+    assert_eq!(outcome(pool.submit(free, ()).unwrap()).unwrap(), (false, None));
+}
+
+#[test]
+fn a_task_that_does_not_heed_its_soft_deadline_is_killed() {
+    let pool = builder(1).stop_grace(LIMIT).build().unwrap();
+    let begin = Instant::now();
+    let handle = pool.task(hangs).soft_deadline(LIMIT).submit(()).unwrap();
+    deadline_exceeded(outcome(handle));
+    assert!(begin.elapsed() >= 2 * LIMIT);
+}
+
+#[test]
+fn a_stopped_task_is_ended_by_its_deadline() {
+    let pool = pool(1);
+    let handle = pool.task(stops_itself).deadline(LIMIT).submit(()).unwrap();
+    deadline_exceeded(outcome(handle));
+}
+
+fn hangs_at_first((): ()) -> u32 {
+    if attempt() == 1 {
+        hangs(());
+    }
+    attempt()
+}
+
+#[test]
+fn a_task_that_may_run_again_does_so_after_its_deadline() {
+    let pool = pool(1);
+    let handle = pool.task(hangs_at_first).deadline(LIMIT).retries(1).submit(()).unwrap();
+    assert_eq!(outcome(handle).unwrap(), 2);
+}
+
+#[test]
+fn a_running_task_is_killed_on_demand_and_no_other_is_harmed() {
+    let pool = pool(1);
+    // The pool believes in short tasks and hands them out in advance.
+    for result in pool.map(echoes, std::iter::repeat_n(vec![], 500)) {
+        result.unwrap();
+    }
+    let stuck = pool.task(hangs).retries(3).submit(()).unwrap();
+    let behind: Vec<_> = (0..100).map(|_| pool.submit(echoes, vec![3]).unwrap()).collect();
+    wait_until("the task to begin", BOUND, || stuck.state() == brigade::TaskState::Running);
+    assert!(stuck.kill());
+    assert!(matches!(outcome(stuck).unwrap_err().kind(), TaskErrorKind::Killed));
+    for handle in behind {
+        assert_eq!(outcome(handle).unwrap(), [3]);
+    }
+}
+
+#[test]
+fn a_kill_of_what_has_not_begun_is_a_cancellation_and_of_what_has_ended_nothing() {
+    let pool = pool(1);
+    let gate = Gate::new();
+    let first = pool.submit(pass, gate.pass(1)).unwrap();
+    gate.wait_for_arrivals(1);
+    let second = pool.submit(pass, gate.pass(2)).unwrap();
+    assert!(second.kill());
+    assert!(outcome(second).unwrap_err().is_cancelled());
+    gate.open();
+    wait_until("the task to end", BOUND, || first.is_done());
+    assert!(!first.kill());
+    assert_eq!(outcome(first).unwrap(), 1);
+}
+
+#[test]
+fn tasks_that_end_at_their_deadline_have_one_outcome_each_and_it_is_their_own() {
+    let pool = pool(2);
+    let handles: Vec<_> = (0..400_u64)
+        .map(|number| {
+            let micros = 4_000 + number * 7_919 % 2_000;
+            let task = pool.task(|(number, micros): (u64, u64)| {
+                brigade_testkit::pause(Duration::from_micros(micros));
+                number
+            });
+            task.deadline(Duration::from_millis(5)).submit((number, micros)).unwrap()
+        })
+        .collect();
+    let mut late = 0;
+    for (number, handle) in (0..).zip(handles) {
+        match outcome(handle) {
+            Ok(answer) => assert_eq!(answer, number),
+            Err(error) => {
+                late += 1;
+                assert!(error.is_deadline(), "{error:?}");
+            }
+        }
+    }
+    assert!(late > 0, "some must have been late");
+    assert_eq!(outcome(pool.submit(echoes, vec![4]).unwrap()).unwrap(), [4]);
+}

@@ -1,0 +1,84 @@
+//! Tasks that are taken back before they begin, and why.
+
+use brigade_wire::WorkerId;
+
+use super::task::Place;
+use super::{Action, End, KillCause, Machine, Now, Outbox, RevokeWhy, TaskRef};
+
+impl<T> Machine<T> {
+    /// A caller takes a task back.
+    pub(super) fn cancel(&mut self, now: Now, task: TaskRef, outbox: &mut Outbox<T>) {
+        let Some(entry) = self.tasks.get(task.key.index()).filter(|entry| entry.id == task.id)
+        else {
+            return;
+        };
+        match entry.place {
+            Place::Queued | Place::Reserved => {
+                self.take_out(task.key);
+                self.end_cancelled(task.key, outbox);
+                self.settle(now, outbox);
+            }
+            Place::Assigned { worker, link_slot } => {
+                let worker = self.workers[worker as usize].id;
+                outbox.push(Action::Revoke { worker, link_slot, task, why: RevokeWhy::Cancel });
+            }
+        }
+    }
+
+    /// A worker's task was taken back, or had begun.
+    pub(super) fn revoke_answer(
+        &mut self,
+        now: Now,
+        task: TaskRef,
+        worker: WorkerId,
+        why: RevokeWhy,
+        revoked: bool,
+        outbox: &mut Outbox<T>,
+    ) {
+        let assignment = self.assignment(task).filter(|(holder, ..)| *holder == worker);
+        let Some((_, link_slot, attempt)) = assignment else {
+            if why == RevokeWhy::Clear {
+                self.cleared(worker, false, outbox);
+            }
+            return;
+        };
+        if !revoked {
+            match why {
+                RevokeWhy::Kill => self.condemn(worker, task.key, KillCause::Asked, outbox),
+                RevokeWhy::Clear => self.cleared(worker, false, outbox),
+                // It has just begun, and may have a limit for running.
+                RevokeWhy::Expire => outbox.push(Action::Observe { worker, link_slot, task }),
+                RevokeWhy::Cancel | RevokeWhy::Break | RevokeWhy::Steal => {}
+            }
+            return;
+        }
+        let entry = &mut self.workers[worker.slot as usize];
+        entry.mark_revoked(link_slot, task.id, attempt);
+        match why {
+            RevokeWhy::Cancel | RevokeWhy::Kill => {
+                self.end_cancelled(task.key, outbox);
+                self.settle(now, outbox);
+            }
+            RevokeWhy::Expire => {
+                self.end_expired(task.key, outbox);
+                self.settle(now, outbox);
+            }
+            RevokeWhy::Clear => {
+                self.counters.requeued += 1;
+                self.put_back(task.key, outbox);
+                self.cleared(worker, true, outbox);
+                self.assign(now, outbox);
+            }
+            RevokeWhy::Break => {
+                self.counters.refused_by_break += 1;
+                self.end_task(task.key, End::Broken, outbox);
+                self.settle(now, outbox);
+            }
+            RevokeWhy::Steal => {
+                self.counters.stolen += 1;
+                self.put_back(task.key, outbox);
+                self.assign(now, outbox);
+            }
+        }
+    }
+}

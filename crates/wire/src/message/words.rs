@@ -1,0 +1,78 @@
+//! The words of a message's head: written whole, and read without running over the end.
+
+use std::time::Duration;
+
+use super::{Chunk, Place};
+use crate::error::MessageError;
+
+/// A name is shorter than this.
+pub(super) const NAME_LIMIT: usize = 64 * 1024;
+
+#[inline]
+pub(super) fn push(head: &mut Vec<u8>, word: u64) {
+    head.extend_from_slice(&word.to_le_bytes());
+}
+
+#[inline]
+pub(super) fn first_word(kind: u8, flags: u8, slot: u16, number: u32) -> u64 {
+    u64::from(kind) | u64::from(flags) << 8 | u64::from(slot) << 16 | u64::from(number) << 32
+}
+
+#[inline]
+pub(super) fn split_first_word(word: u64) -> (u8, u8, u16, u32) {
+    let [kind, flags, slot @ .., a, b, c, d] = word.to_le_bytes();
+    (kind, flags, u16::from_le_bytes(slot), u32::from_le_bytes([a, b, c, d]))
+}
+
+pub(super) fn push_place(head: &mut Vec<u8>, place: Place) {
+    push(head, place.offset);
+    push(head, place.length);
+}
+
+pub(super) fn limit_word(limit: Option<Duration>) -> u64 {
+    let nanos = limit.map(|limit| u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX));
+    nanos.unwrap_or(u64::MAX)
+}
+
+pub(super) fn split_limit_word(word: u64) -> Option<Duration> {
+    (word != u64::MAX).then(|| Duration::from_nanos(word))
+}
+
+pub(super) fn chunk_word(chunk: &Chunk) -> u64 {
+    let budget = u32::try_from(chunk.budget.as_micros()).unwrap_or(u32::MAX);
+    u64::from(chunk.items) | u64::from(budget) << 32
+}
+
+pub(super) fn split_chunk_word(word: u64) -> Chunk {
+    let [a, b, c, d, budget @ ..] = word.to_le_bytes();
+    Chunk {
+        items: u32::from_le_bytes([a, b, c, d]),
+        budget: Duration::from_micros(u32::from_le_bytes(budget).into()),
+    }
+}
+
+/// Takes bytes from the front and never runs over the end.
+pub(super) struct Reader<'a>(pub(super) &'a [u8]);
+
+impl<'a> Reader<'a> {
+    #[inline]
+    pub(super) fn word(&mut self) -> Result<u64, MessageError> {
+        let (word, rest) = self.0.split_first_chunk().ok_or(CUT_OFF)?;
+        self.0 = rest;
+        Ok(u64::from_le_bytes(*word))
+    }
+
+    pub(super) fn place(&mut self) -> Result<Place, MessageError> {
+        Ok(Place { offset: self.word()?, length: self.word()? })
+    }
+
+    pub(super) fn name(&mut self, length: u64) -> Result<&'a str, MessageError> {
+        let length = usize::try_from(length).ok().filter(|length| *length < NAME_LIMIT);
+        let (name, rest) =
+            length.and_then(|length| self.0.split_at_checked(length)).ok_or(CUT_OFF)?;
+        self.0 = rest;
+        std::str::from_utf8(name).map_err(|_| MessageError::Decode("a name that is not UTF-8"))
+    }
+}
+
+const CUT_OFF: MessageError = MessageError::Decode("a message that is cut off");
