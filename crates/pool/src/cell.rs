@@ -367,3 +367,6 @@ fn share(outcome: &mut RawOutcome) -> RawOutcome {
         Err(error) => Err(error.clone()),
     }
 }
+
+#[cfg(test)]
+mod tests;
