@@ -1,3 +1,5 @@
+//! A cell by itself: its outcome, and those that watch it.
+
 use super::*;
 use crate::error::TaskErrorKind;
 use brigade_worker::function_of;
