@@ -68,8 +68,9 @@
 )]
 
 pub use brigade_pool::{
-    Builder, Exit, Handle, Link, Map, MapUnordered, Pool, PoolError, Shutdown, ShutdownReport,
-    SubmitError, SubmitErrorKind, TaskBuilder, TaskError, TaskErrorKind, TaskId, TaskState,
+    AsCompleted, Builder, Exit, Handle, Link, Map, MapUnordered, Pool, PoolError, Shutdown,
+    ShutdownReport, SubmitError, SubmitErrorKind, TaskBuilder, TaskError, TaskErrorKind, TaskId,
+    TaskState, TimedOut, Until, Waited, as_completed, wait,
 };
 pub use brigade_worker::init;
 

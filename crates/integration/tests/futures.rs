@@ -11,6 +11,7 @@ use std::time::Instant;
 use brigade::{Handle, Pool, TaskError};
 use brigade_integration::pool;
 use brigade_testkit::faults::{aborts, hangs};
+use brigade_testkit::processes::{Signal, hit_child};
 use brigade_testkit::{BOUND, Gate, outcome, pass, wait_until};
 
 brigade::init_for_tests!();
@@ -189,4 +190,51 @@ fn a_pool_may_be_dropped_by_the_waker_of_its_own_task() {
     gate.open();
     wait_until("the drop to return", BOUND, || owner.dropped.load(Ordering::Acquire));
     assert_eq!(outcome(handle).unwrap(), 5);
+}
+
+/// Panics when it is woken.
+struct Refuses(AtomicBool);
+
+impl Wake for Refuses {
+    fn wake(self: Arc<Self>) {
+        self.0.store(true, Ordering::Release);
+        panic!("a waker's own fault");
+    }
+}
+
+#[test]
+fn a_waker_that_panics_harms_neither_the_pool_nor_other_futures() {
+    let pool = pool(1);
+    for end in [Ending::Answer, Ending::Death] {
+        let wakers: [_; 2] = std::array::from_fn(|_| Arc::new(Refuses(AtomicBool::new(false))));
+        let gate = Gate::new();
+        let mut handles = [1, 2].map(|number| pool.submit(pass, gate.pass(number)).unwrap());
+        gate.wait_for_arrivals(1);
+        for (handle, waker) in handles.iter_mut().zip(&wakers) {
+            let waker = Waker::from(Arc::clone(waker));
+            assert!(Pin::new(handle).poll(&mut Context::from_waker(&waker)).is_pending());
+        }
+        match end {
+            Ending::Answer => gate.open(),
+            Ending::Death => {
+                assert!(hit_child(pool.worker_pids()[0], Signal::KILL));
+                wait_until("the first waker", BOUND, || wakers[0].0.load(Ordering::Acquire));
+                gate.open();
+            }
+        }
+        // Nobody waits: one is woken by the collector, or by the reaper, and so is the next.
+        wait_until("both wakers", BOUND, || {
+            wakers.iter().all(|waker| waker.0.load(Ordering::Acquire))
+        });
+        let [first, second] = handles.map(outcome);
+        assert_eq!(first.is_err(), matches!(end, Ending::Death));
+        assert_eq!(second.unwrap(), 2);
+    }
+    assert_eq!(outcome(pool.submit(square, 5).unwrap()).unwrap(), 25);
+}
+
+/// How a task ends whose waker panics.
+enum Ending {
+    Answer,
+    Death,
 }

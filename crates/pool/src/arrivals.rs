@@ -1,12 +1,14 @@
-//! Which pieces of a map have ended: filled by whoever completes them, emptied by the caller that iterates.
+//! Which of several tasks have ended: filled by whoever completes them, emptied by the one caller that waits for them.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
-use crate::cell::{Awaited, Sleeper};
+use crate::awaited::{Awaited, Sleeper, park_for};
+use crate::drive::Shared;
 
-/// The names of pieces in the order in which they ended.
+/// The names of tasks in the order in which they ended.
 #[derive(Debug, Default)]
 pub(crate) struct Arrivals {
     /// Whether there are any; written under the lock.
@@ -41,6 +43,28 @@ impl Arrivals {
         let name = state.names.pop_front();
         self.some.store(!state.names.is_empty(), Ordering::Release);
         name
+    }
+
+    /// Waits for the first one and takes it; `None` when the deadline has passed.
+    ///
+    /// `pool` is the one whose tasks they are. Several pools drive their tasks without this thread.
+    pub(crate) fn next(
+        &self,
+        pool: Option<&Arc<Shared>>,
+        deadline: Option<Instant>,
+    ) -> Option<u64> {
+        if let Some(name) = self.take() {
+            return Some(name);
+        }
+        match pool {
+            // Without time to wait there still is what has come.
+            Some(pool) if deadline.is_some_and(|deadline| deadline <= Instant::now()) => {
+                pool.collect();
+            }
+            Some(pool) => pool.wait_for(self, deadline),
+            None => park_for(self, deadline),
+        }
+        self.take()
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

@@ -3,14 +3,16 @@
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
-use std::thread::{self, Thread};
-use std::time::Instant;
 
 use brigade_sys::executable::FunctionOffset;
 use brigade_wire::{Chunk, TaskId};
+use tracing::error;
 
 use crate::arrivals::Arrivals;
+use crate::awaited::{Awaited, Sleeper};
+use crate::callbacks::{Callback, Callbacks};
 use crate::chunk::ChunkProgress;
+use crate::contained::contain;
 use crate::error::TaskError;
 use crate::limits::Limits;
 use crate::machine::{TaskKey, TaskRef};
@@ -22,8 +24,8 @@ use crate::payload::{Argument, Value};
 /// it, and taken out once, by the handle.
 ///
 /// There is one for each task, so it is small, and nothing of it is moved once it is made. Neither completing a task nor
-/// looking at it makes a system call unless somebody sleeps. Its lock is a leaf: nothing else is locked, and no code of
-/// users runs, under it.
+/// looking at it makes a system call unless somebody sleeps. Under its lock no code of users runs, and nothing is locked but
+/// the queue of callbacks.
 #[derive(Debug)]
 pub(crate) struct TaskCell {
     pub(crate) id: TaskId,
@@ -59,64 +61,77 @@ enum Stage {
     /// The encoded argument.
     Awaited(Argument),
     Here(RawOutcome),
-    Taken {
-        cancelled: bool,
-    },
+    Taken(Ending),
+}
+
+/// What kind of outcome a task has come to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ending {
+    Value,
+    /// None of the others.
+    Failure,
+    Cancelled,
+}
+
+impl Ending {
+    fn of(outcome: &RawOutcome) -> Self {
+        match outcome {
+            Ok(_) => Self::Value,
+            Err(error) if error.is_cancelled() => Self::Cancelled,
+            Err(_) => Self::Failure,
+        }
+    }
 }
 
 /// Who is to be told when the outcome is there. Call [`tell`](Self::tell) where code of users may run.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Watch {
+    task: TaskId,
     waker: Option<Waker>,
-    /// The map to whose pieces the task belongs, and its name there.
-    arrivals: Option<(Arc<Arrivals>, u64)>,
-    /// At most one thread sleeps: to wait takes the handle, or a unique reference to it.
+    /// Where several tasks are waited for together, and the task's name there.
+    arrivals: Vec<(Arc<Arrivals>, u64)>,
+    /// In the order of registration; put into their queue as soon as the outcome is known.
+    callbacks: Option<(Arc<Callbacks>, Vec<Callback>)>,
+    /// At most one thread sleeps for this task alone: to do so takes the handle, or a unique reference to it.
     sleeper: Option<Sleeper>,
 }
 
-/// How a thread sleeps that waits for an outcome.
-#[derive(Debug)]
-pub(crate) enum Sleeper {
-    /// Parked.
-    Parked(Thread),
-    /// On the caller's descriptor of the pool's doorbell.
-    AtTheDoorbell,
-}
-
 impl Watch {
+    fn of(task: TaskId) -> Self {
+        Self { task, waker: None, arrivals: Vec::new(), callbacks: None, sleeper: None }
+    }
+
     /// True when the one who waits sleeps at the pool's doorbell and is still to be rung.
     #[must_use]
     pub(crate) fn tell(self) -> bool {
-        if let Some(waker) = self.waker {
-            waker.wake();
+        if let Some((callbacks, _)) = self.callbacks {
+            callbacks.wake();
         }
-        let at_the_doorbell = self.arrivals.is_some_and(|(arrivals, name)| arrivals.add(name));
-        at_the_doorbell | self.sleeper.is_some_and(Sleeper::wake)
+        let mut at_the_doorbell = self.sleeper.is_some_and(Sleeper::wake);
+        for (arrivals, name) in self.arrivals {
+            at_the_doorbell |= arrivals.add(name);
+        }
+        if let Some(waker) = self.waker
+            && let Err(message) = contain(|| waker.wake())
+        {
+            // This thread has others to tell, and a pool to drive.
+            error!(task = %self.task, message, "waker panicked");
+        }
+        at_the_doorbell
+    }
+
+    fn is_empty(&self) -> bool {
+        self.waker.is_none()
+            && self.arrivals.is_empty()
+            && self.callbacks.is_none()
+            && self.sleeper.is_none()
     }
 }
 
-impl Sleeper {
-    /// True when the sleeper is at the pool's doorbell and is still to be rung.
-    #[must_use]
-    pub(crate) fn wake(self) -> bool {
-        match self {
-            Self::Parked(thread) => {
-                thread.unpark();
-                false
-            }
-            Self::AtTheDoorbell => true,
-        }
+impl CellState {
+    fn watch_of(&mut self, task: TaskId) -> &mut Watch {
+        self.watch.get_or_insert_with(|| Box::new(Watch::of(task)))
     }
-}
-
-/// What a thread may wait for while it collects answers for everybody.
-pub(crate) trait Awaited {
-    /// Whether it is still to come.
-    fn is_awaited(&self) -> bool;
-    /// Says who is to be woken when it comes. Look once more before sleeping: it may have come before.
-    fn set_sleeper(&self, sleeper: Sleeper);
-    /// Nobody sleeps any more.
-    fn wake_up(&self);
 }
 
 impl TaskCell {
@@ -140,7 +155,7 @@ impl TaskCell {
         arrivals: &Arc<Arrivals>,
     ) -> Arc<Self> {
         let cell = Self::with_chunk(id, function, argument, None, limits, Some(Box::new(chunk)));
-        cell.lock().watch.get_or_insert_default().arrivals = Some((Arc::clone(arrivals), id.get()));
+        cell.watch(arrivals, id.get());
         cell
     }
 
@@ -186,7 +201,7 @@ impl TaskCell {
             Stage::Awaited(argument) => {
                 Some(with(argument, state.chunk.as_ref().map(|chunk| chunk.shape)))
             }
-            Stage::Here(_) | Stage::Taken { .. } => None,
+            Stage::Here(_) | Stage::Taken(_) => None,
         }
     }
 
@@ -203,30 +218,90 @@ impl TaskCell {
         self.lock().chunk.take()
     }
 
-    /// Puts the outcome in; whoever waits is still to be told. A second outcome would be a defect of the machine.
+    /// Puts the outcome in; whoever waits is still to be told. A second outcome would be a defect of the machine, and
+    /// changes nothing.
     #[must_use]
-    pub(crate) fn complete(&self, outcome: RawOutcome) -> Option<Box<Watch>> {
+    pub(crate) fn complete(&self, mut outcome: RawOutcome) -> Option<Box<Watch>> {
         let mut state = self.lock();
-        debug_assert!(matches!(state.stage, Stage::Awaited(_)), "a second outcome for {}", self.id);
+        if !matches!(state.stage, Stage::Awaited(_)) {
+            debug_assert!(false, "a second outcome for {}", self.id);
+            return None;
+        }
+        let mut watch = state.watch.take();
+        if let Some((queue, callbacks)) = watch.as_mut().and_then(|watch| watch.callbacks.as_mut())
+        {
+            for callback in callbacks.drain(..) {
+                queue.push(callback, share(&mut outcome));
+            }
+        }
         let before = std::mem::replace(&mut state.stage, Stage::Here(outcome));
         if let (Some(chunk), Stage::Awaited(argument)) = (&mut state.chunk, before) {
             chunk.items = Some(argument);
         }
-        let watch = state.watch.take();
         self.ended.store(true, Ordering::Release);
         watch
     }
 
     /// Whether the outcome is there (or was), and if so whether it is a cancellation.
     pub(crate) fn ended(&self) -> Option<bool> {
+        self.ending().map(|ending| ending == Ending::Cancelled)
+    }
+
+    /// The kind of the outcome, if it is there or was.
+    pub(crate) fn ending(&self) -> Option<Ending> {
         if self.is_awaited() {
             return None;
         }
         match &self.lock().stage {
             Stage::Awaited(_) => None,
-            Stage::Here(outcome) => Some(outcome.as_ref().is_err_and(TaskError::is_cancelled)),
-            Stage::Taken { cancelled } => Some(*cancelled),
+            Stage::Here(outcome) => Some(Ending::of(outcome)),
+            Stage::Taken(ending) => Some(*ending),
         }
+    }
+
+    /// Has `arrivals` told when the outcome is there, which may be now.
+    pub(crate) fn watch(&self, arrivals: &Arc<Arrivals>, name: u64) {
+        let mut state = self.lock();
+        if let Stage::Awaited(_) = state.stage {
+            let watch = state.watch_of(self.id);
+            return watch.arrivals.push((Arc::clone(arrivals), name));
+        }
+        drop(state);
+        // Whoever waits for them looks before it sleeps.
+        let _ = arrivals.add(name);
+    }
+
+    /// Undoes `watch`.
+    pub(crate) fn unwatch(&self, arrivals: &Arc<Arrivals>) {
+        let mut state = self.lock();
+        if let Some(watch) = &mut state.watch {
+            watch.arrivals.retain(|(other, _)| !Arc::ptr_eq(other, arrivals));
+        }
+        state.watch = state.watch.take().filter(|watch| !watch.is_empty());
+    }
+
+    /// Has a registered callback put into its queue when the outcome is there, which may be now; given back when the
+    /// outcome was taken before.
+    pub(crate) fn on_done(
+        &self,
+        callback: Callback,
+        queue: &Arc<Callbacks>,
+    ) -> Result<(), Callback> {
+        let mut state = self.lock();
+        match &mut state.stage {
+            Stage::Awaited(_) => {
+                let registered = &mut state.watch_of(self.id).callbacks;
+                let (_, list) = registered.get_or_insert_with(|| (Arc::clone(queue), Vec::new()));
+                list.push(callback);
+            }
+            Stage::Here(outcome) => {
+                queue.push(callback, share(outcome));
+                drop(state);
+                queue.wake();
+            }
+            Stage::Taken(_) => return Err(callback),
+        }
+        Ok(())
     }
 
     /// The outcome, if it is there and was not taken before.
@@ -239,8 +314,8 @@ impl TaskCell {
         let waker = waker.clone();
         let mut state = self.lock();
         let replaced = match state.stage {
-            Stage::Awaited(_) => state.watch.get_or_insert_default().waker.replace(waker),
-            Stage::Here(_) | Stage::Taken { .. } => Some(waker),
+            Stage::Awaited(_) => state.watch_of(self.id).waker.replace(waker),
+            Stage::Here(_) | Stage::Taken(_) => Some(waker),
         };
         drop(state);
         // To drop a waker is to run code of users.
@@ -262,10 +337,10 @@ impl TaskCell {
         let Stage::Here(outcome) = &state.stage else {
             return None;
         };
-        let cancelled = outcome.as_ref().is_err_and(TaskError::is_cancelled);
-        match std::mem::replace(&mut state.stage, Stage::Taken { cancelled }) {
+        let ending = Ending::of(outcome);
+        match std::mem::replace(&mut state.stage, Stage::Taken(ending)) {
             Stage::Here(outcome) => Some(outcome),
-            Stage::Awaited(_) | Stage::Taken { .. } => None,
+            Stage::Awaited(_) | Stage::Taken(_) => None,
         }
     }
 
@@ -282,7 +357,7 @@ impl Awaited for TaskCell {
     }
 
     fn set_sleeper(&self, sleeper: Sleeper) {
-        self.lock().watch.get_or_insert_default().sleeper = Some(sleeper);
+        self.lock().watch_of(self.id).sleeper = Some(sleeper);
     }
 
     fn wake_up(&self) {
@@ -292,26 +367,13 @@ impl Awaited for TaskCell {
     }
 }
 
-/// Parks this thread until what it waits for is there; somebody else has to bring it about.
-pub(crate) fn park_for(awaited: &impl Awaited, deadline: Option<Instant>) {
-    while awaited.is_awaited() {
-        awaited.set_sleeper(Sleeper::Parked(thread::current()));
-        if awaited.is_awaited() && !park_until(deadline) {
-            return awaited.wake_up();
-        }
+/// The same outcome once more. The encoded value stays where it is, and is decoded by each who gets it.
+fn share(outcome: &mut RawOutcome) -> RawOutcome {
+    match outcome {
+        Ok(value) => Ok(value.share()),
+        Err(error) => Err(error.clone()),
     }
 }
 
-/// Parks this thread, which may end for no reason; false when the deadline has passed.
-pub(crate) fn park_until(deadline: Option<Instant>) -> bool {
-    let Some(deadline) = deadline else {
-        thread::park();
-        return true;
-    };
-    let left = deadline.saturating_duration_since(Instant::now());
-    if left.is_zero() {
-        return false;
-    }
-    thread::park_timeout(left);
-    true
-}
+#[cfg(test)]
+mod tests;

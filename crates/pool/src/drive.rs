@@ -9,6 +9,7 @@
 //! - The *reaper* waits for deaths (pidfds) and for the machine's next deadline; it reaps, and then has the
 //!   attendant read to the end of what the dead worker had written.
 //! - The *console* carries what workers write to stderr on to ours, and keeps each one's last lines.
+//! - The *callbacks* of users have a thread of their own, which drives nothing; see `crate::callbacks`.
 //!
 //! Locks: the core's lock guards machine, outbox and posts. It is never held while a process is started or
 //! reaped, an outcome is handed to a waiter, or anything is waited for. Frames are written under it, which
@@ -31,7 +32,7 @@ mod submit;
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::config::Config;
 use crate::error::PoolError;
@@ -101,8 +102,15 @@ impl Drive {
             // on its own.
             return Ok(self.shared.begin_shutdown(mode, timeout));
         }
+        let begin = Instant::now();
         let report = self.shared.shutdown(mode, timeout);
         self.join();
+        // Callbacks have what is left of the timeout, and a grace in any case.
+        let deadline = timeout.and_then(|timeout| {
+            let left = timeout.saturating_sub(begin.elapsed());
+            Instant::now().checked_add(left.max(self.shared.config.stop_grace))
+        });
+        self.shared.callbacks.wait_for_end(deadline);
         report
     }
 

@@ -341,6 +341,17 @@ impl<A> fmt::Debug for SubmitError<A> {
 
 impl<A> Error for SubmitError<A> {}
 
+/// No further task has ended in time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("{pending} (of {total}) tasks have not ended in time")]
+#[non_exhaustive]
+pub struct TimedOut {
+    /// Tasks that have not ended.
+    pub pending: usize,
+    /// Tasks that are waited for together, those that have ended included.
+    pub total: usize,
+}
+
 /// Why a pool could not be built, started or ended well.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]

@@ -8,16 +8,20 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use brigade_wire::{TaskId, codec};
+use brigade_sys::clock;
+use brigade_wire::{Attempt, TaskId, codec};
 use serde::de::DeserializeOwned;
 
+use crate::awaited::Awaited;
+use crate::callbacks::Callback;
 use crate::cell::{RawOutcome, TaskCell};
 use crate::drive::Shared;
 use crate::error::{TaskError, TaskErrorKind};
 
 /// A submitted task. Dropping it lets the task run and drops its result.
 ///
-/// It is a [`Future`] as well, and needs no particular runtime.
+/// It is a [`Future`] as well, and needs no particular runtime. For several handles there are [`wait`](crate::wait())
+/// and [`as_completed`](crate::as_completed).
 #[must_use = "without its handle a task's result is lost; drop it explicitly if that is meant"]
 pub struct Handle<R> {
     cell: Arc<TaskCell>,
@@ -26,14 +30,18 @@ pub struct Handle<R> {
 }
 
 /// How far a task has come.
+///
+/// A task is `Queued`, then `Running`, then `Done`; or `Queued`, then `Cancelled`; or it is `Done` without having run, when
+/// its pool breaks or is shut down. It is `Queued` again when its worker dies before it has begun, or when it is to run
+/// once more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum TaskState {
-    /// Not begun; `cancel` works.
+    /// Not begun, whether it was sent to a worker or not; `cancel` works.
     Queued,
-    /// A worker has begun it.
+    /// A worker has begun it, and its outcome has not arrived.
     Running,
-    /// It has an outcome other than a cancellation.
+    /// It has an outcome other than a cancellation: a value or a failure.
     Done,
     /// It was taken back before it began.
     Cancelled,
@@ -49,9 +57,14 @@ impl<R> Handle<R> {
         self.cell.id
     }
 
-    /// Whether the outcome is there.
+    /// What the task was called when it was submitted.
+    pub fn label(&self) -> Option<&str> {
+        self.cell.label.as_deref()
+    }
+
+    /// Whether the outcome is there, or was before it was taken; a cancellation is one.
     pub fn is_done(&self) -> bool {
-        self.cell.ended().is_some()
+        !self.cell.is_awaited()
     }
 
     /// How far the task has come, at this moment.
@@ -66,12 +79,28 @@ impl<R> Handle<R> {
         }
     }
 
+    /// How long the task has been running, counted from the moment at which its worker began it; `None` unless it is
+    /// [`Running`](TaskState::Running).
+    pub fn running_for(&self) -> Option<Duration> {
+        let since = self.shared.running_since(self.cell.place()?)?;
+        let elapsed = clock::now().saturating_since(since);
+        self.cell.is_awaited().then_some(elapsed)
+    }
+
     /// Takes the task back. True when it had not begun and now never will; false when it runs or has ended.
     pub fn cancel(&self) -> bool {
         match self.cell.ended() {
             Some(cancelled) => cancelled,
             None => self.cell.place().is_some_and(|place| self.shared.cancel(place, &self.cell)),
         }
+    }
+
+    pub(crate) fn cell(&self) -> &TaskCell {
+        &self.cell
+    }
+
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
     }
 }
 
@@ -126,14 +155,60 @@ impl<R: DeserializeOwned + 'static> Handle<R> {
         self.cell.try_take().map(|outcome| self.decode(outcome))
     }
 
-    fn decode(&self, outcome: RawOutcome) -> Result<R, TaskError> {
-        outcome?.decode().map_err(|error| {
-            let message =
-                format!("the result arrived and could not be decoded: {}", codec::chain(&error));
-            let attempt = brigade_wire::Attempt::first();
-            TaskError::new(TaskErrorKind::Codec { message }).of_task(self.cell.id, attempt, None)
-        })
+    /// Has `callback` called with the outcome, whatever it is, as soon as it is there; if it is there, now.
+    ///
+    /// Each of a handle's callbacks is called once, with a value of its own, in the order of registration; who waits for
+    /// the handle gets the outcome as well. The handle may be dropped.
+    ///
+    /// Callbacks run one after the other on a thread that the pool keeps for nothing else, never on the caller's. They
+    /// may submit, wait for tasks, and end or drop the pool. One that panics is reported as a `tracing` event, and the
+    /// others run. One that takes long holds up those of other handles, whose outcomes stay in memory meanwhile.
+    ///
+    /// A pool's shutdown returns after the callbacks that were due, unless a callback calls it. Callbacks that take longer
+    /// than a [`shutdown_with`](crate::Pool::shutdown_with) allows run on behind it.
+    ///
+    /// ```no_run
+    /// # fn square(x: u64) -> u64 { x * x }
+    /// # let pool = brigade_pool::Pool::builder().build().unwrap();
+    /// pool.submit(square, 7)?.on_done(|outcome| match outcome {
+    ///     Ok(value) => println!("{value}"),
+    ///     Err(error) => eprintln!("{error}"),
+    /// });
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Panics
+    /// When the outcome was taken before, by `wait_timeout`, `try_get` or as a future; and when the system refuses the
+    /// pool's first callback its thread, as `std::thread::spawn` does. The callback is not called then.
+    pub fn on_done(&self, callback: impl FnOnce(Result<R, TaskError>) + Send + 'static) {
+        let (task, label) = (self.cell.id, self.cell.label.clone());
+        let of_task = label.clone();
+        let run = Box::new(move |outcome| callback(decode(task, of_task, outcome)));
+        let callbacks = &self.shared.callbacks;
+        if let Err(error) = callbacks.register() {
+            panic!("failed to start the thread for callbacks: {error}");
+        }
+        if self.cell.on_done(Callback { task, label, run }, callbacks).is_err() {
+            callbacks.deregister();
+            panic!("the outcome of a task is taken once");
+        }
     }
+
+    fn decode(&self, outcome: RawOutcome) -> Result<R, TaskError> {
+        decode(self.cell.id, self.cell.label.clone(), outcome)
+    }
+}
+
+fn decode<R: DeserializeOwned + 'static>(
+    task: TaskId,
+    label: Option<Arc<str>>,
+    outcome: RawOutcome,
+) -> Result<R, TaskError> {
+    outcome?.decode().map_err(|error| {
+        let message =
+            format!("the result arrived and could not be decoded: {}", codec::chain(&error));
+        TaskError::new(TaskErrorKind::Codec { message }).of_task(task, Attempt::first(), label)
+    })
 }
 
 impl<R: DeserializeOwned + 'static> Future for Handle<R> {
@@ -154,8 +229,9 @@ impl<R> fmt::Debug for Handle<R> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_struct("Handle")
             .field("task", &self.id())
+            .field("label", &self.label())
             .field("state", &self.state())
-            .field("result", &std::any::type_name::<R>())
+            .field("result", &format_args!("{}", std::any::type_name::<R>()))
             .finish()
     }
 }

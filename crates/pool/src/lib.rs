@@ -30,10 +30,14 @@
 #![forbid(unsafe_code)]
 
 mod arrivals;
+mod awaited;
 mod builder;
+mod callbacks;
 mod cell;
 mod chunk;
+mod completed;
 mod config;
+mod contained;
 mod drive;
 mod error;
 mod handle;
@@ -43,14 +47,17 @@ mod map;
 mod payload;
 mod pool;
 mod task;
+mod wait;
 
 pub use brigade_sys::process::Exit;
 pub use brigade_wire::{Attempt, TaskId};
 pub use builder::Builder;
+pub use completed::{AsCompleted, as_completed};
 pub use config::Link;
-pub use error::{PoolError, SubmitError, SubmitErrorKind, TaskError, TaskErrorKind};
+pub use error::{PoolError, SubmitError, SubmitErrorKind, TaskError, TaskErrorKind, TimedOut};
 pub use handle::{Handle, TaskState};
 pub use machine::Shutdown;
 pub use map::{Map, MapUnordered};
 pub use pool::{Pool, ShutdownReport};
 pub use task::TaskBuilder;
+pub use wait::{Until, Waited, wait};

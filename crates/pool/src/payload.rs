@@ -58,7 +58,10 @@ impl Argument {
 #[derive(Debug)]
 pub(crate) enum Value {
     Inline(Vec<u8>),
-    Placed(PlacedValue),
+    /// Boxed, because all values are moved and few are placed.
+    Placed(Box<PlacedValue>),
+    /// One of the others, for several who decode it.
+    Shared(Arc<Value>),
 }
 
 /// See [`Value`].
@@ -69,8 +72,19 @@ impl Value {
     pub(crate) fn decode<R: DeserializeOwned + 'static>(&self) -> Result<R, CodecError> {
         match self {
             Self::Inline(encoded) => codec::decode(encoded),
-            Self::Placed(placed) => codec::decode_from(placed),
+            Self::Placed(placed) => codec::decode_from(&**placed),
+            Self::Shared(value) => value.decode(),
         }
+    }
+
+    /// The same value once more, without a copy.
+    pub(crate) fn share(&mut self) -> Self {
+        let shared = match std::mem::replace(self, Self::Inline(Vec::new())) {
+            Self::Shared(shared) => shared,
+            alone => Arc::new(alone),
+        };
+        *self = Self::Shared(Arc::clone(&shared));
+        Self::Shared(shared)
     }
 }
 

@@ -31,7 +31,8 @@ use super::carry_out::Afterwards;
 use super::outcome::{Facts, answer, note_run_time, take_item};
 use super::post::{Line, Wire};
 use super::shared::{Core, Shared, now};
-use crate::cell::{Awaited, Sleeper, TaskCell, park_for, park_until};
+use crate::awaited::{Awaited, Sleeper, park_for, park_until};
+use crate::cell::TaskCell;
 use crate::machine::{Event, Machine};
 
 /// How long the collector thread leaves the looking to callers that do it anyway.

@@ -46,7 +46,7 @@ pub(super) fn answer(
 ) -> Result<Answer, String> {
     Ok(match answered(outcome, results)? {
         Ok(Answered::Inline(bytes)) => Ok(Value::Inline(bytes.to_vec())),
-        Ok(Answered::Placed(placed)) => Ok(Value::Placed(placed)),
+        Ok(Answered::Placed(placed)) => Ok(Value::Placed(Box::new(placed))),
         Err(kind) => Err(Box::new(kind)),
     })
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
-use brigade_sys::clock;
+use brigade_sys::clock::{self, Monotonic};
 use brigade_wire::slots::{SlotState, SlotTable};
 use brigade_wire::{TaskId, WorkerId};
 use crossbeam_channel::{Receiver, Sender, unbounded};
@@ -18,6 +18,7 @@ use super::outcome::Facts;
 use super::post::{Life, Line, Post};
 use super::reaper::Reaper;
 use super::spawner::SpawnOrder;
+use crate::callbacks::Callbacks;
 use crate::cell::TaskCell;
 use crate::config::{CREDIT, Config, Link};
 use crate::error::PoolError;
@@ -35,6 +36,7 @@ pub(crate) struct Shared {
     spawn_orders: Mutex<Option<Sender<SpawnOrder>>>,
     pub(super) reaper: Reaper,
     pub(super) console: Console,
+    pub(crate) callbacks: Arc<Callbacks>,
     /// For answers through shared memory; without it links are ipc.
     pub(super) collecting: Option<Collecting>,
     /// The most workers.
@@ -106,6 +108,7 @@ impl Shared {
         let (sender, receiver) = unbounded();
         let shared = Self {
             target: AtomicUsize::new(config.workers),
+            callbacks: Callbacks::new(config.name.clone()),
             config,
             core: Mutex::new(core),
             room: Condvar::new(),
@@ -159,18 +162,22 @@ impl Shared {
     /// Whether a task that has no outcome yet has begun.
     pub(crate) fn state_of(&self, place: TaskRef, cell: &TaskCell) -> crate::TaskState {
         use crate::TaskState;
-        let core = self.lock();
-        let running = core.machine.assignment(place).is_some_and(|(worker, link_slot, _)| {
-            let line = core.post(worker).and_then(|post| post.line.as_ref());
-            let state = line.map(|line| line.slots.state(link_slot));
-            matches!(state, Some(SlotState::Running { .. }))
-        });
-        drop(core);
+        let running = self.running_since(place).is_some();
         match (cell.ended(), running) {
             (Some(true), _) => TaskState::Cancelled,
             (Some(false), _) => TaskState::Done,
             (None, true) => TaskState::Running,
             (None, false) => TaskState::Queued,
+        }
+    }
+
+    /// When a worker has begun a task that has no outcome yet.
+    pub(crate) fn running_since(&self, place: TaskRef) -> Option<Monotonic> {
+        let core = self.lock();
+        let (worker, link_slot, _) = core.machine.assignment(place)?;
+        match core.post(worker)?.line.as_ref()?.slots.state(link_slot) {
+            SlotState::Running { since } => Some(since),
+            SlotState::Free | SlotState::Queued | SlotState::Revoked => None,
         }
     }
 
@@ -189,6 +196,7 @@ impl Shared {
         self.spawn_orders.lock().unwrap_or_else(PoisonError::into_inner).take();
         self.reaper.end();
         self.console.end();
+        self.callbacks.end();
         if let Some(collecting) = &self.collecting {
             collecting.end();
         }

@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use crate::cell::TaskCell;
 use crate::chunk::ChunkProgress;
 use crate::error::{TaskError, TaskErrorKind};
-use crate::payload::{Argument, PlacedValue, Value};
+use crate::payload::{Argument, PlacedValue};
 
 /// Items that were sent in one frame.
 #[derive(Debug)]
@@ -208,7 +208,7 @@ impl Results {
         let is_placed = self.placed.front().is_some_and(|(placed, _)| *placed == index);
         let placed = if is_placed { self.placed.pop_front() } else { None };
         let result = match (items::take(&mut rest), placed) {
-            (Some(Ok(_)), Some((_, placed))) => Value::Placed(placed).decode(),
+            (Some(Ok(_)), Some((_, placed))) => codec::decode_from(&placed),
             (Some(Ok(encoded)), None) => codec::decode(encoded),
             // There is one for each item that was answered.
             _ => return Some(Err(self.is_missing(index))),

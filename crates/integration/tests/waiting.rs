@@ -1,0 +1,290 @@
+//! Waiting for several handles: until all, the first or the first error, with a timeout, by several threads.
+
+use std::sync::Barrier;
+use std::sync::mpsc::channel;
+use std::thread;
+use std::time::Duration;
+
+use brigade::{Handle, Pool, TaskState, Until, Waited, as_completed, wait};
+use brigade_integration::pool;
+use brigade_testkit::faults::{aborts, panics_with_str, sleeps, spins};
+use brigade_testkit::{BOUND, Gate, Watchdog, outcome, pass, wait_until};
+
+brigade::init_for_tests!();
+
+const SMALL: Duration = Duration::from_millis(20);
+
+/// Numbers of the tasks that have ended, and of those that have not.
+fn numbers<R>(waited: &Waited<'_, R>) -> (Vec<u64>, Vec<u64>) {
+    let numbers = |handles: &[&Handle<R>]| handles.iter().map(|handle| handle.id().get()).collect();
+    (numbers(&waited.done), numbers(&waited.pending))
+}
+
+/// The first so many tasks of a pool of two, which hang at the gate from then on.
+fn occupy(pool: &Pool, gate: &Gate) -> Vec<Handle<u64>> {
+    let handles = [1, 2].map(|number| pool.submit(pass, gate.pass(number)).unwrap());
+    gate.wait_for_arrivals(2);
+    handles.into()
+}
+
+#[test]
+fn all_waits_for_all() {
+    let pool = pool(2);
+    let handles: Vec<_> = (0..1_000).map(|_| pool.submit(spins, 10).unwrap()).collect();
+    let waited = wait(&handles, Until::All, None);
+    assert_eq!(numbers(&waited), ((1..=1_000).collect(), vec![]));
+    assert_eq!(handles.into_iter().map(|handle| handle.wait().unwrap()).sum::<u64>(), 10_000);
+}
+
+#[test]
+fn a_timeout_yields_what_has_ended_and_what_has_not() {
+    let pool = pool(2);
+    let gate = Gate::new();
+    let mut handles = vec![pool.submit(spins, 1).unwrap()];
+    wait(&handles, Until::All, BOUND);
+    handles.extend(occupy(&pool, &gate));
+    for timeout in [Duration::ZERO, SMALL] {
+        for until in [Until::All, Until::FirstError] {
+            let waited = wait(&handles, until, timeout);
+            assert_eq!(numbers(&waited), (vec![1], vec![2, 3]));
+        }
+        assert_eq!(numbers(&wait(&handles[1..], Until::First, timeout)), (vec![], vec![2, 3]));
+    }
+    gate.open();
+    assert_eq!(numbers(&wait(&handles, Until::All, BOUND)), (vec![1, 2, 3], vec![]));
+}
+
+#[test]
+fn a_handle_that_is_given_twice_counts_once() {
+    let pool = pool(1);
+    let gate = Gate::new();
+    let ended = pool.submit(spins, 1).unwrap();
+    wait([&ended], Until::All, BOUND);
+    let running = pool.submit(pass, gate.pass(1)).unwrap();
+    let twice = [&running, &ended, &running, &ended];
+    for until in [Until::All, Until::FirstError] {
+        assert_eq!(numbers(&wait(twice, until, SMALL)), (vec![1], vec![2]));
+    }
+    gate.open();
+    assert_eq!(numbers(&wait(twice, Until::All, BOUND)), (vec![2, 1], vec![]));
+}
+
+#[test]
+fn nothing_to_wait_for_is_no_wait() {
+    let _watchdog = Watchdog::new("a wait for nothing", BOUND);
+    for until in [Until::All, Until::First, Until::FirstError] {
+        assert_eq!(numbers(&wait::<u64, _>([], until, None)), (vec![], vec![]));
+    }
+    assert!(as_completed::<u64>([]).next().is_none());
+}
+
+#[test]
+fn first_returns_when_a_task_has_ended_and_at_once_when_one_had() {
+    let pool = pool(2);
+    let gate = Gate::new();
+    let mut handles = vec![pool.submit(pass, gate.pass(1)).unwrap()];
+    handles.push(pool.submit(sleeps, 10).unwrap());
+    for _ in 0..2 {
+        let waited = wait(&handles, Until::First, BOUND);
+        assert_eq!(numbers(&waited), (vec![2], vec![1]));
+    }
+    gate.open();
+}
+
+#[test]
+fn a_cancellation_ends_a_task() {
+    let pool = pool(2);
+    let gate = Gate::new();
+    let mut handles = occupy(&pool, &gate);
+    handles.push(pool.submit(spins, 1).unwrap());
+    thread::scope(|scope| {
+        let first = scope.spawn(|| numbers(&wait(&handles, Until::First, BOUND)));
+        let all = scope.spawn(|| numbers(&wait(&handles[2..], Until::All, BOUND)));
+        assert!(handles[2].cancel());
+        assert_eq!(first.join().unwrap(), (vec![3], vec![1, 2]));
+        assert_eq!(all.join().unwrap(), (vec![3], vec![]));
+    });
+    assert_eq!(handles[2].state(), TaskState::Cancelled);
+    gate.open();
+}
+
+#[test]
+fn first_error_returns_at_the_first_failure_and_at_once_when_there_was_one() {
+    let pool = pool(2);
+    let gate = Gate::new();
+    let at_gate = |pass: brigade_testkit::Pass| {
+        brigade_testkit::pass(pass);
+    };
+    let mut handles = vec![pool.submit(at_gate, gate.pass(1)).unwrap()];
+    handles.push(pool.submit(|(): ()| (), ()).unwrap());
+    handles.push(pool.submit(panics_with_str, ()).unwrap());
+    handles.push(pool.submit(at_gate, gate.pass(2)).unwrap());
+    for _ in 0..2 {
+        let waited = wait(&handles, Until::FirstError, BOUND);
+        assert_eq!(numbers(&waited), (vec![2, 3], vec![1, 4]));
+    }
+    gate.open();
+    handles.push(pool.submit(aborts, ()).unwrap());
+    assert_eq!(numbers(&wait(&handles[3..], Until::FirstError, BOUND)).0.last(), Some(&5));
+}
+
+#[test]
+fn a_cancellation_and_an_error_that_is_a_value_are_no_failures() {
+    let pool = pool(2);
+    let gate = Gate::new();
+    let at_gate =
+        |pass: brigade_testkit::Pass| -> Result<u64, String> { Ok(brigade_testkit::pass(pass)) };
+    let mut handles = vec![pool.submit(|(): ()| Err("a value".to_owned()), ()).unwrap()];
+    wait(&handles, Until::All, BOUND);
+    handles.extend([1, 2, 3].map(|number| pool.submit(at_gate, gate.pass(number)).unwrap()));
+    gate.wait_for_arrivals(2);
+    assert!(handles[3].cancel());
+    let waited = wait(&handles, Until::FirstError, SMALL);
+    assert_eq!(numbers(&waited), (vec![1, 4], vec![2, 3]));
+    gate.open();
+    assert_eq!(wait(&handles, Until::FirstError, BOUND).done.len(), 4);
+}
+
+#[test]
+fn a_hundred_tasks_that_end_at_once_lose_no_wake_up() {
+    let pool = pool(2);
+    for _ in 0..20 {
+        let gate = Gate::new();
+        let running = pool.submit(pass, gate.pass(1)).unwrap();
+        gate.wait_for_arrivals(1);
+        let handles: Vec<_> = (0..100).map(|_| pool.submit(spins, 0).unwrap()).collect();
+        // Each of these sleeps for all of them, and one thread takes half of them back meanwhile.
+        let ready = Barrier::new(4);
+        thread::scope(|scope| {
+            for until in [Until::All, Until::FirstError, Until::All] {
+                let (handles, ready) = (&handles, &ready);
+                scope.spawn(move || {
+                    ready.wait();
+                    assert_eq!(wait(handles, until, BOUND).pending.len(), 0);
+                });
+            }
+            ready.wait();
+            handles.iter().step_by(2).for_each(|handle| {
+                handle.cancel();
+            });
+            gate.open();
+        });
+        outcome(running).unwrap();
+    }
+}
+
+#[test]
+fn several_threads_may_wait_for_the_same_handles_in_every_way() {
+    let pool = pool(2);
+    let gate = Gate::new();
+    let handles = occupy(&pool, &gate);
+    thread::scope(|scope| {
+        let _watchdog = Watchdog::new("threads that wait for the same handles", BOUND);
+        let waits: Vec<_> = [Until::All, Until::First, Until::FirstError]
+            .iter()
+            .cycle()
+            .take(12)
+            .map(|until| scope.spawn(|| wait(&handles, *until, None).done.len()))
+            .collect();
+        // Some of them give up early, and leave the others alone.
+        for until in [Until::All, Until::First, Until::FirstError] {
+            assert!(wait(&handles, until, SMALL).done.is_empty());
+        }
+        assert!(waits.iter().all(|wait| !wait.is_finished()));
+        gate.open();
+        assert!(waits.into_iter().all(|wait| wait.join().unwrap() > 0));
+    });
+}
+
+#[test]
+fn tasks_of_several_pools_are_waited_for_together() {
+    let pools = [pool(1), pool(1), pool(1)];
+    let submit = || pools.iter().map(|pool| pool.submit(sleeps, 5).unwrap()).collect::<Vec<_>>();
+    for until in [Until::All, Until::FirstError] {
+        assert_eq!(wait(&submit(), until, BOUND).done.len(), 3);
+    }
+    assert!(!wait(&submit(), Until::First, BOUND).done.is_empty());
+    assert_eq!(as_completed(submit()).map(|handle| outcome(handle).unwrap()).sum::<u64>(), 15);
+}
+
+#[test]
+fn handles_are_yielded_in_the_order_of_completion() {
+    let pool = pool(2);
+    let gates = [Gate::new(), Gate::new()];
+    let mut handles = vec![
+        pool.submit(pass, gates[0].pass(0)).unwrap(),
+        pool.submit(pass, gates[1].pass(1)).unwrap(),
+    ];
+    for gate in &gates {
+        gate.wait_for_arrivals(1);
+    }
+    let cancelled = pool.submit(spins, 2).unwrap();
+    assert!(cancelled.cancel());
+    handles.push(cancelled);
+    let mut completed = as_completed(handles);
+    assert_eq!(completed.next().unwrap().id().get(), 3);
+    gates[1].open();
+    assert_eq!(outcome(completed.next().unwrap()).unwrap(), 1);
+    gates[0].open();
+    assert_eq!(outcome(completed.next().unwrap()).unwrap(), 0);
+    assert!(completed.next().is_none());
+    assert!(completed.next().is_none());
+}
+
+#[test]
+fn a_timeout_between_completions_is_told_from_the_end() {
+    let pool = pool(2);
+    let gate = Gate::new();
+    let handles = occupy(&pool, &gate);
+    let ended = pool.submit(spins, 1).unwrap();
+    assert!(ended.cancel());
+    let mut completed = as_completed(handles.into_iter().chain([ended]));
+    assert_eq!(completed.len(), 3);
+    assert!(completed.next_timeout(Duration::ZERO).unwrap().is_some());
+    for timeout in [Duration::ZERO, SMALL] {
+        let error = completed.next_timeout(timeout).unwrap_err();
+        assert_eq!((error.pending, error.total), (2, 3));
+        assert_eq!(error.to_string(), "2 (of 3) tasks have not ended in time");
+        assert_eq!(completed.len(), 2);
+    }
+    gate.open();
+    assert!(completed.next_timeout(BOUND).unwrap().is_some());
+    assert!(completed.next_timeout(Duration::MAX).unwrap().is_some());
+    assert_eq!(completed.len(), 0);
+    assert!(completed.next_timeout(Duration::ZERO).unwrap().is_none());
+}
+
+#[test]
+fn an_iterator_that_is_dropped_lets_its_tasks_run() {
+    let pool = pool(2);
+    let gate = Gate::new();
+    let mut handles = occupy(&pool, &gate);
+    let queued = pool.submit(spins, 3).unwrap();
+    let (sender, receiver) = channel();
+    queued.on_done(move |outcome| sender.send(outcome.unwrap()).unwrap());
+    let ended = pool.submit(spins, 4).unwrap();
+    assert!(ended.cancel());
+    handles.extend([queued, ended]);
+    let mut completed = as_completed(handles);
+    assert_eq!(completed.next().unwrap().state(), TaskState::Cancelled);
+    drop(completed);
+    gate.open();
+    assert_eq!(receiver.recv_timeout(BOUND).unwrap(), 3);
+}
+
+#[test]
+fn a_wait_sees_what_a_callback_and_a_future_see() {
+    let pool = pool(1);
+    let gate = Gate::new();
+    let handle = pool.submit(pass, gate.pass(4)).unwrap();
+    let (sender, receiver) = channel();
+    handle.on_done(move |outcome| sender.send(outcome.unwrap()).unwrap());
+    thread::scope(|scope| {
+        scope.spawn(|| wait([&handle], Until::All, BOUND));
+        scope.spawn(|| wait([&handle], Until::First, BOUND));
+        gate.open();
+    });
+    assert_eq!(receiver.recv_timeout(BOUND).unwrap(), 4);
+    wait_until("the handle to be done", BOUND, || handle.is_done());
+    assert_eq!(futures::executor::block_on(handle).unwrap(), 4);
+}
