@@ -69,13 +69,15 @@
 
 pub use brigade_pool::{
     Builder, Exit, Handle, Link, Map, MapUnordered, Pool, PoolError, Shutdown, ShutdownReport,
-    SubmitError, SubmitErrorKind, TaskBuilder, TaskError, TaskErrorKind, TaskId, TaskState,
+    Stdio, SubmitError, SubmitErrorKind, TaskBuilder, TaskError, TaskErrorKind, TaskId, TaskState,
 };
 pub use brigade_worker::init;
 
-/// Inside a task: which worker this is, which attempt.
+/// Inside a task: which worker this is, which attempt, what the initializer has made. And for a worker program of its own:
+/// [`Server`](worker::Server).
 pub mod worker {
     pub use brigade_worker::context::{attempt, depth, generation, id, seed, slot, task};
+    pub use brigade_worker::{Server, state};
 }
 
 #[doc(hidden)]

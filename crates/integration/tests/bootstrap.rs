@@ -105,7 +105,7 @@ fn a_worker_that_sends_garbage_is_refused() {
 fn a_worker_that_lies_is_refused() {
     for (mode, part) in [
         ("token", "token"),
-        ("version", "version 2"),
+        ("version", "speaks version"),
         ("early", "ready"),
         ("refusing", "not on a Sunday"),
     ] {

@@ -6,10 +6,10 @@ use std::task::Waker;
 use std::thread::{self, Thread};
 use std::time::Instant;
 
-use brigade_sys::executable::FunctionOffset;
 use brigade_wire::{Chunk, TaskId};
 
 use crate::arrivals::Arrivals;
+use crate::callee::Callee;
 use crate::chunk::ChunkProgress;
 use crate::error::TaskError;
 use crate::machine::{TaskKey, TaskRef};
@@ -26,8 +26,9 @@ use crate::payload::{Argument, Value};
 #[derive(Debug)]
 pub(crate) struct TaskCell {
     pub(crate) id: TaskId,
-    pub(crate) function: FunctionOffset,
-    pub(crate) label: Option<Arc<str>>,
+    pub(crate) callee: Callee,
+    /// Boxed, because few tasks have one.
+    label: Option<Box<Arc<str>>>,
     /// Whether it is a chunk of a map's items.
     pub(crate) is_chunk: bool,
     /// Where the task is in the machine; [`NOWHERE`] until it is accepted.
@@ -119,42 +120,47 @@ pub(crate) trait Awaited {
 impl TaskCell {
     pub(crate) fn new(
         id: TaskId,
-        function: FunctionOffset,
+        callee: Callee,
         argument: Argument,
         label: Option<Arc<str>>,
     ) -> Arc<Self> {
-        Self::with_chunk(id, function, argument, label, None)
+        Self::with_chunk(id, callee, argument, label, None)
     }
 
     /// A chunk of a map's items; `arrivals` is told its id when it has ended.
     pub(crate) fn new_chunk(
         id: TaskId,
-        function: FunctionOffset,
+        callee: Callee,
         argument: Argument,
         chunk: ChunkProgress,
         arrivals: &Arc<Arrivals>,
     ) -> Arc<Self> {
-        let cell = Self::with_chunk(id, function, argument, None, Some(Box::new(chunk)));
+        let cell = Self::with_chunk(id, callee, argument, None, Some(Box::new(chunk)));
         cell.lock().watch.get_or_insert_default().arrivals = Some((Arc::clone(arrivals), id.get()));
         cell
     }
 
     fn with_chunk(
         id: TaskId,
-        function: FunctionOffset,
+        callee: Callee,
         argument: Argument,
         label: Option<Arc<str>>,
         chunk: Option<Box<ChunkProgress>>,
     ) -> Arc<Self> {
         Arc::new(Self {
             id,
-            function,
-            label,
+            callee,
+            label: label.map(Box::new),
             is_chunk: chunk.is_some(),
             place: AtomicU32::new(NOWHERE),
             ended: AtomicBool::new(false),
             state: Mutex::new(CellState { stage: Stage::Awaited(argument), chunk, watch: None }),
         })
+    }
+
+    /// What errors and events call the task.
+    pub(crate) fn label(&self) -> Option<Arc<str>> {
+        self.label.as_deref().cloned()
     }
 
     pub(crate) fn set_place(&self, key: TaskKey) {

@@ -4,6 +4,9 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::setup::Setup;
+use crate::surroundings::Surroundings;
+
 /// The settings of a pool; each has passed the builder's checks.
 #[derive(Debug, Clone)]
 pub(crate) struct Config {
@@ -17,6 +20,9 @@ pub(crate) struct Config {
     pub(crate) message_limit: usize,
     pub(crate) link: Link,
     pub(crate) worker_command: Option<CommandLine>,
+    pub(crate) worker_version: Option<String>,
+    pub(crate) surroundings: Surroundings,
+    pub(crate) setup: Setup,
 }
 
 /// How tasks and answers travel.

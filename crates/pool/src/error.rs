@@ -322,6 +322,17 @@ pub enum PoolError {
         "this process was started as a worker but did not call brigade::init(); call it in the first line of main"
     )]
     WorkerWithoutInit,
+    /// This process is a worker of a pool in a worker, and so on; at some depth there must be an end.
+    #[error(
+        "pools are nested {depth} deep here and the limit is {limit}: a task that builds a pool whose tasks build pools \
+         has no end; let one pool do the work, or build the inner pools in the main program"
+    )]
+    NestedTooDeep {
+        /// How many pools this process is a worker in, each inside the one before.
+        depth: u32,
+        /// The most that is allowed.
+        limit: u32,
+    },
     /// A thread or a descriptor of the pool itself could not be made.
     #[error("failed to {operation}")]
     System {

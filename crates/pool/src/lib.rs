@@ -31,6 +31,7 @@
 
 mod arrivals;
 mod builder;
+mod callee;
 mod cell;
 mod chunk;
 mod config;
@@ -41,6 +42,8 @@ mod machine;
 mod map;
 mod payload;
 mod pool;
+mod setup;
+mod surroundings;
 mod task;
 
 pub use brigade_sys::process::Exit;
@@ -52,4 +55,5 @@ pub use handle::{Handle, TaskState};
 pub use machine::Shutdown;
 pub use map::{Map, MapUnordered};
 pub use pool::{Pool, ShutdownReport};
+pub use surroundings::Stdio;
 pub use task::TaskBuilder;

@@ -4,12 +4,13 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use brigade_sys::executable::{EntryPoint, FunctionOffset};
 use brigade_wire::{Attempt, codec};
+use brigade_worker::function_of;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::builder::Builder;
+use crate::callee::Callee;
 use crate::cell::TaskCell;
 use crate::config::Config;
 use crate::drive::{Drive, Shared};
@@ -124,14 +125,55 @@ impl Pool {
         self.task(function).submit_timeout(argument, timeout)
     }
 
+    /// As [`submit`](Self::submit), for a function that the worker's program has registered by name.
+    ///
+    /// Such workers are programs of their own, whose `main` runs a `Server`; see
+    /// [`Builder::worker_command`]. Nothing compares the types of the two sides: a worker that cannot decode the argument,
+    /// or a host that cannot decode the result, gives a codec error that names the type.
+    ///
+    /// # Errors
+    /// Those of `submit`. A name that the worker does not know is an error of the task, which lists the names that it knows.
+    pub fn submit_named<A, R>(&self, name: &str, argument: A) -> Result<Handle<R>, SubmitError<A>>
+    where
+        A: Serialize + DeserializeOwned + 'static,
+        R: Serialize + DeserializeOwned + 'static,
+    {
+        self.named_task(name).submit(argument)
+    }
+
+    /// As [`submit_named`](Self::submit_named), but a full queue is an error.
+    ///
+    /// # Errors
+    /// [`SubmitErrorKind::Full`] when the queue is full, and those of `submit`.
+    pub fn try_submit_named<A, R>(
+        &self,
+        name: &str,
+        argument: A,
+    ) -> Result<Handle<R>, SubmitError<A>>
+    where
+        A: Serialize + DeserializeOwned + 'static,
+        R: Serialize + DeserializeOwned + 'static,
+    {
+        self.named_task(name).try_submit(argument)
+    }
+
+    /// As [`task`](Self::task), for a function that the worker's program has registered by name.
+    pub fn named_task<A, R>(&self, name: &str) -> TaskBuilder<'_, A, R>
+    where
+        A: Serialize + DeserializeOwned + 'static,
+        R: Serialize + DeserializeOwned + 'static,
+    {
+        TaskBuilder::new(self, Callee::named(name))
+    }
+
     /// A task with settings of its own: retries, a label.
-    pub fn task<F, A, R>(&self, function: F) -> TaskBuilder<'_, F, A, R>
+    pub fn task<F, A, R>(&self, function: F) -> TaskBuilder<'_, A, R>
     where
         F: Fn(A) -> R + Copy + Send + 'static,
         A: Serialize + DeserializeOwned + 'static,
         R: Serialize + DeserializeOwned + 'static,
     {
-        TaskBuilder::new(self, function)
+        TaskBuilder::new(self, Callee::of(function_of::<F, A, R>(function)))
     }
 
     /// Applies `function` to each input and yields the results in the order of the inputs.
@@ -221,18 +263,18 @@ impl Pool {
         self.drive.shared()
     }
 
-    pub(crate) fn submit_entry<A: Serialize + 'static, R>(
+    pub(crate) fn submit_to<A: Serialize + 'static, R>(
         &self,
-        entry: EntryPoint,
+        callee: &Result<Callee, String>,
         argument: A,
         options: TaskOptions,
         room: Room,
     ) -> Result<Handle<R>, SubmitError<A>> {
         let shared = self.drive.shared();
-        let function = match FunctionOffset::of(entry) {
-            Ok(function) => function,
-            Err(error) => {
-                let message = codec::chain(&error);
+        let callee = match callee {
+            Ok(callee) => callee.clone(),
+            Err(message) => {
+                let message = message.clone();
                 return Err(SubmitError::new(SubmitErrorKind::Function { message }, argument));
             }
         };
@@ -244,7 +286,7 @@ impl Pool {
                 return Err(SubmitError::new(SubmitErrorKind::Codec { message }, argument));
             }
         };
-        let cell = TaskCell::new(shared.next_task_ids(1), function, encoded, options.label);
+        let cell = TaskCell::new(shared.next_task_ids(1), callee, encoded, options.label);
         match shared.submit(&cell, Attempt::first(), options.retries, room) {
             Ok(()) => Ok(Handle::new(cell, Arc::clone(shared))),
             Err(kind) => Err(SubmitError::new(kind, argument)),

@@ -81,6 +81,9 @@ impl Host {
             folder: self.folder.clone(),
             link: LinkKind::Ipc,
             depth: 1,
+            identity: *build_identity().as_bytes(),
+            initializer: None,
+            finalizer: None,
         }
     }
 

@@ -146,5 +146,5 @@ pub(super) fn raw_outcome(
             TaskErrorKind::PoolClosed
         }
     };
-    Err(TaskError::new(kind).of_task(task.id, attempt, task.label.clone()).after(elapsed))
+    Err(TaskError::new(kind).of_task(task.id, attempt, task.label()).after(elapsed))
 }

@@ -117,6 +117,7 @@ fn command(config: &Config, control: OwnedFd, stderr: OwnedFd) -> Command {
             command
         }
     };
+    config.surroundings.apply(&mut command);
     command
         .env(MARKER, format!("{PROTOCOL_VERSION}:{}", std::process::id()))
         .stdin(Stdio::from(control))

@@ -6,7 +6,6 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use brigade_sys::executable::FunctionOffset;
 use brigade_wire::{Attempt, Chunk, codec, items};
 use brigade_worker::function_of;
 use serde::Serialize;
@@ -17,6 +16,7 @@ use super::piece::{Items, Piece, Results};
 use super::sizing::Sizing;
 use crate::Pool;
 use crate::arrivals::Arrivals;
+use crate::callee::Callee;
 use crate::cell::{Awaited, TaskCell};
 use crate::chunk::ChunkProgress;
 use crate::error::{SubmitError, SubmitErrorKind, TaskError, TaskErrorKind};
@@ -41,7 +41,7 @@ const PATIENCE: Duration = Duration::from_micros(200);
 /// See the module's documentation.
 pub(super) struct Pieces<'pool, F, I: Iterator, R> {
     pool: &'pool Pool,
-    function: Result<FunctionOffset, TaskError>,
+    callee: Result<Callee, TaskError>,
     inputs: I,
     exhausted: bool,
     window: Option<usize>,
@@ -70,12 +70,11 @@ where
 {
     pub(super) fn new(pool: &'pool Pool, function: F, inputs: I) -> Self {
         let entry = function_of::<F, I::Item, R>(function);
-        let function = FunctionOffset::of(entry).map_err(|error| {
-            TaskError::new(TaskErrorKind::Codec { message: codec::chain(&error) })
-        });
+        let callee =
+            Callee::of(entry).map_err(|message| TaskError::new(TaskErrorKind::Codec { message }));
         Self {
             pool,
-            function,
+            callee,
             inputs,
             exhausted: false,
             window: None,
@@ -226,8 +225,8 @@ where
     }
 
     fn submit(&mut self, items: Items, encoded: Vec<u8>) {
-        let function = match &self.function {
-            Ok(function) => *function,
+        let callee = match &self.callee {
+            Ok(callee) => callee.clone(),
             Err(error) => {
                 return self.settled.push_back(Results::failed(items, error.clone()));
             }
@@ -236,7 +235,7 @@ where
         let progress = ChunkProgress::new(shape);
         let encoded_bytes = encoded.len();
         let encoded = Argument::of(encoded, self.pool.shared().arguments());
-        let cell = TaskCell::new_chunk(items.first, function, encoded, progress, &self.arrivals);
+        let cell = TaskCell::new_chunk(items.first, callee, encoded, progress, &self.arrivals);
         let held = encoded_bytes + BYTES_OF_A_PIECE;
         self.held += held;
         match self.pool.shared().submit(&cell, items.attempt, 0, Room::Wait) {
