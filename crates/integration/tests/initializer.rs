@@ -166,7 +166,7 @@ fn a_panic_breaks_the_pool_with_message_and_place() {
     let builder = builder(2).initializer(
         |runs: Runs| {
             runs.note();
-            eprintln!("the licence server said no");
+            writeln!(std::io::stderr(), "the licence server said no").unwrap();
             panic!("no licence for {}", 7)
         },
         runs.clone(),
@@ -265,7 +265,7 @@ fn a_shutdown_does_not_wait_for_it() {
     let runs = Runs::in_folder(&folder);
     let hang = |runs: Runs| {
         runs.note();
-        hangs(())
+        hangs(());
     };
     let pool = builder(1).initializer(hang, runs.clone()).build().unwrap();
     let handle = pool.submit(sleeps, 1).unwrap();

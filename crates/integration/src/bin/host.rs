@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use brigade::Pool;
+use brigade::{Pool, Stdio};
 use brigade_testkit::faults::{hangs, prints_a_mebibyte, spins, stops_itself};
 use brigade_testkit::{BOUND, Watchdog, outcome, pause};
 
@@ -15,6 +15,11 @@ fn main() {
     match mode.as_str() {
         "print" => {
             let pool = pool();
+            outcome(pool.submit(prints_a_mebibyte, ()).expect("a task")).expect("its result");
+        }
+        "print-captured" | "print-null" => {
+            let stdio = if mode == "print-null" { Stdio::Null } else { Stdio::Capture };
+            let pool = Pool::builder().workers(2).stdio(stdio).build().expect("a pool");
             outcome(pool.submit(prints_a_mebibyte, ()).expect("a task")).expect("its result");
         }
         "starting" => {

@@ -87,7 +87,7 @@ pub(super) fn explain(
     // Both fail only for a process that is gone already.
     let _ = newborn.process.signal_group(Signal::Kill);
     let exit = newborn.process.reap();
-    let last_words = shared.console.last_words(&newborn.stderr);
+    let last_words = shared.console.last_words(&newborn.output);
     let when = match phase {
         Phase::Handshake => "it ended before the handshake was complete",
         Phase::Initializer => "it ended in its initializer",
