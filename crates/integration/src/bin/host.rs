@@ -22,6 +22,10 @@ fn main() {
             let pool = Pool::builder().workers(2).stdio(stdio).build().expect("a pool");
             outcome(pool.submit(prints_a_mebibyte, ()).expect("a task")).expect("its result");
         }
+        "named" => {
+            let handle = pool().submit_named::<u64, u64>("double", 1).expect("a task");
+            println!("{}", outcome(handle).expect_err("no such function"));
+        }
         "starting" => {
             for _ in 0..10_000 {
                 pool().warm_up().expect("all workers");
