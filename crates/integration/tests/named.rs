@@ -76,6 +76,7 @@ fn a_named_task_has_the_settings_of_any_task() {
 fn an_unknown_name_is_an_outcome_that_lists_those_that_are_known() {
     let pool = pool();
     let error = outcome(pool.submit_named::<u64, u64>("duble", 1).unwrap()).unwrap_err();
+    assert!(matches!(error.kind(), TaskErrorKind::Function { .. }), "{error:?}");
     assert_tells(&error.to_string(), &["unknown function \"duble\"", "\"double\", \"echo\""]);
     assert_eq!(outcome(pool.submit_named::<u64, u64>("double", 1).unwrap()).unwrap(), 2);
 }
@@ -109,6 +110,7 @@ fn types_that_do_not_fit_are_codec_errors_and_the_worker_goes_on() {
 fn a_function_of_this_program_is_never_called_in_another_build() {
     let pool = pool();
     let error = outcome(pool.submit(|number: u64| number, 1).unwrap()).unwrap_err();
+    assert!(matches!(error.kind(), TaskErrorKind::Function { .. }), "{error:?}");
     assert_tells(&error.to_string(), &["another program", "build", "submit_named", "\"double\""]);
     for result in pool.map(echoes, vec![vec![1], vec![2]]) {
         assert_tells(&result.unwrap_err().to_string(), &["submit_named"]);

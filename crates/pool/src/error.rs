@@ -61,6 +61,11 @@ pub enum TaskErrorKind {
         /// What failed, with the name of the type.
         message: String,
     },
+    /// The worker knows no such function.
+    Function {
+        /// Why, with the names that it knows.
+        message: String,
+    },
     /// No worker can be had any more.
     PoolBroken {
         /// Why.
@@ -183,6 +188,9 @@ impl fmt::Display for TaskError {
             TaskErrorKind::Codec { message } => {
                 write!(out, " could not be carried over: {message}")
             }
+            TaskErrorKind::Function { message } => {
+                write!(out, " called a function that its worker does not know: {message}")
+            }
             TaskErrorKind::PoolBroken { reason } => {
                 write!(out, " cannot run, the pool is broken: {reason}")
             }
@@ -262,9 +270,8 @@ impl<A> SubmitError<A> {
     pub(crate) fn into_task_error(self) -> TaskError {
         TaskError::new(match self.kind {
             SubmitErrorKind::PoolBroken { reason } => TaskErrorKind::PoolBroken { reason },
-            SubmitErrorKind::Codec { message } | SubmitErrorKind::Function { message } => {
-                TaskErrorKind::Codec { message }
-            }
+            SubmitErrorKind::Codec { message } => TaskErrorKind::Codec { message },
+            SubmitErrorKind::Function { message } => TaskErrorKind::Function { message },
             SubmitErrorKind::Full | SubmitErrorKind::TimedOut | SubmitErrorKind::PoolClosed => {
                 TaskErrorKind::PoolClosed
             }

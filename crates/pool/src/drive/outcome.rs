@@ -71,9 +71,10 @@ fn answered<'a>(
             let location = location.unwrap_or_else(|| "unknown".to_owned());
             Err(TaskErrorKind::Panicked { message, location, backtrace })
         }
-        Outcome::ArgumentCodec(message)
-        | Outcome::ResultCodec(message)
-        | Outcome::UnknownFunction(message) => Err(TaskErrorKind::Codec { message }),
+        Outcome::ArgumentCodec(message) | Outcome::ResultCodec(message) => {
+            Err(TaskErrorKind::Codec { message })
+        }
+        Outcome::UnknownFunction(message) => Err(TaskErrorKind::Function { message }),
     })
 }
 

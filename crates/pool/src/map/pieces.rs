@@ -70,8 +70,8 @@ where
 {
     pub(super) fn new(pool: &'pool Pool, function: F, inputs: I) -> Self {
         let entry = function_of::<F, I::Item, R>(function);
-        let callee =
-            Callee::of(entry).map_err(|message| TaskError::new(TaskErrorKind::Codec { message }));
+        let callee = Callee::of(entry)
+            .map_err(|message| TaskError::new(TaskErrorKind::Function { message }));
         Self {
             pool,
             callee,
