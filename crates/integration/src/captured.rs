@@ -16,6 +16,9 @@ pub struct Captured {
 /// So many lines of a pool are kept; the record of a flood must not be what fills memory.
 const MOST: usize = 1_000;
 
+/// The subscriber of tests panics at this line.
+pub const POISON: &str = "poison for the subscriber";
+
 /// One event.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Line {
@@ -73,6 +76,7 @@ impl Subscriber for Tap {
         let mut fields = Fields::default();
         event.record(&mut fields);
         let mut lines = Captured::get().lines.lock().unwrap_or_else(PoisonError::into_inner);
+        assert!(fields.line.line != POISON, "a subscriber panics");
         let of_pool = lines.entry(fields.pool).or_default();
         if of_pool.len() < MOST {
             of_pool.push(fields.line);

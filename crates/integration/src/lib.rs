@@ -27,6 +27,6 @@ pub mod scribble;
 pub mod stress;
 
 pub use answering::Answering;
-pub use captured::{Captured, Line};
+pub use captured::{Captured, Line, POISON};
 pub use common::{attempt, builder, pool, worker_died};
 pub use helper::Helper;

@@ -5,7 +5,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use brigade::{Builder, Stdio, TaskErrorKind};
-use brigade_integration::{Captured, Helper, builder};
+use brigade_integration::{Captured, Helper, POISON, builder};
 use brigade_testkit::faults::{exits, prints_a_mebibyte, sleeps};
 use brigade_testkit::{BOUND, Watchdog, outcome, processes, wait_until};
 
@@ -51,6 +51,24 @@ fn whole_lines_come_while_the_worker_lives() {
     outcome(pool.submit(prints, (" half\n".to_owned(), String::new())).unwrap()).unwrap();
     wait_until("the second line", BOUND, || stdout().len() == 2);
     assert_eq!(stdout(), ["first", "second half"]);
+}
+
+#[test]
+fn what_a_worker_has_not_flushed_comes_when_it_leaves() {
+    let pool = capturing("buffered").build().unwrap();
+    let prints = |(): ()| stdout().write_all(b"still in the buffer").unwrap();
+    outcome(pool.submit(prints, ()).unwrap()).unwrap();
+    pool.shutdown().unwrap();
+    assert_eq!(Captured::get().stream("buffered", "stdout"), ["still in the buffer"]);
+}
+
+#[test]
+fn a_subscriber_that_panics_costs_its_line_only() {
+    let pool = capturing("poison").build().unwrap();
+    let texts = (format!("before\n{POISON}\nafter\n"), String::new());
+    outcome(pool.submit(prints, texts).unwrap()).unwrap();
+    pool.shutdown().unwrap();
+    assert_eq!(Captured::get().stream("poison", "stdout"), ["before", "after"]);
 }
 
 #[test]

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -111,7 +112,7 @@ impl Pipe {
     }
 
     fn passage(&self) -> MutexGuard<'_, Passage> {
-        // A subscriber that panics leaves at most a line half told.
+        // Nothing that panics runs under this lock uncaught.
         self.passage.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -154,5 +155,8 @@ impl Sink {
 
 fn tell(stream: &str, writer: &Writer, line: &str) {
     let Writer { pool, worker, pid } = writer;
-    info!(target: "brigade::output", pool = &**pool, %worker, pid, stream, line);
+    let tell = || info!(target: "brigade::output", pool = &**pool, %worker, pid, stream, line);
+    // A subscriber that panics loses this line, as the panic hook says. It must not end the thread on which the output of
+    // all workers depends, or they would block.
+    let _ = catch_unwind(AssertUnwindSafe(tell));
 }
