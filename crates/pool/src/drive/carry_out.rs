@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use brigade_wire::link::LinkError;
 use brigade_wire::slots::{SlotState, slot_tag};
-use brigade_wire::{Attempt, Function, Place, Run, TaskId, ToWorker, WorkerId};
+use brigade_wire::{Attempt, Place, Run, TaskId, ToWorker, WorkerId};
 use tracing::{debug, error, info, warn};
 
 use super::outcome::{Facts, raw_outcome};
@@ -190,7 +190,7 @@ impl Core {
         }
         line.slots.arm(link_slot, slot_tag(id, attempt));
         self.head.clear();
-        let function = Function::Offset(task.function.raw());
+        let function = task.callee.for_the_wire();
         let limits = task.limits.as_deref().map(Limits::run_limits);
         let sent = task.with_argument(|argument, chunk| {
             let slot = link_slot;

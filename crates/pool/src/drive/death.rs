@@ -20,7 +20,7 @@ pub(super) fn report(shared: &Shared, watched: &Watched) {
     let (exit, stderr_tail) = match watched.death.get() {
         Some(death) => (death.exit, death.last_words.clone()),
         // The link ended by itself although we hold its other end; the process may still live.
-        None => (end_process(shared, &watched.process), shared.console.last_words(&watched.stderr)),
+        None => (end_process(shared, &watched.process), shared.console.last_words(&watched.output)),
     };
     let (ran, elapsed, begun_items) = ran_at_death(shared, worker, slots);
     let expected = exit == Exit::Code(0) && ran.is_empty();

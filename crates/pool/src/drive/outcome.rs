@@ -72,9 +72,10 @@ fn answered<'a>(
             let location = location.unwrap_or_else(|| "unknown".to_owned());
             Err(TaskErrorKind::Panicked { message, location, backtrace })
         }
-        Outcome::ArgumentCodec(message)
-        | Outcome::ResultCodec(message)
-        | Outcome::UnknownFunction(message) => Err(TaskErrorKind::Codec { message }),
+        Outcome::ArgumentCodec(message) | Outcome::ResultCodec(message) => {
+            Err(TaskErrorKind::Codec { message })
+        }
+        Outcome::UnknownFunction(message) => Err(TaskErrorKind::Function { message }),
     })
 }
 
@@ -171,8 +172,7 @@ pub(super) fn raw_outcome(
             TaskErrorKind::PoolClosed
         }
     };
-    let mut error =
-        TaskError::new(kind).of_task(task.id, attempt, task.label.clone()).after(elapsed);
+    let mut error = TaskError::new(kind).of_task(task.id, attempt, task.label()).after(elapsed);
     if quarantined {
         error = error.quarantined();
     }

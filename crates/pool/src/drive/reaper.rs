@@ -19,7 +19,7 @@ use brigade_wire::slots::SlotTable;
 use tracing::warn;
 
 use super::carry_out::Afterwards;
-use super::console::StderrPipe;
+use super::console::Output;
 use super::death;
 use super::outcome::Facts;
 use super::shared::{Shared, now};
@@ -35,7 +35,7 @@ pub(super) struct Reaper {
 pub(super) struct Watched {
     pub(super) worker: WorkerId,
     pub(super) process: Arc<Process>,
-    pub(super) stderr: Arc<StderrPipe>,
+    pub(super) output: Output,
     pub(super) slots: Arc<SlotTable>,
     /// For an ipc link, whose attendant reports the death.
     pub(super) end_mark: Option<Poison>,
@@ -113,7 +113,7 @@ fn reap(shared: &Shared, watched: &Arc<Watched>) {
             Exit::Code(-1)
         }
     };
-    let last_words = shared.console.last_words(&watched.stderr);
+    let last_words = shared.console.last_words(&watched.output);
     // Only this thread sets it, once for each process.
     let _ = watched.death.set(Death { exit, last_words });
     if let Some(end_mark) = &watched.end_mark {

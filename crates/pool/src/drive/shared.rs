@@ -106,6 +106,7 @@ impl Shared {
             }
         };
         let (sender, receiver) = unbounded();
+        let stdio = config.surroundings.stdio;
         let shared = Self {
             target: AtomicUsize::new(config.workers),
             callbacks: Callbacks::new(config.name.clone()),
@@ -116,7 +117,7 @@ impl Shared {
             next_task: AtomicU64::new(1),
             spawn_orders: Mutex::new(Some(sender)),
             reaper: Reaper::new().map_err(PoolError::system("make an event descriptor"))?,
-            console: Console::new().map_err(PoolError::system("make an event descriptor"))?,
+            console: Console::new(stdio).map_err(PoolError::system("make an event descriptor"))?,
             collecting,
             cores: std::thread::available_parallelism().map_or(1, usize::from),
         };
