@@ -22,7 +22,7 @@ pub const POISON: &str = "poison for the subscriber";
 /// One event.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Line {
-    /// The worker's name, `slot.generation`.
+    /// The worker, as events show it.
     pub worker: String,
     /// Its process.
     pub pid: u64,

@@ -11,7 +11,8 @@ use std::time::Duration;
 use brigade::{Builder, PoolError, Shutdown, SubmitErrorKind, TaskErrorKind, worker};
 use brigade_integration::{builder, worker_died};
 use brigade_testkit::faults::{
-    How, SpoilsDecoding, SpoilsEncoding, aborts, exits, hangs, kills_itself, sleeps,
+    How, SpoilsDecoding, SpoilsEncoding, aborts, closes_all_descriptors, exits, hangs,
+    kills_itself, sleeps,
 };
 use brigade_testkit::{BOUND, Gate, Watchdog, outcome, pass, processes, wait_until};
 use serde::{Deserialize, Serialize};
@@ -205,6 +206,36 @@ fn the_end_of_the_process_breaks_the_pool_with_how_it_ended() {
 }
 
 #[test]
+fn one_that_takes_the_worker_its_descriptors_breaks_the_pool_at_once() {
+    let reason = breaks(builder(2).initializer(closes_all_descriptors, ()));
+    assert_tells(&reason, &["in its initializer", "exit code 225", "control socket"]);
+}
+
+#[test]
+fn a_pool_with_a_worker_that_works_goes_on_without_the_others() {
+    let folder = TempDir::new().unwrap();
+    let runs = Runs::in_folder(&folder);
+    let second_fails = |runs: Runs| {
+        if worker::slot() == Some(1) {
+            runs.note();
+            return Err("only one licence");
+        }
+        Ok(())
+    };
+    let pool = builder(2).try_initializer(second_fails, runs.clone()).build().unwrap();
+    let error = pool.warm_up().unwrap_err();
+    assert!(matches!(error, PoolError::Start { .. }), "{error:?}");
+    assert_tells(&error.to_string(), &["only one licence"]);
+    // The start of the first worker may have begun a new row, and there may be another try by now.
+    let ran = runs.count();
+    assert!((STARTS..3 * STARTS).contains(&ran), "{ran} runs");
+    for number in 0..20 {
+        assert_eq!(outcome(pool.submit(sleeps, number % 2).unwrap()).unwrap(), number % 2);
+    }
+    pool.shutdown().unwrap();
+}
+
+#[test]
 fn one_that_takes_too_long_breaks_the_pool_and_names_the_limit() {
     let limit = Duration::from_millis(200);
     let reason = breaks(builder(2).initializer(hangs, ()).initializer_timeout(limit));
@@ -296,6 +327,8 @@ fn what_it_starts_inherits_nothing_of_the_worker() {
 /// A file into which a finalizer writes what it found in the state.
 fn farewell() {
     let path = worker::state::<PathBuf>().expect("the pool has an initializer");
+    // Leaving takes a while; nobody may take the end of the work for the end of the process.
+    brigade_testkit::pause(Duration::from_millis(50));
     fs::write(path, std::process::id().to_string()).unwrap();
 }
 

@@ -220,6 +220,27 @@ impl Builder {
     /// memory that all workers share and none can change. A panic, an end of the process or no end within
     /// [`initializer_timeout`](Self::initializer_timeout) is a start that failed: it is tried again, and after five in a
     /// row the pool is broken, with the reason in the outcome of each task.
+    ///
+    /// ```no_run
+    /// # use std::collections::HashMap;
+    /// type Lexicon = HashMap<String, u32>;
+    ///
+    /// fn index(words: Vec<String>) -> Lexicon {
+    ///     words.into_iter().zip(0..).collect()
+    /// }
+    ///
+    /// fn find(word: String) -> Option<u32> {
+    ///     brigade_worker::state::<Lexicon>()?.get(&word).copied()
+    /// }
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # brigade_worker::init();
+    /// let words = ["one", "two"].map(String::from).to_vec();
+    /// let pool = brigade_pool::Pool::builder().initializer(index, words).build()?;
+    /// assert_eq!(pool.submit(find, "two".to_owned())?.wait()?, Some(1));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn initializer<F, A, T>(mut self, function: F, argument: A) -> Self
     where
         F: Fn(A) -> T + Copy + Send + 'static,

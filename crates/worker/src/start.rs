@@ -91,16 +91,22 @@ fn work(
 ) -> i32 {
     let Connected { slots, arenas, message_limit, control, host, mut setup } = connected;
     let functions = Arc::new(Functions::new(named, host));
-    // A host that is gone hears nothing, and its end is the end of this process.
-    match setup.initialise(&functions) {
-        Ok(false) => {}
-        Ok(true) => {
-            let _ = control.tell(&FromWorkerControl::Initialised);
-        }
+    let told = match setup.initialise(&functions) {
+        Ok(false) => Ok(()),
+        Ok(true) => control.tell(&FromWorkerControl::Initialised),
         Err(reason) => {
-            let _ = control.tell(&FromWorkerControl::InitializerFailed { reason });
-            return exit_code::INITIALIZER;
+            let told = control.tell(&FromWorkerControl::InitializerFailed { reason });
+            if told.is_ok() {
+                return exit_code::INITIALIZER;
+            }
+            told
         }
+    };
+    // Without an answer the host would wait for it until the initializer's time is over.
+    if let Err(error) = told {
+        last_words(&codec::chain(&error));
+        // Here and not further up: descriptors that the initializer has closed must not be closed again.
+        process::exit(error.exit_code());
     }
     let known = Arc::clone(&functions);
     let event_loop = EventLoop::new(sender, receiver, slots, arenas, message_limit, known);
