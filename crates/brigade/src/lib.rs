@@ -80,7 +80,7 @@ pub mod worker {
     pub use brigade_worker::context::{
         attempt, cancelled, depth, generation, id, remaining, seed, slot, task,
     };
-    pub use brigade_worker::{Server, state};
+    pub use brigade_worker::{SectionGuard, Server, expires, state};
 }
 
 #[doc(hidden)]

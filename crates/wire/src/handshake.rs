@@ -52,6 +52,12 @@ pub enum FromWorkerControl {
         /// A fragment that can follow "the worker could not be started: ".
         reason: String,
     },
+    /// Of a worker at work: the task that runs has a section that must end in time. The host is to look at the
+    /// [table](crate::slots::SlotTable::section) then.
+    Section {
+        /// Nanoseconds of the monotonic clock.
+        due: u64,
+    },
 }
 
 /// Who the worker is to be.

@@ -123,14 +123,7 @@ impl Core {
             }
             Action::Terminate { worker } => self.signal(pool, worker, "terminate", Life::terminate),
             Action::Kill { worker, cause } => {
-                let cause = match cause {
-                    KillCause::Protocol => "it broke the protocol",
-                    KillCause::Shutdown => "the pool shuts down",
-                    KillCause::Stopped => "it is stopped by a signal and the pool drains",
-                    KillCause::Deadline => "its task ran longer than it may",
-                    KillCause::Asked => "its task was killed",
-                    KillCause::Unwanted => "it is not needed any more",
-                };
+                let cause = describe(cause);
                 info!(pool, %worker, pid = self.pid(worker), cause, "worker killed");
                 self.signal(pool, worker, "kill", Life::kill);
             }
@@ -140,13 +133,15 @@ impl Core {
                     Some(SlotState::Running { since }) => Some(since.since_zero()),
                     _ => None,
                 };
-                self.answers.push_back(Event::Observed { task, began });
+                let section = line.and_then(|line| line.slots.section());
+                let section = section.map(|section| section.due.since_zero());
+                self.answers.push_back(Event::Observed { task, began, section });
             }
             Action::Retired { worker, why } => {
                 debug!(pool, %worker, pid = self.pid(worker), cause = why, "worker asked to leave");
             }
             Action::Condemned { worker, task, cause } => {
-                let cause = if cause == KillCause::Deadline { "deadline" } else { "on demand" };
+                let cause = describe(cause);
                 debug!(pool, %worker, pid = self.pid(worker), %task, cause, "task ended by killing its worker");
             }
             Action::Inspect { worker } => {
@@ -246,5 +241,17 @@ impl Core {
 
     pub(super) fn post_mut(&mut self, worker: WorkerId) -> Option<&mut Post> {
         self.posts.get_mut(worker.slot as usize)?.as_mut().filter(|post| post.id == worker)
+    }
+}
+
+fn describe(cause: KillCause) -> &'static str {
+    match cause {
+        KillCause::Protocol => "it broke the protocol",
+        KillCause::Shutdown => "the pool shuts down",
+        KillCause::Stopped => "it is stopped by a signal and the pool drains",
+        KillCause::Deadline => "its task ran longer than it may",
+        KillCause::Section => "a section of its task ran longer than it may",
+        KillCause::Asked => "its task was killed",
+        KillCause::Unwanted => "it is not needed any more",
     }
 }

@@ -182,6 +182,25 @@ impl Shared {
         }
     }
 
+    /// A worker says that the task that it runs has begun a section: the last one that it has begun, as answers may be under
+    /// way to tasks before.
+    pub(super) fn section_begun(&self, worker: WorkerId, due: Now) {
+        let mut after = Afterwards::default();
+        let mut core = self.lock();
+        let slots = core.post(worker).and_then(|post| post.line.as_ref()).map(|line| &line.slots);
+        let running = slots.and_then(|slots| {
+            let occupants = core.machine.occupants(worker);
+            let runs = |link_slot| matches!(slots.state(link_slot), SlotState::Running { .. });
+            occupants.into_iter().rev().map(|(link_slot, ..)| link_slot).find(|slot| runs(*slot))
+        });
+        if let Some(link_slot) = running {
+            let event = Event::SectionBegun { worker, link_slot, due };
+            core.handle(now(), event, Facts::Nothing, self, &mut after);
+        }
+        drop(core);
+        after.run(self);
+    }
+
     pub(crate) fn worker_pids(&self) -> Vec<u32> {
         let core = self.lock();
         let ready = core.posts.iter().flatten().filter(|post| post.line.is_some());
