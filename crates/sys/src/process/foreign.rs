@@ -23,11 +23,11 @@ pub struct ForeignProcess {
 pub struct Swept {
     /// Descendants that were sent SIGKILL one by one.
     pub killed: Vec<u32>,
-    /// Descendants that could not be: another user's.
+    /// Descendants that could not be: those of another user.
     pub escaped: Vec<u32>,
 }
 
-/// More descendants than this are not looked for: a process that forks without end is killed without them.
+/// More descendants than this are not looked for.
 const MOST_DESCENDANTS: usize = 10_000;
 
 impl ForeignProcess {
@@ -111,25 +111,21 @@ impl ForeignProcess {
     /// # Errors
     /// When we may not kill the process itself.
     pub fn kill_tree(&self) -> io::Result<Swept> {
-        let mut found: Vec<Self> = Vec::new();
         let mut swept = Swept::default();
         // What cannot be stopped is killed all the same.
         let _ = self.signal(Signal::Stop);
-        let mut parents = vec![self.pid];
-        while let Some(parent) = parents.pop() {
-            for child in children(parent) {
-                let known = found.iter().any(|process| process.pid == child);
-                if known || child == std::process::id() || found.len() == MOST_DESCENDANTS {
-                    continue;
-                }
-                let Some(process) = Self::open_child(child, parent) else { continue };
-                if process.signal(Signal::Stop).is_err() {
-                    swept.escaped.push(child);
-                } else {
-                    found.push(process);
-                }
-                parents.push(child);
+        let mut found = self.living_children();
+        let mut index = 0;
+        while index < found.len() {
+            let process = &found[index];
+            if process.signal(Signal::Stop).is_err() {
+                swept.escaped.push(process.pid);
             }
+            let children = process.living_children();
+            found.extend(children);
+            // A process that forks without end is killed without the rest of them.
+            found.truncate(MOST_DESCENDANTS);
+            index += 1;
         }
         let killed = self.signal_group(Signal::Kill).and_then(|()| self.signal(Signal::Kill));
         if killed.is_err() {
@@ -137,15 +133,23 @@ impl ForeignProcess {
         }
         killed?;
         for process in found {
-            match process.signal(Signal::Kill) {
-                Ok(()) => swept.killed.push(process.pid),
-                Err(_) => swept.escaped.push(process.pid),
+            if process.signal(Signal::Kill).is_ok() {
+                swept.killed.push(process.pid);
             }
         }
         Ok(swept)
     }
 
-    /// The child of this number, if it is one: as long as it has not ended, what `/proc` says is said about it.
+    /// Its children, without us. None once it has ended: its number may be another's then, and so may be what `/proc`
+    /// says about it. As long as it has not, the number is its own, and so it is the parent that its children name.
+    fn living_children(&self) -> Vec<Self> {
+        let ours = |pid: &u32| *pid == std::process::id();
+        let children = children(self.pid).into_iter().filter(|pid| !ours(pid));
+        let children = children.filter_map(|pid| Self::open_child(pid, self.pid)).collect();
+        if self.has_ended().is_ok_and(|ended| !ended) { children } else { Vec::new() }
+    }
+
+    /// The child of this number, if it has not ended: then what `/proc` says is said about it.
     fn open_child(pid: u32, parent: u32) -> Option<Self> {
         let process = Self::open(pid).ok()?;
         let is_child = parent_of(pid) == Some(parent) && !process.has_ended().ok()?;
