@@ -27,8 +27,8 @@ pub struct Swept {
     pub escaped: Vec<u32>,
 }
 
-/// More descendants than this are not looked for.
-const MOST_DESCENDANTS: usize = 10_000;
+/// More descendants than this are not looked for: a process that forks without end is killed without them.
+const MOST_DESCENDANTS: usize = 4_096;
 
 impl ForeignProcess {
     /// The process that has this number now. The caller knows in some other way that it is the one that it means.
@@ -103,30 +103,36 @@ impl ForeignProcess {
             .map_or(Errno::INVAL, Errno::from_raw_os_error))
     }
 
-    /// Kills the process, the group that it leads, and its descendants, also those that have left the group.
+    /// All that it has started, directly or not, whose parents live. We ourselves are not among them.
+    pub fn descendants(&self) -> Vec<Self> {
+        let mut found = self.living_children();
+        add_descendants(&mut found, |_| ());
+        found
+    }
+
+    /// Kills the process, the group that it leads, and its descendants, also those that have left the group. Those that
+    /// were `known` before are killed with all below them, even if the process has ended since.
     ///
     /// Descendants are stopped before their own children are looked for, so that none is born behind our back. Whose
-    /// parent has ended before is nobody's child and not found, unless it stayed in the group. We ourselves are spared.
+    /// parent has ended is nobody's child and not found, unless it is known or has stayed in the group.
     ///
     /// # Errors
     /// When we may not kill the process itself.
-    pub fn kill_tree(&self) -> io::Result<Swept> {
+    pub fn kill_tree(&self, known: Vec<Self>) -> io::Result<Swept> {
         let mut swept = Swept::default();
         // What cannot be stopped is killed all the same.
         let _ = self.signal(Signal::Stop);
-        let mut found = self.living_children();
-        let mut index = 0;
-        while index < found.len() {
-            let process = &found[index];
+        let mut found = Vec::new();
+        let alive = |process: &Self| process.has_ended().is_ok_and(|ended| !ended);
+        let known = known.into_iter().filter(alive);
+        for child in known.chain(self.living_children()) {
+            add(&mut found, child);
+        }
+        add_descendants(&mut found, |process| {
             if process.signal(Signal::Stop).is_err() {
                 swept.escaped.push(process.pid);
             }
-            let children = process.living_children();
-            found.extend(children);
-            // A process that forks without end is killed without the rest of them.
-            found.truncate(MOST_DESCENDANTS);
-            index += 1;
-        }
+        });
         let killed = self.signal_group(Signal::Kill).and_then(|()| self.signal(Signal::Kill));
         if killed.is_err() {
             let _ = self.signal(Signal::Continue);
@@ -154,5 +160,25 @@ impl ForeignProcess {
         let process = Self::open(pid).ok()?;
         let is_child = parent_of(pid) == Some(parent) && !process.has_ended().ok()?;
         is_child.then_some(process)
+    }
+}
+
+/// Adds what is below the processes that were found, after `visit` has seen the parent.
+fn add_descendants(found: &mut Vec<ForeignProcess>, mut visit: impl FnMut(&ForeignProcess)) {
+    let mut index = 0;
+    while let Some(process) = found.get(index) {
+        visit(process);
+        for child in process.living_children() {
+            add(found, child);
+        }
+        index += 1;
+    }
+}
+
+fn add(found: &mut Vec<ForeignProcess>, process: ForeignProcess) {
+    // Both have not ended, so the same number is the same process.
+    let known = found.iter().any(|known| known.pid == process.pid);
+    if !known && found.len() < MOST_DESCENDANTS {
+        found.push(process);
     }
 }

@@ -157,6 +157,12 @@ impl Worker {
     }
 }
 
+/// Waits until the deadline of a worker has come that hangs already.
+fn wait_past(after: Duration) {
+    let deadline = Instant::now() + after;
+    wait_until("a deadline", BOUND, || Instant::now() > deadline);
+}
+
 fn cookie(role: &str, number: u64) -> String {
     format!("{}/{role}/{number}", std::process::id())
 }
@@ -211,7 +217,7 @@ impl Seen {
             server.run_once().expect("a turn");
             self.rest().contains(&registered)
         });
-        // The greeting may still be to come.
+        // The greeting is still to come, and then its requests, which may be read or not.
         wait_until("a worker's greeting", BOUND, || {
             server.run_once().expect("a turn");
             let bound = now().saturating_add(Duration::from_millis(1));

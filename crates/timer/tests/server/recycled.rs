@@ -2,13 +2,13 @@
 
 use std::fs;
 use std::io;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use brigade_sys::process::{ForeignProcess, Process, command};
 use brigade_testkit::{BOUND, wait_until};
 use brigade_timer::{Expiry, Reap, Signal, TimerEvent};
 
-use crate::{idle_server, worker};
+use crate::{idle_server, wait_past, worker};
 
 /// The kernel gives out the number after this one next, where it lets us write it.
 const LAST_PID: &str = "/proc/sys/kernel/ns_last_pid";
@@ -40,9 +40,10 @@ fn children(pid: u32) -> Vec<u32> {
 #[test]
 fn a_process_that_got_the_number_of_a_worker_is_never_signalled() {
     let (mut server, seen) = idle_server(|settings| settings);
-    let victim = worker(&server.client(), "late", 0);
+    let victim = worker(&server.client(), "late", 500);
     seen.turn_until_registered(&mut server, &victim);
-    // Its deadline has come, and nobody has served it yet: it dies, and another gets its number.
+    // Its deadline comes while nobody serves it; it dies, and another gets its number.
+    wait_past(Duration::from_millis(500));
     victim.signal(Signal::Kill);
     let pid = victim.pid();
     victim.exit();
@@ -69,7 +70,7 @@ fn a_number_that_is_used_again_between_the_decision_and_the_kill_harms_nobody() 
     let stranger = process_with_number(pid);
     wait_until("a child of the stranger", BOUND, || !children(pid).is_empty());
     let grandchild = children(pid);
-    let swept = handle.kill_tree().expect("gone is fine");
+    let swept = handle.kill_tree(Vec::new()).expect("gone is fine");
     handle.signal_group(Signal::Kill).expect("gone is fine");
     handle.signal(Signal::Kill).expect("gone is fine");
     assert_eq!(swept.killed, [], "the stranger's children are not the worker's");
@@ -84,10 +85,10 @@ fn a_worker_that_dies_while_its_reaper_runs_is_gone_and_no_error() {
         while !expiry.process().has_ended()? {
             std::thread::yield_now();
         }
-        expiry.process().kill_tree().map(Reap::Gone)
+        expiry.process().kill_tree(Vec::new()).map(Reap::Gone)
     };
     let (mut server, seen) = idle_server(|settings| settings.reaper(dies_first));
-    let process = worker(&server.client(), "late", 0);
+    let process = worker(&server.client(), "late", 500);
     seen.turn_until_registered(&mut server, &process);
     server.start().expect("a thread");
     seen.until(|event| matches!(event, TimerEvent::Killed { .. }));
