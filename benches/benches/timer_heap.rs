@@ -97,5 +97,5 @@ fn replace_some(heap: &mut TimerHeap<u64>, keys: &mut Vec<TimerKey>, random: &mu
     }
     let cancelling = start.elapsed();
     keys.extend(deadlines.into_iter().map(|deadline| heap.arm(deadline, 0)));
-    Took { cancelling, arming: start.elapsed() - cancelling }
+    Took { cancelling, arming: start.elapsed().saturating_sub(cancelling) }
 }
