@@ -14,6 +14,7 @@
 //! | [`poller`], [`deadline_timer`] | [`Poller`](poller::Poller): waiting for many descriptors; [`DeadlineTimer`](deadline_timer::DeadlineTimer): a deadline as one |
 //! | [`request_socket`] | packets from processes that the kernel names: [`Listener`](request_socket::Listener), [`RequestSocket`](request_socket::RequestSocket) |
 //! | [`environment`], [`descriptors`], [`parent_death`], [`before_main!`] | what a worker does in its first microseconds |
+//! | [`scheduling`] | how soon a thread runs that has become ready |
 //! | [`clock`] | the monotonic clock as a number that is the same in every process |
 //!
 //! # Example
@@ -56,5 +57,6 @@ pub mod parent_death;
 pub mod poller;
 pub mod process;
 pub mod request_socket;
+pub mod scheduling;
 pub mod segment;
 pub mod wait;
