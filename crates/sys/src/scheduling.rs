@@ -16,6 +16,10 @@ struct Attributes {
     period: u64,
 }
 
+/// Bytes of [`Attributes`].
+const SIZE: u32 = 48;
+const _: () = assert!(size_of::<Attributes>() == SIZE as usize);
+
 /// The shortest slice that the kernel takes: 0.1 ms.
 const SLICE: u64 = 100_000;
 
@@ -25,11 +29,10 @@ const SLICE: u64 = 100_000;
 /// # Errors
 /// When the system refuses; then nothing was changed.
 pub fn prefer_short_slices() -> io::Result<()> {
-    let size = u32::try_from(size_of::<Attributes>()).expect("48");
     let mut attributes = Attributes::default();
-    // SAFETY: the kernel writes at most `size` bytes to the structure, which consists of numbers and lives on.
+    // SAFETY: the kernel writes at most `SIZE` bytes to the structure, which consists of numbers and lives on.
     let read =
-        unsafe { libc::syscall(libc::SYS_sched_getattr, 0, &raw mut attributes, size, 0_u32) };
+        unsafe { libc::syscall(libc::SYS_sched_getattr, 0, &raw mut attributes, SIZE, 0_u32) };
     if read != 0 {
         return Err(io::Error::last_os_error());
     }
@@ -37,9 +40,9 @@ pub fn prefer_short_slices() -> io::Result<()> {
         // Somebody has chosen something stronger.
         return Ok(());
     }
-    attributes.size = size;
+    attributes.size = SIZE;
     attributes.runtime = SLICE;
-    // SAFETY: the kernel reads the `size` bytes of the structure, which says its size, and nothing else.
+    // SAFETY: the kernel reads the `SIZE` bytes of the structure, which says its size, and nothing else.
     let written =
         unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0_u32) };
     if written == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
