@@ -41,7 +41,7 @@ enum What {
     /// Acquires and releases, against ipc-channel and Python's queue.
     Requests {
         #[arg(long, default_value_t = 100_000)]
-        rounds: u64,
+        rounds: u32,
         #[arg(long, default_value = "python3")]
         python: PathBuf,
     },
