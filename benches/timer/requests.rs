@@ -74,10 +74,6 @@ fn ipc_channel(rounds: u32) -> Result<(), Box<dyn Error>> {
 }
 
 fn print_mean(name: &str, rounds: u32, sent: Duration, served: Duration) {
-    let each = |time: Duration| time.as_secs_f64() * 1e6 / rounds as f64;
-    println!(
-        "{name:44} a round: {:.2} µs to send, {:.2} µs until served",
-        each(sent),
-        each(served)
-    );
+    let (sent, served) = (sent / rounds, served / rounds);
+    println!("{name:44} a round: {sent:.2?} to send, {served:.2?} until served");
 }
