@@ -19,6 +19,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use brigade_timer::TimerHeap;
 use clap::{Parser, Subcommand};
 
 #[derive(Debug, Parser)]
@@ -40,7 +41,7 @@ enum What {
     /// Acquires and releases, against ipc-channel and Python's queue.
     Requests {
         #[arg(long, default_value_t = 100_000)]
-        rounds: u64,
+        rounds: u32,
         #[arg(long, default_value = "python3")]
         python: PathBuf,
     },
@@ -51,6 +52,8 @@ enum What {
         #[arg(long, default_value = "python3")]
         python: PathBuf,
     },
+    /// Memory of a million timers.
+    Memory,
     /// What this program starts: a process that has a deadline, and hangs.
     #[command(hide = true)]
     Late { deadline: u64 },
@@ -67,8 +70,25 @@ fn main() -> Result<(), Box<dyn Error>> {
         What::Lateness { deadlines, busy } => lateness::measure(deadlines, busy),
         What::Requests { rounds, python } => requests::measure(rounds, &python),
         What::Peers { processes, python } => peers::measure(processes, &python),
+        What::Memory => memory(),
         What::Late { .. } => Ok(()),
     }
+}
+
+fn memory() -> Result<(), Box<dyn Error>> {
+    const TIMERS: u64 = 1_000_000;
+    let resident = || -> Result<u64, Box<dyn Error>> {
+        let pages = fs::read_to_string("/proc/self/statm")?;
+        Ok(pages.split_whitespace().nth(1).ok_or("no figure")?.parse::<u64>()? * 4096)
+    };
+    let before = resident()?;
+    let mut timers = TimerHeap::new();
+    for number in 0..TIMERS {
+        timers.arm(number, number);
+    }
+    let bytes = (resident()? - before) / TIMERS;
+    println!("{} timers with a value of 8 bytes: {bytes} bytes each, resident", timers.len());
+    Ok(())
 }
 
 /// Median, 99th percentile and largest, by nearest rank.

@@ -16,6 +16,7 @@
 //! | [`request_socket`] | packets from processes that the kernel names: [`Listener`](request_socket::Listener), [`RequestSocket`](request_socket::RequestSocket) |
 //! | [`environment`], [`descriptors`], [`parent_death`], [`before_main!`] | what a worker does in its first microseconds |
 //! | [`memory`] | how much of it this process uses |
+//! | [`scheduling`] | how soon a thread runs that has become ready |
 //! | [`clock`] | the monotonic clock as a number that is the same in every process |
 //!
 //! # Example
@@ -59,6 +60,7 @@ pub mod parent_death;
 pub mod poller;
 pub mod process;
 pub mod request_socket;
+pub mod scheduling;
 pub mod sealed;
 pub mod segment;
 pub mod wait;
