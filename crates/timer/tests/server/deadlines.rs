@@ -197,7 +197,7 @@ fn the_hook_sees_the_expired_timers_before_the_kill_even_when_it_panics() {
 #[test]
 fn a_section_that_panics_has_its_deadline_released_and_its_panic_passes_through() {
     let (server, seen) = server(|settings| settings);
-    let process = worker(&server.client(), "panic", 300);
+    let process = worker(&server.client(), "panic", 1_000);
     assert_eq!(process.exit(), KILLED);
     let expired = seen.until(|event| matches!(event, TimerEvent::Expired { .. }));
     let TimerEvent::Expired { timers, .. } = expired else { unreachable!() };
