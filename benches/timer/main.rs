@@ -5,6 +5,9 @@
 //! cargo run --release -p brigade-benches --bin timer -- lateness --busy 4
 //! cargo run --release -p brigade-benches --bin timer -- requests --python venv/bin/python
 //! cargo run --release -p brigade-benches --bin timer -- peers --python venv/bin/python
+//! cargo run --release -p brigade-benches --bin timer -- pool
+//! cargo run --release -p brigade-benches --bin timer -- edge
+//! cargo run --release -p brigade-benches --bin timer -- heavy
 //! ```
 
 #![forbid(unsafe_code)]
@@ -12,6 +15,7 @@
 
 mod lateness;
 mod peers;
+mod pool;
 mod requests;
 
 use std::error::Error;
@@ -54,12 +58,31 @@ enum What {
     },
     /// Memory of a million timers.
     Memory,
+    /// Tasks of a pool that hang until their deadline: how late the caller knows.
+    Pool {
+        #[arg(long, default_value_t = 10_000)]
+        tasks: usize,
+        /// So many loops keep the cores busy meanwhile.
+        #[arg(long, default_value_t = 0)]
+        busy: usize,
+    },
+    /// Tasks of a pool that end just at their deadline.
+    Edge {
+        #[arg(long, default_value_t = 100_000)]
+        tasks: u64,
+    },
+    /// A task with a gigabyte of memory is killed: how long until the next one has run.
+    Heavy {
+        #[arg(long, default_value_t = 10)]
+        rounds: usize,
+    },
     /// What this program starts: a process that has a deadline, and hangs.
     #[command(hide = true)]
     Late { deadline: u64 },
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
+    brigade::init();
     let what = Arguments::parse().what;
     if let What::Late { deadline } = what {
         return lateness::be_late(deadline);
@@ -71,6 +94,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         What::Requests { rounds, python } => requests::measure(rounds, &python),
         What::Peers { processes, python } => peers::measure(processes, &python),
         What::Memory => memory(),
+        What::Pool { tasks, busy } => pool::lateness(tasks, busy),
+        What::Edge { tasks } => pool::edge(tasks),
+        What::Heavy { rounds } => pool::heavy(rounds),
         What::Late { .. } => Ok(()),
     }
 }
