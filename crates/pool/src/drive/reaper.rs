@@ -111,6 +111,8 @@ pub(super) fn run(shared: &Shared) {
             reap(shared, watched);
         }
         if deadline.is_some_and(|deadline| deadline <= now()) {
+            // A task that has ended in time, and whose answer lies there, costs no worker its life.
+            shared.collect();
             shared.step(Event::Tick, Facts::Nothing);
         }
     }
