@@ -17,6 +17,7 @@
 //! | [`environment`], [`descriptors`], [`parent_death`], [`before_main!`] | what a worker does in its first microseconds |
 //! | [`memory`] | how much of it this process uses |
 //! | [`scheduling`] | how soon a thread runs that has become ready |
+//! | [`affinity`] | on which cpus a thread, and what it starts, may run |
 //! | [`clock`] | the monotonic clock as a number that is the same in every process |
 //!
 //! # Example
@@ -45,6 +46,7 @@
 #[cfg(not(target_os = "linux"))]
 compile_error!("Brigade runs on Linux only for now: it builds on pidfd, memfd and close_range");
 
+pub mod affinity;
 pub mod arena;
 mod before_main;
 pub mod clock;
