@@ -11,6 +11,8 @@ use std::time::Duration;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use brigade_cores::CorePool;
+
 use crate::Pool;
 use crate::config::{
     CommandLine, DEFAULT_MESSAGE_LIMIT, DEFAULT_QUARANTINE, DEFAULT_QUEUE_LIMIT, DEFAULT_RESTARTS,
@@ -27,6 +29,8 @@ pub(crate) use check::require;
 pub struct Builder {
     name: String,
     workers: Option<usize>,
+    cores: Option<CorePool>,
+    cores_per_worker: Option<usize>,
     min_workers: usize,
     idle_timeout: Option<Duration>,
     max_tasks: Option<u64>,
@@ -57,6 +61,8 @@ impl Builder {
         Self {
             name: "pool".to_owned(),
             workers: None,
+            cores: None,
+            cores_per_worker: None,
             min_workers: 0,
             idle_timeout: None,
             max_tasks: None,
@@ -81,6 +87,24 @@ impl Builder {
     /// Default: the cores that this process may use (affinity mask and cgroup quota considered).
     pub fn workers(mut self, workers: usize) -> Self {
         self.workers = Some(workers);
+        self
+    }
+
+    /// Each worker is pinned to cores of its own from this pool: as many as [`cores_per_worker`](Self::cores_per_worker) says,
+    /// or one. They are reserved when the pool is built; a replacement gets those of its predecessor. Without
+    /// [`workers`](Self::workers) there are as many workers as free cores suffice for.
+    ///
+    /// Variables that tell libraries how many threads to start (`OMP_NUM_THREADS` and the like) are set to the number of cores,
+    /// unless they are set already.
+    pub fn cores(mut self, cores: CorePool) -> Self {
+        self.cores = Some(cores);
+        self
+    }
+
+    /// Each worker is pinned to so many cores of its own. They come from [`cores`](Self::cores), or else from the cores that this
+    /// process may use, which all its pools share. Default: workers are not pinned.
+    pub fn cores_per_worker(mut self, cores: usize) -> Self {
+        self.cores_per_worker = Some(cores);
         self
     }
 

@@ -82,6 +82,8 @@ pub struct Hello {
     pub arenas: (u64, u64),
     /// The folder that the worker makes for the server of an ipc link, and removes.
     pub folder: PathBuf,
+    /// Whether the worker was started on cores of its own.
+    pub pinned: bool,
     /// Resident bytes above which the worker asks to be replaced; 0 for no limit.
     pub max_rss: u64,
     /// How many pools deep the worker is nested; 1 for a pool of the main program.

@@ -80,6 +80,7 @@ impl Host {
             slots: SLOTS,
             folder: self.folder.clone(),
             link: LinkKind::Ipc,
+            pinned: false,
             max_rss: 0,
             depth: 1,
             identity: *build_identity().as_bytes(),

@@ -1,17 +1,24 @@
 //! From settings to a configuration, or to the setting that is wrong.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Builder, MOST_WORKERS};
 use crate::config::Config;
+use crate::cores::SlotCores;
 use crate::error::PoolError;
 use crate::surroundings::check_variable;
 
 impl Builder {
     pub(super) fn check(self) -> Result<Config, PoolError> {
-        let workers = match self.workers {
-            Some(workers) => workers,
-            None => std::thread::available_parallelism().map_or(1, usize::from),
+        require(self.cores_per_worker != Some(0), "cores_per_worker", || {
+            "a worker cannot run on no core; give at least 1".into()
+        })?;
+        let cores = SlotCores::new(self.cores, self.cores_per_worker)?;
+        let workers = match (self.workers, &cores) {
+            (Some(workers), _) => workers,
+            (None, Some(cores)) => cores.workers(),
+            (None, None) => std::thread::available_parallelism().map_or(1, usize::from),
         };
         require((1..=MOST_WORKERS).contains(&workers), "workers", || {
             format!("{workers} is not possible; give 1 to {MOST_WORKERS}")
@@ -50,12 +57,16 @@ impl Builder {
         require((64..=u32::MAX as usize).contains(&self.message_limit), "message_limit", || {
             format!("{} bytes is not possible; give 64 to {}", self.message_limit, u32::MAX)
         })?;
+        if let Some(cores) = &cores {
+            cores.reserve(workers, "cores_per_worker")?;
+        }
         for (key, value) in self.worker_command.iter().flat_map(|line| &line.environment) {
             check_variable("worker_command", key, value.as_deref())?;
         }
         Ok(Config {
             name: self.name,
             workers,
+            cores: cores.map(Arc::new),
             min_workers: self.min_workers,
             idle_timeout: self.idle_timeout,
             max_tasks: self.max_tasks,

@@ -213,6 +213,10 @@ impl Shared {
 
     /// Lets the spawner, the reaper and the console end; there is nothing left for them.
     pub(super) fn release_threads(&self) {
+        // Handles may outlive the pool, and its cores are free.
+        if let Some(cores) = &self.config.cores {
+            cores.give_back_from(0);
+        }
         self.spawn_orders.lock().unwrap_or_else(PoisonError::into_inner).take();
         self.reaper.end();
         self.console.end();
@@ -253,6 +257,10 @@ impl Shared {
             core.posts[worker.slot as usize] = None;
         }
         core.handle(now(), event, facts, self, &mut after);
+        let is_gone = worker.slot as usize >= core.machine.target();
+        if let Some(cores) = self.config.cores.as_ref().filter(|_| is_gone) {
+            cores.give_back(worker.slot);
+        }
         drop(core);
         after.run(self);
     }
