@@ -69,16 +69,18 @@
 
 pub use brigade_pool::{
     AsCompleted, Builder, Exit, Handle, Link, Map, MapUnordered, Pool, PoolError, Shutdown,
-    ShutdownReport, SubmitError, SubmitErrorKind, TaskBuilder, TaskError, TaskErrorKind, TaskId,
-    TaskState, TimedOut, Until, Waited, as_completed, wait,
+    ShutdownReport, Stdio, SubmitError, SubmitErrorKind, TaskBuilder, TaskError, TaskErrorKind,
+    TaskId, TaskState, TimedOut, Until, Waited, as_completed, wait,
 };
 pub use brigade_worker::init;
 
-/// Inside a task: which worker this is, which attempt.
+/// Inside a task: which worker this is, which attempt, what the initializer has made. And for a worker program of its own:
+/// [`Server`](worker::Server).
 pub mod worker {
     pub use brigade_worker::context::{
         attempt, cancelled, depth, generation, id, remaining, seed, slot, task,
     };
+    pub use brigade_worker::{SectionGuard, Server, expires, state};
 }
 
 #[doc(hidden)]

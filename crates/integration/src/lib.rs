@@ -1,7 +1,7 @@
 //! What Brigade's tests over real processes have in common; never published.
 //!
 //! The tests stand in `tests`, one concept a file; each test executable is its own worker. [`pool`] makes the
-//! pool that most of them use, [`Helper`] runs one of the programs in `src/bin` in surroundings of its own,
+//! pool that most of them use, [`Captured`] collects what workers print, [`Helper`] runs one of the programs in `src/bin` in surroundings of its own,
 //! [`scribble`] is a task that writes over the memory that its worker shares with the host, and [`stress`] is the
 //! program that does everything at random.
 //!
@@ -20,11 +20,13 @@
 #![forbid(unsafe_code)]
 
 mod answering;
+mod captured;
 mod common;
 mod helper;
 pub mod scribble;
 pub mod stress;
 
 pub use answering::Answering;
+pub use captured::{Captured, Line, POISON};
 pub use common::{attempt, builder, pool, worker_died};
 pub use helper::Helper;

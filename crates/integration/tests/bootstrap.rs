@@ -103,15 +103,23 @@ fn a_worker_that_sends_garbage_is_refused() {
 
 #[test]
 fn a_worker_that_lies_is_refused() {
-    for (mode, part) in [
-        ("token", "token"),
-        ("version", "version 2"),
-        ("early", "ready"),
-        ("refusing", "not on a Sunday"),
-    ] {
+    for (mode, part) in [("token", "token"), ("early", "ready"), ("refusing", "not on a Sunday")] {
         let reason = Program::bad(mode).breaks_its_pool();
         assert!(reason.contains(part), "{mode}: {part:?} is missing in {reason:?}");
     }
+}
+
+#[test]
+fn another_version_of_the_protocol_is_told_with_both_and_what_to_do() {
+    use brigade_wire::version::PROTOCOL_VERSION;
+    let [ours, next] = [PROTOCOL_VERSION, PROTOCOL_VERSION + 1].map(|it| format!("version {it}"));
+    let older_host = Program::bad("version").breaks_its_pool();
+    assert_tells(&older_host, &[&ours, &next, "build both from the same release"]);
+    // As a worker sees a host that is newer than itself.
+    let script =
+        format!("BRIGADE_WORKER={}:${{BRIGADE_WORKER#*:}} exec \"$0\"", PROTOCOL_VERSION + 1);
+    let older_worker = Program::shell(&script).breaks_its_pool();
+    assert_tells(&older_worker, &["refused", &ours, &next, "build both from the same release"]);
 }
 
 #[test]

@@ -136,6 +136,50 @@ fn a_task_that_does_not_heed_its_soft_deadline_is_killed() {
     assert!(begin.elapsed() >= 2 * LIMIT);
 }
 
+/// Opens and closes sections, nested and one after the other, and then does what it is told in one.
+fn works_in_sections(stays: bool) -> u32 {
+    let mut closed = 0;
+    for _ in 0..1_000 {
+        let _outer = worker::expires(BOUND);
+        let inner = worker::expires(LIMIT);
+        drop(inner);
+        closed += 1;
+    }
+    let caught = std::panic::catch_unwind(|| {
+        let _guard = worker::expires(LIMIT);
+        panic!("out of the section");
+    });
+    assert!(caught.is_err());
+    let _outer = worker::expires(LIMIT);
+    let _inner = worker::expires(BOUND);
+    if stays {
+        hangs(());
+    }
+    std::mem::forget(worker::expires(LIMIT));
+    closed
+}
+
+#[test]
+fn a_section_that_lasts_too_long_ends_its_task_and_no_other_does() {
+    let pool = pool(1);
+    for _ in 0..3 {
+        assert_eq!(outcome(pool.submit(works_in_sections, false).unwrap()).unwrap(), 1_000);
+    }
+    // The section that was forgotten ended with its task.
+    outcome(pool.submit(sleeps, 150).unwrap()).unwrap();
+    let begin = Instant::now();
+    let stuck = pool.submit(works_in_sections, true).unwrap();
+    let (limit, elapsed) = deadline_exceeded(outcome(stuck));
+    assert_eq!(limit, LIMIT);
+    assert!(elapsed >= LIMIT && begin.elapsed() >= LIMIT);
+    assert_eq!(outcome(pool.submit(echoes, vec![9]).unwrap()).unwrap(), [9]);
+}
+
+#[test]
+fn a_section_outside_of_a_worker_does_nothing() {
+    drop(worker::expires(Duration::ZERO));
+}
+
 #[test]
 fn a_stopped_task_is_ended_by_its_deadline() {
     let pool = pool(1);

@@ -51,6 +51,16 @@ fn a_pool_that_was_killed_amid_large_messages_leaves_nothing() {
 }
 
 #[test]
+fn a_pool_whose_workers_were_set_up_leaves_nothing() {
+    assert_no_leak("set-up", 5);
+}
+
+#[test]
+fn a_pool_whose_initializer_failed_leaves_nothing() {
+    assert_no_leak("ill-set-up", 10);
+}
+
+#[test]
 fn a_pool_whose_memory_was_scribbled_over_leaves_nothing() {
     assert_no_leak("scribbled", 5);
 }

@@ -90,7 +90,7 @@ impl Scene {
         let fine = match outcome.as_ref().map_err(TaskError::kind) {
             Ok(result) => is_right(result) || garbled && may_be_garbled(result),
             Err(TaskErrorKind::WorkerDied { pid, .. }) => victims.contains(&pid),
-            Err(TaskErrorKind::Codec { .. }) => garbled,
+            Err(TaskErrorKind::Codec { .. } | TaskErrorKind::Function { .. }) => garbled,
             Err(_) => false,
         };
         assert!(fine, "{outcome:?}; scribbled over: {victims:?}");

@@ -1,7 +1,13 @@
 //! How a pool is configured: every setting is checked before anything starts.
 
+use std::ffi::OsStr;
+use std::fmt::Display;
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use crate::Pool;
 use crate::config::{
@@ -9,6 +15,8 @@ use crate::config::{
     DEFAULT_RESTARTS, DEFAULT_START_TIMEOUT, DEFAULT_STOP_GRACE, Deadlines, Link,
 };
 use crate::error::PoolError;
+use crate::setup::Draft;
+use crate::surroundings::{Stdio, Surroundings, check_variable};
 
 /// Settings of a [`Pool`]; get one from [`Pool::builder`].
 #[derive(Debug)]
@@ -30,10 +38,16 @@ pub struct Builder {
     message_limit: usize,
     link: Link,
     worker_command: Option<CommandLine>,
+    worker_version: Option<String>,
+    surroundings: Surroundings,
+    setup: Draft,
 }
 
 /// More processes than this are a slip of the pen.
 pub(crate) const MOST_WORKERS: usize = 4096;
+
+/// So many pools may be built inside each other. Deeper is a recursion without an end, of processes.
+const MOST_NESTED: u32 = 10;
 
 impl Builder {
     pub(crate) fn new() -> Self {
@@ -54,6 +68,9 @@ impl Builder {
             message_limit: DEFAULT_MESSAGE_LIMIT,
             link: Link::Auto,
             worker_command: None,
+            worker_version: None,
+            surroundings: Surroundings::default(),
+            setup: Draft::new(),
         }
     }
 
@@ -170,10 +187,11 @@ impl Builder {
         self
     }
 
-    /// Another way to start the same program as a worker: a wrapper, or arguments.
+    /// Another way to start a worker: by a wrapper, with arguments, or as another program.
     ///
-    /// Program, arguments, environment and working folder are taken from `command`. The program must
-    /// end in this very executable, whose first line of main calls `init`: the handshake compares builds.
+    /// Program, arguments, environment and working folder are taken from `command`. It must end in this very executable,
+    /// whose first line of main calls `init` (the handshake compares builds), or in a program that runs a `Server` and
+    /// takes tasks by name: see [`Pool::submit_named`].
     pub fn worker_command(mut self, command: &Command) -> Self {
         self.worker_command = Some(CommandLine {
             program: command.get_program().to_owned(),
@@ -187,17 +205,120 @@ impl Builder {
         self
     }
 
+    /// The version that a worker program must have given to its `Server`. Default: any, or none.
+    ///
+    /// A worker with another version, or without one, is refused, and the reason names both.
+    pub fn worker_version(mut self, version: impl Into<String>) -> Self {
+        self.worker_version = Some(version.into());
+        self
+    }
+
+    /// Has `function` run with `argument` in each worker process before its first task, on the thread that runs the
+    /// tasks; what it returns is there for them as `worker::state::<T>()`.
+    ///
+    /// `function` is a function item or a closure that captures nothing. The argument is encoded here, once, and lies in
+    /// memory that all workers share and none can change. A panic, an end of the process or no end within
+    /// [`initializer_timeout`](Self::initializer_timeout) is a start that failed: it is tried again, and after five in a
+    /// row the pool is broken, with the reason in the outcome of each task.
+    ///
+    /// ```no_run
+    /// # use std::collections::HashMap;
+    /// type Lexicon = HashMap<String, u32>;
+    ///
+    /// fn index(words: Vec<String>) -> Lexicon {
+    ///     words.into_iter().zip(0..).collect()
+    /// }
+    ///
+    /// fn find(word: String) -> Option<u32> {
+    ///     brigade_worker::state::<Lexicon>()?.get(&word).copied()
+    /// }
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # brigade_worker::init();
+    /// let words = ["one", "two"].map(String::from).to_vec();
+    /// let pool = brigade_pool::Pool::builder().initializer(index, words).build()?;
+    /// assert_eq!(pool.submit(find, "two".to_owned())?.wait()?, Some(1));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn initializer<F, A, T>(mut self, function: F, argument: A) -> Self
+    where
+        F: Fn(A) -> T + Copy + Send + 'static,
+        A: Serialize + DeserializeOwned + 'static,
+        T: 'static,
+    {
+        self.setup.set_initializer(function, &argument);
+        self
+    }
+
+    /// As [`initializer`](Self::initializer), for a function that may fail: its error is a start that failed, and the
+    /// error's text the reason.
+    pub fn try_initializer<F, A, T, E>(mut self, function: F, argument: A) -> Self
+    where
+        F: Fn(A) -> Result<T, E> + Copy + Send + 'static,
+        A: Serialize + DeserializeOwned + 'static,
+        T: 'static,
+        E: Display + 'static,
+    {
+        self.setup.set_try_initializer(function, &argument);
+        self
+    }
+
+    /// How long an initializer may take; [`start_timeout`](Self::start_timeout) does not count it. Default: 60 s.
+    pub fn initializer_timeout(mut self, timeout: Duration) -> Self {
+        self.setup.set_timeout(timeout);
+        self
+    }
+
+    /// Has `function` run in each worker that leaves because it was asked to, after its last task and on the same thread.
+    ///
+    /// It does not run in a worker that dies or is killed. It has [`stop_grace`](Self::stop_grace) of time, as leaving has
+    /// altogether. A panic in it is told on stderr.
+    pub fn finalizer<F: Fn() + Copy + Send + 'static>(mut self, function: F) -> Self {
+        self.setup.set_finalizer(function);
+        self
+    }
+
+    /// Sets a variable in the environment of workers, which otherwise is this process's at the time of their start.
+    pub fn env(mut self, key: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> Self {
+        self.surroundings.set(key.as_ref(), Some(value.as_ref()));
+        self
+    }
+
+    /// Takes a variable out of the environment of workers.
+    pub fn env_remove(mut self, key: impl AsRef<OsStr>) -> Self {
+        self.surroundings.set(key.as_ref(), None);
+        self
+    }
+
+    /// The working folder of workers. Default: this process's at the time of their start.
+    pub fn current_dir(mut self, path: impl AsRef<Path>) -> Self {
+        self.surroundings.set_directory(path.as_ref());
+        self
+    }
+
+    /// Where what workers write to stdout and stderr goes. Default: [`Stdio::Inherit`].
+    pub fn stdio(mut self, stdio: Stdio) -> Self {
+        self.surroundings.stdio = stdio;
+        self
+    }
+
     /// Checks the settings and makes the pool. Workers start with the first tasks.
     ///
     /// # Errors
     /// [`PoolError::Configuration`] names the setting that is wrong; [`PoolError::NotInitialised`] when
-    /// `init` has not run in this process; [`PoolError::System`] when a thread cannot be started.
+    /// `init` has not run in this process; [`PoolError::NestedTooDeep`] in a task of a pool in a task of a pool, and so
+    /// on, ten deep; [`PoolError::System`] when a thread cannot be started.
     pub fn build(self) -> Result<Pool, PoolError> {
         if brigade_worker::started_as_worker_without_init() {
             return Err(PoolError::WorkerWithoutInit);
         }
         if self.worker_command.is_none() && !brigade_worker::is_initialised() {
             return Err(PoolError::NotInitialised);
+        }
+        if let Some(depth) = brigade_worker::context::depth().filter(|depth| *depth >= MOST_NESTED)
+        {
+            return Err(PoolError::NestedTooDeep { depth, limit: MOST_NESTED });
         }
         Pool::start(self.check()?)
     }
@@ -244,6 +365,9 @@ impl Builder {
         require((64..=u32::MAX as usize).contains(&self.message_limit), "message_limit", || {
             format!("{} bytes is not possible; give 64 to {}", self.message_limit, u32::MAX)
         })?;
+        for (key, value) in self.worker_command.iter().flat_map(|line| &line.environment) {
+            check_variable("worker_command", key, value.as_deref())?;
+        }
         Ok(Config {
             name: self.name,
             workers,
@@ -262,6 +386,9 @@ impl Builder {
             message_limit: self.message_limit,
             link: self.link.resolve()?,
             worker_command: self.worker_command,
+            worker_version: self.worker_version,
+            surroundings: self.surroundings.check()?,
+            setup: self.setup.check(self.message_limit)?,
         })
     }
 }
@@ -272,25 +399,4 @@ pub(crate) fn require(
     problem: impl FnOnce() -> String,
 ) -> Result<(), PoolError> {
     if holds { Ok(()) } else { Err(PoolError::Configuration { field, problem: problem() }) }
-}
-
-impl Link {
-    /// What `Auto` stands for here.
-    fn resolve(self) -> Result<Self, PoolError> {
-        if self != Self::Auto {
-            return Ok(self);
-        }
-        match std::env::var_os("BRIGADE_LINK") {
-            None => Ok(Self::Ring),
-            Some(name) if name == "ring" => Ok(Self::Ring),
-            Some(name) if name == "ipc" => Ok(Self::Ipc),
-            Some(name) => Err(PoolError::Configuration {
-                field: "link",
-                problem: format!(
-                    "BRIGADE_LINK is `{}`; it must be `ring` or `ipc`",
-                    name.display()
-                ),
-            }),
-        }
-    }
 }

@@ -4,13 +4,13 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
-use brigade_sys::executable::FunctionOffset;
 use brigade_wire::{Chunk, TaskId};
 use tracing::error;
 
 use crate::arrivals::Arrivals;
 use crate::awaited::{Awaited, Sleeper};
 use crate::callbacks::{Callback, Callbacks};
+use crate::callee::Callee;
 use crate::chunk::ChunkProgress;
 use crate::contained::contain;
 use crate::error::TaskError;
@@ -29,8 +29,9 @@ use crate::payload::{Argument, Value};
 #[derive(Debug)]
 pub(crate) struct TaskCell {
     pub(crate) id: TaskId,
-    pub(crate) function: FunctionOffset,
-    pub(crate) label: Option<Arc<str>>,
+    pub(crate) callee: Callee,
+    /// Boxed, because few tasks have one.
+    label: Option<Box<Arc<str>>>,
     /// How long it may wait and run.
     pub(crate) limits: Option<Box<Limits>>,
     /// Whether it is a chunk of a map's items.
@@ -137,31 +138,31 @@ impl CellState {
 impl TaskCell {
     pub(crate) fn new(
         id: TaskId,
-        function: FunctionOffset,
+        callee: Callee,
         argument: Argument,
         label: Option<Arc<str>>,
         limits: Option<Box<Limits>>,
     ) -> Arc<Self> {
-        Self::with_chunk(id, function, argument, label, limits, None)
+        Self::with_chunk(id, callee, argument, label, limits, None)
     }
 
     /// A chunk of a map's items; `arrivals` is told its id when it has ended.
     pub(crate) fn new_chunk(
         id: TaskId,
-        function: FunctionOffset,
+        callee: Callee,
         argument: Argument,
         limits: Option<Box<Limits>>,
         chunk: ChunkProgress,
         arrivals: &Arc<Arrivals>,
     ) -> Arc<Self> {
-        let cell = Self::with_chunk(id, function, argument, None, limits, Some(Box::new(chunk)));
+        let cell = Self::with_chunk(id, callee, argument, None, limits, Some(Box::new(chunk)));
         cell.watch(arrivals, id.get());
         cell
     }
 
     fn with_chunk(
         id: TaskId,
-        function: FunctionOffset,
+        callee: Callee,
         argument: Argument,
         label: Option<Arc<str>>,
         limits: Option<Box<Limits>>,
@@ -169,14 +170,23 @@ impl TaskCell {
     ) -> Arc<Self> {
         Arc::new(Self {
             id,
-            function,
-            label,
+            callee,
+            label: label.map(Box::new),
             limits,
             is_chunk: chunk.is_some(),
             place: AtomicU32::new(NOWHERE),
             ended: AtomicBool::new(false),
             state: Mutex::new(CellState { stage: Stage::Awaited(argument), chunk, watch: None }),
         })
+    }
+
+    pub(crate) fn label_text(&self) -> Option<&str> {
+        self.label.as_deref().map(|label| &**label)
+    }
+
+    /// What errors and events call the task.
+    pub(crate) fn label(&self) -> Option<Arc<str>> {
+        self.label.as_deref().cloned()
     }
 
     pub(crate) fn set_place(&self, key: TaskKey) {

@@ -4,6 +4,11 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::error::PoolError;
+
+use crate::setup::Setup;
+use crate::surroundings::Surroundings;
+
 /// The settings of a pool; each has passed the builder's checks.
 #[derive(Debug, Clone)]
 pub(crate) struct Config {
@@ -24,6 +29,9 @@ pub(crate) struct Config {
     pub(crate) message_limit: usize,
     pub(crate) link: Link,
     pub(crate) worker_command: Option<CommandLine>,
+    pub(crate) worker_version: Option<String>,
+    pub(crate) surroundings: Surroundings,
+    pub(crate) setup: Setup,
 }
 
 /// The limits of tasks that have none of their own.
@@ -45,6 +53,27 @@ pub enum Link {
     Ring,
     /// ipc-channel.
     Ipc,
+}
+
+impl Link {
+    /// What `Auto` stands for here.
+    pub(crate) fn resolve(self) -> Result<Self, PoolError> {
+        if self != Self::Auto {
+            return Ok(self);
+        }
+        match std::env::var_os("BRIGADE_LINK") {
+            None => Ok(Self::Ring),
+            Some(name) if name == "ring" => Ok(Self::Ring),
+            Some(name) if name == "ipc" => Ok(Self::Ipc),
+            Some(name) => Err(PoolError::Configuration {
+                field: "link",
+                problem: format!(
+                    "BRIGADE_LINK is `{}`; it must be `ring` or `ipc`",
+                    name.display()
+                ),
+            }),
+        }
+    }
 }
 
 /// A program with arguments, kept so that it can be started any number of times.

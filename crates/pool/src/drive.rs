@@ -8,7 +8,7 @@
 //!   machine what it reads, and at the end that the worker is dead.
 //! - The *reaper* waits for deaths (pidfds) and for the machine's next deadline; it reaps, and then has the
 //!   attendant read to the end of what the dead worker had written.
-//! - The *console* carries what workers write to stderr on to ours, and keeps each one's last lines.
+//! - The *console* carries what workers write to where it belongs, and keeps the last lines of each one's stderr.
 //! - The *callbacks* of users have a thread of their own, which drives nothing; see `crate::callbacks`.
 //!
 //! Locks: the core's lock guards machine, outbox and posts. It is never held while a process is started or

@@ -1,5 +1,7 @@
 //! Everything that can go wrong, told so that the reader knows which task, which process and what to do.
 
+mod submit;
+
 use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
@@ -7,6 +9,8 @@ use std::time::Duration;
 
 use brigade_sys::process::Exit;
 use brigade_wire::{Attempt, TaskId};
+
+pub use submit::{SubmitError, SubmitErrorKind};
 
 /// Why a task has no value. What kind of failure it is says [`kind`](Self::kind).
 #[derive(Clone)]
@@ -61,6 +65,11 @@ pub enum TaskErrorKind {
     /// The argument or the result could not be carried over.
     Codec {
         /// What failed, with the name of the type.
+        message: String,
+    },
+    /// The worker knows no such function.
+    Function {
+        /// Why, with the names that it knows.
         message: String,
     },
     /// No worker can be had any more.
@@ -225,6 +234,9 @@ impl fmt::Display for TaskError {
             TaskErrorKind::Codec { message } => {
                 write!(out, " could not be carried over: {message}")
             }
+            TaskErrorKind::Function { message } => {
+                write!(out, " called a function that its worker does not know: {message}")
+            }
             TaskErrorKind::PoolBroken { reason } => {
                 write!(out, " cannot run, the pool is broken: {reason}")
             }
@@ -246,100 +258,6 @@ impl fmt::Debug for TaskError {
 }
 
 impl Error for TaskError {}
-
-/// Why a task was not taken. Its argument comes back with [`into_argument`](Self::into_argument).
-pub struct SubmitError<A> {
-    kind: SubmitErrorKind,
-    argument: A,
-}
-
-/// The kinds of [`SubmitError`].
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum SubmitErrorKind {
-    /// The queue is full; `submit` would wait.
-    Full,
-    /// The queue stayed full for the time given.
-    TimedOut,
-    /// The pool has been shut down.
-    PoolClosed,
-    /// No worker can be had any more.
-    PoolBroken {
-        /// Why.
-        reason: String,
-    },
-    /// The argument could not be encoded.
-    Codec {
-        /// What failed, with the name of the type.
-        message: String,
-    },
-    /// The function cannot be found again by a worker.
-    Function {
-        /// Why.
-        message: String,
-    },
-}
-
-impl<A> SubmitError<A> {
-    pub(crate) fn new(kind: SubmitErrorKind, argument: A) -> Self {
-        Self { kind, argument }
-    }
-
-    /// What kind of failure it is.
-    pub fn kind(&self) -> SubmitErrorKind {
-        self.kind.clone()
-    }
-
-    /// The argument, untouched.
-    pub fn into_argument(self) -> A {
-        self.argument
-    }
-
-    /// Whether a later try may succeed.
-    pub fn is_full(&self) -> bool {
-        matches!(self.kind, SubmitErrorKind::Full | SubmitErrorKind::TimedOut)
-    }
-
-    /// The same failure as the outcome of a task, for iterators whose items are outcomes.
-    pub(crate) fn into_task_error(self) -> TaskError {
-        TaskError::new(match self.kind {
-            SubmitErrorKind::PoolBroken { reason } => TaskErrorKind::PoolBroken { reason },
-            SubmitErrorKind::Codec { message } | SubmitErrorKind::Function { message } => {
-                TaskErrorKind::Codec { message }
-            }
-            SubmitErrorKind::Full | SubmitErrorKind::TimedOut | SubmitErrorKind::PoolClosed => {
-                TaskErrorKind::PoolClosed
-            }
-        })
-    }
-}
-
-impl<A> fmt::Display for SubmitError<A> {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.kind {
-            SubmitErrorKind::Full => out.write_str("the pool's queue is full"),
-            SubmitErrorKind::TimedOut => {
-                out.write_str("the pool's queue stayed full for the time given")
-            }
-            SubmitErrorKind::PoolClosed => out.write_str("the pool has been shut down"),
-            SubmitErrorKind::PoolBroken { reason } => write!(out, "the pool is broken: {reason}"),
-            SubmitErrorKind::Codec { message } => {
-                write!(out, "the argument could not be encoded: {message}")
-            }
-            SubmitErrorKind::Function { message } => {
-                write!(out, "the function cannot run in a worker: {message}")
-            }
-        }
-    }
-}
-
-impl<A> fmt::Debug for SubmitError<A> {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("SubmitError").field("kind", &self.kind).finish_non_exhaustive()
-    }
-}
-
-impl<A> Error for SubmitError<A> {}
 
 /// No further task has ended in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -375,6 +293,17 @@ pub enum PoolError {
         "this process was started as a worker but did not call brigade::init(); call it in the first line of main"
     )]
     WorkerWithoutInit,
+    /// This process is a worker of a pool in a worker, and so on; at some depth there must be an end.
+    #[error(
+        "pools are nested {depth} deep here and the limit is {limit}: a task that builds a pool whose tasks build pools \
+         has no end; let one pool do the work, or build the inner pools in the main program"
+    )]
+    NestedTooDeep {
+        /// How many pools this process is a worker in, each inside the one before.
+        depth: u32,
+        /// The most that is allowed.
+        limit: u32,
+    },
     /// A thread or a descriptor of the pool itself could not be made.
     #[error("failed to {operation}")]
     System {

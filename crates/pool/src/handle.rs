@@ -59,7 +59,7 @@ impl<R> Handle<R> {
 
     /// What the task was called when it was submitted.
     pub fn label(&self) -> Option<&str> {
-        self.cell.label.as_deref()
+        self.cell.label_text()
     }
 
     /// Whether the outcome is there, or was before it was taken; a cancellation is one.
@@ -181,7 +181,7 @@ impl<R: DeserializeOwned + 'static> Handle<R> {
     /// When the outcome was taken before, by `wait_timeout`, `try_get` or as a future; and when the system refuses the
     /// pool's first callback its thread, as `std::thread::spawn` does. The callback is not called then.
     pub fn on_done(&self, callback: impl FnOnce(Result<R, TaskError>) + Send + 'static) {
-        let (task, label) = (self.cell.id, self.cell.label.clone());
+        let (task, label) = (self.cell.id, self.cell.label());
         let of_task = label.clone();
         let run = Box::new(move |outcome| callback(decode(task, of_task, outcome)));
         let callbacks = &self.shared.callbacks;
@@ -195,7 +195,7 @@ impl<R: DeserializeOwned + 'static> Handle<R> {
     }
 
     fn decode(&self, outcome: RawOutcome) -> Result<R, TaskError> {
-        decode(self.cell.id, self.cell.label.clone(), outcome)
+        decode(self.cell.id, self.cell.label(), outcome)
     }
 }
 

@@ -132,7 +132,12 @@ impl<T> Machine<T> {
             Event::Submit(submission) => self.submit(now, submission, outbox),
             Event::Cancel(task) => self.cancel(now, task, outbox),
             Event::Kill(task) => self.kill_task(now, task, outbox),
-            Event::Observed { task, began } => self.observed(now, task, began, outbox),
+            Event::Observed { task, began, section } => {
+                self.observed(now, task, began, section, outbox);
+            }
+            Event::SectionBegun { worker, link_slot, due } => {
+                self.section_begun(worker, link_slot, due, outbox);
+            }
             Event::RevokeAnswer { task, worker, why, revoked } => {
                 self.revoke_answer(now, task, worker, why, revoked, outbox);
             }
@@ -172,6 +177,7 @@ impl<T> Machine<T> {
             | Event::Cancel(_)
             | Event::Kill(_)
             | Event::Observed { .. }
+            | Event::SectionBegun { .. }
             | Event::RevokeAnswer { .. }
             | Event::Finished { .. }
             | Event::Skipped { .. }

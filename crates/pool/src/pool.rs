@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use brigade_sys::executable::{EntryPoint, FunctionOffset};
 use brigade_wire::{Attempt, codec};
 use brigade_worker::function_of;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::builder::{Builder, MOST_WORKERS, require};
+use crate::callee::Callee;
 use crate::cell::TaskCell;
 use crate::config::Config;
 use crate::drive::{Drive, Shared};
@@ -126,14 +126,55 @@ impl Pool {
         self.task(function).submit_timeout(argument, timeout)
     }
 
+    /// As [`submit`](Self::submit), for a function that the worker's program has registered by name.
+    ///
+    /// Such workers are programs of their own, whose `main` runs a `Server`; see
+    /// [`Builder::worker_command`]. Nothing compares the types of the two sides: a worker that cannot decode the argument,
+    /// or a host that cannot decode the result, gives a codec error that names the type.
+    ///
+    /// # Errors
+    /// Those of `submit`. A name that the worker does not know is an error of the task, which lists the names that it knows.
+    pub fn submit_named<A, R>(&self, name: &str, argument: A) -> Result<Handle<R>, SubmitError<A>>
+    where
+        A: Serialize + DeserializeOwned + 'static,
+        R: Serialize + DeserializeOwned + 'static,
+    {
+        self.named_task(name).submit(argument)
+    }
+
+    /// As [`submit_named`](Self::submit_named), but a full queue is an error.
+    ///
+    /// # Errors
+    /// [`SubmitErrorKind::Full`] when the queue is full, and those of `submit`.
+    pub fn try_submit_named<A, R>(
+        &self,
+        name: &str,
+        argument: A,
+    ) -> Result<Handle<R>, SubmitError<A>>
+    where
+        A: Serialize + DeserializeOwned + 'static,
+        R: Serialize + DeserializeOwned + 'static,
+    {
+        self.named_task(name).try_submit(argument)
+    }
+
+    /// As [`task`](Self::task), for a function that the worker's program has registered by name.
+    pub fn named_task<A, R>(&self, name: &str) -> TaskBuilder<'_, A, R>
+    where
+        A: Serialize + DeserializeOwned + 'static,
+        R: Serialize + DeserializeOwned + 'static,
+    {
+        TaskBuilder::new(self, Callee::named(name))
+    }
+
     /// A task with settings of its own: deadlines, retries, a priority, a label.
-    pub fn task<F, A, R>(&self, function: F) -> TaskBuilder<'_, F, A, R>
+    pub fn task<F, A, R>(&self, function: F) -> TaskBuilder<'_, A, R>
     where
         F: Fn(A) -> R + Copy + Send + 'static,
         A: Serialize + DeserializeOwned + 'static,
         R: Serialize + DeserializeOwned + 'static,
     {
-        TaskBuilder::new(self, function)
+        TaskBuilder::new(self, Callee::of(function_of::<F, A, R>(function)))
     }
 
     /// Applies `function` to each input and yields the results in the order of the inputs.
@@ -192,15 +233,15 @@ impl Pool {
         R: Serialize + DeserializeOwned + 'static,
     {
         let shared = self.drive.shared();
-        let prepared = self.prepare(function_of::<F, A, R>(function), &argument);
-        let (function, encoded) = match prepared {
-            Ok((function, encoded)) => (function, encoded.into_vec()),
+        let callee = Callee::of(function_of::<F, A, R>(function));
+        let (callee, encoded) = match self.prepare(&callee, &argument) {
+            Ok((callee, encoded)) => (callee, encoded.into_vec()),
             Err(kind) => return Err(SubmitError::new(kind, argument)),
         };
         let cells = shared.broadcast(|| {
             let (limits, _) = TaskOptions::default().terms(&shared.config);
             let encoded = Argument::of(encoded.clone(), shared.arguments());
-            TaskCell::new(shared.next_task_ids(1), function, encoded, None, limits)
+            TaskCell::new(shared.next_task_ids(1), callee.clone(), encoded, None, limits)
         });
         match cells {
             Ok(cells) => {
@@ -280,21 +321,21 @@ impl Pool {
         self.drive.shared()
     }
 
-    pub(crate) fn submit_entry<A: Serialize + 'static, R>(
+    pub(crate) fn submit_to<A: Serialize + 'static, R>(
         &self,
-        entry: EntryPoint,
+        callee: &Result<Callee, String>,
         argument: A,
         options: TaskOptions,
         room: Room,
     ) -> Result<Handle<R>, SubmitError<A>> {
         let shared = self.drive.shared();
-        let (function, encoded) = match self.prepare(entry, &argument) {
+        let (callee, encoded) = match self.prepare(callee, &argument) {
             Ok(prepared) => prepared,
             Err(kind) => return Err(SubmitError::new(kind, argument)),
         };
         let (limits, terms) = options.terms(&shared.config);
         let id = shared.next_task_ids(1);
-        let cell = TaskCell::new(id, function, encoded, options.label, limits);
+        let cell = TaskCell::new(id, callee, encoded, options.label, limits);
         match shared.submit(&cell, Attempt::first(), options.retries, terms, room) {
             Ok(()) => Ok(Handle::new(cell, Arc::clone(shared))),
             Err(kind) => Err(SubmitError::new(kind, argument)),
@@ -304,15 +345,14 @@ impl Pool {
     /// A function and an argument as they are sent.
     fn prepare<A: Serialize + 'static>(
         &self,
-        entry: EntryPoint,
+        callee: &Result<Callee, String>,
         argument: &A,
-    ) -> Result<(FunctionOffset, Argument), SubmitErrorKind> {
+    ) -> Result<(Callee, Argument), SubmitErrorKind> {
         let shared = self.drive.shared();
-        let function = FunctionOffset::of(entry)
-            .map_err(|error| SubmitErrorKind::Function { message: codec::chain(&error) })?;
+        let callee = callee.clone().map_err(|message| SubmitErrorKind::Function { message })?;
         let encoded = Argument::encode(argument, shared.config.message_limit, shared.arguments())
             .map_err(|error| SubmitErrorKind::Codec { message: codec::chain(&error) })?;
-        Ok((function, encoded))
+        Ok((callee, encoded))
     }
 }
 

@@ -5,22 +5,23 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
-use brigade_worker::function_of;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::Handle;
+use crate::callee::Callee;
 use crate::config::{Config, Deadlines};
 use crate::error::SubmitError;
 use crate::limits::Limits;
 use crate::machine::Terms;
 use crate::pool::{Pool, Room};
 
-/// A task with settings of its own; get one from [`Pool::task`].
+/// A task with settings of its own; get one from [`Pool::task`] or [`Pool::named_task`].
 #[must_use = "a task is nothing until it is submitted"]
-pub struct TaskBuilder<'pool, F, A, R> {
+pub struct TaskBuilder<'pool, A, R> {
     pool: &'pool Pool,
-    function: F,
+    /// Or why no worker can call it, which is an error of the submit.
+    callee: Result<Callee, String>,
     options: TaskOptions,
     types: PhantomData<fn(A) -> R>,
 }
@@ -52,14 +53,13 @@ impl TaskOptions {
     }
 }
 
-impl<'pool, F, A, R> TaskBuilder<'pool, F, A, R>
+impl<'pool, A, R> TaskBuilder<'pool, A, R>
 where
-    F: Fn(A) -> R + Copy + Send + 'static,
     A: Serialize + DeserializeOwned + 'static,
     R: Serialize + DeserializeOwned + 'static,
 {
-    pub(crate) fn new(pool: &'pool Pool, function: F) -> Self {
-        Self { pool, function, options: TaskOptions::default(), types: PhantomData }
+    pub(crate) fn new(pool: &'pool Pool, callee: Result<Callee, String>) -> Self {
+        Self { pool, callee, options: TaskOptions::default(), types: PhantomData }
     }
 
     /// How long the task may run, from its begin; then its worker is killed, and the outcome is
@@ -138,13 +138,15 @@ where
     }
 
     fn submit_with(&self, argument: A, room: Room) -> Result<Handle<R>, SubmitError<A>> {
-        let entry = function_of::<F, A, R>(self.function);
-        self.pool.submit_entry(entry, argument, self.options.clone(), room)
+        self.pool.submit_to(&self.callee, argument, self.options.clone(), room)
     }
 }
 
-impl<F, A, R> fmt::Debug for TaskBuilder<'_, F, A, R> {
+impl<A, R> fmt::Debug for TaskBuilder<'_, A, R> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("TaskBuilder").field("options", &self.options).finish_non_exhaustive()
+        out.debug_struct("TaskBuilder")
+            .field("callee", &self.callee)
+            .field("options", &self.options)
+            .finish_non_exhaustive()
     }
 }

@@ -9,6 +9,7 @@
 //! | [`executable`] | [`FunctionOffset`](executable::FunctionOffset): a function as a number that another process of the same program can call |
 //! | [`control`] | [`ControlSocket`](control::ControlSocket): packets and descriptors between a host and its worker |
 //! | [`segment`] | [`Segment`](segment::Segment): anonymous shared memory of atomic words |
+//! | [`sealed`] | [`SealedBytes`](sealed::SealedBytes): shared memory that is written once and then only read |
 //! | [`arena`] | [`ArgumentArena`](arena::ArgumentArena), [`ResultArena`](arena::ResultArena): shared memory for large payloads, in blocks |
 //! | [`wait`] | [`wait_readable`](wait::wait_readable) with a deadline, and a [`Waker`](wait::Waker) that ends such a wait |
 //! | [`poller`], [`deadline_timer`] | [`Poller`](poller::Poller): waiting for many descriptors; [`DeadlineTimer`](deadline_timer::DeadlineTimer): a deadline as one |
@@ -58,5 +59,6 @@ pub mod parent_death;
 pub mod poller;
 pub mod process;
 pub mod request_socket;
+pub mod sealed;
 pub mod segment;
 pub mod wait;

@@ -6,7 +6,10 @@
 //!                                     <-- Answer (or Refused)
 //!   [opens the link]  Go               -->
 //!                                     <-- Ready (or Refused)
+//!                   [runs the initializer, if there is one]
+//!                                     <-- Initialised (or InitializerFailed)
 //! ```
+//! `Go` and `Ready` are for links that are opened; rings are there from the beginning.
 //!
 //! All packets are postcard and fit into one packet of the control socket. The token proves to each side that the other
 //! is the process that shares the control socket, also on the link, whose server has a name that others might find.
@@ -34,12 +37,26 @@ pub enum ToWorkerControl {
 pub enum FromWorkerControl {
     /// The answer to `Hello`.
     Answer(Answer),
-    /// The link is open at both ends; tasks may come.
+    /// The link is open at both ends.
     Ready,
-    /// The worker cannot work here.
+    /// The worker cannot work here. This variant keeps its place and form in all versions, so that a worker of another
+    /// version can say that it is one.
     Refused {
         /// Why.
         reason: String,
+    },
+    /// The initializer of the greeting has returned; tasks may come.
+    Initialised,
+    /// It has not: it panicked or gave an error. The worker ends.
+    InitializerFailed {
+        /// A fragment that can follow "the worker could not be started: ".
+        reason: String,
+    },
+    /// Of a worker at work: the task that runs has a section that must end in time. The host is to look at the
+    /// [table](crate::slots::SlotTable::section) then.
+    Section {
+        /// Nanoseconds of the monotonic clock.
+        due: u64,
     },
 }
 
@@ -69,6 +86,12 @@ pub struct Hello {
     pub max_rss: u64,
     /// How many pools deep the worker is nested; 1 for a pool of the main program.
     pub depth: u32,
+    /// The identity of the host's executable: a worker of another build calls nothing by its offset.
+    pub identity: [u8; 32],
+    /// The offset of what runs before the first task. Its encoded argument is the last descriptor, sealed memory.
+    pub initializer: Option<u64>,
+    /// The offset of what runs before the worker leaves.
+    pub finalizer: Option<u64>,
 }
 
 /// The flavour of the link.
@@ -93,6 +116,15 @@ pub struct Answer {
     pub identity: [u8; 32],
     /// The name of the server of an ipc link; empty for rings.
     pub server: String,
+    /// Set by a program that takes tasks by name, and so need not be of the host's build.
+    pub program: Option<ServerProgram>,
+}
+
+/// A program that has registered functions by name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServerProgram {
+    /// The version that its author gave it.
+    pub version: Option<String>,
 }
 
 /// Sixteen random bytes.

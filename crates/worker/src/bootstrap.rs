@@ -13,12 +13,15 @@ use std::sync::Arc;
 
 use brigade_sys::arena::{ArgumentView, ResultArena};
 use brigade_sys::control::{ControlSocket, Received};
-use brigade_sys::executable::build_identity;
+use brigade_sys::executable::{BuildIdentity, build_identity};
+use brigade_sys::sealed::SealedView;
 use brigade_sys::segment::Segment;
 use brigade_sys::wait::Waker;
 use brigade_sys::{descriptors, environment, parent_death};
 use brigade_wire::codec;
-use brigade_wire::handshake::{Answer, FromWorkerControl, Hello, LinkKind, ToWorkerControl};
+use brigade_wire::handshake::{
+    Answer, FromWorkerControl, Hello, LinkKind, ServerProgram, ToWorkerControl,
+};
 use brigade_wire::link::ipc::{Channels, Server};
 use brigade_wire::link::{message_limit, ring};
 use brigade_wire::ring::Knocker;
@@ -28,15 +31,18 @@ use brigade_wire::version::{MARKER, PROTOCOL_VERSION};
 use crate::context;
 use crate::error::StartError;
 use crate::event_loop::Arenas;
+use crate::setup::Setup;
+use crate::start::Program;
 
-/// A worker that can take tasks.
+/// What a worker has beside its link.
 pub(crate) struct Connected {
-    pub(crate) link: Link,
     pub(crate) slots: SlotTable,
     pub(crate) arenas: Option<Arenas>,
     pub(crate) message_limit: usize,
     /// Held open for life: its end tells the host that this process is gone or has lost its descriptors.
-    pub(crate) control: ControlSocket,
+    pub(crate) control: Control,
+    pub(crate) host: BuildIdentity,
+    pub(crate) setup: Setup,
 }
 
 /// The worker's end of the link, of either flavour.
@@ -46,17 +52,18 @@ pub(crate) enum Link {
 }
 
 /// Does the handshake.
-pub(crate) fn connect() -> Result<Connected, StartError> {
+pub(crate) fn connect(program: &Program) -> Result<(Link, Connected), StartError> {
     let marker = Marker::read()?;
     parent_death::bind(marker.host)?;
     descriptors::ignore_broken_pipe_signal();
     descriptors::close_from(3);
     let control =
         descriptors::take_stdin().map_err(failed_to("take the control socket from stdin"))?;
-    let newborn = Newborn { marker, control: ControlSocket::from_fd(control) };
+    let control = Control(ControlSocket::from_fd(control));
+    let newborn = Newborn { marker, control: &control, program };
     match newborn.introduce() {
-        Ok((link, slots, arenas, message_limit)) => {
-            Ok(Connected { link, slots, arenas, message_limit, control: newborn.control })
+        Ok(Introduced { link, slots, arenas, message_limit, host, setup }) => {
+            Ok((link, Connected { slots, arenas, message_limit, control, host, setup }))
         }
         Err(error) => {
             newborn.refuse(&error);
@@ -64,6 +71,20 @@ pub(crate) fn connect() -> Result<Connected, StartError> {
         }
     }
 }
+
+/// What comes of the handshake.
+struct Introduced {
+    link: Link,
+    slots: SlotTable,
+    arenas: Option<Arenas>,
+    message_limit: usize,
+    host: BuildIdentity,
+    setup: Setup,
+}
+
+/// The control socket, as a worker uses it.
+#[derive(Debug)]
+pub(crate) struct Control(ControlSocket);
 
 /// What the variable says that makes this process a worker: "version:host".
 #[derive(Debug, PartialEq, Eq)]
@@ -85,13 +106,14 @@ impl Marker {
 }
 
 /// A worker that has only its control socket.
-struct Newborn {
+struct Newborn<'a> {
     marker: Marker,
-    control: ControlSocket,
+    control: &'a Control,
+    program: &'a Program,
 }
 
-impl Newborn {
-    fn introduce(&self) -> Result<(Link, SlotTable, Option<Arenas>, usize), StartError> {
+impl Newborn<'_> {
+    fn introduce(&self) -> Result<Introduced, StartError> {
         // Nothing that a task starts may take itself for a worker.
         environment::take(MARKER).map_err(StartError::Threads)?;
         check_version(self.marker.version)?;
@@ -112,28 +134,32 @@ impl Newborn {
         descriptors::name_process(&format!("brigade-{}", hello.worker.slot));
         context::become_worker(hello.worker, hello.depth, hello.max_rss);
         let mut arenas = None;
+        let setup;
         let link = match hello.link {
             LinkKind::Ring => {
                 let page = next()?;
                 let (thread, caller) = (Waker::from_fd(next()?), Waker::from_fd(next()?));
                 let knocker = Knocker::new(page, thread, caller).map_err(StartError::Slots)?;
-                arenas = open_arenas(hello.arenas, next)?;
+                arenas = open_arenas(hello.arenas, &mut next)?;
+                setup = open_setup(&hello, next)?;
                 let end =
                     ring::WorkerEnd::new(&segment, hello.slots, knocker, message_limit(limit));
-                self.send(&FromWorkerControl::Answer(answer(&hello, String::new())))?;
+                self.answer(&hello, String::new())?;
                 Link::Ring(Box::new(end))
             }
             LinkKind::Ipc => {
+                setup = open_setup(&hello, next)?;
                 let channels = self.open_link(&hello)?;
-                self.send(&FromWorkerControl::Ready)?;
+                self.control.tell(&FromWorkerControl::Ready)?;
                 Link::Ipc(channels)
             }
         };
-        Ok((link, slots, arenas, limit))
+        let host = BuildIdentity::from_bytes(hello.identity);
+        Ok(Introduced { link, slots, arenas, message_limit: limit, host, setup })
     }
 
     fn hello(&self) -> Result<(Hello, Vec<OwnedFd>), StartError> {
-        match self.receive()? {
+        match self.control.receive()? {
             (ToWorkerControl::Hello(hello), descriptors) => Ok((hello, descriptors)),
             (ToWorkerControl::Go, _) => Err(StartError::Unexpected("`go` before the greeting")),
         }
@@ -147,8 +173,8 @@ impl Newborn {
         parent_death::unbind();
         // The server removes its folder when it is dropped.
         let (server, name) = Server::create(&hello.folder).map_err(StartError::Server)?;
-        self.send(&FromWorkerControl::Answer(answer(hello, name)))?;
-        match self.receive()? {
+        self.answer(hello, name)?;
+        match self.control.receive()? {
             (ToWorkerControl::Go, _) => {}
             (ToWorkerControl::Hello(_), _) => {
                 return Err(StartError::Unexpected("a second greeting"));
@@ -167,20 +193,36 @@ impl Newborn {
     fn refuse(&self, error: &StartError) {
         if error.is_permanent() {
             // If it fails, the exit code and the line on stderr have to do.
-            let _ = self.send(&FromWorkerControl::Refused { reason: codec::chain(error) });
+            let _ = self.control.tell(&FromWorkerControl::Refused { reason: codec::chain(error) });
         }
     }
 
-    fn send(&self, message: &FromWorkerControl) -> Result<(), StartError> {
+    /// Says who we are; `server` is where the host finds our end of an ipc link.
+    fn answer(&self, hello: &Hello, server: String) -> Result<(), StartError> {
+        let Program { server: is_server, version, .. } = self.program;
+        self.control.tell(&FromWorkerControl::Answer(Answer {
+            version: PROTOCOL_VERSION,
+            token: hello.token,
+            pid: process::id(),
+            identity: *build_identity().as_bytes(),
+            server,
+            program: is_server.then(|| ServerProgram { version: version.clone() }),
+        }))
+    }
+}
+
+impl Control {
+    /// Sends a message to the host.
+    pub(crate) fn tell(&self, message: &FromWorkerControl) -> Result<(), StartError> {
         let packet = message.encode().map_err(StartError::Message)?;
-        self.control.send(&packet, &[]).map_err(|source| match source.kind() {
+        self.0.send(&packet, &[]).map_err(|source| match source.kind() {
             io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => StartError::ControlClosed,
             _ => failed_to("write to the control socket")(source),
         })
     }
 
     fn receive(&self) -> Result<(ToWorkerControl, Vec<OwnedFd>), StartError> {
-        match self.control.receive(None, None).map_err(failed_to("read from the control socket"))? {
+        match self.0.receive(None, None).map_err(failed_to("read from the control socket"))? {
             Received::Packet { bytes, descriptors } => {
                 let message = ToWorkerControl::decode(&bytes).map_err(StartError::Message)?;
                 Ok((message, descriptors))
@@ -190,16 +232,6 @@ impl Newborn {
                 Err(StartError::ControlClosed)
             }
         }
-    }
-}
-
-fn answer(hello: &Hello, server: String) -> Answer {
-    Answer {
-        version: PROTOCOL_VERSION,
-        token: hello.token,
-        pid: process::id(),
-        identity: *build_identity().as_bytes(),
-        server,
     }
 }
 
@@ -216,6 +248,18 @@ fn open_arenas(
     let arguments = ArgumentView::open(next()?, bytes(arguments)).map_err(StartError::Slots)?;
     let results = ResultArena::open(next()?, bytes(results)).map_err(StartError::Slots)?;
     Ok(Some(Arenas { arguments, results }))
+}
+
+/// What is to run before the first task and before the end.
+fn open_setup(
+    hello: &Hello,
+    next: impl FnOnce() -> Result<OwnedFd, StartError>,
+) -> Result<Setup, StartError> {
+    let initializer = match hello.initializer {
+        Some(offset) => Some((offset, SealedView::open(next()?).map_err(StartError::Argument)?)),
+        None => None,
+    };
+    Ok(Setup { initializer, finalizer: hello.finalizer })
 }
 
 fn check_version(version: u32) -> Result<(), StartError> {

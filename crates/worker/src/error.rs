@@ -41,6 +41,8 @@ pub(crate) enum StartError {
     Message(#[source] MessageError),
     #[error("failed to map the table of task states")]
     Slots(#[source] io::Error),
+    #[error("failed to map the argument of the initializer")]
+    Argument(#[source] io::Error),
     #[error("failed to make the server of the link")]
     Server(#[source] ServerError),
     #[error("failed to accept the link")]
@@ -57,7 +59,7 @@ impl StartError {
             Self::Threads(_) => exit_code::THREADS,
             Self::HostGone(_) | Self::ControlClosed => exit_code::HOST_GONE,
             Self::Control { .. } | Self::Unexpected(_) | Self::Message(_) => exit_code::CONTROL,
-            Self::Slots(_) => exit_code::SLOTS,
+            Self::Slots(_) | Self::Argument(_) => exit_code::SLOTS,
             Self::Server(_) => exit_code::SERVER,
             Self::Accept(_) | Self::Token => exit_code::LINK_REFUSED,
         }

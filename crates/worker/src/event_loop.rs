@@ -9,20 +9,23 @@
 //! rest of the chunk goes back too, so that it does not wait behind them while another worker has nothing to do.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use brigade_sys::arena::{ArgumentView, ResultArena};
 use brigade_sys::clock::{self, Monotonic};
-use brigade_sys::executable::{EntryError, EntryPoint, FunctionOffset, Invocation};
+use brigade_sys::executable::{EntryError, Invocation};
 use brigade_wire::link::{LinkError, LinkReceiver, LinkSender, PLACE_FROM};
 use brigade_wire::slots::{SlotTable, slot_tag};
 use brigade_wire::{
-    Chunk, Finished, FromWorker, Function, Item, Outcome, Place, Run, TaskId, ToWorker, items,
+    Chunk, Finished, FromWorker, Item, Outcome, Place, Run, TaskId, ToWorker, items,
 };
 
 use crate::bounded::bounded;
 use crate::context;
 use crate::error::LoopError;
+use crate::functions::Functions;
 use crate::panic_capture;
+use crate::sections;
 use crate::weight::Weight;
 
 /// A result's buffer is kept for the next result, unless it has grown beyond this.
@@ -49,6 +52,7 @@ pub(crate) struct Arenas {
 
 /// What it takes to run a task.
 struct Runner {
+    functions: Arc<Functions>,
     arenas: Option<Arenas>,
     result: Vec<u8>,
     /// The most bytes of a result.
@@ -63,9 +67,10 @@ impl<S: LinkSender, R: LinkReceiver> EventLoop<S, R> {
         slots: SlotTable,
         arenas: Option<Arenas>,
         limit: usize,
+        functions: Arc<Functions>,
     ) -> Self {
         let reporter = Reporter { sender, head: Vec::new() };
-        let runner = Runner { arenas, result: Vec::new(), limit };
+        let runner = Runner { functions, arenas, result: Vec::new(), limit };
         Self { receiver, reporter, slots, runner, weight: Weight::limited_to(context::max_rss()) }
     }
 
@@ -95,6 +100,7 @@ impl<S: LinkSender, R: LinkReceiver> EventLoop<S, R> {
                     items.run(&self.slots, &mut self.reporter, &mut self.runner)?
                 }
             };
+            sections::end_of_task();
             let run_time = clock::now().saturating_since(began);
             let worn = self.weight.is_too_much();
             let finished = Finished { task, attempt, slot, run_time, worn, outcome };
@@ -158,11 +164,11 @@ impl Runner {
 
     /// Runs one task, or an item of it. Whatever it does short of ending the process becomes its outcome.
     fn run(&mut self, run: &Run<'_>, id: TaskId, item: Option<Range<usize>>) -> Outcome<'_> {
-        let entry = match entry_point(&run.function) {
+        let entry = match self.functions.find(&run.function) {
             Ok(entry) => entry,
             Err(reason) => return Outcome::UnknownFunction(reason),
         };
-        let Self { arenas, result, limit } = self;
+        let Self { arenas, result, limit, .. } = self;
         let (view, mut results) = match arenas {
             Some(Arenas { arguments, results }) => (Some(&*arguments), Some(results)),
             None => (None, None),
@@ -220,18 +226,6 @@ fn argument<'a>(arenas: Option<&'a Arenas>, run: &'a Run<'_>) -> Option<&'a [u8]
 fn argument_in<'a>(view: Option<&'a ArgumentView>, run: &'a Run<'_>) -> Option<&'a [u8]> {
     let Some(Place { offset, length }) = run.placed else { return Some(run.argument) };
     view?.bytes(usize::try_from(offset).ok()?, usize::try_from(length).ok()?)
-}
-
-fn entry_point(function: &Function<'_>) -> Result<EntryPoint, String> {
-    match function {
-        Function::Offset(offset) => {
-            FunctionOffset::from_raw(*offset).resolve().map_err(|error| error.to_string())
-        }
-        Function::Name(name) => {
-            let why = "the worker has registered no function by name";
-            Err(bounded(&format_args!("unknown function {name:?}: {why}"), REASON_LIMIT))
-        }
-    }
 }
 
 /// The way back to the host.

@@ -31,6 +31,8 @@ pub const LINK_BROKEN: i32 = 230;
 pub const OUTCOME_LOST: i32 = 231;
 /// The host sent something that is no task.
 pub const PROTOCOL: i32 = 232;
+/// The pool's initializer failed; the host was told how.
+pub const INITIALIZER: i32 = 233;
 
 /// What a code of this module means, as a fragment that can follow "exit code 222, "; `None` for the codes of others.
 ///
@@ -61,6 +63,7 @@ pub const fn describe(code: i32) -> Option<&'static str> {
             "an outcome could not be sent; the task may have closed descriptors that are not its own"
         }
         PROTOCOL => "it received something that is no task",
+        INITIALIZER => "its initializer failed",
         _ => return None,
     })
 }
@@ -86,7 +89,7 @@ pub fn describe_exit(exit: Exit) -> Option<&'static str> {
 mod tests {
     use super::*;
 
-    const ALL: [i32; 12] = [
+    const ALL: [i32; 13] = [
         MARKER,
         VERSION,
         THREADS,
@@ -99,6 +102,7 @@ mod tests {
         LINK_BROKEN,
         OUTCOME_LOST,
         PROTOCOL,
+        INITIALIZER,
     ];
 
     #[test]

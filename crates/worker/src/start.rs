@@ -2,18 +2,22 @@
 
 use std::env;
 use std::process;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use brigade_sys::descriptors;
 use brigade_wire::codec;
-use brigade_wire::link::{self, ipc};
+use brigade_wire::handshake::FromWorkerControl;
+use brigade_wire::link::{self, LinkReceiver, LinkSender, ipc};
 use brigade_wire::version::MARKER;
 
 use crate::bootstrap::{self, Connected, Link};
 use crate::event_loop::EventLoop;
 use crate::exit_code;
+use crate::functions::{Functions, Named};
 use crate::last_words::last_words;
 use crate::panic_capture;
+use crate::sections;
 
 static INITIALISED: AtomicBool = AtomicBool::new(false);
 
@@ -23,13 +27,27 @@ static INITIALISED: AtomicBool = AtomicBool::new(false);
 /// that come, and ends the process when the host says so, or with one of the [exit codes](exit_code) when something
 /// is wrong. What stands before it in `main` runs in every worker too; no thread may have been started there.
 pub fn init() {
+    run(Program::default());
+}
+
+/// What a program says about itself when it is started as a worker.
+#[derive(Debug, Default)]
+pub(crate) struct Program {
+    pub(crate) named: Named,
+    /// Whether it takes tasks by name from hosts of other builds.
+    pub(crate) server: bool,
+    pub(crate) version: Option<String>,
+}
+
+/// See [`init`].
+pub(crate) fn run(program: Program) {
     INITIALISED.store(true, Ordering::Relaxed);
     if is_marked() {
-        process::exit(serve());
+        process::exit(serve(program));
     }
 }
 
-/// Whether [`init`] was called in this process. A pool whose workers are this very program needs it.
+/// Whether [`init`], or a [`Server`](crate::Server)'s `run`, was called in this process. A pool whose workers are this very program needs it.
 pub fn is_initialised() -> bool {
     INITIALISED.load(Ordering::Relaxed)
 }
@@ -45,8 +63,8 @@ fn is_marked() -> bool {
 }
 
 /// The whole life of a worker; gives the exit code.
-fn serve() -> i32 {
-    let Connected { link, slots, arenas, message_limit, control } = match bootstrap::connect() {
+fn serve(program: Program) -> i32 {
+    let (link, connected) = match bootstrap::connect(&program) {
         Ok(connected) => connected,
         Err(error) => {
             last_words(&codec::chain(&error));
@@ -54,24 +72,58 @@ fn serve() -> i32 {
         }
     };
     panic_capture::install();
-    let ended = match link {
-        Link::Ring(end) => {
-            EventLoop::new(end.sender, end.receiver, slots, arenas, message_limit).run()
-        }
+    match link {
+        Link::Ring(end) => work(connected, program.named, end.sender, end.receiver),
         Link::Ipc(channels) => {
-            let end = ipc::worker_end(channels, link::message_limit(message_limit));
+            let end = ipc::worker_end(channels, link::message_limit(connected.message_limit));
             // ipc-channel leaves some of its descriptors open for the programs that a task starts.
             descriptors::close_on_exec_from(3);
-            EventLoop::new(end.sender, end.receiver, slots, arenas, message_limit).run()
+            work(connected, program.named, end.sender, end.receiver)
+        }
+    }
+}
+
+/// From the link to the exit code.
+fn work(
+    connected: Connected,
+    named: Named,
+    sender: impl LinkSender,
+    receiver: impl LinkReceiver,
+) -> i32 {
+    let Connected { slots, arenas, message_limit, control, host, mut setup } = connected;
+    let functions = Arc::new(Functions::new(named, host));
+    let told = match setup.initialise(&functions) {
+        Ok(false) => Ok(()),
+        Ok(true) => control.tell(&FromWorkerControl::Initialised),
+        Err(reason) => {
+            let told = control.tell(&FromWorkerControl::InitializerFailed { reason });
+            if told.is_ok() {
+                return exit_code::INITIALIZER;
+            }
+            told
         }
     };
-    // Not earlier: the host may take the end of the control socket for the end of the worker.
-    drop(control);
-    match ended {
-        Ok(()) => exit_code::STOPPED,
+    // Without an answer the host would wait for it until the initializer's time is over.
+    if let Err(error) = told {
+        last_words(&codec::chain(&error));
+        // Here and not further up: descriptors that the initializer has closed must not be closed again.
+        process::exit(error.exit_code());
+    }
+    let known = Arc::clone(&functions);
+    let control = Arc::new(control);
+    sections::begin(slots.clone(), Arc::clone(&control));
+    let event_loop = EventLoop::new(sender, receiver, slots, arenas, message_limit, known);
+    let code = match event_loop.run() {
+        Ok(()) => {
+            setup.finalise(&functions);
+            exit_code::STOPPED
+        }
         Err(error) => {
             last_words(&codec::chain(&error));
             error.exit_code()
         }
-    }
+    };
+    // Not earlier: the host may take the end of the control socket for the end of the worker.
+    drop(control);
+    code
 }

@@ -82,6 +82,9 @@ impl Host {
             link: LinkKind::Ipc,
             max_rss: 0,
             depth: 1,
+            identity: *build_identity().as_bytes(),
+            initializer: None,
+            finalizer: None,
         }
     }
 

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use brigade::Pool;
+use brigade::{Pool, Stdio};
 use brigade_testkit::faults::{hangs, prints_a_mebibyte, spins, stops_itself};
 use brigade_testkit::{BOUND, Watchdog, outcome, pause};
 
@@ -16,6 +16,15 @@ fn main() {
         "print" => {
             let pool = pool();
             outcome(pool.submit(prints_a_mebibyte, ()).expect("a task")).expect("its result");
+        }
+        "print-captured" | "print-null" => {
+            let stdio = if mode == "print-null" { Stdio::Null } else { Stdio::Capture };
+            let pool = Pool::builder().workers(2).stdio(stdio).build().expect("a pool");
+            outcome(pool.submit(prints_a_mebibyte, ()).expect("a task")).expect("its result");
+        }
+        "named" => {
+            let handle = pool().submit_named::<u64, u64>("double", 1).expect("a task");
+            println!("{}", outcome(handle).expect_err("no such function"));
         }
         "starting" => {
             for _ in 0..10_000 {

@@ -7,9 +7,9 @@
 use std::process::Command;
 use std::time::Duration;
 
-use brigade::{Link, Pool, Shutdown};
+use brigade::{Link, Pool, Shutdown, Stdio};
 use brigade_integration::scribble::{Scribble, Target, Then, scribbles};
-use brigade_testkit::faults::{aborts, echoes, hangs, panics_with_str, sleeps};
+use brigade_testkit::faults::{aborts, echoes, hangs, panics_with_str, prints_a_mebibyte, sleeps};
 use brigade_testkit::{BOUND, LeakCheck, outcome};
 
 fn main() {
@@ -27,6 +27,8 @@ fn main() {
         "broken" => broken,
         "large" => large,
         "scribbled" => scribbled,
+        "set-up" => set_up,
+        "ill-set-up" => ill_set_up,
         other => panic!("no such scenario: {other}"),
     };
     let check = LeakCheck::new();
@@ -108,6 +110,30 @@ fn scribbled() {
     }
     let task = pool.task(sleeps).retries(2);
     outcome(task.submit(0).expect("a task")).expect("a result");
+}
+
+fn set_up() {
+    let pool = Pool::builder()
+        .workers(2)
+        .stdio(Stdio::Capture)
+        .initializer(|bytes: Vec<u8>| bytes, vec![1; 1 << 16])
+        .finalizer(|| ())
+        .build()
+        .expect("a pool");
+    outcome(pool.submit(prints_a_mebibyte, ()).expect("a task")).expect("a result");
+    outcome(pool.submit(aborts, ()).expect("a task")).expect_err("a death");
+    outcome(pool.submit(sleeps, 0).expect("a task")).expect("a result");
+}
+
+fn ill_set_up() {
+    let pool = Pool::builder()
+        .workers(2)
+        .stdio(Stdio::Capture)
+        .try_initializer(|why: String| -> Result<(), String> { Err(why) }, "no".to_owned())
+        .build()
+        .expect("a pool");
+    outcome(pool.submit(sleeps, 0).expect("a task")).expect_err("no worker");
+    pool.shutdown().expect_err("it is broken");
 }
 
 fn resident_kibibytes() -> u64 {

@@ -1,14 +1,25 @@
-//! A program that forgot `brigade::init()`; it prints the error that it gets for that.
+//! A program without `brigade::init()`: it prints the error that it gets for that, unless its argument is a worker program,
+//! with which it needs none.
 
 #![forbid(unsafe_code)]
 #![expect(clippy::print_stderr, reason = "it is a program; the error is its output")]
 
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 
 use brigade::Pool;
+use brigade_testkit::outcome;
 
 fn main() -> ExitCode {
-    match Pool::builder().workers(1).build() {
+    let builder = Pool::builder().workers(1);
+    let (builder, server) = match std::env::args().nth(1) {
+        Some(server) => (builder.worker_command(&Command::new(server)), true),
+        None => (builder, false),
+    };
+    match builder.build() {
+        Ok(pool) if server => {
+            let handle = pool.submit_named::<u64, u64>("double", 21).expect("a task");
+            ExitCode::from(u8::from(outcome(handle).expect("its result") != 42))
+        }
         Ok(pool) => {
             eprintln!("a pool was built: {pool:?}");
             ExitCode::SUCCESS

@@ -7,8 +7,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 fn cell() -> Arc<TaskCell> {
     let nothing = |(): ()| ();
-    let function = FunctionOffset::of(function_of::<_, (), ()>(nothing)).unwrap();
-    TaskCell::new(TaskId::new(1), function, Argument::Inline(Vec::new()), None)
+    let callee = Callee::of(function_of::<_, (), ()>(nothing)).unwrap();
+    TaskCell::new(TaskId::new(1), callee, Argument::Inline(Vec::new()), None, None)
 }
 
 fn value(byte: u8) -> Value {

@@ -1,5 +1,6 @@
 //! The host's thread for one worker: handshake, then reading, then the report of its death.
 
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 
 use brigade_sys::control::ControlSocket;
@@ -9,7 +10,7 @@ use brigade_wire::{FromWorker, WorkerId};
 use tracing::{debug, warn};
 
 use super::bootstrap::{self, Link, Ready};
-use super::console::StderrPipe;
+use super::console::Output;
 use super::death;
 use super::outcome::{Facts, answer, note_run_time, take_item};
 use super::post::{Life, Line, Wire};
@@ -23,7 +24,7 @@ pub(super) struct Newborn {
     pub(super) process: Arc<Process>,
     pub(super) life: Arc<Life>,
     pub(super) control: ControlSocket,
-    pub(super) stderr: Arc<StderrPipe>,
+    pub(super) output: Output,
 }
 
 /// Attends a worker from its start to its end.
@@ -45,7 +46,7 @@ pub(super) fn run(shared: &Shared, newborn: Newborn) {
 }
 
 fn attend(shared: &Shared, newborn: Newborn, ready: Ready) {
-    let Newborn { worker, process, control, stderr, .. } = newborn;
+    let Newborn { worker, process, control, output, .. } = newborn;
     let Ready { link, slots, results } = ready;
     let (wire, ipc) = match link {
         Link::Ring(end) => (Wire::Ring(end), None),
@@ -55,8 +56,9 @@ fn attend(shared: &Shared, newborn: Newborn, ready: Ready) {
     };
     let (receiver, end_mark) = ipc.unzip();
     let death = OnceLock::new();
+    let hung_up = AtomicBool::new(false);
     let line = Line { wire, slots: Arc::clone(&slots), results, unannounced: 0, broken: false };
-    let watched = Watched { worker, process, stderr, slots, end_mark, death, _lifeline: control };
+    let watched = Watched { worker, process, output, slots, end_mark, death, control, hung_up };
     let watched = Arc::new(watched);
     shared.open_line(worker, line);
     shared.reaper.watch(Arc::clone(&watched));

@@ -1,8 +1,10 @@
 //! The host's half of the handshake; see `brigade_wire::handshake` for the sequence.
 //!
-//! Every wait is on the control socket and the worker's pidfd together, until the start deadline, so a worker
-//! that is silent, dead or somebody else is told apart and named. Nothing is left behind on any path: the
+//! Every wait is on the control socket and the worker's pidfd together, until the deadline of the phase (the handshake, then
+//! the initializer), so a worker that is silent, dead or somebody else is told apart and named. Nothing is left behind on any path: the
 //! process is killed and reaped, and the folder of the link's server is removed if the worker could not do it.
+
+mod trouble;
 
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
@@ -11,19 +13,19 @@ use std::sync::Arc;
 use brigade_sys::arena::ResultView;
 use brigade_sys::clock::{self, Monotonic};
 use brigade_sys::control::Received;
-use brigade_sys::executable::{BuildIdentity, build_identity};
-use brigade_sys::process::Signal;
+use brigade_sys::executable::{BuildIdentity, FunctionOffset, build_identity};
 use brigade_sys::segment::Segment;
 use brigade_wire::handshake::{Answer, FromWorkerControl, Hello, LinkKind, ToWorkerControl, Token};
 use brigade_wire::link::{ipc, message_limit, ring};
 use brigade_wire::slots::SlotTable;
 use brigade_wire::version::PROTOCOL_VERSION;
-use brigade_worker::exit_code;
 
 use super::attendant::Newborn;
 use super::collect::ARENA;
 use super::shared::Shared;
 use crate::config::CREDIT;
+pub(super) use trouble::Failure;
+use trouble::{Phase, Trouble, explain, garbage, unexpected};
 
 /// A worker that can take tasks.
 pub(super) struct Ready {
@@ -39,29 +41,14 @@ pub(super) enum Link {
     Ipc(ipc::HostEnd),
 }
 
-/// Why there is none.
-pub(super) struct Failure {
-    pub(super) permanent: bool,
-    pub(super) reason: String,
-}
-
-/// What went wrong before it is known how the process ended.
-enum Trouble {
-    /// The process is gone.
-    Gone,
-    /// It will not get better by trying again.
-    Permanent(String),
-    /// The system refused something that it may grant later.
-    Passing(String),
-}
-
 /// Does the handshake; on failure the process is killed and reaped.
 pub(super) fn run(shared: &Shared, newborn: &Newborn) -> Result<Ready, Failure> {
-    let deadline = clock::now().saturating_add(shared.config.start_timeout);
+    let phase = Phase::Handshake;
+    let deadline = clock::now().saturating_add(phase.limit(&shared.config));
     let folder = server_folder(newborn).map_err(|reason| Failure { permanent: true, reason })?;
-    let handshake = Handshake { shared, newborn, deadline, token: Token::random() };
+    let mut handshake = Handshake { shared, newborn, phase, deadline, token: Token::random() };
     handshake.run(&folder).map_err(|trouble| {
-        let failure = explain(shared, newborn, trouble);
+        let failure = explain(shared, newborn, handshake.phase, trouble);
         remove_folder(&folder);
         failure
     })
@@ -70,12 +57,32 @@ pub(super) fn run(shared: &Shared, newborn: &Newborn) -> Result<Ready, Failure> 
 struct Handshake<'a> {
     shared: &'a Shared,
     newborn: &'a Newborn,
+    phase: Phase,
+    /// Of the phase.
     deadline: Monotonic,
     token: Token,
 }
 
 impl Handshake<'_> {
-    fn run(&self, folder: &Path) -> Result<Ready, Trouble> {
+    fn run(&mut self, folder: &Path) -> Result<Ready, Trouble> {
+        let ready = self.connect(folder)?;
+        if self.shared.config.setup.initializer.is_some() {
+            self.phase = Phase::Initializer;
+            self.deadline = clock::now().saturating_add(self.phase.limit(&self.shared.config));
+            match self.receive()? {
+                FromWorkerControl::Initialised => {}
+                FromWorkerControl::InitializerFailed { reason } => {
+                    // What it needs may be there the next time.
+                    return Err(Trouble::Passing(reason));
+                }
+                other => return Err(unexpected(other)),
+            }
+        }
+        Ok(ready)
+    }
+
+    /// The handshake up to a link that is open at both ends.
+    fn connect(&self, folder: &Path) -> Result<Ready, Trouble> {
         let limit = message_limit(self.shared.config.message_limit);
         let (segment, results) = self.greet(folder)?;
         let slots = Arc::new(SlotTable::new(Arc::clone(&segment), CREDIT));
@@ -93,10 +100,7 @@ impl Handshake<'_> {
         self.send(&ToWorkerControl::Go)?;
         match self.receive()? {
             FromWorkerControl::Ready => {}
-            FromWorkerControl::Refused { reason } => {
-                return Err(Trouble::Permanent(format!("it refused: {reason}")));
-            }
-            FromWorkerControl::Answer(_) => return Err(garbage("a second answer")),
+            other => return Err(unexpected(other)),
         }
         Ok(Ready { link: Link::Ipc(link), slots, results: None })
     }
@@ -115,6 +119,7 @@ impl Handshake<'_> {
         let arguments = collecting.and_then(|collecting| collecting.arguments.as_ref());
         let results = arguments.and_then(|_| ResultView::create("brigade-results", ARENA).ok());
         let arenas = arguments.zip(results.as_ref());
+        let setup = &self.shared.config.setup;
         let hello = Hello {
             arenas: arenas.map_or((0, 0), |(arguments, results)| {
                 (arguments.len() as u64, results.len() as u64)
@@ -129,6 +134,9 @@ impl Handshake<'_> {
             folder: folder.to_owned(),
             max_rss: self.shared.config.max_rss.unwrap_or(0),
             depth: brigade_worker::context::depth().unwrap_or(0) + 1,
+            identity: *build_identity().as_bytes(),
+            initializer: setup.initializer.as_ref().map(|it| it.function.raw()),
+            finalizer: setup.finalizer.map(FunctionOffset::raw),
         };
         let packet = ToWorkerControl::Hello(hello).encode().map_err(|error| {
             Trouble::Permanent(format!("failed to encode the greeting: {error}"))
@@ -144,6 +152,7 @@ impl Handshake<'_> {
         if let Some((arguments, results)) = arenas {
             descriptors.extend([arguments.as_fd(), results.as_fd()]);
         }
+        descriptors.extend(setup.initializer.as_ref().map(|it| it.argument.as_fd()));
         let sent = self.newborn.control.send(&packet, &descriptors);
         sent.map_err(|error| self.send_failure(&error))?;
         Ok((Arc::new(segment), results))
@@ -152,14 +161,11 @@ impl Handshake<'_> {
     fn answer(&self) -> Result<Answer, Trouble> {
         match self.receive()? {
             FromWorkerControl::Answer(answer) => Ok(answer),
-            FromWorkerControl::Refused { reason } => {
-                Err(Trouble::Permanent(format!("it refused: {reason}")))
-            }
-            FromWorkerControl::Ready => Err(garbage("`ready` before an answer")),
+            other => Err(unexpected(other)),
         }
     }
 
-    /// Whether the answer is of our worker and of our build; if so, the name of its server.
+    /// Whether the answer is of our worker and of a program that we can use; if so, the name of its server.
     fn check<'answer>(&self, answer: &'answer Answer) -> Result<&'answer str, Trouble> {
         if answer.version != PROTOCOL_VERSION {
             return Err(Trouble::Permanent(format!(
@@ -167,13 +173,7 @@ impl Handshake<'_> {
                 answer.version
             )));
         }
-        let ours = build_identity();
-        if answer.identity != *ours.as_bytes() {
-            let theirs = BuildIdentity::from_bytes(answer.identity);
-            return Err(Trouble::Permanent(format!(
-                "its executable is another build ({theirs}) than this one ({ours}); a worker must be started from the same executable"
-            )));
-        }
+        self.check_program(answer)?;
         if answer.token != self.token {
             return Err(garbage("a token that is not the one it was given"));
         }
@@ -182,6 +182,32 @@ impl Handshake<'_> {
             return Err(garbage("the process id of another process"));
         }
         Ok(&answer.server)
+    }
+
+    /// Functions are called by their offset in the program, so it must be this one, or take tasks by name.
+    fn check_program(&self, answer: &Answer) -> Result<(), Trouble> {
+        let config = &self.shared.config;
+        let (ours, theirs) = (build_identity(), BuildIdentity::from_bytes(answer.identity));
+        let version = answer.program.as_ref().and_then(|program| program.version.as_deref());
+        let problem = if ours != theirs && answer.program.is_none() {
+            format!(
+                "its executable is another build ({theirs}) than this one ({ours}); a worker must be started from the same executable, or run a brigade::worker::Server and be given tasks by name"
+            )
+        } else if ours != theirs && !config.setup.is_empty() {
+            format!(
+                "its executable is another build ({theirs}) than this one ({ours}), so it can run no initializer or finalizer of this pool; what it needs is set up by its own main"
+            )
+        } else if let Some(wanted) =
+            config.worker_version.as_deref().filter(|it| version != Some(it))
+        {
+            let found = version.map_or("no version".to_owned(), |it| format!("version {it:?}"));
+            format!(
+                "its program says that it is {found}, and this pool asks for {wanted:?} (worker_version); start the program of that version, or ask for the one that is there"
+            )
+        } else {
+            return Ok(());
+        };
+        Err(Trouble::Permanent(problem))
     }
 
     fn send(&self, message: &ToWorkerControl) -> Result<(), Trouble> {
@@ -199,6 +225,10 @@ impl Handshake<'_> {
             // It closed its end; see how it ended, if it did.
             match self.receive() {
                 Err(trouble) => trouble,
+                // Said before it left.
+                Ok(FromWorkerControl::Refused { reason }) => {
+                    Trouble::Permanent(format!("it refused: {reason}"))
+                }
                 Ok(_) => garbage("a message and a closed control socket"),
             }
         } else {
@@ -213,10 +243,7 @@ impl Handshake<'_> {
                 .map_err(|_| garbage("something that is no handshake")),
             Ok(Received::PeerDied) => Err(Trouble::Gone),
             Ok(Received::Closed) => Err(self.closed()),
-            Ok(Received::TimedOut) => Err(Trouble::Permanent(format!(
-                "it did not complete the handshake within {:?}; is brigade::init() the first line of its main?",
-                self.shared.config.start_timeout
-            ))),
+            Ok(Received::TimedOut) => Err(self.too_late()),
             Err(error) => {
                 Err(Trouble::Passing(format!("failed to read from its control socket: {error}")))
             }
@@ -229,44 +256,28 @@ impl Handshake<'_> {
         match brigade_sys::wait::wait_readable(&[pidfd.as_fd()], Some(self.deadline)) {
             Ok(ready) if ready[0] => Trouble::Gone,
             _ => Trouble::Permanent(format!(
-                "it closed its control socket (its standard input) and did not complete the handshake within {:?}",
-                self.shared.config.start_timeout
+                "it closed its control socket (its standard input at the start), and {} within {}",
+                self.phase.incomplete(),
+                self.limit()
             )),
         }
     }
-}
 
-fn garbage(what: &str) -> Trouble {
-    Trouble::Permanent(format!(
-        "it sent {what}; the program that was started is not a worker of this release"
-    ))
-}
-
-/// Ends the process and says in one sentence what happened.
-fn explain(shared: &Shared, newborn: &Newborn, trouble: Trouble) -> Failure {
-    // Both fail only for a process that is gone already.
-    let _ = newborn.process.signal_group(Signal::Kill);
-    let exit = newborn.process.reap();
-    let last_words = shared.console.last_words(&newborn.stderr);
-    let (permanent, what) = match (trouble, exit) {
-        (Trouble::Permanent(what), _) => (true, what),
-        (Trouble::Passing(what), _) => (false, what),
-        (Trouble::Gone, Ok(exit)) => {
-            let known =
-                exit_code::describe_exit(exit).map(|text| format!(", {text}")).unwrap_or_default();
-            (false, format!("it ended before the handshake was complete: {exit}{known}"))
+    /// The deadline of the phase has come.
+    fn too_late(&self) -> Trouble {
+        let late = format!("{} within {}", self.phase.incomplete(), self.limit());
+        match self.phase {
+            Phase::Handshake => Trouble::Permanent(format!(
+                "{late}; is brigade::init() the first line of its main?"
+            )),
+            // Whatever it waited for may be there the next time.
+            Phase::Initializer => Trouble::Passing(late),
         }
-        (Trouble::Gone, Err(error)) => {
-            (false, format!("it ended before the handshake was complete ({error})"))
-        }
-    };
-    let mut reason =
-        format!("{} (pid {}) could not be started: {what}", newborn.worker, newborn.process.pid());
-    if let Some(line) = last_words.lines().rev().find(|line| !line.trim().is_empty()) {
-        reason.push_str("; its last line on stderr: ");
-        reason.push_str(line);
     }
-    Failure { permanent, reason }
+
+    fn limit(&self) -> String {
+        format!("{:?} ({})", self.phase.limit(&self.shared.config), self.phase.setting())
+    }
 }
 
 /// The folder that the worker shall make for its server: short enough for a socket's path.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use brigade_wire::link::LinkError;
 use brigade_wire::slots::{SlotState, slot_tag};
-use brigade_wire::{Attempt, Function, Place, Run, TaskId, ToWorker, WorkerId};
+use brigade_wire::{Attempt, Place, Run, TaskId, ToWorker, WorkerId};
 use tracing::{debug, error, info, warn};
 
 use super::outcome::{Facts, raw_outcome};
@@ -123,14 +123,7 @@ impl Core {
             }
             Action::Terminate { worker } => self.signal(pool, worker, "terminate", Life::terminate),
             Action::Kill { worker, cause } => {
-                let cause = match cause {
-                    KillCause::Protocol => "it broke the protocol",
-                    KillCause::Shutdown => "the pool shuts down",
-                    KillCause::Stopped => "it is stopped by a signal and the pool drains",
-                    KillCause::Deadline => "its task ran longer than it may",
-                    KillCause::Asked => "its task was killed",
-                    KillCause::Unwanted => "it is not needed any more",
-                };
+                let cause = describe(cause);
                 info!(pool, %worker, pid = self.pid(worker), cause, "worker killed");
                 self.signal(pool, worker, "kill", Life::kill);
             }
@@ -140,13 +133,15 @@ impl Core {
                     Some(SlotState::Running { since }) => Some(since.since_zero()),
                     _ => None,
                 };
-                self.answers.push_back(Event::Observed { task, began });
+                let section = line.and_then(|line| line.slots.section());
+                let section = section.map(|section| section.due.since_zero());
+                self.answers.push_back(Event::Observed { task, began, section });
             }
             Action::Retired { worker, why } => {
                 debug!(pool, %worker, pid = self.pid(worker), cause = why, "worker asked to leave");
             }
             Action::Condemned { worker, task, cause } => {
-                let cause = if cause == KillCause::Deadline { "deadline" } else { "on demand" };
+                let cause = describe(cause);
                 debug!(pool, %worker, pid = self.pid(worker), %task, cause, "task ended by killing its worker");
             }
             Action::Inspect { worker } => {
@@ -190,7 +185,7 @@ impl Core {
         }
         line.slots.arm(link_slot, slot_tag(id, attempt));
         self.head.clear();
-        let function = Function::Offset(task.function.raw());
+        let function = task.callee.for_the_wire();
         let limits = task.limits.as_deref().map(Limits::run_limits);
         let sent = task.with_argument(|argument, chunk| {
             let slot = link_slot;
@@ -246,5 +241,17 @@ impl Core {
 
     pub(super) fn post_mut(&mut self, worker: WorkerId) -> Option<&mut Post> {
         self.posts.get_mut(worker.slot as usize)?.as_mut().filter(|post| post.id == worker)
+    }
+}
+
+fn describe(cause: KillCause) -> &'static str {
+    match cause {
+        KillCause::Protocol => "it broke the protocol",
+        KillCause::Shutdown => "the pool shuts down",
+        KillCause::Stopped => "it is stopped by a signal and the pool drains",
+        KillCause::Deadline => "its task ran longer than it may",
+        KillCause::Section => "a section of its task ran longer than it may",
+        KillCause::Asked => "its task was killed",
+        KillCause::Unwanted => "it is not needed any more",
     }
 }

@@ -1,20 +1,27 @@
-//! What workers write to stderr: carried on to ours, the last lines kept.
+//! What workers write: carried to where the pool's settings say, the last lines of stderr kept.
 //!
-//! Workers write into a pipe of their own, so that a death can be told with the worker's last words. A
-//! thread carries the bytes on; if our own stderr does not take them, that thread waits, the pipe fills and
-//! the workers that write wait too, as they would if they wrote to it directly. Nobody else is held up.
+//! Workers write into pipes of their own, stderr always (so that a death can be told with the worker's last words), stdout
+//! if it is captured. One thread carries the bytes on. If they are not taken, by our stderr or by whoever handles events,
+//! that thread waits, the pipes fill and the workers that write wait too, as they would if they wrote there directly.
+//! Nobody else is held up, and nothing grows: of each pipe at most a line is kept, and the tail.
+//!
+//! A pipe is let go when its worker is dead and what it had written is read, whoever else has inherited the other end.
 
-use std::collections::VecDeque;
-use std::fs::File;
-use std::io::{Read, Write};
+mod lines;
+mod pipe;
+
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use brigade_sys::descriptors;
 use brigade_sys::wait::{Waker, wait_readable};
 
-/// So much of a dead worker's stderr goes into the error.
-const TAIL: usize = 4096;
+use crate::surroundings::Stdio;
+use pipe::Pipe;
+pub(super) use pipe::Writer;
 
 /// Bytes carried on in one go.
 const CHUNK: usize = 16 * 1024;
@@ -23,72 +30,108 @@ const CHUNK: usize = 16 * 1024;
 const LAST_READ: usize = 1 << 20;
 
 pub(super) struct Console {
-    pipes: Mutex<Vec<Arc<StderrPipe>>>,
+    stdio: Stdio,
+    pipes: Mutex<Vec<Arc<Pipe>>>,
     waker: Waker,
     ended: AtomicBool,
 }
 
-/// One worker's stderr.
-pub(super) struct StderrPipe {
-    // Non-blocking, so that reading what is there never waits.
-    pipe: File,
-    tail: Mutex<VecDeque<u8>>,
-    closed: AtomicBool,
+/// One worker's streams, as far as they come here.
+pub(super) struct Output {
+    stdout: Option<Arc<Pipe>>,
+    stderr: Arc<Pipe>,
+}
+
+/// The host's ends of a new worker's streams.
+pub(super) struct Ends {
+    stdout: Option<OwnedFd>,
+    stderr: OwnedFd,
+}
+
+/// The worker's ends.
+pub(super) struct WorkerEnds {
+    /// Inherited, or thrown away, if it does not come here.
+    stdout: std::process::Stdio,
+    stderr: OwnedFd,
+}
+
+impl Ends {
+    /// Makes the pipes for a new worker.
+    pub(super) fn open(stdio: Stdio) -> io::Result<(Self, WorkerEnds)> {
+        let (stdout, worker_stdout) = match stdio {
+            Stdio::Inherit => (None, std::process::Stdio::inherit()),
+            Stdio::Null => (None, std::process::Stdio::null()),
+            Stdio::Capture => {
+                let (ours, theirs) = descriptors::stderr_pipe()?;
+                (Some(ours), theirs.into())
+            }
+        };
+        let (stderr, worker_stderr) = descriptors::stderr_pipe()?;
+        let worker_ends = WorkerEnds { stdout: worker_stdout, stderr: worker_stderr };
+        Ok((Self { stdout, stderr }, worker_ends))
+    }
+}
+
+impl WorkerEnds {
+    pub(super) fn give(self, command: &mut Command) {
+        command.stdout(self.stdout).stderr(self.stderr);
+    }
 }
 
 impl Console {
-    pub(super) fn new() -> std::io::Result<Self> {
+    pub(super) fn new(stdio: Stdio) -> io::Result<Self> {
         Ok(Self {
+            stdio,
             pipes: Mutex::new(Vec::new()),
             waker: Waker::new()?,
             ended: AtomicBool::new(false),
         })
     }
 
-    /// Takes over the reading end of a new worker's stderr.
-    pub(super) fn attach(&self, pipe: OwnedFd) -> Arc<StderrPipe> {
-        let pipe = Arc::new(StderrPipe {
-            pipe: File::from(pipe),
-            tail: Mutex::new(VecDeque::new()),
-            closed: AtomicBool::new(false),
-        });
-        self.pipes.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&pipe));
+    /// Takes over a new worker's streams.
+    pub(super) fn attach(&self, ends: Ends, writer: Writer) -> Output {
+        let writer = Arc::new(writer);
+        let stdout = ends.stdout.map(|end| Arc::new(Pipe::of_stdout(end, &writer)));
+        let stderr = Arc::new(Pipe::of_stderr(ends.stderr, self.stdio, &writer));
+        let mut pipes = self.pipes();
+        pipes.extend(stdout.clone());
+        pipes.push(Arc::clone(&stderr));
+        drop(pipes);
         self.waker.wake();
-        pipe
+        Output { stdout, stderr }
     }
 
-    /// The last words of a worker that is dead; its pipe is let go.
-    pub(super) fn last_words(&self, pipe: &Arc<StderrPipe>) -> String {
-        pipe.carry_on(LAST_READ);
-        pipe.closed.store(true, Ordering::Release);
-        self.pipes
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .retain(|other| !Arc::ptr_eq(other, pipe));
+    /// The last words of a worker that is dead; its pipes are let go.
+    pub(super) fn last_words(&self, output: &Output) -> String {
+        for pipe in output.stdout.iter().chain([&output.stderr]) {
+            pipe.carry_on(LAST_READ);
+            pipe.close();
+        }
+        self.pipes().retain(|pipe| !pipe.is_closed());
         self.waker.wake();
-        let tail = pipe.tail.lock().unwrap_or_else(PoisonError::into_inner);
-        String::from_utf8_lossy(&tail.iter().copied().collect::<Vec<u8>>()).into_owned()
+        output.stderr.tail()
     }
 
     pub(super) fn end(&self) {
         self.ended.store(true, Ordering::Release);
         self.waker.wake();
     }
+
+    fn pipes(&self) -> MutexGuard<'_, Vec<Arc<Pipe>>> {
+        self.pipes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// Carries bytes on until the pool ends.
 pub(super) fn run(console: &Console) {
     while !console.ended.load(Ordering::Acquire) {
-        let pipes: Vec<Arc<StderrPipe>> = {
-            let pipes = console.pipes.lock().unwrap_or_else(PoisonError::into_inner);
-            pipes
-                .iter()
-                .filter(|pipe| !pipe.closed.load(Ordering::Acquire))
-                .map(Arc::clone)
-                .collect()
+        let pipes: Vec<Arc<Pipe>> = {
+            let mut pipes = console.pipes();
+            pipes.retain(|pipe| !pipe.is_closed());
+            pipes.clone()
         };
         let mut descriptors: Vec<BorrowedFd<'_>> = vec![console.waker.as_fd()];
-        descriptors.extend(pipes.iter().map(|pipe| pipe.pipe.as_fd()));
+        descriptors.extend(pipes.iter().map(|pipe| pipe.as_fd()));
         let Ok(ready) = wait_readable(&descriptors, None) else {
             return;
         };
@@ -97,35 +140,6 @@ pub(super) fn run(console: &Console) {
         }
         for (pipe, _) in pipes.iter().zip(&ready[1..]).filter(|(_, ready)| **ready) {
             pipe.carry_on(CHUNK);
-        }
-    }
-}
-
-impl StderrPipe {
-    /// Reads what is there, at most `limit` bytes, keeps the end of it and writes it to our stderr.
-    fn carry_on(&self, limit: usize) {
-        // Held while reading and writing, so that two readers cannot swap what they read.
-        let mut tail = self.tail.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut buffer = [0; CHUNK];
-        let mut total = 0;
-        while total < limit {
-            match (&self.pipe).read(&mut buffer) {
-                Ok(0) => {
-                    // Closed by the worker and all that inherited it: nothing comes any more.
-                    self.closed.store(true, Ordering::Release);
-                    return;
-                }
-                Ok(count) => {
-                    total += count;
-                    tail.extend(&buffer[..count]);
-                    let excess = tail.len().saturating_sub(TAIL);
-                    tail.drain(..excess);
-                    // Whoever closed our stderr does not want the workers' words either.
-                    let _ = std::io::stderr().write_all(&buffer[..count]);
-                }
-                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-                Err(_) => return,
-            }
         }
     }
 }

@@ -34,6 +34,8 @@ pub(super) struct DeathReport {
     pub(super) stderr_tail: String,
     /// How long the task had been running.
     pub(super) elapsed: Option<Duration>,
+    /// How long the section might take that it was in.
+    pub(super) section_limit: Duration,
     /// If that was a chunk, how many of its items had begun.
     pub(super) begun_items: u64,
 }
@@ -72,9 +74,10 @@ fn answered<'a>(
             let location = location.unwrap_or_else(|| "unknown".to_owned());
             Err(TaskErrorKind::Panicked { message, location, backtrace })
         }
-        Outcome::ArgumentCodec(message)
-        | Outcome::ResultCodec(message)
-        | Outcome::UnknownFunction(message) => Err(TaskErrorKind::Codec { message }),
+        Outcome::ArgumentCodec(message) | Outcome::ResultCodec(message) => {
+            Err(TaskErrorKind::Codec { message })
+        }
+        Outcome::UnknownFunction(message) => Err(TaskErrorKind::Function { message }),
     })
 }
 
@@ -147,6 +150,11 @@ pub(super) fn raw_outcome(
             let limit = task.limits.as_ref().and_then(|limits| limits.hard).unwrap_or_default();
             TaskErrorKind::DeadlineExceeded { limit, elapsed: elapsed.unwrap_or(limit).max(limit) }
         }
+        (End::Killed(KillCause::Section), Facts::Death(report)) => {
+            elapsed = report.elapsed;
+            let limit = report.section_limit;
+            TaskErrorKind::DeadlineExceeded { limit, elapsed: elapsed.unwrap_or(limit).max(limit) }
+        }
         (End::Expired, _) => {
             let limits = task.limits.as_ref();
             let limit = limits.and_then(|limits| limits.queue).unwrap_or_default();
@@ -171,8 +179,7 @@ pub(super) fn raw_outcome(
             TaskErrorKind::PoolClosed
         }
     };
-    let mut error =
-        TaskError::new(kind).of_task(task.id, attempt, task.label.clone()).after(elapsed);
+    let mut error = TaskError::new(kind).of_task(task.id, attempt, task.label()).after(elapsed);
     if quarantined {
         error = error.quarantined();
     }

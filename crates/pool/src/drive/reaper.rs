@@ -9,17 +9,18 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use brigade_sys::clock::Monotonic;
-use brigade_sys::control::ControlSocket;
+use brigade_sys::clock::{self, Monotonic};
+use brigade_sys::control::{ControlSocket, Received};
 use brigade_sys::process::{Exit, Process};
 use brigade_sys::wait::{Waker, wait_readable};
 use brigade_wire::WorkerId;
+use brigade_wire::handshake::FromWorkerControl;
 use brigade_wire::link::ipc::Poison;
 use brigade_wire::slots::SlotTable;
 use tracing::warn;
 
 use super::carry_out::Afterwards;
-use super::console::StderrPipe;
+use super::console::Output;
 use super::death;
 use super::outcome::Facts;
 use super::shared::{Shared, now};
@@ -35,14 +36,16 @@ pub(super) struct Reaper {
 pub(super) struct Watched {
     pub(super) worker: WorkerId,
     pub(super) process: Arc<Process>,
-    pub(super) stderr: Arc<StderrPipe>,
+    pub(super) output: Output,
     pub(super) slots: Arc<SlotTable>,
     /// For an ipc link, whose attendant reports the death.
     pub(super) end_mark: Option<Poison>,
     /// Set before the end mark is put into the link.
     pub(super) death: OnceLock<Death>,
     /// Closing it earlier would tell the worker that we are gone.
-    pub(super) _lifeline: ControlSocket,
+    pub(super) control: ControlSocket,
+    /// The worker has closed its end, so there is nothing to wait for any more.
+    pub(super) hung_up: AtomicBool,
 }
 
 /// How a process ended.
@@ -84,6 +87,9 @@ pub(super) fn run(shared: &Shared) {
         let deadline = shared.lock().machine.arm();
         let mut descriptors: Vec<BorrowedFd<'_>> = vec![reaper.waker.as_fd()];
         descriptors.extend(watched.iter().map(|watched| watched.process.pidfd()));
+        let talkative: Vec<&Arc<Watched>> =
+            watched.iter().filter(|watched| !watched.hung_up.load(Ordering::Relaxed)).collect();
+        descriptors.extend(talkative.iter().map(|watched| watched.control.as_fd()));
         let ready = match wait_readable(&descriptors, deadline.map(Monotonic::from_zero)) {
             Ok(ready) => ready,
             Err(error) => {
@@ -94,13 +100,38 @@ pub(super) fn run(shared: &Shared) {
         if ready[0] {
             reaper.waker.drain();
         }
-        for (watched, _) in watched.iter().zip(&ready[1..]).filter(|(_, ready)| **ready) {
+        let (dead, said) = ready[1..].split_at(watched.len());
+        for (watched, _) in talkative.iter().zip(said).filter(|(_, ready)| **ready) {
+            hear(shared, watched);
+        }
+        for (watched, _) in watched.iter().zip(dead).filter(|(_, ready)| **ready) {
             reap(shared, watched);
         }
         if deadline.is_some_and(|deadline| deadline <= now()) {
             shared.step(Event::Tick, Facts::Nothing);
         }
     }
+}
+
+/// Takes one packet from a worker.
+fn hear(shared: &Shared, watched: &Watched) {
+    let worker = watched.worker;
+    let problem = match watched.control.receive(Some(clock::now()), None) {
+        Ok(Received::Packet { bytes, .. }) => match FromWorkerControl::decode(&bytes) {
+            Ok(FromWorkerControl::Section { due }) => {
+                return shared.section_begun(worker, Monotonic::from_nanos(due).since_zero());
+            }
+            _ => "an unexpected packet on the control socket",
+        },
+        Ok(Received::TimedOut | Received::PeerDied) => return,
+        // It is about to end, or its task has closed everything.
+        Ok(Received::Closed) | Err(_) => {
+            watched.hung_up.store(true, Ordering::Relaxed);
+            return;
+        }
+    };
+    warn!(pool = shared.config.name, %worker, problem, "worker broke the protocol");
+    shared.step(Event::Misbehaved { worker }, Facts::Nothing);
 }
 
 fn reap(shared: &Shared, watched: &Arc<Watched>) {
@@ -113,7 +144,7 @@ fn reap(shared: &Shared, watched: &Arc<Watched>) {
             Exit::Code(-1)
         }
     };
-    let last_words = shared.console.last_words(&watched.stderr);
+    let last_words = shared.console.last_words(&watched.output);
     // Only this thread sets it, once for each process.
     let _ = watched.death.set(Death { exit, last_words });
     if let Some(end_mark) = &watched.end_mark {

@@ -106,6 +106,7 @@ impl Shared {
             }
         };
         let (sender, receiver) = unbounded();
+        let stdio = config.surroundings.stdio;
         let shared = Self {
             target: AtomicUsize::new(config.workers),
             callbacks: Callbacks::new(config.name.clone()),
@@ -116,7 +117,7 @@ impl Shared {
             next_task: AtomicU64::new(1),
             spawn_orders: Mutex::new(Some(sender)),
             reaper: Reaper::new().map_err(PoolError::system("make an event descriptor"))?,
-            console: Console::new().map_err(PoolError::system("make an event descriptor"))?,
+            console: Console::new(stdio).map_err(PoolError::system("make an event descriptor"))?,
             collecting,
             cores: std::thread::available_parallelism().map_or(1, usize::from),
         };
@@ -179,6 +180,25 @@ impl Shared {
             SlotState::Running { since } => Some(since),
             SlotState::Free | SlotState::Queued | SlotState::Revoked => None,
         }
+    }
+
+    /// A worker says that the task that it runs has begun a section: the last one that it has begun, as answers may be under
+    /// way to tasks before.
+    pub(super) fn section_begun(&self, worker: WorkerId, due: Now) {
+        let mut after = Afterwards::default();
+        let mut core = self.lock();
+        let slots = core.post(worker).and_then(|post| post.line.as_ref()).map(|line| &line.slots);
+        let running = slots.and_then(|slots| {
+            let occupants = core.machine.occupants(worker);
+            let runs = |link_slot| matches!(slots.state(link_slot), SlotState::Running { .. });
+            occupants.into_iter().rev().map(|(link_slot, ..)| link_slot).find(|slot| runs(*slot))
+        });
+        if let Some(link_slot) = running {
+            let event = Event::SectionBegun { worker, link_slot, due };
+            core.handle(now(), event, Facts::Nothing, self, &mut after);
+        }
+        drop(core);
+        after.run(self);
     }
 
     pub(crate) fn worker_pids(&self) -> Vec<u32> {

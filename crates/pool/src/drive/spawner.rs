@@ -6,12 +6,11 @@
 
 use std::os::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::process::{Command, Stdio};
+use std::process::{Command, Stdio as Stream};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use brigade_sys::control::ControlSocket;
-use brigade_sys::descriptors;
 use brigade_sys::process::{self, Process};
 use brigade_wire::WorkerId;
 use brigade_wire::version::{MARKER, PROTOCOL_VERSION};
@@ -19,6 +18,7 @@ use crossbeam_channel::Receiver;
 use tracing::debug;
 
 use super::attendant::{self, Newborn};
+use super::console::{Ends, Writer};
 use super::death;
 use super::outcome::Facts;
 use super::post::Life;
@@ -68,9 +68,10 @@ fn start(shared: &Arc<Shared>, order: &SpawnOrder) -> Result<Option<JoinHandle<(
     }
     let (control, worker_end) =
         ControlSocket::pair().map_err(|error| ("make a control socket", error))?;
-    let (stderr, worker_stderr) =
-        descriptors::stderr_pipe().map_err(|error| ("make a pipe", error))?;
-    let mut command = command(&shared.config, worker_end, worker_stderr);
+    let (ends, worker_ends) =
+        Ends::open(shared.config.surroundings.stdio).map_err(|error| ("make a pipe", error))?;
+    let mut command = command(&shared.config, worker_end);
+    worker_ends.give(&mut command);
     let process = Process::spawn(&mut command).map_err(|error| ("start its process", error))?;
     // The host's copies of the worker's ends go with the command.
     drop(command);
@@ -80,9 +81,14 @@ fn start(shared: &Arc<Shared>, order: &SpawnOrder) -> Result<Option<JoinHandle<(
         return Ok(None);
     }
     debug!(pool = shared.config.name, worker = %order.worker, pid = process.pid(), "worker spawned");
-    let stderr = shared.console.attach(stderr);
+    let writer = Writer {
+        pool: shared.config.name.as_str().into(),
+        worker: order.worker,
+        pid: process.pid(),
+    };
+    let output = shared.console.attach(ends, writer);
     let newborn =
-        Newborn { worker: order.worker, process, life: Arc::clone(&order.life), control, stderr };
+        Newborn { worker: order.worker, process, life: Arc::clone(&order.life), control, output };
     let shared = Arc::clone(shared);
     std::thread::Builder::new()
         .name(format!("brigade-{}", order.worker.slot))
@@ -99,7 +105,7 @@ fn start(shared: &Arc<Shared>, order: &SpawnOrder) -> Result<Option<JoinHandle<(
         .map_err(|error| ("start its attendant thread", error))
 }
 
-fn command(config: &Config, control: OwnedFd, stderr: OwnedFd) -> Command {
+fn command(config: &Config, control: OwnedFd) -> Command {
     let mut command = match &config.worker_command {
         None => process::self_command(),
         Some(line) => {
@@ -117,9 +123,9 @@ fn command(config: &Config, control: OwnedFd, stderr: OwnedFd) -> Command {
             command
         }
     };
+    config.surroundings.apply(&mut command);
     command
         .env(MARKER, format!("{PROTOCOL_VERSION}:{}", std::process::id()))
-        .stdin(Stdio::from(control))
-        .stderr(Stdio::from(stderr));
+        .stdin(Stream::from(control));
     command
 }

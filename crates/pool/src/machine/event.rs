@@ -22,7 +22,11 @@ pub(crate) enum Event<T> {
         task: TaskRef,
         /// When its worker has begun it; `None` when it has not.
         began: Option<Now>,
+        /// When the section that it is in must have ended.
+        section: Option<Now>,
     },
+    /// The task that a worker runs has begun a section that must end in time.
+    SectionBegun { worker: WorkerId, link_slot: u16, due: Now },
     /// The answer to `Action::Revoke`.
     RevokeAnswer {
         task: TaskRef,

@@ -6,7 +6,6 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use brigade_sys::executable::FunctionOffset;
 use brigade_wire::{Attempt, Chunk, codec, items};
 use brigade_worker::function_of;
 use serde::Serialize;
@@ -18,6 +17,7 @@ use super::sizing::Sizing;
 use crate::Pool;
 use crate::arrivals::Arrivals;
 use crate::awaited::Awaited;
+use crate::callee::Callee;
 use crate::cell::TaskCell;
 use crate::chunk::ChunkProgress;
 use crate::config::Config;
@@ -49,7 +49,7 @@ const PATIENCE: Duration = Duration::from_micros(200);
 /// See the module's documentation.
 pub(super) struct Pieces<'pool, F, I: Iterator, R> {
     pool: &'pool Pool,
-    function: Result<FunctionOffset, TaskError>,
+    callee: Result<Callee, TaskError>,
     inputs: I,
     exhausted: bool,
     window: Option<usize>,
@@ -80,12 +80,11 @@ where
 {
     pub(super) fn new(pool: &'pool Pool, function: F, inputs: I) -> Self {
         let entry = function_of::<F, I::Item, R>(function);
-        let function = FunctionOffset::of(entry).map_err(|error| {
-            TaskError::new(TaskErrorKind::Codec { message: codec::chain(&error) })
-        });
+        let callee = Callee::of(entry)
+            .map_err(|message| TaskError::new(TaskErrorKind::Function { message }));
         Self {
             pool,
-            function,
+            callee,
             inputs,
             exhausted: false,
             window: None,
@@ -250,8 +249,8 @@ where
     }
 
     fn submit(&mut self, items: Items, encoded: Vec<u8>) {
-        let function = match &self.function {
-            Ok(function) => *function,
+        let callee = match &self.callee {
+            Ok(callee) => callee.clone(),
             Err(error) => {
                 return self.settled.push_back(Results::failed(items, error.clone()));
             }
@@ -264,7 +263,7 @@ where
         let terms = limits.as_ref().map(|limits| Box::new(self.terms(limits, &shape)));
         let limits = limits.map(Box::new);
         let cell =
-            TaskCell::new_chunk(items.first, function, encoded, limits, progress, &self.arrivals);
+            TaskCell::new_chunk(items.first, callee, encoded, limits, progress, &self.arrivals);
         let held = encoded_bytes + BYTES_OF_A_PIECE;
         self.held += held;
         match self.pool.shared().submit(&cell, items.attempt, 0, terms, Room::Wait) {

@@ -20,22 +20,32 @@ fn hello(pool: String, folder: PathBuf) -> Hello {
         link: LinkKind::Ipc,
         max_rss: 0,
         depth: 1,
+        identity: [7; 32],
+        initializer: None,
+        finalizer: None,
     }
 }
 
 prop_compose! {
     fn hellos()(
         version: u32, bytes: [u8; 16], slot: u32, generation: u32, pool: String, message_limit: u64, slots: u16,
-        folder: String, depth: u32,
+        folder: String, depth: u32, identity: [u8; 32], initializer: Option<u64>, finalizer: Option<u64>,
     ) -> Hello {
         let worker = WorkerId { slot, generation };
-        Hello { version, token: Token(bytes), worker, pool, message_limit, slots, folder: folder.into(), link: LinkKind::Ring, arenas: (1, 2), max_rss: 7, depth }
+        let (token, folder, link, arenas) = (Token(bytes), folder.into(), LinkKind::Ring, (1, 2));
+        Hello {
+            version, token, worker, pool, message_limit, slots, link, arenas, folder, max_rss: 7, depth, identity,
+            initializer, finalizer,
+        }
     }
 }
 
 prop_compose! {
-    fn answers()(version: u32, bytes: [u8; 16], pid: u32, identity: [u8; 32], server: String) -> Answer {
-        Answer { version, token: Token(bytes), pid, identity, server }
+    fn answers()(
+        version: u32, bytes: [u8; 16], pid: u32, identity: [u8; 32], server: String, program: Option<Option<String>>,
+    ) -> Answer {
+        let program = program.map(|version| ServerProgram { version });
+        Answer { version, token: Token(bytes), pid, identity, server, program }
     }
 }
 
@@ -48,6 +58,8 @@ fn from_worker() -> impl Strategy<Value = FromWorkerControl> {
         answers().prop_map(FromWorkerControl::Answer),
         Just(FromWorkerControl::Ready),
         any::<String>().prop_map(|reason| FromWorkerControl::Refused { reason }),
+        Just(FromWorkerControl::Initialised),
+        any::<String>().prop_map(|reason| FromWorkerControl::InitializerFailed { reason }),
     ]
 }
 
@@ -72,7 +84,7 @@ proptest! {
     }
 
     #[test]
-    fn random_packets_never_panic(packet: Vec<u8>, kind in 0..4_u8) {
+    fn random_packets_never_panic(packet: Vec<u8>, kind in 0..6_u8) {
         let _ = ToWorkerControl::decode(&packet);
         let _ = FromWorkerControl::decode(&packet);
         let mut packet = packet;
@@ -89,6 +101,12 @@ fn what_does_not_fit_into_a_packet_is_refused_with_the_reason() {
     assert!(error.expect_err("refused").to_string().contains("UTF-8"));
     let long = ToWorkerControl::Hello(hello("p".repeat(PACKET_LIMIT), PathBuf::new())).encode();
     assert!(long.expect_err("refused").to_string().contains("64 KiB"));
+}
+
+#[test]
+fn a_refusal_reads_the_same_in_all_versions() {
+    let refusal = FromWorkerControl::Refused { reason: "no".to_owned() };
+    assert_eq!(refusal.encode().expect("encodes"), [2, 2, b'n', b'o']);
 }
 
 #[test]

@@ -6,15 +6,17 @@ use std::sync::{Condvar, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use brigade_sys::executable::{EntryPoint, FunctionOffset, build_identity};
 use brigade_sys::segment::Segment;
 use brigade_wire::link::{memory, message_limit};
 use brigade_wire::slots::SlotState;
-use brigade_wire::{Attempt, TaskId, codec};
+use brigade_wire::{Attempt, Function, TaskId, codec};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize, Serializer};
 
 use super::*;
 use crate::function_of;
+use crate::functions::Named;
 
 const SLOTS: u16 = 8;
 const LIMIT: usize = 1024;
@@ -52,7 +54,8 @@ impl Host {
         let other = Segment::open(other, SlotTable::words(SLOTS)).expect("the same memory");
         let table = SlotTable::new(other, SLOTS);
         let event_loop = thread::spawn(move || {
-            EventLoop::new(worker.sender, worker.receiver, table, None, LIMIT).run()
+            let functions = Arc::new(Functions::new(Named::new(), build_identity()));
+            EventLoop::new(worker.sender, worker.receiver, table, None, LIMIT, functions).run()
         });
         Self { end, slots: SlotTable::new(segment, SLOTS), event_loop, next: 0 }
     }

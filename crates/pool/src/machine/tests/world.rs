@@ -25,6 +25,8 @@ pub(super) struct World {
     pub(super) spawns: usize,
     /// Workers say after each task that they have grown too large.
     pub(super) worn: bool,
+    /// Until when workers are in a section of their task.
+    pub(super) sections: BTreeMap<u32, Now>,
     /// When tasks with terms were submitted, and the terms.
     pub(super) terms: BTreeMap<u64, (Now, Terms)>,
     next_id: u64,
@@ -94,6 +96,7 @@ impl World {
             broke: false,
             spawns: 0,
             worn: false,
+            sections: BTreeMap::new(),
             terms: BTreeMap::new(),
             next_id: 1,
         }
@@ -166,7 +169,8 @@ impl World {
                     Some(FrameState::Running { since }) => Some(since),
                     _ => None,
                 };
-                return Some(Event::Observed { task, began });
+                let section = self.sections.get(&worker.slot).copied();
+                return Some(Event::Observed { task, began, section });
             }
             Action::Condemned { worker, task, .. } => {
                 let running = self.fake(worker).frames.iter().find(|frame| frame.is_running());
@@ -332,6 +336,15 @@ impl World {
         let (worker, run_time) = (fake.id, Duration::from_millis(1));
         self.begun_order.push(next.id.get());
         Event::Finished { worker, task: frame.id, attempt: frame.attempt, run_time, worn: false }
+    }
+
+    /// The task that the worker runs has begun a section.
+    pub(super) fn section_begun(&mut self, slot: u32) {
+        let fake = &self.workers[&slot];
+        let frame = fake.frames.front().expect("it runs something");
+        let (worker, link_slot) = (fake.id, frame.link_slot);
+        let due = self.sections[&slot];
+        self.event(Event::SectionBegun { worker, link_slot, due });
     }
 
     /// The worker's process dies at this moment.

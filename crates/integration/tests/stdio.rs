@@ -1,0 +1,202 @@
+//! Where what workers print goes.
+
+use std::io::{Write, stderr, stdout};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use brigade::{Builder, Stdio, TaskErrorKind};
+use brigade_integration::{Captured, Helper, POISON, builder};
+use brigade_testkit::faults::{exits, prints_a_mebibyte, sleeps};
+use brigade_testkit::{BOUND, Watchdog, outcome, processes, wait_until};
+
+brigade::init_for_tests!();
+
+/// A pool whose events are told from those of other tests by its name.
+fn capturing(name: &str) -> Builder {
+    // Before any event, so that none is missed.
+    Captured::get();
+    builder(1).name(name).stdio(Stdio::Capture)
+}
+
+fn prints((out, err): (String, String)) {
+    stdout().write_all(out.as_bytes()).unwrap();
+    stdout().flush().unwrap();
+    stderr().write_all(err.as_bytes()).unwrap();
+}
+
+#[test]
+fn captured_lines_are_events_that_say_who_printed_them_where() {
+    let pool = capturing("events").build().unwrap();
+    let texts = ("one\ntwo\r\n\nunfinished".to_owned(), "a warning\nand".to_owned());
+    outcome(pool.submit(prints, texts).unwrap()).unwrap();
+    let pids = pool.worker_pids();
+    pool.shutdown().unwrap();
+    let captured = Captured::get();
+    assert_eq!(captured.stream("events", "stdout"), ["one", "two", "", "unfinished"]);
+    assert_eq!(captured.stream("events", "stderr"), ["a warning", "and"]);
+    for line in captured.of_pool("events") {
+        assert_eq!(line.pid, u64::from(pids[0]));
+        assert!(!line.worker.is_empty() && line.worker.contains('0'), "{line:?}");
+    }
+}
+
+#[test]
+fn whole_lines_come_while_the_worker_lives() {
+    let pool = capturing("live").build().unwrap();
+    let texts = ("first\nsecond".to_owned(), String::new());
+    outcome(pool.submit(prints, texts).unwrap()).unwrap();
+    let stdout = || Captured::get().stream("live", "stdout");
+    wait_until("the first line", BOUND, || !stdout().is_empty());
+    assert_eq!(stdout(), ["first"], "the second has no end yet");
+    outcome(pool.submit(prints, (" half\n".to_owned(), String::new())).unwrap()).unwrap();
+    wait_until("the second line", BOUND, || stdout().len() == 2);
+    assert_eq!(stdout(), ["first", "second half"]);
+}
+
+#[test]
+fn what_a_worker_has_not_flushed_comes_when_it_leaves() {
+    let pool = capturing("buffered").build().unwrap();
+    let prints = |(): ()| stdout().write_all(b"still in the buffer").unwrap();
+    outcome(pool.submit(prints, ()).unwrap()).unwrap();
+    pool.shutdown().unwrap();
+    assert_eq!(Captured::get().stream("buffered", "stdout"), ["still in the buffer"]);
+}
+
+#[test]
+fn a_subscriber_that_panics_costs_its_line_only() {
+    let pool = capturing("poison").build().unwrap();
+    let texts = (format!("before\n{POISON}\nafter\n"), String::new());
+    outcome(pool.submit(prints, texts).unwrap()).unwrap();
+    pool.shutdown().unwrap();
+    assert_eq!(Captured::get().stream("poison", "stdout"), ["before", "after"]);
+}
+
+#[test]
+fn the_last_words_of_a_worker_that_dies_are_events_and_in_the_error() {
+    fn dies(code: i32) {
+        prints(("out of".to_owned(), "cheese\nno more cheese".to_owned()));
+        exits(code);
+    }
+    let pool = capturing("last").build().unwrap();
+    let error = outcome(pool.submit(dies, 3).unwrap()).unwrap_err();
+    let TaskErrorKind::WorkerDied { stderr_tail, .. } = error.kind() else { panic!("{error:?}") };
+    assert_eq!(stderr_tail, "cheese\nno more cheese");
+    // Before the outcome, not some time after it.
+    assert_eq!(Captured::get().stream("last", "stdout"), ["out of"]);
+    assert_eq!(Captured::get().stream("last", "stderr"), ["cheese", "no more cheese"]);
+}
+
+#[test]
+fn what_a_failed_start_printed_is_captured_too() {
+    let fails = |(): ()| -> Result<(), String> {
+        prints(("looking for a model\n".to_owned(), "no model\n".to_owned()));
+        Err("gave up".to_owned())
+    };
+    let pool = capturing("start").try_initializer(fails, ()).build().unwrap();
+    let error = outcome(pool.submit(sleeps, 1).unwrap()).unwrap_err();
+    assert!(error.to_string().contains("no model"), "{error}");
+    assert_eq!(Captured::get().stream("start", "stdout"), ["looking for a model"; 5]);
+    assert_eq!(Captured::get().stream("start", "stderr"), ["no model"; 5]);
+}
+
+#[test]
+fn a_line_without_an_end_comes_in_pieces_of_at_most_8_kib() {
+    let pool = capturing("long").build().unwrap();
+    let text = "é".repeat(20_000);
+    outcome(pool.submit(prints, (text.clone(), String::new())).unwrap()).unwrap();
+    pool.shutdown().unwrap();
+    let pieces = Captured::get().stream("long", "stdout");
+    assert!(pieces.iter().all(|piece| piece.len() <= 8 * 1024));
+    assert_eq!(pieces.concat(), text);
+}
+
+/// Prints 100 MB in lines of 10 kB; returns the longest time that one took.
+fn floods((): ()) -> Duration {
+    let line = [&[b'x'; 9_999][..], b"\n"].concat();
+    let mut out = stdout().lock();
+    let mut longest = Duration::ZERO;
+    for _ in 0..10_000 {
+        let begin = Instant::now();
+        out.write_all(&line).unwrap();
+        longest = longest.max(begin.elapsed());
+    }
+    longest
+}
+
+fn resident_bytes() -> u64 {
+    let text = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = text.lines().find(|line| line.starts_with("VmHWM:")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() * 1024
+}
+
+#[test]
+fn a_flood_is_carried_on_without_holding_up_the_worker_or_filling_memory() {
+    let _watchdog = Watchdog::new("floods of 100 MB", 3 * BOUND);
+    for stdio in [Stdio::Capture, Stdio::Null] {
+        let pool = builder(1).name("flood").stdio(stdio).build().unwrap();
+        let before = resident_bytes();
+        let longest = outcome(pool.submit(floods, ()).unwrap()).unwrap();
+        assert!(longest < BOUND / 4, "{stdio:?}: a line took {longest:?}");
+        let more = resident_bytes().saturating_sub(before);
+        assert!(more < 64 << 20, "{stdio:?}: {more} bytes more at the peak");
+    }
+}
+
+#[test]
+fn nothing_that_is_captured_or_thrown_away_reaches_our_own_streams() {
+    for mode in ["print-captured", "print-null"] {
+        let output = Helper::new(env!("CARGO_BIN_EXE_host")).argument(mode).output();
+        assert!(output.status.success(), "{mode}");
+        assert_eq!((output.stdout.len(), output.stderr.len()), (0, 0), "{mode}");
+    }
+}
+
+#[test]
+fn a_worker_whose_output_is_thrown_away_still_tells_its_last_words() {
+    let pool = builder(1).stdio(Stdio::Null).build().unwrap();
+    assert_eq!(outcome(pool.submit(prints_a_mebibyte, ()).unwrap()).unwrap(), 2 << 20);
+    let dies = |code: i32| {
+        prints((String::new(), "farewell".to_owned()));
+        exits(code);
+    };
+    let error = outcome(pool.submit(dies, 3).unwrap()).unwrap_err();
+    assert!(error.to_string().contains("farewell"), "{error}");
+}
+
+#[test]
+fn a_grandchild_that_keeps_the_streams_open_holds_up_no_end() {
+    #[expect(clippy::zombie_processes, reason = "it outlives its parent, which is the point")]
+    fn leaves_a_writer((): ()) -> u32 {
+        let command = "echo started; echo started >&2; exec sleep 120";
+        // In a session of its own, where the end of the worker's group does not reach it.
+        let child = Command::new("setsid").args(["sh", "-c", command]).spawn().unwrap();
+        child.id()
+    }
+    let _watchdog = Watchdog::new("a pool whose streams are held open", BOUND);
+    let pool = capturing("held").build().unwrap();
+    let grandchild = outcome(pool.submit(leaves_a_writer, ()).unwrap()).unwrap();
+    wait_until("the grandchild's words", BOUND, || Captured::get().of_pool("held").len() == 2);
+    pool.shutdown().unwrap();
+    assert!(processes::is_alive(grandchild));
+    processes::hit(grandchild, processes::Signal::KILL);
+}
+
+#[test]
+fn stdin_is_empty_in_every_mode() {
+    let read = |(): ()| std::io::read_to_string(std::io::stdin()).unwrap();
+    for stdio in [Stdio::Inherit, Stdio::Null, Stdio::Capture] {
+        let pool = builder(1).stdio(stdio).build().unwrap();
+        assert_eq!(outcome(pool.submit(read, ()).unwrap()).unwrap(), "");
+    }
+}
+
+#[test]
+fn a_program_that_a_task_runs_has_a_stdin_and_its_output_is_captured() {
+    fn runs((): ()) -> bool {
+        Command::new("sh").args(["-c", "cat; echo from below"]).status().unwrap().success()
+    }
+    let pool = capturing("program").build().unwrap();
+    assert!(outcome(pool.submit(runs, ()).unwrap()).unwrap());
+    pool.shutdown().unwrap();
+    assert_eq!(Captured::get().stream("program", "stdout"), ["from below"]);
+}

@@ -1,0 +1,113 @@
+//! What may go wrong while a worker starts, in words.
+
+use std::time::Duration;
+
+use brigade_sys::process::Signal;
+use brigade_wire::handshake::FromWorkerControl;
+use brigade_worker::exit_code;
+
+use super::super::attendant::Newborn;
+use super::super::shared::Shared;
+use crate::config::Config;
+
+/// Why there is none.
+pub(in crate::drive) struct Failure {
+    pub(in crate::drive) permanent: bool,
+    pub(in crate::drive) reason: String,
+}
+
+/// What went wrong before it is known how the process ended.
+pub(super) enum Trouble {
+    /// The process is gone.
+    Gone,
+    /// It will not get better by trying again.
+    Permanent(String),
+    /// The system refused something that it may grant later.
+    Passing(String),
+}
+
+/// What the worker is at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Phase {
+    Handshake,
+    Initializer,
+}
+
+impl Phase {
+    pub(super) fn limit(self, config: &Config) -> Duration {
+        match self {
+            Self::Handshake => config.start_timeout,
+            Self::Initializer => config.setup.timeout,
+        }
+    }
+
+    /// Words for its not having come to an end.
+    pub(super) fn incomplete(self) -> &'static str {
+        match self {
+            Self::Handshake => "it did not complete the handshake",
+            Self::Initializer => "its initializer did not return",
+        }
+    }
+
+    pub(super) fn setting(self) -> &'static str {
+        match self {
+            Self::Handshake => "start_timeout",
+            Self::Initializer => "initializer_timeout",
+        }
+    }
+}
+
+/// Another message than the one that is due.
+pub(super) fn unexpected(message: FromWorkerControl) -> Trouble {
+    garbage(match message {
+        FromWorkerControl::Refused { reason } => {
+            return Trouble::Permanent(format!("it refused: {reason}"));
+        }
+        FromWorkerControl::Answer(_) => "a second answer",
+        FromWorkerControl::Section { .. } => "the begin of a section before there was a task",
+        FromWorkerControl::Ready => "`ready` when it was not due",
+        FromWorkerControl::Initialised | FromWorkerControl::InitializerFailed { .. } => {
+            "news of an initializer when none was due"
+        }
+    })
+}
+
+pub(super) fn garbage(what: &str) -> Trouble {
+    Trouble::Permanent(format!(
+        "it sent {what}; the program that was started is not a worker of this release"
+    ))
+}
+
+/// Ends the process and says in one sentence what happened.
+pub(super) fn explain(
+    shared: &Shared,
+    newborn: &Newborn,
+    phase: Phase,
+    trouble: Trouble,
+) -> Failure {
+    // Both fail only for a process that is gone already.
+    let _ = newborn.process.signal_group(Signal::Kill);
+    let exit = newborn.process.reap();
+    let last_words = shared.console.last_words(&newborn.output);
+    let when = match phase {
+        Phase::Handshake => "it ended before the handshake was complete",
+        Phase::Initializer => "it ended in its initializer",
+    };
+    let (permanent, what) = match (trouble, exit) {
+        (Trouble::Permanent(what), _) => (true, what),
+        (Trouble::Passing(what), _) => (false, what),
+        (Trouble::Gone, Ok(exit)) => {
+            let known =
+                exit_code::describe_exit(exit).map(|text| format!(", {text}")).unwrap_or_default();
+            (false, format!("{when}: {exit}{known}"))
+        }
+        (Trouble::Gone, Err(error)) => (false, format!("{when} ({error})")),
+    };
+    let mut reason =
+        format!("{} (pid {}) could not be started: {what}", newborn.worker, newborn.process.pid());
+    if let Some(line) = last_words.lines().rev().find(|line| !line.trim().is_empty()) {
+        reason.push_str("; its last line on stderr: ");
+        reason.push_str(line);
+    }
+    Failure { permanent, reason }
+}

@@ -1,0 +1,99 @@
+//! Why a task was not taken.
+
+use std::error::Error;
+use std::fmt;
+
+use super::{TaskError, TaskErrorKind};
+
+/// Why a task was not taken. Its argument comes back with [`into_argument`](Self::into_argument).
+pub struct SubmitError<A> {
+    kind: SubmitErrorKind,
+    argument: A,
+}
+
+/// The kinds of [`SubmitError`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SubmitErrorKind {
+    /// The queue is full; `submit` would wait.
+    Full,
+    /// The queue stayed full for the time given.
+    TimedOut,
+    /// The pool has been shut down.
+    PoolClosed,
+    /// No worker can be had any more.
+    PoolBroken {
+        /// Why.
+        reason: String,
+    },
+    /// The argument could not be encoded.
+    Codec {
+        /// What failed, with the name of the type.
+        message: String,
+    },
+    /// The function cannot be found again by a worker.
+    Function {
+        /// Why.
+        message: String,
+    },
+}
+
+impl<A> SubmitError<A> {
+    pub(crate) fn new(kind: SubmitErrorKind, argument: A) -> Self {
+        Self { kind, argument }
+    }
+
+    /// What kind of failure it is.
+    pub fn kind(&self) -> SubmitErrorKind {
+        self.kind.clone()
+    }
+
+    /// The argument, untouched.
+    pub fn into_argument(self) -> A {
+        self.argument
+    }
+
+    /// Whether a later try may succeed.
+    pub fn is_full(&self) -> bool {
+        matches!(self.kind, SubmitErrorKind::Full | SubmitErrorKind::TimedOut)
+    }
+
+    /// The same failure as the outcome of a task, for iterators whose items are outcomes.
+    pub(crate) fn into_task_error(self) -> TaskError {
+        TaskError::new(match self.kind {
+            SubmitErrorKind::PoolBroken { reason } => TaskErrorKind::PoolBroken { reason },
+            SubmitErrorKind::Codec { message } => TaskErrorKind::Codec { message },
+            SubmitErrorKind::Function { message } => TaskErrorKind::Function { message },
+            SubmitErrorKind::Full | SubmitErrorKind::TimedOut | SubmitErrorKind::PoolClosed => {
+                TaskErrorKind::PoolClosed
+            }
+        })
+    }
+}
+
+impl<A> fmt::Display for SubmitError<A> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.kind {
+            SubmitErrorKind::Full => out.write_str("the pool's queue is full"),
+            SubmitErrorKind::TimedOut => {
+                out.write_str("the pool's queue stayed full for the time given")
+            }
+            SubmitErrorKind::PoolClosed => out.write_str("the pool has been shut down"),
+            SubmitErrorKind::PoolBroken { reason } => write!(out, "the pool is broken: {reason}"),
+            SubmitErrorKind::Codec { message } => {
+                write!(out, "the argument could not be encoded: {message}")
+            }
+            SubmitErrorKind::Function { message } => {
+                write!(out, "the function cannot run in a worker: {message}")
+            }
+        }
+    }
+}
+
+impl<A> fmt::Debug for SubmitError<A> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("SubmitError").field("kind", &self.kind).finish_non_exhaustive()
+    }
+}
+
+impl<A> Error for SubmitError<A> {}

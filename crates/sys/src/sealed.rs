@@ -1,0 +1,158 @@
+//! Bytes that are written once and then can only be read, by any number of processes.
+//!
+//! The seals take the right to write from everybody, the maker included, and the right to change the size. So whoever
+//! sees them may look at the bytes in place for as long as the mapping stands.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::ptr::NonNull;
+
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, fstat, memfd_create};
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+
+const SEALS: SealFlags =
+    SealFlags::SHRINK.union(SealFlags::GROW).union(SealFlags::WRITE).union(SealFlags::SEAL);
+
+/// The maker's side: a descriptor to hand out.
+#[derive(Debug)]
+pub struct SealedBytes {
+    descriptor: OwnedFd,
+    length: usize,
+}
+
+impl SealedBytes {
+    /// Shared memory with these parts, one after the other. The name is seen in `/proc` only.
+    ///
+    /// # Errors
+    /// When memory or descriptors run out.
+    pub fn create(name: &str, parts: &[&[u8]]) -> io::Result<Self> {
+        let descriptor = memfd_create(name, MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
+        let mut file = File::from(descriptor);
+        let mut length = 0;
+        for part in parts {
+            file.write_all(part)?;
+            length += part.len();
+        }
+        let descriptor = OwnedFd::from(file);
+        fcntl_add_seals(&descriptor, SEALS)?;
+        Ok(Self { descriptor, length })
+    }
+
+    /// How many bytes there are.
+    pub fn len(&self) -> usize {
+        self.length
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+}
+
+impl AsFd for SealedBytes {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.descriptor.as_fd()
+    }
+}
+
+/// The readers' side: the bytes, mapped in a time that does not depend on how many they are.
+#[derive(Debug)]
+pub struct SealedView {
+    /// Dangling when there are no bytes: nothing is mapped then.
+    address: NonNull<u8>,
+    length: usize,
+}
+
+impl SealedView {
+    /// Maps what another process has made.
+    ///
+    /// # Errors
+    /// `InvalidData` when the memory is not sealed; else what the system says.
+    pub fn open(descriptor: impl AsFd) -> io::Result<Self> {
+        // Seals first: neither bytes nor size can change any more once they are seen.
+        if !fcntl_get_seals(&descriptor)?.contains(SEALS) {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "not sealed memory"));
+        }
+        let length = usize::try_from(fstat(&descriptor)?.st_size)
+            .ok()
+            .filter(|length| isize::try_from(*length).is_ok())
+            .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "an impossible size"))?;
+        if length == 0 {
+            return Ok(Self { address: NonNull::dangling(), length });
+        }
+        // Private, because kernels before 6.7 take every shared mapping for one that may be written to later. The pages
+        // are those of the memory all the same, as nobody writes.
+        let (access, flags) = (ProtFlags::READ, MapFlags::PRIVATE);
+        // SAFETY: a new mapping at an address of the kernel's choice overlaps nothing.
+        let address = unsafe { mmap(std::ptr::null_mut(), length, access, flags, &descriptor, 0) }?;
+        let address = NonNull::new(address.cast())
+            .ok_or_else(|| io::Error::other("mapped at address zero"))?;
+        Ok(Self { address, length })
+    }
+
+    /// The bytes.
+    pub fn bytes(&self) -> &[u8] {
+        // SAFETY: the mapping is that long (or the length is zero, for which a dangling pointer will do) and lives as long
+        // as `self`; by the seals that were seen nobody can write to it or make it shorter.
+        unsafe { std::slice::from_raw_parts(self.address.as_ptr(), self.length) }
+    }
+}
+
+impl Drop for SealedView {
+    fn drop(&mut self) {
+        if self.length > 0 {
+            // SAFETY: the mapping was made with this length and nobody holds a reference: `self` goes.
+            // It fails only for an address that is not mapped.
+            let _ = unsafe { munmap(self.address.as_ptr().cast(), self.length) };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn readers_see_the_parts_one_after_the_other() -> io::Result<()> {
+        let sealed = SealedBytes::create("test", &[b"one ", b"", b"two"])?;
+        assert_eq!(sealed.len(), 7);
+        let (one, two) = (SealedView::open(&sealed)?, SealedView::open(&sealed)?);
+        drop(sealed);
+        assert_eq!(one.bytes(), b"one two");
+        drop(one);
+        assert_eq!(two.bytes(), b"one two");
+        Ok(())
+    }
+
+    #[test]
+    fn no_bytes_are_bytes_too() -> io::Result<()> {
+        let sealed = SealedBytes::create("test", &[])?;
+        assert!(sealed.is_empty());
+        assert_eq!(SealedView::open(&sealed)?.bytes(), b"");
+        Ok(())
+    }
+
+    #[test]
+    fn nobody_can_change_them() -> io::Result<()> {
+        let sealed = SealedBytes::create("test", &[b"fixed"])?;
+        assert!(rustix::io::pwrite(&sealed, b"x", 0).is_err());
+        assert!(rustix::fs::ftruncate(&sealed, 0).is_err());
+        // SAFETY: a new mapping at an address of the kernel's choice overlaps nothing.
+        let writable = unsafe {
+            let access = ProtFlags::READ | ProtFlags::WRITE;
+            mmap(std::ptr::null_mut(), 5, access, MapFlags::SHARED, &sealed, 0)
+        };
+        assert!(writable.is_err());
+        Ok(())
+    }
+
+    #[test]
+    fn memory_that_somebody_could_still_write_to_is_refused() -> io::Result<()> {
+        let open = memfd_create("test", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
+        fcntl_add_seals(&open, SealFlags::SHRINK | SealFlags::GROW)?;
+        let refused = SealedView::open(&open).map(drop).map_err(|error| error.kind());
+        assert_eq!(refused, Err(io::ErrorKind::InvalidData));
+        Ok(())
+    }
+}

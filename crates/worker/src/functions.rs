@@ -1,0 +1,110 @@
+//! Which functions this worker can call, and by what.
+
+use std::collections::BTreeMap;
+
+use brigade_sys::executable::{BuildIdentity, EntryPoint, FunctionOffset, build_identity};
+use brigade_wire::Function;
+
+use crate::bounded::bounded;
+
+/// A name that is not known is repeated only so far, and so are the names that are.
+const NAMES_LIMIT: usize = 4 * 1024;
+
+/// The functions of this program, as its host may name them.
+///
+/// An offset means something in one build only. A host of another build is believed in names, never in offsets.
+#[derive(Debug)]
+pub(crate) struct Functions {
+    named: Named,
+    /// The host's build, if it is another one.
+    stranger: Option<BuildIdentity>,
+}
+
+/// Functions by the names under which the program has registered them.
+pub(crate) type Named = BTreeMap<String, EntryPoint>;
+
+impl Functions {
+    /// For a host of the build `host`.
+    pub(crate) fn new(named: Named, host: BuildIdentity) -> Self {
+        Self { named, stranger: (host != build_identity()).then_some(host) }
+    }
+
+    /// What is to be called, or why it cannot be.
+    pub(crate) fn find(&self, function: &Function<'_>) -> Result<EntryPoint, String> {
+        match function {
+            Function::Offset(offset) => self.at(*offset),
+            Function::Name(name) => self.named.get(*name).copied().ok_or_else(|| {
+                let name = bounded(&format_args!("{name:?}"), NAMES_LIMIT);
+                format!("unknown function {name}: {}", self.known())
+            }),
+        }
+    }
+
+    /// The function at an offset of the host's program, which must be this very program.
+    pub(crate) fn at(&self, offset: u64) -> Result<EntryPoint, String> {
+        if let Some(host) = self.stranger {
+            return Err(format!(
+                "the worker is another program (build {}) than its host (build {host}), so it takes tasks by name only, \
+                 with `submit_named` or `named_task`: {}",
+                build_identity(),
+                self.known()
+            ));
+        }
+        FunctionOffset::from_raw(offset).resolve().map_err(|error| error.to_string())
+    }
+
+    fn known(&self) -> String {
+        if self.named.is_empty() {
+            return "the worker has registered no function by name; its program does that with \
+                    `brigade::worker::Server`"
+                .to_owned();
+        }
+        let names: Vec<String> = self.named.keys().map(|name| format!("{name:?}")).collect();
+        bounded(&format_args!("the worker knows {}", names.join(", ")), NAMES_LIMIT)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::function_of;
+
+    fn server() -> Named {
+        [("sum", function_of(|(a, b): (u8, u8)| a + b)), ("not", function_of(|a: bool| !a))]
+            .map(|(name, entry)| (name.to_owned(), entry))
+            .into()
+    }
+
+    fn offset() -> u64 {
+        FunctionOffset::of(server()["sum"]).expect("ours").raw()
+    }
+
+    #[test]
+    fn a_host_of_our_build_may_use_offsets_and_names() {
+        let functions = Functions::new(server(), build_identity());
+        assert!(functions.find(&Function::Offset(offset())).is_ok());
+        assert!(functions.find(&Function::Name("sum")).is_ok());
+    }
+
+    #[test]
+    fn a_host_of_another_build_may_use_names_only() {
+        let functions = Functions::new(server(), BuildIdentity::from_bytes([7; 32]));
+        assert!(functions.find(&Function::Name("sum")).is_ok());
+        let reason = functions.find(&Function::Offset(offset())).expect_err("another build");
+        for part in ["0707", "submit_named", "\"not\", \"sum\""] {
+            assert!(reason.contains(part), "{part:?} is missing in {reason:?}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_name_is_told_with_those_that_are_known() {
+        let functions = Functions::new(server(), build_identity());
+        let reason = functions.find(&Function::Name("su")).expect_err("no such name");
+        assert_eq!(reason, r#"unknown function "su": the worker knows "not", "sum""#);
+        let functions = Functions::new(Named::new(), build_identity());
+        let reason = functions.find(&Function::Name("su")).expect_err("no names");
+        assert!(reason.contains("worker::Server"), "{reason}");
+        let reason = functions.find(&Function::Name(&"s".repeat(60_000))).expect_err("too long");
+        assert!(reason.len() < 5_000, "{}", reason.len());
+    }
+}

@@ -1,0 +1,148 @@
+//! What runs in a worker before its first task, and before it leaves.
+//!
+//! Both run on the thread that runs the tasks. The initializer is part of the start: the host waits for its answer, and a
+//! worker whose initializer fails never gets a task. The finalizer is part of an orderly end: the host gives it the time
+//! that any worker has to leave, then ends the process.
+
+use std::fmt::Display;
+use std::marker::PhantomData;
+
+use brigade_sys::executable::{Adapter, EntryError, EntryPoint, Invocation, entry_point};
+use brigade_sys::sealed::SealedView;
+use brigade_wire::{PanicReport, codec};
+use serde::de::DeserializeOwned;
+
+use crate::bounded::bounded;
+use crate::functions::Functions;
+use crate::last_words::last_words;
+use crate::{panic_capture, state};
+
+/// An error's text is cut beyond this, so that it fits into a packet.
+const REASON_LIMIT: usize = 16 * 1024;
+
+/// The plain function by which a worker calls an initializer that cannot fail: decodes an `A`, keeps the `T`.
+pub fn initializer_of<F, A, T>(function: F) -> EntryPoint
+where
+    F: Fn(A) -> T + Copy + Send + 'static,
+    A: DeserializeOwned + 'static,
+    T: 'static,
+{
+    entry_point::<F, Initializes<A, T>>(function)
+}
+
+/// As [`initializer_of`], for one that may give an error.
+pub fn try_initializer_of<F, A, T, E>(function: F) -> EntryPoint
+where
+    F: Fn(A) -> Result<T, E> + Copy + Send + 'static,
+    A: DeserializeOwned + 'static,
+    T: 'static,
+    E: Display + 'static,
+{
+    entry_point::<F, TriesToInitialize<A, T, E>>(function)
+}
+
+/// The plain function by which a worker calls a finalizer.
+pub fn finalizer_of<F: Fn() + Copy + Send + 'static>(function: F) -> EntryPoint {
+    entry_point::<F, Finalizes>(function)
+}
+
+struct Initializes<A, T>(PhantomData<fn(A) -> T>);
+
+impl<F, A, T> Adapter<F> for Initializes<A, T>
+where
+    F: Fn(A) -> T,
+    A: DeserializeOwned + 'static,
+    T: 'static,
+{
+    fn call(function: F, invocation: &mut Invocation<'_>) -> Result<(), EntryError> {
+        state::set(function(argument(invocation)?));
+        Ok(())
+    }
+}
+
+struct TriesToInitialize<A, T, E>(PhantomData<fn(A) -> Result<T, E>>);
+
+impl<F, A, T, E> Adapter<F> for TriesToInitialize<A, T, E>
+where
+    F: Fn(A) -> Result<T, E>,
+    A: DeserializeOwned + 'static,
+    T: 'static,
+    E: Display + 'static,
+{
+    fn call(function: F, invocation: &mut Invocation<'_>) -> Result<(), EntryError> {
+        // Nothing is ever encoded here, so a result that failed is the function's own error.
+        let value = function(argument(invocation)?)
+            .map_err(|error| EntryError::Result(bounded(&error, REASON_LIMIT)))?;
+        state::set(value);
+        Ok(())
+    }
+}
+
+fn argument<A: DeserializeOwned + 'static>(invocation: &Invocation<'_>) -> Result<A, EntryError> {
+    codec::decode(invocation.argument).map_err(|error| EntryError::Argument(codec::chain(&error)))
+}
+
+struct Finalizes;
+
+impl<F: Fn()> Adapter<F> for Finalizes {
+    fn call(function: F, _: &mut Invocation<'_>) -> Result<(), EntryError> {
+        function();
+        Ok(())
+    }
+}
+
+/// What the host's greeting asks for.
+#[derive(Debug, Default)]
+pub(crate) struct Setup {
+    pub(crate) initializer: Option<(u64, SealedView)>,
+    pub(crate) finalizer: Option<u64>,
+}
+
+impl Setup {
+    /// Runs the initializer, if there is one; says whether there was. The error can follow "the worker could not be
+    /// started: ".
+    pub(crate) fn initialise(&mut self, functions: &Functions) -> Result<bool, String> {
+        // Taken, because the argument is needed this once.
+        let Some((offset, argument)) = self.initializer.take() else { return Ok(false) };
+        match call(functions, offset, argument.bytes()) {
+            Ok(Ok(Ok(()))) => Ok(true),
+            Ok(Ok(Err(EntryError::Argument(reason)))) => Err(format!(
+                "its initializer's argument could not be decoded: {}",
+                bounded(&reason, REASON_LIMIT)
+            )),
+            Ok(Ok(Err(EntryError::Result(reason)))) => {
+                Err(format!("its initializer failed: {reason}"))
+            }
+            Ok(Err(report)) => Err(told("its initializer", &report)),
+            Err(reason) => Err(format!("its initializer cannot be called: {reason}")),
+        }
+    }
+
+    /// Runs the finalizer, if there is one. Nobody waits for its answer, so what goes wrong is told on stderr.
+    pub(crate) fn finalise(&self, functions: &Functions) {
+        let Some(offset) = self.finalizer else { return };
+        match call(functions, offset, &[]) {
+            Ok(Ok(_)) => {}
+            Ok(Err(report)) => last_words(&told("the finalizer", &report)),
+            Err(reason) => last_words(&format_args!("the finalizer cannot be called: {reason}")),
+        }
+    }
+}
+
+/// From the outside in: whether it could be called, whether it panicked, what it said.
+type Called = Result<Result<Result<(), EntryError>, PanicReport>, String>;
+
+fn call(functions: &Functions, offset: u64, argument: &[u8]) -> Called {
+    let entry = functions.at(offset)?;
+    Ok(panic_capture::run(|| {
+        let mut result = Vec::new();
+        entry(&mut Invocation { argument, result: &mut result, limit: 0, place: None })
+    }))
+}
+
+fn told(who: &str, report: &PanicReport) -> String {
+    match &report.location {
+        Some(location) => format!("{who} panicked at {location}: {}", report.message),
+        None => format!("{who} panicked: {}", report.message),
+    }
+}
