@@ -47,7 +47,7 @@ def billiard(count):
     from billiard.pool import Pool
 
     times = []
-    pool = Pool(1)
+    pool = Pool(1, enable_timeouts=True)
     for limit in limits(count):
         pool.apply_async(hang, timeout=limit)
         began, ended = until_dead()

@@ -17,7 +17,7 @@ use super::print_times;
 const WAVE: usize = 400;
 
 /// Before the deadlines come, so that starting processes does not disturb killing them.
-const LEAD: Duration = Duration::from_millis(2_000);
+const LEAD: Duration = Duration::from_secs(2);
 
 /// Longer than anything here takes.
 const BOUND: Duration = Duration::from_secs(60);

@@ -2,7 +2,7 @@
 
 use std::error::Error;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use brigade_sys::clock::now;
@@ -29,8 +29,9 @@ pub(crate) fn measure(processes: usize, python: &Path) -> Result<(), Box<dyn Err
     print_times("brigade: deadline to dead", &mut times);
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/peers/timer.py");
     for peer in ["pebble", "billiard"] {
+        // billiard tells there of each worker that it kills.
         let arguments = [script, peer, &processes.to_string()];
-        let status = Command::new(python).args(arguments).status()?;
+        let status = Command::new(python).args(arguments).stderr(Stdio::null()).status()?;
         if !status.success() {
             println!("{peer} could not be measured: {status}");
         }

@@ -13,7 +13,7 @@ use super::print_times;
 /// Longer than any work here.
 const LONG: Duration = Duration::from_secs(3_600);
 
-pub(crate) fn measure(rounds: u64, python: &Path) -> Result<(), Box<dyn Error>> {
+pub(crate) fn measure(rounds: u32, python: &Path) -> Result<(), Box<dyn Error>> {
     ours(rounds)?;
     ipc_channel(rounds)?;
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/peers/timer.py");
@@ -24,7 +24,7 @@ pub(crate) fn measure(rounds: u64, python: &Path) -> Result<(), Box<dyn Error>> 
     Ok(())
 }
 
-fn ours(rounds: u64) -> Result<(), Box<dyn Error>> {
+fn ours(rounds: u32) -> Result<(), Box<dyn Error>> {
     let (sender, events) = channel();
     let mut server = TimerServer::builder()
         .on_event(move |event| sender.send(event.clone()).unwrap_or(()))
@@ -42,15 +42,15 @@ fn ours(rounds: u64) -> Result<(), Box<dyn Error>> {
     let sent = start.elapsed();
     // What is sent last is served last.
     client.with_ladder(Ladder::log_only()).acquire("end", Instant::now())?;
-    let served = events.iter().find(|event| matches!(event, TimerEvent::Expired { .. }));
-    served.ok_or("the server has ended")?;
+    let end = events.iter().find(|event| matches!(event, TimerEvent::Expired { .. }));
+    end.ok_or("the server has ended")?;
     print_mean("acquire + release", rounds, sent, start.elapsed());
     print_times("acquire + release", &mut times);
     Ok(())
 }
 
 /// The same bytes over ipc-channel, to a thread that only receives: the least that a server over it would cost.
-fn ipc_channel(rounds: u64) -> Result<(), Box<dyn Error>> {
+fn ipc_channel(rounds: u32) -> Result<(), Box<dyn Error>> {
     let (sender, receiver) = ipc_channel::ipc::bytes_channel()?;
     let thread = std::thread::spawn(move || {
         (0..2 * rounds)
@@ -73,11 +73,7 @@ fn ipc_channel(rounds: u64) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-fn print_mean(name: &str, rounds: u64, sent: Duration, served: Duration) {
-    let each = |time: Duration| time.as_secs_f64() * 1e6 / rounds as f64;
-    println!(
-        "{name:44} a round: {:.2} µs to send, {:.2} µs until served",
-        each(sent),
-        each(served)
-    );
+fn print_mean(name: &str, rounds: u32, sent: Duration, served: Duration) {
+    let (sent, served) = (sent / rounds, served / rounds);
+    println!("{name:44} a round: {sent:.2?} to send, {served:.2?} until served");
 }

@@ -259,3 +259,30 @@ fn tasks_that_end_at_their_deadline_have_one_outcome_each_and_it_is_their_own() 
     assert!(late > 0, "some must have been late");
     assert_eq!(outcome(pool.submit(echoes, vec![4]).unwrap()).unwrap(), [4]);
 }
+
+/// Starts a shell in a session of its own that ignores SIGTERM and starts another program, writes their numbers and hangs.
+fn hangs_with_offspring(journal: std::path::PathBuf) {
+    let script = "trap '' TERM; sleep 300 & echo $$ $! > \"$1.new\"; mv \"$1.new\" \"$1\"; wait";
+    let mut command = std::process::Command::new("setsid");
+    command.args(["sh", "-c", script, "sh"]).arg(journal);
+    let mut child = command.spawn().expect("`setsid` is everywhere");
+    let _ = child.wait();
+    hangs(());
+}
+
+#[test]
+fn what_a_late_task_has_started_is_gone_with_it_in_a_session_of_its_own_too() {
+    let pool = pool(1);
+    let folder = tempfile::TempDir::new().unwrap();
+    let journal = folder.path().join("journal");
+    let late = pool.submit(hangs_with_offspring, journal.clone()).unwrap();
+    wait_until("the offspring", BOUND, || journal.exists());
+    assert!(late.kill());
+    assert!(matches!(outcome(late).unwrap_err().kind(), TaskErrorKind::Killed));
+    let numbers = std::fs::read_to_string(journal).unwrap();
+    let pids: Vec<u32> = numbers.split_whitespace().map(|pid| pid.parse().unwrap()).collect();
+    assert_eq!(pids.len(), 2);
+    wait_until("the offspring to be gone", BOUND, || {
+        !pids.iter().any(|pid| brigade_testkit::processes::is_alive(*pid))
+    });
+}

@@ -16,6 +16,8 @@
 //! | [`request_socket`] | packets from processes that the kernel names: [`Listener`](request_socket::Listener), [`RequestSocket`](request_socket::RequestSocket) |
 //! | [`environment`], [`descriptors`], [`parent_death`], [`before_main!`] | what a worker does in its first microseconds |
 //! | [`memory`] | how much of it this process uses |
+//! | [`scheduling`] | how soon a thread runs that has become ready |
+//! | [`affinity`] | on which cpus a thread, and what it starts, may run |
 //! | [`clock`] | the monotonic clock as a number that is the same in every process |
 //!
 //! # Example
@@ -44,6 +46,7 @@
 #[cfg(not(target_os = "linux"))]
 compile_error!("Brigade runs on Linux only for now: it builds on pidfd, memfd and close_range");
 
+pub mod affinity;
 pub mod arena;
 mod before_main;
 pub mod clock;
@@ -59,6 +62,7 @@ pub mod parent_death;
 pub mod poller;
 pub mod process;
 pub mod request_socket;
+pub mod scheduling;
 pub mod sealed;
 pub mod segment;
 pub mod wait;

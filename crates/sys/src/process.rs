@@ -101,6 +101,21 @@ impl Process {
         }
     }
 
+    /// Kills the process, its group, and all that it has started, also what has left the group.
+    ///
+    /// Descendants are found as long as their parents live, and stopped before their own are looked for.
+    ///
+    /// # Errors
+    /// When we may not kill the process.
+    pub fn kill_tree(&self) -> io::Result<Swept> {
+        // Before it was reaped its number is its own, so what `/proc` says about it is said about it.
+        let process = ForeignProcess::from_pidfd(self.pid(), self.pidfd.try_clone()?);
+        let swept = process.kill_tree(Vec::new());
+        // A kernel that knows no groups behind pidfds has killed the leader alone.
+        self.signal_group(Signal::Kill)?;
+        swept
+    }
+
     /// How the process has ended, if it has. The first call after its end kills the rest of its group and reaps it; the
     /// answer is remembered.
     ///

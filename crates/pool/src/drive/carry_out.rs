@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use brigade_sys::process::Swept;
 use brigade_wire::link::LinkError;
 use brigade_wire::slots::{SlotState, slot_tag};
 use brigade_wire::{Attempt, Place, Run, TaskId, ToWorker, WorkerId};
@@ -19,12 +20,17 @@ use crate::payload::Argument;
 #[derive(Default)]
 pub(super) struct Afterwards {
     to_tell: Vec<Watch>,
+    /// Finding what a process has started takes a while.
+    to_kill: Vec<(WorkerId, Arc<Life>)>,
     wake_reaper: bool,
     ended: bool,
 }
 
 impl Afterwards {
     pub(super) fn run(self, shared: &Shared) {
+        for (worker, life) in self.to_kill {
+            kill(&shared.config.name, worker, &life);
+        }
         for watch in self.to_tell {
             if watch.tell()
                 && let Some(collecting) = &shared.collecting
@@ -125,7 +131,9 @@ impl Core {
             Action::Kill { worker, cause } => {
                 let cause = describe(cause);
                 info!(pool, %worker, pid = self.pid(worker), cause, "worker killed");
-                self.signal(pool, worker, "kill", Life::kill);
+                after
+                    .to_kill
+                    .extend(self.post(worker).map(|post| (worker, Arc::clone(&post.life))));
             }
             Action::Observe { worker, link_slot, task } => {
                 let line = self.post(worker).and_then(|post| post.line.as_ref());
@@ -241,6 +249,21 @@ impl Core {
 
     pub(super) fn post_mut(&mut self, worker: WorkerId) -> Option<&mut Post> {
         self.posts.get_mut(worker.slot as usize)?.as_mut().filter(|post| post.id == worker)
+    }
+}
+
+fn kill(pool: &str, worker: WorkerId, life: &Life) {
+    let pid = life.pid();
+    match life.kill() {
+        Ok(Swept { killed, escaped }) => {
+            if !killed.is_empty() {
+                debug!(pool, %worker, pid, ?killed, "processes that a worker had started were killed with it");
+            }
+            if !escaped.is_empty() {
+                warn!(pool, %worker, pid, ?escaped, "processes that a worker had started could not be killed");
+            }
+        }
+        Err(error) => warn!(pool, %worker, pid, %error, "failed to kill a worker"),
     }
 }
 

@@ -17,6 +17,7 @@ use brigade_sys::deadline_timer::DeadlineTimer;
 use brigade_sys::poller::Poller;
 use brigade_sys::process::{ForeignProcess, Swept};
 use brigade_sys::request_socket::Listener;
+use brigade_sys::scheduling::prefer_short_slices;
 
 use super::Shared;
 use super::connections::{Connections, FIRST_TOKEN, News};
@@ -99,6 +100,9 @@ impl EventLoop {
 
     /// Turns until it is told to stop.
     pub(super) fn run(&mut self) {
+        if let Err(error) = prefer_short_slices() {
+            tracing::debug!(%error, "the timer's thread is scheduled like any other");
+        }
         self.report(&TimerEvent::Started);
         while !self.shared.stopping.load(Ordering::Acquire) {
             if let Err(error) = self.turn(true) {

@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use brigade_sys::process::Exit;
 use brigade_testkit::{BOUND, processes, wait_until};
@@ -197,7 +197,7 @@ fn the_hook_sees_the_expired_timers_before_the_kill_even_when_it_panics() {
 #[test]
 fn a_section_that_panics_has_its_deadline_released_and_its_panic_passes_through() {
     let (server, seen) = server(|settings| settings);
-    let process = worker(&server.client(), "panic", 300);
+    let process = worker(&server.client(), "panic", 1_000);
     assert_eq!(process.exit(), KILLED);
     let expired = seen.until(|event| matches!(event, TimerEvent::Expired { .. }));
     let TimerEvent::Expired { timers, .. } = expired else { unreachable!() };
@@ -230,4 +230,21 @@ fn what_expires_while_the_server_is_stopped_expires_at_its_start() {
     wait_past(Duration::from_millis(500));
     server.start().expect("a thread");
     assert_eq!(process.exit(), KILLED);
+}
+
+#[test]
+fn a_release_that_was_sent_before_the_deadline_counts_however_late_the_server_is() {
+    let (mut server, seen) = server(|settings| settings.reaper(LogReaper));
+    let client = server.client();
+    client.connect().expect("a server");
+    server.stop();
+    client.acquire("released", Instant::now() + Duration::from_millis(50)).expect("room");
+    client.release("released").expect("room");
+    client.acquire("late", Instant::now() + Duration::from_millis(50)).expect("room");
+    wait_past(Duration::from_millis(50));
+    server.run_once().expect("a turn");
+    let expired = seen.until(|event| matches!(event, TimerEvent::Expired { .. }));
+    let TimerEvent::Expired { timers, .. } = expired else { unreachable!() };
+    let scopes: Vec<String> = timers.iter().map(|timer| timer.scope.to_string()).collect();
+    assert_eq!(scopes, ["late"]);
 }

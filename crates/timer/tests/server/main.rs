@@ -10,7 +10,7 @@ mod recycled;
 mod requests;
 
 use std::env;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::process::{Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
@@ -62,6 +62,8 @@ fn play() {
             hang();
         }
         "panic" => {
+            // A backtrace would take longer than the deadline.
+            std::panic::set_hook(Box::new(|_| ()));
             let result = std::panic::catch_unwind(|| {
                 let _guard = client.expires(after).expect("a server");
                 panic!("the section fails");
@@ -81,8 +83,13 @@ fn play() {
             hang();
         }
         "family" => {
-            let script = "trap '' TERM; setsid sh -c 'sleep 3600 & sleep 3600' & sleep 3600 & wait";
-            let shell = Command::new("sh").args(["-c", script]).spawn().expect("a shell");
+            let script = "trap '' TERM; sleep 3600 & \
+                          setsid sh -c 'sleep 3600 & echo up; sleep 3600' & wait";
+            let mut shell = Command::new("sh");
+            let mut shell =
+                shell.args(["-c", script]).stdout(Stdio::piped()).spawn().expect("a shell");
+            let said = shell.stdout.as_mut().map(|stdout| stdout.read_exact(&mut [0; 3]));
+            said.expect("a pipe").expect("the shell is up");
             client.acquire("work", Instant::now() + after).expect("a server");
             drop(shell);
             hang();

@@ -139,7 +139,7 @@ fn garbage_ends_its_own_connection_and_no_other() {
 
 #[test]
 fn a_connection_that_another_process_uses_is_closed_and_arms_nothing() {
-    let (server, seen) = server(|settings| settings);
+    let (server, seen) = server(|settings| settings.reaper(LogReaper));
     let client = server.client();
     let socket = greeted(&client);
     // The child writes an overdue deadline into its parent's connection, as a forked process could.
