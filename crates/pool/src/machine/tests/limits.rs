@@ -126,7 +126,7 @@ fn a_kill_takes_nothing_with_it_that_was_prefetched_behind() {
     let behind = world.submit(0);
     world.begin(0);
     assert_eq!(world.workers[&0].frames.len(), 2);
-    world.event(Event::Kill(world.places[&id]));
+    world.kill(id);
     world.obey(0);
     assert_eq!(world.outcome(id), Some(End::Killed(KillCause::Asked)));
     world.run_dry();
@@ -143,10 +143,9 @@ fn nobody_is_killed_when_the_next_task_has_begun() {
     let (id, next) = (world.submit(0), world.submit(0));
     world.begin(0);
     // The worker has answered, the machine has not heard of it, and the next task runs already.
-    let answered = world.run_ahead(0);
+    world.run_ahead(0);
     world.event(Event::Kill(world.places[&id]));
     assert!(!world.workers[&0].doomed);
-    world.event(answered);
     world.run_dry();
     assert_eq!([id, next].map(|id| world.outcome(id)), [Some(End::Reported); 2]);
 }
@@ -156,7 +155,7 @@ fn a_killed_task_is_not_retried_and_one_after_a_deadline_is() {
     let mut world = started(settings(1));
     let killed = world.submit(5);
     world.begin(0);
-    world.event(Event::Kill(world.places[&killed]));
+    world.kill(killed);
     world.obey(0);
     assert_eq!(world.outcome(killed), Some(End::Killed(KillCause::Asked)));
     world.run_dry();
@@ -175,7 +174,7 @@ fn a_task_that_waits_is_killed_without_harm() {
     world.submit(0);
     world.begin(0);
     let id = world.submit(0);
-    world.event(Event::Kill(world.places[&id]));
+    world.kill(id);
     assert_eq!(world.outcome(id), Some(End::Cancelled));
     assert!(!world.workers[&0].doomed);
 }
