@@ -118,7 +118,8 @@ impl<T> Machine<T> {
             return None;
         }
         let worker = &self.workers[self.current];
-        if !worker.takes_tasks() || !(1..PACK).contains(&worker.load()) {
+        let most = PACK.min(self.settings.credit.into());
+        if !worker.takes_tasks() || !(1..most).contains(&worker.load()) {
             return None;
         }
         let slot = worker.id.slot;

@@ -109,7 +109,7 @@ impl<T> Machine<T> {
         let entry = &mut self.tasks[task.key.index()];
         let submitted = Duration::from_nanos(entry.submitted);
         let Some(terms) = &mut entry.terms else { return };
-        let Some(began) = began else {
+        let Some(began) = began.or(terms.began_at) else {
             let queue_due = terms.queue_due(submitted);
             if queue_due.is_some_and(|due| due <= now) {
                 outbox.push(Action::Revoke { worker, link_slot, task, why: RevokeWhy::Expire });
@@ -130,6 +130,16 @@ impl<T> Machine<T> {
             self.condemn(worker, task.key, KillCause::Deadline, outbox);
         } else {
             self.set_timer(task.key, due, outbox);
+        }
+    }
+
+    /// The task was to be taken back, and has just begun; it may have a limit for running. What its worker says of it later
+    /// cannot undo that.
+    pub(super) fn began_after_all(&mut self, now: Now, key: TaskKey, outbox: &mut Outbox<T>) {
+        let Some(terms) = &mut self.tasks[key.index()].terms else { return };
+        terms.began_at = Some(now);
+        if let Some(limit) = terms.run_limit {
+            self.set_timer(key, now.saturating_add(limit), outbox);
         }
     }
 

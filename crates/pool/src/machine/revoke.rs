@@ -46,8 +46,7 @@ impl<T> Machine<T> {
             match why {
                 RevokeWhy::Kill => self.condemn(worker, task.key, KillCause::Asked, outbox),
                 RevokeWhy::Clear => self.cleared(worker, false, outbox),
-                // It has just begun, and may have a limit for running.
-                RevokeWhy::Expire => outbox.push(Action::Observe { worker, link_slot, task }),
+                RevokeWhy::Expire => self.began_after_all(now, task.key, outbox),
                 RevokeWhy::Cancel | RevokeWhy::Break | RevokeWhy::Steal => {}
             }
             return;

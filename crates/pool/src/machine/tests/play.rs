@@ -148,6 +148,8 @@ impl Script {
     /// Plays the steps until the pool has ended; how many there were.
     pub(super) fn play(&self, world: &mut World) -> u64 {
         world.machine.usual_run = Duration::from_micros(self.usual_micros);
+        // The driver begins so if workers are to be kept.
+        world.event(Event::Tick);
         let mut played = 0;
         for step in &self.steps {
             if world.ended {

@@ -49,6 +49,8 @@ pub(super) struct FakeWorker {
     pub(super) frames: VecDeque<Frame>,
     /// What it has written and nobody has read.
     pub(super) mail: VecDeque<Event<u64>>,
+    /// What it has answered in its mail.
+    answered: VecDeque<Frame>,
     pub(super) stop_asked: bool,
     pub(super) doomed: bool,
     /// Stopped by a signal: it does nothing, and only SIGKILL ends it.
@@ -86,6 +88,7 @@ impl FakeWorker {
             phase: FakePhase::Starting,
             frames: VecDeque::new(),
             mail: VecDeque::new(),
+            answered: VecDeque::new(),
             stop_asked: false,
             doomed: false,
             frozen: false,
@@ -225,9 +228,10 @@ impl World {
                 assert!(before.is_none(), "two processes in one slot");
             }
             Action::Stop { worker } => self.fake(worker).stop_asked = true,
-            Action::Observe { worker, link_slot, task } => {
-                let frames = &self.fake(worker).frames;
-                let frame = frames.iter().find(|frame| frame.link_slot == link_slot);
+            Action::Observe { worker, task, .. } => {
+                let fake = self.fake(worker);
+                // What has ended reads as if it ran.
+                let frame = fake.frames.iter().chain(&fake.answered).find(|it| it.id == task.id);
                 let began = match frame.map(|frame| frame.state) {
                     Some(FrameState::Running { since }) => Some(since),
                     _ => None,
@@ -501,6 +505,7 @@ impl World {
         let frame = fake.frames.pop_front().expect("looked at above");
         let (task, attempt, worn) = (frame.id, frame.attempt, self.worn);
         fake.mail.push_back(Event::Finished { worker, task, attempt, run_time, worn });
+        fake.answered.push_back(frame);
     }
 
     /// Somebody reads what the worker has written.
@@ -508,6 +513,9 @@ impl World {
         let mut heard = false;
         while let Some(event) = self.workers.get_mut(&slot).and_then(|fake| fake.mail.pop_front()) {
             heard = true;
+            if matches!(event, Event::Finished { .. }) {
+                self.workers.get_mut(&slot).and_then(|fake| fake.answered.pop_front());
+            }
             self.event(event);
         }
         if heard {
