@@ -304,6 +304,8 @@ impl<T> Machine<T> {
     fn after_answer(&mut self, now: Now, slot: u32, outbox: &mut Outbox<T>) {
         if self.workers[slot as usize].load() == 0 {
             self.has_nothing_to_do(now, slot, outbox);
+        } else {
+            self.comes_first(slot, outbox);
         }
         self.assign(now, outbox);
         self.settle(now, outbox);

@@ -44,7 +44,11 @@ impl<T> Machine<T> {
         };
         if !revoked {
             match why {
-                RevokeWhy::Kill => self.condemn(worker, task.key, KillCause::Asked, outbox),
+                RevokeWhy::Kill => {
+                    // Its worker may be on its way to death already, for a reason after which it would run again.
+                    self.tasks[task.key.index()].retries_left = 0;
+                    self.condemn(worker, task.key, KillCause::Asked, outbox);
+                }
                 RevokeWhy::Clear => self.cleared(worker, false, outbox),
                 RevokeWhy::Expire => self.began_after_all(now, task.key, outbox),
                 RevokeWhy::Cancel | RevokeWhy::Break | RevokeWhy::Steal => {}

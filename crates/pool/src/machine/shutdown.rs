@@ -211,8 +211,9 @@ impl<T> Machine<T> {
             Phase::Draining { ref mut inspect_at, ref mut interval, .. } if *inspect_at <= now => {
                 *interval = (*interval * 2).min(LAST_INSPECTION);
                 *inspect_at = now + *interval;
+                // Also one with nothing but revoked frames: it takes the room of tasks that wait.
                 for worker in &self.workers {
-                    if worker.is_at_work() {
+                    if worker.is_busy() {
                         outbox.push(Action::Inspect { worker: worker.id });
                     }
                 }

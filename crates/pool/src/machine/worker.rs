@@ -125,7 +125,12 @@ impl WorkerEntry {
 
     /// Whether a task is under way to it that it may answer.
     pub(super) fn is_at_work(&self) -> bool {
-        matches!(self.state, WorkerState::Ready | WorkerState::Stopping { .. }) && self.tasks() > 0
+        self.is_busy() && self.tasks() > 0
+    }
+
+    /// Whether frames are under way to it that it may answer, revoked ones included.
+    pub(super) fn is_busy(&self) -> bool {
+        matches!(self.state, WorkerState::Ready | WorkerState::Stopping { .. }) && self.load() > 0
     }
 
     /// Frames under way, revoked ones included.

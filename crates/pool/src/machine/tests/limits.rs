@@ -169,6 +169,18 @@ fn a_killed_task_is_not_retried_and_one_after_a_deadline_is() {
 }
 
 #[test]
+fn a_task_that_is_killed_while_its_worker_dies_already_does_not_run_again() {
+    let mut world = started(settings(1));
+    let id = world.submit(5);
+    world.begin(0);
+    let worker = world.workers[&0].id;
+    world.event(Event::Misbehaved { worker });
+    world.kill(id);
+    world.obey(0);
+    assert_eq!(world.outcome(id), Some(End::Killed(KillCause::Protocol)));
+}
+
+#[test]
 fn a_task_that_waits_is_killed_without_harm() {
     let mut world = started(settings(1));
     world.submit(0);

@@ -234,7 +234,7 @@ impl Script {
             }
             assert!(world.next_tick(), "the pool waits for nothing");
         }
-        assert!(world.ended, "the pool does not end");
+        assert!(world.ended, "the pool does not end: {:?}", world.machine);
         assert!(world.workers.is_empty(), "a worker outlives the pool");
         for id in 1..world.next_id {
             assert!(world.outcome(id).is_some(), "task {id} has no outcome");

@@ -309,6 +309,20 @@ fn a_drain_does_not_wait_for_a_stopped_worker() {
 }
 
 #[test]
+fn a_drain_does_not_wait_for_a_stopped_worker_whose_only_task_was_cancelled() {
+    let mut world = started(1);
+    let cancelled = world.submit(0);
+    let waiting = world.submit(0);
+    world.freeze(0, true);
+    world.cancel(cancelled);
+    world.shutdown(Shutdown::Drain, None);
+    assert!(world.next_tick());
+    world.run_dry();
+    assert_eq!(world.outcome(waiting), Some(End::Reported));
+    assert!(world.ended);
+}
+
+#[test]
 fn a_worker_that_does_not_leave_is_killed() {
     let mut world = started(1);
     world.shutdown(Shutdown::Drain, None);
