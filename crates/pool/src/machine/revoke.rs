@@ -38,7 +38,9 @@ impl<T> Machine<T> {
         let assignment = self.assignment(task).filter(|(holder, ..)| *holder == worker);
         let Some((_, link_slot, attempt)) = assignment else {
             if why == RevokeWhy::Clear {
-                self.cleared(worker, false, outbox);
+                // It was taken back for another reason in the same moment, or has been answered.
+                let never_begins = self.live(worker).is_some_and(|entry| entry.is_revoked(task.id));
+                self.cleared(worker, never_begins, outbox);
             }
             return;
         };

@@ -178,6 +178,12 @@ impl WorkerEntry {
         }
     }
 
+    /// Whether a frame of this task is under way that the worker will pass over.
+    pub(super) fn is_revoked(&self, task: TaskId) -> bool {
+        let revoked = |it: &Occupant| matches!(it, Occupant::Revoked { id, .. } if *id == task);
+        self.in_flight.iter().any(revoked)
+    }
+
     /// Takes all that is under way out, oldest first: the process is dead.
     pub(super) fn take_in_flight(&mut self) -> Vec<(u16, Occupant)> {
         let all = self.in_flight().collect();

@@ -105,6 +105,23 @@ fn the_time_to_run_counts_from_the_begin() {
 }
 
 #[test]
+fn a_deadline_is_kept_also_when_what_waits_behind_is_given_up_in_the_same_moment() {
+    let mut world = started(settings(1));
+    for _ in 0..40 {
+        world.submit(0);
+        world.run_dry();
+    }
+    let late = world.submit_with(0, run_limit(10 * MILLI));
+    let behind = world.submit_with(0, queue_limit(10 * MILLI));
+    world.begin(0);
+    assert_eq!(world.workers[&0].frames.len(), 2);
+    world.wait(10 * MILLI);
+    assert_eq!(world.outcome(behind), Some(End::Expired));
+    world.obey(0);
+    assert_eq!(world.outcome(late), Some(End::Killed(KillCause::Deadline)));
+}
+
+#[test]
 fn a_result_that_was_complete_before_the_kill_counts() {
     let mut world = started(settings(1));
     let id = world.submit_with(0, run_limit(10 * MILLI));
