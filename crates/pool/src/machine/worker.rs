@@ -123,6 +123,11 @@ impl WorkerEntry {
         self.state == WorkerState::Ready && self.condemned.is_none()
     }
 
+    /// Whether tasks that it has not begun may be given to others; also one that leaves has to do all that it was sent.
+    pub(super) fn gives_tasks(&self) -> bool {
+        self.is_at_work() && self.condemned.is_none()
+    }
+
     /// Whether a task is under way to it that it may answer.
     pub(super) fn is_at_work(&self) -> bool {
         self.is_busy() && self.tasks() > 0

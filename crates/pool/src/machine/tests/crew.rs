@@ -89,6 +89,27 @@ fn a_worker_is_replaced_after_its_number_of_tasks_and_the_backlog_goes_on() {
 }
 
 #[test]
+fn what_waits_in_a_worker_that_leaves_moves_to_one_that_has_nothing_to_do() {
+    for (used_to, settings) in [
+        (MILLI, Settings { max_tasks: Some(2), ..settings(2) }),
+        (Duration::from_micros(1), Settings { max_tasks: Some(2), ..settings(2) }),
+    ] {
+        let mut world = World::new(settings);
+        world.machine.usual_run = used_to;
+        world.submit(0);
+        world.start(0);
+        let waits = world.submit(0);
+        world.begin(0);
+        assert!(world.workers[&0].stop_asked, "it has been sent its number of tasks");
+        world.event(Event::WarmUp);
+        world.start(1);
+        world.wait(3 * MILLI);
+        world.begin(1);
+        assert_eq!(world.begun_order.last(), Some(&waits), "{used_to:?}");
+    }
+}
+
+#[test]
 fn workers_that_started_together_do_not_leave_together() {
     let world = started(Settings { max_tasks: Some(1_000), ..settings(8) });
     let mut allowances: Vec<u64> =
