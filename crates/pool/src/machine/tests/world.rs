@@ -597,7 +597,10 @@ impl World {
         };
         self.now = self.now.max(deadline);
         self.event(Event::Tick);
-        self.check_time();
+        // What is due once more at once has its turn first.
+        if self.machine.next_deadline().is_none_or(|due| due > self.now) {
+            self.check_time();
+        }
         true
     }
 
