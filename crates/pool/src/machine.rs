@@ -202,16 +202,15 @@ impl<T> Machine<T> {
         let has_terms = submission.terms.is_some();
         let key = TaskKey::new(self.tasks.insert(TaskEntry::new(now, submission)));
         outbox.push(Action::Accepted { task: TaskRef { key, id } });
-        if !has_terms {
+        if has_terms {
+            self.queue_with_terms(key, outbox);
+        } else {
             self.queue.push_back(&mut self.tasks, key);
-        } else if !self.queue_with_terms(key, outbox) {
-            return;
         }
         self.assign(now, outbox);
     }
 
-    /// False when the task has ended at once.
-    fn queue_with_terms(&mut self, key: TaskKey, outbox: &mut Outbox<T>) -> bool {
+    fn queue_with_terms(&mut self, key: TaskKey, outbox: &mut Outbox<T>) {
         match self.tasks[key.index()].slot() {
             None => self.queue.push_back(&mut self.tasks, key),
             Some(slot) if (slot as usize) < self.target => {
@@ -222,12 +221,10 @@ impl<T> Machine<T> {
             }
             Some(_) => {
                 self.counters.cancelled += 1;
-                self.end_task(key, End::Cancelled, outbox);
-                return false;
+                return self.end_task(key, End::Cancelled, outbox);
             }
         }
         self.watch_waiting(key, outbox);
-        true
     }
 
     /// The driver is to wake up at `due`, if it would sleep longer.
@@ -313,6 +310,8 @@ impl<T> Machine<T> {
     fn after_answer(&mut self, now: Now, slot: u32, outbox: &mut Outbox<T>) {
         if self.workers[slot as usize].load() == 0 {
             self.has_nothing_to_do(now, slot, outbox);
+        } else {
+            self.comes_first(slot, outbox);
         }
         self.assign(now, outbox);
         self.settle(now, outbox);

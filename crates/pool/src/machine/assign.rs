@@ -118,7 +118,8 @@ impl<T> Machine<T> {
             return None;
         }
         let worker = &self.workers[self.current];
-        if !worker.takes_tasks() || !(1..PACK).contains(&worker.load()) {
+        let most = PACK.min(self.settings.credit.into());
+        if !worker.takes_tasks() || !(1..most).contains(&worker.load()) {
             return None;
         }
         let slot = worker.id.slot;
@@ -144,7 +145,7 @@ impl<T> Machine<T> {
             let worker = &mut self.workers[index];
             let progress = worker.completed != worker.completed_at_rescue;
             worker.completed_at_rescue = worker.completed;
-            if self.idle.is_empty() || !worker.takes_tasks() || worker.tasks() < 2 {
+            if self.idle.is_empty() || !worker.gives_tasks() || worker.tasks() < 2 {
                 continue;
             }
             if !progress {
@@ -261,7 +262,7 @@ impl<T> Machine<T> {
         let victim = self
             .workers
             .iter()
-            .filter(|worker| worker.takes_tasks() && worker.tasks() > 1)
+            .filter(|worker| worker.gives_tasks() && worker.tasks() > 1)
             .max_by_key(|worker| worker.tasks());
         let Some(victim) = victim else { return };
         let newest = victim.in_flight().rev().find_map(|(link_slot, occupant)| match occupant {

@@ -68,7 +68,7 @@ pub(crate) enum Event<T> {
     },
     /// The answer to `Action::Inspect` for a worker that is stopped by a signal.
     FoundStopped { worker: WorkerId },
-    /// The pool shall end; a later, stronger wish replaces an earlier one.
+    /// The pool shall end; of several wishes the strongest counts, and the earliest end.
     Shutdown { mode: Shutdown, timeout: Option<Duration> },
     /// The time of `next_deadline` has come.
     Tick,

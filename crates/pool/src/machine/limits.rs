@@ -41,16 +41,34 @@ impl<T> Machine<T> {
         }
     }
 
-    /// Watches over a task that was sent to a worker.
+    /// Watches over a task that was sent to a worker. It can run once nothing is before it: see `comes_first`.
     pub(super) fn watch_sent(&mut self, now: Now, key: TaskKey, outbox: &mut Outbox<T>) {
         let task = &mut self.tasks[key.index()];
         let submitted = Duration::from_nanos(task.submitted);
         let Some(terms) = &mut task.terms else { return };
         terms.began_at = None;
-        let run_due = terms.run_limit.map(|limit| now.saturating_add(limit));
-        let due = terms.queue_due(submitted).into_iter().chain(run_due).min();
+        let due = match task.place {
+            Place::Assigned { worker, .. }
+                if self.workers[worker as usize].front() == Some(Occupant::Task(key)) =>
+            {
+                terms.due(now, submitted)
+            }
+            _ => terms.queue_due(submitted),
+        };
         if let Some(due) = due {
             self.set_timer(key, due, outbox);
+        }
+    }
+
+    /// Everything that was sent to a worker before its first task is answered, so that one may be running.
+    pub(super) fn comes_first(&self, slot: u32, outbox: &mut Outbox<T>) {
+        let worker = &self.workers[slot as usize];
+        if let Some((link_slot, Occupant::Task(key))) = worker.in_flight().next()
+            && let task = &self.tasks[key.index()]
+            && task.terms.as_ref().is_some_and(|terms| terms.run_limit.is_some())
+        {
+            let (worker, task) = (worker.id, TaskRef { key, id: task.id });
+            outbox.push(Action::Observe { worker, link_slot, task });
         }
     }
 
@@ -110,14 +128,14 @@ impl<T> Machine<T> {
         let entry = &mut self.tasks[task.key.index()];
         let submitted = Duration::from_nanos(entry.submitted);
         let Some(terms) = &mut entry.terms else { return };
-        let Some(began) = began else {
+        let Some(began) = began.or(terms.began_at) else {
             let queue_due = terms.queue_due(submitted);
             if queue_due.is_some_and(|due| due <= now) {
                 outbox.push(Action::Revoke { worker, link_slot, task, why: RevokeWhy::Expire });
                 return;
             }
-            let run_due = terms.run_limit.map(|limit| now.saturating_add(limit));
-            if let Some(due) = queue_due.into_iter().chain(run_due).min() {
+            let due = terms.due(now, submitted);
+            if let Some(due) = due {
                 self.set_timer(task.key, due, outbox);
             }
             return;
@@ -154,6 +172,16 @@ impl<T> Machine<T> {
             let armed = terms.timer.and_then(|timer| self.timers.deadline(timer));
             let due = armed.map_or(due, |armed| due.min(Duration::from_nanos(armed)));
             self.set_timer(key, due, outbox);
+        }
+    }
+
+    /// The task was to be taken back, and has just begun; it may have a limit for running. What its worker says of it later
+    /// cannot undo that.
+    pub(super) fn began_after_all(&mut self, now: Now, key: TaskKey, outbox: &mut Outbox<T>) {
+        let Some(terms) = &mut self.tasks[key.index()].terms else { return };
+        terms.began_at = Some(now);
+        if let Some(limit) = terms.run_limit {
+            self.set_timer(key, now.saturating_add(limit), outbox);
         }
     }
 
@@ -234,6 +262,12 @@ impl<T> Machine<T> {
 }
 
 impl Terms {
+    /// When to look at a task that has not begun: it may begin at any moment.
+    fn due(&self, now: Now, submitted: Now) -> Option<Now> {
+        let run_due = self.run_limit.map(|limit| now.saturating_add(limit));
+        self.queue_due(submitted).into_iter().chain(run_due).min()
+    }
+
     /// When the task has waited too long, if it may not wait for ever.
     fn queue_due(&self, submitted: Now) -> Option<Now> {
         let limit = self.queue_limit.filter(|_| !self.began)?;

@@ -7,8 +7,7 @@ use brigade_wire::{Attempt, TaskId, WorkerId};
 
 use super::task::Place;
 use super::{
-    Counters, KillCause, Machine, Now, Occupant, Phase, Tally, TaskKey, TaskRef, WorkerEntry,
-    WorkerState,
+    Counters, Machine, Now, Occupant, Phase, Tally, TaskKey, TaskRef, WorkerEntry, WorkerState,
 };
 
 impl<T> Machine<T> {
@@ -88,10 +87,10 @@ impl<T> Machine<T> {
         self.workers.iter().any(leaving)
     }
 
-    /// Whether the worker that has the task is being killed for it.
+    /// Whether the worker that has the task is being killed.
     pub(crate) fn is_being_killed(&self, task: TaskRef) -> bool {
         let worker = self.assignment(task).and_then(|(worker, ..)| self.live(worker));
-        worker.is_some_and(|worker| worker.kill_cause == Some(KillCause::Asked))
+        worker.is_some_and(|worker| worker.state == WorkerState::Killing)
     }
 
     /// The task that a worker has to answer next.

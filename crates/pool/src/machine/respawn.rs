@@ -155,7 +155,8 @@ impl<T> Machine<T> {
             self.break_pool(limit.into(), outbox);
         }
         self.assign(now, outbox);
-        if !was_asked_to_leave && self.phase == Phase::Running {
+        let wanted = !was_asked_to_leave && kill_cause != Some(KillCause::Unwanted);
+        if wanted && self.phase == Phase::Running {
             self.spawn_slot(now, worker.slot, outbox);
         }
         if self.has_demand() {

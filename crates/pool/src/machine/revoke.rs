@@ -38,16 +38,21 @@ impl<T> Machine<T> {
         let assignment = self.assignment(task).filter(|(holder, ..)| *holder == worker);
         let Some((_, link_slot, attempt)) = assignment else {
             if why == RevokeWhy::Clear {
-                self.cleared(worker, false, outbox);
+                // It was taken back for another reason in the same moment, or has been answered.
+                let never_begins = self.live(worker).is_some_and(|entry| entry.is_revoked(task.id));
+                self.cleared(worker, never_begins, outbox);
             }
             return;
         };
         if !revoked {
             match why {
-                RevokeWhy::Kill => self.condemn(worker, task.key, KillCause::Asked, outbox),
+                RevokeWhy::Kill => {
+                    // Its worker may be on its way to death already, for a reason after which it would run again.
+                    self.tasks[task.key.index()].retries_left = 0;
+                    self.condemn(worker, task.key, KillCause::Asked, outbox);
+                }
                 RevokeWhy::Clear => self.cleared(worker, false, outbox),
-                // It has just begun, and may have a limit for running.
-                RevokeWhy::Expire => outbox.push(Action::Observe { worker, link_slot, task }),
+                RevokeWhy::Expire => self.began_after_all(now, task.key, outbox),
                 RevokeWhy::Cancel | RevokeWhy::Break | RevokeWhy::Steal => {}
             }
             return;

@@ -92,26 +92,50 @@ impl<T> Machine<T> {
         let deadline = timeout.and_then(|timeout| now.checked_add(timeout));
         if self.phase.mode().is_none_or(|current| mode > current) {
             self.enter(now, mode, deadline, outbox);
-        } else if let (Phase::Draining { escalate_at, .. }, Some(deadline)) =
-            (&mut self.phase, deadline)
-        {
-            // A second wish of the same strength can only bring the end forward.
-            *escalate_at = Some(escalate_at.map_or(deadline, |current| current.min(deadline)));
-            outbox.push(Action::Rearm);
+        } else {
+            self.hurry(now, mode, deadline, outbox);
         }
         self.settle(now, outbox);
     }
 
+    /// A wish that is no stronger than an earlier one can only bring the end forward.
+    fn hurry(&mut self, now: Now, mode: Shutdown, deadline: Option<Now>, outbox: &mut Outbox<T>) {
+        let grace = self.settings.stop_grace;
+        match &mut self.phase {
+            Phase::Draining { escalate_at, .. } => {
+                *escalate_at = escalate_at.iter().copied().chain(deadline).min();
+            }
+            Phase::Terminating { kill_at } => {
+                let wanted = match mode {
+                    Shutdown::Terminate => Some(deadline.unwrap_or(now + grace)),
+                    _ => deadline.map(|deadline| deadline + grace),
+                };
+                *kill_at = wanted.map_or(*kill_at, |wanted| wanted.min(*kill_at));
+            }
+            Phase::Running | Phase::Killing | Phase::Ended => {}
+        }
+        outbox.push(Action::Rearm);
+    }
+
+    /// Goes on to a stronger way of ending. No caller who was promised an earlier end waits for longer because of it.
     fn enter(&mut self, now: Now, mode: Shutdown, deadline: Option<Now>, outbox: &mut Outbox<T>) {
+        let grace = self.settings.stop_grace;
+        let promised = match self.phase {
+            Phase::Draining { escalate_at, .. } => escalate_at,
+            _ => None,
+        };
         self.phase = match mode {
             Shutdown::Drain | Shutdown::CancelPending => Phase::Draining {
                 mode,
-                escalate_at: deadline,
+                escalate_at: promised.into_iter().chain(deadline).min(),
                 inspect_at: now + FIRST_INSPECTION,
                 interval: FIRST_INSPECTION,
             },
             Shutdown::Terminate => {
-                Phase::Terminating { kill_at: deadline.unwrap_or(now + self.settings.stop_grace) }
+                let kill_at = deadline.unwrap_or(now + grace);
+                Phase::Terminating {
+                    kill_at: promised.map_or(kill_at, |time| kill_at.min(time + grace)),
+                }
             }
             Shutdown::Kill => Phase::Killing,
         };
@@ -187,8 +211,9 @@ impl<T> Machine<T> {
             Phase::Draining { ref mut inspect_at, ref mut interval, .. } if *inspect_at <= now => {
                 *interval = (*interval * 2).min(LAST_INSPECTION);
                 *inspect_at = now + *interval;
+                // Also one with nothing but revoked frames: it takes the room of tasks that wait.
                 for worker in &self.workers {
-                    if worker.is_at_work() {
+                    if worker.is_busy() {
                         outbox.push(Action::Inspect { worker: worker.id });
                     }
                 }

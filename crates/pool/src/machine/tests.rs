@@ -1,7 +1,10 @@
 //! Scenarios with a made-up world around the machine, and random play against a model.
 
+mod checks;
 mod crew;
 mod limits;
+mod model;
+mod play;
 mod random;
 mod scenarios;
 mod world;

@@ -125,9 +125,19 @@ impl WorkerEntry {
         self.state == WorkerState::Ready && self.condemned.is_none()
     }
 
+    /// Whether tasks that it has not begun may be given to others; also one that leaves has to do all that it was sent.
+    pub(super) fn gives_tasks(&self) -> bool {
+        self.is_at_work() && self.condemned.is_none()
+    }
+
     /// Whether a task is under way to it that it may answer.
     pub(super) fn is_at_work(&self) -> bool {
-        matches!(self.state, WorkerState::Ready | WorkerState::Stopping { .. }) && self.tasks() > 0
+        self.is_busy() && self.tasks() > 0
+    }
+
+    /// Whether frames are under way to it that it may answer, revoked ones included.
+    pub(super) fn is_busy(&self) -> bool {
+        matches!(self.state, WorkerState::Ready | WorkerState::Stopping { .. }) && self.load() > 0
     }
 
     /// Frames under way, revoked ones included.
@@ -181,6 +191,12 @@ impl WorkerEntry {
             self.in_flight[index] = Occupant::Revoked { id, attempt };
             self.revoked += 1;
         }
+    }
+
+    /// Whether a frame of this task is under way that the worker will pass over.
+    pub(super) fn is_revoked(&self, task: TaskId) -> bool {
+        let revoked = |it: &Occupant| matches!(it, Occupant::Revoked { id, .. } if *id == task);
+        self.in_flight.iter().any(revoked)
     }
 
     /// Takes all that is under way out, oldest first: the process is dead.

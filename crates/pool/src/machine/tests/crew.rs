@@ -79,6 +79,23 @@ fn a_resting_pool_gives_its_processes_back_and_the_next_task_starts_one() {
 }
 
 #[test]
+fn a_worker_that_is_not_wanted_any_more_is_not_replaced() {
+    let mut world = World::new(settings(2));
+    world.event(Event::WarmUp);
+    world.start(0);
+    world.event(Event::Quiesce);
+    world.submit(0);
+    world.obey(0);
+    world.start(0);
+    assert_eq!(world.workers[&0].frames.len(), 1, "there is a worker for the task");
+    // The kill comes when the handshake is done.
+    world.start_late(1, true);
+    let spawns = world.spawns;
+    world.crash(1);
+    assert_eq!(world.spawns, spawns);
+}
+
+#[test]
 fn a_worker_is_replaced_after_its_number_of_tasks_and_the_backlog_goes_on() {
     let mut world = started(Settings { max_tasks: Some(3), ..settings(1) });
     let ids: Vec<u64> = (0..10).map(|_| world.submit(0)).collect();
@@ -86,6 +103,27 @@ fn a_worker_is_replaced_after_its_number_of_tasks_and_the_backlog_goes_on() {
     assert!(ids.iter().all(|id| world.outcome(*id) == Some(End::Reported)));
     assert_eq!(world.begun_order, ids);
     assert_eq!(generations(&world), [(0, 4)]);
+}
+
+#[test]
+fn what_waits_in_a_worker_that_leaves_moves_to_one_that_has_nothing_to_do() {
+    for (used_to, settings) in [
+        (MILLI, Settings { max_tasks: Some(2), ..settings(2) }),
+        (Duration::from_micros(1), Settings { max_tasks: Some(2), ..settings(2) }),
+    ] {
+        let mut world = World::new(settings);
+        world.machine.usual_run = used_to;
+        world.submit(0);
+        world.start(0);
+        let waits = world.submit(0);
+        world.begin(0);
+        assert!(world.workers[&0].stop_asked, "it has been sent its number of tasks");
+        world.event(Event::WarmUp);
+        world.start(1);
+        world.wait(3 * MILLI);
+        world.begin(1);
+        assert_eq!(world.begun_order.last(), Some(&waits), "{used_to:?}");
+    }
 }
 
 #[test]

@@ -105,6 +105,23 @@ fn the_time_to_run_counts_from_the_begin() {
 }
 
 #[test]
+fn a_deadline_is_kept_also_when_what_waits_behind_is_given_up_in_the_same_moment() {
+    let mut world = started(settings(1));
+    for _ in 0..40 {
+        world.submit(0);
+        world.run_dry();
+    }
+    let late = world.submit_with(0, run_limit(10 * MILLI));
+    let behind = world.submit_with(0, queue_limit(10 * MILLI));
+    world.begin(0);
+    assert_eq!(world.workers[&0].frames.len(), 2);
+    world.wait(10 * MILLI);
+    assert_eq!(world.outcome(behind), Some(End::Expired));
+    world.obey(0);
+    assert_eq!(world.outcome(late), Some(End::Killed(KillCause::Deadline)));
+}
+
+#[test]
 fn a_result_that_was_complete_before_the_kill_counts() {
     let mut world = started(settings(1));
     let id = world.submit_with(0, run_limit(10 * MILLI));
@@ -161,7 +178,7 @@ fn a_kill_takes_nothing_with_it_that_was_prefetched_behind() {
     let behind = world.submit(0);
     world.begin(0);
     assert_eq!(world.workers[&0].frames.len(), 2);
-    world.event(Event::Kill(world.places[&id]));
+    world.kill(id);
     world.obey(0);
     assert_eq!(world.outcome(id), Some(End::Killed(KillCause::Asked)));
     world.run_dry();
@@ -178,10 +195,9 @@ fn nobody_is_killed_when_the_next_task_has_begun() {
     let (id, next) = (world.submit(0), world.submit(0));
     world.begin(0);
     // The worker has answered, the machine has not heard of it, and the next task runs already.
-    let answered = world.run_ahead(0);
+    world.run_ahead(0);
     world.event(Event::Kill(world.places[&id]));
     assert!(!world.workers[&0].doomed);
-    world.event(answered);
     world.run_dry();
     assert_eq!([id, next].map(|id| world.outcome(id)), [Some(End::Reported); 2]);
 }
@@ -191,7 +207,7 @@ fn a_killed_task_is_not_retried_and_one_after_a_deadline_is() {
     let mut world = started(settings(1));
     let killed = world.submit(5);
     world.begin(0);
-    world.event(Event::Kill(world.places[&killed]));
+    world.kill(killed);
     world.obey(0);
     assert_eq!(world.outcome(killed), Some(End::Killed(KillCause::Asked)));
     world.run_dry();
@@ -205,12 +221,24 @@ fn a_killed_task_is_not_retried_and_one_after_a_deadline_is() {
 }
 
 #[test]
+fn a_task_that_is_killed_while_its_worker_dies_already_does_not_run_again() {
+    let mut world = started(settings(1));
+    let id = world.submit(5);
+    world.begin(0);
+    let worker = world.workers[&0].id;
+    world.event(Event::Misbehaved { worker });
+    world.kill(id);
+    world.obey(0);
+    assert_eq!(world.outcome(id), Some(End::Killed(KillCause::Protocol)));
+}
+
+#[test]
 fn a_task_that_waits_is_killed_without_harm() {
     let mut world = started(settings(1));
     world.submit(0);
     world.begin(0);
     let id = world.submit(0);
-    world.event(Event::Kill(world.places[&id]));
+    world.kill(id);
     assert_eq!(world.outcome(id), Some(End::Cancelled));
     assert!(!world.workers[&0].doomed);
 }

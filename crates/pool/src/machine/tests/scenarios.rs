@@ -274,6 +274,27 @@ fn a_drain_that_takes_too_long_terminates_and_then_kills() {
 }
 
 #[test]
+fn of_several_shutdowns_the_earliest_end_counts() {
+    let second = Duration::from_secs(1);
+    let later = [
+        (Shutdown::Terminate, Some(second)),
+        (Shutdown::Drain, Some(Duration::ZERO)),
+        (Shutdown::Terminate, Some(600 * second)),
+    ];
+    for (mode, timeout) in later {
+        let mut world = started(1);
+        world.submit(0);
+        world.begin(0);
+        let first = if timeout > Some(second) { Shutdown::Drain } else { Shutdown::Terminate };
+        let patience = if first == Shutdown::Drain { Duration::ZERO } else { 600 * second };
+        world.shutdown(first, Some(patience));
+        world.shutdown(mode, timeout);
+        world.wait(second);
+        assert!(world.workers[&0].doomed, "{first:?} within {patience:?}, {mode:?} {timeout:?}");
+    }
+}
+
+#[test]
 fn a_drain_does_not_wait_for_a_stopped_worker() {
     let mut world = started(1);
     let id = world.submit(0);
@@ -284,6 +305,20 @@ fn a_drain_does_not_wait_for_a_stopped_worker() {
     world.event(Event::FoundStopped { worker });
     world.obey(0);
     assert_eq!(world.outcome(id), Some(End::Killed(KillCause::Stopped)));
+    assert!(world.ended);
+}
+
+#[test]
+fn a_drain_does_not_wait_for_a_stopped_worker_whose_only_task_was_cancelled() {
+    let mut world = started(1);
+    let cancelled = world.submit(0);
+    let waiting = world.submit(0);
+    world.freeze(0, true);
+    world.cancel(cancelled);
+    world.shutdown(Shutdown::Drain, None);
+    assert!(world.next_tick());
+    world.run_dry();
+    assert_eq!(world.outcome(waiting), Some(End::Reported));
     assert!(world.ended);
 }
 

@@ -1,13 +1,16 @@
 //! A world of made-up workers: carries out what the machine asks for and keeps a ledger.
 //!
 //! Workers here take frames in order, begin the front one when told to, and answer it when told
-//! to. The world knows which tasks really began, so it can check every outcome.
+//! to. The world knows which tasks really began, so it can check every outcome. What a worker
+//! writes may be heard later, as with real ones: it lies in the worker's `mail` until then.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use brigade_wire::{Attempt, TaskId, WorkerId};
 
+use super::model::{Death, Model};
+use super::play::nobodys_task;
 use crate::machine::{
     Action, End, Event, KillCause, Machine, Now, Outbox, RevokeWhy, Settings, Shutdown,
     StartFailure, Submission, TaskRef, Terms,
@@ -27,17 +30,43 @@ pub(super) struct World {
     pub(super) worn: bool,
     /// Until when workers are in a section of their task.
     pub(super) sections: BTreeMap<u32, Now>,
-    /// When tasks with terms were submitted, and the terms.
-    pub(super) terms: BTreeMap<u64, (Now, Terms)>,
-    next_id: u64,
+    /// What has occurred at least once, by its name in the code.
+    pub(super) seen: BTreeSet<String>,
+    pub(super) model: Model,
+    pub(super) settings: Settings,
+    /// The most workers at present.
+    pub(super) target: usize,
+    /// No worker is kept for nothing until there is work.
+    pub(super) quiescent: bool,
+    /// When the last worker must have been killed, once the pool has been shut down with a timeout.
+    pub(super) end_by: Option<Now>,
+    /// The task that a worker has answered, while the machine is told.
+    reporting: Option<u64>,
+    pub(super) next_id: u64,
 }
 
 pub(super) struct FakeWorker {
     pub(super) id: WorkerId,
     pub(super) phase: FakePhase,
     pub(super) frames: VecDeque<Frame>,
+    /// What it has written and nobody has read.
+    pub(super) mail: VecDeque<Event<u64>>,
+    /// What it has answered in its mail.
+    answered: VecDeque<Frame>,
     pub(super) stop_asked: bool,
     pub(super) doomed: bool,
+    /// Stopped by a signal: it does nothing, and only SIGKILL ends it.
+    pub(super) frozen: bool,
+    /// It was sent SIGTERM.
+    pub(super) terminated: bool,
+    /// Why the pool killed it.
+    pub(super) cause: Option<KillCause>,
+    /// Since when it was asked to leave and has had nothing to do.
+    pub(super) leaving_since: Option<Now>,
+    pub(super) idle_since: Option<Now>,
+    pub(super) ready_since: Option<Now>,
+    /// Tasks that it has begun.
+    pub(super) begun: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,8 +83,39 @@ pub(super) struct Frame {
     pub(super) state: FrameState,
 }
 
+impl FakeWorker {
+    fn new(id: WorkerId) -> Self {
+        Self {
+            id,
+            phase: FakePhase::Starting,
+            frames: VecDeque::new(),
+            mail: VecDeque::new(),
+            answered: VecDeque::new(),
+            stop_asked: false,
+            doomed: false,
+            frozen: false,
+            terminated: false,
+            cause: None,
+            leaving_since: None,
+            idle_since: None,
+            ready_since: None,
+            begun: 0,
+        }
+    }
+
+    /// Its process is there and nobody has asked it to leave.
+    pub(super) fn stays(&self) -> bool {
+        !self.stop_asked && !self.doomed
+    }
+
+    /// Nothing is under way to it, as far as the machine can know.
+    pub(super) fn has_nothing_to_do(&self) -> bool {
+        self.phase == FakePhase::Ready && self.frames.is_empty() && self.mail.is_empty()
+    }
+}
+
 impl Frame {
-    fn is_running(&self) -> bool {
+    pub(super) fn is_running(&self) -> bool {
         matches!(self.state, FrameState::Running { .. })
     }
 }
@@ -86,6 +146,9 @@ pub(super) fn settings(workers: usize) -> Settings {
 impl World {
     pub(super) fn new(settings: Settings) -> Self {
         Self {
+            model: Model::new(&settings),
+            target: settings.workers,
+            settings: settings.clone(),
             machine: Machine::new(settings),
             now: Duration::from_secs(100),
             workers: BTreeMap::new(),
@@ -97,19 +160,23 @@ impl World {
             spawns: 0,
             worn: false,
             sections: BTreeMap::new(),
-            terms: BTreeMap::new(),
+            seen: BTreeSet::new(),
+            quiescent: false,
+            end_by: None,
+            reporting: None,
             next_id: 1,
         }
     }
 
     /// Hands an event in and carries out all that follows from it.
     pub(super) fn event(&mut self, event: Event<u64>) {
+        let before = self.before(&event);
+        self.note(&event);
         let mut outbox = Outbox::default();
         self.machine.handle(self.now, event, &mut outbox);
         let mut answers = VecDeque::new();
         loop {
-            let actions: Vec<_> = std::iter::from_fn(|| outbox.pop()).collect();
-            for action in actions {
+            while let Some(action) = outbox.pop() {
                 if let Some(answer) = self.carry_out(&action) {
                     answers.push_back(answer);
                 }
@@ -117,54 +184,57 @@ impl World {
             let Some(answer) = answers.pop_front() else {
                 break;
             };
+            self.note(&answer);
             self.machine.handle(self.now, answer, &mut outbox);
         }
+        self.reporting = None;
         self.machine.sanity_check();
+        self.check(&before);
+    }
+
+    /// What the world must know about an event before its consequences.
+    fn note(&mut self, event: &Event<u64>) {
+        match *event {
+            Event::RevokeAnswer { task, worker, why, revoked } => {
+                let comes_back = matches!(why, RevokeWhy::Steal | RevokeWhy::Clear);
+                // The answer does not count when the task has gone elsewhere meanwhile.
+                let counts = self.machine.assignment(task).is_some_and(|(at, ..)| at == worker);
+                if comes_back && revoked && counts {
+                    self.model.returned(task.id.get());
+                }
+            }
+            Event::Finished { task, .. } => self.reporting = Some(task.get()),
+            Event::Resize { workers } if self.machine.is_open() => self.target = workers,
+            Event::Quiesce => self.quiescent = true,
+            Event::Submit(_) | Event::WarmUp if self.machine.is_open() => self.quiescent = false,
+            _ => {}
+        }
     }
 
     fn carry_out(&mut self, action: &Action<u64>) -> Option<Event<u64>> {
         match *action {
             Action::Accepted { task } => {
+                self.model.accepted(task.id.get());
                 self.places.insert(task.id.get(), task);
             }
             Action::Send { worker, link_slot, id, attempt, .. } => {
-                let fake =
-                    self.workers.get_mut(&worker.slot).expect("sent to a worker that exists");
-                assert_eq!(
-                    (fake.id, fake.phase),
-                    (worker, FakePhase::Ready),
-                    "sent to a worker that is not ready"
-                );
-                assert!(
-                    fake.frames.iter().all(|frame| frame.link_slot != link_slot),
-                    "slot used twice"
-                );
-                let state = FrameState::Queued;
-                fake.frames.push_back(Frame { link_slot, id, attempt, state });
+                self.send(worker, link_slot, id, attempt);
             }
             Action::Revoke { worker, link_slot, task, why } => {
+                self.see(&why);
                 return Some(self.revoke(worker, link_slot, task, why));
             }
-            Action::Complete { task, end, .. } => {
-                self.outcomes.entry(task).or_default().push(end);
-                self.check_limits(task, end);
-            }
+            Action::Complete { task, end, .. } => self.complete(task, end),
             Action::Spawn { worker } => {
                 self.spawns += 1;
-                let fake = FakeWorker {
-                    id: worker,
-                    phase: FakePhase::Starting,
-                    frames: VecDeque::new(),
-                    stop_asked: false,
-                    doomed: false,
-                };
-                let before = self.workers.insert(worker.slot, fake);
+                let before = self.workers.insert(worker.slot, FakeWorker::new(worker));
                 assert!(before.is_none(), "two processes in one slot");
             }
             Action::Stop { worker } => self.fake(worker).stop_asked = true,
-            Action::Observe { worker, link_slot, task } => {
-                let frames = &self.fake(worker).frames;
-                let frame = frames.iter().find(|frame| frame.link_slot == link_slot);
+            Action::Observe { worker, task, .. } => {
+                let fake = self.fake(worker);
+                // What has ended reads as if it ran.
+                let frame = fake.frames.iter().chain(&fake.answered).find(|it| it.id == task.id);
                 let began = match frame.map(|frame| frame.state) {
                     Some(FrameState::Running { since }) => Some(since),
                     _ => None,
@@ -172,36 +242,83 @@ impl World {
                 let section = self.sections.get(&worker.slot).copied();
                 return Some(Event::Observed { task, began, section });
             }
-            Action::Condemned { worker, task, .. } => {
-                let running = self.fake(worker).frames.iter().find(|frame| frame.is_running());
-                let running = running.map(|frame| frame.id);
-                assert!(running.is_none_or(|id| id == task), "an innocent task is killed");
+            Action::Condemned { worker, task, cause } => self.condemn(worker, task, cause),
+            Action::Kill { worker, cause } => {
+                self.see(&cause);
+                let fake = self.fake(worker);
+                assert!(fake.cause.is_none(), "a worker is killed twice");
+                fake.cause = Some(cause);
+                fake.doomed = true;
             }
-            Action::Kill { worker, .. } => self.fake(worker).doomed = true,
-            Action::Retired { .. }
-            | Action::Terminate { .. }
-            | Action::Inspect { .. }
-            | Action::Retried { .. }
-            | Action::Requeued { .. }
-            | Action::Rearm => {}
+            Action::Terminate { worker } => {
+                // It comes with SIGCONT.
+                let fake = self.fake(worker);
+                fake.frozen = false;
+                fake.terminated = true;
+            }
+            Action::Inspect { worker } => {
+                if self.fake(worker).frozen {
+                    return Some(Event::FoundStopped { worker });
+                }
+            }
+            Action::Retired { worker, why } => {
+                self.seen.insert(why.to_owned());
+                self.check_retired(&self.workers[&worker.slot], why);
+            }
+            Action::Retried { id, .. } | Action::Requeued { id, .. } => {
+                self.model.returned(id.get());
+            }
+            Action::Rearm => {}
             Action::Broke => self.broke = true,
             Action::Ended => self.ended = true,
         }
         None
     }
 
-    /// No task is ended before its time.
-    fn check_limits(&self, task: u64, end: End) {
-        let Some((submitted, terms)) = self.terms.get(&task) else { return };
-        let after = self.now.saturating_sub(*submitted);
-        let limit = match end {
-            End::Expired => terms.queue_limit.expect("a task that may wait for ever has expired"),
-            End::Killed(KillCause::Deadline) => {
-                terms.run_limit.expect("a task that may run for ever was killed for it")
+    fn see(&mut self, what: &dyn std::fmt::Debug) {
+        self.seen.insert(format!("{what:?}"));
+    }
+
+    fn send(&mut self, worker: WorkerId, link_slot: u16, id: TaskId, attempt: Attempt) {
+        self.model.sent(id.get(), worker, attempt);
+        let fake = self.workers.get_mut(&worker.slot).expect("sent to a worker that exists");
+        assert_eq!(
+            (fake.id, fake.phase),
+            (worker, FakePhase::Ready),
+            "sent to a worker that is not ready"
+        );
+        assert!(fake.stays(), "sent to a worker that leaves");
+        assert!(fake.frames.iter().all(|frame| frame.link_slot != link_slot), "slot used twice");
+        fake.frames.push_back(Frame { link_slot, id, attempt, state: FrameState::Queued });
+    }
+
+    fn complete(&mut self, task: u64, end: End) {
+        self.see(&end);
+        self.outcomes.entry(task).or_default().push(end);
+        self.model.ended(task, end, self.now);
+        assert_eq!(self.reporting == Some(task), end == End::Reported, "task {task}: {end:?}");
+        let runs = self.workers.values().flat_map(|fake| &fake.frames);
+        let mut runs = runs.filter(|frame| frame.is_running());
+        assert!(runs.all(|frame| frame.id.get() != task), "task {task} ended as {end:?} and runs");
+    }
+
+    /// Only the condemned task may be harmed, and not before its time.
+    fn condemn(&mut self, worker: WorkerId, task: TaskId, cause: KillCause) {
+        let limit = self.model.run_limit(task.get());
+        let now = self.now;
+        for frame in &self.fake(worker).frames {
+            match frame.state {
+                FrameState::Revoked => {}
+                FrameState::Queued => panic!("what waits behind a condemned task is killed"),
+                FrameState::Running { since } => {
+                    assert_eq!(frame.id, task, "an innocent task is killed");
+                    if cause == KillCause::Deadline {
+                        let limit = limit.expect("a task that may run for ever was killed for it");
+                        assert!(now.saturating_sub(since) >= limit, "killed before its time");
+                    }
+                }
             }
-            _ => return,
-        };
-        assert!(after >= limit, "task {task} ended as {end:?} after {after:?}, it has {limit:?}");
+        }
     }
 
     fn revoke(
@@ -237,10 +354,8 @@ impl World {
     pub(super) fn submit_with(&mut self, retries: u32, terms: impl Into<Option<Terms>>) -> u64 {
         let terms = terms.into();
         let id = self.next_id;
-        if let Some(terms) = &terms {
-            self.terms.insert(id, (self.now, terms.clone()));
-        }
         self.next_id += 1;
+        self.model.offer(id, self.now, retries, terms.clone().unwrap_or_default());
         self.event(Event::Submit(Submission {
             id: TaskId::new(id),
             task: id,
@@ -251,21 +366,89 @@ impl World {
         id
     }
 
+    /// Works until the worker begins the task.
     pub(super) fn cancel(&mut self, id: u64) {
+        let live = self.model.is_live(id);
         self.event(Event::Cancel(self.places[&id]));
+        assert!(!live || self.has_begun_or_ended(id), "task {id} was cancelled and still waits");
+    }
+
+    /// As the driver does it, which reads all answers before.
+    pub(super) fn kill(&mut self, id: u64) {
+        for slot in self.slots() {
+            self.hear(slot);
+        }
+        self.event(Event::Kill(self.places[&id]));
+        self.model.kill(id);
+        if self.model.is_live(id) {
+            assert!(self.has_begun_or_ended(id), "task {id} was killed and still waits");
+            let doomed = self
+                .workers
+                .values()
+                .any(|fake| fake.doomed && fake.frames.iter().any(|frame| frame.id.get() == id));
+            assert!(doomed, "task {id} was killed and runs on");
+        }
+    }
+
+    /// An accepted task, the newest first; after the oldest one of `nth` tasks it begins anew.
+    pub(super) fn nth_newest(&self, nth: usize) -> Option<u64> {
+        self.places.keys().rev().nth(nth % self.places.len().max(1)).copied()
+    }
+
+    /// The worker in a slot, if it is ready.
+    pub(super) fn ready(&self, slot: u32) -> Option<WorkerId> {
+        let fake = self.workers.get(&slot)?;
+        (fake.phase == FakePhase::Ready).then_some(fake.id)
+    }
+
+    /// Stops a worker by a signal, or lets it go on.
+    pub(super) fn freeze(&mut self, slot: u32, frozen: bool) {
+        if let Some(fake) = self.workers.get_mut(&slot) {
+            fake.frozen = frozen;
+        }
+    }
+
+    /// The worker answers a task that it was not given.
+    pub(super) fn answer_another(&mut self, worker: WorkerId) {
+        self.hear(worker.slot);
+        self.event(Event::Finished {
+            worker,
+            task: nobodys_task(),
+            attempt: Attempt::first(),
+            run_time: Duration::ZERO,
+            worn: false,
+        });
+        let doomed = self.workers.get(&worker.slot).is_none_or(|fake| fake.doomed);
+        assert!(doomed, "a worker answers what it was not asked, and lives on");
+    }
+
+    fn has_begun_or_ended(&self, id: u64) -> bool {
+        let answered =
+            |event: &Event<u64>| matches!(event, Event::Finished { task, .. } if task.get() == id);
+        !self.model.is_live(id)
+            || self.workers.values().any(|fake| {
+                fake.frames.iter().any(|frame| frame.id.get() == id && frame.is_running())
+                    || fake.mail.iter().any(answered)
+            })
     }
 
     /// The worker of a slot finishes its handshake.
     pub(super) fn start(&mut self, slot: u32) {
+        self.start_late(slot, false);
+    }
+
+    /// A worker that was killed may be faster than the kill.
+    pub(super) fn start_late(&mut self, slot: u32, late: bool) {
         let Some(fake) =
             self.workers.get_mut(&slot).filter(|fake| fake.phase == FakePhase::Starting)
         else {
             return;
         };
-        if fake.doomed {
+        if fake.doomed && !late {
             return self.fail_start(slot, false);
         }
         fake.phase = FakePhase::Ready;
+        fake.ready_since = Some(self.now);
         let worker = fake.id;
         self.event(Event::Ready { worker });
     }
@@ -283,29 +466,29 @@ impl World {
 
     /// The worker begins its oldest frame, passing over revoked ones.
     pub(super) fn begin(&mut self, slot: u32) {
-        loop {
-            let Some(fake) = self.workers.get_mut(&slot) else {
-                return;
-            };
-            let worker = fake.id;
-            let Some(front) = fake.frames.front_mut() else {
-                return;
-            };
+        self.begin_unheard(slot);
+        self.hear(slot);
+    }
+
+    pub(super) fn begin_unheard(&mut self, slot: u32) {
+        let Some(fake) = self.workers.get_mut(&slot).filter(|fake| !fake.frozen) else { return };
+        while let Some(front) = fake.frames.front_mut() {
             match front.state {
                 FrameState::Running { .. } => return,
                 FrameState::Queued => {
                     front.state = FrameState::Running { since: self.now };
                     let id = front.id.get();
-                    let wanted = self.terms.get(&id).and_then(|(_, terms)| terms.slot);
-                    assert!(wanted.is_none_or(|wanted| wanted == slot), "run by another worker");
+                    fake.begun += 1;
+                    let allowed = self.settings.max_tasks.is_none_or(|most| fake.begun <= most);
+                    assert!(allowed, "a worker begins more tasks than it may");
+                    self.model.began(id, slot);
                     self.begun_order.push(id);
                     return;
                 }
                 FrameState::Revoked => {
-                    let (task, attempt) = (front.id, front.attempt);
+                    let (worker, task, attempt) = (fake.id, front.id, front.attempt);
                     fake.frames.pop_front();
-                    self.event(Event::Skipped { worker, task, attempt });
-                    self.event(Event::Balance);
+                    fake.mail.push_back(Event::Skipped { worker, task, attempt });
                 }
             }
         }
@@ -313,29 +496,35 @@ impl World {
 
     /// The worker answers the frame that it runs.
     pub(super) fn finish(&mut self, slot: u32, run_time: Duration) {
-        let Some(fake) = self.workers.get_mut(&slot) else {
-            return;
-        };
+        self.finish_unheard(slot, run_time);
+        self.hear(slot);
+    }
+
+    pub(super) fn finish_unheard(&mut self, slot: u32, run_time: Duration) {
+        let Some(fake) = self.workers.get_mut(&slot).filter(|fake| !fake.frozen) else { return };
         if !fake.frames.front().is_some_and(Frame::is_running) {
             return;
         }
         let worker = fake.id;
         let frame = fake.frames.pop_front().expect("looked at above");
         let (task, attempt, worn) = (frame.id, frame.attempt, self.worn);
-        self.event(Event::Finished { worker, task, attempt, run_time, worn });
-        self.event(Event::Balance);
+        fake.mail.push_back(Event::Finished { worker, task, attempt, run_time, worn });
+        fake.answered.push_back(frame);
     }
 
-    /// The worker finishes what it runs and begins what comes next; gives the answer, which the machine has not heard of.
-    pub(super) fn run_ahead(&mut self, slot: u32) -> Event<u64> {
-        let now = self.now;
-        let fake = self.workers.get_mut(&slot).expect("a worker that exists");
-        let frame = fake.frames.pop_front().expect("it runs something");
-        let next = fake.frames.front_mut().expect("something is prefetched");
-        next.state = FrameState::Running { since: now };
-        let (worker, run_time) = (fake.id, Duration::from_millis(1));
-        self.begun_order.push(next.id.get());
-        Event::Finished { worker, task: frame.id, attempt: frame.attempt, run_time, worn: false }
+    /// Somebody reads what the worker has written.
+    pub(super) fn hear(&mut self, slot: u32) {
+        let mut heard = false;
+        while let Some(event) = self.workers.get_mut(&slot).and_then(|fake| fake.mail.pop_front()) {
+            heard = true;
+            if matches!(event, Event::Finished { .. }) {
+                self.workers.get_mut(&slot).and_then(|fake| fake.answered.pop_front());
+            }
+            self.event(event);
+        }
+        if heard {
+            self.event(Event::Balance);
+        }
     }
 
     /// The task that the worker runs has begun a section.
@@ -347,7 +536,14 @@ impl World {
         self.event(Event::SectionBegun { worker, link_slot, due });
     }
 
-    /// The worker's process dies at this moment.
+    /// The worker finishes what it runs and begins what comes next; nobody hears of it.
+    pub(super) fn run_ahead(&mut self, slot: u32) {
+        self.finish_unheard(slot, Duration::from_millis(1));
+        self.begin_unheard(slot);
+        assert!(self.workers[&slot].frames.front().is_some_and(Frame::is_running));
+    }
+
+    /// The worker's process dies at this moment; what it had written is read.
     pub(super) fn crash(&mut self, slot: u32) {
         let Some(fake) = self.workers.get(&slot) else {
             return;
@@ -355,10 +551,26 @@ impl World {
         if fake.phase == FakePhase::Starting {
             return self.fail_start(slot, false);
         }
+        self.hear(slot);
         let fake = self.workers.remove(&slot).expect("looked at above");
-        let running = fake.frames.iter().filter(|frame| frame.is_running());
-        let ran = running.map(|frame| frame.link_slot).collect();
-        self.event(Event::Died { worker: fake.id, ran });
+        let running = || fake.frames.iter().filter(|frame| frame.is_running());
+        let death = Death {
+            cause: fake.cause,
+            terminating: self.machine.phase.is_terminating(),
+            broken: self.broke,
+            target: self.target,
+        };
+        let fates: Vec<_> = running()
+            .map(|frame| (frame.id.get(), self.model.fate(frame.id.get(), death)))
+            .collect();
+        assert!(fates.len() <= 1, "a worker runs two tasks");
+        self.event(Event::Died {
+            worker: fake.id,
+            ran: running().map(|frame| frame.link_slot).collect(),
+        });
+        for (id, fate) in fates {
+            assert_eq!(self.outcome(id), fate, "task {id} ran when its worker died: {death:?}");
+        }
     }
 
     /// A worker that was killed, or that was asked to stop and has nothing to do, goes.
@@ -366,8 +578,11 @@ impl World {
         let Some(fake) = self.workers.get(&slot) else {
             return;
         };
-        if fake.doomed {
+        if fake.doomed || fake.terminated {
             return self.crash(slot);
+        }
+        if fake.frozen {
+            return;
         }
         if fake.stop_asked {
             self.begin(slot);
@@ -378,6 +593,13 @@ impl World {
     }
 
     pub(super) fn shutdown(&mut self, mode: Shutdown, timeout: Option<Duration>) {
+        let grace = self.settings.stop_grace;
+        let by = match (mode, timeout) {
+            (Shutdown::Kill, _) => Some(self.now),
+            (Shutdown::Terminate, timeout) => Some(self.now + timeout.unwrap_or(grace)),
+            (_, timeout) => timeout.map(|timeout| self.now + timeout + grace),
+        };
+        self.end_by = self.end_by.into_iter().chain(by).min();
         self.event(Event::Shutdown { mode, timeout });
     }
 
@@ -388,20 +610,26 @@ impl World {
         };
         self.now = self.now.max(deadline);
         self.event(Event::Tick);
+        // What is due once more at once has its turn first.
+        if self.machine.next_deadline().is_none_or(|due| due > self.now) {
+            self.check_time();
+        }
         true
     }
 
     /// Lets so much time go by, with all that is due meanwhile.
     pub(super) fn wait(&mut self, time: Duration) {
         let until = self.now + time;
-        for _ in 0..1_000 {
-            if self.machine.next_deadline().is_none_or(|due| due > until) {
-                self.now = until;
-                return;
-            }
+        let mut in_no_time = 0;
+        while self.machine.next_deadline().is_some_and(|due| due <= until) {
+            let before = self.now;
             self.next_tick();
+            in_no_time = if self.now > before { 0 } else { in_no_time + 1 };
+            assert!(in_no_time < 100, "what is due stays due");
         }
-        panic!("what is due stays due");
+        self.now = until;
+        self.check_time();
+        self.check_rest(time);
     }
 
     /// Lets the machine learn that tasks take so long, in workers 0 and 1.
@@ -433,6 +661,7 @@ impl World {
             let busy = self
                 .workers
                 .values()
+                .filter(|fake| !fake.frozen)
                 .any(|fake| !fake.frames.is_empty() || fake.phase == FakePhase::Starting);
             if !busy && before == (self.outcomes.len(), self.spawns, self.workers.len()) {
                 return;
