@@ -49,21 +49,44 @@ pub struct Run<'a> {
     pub function: Function<'a>,
     /// Set when the argument holds several items, each of which is run by itself.
     pub chunk: Option<Chunk>,
-    /// Set when the task is limited in time.
-    pub limits: Option<RunLimits>,
+    /// How long it may run.
+    pub limits: RunLimits,
     /// Set when the encoded argument is not in here but in the pool's arena of arguments.
     pub placed: Option<Place>,
     /// The encoded argument; of a chunk its [items](crate::items).
     pub argument: &'a [u8],
 }
 
-/// How long a task may run, from its begin in the worker; of a chunk each item.
+/// How long a task may run, from its begin in the worker; of a chunk each item. Two words, as every task has them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RunLimits {
+    soft: u64,
+    hard: u64,
+}
+
+impl RunLimits {
+    /// For ever.
+    pub const NONE: Self = Self { soft: u64::MAX, hard: u64::MAX };
+
+    /// Until the task is told to end, and until the host kills the worker. Limits of centuries are none.
+    pub fn new(soft: Option<Duration>, hard: Option<Duration>) -> Self {
+        Self { soft: limit_word(soft), hard: limit_word(hard) }
+    }
+
     /// Until it is told to end.
-    pub soft: Option<Duration>,
+    pub fn soft(&self) -> Option<Duration> {
+        split_limit_word(self.soft)
+    }
+
     /// Until the host kills the worker.
-    pub hard: Option<Duration>,
+    pub fn hard(&self) -> Option<Duration> {
+        split_limit_word(self.hard)
+    }
+
+    /// Whether there is a limit.
+    pub fn are_some(&self) -> bool {
+        *self != Self::NONE
+    }
 }
 
 /// Where encoded bytes lie in an arena.
@@ -176,16 +199,16 @@ impl<'a> ToWorker<'a> {
         };
         let flags = if run.chunk.is_some() { IS_CHUNK } else { 0 }
             | if run.placed.is_some() { IS_PLACED } else { 0 }
-            | if run.limits.is_some() { IS_LIMITED } else { 0 };
+            | if run.limits.are_some() { IS_LIMITED } else { 0 };
         push(head, first_word(kind, flags, run.slot, run.attempt.get()));
         push(head, run.task.get());
         push(head, function);
         if let Some(chunk) = &run.chunk {
             push(head, chunk_word(chunk));
         }
-        if let Some(limits) = run.limits {
-            push(head, limit_word(limits.soft));
-            push(head, limit_word(limits.hard));
+        if run.limits.are_some() {
+            push(head, run.limits.soft);
+            push(head, run.limits.hard);
         }
         if let Some(place) = run.placed {
             push_place(head, place);
@@ -227,10 +250,9 @@ impl<'a> ToWorker<'a> {
         let chunk =
             if flags & IS_CHUNK != 0 { Some(split_chunk_word(reader.word()?)) } else { None };
         let limits = if flags & IS_LIMITED != 0 {
-            let (soft, hard) = (reader.word()?, reader.word()?);
-            Some(RunLimits { soft: split_limit_word(soft), hard: split_limit_word(hard) })
+            RunLimits { soft: reader.word()?, hard: reader.word()? }
         } else {
-            None
+            RunLimits::NONE
         };
         let placed = if flags & IS_PLACED != 0 { Some(reader.place()?) } else { None };
         let function = match kind {

@@ -118,14 +118,14 @@ pub(crate) fn become_worker(worker: WorkerId, depth: u32, max_rss: u64, pinned: 
 }
 
 /// What runs until the answer is dropped.
-pub(crate) fn enter(task: TaskId, attempt: Attempt, limits: Option<RunLimits>) -> impl Drop {
-    if let Some(limits) = limits {
+pub(crate) fn enter(task: TaskId, attempt: Attempt, limits: RunLimits) -> impl Drop {
+    if limits.are_some() {
         let now = clock::now();
         let end = |limit: Option<Duration>| {
             limit.map_or(NO_END, |limit| nanos(now.saturating_add(limit)))
         };
-        SOFT_END.store(end(limits.soft), Ordering::Relaxed);
-        HARD_END.store(end(limits.hard), Ordering::Relaxed);
+        SOFT_END.store(end(limits.soft()), Ordering::Relaxed);
+        HARD_END.store(end(limits.hard()), Ordering::Relaxed);
     }
     CURRENT.enter(task, attempt)
 }

@@ -192,7 +192,7 @@ impl Runner {
             entry(&mut invocation)
         });
         drop(current);
-        if run.limits.is_some() {
+        if run.limits.are_some() {
             context::leave_limits();
         }
         match answer {

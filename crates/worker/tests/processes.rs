@@ -175,7 +175,7 @@ impl Ready {
             slot,
             function,
             chunk: None,
-            limits: None,
+            limits: brigade_wire::RunLimits::NONE,
             placed: None,
             argument: &argument_bytes,
         }));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use brigade_sys::process::Swept;
 use brigade_wire::link::LinkError;
 use brigade_wire::slots::{SlotState, slot_tag};
-use brigade_wire::{Attempt, Place, Run, TaskId, ToWorker, WorkerId};
+use brigade_wire::{Attempt, Place, Run, RunLimits, TaskId, ToWorker, WorkerId};
 use tracing::{debug, error, info, warn};
 
 use super::outcome::{Facts, raw_outcome};
@@ -13,7 +13,7 @@ use super::post::{Life, Post};
 use super::shared::{Core, Shared};
 use crate::cell::{TaskCell, Watch};
 use crate::limits::Limits;
-use crate::machine::{Action, Event, KillCause, Now, TaskKey};
+use crate::machine::{Action, Event, KillCause, Now, Observation, TaskKey};
 use crate::payload::Argument;
 
 /// What is left to do once the core's lock is released.
@@ -143,7 +143,8 @@ impl Core {
                 };
                 let section = line.and_then(|line| line.slots.section());
                 let section = section.map(|section| section.due.since_zero());
-                self.answers.push_back(Event::Observed { task, began, section });
+                let seen = Box::new(Observation { began, section });
+                self.answers.push_back(Event::Observed { task, seen });
             }
             Action::Retired { worker, why } => {
                 debug!(pool, %worker, pid = self.pid(worker), cause = why, "worker asked to leave");
@@ -194,7 +195,7 @@ impl Core {
         line.slots.arm(link_slot, slot_tag(id, attempt));
         self.head.clear();
         let function = task.callee.for_the_wire();
-        let limits = task.limits.as_deref().map(Limits::run_limits);
+        let limits = task.limits.as_deref().map_or(RunLimits::NONE, Limits::run_limits);
         let sent = task.with_argument(|argument, chunk| {
             let slot = link_slot;
             let (placed, argument): (_, &[u8]) = match argument {

@@ -14,8 +14,8 @@ use brigade_wire::WorkerId;
 
 use super::task::{Place, Terms};
 use super::{
-    Action, End, KillCause, Machine, Now, Occupant, Outbox, RevokeWhy, TaskKey, TaskRef,
-    WorkerState,
+    Action, End, KillCause, Machine, Now, Observation, Occupant, Outbox, RevokeWhy, TaskKey,
+    TaskRef, WorkerState,
 };
 
 /// A task whose worker is to be killed, once nothing else can begin there.
@@ -120,10 +120,10 @@ impl<T> Machine<T> {
         &mut self,
         now: Now,
         task: TaskRef,
-        began: Option<Now>,
-        section: Option<Now>,
+        seen: Observation,
         outbox: &mut Outbox<T>,
     ) {
+        let Observation { began, section } = seen;
         let Some((worker, link_slot, _)) = self.assignment(task) else { return };
         let entry = &mut self.tasks[task.key.index()];
         let submitted = Duration::from_nanos(entry.submitted);

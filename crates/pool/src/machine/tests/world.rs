@@ -12,8 +12,8 @@ use brigade_wire::{Attempt, TaskId, WorkerId};
 use super::model::{Death, Model};
 use super::play::nobodys_task;
 use crate::machine::{
-    Action, End, Event, KillCause, Machine, Now, Outbox, RevokeWhy, Settings, Shutdown,
-    StartFailure, Submission, TaskRef, Terms,
+    Action, End, Event, KillCause, Machine, Now, Observation, Outbox, RevokeWhy, Settings,
+    Shutdown, StartFailure, Submission, TaskRef, Terms,
 };
 
 pub(super) struct World {
@@ -240,7 +240,8 @@ impl World {
                     _ => None,
                 };
                 let section = self.sections.get(&worker.slot).copied();
-                return Some(Event::Observed { task, began, section });
+                let seen = Box::new(Observation { began, section });
+                return Some(Event::Observed { task, seen });
             }
             Action::Condemned { worker, task, cause } => self.condemn(worker, task, cause),
             Action::Kill { worker, cause } => {
