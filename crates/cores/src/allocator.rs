@@ -7,6 +7,8 @@
 mod contiguous;
 mod layout;
 mod place;
+#[cfg(test)]
+mod tests;
 mod view;
 
 use std::sync::Arc;

@@ -18,6 +18,7 @@
 //! | [`memory`] | how much of it this process uses |
 //! | [`scheduling`] | how soon a thread runs that has become ready |
 //! | [`affinity`] | on which cpus a thread, and what it starts, may run |
+//! | [`byte_lock`], [`file_watch`], [`private_folder`] | locks between processes that die with their holder, and news of them |
 //! | [`clock`] | the monotonic clock as a number that is the same in every process |
 //!
 //! # Example
@@ -49,6 +50,7 @@ compile_error!("Brigade runs on Linux only for now: it builds on pidfd, memfd an
 pub mod affinity;
 pub mod arena;
 mod before_main;
+pub mod byte_lock;
 pub mod clock;
 pub mod control;
 pub mod deadline_timer;
@@ -56,10 +58,12 @@ pub mod descriptors;
 pub mod environment;
 mod error;
 pub mod executable;
+pub mod file_watch;
 pub mod futex;
 pub mod memory;
 pub mod parent_death;
 pub mod poller;
+pub mod private_folder;
 pub mod process;
 pub mod request_socket;
 pub mod scheduling;
