@@ -10,6 +10,8 @@
 //! | [`control`] | [`ControlSocket`](control::ControlSocket): packets and descriptors between a host and its worker |
 //! | [`segment`] | [`Segment`](segment::Segment): anonymous shared memory of atomic words |
 //! | [`arena`] | [`ArgumentArena`](arena::ArgumentArena), [`ResultArena`](arena::ResultArena): shared memory for large payloads, in blocks |
+//! | [`launch`] | [`Launcher`](launch::Launcher): starts programs that are not ours, pinned and bound to our death |
+//! | [`guardian`] | [`Guardian`](guardian::Guardian): kills the groups of a process that was killed |
 //! | [`wait`] | [`wait_readable`](wait::wait_readable) with a deadline, and a [`Waker`](wait::Waker) that ends such a wait |
 //! | [`environment`], [`descriptors`], [`parent_death`], [`before_main!`] | what a worker does in its first microseconds |
 //! | [`clock`] | the monotonic clock as a number that is the same in every process |
@@ -49,6 +51,8 @@ pub mod environment;
 mod error;
 pub mod executable;
 pub mod futex;
+pub mod guardian;
+pub mod launch;
 pub mod parent_death;
 pub mod process;
 pub mod segment;
