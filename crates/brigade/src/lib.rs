@@ -73,6 +73,9 @@ pub use brigade_pool::{
 };
 pub use brigade_worker::init;
 
+#[doc(inline)]
+pub use brigade_runner as runner;
+
 /// Inside a task: which worker this is, which attempt.
 pub mod worker {
     pub use brigade_worker::context::{attempt, depth, generation, id, seed, slot, task};

@@ -37,7 +37,7 @@ pub struct Launch<'a> {
     /// Its arguments, the first of which is its name.
     pub arguments: &'a [CString],
     /// Its whole environment, as `NAME=value`.
-    pub environment: &'a [CString],
+    pub environment: &'a [&'a CStr],
     /// The folder to start in; the parent's when `None`.
     pub folder: Option<&'a CStr>,
     /// Standard input, output and error. Each must be 3 or above, so that none is overwritten before it is in place.
@@ -147,8 +147,8 @@ impl Default for Launcher {
 }
 
 /// A list as `execve` wants it: ended by a null pointer.
-fn pointers(strings: &[CString]) -> Vec<*const c_char> {
-    strings.iter().map(|string| string.as_ptr()).chain([ptr::null()]).collect()
+fn pointers(strings: &[impl AsRef<CStr>]) -> Vec<*const c_char> {
+    strings.iter().map(|string| string.as_ref().as_ptr()).chain([ptr::null()]).collect()
 }
 
 /// All signals of this thread are blocked as long as this lives.

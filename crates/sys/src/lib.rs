@@ -12,6 +12,7 @@
 //! | [`arena`] | [`ArgumentArena`](arena::ArgumentArena), [`ResultArena`](arena::ResultArena): shared memory for large payloads, in blocks |
 //! | [`launch`] | [`Launcher`](launch::Launcher): starts programs that are not ours, pinned and bound to our death |
 //! | [`guardian`] | [`Guardian`](guardian::Guardian): kills the groups of a process that was killed |
+//! | [`orphans`] | what descendants leave behind, adopted and ended |
 //! | [`wait`] | [`wait_readable`](wait::wait_readable) with a deadline, and a [`Waker`](wait::Waker) that ends such a wait |
 //! | [`environment`], [`descriptors`], [`parent_death`], [`before_main!`] | what a worker does in its first microseconds |
 //! | [`clock`] | the monotonic clock as a number that is the same in every process |
@@ -53,6 +54,7 @@ pub mod executable;
 pub mod futex;
 pub mod guardian;
 pub mod launch;
+pub mod orphans;
 pub mod parent_death;
 pub mod process;
 pub mod segment;

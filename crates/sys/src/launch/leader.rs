@@ -8,6 +8,7 @@ use std::time::Duration;
 use rustix::io::Errno;
 use rustix::process::{Pid, kill_process_group, pidfd_send_signal};
 
+use crate::guardian::GroupSlot;
 use crate::process::{Exit, Signal};
 
 /// The leader of a group of processes.
@@ -77,15 +78,18 @@ impl Leader {
     }
 
     /// How the leader has ended, if it has; then the rest of its group is killed first, while the group's number is
-    /// still reserved.
+    /// still reserved, and its slot is cleared.
     ///
     /// # Errors
     /// `ECHILD` when somebody else has reaped it.
-    pub fn try_reap(&mut self) -> io::Result<Option<Ended>> {
+    pub fn try_reap(&mut self, slot: Option<&GroupSlot>) -> io::Result<Option<Ended>> {
         if self.wait(libc::WNOHANG | libc::WNOWAIT)?.is_none() {
             return Ok(None);
         }
         let _ = self.signal_group(Signal::Kill);
+        if let Some(slot) = slot {
+            slot.clear();
+        }
         let ended = self.wait(libc::WNOHANG)?;
         self.reaped = ended.is_some();
         Ok(ended)

@@ -30,7 +30,7 @@ fn run_in(slot: Option<&GroupSlot>, line: &[&str], change: impl FnOnce(&mut Laun
     let mut launch = Launch {
         program: &program,
         arguments: &arguments,
-        environment: &[c"GREETING=hello".to_owned()],
+        environment: &[c"GREETING=hello"],
         folder: None,
         streams: [null.as_fd(), output.as_fd(), output.as_fd()],
         affinity: None,
@@ -40,7 +40,7 @@ fn run_in(slot: Option<&GroupSlot>, line: &[&str], change: impl FnOnce(&mut Laun
     change(&mut launch);
     let outcome = Launcher::new().launch(&launch).map(|mut leader| {
         wait_readable(&[leader.pidfd()], None).expect("poll");
-        leader.try_reap().expect("ours").expect("ended")
+        leader.try_reap(None).expect("ours").expect("ended")
     });
     let mut text = String::new();
     output.rewind().expect("memory");

@@ -1,0 +1,3 @@
+//! The command `brigade`.
+#![forbid(unsafe_code)]
+fn main() {}

@@ -1,0 +1,55 @@
+//! Running jobs.
+
+use crate::drive::{Conduct, Drive, check_duplicates};
+use crate::error::RunnerError;
+use crate::event::Event;
+use crate::job::Job;
+use crate::source::{Jobs, Source};
+use crate::stopper::Stopper;
+use crate::summary::Summary;
+
+/// Runs jobs, on the thread that asks for it.
+pub struct Runner {
+    pub(crate) conduct: Conduct,
+    pub(crate) stopper: Stopper,
+    pub(crate) allows_duplicates: bool,
+}
+
+impl Runner {
+    /// Stops the run, from anywhere.
+    pub fn stopper(&self) -> Stopper {
+        self.stopper.clone()
+    }
+
+    /// Runs all jobs, and tells what happens.
+    ///
+    /// When it returns, no process of a job is left.
+    ///
+    /// # Errors
+    /// [`RunnerError`]. A job that fails is no error: its [`Outcome`](crate::Outcome) says so.
+    pub fn run(
+        self,
+        jobs: impl IntoIterator<Item = Job>,
+        tell: impl FnMut(Event<'_>),
+    ) -> Result<Summary, RunnerError> {
+        let jobs: Vec<Job> = jobs.into_iter().collect();
+        if !self.allows_duplicates {
+            check_duplicates(&jobs)?;
+        }
+        self.run_source(&mut Jobs(jobs.into_iter()), tell)
+    }
+
+    /// Runs the jobs of a source, one after the other as there is room, however many there are.
+    ///
+    /// Duplicates are not looked for, as that would need memory for every job.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run), and when the source fails.
+    pub fn run_source(
+        self,
+        source: &mut dyn Source,
+        mut tell: impl FnMut(Event<'_>),
+    ) -> Result<Summary, RunnerError> {
+        Drive::new(self.conduct, self.stopper, source, &mut tell)?.run()
+    }
+}
