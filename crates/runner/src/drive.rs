@@ -153,6 +153,7 @@ impl<'a> Drive<'a> {
                 let usable = self.conduct.cores.as_ref().map(Cores::usable);
                 let text = usable.filter(|usable| cores > *usable).map(|_| job.to_string());
                 let number = self.machine.supplied(*job);
+                self.machine.note_remaining(self.source.remaining());
                 if let (Some(usable), Some(job)) = (usable, text) {
                     let (cores, usable) = (cores.get(), usable.get());
                     self.fail(RunnerError::NeverFits { number, job, cores, usable });

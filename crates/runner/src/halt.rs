@@ -40,19 +40,16 @@ pub enum HaltOn {
 pub enum Threshold {
     /// This many.
     Count(u64),
-    /// This part of all jobs that were started, from 0 to 1, once [`LEAST_FOR_A_PART`] of them count.
+    /// This part of all jobs of the list, from 0 to 1, as soon as it is known how many those are.
     Part(f64),
 }
 
-/// A part of the jobs means nothing while only one or two have finished; GNU parallel has the same minimum.
-pub const LEAST_FOR_A_PART: u64 = 3;
-
-/// Jobs that have finished so far.
+/// Jobs that have finished so far, and how many there will be, if that is known.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Finished {
-    pub(crate) started: u64,
     pub(crate) failed: u64,
     pub(crate) succeeded: u64,
+    pub(crate) total: Option<u64>,
 }
 
 impl Halt {
@@ -63,13 +60,13 @@ impl Halt {
             HaltOn::Success => finished.succeeded,
             HaltOn::Done => finished.failed + finished.succeeded,
         };
-        match self.threshold {
-            Threshold::Count(enough) => count >= enough,
-            Threshold::Part(part) => {
-                #[expect(clippy::cast_precision_loss, reason = "a part of 2^53 jobs needs no more")]
-                let reached = count as f64 >= part * finished.started as f64;
-                count >= LEAST_FOR_A_PART && reached
+        match (self.threshold, finished.total) {
+            (Threshold::Count(enough), _) => count >= enough,
+            #[expect(clippy::cast_precision_loss, reason = "a part of 2^53 jobs needs no more")]
+            (Threshold::Part(part), Some(total)) => {
+                count > 0 && count as f64 >= part * total as f64
             }
+            (Threshold::Part(_), None) => false,
         }
     }
 }
@@ -129,13 +126,11 @@ mod tests {
     }
 
     #[test]
-    fn a_part_counts_from_three_jobs_on() {
+    fn a_part_is_one_of_all_jobs_of_the_list() {
         let halt = parse("soon,fail=50%").expect("valid");
-        let after = |started, failed| {
-            halt.is_reached(Finished { started, failed, succeeded: started - failed })
-        };
-        assert!(!after(2, 2));
-        assert!(!after(8, 3));
-        assert!(after(6, 3));
+        let after = |failed, total| halt.is_reached(Finished { failed, succeeded: 0, total });
+        assert!(!after(2, Some(6)));
+        assert!(after(3, Some(6)));
+        assert!(!after(3, None), "the end of the list was not seen yet");
     }
 }

@@ -181,14 +181,24 @@ impl Job {
 
     /// What it executes on this slot: with the slot's number where its marker stands.
     pub fn command_on(&self, slot: usize) -> Command {
+        self.with_slot(&slot.to_string())
+    }
+
+    /// What it executes, with a text where the number of the slot will stand.
+    pub fn with_slot(&self, slot: &str) -> Command {
         let on_slot = |word: &OsString| match &self.slot_marker {
-            Some(marker) => replace(word, marker, &slot.to_string()),
+            Some(marker) => replace(word, marker, slot),
             None => word.clone(),
         };
         match &self.command {
             Command::Argv(words) => Command::Argv(words.iter().map(on_slot).collect()),
             Command::Shell(line) => Command::Shell(on_slot(line)),
         }
+    }
+
+    /// What it executes, if that does not depend on the slot.
+    pub fn fixed_command(&self) -> Option<&Command> {
+        self.slot_marker.is_none().then_some(&self.command)
     }
 
     /// What it executes.

@@ -49,6 +49,7 @@ pub(crate) struct Machine {
     room: bool,
     not_before: Monotonic,
     next_number: u64,
+    supplied: u64,
 }
 
 /// What the driver is to do.
@@ -147,6 +148,7 @@ impl Machine {
             room: true,
             not_before: now,
             next_number: 1,
+            supplied: 0,
             settings,
         };
         machine.arm_tick(now);
@@ -183,9 +185,15 @@ impl Machine {
     pub(crate) fn supplied(&mut self, job: Job) -> u64 {
         let number = job.number.unwrap_or(self.next_number);
         self.next_number = number + 1;
+        self.supplied += 1;
         let job = Arc::new(job);
         self.waiting.push_back(Attempt { number, job, nth: 1, is_canary: false });
         number
+    }
+
+    /// How many jobs are still to come, if that is known.
+    pub(crate) fn note_remaining(&mut self, remaining: Option<u64>) {
+        self.finished.total = remaining.map(|remaining| self.supplied + remaining);
     }
 
     /// The source has nothing yet.
@@ -203,6 +211,7 @@ impl Machine {
     /// The source has no more.
     pub(crate) fn supply_ended(&mut self) {
         self.supply = SupplyState::Ended;
+        self.note_remaining(Some(0));
     }
 
     /// There were no cores for what was to be started: it is the first to get those that come free.
@@ -225,9 +234,6 @@ impl Machine {
 
     /// What was to be started runs.
     pub(crate) fn started(&mut self, slot: usize, attempt: Attempt, now: Monotonic) {
-        if !attempt.is_canary && attempt.nth == 1 {
-            self.finished.started += 1;
-        }
         let limit = self.limit_of(&attempt);
         let mut running =
             Running { attempt, started: now, limit, timer: None, ending: None, is_killed: false };

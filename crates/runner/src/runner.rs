@@ -1,5 +1,8 @@
 //! Running jobs.
 
+use std::num::NonZeroUsize;
+
+use crate::cores::Cores;
 use crate::drive::{Conduct, Drive, check_duplicates};
 use crate::error::RunnerError;
 use crate::event::Event;
@@ -9,6 +12,7 @@ use crate::stopper::Stopper;
 use crate::summary::Summary;
 
 /// Runs jobs, on the thread that asks for it.
+#[derive(Debug)]
 pub struct Runner {
     pub(crate) conduct: Conduct,
     pub(crate) stopper: Stopper,
@@ -19,6 +23,16 @@ impl Runner {
     /// Stops the run, from anywhere.
     pub fn stopper(&self) -> Stopper {
         self.stopper.clone()
+    }
+
+    /// How many jobs run at once at most.
+    pub fn slots(&self) -> NonZeroUsize {
+        self.conduct.settings.slots
+    }
+
+    /// How many cores there are for jobs; as many as slots if jobs are not pinned.
+    pub fn cores(&self) -> NonZeroUsize {
+        self.conduct.cores.as_ref().map_or(self.slots(), Cores::usable)
     }
 
     /// Runs all jobs, and tells what happens.

@@ -9,9 +9,9 @@ pub trait Source {
     /// The next job. It must not block, as nothing else happens meanwhile.
     fn next(&mut self) -> Supply;
 
-    /// How many jobs are still to come, as far as is known, and whether those are all.
-    fn remaining(&self) -> (u64, bool) {
-        (0, false)
+    /// How many jobs are still to come, if that is known.
+    fn remaining(&self) -> Option<u64> {
+        None
     }
 }
 
@@ -37,8 +37,8 @@ impl<I: Iterator<Item = Job>> Source for Jobs<I> {
         self.0.next().map_or(Supply::End, |job| Supply::Job(Box::new(job)))
     }
 
-    fn remaining(&self) -> (u64, bool) {
+    fn remaining(&self) -> Option<u64> {
         let (least, most) = self.0.size_hint();
-        (least as u64, most == Some(least))
+        (most == Some(least)).then_some(least as u64)
     }
 }
