@@ -23,8 +23,6 @@ pub(crate) struct Arguments {
 pub(crate) enum Command {
     /// Run a list of commands, as many at once as there are cores
     Run(Box<Run>),
-    /// Show the cores that jobs can be pinned to
-    Topology,
     /// Write completions for a shell to standard output
     Completions {
         /// The shell
@@ -55,6 +53,11 @@ interrupted, and 255 if the run itself was not possible.";
 /// Each job leads a process group of its own, is pinned to cores of its own, and is gone with all its group when it is
 /// over, when the run is, and when brigade itself is killed.
 #[derive(Debug, Args)]
+#[expect(
+    clippy::struct_excessive_bools,
+    clippy::struct_field_names,
+    reason = "each flag of the command is one, under its name"
+)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Run {
     /// A file of jobs: TOML, JSON lines, or one shell command a line; `-` for standard input
@@ -164,7 +167,7 @@ pub(crate) struct Run {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Results")]
     pub(crate) report: Option<PathBuf>,
 
-    /// Write a trace that Perfetto and chrome://tracing open
+    /// Write a trace that Perfetto opens
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Results")]
     pub(crate) trace: Option<PathBuf>,
 

@@ -30,7 +30,7 @@ pub(crate) struct Entry {
 /// What an input answers.
 #[derive(Debug)]
 pub(crate) enum Fetch {
-    Entry(Entry),
+    Entry(Box<Entry>),
     /// None yet; the runner will be woken.
     Later,
     End,
@@ -63,7 +63,7 @@ impl Ready {
 
 impl Input for Ready {
     fn fetch(&mut self) -> Fetch {
-        self.0.next().map_or(Fetch::End, Fetch::Entry)
+        self.0.next().map_or(Fetch::End, |entry| Fetch::Entry(Box::new(entry)))
     }
 
     fn remaining(&self) -> Option<u64> {

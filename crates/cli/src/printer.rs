@@ -1,9 +1,8 @@
 //! Printing what jobs have printed: job by job, in the order of the jobs, or line by line; with or without a tag.
 
-mod json;
+pub(crate) mod json;
 mod order;
 
-pub(crate) use json::Json;
 pub(crate) use order::Order;
 
 use std::ffi::OsString;

@@ -103,7 +103,7 @@ impl Screen {
         let wall = statistics.elapsed();
         let is_watched = self.is_watched();
         if is_watched || statistics.failed() > 0 {
-            let text = summary::text(statistics, wall, is_watched, &self.tint);
+            let text = summary::text(statistics, wall, is_watched, self.tint);
             let _ = io::stderr().write_all(text.as_bytes());
         }
     }

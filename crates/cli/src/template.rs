@@ -102,7 +102,7 @@ impl Template {
             match piece {
                 Piece::Text(text) => word.extend_from_slice(text),
                 Piece::Place(Place::Number) => {
-                    word.extend_from_slice(number.to_string().as_bytes())
+                    word.extend_from_slice(number.to_string().as_bytes());
                 }
                 Piece::Place(Place::Slot) => word.extend_from_slice(SLOT_MARKER),
                 Piece::Place(Place::Argument(Some(list), part)) => {
@@ -127,15 +127,14 @@ impl Template {
             word.extend_from_slice(value);
             return;
         }
-        match std::str::from_utf8(value) {
-            Ok(text) => word.extend_from_slice(quote(text).as_bytes()),
-            Err(_) => {
-                // Within single quotes a shell takes every byte but the quote as it is.
-                word.push(b'\'');
-                let quoted: Vec<&[u8]> = value.split(|byte| *byte == b'\'').collect();
-                word.extend_from_slice(&quoted.join(&br"'\''"[..]));
-                word.push(b'\'');
-            }
+        if let Ok(text) = std::str::from_utf8(value) {
+            word.extend_from_slice(quote(text).as_bytes());
+        } else {
+            // Within single quotes a shell takes every byte but the quote as it is.
+            word.push(b'\'');
+            let quoted: Vec<&[u8]> = value.split(|byte| *byte == b'\'').collect();
+            word.extend_from_slice(&quoted.join(&br"'\''"[..]));
+            word.push(b'\'');
         }
     }
 }

@@ -113,21 +113,22 @@ pub(crate) fn check(lists: &[Vec<OsString>]) -> Result<(), ListError> {
 #[derive(Debug)]
 pub(crate) struct Lists {
     template: Template,
-    lists: Vec<Vec<OsString>>,
+    arguments: Vec<Vec<OsString>>,
     /// Of the next combination; `None` after the last.
     positions: Option<Vec<usize>>,
     next_number: u64,
 }
 
 impl Lists {
-    pub(crate) fn new(template: Template, lists: Vec<Vec<OsString>>) -> Self {
-        let positions = lists.iter().all(|list| !list.is_empty()).then(|| vec![0; lists.len()]);
-        Self { template, lists, positions, next_number: 1 }
+    pub(crate) fn new(template: Template, arguments: Vec<Vec<OsString>>) -> Self {
+        let positions =
+            arguments.iter().all(|list| !list.is_empty()).then(|| vec![0; arguments.len()]);
+        Self { template, arguments, positions, next_number: 1 }
     }
 
     fn advance(&mut self) {
         let Some(positions) = &mut self.positions else { return };
-        for (position, list) in positions.iter_mut().zip(&self.lists).rev() {
+        for (position, list) in positions.iter_mut().zip(&self.arguments).rev() {
             *position += 1;
             if *position < list.len() {
                 return;
@@ -142,7 +143,7 @@ impl Input for Lists {
     fn fetch(&mut self) -> Fetch {
         let Some(positions) = &self.positions else { return Fetch::End };
         let arguments: Vec<OsString> = self
-            .lists
+            .arguments
             .iter()
             .zip(positions)
             .map(|(list, position)| list[*position].clone())
@@ -150,11 +151,12 @@ impl Input for Lists {
         let number = self.next_number;
         self.next_number += 1;
         self.advance();
-        Fetch::Entry(Entry { number, job: self.template.job(number, &arguments), arguments })
+        let job = self.template.job(number, &arguments);
+        Fetch::Entry(Box::new(Entry { number, job, arguments }))
     }
 
     fn remaining(&self) -> Option<u64> {
-        let total = self.lists.iter().map(|list| list.len() as u64).product::<u64>();
+        let total = self.arguments.iter().map(|list| list.len() as u64).product::<u64>();
         Some(total.saturating_sub(self.next_number - 1))
     }
 }

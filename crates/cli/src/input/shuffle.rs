@@ -14,7 +14,7 @@ impl Shuffled {
         let mut entries = Vec::new();
         loop {
             match input.fetch_blocking() {
-                Fetch::Entry(entry) => entries.push(entry),
+                Fetch::Entry(entry) => entries.push(*entry),
                 Fetch::Failed(error) => return Err(error),
                 Fetch::Later | Fetch::End => break,
             }
@@ -24,7 +24,7 @@ impl Shuffled {
     }
 }
 
-/// Fisher and Yates, over the numbers of SplitMix64 (Steele, Lea, Flood 2014). The same seed gives the same order on every
+/// Fisher and Yates, over the numbers of `SplitMix64` (Steele, Lea, Flood 2014). The same seed gives the same order on every
 /// machine and with every version.
 fn shuffle(entries: &mut [Entry], seed: u64) {
     let mut state = seed;

@@ -87,7 +87,8 @@ impl Lines {
                 Err(error) => return Some(Fetch::Failed(Box::new(error))),
             },
         };
-        Some(Fetch::Entry(Entry { number, job: job.number(number), arguments: vec![argument] }))
+        let job = job.number(number);
+        Some(Fetch::Entry(Box::new(Entry { number, job, arguments: vec![argument] })))
     }
 
     fn accept(&mut self, piece: Piece) -> Option<Fetch> {

@@ -5,22 +5,17 @@ use std::io::{self, Write};
 use brigade::runner::{Captured, Ending, Event, Outcome};
 use serde_json::{Value, json};
 
-/// Prints events as JSON lines on standard output.
-#[derive(Debug)]
-pub(crate) struct Json;
-
 /// How much of each output an event carries.
 const TAIL: usize = 4096;
 
-impl Json {
-    pub(crate) fn print(&self, event: &Event<'_>) -> io::Result<()> {
-        let Some(mut value) = value(event) else { return Ok(()) };
-        let mut line = std::mem::take(&mut value).to_string();
-        line.push('\n');
-        let mut stdout = io::stdout().lock();
-        stdout.write_all(line.as_bytes())?;
-        stdout.flush()
-    }
+/// Prints an event as a line of JSON on standard output.
+pub(crate) fn print(event: &Event<'_>) -> io::Result<()> {
+    let Some(value) = value(event) else { return Ok(()) };
+    let mut line = value.to_string();
+    line.push('\n');
+    let mut stdout = io::stdout().lock();
+    stdout.write_all(line.as_bytes())?;
+    stdout.flush()
 }
 
 fn value(event: &Event<'_>) -> Option<Value> {

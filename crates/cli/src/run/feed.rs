@@ -104,8 +104,8 @@ impl Source for Feed {
                 }
                 Fetch::Failed(error) => return Supply::Failed(error),
             };
-            let (number, mut job) = (entry.number, entry.job);
-            match self.resume.has(number, job.fixed_command().map(|command| command.to_string())) {
+            let (number, mut job, arguments) = (entry.number, entry.job, entry.arguments);
+            match self.resume.has(number, job.fixed_command().map(ToString::to_string)) {
                 Ok(false) => {}
                 Ok(true) => {
                     self.shared.skipped.set(self.shared.skipped.get() + 1);
@@ -114,7 +114,7 @@ impl Source for Feed {
                 Err(error) => return Supply::Failed(Box::new(error)),
             }
             if let Some(results) = &self.results {
-                match results.prepare(number, &entry.arguments) {
+                match results.prepare(number, &arguments) {
                     Ok(output) => job = job.output(output),
                     Err(error) => {
                         let folder = results.path().display();
@@ -125,7 +125,7 @@ impl Source for Feed {
                 }
             }
             if self.shared.keeps_arguments {
-                self.shared.arguments.borrow_mut().insert(number, entry.arguments);
+                self.shared.arguments.borrow_mut().insert(number, arguments);
             }
             if let Some(order) = self.shared.order.borrow_mut().as_mut() {
                 order.taken(number);

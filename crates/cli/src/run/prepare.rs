@@ -62,7 +62,7 @@ pub(super) fn input(options: &Run, stopper: &Stopper) -> Result<Box<dyn Input>, 
         Some(file) => from_file(file, options, stopper)?,
         None if options.command.is_empty() => {
             return Err(miette!(
-                help = "brigade run -- COMMAND {{}} ::: A B C, or brigade run FILE; see brigade run --help",
+                help = "brigade run -- COMMAND {} ::: A B C, or brigade run FILE; see brigade run --help",
                 "there is nothing to run"
             ));
         }
@@ -87,7 +87,7 @@ fn from_command(options: &Run, stopper: &Stopper) -> Result<Box<dyn Input>, Repo
     let split = split(options.command.clone());
     if split.command.is_empty() {
         return Err(miette!(
-            help = "arguments are for a command: brigade run -- COMMAND {{}} ::: A B C",
+            help = "arguments are for a command: brigade run -- COMMAND {} ::: A B C",
             "there is no command before the list"
         ));
     }

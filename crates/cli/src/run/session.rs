@@ -8,7 +8,7 @@ use miette::{IntoDiagnostic, Report, WrapErr};
 use super::feed::Shared;
 use super::status::BROKEN_PIPE;
 use crate::joblog::JobLog;
-use crate::printer::{Json, Printer};
+use crate::printer::{Order, Printer, json};
 use crate::record::{Record, Records};
 use crate::results::Results;
 use crate::screen::{Screen, Statistics};
@@ -45,7 +45,7 @@ impl Session {
         self.statistics.note_input(self.shared.remaining.get(), self.shared.skipped.get());
         self.statistics.note(&event);
         if self.is_json {
-            let printed = Json.print(&event);
+            let printed = json::print(&event);
             self.check(printed, "cannot print an event");
         }
         self.screen.show(&event, &self.statistics);
@@ -122,7 +122,7 @@ impl Session {
 
     /// Gives out what is left, and shows what came of the run.
     pub(super) fn close(mut self) -> Closing {
-        let rest = self.shared.order.borrow_mut().as_mut().map(|order| order.rest());
+        let rest = self.shared.order.borrow_mut().as_mut().map(Order::rest);
         for outcome in rest.unwrap_or_default() {
             self.deliver(&outcome);
         }

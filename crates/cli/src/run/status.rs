@@ -22,10 +22,9 @@ pub(super) fn of(
     }
     let count = u8::try_from(summary.failed.min(MANY)).unwrap_or(u8::MAX);
     match halt.filter(|_| summary.halted == Some(Reason::Halted)) {
-        None => count,
         Some(Halt { on: HaltOn::Success, .. }) => 0,
         Some(Halt { threshold: Threshold::Count(1), .. }) => last.map_or(count, code),
-        Some(Halt { threshold: Threshold::Count(_), .. }) => count,
+        None | Some(Halt { threshold: Threshold::Count(_), .. }) => count,
         Some(Halt { threshold: Threshold::Part(_), .. }) => {
             let total = total.unwrap_or(summary.failed).max(1);
             u8::try_from((summary.failed * 100).div_ceil(total)).unwrap_or(u8::MAX)

@@ -37,7 +37,7 @@ impl Area {
         let (height, width) = console::Term::stderr().size();
         let (height, width) = (usize::from(height), usize::from(width));
         self.draw_bar(statistics, width);
-        let room = height.saturating_sub(OTHER_LINES).min(MOST_JOBS).max(1);
+        let room = height.saturating_sub(OTHER_LINES).clamp(1, MOST_JOBS);
         let running = statistics.running_count();
         let mut lines: Vec<String> =
             statistics.running().take(room).map(|job| job_line(job, width)).collect();
@@ -83,19 +83,16 @@ impl Area {
             _ => {}
         }
         let text = parts.join(", ");
-        match statistics.total() {
-            Some(total) => {
-                self.bar.set_length(total.max(1));
-                self.bar.set_position(done);
-                self.bar.set_style(style("{prefix} {wide_bar} {msg}").progress_chars("█▉▊▋▌▍▎▏ "));
-                self.bar.set_prefix(format!("{done}/{total}"));
-                self.bar.set_message(text);
-            }
+        if let Some(total) = statistics.total() {
+            self.bar.set_length(total.max(1));
+            self.bar.set_position(done);
+            self.bar.set_style(style("{prefix} {wide_bar} {msg}").progress_chars("█▉▊▋▌▍▎▏ "));
+            self.bar.set_prefix(format!("{done}/{total}"));
+            self.bar.set_message(text);
+        } else {
             // How many there are is not known before the end of the input.
-            None => {
-                self.bar.set_style(style("{msg}"));
-                self.bar.set_message(fit(&format!("{done} done, {text}"), width));
-            }
+            self.bar.set_style(style("{msg}"));
+            self.bar.set_message(fit(&format!("{done} done, {text}"), width));
         }
     }
 }

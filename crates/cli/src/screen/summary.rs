@@ -9,12 +9,12 @@ use super::{Statistics, short};
 /// Where there is no terminal, lines may be as long as this.
 const NO_TERMINAL: usize = 200;
 
-pub(super) fn text(statistics: &Statistics, wall: Duration, is_full: bool, tint: &Tint) -> String {
+pub(super) fn text(statistics: &Statistics, wall: Duration, is_full: bool, tint: Tint) -> String {
     let terminal = console::Term::stderr();
     let width = terminal.size_checked().map_or(NO_TERMINAL, |(_, width)| usize::from(width));
     let mut text = String::new();
     // Writing to a string cannot fail.
-    let _ = write_summary(&mut text, statistics, wall, is_full, *tint, width);
+    let _ = write_summary(&mut text, statistics, wall, is_full, tint, width);
     text
 }
 
@@ -53,9 +53,11 @@ fn write_summary(
             writeln!(text, "{}", fit(&line, width))?;
         }
     }
-    if statistics.failed() > 0 {
-        writeln!(text, "failures:")?;
+    if !is_full || statistics.failed() == 0 {
+        // Without a terminal each failure was said right after its output.
+        return Ok(());
     }
+    writeln!(text, "failures:")?;
     for failure in statistics.failures() {
         let (number, wall) = (failure.number, short(failure.wall));
         let line = format!("  job {number}, {} after {wall}: {}", failure.ending, failure.name);
