@@ -15,6 +15,7 @@
 //! | [`orphans`] | what descendants leave behind, adopted and ended |
 //! | [`wait`] | [`wait_readable`](wait::wait_readable) with a deadline, and a [`Waker`](wait::Waker) that ends such a wait |
 //! | [`environment`], [`descriptors`], [`parent_death`], [`before_main!`] | what a worker does in its first microseconds |
+//! | [`affinity`] | on which cpus a thread, and what it starts, may run |
 //! | [`clock`] | the monotonic clock as a number that is the same in every process |
 //!
 //! # Example
@@ -43,6 +44,7 @@
 #[cfg(not(target_os = "linux"))]
 compile_error!("Brigade runs on Linux only for now: it builds on pidfd, memfd and close_range");
 
+pub mod affinity;
 pub mod arena;
 mod before_main;
 pub mod clock;
