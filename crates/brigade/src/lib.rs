@@ -74,6 +74,8 @@ pub use brigade_pool::{
 pub use brigade_worker::init;
 
 #[doc(inline)]
+pub use brigade_cores as cores;
+#[doc(inline)]
 pub use brigade_runner as runner;
 
 /// Inside a task: which worker this is, which attempt.

@@ -23,6 +23,8 @@ pub(crate) struct Arguments {
 pub(crate) enum Command {
     /// Run a list of commands, as many at once as there are cores
     Run(Box<Run>),
+    /// Show the machine, and the cores that jobs can be pinned to
+    Topology,
     /// Write completions for a shell to standard output
     Completions {
         /// The shell
@@ -207,9 +209,17 @@ pub(crate) struct Run {
 /// Which cores a job gets.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum CorePolicy {
-    /// Neighbours in the machine
+    /// Hardware threads that are neighbours in the machine
     #[default]
     Contiguous,
+    /// As few memory nodes and caches as possible
+    Compact,
+    /// Far from each other, for the most memory bandwidth and cache
+    Scatter,
+    /// Whole cores, each with all of its hardware threads
+    WholeCores,
+    /// Whole cores, of which one hardware thread is used and the others stay idle
+    OneThread,
 }
 
 fn parse_seconds(text: &str) -> Result<Duration, String> {

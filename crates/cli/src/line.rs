@@ -80,8 +80,9 @@ mod tests {
             let Some(words) = plain_words(line.as_bytes()) else { return Ok(()) };
             let script = format!("set -- {line}; for word; do printf '<%s>' \"$word\"; done");
             let output = std::process::Command::new("sh").args(["-c", &script]).output().expect("sh");
-            let expected: String =
-                words.iter().map(|word| format!("<{}>", word.to_string_lossy())).collect();
+            let words: Vec<String> =
+                words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+            let expected = format!("<{}>", words.join("><"));
             prop_assert_eq!(String::from_utf8_lossy(&output.stdout), expected);
         }
     }

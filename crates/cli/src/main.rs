@@ -17,6 +17,7 @@ mod results;
 mod run;
 mod screen;
 mod template;
+mod topology;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -51,6 +52,7 @@ fn main() -> ExitCode {
 fn carry_out(command: Command) -> Result<u8, Report> {
     match command {
         Command::Run(run) => return run::run(&run),
+        Command::Topology => topology::show()?,
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Arguments::command(), "brigade", &mut script);

@@ -4,9 +4,11 @@ use std::num::NonZeroUsize;
 use std::thread::available_parallelism;
 use std::time::Duration;
 
-use crate::cores::Cores;
+use brigade_cores::{CorePool, Policy, Smt};
+
+use crate::cores::{Cores, Shape};
 use crate::drive::Conduct;
-use crate::error::{BuildError, ConfigError, RunnerError};
+use crate::error::{BuildError, ConfigError};
 use crate::halt::Halt;
 use crate::job::Job;
 use crate::limit::Limit;
@@ -20,6 +22,8 @@ use crate::stopper::Stopper;
 pub struct Builder {
     jobs: Option<NonZeroUsize>,
     is_pinned: bool,
+    pool: Option<CorePool>,
+    shape: Shape,
     allows_duplicates: bool,
     /// As it will be, but for the slots and the cores.
     conduct: Conduct,
@@ -42,6 +46,8 @@ impl Runner {
         Builder {
             jobs: None,
             is_pinned: true,
+            pool: None,
+            shape: Shape::default(),
             allows_duplicates: false,
             conduct: Conduct {
                 settings: Settings {
@@ -82,6 +88,27 @@ impl Builder {
     #[must_use]
     pub fn cores_per_job(mut self, cores: NonZeroUsize) -> Self {
         self.conduct.cores_per_job = cores;
+        self
+    }
+
+    /// The pool that leases the cores, which others may lease from, too. All usable cores by default.
+    #[must_use]
+    pub fn cores(mut self, pool: CorePool) -> Self {
+        self.pool = Some(pool);
+        self
+    }
+
+    /// How the cores of a job lie to each other. Contiguous by default.
+    #[must_use]
+    pub fn policy(mut self, policy: Policy) -> Self {
+        self.shape.policy = policy;
+        self
+    }
+
+    /// What counts as a core: hardware threads by default.
+    #[must_use]
+    pub fn smt(mut self, smt: Smt) -> Self {
+        self.shape.smt = smt;
         self
     }
 
@@ -224,24 +251,25 @@ impl Builder {
             let problem = "names files that all jobs would share: name them at each job".to_owned();
             return wrong("output", problem);
         }
-        conduct.cores =
-            self.is_pinned.then(Cores::discover).transpose().map_err(BuildError::Run)?;
+        if self.is_pinned {
+            let pool = match self.pool {
+                Some(pool) => pool,
+                None => CorePool::new().map_err(BuildError::Cores)?,
+            };
+            let cores = Cores::new(pool, self.shape);
+            cores.check(conduct.cores_per_job.get()).map_err(BuildError::NeverFits)?;
+            conduct.cores = Some(cores);
+        }
         let usable = match &conduct.cores {
             Some(cores) => cores.usable(),
             None => available_parallelism().unwrap_or(NonZeroUsize::MIN),
         };
-        if conduct.cores.is_some() && conduct.cores_per_job > usable {
-            let asked = conduct.cores_per_job;
-            let problem = format!("is {asked}, but only {usable} cores are usable: ask for fewer");
-            return wrong("cores_per_job", problem);
-        }
         conduct.settings.slots = match (&conduct.cores, self.jobs) {
             (Some(_), Some(jobs)) => jobs.min(usable),
             (None, Some(jobs)) => jobs,
             (_, None) => usable,
         };
-        let stopper = Stopper::new()
-            .map_err(|source| BuildError::Run(RunnerError::system("make a waker")(source)))?;
+        let stopper = Stopper::new().map_err(BuildError::Waker)?;
         Ok(Runner { conduct, stopper, allows_duplicates: self.allows_duplicates })
     }
 }

@@ -1,64 +1,85 @@
-//! The cores of a run: the one place that knows whose they are and how they are leased.
+//! The cores of a run: the one place that knows where they come from and how a job waits for them.
 
-use std::cell::RefCell;
 use std::num::NonZeroUsize;
-use std::rc::Rc;
 
-use crate::error::RunnerError;
+use brigade_cores::{CoreLease, CorePool, CoreRequest, Policy, ReserveError, Smt, Ticket};
+
+use crate::stopper::Stopper;
 
 /// The cores that jobs are pinned to.
+///
+/// Only the job that is next asks for cores, so at most one place in the pool's queue is held. Others may lease from the
+/// same pool: the queue is fair to them and to us.
 #[derive(Debug)]
 pub(crate) struct Cores {
-    usable: usize,
-    free: Rc<RefCell<Vec<u32>>>,
+    pool: CorePool,
+    shape: Shape,
+    waiting: Option<Ticket>,
 }
 
-/// The cores of one attempt. Dropping it gives them back.
-#[derive(Debug)]
-pub(crate) struct Lease {
-    cpus: Vec<u32>,
-    mask: Vec<u64>,
-    free: Rc<RefCell<Vec<u32>>>,
+/// What is asked for besides a number of cores.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Shape {
+    pub(crate) policy: Policy,
+    pub(crate) smt: Smt,
+}
+
+impl Shape {
+    fn request(self, count: usize) -> CoreRequest {
+        CoreRequest::new(count).policy(self.policy).smt(self.smt)
+    }
 }
 
 impl Cores {
-    pub(crate) fn discover() -> Result<Self, RunnerError> {
-        let set = rustix::thread::sched_getaffinity(None)
-            .map_err(|error| RunnerError::Cores(Box::new(error)))?;
-        let usable: Vec<u32> = (0..1024).filter(|cpu| set.is_set(*cpu as usize)).collect();
-        Ok(Self { usable: usable.len(), free: Rc::new(RefCell::new(usable)) })
+    pub(crate) fn new(pool: CorePool, shape: Shape) -> Self {
+        Self { pool, shape, waiting: None }
     }
 
+    /// How many jobs of one core there is room for.
     pub(crate) fn usable(&self) -> NonZeroUsize {
-        NonZeroUsize::new(self.usable).unwrap_or(NonZeroUsize::MIN)
+        let cpus = self.pool.cpus().len();
+        // Under a quota, more cores at once than it allows would only throttle each other.
+        let quota =
+            self.pool.topology().quota().map_or(cpus, |quota| {
+                usize::try_from(quota.millicpus() / 1000).unwrap_or(usize::MAX)
+            });
+        NonZeroUsize::new(cpus.min(quota)).unwrap_or(NonZeroUsize::MIN)
     }
 
-    pub(crate) fn try_reserve(&self, count: NonZeroUsize) -> Option<Lease> {
-        let mut free = self.free.borrow_mut();
-        if free.len() < count.get() {
-            return None;
+    /// Cores for the job that is next, or none yet: then `stopper` is woken when there are.
+    pub(crate) fn lease(
+        &mut self,
+        count: usize,
+        stopper: &Stopper,
+    ) -> Result<Option<CoreLease>, ReserveError> {
+        let request = self.shape.request(count);
+        if let Some(ticket) = &mut self.waiting
+            && ticket.request() == request
+        {
+            let lease = ticket.try_take();
+            if lease.is_some() {
+                self.waiting = None;
+            }
+            return Ok(lease);
         }
-        let cpus: Vec<u32> = free.drain(..count.get()).collect();
-        let mut mask = vec![0; 16];
-        for cpu in &cpus {
-            mask[*cpu as usize / 64] |= 1 << (cpu % 64);
+        // Another job is next than the one for which we queued.
+        self.waiting = None;
+        match self.pool.try_reserve(request) {
+            Err(ReserveError::Busy { .. }) => {}
+            result => return result.map(Some),
         }
-        Some(Lease { cpus, mask, free: Rc::clone(&self.free) })
-    }
-}
-
-impl Lease {
-    pub(crate) fn cpus(&self) -> &[u32] {
-        &self.cpus
+        let stopper = stopper.clone();
+        let mut ticket = self.pool.reserve_later(request, move || stopper.wake())?;
+        let lease = ticket.try_take();
+        self.waiting = lease.is_none().then_some(ticket);
+        Ok(lease)
     }
 
-    pub(crate) fn mask(&self) -> &[u64] {
-        &self.mask
-    }
-}
-
-impl Drop for Lease {
-    fn drop(&mut self) {
-        self.free.borrow_mut().append(&mut self.cpus);
+    /// Whether such a job could ever run.
+    pub(crate) fn check(&self, count: usize) -> Result<(), ReserveError> {
+        match self.pool.try_reserve(self.shape.request(count)) {
+            Ok(_) | Err(ReserveError::Busy { .. }) => Ok(()),
+            Err(error) => Err(error),
+        }
     }
 }

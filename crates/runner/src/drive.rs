@@ -149,15 +149,8 @@ impl<'a> Drive<'a> {
     fn pull(&mut self) {
         match self.source.next() {
             Supply::Job(job) => {
-                let cores = job.cores.unwrap_or(self.conduct.cores_per_job);
-                let usable = self.conduct.cores.as_ref().map(Cores::usable);
-                let text = usable.filter(|usable| cores > *usable).map(|_| job.to_string());
-                let number = self.machine.supplied(*job);
+                self.machine.supplied(*job);
                 self.machine.note_remaining(self.source.remaining());
-                if let (Some(usable), Some(job)) = (usable, text) {
-                    let (cores, usable) = (cores.get(), usable.get());
-                    self.fail(RunnerError::NeverFits { number, job, cores, usable });
-                }
             }
             Supply::Later => self.machine.supply_later(),
             Supply::End => self.machine.supply_ended(),
@@ -176,19 +169,23 @@ impl<'a> Drive<'a> {
             let until = now().saturating_add(MEMORY_PAUSE);
             return self.machine.hold(slot, attempt, until);
         }
-        let count = attempt.job.cores.unwrap_or(self.conduct.cores_per_job);
-        let lease = match &self.conduct.cores {
+        let count = attempt.job.cores.unwrap_or(self.conduct.cores_per_job).get();
+        let lease = match self.conduct.cores.as_mut().map(|cores| cores.lease(count, &self.stopper))
+        {
             None => None,
-            Some(cores) => match cores.try_reserve(count) {
-                Some(lease) => Some(lease),
-                None => return self.machine.no_room(slot, attempt),
-            },
+            Some(Ok(Some(lease))) => Some(lease),
+            Some(Ok(None)) => return self.machine.no_room(slot, attempt),
+            Some(Err(source)) => {
+                let (number, job) = (attempt.number, attempt.job.to_string());
+                self.machine.no_room(slot, attempt);
+                return self.fail(RunnerError::NeverFits { number, job, source });
+            }
         };
         match self.launch(slot, attempt.clone(), lease) {
             Ok(()) => {
                 let live = self.live[slot].as_ref();
                 let (pid, cores) =
-                    live.map_or((0, [].as_slice()), |live| (live.leader.pid(), live.cpus()));
+                    live.map_or((0, [].as_slice()), |live| (live.leader.pid(), &live.cpus));
                 let started = now();
                 tracing::debug!(number = attempt.number, pid, ?cores, "job started");
                 if !attempt.is_canary {
@@ -238,6 +235,7 @@ impl<'a> Drive<'a> {
     fn woken(&mut self) {
         self.stopper.waker().drain();
         self.machine.supply_woken();
+        self.machine.cores_freed();
         let asked = self.stopper.asked();
         while self.heard < asked {
             self.heard += 1;

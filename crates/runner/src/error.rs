@@ -2,25 +2,24 @@
 
 use std::io;
 
+use brigade_cores::ReserveError;
+
 use crate::outcome::Ending;
 
 /// The run could not be carried out.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunnerError {
-    /// A job needs more cores than the run has.
-    #[error(
-        "job {number} ({job}) needs {cores} cores, but only {usable} are to be had: ask for fewer cores"
-    )]
+    /// A job can never have the cores that it needs.
+    #[error("job {number} ({job}) can never run")]
     NeverFits {
         /// The job's number.
         number: u64,
         /// The job.
         job: String,
-        /// How many cores it needs.
-        cores: usize,
-        /// How many there are.
-        usable: usize,
+        /// What it needs, and what there is.
+        #[source]
+        source: ReserveError,
     },
     /// Two jobs are the same.
     #[error(
@@ -47,9 +46,6 @@ pub enum RunnerError {
     /// The source of jobs failed; the jobs before it were run.
     #[error("cannot read the next job")]
     Source(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// The cores could not be found out.
-    #[error("cannot find out which cores there are")]
-    Cores(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The system is out of descriptors, memory or processes.
     #[error("cannot {operation}")]
     System {
@@ -75,9 +71,15 @@ pub enum BuildError {
     /// A value makes no sense.
     #[error(transparent)]
     Config(ConfigError),
-    /// What every run needs cannot be had.
+    /// The cores of the machine could not be found out.
     #[error(transparent)]
-    Run(RunnerError),
+    Cores(brigade_cores::BuildError),
+    /// No job could ever have the cores that it would get.
+    #[error("`cores_per_job` cannot be had")]
+    NeverFits(#[source] ReserveError),
+    /// There are no descriptors left.
+    #[error("cannot make a waker")]
+    Waker(#[source] io::Error),
 }
 
 /// A builder was given a value that makes no sense.

@@ -225,6 +225,11 @@ impl Machine {
         self.room = false;
     }
 
+    /// There may be cores again that somebody else had.
+    pub(crate) fn cores_freed(&mut self) {
+        self.room = true;
+    }
+
     /// Nothing is to be started before this time; what was to be started goes back.
     pub(crate) fn hold(&mut self, slot: usize, attempt: Attempt, until: Monotonic) {
         self.no_room(slot, attempt);

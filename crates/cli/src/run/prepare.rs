@@ -8,10 +8,11 @@ use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 use std::time::Duration;
 
+use brigade::cores::{Policy, Smt};
 use brigade::runner::{Job, Output, Runner, Stopper, check_duplicates};
 use miette::{IntoDiagnostic, Report, WrapErr, miette};
 
-use crate::arguments::Run;
+use crate::arguments::{CorePolicy, Run};
 use crate::clock::StartTime;
 use crate::input::{
     Entry, Format, Input, Lines, Lists, Meaning, Ready, Shuffled, check_lists, jobs_of_toml,
@@ -33,6 +34,13 @@ pub(super) fn runner(options: &Run, tick: Option<Duration>) -> Result<Runner, Re
     if let Some(jobs) = options.jobs {
         builder = builder.jobs(jobs);
     }
+    builder = match options.policy {
+        CorePolicy::Contiguous => builder.policy(Policy::Contiguous),
+        CorePolicy::Compact => builder.policy(Policy::Compact),
+        CorePolicy::Scatter => builder.policy(Policy::Scatter),
+        CorePolicy::WholeCores => builder.smt(Smt::Whole),
+        CorePolicy::OneThread => builder.smt(Smt::Isolate),
+    };
     if options.no_pin {
         builder = builder.unpinned();
     }

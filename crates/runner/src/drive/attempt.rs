@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+use brigade_cores::CoreLease;
 use brigade_sys::launch::{Launch, LaunchStage, Leader, Usage};
 use rustix::event::epoll;
 use rustix::pipe::{PipeFlags, pipe_with};
@@ -11,7 +12,6 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use super::Drive;
 use super::prepare::own_output;
 use super::streams::{Streaming, Token};
-use crate::cores::Lease;
 use crate::machine::Attempt;
 use crate::outcome::StartFailure;
 use crate::output::{Captured, Output};
@@ -24,7 +24,10 @@ pub(super) struct Live {
     pub(super) generation: u32,
     /// Standard output and standard error.
     pub(super) streams: [Streaming; 2],
-    lease: Option<Lease>,
+    pub(super) cpus: Vec<u32>,
+    /// Only kept: dropping it gives the cores back.
+    #[expect(dead_code, reason = "dropping it is its use")]
+    lease: Option<CoreLease>,
 }
 
 /// What is left of an attempt.
@@ -40,15 +43,10 @@ pub(super) struct Remains {
 const LAST_WORDS: usize = 2000;
 
 impl Live {
-    pub(super) fn cpus(&self) -> &[u32] {
-        self.lease.as_ref().map_or(&[], Lease::cpus)
-    }
-
     /// Gives the cores back.
     pub(super) fn into_remains(self, usage: Usage) -> Remains {
-        let cores = self.cpus().to_vec();
         let [stdout, stderr] = self.streams.map(|stream| stream.captured);
-        Remains { cores, usage, stdout, stderr }
+        Remains { cores: self.cpus, usage, stdout, stderr }
     }
 }
 
@@ -66,10 +64,12 @@ impl Drive<'_> {
         &mut self,
         slot: usize,
         attempt: Attempt,
-        lease: Option<Lease>,
+        lease: Option<CoreLease>,
     ) -> Result<(), StartFailure> {
-        let cpus = lease.as_ref().map_or(&[][..], Lease::cpus);
-        let prepared = self.preparation.prepare(&attempt, slot, cpus)?;
+        let cpus: Vec<u32> =
+            lease.as_ref().map(|lease| lease.cores().iter().collect()).unwrap_or_default();
+        let list = lease.as_ref().map(ToString::to_string).unwrap_or_default();
+        let prepared = self.preparation.prepare(&attempt, slot, &list)?;
         let output = attempt.job.output.as_ref().unwrap_or(&self.conduct.output);
         let (ours, theirs) = self
             .streams(output)
@@ -82,7 +82,7 @@ impl Drive<'_> {
             environment: &environment,
             folder: prepared.folder.as_deref(),
             streams: [prepared.stdin.as_fd(), stdout.as_fd(), stderr.as_fd()],
-            affinity: lease.as_ref().map(Lease::mask),
+            affinity: lease.as_ref().map(|lease| lease.cores().words()),
             nice: Some(self.conduct.nice),
             slot: self.guardian.slot(slot),
         });
@@ -98,7 +98,8 @@ impl Drive<'_> {
         })?;
         drop(theirs);
         self.generation = self.generation.wrapping_add(1);
-        let live = Live { attempt, leader, generation: self.generation, streams: ours, lease };
+        let live =
+            Live { attempt, leader, generation: self.generation, streams: ours, cpus, lease };
         self.watch(slot, &live)
             .map_err(|error| StartFailure::other(format!("cannot watch it: {error}")))?;
         self.live[slot] = Some(live);

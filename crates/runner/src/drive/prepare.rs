@@ -76,7 +76,7 @@ impl Preparation {
         &mut self,
         attempt: &Attempt,
         slot: usize,
-        cpus: &[u32],
+        cores: &str,
     ) -> Result<Prepared, StartFailure> {
         let job = &attempt.job;
         let mut words = job.words_on(slot + 1);
@@ -93,7 +93,7 @@ impl Preparation {
         let mut variables = vec![
             number(NUMBER, attempt.number),
             number(SLOT, slot as u64 + 1),
-            variable(CORES.as_ref(), list(cpus).as_ref()).map_err(|()| zero_byte("a variable"))?,
+            variable(CORES.as_ref(), cores.as_ref()).map_err(|()| zero_byte("a variable"))?,
         ];
         for (name, value) in &job.environment {
             variables.push(variable(name, value).map_err(|()| zero_byte("a variable"))?);
@@ -194,29 +194,6 @@ fn number(name: &str, value: u64) -> CString {
     CString::new(format!("{name}={value}")).unwrap_or_default()
 }
 
-/// Cores in the kernel's list format: `0-3,8`.
-fn list(cpus: &[u32]) -> String {
-    let runs: Vec<String> = cpus
-        .chunk_by(|a, b| *b == a + 1)
-        .map(|run| match run {
-            [first, .., last] => format!("{first}-{last}"),
-            _ => run[0].to_string(),
-        })
-        .collect();
-    runs.join(",")
-}
-
 fn zero_byte(what: &str) -> StartFailure {
     StartFailure::other(format!("{what} contains a zero byte, which no program can be given"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn cores_are_listed_as_the_kernel_does() {
-        assert_eq!(list(&[]), "");
-        assert_eq!(list(&[0, 1, 2, 5, 7, 8]), "0-2,5,7-8");
-    }
 }
