@@ -74,15 +74,12 @@ pub use brigade_pool::{
 };
 pub use brigade_worker::init;
 
-/// Which cpu cores belong to whom: the machine's topology, leases of cores, pinning.
-pub mod cores {
-    pub use brigade_cores::*;
-}
-
-/// Deadlines for processes that are no workers of a pool: the timer server and its clients.
-pub mod timer {
-    pub use brigade_timer::*;
-}
+#[doc(inline)]
+pub use brigade_cores as cores;
+#[doc(inline)]
+pub use brigade_runner as runner;
+#[doc(inline)]
+pub use brigade_timer as timer;
 
 /// Inside a task: which worker this is, which attempt, what the initializer has made. And for a worker program of its own:
 /// [`Server`](worker::Server).

@@ -11,6 +11,9 @@
 //! | [`segment`] | [`Segment`](segment::Segment): anonymous shared memory of atomic words |
 //! | [`sealed`] | [`SealedBytes`](sealed::SealedBytes): shared memory that is written once and then only read |
 //! | [`arena`] | [`ArgumentArena`](arena::ArgumentArena), [`ResultArena`](arena::ResultArena): shared memory for large payloads, in blocks |
+//! | [`launch`] | [`Launcher`](launch::Launcher): starts programs that are not ours, pinned and bound to our death |
+//! | [`guardian`] | [`Guardian`](guardian::Guardian): kills the groups of a process that was killed |
+//! | [`orphans`] | what descendants leave behind, adopted and ended |
 //! | [`wait`] | [`wait_readable`](wait::wait_readable) with a deadline, and a [`Waker`](wait::Waker) that ends such a wait |
 //! | [`poller`], [`deadline_timer`] | [`Poller`](poller::Poller): waiting for many descriptors; [`DeadlineTimer`](deadline_timer::DeadlineTimer): a deadline as one |
 //! | [`request_socket`] | packets from processes that the kernel names: [`Listener`](request_socket::Listener), [`RequestSocket`](request_socket::RequestSocket) |
@@ -60,7 +63,10 @@ mod error;
 pub mod executable;
 pub mod file_watch;
 pub mod futex;
+pub mod guardian;
+pub mod launch;
 pub mod memory;
+pub mod orphans;
 pub mod parent_death;
 pub mod poller;
 pub mod private_folder;

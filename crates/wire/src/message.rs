@@ -15,6 +15,7 @@
 //! Decoding borrows from the input, never allocates more than the input's size, and answers anything that is no
 //! message with an error.
 
+mod limits;
 mod words;
 
 use std::time::Duration;
@@ -22,9 +23,10 @@ use std::time::Duration;
 use crate::error::MessageError;
 use crate::ids::{Attempt, TaskId};
 use crate::outcome::{Outcome, PanicReport};
+pub use limits::RunLimits;
 use words::{
-    NAME_LIMIT, Reader, chunk_word, first_word, limit_word, push, push_place, split_chunk_word,
-    split_first_word, split_limit_word,
+    NAME_LIMIT, Reader, chunk_word, first_word, push, push_place, split_chunk_word,
+    split_first_word,
 };
 
 /// From the host to a worker.
@@ -55,38 +57,6 @@ pub struct Run<'a> {
     pub placed: Option<Place>,
     /// The encoded argument; of a chunk its [items](crate::items).
     pub argument: &'a [u8],
-}
-
-/// How long a task may run, from its begin in the worker; of a chunk each item. Two words, as every task has them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RunLimits {
-    soft: u64,
-    hard: u64,
-}
-
-impl RunLimits {
-    /// For ever.
-    pub const NONE: Self = Self { soft: u64::MAX, hard: u64::MAX };
-
-    /// Until the task is told to end, and until the host kills the worker. Limits of centuries are none.
-    pub fn new(soft: Option<Duration>, hard: Option<Duration>) -> Self {
-        Self { soft: limit_word(soft), hard: limit_word(hard) }
-    }
-
-    /// Until it is told to end.
-    pub fn soft(&self) -> Option<Duration> {
-        split_limit_word(self.soft)
-    }
-
-    /// Until the host kills the worker.
-    pub fn hard(&self) -> Option<Duration> {
-        split_limit_word(self.hard)
-    }
-
-    /// Whether there is a limit.
-    pub fn are_some(&self) -> bool {
-        *self != Self::NONE
-    }
 }
 
 /// Where encoded bytes lie in an arena.

@@ -92,7 +92,9 @@ mod tests {
         let table = "| 1 | x | y |\n| 3 | x | y |\n| 3 | x | y |\n| 4 | x | y |\n";
         let found = places(check, &[("docs/conformance.md", table)]);
         assert_eq!(found, ["docs/conformance.md:2", "docs/conformance.md:3"]);
-        let rows: String = (1..=LAST_WITHOUT_GAPS).map(|row| format!("| {row} | x |\n")).collect();
+        let rows: Vec<String> =
+            (1..=LAST_WITHOUT_GAPS).map(|row| format!("| {row} | x |\n")).collect();
+        let rows = rows.concat();
         let table = format!("{rows}| 124 | x |\n| 128 | x |\n");
         assert!(places(check, &[("docs/conformance.md", &table)]).is_empty());
     }

@@ -1,3 +1,5 @@
+//! Topologies made up for the purpose.
+
 use proptest::prelude::*;
 
 use super::sample::{Shape, any_topology};

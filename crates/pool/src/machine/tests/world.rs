@@ -16,6 +16,7 @@ use crate::machine::{
     Shutdown, StartFailure, Submission, TaskRef, Terms,
 };
 
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own, and tests read them")]
 pub(super) struct World {
     pub(super) machine: Machine<u64>,
     pub(super) now: Now,
@@ -45,6 +46,7 @@ pub(super) struct World {
     pub(super) next_id: u64,
 }
 
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own, and tests read them")]
 pub(super) struct FakeWorker {
     pub(super) id: WorkerId,
     pub(super) phase: FakePhase,
