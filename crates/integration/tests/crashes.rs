@@ -240,10 +240,15 @@ fn a_crash_while_much_is_under_way_to_the_worker_loses_none_of_it() {
     let pool = pool(1);
     for round in 0..4_u8 {
         let _watchdog = Watchdog::new("large arguments behind a crash", 2 * BOUND);
-        let doomed = pool.submit(aborts, ()).unwrap();
+        // So many short tasks that the pool believes in short ones and hands them out in advance.
+        assert_eq!(pool.map(square, 0..500).flatten().count(), 500);
+        let gate = Gate::new();
+        let doomed = pool.submit(aborts_behind_the_gate, gate.pass(0)).unwrap();
+        gate.wait_for_arrivals(1);
         let behind: Vec<_> = (0..3)
             .map(|number| pool.submit(echoes, vec![10 * round + number; LARGE]).unwrap())
             .collect();
+        gate.open();
         worker_died(outcome(doomed));
         for (number, handle) in (0..).zip(behind) {
             assert!(outcome(handle).unwrap() == vec![10 * round + number; LARGE]);
