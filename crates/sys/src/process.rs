@@ -108,12 +108,14 @@ impl Process {
     /// # Errors
     /// When we may not kill the process.
     pub fn kill_tree(&self) -> io::Result<Swept> {
-        // Before it was reaped its number is its own, so what `/proc` says about it is said about it.
-        let process = ForeignProcess::from_pidfd(self.pid(), self.pidfd.try_clone()?);
-        let swept = process.kill_tree(Vec::new());
+        // Without a descriptor to spare nobody else is looked for. What must not fail is the kill itself.
+        let swept = self.pidfd.try_clone().and_then(|pidfd| {
+            // Before it was reaped its number is its own, so what `/proc` says about it is said about it.
+            ForeignProcess::from_pidfd(self.pid(), pidfd).kill_tree(Vec::new())
+        });
         // A kernel that knows no groups behind pidfds has killed the leader alone.
         self.signal_group(Signal::Kill)?;
-        swept
+        Ok(swept.unwrap_or_default())
     }
 
     /// How the process has ended, if it has. The first call after its end kills the rest of its group and reaps it; the
