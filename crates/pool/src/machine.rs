@@ -133,8 +133,8 @@ impl<T> Machine<T> {
             Event::Cancel(task) => self.cancel(now, task, outbox),
             Event::Kill(task) => self.kill_task(now, task, outbox),
             Event::Observed { task, began } => self.observed(now, task, began, outbox),
-            Event::RevokeAnswer { task, worker, why, revoked } => {
-                self.revoke_answer(now, task, worker, why, revoked, outbox);
+            Event::RevokeAnswer { task, worker, link_slot, why, revoked } => {
+                self.revoke_answer(now, task, (worker, link_slot), why, revoked, outbox);
             }
             Event::Finished { worker, task, attempt, run_time, worn } => {
                 if self.finished(worker, task, attempt, run_time, outbox) {

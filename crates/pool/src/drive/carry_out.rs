@@ -94,7 +94,13 @@ impl Core {
                     }
                     _ => false,
                 };
-                self.answers.push_back(Event::RevokeAnswer { task, worker, why, revoked });
+                self.answers.push_back(Event::RevokeAnswer {
+                    task,
+                    worker,
+                    link_slot,
+                    why,
+                    revoked,
+                });
             }
             Action::Complete { task, attempt, end, .. } => {
                 if let Facts::Death(death) = facts {

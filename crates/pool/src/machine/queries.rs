@@ -7,8 +7,7 @@ use brigade_wire::{Attempt, TaskId, WorkerId};
 
 use super::task::Place;
 use super::{
-    Counters, Machine, Now, Occupant, Phase, Tally, TaskKey, TaskRef, WorkerEntry,
-    WorkerState,
+    Counters, Machine, Now, Occupant, Phase, Tally, TaskKey, TaskRef, WorkerEntry, WorkerState,
 };
 
 impl<T> Machine<T> {
