@@ -100,7 +100,13 @@ impl Core {
                     }
                     _ => false,
                 };
-                self.answers.push_back(Event::RevokeAnswer { task, worker, why, revoked });
+                self.answers.push_back(Event::RevokeAnswer {
+                    task,
+                    worker,
+                    link_slot,
+                    why,
+                    revoked,
+                });
             }
             Action::Complete { task, attempt, end, .. } => {
                 if let Facts::Death(death) = facts {
@@ -136,14 +142,7 @@ impl Core {
                     .extend(self.post(worker).map(|post| (worker, Arc::clone(&post.life))));
             }
             Action::Observe { worker, link_slot, task } => {
-                let line = self.post(worker).and_then(|post| post.line.as_ref());
-                let began = match line.map(|line| line.slots.state(link_slot)) {
-                    Some(SlotState::Running { since }) => Some(since.since_zero()),
-                    _ => None,
-                };
-                let section = line.and_then(|line| line.slots.section());
-                let section = section.map(|section| section.due.since_zero());
-                let seen = Box::new(Observation { began, section });
+                let seen = Box::new(self.observe(worker, link_slot));
                 self.answers.push_back(Event::Observed { task, seen });
             }
             Action::Retired { worker, why } => {
@@ -174,6 +173,17 @@ impl Core {
                 after.ended = true;
             }
         }
+    }
+
+    /// How far a worker says that it has come with what is in a slot of its table.
+    fn observe(&self, worker: WorkerId, link_slot: u16) -> Observation {
+        let line = self.post(worker).and_then(|post| post.line.as_ref());
+        let began = match line.map(|line| line.slots.state(link_slot)) {
+            Some(SlotState::Running { since }) => Some(since.since_zero()),
+            _ => None,
+        };
+        let section = line.and_then(|line| line.slots.section());
+        Observation { began, section: section.map(|section| section.due.since_zero()) }
     }
 
     fn send(

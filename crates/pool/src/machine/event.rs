@@ -29,6 +29,7 @@ pub(crate) enum Event<T> {
     RevokeAnswer {
         task: TaskRef,
         worker: WorkerId,
+        link_slot: u16,
         why: RevokeWhy,
         /// False: the worker had begun the task.
         revoked: bool,

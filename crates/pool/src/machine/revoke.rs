@@ -30,13 +30,15 @@ impl<T> Machine<T> {
         &mut self,
         now: Now,
         task: TaskRef,
-        worker: WorkerId,
+        (worker, link_slot): (WorkerId, u16),
         why: RevokeWhy,
         revoked: bool,
         outbox: &mut Outbox<T>,
     ) {
-        let assignment = self.assignment(task).filter(|(holder, ..)| *holder == worker);
-        let Some((_, link_slot, attempt)) = assignment else {
+        // An answer to an earlier question says nothing of a task that has gone elsewhere, or come here once more.
+        let assignment =
+            self.assignment(task).filter(|(at, slot, _)| (*at, *slot) == (worker, link_slot));
+        let Some((.., attempt)) = assignment else {
             if why == RevokeWhy::Clear {
                 // It was taken back for another reason in the same moment, or has been answered.
                 let never_begins = self.live(worker).is_some_and(|entry| entry.is_revoked(task.id));

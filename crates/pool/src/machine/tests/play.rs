@@ -49,18 +49,6 @@ pub(super) struct Script {
 }
 
 prop_compose! {
-    fn terms()(
-        priority in -2..3_i32,
-        slot in proptest::option::weighted(0.2, 0..5_u32),
-        queue in proptest::option::of(1..50_u64),
-        run in proptest::option::of(1..50_u64),
-    ) -> Terms {
-        let (queue_limit, run_limit) = (queue.map(Duration::from_millis), run.map(Duration::from_millis));
-        Terms { priority, slot, queue_limit, run_limit, ..Terms::default() }
-    }
-}
-
-prop_compose! {
     fn any_settings()(
         credit in 1..6_u16,
         workers in 1..4_usize,
@@ -84,49 +72,106 @@ prop_compose! {
     }
 }
 
-fn step() -> impl Strategy<Value = Step> {
-    let slot = || 0..4_u32;
-    let heard = || proptest::bool::weighted(0.8);
-    prop_oneof![
-        12 => (0..3_u32).prop_map(|retries| Step::Submit { retries }),
-        6 => (0..3_u32, terms()).prop_map(|(retries, terms)| Step::SubmitWith { retries, terms }),
-        3 => (0..24_usize).prop_map(|nth| Step::Cancel { nth }),
-        2 => (0..24_usize).prop_map(|nth| Step::Kill { nth }),
-        1 => Just(Step::WarmUp),
-        1 => (1..5_usize).prop_map(|workers| Step::Resize { workers }),
-        1 => Just(Step::Quiesce),
-        1 => any::<bool>().prop_map(|worn| Step::Worn { worn }),
-        3 => (0..40_u64).prop_map(|millis| Step::Wait { millis }),
-        2 => Just(Step::Tick),
-        8 => (slot(), any::<bool>()).prop_map(|(slot, late)| Step::Start { slot, late }),
-        1 => (slot(), proptest::bool::weighted(0.1))
-            .prop_map(|(slot, permanent)| Step::FailStart { slot, permanent }),
-        12 => (slot(), heard()).prop_map(|(slot, heard)| Step::Begin { slot, heard }),
-        12 => (slot(), any::<u32>(), heard())
-            .prop_map(|(slot, time, heard)| Step::Finish { slot, time, heard }),
-        2 => slot().prop_map(|slot| Step::Hear { slot }),
-        1 => slot().prop_map(|slot| Step::Freeze { slot }),
-        1 => slot().prop_map(|slot| Step::Thaw { slot }),
-        1 => slot().prop_map(|slot| Step::Misbehave { slot }),
-        1 => slot().prop_map(|slot| Step::AnswerAnother { slot }),
-        3 => slot().prop_map(|slot| Step::Crash { slot }),
-        3 => slot().prop_map(|slot| Step::Obey { slot }),
-    ]
+/// How often each step occurs in a hundred, roughly.
+const WORK: [(u32, Kind); 21] = [
+    (12, |it| Step::Submit { retries: it.below(3) }),
+    (6, |it| Step::SubmitWith { retries: it.below(3), terms: it.terms() }),
+    (3, |it| Step::Cancel { nth: it.below(24) as usize }),
+    (2, |it| Step::Kill { nth: it.below(24) as usize }),
+    (1, |_| Step::WarmUp),
+    (1, |it| Step::Resize { workers: 1 + it.below(4) as usize }),
+    (1, |_| Step::Quiesce),
+    (1, |it| Step::Worn { worn: it.one_in(2) }),
+    (3, |it| Step::Wait { millis: it.below(40).into() }),
+    (2, |_| Step::Tick),
+    (8, |it| Step::Start { slot: it.slot(), late: it.one_in(2) }),
+    (1, |it| Step::FailStart { slot: it.slot(), permanent: it.one_in(10) }),
+    (12, |it| Step::Begin { slot: it.slot(), heard: !it.one_in(5) }),
+    (12, |it| Step::Finish { slot: it.slot(), heard: !it.one_in(5), time: it.rest() }),
+    (2, |it| Step::Hear { slot: it.slot() }),
+    (1, |it| Step::Freeze { slot: it.slot() }),
+    (1, |it| Step::Thaw { slot: it.slot() }),
+    (1, |it| Step::Misbehave { slot: it.slot() }),
+    (1, |it| Step::AnswerAnother { slot: it.slot() }),
+    (3, |it| Step::Crash { slot: it.slot() }),
+    (3, |it| Step::Obey { slot: it.slot() }),
+];
+
+/// What a script's end has in addition.
+const ENDING: [(u32, Kind); 2] = [
+    (10, |it| Step::Wait { millis: it.below(2_000).into() }),
+    (10, |it| {
+        let timeout = it.option(2_000);
+        let modes = [Shutdown::Drain, Shutdown::CancelPending, Shutdown::Terminate, Shutdown::Kill];
+        Step::Shutdown { mode: modes[it.below(4) as usize], timeout }
+    }),
+];
+
+type Kind = fn(&mut Digits) -> Step;
+
+/// A number whose digits decide about a step. One number for a step is drawn, and shrunk, in a fraction of the time that
+/// a strategy for each kind of step takes.
+struct Digits(u64);
+
+impl Digits {
+    fn below(&mut self, limit: u32) -> u32 {
+        let digit = self.0 % u64::from(limit);
+        self.0 /= u64::from(limit);
+        u32::try_from(digit).expect("below a u32")
+    }
+
+    fn one_in(&mut self, many: u32) -> bool {
+        self.below(many) == 1
+    }
+
+    fn slot(&mut self) -> u32 {
+        self.below(4)
+    }
+
+    fn rest(&mut self) -> u32 {
+        self.below(u32::MAX)
+    }
+
+    /// Nothing, or a number from 1 on.
+    fn option(&mut self, limit: u32) -> Option<u64> {
+        self.one_in(2).then(|| 1 + u64::from(self.below(limit)))
+    }
+
+    fn terms(&mut self) -> Terms {
+        Terms {
+            priority: [0, 1, 2, -1, -2][self.below(5) as usize],
+            slot: self.one_in(5).then(|| self.below(5)),
+            queue_limit: self.option(50).map(Duration::from_millis),
+            run_limit: self.option(50).map(Duration::from_millis),
+            ..Terms::default()
+        }
+    }
 }
 
-fn ending() -> impl Strategy<Value = Step> {
-    let mode = prop_oneof![
-        Just(Shutdown::Drain),
-        Just(Shutdown::CancelPending),
-        Just(Shutdown::Terminate),
-        Just(Shutdown::Kill)
-    ];
-    prop_oneof![
-        6 => step(),
-        1 => (0..2_000_u64).prop_map(|millis| Step::Wait { millis }),
-        1 => (mode, proptest::option::of(0..2_000_u64))
-            .prop_map(|(mode, timeout)| Step::Shutdown { mode, timeout }),
-    ]
+fn steps(kinds: &'static [(u32, Kind)], most: usize) -> impl Strategy<Value = Vec<Step>> {
+    let all: u32 = kinds.iter().map(|(weight, _)| weight).sum();
+    let step = (0..all, any::<u64>()).prop_map(move |(mut choice, digits)| {
+        let kind = kinds.iter().find_map(|(weight, kind)| {
+            let found = choice < *weight;
+            choice = choice.wrapping_sub(*weight);
+            found.then_some(kind)
+        });
+        kind.expect("below the sum of all weights")(&mut Digits(digits))
+    });
+    proptest::collection::vec(step, 0..most)
+}
+
+/// The steps of `work` with those of `ending` here and there.
+fn interleaved(work: Vec<Step>, ending: Vec<Step>) -> Vec<Step> {
+    let every = work.len() / ending.len().max(1) + 1;
+    let mut ending = ending.into_iter();
+    let mut all = Vec::new();
+    for chunk in work.chunks(every) {
+        all.extend(ending.next());
+        all.extend_from_slice(chunk);
+    }
+    all.extend(ending);
+    all
 }
 
 prop_compose! {
@@ -135,11 +180,11 @@ prop_compose! {
         settings in any_settings(),
         usual_micros in prop_oneof![Just(1), Just(10), Just(1_000), Just(1_000_000)],
         longest_micros in prop_oneof![Just(2), Just(50), Just(2_000)],
-        work in proptest::collection::vec(step(), 1..300),
-        ending in proptest::collection::vec(ending(), 0..40),
+        work in steps(&WORK, 300),
+        ending in (steps(&WORK, 30), steps(&ENDING, 6)),
         last in prop_oneof![Just(Shutdown::Drain), Just(Shutdown::Kill)],
     ) -> Script {
-        let steps = work.into_iter().chain(ending).collect();
+        let steps = work.into_iter().chain(interleaved(ending.0, ending.1)).collect();
         Script { settings, usual_micros, longest_micros, steps, last }
     }
 }

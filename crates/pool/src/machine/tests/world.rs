@@ -197,10 +197,11 @@ impl World {
     /// What the world must know about an event before its consequences.
     fn note(&mut self, event: &Event<u64>) {
         match *event {
-            Event::RevokeAnswer { task, worker, why, revoked } => {
+            Event::RevokeAnswer { task, worker, link_slot, why, revoked } => {
                 let comes_back = matches!(why, RevokeWhy::Steal | RevokeWhy::Clear);
                 // The answer does not count when the task has gone elsewhere meanwhile.
-                let counts = self.machine.assignment(task).is_some_and(|(at, ..)| at == worker);
+                let at = self.machine.assignment(task).map(|(at, slot, _)| (at, slot));
+                let counts = at == Some((worker, link_slot));
                 if comes_back && revoked && counts {
                     self.model.returned(task.id.get());
                 }
@@ -341,7 +342,7 @@ impl World {
             }
             _ => false,
         };
-        Event::RevokeAnswer { task, worker, why, revoked }
+        Event::RevokeAnswer { task, worker, link_slot, why, revoked }
     }
 
     fn fake(&mut self, worker: WorkerId) -> &mut FakeWorker {
