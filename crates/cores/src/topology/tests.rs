@@ -1,3 +1,5 @@
+//! The order, the drawing, and what is done about contradictions.
+
 use proptest::prelude::*;
 
 use super::sample::{Shape, any_topology};
