@@ -115,11 +115,21 @@ fn spread(levels: &[Groups], free: Bits, count: usize) -> Bits {
 
 /// The groups with free places: how many, and which.
 fn open_groups(level: &Groups, free: &Bits) -> Vec<(usize, usize)> {
-    let groups = level.members.iter().enumerate();
-    groups.map(|(at, group)| (group.common(free), at)).filter(|(there, _)| *there > 0).collect()
+    if free.len() >= level.members.len() {
+        let groups = level.members.iter().enumerate();
+        return groups
+            .map(|(at, group)| (group.common(free), at))
+            .filter(|(there, _)| *there > 0)
+            .collect();
+    }
+    // A few places are in fewer groups than there are: not each group is asked.
+    let mut groups: Vec<usize> = free.iter().map(|place| level.member_of[place]).collect();
+    groups.sort_unstable();
+    groups.chunk_by(|a, b| a == b).map(|same| (same.len(), same[0])).collect()
 }
 
 /// How many groups of each judged level a set of places touches, and how many places are in the fullest; the largest groups first.
+#[derive(Debug, Clone)]
 pub(super) struct Shape(Vec<(usize, usize)>);
 
 impl Shape {

@@ -1,4 +1,4 @@
-//! Topologies made up for the purpose.
+//! The order, the drawing, and what is done about contradictions.
 
 use proptest::prelude::*;
 
@@ -28,7 +28,10 @@ proptest! {
     #[test]
     fn a_topology_survives_serde(topology in any_topology()) {
         let json = serde_json::to_string(&topology).unwrap();
-        prop_assert_eq!(serde_json::from_str::<Topology>(&json).unwrap(), topology);
+        prop_assert_eq!(&serde_json::from_str::<Topology>(&json).unwrap(), &topology);
+        // Not self-describing.
+        let bytes = postcard::to_stdvec(&topology).unwrap();
+        prop_assert_eq!(postcard::from_bytes::<Topology>(&bytes).unwrap(), topology);
     }
 
     #[test]
