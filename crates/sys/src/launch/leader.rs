@@ -3,12 +3,14 @@
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use rustix::io::Errno;
 use rustix::process::{Pid, kill_process_group, pidfd_send_signal};
 
-use crate::guardian::GroupSlot;
+use super::child::{Child, Failure};
+use super::failure::LaunchError;
 use crate::process::{Exit, Signal};
 
 /// The leader of a group of processes.
@@ -20,13 +22,16 @@ pub struct Leader {
     pid: libc::pid_t,
     pidfd: OwnedFd,
     reaped: bool,
+    /// What the child reads until it executes its program. Dropped after the child has ended, so after this value's own
+    /// drop.
+    child: Box<Child>,
 }
 
 /// How the leader has ended, and what it and the children it waited for have used.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct Ended {
-    /// How it has ended.
-    pub exit: Exit,
+    /// How it has ended; why it could not execute its program, if it could not.
+    pub exit: Result<Exit, LaunchError>,
     /// What it has used.
     pub usage: Usage,
 }
@@ -38,13 +43,14 @@ pub struct Usage {
     pub user: Duration,
     /// Processor time in the kernel.
     pub system: Duration,
-    /// The largest resident memory of one process, in bytes.
+    /// The largest resident memory of one process, in bytes. It counts what the process had in common with its parent
+    /// before it executed its program, so it is never less than what the parent has.
     pub peak_memory: u64,
 }
 
 impl Leader {
-    pub(super) fn new(pid: libc::pid_t, pidfd: OwnedFd) -> Self {
-        Self { pid, pidfd, reaped: false }
+    pub(super) fn new(pid: libc::pid_t, pidfd: OwnedFd, child: Box<Child>) -> Self {
+        Self { pid, pidfd, reaped: false, child }
     }
 
     /// Its number, which is also that of its group.
@@ -67,7 +73,7 @@ impl Leader {
         }
         let sent = Pid::from_raw(self.pid)
             .map_or(Err(Errno::SRCH), |group| kill_process_group(group, signal.into()));
-        // A leader that has moved to another group must not escape.
+        // A leader that has moved to another group must not escape; nor one that does not lead it yet.
         if sent == Err(Errno::SRCH) || matches!(signal, Signal::Kill) {
             let _ = pidfd_send_signal(&self.pidfd, signal.into());
         }
@@ -82,20 +88,30 @@ impl Leader {
     ///
     /// # Errors
     /// `ECHILD` when somebody else has reaped it.
-    pub fn try_reap(&mut self, slot: Option<&GroupSlot>) -> io::Result<Option<Ended>> {
+    pub fn try_reap(&mut self) -> io::Result<Option<Ended>> {
         if self.wait(libc::WNOHANG | libc::WNOWAIT)?.is_none() {
             return Ok(None);
         }
         let _ = self.signal_group(Signal::Kill);
-        if let Some(slot) = slot {
-            slot.clear();
-        }
+        self.clear_slot();
         let ended = self.wait(libc::WNOHANG)?;
         self.reaped = ended.is_some();
-        Ok(ended)
+        Ok(ended.map(|(exit, usage)| Ended { exit: self.failure().map_or(Ok(exit), Err), usage }))
     }
 
-    fn wait(&mut self, options: libc::c_int) -> io::Result<Option<Ended>> {
+    /// Why the child gave up before it executed its program. To be asked when it has ended.
+    fn failure(&self) -> Option<LaunchError> {
+        let failure = Failure::unpack(self.child.failed.load(Ordering::SeqCst))?;
+        Some(LaunchError::new(failure.stage, io::Error::from_raw_os_error(failure.errno)))
+    }
+
+    fn clear_slot(&self) {
+        if let Some(slot) = &self.child.slot {
+            slot.clear();
+        }
+    }
+
+    fn wait(&mut self, options: libc::c_int) -> io::Result<Option<(Exit, Usage)>> {
         let descriptor = self.pidfd.as_raw_fd();
         loop {
             let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
@@ -124,10 +140,8 @@ impl Leader {
             // nothing has ended. `si_pid` and `si_status` are valid for what `waitid` reports.
             return Ok(unsafe {
                 let (info, usage) = (info.assume_init(), usage.assume_init());
-                (info.si_pid() != 0).then(|| Ended {
-                    exit: exit(info.si_code, info.si_status()),
-                    usage: Usage::from(usage),
-                })
+                (info.si_pid() != 0)
+                    .then(|| (exit(info.si_code, info.si_status()), Usage::from(usage)))
             });
         }
     }
@@ -138,6 +152,7 @@ impl Drop for Leader {
         if !self.reaped {
             // Fails only if somebody else has reaped it.
             let _ = self.signal_group(Signal::Kill);
+            self.clear_slot();
             let _ = self.wait(0);
         }
     }
