@@ -18,7 +18,8 @@ use std::time::Duration;
 
 use brigade_sys::clock::{Monotonic, now};
 use brigade_sys::guardian::Guardian;
-use brigade_sys::launch::{Ended, Usage};
+use brigade_sys::launch::{Ended, Launcher, Usage};
+use brigade_sys::process::Exit;
 use rustix::event::{Timespec, epoll};
 
 use crate::cores::Cores;
@@ -26,7 +27,7 @@ use crate::error::RunnerError;
 use crate::event::{Event, Reason};
 use crate::machine::{Action, Attempt, Machine, Notice, Settings};
 use crate::memory;
-use crate::outcome::{Ending, Outcome, StartFailure};
+use crate::outcome::{Outcome, StartFailure};
 use crate::output::Output;
 use crate::source::{Source, Supply};
 use crate::stopper::Stopper;
@@ -59,6 +60,7 @@ pub(crate) struct Drive<'a> {
     /// How often the stop was heard.
     heard: u8,
     epoll: OwnedFd,
+    launcher: Launcher,
     preparation: Preparation,
     live: Vec<Option<Live>>,
     /// Goes after what it guards.
@@ -106,6 +108,7 @@ impl<'a> Drive<'a> {
             stopper,
             heard: 0,
             epoll,
+            launcher: Launcher::new(),
             guardian,
             preparation: Preparation::new().map_err(RunnerError::system("open /dev/null"))?,
             live: (0..slots).map(|_| None).collect(),
@@ -249,23 +252,20 @@ impl<'a> Drive<'a> {
         else {
             return;
         };
-        let (ending, usage) = match live.leader.try_reap() {
-            Ok(Some(Ended { exit: Ok(exit), usage })) => (exit.into(), usage),
-            Ok(Some(Ended { exit: Err(error), usage })) => {
-                (Ending::NotStarted(live.attempt.start_failure(&error)), usage)
-            }
+        let ended = match live.leader.try_reap(self.guardian.slot(slot)) {
+            Ok(Some(ended)) => ended,
             Ok(None) => return,
             Err(error) => {
                 // Somebody else in this program waits for any child: how it ended is lost, that it ended is not.
                 tracing::warn!(%error, "a job's exit status was taken by somebody else");
-                (Ending::Exited(STATUS_LOST), Usage::default())
+                Ended { exit: Exit::Code(STATUS_LOST), usage: Usage::default() }
             }
         };
         let time = now();
         self.drain(slot);
         let Some(live) = self.live[slot].take() else { return };
-        let remains = live.into_remains(usage);
-        if let Some(verdict) = self.machine.exited(slot, ending, time) {
+        let remains = live.into_remains(ended.usage);
+        if let Some(verdict) = self.machine.exited(slot, ended.exit, time) {
             self.conclude(slot, verdict, time, remains);
         }
         if self.conduct.adopts_orphans {

@@ -219,14 +219,6 @@ impl Job {
         }
     }
 
-    /// The program that is executed.
-    pub(crate) fn program(&self) -> &OsStr {
-        match &self.command {
-            Command::Argv(words) => words.first().map_or(OsStr::new(""), OsString::as_os_str),
-            Command::Shell(_) => OsStr::new("/bin/sh"),
-        }
-    }
-
     /// The line that tries its prelude before `canary`.
     pub(crate) fn prelude_before(prelude: &str, canary: Self) -> Self {
         let mut job = canary;

@@ -17,7 +17,6 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::ptr::{self, NonNull};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
@@ -28,17 +27,14 @@ use rustix::process::{
 /// The guardian of this process's groups. Dropping it ends it.
 #[derive(Debug)]
 pub struct Guardian {
-    slots: Arc<Slots>,
+    slots: Slots,
     pid: Pid,
     pidfd: OwnedFd,
 }
 
 /// Where one group at a time is known to the guardian.
-#[derive(Debug, Clone)]
-pub struct GroupSlot {
-    slots: Arc<Slots>,
-    index: usize,
-}
+#[derive(Debug)]
+pub struct GroupSlot(AtomicI32);
 
 impl Guardian {
     /// Starts the guardian, for at most `capacity` groups at once.
@@ -46,7 +42,7 @@ impl Guardian {
     /// # Errors
     /// When there is no memory or no process left.
     pub fn start(capacity: usize) -> io::Result<Self> {
-        let slots = Arc::new(Slots::new(capacity)?);
+        let slots = Slots::new(capacity)?;
         let parent = pidfd_open(getpid(), PidfdFlags::empty())?;
         // SAFETY: the child of a process with several threads may only do what is safe in a signal handler; `guard`
         // makes system calls only and never returns.
@@ -62,14 +58,8 @@ impl Guardian {
     }
 
     /// The slot of this number.
-    pub fn slot(&self, index: usize) -> Option<GroupSlot> {
-        let slots = Arc::clone(&self.slots);
-        (index < slots.count).then_some(GroupSlot { slots, index })
-    }
-
-    #[cfg(test)]
-    pub(crate) fn groups(&self) -> Vec<i32> {
-        self.slots.as_slice().iter().map(|slot| slot.load(Ordering::SeqCst)).collect()
+    pub fn slot(&self, index: usize) -> Option<&GroupSlot> {
+        self.slots.as_slice().get(index)
     }
 
     /// The number of the guardian's process.
@@ -88,20 +78,19 @@ impl Drop for Guardian {
 }
 
 impl GroupSlot {
-    /// The group that this process leads is there. Stores a word and does nothing else, so a child may call it before it
-    /// executes its program.
+    /// The group that this process leads is there. Safe between `vfork` and `execve`.
     pub(crate) fn announce(&self, group: i32) {
-        self.slots.as_slice()[self.index].store(group, Ordering::SeqCst);
+        self.0.store(group, Ordering::SeqCst);
     }
 
     /// The group is gone. To be called before its leader is reaped.
     pub fn clear(&self) {
-        self.announce(0);
+        self.0.store(0, Ordering::SeqCst);
     }
 }
 
 /// The guardian's whole life.
-fn guard(parent: libc::c_int, slots: &[AtomicI32]) -> ! {
+fn guard(parent: libc::c_int, slots: &[GroupSlot]) -> ! {
     // SAFETY: system calls with numbers and with structures of our own; nothing is allocated and no lock is taken.
     unsafe {
         let mut all = MaybeUninit::uninit();
@@ -118,7 +107,7 @@ fn guard(parent: libc::c_int, slots: &[AtomicI32]) -> ! {
         let mut death = libc::pollfd { fd: parent, events: libc::POLLIN, revents: 0 };
         while libc::poll(&raw mut death, 1, -1) < 1 {}
         for slot in slots {
-            let group = slot.load(Ordering::SeqCst);
+            let group = slot.0.load(Ordering::SeqCst);
             if group > 1 {
                 libc::kill(-group, libc::SIGKILL);
             }
@@ -130,7 +119,7 @@ fn guard(parent: libc::c_int, slots: &[AtomicI32]) -> ! {
 /// Shared memory that a fork does not copy.
 #[derive(Debug)]
 struct Slots {
-    start: NonNull<AtomicI32>,
+    start: NonNull<GroupSlot>,
     count: usize,
 }
 
@@ -142,7 +131,7 @@ unsafe impl Sync for Slots {}
 impl Slots {
     fn new(count: usize) -> io::Result<Self> {
         let count = count.max(1);
-        let bytes = count * size_of::<AtomicI32>();
+        let bytes = count * size_of::<GroupSlot>();
         // SAFETY: the kernel picks the place, so no other memory is touched.
         let start = unsafe {
             mmap_anonymous(
@@ -156,8 +145,8 @@ impl Slots {
         Ok(Self { start, count })
     }
 
-    fn as_slice(&self) -> &[AtomicI32] {
-        // SAFETY: the memory is mapped, aligned to a page and zeroed, which is a valid number; it lives as long as `self`.
+    fn as_slice(&self) -> &[GroupSlot] {
+        // SAFETY: the memory is mapped, aligned to a page and zeroed, which is a valid slot; it lives as long as `self`.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.count) }
     }
 }
@@ -165,6 +154,6 @@ impl Slots {
 impl Drop for Slots {
     fn drop(&mut self) {
         // SAFETY: mapped by `new` with this length; no reference outlives `self`.
-        let _ = unsafe { munmap(self.start.as_ptr().cast(), self.count * size_of::<AtomicI32>()) };
+        let _ = unsafe { munmap(self.start.as_ptr().cast(), self.count * size_of::<GroupSlot>()) };
     }
 }

@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use brigade_cores::CoreLease;
-use brigade_sys::launch::{Launch, LaunchError, LaunchStage, Leader, Usage, launch};
+use brigade_sys::launch::{Launch, LaunchStage, Leader, Usage};
 use rustix::event::epoll;
 use rustix::pipe::{PipeFlags, pipe_with};
 
@@ -59,21 +59,6 @@ impl Remains {
     }
 }
 
-impl Attempt {
-    /// Why it could not be started, for people.
-    pub(super) fn start_failure(&self, error: &LaunchError) -> StartFailure {
-        if let (LaunchStage::Folder, Some(folder)) = (error.stage(), &self.job.folder) {
-            let (folder, cause) = (folder.display(), error.cause());
-            return StartFailure::other(format!("cannot enter its folder {folder}: {cause}"));
-        }
-        let program = match &self.job.prelude {
-            Some(_) => "/bin/sh".to_owned(),
-            None => self.job.program().display().to_string(),
-        };
-        StartFailure::of_program(&program, error)
-    }
-}
-
 impl Drive<'_> {
     pub(super) fn launch(
         &mut self,
@@ -90,20 +75,27 @@ impl Drive<'_> {
             .streams(output)
             .map_err(|error| StartFailure::other(format!("cannot make its output: {error}")))?;
         let [stdout, stderr] = &theirs;
-        let launched = launch(Launch {
-            program: prepared.program,
-            arguments: prepared.arguments,
-            environment: prepared.environment,
-            folder: prepared.folder,
+        let environment = prepared.environment(self.preparation.inherited());
+        let launched = self.launcher.launch(&Launch {
+            program: &prepared.program,
+            arguments: &prepared.arguments,
+            environment: &environment,
+            folder: prepared.folder.as_deref(),
             streams: [prepared.stdin.as_fd(), stdout.as_fd(), stderr.as_fd()],
-            affinity: lease
-                .as_ref()
-                .map(|lease| lease.cores().words().to_vec())
-                .unwrap_or_default(),
-            nice: self.conduct.nice,
+            affinity: lease.as_ref().map(|lease| lease.cores().words()),
+            nice: Some(self.conduct.nice),
             slot: self.guardian.slot(slot),
         });
-        let leader = launched.map_err(|error| attempt.start_failure(&error))?;
+        let leader = launched.map_err(|error| {
+            let program = prepared.program_name();
+            match (error.stage(), &attempt.job.folder) {
+                (LaunchStage::Folder, Some(folder)) => {
+                    let (folder, cause) = (folder.display(), error.cause());
+                    StartFailure::other(format!("cannot enter its folder {folder}: {cause}"))
+                }
+                _ => StartFailure::of_program(&program, &error),
+            }
+        })?;
         drop(theirs);
         self.generation = self.generation.wrapping_add(1);
         let live =

@@ -1,12 +1,12 @@
 //! What a program is started with, in the form in which the kernel takes it.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::ffi::{CStr, CString, OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::sync::Arc;
 
 use brigade_sys::launch::Program;
 use rustix::fs::{MemfdFlags, memfd_create};
@@ -21,21 +21,22 @@ use crate::outcome::StartFailure;
 pub(super) struct Preparation {
     null: OwnedFd,
     /// The environment of this process, as `NAME=value`.
-    environment: Vec<Arc<CStr>>,
+    environment: Vec<CString>,
     path: Option<OsString>,
     /// The program of the last job: lists mostly run the same one again and again.
-    last: Option<(OsString, Arc<Program>)>,
+    last: Option<(OsString, Program)>,
 }
 
 /// What one attempt is started with.
 #[derive(Debug)]
 pub(super) struct Prepared {
-    pub(super) program: Arc<Program>,
+    pub(super) program: Program,
     pub(super) arguments: Vec<CString>,
     pub(super) folder: Option<CString>,
     pub(super) stdin: OwnedFd,
-    /// As `NAME=value`.
-    pub(super) environment: Vec<Arc<CStr>>,
+    /// Variables over those that are inherited, as `NAME=value`.
+    variables: Vec<CString>,
+    overridden: HashSet<Vec<u8>>,
 }
 
 /// A job's number and slot, under the names that GNU parallel gives them.
@@ -63,6 +64,10 @@ impl Preparation {
         })
     }
 
+    pub(super) fn inherited(&self) -> &[CString] {
+        &self.environment
+    }
+
     pub(super) fn null(&self) -> io::Result<OwnedFd> {
         self.null.try_clone()
     }
@@ -85,54 +90,37 @@ impl Preparation {
             .collect::<Result<Vec<_>, _>>()
             .map_err(|_| zero_byte("an argument"))?;
         let program = self.find(&words[0], job)?;
-        let environment = self.environment(attempt, slot, cores)?;
+        let mut variables = vec![
+            number(NUMBER, attempt.number),
+            number(SLOT, slot as u64 + 1),
+            variable(CORES.as_ref(), cores.as_ref()).map_err(|()| zero_byte("a variable"))?,
+        ];
+        for (name, value) in &job.environment {
+            variables.push(variable(name, value).map_err(|()| zero_byte("a variable"))?);
+        }
         let folder = job
             .folder
             .as_ref()
             .map(|folder| CString::new(folder.as_os_str().as_bytes()))
             .transpose()
             .map_err(|_| zero_byte("the folder"))?;
+        let overridden = job.environment.iter().map(|(name, _)| name.as_bytes().to_vec()).collect();
         let stdin = self.stdin(&job.stdin)?;
-        Ok(Prepared { program, arguments, folder, stdin, environment })
+        Ok(Prepared { program, arguments, folder, stdin, variables, overridden })
     }
 
-    /// What is inherited, what is ours, and what is the job's own, which goes over both.
-    fn environment(
-        &self,
-        attempt: &Attempt,
-        slot: usize,
-        cores: &str,
-    ) -> Result<Vec<Arc<CStr>>, StartFailure> {
-        let own = &attempt.job.environment;
-        let is_overridden = |entry: &CStr| {
-            let name = entry.to_bytes().split(|byte| *byte == b'=').next().unwrap_or_default();
-            own.iter().any(|(own, _)| own.as_bytes() == name)
-        };
-        let inherited = self.environment.iter().filter(|entry| !is_overridden(entry)).cloned();
-        let mut environment: Vec<Arc<CStr>> = inherited.collect();
-        let (number, slot) = (attempt.number.to_string(), (slot + 1).to_string());
-        let ours = [(NUMBER, number.as_str()), (SLOT, &slot), (CORES, cores)];
-        let ours = ours.map(|(name, value)| (OsStr::new(name), OsStr::new(value)));
-        let own = own.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str()));
-        for (name, value) in ours.into_iter().chain(own) {
-            environment.push(variable(name, value).map_err(|()| zero_byte("a variable"))?);
-        }
-        Ok(environment)
-    }
-
-    fn find(&mut self, name: &OsStr, job: &crate::Job) -> Result<Arc<Program>, StartFailure> {
+    fn find(&mut self, name: &OsStr, job: &crate::Job) -> Result<Program, StartFailure> {
         let own_path = job.environment.iter().rev().find(|(name, _)| name == "PATH");
         if let (None, Some((last, program))) = (own_path, &self.last)
             && last == name
         {
-            return Ok(Arc::clone(program));
+            return Ok(program.clone());
         }
         let path = own_path.map(|(_, path)| path).or(self.path.as_ref());
         let program = Program::find(name, path.map(OsString::as_os_str))
             .map_err(|_| zero_byte("the program"))?;
-        let program = Arc::new(program);
         if own_path.is_none() {
-            self.last = Some((name.to_owned(), Arc::clone(&program)));
+            self.last = Some((name.to_owned(), program.clone()));
         }
         Ok(program)
     }
@@ -156,6 +144,27 @@ impl Preparation {
     }
 }
 
+impl Prepared {
+    /// The whole environment.
+    pub(super) fn environment<'a>(&'a self, inherited: &'a [CString]) -> Vec<&'a CStr> {
+        let is_overridden = |entry: &CStr| {
+            let name = entry.to_bytes().split(|byte| *byte == b'=').next().unwrap_or_default();
+            self.overridden.contains(name)
+        };
+        inherited
+            .iter()
+            .map(CString::as_c_str)
+            .filter(|entry| self.overridden.is_empty() || !is_overridden(entry))
+            .chain(self.variables.iter().map(CString::as_c_str))
+            .collect()
+    }
+
+    /// For people.
+    pub(super) fn program_name(&self) -> String {
+        self.arguments.first().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+    }
+}
+
 /// Bytes as a file: no pipe that somebody would have to feed.
 fn in_memory(bytes: &[u8]) -> io::Result<OwnedFd> {
     use std::io::Seek;
@@ -174,11 +183,15 @@ pub(super) fn own_output(index: usize) -> io::Result<OwnedFd> {
     }
 }
 
-fn variable(name: &OsStr, value: &OsStr) -> Result<Arc<CStr>, ()> {
+fn variable(name: &OsStr, value: &OsStr) -> Result<CString, ()> {
     let mut entry = name.to_owned().into_vec();
     entry.push(b'=');
     entry.extend_from_slice(value.as_bytes());
-    CString::new(entry).map(Arc::from).map_err(drop)
+    CString::new(entry).map_err(drop)
+}
+
+fn number(name: &str, value: u64) -> CString {
+    CString::new(format!("{name}={value}")).unwrap_or_default()
 }
 
 fn zero_byte(what: &str) -> StartFailure {

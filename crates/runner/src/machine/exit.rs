@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use brigade_sys::clock::Monotonic;
+use brigade_sys::process::Exit;
 
 use super::{Action, Attempt, Cause, Course, Machine, Notice, Running, set_timer};
 use crate::event::Reason;
@@ -22,13 +23,8 @@ pub(crate) struct Verdict {
 }
 
 impl Machine {
-    /// The attempt on this slot was reaped, and its cores are free again. `ending` is how it ended, whoever wanted it to.
-    pub(crate) fn exited(
-        &mut self,
-        slot: usize,
-        ending: Ending,
-        now: Monotonic,
-    ) -> Option<Verdict> {
+    /// The attempt on this slot was reaped, and its cores are free again.
+    pub(crate) fn exited(&mut self, slot: usize, exit: Exit, now: Monotonic) -> Option<Verdict> {
         let mut running = self.slots[slot].take()?;
         set_timer(&mut self.timers, slot, &mut running, None);
         self.free.insert(slot);
@@ -38,7 +34,7 @@ impl Machine {
             Some(Cause::TimedOut(limit)) => Ending::TimedOut { limit },
             // It may have ended cleanly all the same, but nobody knows whether it had finished what it was to do.
             Some(Cause::Stopped) => Ending::Stopped,
-            None => ending,
+            None => exit.into(),
         };
         if ending.is_success() && !running.attempt.is_canary {
             self.durations.record(wall);

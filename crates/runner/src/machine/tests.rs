@@ -99,7 +99,7 @@ impl World {
     fn exit(&mut self, slot: usize, code: i32) -> Verdict {
         self.cores += self.running[slot].take().expect("runs");
         let now = self.now();
-        self.machine.exited(slot, Exit::Code(code).into(), now).expect("runs")
+        self.machine.exited(slot, Exit::Code(code), now).expect("runs")
     }
 
     fn check(&self) {

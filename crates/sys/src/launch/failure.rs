@@ -46,15 +46,6 @@ impl LaunchError {
     }
 }
 
-impl LaunchStage {
-    /// From one more than its place in the list.
-    pub(super) fn from_number(number: u64) -> Option<Self> {
-        let all =
-            [Self::Process, Self::Affinity, Self::Nice, Self::Folder, Self::Streams, Self::Program];
-        all.into_iter().find(|stage| *stage as u64 + 1 == number)
-    }
-}
-
 impl fmt::Display for LaunchStage {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {

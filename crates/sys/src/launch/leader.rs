@@ -3,14 +3,12 @@
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use rustix::io::Errno;
 use rustix::process::{Pid, kill_process_group, pidfd_send_signal};
 
-use super::child::{Child, Failure};
-use super::failure::LaunchError;
+use crate::guardian::GroupSlot;
 use crate::process::{Exit, Signal};
 
 /// The leader of a group of processes.
@@ -22,16 +20,13 @@ pub struct Leader {
     pid: libc::pid_t,
     pidfd: OwnedFd,
     reaped: bool,
-    /// What the child reads until it executes its program. Dropped after the child has ended, so after this value's own
-    /// drop.
-    child: Box<Child>,
 }
 
 /// How the leader has ended, and what it and the children it waited for have used.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ended {
-    /// How it has ended; why it could not execute its program, if it could not.
-    pub exit: Result<Exit, LaunchError>,
+    /// How it has ended.
+    pub exit: Exit,
     /// What it has used.
     pub usage: Usage,
 }
@@ -49,8 +44,8 @@ pub struct Usage {
 }
 
 impl Leader {
-    pub(super) fn new(pid: libc::pid_t, pidfd: OwnedFd, child: Box<Child>) -> Self {
-        Self { pid, pidfd, reaped: false, child }
+    pub(super) fn new(pid: libc::pid_t, pidfd: OwnedFd) -> Self {
+        Self { pid, pidfd, reaped: false }
     }
 
     /// Its number, which is also that of its group.
@@ -73,7 +68,7 @@ impl Leader {
         }
         let sent = Pid::from_raw(self.pid)
             .map_or(Err(Errno::SRCH), |group| kill_process_group(group, signal.into()));
-        // A leader that has moved to another group must not escape; nor one that does not lead it yet.
+        // A leader that has moved to another group must not escape.
         if sent == Err(Errno::SRCH) || matches!(signal, Signal::Kill) {
             let _ = pidfd_send_signal(&self.pidfd, signal.into());
         }
@@ -88,30 +83,20 @@ impl Leader {
     ///
     /// # Errors
     /// `ECHILD` when somebody else has reaped it.
-    pub fn try_reap(&mut self) -> io::Result<Option<Ended>> {
+    pub fn try_reap(&mut self, slot: Option<&GroupSlot>) -> io::Result<Option<Ended>> {
         if self.wait(libc::WNOHANG | libc::WNOWAIT)?.is_none() {
             return Ok(None);
         }
         let _ = self.signal_group(Signal::Kill);
-        self.clear_slot();
-        let ended = self.wait(libc::WNOHANG)?;
-        self.reaped = ended.is_some();
-        Ok(ended.map(|(exit, usage)| Ended { exit: self.failure().map_or(Ok(exit), Err), usage }))
-    }
-
-    /// Why the child gave up before it executed its program. To be asked when it has ended.
-    fn failure(&self) -> Option<LaunchError> {
-        let failure = Failure::unpack(self.child.failed.load(Ordering::SeqCst))?;
-        Some(LaunchError::new(failure.stage, io::Error::from_raw_os_error(failure.errno)))
-    }
-
-    fn clear_slot(&self) {
-        if let Some(slot) = &self.child.slot {
+        if let Some(slot) = slot {
             slot.clear();
         }
+        let ended = self.wait(libc::WNOHANG)?;
+        self.reaped = ended.is_some();
+        Ok(ended)
     }
 
-    fn wait(&mut self, options: libc::c_int) -> io::Result<Option<(Exit, Usage)>> {
+    fn wait(&mut self, options: libc::c_int) -> io::Result<Option<Ended>> {
         let descriptor = self.pidfd.as_raw_fd();
         loop {
             let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
@@ -140,8 +125,10 @@ impl Leader {
             // nothing has ended. `si_pid` and `si_status` are valid for what `waitid` reports.
             return Ok(unsafe {
                 let (info, usage) = (info.assume_init(), usage.assume_init());
-                (info.si_pid() != 0)
-                    .then(|| (exit(info.si_code, info.si_status()), Usage::from(usage)))
+                (info.si_pid() != 0).then(|| Ended {
+                    exit: exit(info.si_code, info.si_status()),
+                    usage: Usage::from(usage),
+                })
             });
         }
     }
@@ -152,7 +139,6 @@ impl Drop for Leader {
         if !self.reaped {
             // Fails only if somebody else has reaped it.
             let _ = self.signal_group(Signal::Kill);
-            self.clear_slot();
             let _ = self.wait(0);
         }
     }

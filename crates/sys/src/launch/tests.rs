@@ -13,8 +13,7 @@ use crate::process::Exit;
 use crate::wait::wait_readable;
 
 struct Run {
-    exit: Result<Exit, LaunchError>,
-    usage: Usage,
+    outcome: Result<Ended, LaunchError>,
     output: String,
 }
 
@@ -22,37 +21,39 @@ fn run(line: &[&str], change: impl FnOnce(&mut Launch<'_>)) -> Run {
     run_in(None, line, change)
 }
 
-fn run_in(slot: Option<GroupSlot>, line: &[&str], change: impl FnOnce(&mut Launch<'_>)) -> Run {
+fn run_in(slot: Option<&GroupSlot>, line: &[&str], change: impl FnOnce(&mut Launch<'_>)) -> Run {
     let null = File::open("/dev/null").expect("/dev/null");
     let mut output = File::from(memfd_create("output", MemfdFlags::CLOEXEC).expect("memory"));
-    let program = Arc::new(Program::find(OsStr::new(line[0]), None).expect("no zero byte"));
-    let arguments = line.iter().map(|word| CString::new(*word).expect("no zero byte")).collect();
-    let mut what = Launch {
-        program,
-        arguments,
-        environment: vec![c"GREETING=hello".into()],
+    let program = Program::find(OsStr::new(line[0]), None).expect("no zero byte");
+    let arguments: Vec<CString> =
+        line.iter().map(|word| CString::new(*word).expect("no zero byte")).collect();
+    let mut launch = Launch {
+        program: &program,
+        arguments: &arguments,
+        environment: &[c"GREETING=hello"],
         folder: None,
         streams: [null.as_fd(), output.as_fd(), output.as_fd()],
-        affinity: Vec::new(),
-        nice: 0,
+        affinity: None,
+        nice: None,
         slot,
     };
-    change(&mut what);
-    let mut leader = launch(what).expect("a process");
-    wait_readable(&[leader.pidfd()], None).expect("poll");
-    let ended = leader.try_reap().expect("ours").expect("ended");
+    change(&mut launch);
+    let outcome = Launcher::new().launch(&launch).map(|mut leader| {
+        wait_readable(&[leader.pidfd()], None).expect("poll");
+        leader.try_reap(None).expect("ours").expect("ended")
+    });
     let mut text = String::new();
     output.rewind().expect("memory");
     output.read_to_string(&mut text).expect("UTF-8");
-    Run { exit: ended.exit, usage: ended.usage, output: text }
+    Run { outcome, output: text }
 }
 
 #[test]
 fn a_program_gets_its_arguments_environment_and_folder() {
     let run = run(&["sh", "-c", "echo $GREETING $1 $PWD; exit 3", "sh", "a b"], |launch| {
-        launch.folder = Some(c"/usr".to_owned());
+        launch.folder = Some(c"/usr");
     });
-    assert_eq!(run.exit.expect("executed"), Exit::Code(3));
+    assert_eq!(run.outcome.expect("started").exit, Exit::Code(3));
     assert_eq!(run.output, "hello a b /usr\n");
 }
 
@@ -73,7 +74,7 @@ fn it_leads_its_group_dies_with_its_parent_and_takes_every_signal() {
 #[test]
 fn it_runs_on_the_processor_that_it_was_given() {
     let run = run(&["grep", "Cpus_allowed_list", "/proc/self/status"], |launch| {
-        launch.affinity = vec![1];
+        launch.affinity = Some(&[1]);
     });
     assert_eq!(run.output, "Cpus_allowed_list:\t0\n");
 }
@@ -81,7 +82,7 @@ fn it_runs_on_the_processor_that_it_was_given() {
 #[test]
 fn what_it_used_is_counted() {
     let run = run(&["sh", "-c", "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done"], |_| {});
-    let usage = run.usage;
+    let usage = run.outcome.expect("started").usage;
     assert!(usage.user.as_micros() > 1000, "{usage:?}");
     assert!(usage.peak_memory > 500_000, "{usage:?}");
 }
@@ -93,12 +94,11 @@ fn a_program_that_cannot_be_executed_says_why() {
         ("/etc/passwd", LaunchStage::Program, libc::EACCES),
         ("/usr", LaunchStage::Program, libc::EACCES),
     ] {
-        let error = run(&[line], |_| {}).exit.expect_err(line);
+        let error = run(&[line], |_| {}).outcome.expect_err(line);
         assert_eq!((error.stage(), error.cause().raw_os_error()), (stage, Some(errno)), "{line}");
     }
-    let error = run(&["true"], |launch| launch.folder = Some(c"/nowhere".to_owned()))
-        .exit
-        .expect_err("no folder");
+    let error =
+        run(&["true"], |launch| launch.folder = Some(c"/nowhere")).outcome.expect_err("no folder");
     assert_eq!(error.to_string(), "cannot enter the folder");
 }
 
@@ -122,7 +122,8 @@ fn what_the_leader_leaves_in_its_group_ends_with_it() {
 fn a_slot_knows_the_group_until_it_is_cleared() {
     let guardian = Guardian::start(1).expect("a process");
     let slot = guardian.slot(0).expect("one slot");
-    let run = run_in(Some(slot.clone()), &["true"], |_| {});
-    assert_eq!(run.exit.expect("executed"), Exit::Code(0));
-    assert_eq!(guardian.groups(), [0], "it was cleared before the leader was reaped");
+    let run = run_in(Some(slot), &["sh", "-c", "echo $$"], |_| {});
+    assert_eq!(format!("GroupSlot({})", run.output.trim()), format!("{slot:?}"));
+    slot.clear();
+    assert_eq!(format!("{slot:?}"), "GroupSlot(0)");
 }
