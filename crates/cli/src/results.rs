@@ -33,6 +33,7 @@ impl Results {
 
     /// Writes the outputs of a job that was not given the files themselves.
     pub(crate) fn write(&self, outcome: &Outcome, arguments: &[OsString]) -> io::Result<()> {
+        self.prepare(outcome.number, arguments)?;
         let folder = self.folder_of(arguments);
         outcome.stdout.copy_to(&mut fs::File::create(folder.join("stdout"))?)?;
         outcome.stderr.copy_to(&mut fs::File::create(folder.join("stderr"))?)?;

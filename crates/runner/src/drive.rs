@@ -61,9 +61,10 @@ pub(crate) struct Drive<'a> {
     heard: u8,
     epoll: OwnedFd,
     launcher: Launcher,
-    guardian: Guardian,
     preparation: Preparation,
     live: Vec<Option<Live>>,
+    /// Goes after what it guards.
+    guardian: Guardian,
     generation: u32,
     start: Monotonic,
     buffer: Box<[u8]>,

@@ -2,7 +2,8 @@
 //!
 //! A program that is not ours cannot be asked to arm `PR_SET_PDEATHSIG`, to pin itself or to lower its priority, and the
 //! standard library would fork the whole host for it (`pre_exec`). So the child runs a few system calls of ours between
-//! `clone(CLONE_VM | CLONE_VFORK)` and `execve`, as the C library's `posix_spawn` does:
+//! `clone(CLONE_VM | CLONE_VFORK)` and `execve`, as the C library's `posix_spawn` does. Letting the parent go on meanwhile
+//! was tried and costs more than it saves (docs/decisions/0012):
 //!
 //! 1. All signals are blocked while parent and child share their memory, so no handler of the host runs in the child.
 //! 2. The thread that launches is suspended until the child has executed its program or ended; nothing of what the child

@@ -19,25 +19,32 @@ pub(super) fn write(
 ) -> io::Result<()> {
     let (before, after) = PAGE.split_once(DATA).unwrap_or((PAGE, ""));
     writer.write_all(before.as_bytes())?;
+    let mut is_pinned = false;
+    records.each(|record| {
+        is_pinned |= !record.cores.is_empty();
+        Ok(())
+    })?;
     let facts = json!({
+        "pinned": is_pinned,
         "cores": statistics.cores(), "slots": statistics.slots(), "total": statistics.total(),
         "skipped": statistics.skipped(), "wall": statistics.elapsed().as_secs_f64(),
     });
     write!(writer, "const facts = {};\nconst jobs = [", in_script(&facts.to_string()))?;
-    records.each(|record| write!(writer, "\n{},", in_script(&row(&record))))?;
+    records.each(|record| write!(writer, "\n{},", in_script(&row(&record, is_pinned))))?;
     write!(writer, "\n];")?;
     writer.write_all(after.as_bytes())
 }
 
 /// A job as the page's script reads it: number, start, wall, end, cores, processor time, memory, name, failure.
-fn row(record: &Record) -> String {
-    let cores = if record.cores.is_empty() { json!([record.slot]) } else { json!(record.cores) };
+fn row(record: &Record, is_pinned: bool) -> String {
+    // A job that could not be started had no cores, and has no row.
+    let rows = if is_pinned { json!(record.cores) } else { json!([record.slot]) };
     json!([
         record.number,
         record.start,
         record.wall,
         record.end,
-        cores,
+        rows,
         record.busy,
         record.memory,
         record.name,

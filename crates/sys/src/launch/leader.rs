@@ -38,7 +38,8 @@ pub struct Usage {
     pub user: Duration,
     /// Processor time in the kernel.
     pub system: Duration,
-    /// The largest resident memory of one process, in bytes.
+    /// The largest resident memory of one process, in bytes. It counts what the process had in common with its parent
+    /// before it executed its program, so it is never less than what the parent has.
     pub peak_memory: u64,
 }
 
