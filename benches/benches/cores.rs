@@ -84,7 +84,7 @@ fn machine(levels: &[u32; 5]) -> Recording {
         vec![("sys/devices/system/cpu/online".to_owned(), format!("0-{}", sizes[0] - 1))];
     let group = |cpu: u32, size: u32| {
         let first = cpu / size * size;
-        CpuSet::from_iter(first..first + size).to_string()
+        (first..first + size).collect::<CpuSet>().to_string()
     };
     for cpu in 0..sizes[0] {
         let folder = format!("sys/devices/system/cpu/cpu{cpu}");
