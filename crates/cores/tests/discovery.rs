@@ -116,6 +116,27 @@ fn offline_cpus_are_left_out_with_and_without_a_list_of_those_online() {
 }
 
 #[test]
+fn a_cpu_that_is_not_described_as_the_others_are_is_left_out() {
+    let machine = Machine::regular(1, 4, 1).with(&format!("{CPU}/online"), "0-4\n");
+    let topology = machine.topology();
+    assert_eq!(topology.cpus(), &set("0-3"));
+    assert_eq!(topology.warnings().len(), 1);
+}
+
+#[test]
+fn memory_of_graphics_cards_and_caches_of_no_size_do_not_count() {
+    let mut machine = Machine::regular(1, 2, 1)
+        .with(&format!("{NODE}/online"), "0,255")
+        .with(&format!("{NODE}/node255/cpumap"), "0")
+        .with("proc/driver/nvidia/gpus/0004:04:00.0/numa_status", "Node: \t255\nStatus: online");
+    assert_eq!(counts(&machine.topology()), [2, 2, 1, 1, 1]);
+    for cpu in 0..2 {
+        machine.put(format!("{CPU}/cpu{cpu}/cache/index1/size"), "0K");
+    }
+    assert_eq!(counts(&machine.topology()), [2, 2, 0, 1, 1]);
+}
+
+#[test]
 fn nodes_may_have_any_numbers_no_cpus_or_those_of_others() {
     let mut machine = Machine::regular(1, 4, 1);
     machine.put(format!("{NODE}/online"), "0,33,250-251");

@@ -62,14 +62,16 @@ fn child() {
 
 /// Leases 60 cores, and gives them back when its input says so.
 fn hold(folder: &Path) {
-    let lease = pool(folder).reserve(CoreRequest::new(60)).unwrap();
+    let pool = pool(folder);
+    let lease = pool.reserve(CoreRequest::new(60)).unwrap();
     let mut output = std::io::stdout();
     writeln!(output, "lease {lease}").unwrap();
     let mut lines = std::io::stdin().lines();
     lines.next();
     drop(lease);
-    // Lives on, so that it is not its end that gives them back.
+    // Process and pool live on, so that it is not the end of the file that gives them back.
     lines.next();
+    drop(pool);
 }
 
 /// Leases and gives back at random. A file marks each core while it is leased: making one that is there fails.

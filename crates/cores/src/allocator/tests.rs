@@ -308,6 +308,9 @@ fn compact_fills_the_cache_that_it_fits_best() {
     assert_eq!(granted(&mut allocator, compact(6)), "8-13");
     assert_eq!(granted(&mut allocator, compact(2)), "14-15");
     assert_eq!(granted(&mut allocator, compact(4)), "4-7");
+    // 8 are free in the third cache, 5 in the fourth.
+    allocator.take(&Grant { taken: (24..27).collect(), used: Bits::default() });
+    assert_eq!(granted(&mut allocator, compact(4)), "28-31");
 }
 
 #[test]
