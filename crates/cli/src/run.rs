@@ -38,7 +38,7 @@ pub(crate) fn run(options: &Run) -> Result<u8, Report> {
     let mut feed = Feed::new(input, resume, &shared, options);
     let mut session = Session {
         screen,
-        statistics: Statistics::new(runner.slots(), runner.cores()),
+        statistics: Statistics::new(&runner),
         joblog,
         results: options.results.clone().map(crate::results::Results::new),
         records: prepare::records(options)?,

@@ -182,12 +182,13 @@ impl<'a> Drive<'a> {
                 return self.fail(RunnerError::NeverFits { number, job, source });
             }
         };
+        // Making the process is a part of what the job takes.
+        let started = now();
         match self.launch(slot, attempt.clone(), lease) {
             Ok(()) => {
                 let live = self.live[slot].as_ref();
                 let (pid, cores) =
                     live.map_or((0, [].as_slice()), |live| (live.leader.pid(), &live.cpus));
-                let started = now();
                 tracing::debug!(number = attempt.number, pid, ?cores, "job started");
                 if !attempt.is_canary {
                     (self.tell)(Event::Started {

@@ -35,6 +35,11 @@ impl Runner {
         self.conduct.cores.as_ref().map_or(self.slots(), Cores::usable)
     }
 
+    /// Whether each job is pinned to cores of its own.
+    pub fn is_pinned(&self) -> bool {
+        self.conduct.cores.is_some()
+    }
+
     /// Runs all jobs, and tells what happens.
     ///
     /// When it returns, no process of a job is left.

@@ -19,11 +19,7 @@ pub(super) fn write(
 ) -> io::Result<()> {
     let (before, after) = PAGE.split_once(DATA).unwrap_or((PAGE, ""));
     writer.write_all(before.as_bytes())?;
-    let mut is_pinned = false;
-    records.each(|record| {
-        is_pinned |= !record.cores.is_empty();
-        Ok(())
-    })?;
+    let is_pinned = statistics.is_pinned();
     let facts = json!({
         "pinned": is_pinned,
         "cores": statistics.cores(), "slots": statistics.slots(), "total": statistics.total(),

@@ -2,10 +2,9 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
-use std::num::NonZeroUsize;
 use std::time::{Duration, Instant};
 
-use brigade::runner::{Event, Forecast, Outcome};
+use brigade::runner::{Event, Forecast, Outcome, Runner};
 
 use super::text::one_line;
 
@@ -15,6 +14,7 @@ pub(crate) struct Statistics {
     start: Instant,
     cores: usize,
     slots: usize,
+    is_pinned: bool,
     succeeded: u64,
     failed: u64,
     skipped: u64,
@@ -55,11 +55,13 @@ const LAST_LINES: usize = 5;
 const LAST_BYTES: usize = 4096;
 
 impl Statistics {
-    pub(crate) fn new(slots: NonZeroUsize, cores: NonZeroUsize) -> Self {
+    pub(crate) fn new(runner: &Runner) -> Self {
+        let (slots, cores) = (runner.slots(), runner.cores());
         Self {
             start: Instant::now(),
             cores: cores.get(),
             slots: slots.get(),
+            is_pinned: runner.is_pinned(),
             succeeded: 0,
             failed: 0,
             skipped: 0,
@@ -191,10 +193,16 @@ impl Statistics {
         &self.failures
     }
 
-    /// Which part of the cores' time was leased, and in which part they worked.
+    /// Which part of the cores' time, or that of the slots if jobs were not pinned, was used, and how many cores worked on
+    /// average.
     pub(crate) fn utilisation(&self, wall: Duration) -> Option<(f64, f64)> {
         let have = wall.as_secs_f64() * f64::from(u32::try_from(self.cores).unwrap_or(u32::MAX));
-        (have > 0.0).then(|| (self.leased.as_secs_f64() / have, self.busy.as_secs_f64() / have))
+        let busy = self.busy.as_secs_f64() / wall.as_secs_f64();
+        (have > 0.0).then(|| (self.leased.as_secs_f64() / have, busy))
+    }
+
+    pub(crate) fn is_pinned(&self) -> bool {
+        self.is_pinned
     }
 
     pub(crate) fn cores(&self) -> usize {

@@ -37,13 +37,9 @@ fn write_summary(
     if let Some((leased, busy)) = statistics.utilisation(wall)
         && is_full
     {
-        let cores = statistics.cores();
-        write!(
-            text,
-            "\n{cores} cores: {:.0} % leased, {:.0} % busy",
-            leased * 100.0,
-            busy * 100.0
-        )?;
+        let (cores, used) = (statistics.cores(), leased * 100.0);
+        let what = if statistics.is_pinned() { "cores" } else { "slots" };
+        write!(text, "\n{cores} {what}: {used:.0} % used, {busy:.1} cores busy on average")?;
     }
     writeln!(text)?;
     if is_full && jobs > 1 {

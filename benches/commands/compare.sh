@@ -1,0 +1,24 @@
+#!/bin/sh
+# Compares `brigade run` with a Rust loop of spawn and wait, xargs and GNU parallel, on /bin/true and on real work.
+# Needs hyperfine, parallel and a release build: sh benches/commands/compare.sh [path of brigade]
+set -eu
+brigade=${1:-target/release/brigade}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+rustc -O "$(dirname "$0")/spawn_wait.rs" -o "$work/spawn_wait"
+seq 2000 > "$work/numbers"
+sed 's|^|/bin/true |' "$work/numbers" > "$work/commands"
+
+echo "2,000 x /bin/true, two at a time"
+hyperfine --shell=none --warmup 1 --runs 5 --input "$work/commands" \
+    "$work/spawn_wait 2000 /bin/true" \
+    "$brigade run -j2 -" \
+    "xargs -P2 -I@ @" \
+    "parallel -j2"
+
+echo "checksums of the files below /usr/include and /usr/share/perl, one job a file"
+find /usr/include /usr/share/perl -type f > "$work/files"
+wc -l < "$work/files"
+hyperfine --shell=none --warmup 1 --runs 3 \
+    "$brigade run -j2 -- sha256sum :::: $work/files" \
+    "parallel -j2 sha256sum :::: $work/files"
