@@ -105,6 +105,24 @@ fn the_time_to_run_counts_from_the_begin() {
 }
 
 #[test]
+fn nobody_looks_at_a_task_that_cannot_have_begun() {
+    let mut world = started(settings(1));
+    world.machine.usual_run = MILLI;
+    let long = world.submit(0);
+    let behind = world.submit_with(0, run_limit(MILLI));
+    world.begin(0);
+    assert_eq!(world.workers[&0].frames.len(), 2);
+    assert_eq!(world.machine.next_deadline(), None);
+    world.wait(SECOND);
+    world.run_ahead(0);
+    world.hear(0);
+    world.wait(MILLI);
+    world.obey(0);
+    let ends = [long, behind].map(|id| world.outcome(id));
+    assert_eq!(ends, [Some(End::Reported), Some(End::Killed(KillCause::Deadline))]);
+}
+
+#[test]
 fn a_deadline_is_kept_also_when_what_waits_behind_is_given_up_in_the_same_moment() {
     let mut world = started(settings(1));
     for _ in 0..40 {

@@ -372,9 +372,7 @@ impl World {
 
     /// As the driver does it, which reads all answers before.
     pub(super) fn kill(&mut self, id: u64) {
-        for slot in self.slots() {
-            self.hear(slot);
-        }
+        self.hear_all();
         self.event(Event::Kill(self.places[&id]));
         self.model.kill(id);
         if self.model.is_live(id) {
@@ -387,15 +385,15 @@ impl World {
         }
     }
 
-    /// An accepted task, the newest first; after the oldest one of `nth` tasks it begins anew.
+    /// An accepted task, counted from the newest one; it may have ended.
     pub(super) fn nth_newest(&self, nth: usize) -> Option<u64> {
         self.places.keys().rev().nth(nth % self.places.len().max(1)).copied()
     }
 
-    /// The worker in a slot, if it is ready.
-    pub(super) fn ready(&self, slot: u32) -> Option<WorkerId> {
-        let fake = self.workers.get(&slot)?;
-        (fake.phase == FakePhase::Ready).then_some(fake.id)
+    /// One of the workers that have come so far.
+    pub(super) fn nth_worker(&self, nth: usize, phase: FakePhase) -> Option<WorkerId> {
+        let there = || self.workers.values().filter(|fake| fake.phase == phase);
+        Some(there().nth(nth % there().count().max(1))?.id)
     }
 
     /// Stops a worker by a signal, or lets it go on.
@@ -511,17 +509,34 @@ impl World {
 
     /// Somebody reads what the worker has written.
     pub(super) fn hear(&mut self, slot: u32) {
+        self.hear_from([slot]);
+    }
+
+    /// Somebody reads what all workers have written.
+    pub(super) fn hear_all(&mut self) {
+        self.hear_from(self.slots());
+    }
+
+    fn hear_from(&mut self, slots: impl IntoIterator<Item = u32>) {
         let mut heard = false;
-        while let Some(event) = self.workers.get_mut(&slot).and_then(|fake| fake.mail.pop_front()) {
-            heard = true;
-            if matches!(event, Event::Finished { .. }) {
-                self.workers.get_mut(&slot).and_then(|fake| fake.answered.pop_front());
+        for slot in slots {
+            while let Some(event) = self.next_mail(slot) {
+                heard = true;
+                self.event(event);
             }
-            self.event(event);
         }
         if heard {
             self.event(Event::Balance);
         }
+    }
+
+    fn next_mail(&mut self, slot: u32) -> Option<Event<u64>> {
+        let fake = self.workers.get_mut(&slot)?;
+        let event = fake.mail.pop_front()?;
+        if matches!(event, Event::Finished { .. }) {
+            fake.answered.pop_front();
+        }
+        Some(event)
     }
 
     /// The worker finishes what it runs and begins what comes next; nobody hears of it.
