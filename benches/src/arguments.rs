@@ -15,6 +15,9 @@ pub(crate) struct Arguments {
     /// Less of everything: for trying out, not for publishing.
     #[arg(long)]
     pub(crate) quick: bool,
+    /// How long a pool without work is watched, twice.
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=75))]
+    pub(crate) idle_seconds: Option<u64>,
     /// Only these sections.
     #[arg(long, value_delimiter = ',', value_enum)]
     pub(crate) only: Vec<Section>,

@@ -77,9 +77,17 @@ impl Contestant {
                 section,
                 Section::Latency | Section::Payload | Section::Start | Section::Crash
             ),
-            // A pool of somebody else promises nothing about being idle, and the schedule of a list
-            // is measured where the overhead of a task is not.
-            _ => !matches!(section, Section::Idle | Section::Balance),
+            // A pool of somebody else promises nothing of these kinds, and the schedule of a list is
+            // measured where the overhead of a task is not.
+            _ => !matches!(
+                section,
+                Section::Idle
+                    | Section::Balance
+                    | Section::Fallout
+                    | Section::Backlog
+                    | Section::Crowd
+                    | Section::Pressure
+            ),
         }
     }
 

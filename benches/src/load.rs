@@ -30,6 +30,12 @@ pub(crate) struct Load {
     /// How many workers are killed.
     pub(crate) crashes: usize,
     pub(crate) idle_seconds: u64,
+    /// How often one of a thousand tasks crashes.
+    pub(crate) fallouts: usize,
+    /// Tasks in a queue that nobody empties, in tenths of all of them.
+    pub(crate) backlog_tenth: usize,
+    /// The most tasks of 1 MiB in a queue that is emptied slowly.
+    pub(crate) pressure_limit: usize,
     /// Tasks of 10 ms each.
     pub(crate) even_tasks: usize,
     /// Tasks of which one in a hundred takes 100 ms.
@@ -59,6 +65,9 @@ impl Load {
             starts: pick(10, 3),
             crashes: pick(40, 10),
             idle_seconds: if quick { 5 } else { 10 },
+            fallouts: pick(200, 40),
+            backlog_tenth: pick(1_000_000, 100_000),
+            pressure_limit: pick(256, 64),
             even_tasks: pick(1_000, 200),
             uneven_tasks: pick(2_000, 1_000),
             seed: 0x00b1_69ad,

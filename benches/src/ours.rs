@@ -1,14 +1,19 @@
 //! Brigade itself, over one of its links.
 
+mod backlog;
 mod balance;
 mod crash;
+mod crowd;
+mod fallout;
 mod idle;
 mod latency;
 mod payload;
+mod pressure;
 mod start;
 mod throughput;
 mod work;
 
+use std::fs;
 use std::ops::Deref;
 use std::time::Duration;
 
@@ -38,11 +43,25 @@ pub(crate) fn measure(
             balance::measure(link, load, report);
             Ok(())
         }
+        Section::Fallout => fallout::measure(link, load, report),
+        Section::Backlog => backlog::measure(link, load, report),
+        Section::Crowd => {
+            crowd::measure(link, load, report);
+            Ok(())
+        }
+        Section::Pressure => pressure::measure(link, load, report),
         Section::Work => work::measure(link, load, report),
     }
 }
 
 fn noop((): ()) {}
+
+/// Memory of this process. Of what it shares with workers it is all: whatever is passed on is touched here.
+fn resident_kibibytes() -> Outcome<usize> {
+    let status = fs::read_to_string("/proc/self/status")?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).ok_or("no VmRSS")?;
+    Ok(line.trim().trim_end_matches(" kB").parse()?)
+}
 
 /// A pool that is gone soon after it was dropped, whatever its tasks do.
 struct Crew(Pool);

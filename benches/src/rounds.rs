@@ -18,6 +18,7 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome<()> {
     let begin = Instant::now();
     let busy = facts::load_average().unwrap_or_else(|| "unknown".to_owned());
     let mut load = Load::new(arguments.quick);
+    load.idle_seconds = arguments.idle_seconds.unwrap_or(load.idle_seconds);
     let sections = match arguments.only.as_slice() {
         [] => Section::value_variants(),
         chosen => chosen,

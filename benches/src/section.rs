@@ -21,6 +21,14 @@ pub(crate) enum Section {
     Idle,
     /// How well tasks that take time fill the workers.
     Balance,
+    /// One of a thousand queued tasks crashes: who else fails, and how soon the next one runs.
+    Fallout,
+    /// What a long queue costs, and whether a longer one costs more a task.
+    Backlog,
+    /// Far more workers than cores.
+    Crowd,
+    /// A producer that is faster than the pool.
+    Pressure,
     /// Digests of many small files.
     Work,
 }

@@ -29,7 +29,8 @@ usage: cargo xtask bench [options]
   --quick              less of everything, for trying out
   --peers              also the peers that have to be installed first, below target/
   --only NAME[,NAME]   only these sections: throughput, latency, payload, start, crash, idle,
-                       balance, work
+                       balance, fallout, backlog, crowd, pressure, work
+  --idle-seconds N     how long a pool without work is watched, twice (10)
   --json PATH          where all raw figures go (target/bench/figures.json)
   --write              rewrites the parts of README.md and docs/performance.md between
                        `<!-- bench:NAME -->` and `<!-- /bench:NAME -->`";
@@ -67,6 +68,9 @@ fn measure(options: &Options) -> Result<Figures, String> {
         ]);
     if options.quick {
         compare = compare.arguments(["--quick".to_owned()]);
+    }
+    if let Some(seconds) = options.idle_seconds {
+        compare = compare.arguments(["--idle-seconds".to_owned(), seconds.to_string()]);
     }
     if let Some(only) = &options.only {
         compare = compare.arguments(["--only".to_owned(), only.clone()]);

@@ -4,6 +4,7 @@
 //! small inputs. A finding names file and line and says what to do about it.
 
 mod banned;
+mod conformance;
 mod dependencies;
 mod layering;
 mod length;
@@ -43,6 +44,7 @@ const CHECKS: &[Check] = &[
     opening::check,
     links::check,
     wire_hash::check,
+    conformance::check,
 ];
 
 pub(crate) fn run(arguments: &[String]) -> Result<ExitCode, String> {

@@ -28,7 +28,7 @@ const MOST_MAPPED: usize = 20_000_000;
 /// A no-op that is told which one it is, as the functions of maps are.
 fn nothing(_: u64) {}
 
-fn each(link: Link, workers: usize, load: &Load) -> Outcome<f64> {
+pub(super) fn each(link: Link, workers: usize, load: &Load) -> Outcome<f64> {
     let crew = Crew::warm(link, workers)?;
     throughput(load, load.most_submitted, |tasks| {
         let handles = (0..tasks).map(|_| crew.submit(noop, ())).collect::<Result<Vec<_>, _>>()?;

@@ -74,13 +74,20 @@ pub use brigade_pool::{
 };
 pub use brigade_worker::init;
 
+#[doc(inline)]
+pub use brigade_cores as cores;
+#[doc(inline)]
+pub use brigade_runner as runner;
+#[doc(inline)]
+pub use brigade_timer as timer;
+
 /// Inside a task: which worker this is, which attempt, what the initializer has made. And for a worker program of its own:
 /// [`Server`](worker::Server).
 pub mod worker {
     pub use brigade_worker::context::{
-        attempt, cancelled, depth, generation, id, remaining, seed, slot, task,
+        attempt, cancelled, cores, depth, generation, id, remaining, seed, slot, task,
     };
-    pub use brigade_worker::{Server, state};
+    pub use brigade_worker::{SectionGuard, Server, expires, state};
 }
 
 #[doc(hidden)]

@@ -129,6 +129,63 @@ fn a_shutdown_gives_waiting_submitters_their_arguments_back() {
     }
 }
 
+#[test]
+fn wake_ups_that_a_worker_does_not_hear_fill_nothing_up() {
+    let pool = builder(1).build().unwrap();
+    pool.warm_up().unwrap();
+    let pid = pool.worker_pids()[0];
+    assert!(processes::hit_child(pid, processes::Signal::STOP));
+    wait_until("a stopped worker", BOUND, || processes::is_stopped(pid));
+    let watchdog = Watchdog::new("submits to a worker that does not listen", BOUND);
+    let handles: Vec<_> =
+        (0..50_000).map(|number| pool.submit(|number: u64| number, number).unwrap()).collect();
+    drop(watchdog);
+    assert!(processes::hit_child(pid, processes::Signal::CONT));
+    for (number, handle) in (0..).zip(handles) {
+        assert_eq!(outcome(handle).unwrap(), number);
+    }
+}
+
+#[test]
+fn submitters_of_all_verbs_at_a_full_queue_amid_crashes_lose_and_double_nothing() {
+    fn may_crash(number: u64) -> u64 {
+        if number.is_multiple_of(100) {
+            std::process::abort();
+        }
+        number
+    }
+    let pool = builder(2).queue_limit(2).build().unwrap();
+    let _watchdog = Watchdog::new("submitters at a full queue", 2 * BOUND);
+    thread::scope(|scope| {
+        for thread in 0..6_u64 {
+            let pool = &pool;
+            scope.spawn(move || {
+                let submit = |number: u64| match thread % 3 {
+                    0 => pool.submit(may_crash, number).unwrap(),
+                    1 => pool.submit_timeout(may_crash, number, BOUND).unwrap(),
+                    _ => loop {
+                        match pool.try_submit(may_crash, number) {
+                            Ok(handle) => break handle,
+                            Err(error) => assert!(error.is_full(), "{error}"),
+                        }
+                        thread::yield_now();
+                    },
+                };
+                let numbers = 1_000 * thread + 1..=1_000 * thread + 300;
+                let handles: Vec<_> = numbers.map(|number| (number, submit(number))).collect();
+                for (number, handle) in handles {
+                    match outcome(handle) {
+                        Ok(answer) => assert_eq!(answer, number),
+                        Err(error) => {
+                            assert!(error.is_worker_death() && number.is_multiple_of(100));
+                        }
+                    }
+                }
+            });
+        }
+    });
+}
+
 /// Returns when the thread that stored its number sleeps, which it does as soon as it waits for room.
 fn wait_until_it_sleeps(thread: &AtomicU32) {
     wait_until("a submitter to wait for room", BOUND, || {

@@ -136,6 +136,50 @@ fn a_task_that_does_not_heed_its_soft_deadline_is_killed() {
     assert!(begin.elapsed() >= 2 * LIMIT);
 }
 
+/// Opens and closes sections, nested and one after the other, and then does what it is told in one.
+fn works_in_sections(stays: bool) -> u32 {
+    let mut closed = 0;
+    for _ in 0..1_000 {
+        let _outer = worker::expires(BOUND);
+        let inner = worker::expires(LIMIT);
+        drop(inner);
+        closed += 1;
+    }
+    let caught = std::panic::catch_unwind(|| {
+        let _guard = worker::expires(LIMIT);
+        panic!("out of the section");
+    });
+    assert!(caught.is_err());
+    let _outer = worker::expires(LIMIT);
+    let _inner = worker::expires(BOUND);
+    if stays {
+        hangs(());
+    }
+    std::mem::forget(worker::expires(LIMIT));
+    closed
+}
+
+#[test]
+fn a_section_that_lasts_too_long_ends_its_task_and_no_other_does() {
+    let pool = pool(1);
+    for _ in 0..3 {
+        assert_eq!(outcome(pool.submit(works_in_sections, false).unwrap()).unwrap(), 1_000);
+    }
+    // The section that was forgotten ended with its task.
+    outcome(pool.submit(sleeps, 150).unwrap()).unwrap();
+    let begin = Instant::now();
+    let stuck = pool.submit(works_in_sections, true).unwrap();
+    let (limit, elapsed) = deadline_exceeded(outcome(stuck));
+    assert_eq!(limit, LIMIT);
+    assert!(elapsed >= LIMIT && begin.elapsed() >= LIMIT);
+    assert_eq!(outcome(pool.submit(echoes, vec![9]).unwrap()).unwrap(), [9]);
+}
+
+#[test]
+fn a_section_outside_of_a_worker_does_nothing() {
+    drop(worker::expires(Duration::ZERO));
+}
+
 #[test]
 fn a_stopped_task_is_ended_by_its_deadline() {
     let pool = pool(1);
@@ -214,4 +258,31 @@ fn tasks_that_end_at_their_deadline_have_one_outcome_each_and_it_is_their_own() 
     }
     assert!(late > 0, "some must have been late");
     assert_eq!(outcome(pool.submit(echoes, vec![4]).unwrap()).unwrap(), [4]);
+}
+
+/// Starts a shell in a session of its own that ignores SIGTERM and starts another program, writes their numbers and hangs.
+fn hangs_with_offspring(journal: std::path::PathBuf) {
+    let script = "trap '' TERM; sleep 300 & echo $$ $! > \"$1.new\"; mv \"$1.new\" \"$1\"; wait";
+    let mut command = std::process::Command::new("setsid");
+    command.args(["sh", "-c", script, "sh"]).arg(journal);
+    let mut child = command.spawn().expect("`setsid` is everywhere");
+    let _ = child.wait();
+    hangs(());
+}
+
+#[test]
+fn what_a_late_task_has_started_is_gone_with_it_in_a_session_of_its_own_too() {
+    let pool = pool(1);
+    let folder = tempfile::TempDir::new().unwrap();
+    let journal = folder.path().join("journal");
+    let late = pool.submit(hangs_with_offspring, journal.clone()).unwrap();
+    wait_until("the offspring", BOUND, || journal.exists());
+    assert!(late.kill());
+    assert!(matches!(outcome(late).unwrap_err().kind(), TaskErrorKind::Killed));
+    let numbers = std::fs::read_to_string(journal).unwrap();
+    let pids: Vec<u32> = numbers.split_whitespace().map(|pid| pid.parse().unwrap()).collect();
+    assert_eq!(pids.len(), 2);
+    wait_until("the offspring to be gone", BOUND, || {
+        !pids.iter().any(|pid| brigade_testkit::processes::is_alive(*pid))
+    });
 }

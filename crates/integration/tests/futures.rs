@@ -12,7 +12,7 @@ use brigade::{Handle, Pool, TaskError};
 use brigade_integration::pool;
 use brigade_testkit::faults::{aborts, hangs};
 use brigade_testkit::processes::{Signal, hit_child};
-use brigade_testkit::{BOUND, Gate, outcome, pass, wait_until};
+use brigade_testkit::{BOUND, Gate, Watchdog, outcome, pass, wait_until};
 
 brigade::init_for_tests!();
 
@@ -204,6 +204,7 @@ impl Wake for Refuses {
 
 #[test]
 fn a_waker_that_panics_harms_neither_the_pool_nor_other_futures() {
+    let _watchdog = Watchdog::new("a pool whose wakers panic", BOUND);
     let pool = pool(1);
     for end in [Ending::Answer, Ending::Death] {
         let wakers: [_; 2] = std::array::from_fn(|_| Arc::new(Refuses(AtomicBool::new(false))));

@@ -64,3 +64,8 @@ fn a_pool_whose_initializer_failed_leaves_nothing() {
 fn a_pool_whose_memory_was_scribbled_over_leaves_nothing() {
     assert_no_leak("scribbled", 5);
 }
+
+#[test]
+fn a_pool_that_called_back_leaves_nothing() {
+    assert_no_leak("called_back", 2);
+}

@@ -257,6 +257,7 @@ fn settings_that_make_no_sense_are_errors_that_name_them() {
     let zero = std::time::Duration::ZERO;
     for (builder, name) in [
         (builder(0), "workers"),
+        (builder(1 << 20), "workers"),
         (builder(1).queue_limit(0), "queue_limit"),
         (builder(1).start_timeout(zero), "start_timeout"),
         (builder(1).restart_budget(1, zero), "restart_budget"),

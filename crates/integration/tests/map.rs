@@ -186,6 +186,24 @@ fn a_map_that_is_dropped_cancels_what_has_not_begun() {
 }
 
 #[test]
+fn nothing_of_an_abandoned_map_appears_in_the_next() {
+    let pool = pool(2);
+    for round in 0..30 {
+        let begin = 1_000_000 * round;
+        let taken = usize::try_from(round).unwrap() * 7;
+        let first: Vec<u64> =
+            pool.map(|number: u64| number, begin..).take(taken).map(Result::unwrap).collect();
+        assert_eq!(first, (begin..).take(taken).collect::<Vec<_>>());
+        let mut numbers: Vec<u64> = pool
+            .map_unordered(|number: u64| number, begin + 500_000..begin + 500_100)
+            .map(Result::unwrap)
+            .collect();
+        numbers.sort_unstable();
+        assert_eq!(numbers, (begin + 500_000..begin + 500_100).collect::<Vec<_>>());
+    }
+}
+
+#[test]
 fn maps_may_run_side_by_side_on_one_pool() {
     let pool = pool(2);
     let pairs = pool.map(square, 0..300).zip(pool.map_unordered(square, 0..300));

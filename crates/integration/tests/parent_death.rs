@@ -1,9 +1,10 @@
 //! A host that is gone, however it went, leaves no worker, no file and no shared memory.
 
+use std::os::unix::process::ExitStatusExt;
 use std::time::Duration;
 
 use brigade_integration::Helper;
-use brigade_testkit::{BOUND, Random, pause, wait_until};
+use brigade_testkit::{BOUND, Random, pause, wait_for, wait_until};
 
 /// Everything must be gone by then.
 const PROMISED: Duration = Duration::from_secs(1);
@@ -40,6 +41,37 @@ fn a_host_that_is_killed_at_any_moment_leaves_nothing() {
         let what =
             format!("run {run}: host `{mode}` killed after {moment:?}; BRIGADE_TEST_SEED={seed}");
         assert_nothing_is_left(&helper, host.id(), &what);
+    }
+}
+
+#[test]
+fn a_host_that_is_killed_while_its_first_workers_start_leaves_nothing() {
+    // From before its `main` until its pool works, at a distance that hits every step now and then.
+    for moment in (0..40).map(|step| Duration::from_micros(300 * step)) {
+        let mut helper = Helper::new(env!("CARGO_BIN_EXE_host")).argument("starting");
+        let mut host = helper.start();
+        pause(moment);
+        host.kill().unwrap();
+        host.wait().unwrap();
+        assert_nothing_is_left(&helper, host.id(), &format!("killed after {moment:?}"));
+    }
+}
+
+#[test]
+fn a_host_that_is_killed_at_any_step_of_a_workers_start_leaves_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    for step in ["started", "greeted", "answered", "told", "running"] {
+        for run in 0..4 {
+            let file = folder.path().join(format!("{step}-{run}"));
+            let mut helper = Helper::new(env!("CARGO_BIN_EXE_kills_host"))
+                .argument("host")
+                .argument(step)
+                .argument(file.to_str().unwrap());
+            let mut host = helper.start();
+            let end = wait_for("the host's death", BOUND, || host.try_wait().unwrap());
+            assert_eq!(end.signal(), Some(9), "{step}: {end}");
+            assert_nothing_is_left(&helper, host.id(), step);
+        }
     }
 }
 

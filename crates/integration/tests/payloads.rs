@@ -35,7 +35,7 @@ fn every_size_arrives_in_both_directions() {
     for size in [0, 1, 2, 127, 128, 16_383, 16_384] {
         assert_arrives(&pool, size);
     }
-    for size in [1 << 20, (1 << 20) + 1, 3 << 20, 16 << 20, 64 << 20] {
+    for size in [1 << 20, (1 << 20) + 1, 3 << 20, 16 << 20, 64 << 20, 100_000_000] {
         assert_arrives(&pool, size);
     }
 }
@@ -120,4 +120,31 @@ fn a_result_over_the_limit_fails_its_task_only() {
         }
     }
     assert_eq!(pool.worker_restarts(), 0);
+}
+
+/// More than two gigabytes of nothing, which has no pages until somebody looks at it.
+fn nothing(size: usize) -> Vec<u8> {
+    vec![0; size]
+}
+
+#[test]
+fn more_than_two_gigabytes_are_refused_before_they_are_copied() {
+    const HUGE: usize = 2_200_000_000;
+    let pool = pool(1);
+    let resident = |pid: u32| {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("a process");
+        let line = status.lines().find(|line| line.starts_with("VmHWM")).expect("a line");
+        let kib = line.split_whitespace().nth(1).and_then(|kib| kib.parse::<usize>().ok());
+        kib.expect("KiB") << 10
+    };
+    let error = pool.submit(|bytes: Vec<u8>| bytes.len(), nothing(HUGE)).unwrap_err();
+    let SubmitErrorKind::Codec { message } = error.kind() else { panic!("{error:?}") };
+    assert!(message.contains(&(1 << 30).to_string()), "{message}");
+    assert_eq!(error.into_argument().len(), HUGE);
+    let error = outcome(pool.submit(nothing, HUGE).unwrap()).unwrap_err();
+    let TaskErrorKind::Codec { message } = error.kind() else { panic!("{error:?}") };
+    assert!(message.contains(&(1 << 30).to_string()), "{message}");
+    for pid in [std::process::id(), pool.worker_pids()[0]] {
+        assert!(resident(pid) < HUGE / 4, "process {pid} had {} bytes", resident(pid));
+    }
 }

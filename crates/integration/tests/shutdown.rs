@@ -8,13 +8,19 @@ use std::time::{Duration, Instant};
 
 use brigade::{Pool, PoolError, Shutdown, SubmitErrorKind, TaskErrorKind};
 use brigade_integration::{builder, pool, worker_died};
-use brigade_testkit::faults::{aborts, hangs, hangs_at_exit, sleeps, stops_itself};
+use brigade_testkit::faults::{
+    How, SpoilsDecoding, aborts, echoes, hangs, hangs_at_exit, panics_with_str, returns_bytes,
+    returns_what_spoils_encoding, sleeps, stops_itself, takes_what_spoils_decoding,
+};
 use brigade_testkit::{BOUND, Gate, Watchdog, outcome, pass, processes, wait_until};
 
 brigade::init_for_tests!();
 
 /// How late a bounded shutdown may be on a busy machine.
 const SLACK: Duration = Duration::from_secs(3);
+
+const MODES: [Shutdown; 4] =
+    [Shutdown::Drain, Shutdown::CancelPending, Shutdown::Terminate, Shutdown::Kill];
 
 fn square(number: u64) -> u64 {
     number * number
@@ -312,6 +318,97 @@ fn a_crash_during_a_drain_costs_its_own_task_only() {
 }
 
 #[test]
+fn failures_of_every_kind_during_a_drain_are_told() {
+    let pool = pool(1);
+    let gate = Gate::new();
+    let first = pool.submit(pass, gate.pass(1)).unwrap();
+    gate.wait_for_arrivals(1);
+    let undecodable = pool.submit(takes_what_spoils_decoding, SpoilsDecoding(How::Fails)).unwrap();
+    let panicking = pool.submit(panics_with_str, ()).unwrap();
+    let unencodable = pool.submit(returns_what_spoils_encoding, How::Fails).unwrap();
+    let dying = pool.submit(returns_what_spoils_encoding, How::Aborts).unwrap();
+    let last = pool.submit(square, 3).unwrap();
+    let _watchdog = watch("a drain with failures");
+    thread::scope(|scope| {
+        let drain = scope.spawn(|| pool.shutdown().unwrap());
+        wait_until("the drain to begin", BOUND, || {
+            matches!(pool.warm_up(), Err(PoolError::Closed))
+        });
+        gate.open();
+        drain.join().unwrap();
+    });
+    outcome(first).unwrap();
+    assert!(matches!(outcome(undecodable).unwrap_err().kind(), TaskErrorKind::Codec { .. }));
+    assert!(outcome(panicking).unwrap_err().is_panic());
+    assert!(matches!(outcome(unencodable).unwrap_err().kind(), TaskErrorKind::Codec { .. }));
+    worker_died(outcome(dying));
+    assert_eq!(outcome(last).unwrap(), 9);
+}
+
+#[test]
+fn results_that_were_there_before_outlive_every_shutdown() {
+    for mode in MODES {
+        let pool = pool(2);
+        let small: Vec<_> = (0..100).map(|number| pool.submit(square, number).unwrap()).collect();
+        let large: Vec<_> = (0..4).map(|_| pool.submit(returns_bytes, 1 << 20).unwrap()).collect();
+        wait_until("all results", BOUND, || {
+            small.iter().all(brigade::Handle::is_done) && large.iter().all(brigade::Handle::is_done)
+        });
+        let stuck = (mode >= Shutdown::Terminate).then(|| pool.submit(hangs, ()).unwrap());
+        let _watchdog = watch("a shutdown with results that nobody has taken");
+        pool.shutdown_with(mode, BOUND).unwrap();
+        for (number, handle) in (0..).zip(small) {
+            assert_eq!(outcome(handle).unwrap(), number * number, "{mode:?}");
+        }
+        for handle in large {
+            assert!(outcome(handle).unwrap() == returns_bytes(1 << 20), "{mode:?}");
+        }
+        if let Some(stuck) = stuck {
+            outcome(stuck).unwrap_err();
+        }
+    }
+}
+
+#[test]
+fn ten_thousand_tasks_that_would_run_for_ever_end_promptly() {
+    for mode in [Shutdown::CancelPending, Shutdown::Terminate, Shutdown::Kill] {
+        let pool = pool(2);
+        let handles: Vec<_> = (0..10_000).map(|_| pool.submit(hangs, ()).unwrap()).collect();
+        let _watchdog = watch("the end of tasks that would run for ever");
+        let report = pool.shutdown_with(mode, Duration::from_millis(50)).unwrap();
+        assert!(report.elapsed < SLACK, "{mode:?}: {report:?}");
+        let kinds = handles.into_iter().map(|handle| outcome(handle).unwrap_err().kind());
+        let killed: Vec<_> = kinds.filter(|kind| *kind != TaskErrorKind::Cancelled).collect();
+        assert!(killed.len() <= 2, "{mode:?}: {killed:?}");
+        assert!(killed.iter().all(|kind| *kind == TaskErrorKind::Killed), "{mode:?}: {killed:?}");
+        assert_eq!(report.cancelled + report.killed, 10_000, "{mode:?}: {report:?}");
+    }
+}
+
+#[test]
+fn a_shutdown_amid_large_payloads_loses_no_outcome() {
+    for mode in MODES {
+        for moment in [0, 3, 10] {
+            let pool = pool(2);
+            let handles: Vec<_> =
+                (0..6_u8).map(|byte| pool.submit(echoes, vec![byte; 4 << 20]).unwrap()).collect();
+            brigade_testkit::pause(Duration::from_millis(moment));
+            let _watchdog = watch(&format!("{mode:?} amid large payloads"));
+            pool.shutdown_with(mode, BOUND).unwrap();
+            for (byte, handle) in (0..).zip(handles) {
+                assert!(handle.is_done());
+                match outcome(handle).map_err(|error| error.kind()) {
+                    Ok(bytes) => assert!(bytes == vec![byte; 4 << 20], "{mode:?}"),
+                    Err(TaskErrorKind::Cancelled) => assert_ne!(mode, Shutdown::Drain),
+                    Err(TaskErrorKind::Killed) => assert!(mode >= Shutdown::Terminate),
+                    Err(other) => panic!("{mode:?}: {other:?}"),
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn a_shutdown_does_not_wait_for_workers_that_are_still_starting() {
     let mut slow = Command::new("/bin/sh");
     slow.args(["-c", "sleep 60"]);
@@ -328,12 +425,11 @@ fn a_shutdown_does_not_wait_for_workers_that_are_still_starting() {
 fn random_moments_of_shutdown_lose_no_outcome() {
     let seed = brigade_testkit::Random::seed_from("BRIGADE_TEST_SEED");
     let mut random = brigade_testkit::Random::new(seed);
-    let modes = [Shutdown::Drain, Shutdown::CancelPending, Shutdown::Terminate, Shutdown::Kill];
     for round in 0..40 {
         let pool = pool(2);
         let handles: Vec<_> =
             (0..30).map(|_| pool.submit(sleeps, random.within(0..3)).unwrap()).collect();
-        let (mode, moment) = (*random.choose(&modes), random.below(Duration::from_millis(20)));
+        let (mode, moment) = (*random.choose(&MODES), random.below(Duration::from_millis(20)));
         let what = format!("{mode:?} after {moment:?} in round {round}; BRIGADE_TEST_SEED={seed}");
         let begin = Instant::now();
         let _watchdog = watch(&what);

@@ -34,6 +34,18 @@ fn every_shortage_of_descriptors_is_an_error_or_none() {
 }
 
 #[test]
+fn a_thread_that_cannot_be_started_is_an_error() {
+    // The stack of a thread is what needs most address space; with how much the program itself starts is not ours to say.
+    let told: Vec<String> = (6..40)
+        .map(|mebibytes| host_after(&format!("ulimit -v {}", mebibytes * 1024)))
+        .filter(|output| output.status.success())
+        .map(|output| String::from_utf8_lossy(&output.stdout).into_owned())
+        .collect();
+    assert!(told.iter().any(|told| told.contains("start a thread of the pool")), "{told:?}");
+    assert_eq!(told.last().map(String::as_str), Some("well\n"));
+}
+
+#[test]
 fn a_temporary_folder_with_a_long_name_is_no_obstacle() {
     let output =
         host_after("TMPDIR=\"$TMPDIR/$(printf '%0120d' 0)\"; mkdir \"$TMPDIR\"; export TMPDIR");

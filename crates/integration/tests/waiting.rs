@@ -14,6 +14,11 @@ brigade::init_for_tests!();
 
 const SMALL: Duration = Duration::from_millis(20);
 
+/// A wake-up that is lost ends the test: with a timeout of its own a wait would only be late.
+fn watch() -> Watchdog {
+    Watchdog::new(thread::current().name().unwrap_or("a test"), BOUND)
+}
+
 /// Numbers of the tasks that have ended, and of those that have not.
 fn numbers<R>(waited: &Waited<'_, R>) -> (Vec<u64>, Vec<u64>) {
     let numbers = |handles: &[&Handle<R>]| handles.iter().map(|handle| handle.id().get()).collect();
@@ -29,6 +34,7 @@ fn occupy(pool: &Pool, gate: &Gate) -> Vec<Handle<u64>> {
 
 #[test]
 fn all_waits_for_all() {
+    let _watchdog = watch();
     let pool = pool(2);
     let handles: Vec<_> = (0..1_000).map(|_| pool.submit(spins, 10).unwrap()).collect();
     let waited = wait(&handles, Until::All, None);
@@ -38,10 +44,11 @@ fn all_waits_for_all() {
 
 #[test]
 fn a_timeout_yields_what_has_ended_and_what_has_not() {
+    let _watchdog = watch();
     let pool = pool(2);
     let gate = Gate::new();
     let mut handles = vec![pool.submit(spins, 1).unwrap()];
-    wait(&handles, Until::All, BOUND);
+    wait(&handles, Until::All, None);
     handles.extend(occupy(&pool, &gate));
     for timeout in [Duration::ZERO, SMALL] {
         for until in [Until::All, Until::FirstError] {
@@ -51,27 +58,28 @@ fn a_timeout_yields_what_has_ended_and_what_has_not() {
         assert_eq!(numbers(&wait(&handles[1..], Until::First, timeout)), (vec![], vec![2, 3]));
     }
     gate.open();
-    assert_eq!(numbers(&wait(&handles, Until::All, BOUND)), (vec![1, 2, 3], vec![]));
+    assert_eq!(numbers(&wait(&handles, Until::All, None)), (vec![1, 2, 3], vec![]));
 }
 
 #[test]
 fn a_handle_that_is_given_twice_counts_once() {
+    let _watchdog = watch();
     let pool = pool(1);
     let gate = Gate::new();
     let ended = pool.submit(spins, 1).unwrap();
-    wait([&ended], Until::All, BOUND);
+    wait([&ended], Until::All, None);
     let running = pool.submit(pass, gate.pass(1)).unwrap();
     let twice = [&running, &ended, &running, &ended];
     for until in [Until::All, Until::FirstError] {
         assert_eq!(numbers(&wait(twice, until, SMALL)), (vec![1], vec![2]));
     }
     gate.open();
-    assert_eq!(numbers(&wait(twice, Until::All, BOUND)), (vec![2, 1], vec![]));
+    assert_eq!(numbers(&wait(twice, Until::All, None)), (vec![2, 1], vec![]));
 }
 
 #[test]
 fn nothing_to_wait_for_is_no_wait() {
-    let _watchdog = Watchdog::new("a wait for nothing", BOUND);
+    let _watchdog = watch();
     for until in [Until::All, Until::First, Until::FirstError] {
         assert_eq!(numbers(&wait::<u64, _>([], until, None)), (vec![], vec![]));
     }
@@ -80,12 +88,13 @@ fn nothing_to_wait_for_is_no_wait() {
 
 #[test]
 fn first_returns_when_a_task_has_ended_and_at_once_when_one_had() {
+    let _watchdog = watch();
     let pool = pool(2);
     let gate = Gate::new();
     let mut handles = vec![pool.submit(pass, gate.pass(1)).unwrap()];
     handles.push(pool.submit(sleeps, 10).unwrap());
     for _ in 0..2 {
-        let waited = wait(&handles, Until::First, BOUND);
+        let waited = wait(&handles, Until::First, None);
         assert_eq!(numbers(&waited), (vec![2], vec![1]));
     }
     gate.open();
@@ -93,13 +102,14 @@ fn first_returns_when_a_task_has_ended_and_at_once_when_one_had() {
 
 #[test]
 fn a_cancellation_ends_a_task() {
+    let _watchdog = watch();
     let pool = pool(2);
     let gate = Gate::new();
     let mut handles = occupy(&pool, &gate);
     handles.push(pool.submit(spins, 1).unwrap());
     thread::scope(|scope| {
-        let first = scope.spawn(|| numbers(&wait(&handles, Until::First, BOUND)));
-        let all = scope.spawn(|| numbers(&wait(&handles[2..], Until::All, BOUND)));
+        let first = scope.spawn(|| numbers(&wait(&handles, Until::First, None)));
+        let all = scope.spawn(|| numbers(&wait(&handles[2..], Until::All, None)));
         assert!(handles[2].cancel());
         assert_eq!(first.join().unwrap(), (vec![3], vec![1, 2]));
         assert_eq!(all.join().unwrap(), (vec![3], vec![]));
@@ -110,6 +120,7 @@ fn a_cancellation_ends_a_task() {
 
 #[test]
 fn first_error_returns_at_the_first_failure_and_at_once_when_there_was_one() {
+    let _watchdog = watch();
     let pool = pool(2);
     let gate = Gate::new();
     let at_gate = |pass: brigade_testkit::Pass| {
@@ -120,33 +131,35 @@ fn first_error_returns_at_the_first_failure_and_at_once_when_there_was_one() {
     handles.push(pool.submit(panics_with_str, ()).unwrap());
     handles.push(pool.submit(at_gate, gate.pass(2)).unwrap());
     for _ in 0..2 {
-        let waited = wait(&handles, Until::FirstError, BOUND);
+        let waited = wait(&handles, Until::FirstError, None);
         assert_eq!(numbers(&waited), (vec![2, 3], vec![1, 4]));
     }
     gate.open();
     handles.push(pool.submit(aborts, ()).unwrap());
-    assert_eq!(numbers(&wait(&handles[3..], Until::FirstError, BOUND)).0.last(), Some(&5));
+    assert_eq!(numbers(&wait(&handles[3..], Until::FirstError, None)).0.last(), Some(&5));
 }
 
 #[test]
 fn a_cancellation_and_an_error_that_is_a_value_are_no_failures() {
+    let _watchdog = watch();
     let pool = pool(2);
     let gate = Gate::new();
     let at_gate =
         |pass: brigade_testkit::Pass| -> Result<u64, String> { Ok(brigade_testkit::pass(pass)) };
     let mut handles = vec![pool.submit(|(): ()| Err("a value".to_owned()), ()).unwrap()];
-    wait(&handles, Until::All, BOUND);
+    wait(&handles, Until::All, None);
     handles.extend([1, 2, 3].map(|number| pool.submit(at_gate, gate.pass(number)).unwrap()));
     gate.wait_for_arrivals(2);
     assert!(handles[3].cancel());
     let waited = wait(&handles, Until::FirstError, SMALL);
     assert_eq!(numbers(&waited), (vec![1, 4], vec![2, 3]));
     gate.open();
-    assert_eq!(wait(&handles, Until::FirstError, BOUND).done.len(), 4);
+    assert_eq!(wait(&handles, Until::FirstError, None).done.len(), 4);
 }
 
 #[test]
 fn a_hundred_tasks_that_end_at_once_lose_no_wake_up() {
+    let _watchdog = watch();
     let pool = pool(2);
     for _ in 0..20 {
         let gate = Gate::new();
@@ -160,7 +173,7 @@ fn a_hundred_tasks_that_end_at_once_lose_no_wake_up() {
                 let (handles, ready) = (&handles, &ready);
                 scope.spawn(move || {
                     ready.wait();
-                    assert_eq!(wait(handles, until, BOUND).pending.len(), 0);
+                    assert_eq!(wait(handles, until, None).pending.len(), 0);
                 });
             }
             ready.wait();
@@ -175,11 +188,11 @@ fn a_hundred_tasks_that_end_at_once_lose_no_wake_up() {
 
 #[test]
 fn several_threads_may_wait_for_the_same_handles_in_every_way() {
+    let _watchdog = watch();
     let pool = pool(2);
     let gate = Gate::new();
     let handles = occupy(&pool, &gate);
     thread::scope(|scope| {
-        let _watchdog = Watchdog::new("threads that wait for the same handles", BOUND);
         let waits: Vec<_> = [Until::All, Until::First, Until::FirstError]
             .iter()
             .cycle()
@@ -198,17 +211,31 @@ fn several_threads_may_wait_for_the_same_handles_in_every_way() {
 
 #[test]
 fn tasks_of_several_pools_are_waited_for_together() {
-    let pools = [pool(1), pool(1), pool(1)];
-    let submit = || pools.iter().map(|pool| pool.submit(sleeps, 5).unwrap()).collect::<Vec<_>>();
-    for until in [Until::All, Until::FirstError] {
-        assert_eq!(wait(&submit(), until, BOUND).done.len(), 3);
-    }
-    assert!(!wait(&submit(), Until::First, BOUND).done.is_empty());
-    assert_eq!(as_completed(submit()).map(|handle| outcome(handle).unwrap()).sum::<u64>(), 15);
+    let _watchdog = watch();
+    let pools = [pool(1), pool(1)];
+    let gates = [Gate::new(), Gate::new()];
+    let submit = |at: usize, number| pools[at].submit(pass, gates[at].pass(number)).unwrap();
+    // Only the second pool's tasks end, so that no news of the first one helps.
+    let handles = [submit(0, 1), submit(1, 2)];
+    let mut completed = as_completed([submit(0, 3), submit(1, 4)]);
+    thread::scope(|scope| {
+        let first = scope.spawn(|| numbers(&wait(&handles, Until::First, None)));
+        let next = scope.spawn(|| completed.next().unwrap());
+        for gate in &gates {
+            gate.wait_for_arrivals(1);
+        }
+        gates[1].open();
+        assert_eq!(first.join().unwrap(), (vec![1], vec![1]));
+        assert_eq!(outcome(next.join().unwrap()).unwrap(), 4);
+    });
+    gates[0].open();
+    assert_eq!(wait(&handles, Until::All, None).done.len(), 2);
+    assert_eq!(outcome(completed.next().unwrap()).unwrap(), 3);
 }
 
 #[test]
 fn handles_are_yielded_in_the_order_of_completion() {
+    let _watchdog = watch();
     let pool = pool(2);
     let gates = [Gate::new(), Gate::new()];
     let mut handles = vec![
@@ -233,6 +260,7 @@ fn handles_are_yielded_in_the_order_of_completion() {
 
 #[test]
 fn a_timeout_between_completions_is_told_from_the_end() {
+    let _watchdog = watch();
     let pool = pool(2);
     let gate = Gate::new();
     let handles = occupy(&pool, &gate);
@@ -256,6 +284,7 @@ fn a_timeout_between_completions_is_told_from_the_end() {
 
 #[test]
 fn an_iterator_that_is_dropped_lets_its_tasks_run() {
+    let _watchdog = watch();
     let pool = pool(2);
     let gate = Gate::new();
     let mut handles = occupy(&pool, &gate);
@@ -274,14 +303,15 @@ fn an_iterator_that_is_dropped_lets_its_tasks_run() {
 
 #[test]
 fn a_wait_sees_what_a_callback_and_a_future_see() {
+    let _watchdog = watch();
     let pool = pool(1);
     let gate = Gate::new();
     let handle = pool.submit(pass, gate.pass(4)).unwrap();
     let (sender, receiver) = channel();
     handle.on_done(move |outcome| sender.send(outcome.unwrap()).unwrap());
     thread::scope(|scope| {
-        scope.spawn(|| wait([&handle], Until::All, BOUND));
-        scope.spawn(|| wait([&handle], Until::First, BOUND));
+        scope.spawn(|| wait([&handle], Until::All, None));
+        scope.spawn(|| wait([&handle], Until::First, None));
         gate.open();
     });
     assert_eq!(receiver.recv_timeout(BOUND).unwrap(), 4);

@@ -1,5 +1,7 @@
 //! How a pool is configured: every setting is checked before anything starts.
 
+mod check;
+
 use std::ffi::OsStr;
 use std::fmt::Display;
 use std::path::Path;
@@ -9,14 +11,17 @@ use std::time::Duration;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use brigade_cores::CorePool;
+
 use crate::Pool;
 use crate::config::{
-    CommandLine, Config, DEFAULT_MESSAGE_LIMIT, DEFAULT_QUARANTINE, DEFAULT_QUEUE_LIMIT,
-    DEFAULT_RESTARTS, DEFAULT_START_TIMEOUT, DEFAULT_STOP_GRACE, Deadlines, Link,
+    CommandLine, DEFAULT_MESSAGE_LIMIT, DEFAULT_QUARANTINE, DEFAULT_QUEUE_LIMIT, DEFAULT_RESTARTS,
+    DEFAULT_START_TIMEOUT, DEFAULT_STOP_GRACE, Deadlines, Link,
 };
 use crate::error::PoolError;
 use crate::setup::Draft;
-use crate::surroundings::{Stdio, Surroundings, check_variable};
+use crate::surroundings::{Stdio, Surroundings};
+pub(crate) use check::require;
 
 /// Settings of a [`Pool`]; get one from [`Pool::builder`].
 #[derive(Debug)]
@@ -24,6 +29,8 @@ use crate::surroundings::{Stdio, Surroundings, check_variable};
 pub struct Builder {
     name: String,
     workers: Option<usize>,
+    cores: Option<CorePool>,
+    cores_per_worker: Option<usize>,
     min_workers: usize,
     idle_timeout: Option<Duration>,
     max_tasks: Option<u64>,
@@ -54,6 +61,8 @@ impl Builder {
         Self {
             name: "pool".to_owned(),
             workers: None,
+            cores: None,
+            cores_per_worker: None,
             min_workers: 0,
             idle_timeout: None,
             max_tasks: None,
@@ -78,6 +87,24 @@ impl Builder {
     /// Default: the cores that this process may use (affinity mask and cgroup quota considered).
     pub fn workers(mut self, workers: usize) -> Self {
         self.workers = Some(workers);
+        self
+    }
+
+    /// Each worker is pinned to cores of its own from this pool: as many as [`cores_per_worker`](Self::cores_per_worker) says,
+    /// or one. They are reserved when the pool is built; a replacement gets those of its predecessor. Without
+    /// [`workers`](Self::workers) there are as many workers as free cores suffice for.
+    ///
+    /// Variables that tell libraries how many threads to start (`OMP_NUM_THREADS` and the like) are set to the number of cores,
+    /// unless they are set already.
+    pub fn cores(mut self, cores: CorePool) -> Self {
+        self.cores = Some(cores);
+        self
+    }
+
+    /// Each worker is pinned to so many cores of its own. They come from [`cores`](Self::cores), or else from the cores that this
+    /// process may use, which all its pools share. Default: workers are not pinned.
+    pub fn cores_per_worker(mut self, cores: usize) -> Self {
+        self.cores_per_worker = Some(cores);
         self
     }
 
@@ -322,81 +349,4 @@ impl Builder {
         }
         Pool::start(self.check()?)
     }
-
-    fn check(self) -> Result<Config, PoolError> {
-        let workers = match self.workers {
-            Some(workers) => workers,
-            None => std::thread::available_parallelism().map_or(1, usize::from),
-        };
-        require((1..=MOST_WORKERS).contains(&workers), "workers", || {
-            format!("{workers} is not possible; give 1 to {MOST_WORKERS}")
-        })?;
-        require(self.min_workers <= workers, "min_workers", || {
-            format!("{} is more than the {workers} workers there may be", self.min_workers)
-        })?;
-        require(self.max_tasks != Some(0), "max_tasks_per_worker", || {
-            "0 would do nothing; give at least 1".into()
-        })?;
-        require(self.max_age != Some(Duration::ZERO), "max_worker_age", || {
-            "the time must not be zero".into()
-        })?;
-        require(self.max_rss != Some(0), "max_worker_rss", || {
-            "0 bytes is less than any process takes".into()
-        })?;
-        require(self.quarantine > 0, "quarantine_after", || {
-            "0 would allow no task to run; give at least 1".into()
-        })?;
-        for (field, limit) in [
-            ("deadline", self.deadlines.hard),
-            ("soft_deadline", self.deadlines.soft),
-            ("queue_deadline", self.deadlines.queue),
-        ] {
-            require(limit != Some(Duration::ZERO), field, || "no task ends in no time".into())?;
-        }
-        require(self.queue_limit > 0, "queue_limit", || {
-            "0 would take no task; give at least 1".into()
-        })?;
-        require(!self.restart_budget.1.is_zero(), "restart_budget", || {
-            "the time must not be zero".into()
-        })?;
-        require(!self.start_timeout.is_zero(), "start_timeout", || {
-            "no worker can start in no time".into()
-        })?;
-        require((64..=u32::MAX as usize).contains(&self.message_limit), "message_limit", || {
-            format!("{} bytes is not possible; give 64 to {}", self.message_limit, u32::MAX)
-        })?;
-        for (key, value) in self.worker_command.iter().flat_map(|line| &line.environment) {
-            check_variable("worker_command", key, value.as_deref())?;
-        }
-        Ok(Config {
-            name: self.name,
-            workers,
-            min_workers: self.min_workers,
-            idle_timeout: self.idle_timeout,
-            max_tasks: self.max_tasks,
-            max_age: self.max_age,
-            max_rss: self.max_rss,
-            quarantine: self.quarantine,
-            deadlines: self.deadlines,
-            queue_limit: self.queue_limit,
-            restart_limit: self.restart_budget.0,
-            restart_window: self.restart_budget.1,
-            start_timeout: self.start_timeout,
-            stop_grace: self.stop_grace,
-            message_limit: self.message_limit,
-            link: self.link.resolve()?,
-            worker_command: self.worker_command,
-            worker_version: self.worker_version,
-            surroundings: self.surroundings.check()?,
-            setup: self.setup.check(self.message_limit)?,
-        })
-    }
-}
-
-pub(crate) fn require(
-    holds: bool,
-    field: &'static str,
-    problem: impl FnOnce() -> String,
-) -> Result<(), PoolError> {
-    if holds { Ok(()) } else { Err(PoolError::Configuration { field, problem: problem() }) }
 }

@@ -2,8 +2,10 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
+use crate::cores::SlotCores;
 use crate::error::PoolError;
 
 use crate::setup::Setup;
@@ -14,6 +16,8 @@ use crate::surroundings::Surroundings;
 pub(crate) struct Config {
     pub(crate) name: String,
     pub(crate) workers: usize,
+    /// What workers are pinned to, if they are.
+    pub(crate) cores: Option<Arc<SlotCores>>,
     pub(crate) min_workers: usize,
     pub(crate) idle_timeout: Option<Duration>,
     pub(crate) max_tasks: Option<u64>,

@@ -39,6 +39,7 @@ mod chunk;
 mod completed;
 mod config;
 mod contained;
+mod cores;
 mod drive;
 mod error;
 mod handle;

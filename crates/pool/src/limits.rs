@@ -40,6 +40,6 @@ impl Limits {
 
     /// What the worker has to know.
     pub(crate) fn run_limits(&self) -> RunLimits {
-        RunLimits { soft: self.soft, hard: self.hard }
+        RunLimits::new(self.soft, self.hard)
     }
 }

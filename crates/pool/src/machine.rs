@@ -40,7 +40,7 @@ use brigade_timer::TimerHeap;
 use brigade_wire::{Attempt, TaskId, WorkerId};
 use slab::Slab;
 
-pub(crate) use event::{Event, StartFailure, Submission};
+pub(crate) use event::{Event, Observation, StartFailure, Submission};
 pub(crate) use outbox::{Action, End, Outbox, RevokeWhy};
 use queue::Queue;
 use respawn::RestartBudget;
@@ -132,7 +132,10 @@ impl<T> Machine<T> {
             Event::Submit(submission) => self.submit(now, submission, outbox),
             Event::Cancel(task) => self.cancel(now, task, outbox),
             Event::Kill(task) => self.kill_task(now, task, outbox),
-            Event::Observed { task, began } => self.observed(now, task, began, outbox),
+            Event::Observed { task, seen } => self.observed(now, task, *seen, outbox),
+            Event::SectionBegun { worker, link_slot, due } => {
+                self.section_begun(worker, link_slot, due, outbox);
+            }
             Event::RevokeAnswer { task, worker, link_slot, why, revoked } => {
                 self.revoke_answer(now, task, (worker, link_slot), why, revoked, outbox);
             }
@@ -172,6 +175,7 @@ impl<T> Machine<T> {
             | Event::Cancel(_)
             | Event::Kill(_)
             | Event::Observed { .. }
+            | Event::SectionBegun { .. }
             | Event::RevokeAnswer { .. }
             | Event::Finished { .. }
             | Event::Skipped { .. }

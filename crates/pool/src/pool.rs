@@ -305,7 +305,8 @@ impl Pool {
 
     /// Ends the pool in the given way; after `timeout` the next stronger way follows: drain, terminate, kill.
     ///
-    /// So it returns soon after `timeout` plus the stop grace, whatever the workers do.
+    /// So it returns soon after `timeout` plus the stop grace, whatever the workers do. Callbacks that are due then have
+    /// one more grace.
     ///
     /// # Errors
     /// As [`shutdown`](Self::shutdown).

@@ -11,11 +11,17 @@
 //! | [`segment`] | [`Segment`](segment::Segment): anonymous shared memory of atomic words |
 //! | [`sealed`] | [`SealedBytes`](sealed::SealedBytes): shared memory that is written once and then only read |
 //! | [`arena`] | [`ArgumentArena`](arena::ArgumentArena), [`ResultArena`](arena::ResultArena): shared memory for large payloads, in blocks |
+//! | [`launch`] | [`Launcher`](launch::Launcher): starts programs that are not ours, pinned and bound to our death |
+//! | [`guardian`] | [`Guardian`](guardian::Guardian): kills the groups of a process that was killed |
+//! | [`orphans`] | what descendants leave behind, adopted and ended |
 //! | [`wait`] | [`wait_readable`](wait::wait_readable) with a deadline, and a [`Waker`](wait::Waker) that ends such a wait |
 //! | [`poller`], [`deadline_timer`] | [`Poller`](poller::Poller): waiting for many descriptors; [`DeadlineTimer`](deadline_timer::DeadlineTimer): a deadline as one |
 //! | [`request_socket`] | packets from processes that the kernel names: [`Listener`](request_socket::Listener), [`RequestSocket`](request_socket::RequestSocket) |
 //! | [`environment`], [`descriptors`], [`parent_death`], [`before_main!`] | what a worker does in its first microseconds |
 //! | [`memory`] | how much of it this process uses |
+//! | [`scheduling`] | how soon a thread runs that has become ready |
+//! | [`affinity`] | on which cpus a thread, and what it starts, may run |
+//! | [`byte_lock`], [`file_watch`], [`private_folder`] | locks between processes that die with their holder, and news of them |
 //! | [`clock`] | the monotonic clock as a number that is the same in every process |
 //!
 //! # Example
@@ -44,8 +50,10 @@
 #[cfg(not(target_os = "linux"))]
 compile_error!("Brigade runs on Linux only for now: it builds on pidfd, memfd and close_range");
 
+pub mod affinity;
 pub mod arena;
 mod before_main;
+pub mod byte_lock;
 pub mod clock;
 pub mod control;
 pub mod deadline_timer;
@@ -53,12 +61,18 @@ pub mod descriptors;
 pub mod environment;
 mod error;
 pub mod executable;
+pub mod file_watch;
 pub mod futex;
+pub mod guardian;
+pub mod launch;
 pub mod memory;
+pub mod orphans;
 pub mod parent_death;
 pub mod poller;
+pub mod private_folder;
 pub mod process;
 pub mod request_socket;
+pub mod scheduling;
 pub mod sealed;
 pub mod segment;
 pub mod wait;

@@ -101,6 +101,23 @@ impl Process {
         }
     }
 
+    /// Kills the process, its group, and all that it has started, also what has left the group.
+    ///
+    /// Descendants are found as long as their parents live, and stopped before their own are looked for.
+    ///
+    /// # Errors
+    /// When we may not kill the process.
+    pub fn kill_tree(&self) -> io::Result<Swept> {
+        // Without a descriptor to spare nobody else is looked for. What must not fail is the kill itself.
+        let swept = self.pidfd.try_clone().and_then(|pidfd| {
+            // Before it was reaped its number is its own, so what `/proc` says about it is said about it.
+            ForeignProcess::from_pidfd(self.pid(), pidfd).kill_tree(Vec::new())
+        });
+        // A kernel that knows no groups behind pidfds has killed the leader alone.
+        self.signal_group(Signal::Kill)?;
+        Ok(swept.unwrap_or_default())
+    }
+
     /// How the process has ended, if it has. The first call after its end kills the rest of its group and reaps it; the
     /// answer is remembered.
     ///

@@ -48,7 +48,7 @@ pub enum TimerEvent {
         /// From the first deadline until this was seen.
         lateness: Duration,
     },
-    /// The reaper calls the process gone.
+    /// The reaper calls the process gone; or it has ended at a signal of its ladder.
     Killed {
         /// Which.
         pid: u32,

@@ -75,6 +75,11 @@ pub(crate) enum Action {
         step: u32,
     },
     Report(TimerEvent),
+    /// The worker that has just exited was doomed, since this deadline.
+    CleanUp {
+        pid: u32,
+        deadline: Monotonic,
+    },
     /// The worker wants too much; its timers stay.
     Disconnect {
         worker: WorkerId,
@@ -209,6 +214,9 @@ impl Machine {
     fn exited(&mut self, id: WorkerId, outbox: &mut Vec<Action>) {
         let Some(mut worker) = self.workers.remove(&id) else { return };
         let timers = worker.armed.len() + worker.expired.len();
+        if let (Phase::Doomed { .. }, Some(first)) = (worker.phase, worker.expired.first()) {
+            outbox.push(Action::CleanUp { pid: worker.pid, deadline: first.deadline });
+        }
         worker.clear(&mut self.alarms);
         outbox.push(Action::Report(TimerEvent::Exited { pid: worker.pid, timers }));
     }

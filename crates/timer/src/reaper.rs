@@ -1,5 +1,6 @@
 //! What is done to a worker whose deadline has come.
 
+use std::collections::HashMap;
 use std::io;
 use std::time::Duration;
 
@@ -58,6 +59,11 @@ pub trait Reaper: Send {
     /// # Errors
     /// Why it could not be reaped now.
     fn reap(&mut self, expiry: &Expiry<'_>) -> io::Result<Reap>;
+
+    /// Deals with what a worker has left behind that was to be reaped again ([`Reap::Again`]), and has ended before.
+    fn clean_up(&mut self, _ended: &ForeignProcess) -> Swept {
+        Swept::default()
+    }
 }
 
 impl<F: FnMut(&Expiry<'_>) -> io::Result<Reap> + Send> Reaper for F {
@@ -69,16 +75,19 @@ impl<F: FnMut(&Expiry<'_>) -> io::Result<Reap> + Send> Reaper for F {
 /// Sends a ladder of signals: the one of the request, else its own, SIGKILL by default.
 ///
 /// Signals go to the process group that the worker leads, or to the worker alone if it leads none. SIGKILL also goes to
-/// descendants of the worker that have left the group.
-#[derive(Debug, Clone, Default)]
+/// descendants of the worker that have left the group. A worker may end at an earlier signal than what it has started; so
+/// its descendants are noted before the first, and killed when it has ended.
+#[derive(Debug, Default)]
 pub struct SignalReaper {
     ladder: Ladder,
+    /// By worker, whose number is its own until it has ended, and that is when the entry goes.
+    descendants: HashMap<u32, Vec<ForeignProcess>>,
 }
 
 impl SignalReaper {
     /// With a ladder for requests that have none.
-    pub const fn new(ladder: Ladder) -> Self {
-        Self { ladder }
+    pub fn new(ladder: Ladder) -> Self {
+        Self { ladder, descendants: HashMap::new() }
     }
 }
 
@@ -90,13 +99,20 @@ impl Reaper for SignalReaper {
             return Ok(Reap::Logged);
         };
         let step = usize::try_from(expiry.step()).unwrap_or(usize::MAX);
-        match ladder.steps().get(step) {
-            Some((signal, wait)) => {
-                expiry.process().signal_group(*signal)?;
-                Ok(Reap::Again(*wait))
-            }
-            None => Ok(Reap::Gone(expiry.process().kill_tree()?)),
+        let (process, pid) = (expiry.process(), expiry.process().pid());
+        if let Some((signal, wait)) = ladder.steps().get(step) {
+            self.descendants.entry(pid).or_default().extend(process.descendants());
+            process.signal_group(*signal)?;
+            return Ok(Reap::Again(*wait));
         }
+        let known = self.descendants.remove(&pid).unwrap_or_default();
+        Ok(Reap::Gone(process.kill_tree(known)?))
+    }
+
+    fn clean_up(&mut self, ended: &ForeignProcess) -> Swept {
+        let known = self.descendants.remove(&ended.pid()).unwrap_or_default();
+        // It is gone; only what it has left behind may be out of reach.
+        ended.kill_tree(known).unwrap_or_default()
     }
 }
 

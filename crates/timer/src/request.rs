@@ -1,4 +1,4 @@
-//! What clients and server say to each other: one packet each, encoded by [`codec`](brigade_wire::codec).
+//! What clients and server say to each other: one packet each, encoded by [`codec`].
 //!
 //! ```text
 //! client: Hello { version }          server: Welcome, or Refused and the end

@@ -52,6 +52,12 @@ pub enum FromWorkerControl {
         /// A fragment that can follow "the worker could not be started: ".
         reason: String,
     },
+    /// Of a worker at work: the task that runs has a section that must end in time. The host is to look at the
+    /// [table](crate::slots::SlotTable::section) then.
+    Section {
+        /// Nanoseconds of the monotonic clock.
+        due: u64,
+    },
 }
 
 /// Who the worker is to be.
@@ -76,6 +82,8 @@ pub struct Hello {
     pub arenas: (u64, u64),
     /// The folder that the worker makes for the server of an ipc link, and removes.
     pub folder: PathBuf,
+    /// Whether the worker was started on cores of its own.
+    pub pinned: bool,
     /// Resident bytes above which the worker asks to be replaced; 0 for no limit.
     pub max_rss: u64,
     /// How many pools deep the worker is nested; 1 for a pool of the main program.

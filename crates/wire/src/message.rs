@@ -15,6 +15,7 @@
 //! Decoding borrows from the input, never allocates more than the input's size, and answers anything that is no
 //! message with an error.
 
+mod limits;
 mod words;
 
 use std::time::Duration;
@@ -22,9 +23,10 @@ use std::time::Duration;
 use crate::error::MessageError;
 use crate::ids::{Attempt, TaskId};
 use crate::outcome::{Outcome, PanicReport};
+pub use limits::RunLimits;
 use words::{
-    NAME_LIMIT, Reader, chunk_word, first_word, limit_word, push, push_place, split_chunk_word,
-    split_first_word, split_limit_word,
+    NAME_LIMIT, Reader, chunk_word, first_word, push, push_place, split_chunk_word,
+    split_first_word,
 };
 
 /// From the host to a worker.
@@ -49,21 +51,12 @@ pub struct Run<'a> {
     pub function: Function<'a>,
     /// Set when the argument holds several items, each of which is run by itself.
     pub chunk: Option<Chunk>,
-    /// Set when the task is limited in time.
-    pub limits: Option<RunLimits>,
+    /// How long it may run.
+    pub limits: RunLimits,
     /// Set when the encoded argument is not in here but in the pool's arena of arguments.
     pub placed: Option<Place>,
     /// The encoded argument; of a chunk its [items](crate::items).
     pub argument: &'a [u8],
-}
-
-/// How long a task may run, from its begin in the worker; of a chunk each item.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RunLimits {
-    /// Until it is told to end.
-    pub soft: Option<Duration>,
-    /// Until the host kills the worker.
-    pub hard: Option<Duration>,
 }
 
 /// Where encoded bytes lie in an arena.
@@ -176,16 +169,16 @@ impl<'a> ToWorker<'a> {
         };
         let flags = if run.chunk.is_some() { IS_CHUNK } else { 0 }
             | if run.placed.is_some() { IS_PLACED } else { 0 }
-            | if run.limits.is_some() { IS_LIMITED } else { 0 };
+            | if run.limits.are_some() { IS_LIMITED } else { 0 };
         push(head, first_word(kind, flags, run.slot, run.attempt.get()));
         push(head, run.task.get());
         push(head, function);
         if let Some(chunk) = &run.chunk {
             push(head, chunk_word(chunk));
         }
-        if let Some(limits) = run.limits {
-            push(head, limit_word(limits.soft));
-            push(head, limit_word(limits.hard));
+        if run.limits.are_some() {
+            push(head, run.limits.soft);
+            push(head, run.limits.hard);
         }
         if let Some(place) = run.placed {
             push_place(head, place);
@@ -227,10 +220,9 @@ impl<'a> ToWorker<'a> {
         let chunk =
             if flags & IS_CHUNK != 0 { Some(split_chunk_word(reader.word()?)) } else { None };
         let limits = if flags & IS_LIMITED != 0 {
-            let (soft, hard) = (reader.word()?, reader.word()?);
-            Some(RunLimits { soft: split_limit_word(soft), hard: split_limit_word(hard) })
+            RunLimits { soft: reader.word()?, hard: reader.word()? }
         } else {
-            None
+            RunLimits::NONE
         };
         let placed = if flags & IS_PLACED != 0 { Some(reader.place()?) } else { None };
         let function = match kind {

@@ -22,6 +22,9 @@
 //! For a chunk of items a third word counts those that have begun; the worker raises it before each. After a death the
 //! host compares it with the items that were answered: at most one has begun and was not.
 //!
+//! Two more words say until when the part must have ended that the running task has put a limit on. Worker and host agree by
+//! these words alone: the worker sends word when they are set, and the host looks at them when the time has come.
+//!
 //! The tag makes each arming distinct: a worker that is handed an old message finds another tag and passes over it.
 
 #[cfg(all(test, loom))]
@@ -29,6 +32,7 @@ mod loom;
 mod word;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use brigade_sys::clock::Monotonic;
 use brigade_sys::segment::Segment;
@@ -53,10 +57,23 @@ pub enum SlotState {
 }
 
 /// See the module's documentation. Both sides have one, over the same memory.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct SlotTable {
     segment: Arc<Segment>,
     slots: u16,
+}
+
+/// A part of a task that must end in time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Section {
+    /// When it must have ended.
+    pub due: Monotonic,
+    /// How long it may take.
+    pub limit: Duration,
+}
+
+fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// What tells two tasks in the same slot apart.
@@ -66,9 +83,10 @@ pub fn slot_tag(task: TaskId, attempt: Attempt) -> u32 {
 }
 
 impl SlotTable {
-    /// The words that a segment for so many slots needs: a state and a time each, then a number of items each.
+    /// The words that a segment for so many slots needs: a state and a time each, then a number of items each, then two for
+    /// the section that the running task is in.
     pub const fn words(slots: u16) -> usize {
-        slots as usize * 3
+        slots as usize * 3 + 2
     }
 
     /// A table over a segment of `words(slots)` words.
@@ -147,6 +165,30 @@ impl SlotTable {
         })
     }
 
+    /// Worker: when the section that the running task is in must have ended, and how long it may take; `None` when it is in
+    /// none.
+    pub fn set_section(&self, section: Option<Section>) {
+        let [due, limit] = self.section_words();
+        limit.store(section.map_or(0, |section| nanos(section.limit)), Ordering::Relaxed);
+        due.store(section.map_or(0, |section| section.due.as_nanos().max(1)), Ordering::Release);
+    }
+
+    /// Host: the section that the running task is in.
+    pub fn section(&self) -> Option<Section> {
+        let [due, limit] = self.section_words();
+        let due = due.load(Ordering::Acquire);
+        (due != 0).then(|| Section {
+            due: Monotonic::from_nanos(due),
+            limit: Duration::from_nanos(limit.load(Ordering::Relaxed)),
+        })
+    }
+
+    fn section_words(&self) -> [&AtomicU64; 2] {
+        let index = usize::from(self.slots) * 3;
+        let words = self.segment.words();
+        [&words[index], &words[index + 1]]
+    }
+
     #[inline]
     fn items(&self, slot: u16) -> Option<&AtomicU64> {
         let index = usize::from(self.slots) * 2 + usize::from(slot);
@@ -177,6 +219,17 @@ mod tests {
         let other = host.as_fd().try_clone_to_owned().expect("a descriptor");
         let worker = Segment::open(other, SlotTable::words(4)).expect("the same segment");
         (SlotTable::new(host, 4), SlotTable::new(worker, 4))
+    }
+
+    #[test]
+    fn the_host_sees_the_section_that_the_worker_is_in() {
+        let (host, worker) = tables();
+        assert_eq!(host.section(), None);
+        let section = Section { due: now(), limit: Duration::from_millis(7) };
+        worker.set_section(Some(section));
+        assert_eq!(host.section(), Some(section));
+        worker.set_section(None);
+        assert_eq!(host.section(), None);
     }
 
     #[test]

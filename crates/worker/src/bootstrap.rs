@@ -132,7 +132,7 @@ impl Newborn<'_> {
         let segment = Arc::new(Segment::open(table, words).map_err(StartError::Slots)?);
         let slots = SlotTable::new(Arc::clone(&segment), hello.slots);
         descriptors::name_process(&format!("brigade-{}", hello.worker.slot));
-        context::become_worker(hello.worker, hello.depth, hello.max_rss);
+        context::become_worker(hello.worker, hello.depth, hello.max_rss, hello.pinned);
         let mut arenas = None;
         let setup;
         let link = match hello.link {

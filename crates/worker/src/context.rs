@@ -7,6 +7,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
+use brigade_sys::affinity;
 use brigade_sys::clock::{self, Monotonic};
 use brigade_wire::{Attempt, RunLimits, TaskId, WorkerId};
 
@@ -52,6 +53,12 @@ pub fn attempt() -> Option<Attempt> {
     Some(CURRENT.get()?.1)
 }
 
+/// The cpus on which this worker runs, by their numbers, as the system told when it started. `None` for a worker that is not pinned, and
+/// outside a worker.
+pub fn cores() -> Option<&'static [u32]> {
+    ORIGIN.get()?.cores.as_deref()
+}
+
 /// Whether the task has run longer than its soft limit, so that it should clean up and return; false for a task without
 /// one, between tasks and outside a worker.
 ///
@@ -73,6 +80,16 @@ struct Origin {
     worker: WorkerId,
     depth: u32,
     max_rss: u64,
+    cores: Option<Vec<u32>>,
+}
+
+/// The cpus that this thread may run on: what the system has made of the mask that the host gave.
+fn own_cores() -> Option<Vec<u32>> {
+    let mask = affinity::current().ok()?;
+    let bits = mask.iter().enumerate().flat_map(|(index, word)| {
+        (0..u64::BITS).filter(move |bit| word >> bit & 1 == 1).map(move |bit| (index, bit))
+    });
+    bits.map(|(index, bit)| Some(u32::try_from(index).ok()? * u64::BITS + bit)).collect()
 }
 
 /// Resident bytes above which this worker asks to be replaced; 0 for no limit.
@@ -94,20 +111,21 @@ fn nanos(time: Monotonic) -> u64 {
 }
 
 /// Makes this process a worker. Only the first call counts: a process has one host.
-pub(crate) fn become_worker(worker: WorkerId, depth: u32, max_rss: u64) {
+pub(crate) fn become_worker(worker: WorkerId, depth: u32, max_rss: u64, pinned: bool) {
+    let cores = if pinned { own_cores() } else { None };
     // A second call could only come from a second handshake, and `init` never returns from the first.
-    let _ = ORIGIN.set(Origin { worker, depth, max_rss });
+    let _ = ORIGIN.set(Origin { worker, depth, max_rss, cores });
 }
 
 /// What runs until the answer is dropped.
-pub(crate) fn enter(task: TaskId, attempt: Attempt, limits: Option<RunLimits>) -> impl Drop {
-    if let Some(limits) = limits {
+pub(crate) fn enter(task: TaskId, attempt: Attempt, limits: RunLimits) -> impl Drop {
+    if limits.are_some() {
         let now = clock::now();
         let end = |limit: Option<Duration>| {
             limit.map_or(NO_END, |limit| nanos(now.saturating_add(limit)))
         };
-        SOFT_END.store(end(limits.soft), Ordering::Relaxed);
-        HARD_END.store(end(limits.hard), Ordering::Relaxed);
+        SOFT_END.store(end(limits.soft()), Ordering::Relaxed);
+        HARD_END.store(end(limits.hard()), Ordering::Relaxed);
     }
     CURRENT.enter(task, attempt)
 }

@@ -25,6 +25,7 @@ use crate::context;
 use crate::error::LoopError;
 use crate::functions::Functions;
 use crate::panic_capture;
+use crate::sections;
 use crate::weight::Weight;
 
 /// A result's buffer is kept for the next result, unless it has grown beyond this.
@@ -99,6 +100,7 @@ impl<S: LinkSender, R: LinkReceiver> EventLoop<S, R> {
                     items.run(&self.slots, &mut self.reporter, &mut self.runner)?
                 }
             };
+            sections::end_of_task();
             let run_time = clock::now().saturating_since(began);
             let worn = self.weight.is_too_much();
             let finished = Finished { task, attempt, slot, run_time, worn, outcome };
@@ -190,7 +192,7 @@ impl Runner {
             entry(&mut invocation)
         });
         drop(current);
-        if run.limits.is_some() {
+        if run.limits.are_some() {
             context::leave_limits();
         }
         match answer {

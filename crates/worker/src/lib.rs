@@ -32,6 +32,7 @@ pub mod exit_code;
 mod functions;
 mod last_words;
 mod panic_capture;
+mod sections;
 mod server;
 mod setup;
 mod start;
@@ -39,6 +40,7 @@ mod state;
 mod typed;
 mod weight;
 
+pub use sections::{SectionGuard, expires};
 pub use server::Server;
 pub use setup::{finalizer_of, initializer_of, try_initializer_of};
 pub use start::{init, is_initialised, started_as_worker_without_init};

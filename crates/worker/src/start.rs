@@ -17,6 +17,7 @@ use crate::exit_code;
 use crate::functions::{Functions, Named};
 use crate::last_words::last_words;
 use crate::panic_capture;
+use crate::sections;
 
 static INITIALISED: AtomicBool = AtomicBool::new(false);
 
@@ -109,6 +110,8 @@ fn work(
         process::exit(error.exit_code());
     }
     let known = Arc::clone(&functions);
+    let control = Arc::new(control);
+    sections::begin(slots.clone(), Arc::clone(&control));
     let event_loop = EventLoop::new(sender, receiver, slots, arenas, message_limit, known);
     let code = match event_loop.run() {
         Ok(()) => {

@@ -80,6 +80,7 @@ impl Host {
             slots: SLOTS,
             folder: self.folder.clone(),
             link: LinkKind::Ipc,
+            pinned: false,
             max_rss: 0,
             depth: 1,
             identity: *build_identity().as_bytes(),
@@ -174,7 +175,7 @@ impl Ready {
             slot,
             function,
             chunk: None,
-            limits: None,
+            limits: brigade_wire::RunLimits::NONE,
             placed: None,
             argument: &argument_bytes,
         }));

@@ -134,6 +134,39 @@ const GOALS: &[Goal] = &[
         AtMost(0.0),
     ),
     goal(
+        "of 1,000 queued tasks, one of which crashes, succeed",
+        Figure(ring("fallout", "survivors_of_1000_count")),
+        Unit::Count,
+        AtLeast(999.0),
+    ),
+    goal(
+        "crash of a task to the next one in the replacement, p50, over a raw spawn",
+        Ratio(ring("fallout", "resumed_p50_seconds"), raw("crash", "spawn_p50_seconds")),
+        Unit::Times,
+        AtMost(3.0),
+    ),
+    goal(
+        "slowest tenth of ten million submits, as a share of the median one",
+        Figure(ring("backlog", "slowest_tenth_percent")),
+        Unit::Percent,
+        AtLeast(50.0),
+    ),
+    goal(
+        "256 workers, as a share of 2 workers' no-ops",
+        Share(
+            ring("crowd", "each_2_workers_per_second"),
+            ring("crowd", "each_256_workers_per_second"),
+        ),
+        Unit::Percent,
+        AtLeast(50.0),
+    ),
+    goal(
+        "memory of 1 MiB arguments that come too fast, as a share of the queue's limit",
+        Figure(ring("pressure", "memory_over_limit_percent")),
+        Unit::Percent,
+        AtMost(110.0),
+    ),
+    goal(
         "tasks of 10 ms, share of the ideal",
         Figure(ring("balance", "even_percent")),
         Unit::Percent,

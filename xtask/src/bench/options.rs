@@ -7,6 +7,7 @@ use super::target;
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Options {
     pub(super) rounds: u32,
+    pub(super) idle_seconds: Option<u32>,
     pub(super) quick: bool,
     pub(super) peers: bool,
     pub(super) write: bool,
@@ -19,6 +20,7 @@ impl Options {
     pub(super) fn parse(arguments: &[String]) -> Result<Self, String> {
         let mut options = Self {
             rounds: 5,
+            idle_seconds: None,
             quick: false,
             peers: false,
             write: false,
@@ -41,6 +43,11 @@ impl Options {
                 "--rounds" => {
                     let rounds = value()?.parse().ok().filter(|rounds| *rounds > 0);
                     options.rounds = rounds.ok_or("`--rounds` needs a number from 1 on")?;
+                }
+                "--idle-seconds" => {
+                    let seconds = value()?.parse().ok().filter(|seconds| *seconds > 0);
+                    options.idle_seconds =
+                        Some(seconds.ok_or("`--idle-seconds` needs a number from 1 on")?);
                 }
                 "--only" => options.only = Some(value()?),
                 "--json" => options.json = value()?.into(),

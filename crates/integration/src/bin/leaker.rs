@@ -5,9 +5,10 @@
 #![forbid(unsafe_code)]
 
 use std::process::Command;
+use std::sync::mpsc::channel;
 use std::time::Duration;
 
-use brigade::{Link, Pool, Shutdown, Stdio};
+use brigade::{Link, Pool, Shutdown, Stdio, Until, as_completed, wait};
 use brigade_integration::scribble::{Scribble, Target, Then, scribbles};
 use brigade_testkit::faults::{aborts, echoes, hangs, panics_with_str, prints_a_mebibyte, sleeps};
 use brigade_testkit::{BOUND, LeakCheck, outcome};
@@ -29,6 +30,7 @@ fn main() {
         "scribbled" => scribbled,
         "set-up" => set_up,
         "ill-set-up" => ill_set_up,
+        "called_back" => called_back,
         other => panic!("no such scenario: {other}"),
     };
     let check = LeakCheck::new();
@@ -134,6 +136,25 @@ fn ill_set_up() {
         .expect("a pool");
     outcome(pool.submit(sleeps, 0).expect("a task")).expect_err("no worker");
     pool.shutdown().expect_err("it is broken");
+}
+
+fn called_back() {
+    let pool = pool(1);
+    for time in [0, 1] {
+        pool.submit(sleeps, time).expect("a task").on_done(|outcome| assert!(outcome.is_ok()));
+    }
+    let hanging = [(); 2].map(|()| pool.submit(hangs, ()).expect("a task"));
+    // Some waits are over before their task is.
+    for until in [Until::First, Until::All, Until::FirstError] {
+        assert_eq!(wait(&hanging, until, Duration::ZERO).pending.len(), 2);
+    }
+    let [hanging, dropped] = hanging;
+    drop(as_completed([dropped]));
+    pool.shutdown_with(Shutdown::Kill, BOUND).expect("an end");
+    // The handle outlives its pool, and so may the thread that calls back.
+    let (sender, receiver) = channel();
+    hanging.on_done(move |outcome| sender.send(outcome.is_err()).expect("somebody waits"));
+    assert!(receiver.recv_timeout(BOUND).expect("a call"));
 }
 
 fn resident_kibibytes() -> u64 {

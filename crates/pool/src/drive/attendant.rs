@@ -1,5 +1,6 @@
 //! The host's thread for one worker: handshake, then reading, then the report of its death.
 
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 
 use brigade_sys::control::ControlSocket;
@@ -55,8 +56,9 @@ fn attend(shared: &Shared, newborn: Newborn, ready: Ready) {
     };
     let (receiver, end_mark) = ipc.unzip();
     let death = OnceLock::new();
+    let hung_up = AtomicBool::new(false);
     let line = Line { wire, slots: Arc::clone(&slots), results, unannounced: 0, broken: false };
-    let watched = Watched { worker, process, output, slots, end_mark, death, _lifeline: control };
+    let watched = Watched { worker, process, output, slots, end_mark, death, control, hung_up };
     let watched = Arc::new(watched);
     shared.open_line(worker, line);
     shared.reaper.watch(Arc::clone(&watched));

@@ -132,6 +132,7 @@ impl Handshake<'_> {
             slots: CREDIT,
             link,
             folder: folder.to_owned(),
+            pinned: self.shared.config.cores.is_some(),
             max_rss: self.shared.config.max_rss.unwrap_or(0),
             depth: brigade_worker::context::depth().unwrap_or(0) + 1,
             identity: *build_identity().as_bytes(),

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use brigade_sys::process::Swept;
 use brigade_wire::link::LinkError;
 use brigade_wire::slots::{SlotState, slot_tag};
-use brigade_wire::{Attempt, Place, Run, TaskId, ToWorker, WorkerId};
+use brigade_wire::{Attempt, Place, Run, RunLimits, TaskId, ToWorker, WorkerId};
 use tracing::{debug, error, info, warn};
 
 use super::outcome::{Facts, raw_outcome};
@@ -12,19 +13,24 @@ use super::post::{Life, Post};
 use super::shared::{Core, Shared};
 use crate::cell::{TaskCell, Watch};
 use crate::limits::Limits;
-use crate::machine::{Action, Event, KillCause, Now, TaskKey};
+use crate::machine::{Action, Event, KillCause, Now, Observation, TaskKey};
 use crate::payload::Argument;
 
 /// What is left to do once the core's lock is released.
 #[derive(Default)]
 pub(super) struct Afterwards {
     to_tell: Vec<Watch>,
+    /// Finding what a process has started takes a while.
+    to_kill: Vec<(WorkerId, Arc<Life>)>,
     wake_reaper: bool,
     ended: bool,
 }
 
 impl Afterwards {
     pub(super) fn run(self, shared: &Shared) {
+        for (worker, life) in self.to_kill {
+            kill(&shared.config.name, worker, &life);
+        }
         for watch in self.to_tell {
             if watch.tell()
                 && let Some(collecting) = &shared.collecting
@@ -129,30 +135,21 @@ impl Core {
             }
             Action::Terminate { worker } => self.signal(pool, worker, "terminate", Life::terminate),
             Action::Kill { worker, cause } => {
-                let cause = match cause {
-                    KillCause::Protocol => "it broke the protocol",
-                    KillCause::Shutdown => "the pool shuts down",
-                    KillCause::Stopped => "it is stopped by a signal and the pool drains",
-                    KillCause::Deadline => "its task ran longer than it may",
-                    KillCause::Asked => "its task was killed",
-                    KillCause::Unwanted => "it is not needed any more",
-                };
+                let cause = describe(cause);
                 info!(pool, %worker, pid = self.pid(worker), cause, "worker killed");
-                self.signal(pool, worker, "kill", Life::kill);
+                after
+                    .to_kill
+                    .extend(self.post(worker).map(|post| (worker, Arc::clone(&post.life))));
             }
             Action::Observe { worker, link_slot, task } => {
-                let line = self.post(worker).and_then(|post| post.line.as_ref());
-                let began = match line.map(|line| line.slots.state(link_slot)) {
-                    Some(SlotState::Running { since }) => Some(since.since_zero()),
-                    _ => None,
-                };
-                self.answers.push_back(Event::Observed { task, began });
+                let seen = Box::new(self.observe(worker, link_slot));
+                self.answers.push_back(Event::Observed { task, seen });
             }
             Action::Retired { worker, why } => {
                 debug!(pool, %worker, pid = self.pid(worker), cause = why, "worker asked to leave");
             }
             Action::Condemned { worker, task, cause } => {
-                let cause = if cause == KillCause::Deadline { "deadline" } else { "on demand" };
+                let cause = describe(cause);
                 debug!(pool, %worker, pid = self.pid(worker), %task, cause, "task ended by killing its worker");
             }
             Action::Inspect { worker } => {
@@ -178,6 +175,17 @@ impl Core {
         }
     }
 
+    /// How far a worker says that it has come with what is in a slot of its table.
+    fn observe(&self, worker: WorkerId, link_slot: u16) -> Observation {
+        let line = self.post(worker).and_then(|post| post.line.as_ref());
+        let began = match line.map(|line| line.slots.state(link_slot)) {
+            Some(SlotState::Running { since }) => Some(since.since_zero()),
+            _ => None,
+        };
+        let section = line.and_then(|line| line.slots.section());
+        Observation { began, section: section.map(|section| section.due.since_zero()) }
+    }
+
     fn send(
         &mut self,
         worker: WorkerId,
@@ -197,7 +205,7 @@ impl Core {
         line.slots.arm(link_slot, slot_tag(id, attempt));
         self.head.clear();
         let function = task.callee.for_the_wire();
-        let limits = task.limits.as_deref().map(Limits::run_limits);
+        let limits = task.limits.as_deref().map_or(RunLimits::NONE, Limits::run_limits);
         let sent = task.with_argument(|argument, chunk| {
             let slot = link_slot;
             let (placed, argument): (_, &[u8]) = match argument {
@@ -252,5 +260,32 @@ impl Core {
 
     pub(super) fn post_mut(&mut self, worker: WorkerId) -> Option<&mut Post> {
         self.posts.get_mut(worker.slot as usize)?.as_mut().filter(|post| post.id == worker)
+    }
+}
+
+fn kill(pool: &str, worker: WorkerId, life: &Life) {
+    let pid = life.pid();
+    match life.kill() {
+        Ok(Swept { killed, escaped }) => {
+            if !killed.is_empty() {
+                debug!(pool, %worker, pid, ?killed, "processes that a worker had started were killed with it");
+            }
+            if !escaped.is_empty() {
+                warn!(pool, %worker, pid, ?escaped, "processes that a worker had started could not be killed");
+            }
+        }
+        Err(error) => warn!(pool, %worker, pid, %error, "failed to kill a worker"),
+    }
+}
+
+fn describe(cause: KillCause) -> &'static str {
+    match cause {
+        KillCause::Protocol => "it broke the protocol",
+        KillCause::Shutdown => "the pool shuts down",
+        KillCause::Stopped => "it is stopped by a signal and the pool drains",
+        KillCause::Deadline => "its task ran longer than it may",
+        KillCause::Section => "a section of its task ran longer than it may",
+        KillCause::Asked => "its task was killed",
+        KillCause::Unwanted => "it is not needed any more",
     }
 }

@@ -22,6 +22,7 @@ pub(super) fn report(shared: &Shared, watched: &Watched) {
         // The link ended by itself although we hold its other end; the process may still live.
         None => (end_process(shared, &watched.process), shared.console.last_words(&watched.output)),
     };
+    let section_limit = section_limit(slots);
     let (ran, elapsed, begun_items) = ran_at_death(shared, worker, slots);
     let expected = exit == Exit::Code(0) && ran.is_empty();
     let pool = shared.config.name.as_str();
@@ -30,8 +31,14 @@ pub(super) fn report(shared: &Shared, watched: &Watched) {
     } else {
         info!(pool, %worker, pid, %exit, ran = ran.len(), "worker died");
     }
-    let facts =
-        Facts::Death(Box::new(DeathReport { pid, exit, stderr_tail, elapsed, begun_items }));
+    let facts = Facts::Death(Box::new(DeathReport {
+        pid,
+        exit,
+        stderr_tail,
+        elapsed,
+        section_limit,
+        begun_items,
+    }));
     shared.bury(worker, Event::Died { worker, ran }, facts);
 }
 
@@ -47,10 +54,17 @@ pub(super) fn abandon(shared: &Shared, worker: WorkerId) {
         return shared.bury(worker, Event::StartFailed { worker, failure }, Facts::Nothing);
     };
     let pid = life.pid().unwrap_or(0);
+    let section_limit = section_limit(&slots);
     let (ran, elapsed, begun_items) = ran_at_death(shared, worker, &slots);
     let (exit, stderr_tail) = (Exit::Signal(9), String::new());
-    let facts =
-        Facts::Death(Box::new(DeathReport { pid, exit, stderr_tail, elapsed, begun_items }));
+    let facts = Facts::Death(Box::new(DeathReport {
+        pid,
+        exit,
+        stderr_tail,
+        elapsed,
+        section_limit,
+        begun_items,
+    }));
     shared.bury(worker, Event::Died { worker, ran }, facts);
 }
 
@@ -75,6 +89,10 @@ fn ran_at_death(
         }
     }
     (ran, elapsed, begun_items)
+}
+
+fn section_limit(slots: &SlotTable) -> Duration {
+    slots.section().map_or(Duration::ZERO, |section| section.limit)
 }
 
 fn end_process(shared: &Shared, process: &Process) -> Exit {

@@ -34,9 +34,24 @@ impl Shared {
 
     pub(crate) fn resize(&self, workers: usize) -> Result<(), PoolError> {
         self.is_open()?;
+        if let Some(cores) = &self.config.cores {
+            cores.reserve(workers, "resize")?;
+        }
         self.step(Event::Resize { workers }, Facts::Nothing);
+        self.give_back_cores(workers);
         self.target.store(workers, Ordering::Relaxed);
         Ok(())
+    }
+
+    /// Gives back the cores of slots that are gone and have no process any more.
+    fn give_back_cores(&self, target: usize) {
+        let Some(cores) = &self.config.cores else { return };
+        let core = self.lock();
+        for slot in target..core.posts.len() {
+            if core.posts[slot].is_none() {
+                cores.give_back(u32::try_from(slot).expect("slots are few"));
+            }
+        }
     }
 
     pub(crate) fn quiesce(&self) -> Result<(), PoolError> {

@@ -34,6 +34,8 @@ pub(super) struct DeathReport {
     pub(super) stderr_tail: String,
     /// How long the task had been running.
     pub(super) elapsed: Option<Duration>,
+    /// How long the section might take that it was in.
+    pub(super) section_limit: Duration,
     /// If that was a chunk, how many of its items had begun.
     pub(super) begun_items: u64,
 }
@@ -146,6 +148,11 @@ pub(super) fn raw_outcome(
                 elapsed = report.elapsed;
             }
             let limit = task.limits.as_ref().and_then(|limits| limits.hard).unwrap_or_default();
+            TaskErrorKind::DeadlineExceeded { limit, elapsed: elapsed.unwrap_or(limit).max(limit) }
+        }
+        (End::Killed(KillCause::Section), Facts::Death(report)) => {
+            elapsed = report.elapsed;
+            let limit = report.section_limit;
             TaskErrorKind::DeadlineExceeded { limit, elapsed: elapsed.unwrap_or(limit).max(limit) }
         }
         (End::Expired, _) => {

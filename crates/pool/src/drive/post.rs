@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use brigade_sys::arena::ResultView;
-use brigade_sys::process::{Process, Signal};
+use brigade_sys::process::{Process, Signal, Swept};
 use brigade_wire::WorkerId;
 use brigade_wire::link::{LinkError, LinkSender, ipc, ring};
 use brigade_wire::slots::SlotTable;
@@ -127,8 +127,8 @@ impl Life {
         self.pid.get().copied()
     }
 
-    /// Kills the process group, or sees to it that the process never gets to work.
-    pub(super) fn kill(&self) -> std::io::Result<()> {
+    /// Kills the process with all that it has started, or sees to it that the process never gets to work.
+    pub(super) fn kill(&self) -> std::io::Result<Swept> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         match &mut *state {
             LifeState::Ordered => *state = LifeState::Doomed,
@@ -138,11 +138,11 @@ impl Life {
                 if !*connecting {
                     let process = Arc::clone(process);
                     drop(state);
-                    process.signal_group(Signal::Kill)?;
+                    return process.kill_tree();
                 }
             }
         }
-        Ok(())
+        Ok(Swept::default())
     }
 
     /// Opens the link to the process, unless it was killed; a kill that is wanted meanwhile follows at once.

@@ -9,11 +9,13 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use brigade_sys::clock::Monotonic;
-use brigade_sys::control::ControlSocket;
+use brigade_sys::clock::{self, Monotonic};
+use brigade_sys::control::{ControlSocket, Received};
 use brigade_sys::process::{Exit, Process};
+use brigade_sys::scheduling::prefer_short_slices;
 use brigade_sys::wait::{Waker, wait_readable};
 use brigade_wire::WorkerId;
+use brigade_wire::handshake::FromWorkerControl;
 use brigade_wire::link::ipc::Poison;
 use brigade_wire::slots::SlotTable;
 use tracing::warn;
@@ -42,7 +44,9 @@ pub(super) struct Watched {
     /// Set before the end mark is put into the link.
     pub(super) death: OnceLock<Death>,
     /// Closing it earlier would tell the worker that we are gone.
-    pub(super) _lifeline: ControlSocket,
+    pub(super) control: ControlSocket,
+    /// The worker has closed its end, so there is nothing to wait for any more.
+    pub(super) hung_up: AtomicBool,
 }
 
 /// How a process ended.
@@ -79,11 +83,16 @@ impl Reaper {
 /// Waits and reaps until the pool ends.
 pub(super) fn run(shared: &Shared) {
     let reaper = &shared.reaper;
+    // Deadlines are kept on this thread, on busy machines too. A kernel that cannot do it changes nothing.
+    let _ = prefer_short_slices();
     while !reaper.ended.load(Ordering::Acquire) {
         let watched = reaper.watched.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let deadline = shared.lock().machine.arm();
         let mut descriptors: Vec<BorrowedFd<'_>> = vec![reaper.waker.as_fd()];
         descriptors.extend(watched.iter().map(|watched| watched.process.pidfd()));
+        let talkative: Vec<&Arc<Watched>> =
+            watched.iter().filter(|watched| !watched.hung_up.load(Ordering::Relaxed)).collect();
+        descriptors.extend(talkative.iter().map(|watched| watched.control.as_fd()));
         let ready = match wait_readable(&descriptors, deadline.map(Monotonic::from_zero)) {
             Ok(ready) => ready,
             Err(error) => {
@@ -94,13 +103,40 @@ pub(super) fn run(shared: &Shared) {
         if ready[0] {
             reaper.waker.drain();
         }
-        for (watched, _) in watched.iter().zip(&ready[1..]).filter(|(_, ready)| **ready) {
+        let (dead, said) = ready[1..].split_at(watched.len());
+        for (watched, _) in talkative.iter().zip(said).filter(|(_, ready)| **ready) {
+            hear(shared, watched);
+        }
+        for (watched, _) in watched.iter().zip(dead).filter(|(_, ready)| **ready) {
             reap(shared, watched);
         }
         if deadline.is_some_and(|deadline| deadline <= now()) {
+            // A task that has ended in time, and whose answer lies there, costs no worker its life.
+            shared.collect();
             shared.step(Event::Tick, Facts::Nothing);
         }
     }
+}
+
+/// Takes one packet from a worker.
+fn hear(shared: &Shared, watched: &Watched) {
+    let worker = watched.worker;
+    let problem = match watched.control.receive(Some(clock::now()), None) {
+        Ok(Received::Packet { bytes, .. }) => match FromWorkerControl::decode(&bytes) {
+            Ok(FromWorkerControl::Section { due }) => {
+                return shared.section_begun(worker, Monotonic::from_nanos(due).since_zero());
+            }
+            _ => "an unexpected packet on the control socket",
+        },
+        Ok(Received::TimedOut | Received::PeerDied) => return,
+        // It is about to end, or its task has closed everything.
+        Ok(Received::Closed) | Err(_) => {
+            watched.hung_up.store(true, Ordering::Relaxed);
+            return;
+        }
+    };
+    warn!(pool = shared.config.name, %worker, problem, "worker broke the protocol");
+    shared.step(Event::Misbehaved { worker }, Facts::Nothing);
 }
 
 fn reap(shared: &Shared, watched: &Arc<Watched>) {

@@ -182,6 +182,25 @@ impl Shared {
         }
     }
 
+    /// A worker says that the task that it runs has begun a section: the last one that it has begun, as answers may be under
+    /// way to tasks before.
+    pub(super) fn section_begun(&self, worker: WorkerId, due: Now) {
+        let mut after = Afterwards::default();
+        let mut core = self.lock();
+        let slots = core.post(worker).and_then(|post| post.line.as_ref()).map(|line| &line.slots);
+        let running = slots.and_then(|slots| {
+            let occupants = core.machine.occupants(worker);
+            let runs = |link_slot| matches!(slots.state(link_slot), SlotState::Running { .. });
+            occupants.into_iter().rev().map(|(link_slot, ..)| link_slot).find(|slot| runs(*slot))
+        });
+        if let Some(link_slot) = running {
+            let event = Event::SectionBegun { worker, link_slot, due };
+            core.handle(now(), event, Facts::Nothing, self, &mut after);
+        }
+        drop(core);
+        after.run(self);
+    }
+
     pub(crate) fn worker_pids(&self) -> Vec<u32> {
         let core = self.lock();
         let ready = core.posts.iter().flatten().filter(|post| post.line.is_some());
@@ -194,6 +213,10 @@ impl Shared {
 
     /// Lets the spawner, the reaper and the console end; there is nothing left for them.
     pub(super) fn release_threads(&self) {
+        // Handles may outlive the pool, and its cores are free.
+        if let Some(cores) = &self.config.cores {
+            cores.give_back_from(0);
+        }
         self.spawn_orders.lock().unwrap_or_else(PoisonError::into_inner).take();
         self.reaper.end();
         self.console.end();
@@ -234,6 +257,10 @@ impl Shared {
             core.posts[worker.slot as usize] = None;
         }
         core.handle(now(), event, facts, self, &mut after);
+        let is_gone = worker.slot as usize >= core.machine.target();
+        if let Some(cores) = self.config.cores.as_ref().filter(|_| is_gone) {
+            cores.give_back(worker.slot);
+        }
         drop(core);
         after.run(self);
     }

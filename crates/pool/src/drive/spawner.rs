@@ -10,12 +10,13 @@ use std::process::{Command, Stdio as Stream};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
+use brigade_cores::CoreLease;
 use brigade_sys::control::ControlSocket;
 use brigade_sys::process::{self, Process};
 use brigade_wire::WorkerId;
 use brigade_wire::version::{MARKER, PROTOCOL_VERSION};
 use crossbeam_channel::Receiver;
-use tracing::debug;
+use tracing::{debug, warn};
 
 use super::attendant::{self, Newborn};
 use super::console::{Ends, Writer};
@@ -24,6 +25,7 @@ use super::outcome::Facts;
 use super::post::Life;
 use super::shared::Shared;
 use crate::config::Config;
+use crate::cores::THREAD_VARIABLES;
 use crate::machine::{Event, StartFailure};
 
 /// Start a process for this worker.
@@ -72,7 +74,12 @@ fn start(shared: &Arc<Shared>, order: &SpawnOrder) -> Result<Option<JoinHandle<(
         Ends::open(shared.config.surroundings.stdio).map_err(|error| ("make a pipe", error))?;
     let mut command = command(&shared.config, worker_end);
     worker_ends.give(&mut command);
-    let process = Process::spawn(&mut command).map_err(|error| ("start its process", error))?;
+    let lease = shared.config.cores.as_ref().and_then(|cores| cores.of(order.worker.slot));
+    let process = match &lease {
+        None => Process::spawn(&mut command),
+        Some(lease) => spawn_pinned(shared, order.worker, lease, &mut command),
+    };
+    let process = process.map_err(|error| ("start its process", error))?;
     // The host's copies of the worker's ends go with the command.
     drop(command);
     let process = Arc::new(process);
@@ -103,6 +110,31 @@ fn start(shared: &Arc<Shared>, order: &SpawnOrder) -> Result<Option<JoinHandle<(
         })
         .map(Some)
         .map_err(|error| ("start its attendant thread", error))
+}
+
+/// A process inherits the mask of the thread that starts it, so it never runs anywhere else.
+fn spawn_pinned(
+    shared: &Shared,
+    worker: WorkerId,
+    lease: &CoreLease,
+    command: &mut Command,
+) -> std::io::Result<Process> {
+    let pool = shared.config.name.as_str();
+    for variable in THREAD_VARIABLES {
+        let is_set = std::env::var_os(variable).is_some()
+            || command.get_envs().any(|(key, _)| key == variable);
+        if !is_set {
+            command.env(variable, lease.cores().len().to_string());
+        }
+    }
+    let spawned = lease.run_pinned(|pinned| {
+        if !pinned.is_exact() {
+            let (requested, effective) = (&pinned.requested, &pinned.effective);
+            warn!(pool, %worker, %requested, %effective, "the system lets a worker run on fewer cores than it has");
+        }
+        Process::spawn(command)
+    });
+    spawned.map_err(std::io::Error::other)?
 }
 
 fn command(config: &Config, control: OwnedFd) -> Command {

@@ -20,9 +20,11 @@ pub(crate) enum Event<T> {
     /// The answer to `Action::Observe`.
     Observed {
         task: TaskRef,
-        /// When its worker has begun it; `None` when it has not.
-        began: Option<Now>,
+        /// In a box, as it is seldom and large: events are handed on by value for each task.
+        seen: Box<Observation>,
     },
+    /// The task that a worker runs has begun a section that must end in time.
+    SectionBegun { worker: WorkerId, link_slot: u16, due: Now },
     /// The answer to `Action::Revoke`.
     RevokeAnswer {
         task: TaskRef,
@@ -71,6 +73,15 @@ pub(crate) enum Event<T> {
     Tick,
 }
 
+/// How far a task has come that was sent to a worker.
+#[derive(Debug)]
+pub(crate) struct Observation {
+    /// When its worker has begun it; `None` when it has not.
+    pub(crate) began: Option<Now>,
+    /// When the section that it is in must have ended.
+    pub(crate) section: Option<Now>,
+}
+
 /// A task as it enters the machine.
 #[derive(Debug)]
 pub(crate) struct Submission<T> {
@@ -92,3 +103,6 @@ pub(crate) struct StartFailure {
     /// The sentence that users read in `PoolBroken`.
     pub(crate) reason: Arc<str>,
 }
+
+// Each task takes several events by value through the machine.
+const _: () = assert!(size_of::<Event<Arc<()>>>() <= 40, "an event has grown: box what is seldom");

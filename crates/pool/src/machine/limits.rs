@@ -14,8 +14,8 @@ use brigade_wire::WorkerId;
 
 use super::task::{Place, Terms};
 use super::{
-    Action, End, KillCause, Machine, Now, Occupant, Outbox, RevokeWhy, TaskKey, TaskRef,
-    WorkerState,
+    Action, End, KillCause, Machine, Now, Observation, Occupant, Outbox, RevokeWhy, TaskKey,
+    TaskRef, WorkerState,
 };
 
 /// A task whose worker is to be killed, once nothing else can begin there.
@@ -120,9 +120,10 @@ impl<T> Machine<T> {
         &mut self,
         now: Now,
         task: TaskRef,
-        began: Option<Now>,
+        seen: Observation,
         outbox: &mut Outbox<T>,
     ) {
+        let Observation { began, section } = seen;
         let Some((worker, link_slot, _)) = self.assignment(task) else { return };
         let entry = &mut self.tasks[task.key.index()];
         let submitted = Duration::from_nanos(entry.submitted);
@@ -142,12 +143,35 @@ impl<T> Machine<T> {
         // A worker that writes nonsense into the table does not live longer for it.
         let began = began.min(*terms.began_at.get_or_insert(now));
         terms.began_at = Some(began);
-        let Some(limit) = terms.run_limit else { return };
-        let due = began.saturating_add(limit);
-        if due <= now {
+        let run_due = terms.run_limit.map(|limit| began.saturating_add(limit));
+        if run_due.is_some_and(|due| due <= now) {
             self.condemn(worker, task.key, KillCause::Deadline, outbox);
-        } else {
+        } else if section.is_some_and(|due| due <= now) {
+            self.condemn(worker, task.key, KillCause::Section, outbox);
+        } else if let Some(due) = run_due.into_iter().chain(section).min() {
             self.set_timer(task.key, due, outbox);
+        }
+    }
+
+    /// The section of a task may last until then, or another one that it begins in its place may last longer. So it is looked
+    /// at when the time has come, and not now.
+    pub(super) fn section_begun(
+        &mut self,
+        worker: WorkerId,
+        link_slot: u16,
+        due: Now,
+        outbox: &mut Outbox<T>,
+    ) {
+        let entry = self.live(worker);
+        let key = entry.and_then(|entry| match entry.occupant(link_slot)? {
+            Occupant::Task(key) => Some(key),
+            Occupant::Revoked { .. } => None,
+        });
+        if let Some(key) = key {
+            let terms = self.tasks[key.index()].terms.get_or_insert_default();
+            let armed = terms.timer.and_then(|timer| self.timers.deadline(timer));
+            let due = armed.map_or(due, |armed| due.min(Duration::from_nanos(armed)));
+            self.set_timer(key, due, outbox);
         }
     }
 

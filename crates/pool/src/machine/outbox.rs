@@ -113,3 +113,9 @@ pub(crate) enum RevokeWhy {
     /// The task before it is to be killed.
     Clear,
 }
+
+// Each task takes several actions by value through the outbox.
+const _: () = assert!(
+    size_of::<Action<std::sync::Arc<()>>>() <= 40,
+    "an action has grown: box what is seldom"
+);

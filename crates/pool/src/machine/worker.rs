@@ -75,6 +75,8 @@ pub(crate) enum KillCause {
     Stopped,
     /// Its task ran longer than it may.
     Deadline,
+    /// A section of its task ran longer than it may.
+    Section,
     /// Its task was killed by a caller.
     Asked,
     /// It had not started when it was no longer needed.
@@ -175,9 +177,17 @@ impl WorkerEntry {
             .map(|(index, occupant)| (self.link_slot(index), *occupant))
     }
 
+    /// What is under way in a slot of the table.
+    pub(super) fn occupant(&self, link_slot: u16) -> Option<Occupant> {
+        self.index_of(link_slot).map(|index| self.in_flight[index])
+    }
+
+    fn index_of(&self, link_slot: u16) -> Option<usize> {
+        (0..self.in_flight.len()).find(|index| self.link_slot(*index) == link_slot)
+    }
+
     pub(super) fn mark_revoked(&mut self, link_slot: u16, id: TaskId, attempt: Attempt) {
-        let index = (0..self.in_flight.len()).find(|index| self.link_slot(*index) == link_slot);
-        if let Some(index) = index {
+        if let Some(index) = self.index_of(link_slot) {
             self.in_flight[index] = Occupant::Revoked { id, attempt };
             self.revoked += 1;
         }

@@ -23,12 +23,12 @@ pub struct ForeignProcess {
 pub struct Swept {
     /// Descendants that were sent SIGKILL one by one.
     pub killed: Vec<u32>,
-    /// Descendants that could not be: another user's.
+    /// Descendants that could not be: those of another user.
     pub escaped: Vec<u32>,
 }
 
 /// More descendants than this are not looked for: a process that forks without end is killed without them.
-const MOST_DESCENDANTS: usize = 10_000;
+const MOST_DESCENDANTS: usize = 4_096;
 
 impl ForeignProcess {
     /// The process that has this number now. The caller knows in some other way that it is the one that it means.
@@ -103,52 +103,82 @@ impl ForeignProcess {
             .map_or(Errno::INVAL, Errno::from_raw_os_error))
     }
 
-    /// Kills the process, the group that it leads, and its descendants, also those that have left the group.
+    /// All that it has started, directly or not, whose parents live. We ourselves are not among them.
+    pub fn descendants(&self) -> Vec<Self> {
+        let mut found = self.living_children();
+        add_descendants(&mut found, |_| ());
+        found
+    }
+
+    /// Kills the process, the group that it leads, and its descendants, also those that have left the group. Those that
+    /// were `known` before are killed with all below them, even if the process has ended since.
     ///
     /// Descendants are stopped before their own children are looked for, so that none is born behind our back. Whose
-    /// parent has ended before is nobody's child and not found, unless it stayed in the group. We ourselves are spared.
+    /// parent has ended is nobody's child and not found, unless it is known or has stayed in the group.
     ///
     /// # Errors
     /// When we may not kill the process itself.
-    pub fn kill_tree(&self) -> io::Result<Swept> {
-        let mut found: Vec<Self> = Vec::new();
+    pub fn kill_tree(&self, known: Vec<Self>) -> io::Result<Swept> {
         let mut swept = Swept::default();
         // What cannot be stopped is killed all the same.
         let _ = self.signal(Signal::Stop);
-        let mut parents = vec![self.pid];
-        while let Some(parent) = parents.pop() {
-            for child in children(parent) {
-                let known = found.iter().any(|process| process.pid == child);
-                if known || child == std::process::id() || found.len() == MOST_DESCENDANTS {
-                    continue;
-                }
-                let Some(process) = Self::open_child(child, parent) else { continue };
-                if process.signal(Signal::Stop).is_err() {
-                    swept.escaped.push(child);
-                } else {
-                    found.push(process);
-                }
-                parents.push(child);
-            }
+        let mut found = Vec::new();
+        let alive = |process: &Self| process.has_ended().is_ok_and(|ended| !ended);
+        let known = known.into_iter().filter(alive);
+        for child in known.chain(self.living_children()) {
+            add(&mut found, child);
         }
+        add_descendants(&mut found, |process| {
+            if process.signal(Signal::Stop).is_err() {
+                swept.escaped.push(process.pid);
+            }
+        });
         let killed = self.signal_group(Signal::Kill).and_then(|()| self.signal(Signal::Kill));
         if killed.is_err() {
             let _ = self.signal(Signal::Continue);
         }
         killed?;
         for process in found {
-            match process.signal(Signal::Kill) {
-                Ok(()) => swept.killed.push(process.pid),
-                Err(_) => swept.escaped.push(process.pid),
+            if process.signal(Signal::Kill).is_ok() {
+                swept.killed.push(process.pid);
             }
         }
         Ok(swept)
     }
 
-    /// The child of this number, if it is one: as long as it has not ended, what `/proc` says is said about it.
+    /// Its children, without us. None once it has ended: its number may be another's then, and so may be what `/proc`
+    /// says about it. As long as it has not, the number is its own, and so it is the parent that its children name.
+    fn living_children(&self) -> Vec<Self> {
+        let ours = |pid: &u32| *pid == std::process::id();
+        let children = children(self.pid).into_iter().filter(|pid| !ours(pid));
+        let children = children.filter_map(|pid| Self::open_child(pid, self.pid)).collect();
+        if self.has_ended().is_ok_and(|ended| !ended) { children } else { Vec::new() }
+    }
+
+    /// The child of this number, if it has not ended: then what `/proc` says is said about it.
     fn open_child(pid: u32, parent: u32) -> Option<Self> {
         let process = Self::open(pid).ok()?;
         let is_child = parent_of(pid) == Some(parent) && !process.has_ended().ok()?;
         is_child.then_some(process)
+    }
+}
+
+/// Adds what is below the processes that were found, after `visit` has seen the parent.
+fn add_descendants(found: &mut Vec<ForeignProcess>, mut visit: impl FnMut(&ForeignProcess)) {
+    let mut index = 0;
+    while let Some(process) = found.get(index) {
+        visit(process);
+        for child in process.living_children() {
+            add(found, child);
+        }
+        index += 1;
+    }
+}
+
+fn add(found: &mut Vec<ForeignProcess>, process: ForeignProcess) {
+    // Both have not ended, so the same number is the same process.
+    let known = found.iter().any(|known| known.pid == process.pid);
+    if !known && found.len() < MOST_DESCENDANTS {
+        found.push(process);
     }
 }

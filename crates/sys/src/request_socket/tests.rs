@@ -102,7 +102,7 @@ fn a_foreign_process_and_all_below_it_are_killed_and_named() {
     let below = descendants(process.pid());
     let handles: Vec<_> =
         below.iter().map(|pid| ForeignProcess::open(*pid).expect("it is there")).collect();
-    let mut swept = foreign.kill_tree().expect("our own child");
+    let mut swept = foreign.kill_tree(Vec::new()).expect("our own child");
     swept.killed.sort_unstable();
     assert_eq!(swept.killed, below);
     assert!(swept.escaped.is_empty());
@@ -112,7 +112,7 @@ fn a_foreign_process_and_all_below_it_are_killed_and_named() {
     until_readable(foreign.pidfd());
     assert!(foreign.has_ended().expect("a look"));
     foreign.signal_group(Signal::Kill).expect("gone is fine");
-    assert_eq!(foreign.kill_tree().expect("gone is fine").killed, []);
+    assert_eq!(foreign.kill_tree(Vec::new()).expect("gone is fine").killed, []);
 }
 
 fn descendants(pid: u32) -> Vec<u32> {

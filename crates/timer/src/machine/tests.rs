@@ -13,6 +13,7 @@ struct Test {
     now: u64,
     reported: Vec<TimerEvent>,
     reaped: Vec<(u64, Vec<String>, u32)>,
+    cleaned_up: Vec<(u32, u64)>,
     answer: fn() -> Reaped,
 }
 
@@ -20,7 +21,8 @@ impl Test {
     fn new() -> Self {
         let machine = Machine::default();
         let answer = || Reaped::Gone(Swept::default());
-        Self { machine, now: 0, reported: Vec::new(), reaped: Vec::new(), answer }
+        let (reported, reaped, cleaned_up) = (Vec::new(), Vec::new(), Vec::new());
+        Self { machine, now: 0, reported, reaped, cleaned_up, answer }
     }
 
     fn with_workers(answer: fn() -> Reaped) -> Self {
@@ -46,6 +48,9 @@ impl Test {
                     self.machine.handle(self.now, event, &mut outbox);
                 }
                 Action::Report(event) => self.reported.push(event),
+                Action::CleanUp { pid, deadline } => {
+                    self.cleaned_up.push((pid, deadline.as_nanos()));
+                }
                 Action::Disconnect { .. } => {}
             }
         }
@@ -241,13 +246,14 @@ fn a_ladder_goes_on_whatever_the_worker_asks_for() {
 }
 
 #[test]
-fn a_ladder_ends_when_its_worker_does() {
+fn a_ladder_ends_when_its_worker_does_and_what_it_leaves_behind_is_cleaned_up() {
     let mut test = Test::with_workers(|| Reaped::Again(Duration::from_secs(2)));
     test.acquire(1, "a", SECOND);
     test.until(SECOND);
     test.tell(Event::Exited { worker: WorkerId(1) });
     test.until(HOUR);
     assert_eq!(test.reaped.len(), 1);
+    assert_eq!(test.cleaned_up, [(101, SECOND)]);
 }
 
 #[test]

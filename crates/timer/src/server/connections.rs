@@ -54,7 +54,7 @@ struct Connection {
 pub(super) enum News {
     Registered { worker: WorkerId, pid: u32 },
     Request { worker: WorkerId, request: Request },
-    Exited { worker: WorkerId },
+    Exited { worker: WorkerId, process: ForeignProcess },
     Refused { pid: u32, reason: String },
 }
 
@@ -206,7 +206,7 @@ impl Connections {
         if let Some(gone) = self.workers.remove(&id) {
             poller.remove(gone.process.pidfd());
             self.by_pid.remove(&gone.process.pid());
-            news.push(News::Exited { worker });
+            news.push(News::Exited { worker, process: gone.process });
         }
     }
 }

@@ -15,7 +15,9 @@ use std::sync::atomic::Ordering;
 use brigade_sys::clock::{Monotonic, now};
 use brigade_sys::deadline_timer::DeadlineTimer;
 use brigade_sys::poller::Poller;
+use brigade_sys::process::{ForeignProcess, Swept};
 use brigade_sys::request_socket::Listener;
+use brigade_sys::scheduling::prefer_short_slices;
 
 use super::Shared;
 use super::connections::{Connections, FIRST_TOKEN, News};
@@ -52,6 +54,8 @@ pub(super) struct EventLoop {
     connections: Connections,
     machine: Machine,
     hooks: Hooks,
+    /// The worker that has exited last.
+    ended: Option<ForeignProcess>,
     // Kept for their memory.
     ready: Vec<u64>,
     news: Vec<News>,
@@ -87,6 +91,7 @@ impl EventLoop {
             connections,
             machine: Machine::default(),
             hooks,
+            ended: None,
             ready: Vec::new(),
             news: Vec::new(),
             outbox: Vec::new(),
@@ -95,6 +100,9 @@ impl EventLoop {
 
     /// Turns until it is told to stop.
     pub(super) fn run(&mut self) {
+        if let Err(error) = prefer_short_slices() {
+            tracing::debug!(%error, "the timer's thread is scheduled like any other");
+        }
         self.report(&TimerEvent::Started);
         while !self.shared.stopping.load(Ordering::Acquire) {
             if let Err(error) = self.turn(true) {
@@ -160,7 +168,10 @@ impl EventLoop {
         for news in all.drain(..) {
             let event = match news {
                 News::Registered { worker, pid } => Event::Registered { worker, pid },
-                News::Exited { worker } => Event::Exited { worker },
+                News::Exited { worker, process } => {
+                    self.ended = Some(process);
+                    Event::Exited { worker }
+                }
                 News::Request { worker, request } => match request {
                     Request::Acquire { scope, deadline, ladder } => {
                         Event::Acquire { worker, scope, deadline, ladder }
@@ -177,6 +188,7 @@ impl EventLoop {
             self.act();
         }
         self.news = all;
+        self.ended = None;
     }
 
     /// Does what the machine wants done.
@@ -190,6 +202,11 @@ impl EventLoop {
                     Action::Disconnect { worker } => {
                         self.connections.disconnect(worker, &mut self.poller);
                     }
+                    Action::CleanUp { pid, deadline } => {
+                        let swept = self.clean_up();
+                        let lateness = now().saturating_since(deadline);
+                        self.report(&TimerEvent::Killed { pid, lateness, swept });
+                    }
                     Action::Reap { worker, timers, step } => {
                         let result = self.reap(worker, &timers, step);
                         let event = Event::Reaped { worker, result };
@@ -202,7 +219,7 @@ impl EventLoop {
 
     fn reap(&mut self, worker: WorkerId, timers: &[ExpiredTimer], step: u32) -> Reaped {
         let Some(process) = self.connections.process(worker) else {
-            return Reaped::Gone(brigade_sys::process::Swept::default());
+            return Reaped::Gone(Swept::default());
         };
         let expiry = Expiry { process, timers, step };
         for hook in &mut self.hooks.before_reap {
@@ -219,6 +236,16 @@ impl EventLoop {
             Ok(Err(error)) => Reaped::Kept(error.to_string()),
             Err(panic) => Reaped::Panicked(panic_text(&*panic).into()),
         }
+    }
+
+    fn clean_up(&mut self) -> Swept {
+        let Some(process) = &self.ended else { return Swept::default() };
+        let cleaned_up = catch_unwind(AssertUnwindSafe(|| self.hooks.reaper.clean_up(process)));
+        cleaned_up.unwrap_or_else(|panic| {
+            let reason = panic_text(&*panic);
+            tracing::error!(reason, "the reaper has panicked while it cleaned up");
+            Swept::default()
+        })
     }
 
     fn report(&mut self, event: &TimerEvent) {

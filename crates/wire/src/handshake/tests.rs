@@ -18,6 +18,7 @@ fn hello(pool: String, folder: PathBuf) -> Hello {
         slots: 64,
         folder,
         link: LinkKind::Ipc,
+        pinned: false,
         max_rss: 0,
         depth: 1,
         identity: [7; 32],
@@ -34,7 +35,7 @@ prop_compose! {
         let worker = WorkerId { slot, generation };
         let (token, folder, link, arenas) = (Token(bytes), folder.into(), LinkKind::Ring, (1, 2));
         Hello {
-            version, token, worker, pool, message_limit, slots, link, arenas, folder, max_rss: 7, depth, identity,
+            version, token, worker, pool, message_limit, slots, link, arenas, folder, pinned: true, max_rss: 7, depth, identity,
             initializer, finalizer,
         }
     }

@@ -22,7 +22,7 @@ prop_compose! {
     fn limits()(
         soft in proptest::option::of(0..u64::MAX), hard in proptest::option::of(0..u64::MAX),
     ) -> RunLimits {
-        RunLimits { soft: soft.map(Duration::from_nanos), hard: hard.map(Duration::from_nanos) }
+        RunLimits::new(soft.map(Duration::from_nanos), hard.map(Duration::from_nanos))
     }
 }
 
@@ -71,7 +71,7 @@ proptest! {
     fn tasks_survive_the_way_and_cut_heads_do_not(
         (task, attempt, slot) in ids(), offset: u64, name in proptest::option::of("[a-zäß]{0,40}"), argument: Vec<u8>,
         chunk in proptest::option::of(chunks()), placed in proptest::option::of(places()),
-        limits in proptest::option::of(limits()),
+        limits in limits(),
     ) {
         let function = function(offset, name.as_deref());
         let message = ToWorker::Run(Run { task, attempt, slot, function, chunk, limits, placed, argument: &argument });
@@ -171,7 +171,7 @@ fn a_head_is_words_in_little_endian() {
         slot,
         function,
         chunk,
-        limits: None,
+        limits: RunLimits::NONE,
         placed: None,
         argument: &[9],
     })

@@ -84,7 +84,7 @@ impl Host {
             slot,
             function,
             chunk: None,
-            limits: None,
+            limits: brigade_wire::RunLimits::NONE,
             placed: None,
             argument,
         }));
@@ -130,7 +130,7 @@ impl Host {
             slot,
             function,
             chunk,
-            limits: None,
+            limits: brigade_wire::RunLimits::NONE,
             placed: None,
             argument,
         }));
@@ -379,7 +379,7 @@ fn a_task_of_an_older_arming_and_a_slot_beyond_the_table_are_skipped() {
             slot,
             function: Function::Offset(0),
             chunk: None,
-            limits: None,
+            limits: brigade_wire::RunLimits::NONE,
             placed: None,
             argument: &[],
         };

@@ -64,6 +64,7 @@ pub(super) fn unexpected(message: FromWorkerControl) -> Trouble {
             return Trouble::Permanent(format!("it refused: {reason}"));
         }
         FromWorkerControl::Answer(_) => "a second answer",
+        FromWorkerControl::Section { .. } => "the begin of a section before there was a task",
         FromWorkerControl::Ready => "`ready` when it was not due",
         FromWorkerControl::Initialised | FromWorkerControl::InitializerFailed { .. } => {
             "news of an initializer when none was due"

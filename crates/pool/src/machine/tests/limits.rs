@@ -151,6 +151,41 @@ fn a_result_that_was_complete_before_the_kill_counts() {
 }
 
 #[test]
+fn a_section_that_lasts_too_long_ends_its_task_and_one_that_has_ended_does_not() {
+    let mut world = started(settings(1));
+    let id = world.submit(0);
+    world.begin(0);
+    let due = world.now + 10 * MILLI;
+    world.sections.insert(0, due);
+    world.section_begun(0);
+    world.wait(9 * MILLI);
+    // Another section has begun in its place, and the machine need not be told.
+    world.sections.insert(0, due + 5 * MILLI);
+    world.wait(5 * MILLI);
+    assert!(!world.workers[&0].doomed);
+    world.wait(MILLI);
+    assert!(world.workers[&0].doomed);
+    world.obey(0);
+    assert_eq!(world.outcome(id), Some(End::Killed(KillCause::Section)));
+}
+
+#[test]
+fn a_section_of_a_task_that_has_ended_harms_nobody() {
+    let mut world = started(settings(1));
+    world.submit(0);
+    world.begin(0);
+    world.sections.insert(0, world.now + 10 * MILLI);
+    world.section_begun(0);
+    world.sections.clear();
+    world.finish(0, MILLI);
+    let next = world.submit(0);
+    world.begin(0);
+    world.wait(SECOND);
+    world.run_dry();
+    assert_eq!(world.outcome(next), Some(End::Reported));
+}
+
+#[test]
 fn a_kill_takes_nothing_with_it_that_was_prefetched_behind() {
     let mut world = started(settings(1));
     for _ in 0..40 {

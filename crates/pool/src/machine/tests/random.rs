@@ -95,13 +95,13 @@ fn any_play_keeps_every_promise_and_ends_with_one_outcome_for_each_task() {
         ..ProptestConfig::default()
     };
     let mut runner = TestRunner::new_with_rng(config, generator(seed));
-    let (played, seen) = (Cell::new(0), RefCell::new(BTreeSet::new()));
+    let (played, occurred) = (Cell::new(0), RefCell::new(BTreeSet::new()));
     while played.get() < wanted {
         let tree = scripts().new_tree(&mut runner).expect("a script");
         let outcome = runner.run_one(tree, |script| {
             let mut world = World::new(script.settings.clone());
             played.set(played.get() + script.play(&mut world));
-            seen.borrow_mut().append(&mut world.seen);
+            occurred.borrow_mut().append(&mut world.seen);
             Ok(())
         });
         if let Err(failure) = outcome {
@@ -111,7 +111,7 @@ fn any_play_keeps_every_promise_and_ends_with_one_outcome_for_each_task() {
             );
         }
     }
-    let missing: Vec<_> = everything().difference(&seen.borrow()).cloned().collect();
+    let missing: Vec<_> = everything().difference(&occurred.borrow()).cloned().collect();
     let enough = wanted >= ENOUGH_TO_SEE_ALL;
     assert!(!enough || missing.is_empty(), "never seen in {} steps: {missing:?}", played.get());
 }

@@ -12,10 +12,11 @@ use brigade_wire::{Attempt, TaskId, WorkerId};
 use super::model::{Death, Model};
 use super::play::nobodys_task;
 use crate::machine::{
-    Action, End, Event, KillCause, Machine, Now, Outbox, RevokeWhy, Settings, Shutdown,
-    StartFailure, Submission, TaskRef, Terms,
+    Action, End, Event, KillCause, Machine, Now, Observation, Outbox, RevokeWhy, Settings,
+    Shutdown, StartFailure, Submission, TaskRef, Terms,
 };
 
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own, and tests read them")]
 pub(super) struct World {
     pub(super) machine: Machine<u64>,
     pub(super) now: Now,
@@ -28,6 +29,8 @@ pub(super) struct World {
     pub(super) spawns: usize,
     /// Workers say after each task that they have grown too large.
     pub(super) worn: bool,
+    /// Until when workers are in a section of their task.
+    pub(super) sections: BTreeMap<u32, Now>,
     /// What has occurred at least once, by its name in the code.
     pub(super) seen: BTreeSet<String>,
     pub(super) model: Model,
@@ -43,6 +46,7 @@ pub(super) struct World {
     pub(super) next_id: u64,
 }
 
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own, and tests read them")]
 pub(super) struct FakeWorker {
     pub(super) id: WorkerId,
     pub(super) phase: FakePhase,
@@ -157,6 +161,7 @@ impl World {
             broke: false,
             spawns: 0,
             worn: false,
+            sections: BTreeMap::new(),
             seen: BTreeSet::new(),
             quiescent: false,
             end_by: None,
@@ -237,7 +242,9 @@ impl World {
                     Some(FrameState::Running { since }) => Some(since),
                     _ => None,
                 };
-                return Some(Event::Observed { task, began });
+                let section = self.sections.get(&worker.slot).copied();
+                let seen = Box::new(Observation { began, section });
+                return Some(Event::Observed { task, seen });
             }
             Action::Condemned { worker, task, cause } => self.condemn(worker, task, cause),
             Action::Kill { worker, cause } => {
@@ -537,6 +544,15 @@ impl World {
             fake.answered.pop_front();
         }
         Some(event)
+    }
+
+    /// The task that the worker runs has begun a section.
+    pub(super) fn section_begun(&mut self, slot: u32) {
+        let fake = &self.workers[&slot];
+        let frame = fake.frames.front().expect("it runs something");
+        let (worker, link_slot) = (fake.id, frame.link_slot);
+        let due = self.sections[&slot];
+        self.event(Event::SectionBegun { worker, link_slot, due });
     }
 
     /// The worker finishes what it runs and begins what comes next; nobody hears of it.

@@ -1,0 +1,22 @@
+//! The least that running commands costs: a loop that starts and waits, on two threads.
+//! Compile with `rustc -O`, run as `spawn_wait COUNT PROGRAM`.
+
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+fn main() {
+    let mut arguments = std::env::args().skip(1);
+    let count: usize = arguments.next().and_then(|count| count.parse().ok()).expect("COUNT");
+    let program = arguments.next().expect("PROGRAM");
+    let next = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while next.fetch_add(1, Ordering::Relaxed) < count {
+                    let status = Command::new(&program).stdin(Stdio::null()).status();
+                    assert!(status.expect("started").success());
+                }
+            });
+        }
+    });
+}

@@ -1,0 +1,131 @@
+//! A job as it stands in a file.
+
+use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use brigade::runner::{Job, Stdin};
+use serde::Deserialize;
+
+/// A job as it stands in a TOML file or on a line of JSON. What it leaves out is taken from the defaults of the file, then
+/// from the options of the command.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(crate) struct Specification {
+    /// A program and its arguments.
+    command: Option<Vec<String>>,
+    /// A line for the shell, instead.
+    shell: Option<String>,
+    label: Option<String>,
+    cores: Option<NonZeroUsize>,
+    #[serde(default)]
+    env: BTreeMap<String, String>,
+    folder: Option<PathBuf>,
+    /// A file to read from.
+    stdin: Option<PathBuf>,
+    /// What to read, instead.
+    input: Option<String>,
+    timeout: Option<Time>,
+    retries: Option<u32>,
+    prelude: Option<String>,
+}
+
+/// Seconds, or a duration as people write it: `90`, `1.5`, `"2m 30s"`.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(try_from = "RawTime")]
+struct Time(Duration);
+
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum RawTime {
+    Seconds(f64),
+    Text(String),
+}
+
+impl TryFrom<RawTime> for Time {
+    type Error = String;
+
+    fn try_from(raw: RawTime) -> Result<Self, String> {
+        let time = match raw {
+            RawTime::Seconds(seconds) => {
+                Duration::try_from_secs_f64(seconds).map_err(|error| format!("{seconds}: {error}"))
+            }
+            RawTime::Text(text) => {
+                humantime::parse_duration(&text).map_err(|error| format!("`{text}`: {error}"))
+            }
+        }?;
+        if time.is_zero() {
+            return Err("a timeout of nothing would end every job at once".to_owned());
+        }
+        Ok(Self(time))
+    }
+}
+
+impl Specification {
+    /// The job, with what it leaves out taken from `defaults`.
+    pub(crate) fn into_job(self, defaults: &Self) -> Result<Job, String> {
+        let mut job = match (self.command, self.shell) {
+            (Some(words), None) => {
+                let mut words = words.into_iter();
+                let program = words.next().filter(|program| !program.is_empty());
+                Job::new(program.ok_or("`command` is empty: name a program")?).args(words)
+            }
+            (None, Some(line)) => Job::shell(line),
+            (Some(_), Some(_)) => return Err("`command` and `shell` exclude each other".to_owned()),
+            (None, None) => {
+                return Err(
+                    "there is no `command = [\"program\", \"argument\"]` and no `shell = \"line\"`"
+                        .to_owned(),
+                );
+            }
+        };
+        job = match (self.stdin.or_else(|| defaults.stdin.clone()), self.input) {
+            (Some(_), Some(_)) => return Err("`stdin` and `input` exclude each other".to_owned()),
+            (Some(path), None) => job.stdin(Stdin::File(path)),
+            (None, Some(text)) => job.stdin(Stdin::Bytes(text.into_bytes())),
+            (None, None) => job,
+        };
+        if let Some(label) = self.label {
+            job = job.label(label);
+        }
+        if let Some(cores) = self.cores.or(defaults.cores) {
+            job = job.cores(cores);
+        }
+        if let Some(folder) = self.folder.or_else(|| defaults.folder.clone()) {
+            job = job.folder(folder);
+        }
+        if let Some(Time(limit)) = self.timeout.or(defaults.timeout) {
+            job = job.deadline(limit);
+        }
+        if let Some(retries) = self.retries.or(defaults.retries) {
+            job = job.retries(retries);
+        }
+        if let Some(prelude) = self.prelude.or_else(|| defaults.prelude.clone()) {
+            job = job.prelude(prelude);
+        }
+        let mut env = defaults.env.clone();
+        env.extend(self.env);
+        for (name, value) in env {
+            if name.is_empty() || name.contains(['=', '\0']) {
+                return Err(format!("`{name}` cannot be the name of a variable"));
+            }
+            job = job.env(name, value);
+        }
+        Ok(job)
+    }
+
+    /// What a file of jobs may not have as a default: it would be the same for all.
+    pub(crate) fn check_defaults(&self) -> Result<(), &'static str> {
+        let own = [
+            ("command", self.command.is_some()),
+            ("shell", self.shell.is_some()),
+            ("label", self.label.is_some()),
+            ("input", self.input.is_some()),
+        ];
+        match own.into_iter().find(|(_, is_set)| *is_set) {
+            Some((field, _)) => Err(field),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! Files of jobs in TOML and JSON lines.
+
+use std::path::Path;
+
+use brigade::runner::Job;
+use clap::ValueEnum;
+use miette::{LabeledSpan, NamedSource, Report, SourceSpan, miette};
+use serde::Deserialize;
+use toml::Spanned;
+
+use super::Specification;
+
+/// How a file of jobs is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// One command a line, for the shell
+    Lines,
+    /// A table `[[job]]` for each job
+    Toml,
+    /// One JSON object a line
+    Jsonl,
+}
+
+impl Format {
+    /// What the name of a file says.
+    pub(crate) fn of(path: &Path) -> Self {
+        match path.extension().and_then(|extension| extension.to_str()) {
+            Some("toml") => Self::Toml,
+            Some("jsonl" | "ndjson") => Self::Jsonl,
+            _ => Self::Lines,
+        }
+    }
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Jobs {
+    defaults: Option<Spanned<Specification>>,
+    #[serde(default)]
+    job: Vec<Spanned<Specification>>,
+}
+
+/// The jobs of a TOML file. What is wrong is shown where it stands.
+pub(crate) fn jobs_of_toml(name: &str, text: &str) -> Result<Vec<Job>, Report> {
+    let source = || NamedSource::new(name, text.to_owned()).with_language("TOML");
+    let at = |message: String, span: std::ops::Range<usize>| {
+        let label =
+            LabeledSpan::new_primary_with_span(Some("here".to_owned()), SourceSpan::from(span));
+        miette!(labels = vec![label], "{message}").with_source_code(source())
+    };
+    let jobs: Jobs = toml::from_str(text).map_err(|error| {
+        let help = "a file of jobs is a list of tables: [[job]] with command = [\"program\", \"argument\"]";
+        let label = LabeledSpan::new_primary_with_span(
+            Some("here".to_owned()),
+            SourceSpan::from(error.span().unwrap_or_default()),
+        );
+        miette!(labels = vec![label], help = help, "{}", error.message()).with_source_code(source())
+    })?;
+    let defaults = match jobs.defaults {
+        None => Specification::default(),
+        Some(defaults) => {
+            if let Err(field) = defaults.get_ref().check_defaults() {
+                let message = format!("`{field}` belongs to a job, not to all of them");
+                return Err(at(message, defaults.span()));
+            }
+            defaults.into_inner()
+        }
+    };
+    jobs.job
+        .into_iter()
+        .map(|job| {
+            let span = job.span();
+            job.into_inner().into_job(&defaults).map_err(|message| at(message, span))
+        })
+        .collect()
+}
+
+/// The job on a line of JSON.
+pub(crate) fn jobs_of_json_line(number: u64, line: &[u8]) -> Result<Job, JsonError> {
+    let wrong = |message| JsonError { number, message };
+    let specification: Specification =
+        serde_json::from_slice(line).map_err(|error| wrong(error.to_string()))?;
+    specification.into_job(&Specification::default()).map_err(wrong)
+}
+
+/// A line that is no job.
+#[derive(Debug, thiserror::Error)]
+#[error("job {number} is wrong: {message}")]
+pub(crate) struct JsonError {
+    number: u64,
+    message: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn error(text: &str) -> String {
+        let report = jobs_of_toml("jobs.toml", text).expect_err("wrong");
+        format!("{report}")
+    }
+
+    #[test]
+    fn a_job_takes_what_it_leaves_out_from_the_defaults() {
+        let text = r#"
+            [defaults]
+            cores = 2
+            timeout = "1m 30s"
+            env = { A = "1", B = "2" }
+
+            [[job]]
+            command = ["cc", "-c", "a.c"]
+            env = { B = "3" }
+
+            [[job]]
+            shell = "a | b"
+            label = "pipe"
+            timeout = 2.5
+        "#;
+        let jobs = jobs_of_toml("jobs.toml", text).expect("valid");
+        let two = std::num::NonZeroUsize::new(2).expect("two");
+        let first = Job::new("cc").args(["-c", "a.c"]).cores(two).env("A", "1").env("B", "3");
+        assert_eq!(jobs[0], first.deadline(Duration::from_secs(90)));
+        let second = Job::shell("a | b").label("pipe").cores(two).env("A", "1").env("B", "2");
+        assert_eq!(jobs[1], second.deadline(Duration::from_millis(2500)));
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        assert!(error("[[job]]\ncomand = []").contains("unknown field `comand`"));
+        assert_eq!(error("[[job]]\ncommand = []"), "`command` is empty: name a program");
+        assert!(error("[[job]]\n").contains("there is no `command"));
+        assert!(error("[[job]]\ncommand = ['a']\nshell = 'b'").contains("exclude each other"));
+        assert!(error("[[job]]\ncommand = ['a']\ntimeout = 'soon'").contains("`soon`"));
+        assert!(error("[defaults]\nlabel = 'x'").contains("`label` belongs to a job"));
+        assert!(error("[[job]]\ncommand = ['a']\nenv = { 'A=' = 'b' }").contains("`A=`"));
+    }
+
+    #[test]
+    fn a_line_of_json_is_a_job() {
+        let job =
+            jobs_of_json_line(1, br#"{"command": ["a", "b c"], "retries": 2}"#).expect("valid");
+        assert_eq!(job, Job::new("a").arg("b c").retries(2));
+        let error = jobs_of_json_line(4, b"{").expect_err("cut");
+        assert!(error.to_string().starts_with("job 4 is wrong: EOF"), "{error}");
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_jobs_or_an_error(text in "\\PC*", bytes in prop::collection::vec(any::<u8>(), 0..50)) {
+            let _ = jobs_of_toml("jobs.toml", &text);
+            let _ = jobs_of_json_line(1, &bytes);
+        }
+
+        #[test]
+        fn commands_come_through_as_they_are(words in prop::collection::vec("[^\0]{1,8}", 1..5)) {
+            let mut rest = words.iter();
+            let expected = Job::new(rest.next().expect("one")).args(rest);
+            let json = serde_json::json!({ "command": words }).to_string();
+            prop_assert_eq!(&jobs_of_json_line(1, json.as_bytes()).expect("valid"), &expected);
+            let text = toml::to_string(&serde_json::json!({ "job": [{ "command": words }] })).expect("valid");
+            prop_assert_eq!(&jobs_of_toml("jobs.toml", &text).expect("valid")[0], &expected);
+        }
+    }
+}

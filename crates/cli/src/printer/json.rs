@@ -1,0 +1,68 @@
+//! What happens, as JSON lines.
+
+use std::io::{self, Write};
+
+use brigade::runner::{Captured, Ending, Event, Outcome};
+use serde_json::{Value, json};
+
+/// How much of each output an event carries.
+const TAIL: usize = 4096;
+
+/// Prints an event as a line of JSON on standard output.
+pub(crate) fn print(event: &Event<'_>) -> io::Result<()> {
+    let Some(value) = value(event) else { return Ok(()) };
+    let mut line = value.to_string();
+    line.push('\n');
+    let mut stdout = io::stdout().lock();
+    stdout.write_all(line.as_bytes())?;
+    stdout.flush()
+}
+
+fn value(event: &Event<'_>) -> Option<Value> {
+    Some(match event {
+        Event::Started { number, job, attempt, slot, pid, cores, at } => json!({
+            "event": "started", "job": number, "command": job.command_on(*slot).to_string(),
+            "label": job.label_text(), "attempt": attempt, "slot": slot, "pid": pid, "cores": cores,
+            "at": at.as_secs_f64(),
+        }),
+        Event::Retrying { number, attempt, ending, .. } => {
+            json!({ "event": "retrying", "job": number, "attempt": attempt, "ending": ending.to_string() })
+        }
+        Event::Finished(outcome) => finished(outcome),
+        Event::CanaryPassed { prelude } => json!({ "event": "canary_passed", "prelude": prelude }),
+        Event::Halting(reason) => {
+            json!({ "event": "halting", "reason": format!("{reason:?}").to_lowercase() })
+        }
+        Event::Grace { running, left } => {
+            json!({ "event": "grace", "running": running, "left": left.as_secs_f64() })
+        }
+        Event::Signalled { running, signal } => {
+            json!({ "event": "signalled", "running": running, "signal": signal })
+        }
+        Event::Stray { pid, name, number, is_gone } => {
+            json!({ "event": "stray", "pid": pid, "name": name, "job": number, "gone": is_gone })
+        }
+        _ => return None,
+    })
+}
+
+fn finished(outcome: &Outcome) -> Value {
+    let (exit_code, signal) = match outcome.ending {
+        Ending::Exited(code) => (Some(code), None),
+        Ending::Signalled(signal) => (None, Some(signal)),
+        _ => (None, None),
+    };
+    json!({
+        "event": "finished", "job": outcome.number, "command": crate::joblog::command(outcome),
+        "label": outcome.job.label_text(), "success": outcome.ending.is_success(),
+        "ending": outcome.ending.to_string(), "exit_code": exit_code, "signal": signal,
+        "attempts": outcome.attempts, "slot": outcome.slot, "cores": outcome.cores,
+        "started": outcome.started.as_secs_f64(), "wall": outcome.wall.as_secs_f64(),
+        "user": outcome.user.as_secs_f64(), "system": outcome.system.as_secs_f64(),
+        "peak_memory": outcome.peak_memory, "stdout": text(&outcome.stdout), "stderr": text(&outcome.stderr),
+    })
+}
+
+fn text(captured: &Captured) -> String {
+    String::from_utf8_lossy(&captured.tail(TAIL).unwrap_or_default()).into_owned()
+}

@@ -1,0 +1,224 @@
+//! From the options to what a run needs; what makes no sense is said before anything runs.
+
+use std::collections::HashMap;
+use std::collections::hash_map::{DefaultHasher, Entry as Slot};
+use std::fs::{self, File};
+use std::hash::{Hash, Hasher};
+use std::io::{self, BufRead, BufReader};
+use std::path::Path;
+use std::time::Duration;
+
+use brigade::cores::{Policy, Smt};
+use brigade::runner::{Job, Output, Runner, Stopper, check_duplicates};
+use miette::{IntoDiagnostic, Report, WrapErr, miette};
+
+use crate::arguments::{CorePolicy, Run};
+use crate::clock::StartTime;
+use crate::input::{
+    Entry, Format, Input, Lines, Lists, Meaning, Ready, Shuffled, check_lists, jobs_of_toml,
+    read_lists, split,
+};
+use crate::joblog::{JobLog, Resume};
+use crate::record::Records;
+use crate::template::Template;
+
+pub(super) fn runner(options: &Run, tick: Option<Duration>) -> Result<Runner, Report> {
+    let mut builder = Runner::builder()
+        .cores_per_job(options.cores_per_job)
+        .retries(options.retries)
+        .canary_limit(options.canary_timeout)
+        .output(Output::Whole)
+        .live(options.line_buffer)
+        .nice(options.nice)
+        .adopt_orphans();
+    if let Some(jobs) = options.jobs {
+        builder = builder.jobs(jobs);
+    }
+    builder = match options.policy {
+        CorePolicy::Contiguous => builder.policy(Policy::Contiguous),
+        CorePolicy::Compact => builder.policy(Policy::Compact),
+        CorePolicy::Scatter => builder.policy(Policy::Scatter),
+        CorePolicy::WholeCores => builder.smt(Smt::Whole),
+        CorePolicy::OneThread => builder.smt(Smt::Isolate),
+    };
+    if options.no_pin {
+        builder = builder.unpinned();
+    }
+    if let Some(limit) = options.timeout {
+        builder = builder.limit(limit);
+    }
+    if let Some(halt) = options.halt {
+        builder = builder.halt(halt);
+    }
+    if let Some(delay) = options.delay {
+        builder = builder.stagger(delay);
+    }
+    if let Some(line) = &options.canary {
+        builder = builder.canary(Job::shell(line));
+    }
+    if let Some(bytes) = options.memfree {
+        builder = builder.least_memory(bytes);
+    }
+    if let Some(tick) = tick {
+        builder = builder.tick(tick);
+    }
+    builder.build().into_diagnostic()
+}
+
+pub(super) fn input(options: &Run, stopper: &Stopper) -> Result<Box<dyn Input>, Report> {
+    let input = match &options.file {
+        Some(file) => from_file(file, options, stopper)?,
+        None if options.command.is_empty() => {
+            return Err(miette!(
+                help = "brigade run -- COMMAND {} ::: A B C, or brigade run FILE; see brigade run --help",
+                "there is nothing to run"
+            ));
+        }
+        None => from_command(options, stopper)?,
+    };
+    if !options.shuffle {
+        return Ok(input);
+    }
+    let seed = match options.seed {
+        Some(seed) => seed,
+        None => getrandom::u64().map_err(|error| miette!("cannot make a seed: {error}"))?,
+    };
+    let shuffled = Shuffled::read(input, seed).map_err(|error| miette!("{error}"))?;
+    Ok(Box::new(shuffled))
+}
+
+fn separator(options: &Run) -> u8 {
+    if options.null { 0 } else { b'\n' }
+}
+
+fn from_command(options: &Run, stopper: &Stopper) -> Result<Box<dyn Input>, Report> {
+    let split = split(options.command.clone());
+    if split.command.is_empty() {
+        return Err(miette!(
+            help = "arguments are for a command: brigade run -- COMMAND {} ::: A B C",
+            "there is no command before the list"
+        ));
+    }
+    warn_of_shell(&split.command, options)?;
+    if split.lists.is_empty() {
+        let template = Template::parse(&split.command, options.shell, 1).into_diagnostic()?;
+        let meaning = Meaning::Argument(template);
+        let lines = Lines::new(io::stdin(), separator(options), meaning, None, stopper.clone());
+        return Ok(Box::new(lines));
+    }
+    let lists = read_lists(split.lists, separator(options)).into_diagnostic()?;
+    if !options.allow_duplicates {
+        check_lists(&lists).into_diagnostic()?;
+    }
+    let template = Template::parse(&split.command, options.shell, lists.len()).into_diagnostic()?;
+    Ok(Box::new(Lists::new(template, lists)))
+}
+
+/// One word with spaces in it is no program, but what people give to GNU parallel.
+fn warn_of_shell(command: &[std::ffi::OsString], options: &Run) -> Result<(), Report> {
+    let [word] = command else { return Ok(()) };
+    let text = word.to_string_lossy();
+    if options.shell || !text.contains(' ') || Path::new(word).exists() {
+        return Ok(());
+    }
+    Err(miette!(
+        help = "without quotes around it, it is a program and its arguments; with --shell it is a line for /bin/sh",
+        "`{text}` is one word, and no program"
+    ))
+}
+
+fn from_file(file: &Path, options: &Run, stopper: &Stopper) -> Result<Box<dyn Input>, Report> {
+    let is_stdin = file == Path::new("-");
+    let format = options.format.unwrap_or_else(|| Format::of(file));
+    let cannot_read = || format!("cannot read the jobs in {}", file.display());
+    if format == Format::Toml {
+        let text =
+            if is_stdin { io::read_to_string(io::stdin()) } else { fs::read_to_string(file) };
+        let text = text.into_diagnostic().wrap_err_with(cannot_read)?;
+        let jobs = jobs_of_toml(&file.display().to_string(), &text)?;
+        if !options.allow_duplicates {
+            check_duplicates(&jobs).into_diagnostic()?;
+        }
+        return Ok(Box::new(ready(jobs)));
+    }
+    let meaning = if format == Format::Jsonl { Meaning::Json } else { Meaning::Command };
+    let separator = separator(options);
+    if is_stdin {
+        return Ok(Box::new(Lines::new(io::stdin(), separator, meaning, None, stopper.clone())));
+    }
+    let opened = File::open(file).into_diagnostic().wrap_err_with(cannot_read)?;
+    let is_regular = opened.metadata().is_ok_and(|metadata| metadata.is_file());
+    let total = if is_regular {
+        let lines = count(BufReader::new(&opened), separator, options.allow_duplicates);
+        Some(lines.into_diagnostic().wrap_err_with(cannot_read)??)
+    } else {
+        None
+    };
+    // Read a second time, as it comes: a long list is never in memory.
+    let again = File::open(file).into_diagnostic().wrap_err_with(cannot_read)?;
+    Ok(Box::new(Lines::new(again, separator, meaning, total, stopper.clone())))
+}
+
+fn ready(jobs: Vec<Job>) -> Ready {
+    let entries = (1..).zip(jobs).map(|(number, job)| {
+        let arguments = vec![job.to_string().into()];
+        Entry { number, job: job.number(number), arguments }
+    });
+    Ready::new(entries.collect())
+}
+
+/// How many jobs there are in a file with one a line, of which no two are the same.
+fn count(
+    mut reader: impl BufRead,
+    separator: u8,
+    allows_duplicates: bool,
+) -> io::Result<Result<u64, Report>> {
+    // A hash of 64 bits for each line: two different lines of a million share one in one of 37 million files.
+    let mut seen: HashMap<u64, u64> = HashMap::new();
+    let (mut number, mut line) = (0, Vec::new());
+    while reader.read_until(separator, &mut line)? > 0 {
+        let text = line.strip_suffix(&[separator]).unwrap_or(&line);
+        if !text.trim_ascii().is_empty() {
+            number += 1;
+            let mut hasher = DefaultHasher::new();
+            text.hash(&mut hasher);
+            match seen.entry(hasher.finish()) {
+                _ if allows_duplicates => {}
+                Slot::Vacant(slot) => {
+                    slot.insert(number);
+                }
+                Slot::Occupied(first) => {
+                    return Ok(Err(miette!(
+                        help = "remove one of them, or give --allow-duplicates",
+                        "job {number} is the same as job {}: {}",
+                        first.get(),
+                        String::from_utf8_lossy(text)
+                    )));
+                }
+            }
+        }
+        line.clear();
+    }
+    Ok(Ok(number))
+}
+
+pub(super) fn joblog(options: &Run, start: StartTime) -> Result<(Resume, Option<JobLog>), Report> {
+    let Some(path) = &options.joblog else { return Ok((Resume::default(), None)) };
+    let about = || format!("the joblog {}", path.display());
+    let (resume, joblog) = if options.resume || options.resume_failed {
+        (Resume::read(path).into_diagnostic().wrap_err_with(about)?, JobLog::append(path, start))
+    } else {
+        (Resume::default(), JobLog::create(path, start))
+    };
+    let joblog = joblog.into_diagnostic().wrap_err_with(|| format!("cannot write {}", about()))?;
+    Ok((resume, Some(joblog)))
+}
+
+/// Somewhere to keep what a report needs, if there is to be one.
+pub(super) fn records(options: &Run) -> Result<Option<Records>, Report> {
+    if options.report.is_none() && options.trace.is_none() {
+        return Ok(None);
+    }
+    let records = Records::new().into_diagnostic();
+    records.map(Some).wrap_err("cannot make a file for what the report needs")
+}

@@ -1,0 +1,114 @@
+//! The area of a terminal that shows progress: a bar, and the jobs that run.
+
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use super::text::fit;
+use super::{Statistics, short};
+
+/// The area of a terminal that shows progress.
+#[derive(Debug)]
+pub(super) struct Area {
+    all: MultiProgress,
+    bar: ProgressBar,
+    jobs: Vec<ProgressBar>,
+}
+
+/// More running jobs than this are only counted.
+const MOST_JOBS: usize = 8;
+/// How many lines of the terminal are left to what jobs print.
+const OTHER_LINES: usize = 4;
+/// How often the terminal is drawn at most, per second.
+const DRAWS: u8 = 10;
+/// Below this width there is only what matters most.
+const NARROW: usize = 60;
+
+impl Area {
+    pub(super) fn new() -> Self {
+        let all = MultiProgress::with_draw_target(ProgressDrawTarget::stderr_with_hz(DRAWS));
+        let bar = all.add(ProgressBar::new(0));
+        Self { all, bar, jobs: Vec::new() }
+    }
+
+    pub(super) fn aside<T>(&self, print: impl FnOnce() -> T) -> T {
+        self.all.suspend(print)
+    }
+
+    pub(super) fn draw(&mut self, statistics: &Statistics) {
+        let (height, width) = console::Term::stderr().size();
+        let (height, width) = (usize::from(height), usize::from(width));
+        self.draw_bar(statistics, width);
+        let room = height.saturating_sub(OTHER_LINES).clamp(1, MOST_JOBS);
+        let running = statistics.running_count();
+        let mut lines: Vec<String> =
+            statistics.running().take(room).map(|job| job_line(job, width)).collect();
+        if running > lines.len() {
+            let more = running - lines.len();
+            lines.push(format!("  and {more} more"));
+        }
+        while self.jobs.len() < lines.len() {
+            let line = self.all.add(ProgressBar::new(0));
+            line.set_style(style("{msg}"));
+            self.jobs.push(line);
+        }
+        while self.jobs.len() > lines.len() {
+            if let Some(line) = self.jobs.pop() {
+                line.finish_and_clear();
+                self.all.remove(&line);
+            }
+        }
+        for (line, text) in self.jobs.iter().zip(lines) {
+            line.set_message(text);
+        }
+    }
+
+    pub(super) fn clear(&mut self) {
+        // Nobody is left to tell if the terminal is gone.
+        let _ = self.all.clear();
+    }
+
+    fn draw_bar(&self, statistics: &Statistics, width: usize) {
+        let done = statistics.finished_count();
+        let failed = statistics.failed();
+        let mut parts = Vec::new();
+        if failed > 0 {
+            parts.push(format!("{failed} failed"));
+        }
+        if width >= NARROW {
+            parts.push(format!("{}/{} running", statistics.running_count(), statistics.slots()));
+            parts.push(format!("{} passed", short(statistics.elapsed())));
+        }
+        match (statistics.rest(), statistics.total()) {
+            (Some(rest), _) => parts.push(format!("{} left", short(rest))),
+            (None, Some(_)) if width >= NARROW => parts.push("? left".to_owned()),
+            _ => {}
+        }
+        let text = parts.join(", ");
+        if let Some(total) = statistics.total() {
+            self.bar.set_length(total.max(1));
+            self.bar.set_position(done);
+            self.bar.set_style(style("{prefix} {wide_bar} {msg}").progress_chars("█▉▊▋▌▍▎▏ "));
+            self.bar.set_prefix(format!("{done}/{total}"));
+            self.bar.set_message(text);
+        } else {
+            // How many there are is not known before the end of the input.
+            self.bar.set_style(style("{msg}"));
+            self.bar.set_message(fit(&format!("{done} done, {text}"), width));
+        }
+    }
+}
+
+fn job_line(job: &super::statistics::Running, width: usize) -> String {
+    let cores = crate::joblog::cores_list(&job.cores);
+    let age = short(job.since.elapsed());
+    let text = if width < NARROW {
+        format!(" {age:>6} {}", job.name)
+    } else {
+        format!(" {age:>6}  cores {cores:<5} {:>5}  {}", format!("#{}", job.number), job.name)
+    };
+    fit(&text, width.saturating_sub(1))
+}
+
+fn style(template: &str) -> ProgressStyle {
+    // The templates are constants of this file; should one be wrong, a bar of the default style is drawn.
+    ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
+}

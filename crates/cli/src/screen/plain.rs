@@ -1,0 +1,37 @@
+//! Progress as lines, where there is no terminal: few enough for a log.
+
+use std::time::{Duration, Instant};
+
+use super::{Statistics, short};
+
+/// Says a line when another tenth of the jobs is done, or enough time has passed.
+#[derive(Debug, Default)]
+pub(super) struct Plain {
+    tenths: u64,
+    last: Option<Instant>,
+}
+
+/// A log that is watched shows something this often.
+const PAUSE: Duration = Duration::from_secs(10);
+
+impl Plain {
+    pub(super) fn line(&mut self, statistics: &Statistics) -> Option<String> {
+        let done = statistics.finished_count();
+        let tenths = statistics.total().map_or(0, |total| done * 10 / total.max(1));
+        let now = Instant::now();
+        let last = *self.last.get_or_insert(now);
+        if tenths == self.tenths && now.duration_since(last) < PAUSE {
+            return None;
+        }
+        (self.tenths, self.last) = (tenths, Some(now));
+        let of = statistics.total().map_or_else(String::new, |total| format!("/{total}"));
+        let rest =
+            statistics.rest().map_or_else(String::new, |rest| format!(", {} left", short(rest)));
+        Some(format!(
+            "{done}{of} done, {} failed, {} running, {} passed{rest}",
+            statistics.failed(),
+            statistics.running_count(),
+            short(statistics.elapsed()),
+        ))
+    }
+}

@@ -1,0 +1,74 @@
+//! What came of a run: how many jobs, how well the cores were used, the slowest jobs, the failures.
+
+use std::fmt::Write;
+use std::time::Duration;
+
+use super::text::{Tint, fit};
+use super::{Statistics, short};
+
+/// Where there is no terminal, lines may be as long as this.
+const NO_TERMINAL: usize = 200;
+
+pub(super) fn text(statistics: &Statistics, wall: Duration, is_full: bool, tint: Tint) -> String {
+    let terminal = console::Term::stderr();
+    let width = terminal.size_checked().map_or(NO_TERMINAL, |(_, width)| usize::from(width));
+    let mut text = String::new();
+    // Writing to a string cannot fail.
+    let _ = write_summary(&mut text, statistics, wall, is_full, tint, width);
+    text
+}
+
+fn write_summary(
+    text: &mut String,
+    statistics: &Statistics,
+    wall: Duration,
+    is_full: bool,
+    tint: Tint,
+    width: usize,
+) -> std::fmt::Result {
+    let succeeded = tint.good(&format!("{} succeeded", statistics.succeeded()));
+    let failed = format!("{} failed", statistics.failed());
+    let failed = if statistics.failed() > 0 { tint.bad(&failed) } else { failed };
+    let jobs = statistics.finished_count();
+    write!(text, "brigade: {jobs} jobs in {}: {succeeded}, {failed}", short(wall))?;
+    if statistics.skipped() > 0 {
+        write!(text, ", {} done before", statistics.skipped())?;
+    }
+    if let Some((leased, busy)) = statistics.utilisation(wall)
+        && is_full
+    {
+        let cores = statistics.cores();
+        write!(
+            text,
+            "\n{cores} cores: {:.0} % leased, {:.0} % busy",
+            leased * 100.0,
+            busy * 100.0
+        )?;
+    }
+    writeln!(text)?;
+    if is_full && jobs > 1 {
+        writeln!(text, "slowest:")?;
+        for (wall, number, name) in statistics.slowest() {
+            let line = format!("  {:>6}  job {number}  {name}", short(wall));
+            writeln!(text, "{}", fit(&line, width))?;
+        }
+    }
+    if !is_full || statistics.failed() == 0 {
+        // Without a terminal each failure was said right after its output.
+        return Ok(());
+    }
+    writeln!(text, "failures:")?;
+    for failure in statistics.failures() {
+        let (number, wall) = (failure.number, short(failure.wall));
+        let line = format!("  job {number}, {} after {wall}: {}", failure.ending, failure.name);
+        writeln!(text, "{}", fit(&line, width))?;
+        for line in &failure.last_lines {
+            writeln!(text, "{}", tint.faint(&fit(&format!("    | {line}"), width)))?;
+        }
+    }
+    let named = statistics.failures().len() as u64;
+    if statistics.failed() > named {
+        writeln!(text, "  and {} more", statistics.failed() - named)?;
+    }
+    Ok(())
+}

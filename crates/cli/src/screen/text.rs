@@ -1,0 +1,84 @@
+//! Text for people: durations, colours, lines that fit.
+
+use std::time::Duration;
+
+use console::Style;
+
+/// Colours, if they are wanted.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Tint {
+    is_on: bool,
+}
+
+impl Tint {
+    pub(super) fn for_stderr() -> Self {
+        let is_refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        Self { is_on: !is_refused && console::colors_enabled_stderr() }
+    }
+
+    pub(super) fn bad(self, text: &str) -> String {
+        self.apply(&Style::new().red().bold(), text)
+    }
+
+    pub(super) fn good(self, text: &str) -> String {
+        self.apply(&Style::new().green(), text)
+    }
+
+    pub(super) fn faint(self, text: &str) -> String {
+        self.apply(&Style::new().dim(), text)
+    }
+
+    fn apply(self, style: &Style, text: &str) -> String {
+        if self.is_on {
+            style.clone().force_styling(true).apply_to(text).to_string()
+        } else {
+            text.to_owned()
+        }
+    }
+}
+
+/// A duration in at most six characters: `0.04s`, `12.3s`, `4m05s`, `2h07m`, `3d04h`.
+pub(super) fn seconds(duration: Duration) -> String {
+    let seconds = duration.as_secs();
+    match seconds {
+        0..10 => format!("{:.2}s", duration.as_secs_f64()),
+        10..60 => format!("{:.1}s", duration.as_secs_f64()),
+        60..3600 => format!("{}m{:02}s", seconds / 60, seconds % 60),
+        3600..86400 => format!("{}h{:02}m", seconds / 3600, seconds / 60 % 60),
+        _ => format!("{}d{:02}h", seconds / 86400, seconds / 3600 % 24),
+    }
+}
+
+/// A command without line ends and control characters, which would spoil a display.
+pub(super) fn one_line(text: &str) -> String {
+    text.chars().map(|character| if character.is_control() { ' ' } else { character }).collect()
+}
+
+/// A text cut to a width of the terminal, with a sign that it was.
+pub(super) fn fit(text: &str, width: usize) -> String {
+    console::truncate_str(text, width, "…").into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_short() {
+        for (millis, text) in [
+            (40, "0.04s"),
+            (12_345, "12.3s"),
+            (245_000, "4m05s"),
+            (7_620_000, "2h07m"),
+            (273_600_000, "3d04h"),
+        ] {
+            assert_eq!(seconds(Duration::from_millis(millis)), text);
+        }
+    }
+
+    #[test]
+    fn a_command_is_one_line_that_fits() {
+        assert_eq!(fit(&one_line("a\nb\tc\u{1b}[31m"), 6), "a b c…");
+        assert_eq!(fit("äöü", 3), "äöü");
+    }
+}

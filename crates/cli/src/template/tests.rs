@@ -1,0 +1,102 @@
+//! What becomes of a command with places.
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn words(texts: &[&str]) -> Vec<OsString> {
+    texts.iter().map(OsString::from).collect()
+}
+
+fn filled(command: &[&str], arguments: &[&str], is_shell: bool) -> String {
+    let template = Template::parse(&words(command), is_shell, arguments.len()).expect("valid");
+    template.job(7, &words(arguments)).command_on(2).to_string()
+}
+
+#[test]
+fn places_are_those_of_gnu_parallel() {
+    let argument = ["/dir.d/sub/file.tar.gz"];
+    for (place, expected) in [
+        ("{}", "/dir.d/sub/file.tar.gz"),
+        ("{.}", "/dir.d/sub/file.tar"),
+        ("{/}", "file.tar.gz"),
+        ("{//}", "/dir.d/sub"),
+        ("{/.}", "file.tar"),
+        ("{1}", "/dir.d/sub/file.tar.gz"),
+        ("{1/.}", "file.tar"),
+        ("x{#}-{%}y", "x7-2y"),
+        ("{x}{", "'{x}{'"),
+    ] {
+        let command = filled(&["echo", place, "{}"], &argument, false);
+        assert_eq!(command, format!("echo {expected} {}", argument[0]), "{place}");
+    }
+}
+
+#[test]
+fn folders_and_extensions_of_odd_paths() {
+    for (path, folder, stem) in
+        [("a", ".", "a"), ("/a", "/", "/a"), ("d.x/a", "d.x", "d.x/a"), ("a/", "a", "a/")]
+    {
+        assert_eq!(filled(&["x", "{//}"], &[path], false), format!("x {folder}"), "{path}");
+        assert_eq!(filled(&["x", "{.}"], &[path], false), format!("x {stem}"), "{path}");
+    }
+}
+
+#[test]
+fn a_command_without_a_place_gets_the_arguments_at_its_end() {
+    assert_eq!(filled(&["echo", "-n"], &["a b"], false), "echo -n 'a b'");
+    assert_eq!(filled(&["echo", "{#}"], &["a"], false), "echo 7 a");
+    assert_eq!(filled(&["echo"], &[], false), "echo");
+}
+
+#[test]
+fn a_list_that_is_not_there_is_named() {
+    let error = Template::parse(&words(&["echo", "{3}"]), false, 2).expect_err("two lists");
+    assert_eq!(error.to_string(), "`{3}` names argument 3, but there are only 2");
+    assert!(Template::parse(&words(&["echo", "{0}"]), false, 2).is_err());
+}
+
+#[test]
+fn what_is_put_into_a_shell_line_is_quoted() {
+    assert_eq!(
+        filled(&["echo {} | wc -c"], &["a; rm -rf 'x'"], true),
+        r"echo 'a; rm -rf '\''x'\''' | wc -c"
+    );
+    assert_eq!(filled(&["echo", "{2}{1}"], &["a", "b c"], true), "echo 'b c'a");
+}
+
+#[test]
+fn bytes_that_are_no_text_stay_as_they_are() {
+    let argument = [OsString::from_vec(vec![b'a', 0xff, b'\''])];
+    for is_shell in [false, true] {
+        let command = words(&["printf", "%s", "{}"]);
+        let job = Template::parse(&command, is_shell, 1).expect("valid").job(1, &argument);
+        let mut printed = Vec::new();
+        brigade::runner::Runner::builder()
+            .build()
+            .expect("a runner")
+            .run([job], |event| {
+                if let brigade::runner::Event::Finished(outcome) = event {
+                    printed = outcome.stdout.tail(10).expect("memory");
+                }
+            })
+            .expect("a run");
+        assert_eq!(printed, argument[0].as_bytes());
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_text_is_a_template(word in "[{}/.#%0-9a]{0,12}", argument in "[^\0]{0,8}") {
+        if let Ok(template) = Template::parse(&words(&["x", &word]), false, 1) {
+            let _ = template.job(1, &words(&[&argument]));
+        }
+    }
+
+    #[test]
+    fn an_argument_stays_one_word(argument in "[^\0]*") {
+        let template = Template::parse(&words(&["x", "{}"]), false, 1).expect("valid");
+        let expected = Job::new("x").arg(&argument).number(1);
+        prop_assert_eq!(template.job(1, &words(&[&argument])), expected);
+    }
+}

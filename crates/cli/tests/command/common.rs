@@ -1,0 +1,125 @@
+//! Running the real command in a folder of its own.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+/// A folder in which the command is run.
+pub(crate) struct Place(TempDir);
+
+/// What came of a command.
+pub(crate) struct Ran {
+    pub(crate) status: i32,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+/// Anything that takes longer than this hangs.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+impl Place {
+    pub(crate) fn new() -> Self {
+        Self(tempfile::tempdir().expect("a folder"))
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    pub(crate) fn write(&self, name: &str, text: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.path(name);
+        fs::write(&path, text).expect("disk");
+        path
+    }
+
+    pub(crate) fn read(&self, name: &str) -> String {
+        fs::read_to_string(self.path(name)).unwrap_or_default()
+    }
+
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_brigade"));
+        command.args(arguments).current_dir(self.0.path()).stdin(Stdio::null());
+        command
+    }
+
+    /// `brigade run` with these arguments.
+    pub(crate) fn run(&self, arguments: &[&str]) -> Ran {
+        self.run_with(arguments, b"")
+    }
+
+    /// `brigade run` with these arguments, reading this.
+    pub(crate) fn run_with(&self, arguments: &[&str], input: &[u8]) -> Ran {
+        let arguments: Vec<&str> = ["run"].into_iter().chain(arguments.iter().copied()).collect();
+        let mut command = self.command(&arguments);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("brigade");
+        let mut stdin = child.stdin.take().expect("piped");
+        let input = input.to_vec();
+        let feeder = std::thread::spawn(move || {
+            // A run that stops early reads no more.
+            let _ = stdin.write_all(&input);
+        });
+        let ran = child.wait_with_output().expect("brigade").into();
+        feeder.join().expect("no panic");
+        ran
+    }
+
+    pub(crate) fn spawn(&self, arguments: &[&str]) -> Child {
+        let mut command = self.command(arguments);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("brigade")
+    }
+}
+
+impl From<Output> for Ran {
+    fn from(output: Output) -> Self {
+        Self {
+            status: output.status.code().unwrap_or(-1),
+            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+}
+
+impl Ran {
+    /// Its lines, sorted.
+    pub(crate) fn lines(&self) -> Vec<&str> {
+        let mut lines: Vec<&str> = self.stdout.lines().collect();
+        lines.sort_unstable();
+        lines
+    }
+}
+
+/// A text of this many pieces, each made of its number from 1.
+pub(crate) fn pieces(count: usize, piece: impl Fn(usize) -> String) -> String {
+    (1..=count).map(piece).collect::<Vec<_>>().concat()
+}
+
+/// Waits until something is so.
+pub(crate) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !is_so() {
+        assert!(start.elapsed() < PATIENCE, "{what} did not happen");
+        std::thread::yield_now();
+    }
+}
+
+/// Whether a process runs. A zombie does not.
+pub(crate) fn is_alive(pid: &str) -> bool {
+    fs::read_to_string(format!("/proc/{pid}/stat"))
+        .is_ok_and(|stat| !stat.contains(") Z ") && !stat.contains(") X "))
+}
+
+/// The numbers in a file, once there are this many.
+pub(crate) fn pids(file: &Path, count: usize) -> Vec<String> {
+    let mut pids = Vec::new();
+    until("processes started", || {
+        let text = fs::read_to_string(file).unwrap_or_default();
+        pids = text.split_whitespace().map(str::to_owned).collect();
+        pids.len() >= count && text.ends_with('\n')
+    });
+    pids
+}

@@ -1,0 +1,6 @@
+//! The real command, as people run it.
+
+mod common;
+mod resume;
+mod run;
+mod supervision;

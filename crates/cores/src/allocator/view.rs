@@ -1,0 +1,222 @@
+//! Places (cpus, or whole cores) and the groups that they belong to, level by level.
+
+use std::collections::HashMap;
+
+use crate::bits::Bits;
+use crate::cpu_set::CpuSet;
+use crate::request::{CoreKind, CoreRequest};
+use crate::topology::{Level, Topology};
+
+/// The levels that divide a machine, and whether strict requests judge by them: which of the cores below one L3 cache are taken
+/// is all the same to them.
+const LEVELS: [(Level, bool); 7] = [
+    (Level::Core, false),
+    (Level::L2, false),
+    (Level::Cluster, false),
+    (Level::L3, true),
+    (Level::Die, true),
+    (Level::NumaNode, true),
+    (Level::Package, true),
+];
+
+#[derive(Debug)]
+pub(super) struct View {
+    size: usize,
+    /// The smallest groups first; the last is one group of everything.
+    pub(super) levels: Vec<Groups>,
+    /// What requests with a restriction may have.
+    eligible: HashMap<(Option<CoreKind>, Option<u32>), Bits>,
+    nothing: Bits,
+}
+
+/// All places, divided.
+#[derive(Debug)]
+pub(super) struct Groups {
+    pub(super) members: Vec<Group>,
+    /// To which each place belongs.
+    pub(super) member_of: Vec<usize>,
+    /// The size of the largest group.
+    pub(super) largest: usize,
+    /// Whether strict requests count these groups.
+    pub(super) judged: bool,
+    /// Whether these are kinds of core, which nobody wants to be spread over.
+    pub(super) kinds: bool,
+    /// From each group to each other, for NUMA nodes.
+    distances: Vec<Vec<u32>>,
+}
+
+/// Places whose bits lie in a few words.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Group {
+    first_word: usize,
+    words: Vec<u64>,
+}
+
+impl View {
+    pub(super) fn new(
+        topology: &Topology,
+        size: usize,
+        to_places: impl Fn(&CpuSet) -> Bits,
+    ) -> Self {
+        let all = Bits::below(size);
+        let sets = |level| topology.objects(level).map(|object| to_places(&object.cpus)).collect();
+        let mut levels: Vec<Groups> = LEVELS
+            .iter()
+            .map(|(level, judged)| Groups {
+                judged: *judged,
+                distances: distances(topology, *level),
+                ..Groups::new(sets(*level), &all)
+            })
+            .collect();
+        let kinds = topology.kinds().iter().map(&to_places).collect();
+        levels.push(Groups { kinds: true, ..Groups::new(kinds, &all) });
+        // Groups of one place, and one group of everything, divide nothing.
+        levels.retain(|level| level.largest > 1 && level.members.len() > 1);
+        levels.sort_by_key(|level| level.largest);
+        levels.dedup_by(|level, smaller| {
+            let same = level.members == smaller.members;
+            if same {
+                smaller.judged |= level.judged;
+                smaller.kinds &= level.kinds;
+                if smaller.distances.is_empty() {
+                    smaller.distances = std::mem::take(&mut level.distances);
+                }
+            }
+            same
+        });
+        levels.push(Groups::new(vec![all.clone()], &all));
+        Self {
+            size,
+            levels,
+            eligible: eligible(topology, &all, to_places),
+            nothing: Bits::default(),
+        }
+    }
+
+    pub(super) fn size(&self) -> usize {
+        self.size
+    }
+
+    /// The places that a request may have; nothing if it may have any.
+    pub(super) fn eligible(&self, request: &CoreRequest) -> Option<&Bits> {
+        if request.kind.is_none() && request.numa_node.is_none() {
+            return None;
+        }
+        Some(self.eligible.get(&(request.kind, request.numa_node)).unwrap_or(&self.nothing))
+    }
+}
+
+fn eligible(
+    topology: &Topology,
+    all: &Bits,
+    to_places: impl Fn(&CpuSet) -> Bits,
+) -> HashMap<(Option<CoreKind>, Option<u32>), Bits> {
+    let (fastest, others) = topology.kinds().split_first().map_or_else(
+        || (all.clone(), Bits::default()),
+        |(fastest, others)| {
+            (
+                to_places(fastest),
+                others.iter().flat_map(|kind| to_places(kind).iter().collect::<Vec<_>>()).collect(),
+            )
+        },
+    );
+    let kinds = [
+        (None, all.clone()),
+        (Some(CoreKind::Performance), fastest),
+        (Some(CoreKind::Efficient), others),
+    ];
+    let nodes = topology.objects(Level::NumaNode).map(|node| (node.id, to_places(&node.cpus)));
+    let mut nodes: Vec<(Option<u32>, Bits)> = nodes.filter(|(id, _)| id.is_some()).collect();
+    if nodes.is_empty() {
+        // A machine that says nothing of nodes is node 0.
+        nodes.push((Some(0), all.clone()));
+    }
+    nodes.push((None, all.clone()));
+    let mut eligible = HashMap::new();
+    for (kind, of_kind) in &kinds {
+        for (node, of_node) in &nodes {
+            let mut both = of_kind.clone();
+            both.intersect_with(of_node);
+            eligible.insert((*kind, *node), both);
+        }
+    }
+    eligible
+}
+
+/// How far the groups of a level are from each other: as far as the nodes of their first cpus.
+fn distances(topology: &Topology, level: Level) -> Vec<Vec<u32>> {
+    if level < Level::NumaNode {
+        return Vec::new();
+    }
+    let firsts = topology.objects(level).filter_map(|object| object.cpus.first());
+    let nodes: Vec<Option<u32>> = firsts
+        .map(|cpu| topology.object_of(cpu, Level::NumaNode).and_then(|node| node.id))
+        .collect();
+    let distance = |from: Option<u32>, to: Option<u32>| topology.distance(from?, to?);
+    nodes
+        .iter()
+        .map(|from| nodes.iter().map(|to| distance(*from, *to).unwrap_or(u32::MAX)).collect())
+        .collect()
+}
+
+impl Groups {
+    /// Places that are in no group are one group more.
+    fn new(sets: Vec<Bits>, all: &Bits) -> Self {
+        let mut rest = all.clone();
+        for set in &sets {
+            rest.subtract(set);
+        }
+        let members: Vec<Group> =
+            sets.iter().chain([&rest]).filter(|set| !set.is_empty()).map(Group::new).collect();
+        let mut member_of = vec![0; all.len()];
+        for (index, set) in sets.iter().chain([&rest]).filter(|set| !set.is_empty()).enumerate() {
+            for place in set.iter() {
+                member_of[place] = index;
+            }
+        }
+        let largest = members.iter().map(Group::len).max().unwrap_or(0);
+        Self { members, member_of, largest, judged: false, kinds: false, distances: Vec::new() }
+    }
+
+    /// How far a group is from those that were chosen before.
+    pub(super) fn distance(&self, group: usize, chosen: &[usize]) -> u64 {
+        let row = self.distances.get(group);
+        chosen.iter().filter_map(|other| Some(u64::from(*row?.get(*other)?))).sum()
+    }
+}
+
+impl Group {
+    fn new(places: &Bits) -> Self {
+        let words = places.words();
+        let first_word = words.iter().position(|word| *word != 0).unwrap_or(0);
+        Self { first_word, words: words[first_word..].to_vec() }
+    }
+
+    /// The lowest place.
+    pub(super) fn first(&self) -> usize {
+        let zeros = self.words.first().map_or(0, |word| word.trailing_zeros());
+        self.first_word * u64::BITS as usize + zeros as usize
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.words.iter().map(|word| word.count_ones() as usize).sum()
+    }
+
+    /// How many of `places` are in the group.
+    pub(super) fn common(&self, places: &Bits) -> usize {
+        let theirs = places.words().get(self.first_word..).unwrap_or_default();
+        self.words
+            .iter()
+            .zip(theirs)
+            .map(|(word, theirs)| (word & theirs).count_ones() as usize)
+            .sum()
+    }
+
+    /// Those of `places` that are in the group.
+    pub(super) fn part_of(&self, places: &Bits) -> Bits {
+        let theirs = places.words().get(self.first_word..).unwrap_or_default();
+        let mut words = vec![0; self.first_word];
+        words.extend(self.words.iter().zip(theirs).map(|(word, theirs)| word & theirs));
+        Bits::from_words(words)
+    }
+}

@@ -1,0 +1,220 @@
+//! What the control groups of this process leave: cpus, memory nodes, processor time.
+//!
+//! Version 1 and version 2 may both be mounted, anywhere; a file of the process' own group may be missing where a controller is
+//! not switched on, and then the nearest group above it decides.
+
+use super::files::Files;
+use crate::cpu_set::CpuSet;
+use crate::topology::CpuQuota;
+
+/// What limits this process.
+#[derive(Default)]
+pub(super) struct Limits {
+    pub(super) cpus: Option<CpuSet>,
+    /// NUMA nodes.
+    pub(super) memory: Option<CpuSet>,
+    pub(super) quota: Option<CpuQuota>,
+}
+
+pub(super) fn read(files: &mut Files<'_>) -> Limits {
+    let membership = Membership::read(files);
+    let mut limits = Limits::default();
+    for hierarchy in hierarchies(files) {
+        let groups = hierarchy.groups(&membership);
+        let (cpus, memory) = hierarchy.kind.cpuset_files();
+        limits.cpus = narrower(limits.cpus.take(), nearest(files, &groups, cpus));
+        limits.memory = narrower(limits.memory.take(), nearest(files, &groups, memory));
+        for group in &groups {
+            let quota = hierarchy.kind.quota(files, group);
+            let all = limits.quota.into_iter().chain(quota);
+            limits.quota = all.min_by_key(|quota| quota.millicpus());
+        }
+    }
+    limits
+}
+
+fn narrower(a: Option<CpuSet>, b: Option<CpuSet>) -> Option<CpuSet> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.intersection(&b)),
+        (a, b) => a.or(b),
+    }
+}
+
+/// The first set that is not empty, of the innermost group that has one.
+fn nearest(files: &mut Files<'_>, groups: &[String], names: &[&str]) -> Option<CpuSet> {
+    groups
+        .iter()
+        .flat_map(|group| names.iter().map(move |name| format!("{group}/{name}")))
+        .find_map(|path| files.list(&path).filter(|set| !set.is_empty()))
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    V2,
+    /// Version 1, with the controllers that we want.
+    V1 {
+        cpuset: bool,
+        cpu: bool,
+    },
+    /// What came before control groups; also version 1 without prefixes.
+    Cpuset,
+}
+
+impl Kind {
+    /// The files with the cpus and the memory nodes, those to be believed first.
+    fn cpuset_files(self) -> (&'static [&'static str], &'static [&'static str]) {
+        match self {
+            Self::V2 => (&["cpuset.cpus.effective"], &["cpuset.mems.effective"]),
+            Self::V1 { cpuset: true, .. } => (
+                &["cpuset.effective_cpus", "cpuset.cpus"],
+                &["cpuset.effective_mems", "cpuset.mems"],
+            ),
+            Self::V1 { cpuset: false, .. } => (&[], &[]),
+            Self::Cpuset => (&["effective_cpus", "cpus"], &["effective_mems", "mems"]),
+        }
+    }
+
+    fn quota(self, files: &mut Files<'_>, group: &str) -> Option<CpuQuota> {
+        let (quota, period) = match self {
+            Self::V2 => {
+                let text = files.text(&format!("{group}/cpu.max"))?;
+                let (quota, period) = text.split_once(' ')?;
+                // "max": no limit.
+                (quota.parse().ok()?, period.parse().ok()?)
+            }
+            Self::V1 { cpu: true, .. } => {
+                let quota = files.number(&format!("{group}/cpu.cfs_quota_us"))?;
+                let period = files.number(&format!("{group}/cpu.cfs_period_us"))?;
+                // -1: no limit.
+                (u64::try_from(quota).ok()?, u64::try_from(period).ok()?)
+            }
+            Self::V1 { cpu: false, .. } | Self::Cpuset => return None,
+        };
+        (quota > 0 && period > 0).then_some(CpuQuota { quota_us: quota, period_us: period })
+    }
+}
+
+/// A mounted hierarchy of groups.
+struct Hierarchy {
+    kind: Kind,
+    /// Below the root, without slashes around it.
+    mount: String,
+    /// The group that is mounted there; not `/` in containers.
+    mounted: String,
+}
+
+impl Hierarchy {
+    /// The folder of the process' group and of those above it, from the inside.
+    fn groups(&self, membership: &Membership) -> Vec<String> {
+        let path = match self.kind {
+            Kind::V2 => membership.v2.as_deref().or(membership.cpuset.as_deref()),
+            Kind::V1 { cpuset: true, .. } | Kind::Cpuset => membership.cpuset.as_deref(),
+            Kind::V1 { .. } => membership.cpu.as_deref(),
+        };
+        // A group outside of what is mounted here cannot be looked at; the mounted one is the nearest to it.
+        let inside = path
+            .and_then(|path| path.strip_prefix(self.mounted.trim_end_matches('/')))
+            .filter(|inside| inside.starts_with('/') && !inside.contains("/.."))
+            .unwrap_or("");
+        let mut folder = format!("{}{}", self.mount, inside.trim_end_matches('/'));
+        let mut groups = Vec::new();
+        while folder.len() > self.mount.len() {
+            groups.push(folder.clone());
+            folder.truncate(folder.rfind('/').unwrap_or(0));
+        }
+        groups.push(self.mount.clone());
+        groups
+    }
+}
+
+/// To which groups this process belongs.
+#[derive(Default)]
+struct Membership {
+    v2: Option<String>,
+    cpuset: Option<String>,
+    cpu: Option<String>,
+}
+
+impl Membership {
+    fn read(files: &mut Files<'_>) -> Self {
+        let mut membership = Self::default();
+        for line in files.text("proc/self/cgroup").unwrap_or_default().lines() {
+            let mut fields = line.splitn(3, ':').skip(1);
+            let (Some(controllers), Some(path)) = (fields.next(), fields.next()) else { continue };
+            if controllers.is_empty() {
+                membership.v2 = Some(path.to_owned());
+            }
+            for controller in controllers.split(',') {
+                match controller {
+                    "cpuset" => membership.cpuset = Some(path.to_owned()),
+                    "cpu" => membership.cpu = Some(path.to_owned()),
+                    _ => {}
+                }
+            }
+        }
+        // The file knows no version: it is the path wherever cpusets are.
+        if membership.cpuset.is_none() {
+            membership.cpuset = files.text("proc/self/cpuset");
+        }
+        membership
+    }
+}
+
+/// What is mounted, or else where it usually is.
+fn hierarchies(files: &mut Files<'_>) -> Vec<Hierarchy> {
+    let from_mountinfo = files.text("proc/self/mountinfo").map(|text| parse(&text, mountinfo));
+    let mut found = from_mountinfo
+        .or_else(|| files.text("proc/mounts").map(|text| parse(&text, mounts)))
+        .unwrap_or_default();
+    if found.is_empty() {
+        let usual = [
+            (Kind::V2, "sys/fs/cgroup"),
+            (Kind::V1 { cpuset: true, cpu: false }, "sys/fs/cgroup/cpuset"),
+            (Kind::V1 { cpuset: false, cpu: true }, "sys/fs/cgroup/cpu"),
+            (Kind::Cpuset, "dev/cpuset"),
+        ];
+        found.extend(usual.map(|(kind, mount)| Hierarchy {
+            kind,
+            mount: mount.to_owned(),
+            mounted: "/".to_owned(),
+        }));
+    }
+    found
+}
+
+fn parse(text: &str, line: impl Fn(&str) -> Option<Hierarchy>) -> Vec<Hierarchy> {
+    text.lines().filter_map(line).collect()
+}
+
+/// `36 35 98:0 /mounted /mount/point options optional... - type source options`
+fn mountinfo(line: &str) -> Option<Hierarchy> {
+    let (before, after) = line.split_once(" - ")?;
+    let mut before = before.split(' ').skip(3);
+    let (mounted, mount) = (before.next()?, before.next()?);
+    let mut after = after.split(' ');
+    let (kind, options) = (after.next()?, after.nth(1).unwrap_or(""));
+    hierarchy(kind, options, mount, mounted)
+}
+
+/// `source /mount/point type options 0 0`
+fn mounts(line: &str) -> Option<Hierarchy> {
+    let mut fields = line.split(' ').skip(1);
+    let (mount, kind, options) = (fields.next()?, fields.next()?, fields.next()?);
+    hierarchy(kind, options, mount, "/")
+}
+
+fn hierarchy(kind: &str, options: &str, mount: &str, mounted: &str) -> Option<Hierarchy> {
+    let option = |name: &str| options.split(',').any(|option| option == name);
+    let kind = match kind {
+        "cgroup2" => Kind::V2,
+        "cgroup" if option("cpuset") && option("noprefix") => Kind::Cpuset,
+        "cgroup" if option("cpuset") || option("cpu") => {
+            Kind::V1 { cpuset: option("cpuset"), cpu: option("cpu") }
+        }
+        "cpuset" => Kind::Cpuset,
+        _ => return None,
+    };
+    let unescaped = |path: &str| path.replace("\\040", " ").replace("\\134", "\\");
+    let mount = unescaped(mount).trim_matches('/').to_owned();
+    Some(Hierarchy { kind, mount, mounted: unescaped(mounted) })
+}

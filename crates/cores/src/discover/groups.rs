@@ -1,0 +1,152 @@
+//! Cores, packages, dies, clusters and caches: what sysfs says of each cpu.
+
+use super::cpus::CPUS;
+use super::files::Files;
+use crate::cpu_set::CpuSet;
+use crate::topology::{Level, Object};
+
+/// A cpu has fewer; ia64 has five.
+const MOST_CACHES: usize = 10;
+
+/// What the online cpus share. The groups of one level never overlap.
+pub(super) fn read(files: &mut Files<'_>, online: &CpuSet) -> Vec<Object> {
+    let mut levels =
+        [Level::Core, Level::Cluster, Level::Die, Level::Package, Level::L2, Level::L3]
+            .map(Partition::new);
+    for cpu in online.iter() {
+        let folder = format!("{CPUS}/cpu{cpu}");
+        let [core, cluster, die, package, l2, l3] = &mut levels;
+        if core.is_missing(cpu)
+            && let Some(cpus) = siblings(files, &folder, "core_cpus", "thread_siblings")
+        {
+            let cpus = same_core(files, cpu, &cpus.intersection(online));
+            let id = files.id(&format!("{folder}/topology/core_id"));
+            core.add(files, cpu, &cpus, id);
+        }
+        if package.is_missing(cpu)
+            && let Some(cpus) = siblings(files, &folder, "package_cpus", "core_siblings")
+        {
+            let id = files.id(&format!("{folder}/topology/physical_package_id"));
+            package.add(files, cpu, &cpus.intersection(online), id);
+        }
+        for (partition, name) in [(cluster, "cluster"), (die, "die")] {
+            if partition.is_missing(cpu)
+                && let Some(cpus) = siblings(files, &folder, &format!("{name}_cpus"), "")
+            {
+                let cpus = cpus.intersection(online);
+                // Machines without dies or clusters have one for each cpu.
+                if cpus.len() > 1 {
+                    let id = files.id(&format!("{folder}/topology/{name}_id"));
+                    partition.add(files, cpu, &cpus, id);
+                }
+            }
+        }
+        read_caches(files, cpu, &folder, online, core, [(2, l2), (3, l3)]);
+    }
+    let [core, mut cluster, mut die, package, l2, l3] = levels;
+    // A cluster that is a core, and a die that is a package, are the architecture's way to say that there is none.
+    cluster.objects.retain(|cluster| core.objects.iter().all(|core| core.cpus != cluster.cpus));
+    die.objects.retain(|die| package.objects.iter().all(|package| package.cpus != die.cpus));
+    [core, cluster, die, package, l2, l3].into_iter().flat_map(|level| level.objects).collect()
+}
+
+fn siblings(files: &mut Files<'_>, folder: &str, name: &str, old_name: &str) -> Option<CpuSet> {
+    let mut read = |name: &str| {
+        files.cpus(&format!("{folder}/topology/{name}"), &format!("{folder}/topology/{name}_list"))
+    };
+    read(name).or_else(|| if old_name.is_empty() { None } else { read(old_name) })
+}
+
+/// The modules of AMD's Bulldozer share some units and are called siblings, but their cpus are cores with numbers of their own.
+fn same_core(files: &mut Files<'_>, cpu: u32, siblings: &CpuSet) -> CpuSet {
+    if siblings.len() < 2 {
+        return siblings.clone();
+    }
+    let mut core_id = |cpu| files.number(&format!("{CPUS}/cpu{cpu}/topology/core_id"));
+    let own = core_id(cpu);
+    siblings.iter().filter(|sibling| core_id(*sibling) == own).collect()
+}
+
+fn read_caches(
+    files: &mut Files<'_>,
+    cpu: u32,
+    folder: &str,
+    online: &CpuSet,
+    cores: &Partition,
+    mut levels: [(i64, &mut Partition); 2],
+) {
+    for index in 0..MOST_CACHES {
+        let cache = format!("{folder}/cache/index{index}");
+        let Some(level) = files.number(&format!("{cache}/level")) else {
+            // The indices have no holes, but a file may be unreadable.
+            if files.text(&format!("{cache}/type")).is_none() {
+                return;
+            }
+            continue;
+        };
+        let Some((_, partition)) = levels.iter_mut().find(|(known, _)| *known == level) else {
+            continue;
+        };
+        if !partition.is_missing(cpu)
+            || files.text(&format!("{cache}/type")).as_deref() == Some("Instruction")
+        {
+            continue;
+        }
+        let map = format!("{cache}/shared_cpu_map");
+        let Some(mut cpus) = files.cpus(&map, &format!("{cache}/shared_cpu_list")) else {
+            continue;
+        };
+        if cpus.is_empty() {
+            // Itanium leaves some maps empty; the cache is the core's own.
+            cpus = cores.of(cpu).unwrap_or_default();
+        }
+        let id = files.id(&format!("{cache}/id"));
+        partition.add(files, cpu, &cpus.intersection(online), id);
+        if let Some(object) = partition.objects.last_mut() {
+            object.size_kib = object.size_kib.or_else(|| size_kib(files, &format!("{cache}/size")));
+        }
+    }
+}
+
+fn size_kib(files: &mut Files<'_>, path: &str) -> Option<u64> {
+    let text = files.text(path)?;
+    text.strip_suffix('K').unwrap_or(&text).parse().ok()
+}
+
+/// The groups of one level so far. The first cpu of a group speaks for all of it.
+struct Partition {
+    level: Level,
+    objects: Vec<Object>,
+    grouped: CpuSet,
+}
+
+impl Partition {
+    fn new(level: Level) -> Self {
+        Self { level, objects: Vec::new(), grouped: CpuSet::new() }
+    }
+
+    fn is_missing(&self, cpu: u32) -> bool {
+        !self.grouped.contains(cpu)
+    }
+
+    fn of(&self, cpu: u32) -> Option<CpuSet> {
+        Some(self.objects.iter().find(|object| object.cpus.contains(cpu))?.cpus.clone())
+    }
+
+    fn add(&mut self, files: &mut Files<'_>, cpu: u32, cpus: &CpuSet, id: Option<u32>) {
+        let subject = || format!("{} of cpu {cpu}", self.level);
+        if !cpus.contains(cpu) {
+            files.warn(&subject(), format!("says {cpus}, without the cpu itself; ignored"));
+            return;
+        }
+        if cpus.intersects(&self.grouped) {
+            files.warn(
+                &subject(),
+                format!("says {cpus}, of which others said otherwise; they are believed"),
+            );
+        }
+        let cpus = cpus.difference(&self.grouped);
+        self.grouped = self.grouped.union(&cpus);
+        self.objects.push(Object::new(self.level, id, cpus));
+    }
+}

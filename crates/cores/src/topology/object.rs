@@ -1,0 +1,142 @@
+//! The parts that a topology is made of.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::cpu_set::CpuSet;
+
+/// What the cpus of a group have in common, the closest first.
+///
+/// The order is the usual one; on machines with several NUMA nodes below one L3 cache those two are the other way round.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Level {
+    /// A physical core: its cpus are hardware threads that share everything.
+    Core,
+    /// A second-level cache.
+    L2,
+    /// Cores that the firmware calls a cluster; most share a cache or its tags.
+    Cluster,
+    /// A third-level cache.
+    L3,
+    /// A die of a package with several.
+    Die,
+    /// A NUMA node: local memory.
+    NumaNode,
+    /// A socket.
+    Package,
+    /// Everything.
+    Machine,
+}
+
+impl fmt::Display for Level {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Core => "core",
+            Self::L2 => "L2 cache",
+            Self::Cluster => "cluster",
+            Self::L3 => "L3 cache",
+            Self::Die => "die",
+            Self::NumaNode => "NUMA node",
+            Self::Package => "package",
+            Self::Machine => "machine",
+        })
+    }
+}
+
+/// A group of cpus that share something.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Object {
+    /// What they share.
+    pub level: Level,
+    /// The kernel's number for it; unique for NUMA nodes only (core numbers repeat in each package).
+    pub id: Option<u32>,
+    /// The usable cpus; empty for memory without any.
+    pub cpus: CpuSet,
+    /// The size of a cache in KiB.
+    #[serde(default)]
+    pub size_kib: Option<u64>,
+    /// Whether memory may be taken from it; false only for NUMA nodes that the cpuset forbids.
+    #[serde(default = "yes")]
+    pub memory: bool,
+}
+
+fn yes() -> bool {
+    true
+}
+
+impl Object {
+    pub(crate) fn new(level: Level, id: Option<u32>, cpus: CpuSet) -> Self {
+        Self { level, id, cpus, size_kib: None, memory: true }
+    }
+}
+
+/// How many of each a machine has, counting only what it told about itself. The same numbers as hwloc's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Counts {
+    /// Usable cpus: hardware threads.
+    pub units: usize,
+    /// Physical cores.
+    pub cores: usize,
+    /// Third-level caches.
+    pub l3_caches: usize,
+    /// Sockets.
+    pub packages: usize,
+    /// NUMA nodes whose memory may be used, also those without cpus; at least 1.
+    pub numa_nodes: usize,
+}
+
+/// A limit of processor time: so many microseconds in each period.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct CpuQuota {
+    /// Microseconds of processor time in each period.
+    pub quota_us: u64,
+    /// Microseconds.
+    pub period_us: u64,
+}
+
+impl CpuQuota {
+    /// Thousandths of a cpu.
+    pub fn millicpus(self) -> u64 {
+        self.quota_us.saturating_mul(1_000) / self.period_us.max(1)
+    }
+
+    /// How many cpus can be kept busy all the time; at least 1.
+    pub fn whole_cpus(self) -> usize {
+        usize::try_from(self.millicpus() / 1_000).unwrap_or(usize::MAX).max(1)
+    }
+}
+
+impl fmt::Display for CpuQuota {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let millicpus = self.millicpus();
+        write!(f, "{}.{:03} cpus", millicpus / 1_000, millicpus % 1_000)
+    }
+}
+
+/// Something about a machine that could not be read, was nonsense, or had to be assumed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Warning {
+    /// A file below the root folder, or a part of the machine.
+    pub subject: String,
+    /// What is wrong, and what was done about it.
+    pub problem: String,
+}
+
+impl Warning {
+    pub(crate) fn new(subject: impl Into<String>, problem: impl fmt::Display) -> Self {
+        Self { subject: subject.into(), problem: problem.to_string() }
+    }
+}
+
+impl fmt::Display for Warning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.subject, self.problem)
+    }
+}

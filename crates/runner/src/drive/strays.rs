@@ -1,0 +1,52 @@
+//! Processes that have left their job's group and outlived it: adopted, reaped when they end, ended with the run.
+
+use std::time::Duration;
+
+use brigade_sys::orphans::Child;
+
+use super::Drive;
+use crate::event::Event;
+
+/// How long a killed stray may take to be gone.
+const STRAY_LIMIT: Duration = Duration::from_secs(1);
+
+/// Strays may have children that become ours when they end; a tree deeper than this is not followed.
+const GENERATIONS: usize = 16;
+
+impl Drive<'_> {
+    /// Reaps adopted processes that have ended. A leader's end is told by its own pidfd.
+    pub(super) fn reap_adopted(&self) {
+        while let Some(dead) = Child::any_dead() {
+            if self.is_leader(dead.pid()) {
+                return;
+            }
+            dead.reap();
+        }
+    }
+
+    /// Ends what has outlived its job, at the end of the run.
+    pub(super) fn end_strays(&mut self) {
+        for _ in 0..GENERATIONS {
+            let strays: Vec<Child> = Child::all()
+                .into_iter()
+                .filter(|child| child.pid() != self.guardian.pid() && !self.is_leader(child.pid()))
+                .collect();
+            if strays.is_empty() {
+                return;
+            }
+            for stray in strays {
+                let number = stray.variable("PARALLEL_SEQ").and_then(|seq| seq.parse().ok());
+                let (pid, name) = (stray.pid(), stray.name());
+                let result = stray.kill(STRAY_LIMIT);
+                let is_gone = result.is_ok();
+                if !name.is_empty() {
+                    (self.tell)(Event::Stray { pid, name: &name, number, is_gone });
+                }
+            }
+        }
+    }
+
+    fn is_leader(&self, pid: u32) -> bool {
+        self.live.iter().flatten().any(|live| live.leader.pid() == pid)
+    }
+}

@@ -1,0 +1,82 @@
+//! How long the rest will take.
+
+use std::num::NonZeroUsize;
+use std::time::Duration;
+
+/// Foretells how long the rest of a list will take, from what its jobs have taken so far.
+#[derive(Debug, Clone)]
+pub struct Forecast {
+    slots: usize,
+    cores: usize,
+    finished: u32,
+    wall: Duration,
+    /// The cores of all finished jobs together.
+    widths: u64,
+}
+
+/// Fewer results say nothing about the rest; the original runner waits for as many.
+pub const LEAST_FOR_A_FORECAST: u32 = 5;
+
+impl Forecast {
+    /// Nothing is known yet but how many jobs may run at once, on how many cores.
+    pub fn new(slots: NonZeroUsize, cores: NonZeroUsize) -> Self {
+        let (slots, cores) = (slots.get(), cores.get());
+        Self { slots, cores, finished: 0, wall: Duration::ZERO, widths: 0 }
+    }
+
+    /// A job has finished that took this long on this many cores.
+    pub fn finished(&mut self, wall: Duration, cores: usize) {
+        self.finished = self.finished.saturating_add(1);
+        self.wall += wall;
+        self.widths += cores.max(1) as u64;
+    }
+
+    /// How long `waiting` jobs will take together with those that run, of which each has run for one of `ages`. None before
+    /// [`LEAST_FOR_A_FORECAST`] jobs have finished.
+    #[expect(clippy::cast_precision_loss, reason = "a forecast is good for two digits at most")]
+    pub fn rest(&self, waiting: u64, ages: impl IntoIterator<Item = Duration>) -> Option<Duration> {
+        if self.finished < LEAST_FOR_A_FORECAST {
+            return None;
+        }
+        let mean = self.wall / self.finished;
+        let running: Duration = ages.into_iter().map(|age| mean.saturating_sub(age)).sum();
+        let work = mean.as_secs_f64() * waiting as f64 + running.as_secs_f64();
+        let width = self.widths as f64 / f64::from(self.finished);
+        // Narrow jobs are limited by the slots, wide ones by the cores; one job at least runs at any time.
+        let at_once = (self.cores as f64 / width).min(self.slots as f64).max(1.0);
+        Duration::try_from_secs_f64(work / at_once).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn after(jobs: u32, width: usize) -> Forecast {
+        let four = NonZeroUsize::new(4).expect("four");
+        let mut forecast = Forecast::new(four, four);
+        for _ in 0..jobs {
+            forecast.finished(Duration::from_secs(8), width);
+        }
+        forecast
+    }
+
+    #[test]
+    fn nothing_is_foretold_from_four_results() {
+        assert_eq!(after(4, 1).rest(10, []), None);
+    }
+
+    #[test]
+    fn wide_jobs_take_the_cores_of_others() {
+        let seconds = |width| after(5, width).rest(10, []).map(|rest| rest.as_secs());
+        assert_eq!(seconds(1), Some(20));
+        assert_eq!(seconds(2), Some(40));
+        assert_eq!(seconds(4), Some(80));
+    }
+
+    #[test]
+    fn running_jobs_count_with_what_is_left_of_them() {
+        let ages = [2, 20].map(Duration::from_secs);
+        assert_eq!(after(5, 4).rest(0, ages), Some(Duration::from_secs(6)));
+    }
+}

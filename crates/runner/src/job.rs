@@ -1,0 +1,319 @@
+//! What is to be run.
+
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::num::NonZeroUsize;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::output::Output;
+
+/// A command to run, and how. Made by [`Job::new`] or [`Job::shell`]; everything else has a default, most of it the
+/// runner's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Job {
+    pub(crate) command: Command,
+    pub(crate) number: Option<u64>,
+    pub(crate) label: Option<String>,
+    pub(crate) cores: Option<NonZeroUsize>,
+    pub(crate) environment: Vec<(OsString, OsString)>,
+    pub(crate) folder: Option<PathBuf>,
+    pub(crate) stdin: Stdin,
+    pub(crate) output: Option<Output>,
+    pub(crate) deadline: Option<Duration>,
+    pub(crate) retries: Option<u32>,
+    pub(crate) prelude: Option<String>,
+    pub(crate) slot_marker: Option<OsString>,
+}
+
+/// What a job executes.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Command {
+    /// A program and its arguments, passed on as they are: no shell sees them, nothing needs quoting.
+    Argv(Vec<OsString>),
+    /// A line for `/bin/sh`.
+    Shell(OsString),
+}
+
+/// Where a job reads from.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Stdin {
+    /// An end of file at once.
+    #[default]
+    Null,
+    /// What the runner's own process reads from. Two jobs at once share it in no particular way.
+    Inherit,
+    /// A file.
+    File(PathBuf),
+    /// These bytes.
+    Bytes(Vec<u8>),
+}
+
+impl Job {
+    /// A program, found on `PATH` if its name has no slash, without arguments.
+    pub fn new(program: impl Into<OsString>) -> Self {
+        Self::from_command(Command::Argv(vec![program.into()]))
+    }
+
+    /// A line for `/bin/sh`: pipes, redirections, variables. Whatever is put into the line must be quoted for a shell.
+    pub fn shell(line: impl Into<OsString>) -> Self {
+        Self::from_command(Command::Shell(line.into()))
+    }
+
+    fn from_command(command: Command) -> Self {
+        Self {
+            command,
+            number: None,
+            label: None,
+            cores: None,
+            environment: Vec::new(),
+            folder: None,
+            stdin: Stdin::Null,
+            output: None,
+            deadline: None,
+            retries: None,
+            prelude: None,
+            slot_marker: None,
+        }
+    }
+
+    /// One more argument. For a shell line it becomes `$1` and so on.
+    #[must_use]
+    pub fn arg(self, argument: impl Into<OsString>) -> Self {
+        self.args([argument])
+    }
+
+    /// More arguments. For a shell line they become `$1` and so on.
+    #[must_use]
+    pub fn args(mut self, arguments: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
+        let arguments = arguments.into_iter().map(Into::into);
+        match &mut self.command {
+            Command::Argv(words) => words.extend(arguments),
+            Command::Shell(line) => {
+                let shell = ["/bin/sh".into(), "-c".into(), line.clone(), "sh".into()];
+                self.command = Command::Argv(shell.into_iter().chain(arguments).collect());
+            }
+        }
+        self
+    }
+
+    /// Its number in the outcome, which otherwise is one more than that of the job before it, from 1.
+    #[must_use]
+    pub fn number(mut self, number: u64) -> Self {
+        self.number = Some(number);
+        self
+    }
+
+    /// What people call it. Two jobs with one label are duplicates; without labels, two that run the same in the same
+    /// folder and environment are.
+    #[must_use]
+    pub fn label(mut self, label: impl Into<String>) -> Self {
+        self.label = Some(label.into());
+        self
+    }
+
+    /// How many cores it needs.
+    #[must_use]
+    pub fn cores(mut self, cores: NonZeroUsize) -> Self {
+        self.cores = Some(cores);
+        self
+    }
+
+    /// A variable of its environment, over what the runner's own process has.
+    #[must_use]
+    pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
+        self.environment.push((name.into(), value.into()));
+        self
+    }
+
+    /// The folder it starts in.
+    #[must_use]
+    pub fn folder(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.folder = Some(folder.into());
+        self
+    }
+
+    /// What it reads.
+    #[must_use]
+    pub fn stdin(mut self, stdin: Stdin) -> Self {
+        self.stdin = stdin;
+        self
+    }
+
+    /// Where its output goes, instead of where the runner sends it.
+    #[must_use]
+    pub fn output(mut self, output: Output) -> Self {
+        self.output = Some(output);
+        self
+    }
+
+    /// How long one attempt may take, instead of the runner's limit.
+    #[must_use]
+    pub fn deadline(mut self, deadline: Duration) -> Self {
+        self.deadline = Some(deadline);
+        self
+    }
+
+    /// How many more attempts it gets after one that failed, instead of the runner's number.
+    #[must_use]
+    pub fn retries(mut self, retries: u32) -> Self {
+        self.retries = Some(retries);
+        self
+    }
+
+    /// A shell line to run first, in the same shell: `source env.sh`, `module load gcc`. The runner's canary tries each
+    /// distinct prelude once before any job that has it.
+    #[must_use]
+    pub fn prelude(mut self, line: impl Into<String>) -> Self {
+        self.prelude = Some(line.into());
+        self
+    }
+
+    /// Replaces each occurrence of `marker` in its words, when it starts, by the number of the slot that it runs on.
+    #[must_use]
+    pub fn slot_marker(mut self, marker: impl Into<OsString>) -> Self {
+        self.slot_marker = Some(marker.into());
+        self
+    }
+
+    /// What it executes on this slot: with the slot's number where its marker stands.
+    pub fn command_on(&self, slot: usize) -> Command {
+        self.with_slot(&slot.to_string())
+    }
+
+    /// What it executes, with a text where the number of the slot will stand.
+    pub fn with_slot(&self, slot: &str) -> Command {
+        let on_slot = |word: &OsString| match &self.slot_marker {
+            Some(marker) => replace(word, marker, slot),
+            None => word.clone(),
+        };
+        match &self.command {
+            Command::Argv(words) => Command::Argv(words.iter().map(on_slot).collect()),
+            Command::Shell(line) => Command::Shell(on_slot(line)),
+        }
+    }
+
+    /// What it executes, if that does not depend on the slot.
+    pub fn fixed_command(&self) -> Option<&Command> {
+        self.slot_marker.is_none().then_some(&self.command)
+    }
+
+    /// What it executes.
+    pub fn command(&self) -> &Command {
+        &self.command
+    }
+
+    /// What people call it, if it was given a label.
+    pub fn label_text(&self) -> Option<&str> {
+        self.label.as_deref()
+    }
+
+    /// The words that are executed, the shell included.
+    pub(crate) fn words_on(&self, slot: usize) -> Vec<OsString> {
+        match self.command_on(slot) {
+            Command::Argv(words) => words,
+            Command::Shell(line) => vec!["/bin/sh".into(), "-c".into(), line],
+        }
+    }
+
+    /// The line that tries its prelude before `canary`.
+    pub(crate) fn prelude_before(prelude: &str, canary: Self) -> Self {
+        let mut job = canary;
+        job.prelude = Some(prelude.to_owned());
+        job
+    }
+}
+
+/// The label, or the command with quotes where a shell would need them.
+impl fmt::Display for Job {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.label {
+            Some(label) => formatter.write_str(label),
+            None => self.command.fmt(formatter),
+        }
+    }
+}
+
+/// As a line that a shell would understand as the same command.
+impl fmt::Display for Command {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Shell(line) => formatter.write_str(&line.to_string_lossy()),
+            Self::Argv(words) => {
+                for (index, word) in words.iter().enumerate() {
+                    if index > 0 {
+                        formatter.write_str(" ")?;
+                    }
+                    formatter.write_str(&quote(&word.to_string_lossy()))?;
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+fn replace(word: &OsStr, marker: &OsStr, with: &str) -> OsString {
+    let (mut rest, marker) = (word.as_bytes(), marker.as_bytes());
+    let mut replaced = Vec::with_capacity(rest.len());
+    while !marker.is_empty()
+        && let Some(at) = rest.windows(marker.len()).position(|window| window == marker)
+    {
+        replaced.extend_from_slice(&rest[..at]);
+        replaced.extend_from_slice(with.as_bytes());
+        rest = &rest[at + marker.len()..];
+    }
+    replaced.extend_from_slice(rest);
+    OsString::from_vec(replaced)
+}
+
+/// A word as a shell reads it back.
+pub fn quote(word: &str) -> std::borrow::Cow<'_, str> {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./:,@%+=^".contains(&byte);
+    if !word.is_empty() && word.bytes().all(plain) {
+        return word.into();
+    }
+    format!("'{}'", word.replace('\'', r"'\''")).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_job_reads_as_its_label_or_as_its_command() {
+        let job = Job::new("cc").args(["-o", "a b", "it's", ""]);
+        assert_eq!(job.to_string(), r"cc -o 'a b' 'it'\''s' ''");
+        assert_eq!(job.label("compile").to_string(), "compile");
+        assert_eq!(Job::shell("a | b").to_string(), "a | b");
+    }
+
+    #[test]
+    fn arguments_of_a_shell_line_are_its_parameters() {
+        let job = Job::shell("echo \"$1\"").arg("a b");
+        assert_eq!(job.words_on(1), ["/bin/sh", "-c", "echo \"$1\"", "sh", "a b"]);
+    }
+
+    #[test]
+    fn a_marker_becomes_the_slot() {
+        let job = Job::new("a").args(["x%y%", "z"]).slot_marker("%");
+        assert_eq!(job.words_on(12), ["a", "x12y12", "z"]);
+    }
+
+    proptest! {
+        #[test]
+        fn a_shell_reads_back_what_was_quoted(words in prop::collection::vec("[^\0]*", 1..4)) {
+            let line: Vec<_> = words.iter().map(|word| quote(word)).collect();
+            let output = std::process::Command::new("sh")
+                .args(["-c", &format!("printf '%s\\0' {}", line.join(" "))])
+                .output()
+                .expect("sh");
+            let expected: String = words.iter().flat_map(|word| [word.as_str(), "\0"]).collect();
+            prop_assert_eq!(String::from_utf8_lossy(&output.stdout), expected);
+        }
+    }
+}

@@ -1,0 +1,302 @@
+//! The machine with a clock of its own.
+
+use std::num::NonZeroUsize;
+
+use brigade_sys::process::Exit;
+use proptest::prelude::*;
+
+use super::*;
+use crate::limit::Limit;
+use crate::outcome::Ending;
+
+const SECOND: u64 = 1_000_000_000;
+
+struct World {
+    machine: Machine,
+    time: u64,
+    /// Jobs that the source still has, by their cores.
+    source: VecDeque<usize>,
+    cores: usize,
+    /// Per slot, the cores that the attempt holds.
+    running: Vec<Option<usize>>,
+    started: Vec<u64>,
+    signals: Vec<(usize, Signal)>,
+    notices: Vec<Notice>,
+}
+
+fn settings(slots: usize) -> Settings {
+    Settings {
+        slots: NonZeroUsize::new(slots).expect("some"),
+        retries: 0,
+        limit: None,
+        halt: None,
+        delay: Duration::ZERO,
+        canary: None,
+        canary_limit: Duration::from_secs(60),
+        kill_grace: Duration::from_secs(1),
+        stop_grace: Duration::from_secs(10),
+        tick: None,
+    }
+}
+
+impl World {
+    fn new(settings: Settings, cores: usize, jobs: &[usize]) -> Self {
+        Self {
+            running: vec![None; settings.slots.get()],
+            machine: Machine::new(settings, Monotonic::from_nanos(0)),
+            time: 0,
+            source: jobs.iter().copied().collect(),
+            cores,
+            started: Vec::new(),
+            signals: Vec::new(),
+            notices: Vec::new(),
+        }
+    }
+
+    fn now(&self) -> Monotonic {
+        Monotonic::from_nanos(self.time)
+    }
+
+    /// Does what the machine says until it waits. Answers until when, or `None` when all is over.
+    #[expect(clippy::option_option, reason = "over, waiting for ever, waiting until a time")]
+    fn settle(&mut self) -> Option<Option<u64>> {
+        loop {
+            match self.machine.next(self.now()) {
+                Action::Pull => match self.source.pop_front() {
+                    Some(width) => {
+                        let cores = NonZeroUsize::new(width).expect("some");
+                        self.machine.supplied(Job::new("job").cores(cores));
+                    }
+                    None => self.machine.supply_ended(),
+                },
+                Action::Start(slot, attempt) => {
+                    assert_eq!(self.running[slot], None, "a slot runs one attempt");
+                    let width = attempt.job.cores.map_or(1, NonZeroUsize::get);
+                    if width > self.cores {
+                        self.machine.no_room(slot, attempt);
+                    } else {
+                        self.cores -= width;
+                        self.running[slot] = Some(width);
+                        self.started.push(attempt.number);
+                        self.machine.started(slot, attempt, self.now());
+                    }
+                }
+                Action::Signal(slot, signal) => self.signals.push((slot, signal)),
+                Action::Tell(notice) => self.notices.push(notice),
+                Action::Wait(until) => {
+                    self.check();
+                    return Some(until.map(Monotonic::as_nanos));
+                }
+                Action::Finish => {
+                    self.check();
+                    assert!(self.running.iter().all(Option::is_none), "finished while jobs ran");
+                    return None;
+                }
+            }
+        }
+    }
+
+    fn exit(&mut self, slot: usize, code: i32) -> Verdict {
+        self.cores += self.running[slot].take().expect("runs");
+        let now = self.now();
+        self.machine.exited(slot, Exit::Code(code), now).expect("runs")
+    }
+
+    fn check(&self) {
+        let machine = &self.machine;
+        for (slot, running) in machine.slots.iter().enumerate() {
+            assert_eq!(running.is_none(), machine.free.contains(&slot));
+            assert_eq!(running.is_some(), self.running[slot].is_some());
+            let timer = running.as_ref().and_then(|running| running.timer);
+            let timers = machine.timers.iter().filter(|(_, timer)| *timer == Timer::Slot(slot));
+            assert_eq!(timers.map(|(time, _)| *time).next(), timer);
+        }
+    }
+}
+
+#[test]
+fn a_wide_job_is_not_passed_by_narrow_ones() {
+    let mut world = World::new(settings(2), 2, &[1, 2, 1, 1]);
+    world.settle();
+    assert_eq!(world.started, [1], "the second needs both cores, so the third waits behind it");
+    world.exit(0, 0);
+    world.settle();
+    assert_eq!(world.started, [1, 2]);
+    world.exit(0, 0);
+    world.settle();
+    assert_eq!(world.started, [1, 2, 3, 4]);
+}
+
+#[test]
+fn an_attempt_over_its_limit_is_asked_and_then_made_to_end() {
+    let limit = Limit::Fixed(Duration::from_secs(5));
+    let mut world = World::new(Settings { limit: Some(limit), ..settings(1) }, 1, &[1]);
+    assert_eq!(world.settle(), Some(Some(5 * SECOND)));
+    world.time = 5 * SECOND;
+    assert_eq!(world.settle(), Some(Some(6 * SECOND)));
+    assert_eq!(world.signals, [(0, Signal::Terminate)]);
+    world.time = 6 * SECOND;
+    assert_eq!(world.settle(), Some(None));
+    assert_eq!(world.signals[1..], [(0, Signal::Kill)]);
+    let verdict = world.exit(0, 0);
+    assert_eq!(verdict.ending, Ending::TimedOut { limit: Duration::from_secs(5) });
+    assert_eq!(world.settle(), None);
+}
+
+#[test]
+fn a_retry_waits_until_the_attempt_before_it_was_reaped() {
+    let mut world = World::new(Settings { retries: 1, ..settings(2) }, 2, &[1]);
+    world.settle();
+    assert!(world.exit(0, 1).is_retried);
+    world.settle();
+    assert_eq!(world.started, [1, 1]);
+    assert!(!world.exit(0, 1).is_retried, "there is one more attempt, not two");
+    assert_eq!(world.settle(), None);
+}
+
+#[test]
+fn a_median_limits_jobs_that_run_already() {
+    let settings = Settings { limit: Some(Limit::OfMedian(5.0)), ..settings(2) };
+    let mut world = World::new(settings, 2, &[1; 4]);
+    world.settle();
+    for second in 1..=3 {
+        world.time = second * SECOND;
+        world.exit(1, 0);
+        world.settle();
+    }
+    // Job 1 has run since the beginning; three others took a second each.
+    let until = world.settle().flatten().expect("limited");
+    assert!((4_990_000_000..=5_010_000_000).contains(&until), "{until}");
+}
+
+#[test]
+fn a_stopped_run_goes_down_the_ladder() {
+    let mut world = World::new(settings(1), 1, &[1, 1]);
+    world.settle();
+    world.machine.stop(world.now());
+    let mut steps = vec![];
+    while let Some(Some(until)) = world.settle() {
+        steps.push(until / 1_000_000);
+        world.time = until;
+    }
+    assert_eq!(steps, [500, 2500, 4500, 6500, 8500, 10_500, 11_000]);
+    let signals: Vec<Signal> = world.signals.iter().map(|(_, signal)| *signal).collect();
+    assert_eq!(signals, [Signal::Interrupt, Signal::Terminate, Signal::Kill]);
+    let left: Vec<u64> = world
+        .notices
+        .iter()
+        .filter_map(|notice| match notice {
+            Notice::Grace { left, .. } => Some(left.as_secs()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(left, [10, 8, 6, 4, 2]);
+    assert_eq!(world.exit(0, 0).ending, Ending::Stopped);
+    assert_eq!(world.settle(), None);
+    assert_eq!(world.started, [1], "nothing was started after the stop");
+}
+
+#[test]
+fn being_stopped_twice_kills_at_once() {
+    let mut world = World::new(settings(1), 1, &[1]);
+    world.settle();
+    world.machine.stop(world.now());
+    world.machine.stop(world.now());
+    world.settle();
+    assert_eq!(world.signals.last(), Some(&(0, Signal::Kill)));
+}
+
+#[test]
+fn no_job_runs_before_the_canary_has_passed() {
+    let canary = Some(Job::new("canary"));
+    let mut world = World::new(Settings { canary, ..settings(2) }, 2, &[1, 1]);
+    world.settle();
+    assert_eq!(world.started, [0]);
+    world.exit(0, 0);
+    world.settle();
+    assert_eq!(world.started, [0, 1, 2]);
+}
+
+#[test]
+fn no_job_runs_after_the_canary_has_failed() {
+    let canary = Some(Job::new("canary"));
+    let mut world = World::new(Settings { canary, ..settings(2) }, 2, &[1, 1]);
+    world.settle();
+    world.exit(0, 1);
+    assert_eq!(world.settle(), None);
+    assert_eq!(world.started, [0]);
+}
+
+#[test]
+fn halting_now_ends_what_runs_and_halting_soon_does_not() {
+    for (policy, signals) in [("now,fail=1", 1), ("soon,fail=1", 0)] {
+        let halt = Some(policy.parse().expect("valid"));
+        let mut world = World::new(Settings { halt, ..settings(2) }, 2, &[1, 1, 1]);
+        world.settle();
+        world.exit(0, 1);
+        world.settle();
+        assert_eq!((world.started.len(), world.signals.len()), (2, signals), "{policy}");
+        world.exit(1, 0);
+        assert_eq!(world.settle(), None);
+    }
+}
+
+#[test]
+fn starts_keep_their_distance() {
+    let delay = Duration::from_secs(1);
+    let mut world = World::new(Settings { delay, ..settings(3) }, 3, &[1, 1, 1]);
+    assert_eq!(world.settle(), Some(Some(SECOND)));
+    assert_eq!(world.started, [1]);
+    world.time = SECOND;
+    assert_eq!(world.settle(), Some(Some(2 * SECOND)));
+    assert_eq!(world.started, [1, 2]);
+}
+
+proptest! {
+    #[test]
+    fn every_job_is_over_once_whatever_happens(
+        widths in prop::collection::vec(1_usize..=4, 0..30),
+        choices in prop::collection::vec((0_usize..4, 0_i32..3), 0..400),
+        slots in 1_usize..=4,
+        retries in 0_u32..3,
+        stop_at in prop::option::of(0_usize..40),
+    ) {
+        let limit = Some(Limit::Fixed(Duration::from_secs(3)));
+        let settings = Settings { retries, limit, ..settings(slots) };
+        let mut world = World::new(settings, 4, &widths);
+        let mut over = vec![];
+        let mut choices = choices.into_iter().cycle();
+        let mut step = 0;
+        while let Some(until) = world.settle() {
+            step += 1;
+            if stop_at == Some(step) {
+                world.machine.stop(world.now());
+                continue;
+            }
+            let (pick, code) = choices.next().unwrap_or((0, 0));
+            let running: Vec<usize> =
+                (0..slots).filter(|slot| world.running[*slot].is_some()).collect();
+            if let (0, Some(until)) = (code, until) {
+                world.time = until;
+            }
+            if let Some(slot) = running.get(pick % running.len().max(1)) {
+                world.time += 1;
+                let verdict = world.exit(*slot, code);
+                if !verdict.is_retried {
+                    over.push(verdict.attempt.number);
+                }
+            } else {
+                prop_assert!(until.is_some(), "nothing runs and nothing will happen");
+            }
+        }
+        let started: BTreeSet<u64> = world.started.iter().copied().collect();
+        over.sort_unstable();
+        // A stop leaves out jobs that never began, and one that waits for another attempt.
+        if stop_at.is_none_or(|stop| stop > step) {
+            prop_assert_eq!(&over, &(1..=widths.len() as u64).collect::<Vec<_>>());
+        }
+        prop_assert!(over.iter().all(|number| started.contains(number)));
+        prop_assert!(over.windows(2).all(|pair| pair[0] < pair[1]), "one outcome each");
+        prop_assert_eq!(world.cores, 4);
+    }
+}

@@ -1,0 +1,26 @@
+//! How much memory the machine has to spare.
+
+use std::fs;
+
+/// What the kernel thinks could be used without swapping, in bytes; everything if it does not say.
+pub(crate) fn available() -> u64 {
+    fs::read_to_string("/proc/meminfo").ok().and_then(|text| parse(&text)).unwrap_or(u64::MAX)
+}
+
+fn parse(text: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kib * 1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernel_says_what_is_available() {
+        let text = "MemTotal:  100 kB\nMemAvailable:      23 kB\n";
+        assert_eq!(parse(text), Some(23 * 1024));
+        assert_eq!(parse(""), None);
+    }
+}

@@ -1,0 +1,220 @@
+//! What a job prints: kept, bounded in memory whatever it is.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::PathBuf;
+
+/// Where the output of a job goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Output {
+    /// The last bytes of each stream are kept, this many at most.
+    Tail(usize),
+    /// All of it is kept: up to [`IN_MEMORY`] bytes of each stream in memory, more in a file without a name.
+    Whole,
+    /// It goes where that of the runner's process goes.
+    Inherit,
+    /// It is thrown away.
+    Null,
+    /// It goes to files, which the job writes itself. Their folders must exist; what was in them is gone.
+    Files {
+        /// For standard output.
+        stdout: PathBuf,
+        /// For standard error.
+        stderr: PathBuf,
+    },
+}
+
+/// How much of a stream is kept in memory before a file is made for it.
+pub const IN_MEMORY: usize = 256 * 1024;
+
+/// How much of each stream is kept by default.
+pub const DEFAULT_TAIL: usize = 64 * 1024;
+
+impl Default for Output {
+    fn default() -> Self {
+        Self::Tail(DEFAULT_TAIL)
+    }
+}
+
+/// What one stream of a job has brought.
+#[derive(Debug, Default)]
+pub struct Captured {
+    kept: Kept,
+    /// Bytes that came but were not kept.
+    dropped: u64,
+}
+
+#[derive(Debug, Default)]
+enum Kept {
+    #[default]
+    Nothing,
+    Tail {
+        bytes: VecDeque<u8>,
+        limit: usize,
+    },
+    Memory(Vec<u8>),
+    /// A file without a name, or one that the job wrote itself.
+    File(File),
+}
+
+impl Captured {
+    pub(crate) fn tail_of(limit: usize) -> Self {
+        Self { kept: Kept::Tail { bytes: VecDeque::new(), limit }, dropped: 0 }
+    }
+
+    pub(crate) fn whole() -> Self {
+        Self { kept: Kept::Memory(Vec::new()), dropped: 0 }
+    }
+
+    pub(crate) fn file(file: File) -> Self {
+        Self { kept: Kept::File(file), dropped: 0 }
+    }
+
+    /// Bytes that were printed but not kept: more than a tail holds, or more than the disk did.
+    pub fn dropped(&self) -> u64 {
+        self.dropped
+    }
+
+    /// Whether nothing is here.
+    ///
+    /// # Errors
+    /// When the file cannot be asked for its length.
+    pub fn is_empty(&self) -> io::Result<bool> {
+        Ok(self.len()? == 0)
+    }
+
+    /// How many bytes are here.
+    ///
+    /// # Errors
+    /// When the file cannot be asked for its length.
+    pub fn len(&self) -> io::Result<u64> {
+        Ok(match &self.kept {
+            Kept::Nothing => 0,
+            Kept::Tail { bytes, .. } => bytes.len() as u64,
+            Kept::Memory(bytes) => bytes.len() as u64,
+            Kept::File(file) => file.metadata()?.len(),
+        })
+    }
+
+    /// The last bytes, `limit` at most.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn tail(&self, limit: usize) -> io::Result<Vec<u8>> {
+        Ok(match &self.kept {
+            Kept::Nothing => Vec::new(),
+            Kept::Tail { bytes, .. } => {
+                bytes.iter().skip(bytes.len().saturating_sub(limit)).copied().collect()
+            }
+            Kept::Memory(bytes) => bytes[bytes.len().saturating_sub(limit)..].to_vec(),
+            Kept::File(file) => {
+                let mut file = file;
+                let length = file.metadata()?.len();
+                file.seek(SeekFrom::Start(length.saturating_sub(limit as u64)))?;
+                let mut bytes = Vec::new();
+                file.take(limit as u64).read_to_end(&mut bytes)?;
+                bytes
+            }
+        })
+    }
+
+    /// Writes all that is here, and says how much it was.
+    ///
+    /// # Errors
+    /// When the file cannot be read or the writer fails.
+    pub fn copy_to(&self, writer: &mut impl Write) -> io::Result<u64> {
+        match &self.kept {
+            Kept::Nothing => Ok(0),
+            Kept::Tail { bytes, .. } => {
+                let (front, back) = bytes.as_slices();
+                writer.write_all(front)?;
+                writer.write_all(back)?;
+                Ok(bytes.len() as u64)
+            }
+            Kept::Memory(bytes) => writer.write_all(bytes).map(|()| bytes.len() as u64),
+            Kept::File(file) => {
+                let mut file = file;
+                file.rewind()?;
+                io::copy(&mut file, writer)
+            }
+        }
+    }
+
+    /// More has come.
+    pub(crate) fn push(&mut self, more: &[u8]) {
+        match &mut self.kept {
+            Kept::Nothing => self.dropped += more.len() as u64,
+            Kept::Tail { bytes, limit } => {
+                let more_kept = &more[more.len().saturating_sub(*limit)..];
+                let excess = (bytes.len() + more_kept.len()).saturating_sub(*limit);
+                bytes.drain(..excess);
+                bytes.extend(more_kept);
+                self.dropped += (excess + more.len() - more_kept.len()) as u64;
+            }
+            Kept::Memory(bytes) if bytes.len() + more.len() <= IN_MEMORY => {
+                bytes.extend_from_slice(more);
+            }
+            Kept::Memory(bytes) => match spill(bytes, more) {
+                Ok(file) => self.kept = Kept::File(file),
+                // No disk to spill to: the rest is lost, and counted.
+                Err(_) => self.dropped += more.len() as u64,
+            },
+            Kept::File(file) => {
+                if file.write_all(more).is_err() {
+                    self.dropped += more.len() as u64;
+                }
+            }
+        }
+    }
+}
+
+fn spill(bytes: &[u8], more: &[u8]) -> io::Result<File> {
+    let mut file = tempfile::tempfile()?;
+    file.write_all(bytes)?;
+    file.write_all(more)?;
+    Ok(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn a_tail_is_the_end_of_what_came(
+            pieces in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..20), 0..10),
+            limit in 0_usize..40,
+        ) {
+            let mut tail = Captured::tail_of(limit);
+            let mut whole = Captured::whole();
+            for piece in &pieces {
+                tail.push(piece);
+                whole.push(piece);
+            }
+            let all = pieces.concat();
+            let end = &all[all.len().saturating_sub(limit)..];
+            prop_assert_eq!(tail.tail(limit).expect("memory"), end);
+            prop_assert_eq!(whole.tail(limit).expect("memory"), end);
+            prop_assert_eq!(tail.dropped(), (all.len() - end.len()) as u64);
+        }
+    }
+
+    #[test]
+    fn what_outgrows_memory_goes_on_in_a_file() -> io::Result<()> {
+        let mut captured = Captured::whole();
+        let piece: Vec<u8> = (0..=u8::MAX).cycle().take(IN_MEMORY / 2 + 1).collect();
+        for _ in 0..3 {
+            captured.push(&piece);
+        }
+        assert!(matches!(captured.kept, Kept::File(_)));
+        let mut all = Vec::new();
+        captured.copy_to(&mut all)?;
+        assert_eq!(all, piece.repeat(3));
+        assert_eq!(captured.tail(3)?, piece[piece.len() - 3..]);
+        Ok(())
+    }
+}

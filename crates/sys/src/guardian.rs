@@ -1,0 +1,159 @@
+//! A second process that outlives the first by a moment, to kill what it has started.
+//!
+//! A parent that is killed by SIGKILL can do nothing any more. `PR_SET_PDEATHSIG` kills the leaders of its groups, but not
+//! the processes that those have started. The guardian does: it waits on a pidfd of its parent, and then kills each group
+//! that stands in memory that both share.
+//!
+//! - A slot is written by the child itself, before it executes anything ([`launch`](crate::launch)), and cleared by the
+//!   parent after the group was killed and before its leader is reaped. So no group is ever missing.
+//! - A group whose leader the parent's death has ended keeps its number as long as it has a member. An empty one has
+//!   nothing to kill; its number could be given to another group only if all numbers were used once within the moment
+//!   between the parent's death and the guardian's last kill.
+//! - The guardian is in a session of its own, blocks every signal and holds no descriptor but the pidfd, so neither a
+//!   terminal nor a kill of the parent's group ends it, and it delays no end-of-file. It runs in a copy of its parent's
+//!   memory and makes system calls only.
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::ptr::{self, NonNull};
+use std::sync::atomic::{AtomicI32, Ordering};
+
+use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
+use rustix::process::{
+    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, getpid, pidfd_open, pidfd_send_signal, waitid,
+};
+
+/// The guardian of this process's groups. Dropping it ends it.
+#[derive(Debug)]
+pub struct Guardian {
+    slots: Slots,
+    pid: Pid,
+    pidfd: OwnedFd,
+}
+
+/// Where one group at a time is known to the guardian.
+#[derive(Debug)]
+pub struct GroupSlot(AtomicI32);
+
+impl Guardian {
+    /// Starts the guardian, for at most `capacity` groups at once.
+    ///
+    /// # Errors
+    /// When there is no memory or no process left.
+    pub fn start(capacity: usize) -> io::Result<Self> {
+        let slots = Slots::new(capacity)?;
+        let parent = pidfd_open(getpid(), PidfdFlags::empty())?;
+        // SAFETY: the child of a process with several threads may only do what is safe in a signal handler; `guard`
+        // makes system calls only and never returns.
+        match unsafe { libc::fork() } {
+            -1 => Err(io::Error::last_os_error()),
+            0 => guard(parent.as_raw_fd(), slots.as_slice()),
+            pid => {
+                let pid = Pid::from_raw(pid).ok_or(rustix::io::Errno::SRCH)?;
+                let pidfd = pidfd_open(pid, PidfdFlags::empty())?;
+                Ok(Self { slots, pid, pidfd })
+            }
+        }
+    }
+
+    /// The slot of this number.
+    pub fn slot(&self, index: usize) -> Option<&GroupSlot> {
+        self.slots.as_slice().get(index)
+    }
+
+    /// The number of the guardian's process.
+    pub fn pid(&self) -> u32 {
+        self.pid.as_raw_nonzero().get().unsigned_abs()
+    }
+}
+
+impl Drop for Guardian {
+    fn drop(&mut self) {
+        let _ = pidfd_send_signal(&self.pidfd, Signal::KILL);
+        let _ = rustix::io::retry_on_intr(|| {
+            waitid(WaitId::PidFd(std::os::fd::AsFd::as_fd(&self.pidfd)), WaitIdOptions::EXITED)
+        });
+    }
+}
+
+impl GroupSlot {
+    /// The group that this process leads is there. Safe between `vfork` and `execve`.
+    pub(crate) fn announce(&self, group: i32) {
+        self.0.store(group, Ordering::SeqCst);
+    }
+
+    /// The group is gone. To be called before its leader is reaped.
+    pub fn clear(&self) {
+        self.0.store(0, Ordering::SeqCst);
+    }
+}
+
+/// The guardian's whole life.
+fn guard(parent: libc::c_int, slots: &[GroupSlot]) -> ! {
+    // SAFETY: system calls with numbers and with structures of our own; nothing is allocated and no lock is taken.
+    unsafe {
+        let mut all = MaybeUninit::uninit();
+        libc::sigfillset(all.as_mut_ptr());
+        libc::sigprocmask(libc::SIG_SETMASK, all.as_ptr(), ptr::null_mut());
+        libc::setsid();
+        // Not the parent's name: who kills all processes of that name should not kill their guardian.
+        libc::prctl(libc::PR_SET_NAME, c"lifeline".as_ptr());
+        let descriptor = parent.unsigned_abs();
+        if descriptor > 0 {
+            libc::syscall(libc::SYS_close_range, 0_u32, descriptor - 1, 0_u32);
+        }
+        libc::syscall(libc::SYS_close_range, descriptor + 1, u32::MAX, 0_u32);
+        let mut death = libc::pollfd { fd: parent, events: libc::POLLIN, revents: 0 };
+        while libc::poll(&raw mut death, 1, -1) < 1 {}
+        for slot in slots {
+            let group = slot.0.load(Ordering::SeqCst);
+            if group > 1 {
+                libc::kill(-group, libc::SIGKILL);
+            }
+        }
+        libc::_exit(0)
+    }
+}
+
+/// Shared memory that a fork does not copy.
+#[derive(Debug)]
+struct Slots {
+    start: NonNull<GroupSlot>,
+    count: usize,
+}
+
+// SAFETY: the memory is ours until the drop, and holds atomic numbers only.
+unsafe impl Send for Slots {}
+// SAFETY: as above.
+unsafe impl Sync for Slots {}
+
+impl Slots {
+    fn new(count: usize) -> io::Result<Self> {
+        let count = count.max(1);
+        let bytes = count * size_of::<GroupSlot>();
+        // SAFETY: the kernel picks the place, so no other memory is touched.
+        let start = unsafe {
+            mmap_anonymous(
+                ptr::null_mut(),
+                bytes,
+                ProtFlags::READ | ProtFlags::WRITE,
+                MapFlags::SHARED,
+            )
+        }?;
+        let start = NonNull::new(start.cast()).ok_or(rustix::io::Errno::NOMEM)?;
+        Ok(Self { start, count })
+    }
+
+    fn as_slice(&self) -> &[GroupSlot] {
+        // SAFETY: the memory is mapped, aligned to a page and zeroed, which is a valid slot; it lives as long as `self`.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.count) }
+    }
+}
+
+impl Drop for Slots {
+    fn drop(&mut self) {
+        // SAFETY: mapped by `new` with this length; no reference outlives `self`.
+        let _ = unsafe { munmap(self.start.as_ptr().cast(), self.count * size_of::<GroupSlot>()) };
+    }
+}

@@ -1,0 +1,138 @@
+//! What the child does before it is another program. System calls only: it runs in its parent's memory.
+
+use std::ffi::{c_char, c_int, c_void};
+use std::mem::MaybeUninit;
+use std::ptr;
+
+use super::failure::LaunchStage;
+use crate::guardian::GroupSlot;
+
+/// What parent and child share while the parent is suspended.
+pub(super) struct Child<'a> {
+    pub(super) candidates: *const *const c_char,
+    pub(super) arguments: *const *const c_char,
+    pub(super) environment: *const *const c_char,
+    pub(super) folder: *const c_char,
+    pub(super) streams: [c_int; 3],
+    pub(super) affinity: &'a [u64],
+    pub(super) nice: c_int,
+    pub(super) slot: Option<&'a GroupSlot>,
+    pub(super) parent: libc::pid_t,
+    /// Where the child gave up, and the error.
+    pub(super) failed: Option<(LaunchStage, c_int)>,
+}
+
+/// What a shell's child exits with when its program cannot be executed. Nobody sees it: `failed` is what counts.
+const NOT_EXECUTED: c_int = 127;
+
+/// The highest signal of Linux.
+const LAST_SIGNAL: c_int = 64;
+
+/// The child's main function; `shared` is a [`Child`].
+pub(super) extern "C" fn run(shared: *mut c_void) -> c_int {
+    // SAFETY: the parent passes a `Child` to which nobody else has access until this process executes or ends.
+    let child = unsafe { &mut *shared.cast::<Child<'_>>() };
+    if let Err(stage) = prepare(child) {
+        child.failed = Some((stage, errno()));
+    }
+    // SAFETY: ends the child without running anything of its parent's.
+    unsafe { libc::_exit(NOT_EXECUTED) }
+}
+
+/// Returns only when something has failed.
+fn prepare(child: &Child<'_>) -> Result<(), LaunchStage> {
+    // SAFETY: no memory is involved in these three.
+    unsafe {
+        check(libc::setpgid(0, 0), LaunchStage::Process)?;
+        check(libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL), LaunchStage::Process)?;
+        // The kernel sends nothing for a parent that is dead already.
+        if libc::getppid() != child.parent {
+            return Err(LaunchStage::Process);
+        }
+    }
+    if let Some(slot) = child.slot {
+        // SAFETY: reads this process's number.
+        slot.announce(unsafe { libc::getpid() });
+    }
+    if !child.affinity.is_empty() {
+        let bytes = size_of_val(child.affinity);
+        // SAFETY: the mask is as long as is said; a null thread is this one.
+        let set = unsafe {
+            libc::syscall(libc::SYS_sched_setaffinity, 0, bytes, child.affinity.as_ptr())
+        };
+        check(if set == -1 { -1 } else { 0 }, LaunchStage::Affinity)?;
+    }
+    if child.nice != 0 {
+        // SAFETY: no memory is involved.
+        unsafe {
+            let now = libc::getpriority(libc::PRIO_PROCESS, 0);
+            let priority = now.saturating_add(child.nice);
+            check(libc::setpriority(libc::PRIO_PROCESS, 0, priority), LaunchStage::Nice)?;
+        }
+    }
+    if !child.folder.is_null() {
+        // SAFETY: a string of the parent, which is suspended.
+        check(unsafe { libc::chdir(child.folder) }, LaunchStage::Folder)?;
+    }
+    for (stream, target) in child.streams.iter().zip(0..) {
+        // SAFETY: the descriptors are 3 or above, so none is overwritten; `dup2` clears close-on-exec.
+        check(unsafe { libc::dup2(*stream, target) }, LaunchStage::Streams)?;
+    }
+    default_signals();
+    execute(child);
+    Err(LaunchStage::Program)
+}
+
+/// No handler of the parent may run once signals are let through again; what it ignores for its own sake (SIGPIPE in
+/// every Rust program) is not the child's to ignore.
+fn default_signals() {
+    // SAFETY: the structures are ours. Dispositions are the child's own, as CLONE_SIGHAND was not asked for. The set is
+    // filled before it is used.
+    unsafe {
+        let mut action: libc::sigaction = MaybeUninit::zeroed().assume_init();
+        for signal in 1..=LAST_SIGNAL {
+            let known = libc::sigaction(signal, ptr::null(), &raw mut action) == 0;
+            let handled = action.sa_sigaction != libc::SIG_DFL
+                && (action.sa_sigaction != libc::SIG_IGN || signal == libc::SIGPIPE);
+            if known && handled {
+                action.sa_sigaction = libc::SIG_DFL;
+                libc::sigaction(signal, &raw const action, ptr::null_mut());
+            }
+        }
+        let mut none = MaybeUninit::uninit();
+        libc::sigemptyset(none.as_mut_ptr());
+        libc::pthread_sigmask(libc::SIG_SETMASK, none.as_ptr(), ptr::null_mut());
+    }
+}
+
+/// Tries one place after the other, as `execvp` does. Returns only if none could be executed, with the error set.
+fn execute(child: &Child<'_>) {
+    let mut candidate = child.candidates;
+    let mut denied = false;
+    // SAFETY: the list ends with a null pointer, as do the two that are passed on; the parent that owns them is
+    // suspended.
+    unsafe {
+        while !(*candidate).is_null() {
+            libc::execve(*candidate, child.arguments, child.environment);
+            match errno() {
+                // Elsewhere on the path there may be one that may be executed; if not, this is what to say.
+                libc::EACCES => denied = true,
+                libc::ENOENT | libc::ENOTDIR => {}
+                _ => return,
+            }
+            candidate = candidate.add(1);
+        }
+        if denied {
+            *libc::__errno_location() = libc::EACCES;
+        }
+    }
+}
+
+fn check(result: c_int, stage: LaunchStage) -> Result<(), LaunchStage> {
+    if result == -1 { Err(stage) } else { Ok(()) }
+}
+
+fn errno() -> c_int {
+    // SAFETY: the location belongs to this thread, whose storage the child shares with its suspended parent.
+    unsafe { *libc::__errno_location() }
+}

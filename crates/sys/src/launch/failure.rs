@@ -1,0 +1,60 @@
+//! Why a program could not be started.
+
+use std::fmt;
+use std::io;
+
+/// The program could not be started; no child is left.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot {stage}")]
+pub struct LaunchError {
+    stage: LaunchStage,
+    #[source]
+    source: io::Error,
+}
+
+/// What could not be done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum LaunchStage {
+    /// Making the process, or binding it to its parent.
+    Process,
+    /// Pinning it to its processors.
+    Affinity,
+    /// Lowering its priority.
+    Nice,
+    /// Entering its folder.
+    Folder,
+    /// Connecting its standard streams.
+    Streams,
+    /// Executing the program itself.
+    Program,
+}
+
+impl LaunchError {
+    pub(super) fn new(stage: LaunchStage, source: io::Error) -> Self {
+        Self { stage, source }
+    }
+
+    /// What could not be done.
+    pub fn stage(&self) -> LaunchStage {
+        self.stage
+    }
+
+    /// Why.
+    pub fn cause(&self) -> &io::Error {
+        &self.source
+    }
+}
+
+impl fmt::Display for LaunchStage {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Process => "make a process",
+            Self::Affinity => "pin the process to its cores",
+            Self::Nice => "change the priority",
+            Self::Folder => "enter the folder",
+            Self::Streams => "connect the standard streams",
+            Self::Program => "execute the program",
+        })
+    }
+}

@@ -1,0 +1,165 @@
+//! A program that was launched, with the group that it leads.
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
+
+use rustix::io::Errno;
+use rustix::process::{Pid, kill_process_group, pidfd_send_signal};
+
+use crate::guardian::GroupSlot;
+use crate::process::{Exit, Signal};
+
+/// The leader of a group of processes.
+///
+/// It belongs to one thread, so that the rules of [`process`](crate::process) hold without a lock: the group is signalled
+/// only while its leader is unreaped. Dropping one that was not reaped kills the group and reaps the leader.
+#[derive(Debug)]
+pub struct Leader {
+    pid: libc::pid_t,
+    pidfd: OwnedFd,
+    reaped: bool,
+}
+
+/// How the leader has ended, and what it and the children it waited for have used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ended {
+    /// How it has ended.
+    pub exit: Exit,
+    /// What it has used.
+    pub usage: Usage,
+}
+
+/// Resources that a process and the children it waited for have used.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Processor time in user mode.
+    pub user: Duration,
+    /// Processor time in the kernel.
+    pub system: Duration,
+    /// The largest resident memory of one process, in bytes. It counts what the process had in common with its parent
+    /// before it executed its program, so it is never less than what the parent has.
+    pub peak_memory: u64,
+}
+
+impl Leader {
+    pub(super) fn new(pid: libc::pid_t, pidfd: OwnedFd) -> Self {
+        Self { pid, pidfd, reaped: false }
+    }
+
+    /// Its number, which is also that of its group.
+    pub fn pid(&self) -> u32 {
+        self.pid.unsigned_abs()
+    }
+
+    /// The descriptor that becomes readable when the leader has ended.
+    pub fn pidfd(&self) -> BorrowedFd<'_> {
+        self.pidfd.as_fd()
+    }
+
+    /// Sends a signal to every process of the group; nothing once the leader was reaped.
+    ///
+    /// # Errors
+    /// What `kill` says; a group that is gone is no error.
+    pub fn signal_group(&self, signal: Signal) -> io::Result<()> {
+        if self.reaped {
+            return Ok(());
+        }
+        let sent = Pid::from_raw(self.pid)
+            .map_or(Err(Errno::SRCH), |group| kill_process_group(group, signal.into()));
+        // A leader that has moved to another group must not escape.
+        if sent == Err(Errno::SRCH) || matches!(signal, Signal::Kill) {
+            let _ = pidfd_send_signal(&self.pidfd, signal.into());
+        }
+        match sent {
+            Ok(()) | Err(Errno::SRCH) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// How the leader has ended, if it has; then the rest of its group is killed first, while the group's number is
+    /// still reserved, and its slot is cleared.
+    ///
+    /// # Errors
+    /// `ECHILD` when somebody else has reaped it.
+    pub fn try_reap(&mut self, slot: Option<&GroupSlot>) -> io::Result<Option<Ended>> {
+        if self.wait(libc::WNOHANG | libc::WNOWAIT)?.is_none() {
+            return Ok(None);
+        }
+        let _ = self.signal_group(Signal::Kill);
+        if let Some(slot) = slot {
+            slot.clear();
+        }
+        let ended = self.wait(libc::WNOHANG)?;
+        self.reaped = ended.is_some();
+        Ok(ended)
+    }
+
+    fn wait(&mut self, options: libc::c_int) -> io::Result<Option<Ended>> {
+        let descriptor = self.pidfd.as_raw_fd();
+        loop {
+            let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
+            let mut usage = MaybeUninit::<libc::rusage>::zeroed();
+            // SAFETY: both structures are ours and large enough; the C library's `waitid` has no argument for the
+            // usage, the system call has.
+            let waited = unsafe {
+                libc::syscall(
+                    libc::SYS_waitid,
+                    libc::P_PIDFD,
+                    descriptor,
+                    info.as_mut_ptr(),
+                    options | libc::WEXITED,
+                    usage.as_mut_ptr(),
+                )
+            };
+            if waited == -1 {
+                let error = io::Error::last_os_error();
+                if error.kind() == io::ErrorKind::Interrupted {
+                    continue;
+                }
+                self.reaped |= error.raw_os_error() == Some(libc::ECHILD);
+                return Err(error);
+            }
+            // SAFETY: zeroed structures of numbers are valid; the kernel has filled them, or left the first zero if
+            // nothing has ended. `si_pid` and `si_status` are valid for what `waitid` reports.
+            return Ok(unsafe {
+                let (info, usage) = (info.assume_init(), usage.assume_init());
+                (info.si_pid() != 0).then(|| Ended {
+                    exit: exit(info.si_code, info.si_status()),
+                    usage: Usage::from(usage),
+                })
+            });
+        }
+    }
+}
+
+impl Drop for Leader {
+    fn drop(&mut self) {
+        if !self.reaped {
+            // Fails only if somebody else has reaped it.
+            let _ = self.signal_group(Signal::Kill);
+            let _ = self.wait(0);
+        }
+    }
+}
+
+impl From<libc::rusage> for Usage {
+    fn from(usage: libc::rusage) -> Self {
+        Self {
+            user: duration(usage.ru_utime),
+            system: duration(usage.ru_stime),
+            // Linux counts in KiB.
+            peak_memory: u64::try_from(usage.ru_maxrss).unwrap_or(0) * 1024,
+        }
+    }
+}
+
+fn exit(code: libc::c_int, status: libc::c_int) -> Exit {
+    if code == libc::CLD_EXITED { Exit::Code(status) } else { Exit::Signal(status) }
+}
+
+fn duration(time: libc::timeval) -> Duration {
+    Duration::from_secs(u64::try_from(time.tv_sec).unwrap_or(0))
+        + Duration::from_micros(u64::try_from(time.tv_usec).unwrap_or(0))
+}

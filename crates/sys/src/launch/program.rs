@@ -1,0 +1,66 @@
+//! Where a program may be found.
+
+use std::ffi::{CString, NulError, OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::Path;
+
+/// The places at which a program may be, in the order of the search path.
+///
+/// Preparing it once for many starts of the same program saves building the paths again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Program {
+    candidates: Vec<CString>,
+}
+
+/// Where programs are looked for when there is no `PATH`, as `execvp` does.
+const DEFAULT_PATH: &str = "/bin:/usr/bin";
+
+impl Program {
+    /// A name with a slash is a path; another is looked for in `path`, the value of `PATH`.
+    ///
+    /// # Errors
+    /// When the name or a folder of the path contains a zero byte.
+    pub fn find(name: &OsStr, path: Option<&OsStr>) -> Result<Self, NulError> {
+        if name.as_bytes().contains(&b'/') {
+            return Ok(Self { candidates: vec![CString::new(name.as_bytes())?] });
+        }
+        let path = path.unwrap_or(OsStr::new(DEFAULT_PATH));
+        let candidates = path
+            .as_bytes()
+            .split(|byte| *byte == b':')
+            .map(|folder| {
+                // An empty entry is the current folder, by an old custom.
+                let folder = if folder.is_empty() { b".".as_slice() } else { folder };
+                let place: OsString = Path::new(OsStr::from_bytes(folder)).join(name).into();
+                CString::new(place.into_vec())
+            })
+            .collect::<Result<_, _>>()?;
+        Ok(Self { candidates })
+    }
+
+    pub(super) fn candidates(&self) -> &[CString] {
+        &self.candidates
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(name: &str, path: Option<&str>) -> Vec<String> {
+        let program = Program::find(name.as_ref(), path.map(str::as_ref)).expect("no zero byte");
+        program.candidates.into_iter().map(|place| place.into_string().expect("UTF-8")).collect()
+    }
+
+    #[test]
+    fn a_name_is_looked_for_in_each_folder_of_the_path() {
+        assert_eq!(found("cc", Some("/a:/b")), ["/a/cc", "/b/cc"]);
+        assert_eq!(found("cc", Some("")), ["./cc"]);
+        assert_eq!(found("cc", None), ["/bin/cc", "/usr/bin/cc"]);
+    }
+
+    #[test]
+    fn a_path_is_taken_as_it_is() {
+        assert_eq!(found("./cc", Some("/a:/b")), ["./cc"]);
+    }
+}

@@ -1,0 +1,129 @@
+//! What a launched program finds, and what is left when it cannot be started.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{Read, Seek};
+use std::os::fd::AsFd;
+
+use rustix::fs::{MemfdFlags, memfd_create};
+
+use super::*;
+use crate::guardian::Guardian;
+use crate::process::Exit;
+use crate::wait::wait_readable;
+
+struct Run {
+    outcome: Result<Ended, LaunchError>,
+    output: String,
+}
+
+fn run(line: &[&str], change: impl FnOnce(&mut Launch<'_>)) -> Run {
+    run_in(None, line, change)
+}
+
+fn run_in(slot: Option<&GroupSlot>, line: &[&str], change: impl FnOnce(&mut Launch<'_>)) -> Run {
+    let null = File::open("/dev/null").expect("/dev/null");
+    let mut output = File::from(memfd_create("output", MemfdFlags::CLOEXEC).expect("memory"));
+    let program = Program::find(OsStr::new(line[0]), None).expect("no zero byte");
+    let arguments: Vec<CString> =
+        line.iter().map(|word| CString::new(*word).expect("no zero byte")).collect();
+    let mut launch = Launch {
+        program: &program,
+        arguments: &arguments,
+        environment: &[c"GREETING=hello"],
+        folder: None,
+        streams: [null.as_fd(), output.as_fd(), output.as_fd()],
+        affinity: None,
+        nice: None,
+        slot,
+    };
+    change(&mut launch);
+    let outcome = Launcher::new().launch(&launch).map(|mut leader| {
+        wait_readable(&[leader.pidfd()], None).expect("poll");
+        leader.try_reap(None).expect("ours").expect("ended")
+    });
+    let mut text = String::new();
+    output.rewind().expect("memory");
+    output.read_to_string(&mut text).expect("UTF-8");
+    Run { outcome, output: text }
+}
+
+#[test]
+fn a_program_gets_its_arguments_environment_and_folder() {
+    let run = run(&["sh", "-c", "echo $GREETING $1 $PWD; exit 3", "sh", "a b"], |launch| {
+        launch.folder = Some(c"/usr");
+    });
+    assert_eq!(run.outcome.expect("started").exit, Exit::Code(3));
+    assert_eq!(run.output, "hello a b /usr\n");
+}
+
+#[test]
+fn it_leads_its_group_dies_with_its_parent_and_takes_every_signal() {
+    let run = run(
+        &["sh", "-c", "ps -o pid=,pgid= -p $$; grep -E 'Sig(Blk|Ign)' /proc/self/status"],
+        |_| {},
+    );
+    let mut words = run.output.split_whitespace();
+    assert_eq!(words.next(), words.next(), "{}", run.output);
+    let masks: Vec<u64> = words.filter_map(|word| u64::from_str_radix(word, 16).ok()).collect();
+    // Whatever else the program that runs the tests ignores, the standard library of Rust ignores SIGPIPE.
+    let pipe = 1 << (libc::SIGPIPE - 1);
+    assert!(masks.len() == 2 && masks[0] == 0 && masks[1] & pipe == 0, "{}", run.output);
+}
+
+#[test]
+fn it_runs_on_the_processor_that_it_was_given() {
+    let run = run(&["grep", "Cpus_allowed_list", "/proc/self/status"], |launch| {
+        launch.affinity = Some(&[1]);
+    });
+    assert_eq!(run.output, "Cpus_allowed_list:\t0\n");
+}
+
+#[test]
+fn what_it_used_is_counted() {
+    let run = run(&["sh", "-c", "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done"], |_| {});
+    let usage = run.outcome.expect("started").usage;
+    assert!(usage.user.as_micros() > 1000, "{usage:?}");
+    assert!(usage.peak_memory > 500_000, "{usage:?}");
+}
+
+#[test]
+fn a_program_that_cannot_be_executed_says_why() {
+    for (line, stage, errno) in [
+        ("no-such-program", LaunchStage::Program, libc::ENOENT),
+        ("/etc/passwd", LaunchStage::Program, libc::EACCES),
+        ("/usr", LaunchStage::Program, libc::EACCES),
+    ] {
+        let error = run(&[line], |_| {}).outcome.expect_err(line);
+        assert_eq!((error.stage(), error.cause().raw_os_error()), (stage, Some(errno)), "{line}");
+    }
+    let error =
+        run(&["true"], |launch| launch.folder = Some(c"/nowhere")).outcome.expect_err("no folder");
+    assert_eq!(error.to_string(), "cannot enter the folder");
+}
+
+#[test]
+fn what_the_leader_leaves_in_its_group_ends_with_it() {
+    let run = run(&["sh", "-c", "sleep 60 & echo $!"], |_| {});
+    let pid = run.output.trim();
+    let gone = || {
+        std::fs::read_to_string(format!("/proc/{pid}/stat"))
+            .map_or(true, |stat| stat.contains(") Z "))
+    };
+    // It was killed before the leader was reaped; only its own end is to be waited for.
+    let start = crate::clock::now();
+    while !gone() {
+        assert!(crate::clock::now().saturating_since(start).as_secs() < 10, "{pid} lives");
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn a_slot_knows_the_group_until_it_is_cleared() {
+    let guardian = Guardian::start(1).expect("a process");
+    let slot = guardian.slot(0).expect("one slot");
+    let run = run_in(Some(slot), &["sh", "-c", "echo $$"], |_| {});
+    assert_eq!(format!("GroupSlot({})", run.output.trim()), format!("{slot:?}"));
+    slot.clear();
+    assert_eq!(format!("{slot:?}"), "GroupSlot(0)");
+}

@@ -1,0 +1,99 @@
+//! Processes whose parents have ended: the nearest subreaper adopts them, or else process 1 does.
+//!
+//! Only for a program whose children are all its own business: a library that made its host a subreaper would have it
+//! adopt strangers, and `wait` for them.
+
+use std::fs;
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::Duration;
+
+use rustix::process::{
+    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, getpid, pidfd_open, pidfd_send_signal,
+    set_child_subreaper, waitid,
+};
+
+use crate::clock::now;
+use crate::wait::wait_readable;
+
+/// Has this process adopt what its descendants leave behind.
+///
+/// # Errors
+/// On kernels before 3.4.
+pub fn adopt() -> io::Result<()> {
+    Ok(set_child_subreaper(Some(getpid()))?)
+}
+
+/// A child of this process, adopted or not. Its number is its own as long as nobody reaps it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Child {
+    pid: Pid,
+}
+
+impl Child {
+    /// A child that has ended and was not reaped, if there is one.
+    pub fn any_dead() -> Option<Self> {
+        let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
+        let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+        // SAFETY: the structure is ours; zeroed it is valid, and its first number stays zero if nothing has ended.
+        let pid = unsafe {
+            if libc::waitid(libc::P_ALL, 0, info.as_mut_ptr(), options) == -1 {
+                return None;
+            }
+            info.assume_init().si_pid()
+        };
+        Pid::from_raw(pid).map(|pid| Self { pid })
+    }
+
+    /// All children of this process that the kernel lists: those of the calling thread.
+    pub fn all() -> Vec<Self> {
+        let list = fs::read_to_string("/proc/thread-self/children").unwrap_or_default();
+        list.split_whitespace()
+            .filter_map(|pid| pid.parse().ok().and_then(Pid::from_raw))
+            .map(|pid| Self { pid })
+            .collect()
+    }
+
+    /// Its number.
+    pub fn pid(&self) -> u32 {
+        self.pid.as_raw_nonzero().get().unsigned_abs()
+    }
+
+    /// What it is called.
+    pub fn name(&self) -> String {
+        let name = fs::read_to_string(format!("/proc/{}/comm", self.pid())).unwrap_or_default();
+        name.trim_end().to_owned()
+    }
+
+    /// The value of a variable that it was started with.
+    pub fn variable(&self, name: &str) -> Option<String> {
+        let environment = fs::read(format!("/proc/{}/environ", self.pid())).ok()?;
+        environment.split(|byte| *byte == 0).find_map(|entry| {
+            let entry = std::str::from_utf8(entry).ok()?;
+            entry.strip_prefix(name)?.strip_prefix('=').map(str::to_owned)
+        })
+    }
+
+    /// Reaps it, if it has ended.
+    pub fn reap(&self) {
+        // Somebody else may have reaped it, which is as good.
+        let _ = waitid(WaitId::Pid(self.pid), WaitIdOptions::EXITED | WaitIdOptions::NOHANG);
+    }
+
+    /// Kills it, waits for its end for at most `limit`, and reaps it.
+    ///
+    /// # Errors
+    /// When it has not ended in time, as a process in an uninterruptible wait may.
+    pub fn kill(&self, limit: Duration) -> io::Result<()> {
+        let pidfd: OwnedFd = pidfd_open(self.pid, PidfdFlags::empty())?;
+        pidfd_send_signal(&pidfd, Signal::KILL)?;
+        let deadline = now().saturating_add(limit);
+        if wait_readable(&[pidfd.as_fd()], Some(deadline))? == [true] {
+            self.reap();
+            Ok(())
+        } else {
+            Err(io::ErrorKind::TimedOut.into())
+        }
+    }
+}

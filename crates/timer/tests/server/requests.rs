@@ -1,0 +1,197 @@
+//! Clients that die, lie, flood or break the protocol: the server goes on, and serves the others.
+
+use std::collections::VecDeque;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use brigade_sys::process::{Exit, ForeignProcess, Process, command};
+use brigade_sys::request_socket::{Address, Request, RequestSocket};
+use brigade_sys::wait::wait_readable;
+use brigade_testkit::{BOUND, LeakCheck};
+use brigade_timer::{ClientError, LogReaper, SCOPE_LIMIT, Signal, TimerClient, TimerEvent};
+
+use crate::{LONG, Seen, server, worker};
+
+/// `Hello { version: 1 }`.
+const HELLO: &[u8] = &[0, 1];
+
+/// `Acquire` of a scope of this name, at the first nanosecond of the clock, without a ladder: overdue.
+fn acquire(scope: &str) -> Vec<u8> {
+    let length = u8::try_from(scope.len()).expect("a short name");
+    [&[1, 0, length], scope.as_bytes(), &[1, 0]].concat()
+}
+
+/// The role of a client that is killed when so many bytes of its request are sent.
+pub(crate) fn send_a_part_and_die(client: &TimerClient, length: u64) {
+    let socket = greeted(client);
+    let request = acquire("rendezvous");
+    let length = usize::try_from(length).expect("small").min(request.len());
+    socket.send(&request[..length]).expect("room");
+    let us = ForeignProcess::open(std::process::id()).expect("it is us");
+    us.signal(Signal::Kill).expect("us");
+}
+
+/// A connection below the level of [`TimerClient`].
+fn raw(client: &TimerClient) -> RequestSocket {
+    let address = Address::parse(&client.to_string()).expect("an address");
+    RequestSocket::connect(&address).expect("a server")
+}
+
+fn greeted(client: &TimerClient) -> RequestSocket {
+    let socket = raw(client);
+    socket.send(HELLO).expect("room");
+    let (length, answer) = answer(&socket);
+    assert_eq!(&answer[..length], [0], "welcome");
+    socket
+}
+
+/// The next packet from the server; empty at the end.
+fn answer(socket: &RequestSocket) -> (usize, [u8; 512]) {
+    let bound = brigade_sys::clock::now().saturating_add(BOUND);
+    let ready = wait_readable(&[std::os::fd::AsFd::as_fd(socket)], Some(bound)).expect("a wait");
+    assert_eq!(ready, [true], "no answer");
+    let mut buffer = [0; 512];
+    match socket.receive(&mut buffer).expect("an answer") {
+        Request::Packet { length, .. } => (length, buffer),
+        other => {
+            assert_eq!(other, Request::Closed);
+            (0, buffer)
+        }
+    }
+}
+
+fn until_refused(seen: &Seen) -> String {
+    let refused = seen.until(|event| matches!(event, TimerEvent::Refused { .. }));
+    let TimerEvent::Refused { reason, .. } = refused else { unreachable!() };
+    reason
+}
+
+#[test]
+fn a_client_killed_in_the_middle_of_a_request_at_every_byte_a_thousand_times_stops_nobody() {
+    // The log tells of deadlines and kills nobody: the raw requests here are overdue.
+    let (server, seen) = server(|settings| settings.reaper(LogReaper));
+    let client = server.client();
+    let check = LeakCheck::new();
+    let mut living = VecDeque::new();
+    let mut exited = 0;
+    let mut count =
+        |event: &TimerEvent| exited += usize::from(matches!(event, TimerEvent::Exited { .. }));
+    let bytes = acquire("rendezvous").len() as u64 + 1;
+    for number in 0..1_000 {
+        living.push_back(worker(&client, "cut", number % bytes));
+        if living.len() == 4 {
+            assert_eq!(living.pop_front().expect("four").exit(), Exit::Signal(9));
+        }
+        seen.rest().iter().for_each(&mut count);
+    }
+    for process in living {
+        assert_eq!(process.exit(), Exit::Signal(9));
+    }
+    while exited < 1_000 {
+        let event = seen.next();
+        exited += usize::from(matches!(event, TimerEvent::Exited { .. }));
+    }
+    check.assert_none(BOUND);
+    client.acquire("still there", Instant::now()).expect("a server");
+    seen.until(|event| matches!(event, TimerEvent::Expired { .. }));
+}
+
+#[test]
+fn clients_killed_anywhere_in_a_stream_of_requests_leave_nothing_behind() {
+    let (server, seen) = server(|settings| settings);
+    let client = server.client();
+    for _ in 0..50 {
+        let process = worker(&client, "requests", 0);
+        seen.until_registered(&process);
+        process.signal(Signal::Kill);
+        seen.until_exited(&process);
+    }
+    assert!(server.is_running());
+}
+
+#[test]
+fn garbage_ends_its_own_connection_and_no_other() {
+    let (server, seen) = server(|settings| settings);
+    let client = server.client();
+    let bystander = greeted(&client);
+    let mut random = brigade_testkit::Random::new(7);
+    for length in 0..200_usize {
+        let socket = greeted(&client);
+        // No request begins like this.
+        let garbage: Vec<u8> = std::iter::once(0xff)
+            .chain((0..length).map(|_| *random.choose(&[0, 1, 2, 0x7f, 0x80])))
+            .collect();
+        socket.send(&garbage).expect("room");
+        until_refused(&seen);
+    }
+    let too_large = greeted(&client);
+    too_large.send(&[1; 4096]).expect("room");
+    assert_eq!(until_refused(&seen), "a packet above the limit");
+    let hasty = raw(&client);
+    hasty.send(&acquire("rendezvous")).expect("room");
+    assert_eq!(until_refused(&seen), "a request before the greeting");
+    let other = raw(&client);
+    other.send(&[0, 9]).expect("room");
+    assert_eq!(until_refused(&seen), "version 9 of the protocol, not 1");
+    bystander.send(&[2, 1, 1]).expect("a release, by a connection that is open");
+    assert!(server.is_running());
+}
+
+#[test]
+fn a_connection_that_another_process_uses_is_closed_and_arms_nothing() {
+    let (server, seen) = server(|settings| settings.reaper(LogReaper));
+    let client = server.client();
+    let socket = greeted(&client);
+    // The child writes an overdue deadline into its parent's connection, as a forked process could.
+    let octal: Vec<String> =
+        acquire("rendezvous").iter().map(|byte| format!("\\{byte:03o}")).collect();
+    let descriptor = std::os::fd::AsFd::as_fd(&socket).try_clone_to_owned().expect("descriptors");
+    let child = Process::spawn(
+        command("sh")
+            .args(["-c", &format!("printf '{}'", octal.concat())])
+            .stdout(Stdio::from(descriptor)),
+    );
+    let child = child.expect("a shell");
+    let reason = until_refused(&seen);
+    assert_eq!(reason, format!("process {} uses a connection of its own", child.pid()));
+    child.reap().expect("our child");
+    client.acquire("ours", Instant::now() + LONG).expect("a server");
+    let armed = seen.rest();
+    assert!(!armed.iter().any(|event| matches!(event, TimerEvent::Expired { .. })), "{armed:?}");
+}
+
+#[test]
+fn a_flood_of_one_client_does_not_keep_another_ones_deadline_from_being_served() {
+    let (server, seen) = server(|settings| settings);
+    let flood = worker(&server.client(), "requests", 0);
+    seen.until_registered(&flood);
+    let late = worker(&server.client(), "late", 50);
+    assert_eq!(late.exit(), Exit::Signal(9));
+    flood.signal(Signal::Kill);
+    seen.until_exited(&flood);
+}
+
+#[test]
+fn a_process_with_too_many_connections_is_refused_more() {
+    let (server, seen) = server(|settings| settings);
+    let client = server.client();
+    let connections: Vec<TimerClient> =
+        (0..17).map(|_| client.to_string().parse().expect("an address")).collect();
+    for connection in &connections[..16] {
+        connection.connect().expect("not too many");
+    }
+    assert!(matches!(connections[16].connect(), Err(ClientError::Refused(_))));
+    until_refused(&seen);
+}
+
+#[test]
+fn a_scope_above_the_limit_is_an_error_of_the_client() {
+    let (server, _seen) = server(|settings| settings);
+    let client = server.client();
+    let long = "x".repeat(SCOPE_LIMIT + 1);
+    let error = client.acquire(long, Instant::now() + Duration::from_secs(1));
+    assert!(matches!(error, Err(ClientError::ScopeTooLong { length: 129, limit: 128 })));
+    let longest = "x".repeat(SCOPE_LIMIT);
+    client.acquire(longest.as_str(), Instant::now() + LONG).expect("the limit itself");
+    client.release(longest).expect("the limit itself");
+}

@@ -1,0 +1,101 @@
+//! The table of conformance is true: each of its rows is there once, and each test that it names exists.
+
+use super::Finding;
+use super::mask::occurrences;
+use crate::checkout::Checkout;
+
+const TABLE: &str = "docs/conformance.md";
+
+/// A test without a path stands in a file of this folder.
+const TESTS: &str = "crates/integration/tests/";
+
+pub(super) fn check(checkout: &Checkout) -> Vec<Finding> {
+    let Some(table) = checkout.file(TABLE) else { return Vec::new() };
+    let mut findings = Vec::new();
+    let mut last = 0;
+    for (number, line) in (1..).zip(table.text.lines()) {
+        for test in tests(line).filter(|test| !exists(checkout, test)) {
+            let message = format!("there is no test `{test}`: correct its name or its file");
+            findings.push(Finding::new(TABLE, number, message));
+        }
+        let Some(row) = row(line) else { continue };
+        // What lies between D9 and the rows beyond is chosen; up to there none is left out.
+        if row <= last || (row <= LAST_WITHOUT_GAPS && row != last + 1) {
+            findings.push(Finding::new(
+                TABLE,
+                number,
+                format!("row {row} follows row {last}: each stands here once and in order"),
+            ));
+        }
+        last = row;
+    }
+    findings
+}
+
+const LAST_WITHOUT_GAPS: u32 = 111;
+
+/// The number of a row of the tables: `| 12 | ... |`.
+fn row(line: &str) -> Option<u32> {
+    line.strip_prefix("| ")?.split(' ').next()?.parse().ok()
+}
+
+/// What stands between backticks and names a test: `file::test`.
+fn tests(line: &str) -> impl Iterator<Item = &str> {
+    let code = line.split('`').skip(1).step_by(2);
+    // A type begins with a capital, so `Pool::submit` is no test.
+    let is_name = |text: &str| {
+        let letters = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit();
+        text.chars().all(|letter| letters(letter) || letter == '_')
+    };
+    code.filter(move |code| {
+        code.split_once("::")
+            .is_some_and(|(file, test)| is_name(test) && (is_name(file) || is_path(file)))
+    })
+}
+
+fn is_path(file: &str) -> bool {
+    file.contains('/')
+}
+
+fn exists(checkout: &Checkout, test: &str) -> bool {
+    let Some((file, name)) = test.split_once("::") else { return false };
+    let path = if is_path(file) { file.to_owned() } else { format!("{TESTS}{file}.rs") };
+    let function = format!("fn {name}(");
+    checkout.file(&path).is_some_and(|file| occurrences(&file.code, &function).next().is_some())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{LAST_WITHOUT_GAPS, check};
+    use crate::tidy::places;
+
+    const INTEGRATION: (&str, &str) =
+        ("crates/integration/tests/a.rs", "#[test]\nfn holds() {}\n// fn is_gone() {}\n");
+    const UNIT: (&str, &str) = ("crates/b/src/c.rs", "#[test]\nfn holds_too() {}\n");
+
+    #[test]
+    fn tests_that_exist_pass() {
+        let table = "| 1 | x | `a::holds`, `crates/b/src/c.rs::holds_too`; `Pool::submit()` |\n";
+        assert!(places(check, &[("docs/conformance.md", table), INTEGRATION, UNIT]).is_empty());
+    }
+
+    #[test]
+    fn a_test_that_is_gone_is_found() {
+        let table = "`a::is_gone`\n`a::holds`\n`b::holds`\n`crates/b/src/d.rs::holds`\n";
+        let found = places(check, &[("docs/conformance.md", table), INTEGRATION, UNIT]);
+        let lines = ["docs/conformance.md:1", "docs/conformance.md:3", "docs/conformance.md:4"];
+        assert_eq!(found, lines);
+    }
+
+    #[test]
+    fn rows_are_there_once_and_none_is_left_out() {
+        let table = "| 1 | x | y |\n| 3 | x | y |\n| 3 | x | y |\n| 4 | x | y |\n";
+        let found = places(check, &[("docs/conformance.md", table)]);
+        assert_eq!(found, ["docs/conformance.md:2", "docs/conformance.md:3"]);
+        let rows: Vec<String> =
+            (1..=LAST_WITHOUT_GAPS).map(|row| format!("| {row} | x |\n")).collect();
+        let rows = rows.concat();
+        let table = format!("{rows}| 124 | x |\n| 128 | x |\n");
+        assert!(places(check, &[("docs/conformance.md", &table)]).is_empty());
+    }
+}
