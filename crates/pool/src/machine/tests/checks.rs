@@ -113,6 +113,9 @@ impl World {
                 }
             }
             let worker = fake.id;
+            let runs = fake.frames.front().is_some_and(Frame::is_running) && fake.mail.is_empty();
+            let late = runs && fake.section.is_some_and(|due| due <= now);
+            assert!(!late, "a section of {worker} lasts longer than it may");
             if let Some(since) = fake.leaving_since {
                 assert!(now < since + 2 * grace, "{worker} was asked to leave, and stays");
             }

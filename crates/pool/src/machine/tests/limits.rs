@@ -155,12 +155,10 @@ fn a_section_that_lasts_too_long_ends_its_task_and_one_that_has_ended_does_not()
     let mut world = started(settings(1));
     let id = world.submit(0);
     world.begin(0);
-    let due = world.now + 10 * MILLI;
-    world.sections.insert(0, due);
-    world.section_begun(0);
+    world.begin_section(0, 10 * MILLI);
     world.wait(9 * MILLI);
-    // Another section has begun in its place, and the machine need not be told.
-    world.sections.insert(0, due + 5 * MILLI);
+    // In its place, and the machine need not be told.
+    world.begin_section(0, 6 * MILLI);
     world.wait(5 * MILLI);
     assert!(!world.workers[&0].doomed);
     world.wait(MILLI);
@@ -174,9 +172,7 @@ fn a_section_of_a_task_that_has_ended_harms_nobody() {
     let mut world = started(settings(1));
     world.submit(0);
     world.begin(0);
-    world.sections.insert(0, world.now + 10 * MILLI);
-    world.section_begun(0);
-    world.sections.clear();
+    world.begin_section(0, 10 * MILLI);
     world.finish(0, MILLI);
     let next = world.submit(0);
     world.begin(0);

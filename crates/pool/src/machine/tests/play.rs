@@ -27,6 +27,8 @@ pub(super) enum Step {
     Finish { nth: usize, time: u32, heard: bool },
     Hear { nth: usize },
     HearAll,
+    BeginSection { nth: usize, millis: u64 },
+    EndSection { nth: usize },
     Freeze { nth: usize },
     Thaw { nth: usize },
     Misbehave { nth: usize },
@@ -74,7 +76,7 @@ prop_compose! {
 }
 
 /// How often each step occurs in a thousand, roughly.
-const WORK: [(u32, Kind); 22] = [
+const WORK: [(u32, Kind); 24] = [
     (90, |it| Step::Submit { retries: it.below(3) }),
     (60, |it| Step::SubmitWith { retries: it.below(3), terms: it.terms() }),
     (20, |it| Step::Cancel { nth: it.below(24) as usize }),
@@ -91,6 +93,8 @@ const WORK: [(u32, Kind); 22] = [
     (200, |it| Step::Finish { nth: it.worker(), heard: !it.one_in(5), time: it.rest() }),
     (30, |it| Step::Hear { nth: it.worker() }),
     (20, |_| Step::HearAll),
+    (20, |it| Step::BeginSection { nth: it.worker(), millis: 1 + u64::from(it.below(50)) }),
+    (20, |it| Step::EndSection { nth: it.worker() }),
     (10, |it| Step::Freeze { nth: it.worker() }),
     (14, |it| Step::Thaw { nth: it.worker() }),
     (4, |it| Step::Misbehave { nth: it.worker() }),
@@ -247,6 +251,8 @@ impl Script {
             Step::Begin { nth, .. }
             | Step::Finish { nth, .. }
             | Step::Hear { nth }
+            | Step::BeginSection { nth, .. }
+            | Step::EndSection { nth }
             | Step::Freeze { nth }
             | Step::Thaw { nth }
             | Step::Misbehave { nth }
@@ -285,6 +291,10 @@ impl Script {
                 }
             }
             Step::Hear { .. } => world.hear(slot),
+            Step::BeginSection { millis, .. } => {
+                world.begin_section(slot, Duration::from_millis(millis));
+            }
+            Step::EndSection { .. } => world.end_section(slot),
             Step::Freeze { .. } => world.freeze(slot, true),
             Step::Thaw { .. } => world.freeze(slot, false),
             Step::Misbehave { .. } => world.event(Event::Misbehaved { worker }),
@@ -324,6 +334,7 @@ impl Script {
                     | Step::SubmitWith { .. }
                     | Step::FailStart { .. }
                     | Step::Freeze { .. }
+                    | Step::BeginSection { .. }
                     | Step::Misbehave { .. }
                     | Step::AnswerAnother { .. }
                     | Step::Shutdown { .. }

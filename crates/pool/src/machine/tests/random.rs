@@ -37,6 +37,7 @@ fn everything() -> BTreeSet<String> {
         End::Killed(KillCause::Shutdown),
         End::Killed(KillCause::Stopped),
         End::Killed(KillCause::Deadline),
+        End::Killed(KillCause::Section),
         End::Killed(KillCause::Asked),
     ];
     let causes = [
@@ -44,6 +45,7 @@ fn everything() -> BTreeSet<String> {
         KillCause::Shutdown,
         KillCause::Stopped,
         KillCause::Deadline,
+        KillCause::Section,
         KillCause::Asked,
         KillCause::Unwanted,
     ];

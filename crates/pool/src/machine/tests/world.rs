@@ -29,8 +29,6 @@ pub(super) struct World {
     pub(super) spawns: usize,
     /// Workers say after each task that they have grown too large.
     pub(super) worn: bool,
-    /// Until when workers are in a section of their task.
-    pub(super) sections: BTreeMap<u32, Now>,
     /// What has occurred at least once, by its name in the code.
     pub(super) seen: BTreeSet<String>,
     pub(super) model: Model,
@@ -69,6 +67,10 @@ pub(super) struct FakeWorker {
     pub(super) ready_since: Option<Now>,
     /// Tasks that it has begun.
     pub(super) begun: u64,
+    /// When the section of the task that it runs must have ended.
+    pub(super) section: Option<Now>,
+    /// When the machine looks at its section next, as far as it knows.
+    told: Option<Now>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -102,6 +104,8 @@ impl FakeWorker {
             idle_since: None,
             ready_since: None,
             begun: 0,
+            section: None,
+            told: None,
         }
     }
 
@@ -161,7 +165,6 @@ impl World {
             broke: false,
             spawns: 0,
             worn: false,
-            sections: BTreeMap::new(),
             seen: BTreeSet::new(),
             quiescent: false,
             end_by: None,
@@ -242,7 +245,7 @@ impl World {
                     Some(FrameState::Running { since }) => Some(since),
                     _ => None,
                 };
-                let section = self.sections.get(&worker.slot).copied();
+                let section = fake.section;
                 let seen = Box::new(Observation { began, section });
                 return Some(Event::Observed { task, seen });
             }
@@ -310,12 +313,17 @@ impl World {
     fn condemn(&mut self, worker: WorkerId, task: TaskId, cause: KillCause) {
         let limit = self.model.run_limit(task.get());
         let now = self.now;
-        for frame in &self.fake(worker).frames {
+        let fake = self.fake(worker);
+        let section = fake.section;
+        for frame in &fake.frames {
             match frame.state {
                 FrameState::Revoked => {}
                 FrameState::Queued => panic!("what waits behind a condemned task is killed"),
                 FrameState::Running { since } => {
                     assert_eq!(frame.id, task, "an innocent task is killed");
+                    if cause == KillCause::Section {
+                        assert!(section.is_some_and(|due| due <= now), "killed before its time");
+                    }
                     if cause == KillCause::Deadline {
                         let limit = limit.expect("a task that may run for ever was killed for it");
                         assert!(now.saturating_sub(since) >= limit, "killed before its time");
@@ -512,6 +520,7 @@ impl World {
         let (task, attempt, worn) = (frame.id, frame.attempt, self.worn);
         fake.mail.push_back(Event::Finished { worker, task, attempt, run_time, worn });
         fake.answered.push_back(frame);
+        (fake.section, fake.told) = (None, None);
     }
 
     /// Somebody reads what the worker has written.
@@ -546,13 +555,24 @@ impl World {
         Some(event)
     }
 
-    /// The task that the worker runs has begun a section.
-    pub(super) fn section_begun(&mut self, slot: u32) {
-        let fake = &self.workers[&slot];
-        let frame = fake.frames.front().expect("it runs something");
-        let (worker, link_slot) = (fake.id, frame.link_slot);
-        let due = self.sections[&slot];
-        self.event(Event::SectionBegun { worker, link_slot, due });
+    /// The task that the worker runs begins a section in place of the one that it is in. The machine is told when it would
+    /// look too late.
+    pub(super) fn begin_section(&mut self, slot: u32, limit: Duration) {
+        let now = self.now;
+        let Some(fake) = self.workers.get_mut(&slot).filter(|fake| !fake.frozen) else { return };
+        let Some(frame) = fake.frames.front().filter(|frame| frame.is_running()) else { return };
+        let (worker, link_slot, due) = (fake.id, frame.link_slot, now + limit);
+        fake.section = Some(due);
+        if !fake.told.is_some_and(|told| told <= due && told > now) {
+            fake.told = Some(due);
+            self.event(Event::SectionBegun { worker, link_slot, due });
+        }
+    }
+
+    pub(super) fn end_section(&mut self, slot: u32) {
+        if let Some(fake) = self.workers.get_mut(&slot).filter(|fake| !fake.frozen) {
+            fake.section = None;
+        }
     }
 
     /// The worker finishes what it runs and begins what comes next; nobody hears of it.
