@@ -145,7 +145,7 @@ impl<T> Machine<T> {
             let worker = &mut self.workers[index];
             let progress = worker.completed != worker.completed_at_rescue;
             worker.completed_at_rescue = worker.completed;
-            if self.idle.is_empty() || !worker.gives_tasks() || worker.tasks() < 2 {
+            if self.idle.is_empty() || self.newest_behind(index).is_none() {
                 continue;
             }
             if !progress {
@@ -259,25 +259,28 @@ impl<T> Machine<T> {
     /// Asks back the newest task of the most loaded worker for a worker that is idle. The next one follows when that
     /// task was answered.
     fn steal_for_the_idle(&self, outbox: &mut Outbox<T>) {
-        let victim = self
-            .workers
-            .iter()
-            .filter(|worker| worker.gives_tasks() && worker.tasks() > 1)
-            .max_by_key(|worker| worker.tasks());
-        let Some(victim) = victim else { return };
-        let newest = victim.in_flight().rev().find_map(|(link_slot, occupant)| match occupant {
-            Occupant::Task(key) if self.is_movable(key) => Some((link_slot, key)),
-            Occupant::Task(_) | Occupant::Revoked { .. } => None,
+        let victims = (0..self.workers.len()).filter_map(|index| {
+            let (link_slot, key) = self.newest_behind(index)?;
+            Some((&self.workers[index], link_slot, key))
         });
-        if let Some((link_slot, key)) = newest {
+        if let Some((victim, link_slot, key)) = victims.max_by_key(|(victim, ..)| victim.tasks()) {
             let task = TaskRef { key, id: self.tasks[key.index()].id };
-            outbox.push(Action::Revoke {
-                worker: victim.id,
-                link_slot,
-                task,
-                why: RevokeWhy::Steal,
-            });
+            let (worker, why) = (victim.id, RevokeWhy::Steal);
+            outbox.push(Action::Revoke { worker, link_slot, task, why });
         }
+    }
+
+    /// The newest of the tasks that wait in a worker behind another one, and that another worker may run.
+    fn newest_behind(&self, index: usize) -> Option<(u16, TaskKey)> {
+        let worker = &self.workers[index];
+        if !worker.gives_tasks() || worker.tasks() < 2 {
+            return None;
+        }
+        let tasks = worker.in_flight().rev().filter_map(|(link_slot, occupant)| match occupant {
+            Occupant::Task(key) => Some((link_slot, key)),
+            Occupant::Revoked { .. } => None,
+        });
+        tasks.take(worker.tasks() - 1).find(|(_, key)| self.is_movable(*key))
     }
 
     /// Whether another worker may run the task as well.

@@ -207,8 +207,10 @@ impl<T> Machine<T> {
         if entry.state == WorkerState::Killing || entry.condemned.is_some() {
             return;
         }
+        // What is before it has been answered, whether that was read or not.
         let behind: Vec<(u16, TaskKey)> = entry
             .in_flight()
+            .skip_while(|(_, occupant)| *occupant != Occupant::Task(key))
             .filter_map(|(link_slot, occupant)| match occupant {
                 Occupant::Task(other) if other != key => Some((link_slot, other)),
                 Occupant::Task(_) | Occupant::Revoked { .. } => None,

@@ -85,6 +85,8 @@ impl<T> Machine<T> {
                 self.counters.stolen += 1;
                 self.put_back(task.key, outbox);
                 self.assign(now, outbox);
+                // There may be more workers with nothing to do.
+                self.balance(now, outbox);
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::world::{FakePhase, FakeWorker, FrameState, World};
+use super::world::{FakePhase, FakeWorker, Frame, FrameState, World};
 use crate::machine::{Event, KillCause, WorkerState};
 
 /// How things stood before an event, as far as that decides what may follow.
@@ -12,8 +12,9 @@ pub(super) struct Before {
     may_spawn: bool,
 }
 
-/// Packed tasks are looked for every millisecond; those of a worker that made progress meanwhile once more.
-const RESCUED_AFTER: Duration = Duration::from_millis(3);
+/// Packed tasks are looked for every millisecond. Their worker may have made progress the first time, and they may have
+/// been packed behind another long task the second time.
+const RESCUED_AFTER: Duration = Duration::from_millis(4);
 
 impl World {
     pub(super) fn before(&self, event: &Event<u64>) -> Before {
@@ -112,6 +113,9 @@ impl World {
                 }
             }
             let worker = fake.id;
+            let runs = fake.frames.front().is_some_and(Frame::is_running) && fake.mail.is_empty();
+            let late = runs && fake.section.is_some_and(|due| due <= now);
+            assert!(!late, "a section of {worker} lasts longer than it may");
             if let Some(since) = fake.leaving_since {
                 assert!(now < since + 2 * grace, "{worker} was asked to leave, and stays");
             }
@@ -141,10 +145,12 @@ impl World {
             return;
         }
         let free = |fake: &FakeWorker| fake.stays() && fake.has_nothing_to_do();
-        if self.workers.values().any(free) {
-            for fake in self.workers.values().filter(|it| !it.doomed && it.mail.is_empty()) {
-                let frames = fake.frames.iter().filter(|it| it.state != FrameState::Revoked);
-                let mut behind = frames.skip(1).filter(|it| it.state == FrameState::Queued);
+        let all_is_heard = self.workers.values().all(|fake| fake.mail.is_empty());
+        if all_is_heard && self.workers.values().any(free) {
+            for fake in self.workers.values().filter(|fake| !fake.doomed) {
+                let runs = fake.frames.front().is_some_and(Frame::is_running);
+                let mut behind =
+                    fake.frames.iter().filter(|it| runs && it.state == FrameState::Queued);
                 let stuck = behind.find(|frame| self.model.is_movable(frame.id.get()));
                 assert!(stuck.is_none(), "{stuck:?} waits behind another, and a worker is free");
             }

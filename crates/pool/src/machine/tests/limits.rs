@@ -105,6 +105,24 @@ fn the_time_to_run_counts_from_the_begin() {
 }
 
 #[test]
+fn nobody_looks_at_a_task_that_cannot_have_begun() {
+    let mut world = started(settings(1));
+    world.machine.usual_run = MILLI;
+    let long = world.submit(0);
+    let behind = world.submit_with(0, run_limit(MILLI));
+    world.begin(0);
+    assert_eq!(world.workers[&0].frames.len(), 2);
+    assert_eq!(world.machine.next_deadline(), None);
+    world.wait(SECOND);
+    world.run_ahead(0);
+    world.hear(0);
+    world.wait(MILLI);
+    world.obey(0);
+    let ends = [long, behind].map(|id| world.outcome(id));
+    assert_eq!(ends, [Some(End::Reported), Some(End::Killed(KillCause::Deadline))]);
+}
+
+#[test]
 fn a_deadline_is_kept_also_when_what_waits_behind_is_given_up_in_the_same_moment() {
     let mut world = started(settings(1));
     for _ in 0..40 {
@@ -137,12 +155,10 @@ fn a_section_that_lasts_too_long_ends_its_task_and_one_that_has_ended_does_not()
     let mut world = started(settings(1));
     let id = world.submit(0);
     world.begin(0);
-    let due = world.now + 10 * MILLI;
-    world.sections.insert(0, due);
-    world.section_begun(0);
+    world.begin_section(0, 10 * MILLI);
     world.wait(9 * MILLI);
-    // Another section has begun in its place, and the machine need not be told.
-    world.sections.insert(0, due + 5 * MILLI);
+    // In its place, and the machine need not be told.
+    world.begin_section(0, 6 * MILLI);
     world.wait(5 * MILLI);
     assert!(!world.workers[&0].doomed);
     world.wait(MILLI);
@@ -156,9 +172,7 @@ fn a_section_of_a_task_that_has_ended_harms_nobody() {
     let mut world = started(settings(1));
     world.submit(0);
     world.begin(0);
-    world.sections.insert(0, world.now + 10 * MILLI);
-    world.section_begun(0);
-    world.sections.clear();
+    world.begin_section(0, 10 * MILLI);
     world.finish(0, MILLI);
     let next = world.submit(0);
     world.begin(0);

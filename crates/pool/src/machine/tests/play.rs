@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use brigade_wire::TaskId;
+use brigade_wire::{TaskId, WorkerId};
 use proptest::prelude::*;
 
-use super::world::{World, settings};
+use super::world::{FakePhase, World, settings};
 use crate::machine::{End, Event, Settings, Shutdown, Terms};
 
 /// One thing that happens.
@@ -21,17 +21,20 @@ pub(super) enum Step {
     Worn { worn: bool },
     Wait { millis: u64 },
     Tick,
-    Start { slot: u32, late: bool },
-    FailStart { slot: u32, permanent: bool },
-    Begin { slot: u32, heard: bool },
-    Finish { slot: u32, time: u32, heard: bool },
-    Hear { slot: u32 },
-    Freeze { slot: u32 },
-    Thaw { slot: u32 },
-    Misbehave { slot: u32 },
-    AnswerAnother { slot: u32 },
-    Crash { slot: u32 },
-    Obey { slot: u32 },
+    Start { nth: usize, late: bool },
+    FailStart { nth: usize, permanent: bool },
+    Begin { nth: usize, heard: bool },
+    Finish { nth: usize, time: u32, heard: bool },
+    Hear { nth: usize },
+    HearAll,
+    BeginSection { nth: usize, millis: u64 },
+    EndSection { nth: usize },
+    Freeze { nth: usize },
+    Thaw { nth: usize },
+    Misbehave { nth: usize },
+    AnswerAnother { nth: usize },
+    Crash { nth: usize },
+    Obey { nth: usize },
     Shutdown { mode: Shutdown, timeout: Option<u64> },
 }
 
@@ -57,7 +60,7 @@ prop_compose! {
         max_tasks in proptest::option::of(1..30_u64),
         max_age in proptest::option::of(1..100_u64),
         quarantine in 1..4_u32,
-        restart_limit in prop_oneof![1 => 0..4_u32, 4 => Just(1_000)],
+        restart_limit in prop_oneof![1 => 0..4_u32, 9 => Just(1_000)],
     ) -> Settings {
         Settings {
             credit,
@@ -72,29 +75,32 @@ prop_compose! {
     }
 }
 
-/// How often each step occurs in a hundred, roughly.
-const WORK: [(u32, Kind); 21] = [
-    (12, |it| Step::Submit { retries: it.below(3) }),
-    (6, |it| Step::SubmitWith { retries: it.below(3), terms: it.terms() }),
-    (3, |it| Step::Cancel { nth: it.below(24) as usize }),
-    (2, |it| Step::Kill { nth: it.below(24) as usize }),
-    (1, |_| Step::WarmUp),
-    (1, |it| Step::Resize { workers: 1 + it.below(4) as usize }),
-    (1, |_| Step::Quiesce),
-    (1, |it| Step::Worn { worn: it.one_in(2) }),
-    (3, |it| Step::Wait { millis: it.below(40).into() }),
-    (2, |_| Step::Tick),
-    (8, |it| Step::Start { slot: it.slot(), late: it.one_in(2) }),
-    (1, |it| Step::FailStart { slot: it.slot(), permanent: it.one_in(10) }),
-    (12, |it| Step::Begin { slot: it.slot(), heard: !it.one_in(5) }),
-    (12, |it| Step::Finish { slot: it.slot(), heard: !it.one_in(5), time: it.rest() }),
-    (2, |it| Step::Hear { slot: it.slot() }),
-    (1, |it| Step::Freeze { slot: it.slot() }),
-    (1, |it| Step::Thaw { slot: it.slot() }),
-    (1, |it| Step::Misbehave { slot: it.slot() }),
-    (1, |it| Step::AnswerAnother { slot: it.slot() }),
-    (3, |it| Step::Crash { slot: it.slot() }),
-    (3, |it| Step::Obey { slot: it.slot() }),
+/// How often each step occurs in a thousand, roughly.
+const WORK: [(u32, Kind); 24] = [
+    (90, |it| Step::Submit { retries: it.below(3) }),
+    (60, |it| Step::SubmitWith { retries: it.below(3), terms: it.terms() }),
+    (20, |it| Step::Cancel { nth: it.below(24) as usize }),
+    (20, |it| Step::Kill { nth: it.below(24) as usize }),
+    (8, |_| Step::WarmUp),
+    (6, |it| Step::Resize { workers: 1 + it.below(4) as usize }),
+    (4, |_| Step::Quiesce),
+    (4, |it| Step::Worn { worn: it.one_in(4) }),
+    (40, |it| Step::Wait { millis: it.below(40).into() }),
+    (20, |_| Step::Tick),
+    (80, |it| Step::Start { nth: it.worker(), late: it.one_in(2) }),
+    (8, |it| Step::FailStart { nth: it.worker(), permanent: it.one_in(30) }),
+    (200, |it| Step::Begin { nth: it.worker(), heard: !it.one_in(5) }),
+    (200, |it| Step::Finish { nth: it.worker(), heard: !it.one_in(5), time: it.rest() }),
+    (30, |it| Step::Hear { nth: it.worker() }),
+    (20, |_| Step::HearAll),
+    (20, |it| Step::BeginSection { nth: it.worker(), millis: 1 + u64::from(it.below(50)) }),
+    (20, |it| Step::EndSection { nth: it.worker() }),
+    (10, |it| Step::Freeze { nth: it.worker() }),
+    (14, |it| Step::Thaw { nth: it.worker() }),
+    (4, |it| Step::Misbehave { nth: it.worker() }),
+    (4, |it| Step::AnswerAnother { nth: it.worker() }),
+    (20, |it| Step::Crash { nth: it.worker() }),
+    (40, |it| Step::Obey { nth: it.worker() }),
 ];
 
 /// What a script's end has in addition.
@@ -124,8 +130,8 @@ impl Digits {
         self.below(many) == 1
     }
 
-    fn slot(&mut self) -> u32 {
-        self.below(4)
+    fn worker(&mut self) -> usize {
+        self.below(4) as usize
     }
 
     fn rest(&mut self) -> u32 {
@@ -229,43 +235,73 @@ impl Script {
             Step::Quiesce => world.event(Event::Quiesce),
             Step::Worn { worn } => world.worn = worn,
             Step::Wait { millis } => world.wait(Duration::from_millis(millis)),
+            Step::HearAll => world.hear_all(),
             Step::WarmUp => world.event(Event::WarmUp),
-            Step::Start { slot, late } => world.start_late(slot, late),
-            Step::FailStart { slot, permanent } => world.fail_start(slot, permanent),
-            Step::Begin { slot, heard } => {
-                world.begin_unheard(slot);
-                if heard {
-                    world.hear(slot);
-                }
-            }
-            Step::Finish { slot, time, heard } => {
-                let time = Duration::from_micros(u64::from(time % self.longest_micros));
-                world.finish_unheard(slot, time);
-                if heard {
-                    world.hear(slot);
-                }
-            }
-            Step::Hear { slot } => world.hear(slot),
-            Step::Freeze { slot } => world.freeze(slot, true),
-            Step::Thaw { slot } => world.freeze(slot, false),
-            Step::Misbehave { slot } => {
-                if let Some(worker) = world.ready(slot) {
-                    world.event(Event::Misbehaved { worker });
-                }
-            }
-            Step::AnswerAnother { slot } => {
-                if let Some(worker) = world.ready(slot) {
-                    world.answer_another(worker);
-                }
-            }
-            Step::Crash { slot } => world.crash(slot),
-            Step::Obey { slot } => world.obey(slot),
             Step::Tick => {
                 world.next_tick();
             }
             Step::Shutdown { mode, timeout } => {
                 world.shutdown(mode, timeout.map(Duration::from_millis));
             }
+            Step::Start { nth, .. } | Step::FailStart { nth, .. } => {
+                if let Some(worker) = world.nth_worker(nth, FakePhase::Starting) {
+                    Self::play_start(world, worker.slot, step);
+                }
+            }
+            Step::Begin { nth, .. }
+            | Step::Finish { nth, .. }
+            | Step::Hear { nth }
+            | Step::BeginSection { nth, .. }
+            | Step::EndSection { nth }
+            | Step::Freeze { nth }
+            | Step::Thaw { nth }
+            | Step::Misbehave { nth }
+            | Step::AnswerAnother { nth }
+            | Step::Crash { nth }
+            | Step::Obey { nth } => {
+                if let Some(worker) = world.nth_worker(nth, FakePhase::Ready) {
+                    self.play_work(world, worker, step);
+                }
+            }
+        }
+    }
+
+    fn play_start(world: &mut World, slot: u32, step: &Step) {
+        match *step {
+            Step::Start { late, .. } => world.start_late(slot, late),
+            Step::FailStart { permanent, .. } => world.fail_start(slot, permanent),
+            _ => unreachable!("it starts nothing"),
+        }
+    }
+
+    fn play_work(&self, world: &mut World, worker: WorkerId, step: &Step) {
+        let slot = worker.slot;
+        match *step {
+            Step::Begin { heard, .. } => {
+                world.begin_unheard(slot);
+                if heard {
+                    world.hear(slot);
+                }
+            }
+            Step::Finish { time, heard, .. } => {
+                let time = Duration::from_micros(u64::from(time % self.longest_micros));
+                world.finish_unheard(slot, time);
+                if heard {
+                    world.hear(slot);
+                }
+            }
+            Step::Hear { .. } => world.hear(slot),
+            Step::BeginSection { millis, .. } => {
+                world.begin_section(slot, Duration::from_millis(millis));
+            }
+            Step::EndSection { .. } => world.end_section(slot),
+            Step::Freeze { .. } => world.freeze(slot, true),
+            Step::Thaw { .. } => world.freeze(slot, false),
+            Step::Misbehave { .. } => world.event(Event::Misbehaved { worker }),
+            Step::AnswerAnother { .. } => world.answer_another(worker),
+            Step::Crash { .. } => world.crash(slot),
+            Step::Obey { .. } => world.obey(slot),
+            _ => unreachable!("no worker does it"),
         }
     }
 
@@ -298,6 +334,7 @@ impl Script {
                     | Step::SubmitWith { .. }
                     | Step::FailStart { .. }
                     | Step::Freeze { .. }
+                    | Step::BeginSection { .. }
                     | Step::Misbehave { .. }
                     | Step::AnswerAnother { .. }
                     | Step::Shutdown { .. }

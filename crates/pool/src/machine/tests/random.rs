@@ -17,6 +17,9 @@ use crate::machine::{End, KillCause, RevokeWhy};
 /// Some seconds without optimisation.
 const STEPS: u64 = 50_000;
 
+/// A script that fails is made shorter in so many tries at most.
+const SHRINKING: u32 = 20_000;
+
 /// So many steps see everything that can occur.
 const ENOUGH_TO_SEE_ALL: u64 = 1_000_000;
 
@@ -34,6 +37,7 @@ fn everything() -> BTreeSet<String> {
         End::Killed(KillCause::Shutdown),
         End::Killed(KillCause::Stopped),
         End::Killed(KillCause::Deadline),
+        End::Killed(KillCause::Section),
         End::Killed(KillCause::Asked),
     ];
     let causes = [
@@ -41,6 +45,7 @@ fn everything() -> BTreeSet<String> {
         KillCause::Shutdown,
         KillCause::Stopped,
         KillCause::Deadline,
+        KillCause::Section,
         KillCause::Asked,
         KillCause::Unwanted,
     ];
@@ -86,7 +91,11 @@ fn any_play_keeps_every_promise_and_ends_with_one_outcome_for_each_task() {
     // The standard library's hasher is keyed by the system's generator.
     let seed = from_environment("BRIGADE_MACHINE_SEED")
         .unwrap_or_else(|| RandomState::new().hash_one("seed"));
-    let config = ProptestConfig { failure_persistence: None, ..ProptestConfig::default() };
+    let config = ProptestConfig {
+        failure_persistence: None,
+        max_shrink_iters: SHRINKING,
+        ..ProptestConfig::default()
+    };
     let mut runner = TestRunner::new_with_rng(config, generator(seed));
     let (played, occurred) = (Cell::new(0), RefCell::new(BTreeSet::new()));
     while played.get() < wanted {

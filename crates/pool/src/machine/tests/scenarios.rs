@@ -88,6 +88,28 @@ fn a_prefetched_task_moves_to_a_worker_that_has_nothing_to_do() {
 }
 
 #[test]
+fn each_worker_that_has_nothing_to_do_takes_over_a_task_that_waits_behind_another() {
+    let mut world = World::new(settings(3));
+    world.machine.usual_run = TEN_MICROS;
+    let ids: Vec<u64> = (0..5).map(|_| world.submit(0)).collect();
+    for slot in 0..3 {
+        world.start(slot);
+    }
+    for slot in 0..3 {
+        world.begin(slot);
+    }
+    assert_eq!(world.begun_order.len(), 3, "two of five moved to workers that came later");
+    for slot in [1, 2] {
+        world.finish_unheard(slot, TEN_MICROS);
+    }
+    world.hear_all();
+    for slot in [1, 2] {
+        world.begin(slot);
+    }
+    assert_eq!(world.begun_order.len(), ids.len(), "none waits behind the first");
+}
+
+#[test]
 fn short_tasks_are_packed_and_rescued_when_one_of_them_turns_out_to_be_long() {
     let mut world = started(2);
     world.get_used_to(SHORT);

@@ -29,8 +29,6 @@ pub(super) struct World {
     pub(super) spawns: usize,
     /// Workers say after each task that they have grown too large.
     pub(super) worn: bool,
-    /// Until when workers are in a section of their task.
-    pub(super) sections: BTreeMap<u32, Now>,
     /// What has occurred at least once, by its name in the code.
     pub(super) seen: BTreeSet<String>,
     pub(super) model: Model,
@@ -69,6 +67,10 @@ pub(super) struct FakeWorker {
     pub(super) ready_since: Option<Now>,
     /// Tasks that it has begun.
     pub(super) begun: u64,
+    /// When the section of the task that it runs must have ended.
+    pub(super) section: Option<Now>,
+    /// When the machine looks at its section next, as far as it knows.
+    told: Option<Now>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -102,6 +104,8 @@ impl FakeWorker {
             idle_since: None,
             ready_since: None,
             begun: 0,
+            section: None,
+            told: None,
         }
     }
 
@@ -161,7 +165,6 @@ impl World {
             broke: false,
             spawns: 0,
             worn: false,
-            sections: BTreeMap::new(),
             seen: BTreeSet::new(),
             quiescent: false,
             end_by: None,
@@ -242,7 +245,7 @@ impl World {
                     Some(FrameState::Running { since }) => Some(since),
                     _ => None,
                 };
-                let section = self.sections.get(&worker.slot).copied();
+                let section = fake.section;
                 let seen = Box::new(Observation { began, section });
                 return Some(Event::Observed { task, seen });
             }
@@ -310,12 +313,17 @@ impl World {
     fn condemn(&mut self, worker: WorkerId, task: TaskId, cause: KillCause) {
         let limit = self.model.run_limit(task.get());
         let now = self.now;
-        for frame in &self.fake(worker).frames {
+        let fake = self.fake(worker);
+        let section = fake.section;
+        for frame in &fake.frames {
             match frame.state {
                 FrameState::Revoked => {}
                 FrameState::Queued => panic!("what waits behind a condemned task is killed"),
                 FrameState::Running { since } => {
                     assert_eq!(frame.id, task, "an innocent task is killed");
+                    if cause == KillCause::Section {
+                        assert!(section.is_some_and(|due| due <= now), "killed before its time");
+                    }
                     if cause == KillCause::Deadline {
                         let limit = limit.expect("a task that may run for ever was killed for it");
                         assert!(now.saturating_sub(since) >= limit, "killed before its time");
@@ -379,9 +387,7 @@ impl World {
 
     /// As the driver does it, which reads all answers before.
     pub(super) fn kill(&mut self, id: u64) {
-        for slot in self.slots() {
-            self.hear(slot);
-        }
+        self.hear_all();
         self.event(Event::Kill(self.places[&id]));
         self.model.kill(id);
         if self.model.is_live(id) {
@@ -394,15 +400,15 @@ impl World {
         }
     }
 
-    /// An accepted task, the newest first; after the oldest one of `nth` tasks it begins anew.
+    /// An accepted task, counted from the newest one; it may have ended.
     pub(super) fn nth_newest(&self, nth: usize) -> Option<u64> {
         self.places.keys().rev().nth(nth % self.places.len().max(1)).copied()
     }
 
-    /// The worker in a slot, if it is ready.
-    pub(super) fn ready(&self, slot: u32) -> Option<WorkerId> {
-        let fake = self.workers.get(&slot)?;
-        (fake.phase == FakePhase::Ready).then_some(fake.id)
+    /// One of the workers that have come so far.
+    pub(super) fn nth_worker(&self, nth: usize, phase: FakePhase) -> Option<WorkerId> {
+        let there = || self.workers.values().filter(|fake| fake.phase == phase);
+        Some(there().nth(nth % there().count().max(1))?.id)
     }
 
     /// Stops a worker by a signal, or lets it go on.
@@ -514,30 +520,59 @@ impl World {
         let (task, attempt, worn) = (frame.id, frame.attempt, self.worn);
         fake.mail.push_back(Event::Finished { worker, task, attempt, run_time, worn });
         fake.answered.push_back(frame);
+        (fake.section, fake.told) = (None, None);
     }
 
     /// Somebody reads what the worker has written.
     pub(super) fn hear(&mut self, slot: u32) {
+        self.hear_from([slot]);
+    }
+
+    /// Somebody reads what all workers have written.
+    pub(super) fn hear_all(&mut self) {
+        self.hear_from(self.slots());
+    }
+
+    fn hear_from(&mut self, slots: impl IntoIterator<Item = u32>) {
         let mut heard = false;
-        while let Some(event) = self.workers.get_mut(&slot).and_then(|fake| fake.mail.pop_front()) {
-            heard = true;
-            if matches!(event, Event::Finished { .. }) {
-                self.workers.get_mut(&slot).and_then(|fake| fake.answered.pop_front());
+        for slot in slots {
+            while let Some(event) = self.next_mail(slot) {
+                heard = true;
+                self.event(event);
             }
-            self.event(event);
         }
         if heard {
             self.event(Event::Balance);
         }
     }
 
-    /// The task that the worker runs has begun a section.
-    pub(super) fn section_begun(&mut self, slot: u32) {
-        let fake = &self.workers[&slot];
-        let frame = fake.frames.front().expect("it runs something");
-        let (worker, link_slot) = (fake.id, frame.link_slot);
-        let due = self.sections[&slot];
-        self.event(Event::SectionBegun { worker, link_slot, due });
+    fn next_mail(&mut self, slot: u32) -> Option<Event<u64>> {
+        let fake = self.workers.get_mut(&slot)?;
+        let event = fake.mail.pop_front()?;
+        if matches!(event, Event::Finished { .. }) {
+            fake.answered.pop_front();
+        }
+        Some(event)
+    }
+
+    /// The task that the worker runs begins a section in place of the one that it is in. The machine is told when it would
+    /// look too late.
+    pub(super) fn begin_section(&mut self, slot: u32, limit: Duration) {
+        let now = self.now;
+        let Some(fake) = self.workers.get_mut(&slot).filter(|fake| !fake.frozen) else { return };
+        let Some(frame) = fake.frames.front().filter(|frame| frame.is_running()) else { return };
+        let (worker, link_slot, due) = (fake.id, frame.link_slot, now + limit);
+        fake.section = Some(due);
+        if !fake.told.is_some_and(|told| told <= due && told > now) {
+            fake.told = Some(due);
+            self.event(Event::SectionBegun { worker, link_slot, due });
+        }
+    }
+
+    pub(super) fn end_section(&mut self, slot: u32) {
+        if let Some(fake) = self.workers.get_mut(&slot).filter(|fake| !fake.frozen) {
+            fake.section = None;
+        }
     }
 
     /// The worker finishes what it runs and begins what comes next; nobody hears of it.
