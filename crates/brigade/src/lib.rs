@@ -8,6 +8,9 @@
 //! [`TaskError`] (why a task has no value) and [`SubmitError`] (why a task was not taken; it gives the argument
 //! back). Inside a task, [`worker`] tells where it runs.
 //!
+//! Three more parts stand alone: [`cores`] leases the cores of the machine and pins to them, [`timer`] kills processes that
+//! overrun, [`runner`] runs commands as jobs on leased cores.
+//!
 //! ```no_run
 //! use brigade::Pool;
 //!
