@@ -98,7 +98,9 @@ impl<'a> Drive<'a> {
             brigade_sys::orphans::adopt().map_err(RunnerError::system("adopt orphans"))?;
         }
         // Before anything else is started: it copies this process, and should copy little.
-        let guardian = Guardian::start(slots).map_err(RunnerError::system("start the guardian"))?;
+        let preparation = Preparation::new().map_err(RunnerError::system("open /dev/null"))?;
+        let guardian = Guardian::start(slots, preparation.mark())
+            .map_err(RunnerError::system("start the guardian"))?;
         let start = now();
         Ok(Self {
             machine: Machine::new(conduct.settings.clone(), start),
@@ -110,7 +112,7 @@ impl<'a> Drive<'a> {
             epoll,
             launcher: Launcher::new(),
             guardian,
-            preparation: Preparation::new().map_err(RunnerError::system("open /dev/null"))?,
+            preparation,
             live: (0..slots).map(|_| None).collect(),
             generation: 0,
             start,

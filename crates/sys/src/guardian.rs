@@ -4,6 +4,7 @@
 //! the processes that those have started. The guardian does: it waits on a pidfd of its parent, and then kills each group
 //! that stands in memory that both share.
 //!
+//! - Processes that have left their group are known by a mark in their environment, which jobs are started with.
 //! - A slot is written by the child itself, before it executes anything ([`launch`](crate::launch)), and cleared by the
 //!   parent after the group was killed and before its leader is reaped. So no group is ever missing.
 //! - A group whose leader the parent's death has ended keeps its number as long as it has a member. An empty one has
@@ -12,6 +13,8 @@
 //! - The guardian is in a session of its own, blocks every signal and holds no descriptor but the pidfd, so neither a
 //!   terminal nor a kill of the parent's group ends it, and it delays no end-of-file. It runs in a copy of its parent's
 //!   memory and makes system calls only.
+
+mod sweep;
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -37,18 +40,23 @@ pub struct Guardian {
 pub struct GroupSlot(AtomicI32);
 
 impl Guardian {
-    /// Starts the guardian, for at most `capacity` groups at once.
+    /// Starts the guardian, for at most `capacity` groups at once. `mark` is an entry `NAME=value` of the environment, by
+    /// which it knows processes that have left their group; it should be one of this run alone.
     ///
     /// # Errors
-    /// When there is no memory or no process left.
-    pub fn start(capacity: usize) -> io::Result<Self> {
+    /// When there is no memory or no process left, or the mark is longer than 63 bytes.
+    pub fn start(capacity: usize, mark: &str) -> io::Result<Self> {
+        let mut entry = [0; sweep::LONGEST_MARK];
+        let room = entry.get_mut(..mark.len()).filter(|_| mark.len() < sweep::LONGEST_MARK);
+        room.ok_or(rustix::io::Errno::NAMETOOLONG)?.copy_from_slice(mark.as_bytes());
+        let entry = &entry[..=mark.len()];
         let slots = Slots::new(capacity)?;
         let parent = pidfd_open(getpid(), PidfdFlags::empty())?;
         // SAFETY: the child of a process with several threads may only do what is safe in a signal handler; `guard`
         // makes system calls only and never returns.
         match unsafe { libc::fork() } {
             -1 => Err(io::Error::last_os_error()),
-            0 => guard(parent.as_raw_fd(), slots.as_slice()),
+            0 => guard(parent.as_raw_fd(), slots.as_slice(), entry),
             pid => {
                 let pid = Pid::from_raw(pid).ok_or(rustix::io::Errno::SRCH)?;
                 let pidfd = pidfd_open(pid, PidfdFlags::empty())?;
@@ -90,7 +98,7 @@ impl GroupSlot {
 }
 
 /// The guardian's whole life.
-fn guard(parent: libc::c_int, slots: &[GroupSlot]) -> ! {
+fn guard(parent: libc::c_int, slots: &[GroupSlot], mark: &[u8]) -> ! {
     // SAFETY: system calls with numbers and with structures of our own; nothing is allocated and no lock is taken.
     unsafe {
         let mut all = MaybeUninit::uninit();
@@ -112,6 +120,7 @@ fn guard(parent: libc::c_int, slots: &[GroupSlot]) -> ! {
                 libc::kill(-group, libc::SIGKILL);
             }
         }
+        sweep::kill_marked(mark);
         libc::_exit(0)
     }
 }

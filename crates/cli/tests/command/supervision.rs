@@ -12,11 +12,11 @@ fn signal(pid: u32, name: &str) {
 #[test]
 fn after_sigkill_no_process_of_a_job_is_left() {
     let place = Place::new();
-    // The shell, its child in the group, and a grandchild whose parent has gone.
-    let script =
-        "echo $$ >> pids; (sleep 600 & echo $! >> pids); sleep 600 & echo $! >> pids; wait";
+    // The shell, its child in the group, a grandchild whose parent has gone, and one that has left the group.
+    let script = "echo $$ >> pids; (sleep 600 & echo $! >> pids); sleep 600 & echo $! >> pids
+        setsid sh -c 'echo $$ >> pids; exec sleep 600' & wait";
     let mut brigade = place.spawn(&["run", "-j1", "--", "sh", "-c", script, ":::", "x"]);
-    let pids = pids(&place.path("pids"), 3);
+    let pids = pids(&place.path("pids"), 4);
     brigade.kill().expect("ours");
     brigade.wait().expect("ours");
     until("the end of all processes", || !pids.iter().any(|pid| is_alive(pid)));

@@ -22,6 +22,8 @@ pub(super) struct Preparation {
     null: OwnedFd,
     /// The environment of this process, as `NAME=value`.
     environment: Vec<CString>,
+    /// An entry of the environment that all jobs of this run have, and no others.
+    mark: String,
     path: Option<OsString>,
     /// The program of the last job: lists mostly run the same one again and again.
     last: Option<(OsString, Program)>,
@@ -45,13 +47,17 @@ const SLOT: &str = "PARALLEL_JOBSLOT";
 /// The cores that the job is pinned to, in the kernel's list format.
 const CORES: &str = "BRIGADE_CORES";
 
+/// What marks the processes of one run, wherever they go.
+const RUN: &str = "BRIGADE_RUN";
+
 /// Descriptors of ours are above the standard streams, as the launcher asks for.
 const FIRST_OWN: i32 = 3;
 
 impl Preparation {
     pub(super) fn new() -> io::Result<Self> {
         let null = File::options().read(true).write(true).open("/dev/null")?;
-        let ours = [NUMBER, SLOT, CORES];
+        let ours = [NUMBER, SLOT, CORES, RUN];
+        let (pid, time) = (std::process::id(), brigade_sys::clock::now().as_nanos());
         let environment = std::env::vars_os()
             .filter(|(name, _)| !ours.iter().any(|own| name == own))
             .filter_map(|(name, value)| variable(&name, &value).ok())
@@ -59,9 +65,15 @@ impl Preparation {
         Ok(Self {
             null: fcntl_dupfd_cloexec(&null, FIRST_OWN)?,
             environment,
+            mark: format!("{RUN}={pid}-{time}"),
             path: std::env::var_os("PATH"),
             last: None,
         })
+    }
+
+    /// The entry of the environment by which the processes of this run are known.
+    pub(super) fn mark(&self) -> &str {
+        &self.mark
     }
 
     pub(super) fn inherited(&self) -> &[CString] {
@@ -93,6 +105,7 @@ impl Preparation {
         let mut variables = vec![
             number(NUMBER, attempt.number),
             number(SLOT, slot as u64 + 1),
+            CString::new(self.mark.as_str()).map_err(|_| zero_byte("a variable"))?,
             variable(CORES.as_ref(), cores.as_ref()).map_err(|()| zero_byte("a variable"))?,
         ];
         for (name, value) in &job.environment {

@@ -120,7 +120,7 @@ fn what_the_leader_leaves_in_its_group_ends_with_it() {
 
 #[test]
 fn a_slot_knows_the_group_until_it_is_cleared() {
-    let guardian = Guardian::start(1).expect("a process");
+    let guardian = Guardian::start(1, "NOBODY=has this").expect("a process");
     let slot = guardian.slot(0).expect("one slot");
     let run = run_in(Some(slot), &["sh", "-c", "echo $$"], |_| {});
     assert_eq!(format!("GroupSlot({})", run.output.trim()), format!("{slot:?}"));
