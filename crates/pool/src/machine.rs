@@ -324,7 +324,8 @@ impl<T> Machine<T> {
         }
         entry.state = WorkerState::Ready;
         self.budget.a_worker_started();
-        self.warming &= self.ready_workers() < self.target;
+        self.workers[worker.slot as usize].to_warm = false;
+        self.is_still_warming();
         let retire_at = self.end_of_life(now, worker);
         self.workers[worker.slot as usize].retire_at = retire_at;
         if let Some(due) = retire_at {

@@ -159,9 +159,18 @@ pub(super) fn judge(
             let last = outcome.as_ref().is_err_and(|error| error.attempt() == sent.retries + 1);
             (own || intruded) && last
         }
-        Err(TaskErrorKind::Cancelled) => sent.cancelled == Some(true) || circumstances.may_cancel,
+        Err(TaskErrorKind::Cancelled) => {
+            sent.cancelled == Some(true) || sent.killed || circumstances.may_cancel
+        }
         Err(TaskErrorKind::Killed) => {
-            circumstances.may_kill || sent.deed == Deed::StopsItself || circumstances.stopped_any
+            let stopped = sent.deed == Deed::StopsItself || circumstances.stopped_any;
+            circumstances.may_kill || sent.killed || stopped
+        }
+        Err(TaskErrorKind::DeadlineExceeded { limit, elapsed }) => {
+            let error = outcome.as_ref().err();
+            let waited = error.is_some_and(TaskError::is_queue_deadline);
+            let last = error.is_some_and(|error| error.attempt() == sent.retries + 1);
+            elapsed >= limit && if waited { sent.may_expire } else { sent.may_be_late && last }
         }
         Err(_) => false,
     };
@@ -201,6 +210,12 @@ pub(super) struct Sent {
     pub(super) retries: u32,
     /// What the last `cancel` said.
     pub(super) cancelled: Option<bool>,
+    /// Whether a `kill` was said to work.
+    pub(super) killed: bool,
+    /// Whether it may run for a limited time only.
+    pub(super) may_be_late: bool,
+    /// Whether it may wait for a limited time only.
+    pub(super) may_expire: bool,
 }
 
 impl Serialize for CannotArrive {

@@ -31,8 +31,8 @@ pub struct Summary {
     counts: BTreeMap<Deed, [u64; COLUMNS.len()]>,
 }
 
-const COLUMNS: [&str; 8] =
-    ["accepted", "value", "panicked", "died", "cancelled", "killed", "codec", "dropped"];
+const COLUMNS: [&str; 9] =
+    ["accepted", "value", "panicked", "died", "cancelled", "killed", "late", "codec", "dropped"];
 
 impl Summary {
     /// Closes the books of a submitter whose pool has ended.
@@ -70,7 +70,8 @@ impl Summary {
             Err(TaskErrorKind::WorkerDied { .. }) => 3,
             Err(TaskErrorKind::Cancelled) => 4,
             Err(TaskErrorKind::Killed) => 5,
-            Err(_) => 6,
+            Err(TaskErrorKind::DeadlineExceeded { .. }) => 6,
+            Err(_) => 7,
         };
         self.count(sent, column);
         Ok(())

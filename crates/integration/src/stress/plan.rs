@@ -10,6 +10,12 @@ use brigade_testkit::Random;
 pub(super) struct Plan {
     pub(super) workers: usize,
     pub(super) queue_limit: usize,
+    pub(super) min_workers: usize,
+    pub(super) idle_timeout: Option<Duration>,
+    pub(super) max_tasks: Option<u64>,
+    pub(super) max_age: Option<Duration>,
+    /// Whether the number of workers changes.
+    pub(super) resizes: bool,
     pub(super) submitters: u64,
     /// Operations of each submitter.
     pub(super) operations: u64,
@@ -37,8 +43,14 @@ impl Plan {
             _ => Ending::Within(*random.choose(&modes), random.below(Duration::from_millis(200))),
         };
         let at_random = random.chance(50) && !matches!(ending, Ending::Drop);
+        let most = small(random.within(1..workers as u64 + 1));
         Self {
-            workers: small(random.within(1..workers as u64 + 1)),
+            workers: most,
+            min_workers: small(random.within(0..most as u64 + 1)),
+            idle_timeout: random.chance(30).then(|| random.below(Duration::from_millis(10))),
+            max_tasks: random.chance(30).then(|| random.within(1..20)),
+            max_age: random.chance(20).then(|| Duration::from_millis(random.within(1..50))),
+            resizes: random.chance(40),
             queue_limit: *random.choose(&[1, 8, 64, 100_000]),
             submitters: random.within(1..4),
             operations: random.within(1..200),

@@ -23,8 +23,19 @@ pub(super) fn run(
     watch: &Watch,
     summary: &mut Summary,
 ) -> Result<(), String> {
-    let pool = Pool::builder()
+    let mut builder = Pool::builder();
+    if let Some(timeout) = plan.idle_timeout {
+        builder = builder.idle_timeout(timeout);
+    }
+    if let Some(tasks) = plan.max_tasks {
+        builder = builder.max_tasks_per_worker(tasks);
+    }
+    if let Some(age) = plan.max_age {
+        builder = builder.max_worker_age(age);
+    }
+    let pool = builder
         .workers(plan.workers)
+        .min_workers(plan.min_workers)
         .name("stress")
         .queue_limit(plan.queue_limit)
         .message_limit(MESSAGE_LIMIT)
@@ -71,6 +82,7 @@ fn play(
                     random: Random::new(random.number()),
                     operations: plan.operations,
                     may_hang: plan.tasks_may_hang(),
+                    resizes: plan.resizes.then_some(plan.workers),
                     closing: &closing,
                     watch,
                 };

@@ -28,6 +28,8 @@ pub(super) struct Submitter<'a> {
     pub(super) random: Random,
     pub(super) operations: u64,
     pub(super) may_hang: bool,
+    /// The most workers that the pool may be given, if their number may change.
+    pub(super) resizes: Option<usize>,
     /// Set before the pool is shut down.
     pub(super) closing: &'a AtomicBool,
     pub(super) watch: &'a Watch,
@@ -39,8 +41,12 @@ impl Submitter<'_> {
         for _ in 0..self.operations {
             let goes_on = match self.random.within(0..100) {
                 0..70 => self.submit(&mut account)?,
-                70..80 => {
+                70..77 => {
                     self.cancel(&mut account);
+                    true
+                }
+                77..80 => {
+                    self.kill(&mut account);
                     true
                 }
                 80..92 => {
@@ -54,7 +60,9 @@ impl Submitter<'_> {
                     }
                     true
                 }
-                95..97 => self.warm_up()?,
+                95 => self.warm_up()?,
+                96 => self.change_crew()?,
+                97 => self.broadcast()?,
                 _ => self.map()?,
             };
             if !goes_on {
@@ -66,7 +74,9 @@ impl Submitter<'_> {
 
     /// False when the pool takes nothing any more.
     fn submit(&mut self, account: &mut Account) -> Result<bool, String> {
-        let deed = Deed::choose(&mut self.random, self.may_hang);
+        let deadline = self.random.chance(15).then(|| self.random.within(1..30));
+        let queue_deadline = self.random.chance(5).then(|| self.random.within(1..30));
+        let deed = Deed::choose(&mut self.random, self.may_hang || deadline.is_some());
         let order = Order::new(deed, &mut self.random);
         let retries = u32::try_from(self.random.within(0..5)).expect("a small number");
         let sent = Sent {
@@ -75,8 +85,22 @@ impl Submitter<'_> {
             size: order.ballast.len(),
             retries,
             cancelled: None,
+            killed: false,
+            may_be_late: deadline.is_some(),
+            may_expire: queue_deadline.is_some(),
         };
-        let task = self.pool.task(perform).retries(retries).label(format!("{deed:?}"));
+        let priority = if self.random.chance(10) { self.random.within(0..5) } else { 2 };
+        let priority = i32::try_from(priority).expect("a small number") - 2;
+        let mut task =
+            self.pool.task(perform).retries(retries).label(format!("{deed:?}")).priority(priority);
+        if let Some(limit) = deadline {
+            let limit = Duration::from_millis(limit);
+            let soft = self.random.chance(30);
+            task = if soft { task.soft_deadline(limit / 2) } else { task }.deadline(limit);
+        }
+        if let Some(limit) = queue_deadline {
+            task = task.queue_deadline(Duration::from_millis(limit));
+        }
         let submitted = match self.random.within(0..3) {
             0 => self.watch.during("submit", || task.submit(order)),
             1 => self.watch.during("try_submit", || task.try_submit(order)),
@@ -115,6 +139,54 @@ impl Submitter<'_> {
         if let Some((mut sent, handle)) = self.take_any(account) {
             sent.cancelled = Some(self.watch.during("cancel", || handle.cancel()));
             account.open.push((sent, handle));
+        }
+    }
+
+    fn kill(&mut self, account: &mut Account) {
+        if let Some((mut sent, handle)) = self.take_any(account) {
+            sent.killed |= self.watch.during("kill", || handle.kill());
+            account.open.push((sent, handle));
+        }
+    }
+
+    /// Another number of workers, or none for a while.
+    fn change_crew(&mut self) -> Result<bool, String> {
+        let changed = match self.resizes {
+            Some(most) if self.random.chance(70) => {
+                let most = u64::try_from(most).expect("a small number");
+                let workers =
+                    usize::try_from(self.random.within(1..most + 1)).expect("a small number");
+                self.watch.during("resize", || self.pool.resize(workers))
+            }
+            _ => self.watch.during("quiesce", || self.pool.quiesce()),
+        };
+        match changed {
+            Ok(()) => Ok(true),
+            Err(PoolError::Closed) => Ok(false),
+            Err(other) => Err(format!("the number of workers could not be changed: {other}")),
+        }
+    }
+
+    /// Each worker answers once, unless it is killed, or its place is given up.
+    fn broadcast(&mut self) -> Result<bool, String> {
+        let slot = |(): ()| brigade::worker::slot();
+        match self.watch.during("broadcast", || self.pool.broadcast(slot, ())) {
+            Ok(handles) => {
+                for (index, handle) in (0..).zip(handles) {
+                    match self.watch.during("the answer to a broadcast", || handle.wait()) {
+                        Ok(slot) => self.assert(slot == Some(index), "another worker answered")?,
+                        Err(error) => self.assert(
+                            error.is_cancelled()
+                                || error.is_worker_death()
+                                || matches!(error.kind(), brigade::TaskErrorKind::Killed),
+                            &format!("a broadcast failed: {error}"),
+                        )?,
+                    }
+                }
+                Ok(true)
+            }
+            Err(error) if error.kind() == SubmitErrorKind::PoolClosed => Ok(false),
+            Err(error) => Err(format!("a broadcast was refused: {error}")),
         }
     }
 

@@ -25,7 +25,7 @@ impl Shared {
             if let Some(reason) = core.machine.not_warmed() {
                 return Err(PoolError::Start { reason: reason.to_string() });
             }
-            if core.machine.ready_workers() >= core.machine.target() {
+            if !core.machine.is_warming() {
                 return Ok(());
             }
             core = self.wait_for_progress(core);

@@ -293,12 +293,8 @@ impl<T> Machine<T> {
     pub(super) fn spawn_for_demand(&mut self, now: Now, outbox: &mut Outbox<T>) {
         let starting =
             self.workers.iter().filter(|worker| worker.state == WorkerState::Starting).count();
-        let wanted = if self.warming {
-            self.target
-        } else {
-            let for_tasks = self.queue.len().saturating_sub(starting);
-            for_tasks.max(self.fewest().saturating_sub(self.staying()))
-        };
+        let for_tasks = self.queue.len().saturating_sub(starting);
+        let wanted = for_tasks.max(self.fewest().saturating_sub(self.staying()));
         self.spawn_up_to(wanted, now, outbox);
     }
 
@@ -312,20 +308,36 @@ impl<T> Machine<T> {
                 || self.staying() < self.fewest())
     }
 
-    /// Asks for all processes that the pool may have, until they are all ready at once.
+    /// Asks for all processes that the pool may have, until each has become ready.
     pub(super) fn warm_up(&mut self, now: Now, outbox: &mut Outbox<T>) {
         if self.phase != Phase::Running {
             return;
         }
         self.quiescent = false;
-        self.warming = self.ready_workers() < self.target;
+        for worker in self.workers.iter_mut().take(self.target) {
+            worker.to_warm = worker.state != WorkerState::Ready;
+        }
+        self.is_still_warming();
         self.not_warmed = None;
         self.spawn_for_demand(now, outbox);
     }
 
+    /// Each slot becomes ready once, which does not mean that all are at the same time: workers come and go.
+    pub(super) fn is_still_warming(&mut self) {
+        self.warming = self.workers.iter().take(self.target).any(|worker| worker.to_warm);
+    }
+
+    pub(super) fn stop_warming(&mut self) {
+        for worker in &mut self.workers {
+            worker.to_warm = false;
+        }
+        self.warming = false;
+    }
+
     /// Not all workers can be had; those that are there go on.
     pub(super) fn give_up_warming(&mut self, reason: Arc<str>) {
-        if std::mem::take(&mut self.warming) {
+        if self.warming {
+            self.stop_warming();
             self.not_warmed = Some(reason);
         }
     }
@@ -341,8 +353,8 @@ impl<T> Machine<T> {
         let credit = self.settings.credit;
         let mut left = wanted;
         for worker in self.workers.iter_mut().take(self.target) {
-            // One that has tasks of its own is wanted in any case.
-            let own = !worker.reserved.is_empty();
+            // One that has tasks of its own is wanted in any case, and one that is to be warm.
+            let own = !worker.reserved.is_empty() || worker.to_warm;
             if worker.state != WorkerState::Vacant || (left == 0 && !own) {
                 continue;
             }

@@ -45,13 +45,13 @@ impl<T> Machine<T> {
             }
             self.retire(now, self.workers[index].id, "the pool has become smaller", outbox);
         }
-        self.warming &= self.ready_workers() < self.target;
+        self.is_still_warming();
     }
 
     /// Gives back the processes that have nothing to do, until there is work again.
     pub(super) fn quiesce(&mut self, now: Now, outbox: &mut Outbox<T>) {
         self.quiescent = true;
-        self.warming = false;
+        self.stop_warming();
         while let Some(slot) = self.idle.last().copied() {
             self.retire(now, self.workers[slot as usize].id, "the pool rests", outbox);
         }

@@ -26,6 +26,11 @@ impl<T> Machine<T> {
         self.broken.clone()
     }
 
+    /// Whether a worker is still to become ready since the last warm-up began.
+    pub(crate) fn is_warming(&self) -> bool {
+        self.warming
+    }
+
     /// Why not all workers could be had at the last warm-up, if so.
     pub(crate) fn not_warmed(&self) -> Option<Arc<str>> {
         self.not_warmed.clone()

@@ -88,7 +88,7 @@ impl<T> Machine<T> {
         if self.phase == Phase::Ended {
             return;
         }
-        self.warming = false;
+        self.stop_warming();
         let deadline = timeout.and_then(|timeout| now.checked_add(timeout));
         if self.phase.mode().is_none_or(|current| mode > current) {
             self.enter(now, mode, deadline, outbox);

@@ -13,6 +13,8 @@ pub(super) struct WorkerEntry {
     /// The generation goes up with every process that is started for the slot.
     pub(super) id: WorkerId,
     pub(super) state: WorkerState,
+    /// A warm-up waits for the slot's process to become ready, or for the next one.
+    pub(super) to_warm: bool,
     /// Since when it has nothing to do.
     pub(super) idle_since: Now,
     /// When it is to be replaced because of its age.
@@ -88,6 +90,7 @@ impl WorkerEntry {
         Self {
             id: WorkerId { slot, generation: 0 },
             state: WorkerState::Vacant,
+            to_warm: false,
             idle_since: Now::ZERO,
             retire_at: None,
             condemned: None,

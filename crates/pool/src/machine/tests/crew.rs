@@ -179,3 +179,23 @@ fn a_slot_that_is_gone_cancels_its_tasks() {
     let after = world.submit_with(0, terms);
     assert_eq!([before, after].map(|id| world.outcome(id)), [Some(End::Cancelled); 2]);
 }
+
+#[test]
+fn a_warm_up_ends_although_workers_leave_before_the_last_one_is_ready() {
+    let mut world = World::new(Settings { idle_timeout: Some(MILLI), ..settings(2) });
+    world.event(Event::WarmUp);
+    world.start(0);
+    world.wait(2 * MILLI);
+    world.obey(0);
+    assert!(world.machine.is_warming(), "one has not been ready yet");
+    world.start(1);
+    assert!(!world.machine.is_warming());
+}
+
+#[test]
+fn a_rest_ends_a_warm_up() {
+    let mut world = World::new(settings(2));
+    world.event(Event::WarmUp);
+    world.event(Event::Quiesce);
+    assert!(!world.machine.is_warming());
+}
