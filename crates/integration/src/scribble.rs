@@ -41,6 +41,8 @@ pub enum Then {
     Lingers,
     /// It aborts.
     Aborts,
+    /// It does not return.
+    Hangs,
 }
 
 /// An argument for [`scribbles`].
@@ -84,6 +86,7 @@ pub fn scribbles(order: Scribble) -> u64 {
             });
         }
         Then::Aborts => std::process::abort(),
+        Then::Hangs => brigade_testkit::faults::hangs(()),
     }
     seed
 }

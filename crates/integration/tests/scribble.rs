@@ -147,3 +147,18 @@ variants! {
     everything_while_others_use_it: Everything, Lingers;
     everything_before_a_crash: Everything, Aborts;
 }
+
+/// The table says anything of the task, or nothing.
+#[test]
+fn deadlines_hold_for_a_task_that_writes_over_the_states() {
+    for seed in 0..8 {
+        let _watchdog = Watchdog::new(format!("seed {seed}"), 2 * BOUND);
+        let scene = Scene::new(Target::SlotTable, Then::Hangs, seed);
+        let task = || scene.pool.task(scribbles).deadline(WHILE / 2);
+        for task in [task(), task().queue_deadline(WHILE / 4)] {
+            let guilty = outcome(task.submit(scene.scribble.clone()).unwrap()).unwrap_err();
+            assert!(guilty.is_deadline(), "{guilty:?}");
+        }
+        scene.goes_on();
+    }
+}

@@ -10,10 +10,10 @@ use tracing::{debug, error, info, warn};
 
 use super::outcome::{Facts, raw_outcome};
 use super::post::{Life, Post};
-use super::shared::{Core, Shared};
+use super::shared::{Core, Shared, now};
 use crate::cell::{TaskCell, Watch};
 use crate::limits::Limits;
-use crate::machine::{Action, Event, KillCause, Now, Observation, TaskKey};
+use crate::machine::{Action, Event, KillCause, Now, Observation, TaskKey, TaskRef};
 use crate::payload::Argument;
 
 /// What is left to do once the core's lock is released.
@@ -142,7 +142,7 @@ impl Core {
                     .extend(self.post(worker).map(|post| (worker, Arc::clone(&post.life))));
             }
             Action::Observe { worker, link_slot, task } => {
-                let seen = Box::new(self.observe(worker, link_slot));
+                let seen = Box::new(self.observe(worker, link_slot, task));
                 self.answers.push_back(Event::Observed { task, seen });
             }
             Action::Retired { worker, why } => {
@@ -176,13 +176,18 @@ impl Core {
     }
 
     /// How far a worker says that it has come with what is in a slot of its table.
-    fn observe(&self, worker: WorkerId, link_slot: u16) -> Observation {
+    fn observe(&self, worker: WorkerId, link_slot: u16, task: TaskRef) -> Observation {
         let line = self.post(worker).and_then(|post| post.line.as_ref());
-        let began = match line.map(|line| line.slots.state(link_slot)) {
-            Some(SlotState::Running { since }) => Some(since.since_zero()),
-            _ => None,
+        let attempt = self.machine.assignment(task).map(|(.., attempt)| attempt);
+        let (Some(line), Some(attempt)) = (line, attempt) else {
+            return Observation { began: None, section: None };
         };
-        let section = line.and_then(|line| line.slots.section());
+        let began = match line.slots.state(link_slot) {
+            SlotState::Running { since } => Some(since.since_zero()),
+            // A table that was written over does not say that the task has begun; its time runs from now at the latest.
+            _ => line.slots.may_have_begun(link_slot, slot_tag(task.id, attempt)).then(now),
+        };
+        let section = line.slots.section();
         Observation { began, section: section.map(|section| section.due.since_zero()) }
     }
 

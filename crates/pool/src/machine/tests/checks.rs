@@ -102,7 +102,7 @@ impl World {
     /// Whatever is due by now has been done.
     pub(super) fn check_time(&self) {
         let (now, grace) = (self.now, self.settings.stop_grace);
-        for fake in self.workers.values().filter(|fake| !fake.doomed) {
+        for fake in self.workers.values().filter(|fake| !fake.doomed && !fake.garbled) {
             for frame in &fake.frames {
                 // What a worker has answered is known to it, and not yet to the machine.
                 if let FrameState::Running { since } = frame.state

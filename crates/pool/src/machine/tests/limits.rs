@@ -89,6 +89,20 @@ fn a_prefetched_task_that_waits_too_long_never_runs() {
 }
 
 #[test]
+fn a_task_that_cannot_be_taken_back_has_begun_whatever_its_table_says() {
+    let mut world = started(settings(1));
+    let both = Terms { queue_limit: Some(10 * MILLI), ..run_limit(10 * MILLI) };
+    let id = world.submit_with(0, both);
+    world.begin(0);
+    world.workers.get_mut(&0).unwrap().garbled = true;
+    while !world.workers[&0].doomed {
+        assert!(world.next_tick());
+    }
+    world.obey(0);
+    assert_eq!(world.outcome(id), Some(End::Killed(KillCause::Deadline)));
+}
+
+#[test]
 fn the_time_to_run_counts_from_the_begin() {
     let mut world = started(settings(1));
     let id = world.submit_with(0, run_limit(10 * MILLI));

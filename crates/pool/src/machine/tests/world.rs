@@ -57,6 +57,8 @@ pub(super) struct FakeWorker {
     pub(super) doomed: bool,
     /// Stopped by a signal: it does nothing, and only SIGKILL ends it.
     pub(super) frozen: bool,
+    /// Its table of states says nothing any more.
+    pub(super) garbled: bool,
     /// It was sent SIGTERM.
     pub(super) terminated: bool,
     /// Why the pool killed it.
@@ -98,6 +100,7 @@ impl FakeWorker {
             stop_asked: false,
             doomed: false,
             frozen: false,
+            garbled: false,
             terminated: false,
             cause: None,
             leaving_since: None,
@@ -242,7 +245,7 @@ impl World {
                 // What has ended reads as if it ran.
                 let frame = fake.frames.iter().chain(&fake.answered).find(|it| it.id == task.id);
                 let began = match frame.map(|frame| frame.state) {
-                    Some(FrameState::Running { since }) => Some(since),
+                    Some(FrameState::Running { since }) if !fake.garbled => Some(since),
                     _ => None,
                 };
                 let section = fake.section;
@@ -340,11 +343,13 @@ impl World {
         task: TaskRef,
         why: RevokeWhy,
     ) -> Event<u64> {
-        let frames = &mut self.fake(worker).frames;
+        let fake = self.fake(worker);
+        let garbled = fake.garbled;
+        let frames = &mut fake.frames;
         let frame =
             frames.iter_mut().find(|frame| frame.link_slot == link_slot && frame.id == task.id);
         let revoked = match frame {
-            Some(frame) if frame.state == FrameState::Queued => {
+            Some(frame) if frame.state == FrameState::Queued && !garbled => {
                 frame.state = FrameState::Revoked;
                 true
             }
