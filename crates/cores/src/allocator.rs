@@ -7,8 +7,11 @@
 mod contiguous;
 mod layout;
 mod place;
+#[cfg(test)]
+mod tests;
 mod view;
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use crate::bits::Bits;
@@ -18,13 +21,18 @@ use place::Shape;
 use view::View;
 
 /// Which cpus are free.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(crate) struct Allocator {
     layout: Arc<Layout>,
     free_cpus: Bits,
     /// Cores of which all cpus are free.
     free_cores: Bits,
+    /// What strict requests get when all is free, of those that came lately: it does not depend on the state.
+    ideals: RefCell<Vec<(CoreRequest, Shape)>>,
 }
+
+/// A pool sees few different requests; a search through more costs as much as working it out.
+const MOST_IDEALS: usize = 32;
 
 /// The places that a request takes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,7 +47,7 @@ impl Allocator {
     pub(crate) fn new(layout: Arc<Layout>) -> Self {
         let free_cpus = Bits::below(layout.cpus.size());
         let free_cores = Bits::below(layout.cores.size());
-        Self { layout, free_cpus, free_cores }
+        Self { layout, free_cpus, free_cores, ideals: RefCell::default() }
     }
 
     pub(crate) fn layout(&self) -> &Arc<Layout> {
@@ -81,7 +89,7 @@ impl Allocator {
         if let Some(eligible) = eligible {
             free.intersect_with(eligible);
         }
-        let chosen = place(view, free, eligible, request)?;
+        let chosen = self.place(view, free, eligible, request)?;
         Some(match request.smt {
             Smt::Share => Grant { used: chosen.clone(), taken: chosen },
             Smt::Whole => {
@@ -124,6 +132,48 @@ impl Allocator {
         }
     }
 
+    fn place(
+        &self,
+        view: &View,
+        free: Bits,
+        eligible: Option<&Bits>,
+        request: &CoreRequest,
+    ) -> Option<Bits> {
+        let count = request.count;
+        let place = match request.policy {
+            Policy::Contiguous => {
+                return contiguous::first_fit(&free, count).or_else(|| {
+                    request.best_effort.then(|| contiguous::fewest_pieces(&free, count)).flatten()
+                });
+            }
+            Policy::Compact => place::compact,
+            Policy::Scatter => place::scattered,
+        };
+        if free.len() < count {
+            return None;
+        }
+        let chosen = place(view, &free, count);
+        if request.best_effort {
+            return Some(chosen);
+        }
+        let mut ideals = self.ideals.borrow_mut();
+        let known = ideals.iter().position(|(known, _)| known == request);
+        let at = known.unwrap_or_else(|| {
+            let all = eligible.cloned().unwrap_or_else(|| Bits::below(view.size()));
+            if ideals.len() == MOST_IDEALS {
+                ideals.clear();
+            }
+            ideals.push((*request, Shape::of(view, &place(view, &all, count))));
+            ideals.len() - 1
+        });
+        let (got, ideal) = (Shape::of(view, &chosen), &ideals[at].1);
+        let as_good = match request.policy {
+            Policy::Scatter => got.is_as_spread_as(ideal),
+            Policy::Compact | Policy::Contiguous => got.is_as_compact_as(ideal),
+        };
+        as_good.then_some(chosen)
+    }
+
     /// Checks what must always hold.
     #[cfg(test)]
     pub(crate) fn sanity_check(&self) {
@@ -133,36 +183,4 @@ impl Allocator {
         }
         assert!(self.free_cpus.end() <= self.layout.cpus.size());
     }
-}
-
-fn place(view: &View, free: Bits, eligible: Option<&Bits>, request: &CoreRequest) -> Option<Bits> {
-    let count = request.count;
-    if request.policy == Policy::Contiguous {
-        return contiguous::first_fit(&free, count).or_else(|| {
-            request.best_effort.then(|| contiguous::fewest_pieces(&free, count)).flatten()
-        });
-    }
-    if free.len() < count {
-        return None;
-    }
-    let place = match request.policy {
-        Policy::Scatter => place::scattered,
-        Policy::Compact | Policy::Contiguous => place::compact,
-    };
-    let chosen = place(view, &free, count);
-    if request.is_strict() {
-        let all = eligible.cloned().unwrap_or_else(|| Bits::below(view.size()));
-        if free != all {
-            let (best, got) =
-                (Shape::of(view, &place(view, &all, count)), Shape::of(view, &chosen));
-            let as_good = match request.policy {
-                Policy::Scatter => got.is_as_spread_as(&best),
-                Policy::Compact | Policy::Contiguous => got.is_as_compact_as(&best),
-            };
-            if !as_good {
-                return None;
-            }
-        }
-    }
-    Some(chosen)
 }

@@ -1,6 +1,7 @@
 //! A set of cpus, by the operating system's numbers.
 
 use std::fmt;
+use std::ops::Range;
 use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -109,6 +110,11 @@ impl CpuSet {
         self.0.iter().map(number)
     }
 
+    /// The longest intervals of which all cpus are in the set.
+    pub(crate) fn runs(&self) -> impl Iterator<Item = Range<u32>> + '_ {
+        self.0.runs().map(|run| number(run.start)..number(run.end))
+    }
+
     /// What is in either.
     #[must_use]
     pub fn union(&self, other: &Self) -> Self {
@@ -204,7 +210,7 @@ fn parse_number(digits: &str, text: &str) -> Result<u32, ParseCpuSetError> {
 
 impl fmt::Display for CpuSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, run) in self.0.runs().enumerate() {
+        for (index, run) in self.runs().enumerate() {
             let separator = if index == 0 { "" } else { "," };
             write!(f, "{separator}{}", run.start)?;
             if run.len() > 1 {

@@ -74,6 +74,15 @@ pub enum BuildError {
         /// Whether that is because isolated cpus are left out.
         isolated: bool,
     },
+    /// The locks between processes.
+    #[error("`exclusive`: cannot use the folder {folder} for locks between processes")]
+    LockFile {
+        /// Where the file should be.
+        folder: PathBuf,
+        /// What is wrong with it.
+        #[source]
+        source: io::Error,
+    },
     /// The machine could not be discovered.
     #[error("cannot discover the machine")]
     Discover(#[from] DiscoverError),
@@ -105,6 +114,9 @@ pub enum ReserveError {
         /// What was asked for.
         request: CoreRequest,
     },
+    /// The locks between processes cannot be used.
+    #[error("cannot lock the cores against other processes")]
+    Lock(#[source] io::Error),
     /// The time was over first.
     #[error("no cores were free for {request} in time")]
     TimedOut {

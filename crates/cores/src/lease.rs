@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::allocator::Grant;
 use crate::bits::Bits;
 use crate::cpu_set::CpuSet;
-use crate::pool::Shared;
+use crate::pool::shared::Shared;
 use crate::request::CoreRequest;
 use crate::topology::Level;
 

@@ -37,6 +37,7 @@ mod cpu_set;
 mod discover;
 mod error;
 mod lease;
+mod lock_file;
 mod pin;
 mod pool;
 mod request;

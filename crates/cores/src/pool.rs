@@ -7,43 +7,40 @@
 //! never looks for cores itself, and no wake-up can be lost: a grant lies in the waiter before it is woken. A waiter that gives up
 //! leaves the queue under the lock; if a grant came first, it is given back.
 
+//!
+//! A pool that is exclusive between processes also locks the bytes of its cpus in a file, see [`lock_file`](crate::lock_file);
+//! what other processes give back is noticed by a thread, which then serves the queue.
+
 mod builder;
+pub(crate) mod shared;
 mod ticket;
 mod waiter;
+mod watcher;
 
-use std::collections::VecDeque;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
-use crate::allocator::{Allocator, Grant, Layout};
-use crate::bits::Bits;
 use crate::cpu_set::CpuSet;
 use crate::error::{BuildError, ReserveError};
 use crate::lease::CoreLease;
+use crate::lock_file::LockFile;
 use crate::request::CoreRequest;
 use crate::topology::Topology;
 pub use builder::CorePoolBuilder;
+use shared::Shared;
 pub use ticket::Ticket;
-use waiter::Waiter;
+use watcher::Watcher;
 
 /// The cores of a machine, or some of them, to be leased.
 ///
 /// Clones are handles to the same pool. Leases keep it alive.
 #[derive(Clone)]
 pub struct CorePool {
-    pub(crate) shared: Arc<Shared>,
-}
-
-pub(crate) struct Shared {
-    topology: Topology,
-    layout: Arc<Layout>,
-    state: Mutex<State>,
-}
-
-struct State {
-    allocator: Allocator,
-    queue: VecDeque<Arc<Waiter>>,
+    shared: Arc<Shared>,
+    /// For as long as there are handles; leases do not need it.
+    _watcher: Option<Arc<Watcher>>,
 }
 
 impl CorePool {
@@ -55,13 +52,6 @@ impl CorePool {
     /// A pool of chosen cpus, of another topology, or with isolated cpus.
     pub fn builder() -> CorePoolBuilder {
         CorePoolBuilder::default()
-    }
-
-    fn from_topology(topology: Topology) -> Self {
-        let layout = Arc::new(Layout::new(&topology));
-        let allocator = Allocator::new(Arc::clone(&layout));
-        let state = Mutex::new(State { allocator, queue: VecDeque::new() });
-        Self { shared: Arc::new(Shared { topology, layout, state }) }
     }
 
     /// Waits until the cores are there, after all who asked before.
@@ -78,15 +68,9 @@ impl CorePool {
     /// The cores, if they are free now and nobody waits.
     ///
     /// # Errors
-    /// [`Busy`](ReserveError::Busy), and those of [`reserve`](Self::reserve).
+    /// [`Busy`](ReserveError::Busy), [`Lock`](ReserveError::Lock), and those of [`reserve`](Self::reserve).
     pub fn try_reserve(&self, request: CoreRequest) -> Result<CoreLease, ReserveError> {
-        let mut state = self.shared.lock();
-        state.check(&request)?;
-        if !state.queue.is_empty() {
-            return Err(ReserveError::Busy { request });
-        }
-        let grant = state.grant(&request).ok_or(ReserveError::Busy { request })?;
-        drop(state);
+        let grant = self.shared.try_grant(request)?;
         Ok(CoreLease::new(&self.shared, request, grant))
     }
 
@@ -128,34 +112,33 @@ impl CorePool {
         request: CoreRequest,
         ready: Option<waiter::Hook>,
     ) -> Result<Ticket, ReserveError> {
-        let waiter = Arc::new(Waiter::new(request, ready));
-        let mut state = self.shared.lock();
-        state.check(&request)?;
-        state.queue.push_back(Arc::clone(&waiter));
-        let granted = state.serve();
-        drop(state);
-        waiter::wake(granted);
-        Ok(Ticket::new(Arc::clone(&self.shared), waiter))
+        let waiter = self.shared.enqueue(request, ready)?;
+        Ok(Ticket::new(self.clone(), waiter))
     }
 
     /// The machine, as far as it is in the pool.
     pub fn topology(&self) -> &Topology {
-        &self.shared.topology
+        self.shared.topology()
     }
 
     /// The cpus of the pool, leased or not.
     pub fn cpus(&self) -> &CpuSet {
-        self.shared.topology.cpus()
+        self.shared.topology().cpus()
     }
 
-    /// The cpus that are not leased at this moment.
+    /// The cpus that are not leased at this moment; other processes may have leased some of them.
     pub fn free_cpus(&self) -> CpuSet {
-        self.shared.layout.cpu_ids(self.shared.lock().allocator.free_cpus())
+        self.shared.layout().cpu_ids(&self.shared.free())
+    }
+
+    /// The file through which processes agree, for a pool that is [exclusive](CorePoolBuilder::exclusive).
+    pub fn lock_file(&self) -> Option<&Path> {
+        self.shared.lock_file().map(LockFile::path)
     }
 
     /// How many requests wait at this moment.
     pub fn waiting(&self) -> usize {
-        self.shared.lock().queue.len()
+        self.shared.waiting()
     }
 }
 
@@ -165,72 +148,5 @@ impl fmt::Debug for CorePool {
             .field("cpus", self.cpus())
             .field("free", &self.free_cpus())
             .finish_non_exhaustive()
-    }
-}
-
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        // No code of users runs under the lock, and a panic of ours leaves cores leased at worst.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(crate) fn topology(&self) -> &Topology {
-        &self.topology
-    }
-
-    pub(crate) fn layout(&self) -> &Layout {
-        &self.layout
-    }
-
-    pub(crate) fn give_back(&self, taken: &Bits) {
-        let mut state = self.lock();
-        state.allocator.give_back(taken);
-        let granted = state.serve();
-        drop(state);
-        waiter::wake(granted);
-    }
-
-    /// Takes a waiter out of the queue; those behind it may fit now.
-    fn withdraw(&self, waiter: &Arc<Waiter>) {
-        let mut state = self.lock();
-        state.queue.retain(|queued| !Arc::ptr_eq(queued, waiter));
-        let granted = state.serve();
-        drop(state);
-        waiter::wake(granted);
-    }
-}
-
-impl State {
-    /// Refuses what no state of the pool could satisfy.
-    fn check(&self, request: &CoreRequest) -> Result<(), ReserveError> {
-        if request.count == 0 {
-            return Err(ReserveError::ZeroCores);
-        }
-        let most = self.allocator.most(request);
-        if request.count > most {
-            let size = self.allocator.layout().len();
-            return Err(ReserveError::NeverFits { request: *request, most, size });
-        }
-        Ok(())
-    }
-
-    fn grant(&mut self, request: &CoreRequest) -> Option<Grant> {
-        let grant = self.allocator.choose(request, &Bits::default())?;
-        self.allocator.take(&grant);
-        Some(grant)
-    }
-
-    /// Grants what the head of the queue waits for, and so on, until one does not fit.
-    fn serve(&mut self) -> Vec<Arc<Waiter>> {
-        let mut granted = Vec::new();
-        while let Some(head) = self.queue.front() {
-            let request = head.request;
-            let Some(grant) = self.grant(&request) else { break };
-            if let Some(head) = self.queue.pop_front() {
-                head.put(grant);
-                granted.push(head);
-            }
-        }
-        granted
     }
 }

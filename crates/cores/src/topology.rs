@@ -3,6 +3,10 @@
 mod arrange;
 mod display;
 mod object;
+#[cfg(test)]
+pub(crate) mod sample;
+#[cfg(test)]
+mod tests;
 
 use serde::{Deserialize, Serialize};
 

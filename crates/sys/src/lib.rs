@@ -16,6 +16,7 @@
 //! | [`wait`] | [`wait_readable`](wait::wait_readable) with a deadline, and a [`Waker`](wait::Waker) that ends such a wait |
 //! | [`environment`], [`descriptors`], [`parent_death`], [`before_main!`] | what a worker does in its first microseconds |
 //! | [`affinity`] | on which cpus a thread, and what it starts, may run |
+//! | [`byte_lock`], [`file_watch`], [`private_folder`] | locks between processes that die with their holder, and news of them |
 //! | [`clock`] | the monotonic clock as a number that is the same in every process |
 //!
 //! # Example
@@ -47,17 +48,20 @@ compile_error!("Brigade runs on Linux only for now: it builds on pidfd, memfd an
 pub mod affinity;
 pub mod arena;
 mod before_main;
+pub mod byte_lock;
 pub mod clock;
 pub mod control;
 pub mod descriptors;
 pub mod environment;
 mod error;
 pub mod executable;
+pub mod file_watch;
 pub mod futex;
 pub mod guardian;
 pub mod launch;
 pub mod orphans;
 pub mod parent_death;
+pub mod private_folder;
 pub mod process;
 pub mod segment;
 pub mod wait;

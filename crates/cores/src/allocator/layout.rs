@@ -54,6 +54,10 @@ impl Layout {
         places.iter().map(|place| self.ids[place]).collect()
     }
 
+    pub(crate) fn cpu_id(&self, place: usize) -> u32 {
+        self.ids[place]
+    }
+
     pub(super) fn core_of(&self, place: usize) -> usize {
         self.core_of[place]
     }

@@ -12,26 +12,39 @@ pub(super) fn compact(view: &View, free: &Bits, count: usize) -> Bits {
         if level.largest < count {
             continue;
         }
+        let mut enough: Vec<(usize, usize)> = open_groups(level, free);
+        enough.retain(|(there, _)| *there >= count);
         let below = &view.levels[..index];
-        let enough = level.members.iter().enumerate().filter_map(|(at, group)| {
-            let there = group.common(free);
-            (there >= count).then_some((there, at))
-        });
-        // Which one is filled without touching more groups inside than necessary matters more than what is left over.
-        let chosen = if below.iter().any(|level| level.judged) {
-            let filled = enough.map(|(there, at)| {
+        if enough.len() > 1 && below.iter().any(|level| level.judged) {
+            // To touch few groups inside matters more than what is left over.
+            let touched = |at: usize| {
                 let chosen = pack(below, level.members[at].part_of(free), count);
-                ((Shape::of(view, &chosen).touched(), there, at), chosen)
-            });
-            filled.min_by(|(a, _), (b, _)| a.cmp(b)).map(|(_, chosen)| chosen)
-        } else {
-            enough.min().map(|(_, at)| pack(below, level.members[at].part_of(free), count))
-        };
-        if let Some(chosen) = chosen {
-            return chosen;
+                Shape::of(view, &chosen).touched()
+            };
+            keep_least(&mut enough, |(_, at)| touched(at));
+        }
+        keep_least(&mut enough, |(there, _)| there);
+        for above in &view.levels[index + 1..] {
+            if enough.len() < 2 {
+                break;
+            }
+            // What is left over should be in one place too, so that wide requests still find room.
+            let around = |at: usize| &above.members[above.member_of[level.members[at].first()]];
+            keep_least(&mut enough, |(_, at)| around(at).common(free));
+        }
+        if let Some((_, at)) = enough.first() {
+            return pack(below, level.members[*at].part_of(free), count);
         }
     }
     pack(&view.levels, free.clone(), count)
+}
+
+/// Keeps the candidates with the least value.
+fn keep_least<K: Ord>(candidates: &mut Vec<(usize, usize)>, value: impl Fn((usize, usize)) -> K) {
+    let values: Vec<K> = candidates.iter().map(|candidate| value(*candidate)).collect();
+    let Some(least) = values.iter().min() else { return };
+    let mut values = values.iter();
+    candidates.retain(|_| values.next() == Some(least));
 }
 
 /// `count` of the free places: whole groups from the fullest on, the rest from the one that it fits best. There must be enough.
@@ -102,11 +115,21 @@ fn spread(levels: &[Groups], free: Bits, count: usize) -> Bits {
 
 /// The groups with free places: how many, and which.
 fn open_groups(level: &Groups, free: &Bits) -> Vec<(usize, usize)> {
-    let groups = level.members.iter().enumerate();
-    groups.map(|(at, group)| (group.common(free), at)).filter(|(there, _)| *there > 0).collect()
+    if free.len() >= level.members.len() {
+        let groups = level.members.iter().enumerate();
+        return groups
+            .map(|(at, group)| (group.common(free), at))
+            .filter(|(there, _)| *there > 0)
+            .collect();
+    }
+    // A few places are in fewer groups than there are: not each group is asked.
+    let mut groups: Vec<usize> = free.iter().map(|place| level.member_of[place]).collect();
+    groups.sort_unstable();
+    groups.chunk_by(|a, b| a == b).map(|same| (same.len(), same[0])).collect()
 }
 
 /// How many groups of each judged level a set of places touches, and how many places are in the fullest; the largest groups first.
+#[derive(Debug, Clone)]
 pub(super) struct Shape(Vec<(usize, usize)>);
 
 impl Shape {

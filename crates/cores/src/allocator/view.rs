@@ -7,8 +7,17 @@ use crate::cpu_set::CpuSet;
 use crate::request::{CoreKind, CoreRequest};
 use crate::topology::{Level, Topology};
 
-/// The levels below which strict requests do not care: which of the cores below one L3 cache are taken.
-const JUDGED: [Level; 4] = [Level::L3, Level::Die, Level::NumaNode, Level::Package];
+/// The levels that divide a machine, and whether strict requests judge by them: which of the cores below one L3 cache are taken
+/// is all the same to them.
+const LEVELS: [(Level, bool); 7] = [
+    (Level::Core, false),
+    (Level::L2, false),
+    (Level::Cluster, false),
+    (Level::L3, true),
+    (Level::Die, true),
+    (Level::NumaNode, true),
+    (Level::Package, true),
+];
 
 #[derive(Debug)]
 pub(super) struct View {
@@ -24,6 +33,8 @@ pub(super) struct View {
 #[derive(Debug)]
 pub(super) struct Groups {
     pub(super) members: Vec<Group>,
+    /// To which each place belongs.
+    pub(super) member_of: Vec<usize>,
     /// The size of the largest group.
     pub(super) largest: usize,
     /// Whether strict requests count these groups.
@@ -35,7 +46,7 @@ pub(super) struct Groups {
 }
 
 /// Places whose bits lie in a few words.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 pub(super) struct Group {
     first_word: usize,
     words: Vec<u64>,
@@ -49,36 +60,31 @@ impl View {
     ) -> Self {
         let all = Bits::below(size);
         let sets = |level| topology.objects(level).map(|object| to_places(&object.cpus)).collect();
-        let mut levels = Vec::new();
-        for level in [
-            Level::Core,
-            Level::L2,
-            Level::Cluster,
-            Level::L3,
-            Level::Die,
-            Level::NumaNode,
-            Level::Package,
-        ] {
-            let mut groups = Groups::new(sets(level), &all);
-            groups.judged = JUDGED.contains(&level);
-            if level == Level::NumaNode {
-                groups.distances = distances(topology, groups.members.len());
-            }
-            levels.push(groups);
-        }
-        let mut kinds = Groups::new(topology.kinds().iter().map(&to_places).collect(), &all);
-        kinds.kinds = true;
-        levels.push(kinds);
-        levels.push(Groups::new(vec![all.clone()], &all));
-        // Groups of one place, and one group of all, divide nothing.
-        let last = levels.len() - 1;
-        let divides = |groups: &Groups| groups.largest > 1 && groups.members.len() > 1;
-        levels = levels
-            .into_iter()
-            .enumerate()
-            .filter_map(|(index, groups)| (index == last || divides(&groups)).then_some(groups))
+        let mut levels: Vec<Groups> = LEVELS
+            .iter()
+            .map(|(level, judged)| Groups {
+                judged: *judged,
+                distances: distances(topology, *level),
+                ..Groups::new(sets(*level), &all)
+            })
             .collect();
-        levels.sort_by_key(|groups| groups.largest);
+        let kinds = topology.kinds().iter().map(&to_places).collect();
+        levels.push(Groups { kinds: true, ..Groups::new(kinds, &all) });
+        // Groups of one place, and one group of everything, divide nothing.
+        levels.retain(|level| level.largest > 1 && level.members.len() > 1);
+        levels.sort_by_key(|level| level.largest);
+        levels.dedup_by(|level, smaller| {
+            let same = level.members == smaller.members;
+            if same {
+                smaller.judged |= level.judged;
+                smaller.kinds &= level.kinds;
+                if smaller.distances.is_empty() {
+                    smaller.distances = std::mem::take(&mut level.distances);
+                }
+            }
+            same
+        });
+        levels.push(Groups::new(vec![all.clone()], &all));
         Self {
             size,
             levels,
@@ -137,19 +143,19 @@ fn eligible(
     eligible
 }
 
-fn distances(topology: &Topology, groups: usize) -> Vec<Vec<u32>> {
-    let ids: Vec<Option<u32>> = topology
-        .objects(Level::NumaNode)
-        .filter(|node| !node.cpus.is_empty())
-        .map(|node| node.id)
-        .collect();
-    // One more group has the cpus without a node.
-    if ids.len() != groups {
+/// How far the groups of a level are from each other: as far as the nodes of their first cpus.
+fn distances(topology: &Topology, level: Level) -> Vec<Vec<u32>> {
+    if level < Level::NumaNode {
         return Vec::new();
     }
+    let firsts = topology.objects(level).filter_map(|object| object.cpus.first());
+    let nodes: Vec<Option<u32>> = firsts
+        .map(|cpu| topology.object_of(cpu, Level::NumaNode).and_then(|node| node.id))
+        .collect();
     let distance = |from: Option<u32>, to: Option<u32>| topology.distance(from?, to?);
-    ids.iter()
-        .map(|from| ids.iter().map(|to| distance(*from, *to).unwrap_or(u32::MAX)).collect())
+    nodes
+        .iter()
+        .map(|from| nodes.iter().map(|to| distance(*from, *to).unwrap_or(u32::MAX)).collect())
         .collect()
 }
 
@@ -162,8 +168,14 @@ impl Groups {
         }
         let members: Vec<Group> =
             sets.iter().chain([&rest]).filter(|set| !set.is_empty()).map(Group::new).collect();
+        let mut member_of = vec![0; all.len()];
+        for (index, set) in sets.iter().chain([&rest]).filter(|set| !set.is_empty()).enumerate() {
+            for place in set.iter() {
+                member_of[place] = index;
+            }
+        }
         let largest = members.iter().map(Group::len).max().unwrap_or(0);
-        Self { members, largest, judged: false, kinds: false, distances: Vec::new() }
+        Self { members, member_of, largest, judged: false, kinds: false, distances: Vec::new() }
     }
 
     /// How far a group is from those that were chosen before.
@@ -178,6 +190,12 @@ impl Group {
         let words = places.words();
         let first_word = words.iter().position(|word| *word != 0).unwrap_or(0);
         Self { first_word, words: words[first_word..].to_vec() }
+    }
+
+    /// The lowest place.
+    pub(super) fn first(&self) -> usize {
+        let zeros = self.words.first().map_or(0, |word| word.trailing_zeros());
+        self.first_word * u64::BITS as usize + zeros as usize
     }
 
     pub(super) fn len(&self) -> usize {

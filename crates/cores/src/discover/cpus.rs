@@ -8,7 +8,23 @@ pub(super) const CPUS: &str = "sys/devices/system/cpu";
 /// The cpus that are online; nothing if no file names one.
 pub(super) fn online(files: &mut Files<'_>) -> Option<CpuSet> {
     let named = files.list(&format!("{CPUS}/online")).filter(|online| !online.is_empty());
-    named.or_else(|| switched_on(files)).or_else(|| running(files))
+    let online = named.or_else(|| switched_on(files)).map(|online| described(files, online));
+    online.or_else(|| running(files))
+}
+
+/// The kernel describes a cpu only while it is online: one without a description, beside others that have one, is about to go.
+fn described(files: &mut Files<'_>, online: CpuSet) -> CpuSet {
+    let has_topology = |cpu: &u32| files.has_folder(&format!("{CPUS}/cpu{cpu}/topology"));
+    let described: CpuSet = online.iter().filter(has_topology).collect();
+    if described.is_empty() || described == online {
+        return online;
+    }
+    let rest = online.difference(&described);
+    files.warn(
+        CPUS,
+        format!("cpus {rest} are online but not described as the others are; left out"),
+    );
+    described
 }
 
 /// Old kernels have no list; a cpu that cannot be switched off has no switch.

@@ -1,5 +1,6 @@
 //! Where the files come from, and what is wrong with them.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -116,6 +117,32 @@ impl<'a> Files<'a> {
         from_mask.or_else(|| self.list(list))
     }
 
+    /// Whether there is such a folder.
+    pub(super) fn has_folder(&self, path: &str) -> bool {
+        match &self.source {
+            Source::Recording(recording) => recording.names(path).next().is_some(),
+            Source::Folder(root) => root.join(path).is_dir(),
+        }
+    }
+
+    /// The names of the entries of a folder; none without such a folder.
+    pub(super) fn names(&mut self, folder: &str) -> BTreeSet<String> {
+        match &self.source {
+            Source::Recording(recording) => recording.names(folder).map(str::to_owned).collect(),
+            Source::Folder(root) => match fs::read_dir(root.join(folder)) {
+                Ok(entries) => {
+                    entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect()
+                }
+                Err(error) => {
+                    if error.kind() != io::ErrorKind::NotFound {
+                        self.warn(folder, format!("cannot be listed ({error}); ignored"));
+                    }
+                    BTreeSet::new()
+                }
+            },
+        }
+    }
+
     /// The numbers of the entries of a folder that are called `prefix` and a number.
     pub(super) fn numbered(&mut self, folder: &str, prefix: &str) -> CpuSet {
         let number = |name: &str| {
@@ -124,20 +151,7 @@ impl<'a> Files<'a> {
             let digits = digits.bytes().all(|byte| byte.is_ascii_digit()).then_some(digits)?;
             digits.parse().ok().filter(|number| *number < CpuSet::PARSE_LIMIT)
         };
-        match &self.source {
-            Source::Recording(recording) => recording.names(folder).filter_map(number).collect(),
-            Source::Folder(root) => match fs::read_dir(root.join(folder)) {
-                Ok(entries) => {
-                    entries.filter_map(|entry| number(entry.ok()?.file_name().to_str()?)).collect()
-                }
-                Err(error) => {
-                    if error.kind() != io::ErrorKind::NotFound {
-                        self.warn(folder, format!("cannot be listed ({error}); ignored"));
-                    }
-                    CpuSet::new()
-                }
-            },
-        }
+        self.names(folder).iter().filter_map(|name| number(name)).collect()
     }
 }
 

@@ -100,10 +100,14 @@ fn read_caches(
             // Itanium leaves some maps empty; the cache is the core's own.
             cpus = cores.of(cpu).unwrap_or_default();
         }
+        let size = size_kib(files, &format!("{cache}/size"));
+        if size == Some(0) {
+            // Knights Landing without a memory-side cache.
+            continue;
+        }
         let id = files.id(&format!("{cache}/id"));
-        partition.add(files, cpu, &cpus.intersection(online), id);
-        if let Some(object) = partition.objects.last_mut() {
-            object.size_kib = object.size_kib.or_else(|| size_kib(files, &format!("{cache}/size")));
+        if let Some(object) = partition.add(files, cpu, &cpus.intersection(online), id) {
+            object.size_kib = size;
         }
     }
 }
@@ -133,11 +137,18 @@ impl Partition {
         Some(self.objects.iter().find(|object| object.cpus.contains(cpu))?.cpus.clone())
     }
 
-    fn add(&mut self, files: &mut Files<'_>, cpu: u32, cpus: &CpuSet, id: Option<u32>) {
+    /// The new group, if there is one.
+    fn add(
+        &mut self,
+        files: &mut Files<'_>,
+        cpu: u32,
+        cpus: &CpuSet,
+        id: Option<u32>,
+    ) -> Option<&mut Object> {
         let subject = || format!("{} of cpu {cpu}", self.level);
         if !cpus.contains(cpu) {
             files.warn(&subject(), format!("says {cpus}, without the cpu itself; ignored"));
-            return;
+            return None;
         }
         if cpus.intersects(&self.grouped) {
             files.warn(
@@ -148,5 +159,6 @@ impl Partition {
         let cpus = cpus.difference(&self.grouped);
         self.grouped = self.grouped.union(&cpus);
         self.objects.push(Object::new(self.level, id, cpus));
+        self.objects.last_mut()
     }
 }

@@ -36,13 +36,13 @@ fn by_counters(files: &mut Files<'_>, online: &CpuSet) -> Option<Vec<CpuSet>> {
     left.is_empty().then_some(kinds)
 }
 
-/// The main id register of ARM names maker and model; its lowest four bits are the revision.
+/// The main id register of ARM names maker (bits 24 to 31) and model (bits 4 to 15); the rest are revisions.
 fn by_model(files: &mut Files<'_>, online: &CpuSet) -> Option<Vec<CpuSet>> {
-    const REVISION: u64 = 0xf;
+    const MAKER_AND_MODEL: u64 = 0xff00_fff0;
     let mut models: BTreeMap<u64, CpuSet> = BTreeMap::new();
     for cpu in online.iter() {
         let text = files.text(&format!("{CPUS}/cpu{cpu}/regs/identification/midr_el1"))?;
-        let model = u64::from_str_radix(text.trim_start_matches("0x"), 16).ok()? & !REVISION;
+        let model = u64::from_str_radix(text.trim_start_matches("0x"), 16).ok()? & MAKER_AND_MODEL;
         models.entry(model).or_default().insert(cpu);
     }
     let mut kinds: Vec<CpuSet> = models.into_values().collect();

@@ -19,8 +19,12 @@ pub(super) fn read(files: &mut Files<'_>, online: &CpuSet) -> Numa {
     let ids = listed.unwrap_or_else(|| files.numbered(NODES, "node"));
     let mut numa = Numa::default();
     let mut grouped = CpuSet::new();
+    let of_graphics = graphics_memory(files);
     for id in ids.iter() {
         let folder = format!("{NODES}/node{id}");
+        if of_graphics.contains(id) {
+            continue;
+        }
         let Some(cpus) = files.cpus(&format!("{folder}/cpumap"), &format!("{folder}/cpulist"))
         else {
             continue;
@@ -43,6 +47,18 @@ pub(super) fn read(files: &mut Files<'_>, online: &CpuSet) -> Numa {
         numa.distances.clear();
     }
     numa
+}
+
+/// The memory of NVIDIA's graphics cards is a node on POWER; it is nobody's working memory.
+fn graphics_memory(files: &mut Files<'_>) -> CpuSet {
+    const CARDS: &str = "proc/driver/nvidia/gpus";
+    let cards = files.names(CARDS);
+    let node = |card: &String| {
+        let status = files.text(&format!("{CARDS}/{card}/numa_status"))?;
+        let (_, node) = status.split_once("Node:")?;
+        node.split_whitespace().next()?.parse().ok()
+    };
+    cards.iter().filter_map(node).filter(|node| *node < CpuSet::PARSE_LIMIT).collect()
 }
 
 fn distances(files: &mut Files<'_>, path: &str, nodes: usize) -> Option<Vec<u32>> {

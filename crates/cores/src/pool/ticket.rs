@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::Shared;
+use super::CorePool;
 use super::waiter::Waiter;
 use crate::lease::CoreLease;
 use crate::request::CoreRequest;
@@ -11,13 +11,13 @@ use crate::request::CoreRequest;
 /// A place in the queue of a [`CorePool`](crate::CorePool), for those who cannot block. Dropping it leaves the queue.
 #[must_use = "dropping a ticket leaves the queue"]
 pub struct Ticket {
-    shared: Arc<Shared>,
+    pool: CorePool,
     waiter: Arc<Waiter>,
 }
 
 impl Ticket {
-    pub(super) fn new(shared: Arc<Shared>, waiter: Arc<Waiter>) -> Self {
-        Self { shared, waiter }
+    pub(super) fn new(pool: CorePool, waiter: Arc<Waiter>) -> Self {
+        Self { pool, waiter }
     }
 
     /// What is waited for.
@@ -28,21 +28,21 @@ impl Ticket {
     /// The cores, if they have been granted. They are given once: afterwards the ticket has nothing more to give.
     pub fn try_take(&mut self) -> Option<CoreLease> {
         let grant = self.waiter.try_take()?;
-        Some(CoreLease::new(&self.shared, self.waiter.request, grant))
+        Some(CoreLease::new(&self.pool.shared, self.waiter.request, grant))
     }
 
     /// Waits for the cores, but no longer than `timeout`. The place in the queue is kept.
     pub fn wait_timeout(&mut self, timeout: Duration) -> Option<CoreLease> {
         // A time that is too far to be represented never comes.
         let grant = self.waiter.wait(Instant::now().checked_add(timeout))?;
-        Some(CoreLease::new(&self.shared, self.waiter.request, grant))
+        Some(CoreLease::new(&self.pool.shared, self.waiter.request, grant))
     }
 
     /// Waits for the cores as long as it takes.
     pub(super) fn wait(self) -> CoreLease {
         loop {
             if let Some(grant) = self.waiter.wait(None) {
-                return CoreLease::new(&self.shared, self.waiter.request, grant);
+                return CoreLease::new(&self.pool.shared, self.waiter.request, grant);
             }
         }
     }
@@ -50,10 +50,10 @@ impl Ticket {
 
 impl Drop for Ticket {
     fn drop(&mut self) {
-        self.shared.withdraw(&self.waiter);
+        self.pool.shared.withdraw(&self.waiter);
         // Out of the queue it cannot be granted any more.
         if let Some(grant) = self.waiter.try_take() {
-            self.shared.give_back(&grant.taken);
+            self.pool.shared.give_back(&grant.taken);
         }
     }
 }

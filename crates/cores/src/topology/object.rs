@@ -57,10 +57,10 @@ pub struct Object {
     /// The usable cpus; empty for memory without any.
     pub cpus: CpuSet,
     /// The size of a cache in KiB.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub size_kib: Option<u64>,
     /// Whether memory may be taken from it; false only for NUMA nodes that the cpuset forbids.
-    #[serde(default = "yes", skip_serializing_if = "Clone::clone")]
+    #[serde(default = "yes")]
     pub memory: bool,
 }
 

@@ -1,0 +1,338 @@
+//! Random requests against a naive allocator: lists of booleans, looked through from the start.
+
+use std::sync::Arc;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::cpu_set::CpuSet;
+use crate::request::CoreKind;
+use crate::topology::sample::{Shape, any_topology};
+use crate::topology::{Level, Topology};
+
+fn allocator(topology: &Topology) -> Allocator {
+    Allocator::new(Arc::new(Layout::new(topology)))
+}
+
+fn choose(allocator: &Allocator, request: &CoreRequest) -> Option<Grant> {
+    allocator.choose(request, &Bits::default())
+}
+
+fn any_request() -> impl Strategy<Value = CoreRequest> {
+    (
+        1..9_usize,
+        prop::sample::select(vec![Policy::Contiguous, Policy::Compact, Policy::Scatter]),
+        prop::sample::select(vec![Smt::Share, Smt::Whole, Smt::Isolate]),
+        any::<bool>(),
+        prop::option::weighted(
+            0.2,
+            prop::sample::select(vec![CoreKind::Performance, CoreKind::Efficient]),
+        ),
+        prop::option::weighted(0.2, 0..3_u32),
+    )
+        .prop_map(|(count, policy, smt, best_effort, kind, numa_node)| CoreRequest {
+            count,
+            policy,
+            smt,
+            best_effort,
+            kind,
+            numa_node,
+        })
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    Reserve(CoreRequest),
+    /// Of the leases at that moment, modulo their number.
+    GiveBack(usize),
+}
+
+fn any_steps() -> impl Strategy<Value = Vec<Step>> {
+    let step = prop_oneof![
+        3 => any_request().prop_map(Step::Reserve),
+        2 => any::<usize>().prop_map(Step::GiveBack),
+    ];
+    prop::collection::vec(step, 1..30)
+}
+
+/// The machine as a request sees it, worked out without bits: slots in topological order, each with its cpus.
+struct Naive<'a> {
+    topology: &'a Topology,
+    free: CpuSet,
+}
+
+impl Naive<'_> {
+    fn slots(&self, request: &CoreRequest) -> Vec<CpuSet> {
+        match request.smt {
+            Smt::Share => {
+                self.topology.order().iter().map(|cpu| [*cpu].into_iter().collect()).collect()
+            }
+            Smt::Whole | Smt::Isolate => self.topology.cores(),
+        }
+    }
+
+    /// Whether each slot may be taken, if what is `free` is free.
+    fn open(&self, request: &CoreRequest, free: &CpuSet) -> Vec<bool> {
+        let kinds = self.topology.kinds();
+        let node = |id| self.topology.objects(Level::NumaNode).find(|node| node.id == Some(id));
+        self.slots(request)
+            .iter()
+            .map(|slot| {
+                let kind = match request.kind {
+                    None => true,
+                    Some(CoreKind::Performance) => slot.is_subset(&kinds[0]),
+                    Some(CoreKind::Efficient) => !slot.intersects(&kinds[0]),
+                };
+                let local = request
+                    .numa_node
+                    .is_none_or(|id| node(id).is_some_and(|node| slot.is_subset(&node.cpus)));
+                kind && local && slot.is_subset(free)
+            })
+            .collect()
+    }
+
+    /// The first interval, slot by slot.
+    fn interval(open: &[bool], count: usize) -> Option<usize> {
+        (0..open.len()).find(|start| {
+            *start + count <= open.len() && (*start..*start + count).all(|slot| open[slot])
+        })
+    }
+
+    /// How many slots are open in each group of a level.
+    fn shares(&self, request: &CoreRequest, open: &[bool], level: Level) -> Vec<usize> {
+        let slots = self.slots(request);
+        let groups = self.topology.objects(level);
+        groups
+            .map(|group| {
+                slots
+                    .iter()
+                    .zip(open)
+                    .filter(|(slot, open)| **open && slot.intersects(&group.cpus))
+                    .count()
+            })
+            .collect()
+    }
+
+    /// In how few groups `count` slots have room.
+    fn fewest(mut shares: Vec<usize>, count: usize) -> usize {
+        shares.sort_unstable_by(|a, b| b.cmp(a));
+        let mut sum = 0;
+        let mut enough = |share: &usize| {
+            let full = sum >= count;
+            sum += share;
+            !full
+        };
+        shares.iter().take_while(|share| enough(share)).count()
+    }
+}
+
+const JUDGED: [Level; 3] = [Level::L3, Level::NumaNode, Level::Package];
+
+/// What a grant must be, whatever the state.
+fn check_grant(naive: &Naive<'_>, request: &CoreRequest, cpus: &CpuSet, used: &CpuSet) {
+    assert!(cpus.is_subset(&naive.free), "{cpus} of {}", naive.free);
+    let open = naive.open(request, &naive.free);
+    let slots = naive.slots(request);
+    let chosen: Vec<usize> =
+        (0..slots.len()).filter(|slot| slots[*slot].intersects(cpus)).collect();
+    assert_eq!(chosen.len(), request.count);
+    assert!(chosen.iter().all(|slot| open[*slot] && slots[*slot].is_subset(cpus)));
+    match request.smt {
+        Smt::Isolate => assert!(used.len() == request.count && used.is_subset(cpus)),
+        Smt::Share | Smt::Whole => assert_eq!(used, cpus),
+    }
+    let all = naive.open(request, naive.topology.cpus());
+    match request.policy {
+        Policy::Contiguous => {
+            let intervals = 1 + chosen.windows(2).filter(|pair| pair[1] > pair[0] + 1).count();
+            if let Some(first) = Naive::interval(&open, request.count) {
+                assert_eq!((intervals, chosen[0]), (1, first));
+            } else {
+                assert!(!request.is_strict(), "a strict request degraded");
+                let runs: Vec<usize> =
+                    open.split(|open| !open).map(<[bool]>::len).filter(|run| *run > 0).collect();
+                assert_eq!(intervals, Naive::fewest(runs, request.count));
+            }
+        }
+        Policy::Compact => {
+            for level in JUDGED {
+                let touched = naive.topology.touched(cpus, level);
+                let possible = Naive::fewest(naive.shares(request, &open, level), request.count);
+                if possible == 1 {
+                    assert_eq!(touched, 1, "more than one {level}");
+                }
+                if request.is_strict() {
+                    let best = allocator(naive.topology);
+                    let best = choose(&best, request).expect("a count that fits");
+                    let best = best_touched(naive.topology, &best, level);
+                    assert!(touched <= best, "{touched} {level}s, {best} when all is free");
+                }
+            }
+        }
+        Policy::Scatter => {
+            let packages = naive.shares(request, &open, Level::Package);
+            let touched = naive.topology.touched(cpus, Level::Package);
+            let possible = packages.iter().filter(|share| **share > 0).count().min(request.count);
+            assert_eq!(touched, possible, "not as spread as it could be");
+            if request.is_strict() {
+                let shares = naive.shares(request, &all, Level::Package);
+                let best = shares.iter().filter(|share| **share > 0).count().min(request.count);
+                assert_eq!(touched, best, "a strict request degraded");
+            }
+        }
+    }
+}
+
+fn best_touched(topology: &Topology, grant: &Grant, level: Level) -> usize {
+    topology.touched(&Layout::new(topology).cpu_ids(&grant.taken), level)
+}
+
+/// What must not be refused.
+fn check_refusal(naive: &Naive<'_>, request: &CoreRequest) {
+    let open = naive.open(request, &naive.free);
+    let free = open.iter().filter(|open| **open).count();
+    if !request.is_strict() {
+        assert!(free < request.count, "refused although {free} are free");
+    }
+    match request.policy {
+        Policy::Contiguous => assert_eq!(Naive::interval(&open, request.count), None),
+        Policy::Compact => {
+            let caches = naive.shares(request, &open, Level::L3);
+            assert!(caches.iter().all(|share| *share < request.count), "one L3 cache has enough");
+        }
+        Policy::Scatter => {}
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(512))]
+
+    #[test]
+    fn leases_are_what_a_naive_allocator_would_give(topology in any_topology(), steps in any_steps()) {
+        let mut allocator = allocator(&topology);
+        let layout = Arc::clone(allocator.layout());
+        let mut leases: Vec<Grant> = Vec::new();
+        for step in steps {
+            match step {
+                Step::Reserve(request) => {
+                    let naive = Naive { topology: &topology, free: layout.cpu_ids(allocator.free_cpus()) };
+                    match choose(&allocator, &request) {
+                        Some(grant) => {
+                            let (taken, used) = (layout.cpu_ids(&grant.taken), layout.cpu_ids(&grant.used));
+                            check_grant(&naive, &request, &taken, &used);
+                            allocator.take(&grant);
+                            prop_assert!(leases.iter().all(|lease| !lease.taken.intersects(&grant.taken)));
+                            leases.push(grant);
+                        }
+                        None => check_refusal(&naive, &request),
+                    }
+                }
+                Step::GiveBack(index) if !leases.is_empty() => {
+                    let lease = leases.swap_remove(index % leases.len());
+                    allocator.give_back(&lease.taken);
+                }
+                Step::GiveBack(_) => {}
+            }
+            allocator.sanity_check();
+        }
+        for lease in leases {
+            allocator.give_back(&lease.taken);
+        }
+        allocator.sanity_check();
+        prop_assert_eq!(allocator.free_cpus().len(), topology.cpus().len());
+    }
+
+    #[test]
+    fn what_can_be_had_at_most_can_be_had_and_one_more_cannot(
+        topology in any_topology(),
+        request in any_request(),
+    ) {
+        let allocator = allocator(&topology);
+        let most = allocator.most(&request);
+        if most > 0 {
+            let all = CoreRequest { count: most, ..request };
+            prop_assert!(choose(&allocator, &all).is_some());
+        }
+        let more = CoreRequest { count: most + 1, ..request };
+        prop_assert!(choose(&allocator, &more).is_none());
+        if request.count <= most {
+            prop_assert!(choose(&allocator, &request).is_some());
+        }
+    }
+
+    #[test]
+    fn cores_that_are_excluded_are_not_chosen(
+        topology in any_topology(),
+        request in any_request(),
+        excluded in any::<u64>(),
+    ) {
+        let allocator = allocator(&topology);
+        let mut excluded = Bits::from_words(vec![excluded]);
+        excluded.intersect_with(allocator.free_cpus());
+        if let Some(grant) = allocator.choose(&request, &excluded) {
+            prop_assert!(!grant.taken.intersects(&excluded));
+        }
+    }
+}
+
+const TWO_SOCKETS: Shape = Shape { packages: 2, nodes: 1, caches: 2, cores: 4, threads: 2 };
+
+fn granted(allocator: &mut Allocator, request: CoreRequest) -> String {
+    let grant = choose(allocator, &request).expect("room");
+    allocator.take(&grant);
+    allocator.layout().cpu_ids(&grant.used).to_string()
+}
+
+#[test]
+fn each_policy_places_as_it_says() {
+    let topology = TWO_SOCKETS.numbered();
+    for (policy, smt, expected) in [
+        (Policy::Contiguous, Smt::Share, "0-3"),
+        (Policy::Contiguous, Smt::Whole, "0-7"),
+        (Policy::Contiguous, Smt::Isolate, "0,2,4,6"),
+        (Policy::Compact, Smt::Share, "0-3"),
+        (Policy::Scatter, Smt::Share, "0,8,16,24"),
+        (Policy::Scatter, Smt::Isolate, "0,8,16,24"),
+    ] {
+        let request = CoreRequest::new(4).policy(policy).smt(smt);
+        assert_eq!(granted(&mut allocator(&topology), request), expected, "{request}");
+    }
+}
+
+#[test]
+fn compact_fills_the_cache_that_it_fits_best() {
+    let mut allocator = allocator(&TWO_SOCKETS.numbered());
+    let compact = |count| CoreRequest::new(count).policy(Policy::Compact);
+    // 8 cpus a cache: 2 are left in the second, which are just right for 2 more.
+    assert_eq!(granted(&mut allocator, compact(4)), "0-3");
+    assert_eq!(granted(&mut allocator, compact(6)), "8-13");
+    assert_eq!(granted(&mut allocator, compact(2)), "14-15");
+    assert_eq!(granted(&mut allocator, compact(4)), "4-7");
+    // 8 are free in the third cache, 5 in the fourth.
+    allocator.take(&Grant { taken: (24..27).collect(), used: Bits::default() });
+    assert_eq!(granted(&mut allocator, compact(4)), "28-31");
+}
+
+#[test]
+fn strict_requests_wait_where_others_make_do() {
+    let mut allocator = allocator(&TWO_SOCKETS.numbered());
+    for cpu in [1, 9, 17, 25] {
+        allocator.take(&Grant { taken: [cpu].into_iter().collect(), used: Bits::default() });
+    }
+    for policy in [Policy::Contiguous, Policy::Compact] {
+        let strict = CoreRequest::new(8).policy(policy);
+        assert_eq!(choose(&allocator, &strict), None);
+        assert!(choose(&allocator, &strict.best_effort()).is_some());
+    }
+}
+
+#[test]
+fn nearer_nodes_are_taken_before_farther_ones() {
+    let topology = Shape { packages: 4, nodes: 1, caches: 1, cores: 4, threads: 1 }.numbered();
+    let mut parts = crate::topology::Parts::from(topology);
+    let row = |near: usize| (0..4).map(|to| if to == near { 15 } else { 30 }).collect::<Vec<_>>();
+    parts.distances = (0..).zip([row(2), row(3), row(0), row(1)]).collect();
+    let allocator = allocator(&parts.into());
+    let grant = choose(&allocator, &CoreRequest::new(8).policy(Policy::Compact)).unwrap();
+    assert_eq!(allocator.layout().cpu_ids(&grant.used).to_string(), "0-3,8-11");
+}

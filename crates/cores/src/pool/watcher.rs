@@ -1,0 +1,69 @@
+//! The thread that hears when other processes give cores back.
+
+use std::io;
+use std::os::fd::AsFd;
+use std::sync::{Arc, Weak};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use brigade_sys::clock::now;
+use brigade_sys::file_watch::FileWatch;
+use brigade_sys::wait::{Waker, wait_readable};
+
+use super::shared::Shared;
+
+/// After a file was closed, the locks that go with it are let go a moment later, of which there is no news.
+const AFTER_CLOSE: [Duration; 3] =
+    [Duration::from_millis(1), Duration::from_millis(10), Duration::from_millis(100)];
+
+/// Lives as long as a pool that shares the machine with other processes. The thread holds no lease and no pool.
+pub(super) struct Watcher {
+    stop: Arc<Waker>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Watcher {
+    pub(super) fn start(shared: &Arc<Shared>) -> io::Result<Option<Self>> {
+        let Some(lock_file) = shared.lock_file() else { return Ok(None) };
+        let watch = FileWatch::new(lock_file.path())?;
+        let stop = Arc::new(Waker::new()?);
+        let (theirs, shared) = (Arc::clone(&stop), Arc::downgrade(shared));
+        let thread = thread::Builder::new()
+            .name("brigade-cores".to_owned())
+            .spawn(move || listen(&watch, &theirs, &shared))?;
+        Ok(Some(Self { stop, thread: Some(thread) }))
+    }
+}
+
+impl Drop for Watcher {
+    fn drop(&mut self) {
+        self.stop.wake();
+        if let Some(thread) = self.thread.take()
+            // A hook that drops the last handle of the pool runs on the thread itself.
+            && thread.thread().id() != thread::current().id()
+        {
+            // It contains panics of hooks, and has none of its own.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn listen(watch: &FileWatch, stop: &Waker, shared: &Weak<Shared>) {
+    let mut pauses = AFTER_CLOSE.len();
+    loop {
+        let deadline = AFTER_CLOSE.get(pauses).map(|pause| now().saturating_add(*pause));
+        // Fails for lack of memory only; then nobody is woken by others any more, but by this process still.
+        let Ok(ready) = wait_readable(&[watch.as_fd(), stop.as_fd()], deadline) else { return };
+        if ready[1] {
+            return;
+        }
+        let closed = watch.drain();
+        let Some(shared) = shared.upgrade() else { return };
+        let somebody_waits = shared.look_again();
+        pauses = match (somebody_waits, closed) {
+            (false, _) => AFTER_CLOSE.len(),
+            (true, true) => 0,
+            (true, false) => (pauses + 1).min(AFTER_CLOSE.len()),
+        };
+    }
+}

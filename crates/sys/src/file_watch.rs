@@ -1,0 +1,73 @@
+//! Hearing that another process writes to a file, or closes it.
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+
+use rustix::fs::inotify::{CreateFlags, ReadFlags, Reader, WatchFlags, add_watch, init};
+
+/// Readable, for [`wait_readable`](crate::wait::wait_readable), when somebody has written to a file or closed it after writing could
+/// have been possible; also when the process that had it open has died.
+///
+/// The kernel says so *before* it lets go of the locks of a closed file.
+#[derive(Debug)]
+pub struct FileWatch(OwnedFd);
+
+impl FileWatch {
+    /// Watches the file that has this name now.
+    pub fn new(path: &Path) -> io::Result<Self> {
+        let watch = init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?;
+        add_watch(&watch, path, WatchFlags::MODIFY | WatchFlags::CLOSE_WRITE)?;
+        Ok(Self(watch))
+    }
+
+    /// Takes all events so far; whether one of them was that the file was closed.
+    pub fn drain(&self) -> bool {
+        let mut buffer = [const { MaybeUninit::<u8>::uninit() }; 1_024];
+        let mut reader = Reader::new(&self.0, &mut buffer);
+        let mut closed = false;
+        // Ends with EAGAIN.
+        while let Ok(event) = reader.next() {
+            closed |= event.events().contains(ReadFlags::CLOSE_WRITE);
+        }
+        closed
+    }
+}
+
+impl AsFd for FileWatch {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::clock::now;
+    use crate::private_folder::PrivateFolder;
+    use crate::wait::wait_readable;
+
+    #[test]
+    fn writing_and_closing_are_heard() {
+        let path = std::env::temp_dir().join(format!("brigade-watch-{}", std::process::id()));
+        let mut file = PrivateFolder::open(&path).unwrap().file("a").unwrap();
+        let watch = FileWatch::new(&path.join("a")).unwrap();
+        let heard = || {
+            let soon = now().saturating_add(Duration::from_secs(10));
+            wait_readable(&[watch.as_fd()], Some(soon)).unwrap()[0]
+        };
+        assert!(!wait_readable(&[watch.as_fd()], Some(now())).unwrap()[0]);
+        file.write_all(b"x").unwrap();
+        assert!(heard());
+        assert!(!watch.drain(), "it is still open");
+        assert!(!wait_readable(&[watch.as_fd()], Some(now())).unwrap()[0]);
+        drop(file);
+        assert!(heard());
+        assert!(watch.drain());
+        std::fs::remove_dir_all(path).unwrap();
+    }
+}

@@ -1,0 +1,82 @@
+//! A folder that nobody but this user can look into or change.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+use rustix::fs::{Mode, OFlags, fstat, mkdir, open, openat};
+use rustix::process::geteuid;
+
+/// A folder of this user, closed to all others.
+#[derive(Debug)]
+pub struct PrivateFolder(OwnedFd);
+
+impl PrivateFolder {
+    /// Opens the folder, and makes it first if it is not there.
+    ///
+    /// Its name may be in a place that everybody can write to, such as `/tmp`: a link is not followed, and what is checked is the
+    /// folder that was opened, not its name.
+    ///
+    /// # Errors
+    /// `PermissionDenied` if it belongs to somebody else or is open to others.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        match mkdir(path, Mode::RWXU) {
+            Ok(()) | Err(rustix::io::Errno::EXIST) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::RDONLY;
+        let folder = open(path, flags, Mode::empty())?;
+        let status = fstat(&folder)?;
+        let refuse = |why: &str| {
+            Err(io::Error::new(io::ErrorKind::PermissionDenied, format!("the folder {why}")))
+        };
+        if status.st_uid != geteuid().as_raw() {
+            return refuse("belongs to another user");
+        }
+        if Mode::from_raw_mode(status.st_mode).intersects(Mode::RWXG | Mode::RWXO) {
+            return refuse("is open to other users: its mode should be 0700");
+        }
+        Ok(Self(folder))
+    }
+
+    /// Opens a file of the folder for reading and writing, and makes it first if it is not there. A link is not followed.
+    pub fn file(&self, name: &str) -> io::Result<File> {
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        Ok(File::from(openat(&self.0, name, flags, Mode::RUSR | Mode::WUSR)?))
+    }
+}
+
+/// The effective user of this process.
+pub fn user_id() -> u32 {
+    geteuid().as_raw()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+
+    #[test]
+    fn a_folder_that_others_can_enter_and_a_link_are_refused() {
+        let base = std::env::temp_dir().join(format!("brigade-private-{}", std::process::id()));
+        let private = PrivateFolder::open(&base).unwrap();
+        assert_eq!(fs::metadata(&base).unwrap().permissions().mode() & 0o777, 0o700);
+        private.file("a").unwrap();
+        assert_eq!(fs::metadata(base.join("a")).unwrap().permissions().mode() & 0o177, 0);
+
+        let link = base.join("link");
+        symlink(&base, &link).unwrap();
+        assert!(PrivateFolder::open(&link).is_err(), "a link is followed");
+        assert!(private.file("link").is_err(), "a link is followed");
+
+        let open = base.join("open");
+        fs::create_dir(&open).unwrap();
+        fs::set_permissions(&open, fs::Permissions::from_mode(0o750)).unwrap();
+        let error = PrivateFolder::open(&open).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
+        fs::remove_dir_all(base).unwrap();
+    }
+}
