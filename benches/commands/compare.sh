@@ -10,15 +10,14 @@ seq 2000 > "$work/numbers"
 sed 's|^|/bin/true |' "$work/numbers" > "$work/commands"
 
 echo "2,000 x /bin/true, two at a time"
-hyperfine --shell=none --warmup 1 --runs 5 --input "$work/commands" \
+hyperfine --shell=none --warmup 1 --runs 5 \
     "$work/spawn_wait 2000 /bin/true" \
-    "$brigade run -j2 -" \
-    "xargs -P2 -I@ @" \
-    "parallel -j2"
+    "$brigade run -j2 $work/commands" \
+    "xargs -a $work/numbers -P2 -n1 /bin/true" \
+    "parallel -j2 /bin/true :::: $work/numbers"
 
-echo "checksums of the files below /usr/include and /usr/share/perl, one job a file"
-find /usr/include /usr/share/perl -type f > "$work/files"
-wc -l < "$work/files"
+echo "checksums of 2,000 files below /usr/include and /usr/share/perl, one job a file"
+find /usr/include /usr/share/perl -type f | sort | head -n 2000 > "$work/files"
 hyperfine --shell=none --warmup 1 --runs 3 \
     "$brigade run -j2 -- sha256sum :::: $work/files" \
     "parallel -j2 sha256sum :::: $work/files"

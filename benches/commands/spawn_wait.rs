@@ -12,8 +12,14 @@ fn main() {
     std::thread::scope(|scope| {
         for _ in 0..2 {
             scope.spawn(|| {
-                while next.fetch_add(1, Ordering::Relaxed) < count {
-                    let status = Command::new(&program).stdin(Stdio::null()).status();
+                loop {
+                    let number = next.fetch_add(1, Ordering::Relaxed);
+                    if number >= count {
+                        break;
+                    }
+                    // The others give it a number, too, and `true` does more work with an argument.
+                    let mut command = Command::new(&program);
+                    let status = command.arg(number.to_string()).stdin(Stdio::null()).status();
                     assert!(status.expect("started").success());
                 }
             });

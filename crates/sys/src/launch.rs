@@ -10,7 +10,7 @@
 //!    reads can change meanwhile, but for what other threads may change, which is nothing that it is given.
 //! 3. The child makes system calls only: it allocates nothing, takes no lock and cannot panic.
 //! 4. Before it executes anything it leads its own group, is bound to the death of its parent, and stands in its
-//!    [`GroupSlot`](crate::guardian::GroupSlot). A parent that dies at any moment leaves no unknown child.
+//!    [`GroupSlot`]. A parent that dies at any moment leaves no unknown child.
 
 mod child;
 mod failure;
