@@ -20,6 +20,9 @@ pub(crate) struct Settings {
     pub(crate) stress_seconds: u32,
 }
 
+/// Random events that the pool's state machine is played with; each is checked against a model.
+const MACHINE_STEPS: &str = "1000000";
+
 /// Stops at the first failed test, and takes a changed Cargo.toml as it is.
 const AT_HOME: Settings =
     Settings { resolution: "", nextest_profile: "default", stress_seconds: 10 };
@@ -65,6 +68,9 @@ fn plan(settings: Settings, nextest: bool) -> Vec<Step> {
     let over_ipc = over_ipc.variable("BRIGADE_LINK", "ipc");
     let documentation =
         cargo("doc --workspace --no-deps", "").variable("RUSTDOCFLAGS", "-D warnings");
+    // The same test plays fewer steps among the others.
+    let machine = cargo("test -p brigade-pool --lib", "any_play")
+        .variable("BRIGADE_MACHINE_STEPS", MACHINE_STEPS);
     let stress_arguments = stress::with_seed(&["--seconds".to_owned(), stress_seconds.to_string()]);
     vec![
         Step::cargo("format", Invocation::cargo("fmt --all -- --check")),
@@ -76,6 +82,7 @@ fn plan(settings: Settings, nextest: bool) -> Vec<Step> {
         Step::cargo("documentation", documentation),
         Step::cargo("examples", cargo("build --workspace --examples", "")),
         Step::new("loom", "cargo xtask loom", loom::check),
+        Step::cargo("machine", machine),
         Step::new("stress", stress::repeat_line(&stress_arguments), move || {
             stress::check(&stress_arguments)
         }),
@@ -102,6 +109,7 @@ mod tests {
             "RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps",
             "cargo build --workspace --examples",
             "cargo xtask loom",
+            "BRIGADE_MACHINE_STEPS=1000000 cargo test -p brigade-pool --lib",
             "cargo xtask stress --seed ",
         ] {
             assert!(
