@@ -40,6 +40,7 @@ use brigade_timer::TimerHeap;
 use brigade_wire::{Attempt, TaskId, WorkerId};
 use slab::Slab;
 
+use assign::RescuePlan;
 pub(crate) use event::{Event, Observation, StartFailure, Submission};
 pub(crate) use outbox::{Action, End, Outbox, RevokeWhy};
 use queue::Queue;
@@ -86,7 +87,7 @@ pub(crate) struct Machine<T> {
     /// The worker that got the last task.
     current: usize,
     /// When to look whether workers with several short tasks make progress.
-    rescue_at: Option<Now>,
+    rescue: Option<RescuePlan>,
     /// When to look at tasks that have limits.
     timers: TimerHeap<TaskKey>,
     /// Until when the driver sleeps, as far as is known.
@@ -119,7 +120,7 @@ impl<T> Machine<T> {
             // Unknown yet: as if long, so that nothing is prefetched behind a first task that takes minutes.
             usual_run: Duration::from_secs(1),
             current: 0,
-            rescue_at: None,
+            rescue: None,
             timers: TimerHeap::new(),
             armed: None,
             counters: Counters::default(),
@@ -236,6 +237,11 @@ impl<T> Machine<T> {
     /// When `Tick` is due next, if ever. The driver sleeps until then, or until `Action::Rearm`.
     pub(crate) fn arm(&mut self) -> Option<Now> {
         self.armed = self.next_deadline();
+        self.armed
+    }
+
+    /// Until when the driver may sleep, as far as is known: its last `arm`, or later if what was due has been done.
+    pub(crate) fn armed(&self) -> Option<Now> {
         self.armed
     }
 

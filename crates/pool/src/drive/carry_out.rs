@@ -27,6 +27,11 @@ pub(super) struct Afterwards {
 }
 
 impl Afterwards {
+    /// The reaper knows its next deadline already.
+    pub(super) fn is_armed(&mut self) {
+        self.wake_reaper = false;
+    }
+
     pub(super) fn run(self, shared: &Shared) {
         for (worker, life) in self.to_kill {
             kill(&shared.config.name, worker, &life);
@@ -67,6 +72,7 @@ impl Core {
                 None => break,
             }
         }
+        shared.reaper.sleep_until(self.machine.armed());
         self.wake_waiters(shared);
     }
 
@@ -167,7 +173,10 @@ impl Core {
                 let reason = self.machine.broken_reason();
                 error!(pool, reason = reason.as_deref(), "pool broken");
             }
-            Action::Rearm => after.wake_reaper = true,
+            Action::Rearm => {
+                self.machine.arm();
+                after.wake_reaper = true;
+            }
             Action::Ended => {
                 debug!(pool, "pool ended");
                 after.ended = true;

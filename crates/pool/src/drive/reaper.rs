@@ -6,7 +6,7 @@
 //! only then tells the machine of the death. So a result that was complete before the death counts.
 
 use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use brigade_sys::clock::{self, Monotonic};
@@ -25,11 +25,13 @@ use super::console::Output;
 use super::death;
 use super::outcome::Facts;
 use super::shared::{Shared, now};
-use crate::machine::Event;
+use crate::machine::{Event, Now};
 
 pub(super) struct Reaper {
     watched: Mutex<Vec<Arc<Watched>>>,
     waker: Waker,
+    /// Nanoseconds of the machine's clock; the largest number is never. Written under the core's lock.
+    due: AtomicU64,
     ended: AtomicBool,
 }
 
@@ -61,6 +63,7 @@ impl Reaper {
         Ok(Self {
             watched: Mutex::new(Vec::new()),
             waker: Waker::new()?,
+            due: AtomicU64::new(u64::MAX),
             ended: AtomicBool::new(false),
         })
     }
@@ -72,6 +75,19 @@ impl Reaper {
 
     pub(super) fn wake(&self) {
         self.waker.wake();
+    }
+
+    /// When the machine is to tick. Who makes it earlier wakes the reaper as well.
+    pub(super) fn sleep_until(&self, due: Option<Now>) {
+        let due = due.map_or(u64::MAX, |due| u64::try_from(due.as_nanos()).unwrap_or(u64::MAX));
+        // Mostly it is what it was, and the reaper's copy of the line stays valid.
+        if self.due.load(Ordering::Relaxed) != due {
+            self.due.store(due, Ordering::Release);
+        }
+    }
+
+    fn due(&self) -> Option<Now> {
+        Some(self.due.load(Ordering::Acquire)).filter(|due| *due != u64::MAX).map(Now::from_nanos)
     }
 
     pub(super) fn end(&self) {
@@ -87,7 +103,11 @@ pub(super) fn run(shared: &Shared) {
     let _ = prefer_short_slices();
     while !reaper.ended.load(Ordering::Acquire) {
         let watched = reaper.watched.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let deadline = shared.lock().machine.arm();
+        // What was due may have been done by a thread that came by: then the core's lock is not taken.
+        let deadline = match reaper.due() {
+            Some(due) if due <= now() => tick(shared),
+            due => due,
+        };
         let mut descriptors: Vec<BorrowedFd<'_>> = vec![reaper.waker.as_fd()];
         descriptors.extend(watched.iter().map(|watched| watched.process.pidfd()));
         let talkative: Vec<&Arc<Watched>> =
@@ -110,12 +130,25 @@ pub(super) fn run(shared: &Shared) {
         for (watched, _) in watched.iter().zip(dead).filter(|(_, ready)| **ready) {
             reap(shared, watched);
         }
-        if deadline.is_some_and(|deadline| deadline <= now()) {
-            // A task that has ended in time, and whose answer lies there, costs no worker its life.
-            shared.collect();
-            shared.step(Event::Tick, Facts::Nothing);
-        }
     }
+}
+
+/// Does what is due, and returns when that will be next. One lock for both: while tasks are submitted the lock is nearly
+/// always held, and each time that this thread has to sleep for it, a submitter has to wake it.
+fn tick(shared: &Shared) -> Option<Now> {
+    let mut after = Afterwards::default();
+    let mut core = shared.lock_between();
+    if core.machine.armed().is_some_and(|due| due <= now()) {
+        // A task that has ended in time, and whose answer lies there, costs no worker its life.
+        core.collect(shared, &mut after);
+        core.handle(now(), Event::Tick, Facts::Nothing, shared, &mut after);
+    }
+    let next = core.machine.armed();
+    drop(core);
+    // This thread sleeps until then without being woken for it.
+    after.is_armed();
+    after.run(shared);
+    next
 }
 
 /// Takes one packet from a worker.

@@ -34,6 +34,14 @@ const PACK: usize = 64;
 /// How often it is looked whether workers to which short tasks were packed make progress.
 const RESCUE_INTERVAL: Duration = Duration::from_millis(1);
 
+/// The next look at workers to which short tasks were packed.
+#[derive(Debug)]
+pub(super) struct RescuePlan {
+    pub(super) due: Now,
+    /// More of them were packed since it was planned.
+    packed: bool,
+}
+
 impl<T> Machine<T> {
     /// Hands out what can be handed out, asks for processes that are missing.
     pub(super) fn assign(&mut self, now: Now, outbox: &mut Outbox<T>) {
@@ -127,20 +135,31 @@ impl<T> Machine<T> {
         Some(slot)
     }
 
+    /// Short tasks were packed. Should it be time for a look, then whoever is here takes it: the driver's clock need not.
     fn plan_rescue(&mut self, now: Now, outbox: &mut Outbox<T>) {
-        if self.rescue_at.is_none() {
-            let due = now + RESCUE_INTERVAL;
-            self.rescue_at = Some(due);
-            self.rearm_for(due, outbox);
+        match &mut self.rescue {
+            None => self.rescue_later(now, outbox),
+            Some(plan) => {
+                plan.packed = true;
+                if plan.due <= now {
+                    self.rescue(now, outbox);
+                    self.armed = self.next_deadline();
+                }
+            }
         }
+    }
+
+    fn rescue_later(&mut self, now: Now, outbox: &mut Outbox<T>) {
+        let due = now + RESCUE_INTERVAL;
+        self.rescue = Some(RescuePlan { due, packed: false });
+        self.rearm_for(due, outbox);
     }
 
     /// Takes back what waits behind a task that turned out not to be short, if another worker is idle.
     pub(super) fn rescue(&mut self, now: Now, outbox: &mut Outbox<T>) {
-        if self.rescue_at.is_none_or(|time| time > now) {
-            return;
-        }
-        self.rescue_at = None;
+        let Some(plan) = self.rescue.take_if(|plan| plan.due <= now) else { return };
+        // Who has packed on, packs on, most likely: to plan it anew then would be to wake the driver each time.
+        let mut goes_on = plan.packed;
         for index in 0..self.workers.len() {
             let worker = &mut self.workers[index];
             let progress = worker.completed != worker.completed_at_rescue;
@@ -148,6 +167,7 @@ impl<T> Machine<T> {
             if self.idle.is_empty() || self.newest_behind(index).is_none() {
                 continue;
             }
+            goes_on = true;
             if !progress {
                 if self.current == index {
                     self.current = self.idle.last().map_or(0, |slot| *slot as usize);
@@ -164,7 +184,9 @@ impl<T> Machine<T> {
                     }
                 }
             }
-            self.plan_rescue(now, outbox);
+        }
+        if goes_on {
+            self.rescue_later(now, outbox);
         }
     }
 

@@ -133,7 +133,7 @@ impl<T> Machine<T> {
         workers
             .chain(self.shutdown_deadlines())
             .chain(respawn)
-            .chain(self.rescue_at)
+            .chain(self.rescue.as_ref().map(|plan| plan.due))
             .chain(timer)
             .chain(self.retirement_due())
             .min()
