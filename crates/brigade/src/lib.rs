@@ -73,7 +73,7 @@
 pub use brigade_pool::{
     AsCompleted, Builder, Exit, Handle, Link, Map, MapUnordered, Pool, PoolError, Shutdown,
     ShutdownReport, Stdio, SubmitError, SubmitErrorKind, TaskBuilder, TaskError, TaskErrorKind,
-    TaskId, TaskState, TimedOut, Until, Waited, as_completed, wait,
+    TaskId, TaskState, TimedOut, Until, Waited, as_completed, journal, wait,
 };
 pub use brigade_worker::init;
 

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use brigade::{TaskError, TaskErrorKind, worker};
 use brigade_integration::{attempt, builder, pool};
 use brigade_testkit::faults::{echoes, hangs, sleeps, stops_itself};
-use brigade_testkit::{BOUND, Gate, outcome, pass, wait_until};
+use brigade_testkit::{BOUND, Gate, Pass, outcome, pass, processes, wait_until};
 
 brigade::init_for_tests!();
 
@@ -218,6 +218,36 @@ fn a_running_task_is_killed_on_demand_and_no_other_is_harmed() {
     }
 }
 
+/// Holds memory that the system takes long to take back.
+fn waits_with_much_memory(gate: Pass) -> usize {
+    let memory = vec![1_u8; 512 << 20];
+    pass(gate);
+    std::hint::black_box(memory).len()
+}
+
+fn process((): ()) -> u32 {
+    std::process::id()
+}
+
+#[test]
+fn the_next_task_does_not_wait_until_the_system_has_cleared_a_killed_process_up() {
+    // To be ahead of it once is enough; who waits for the end of the process never is.
+    let ahead = (0..10).any(|_| {
+        let (pool, gate) = (pool(1), Gate::new());
+        let killed = outcome(pool.submit(process, ()).unwrap()).unwrap();
+        let stuck = pool.submit(waits_with_much_memory, gate.pass(1)).unwrap();
+        gate.wait_for_arrivals(1);
+        assert!(stuck.kill());
+        assert_ne!(outcome(pool.submit(process, ()).unwrap()).unwrap(), killed);
+        let ahead = processes::is_alive(killed);
+        assert!(matches!(outcome(stuck).unwrap_err().kind(), TaskErrorKind::Killed));
+        pool.shutdown().unwrap();
+        assert!(!processes::is_alive(killed), "a pool that has ended leaves nobody");
+        ahead
+    });
+    assert!(ahead, "the replacement always came after the end of the killed process");
+}
+
 #[test]
 fn a_kill_of_what_has_not_begun_is_a_cancellation_and_of_what_has_ended_nothing() {
     let pool = pool(1);
@@ -283,6 +313,6 @@ fn what_a_late_task_has_started_is_gone_with_it_in_a_session_of_its_own_too() {
     let pids: Vec<u32> = numbers.split_whitespace().map(|pid| pid.parse().unwrap()).collect();
     assert_eq!(pids.len(), 2);
     wait_until("the offspring to be gone", BOUND, || {
-        !pids.iter().any(|pid| brigade_testkit::processes::is_alive(*pid))
+        !pids.iter().any(|pid| processes::is_alive(*pid))
     });
 }

@@ -4,7 +4,7 @@ mod check;
 
 use std::ffi::OsStr;
 use std::fmt::Display;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
@@ -36,6 +36,7 @@ pub struct Builder {
     max_tasks: Option<u64>,
     max_age: Option<Duration>,
     max_rss: Option<u64>,
+    journal: Option<PathBuf>,
     quarantine: u32,
     deadlines: Deadlines,
     queue_limit: usize,
@@ -68,6 +69,7 @@ impl Builder {
             max_tasks: None,
             max_age: None,
             max_rss: None,
+            journal: None,
             quarantine: DEFAULT_QUARANTINE,
             deadlines: Deadlines::default(),
             queue_limit: DEFAULT_QUEUE_LIMIT,
@@ -140,6 +142,14 @@ impl Builder {
     /// most once a millisecond. Default: no limit.
     pub fn max_worker_rss(mut self, bytes: u64) -> Self {
         self.max_rss = Some(bytes);
+        self
+    }
+
+    /// Writes down each event and each decision of this pool, for [`journal::replay`](crate::journal::replay): some hundred bytes
+    /// for each task, written by whoever submits or collects. The file is made anew, and is whole when the pool and all its
+    /// handles are gone. Arguments and results are not in it. Default: nothing is written.
+    pub fn journal(mut self, path: impl Into<PathBuf>) -> Self {
+        self.journal = Some(path.into());
         self
     }
 

@@ -23,6 +23,7 @@ pub(crate) struct Config {
     pub(crate) max_tasks: Option<u64>,
     pub(crate) max_age: Option<Duration>,
     pub(crate) max_rss: Option<u64>,
+    pub(crate) journal: Option<PathBuf>,
     pub(crate) quarantine: u32,
     pub(crate) deadlines: Deadlines,
     pub(crate) queue_limit: usize,

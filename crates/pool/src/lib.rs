@@ -43,6 +43,7 @@ mod cores;
 mod drive;
 mod error;
 mod handle;
+pub mod journal;
 mod limits;
 mod machine;
 mod map;

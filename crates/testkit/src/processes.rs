@@ -58,6 +58,17 @@ pub fn thread_sleeps(thread: u32) -> bool {
     field(&text, 0).is_some_and(|state| state == "S")
 }
 
+/// Bytes of memory that this process has resident.
+///
+/// # Panics
+/// When the system does not tell.
+pub fn resident_memory() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").expect("a process may look at itself");
+    let line = status.lines().find(|line| line.starts_with("VmRSS:")).expect("its memory");
+    let kibibytes = line.split_whitespace().nth(1).and_then(|number| number.parse::<u64>().ok());
+    kibibytes.expect("a number of KiB") << 10
+}
+
 /// The kernel's number for the thread that calls.
 pub fn this_thread() -> u32 {
     rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs()

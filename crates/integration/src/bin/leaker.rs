@@ -11,7 +11,7 @@ use std::time::Duration;
 use brigade::{Link, Pool, Shutdown, Stdio, Until, as_completed, wait};
 use brigade_integration::scribble::{Scribble, Target, Then, scribbles};
 use brigade_testkit::faults::{aborts, echoes, hangs, panics_with_str, prints_a_mebibyte, sleeps};
-use brigade_testkit::{BOUND, LeakCheck, outcome};
+use brigade_testkit::{BOUND, LeakCheck, outcome, processes};
 
 fn main() {
     brigade::init();
@@ -36,11 +36,11 @@ fn main() {
     let check = LeakCheck::new();
     // The first rounds fill caches that stay: the allocator's, the runtime's.
     (0..count.div_ceil(5)).for_each(|_| scenario());
-    let resident = resident_kibibytes();
+    let resident = processes::resident_memory();
     (0..count).for_each(|_| scenario());
     check.assert_none(Duration::from_secs(5));
-    let growth = resident_kibibytes().saturating_sub(resident);
-    assert!(growth < 8 * 1024, "{count} pools made the process {growth} KiB larger");
+    let growth = processes::resident_memory().saturating_sub(resident);
+    assert!(growth < 8 << 20, "{count} pools made the process {growth} bytes larger");
 }
 
 fn pool(workers: usize) -> Pool {
@@ -155,10 +155,4 @@ fn called_back() {
     let (sender, receiver) = channel();
     hanging.on_done(move |outcome| sender.send(outcome.is_err()).expect("somebody waits"));
     assert!(receiver.recv_timeout(BOUND).expect("a call"));
-}
-
-fn resident_kibibytes() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").expect("its own status");
-    let line = status.lines().find(|line| line.starts_with("VmRSS:")).expect("its memory");
-    line.split_whitespace().nth(1).and_then(|number| number.parse().ok()).expect("a number of KiB")
 }

@@ -1,8 +1,9 @@
-//! Random faults in real processes, with a ledger: `stress --seed S --seconds N [--workers W]`.
+//! Random faults in real processes, with a ledger: `stress --seed S --seconds N [--workers W]`, or `--tasks N` instead of seconds.
 
 #![forbid(unsafe_code)]
 #![expect(clippy::print_stdout, reason = "it is a program; the seed and the table are its output")]
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -22,6 +23,12 @@ struct Arguments {
     /// The most workers of a pool.
     #[arg(long, default_value_t = 4)]
     workers: usize,
+    /// One pool with so many tasks instead of many pools for some seconds.
+    #[arg(long, conflicts_with = "seconds")]
+    tasks: Option<u64>,
+    /// Where that pool writes its journal, which is then replayed.
+    #[arg(long, requires = "tasks")]
+    journal: Option<PathBuf>,
 }
 
 fn main() -> ExitCode {
@@ -31,9 +38,11 @@ fn main() -> ExitCode {
         seed: arguments.seed.unwrap_or_else(Random::fresh_seed),
         time: Duration::from_secs(arguments.seconds),
         workers: arguments.workers.max(1),
+        tasks: arguments.tasks,
+        journal: arguments.journal,
     };
     println!("seed {}", settings.seed);
-    match stress::run(settings) {
+    match stress::run(&settings) {
         Ok(summary) => {
             println!("{summary}");
             ExitCode::SUCCESS

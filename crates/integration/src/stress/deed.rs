@@ -8,6 +8,7 @@ use brigade_testkit::{Random, faults, pause};
 use serde::{Deserialize, Serialize};
 
 use super::ledger::Circumstances;
+use super::plan::{Mix, happens};
 use crate::attempt;
 
 /// What a task does.
@@ -82,9 +83,10 @@ impl Deed {
     ];
 
     /// Mostly harmless.
-    pub(super) fn choose(random: &mut Random, may_hang: bool) -> Self {
-        if random.chance(80) {
-            return *random.choose(&Self::ALL[..3]);
+    pub(super) fn choose(random: &mut Random, mix: Mix, may_hang: bool) -> Self {
+        if !happens(random, mix.misdeeds) {
+            let slow = happens(random, mix.slow);
+            return if slow { *random.choose(&[Self::Spins, Self::Sleeps]) } else { Self::Returns };
         }
         match *random.choose(&Self::ALL[3..]) {
             Self::Hangs if !may_hang => Self::Returns,
@@ -94,8 +96,9 @@ impl Deed {
 }
 
 impl Order {
-    pub(super) fn new(deed: Deed, random: &mut Random) -> Self {
-        let size = if random.chance(3) { 500_000 } else { random.within(0..300) };
+    pub(super) fn new(deed: Deed, mix: Mix, random: &mut Random) -> Self {
+        let large = happens(random, mix.large);
+        let size = if large { 500_000 } else { random.within(0..300) };
         let ballast = vec![7; usize::try_from(size).expect("a small number")];
         let spoil = match deed {
             Deed::SpoilsItsArgument => Spoil::Argument(CannotArrive),

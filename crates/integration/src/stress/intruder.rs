@@ -1,23 +1,31 @@
 //! Kills and stops workers from outside, and sees to it that none stays stopped.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use brigade::Pool;
 use brigade_testkit::processes::{self, Signal};
 use brigade_testkit::{Random, pause};
 
-/// What the intruder did.
+use super::plan::happens;
+
+/// What the intruder does: noted before it is done, so that nobody sees its consequences first.
 #[derive(Debug, Default)]
 pub(super) struct Intrusions {
-    pub(super) killed: BTreeSet<u32>,
-    pub(super) stopped: u64,
+    killed: Mutex<BTreeSet<u32>>,
+    stopped: AtomicU64,
 }
 
-/// Intrudes until `done`; `share` of a hundred looks are used.
-pub(super) fn run(pool: &Pool, mut random: Random, share: u64, done: &AtomicBool) -> Intrusions {
-    let mut intrusions = Intrusions::default();
+/// Intrudes until `done`; `share` of a thousand looks are used.
+pub(super) fn run(
+    pool: &Pool,
+    mut random: Random,
+    share: u64,
+    done: &AtomicBool,
+    intrusions: &Intrusions,
+) {
     // A worker that stopped is left so for a few looks.
     let mut patience: BTreeMap<u32, u64> = BTreeMap::new();
     while !done.load(Ordering::Acquire) {
@@ -35,23 +43,32 @@ pub(super) fn run(pool: &Pool, mut random: Random, share: u64, done: &AtomicBool
                 intrusions.kill(pid);
             }
         }
-        if pids.is_empty() || !random.chance(share) {
+        if pids.is_empty() || !happens(&mut random, share) {
             continue;
         }
         let pid = *random.choose(&pids);
         if random.chance(75) {
             intrusions.kill(pid);
-        } else if processes::hit_child(pid, Signal::STOP) {
-            intrusions.stopped += 1;
+        } else {
+            intrusions.stopped.fetch_add(1, Ordering::Relaxed);
+            processes::hit_child(pid, Signal::STOP);
         }
     }
-    intrusions
 }
 
 impl Intrusions {
-    fn kill(&mut self, pid: u32) {
-        if processes::hit_child(pid, Signal::KILL) {
-            self.killed.insert(pid);
-        }
+    /// Processes that were to be killed.
+    pub(super) fn killed(&self) -> BTreeSet<u32> {
+        self.killed.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// How many processes were to be stopped.
+    pub(super) fn stopped(&self) -> u64 {
+        self.stopped.load(Ordering::Relaxed)
+    }
+
+    fn kill(&self, pid: u32) {
+        self.killed.lock().unwrap_or_else(PoisonError::into_inner).insert(pid);
+        processes::hit_child(pid, Signal::KILL);
     }
 }

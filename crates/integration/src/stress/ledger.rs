@@ -28,6 +28,10 @@ pub struct Summary {
     pub(super) killed: u64,
     pub(super) stopped: u64,
     pub(super) refused: u64,
+    /// Bytes of the host at even distances, if there were very many tasks.
+    pub(super) memory: Vec<u64>,
+    /// Events of a journal that a machine without a pool answered in the same way.
+    pub(super) replayed: Option<u64>,
     counts: BTreeMap<Deed, [u64; COLUMNS.len()]>,
 }
 
@@ -86,7 +90,7 @@ impl Summary {
 
 impl fmt::Display for Summary {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { rounds, killed, stopped, refused, counts } = self;
+        let Self { rounds, killed, stopped, refused, memory, replayed, counts } = self;
         write!(out, "{:<18}", "task")?;
         for column in COLUMNS {
             write!(out, "{column:>10}")?;
@@ -107,6 +111,14 @@ impl fmt::Display for Summary {
             out,
             "\n{rounds} pools; {killed} workers killed and {stopped} stopped from outside; \
              {refused} submissions refused by a full queue"
-        )
+        )?;
+        if !memory.is_empty() {
+            let mebibytes: Vec<_> = memory.iter().map(|bytes| bytes >> 20).collect();
+            write!(out, "\nmemory of the host, in MiB: {mebibytes:?}")?;
+        }
+        if let Some(events) = replayed {
+            write!(out, "\njournal: {events} events lead to the same decisions when replayed")?;
+        }
+        Ok(())
     }
 }

@@ -19,7 +19,7 @@ pub(super) struct Plan {
     pub(super) submitters: u64,
     /// Operations of each submitter.
     pub(super) operations: u64,
-    /// Of how many looks in a hundred the intruder makes use.
+    /// Of how many looks in a thousand the intruder makes use.
     pub(super) intrusions: u64,
     pub(super) ending: Ending,
     /// When the pool is shut down; after the last submitter if there is no moment.
@@ -32,6 +32,31 @@ pub(super) enum Ending {
     Drop,
     Drain,
     Within(Shutdown, Duration),
+}
+
+/// How often things happen, of a thousand times.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Mix {
+    /// Tasks that do harm, or fail.
+    pub(super) misdeeds: u64,
+    /// Of the harmless ones, those that take time.
+    pub(super) slow: u64,
+    /// Arguments that are large.
+    pub(super) large: u64,
+    /// Moments at which the number of workers may change, all may be wanted, or a map may run.
+    pub(super) upheavals: u64,
+}
+
+impl Mix {
+    /// Hardly anything goes well, so that little time suffices.
+    pub(super) const WILD: Self = Self { misdeeds: 200, slow: 667, large: 30, upheavals: 50 };
+    /// As it goes in a bad pool, so that very many tasks can be done.
+    pub(super) const CALM: Self = Self { misdeeds: 12, slow: 50, large: 1, upheavals: 1 };
+}
+
+/// Whether something happens that happens so many times of a thousand.
+pub(super) fn happens(random: &mut Random, share: u64) -> bool {
+    random.within(0..1000) < share
 }
 
 impl Plan {
@@ -54,7 +79,7 @@ impl Plan {
             queue_limit: *random.choose(&[1, 8, 64, 100_000]),
             submitters: random.within(1..4),
             operations: random.within(1..200),
-            intrusions: *random.choose(&[0, 0, 20, 60]),
+            intrusions: *random.choose(&[0, 0, 200, 600]),
             ending,
             moment: at_random.then(|| random.below(Duration::from_millis(100))),
         }

@@ -10,11 +10,11 @@ use brigade_testkit::{Random, pause};
 use super::deed::MESSAGE_LIMIT;
 use super::intruder::{self, Intrusions};
 use super::ledger::{Circumstances, Summary};
-use super::plan::{Ending, Plan};
+use super::plan::{Ending, Mix, Plan};
 use super::submitter::{Account, Submitter};
 use super::watch::Watch;
 
-const GRACE: Duration = Duration::from_millis(200);
+pub(super) const GRACE: Duration = Duration::from_millis(200);
 
 /// Plays the plan and settles the ledger.
 pub(super) fn run(
@@ -44,22 +44,23 @@ pub(super) fn run(
         .restart_budget(u32::MAX, Duration::from_secs(1))
         .build()
         .map_err(|error| format!("no pool: {error}"))?;
-    let (accounts, intrusions) = play(plan, random, watch, &pool)?;
+    let intrusions = Intrusions::default();
+    let accounts = play(plan, random, watch, &pool, &intrusions)?;
     watch.during("the drop of the pool", || drop(pool));
     let timed = matches!(plan.ending, Ending::Within(..));
     let circumstances = Circumstances {
-        stopped_any: intrusions.stopped > 0,
+        stopped_any: intrusions.stopped() > 0,
         // After its timeout every ending becomes stronger.
         may_cancel: timed,
         may_kill: timed,
-        killed: intrusions.killed,
+        killed: intrusions.killed(),
     };
     for account in accounts {
         summary.settle(account, &circumstances)?;
     }
     summary.rounds += 1;
     summary.killed += circumstances.killed.len() as u64;
-    summary.stopped += intrusions.stopped;
+    summary.stopped += intrusions.stopped();
     Ok(())
 }
 
@@ -68,19 +69,22 @@ fn play(
     random: &mut Random,
     watch: &Watch,
     pool: &Pool,
-) -> Result<(Vec<Account>, Intrusions), String> {
+    intrusions: &Intrusions,
+) -> Result<Vec<Account>, String> {
     let (closing, done) = (AtomicBool::new(false), AtomicBool::new(false));
     thread::scope(|scope| {
         // Set also when this function fails, or the scope would wait for the intruder for ever.
         let _done = SetAtEnd(&done);
         let own = Random::new(random.number());
-        let intruder = scope.spawn(|| intruder::run(pool, own, plan.intrusions, &done));
+        scope.spawn(|| intruder::run(pool, own, plan.intrusions, &done, intrusions));
         let submitters: Vec<_> = (0..plan.submitters)
             .map(|_| {
                 let submitter = Submitter {
                     pool,
                     random: Random::new(random.number()),
                     operations: plan.operations,
+                    mix: Mix::WILD,
+                    books: None,
                     may_hang: plan.tasks_may_hang(),
                     resizes: plan.resizes.then_some(plan.workers),
                     closing: &closing,
@@ -100,8 +104,7 @@ fn play(
         }
         closing.store(true, Ordering::Release);
         end(plan, watch, pool)?;
-        done.store(true, Ordering::Release);
-        Ok((accounts, intruder.join().map_err(|_| "the intruder panicked".to_owned())?))
+        Ok(accounts)
     })
 }
 
@@ -132,7 +135,8 @@ fn end(plan: &Plan, watch: &Watch, pool: &Pool) -> Result<(), String> {
     Ok(())
 }
 
-struct SetAtEnd<'a>(&'a AtomicBool);
+/// Set also when what sets it fails or panics, or others would go on for ever.
+pub(super) struct SetAtEnd<'a>(pub(super) &'a AtomicBool);
 
 impl Drop for SetAtEnd<'_> {
     fn drop(&mut self) {

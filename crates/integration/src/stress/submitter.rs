@@ -6,8 +6,13 @@ use std::time::Duration;
 use brigade::{Handle, Pool, PoolError, SubmitErrorKind, TaskError};
 use brigade_testkit::Random;
 
+use super::chaos::Books;
 use super::deed::{Deed, Order, Reply, Sent, perform};
+use super::plan::{Mix, happens};
 use super::watch::Watch;
+
+/// Tasks that a submitter keeps when there are very many.
+const MOST_OPEN: usize = 300;
 
 /// Everything that one submitter knows at its end.
 #[derive(Debug, Default)]
@@ -27,6 +32,9 @@ pub(super) struct Submitter<'a> {
     pub(super) pool: &'a Pool,
     pub(super) random: Random,
     pub(super) operations: u64,
+    pub(super) mix: Mix,
+    /// Where accounts are settled as it goes, if there are so many tasks that they cannot be kept.
+    pub(super) books: Option<&'a Books<'a>>,
     pub(super) may_hang: bool,
     /// The most workers that the pool may be given, if their number may change.
     pub(super) resizes: Option<usize>,
@@ -39,7 +47,13 @@ impl Submitter<'_> {
     pub(super) fn run(mut self) -> Result<Account, String> {
         let mut account = Account::default();
         for _ in 0..self.operations {
-            let goes_on = match self.random.within(0..100) {
+            if self.books.is_some_and(|books| !self.settle_some(books, &mut account)) {
+                break;
+            }
+            if happens(&mut self.random, self.mix.upheavals) && !self.upheaval()? {
+                break;
+            }
+            let goes_on = match self.random.within(0..95) {
                 0..70 => self.submit(&mut account)?,
                 70..77 => {
                     self.cancel(&mut account);
@@ -53,17 +67,13 @@ impl Submitter<'_> {
                     self.collect(&mut account);
                     true
                 }
-                92..95 => {
+                _ => {
                     if let Some((sent, handle)) = self.take_any(&mut account) {
                         drop(handle);
                         account.dropped.push(sent);
                     }
                     true
                 }
-                95 => self.warm_up()?,
-                96 => self.change_crew()?,
-                97 => self.broadcast()?,
-                _ => self.map()?,
             };
             if !goes_on {
                 break;
@@ -72,12 +82,33 @@ impl Submitter<'_> {
         Ok(account)
     }
 
+    /// False when there is nothing left to do.
+    fn settle_some(&mut self, books: &Books<'_>, account: &mut Account) -> bool {
+        while account.open.len() > MOST_OPEN {
+            self.collect(account);
+        }
+        if account.closed.len() + account.dropped.len() > MOST_OPEN {
+            books.settle(account);
+        }
+        books.goes_on()
+    }
+
+    /// False when the pool takes nothing any more.
+    fn upheaval(&mut self) -> Result<bool, String> {
+        match self.random.within(0..5) {
+            0 => self.warm_up(),
+            1 => self.change_crew(),
+            2 => self.broadcast(),
+            _ => self.map(),
+        }
+    }
+
     /// False when the pool takes nothing any more.
     fn submit(&mut self, account: &mut Account) -> Result<bool, String> {
         let deadline = self.random.chance(15).then(|| self.random.within(1..30));
         let queue_deadline = self.random.chance(5).then(|| self.random.within(1..30));
-        let deed = Deed::choose(&mut self.random, self.may_hang || deadline.is_some());
-        let order = Order::new(deed, &mut self.random);
+        let deed = Deed::choose(&mut self.random, self.mix, self.may_hang || deadline.is_some());
+        let order = Order::new(deed, self.mix, &mut self.random);
         let retries = u32::try_from(self.random.within(0..5)).expect("a small number");
         let sent = Sent {
             deed,
@@ -111,6 +142,9 @@ impl Submitter<'_> {
         };
         match submitted {
             Ok(handle) => {
+                if let Some(books) = self.books {
+                    books.one_more();
+                }
                 account.open.push((sent, handle));
                 Ok(true)
             }

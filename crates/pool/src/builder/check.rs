@@ -72,6 +72,7 @@ impl Builder {
             max_tasks: self.max_tasks,
             max_age: self.max_age,
             max_rss: self.max_rss,
+            journal: self.journal,
             quarantine: self.quarantine,
             deadlines: self.deadlines,
             queue_limit: self.queue_limit,

@@ -14,7 +14,7 @@ use super::console::Output;
 use super::death;
 use super::outcome::{Facts, answer, note_run_time, take_item};
 use super::post::{Life, Line, Wire};
-use super::reaper::Watched;
+use super::reaper::{End, Watched};
 use super::shared::Shared;
 use crate::machine::{Event, StartFailure};
 
@@ -58,7 +58,9 @@ fn attend(shared: &Shared, newborn: Newborn, ready: Ready) {
     let death = OnceLock::new();
     let hung_up = AtomicBool::new(false);
     let line = Line { wire, slots: Arc::clone(&slots), results, unannounced: 0, broken: false };
-    let watched = Watched { worker, process, output, slots, end_mark, death, control, hung_up };
+    let end = End::default();
+    let watched =
+        Watched { worker, process, output, slots, end_mark, death, control, hung_up, end };
     let watched = Arc::new(watched);
     shared.open_line(worker, line);
     shared.reaper.watch(Arc::clone(&watched));

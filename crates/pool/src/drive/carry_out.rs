@@ -21,7 +21,7 @@ use crate::payload::Argument;
 pub(super) struct Afterwards {
     to_tell: Vec<Watch>,
     /// Finding what a process has started takes a while.
-    to_kill: Vec<(WorkerId, Arc<Life>)>,
+    to_kill: Vec<(WorkerId, Arc<Life>, bool)>,
     wake_reaper: bool,
     ended: bool,
 }
@@ -33,8 +33,10 @@ impl Afterwards {
     }
 
     pub(super) fn run(self, shared: &Shared) {
-        for (worker, life) in self.to_kill {
-            kill(&shared.config.name, worker, &life);
+        for (worker, life, at_once) in self.to_kill {
+            if kill(&shared.config.name, worker, &life) && at_once {
+                shared.reaper.need_not_wait_for(worker);
+            }
         }
         for watch in self.to_tell {
             if watch.tell()
@@ -62,18 +64,28 @@ impl Core {
         shared: &Shared,
         after: &mut Afterwards,
     ) {
-        self.machine.handle(now, event, &mut self.outbox);
+        self.decide(now, event, shared);
         loop {
             while let Some(action) = self.outbox.pop() {
                 self.carry_out(action, &mut facts, shared, after);
             }
             match self.answers.pop_front() {
-                Some(answer) => self.machine.handle(now, answer, &mut self.outbox),
+                Some(answer) => self.decide(now, answer, shared),
                 None => break,
             }
         }
         shared.reaper.sleep_until(self.machine.armed());
         self.wake_waiters(shared);
+    }
+
+    fn decide(&mut self, now: Now, event: Event<Arc<TaskCell>>, shared: &Shared) {
+        let Some(journal) = &mut self.journal else {
+            return self.machine.handle(now, event, &mut self.outbox);
+        };
+        if let Err(error) = journal.record(&mut self.machine, now, event, &mut self.outbox) {
+            warn!(pool = shared.config.name, %error, "failed to write the journal, which ends here");
+            self.journal = None;
+        }
     }
 
     fn carry_out(
@@ -140,12 +152,13 @@ impl Core {
                 }
             }
             Action::Terminate { worker } => self.signal(pool, worker, "terminate", Life::terminate),
-            Action::Kill { worker, cause } => {
+            Action::Kill { worker, cause, at_once } => {
                 let cause = describe(cause);
                 info!(pool, %worker, pid = self.pid(worker), cause, "worker killed");
-                after
-                    .to_kill
-                    .extend(self.post(worker).map(|post| (worker, Arc::clone(&post.life))));
+                // What a chunk has come to is known when its process is dead, and no item begins twice.
+                let at_once = at_once && self.machine.due(worker).is_none_or(|task| !task.is_chunk);
+                let life = self.post(worker).map(|post| Arc::clone(&post.life));
+                after.to_kill.extend(life.map(|life| (worker, life, at_once)));
             }
             Action::Observe { worker, link_slot, task } => {
                 let seen = Box::new(self.observe(worker, link_slot, task));
@@ -277,7 +290,8 @@ impl Core {
     }
 }
 
-fn kill(pool: &str, worker: WorkerId, life: &Life) {
+/// Whether the signal was sent.
+fn kill(pool: &str, worker: WorkerId, life: &Life) -> bool {
     let pid = life.pid();
     match life.kill() {
         Ok(Swept { killed, escaped }) => {
@@ -288,8 +302,12 @@ fn kill(pool: &str, worker: WorkerId, life: &Life) {
                 warn!(pool, %worker, pid, ?escaped, "processes that a worker had started could not be killed");
             }
         }
-        Err(error) => warn!(pool, %worker, pid, %error, "failed to kill a worker"),
+        Err(error) => {
+            warn!(pool, %worker, pid, %error, "failed to kill a worker");
+            return false;
+        }
     }
+    true
 }
 
 fn describe(cause: KillCause) -> &'static str {

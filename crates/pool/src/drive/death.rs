@@ -17,13 +17,16 @@ use crate::machine::{Event, StartFailure};
 pub(super) fn report(shared: &Shared, watched: &Watched) {
     let (worker, slots) = (watched.worker, &watched.slots);
     let pid = watched.process.pid();
-    let (exit, stderr_tail) = match watched.death.get() {
-        Some(death) => (death.exit, death.last_words.clone()),
+    let (exit, stderr_tail, ran) = if let Some(death) = watched.death.get() {
+        (death.exit, death.last_words.clone(), death.ran.clone())
+    } else {
         // The link ended by itself although we hold its other end; the process may still live.
-        None => (end_process(shared, &watched.process), shared.console.last_words(&watched.output)),
+        let exit = end_process(shared, &watched.process);
+        (exit, shared.console.last_words(&watched.output), None)
     };
     let section_limit = section_limit(slots);
-    let (ran, elapsed, begun_items) = ran_at_death(shared, worker, slots);
+    let Ran { slots: ran, elapsed, begun_items } =
+        ran.unwrap_or_else(|| Ran::now(shared, worker, slots));
     let expected = exit == Exit::Code(0) && ran.is_empty();
     let pool = shared.config.name.as_str();
     if expected {
@@ -55,7 +58,7 @@ pub(super) fn abandon(shared: &Shared, worker: WorkerId) {
     };
     let pid = life.pid().unwrap_or(0);
     let section_limit = section_limit(&slots);
-    let (ran, elapsed, begun_items) = ran_at_death(shared, worker, &slots);
+    let Ran { slots: ran, elapsed, begun_items } = Ran::now(shared, worker, &slots);
     let (exit, stderr_tail) = (Exit::Signal(9), String::new());
     let facts = Facts::Death(Box::new(DeathReport {
         pid,
@@ -68,27 +71,31 @@ pub(super) fn abandon(shared: &Shared, worker: WorkerId) {
     shared.bury(worker, Event::Died { worker, ran }, facts);
 }
 
-/// Which slots hold a task that may have begun and is not answered, for how long it has been running, and how many items
-/// of it had begun. Honest workers run one at a time; where the table was written over, no task can be said not to have
-/// begun, and none runs twice without being asked to.
-fn ran_at_death(
-    shared: &Shared,
-    worker: WorkerId,
-    slots: &SlotTable,
-) -> (Vec<u16>, Option<Duration>, u64) {
-    let mut ran = Vec::new();
-    let mut elapsed = None;
-    let mut begun_items = 0;
-    for (link_slot, task, attempt) in shared.lock().machine.occupants(worker) {
-        if slots.may_have_begun(link_slot, slot_tag(task, attempt)) {
-            ran.push(link_slot);
-            begun_items = slots.begun_items(link_slot);
+/// What a worker runs, as far as its table says.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Ran {
+    /// Which slots hold a task that may have begun and is not answered. Honest workers run one at a time; where the table
+    /// was written over, no task can be said not to have begun, and none runs twice without being asked to.
+    slots: Vec<u16>,
+    elapsed: Option<Duration>,
+    /// If it is a chunk, how many of its items have begun.
+    begun_items: u64,
+}
+
+impl Ran {
+    pub(super) fn now(shared: &Shared, worker: WorkerId, slots: &SlotTable) -> Self {
+        let mut ran = Self::default();
+        for (link_slot, task, attempt) in shared.lock().machine.occupants(worker) {
+            if slots.may_have_begun(link_slot, slot_tag(task, attempt)) {
+                ran.slots.push(link_slot);
+                ran.begun_items = slots.begun_items(link_slot);
+            }
+            if let SlotState::Running { since } = slots.state(link_slot) {
+                ran.elapsed = Some(clock::now().saturating_since(since));
+            }
         }
-        if let SlotState::Running { since } = slots.state(link_slot) {
-            elapsed = Some(clock::now().saturating_since(since));
-        }
+        ran
     }
-    (ran, elapsed, begun_items)
 }
 
 fn section_limit(slots: &SlotTable) -> Duration {

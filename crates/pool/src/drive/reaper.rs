@@ -22,10 +22,13 @@ use tracing::warn;
 
 use super::carry_out::Afterwards;
 use super::console::Output;
-use super::death;
+use super::death::{self, Ran};
 use super::outcome::Facts;
 use super::shared::{Shared, now};
 use crate::machine::{Event, Now};
+
+/// How a process ends that was killed.
+const SIGKILL: i32 = 9;
 
 pub(super) struct Reaper {
     watched: Mutex<Vec<Arc<Watched>>>,
@@ -49,6 +52,16 @@ pub(super) struct Watched {
     pub(super) control: ControlSocket,
     /// The worker has closed its end, so there is nothing to wait for any more.
     pub(super) hung_up: AtomicBool,
+    pub(super) end: End,
+}
+
+/// How far the end of a process has come that was killed and need not be waited for.
+#[derive(Debug, Default)]
+pub(super) struct End {
+    /// SIGKILL was sent, and what it ran will not run again: its death may be reported before it is seen.
+    sent: AtomicBool,
+    /// Its death was reported; only the process itself is left to be reaped.
+    reported: AtomicBool,
 }
 
 /// How a process ended.
@@ -56,6 +69,8 @@ pub(super) struct Watched {
 pub(super) struct Death {
     pub(super) exit: Exit,
     pub(super) last_words: String,
+    /// What ran when it was reported, if that was before the death was seen.
+    pub(super) ran: Option<Ran>,
 }
 
 impl Reaper {
@@ -71,6 +86,15 @@ impl Reaper {
     pub(super) fn watch(&self, watched: Arc<Watched>) {
         self.watched.lock().unwrap_or_else(PoisonError::into_inner).push(watched);
         self.wake();
+    }
+
+    /// A worker was killed whose death may be reported now, although the system is still clearing it up.
+    pub(super) fn need_not_wait_for(&self, worker: WorkerId) {
+        let watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(watched) = watched.iter().find(|watched| watched.worker == worker) {
+            watched.end.sent.store(true, Ordering::Release);
+            self.wake();
+        }
     }
 
     pub(super) fn wake(&self) {
@@ -101,8 +125,14 @@ pub(super) fn run(shared: &Shared) {
     let reaper = &shared.reaper;
     // Deadlines are kept on this thread, on busy machines too. A kernel that cannot do it changes nothing.
     let _ = prefer_short_slices();
-    while !reaper.ended.load(Ordering::Acquire) {
+    loop {
         let watched = reaper.watched.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if reaper.ended.load(Ordering::Acquire)
+            && watched.iter().all(|watched| !watched.is_reported())
+        {
+            return;
+        }
+        report_early(shared, &watched);
         // What was due may have been done by a thread that came by: then the core's lock is not taken.
         let deadline = match reaper.due() {
             Some(due) if due <= now() => tick(shared),
@@ -172,6 +202,23 @@ fn hear(shared: &Shared, watched: &Watched) {
     shared.step(Event::Misbehaved { worker }, Facts::Nothing);
 }
 
+/// Reports workers that were killed and are still being cleared up; not more at a time than the pool has workers, or
+/// tasks that fill the memory and are killed one after the other would fill it together.
+fn report_early(shared: &Shared, watched: &[Arc<Watched>]) {
+    let most = shared.target.load(Ordering::Relaxed);
+    let reported = watched.iter().filter(|watched| watched.is_reported()).count();
+    let sent = |watched: &&Arc<Watched>| {
+        watched.end.sent.load(Ordering::Acquire) && !watched.is_reported()
+    };
+    for watched in watched.iter().filter(sent).take(most.saturating_sub(reported)) {
+        watched.end.reported.store(true, Ordering::Relaxed);
+        // Before the answers are looked at: what the process answers in its last moment has then run and not been answered,
+        // whereas a look after it would find a task that seems never to have begun.
+        let ran = Ran::now(shared, watched.worker, &watched.slots);
+        report(shared, watched, Exit::Signal(SIGKILL), Some(ran));
+    }
+}
+
 fn reap(shared: &Shared, watched: &Arc<Watched>) {
     let exit = match watched.process.reap() {
         Ok(exit) => exit,
@@ -182,9 +229,22 @@ fn reap(shared: &Shared, watched: &Arc<Watched>) {
             Exit::Code(-1)
         }
     };
+    if !watched.is_reported() {
+        report(shared, watched, exit, None);
+    }
+    shared
+        .reaper
+        .watched
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .retain(|other| !Arc::ptr_eq(other, watched));
+}
+
+/// Has everything handled that the worker had written, and then its death.
+fn report(shared: &Shared, watched: &Watched, exit: Exit, ran: Option<Ran>) {
     let last_words = shared.console.last_words(&watched.output);
     // Only this thread sets it, once for each process.
-    let _ = watched.death.set(Death { exit, last_words });
+    let _ = watched.death.set(Death { exit, last_words, ran });
     if let Some(end_mark) = &watched.end_mark {
         end_mark.poison();
     } else {
@@ -193,10 +253,10 @@ fn reap(shared: &Shared, watched: &Arc<Watched>) {
         after.run(shared);
         death::report(shared, watched);
     }
-    shared
-        .reaper
-        .watched
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .retain(|other| !Arc::ptr_eq(other, watched));
+}
+
+impl Watched {
+    fn is_reported(&self) -> bool {
+        self.end.reported.load(Ordering::Relaxed)
+    }
 }

@@ -22,6 +22,7 @@ use crate::callbacks::Callbacks;
 use crate::cell::TaskCell;
 use crate::config::{CREDIT, Config, Link};
 use crate::error::PoolError;
+use crate::journal::Journal;
 use crate::machine::{Event, Machine, Now, Outbox, Settings, TaskRef};
 
 /// About ten microseconds: less than a wake-up.
@@ -54,6 +55,7 @@ pub(super) struct Core {
     pub(super) posts: Vec<Option<Post>>,
     /// Empty between calls, and kept so that handling an event allocates nothing.
     pub(super) outbox: Outbox<Arc<TaskCell>>,
+    pub(super) journal: Option<Box<Journal>>,
     pub(super) answers: VecDeque<Event<Arc<TaskCell>>>,
     pub(super) head: Vec<u8>,
     pub(super) submitted: usize,
@@ -85,8 +87,11 @@ impl Shared {
             restart_window: config.restart_window,
             stop_grace: config.stop_grace,
         };
+        let journal =
+            config.journal.as_deref().map(|path| Journal::create(path, &settings)).transpose()?;
         let core = Core {
             machine: Machine::new(settings),
+            journal: journal.map(Box::new),
             posts: std::iter::repeat_with(|| None).take(config.workers).collect(),
             outbox: Outbox::default(),
             answers: VecDeque::new(),

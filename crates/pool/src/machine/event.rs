@@ -4,12 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use brigade_wire::{Attempt, TaskId, WorkerId};
+use serde::{Deserialize, Serialize};
 
 use super::outbox::RevokeWhy;
 use super::{Now, Shutdown, TaskRef, Terms};
 
-/// The closed list of the machine's inputs.
-#[derive(Debug)]
+/// The closed list of the machine's inputs. In a journal they are without what the driver attaches to a task.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(bound(serialize = "", deserialize = "T: Default"))]
 pub(crate) enum Event<T> {
     /// A caller submits a task; handled only when there is room, else the caller waits outside.
     Submit(Submission<T>),
@@ -74,7 +76,7 @@ pub(crate) enum Event<T> {
 }
 
 /// How far a task has come that was sent to a worker.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Observation {
     /// When its worker has begun it; `None` when it has not.
     pub(crate) began: Option<Now>,
@@ -83,9 +85,11 @@ pub(crate) struct Observation {
 }
 
 /// A task as it enters the machine.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(bound(serialize = "", deserialize = "T: Default"))]
 pub(crate) struct Submission<T> {
     pub(crate) id: TaskId,
+    #[serde(skip)]
     pub(crate) task: T,
     /// Which run of the task its first one in here is.
     pub(crate) attempt: Attempt,
@@ -96,11 +100,12 @@ pub(crate) struct Submission<T> {
 }
 
 /// Why a worker did not come up.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct StartFailure {
     /// A second try would fail in the same way (another build, no answer in time).
     pub(crate) permanent: bool,
     /// The sentence that users read in `PoolBroken`.
+    #[serde(skip)]
     pub(crate) reason: Arc<str>,
 }
 

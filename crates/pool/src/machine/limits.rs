@@ -14,7 +14,7 @@ use brigade_wire::WorkerId;
 
 use super::task::{Place, Terms};
 use super::{
-    Action, End, KillCause, Machine, Now, Observation, Occupant, Outbox, RevokeWhy, TaskKey,
+    Action, End, KillCause, Machine, Now, Observation, Occupant, Outbox, Phase, RevokeWhy, TaskKey,
     TaskRef, WorkerState,
 };
 
@@ -247,12 +247,12 @@ impl<T> Machine<T> {
             entry.condemned = None;
         }
         if !condemned.spared {
-            outbox.push(Action::Condemned {
-                worker,
-                task: self.tasks[condemned.key.index()].id,
-                cause: condemned.cause,
-            });
-            self.kill(worker, condemned.cause, outbox);
+            let task = &self.tasks[condemned.key.index()];
+            let (id, cause) = (task.id, condemned.cause);
+            // Two attempts of one task never overlap.
+            let again = task.retries_left > 0 && cause != KillCause::Asked;
+            outbox.push(Action::Condemned { worker, task: id, cause });
+            self.kill_now(worker, cause, !again && self.phase == Phase::Running, outbox);
         }
     }
 

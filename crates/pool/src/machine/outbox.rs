@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use brigade_wire::{Attempt, TaskId, WorkerId};
+use serde::{Deserialize, Serialize};
 
 use super::{KillCause, TaskKey, TaskRef};
 
@@ -23,6 +24,11 @@ impl<T> Outbox<T> {
         self.actions.push_back(action);
     }
 
+    /// What is still to be carried out.
+    pub(crate) fn actions(&self) -> impl Iterator<Item = &Action<T>> {
+        self.actions.iter()
+    }
+
     /// The next one.
     pub(crate) fn pop(&mut self) -> Option<Action<T>> {
         self.actions.pop_front()
@@ -30,7 +36,8 @@ impl<T> Outbox<T> {
 }
 
 /// One thing to do.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
+#[serde(bound = "")]
 pub(crate) enum Action<T> {
     /// A submitted task has this place in the machine.
     Accepted { task: TaskRef },
@@ -49,7 +56,12 @@ pub(crate) enum Action<T> {
     /// See when the task has begun; answer with `Event::Observed`.
     Observe { worker: WorkerId, link_slot: u16, task: TaskRef },
     /// The task has its outcome; the machine has forgotten it.
-    Complete { task: T, attempt: Attempt, end: End },
+    Complete {
+        #[serde(skip)]
+        task: T,
+        attempt: Attempt,
+        end: End,
+    },
     /// Start a process for this worker.
     Spawn { worker: WorkerId },
     /// Ask the worker to leave when it has nothing left to do.
@@ -61,7 +73,13 @@ pub(crate) enum Action<T> {
     /// The worker that the next action kills runs this task, or nothing.
     Condemned { worker: WorkerId, task: TaskId, cause: KillCause },
     /// Kill the worker's process group.
-    Kill { worker: WorkerId, cause: KillCause },
+    Kill {
+        worker: WorkerId,
+        cause: KillCause,
+        /// What it runs is not run again, so the worker may be reported dead as soon as the signal was sent: the system
+        /// may take long to clear up a process, and its successor need not wait for that.
+        at_once: bool,
+    },
     /// See whether the worker's process is stopped; if so answer with `Event::FoundStopped`.
     Inspect { worker: WorkerId },
     /// A task goes back to the queue with another attempt.
@@ -77,7 +95,7 @@ pub(crate) enum Action<T> {
 }
 
 /// How a task ended, as far as the machine knows; the driver adds what it holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub(crate) enum End {
     /// The worker answered; the outcome is in the driver's hands.
     Reported,
@@ -98,7 +116,7 @@ pub(crate) enum End {
 }
 
 /// What happens to a task after it was revoked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum RevokeWhy {
     /// Its caller, or a shutdown, cancels it.
     Cancel,

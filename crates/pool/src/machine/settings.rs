@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 /// What the machine must know about the pool; fixed for its life.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Settings {
     /// Worker slots in the beginning.
     pub(crate) workers: usize,

@@ -12,6 +12,7 @@
 use std::time::Duration;
 
 use brigade_wire::WorkerId;
+use serde::{Deserialize, Serialize};
 
 use super::{Action, End, KillCause, Machine, Now, Outbox, RevokeWhy, WorkerState};
 
@@ -22,7 +23,7 @@ const FIRST_INSPECTION: Duration = Duration::from_millis(250);
 const LAST_INSPECTION: Duration = Duration::from_secs(30);
 
 /// How a pool is to end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Shutdown {
     /// Run everything that was accepted, then stop the workers.
@@ -174,6 +175,17 @@ impl<T> Machine<T> {
 
     /// Kills a worker once; its death is reported later.
     pub(super) fn kill(&mut self, worker: WorkerId, cause: KillCause, outbox: &mut Outbox<T>) {
+        self.kill_now(worker, cause, false, outbox);
+    }
+
+    /// As [`kill`](Self::kill); `at_once` is explained at [`Action::Kill`].
+    pub(super) fn kill_now(
+        &mut self,
+        worker: WorkerId,
+        cause: KillCause,
+        at_once: bool,
+        outbox: &mut Outbox<T>,
+    ) {
         let Some(entry) = self.live_mut(worker) else {
             return;
         };
@@ -189,7 +201,7 @@ impl<T> Machine<T> {
         if cause == KillCause::Shutdown {
             self.tally.workers_killed += 1;
         }
-        outbox.push(Action::Kill { worker, cause });
+        outbox.push(Action::Kill { worker, cause, at_once });
     }
 
     pub(super) fn shutdown_deadlines(&self) -> impl Iterator<Item = Now> + use<T> {

@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use brigade_timer::TimerKey;
 use brigade_wire::{Attempt, TaskId};
+use serde::{Deserialize, Serialize};
 
 use super::{Now, Submission};
 
 /// Where a task lives in the machine; reused after it is done, so always paired with its id.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct TaskKey(NonZeroU32);
 
 impl TaskKey {
@@ -37,7 +38,7 @@ impl TaskKey {
 }
 
 /// A key with the id that makes it unmistakable.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct TaskRef {
     pub(crate) key: TaskKey,
     pub(crate) id: TaskId,
@@ -62,7 +63,7 @@ pub(super) struct TaskEntry<T> {
 }
 
 /// What a task may ask for beyond being run.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Terms {
     /// Higher ones run first; see `Rank`.
     pub(crate) priority: i32,
@@ -73,6 +74,7 @@ pub(crate) struct Terms {
     /// How long it may run.
     pub(crate) run_limit: Option<Duration>,
     /// When the task is looked at next.
+    #[serde(skip)]
     pub(crate) timer: Option<TimerKey>,
     /// It has begun in an earlier attempt, so it has not waited too long.
     pub(crate) began: bool,

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use brigade_wire::{Attempt, TaskId, WorkerId};
+use serde::Serialize;
 
 use super::limits::Condemned;
 use super::{Now, TaskKey};
@@ -67,7 +68,7 @@ pub(super) enum WorkerState {
 }
 
 /// Why the pool killed a worker.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub(crate) enum KillCause {
     /// It broke the protocol.
     Protocol,

@@ -253,7 +253,7 @@ impl World {
                 return Some(Event::Observed { task, seen });
             }
             Action::Condemned { worker, task, cause } => self.condemn(worker, task, cause),
-            Action::Kill { worker, cause } => {
+            Action::Kill { worker, cause, .. } => {
                 self.see(&cause);
                 let fake = self.fake(worker);
                 assert!(fake.cause.is_none(), "a worker is killed twice");

@@ -1,0 +1,209 @@
+//! One pool and very many tasks, with everything that can happen to them.
+//!
+//! Accounts are settled as it goes, because nothing may grow with the number of tasks: neither here nor in the pool, whose
+//! memory is measured at even distances.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use brigade::{Pool, journal};
+use brigade_testkit::{Random, processes};
+
+use super::deed::MESSAGE_LIMIT;
+use super::intruder::{self, Intrusions};
+use super::ledger::{Circumstances, Summary};
+use super::plan::Mix;
+use super::round::{GRACE, SetAtEnd};
+use super::submitter::{Account, Submitter};
+use super::watch::Watch;
+
+/// Threads that submit.
+const SUBMITTERS: u64 = 3;
+
+/// Of how many looks in a thousand the intruder makes use: about ten processes a second.
+const INTRUSIONS: u64 = 40;
+
+/// How often the memory is measured.
+const SAMPLES: u64 = 20;
+
+/// The memory in the second half may be larger than in the first by so many bytes: what an allocator keeps of a few large
+/// results, and less than 20 bytes for each of a million tasks.
+const SLACK: u64 = 16 << 20;
+
+/// What is accounted for so far, by all submitters.
+pub(super) struct Books<'a> {
+    intrusions: &'a Intrusions,
+    ledger: Mutex<Ledger>,
+    tasks: u64,
+    accepted: AtomicU64,
+}
+
+#[derive(Default)]
+struct Ledger {
+    summary: Summary,
+    problem: Option<String>,
+    /// Bytes of the host at even distances.
+    memory: Vec<u64>,
+}
+
+impl Books<'_> {
+    /// A pool has accepted one more task.
+    pub(super) fn one_more(&self) {
+        let accepted = self.accepted.fetch_add(1, Ordering::Relaxed) + 1;
+        if accepted.is_multiple_of((self.tasks / SAMPLES).max(1)) {
+            self.ledger().memory.push(processes::resident_memory());
+        }
+    }
+
+    /// False when there were enough tasks, or something went wrong.
+    pub(super) fn goes_on(&self) -> bool {
+        self.accepted.load(Ordering::Relaxed) < self.tasks
+    }
+
+    /// Closes what can be closed of an account.
+    pub(super) fn settle(&self, account: &mut Account) {
+        let part = Account {
+            closed: std::mem::take(&mut account.closed),
+            dropped: std::mem::take(&mut account.dropped),
+            refused: std::mem::take(&mut account.refused),
+            open: Vec::new(),
+        };
+        self.enter(part);
+    }
+
+    fn enter(&self, part: Account) {
+        let circumstances = Circumstances {
+            stopped_any: self.intrusions.stopped() > 0,
+            may_cancel: false,
+            may_kill: false,
+            killed: self.intrusions.killed(),
+        };
+        let mut ledger = self.ledger();
+        if let Err(problem) = ledger.summary.settle(part, &circumstances) {
+            ledger.problem.get_or_insert(problem);
+            drop(ledger);
+            self.accepted.fetch_max(self.tasks, Ordering::Relaxed);
+        }
+    }
+
+    fn ledger(&self) -> std::sync::MutexGuard<'_, Ledger> {
+        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Plays until a pool has accepted so many tasks, and drains it.
+pub(super) fn run(
+    random: &mut Random,
+    tasks: u64,
+    workers: usize,
+    journal: Option<&Path>,
+    watch: &Watch,
+) -> Result<Summary, String> {
+    let mut builder = Pool::builder();
+    if let Some(path) = journal {
+        builder = builder.journal(path);
+    }
+    let pool = builder
+        .workers(workers)
+        .name("chaos")
+        .queue_limit(500)
+        .message_limit(MESSAGE_LIMIT)
+        .stop_grace(GRACE)
+        .max_tasks_per_worker(5_000)
+        .max_worker_age(Duration::from_secs(2))
+        // The intruder's victims may all be without a task.
+        .restart_budget(u32::MAX, Duration::from_secs(1))
+        .build()
+        .map_err(|error| format!("no pool: {error}"))?;
+    let intrusions = Intrusions::default();
+    let books = Books {
+        intrusions: &intrusions,
+        ledger: Mutex::default(),
+        tasks,
+        accepted: AtomicU64::new(0),
+    };
+    let open = play(random, workers, watch, &pool, &books)?;
+    watch.during("the drop of the pool", || drop(pool));
+    for account in open {
+        books.enter(account);
+    }
+    let Ledger { mut summary, problem, memory } =
+        books.ledger.into_inner().unwrap_or_else(PoisonError::into_inner);
+    if let Some(problem) = problem {
+        return Err(problem);
+    }
+    summary.rounds += 1;
+    summary.killed += intrusions.killed().len() as u64;
+    summary.stopped += intrusions.stopped();
+    summary.memory = memory;
+    stays_flat(&summary.memory)?;
+    if let Some(path) = journal {
+        summary.replayed = Some(replay(path)?);
+    }
+    Ok(summary)
+}
+
+/// What is still open when the pool has been drained.
+fn play(
+    random: &mut Random,
+    workers: usize,
+    watch: &Watch,
+    pool: &Pool,
+    books: &Books<'_>,
+) -> Result<Vec<Account>, String> {
+    let (closing, done) = (AtomicBool::new(false), AtomicBool::new(false));
+    thread::scope(|scope| {
+        let _done = SetAtEnd(&done);
+        let own = Random::new(random.number());
+        scope.spawn(|| intruder::run(pool, own, INTRUSIONS, &done, books.intrusions));
+        let submitters: Vec<_> = (0..SUBMITTERS)
+            .map(|_| {
+                let submitter = Submitter {
+                    pool,
+                    random: Random::new(random.number()),
+                    operations: u64::MAX,
+                    mix: Mix::CALM,
+                    books: Some(books),
+                    may_hang: false,
+                    resizes: Some(workers),
+                    closing: &closing,
+                    watch,
+                };
+                scope.spawn(|| submitter.run())
+            })
+            .collect();
+        let mut accounts = Vec::new();
+        for submitter in submitters {
+            accounts.push(submitter.join().map_err(|_| "a submitter panicked".to_owned())??);
+        }
+        closing.store(true, Ordering::Release);
+        watch
+            .during("the drain", || pool.shutdown())
+            .map_err(|error| format!("the pool did not end well: {error}"))?;
+        Ok(accounts)
+    })
+}
+
+fn stays_flat(memory: &[u64]) -> Result<(), String> {
+    let (first, second) = memory.split_at(memory.len() / 2);
+    match (first.iter().max(), second.iter().max()) {
+        (Some(first), Some(second)) if *second > first + SLACK => {
+            Err(format!("the host's memory has grown from {first} to {second} bytes: {memory:?}"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The pool's decisions once more, without the pool; how many events there were.
+fn replay(path: &Path) -> Result<u64, String> {
+    let file = std::fs::File::open(path).map_err(|error| error.to_string())?;
+    let played = journal::replay(file)
+        .map_err(|error| format!("the journal does not play as it was recorded: {error}"))?;
+    if played.torn {
+        return Err(format!("the journal is not whole: {played:?}"));
+    }
+    Ok(played.events)
+}
