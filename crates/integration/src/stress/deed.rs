@@ -140,6 +140,9 @@ pub(super) fn judge(
     outcome: &Result<Reply, TaskError>,
     circumstances: &Circumstances,
 ) -> Result<(), String> {
+    // Who is to be killed does not run again, also if its worker was on its way to death for another reason.
+    let last =
+        sent.killed || outcome.as_ref().is_err_and(|error| error.attempt() == sent.retries + 1);
     let fits = match outcome.as_ref().map_err(TaskError::kind) {
         Ok(reply) => reply_fits(sent, reply),
         Err(TaskErrorKind::Panicked { message, .. }) => {
@@ -159,7 +162,6 @@ pub(super) fn judge(
                 _ => false,
             };
             let intruded = exit == Exit::Signal(9) && circumstances.killed.contains(&pid);
-            let last = outcome.as_ref().is_err_and(|error| error.attempt() == sent.retries + 1);
             (own || intruded) && last
         }
         Err(TaskErrorKind::Cancelled) => {
@@ -172,7 +174,6 @@ pub(super) fn judge(
         Err(TaskErrorKind::DeadlineExceeded { limit, elapsed }) => {
             let error = outcome.as_ref().err();
             let waited = error.is_some_and(TaskError::is_queue_deadline);
-            let last = error.is_some_and(|error| error.attempt() == sent.retries + 1);
             elapsed >= limit && if waited { sent.may_expire } else { sent.may_be_late && last }
         }
         Err(_) => false,
@@ -183,7 +184,14 @@ pub(super) fn judge(
         return Ok(());
     }
     let told = outcome.as_ref().map(|reply| (reply.number, reply.attempt, reply.ballast.len()));
-    Err(format!("{sent:?} may not end in {told:?} when {circumstances:?}"))
+    let Circumstances { killed, stopped_any, may_cancel, may_kill } = circumstances;
+    let killed = killed.len();
+    Err(format!(
+        "{sent:?} may not end in {told:?} when {killed} workers were killed from outside (any stopped: {stopped_any}) and \
+         the shutdown {} cancel and {} kill",
+        if *may_cancel { "may" } else { "may not" },
+        if *may_kill { "may" } else { "may not" },
+    ))
 }
 
 fn reply_fits(sent: &Sent, reply: &Reply) -> bool {
