@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs::File;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use brigade::{Handle, Link, Pool, TaskError, TaskErrorKind};
 use brigade_integration::builder;
@@ -18,15 +19,20 @@ fn square(number: u64) -> (u32, u64) {
     (std::process::id(), number * number)
 }
 
+/// What is left in the end is looked for in the whole process, so the tests take turns where they share one.
+static ALONE: Mutex<()> = Mutex::new(());
+
 /// One worker is held by a task; others share innocent tasks, and a guilty one among these.
 struct Scene {
     pool: Pool,
     scribble: Scribble,
     _folder: tempfile::TempDir,
+    _alone: MutexGuard<'static, ()>,
 }
 
 impl Scene {
     fn new(target: Target, then: Then, seed: u64) -> Self {
+        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let pool = builder(3).link(Link::Ring).build().unwrap();
         pool.warm_up().unwrap();
         // Until the pool has learned that tasks are short and sends them ahead.
@@ -38,7 +44,12 @@ impl Scene {
         let folder = tempfile::tempdir().unwrap();
         let journal = folder.path().join("journal");
         File::create(&journal).unwrap();
-        Self { pool, scribble: Scribble { target, then, seed, journal }, _folder: folder }
+        Self {
+            pool,
+            scribble: Scribble { target, then, seed, journal },
+            _folder: folder,
+            _alone: alone,
+        }
     }
 
     /// The workers that were scribbled over.

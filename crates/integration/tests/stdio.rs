@@ -2,7 +2,6 @@
 
 use std::io::{Write, stderr, stdout};
 use std::process::Command;
-use std::time::{Duration, Instant};
 
 use brigade::{Builder, Stdio, TaskErrorKind};
 use brigade_integration::{Captured, Helper, POISON, builder};
@@ -108,38 +107,6 @@ fn a_line_without_an_end_comes_in_pieces_of_at_most_8_kib() {
     let pieces = Captured::get().stream("long", "stdout");
     assert!(pieces.iter().all(|piece| piece.len() <= 8 * 1024));
     assert_eq!(pieces.concat(), text);
-}
-
-/// Prints 100 MB in lines of 10 kB; returns the longest time that one took.
-fn floods((): ()) -> Duration {
-    let line = [&[b'x'; 9_999][..], b"\n"].concat();
-    let mut out = stdout().lock();
-    let mut longest = Duration::ZERO;
-    for _ in 0..10_000 {
-        let begin = Instant::now();
-        out.write_all(&line).unwrap();
-        longest = longest.max(begin.elapsed());
-    }
-    longest
-}
-
-fn resident_bytes() -> u64 {
-    let text = std::fs::read_to_string("/proc/self/status").unwrap();
-    let line = text.lines().find(|line| line.starts_with("VmHWM:")).unwrap();
-    line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() * 1024
-}
-
-#[test]
-fn a_flood_is_carried_on_without_holding_up_the_worker_or_filling_memory() {
-    let _watchdog = Watchdog::new("floods of 100 MB", 3 * BOUND);
-    for stdio in [Stdio::Capture, Stdio::Null] {
-        let pool = builder(1).name("flood").stdio(stdio).build().unwrap();
-        let before = resident_bytes();
-        let longest = outcome(pool.submit(floods, ()).unwrap()).unwrap();
-        assert!(longest < BOUND / 4, "{stdio:?}: a line took {longest:?}");
-        let more = resident_bytes().saturating_sub(before);
-        assert!(more < 64 << 20, "{stdio:?}: {more} bytes more at the peak");
-    }
 }
 
 #[test]
