@@ -369,16 +369,35 @@ fn shutdown_kills_workers_that_are_still_starting() {
 }
 
 #[test]
+fn packed_tasks_stay_where_they_are_while_their_worker_makes_progress() {
+    let mut world = started(2);
+    world.get_used_to(SHORT);
+    for _ in 0..6 {
+        world.submit(0);
+    }
+    let packed = u32::from(!world.workers[&1].frames.is_empty());
+    for left in (1..6).rev() {
+        world.begin(packed);
+        world.finish(packed, SHORT);
+        assert!(world.next_tick());
+        assert_eq!(world.workers[&packed].frames.len(), left, "one was done, and none was moved");
+    }
+}
+
+#[test]
 fn an_answer_to_another_task_ends_the_worker_that_gave_it() {
-    let mut world = started(1);
-    let id = world.submit(0);
-    world.begin(0);
-    let worker = world.workers[&0].id;
-    let (task, attempt) = (brigade_wire::TaskId::new(id + 1), brigade_wire::Attempt::first());
-    world.event(Event::Finished { worker, task, attempt, run_time: SHORT, worn: false });
-    assert!(world.workers[&0].doomed);
-    world.obey(0);
-    assert_eq!(world.outcome(id), Some(End::Killed(KillCause::Protocol)));
+    let first = brigade_wire::Attempt::first();
+    for (other, attempt) in [(1, first), (0, first.next())] {
+        let mut world = started(1);
+        let id = world.submit(0);
+        world.begin(0);
+        let worker = world.workers[&0].id;
+        let task = brigade_wire::TaskId::new(id + other);
+        world.event(Event::Finished { worker, task, attempt, run_time: SHORT, worn: false });
+        assert!(world.workers[&0].doomed);
+        world.obey(0);
+        assert_eq!(world.outcome(id), Some(End::Killed(KillCause::Protocol)));
+    }
 }
 
 #[test]

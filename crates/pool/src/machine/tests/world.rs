@@ -39,6 +39,8 @@ pub(super) struct World {
     pub(super) quiescent: bool,
     /// When the last worker must have been killed, once the pool has been shut down with a timeout.
     pub(super) end_by: Option<Now>,
+    /// Workers that need not be seen dead before they are replaced.
+    killed_at_once: BTreeSet<WorkerId>,
     /// The task that a worker has answered, while the machine is told.
     reporting: Option<u64>,
     pub(super) next_id: u64,
@@ -171,6 +173,7 @@ impl World {
             seen: BTreeSet::new(),
             quiescent: false,
             end_by: None,
+            killed_at_once: BTreeSet::new(),
             reporting: None,
             next_id: 1,
         }
@@ -253,8 +256,9 @@ impl World {
                 return Some(Event::Observed { task, seen });
             }
             Action::Condemned { worker, task, cause } => self.condemn(worker, task, cause),
-            Action::Kill { worker, cause, .. } => {
+            Action::Kill { worker, cause, at_once } => {
                 self.see(&cause);
+                self.killed_at_once.extend(at_once.then_some(worker));
                 let fake = self.fake(worker);
                 assert!(fake.cause.is_none(), "a worker is killed twice");
                 fake.cause = Some(cause);
@@ -275,9 +279,12 @@ impl World {
                 self.seen.insert(why.to_owned());
                 self.check_retired(&self.workers[&worker.slot], why);
             }
-            Action::Retried { id, .. } | Action::Requeued { id, .. } => {
+            Action::Retried { id, worker, .. } => {
+                let at_once = self.killed_at_once.contains(&worker);
+                assert!(!at_once, "{id} runs again, and nobody waited for the end of its attempt");
                 self.model.returned(id.get());
             }
+            Action::Requeued { id, .. } => self.model.returned(id.get()),
             Action::Rearm => {}
             Action::Broke => self.broke = true,
             Action::Ended => self.ended = true,
