@@ -36,6 +36,9 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome<()> {
                 if !contestant.takes_part(section) {
                     continue;
                 }
+                if let Some(tree) = tree.as_ref().filter(|_| section == Section::Work) {
+                    tree.warm()?;
+                }
                 let report = turn(contestant, section, &load, arguments);
                 let seconds = begin.elapsed().as_secs();
                 eprintln!(

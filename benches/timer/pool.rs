@@ -39,7 +39,7 @@ pub(crate) fn lateness(tasks: usize, busy: usize) -> Result<(), Box<dyn Error>> 
     }
     drop(busy);
     println!("killed early: 0 of {tasks}");
-    print_times("deadline to the worker reaped and the outcome known", &mut late);
+    print_times("deadline to the outcome known", &mut late);
     Ok(())
 }
 
