@@ -24,25 +24,15 @@ pub(super) fn report(shared: &Shared, watched: &Watched) {
         let exit = end_process(shared, &watched.process);
         (exit, shared.console.last_words(&watched.output), None)
     };
-    let section_limit = section_limit(slots);
-    let Ran { slots: ran, elapsed, begun_items } =
-        ran.unwrap_or_else(|| Ran::now(shared, worker, slots));
-    let expected = exit == Exit::Code(0) && ran.is_empty();
+    let ran = ran.unwrap_or_else(|| Ran::now(shared, worker, slots));
+    let expected = exit == Exit::Code(0) && ran.slots.is_empty();
     let pool = shared.config.name.as_str();
     if expected {
         debug!(pool, %worker, pid, %exit, "worker exited");
     } else {
-        info!(pool, %worker, pid, %exit, ran = ran.len(), "worker died");
+        info!(pool, %worker, pid, %exit, ran = ran.slots.len(), "worker died");
     }
-    let facts = Facts::Death(Box::new(DeathReport {
-        pid,
-        exit,
-        stderr_tail,
-        elapsed,
-        section_limit,
-        begun_items,
-    }));
-    shared.bury(worker, Event::Died { worker, ran }, facts);
+    ran.bury(shared, worker, (pid, exit, stderr_tail));
 }
 
 /// The end of a worker whose attendant has panicked: it is killed, and its tasks are not lost.
@@ -57,18 +47,7 @@ pub(super) fn abandon(shared: &Shared, worker: WorkerId) {
         return shared.bury(worker, Event::StartFailed { worker, failure }, Facts::Nothing);
     };
     let pid = life.pid().unwrap_or(0);
-    let section_limit = section_limit(&slots);
-    let Ran { slots: ran, elapsed, begun_items } = Ran::now(shared, worker, &slots);
-    let (exit, stderr_tail) = (Exit::Signal(9), String::new());
-    let facts = Facts::Death(Box::new(DeathReport {
-        pid,
-        exit,
-        stderr_tail,
-        elapsed,
-        section_limit,
-        begun_items,
-    }));
-    shared.bury(worker, Event::Died { worker, ran }, facts);
+    Ran::now(shared, worker, &slots).bury(shared, worker, (pid, Exit::Signal(9), String::new()));
 }
 
 /// What a worker runs, as far as its table says.
@@ -78,13 +57,16 @@ pub(super) struct Ran {
     /// was written over, no task can be said not to have begun, and none runs twice without being asked to.
     slots: Vec<u16>,
     elapsed: Option<Duration>,
+    /// How long the section may last that it is in.
+    section_limit: Duration,
     /// If it is a chunk, how many of its items have begun.
     begun_items: u64,
 }
 
 impl Ran {
     pub(super) fn now(shared: &Shared, worker: WorkerId, slots: &SlotTable) -> Self {
-        let mut ran = Self::default();
+        let section_limit = slots.section().map_or(Duration::ZERO, |section| section.limit);
+        let mut ran = Self { section_limit, ..Self::default() };
         for (link_slot, task, attempt) in shared.lock().machine.occupants(worker) {
             if slots.may_have_begun(link_slot, slot_tag(task, attempt)) {
                 ran.slots.push(link_slot);
@@ -96,10 +78,17 @@ impl Ran {
         }
         ran
     }
-}
 
-fn section_limit(slots: &SlotTable) -> Duration {
-    slots.section().map_or(Duration::ZERO, |section| section.limit)
+    fn bury(
+        self,
+        shared: &Shared,
+        worker: WorkerId,
+        (pid, exit, stderr_tail): (u32, Exit, String),
+    ) {
+        let Self { slots: ran, elapsed, section_limit, begun_items } = self;
+        let report = DeathReport { pid, exit, stderr_tail, elapsed, section_limit, begun_items };
+        shared.bury(worker, Event::Died { worker, ran }, Facts::Death(Box::new(report)));
+    }
 }
 
 fn end_process(shared: &Shared, process: &Process) -> Exit {
