@@ -89,8 +89,11 @@ pub(crate) fn throughput(
     let pilot = timed(|| run(PILOT_TASKS))?.0.as_secs_f64();
     let fitting = Duration::from_secs_f64(load.throughput_seconds / pilot * number(PILOT_TASKS));
     let tasks = usize::try_from(fitting.as_secs())?.clamp(PILOT_TASKS, most);
-    let seconds = timed(|| run(tasks))?.0.as_secs_f64();
-    Ok(number(tasks) / seconds)
+    let mut laps = Sample::default();
+    for _ in 0..load.laps {
+        laps.add(timed(|| run(tasks))?.0);
+    }
+    Ok(number(tasks) / laps.median()?)
 }
 
 /// Enough that code, memory and branch predictors have seen it all.

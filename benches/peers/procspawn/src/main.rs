@@ -20,6 +20,7 @@ use serde::{Deserialize, Serialize};
 struct Load {
     workers: usize,
     throughput_seconds: f64,
+    laps: usize,
     trips: usize,
     trip_seconds: f64,
     peer_payload: usize,

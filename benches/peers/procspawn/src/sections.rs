@@ -66,9 +66,11 @@ fn rate(load: &Load, run: impl FnMut(usize) -> Outcome<()>) -> Outcome<f64> {
     run(pilot)?;
     let fitting = pilot as f64 * load.throughput_seconds / begin.elapsed().as_secs_f64();
     let count = (fitting as usize).max(pilot);
-    let begin = Instant::now();
-    run(count)?;
-    Ok(count as f64 / begin.elapsed().as_secs_f64())
+    let mut laps = Vec::new();
+    for _ in 0..load.laps {
+        laps.push(timed(|| run(count))?.0);
+    }
+    Ok(count as f64 / percentile(&mut laps, 50)?)
 }
 
 fn latency(load: &Load, report: &mut Report) -> Outcome<()> {
