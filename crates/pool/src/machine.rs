@@ -187,6 +187,7 @@ impl<T> Machine<T> {
             self.spawn_for_demand(now, outbox);
         }
         self.complete = self.ready_workers() == self.target;
+        self.rearm_for_next(outbox);
     }
 
     fn submit(&mut self, now: Now, submission: Submission<T>, outbox: &mut Outbox<T>) {
@@ -231,6 +232,13 @@ impl<T> Machine<T> {
         if self.armed.is_none_or(|armed| due < armed) {
             self.armed = Some(due);
             outbox.push(Action::Rearm);
+        }
+    }
+
+    /// After a change of the workers: what is due when depends on all of them.
+    fn rearm_for_next(&mut self, outbox: &mut Outbox<T>) {
+        if let Some(due) = self.next_deadline() {
+            self.rearm_for(due, outbox);
         }
     }
 

@@ -51,24 +51,30 @@ pub(super) fn run(
             intrusions.kill(pid);
         } else {
             intrusions.stopped.fetch_add(1, Ordering::Relaxed);
-            processes::hit_child(pid, Signal::STOP);
+            if !processes::hit_child(pid, Signal::STOP) {
+                intrusions.stopped.fetch_sub(1, Ordering::Relaxed);
+            }
         }
     }
 }
 
 impl Intrusions {
-    /// Processes that were to be killed.
+    /// Processes that were killed.
     pub(super) fn killed(&self) -> BTreeSet<u32> {
         self.killed.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// How many processes were to be stopped.
+    /// How many processes were stopped.
     pub(super) fn stopped(&self) -> u64 {
         self.stopped.load(Ordering::Relaxed)
     }
 
     fn kill(&self, pid: u32) {
-        self.killed.lock().unwrap_or_else(PoisonError::into_inner).insert(pid);
-        processes::hit_child(pid, Signal::KILL);
+        let killed = || self.killed.lock().unwrap_or_else(PoisonError::into_inner);
+        // The system may have given the number of one that was killed before to this one.
+        let is_new = killed().insert(pid);
+        if !processes::hit_child(pid, Signal::KILL) && is_new {
+            killed().remove(&pid);
+        }
     }
 }

@@ -4,6 +4,11 @@
 //! machine's next deadline. When a worker is dead it reaps it, takes its last words, and puts an end mark
 //! into the worker's link; the attendant reads everything that the worker had written before that mark and
 //! only then tells the machine of the death. So a result that was complete before the death counts.
+//!
+//! When the machine is due is in `due`, which whoever holds the core's lock keeps up to date; it is read without the lock, because
+//! threads that come by may have done what was due. A worker that was killed and whose task will not run again is reported
+//! before its death is seen, on this thread as well: what it ran is read first and its answers then, so that what it does in
+//! between changes nothing. Its process stays in the list until it is reaped, and the pool ends after that.
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -167,7 +172,7 @@ pub(super) fn run(shared: &Shared) {
 /// always held, and each time that this thread has to sleep for it, a submitter has to wake it.
 fn tick(shared: &Shared) -> Option<Now> {
     let mut after = Afterwards::default();
-    let mut core = shared.lock_between();
+    let mut core = shared.lock();
     if core.machine.armed().is_some_and(|due| due <= now()) {
         // A task that has ended in time, and whose answer lies there, costs no worker its life.
         core.collect(shared, &mut after);

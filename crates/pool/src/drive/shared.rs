@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
@@ -24,9 +24,6 @@ use crate::config::{CREDIT, Config, Link};
 use crate::error::PoolError;
 use crate::journal::Journal;
 use crate::machine::{Event, Machine, Now, Outbox, Settings, TaskRef};
-
-/// About ten microseconds: less than a wake-up.
-const LOOKS_FOR_LOCK: u32 = 300;
 
 /// See the module's documentation.
 pub(crate) struct Shared {
@@ -135,20 +132,6 @@ impl Shared {
     pub(super) fn lock(&self) -> MutexGuard<'_, Core> {
         // A panic under this lock is a defect of ours; going on beats hanging every caller.
         self.core.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// As [`lock`](Self::lock), for threads of the pool beside one that submits task after task: that one gives the lock back for
-    /// some ten nanoseconds at a time, which a thread that has to be woken never catches, though each try makes the submitter
-    /// wake it. To look for a few microseconds costs both less.
-    pub(super) fn lock_between(&self) -> MutexGuard<'_, Core> {
-        for _ in 0..LOOKS_FOR_LOCK {
-            match self.core.try_lock() {
-                Ok(core) => return core,
-                Err(TryLockError::Poisoned(core)) => return core.into_inner(),
-                Err(TryLockError::WouldBlock) => std::hint::spin_loop(),
-            }
-        }
-        self.lock()
     }
 
     /// Hands an event to the machine and does what follows.

@@ -368,10 +368,13 @@ impl<T> Machine<T> {
         if self.broken.is_some() || !matches!(self.phase, Phase::Running | Phase::Draining { .. }) {
             return;
         }
-        if !self.budget.may_start(now) {
-            outbox.push(Action::Rearm);
-            return;
+        if self.budget.may_start(now) {
+            self.start_vacant(wanted, outbox);
         }
+        self.rearm_for_next(outbox);
+    }
+
+    fn start_vacant(&mut self, wanted: usize, outbox: &mut Outbox<T>) {
         let credit = self.settings.credit;
         let mut left = wanted;
         for worker in self.workers.iter_mut().take(self.target) {

@@ -200,6 +200,10 @@ impl World {
         }
         self.reporting = None;
         self.machine.sanity_check();
+        // The driver sleeps until then, and nothing else wakes it.
+        let (armed, next) = (self.machine.armed(), self.machine.next_deadline());
+        let sleeps_over = next.is_some_and(|next| armed.is_none_or(|armed| armed > next));
+        assert!(!sleeps_over, "the driver sleeps until {armed:?}, and {next:?} is due");
         self.check(&before);
     }
 
@@ -285,7 +289,7 @@ impl World {
                 self.model.returned(id.get());
             }
             Action::Requeued { id, .. } => self.model.returned(id.get()),
-            Action::Rearm => {}
+            Action::Rearm => drop(self.machine.arm()),
             Action::Broke => self.broke = true,
             Action::Ended => self.ended = true,
         }
