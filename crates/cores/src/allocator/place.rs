@@ -15,6 +15,13 @@ pub(super) fn compact(view: &View, free: &Bits, count: usize) -> Bits {
         let mut enough: Vec<(usize, usize)> = open_groups(level, free);
         enough.retain(|(there, _)| *there >= count);
         let below = &view.levels[..index];
+        if level.kinds {
+            // Kinds do not lie inside caches and nodes as everything else does: to be of one kind must not cost a second cache.
+            enough.retain(|(_, at)| {
+                let chosen = pack(below, level.members[*at].part_of(free), count);
+                is_in_one_group_where_possible(view, free, &chosen, count)
+            });
+        }
         if enough.len() > 1 && below.iter().any(|level| level.judged) {
             // To touch few groups inside matters more than what is left over.
             let touched = |at: usize| {
@@ -37,6 +44,15 @@ pub(super) fn compact(view: &View, free: &Bits, count: usize) -> Bits {
         }
     }
     pack(&view.levels, free.clone(), count)
+}
+
+/// Whether these places touch a single group of each judged level of which some group has room for as many.
+fn is_in_one_group_where_possible(view: &View, free: &Bits, chosen: &Bits, count: usize) -> bool {
+    let mut judged = view.levels.iter().filter(|level| level.judged);
+    judged.all(|level| {
+        open_groups(level, chosen).len() == 1
+            || open_groups(level, free).iter().all(|(there, _)| *there < count)
+    })
 }
 
 /// Keeps the candidates with the least value.
