@@ -18,6 +18,7 @@
 //! | [`poller`], [`deadline_timer`] | [`Poller`](poller::Poller): waiting for many descriptors; [`DeadlineTimer`](deadline_timer::DeadlineTimer): a deadline as one |
 //! | [`request_socket`] | packets from processes that the kernel names: [`Listener`](request_socket::Listener), [`RequestSocket`](request_socket::RequestSocket) |
 //! | [`environment`], [`descriptors`], [`parent_death`], [`before_main!`] | what a worker does in its first microseconds |
+//! | [`fork`] | [`Origin`](fork::Origin): whether this process is a copy that `fork` has made |
 //! | [`memory`] | how much of it this process uses |
 //! | [`scheduling`] | how soon a thread runs that has become ready |
 //! | [`affinity`] | on which cpus a thread, and what it starts, may run |
@@ -62,6 +63,7 @@ pub mod environment;
 mod error;
 pub mod executable;
 pub mod file_watch;
+pub mod fork;
 pub mod futex;
 pub mod guardian;
 pub mod launch;
