@@ -90,9 +90,6 @@ where
 
     /// Makes the results at `next` the current ones, if they are there.
     fn turn(&mut self) -> bool {
-        if let Some(done) = self.current.take() {
-            self.pieces.is_done_with(&done);
-        }
         while let Some(results) = self.pieces.settled() {
             self.early.insert(results.place(), results);
         }
@@ -120,6 +117,9 @@ where
             if let Some(result) = self.current.as_mut().and_then(Results::next) {
                 self.pieces.yielded();
                 return Some(result);
+            }
+            if let Some(done) = self.current.take() {
+                self.pieces.is_done_with(&done);
             }
             self.pieces.refill();
             if !self.turn() && !self.pieces.wait() {
@@ -160,10 +160,10 @@ where
                 self.pieces.yielded();
                 return Some(result);
             }
-            self.pieces.refill();
             if let Some(done) = self.current.take() {
                 self.pieces.is_done_with(&done);
             }
+            self.pieces.refill();
             self.current = self.pieces.settled();
             if self.current.is_none() && !self.pieces.wait() {
                 return None;

@@ -58,6 +58,8 @@ pub(super) struct Results {
     all_failed: Option<(u32, TaskError)>,
     /// Bytes that the piece is counted for in the default window.
     pub(super) held: usize,
+    /// The items were never submitted.
+    pub(super) unsent: bool,
 }
 
 impl Items {
@@ -88,6 +90,7 @@ impl Piece {
             placed: std::mem::take(&mut progress.placed).into(),
             all_failed: None,
             held: 0,
+            unsent: false,
         };
         let mut again = Vec::new();
         if answered < items.count {
@@ -166,8 +169,8 @@ impl Encoded {
 }
 
 impl Results {
-    /// The same failure for some items.
-    pub(super) fn failed(items: Items, error: TaskError) -> Self {
+    /// The same failure for items that were not submitted.
+    pub(super) fn unsent(items: Items, error: TaskError) -> Self {
         Self {
             items,
             yielded: 0,
@@ -177,6 +180,7 @@ impl Results {
             placed: VecDeque::new(),
             all_failed: Some((0, error)),
             held: 0,
+            unsent: true,
         }
     }
 

@@ -52,6 +52,9 @@ pub(super) struct Pieces<'pool, F, I: Iterator, R> {
     callee: Result<Callee, TaskError>,
     inputs: I,
     exhausted: bool,
+    /// No worker will ever run what is taken from now on: the pool is closed or broken, or workers cannot call the
+    /// function.
+    refused: bool,
     window: Option<usize>,
     retries: u32,
     /// How long an item may run, if not as long as the pool's tasks.
@@ -68,6 +71,8 @@ pub(super) struct Pieces<'pool, F, I: Iterator, R> {
     arrivals: Arc<Arrivals>,
     under_way: HashMap<u64, Piece>,
     settled: VecDeque<Results>,
+    /// Pieces that could not be submitted and whose results were not all yielded.
+    unsent: usize,
     types: PhantomData<fn(F) -> R>,
 }
 
@@ -84,6 +89,7 @@ where
             .map_err(|message| TaskError::new(TaskErrorKind::Function { message }));
         Self {
             pool,
+            refused: callee.is_err(),
             callee,
             inputs,
             exhausted: false,
@@ -99,6 +105,7 @@ where
             arrivals: Arc::default(),
             under_way: HashMap::new(),
             settled: VecDeque::new(),
+            unsent: 0,
             types: PhantomData,
         }
     }
@@ -131,6 +138,7 @@ where
     /// All results of a piece were yielded.
     pub(super) fn is_done_with(&mut self, results: &Results) {
         self.held -= results.held;
+        self.unsent -= usize::from(results.unsent);
     }
 
     /// A result was yielded, which makes room in the window.
@@ -165,32 +173,46 @@ where
 
     /// Takes inputs and submits them, as far as the window and the frames under way allow.
     pub(super) fn refill(&mut self) {
-        while !self.exhausted && self.under_way.len() < FRAMES * self.pool.workers() {
-            let left = match self.inputs.size_hint() {
-                (least, Some(most)) if least == most => Some(least),
-                _ => None,
-            };
-            let wanted = self.sizing.next(left);
-            let taken = self.submitted + u64::from(self.filled);
-            let ahead = usize::try_from(taken - self.yielded).unwrap_or(usize::MAX);
-            let size = match self.window {
-                None => {
-                    if ahead >= ITEMS_AHEAD * self.pool.workers() && self.held >= BYTES_AHEAD {
-                        return;
-                    }
-                    wanted
-                }
-                Some(window) => {
-                    let free = window.saturating_sub(ahead);
-                    // Not a piece for each single result that makes room.
-                    if free < (wanted as usize).min((window / 4).max(1)) {
-                        return;
-                    }
-                    wanted.min(u32::try_from(free).unwrap_or(u32::MAX))
-                }
-            };
-            self.next_piece(size);
+        while self.may_take() {
+            match self.room() {
+                0 => return,
+                size => self.next_piece(size),
+            }
         }
+    }
+
+    /// Whether inputs can be put to use. When nothing will run any more, one is taken each time that its error comes next.
+    fn may_take(&self) -> bool {
+        if self.exhausted {
+            false
+        } else if self.refused {
+            self.under_way.is_empty() && self.unsent == 0
+        } else {
+            self.under_way.len() < FRAMES * self.pool.workers()
+        }
+    }
+
+    /// How many inputs to take for the next piece; 0 when that has to wait for results to be yielded.
+    fn room(&self) -> u32 {
+        let left = match self.inputs.size_hint() {
+            (least, Some(most)) if least == most => Some(least),
+            _ => None,
+        };
+        let wanted = if self.refused { 1 } else { self.sizing.next(left) };
+        let taken = self.submitted + u64::from(self.filled);
+        let ahead = usize::try_from(taken - self.yielded).unwrap_or(usize::MAX);
+        let Some(window) = self.window else {
+            let usual = ITEMS_AHEAD * self.pool.workers();
+            // Inputs that were not sent are no work for anybody, so they do not stretch the window.
+            let full = ahead >= usual && (self.held >= BYTES_AHEAD || self.unsent >= usual);
+            return if full { 0 } else { wanted };
+        };
+        let free = window.saturating_sub(ahead);
+        // Not a piece for each single result that makes room.
+        if free < (wanted as usize).min((window / 4).max(1)) {
+            return 0;
+        }
+        wanted.min(u32::try_from(free).unwrap_or(u32::MAX))
     }
 
     fn next_piece(&mut self, size: u32) {
@@ -208,7 +230,8 @@ where
                 self.submit_filled();
                 let kind = SubmitErrorKind::Codec { message: codec::chain(&error) };
                 let items = self.next_items(1);
-                self.fail(items, kind);
+                // It counts for the window before more are taken.
+                return self.fail(items, kind);
             } else if self.filling.len() > limit && self.filled > 0 {
                 let behind = self.filling.split_off(before);
                 self.submit_filled();
@@ -251,9 +274,7 @@ where
     fn submit(&mut self, items: Items, encoded: Vec<u8>) {
         let callee = match &self.callee {
             Ok(callee) => callee.clone(),
-            Err(error) => {
-                return self.settled.push_back(Results::failed(items, error.clone()));
-            }
+            Err(error) => return self.fail_with(items, error.clone()),
         };
         let shape = Chunk { items: items.count, budget: self.sizing.budget() };
         let progress = ChunkProgress::new(shape);
@@ -272,6 +293,7 @@ where
             }
             Err(kind) => {
                 self.held -= held;
+                self.refused = true;
                 self.fail(items, kind);
             }
         }
@@ -299,8 +321,12 @@ where
     }
 
     fn fail(&mut self, items: Items, kind: SubmitErrorKind) {
-        let error = SubmitError::new(kind, ()).into_task_error();
-        self.settled.push_back(Results::failed(items, error));
+        self.fail_with(items, SubmitError::new(kind, ()).into_task_error());
+    }
+
+    fn fail_with(&mut self, items: Items, error: TaskError) {
+        self.unsent += 1;
+        self.settled.push_back(Results::unsent(items, error));
     }
 
     fn settle_arrived(&mut self) {
