@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command talks to its user")]
 
+mod asan;
 mod bench;
 mod checkout;
 mod ci;
@@ -27,7 +28,8 @@ usage: cargo xtask <command>
             measures Brigade against its peers in one run; --help tells the arguments
   stress [--seed S] [arguments]
                     random faults in real processes; prints the line that repeats the run
-  loom              the model of the slot table under every interleaving";
+  loom              the model of the slot table under every interleaving
+  asan              the unit tests of the crates with raw memory, under AddressSanitizer";
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);
@@ -40,6 +42,7 @@ fn main() -> ExitCode {
         "stress" => stress::run(&arguments),
         "bench" => bench::run(&arguments),
         "loom" => loom::run(&arguments),
+        "asan" => asan::run(&arguments),
         _ => Err(USAGE.to_owned()),
     };
     outcome.unwrap_or_else(|message| {

@@ -1,14 +1,14 @@
 //! `cargo xtask test`: everything that must pass, cheapest first.
 //!
-//! One profile (dev) and one target folder, so that nothing is built twice; only loom needs a build
-//! of its own, because its `--cfg` would otherwise invalidate everything else. From a clean clone
+//! One profile (dev) and one target folder, so that nothing is built twice; only loom and
+//! asan need builds of their own, because their flags would otherwise invalidate everything else. From a clean clone
 //! this must stay under ten minutes on two cores.
 
 use std::process::ExitCode;
 
 use crate::invocation::Invocation;
 use crate::step::{self, Step};
-use crate::{loom, stress, tidy};
+use crate::{asan, loom, stress, tidy};
 
 /// Where `test` and `ci` differ.
 #[derive(Clone, Copy)]
@@ -82,6 +82,7 @@ fn plan(settings: Settings, nextest: bool) -> Vec<Step> {
         Step::cargo("documentation", documentation),
         Step::cargo("examples", cargo("build --workspace --examples", "")),
         Step::new("loom", "cargo xtask loom", loom::check),
+        Step::new("asan", "cargo xtask asan", asan::check),
         Step::cargo("machine", machine),
         Step::new("stress", stress::repeat_line(&stress_arguments), move || {
             stress::check(&stress_arguments)
@@ -109,6 +110,7 @@ mod tests {
             "RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps",
             "cargo build --workspace --examples",
             "cargo xtask loom",
+            "cargo xtask asan",
             "BRIGADE_MACHINE_STEPS=1000000 cargo test -p brigade-pool --lib",
             "cargo xtask stress --seed ",
         ] {
