@@ -106,6 +106,11 @@ impl Topology {
         self.objects(level).find(|object| object.cpus.contains(cpu))
     }
 
+    /// The cpus that are in no group of `level`, divided as the other groups suggest.
+    pub(crate) fn ungrouped(&self, level: Level) -> Vec<CpuSet> {
+        arrange::ungrouped(&self.parts.cpus, &self.parts.objects, level)
+    }
+
     /// The closest thing that all of `cpus` share.
     pub fn span(&self, cpus: &CpuSet) -> Level {
         if cpus.len() == 1 {

@@ -336,3 +336,46 @@ fn nearer_nodes_are_taken_before_farther_ones() {
     let grant = choose(&allocator, &CoreRequest::new(8).policy(Policy::Compact)).unwrap();
     assert_eq!(allocator.layout().cpu_ids(&grant.used).to_string(), "0-3,8-11");
 }
+
+/// A machine of cpus 0 to 7 with these groups and no others.
+fn described(groups: &[(Level, &str)]) -> Topology {
+    let cpus: CpuSet = (0..8).collect();
+    let object = |(level, list): &(Level, &str)| {
+        crate::topology::Object::new(*level, None, list.parse().unwrap())
+    };
+    let objects = groups.iter().map(object).collect();
+    crate::topology::Parts { online: cpus.clone(), cpus, objects, ..Default::default() }.into()
+}
+
+#[test]
+fn cpus_of_no_known_cache_are_not_taken_for_neighbours() {
+    let packages = [(Level::Package, "0,2,4,6"), (Level::Package, "1,3,5,7")];
+    for caches in [
+        [(Level::L2, "2,6"), (Level::L2, "3,7")],
+        [(Level::L3, "2,6"), (Level::L3, "3,7")],
+        [(Level::Cluster, "2,6"), (Level::NumaNode, "3,7")],
+    ] {
+        let topology = described(&[packages, caches].concat());
+        for count in 2..5 {
+            let request = CoreRequest::new(count).policy(Policy::Compact);
+            let grant = choose(&allocator(&topology), &request).unwrap();
+            assert_eq!(best_touched(&topology, &grant, Level::Package), 1, "{request}: {caches:?}");
+        }
+    }
+}
+
+#[test]
+fn what_shares_a_cache_shares_the_package_that_is_not_known() {
+    let topology = described(&[
+        (Level::Package, "0-1"),
+        (Level::L3, "0-1"),
+        (Level::L3, "2-4"),
+        (Level::L3, "5-7"),
+    ]);
+    let mut allocator = allocator(&topology);
+    let compact = CoreRequest::new(2).policy(Policy::Compact);
+    for expected in ["0-1", "2-3", "5-6"] {
+        assert_eq!(granted(&mut allocator, compact), expected);
+    }
+    assert!(choose(&allocator, &compact).is_none(), "4 and 7 share nothing that is known");
+}

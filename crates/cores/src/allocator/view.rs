@@ -59,17 +59,15 @@ impl View {
         to_places: impl Fn(&CpuSet) -> Bits,
     ) -> Self {
         let all = Bits::below(size);
-        let sets = |level| topology.objects(level).map(|object| to_places(&object.cpus)).collect();
         let mut levels: Vec<Groups> = LEVELS
             .iter()
             .map(|(level, judged)| Groups {
                 judged: *judged,
-                distances: distances(topology, *level),
-                ..Groups::new(sets(*level), &all)
+                ..Groups::of_level(topology, *level, size, &to_places)
             })
             .collect();
         let kinds = topology.kinds().iter().map(&to_places).collect();
-        levels.push(Groups { kinds: true, ..Groups::new(kinds, &all) });
+        levels.push(Groups { kinds: true, ..Groups::new(kinds, size) });
         // Groups of one place, and one group of everything, divide nothing.
         levels.retain(|level| level.largest > 1 && level.members.len() > 1);
         levels.sort_by_key(|level| level.largest);
@@ -84,7 +82,7 @@ impl View {
             }
             same
         });
-        levels.push(Groups::new(vec![all.clone()], &all));
+        levels.push(Groups::new(vec![all.clone()], size));
         Self {
             size,
             levels,
@@ -143,15 +141,10 @@ fn eligible(
     eligible
 }
 
-/// How far the groups of a level are from each other: as far as the nodes of their first cpus.
-fn distances(topology: &Topology, level: Level) -> Vec<Vec<u32>> {
-    if level < Level::NumaNode {
-        return Vec::new();
-    }
-    let firsts = topology.objects(level).filter_map(|object| object.cpus.first());
-    let nodes: Vec<Option<u32>> = firsts
-        .map(|cpu| topology.object_of(cpu, Level::NumaNode).and_then(|node| node.id))
-        .collect();
+/// How far groups of cpus are from each other: as far as the nodes of their first cpus.
+fn distances(topology: &Topology, groups: &[CpuSet]) -> Vec<Vec<u32>> {
+    let node = |cpu| topology.object_of(cpu, Level::NumaNode).and_then(|node| node.id);
+    let nodes: Vec<Option<u32>> = groups.iter().map(|group| node(group.first()?)).collect();
     let distance = |from: Option<u32>, to: Option<u32>| topology.distance(from?, to?);
     nodes
         .iter()
@@ -160,20 +153,49 @@ fn distances(topology: &Topology, level: Level) -> Vec<Vec<u32>> {
 }
 
 impl Groups {
-    /// Places that are in no group are one group more.
-    fn new(sets: Vec<Bits>, all: &Bits) -> Self {
-        let mut rest = all.clone();
+    /// The groups of a level, also those that the machine does not tell; one of everything if it tells none.
+    fn of_level(
+        topology: &Topology,
+        level: Level,
+        size: usize,
+        to_places: impl Fn(&CpuSet) -> Bits,
+    ) -> Self {
+        let mut cpus: Vec<CpuSet> =
+            topology.objects(level).map(|object| object.cpus.clone()).collect();
+        if cpus.iter().any(|cpus| !cpus.is_empty()) {
+            cpus.extend(topology.ungrouped(level));
+        }
+        let mut rest = Bits::below(size);
+        let mut sets = Vec::new();
+        cpus.retain(|cpus| {
+            // Groups smaller than a core are the same core.
+            let mut places = to_places(cpus);
+            places.intersect_with(&rest);
+            rest.subtract(&places);
+            let any = !places.is_empty();
+            sets.extend(any.then_some(places));
+            any
+        });
+        let distances =
+            if level < Level::NumaNode { Vec::new() } else { distances(topology, &cpus) };
+        Self { distances, ..Self::new(sets, size) }
+    }
+
+    /// Places that are in none of these sets, which do not overlap, are one group more.
+    fn new(mut sets: Vec<Bits>, size: usize) -> Self {
+        let mut rest = Bits::below(size);
         for set in &sets {
             rest.subtract(set);
         }
-        let members: Vec<Group> =
-            sets.iter().chain([&rest]).filter(|set| !set.is_empty()).map(Group::new).collect();
-        let mut member_of = vec![0; all.len()];
-        for (index, set) in sets.iter().chain([&rest]).filter(|set| !set.is_empty()).enumerate() {
+        sets.push(rest);
+        sets.retain(|set| !set.is_empty());
+        let mut member_of = vec![0; size];
+        for (index, set) in sets.iter().enumerate() {
             for place in set.iter() {
                 member_of[place] = index;
             }
         }
+        let members: Vec<Group> = sets.iter().map(Group::new).collect();
         let largest = members.iter().map(Group::len).max().unwrap_or(0);
         Self { members, member_of, largest, judged: false, kinds: false, distances: Vec::new() }
     }

@@ -4,9 +4,10 @@
 //! caches), so that sizes decide, and the usual order of the levels only between equal groups.
 
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
 use crate::cpu_set::CpuSet;
-use crate::topology::{Object, Warning};
+use crate::topology::{Level, Object, Warning};
 
 /// Drops groups that overlap others without containing them or being contained, and doubles.
 ///
@@ -69,6 +70,38 @@ pub(super) fn order(cpus: &CpuSet, objects: &[Object], kinds: &[CpuSet]) -> Vec<
     }
     order.sort_by_cached_key(|&cpu| (kind_of(cpu), std::mem::take(&mut paths[cpu as usize])));
     order
+}
+
+/// The cpus that are in no group of `level`, divided into groups: those of one larger group are together; where no larger one is
+/// known, those of the largest smaller group, or each cpu alone.
+pub(super) fn ungrouped(cpus: &CpuSet, objects: &[Object], level: Level) -> Vec<CpuSet> {
+    let grouped = objects.iter().filter(|object| object.level == level);
+    let rest = grouped.fold(cpus.clone(), |rest, group| rest.difference(&group.cpus));
+    let Some(last) = rest.iter().last() else { return Vec::new() };
+    // By cpu: the smallest group around it that is larger than those of the level, and the largest that is smaller.
+    let mut around = vec![(None, None); last as usize + 1];
+    for (index, object) in from_outside(objects.iter().collect::<Vec<_>>()).iter().enumerate() {
+        let smaller = object.level < level && object.cpus.is_subset(&rest);
+        for cpu in object.cpus.iter().filter(|cpu| rest.contains(*cpu)) {
+            let (above, below) = &mut around[cpu as usize];
+            if smaller {
+                below.get_or_insert(index);
+            } else {
+                *above = Some(index);
+            }
+        }
+    }
+    let mut groups = BTreeMap::<_, CpuSet>::new();
+    for cpu in rest.iter() {
+        let (above, below) = around[cpu as usize];
+        let key = match (above, below) {
+            (Some(_), _) => (above, None, None),
+            (None, Some(_)) => (None, below, None),
+            (None, None) => (None, None, Some(cpu)),
+        };
+        groups.entry(key).or_default().insert(cpu);
+    }
+    groups.into_values().collect()
 }
 
 /// The large ones first; of equal ones the one that usually contains the other.
