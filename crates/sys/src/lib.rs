@@ -68,6 +68,8 @@ pub mod futex;
 pub mod guardian;
 pub mod launch;
 pub mod memory;
+#[cfg(feature = "misdeeds")]
+pub mod misdeeds;
 pub mod orphans;
 pub mod parent_death;
 pub mod poller;

@@ -7,6 +7,9 @@
 //! The items of a chunk are answered one by one, each before the next begins: what was done survives a death. The host
 //! need not hear of each at once, so it is woken at the chunk's end, or when items turn out to take long. Then the
 //! rest of the chunk goes back too, so that it does not wait behind them while another worker has nothing to do.
+//!
+//! A task that forks may return in both processes. The copy has the memory that the original shares with the host, so it
+//! ends before it writes there: before it places a result, and when it comes back from the function.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -14,6 +17,7 @@ use std::sync::Arc;
 use brigade_sys::arena::{ArgumentView, ResultArena};
 use brigade_sys::clock::{self, Monotonic};
 use brigade_sys::executable::{EntryError, Invocation};
+use brigade_sys::fork::Origin;
 use brigade_wire::link::{LinkError, LinkReceiver, LinkSender, PLACE_FROM};
 use brigade_wire::slots::{SlotTable, slot_tag};
 use brigade_wire::{
@@ -57,6 +61,8 @@ struct Runner {
     result: Vec<u8>,
     /// The most bytes of a result.
     limit: usize,
+    /// The worker's process.
+    origin: Origin,
 }
 
 impl<S: LinkSender, R: LinkReceiver> EventLoop<S, R> {
@@ -70,7 +76,8 @@ impl<S: LinkSender, R: LinkReceiver> EventLoop<S, R> {
         functions: Arc<Functions>,
     ) -> Self {
         let reporter = Reporter { sender, head: Vec::new() };
-        let runner = Runner { functions, arenas, result: Vec::new(), limit };
+        let runner =
+            Runner { functions, arenas, result: Vec::new(), limit, origin: Origin::here() };
         Self { receiver, reporter, slots, runner, weight: Weight::limited_to(context::max_rss()) }
     }
 
@@ -168,7 +175,7 @@ impl Runner {
             Ok(entry) => entry,
             Err(reason) => return Outcome::UnknownFunction(reason),
         };
-        let Self { arenas, result, limit, .. } = self;
+        let Self { arenas, result, limit, origin, .. } = self;
         let (view, mut results) = match arenas {
             Some(Arenas { arguments, results }) => (Some(&*arguments), Some(results)),
             None => (None, None),
@@ -184,6 +191,7 @@ impl Runner {
         let current = context::enter(id, run.attempt, run.limits);
         let answer = panic_capture::run(|| {
             let mut put = |parts: &[&[u8]]| {
+                origin.end_copy();
                 placed = results.as_mut().and_then(|results| results.put(parts));
                 placed.is_some()
             };
@@ -191,6 +199,7 @@ impl Runner {
                 Invocation { argument, result: &mut *result, limit: *limit, place: Some(&mut put) };
             entry(&mut invocation)
         });
+        origin.end_copy();
         drop(current);
         if run.limits.are_some() {
             context::leave_limits();

@@ -4,12 +4,14 @@
 //! the table that the host shares. The host is told when its next look would be too late: when the first section is opened, or one that must end
 //! before all that it knows of. It looks when the earliest time that it was told has come, and at whatever stands there then. So
 //! opening and closing sections in a loop sends word once in the time that a section may take, and closing never does.
+//! A copy that a task makes with `fork` has no sections: the table is the original's.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use brigade_sys::clock::{self, Monotonic};
+use brigade_sys::fork::Origin;
 use brigade_wire::handshake::FromWorkerControl;
 use brigade_wire::slots::{Section, SlotTable};
 
@@ -20,14 +22,14 @@ use crate::bootstrap::Control;
 #[must_use = "a section ends when its guard is dropped"]
 #[derive(Debug)]
 pub struct SectionGuard {
-    /// `None` outside a worker.
+    /// `None` outside a worker and in a copy of one.
     number: Option<u64>,
 }
 
 /// Begins a part of the running task that must end within `limit`; it ends when the guard is dropped, also by a panic.
 ///
-/// Guards may be nested, and each holds. At the end of the task those that are left are forgotten. Outside a worker nothing
-/// happens.
+/// Guards may be nested, and each holds. At the end of the task those that are left are forgotten. Outside a worker, and in
+/// a copy that the task has made with `fork`, nothing happens.
 ///
 /// ```
 /// let guard = brigade_worker::expires(std::time::Duration::from_secs(5));
@@ -35,12 +37,12 @@ pub struct SectionGuard {
 /// drop(guard);
 /// ```
 pub fn expires(limit: Duration) -> SectionGuard {
-    SectionGuard { number: SECTIONS.get().map(|sections| sections.open(limit)) }
+    SectionGuard { number: sections().map(|sections| sections.open(limit)) }
 }
 
 impl Drop for SectionGuard {
     fn drop(&mut self) {
-        if let (Some(number), Some(sections)) = (self.number, SECTIONS.get()) {
+        if let (Some(number), Some(sections)) = (self.number, sections()) {
             sections.close(number);
         }
     }
@@ -49,14 +51,20 @@ impl Drop for SectionGuard {
 /// Makes sections possible in this process.
 pub(crate) fn begin(slots: SlotTable, control: Arc<Control>) {
     // There is one host, and one call.
-    let _ = SECTIONS.set(Sections { slots, control, state: Mutex::default() });
+    let origin = Origin::here();
+    let _ = SECTIONS.set(Sections { slots, control, state: Mutex::default(), origin });
 }
 
 /// Forgets what a task has left open.
 pub(crate) fn end_of_task() {
-    if let Some(sections) = SECTIONS.get() {
+    if let Some(sections) = sections() {
         sections.clear();
     }
+}
+
+/// Not to be found in a copy, where also the lock may be held by a thread that is not there.
+fn sections() -> Option<&'static Sections> {
+    SECTIONS.get().filter(|sections| sections.origin.is_here())
 }
 
 static SECTIONS: OnceLock<Sections> = OnceLock::new();
@@ -66,6 +74,7 @@ struct Sections {
     slots: SlotTable,
     control: Arc<Control>,
     state: Mutex<State>,
+    origin: Origin,
 }
 
 #[derive(Debug, Default)]

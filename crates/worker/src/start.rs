@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use brigade_sys::descriptors;
+use brigade_sys::fork::Origin;
 use brigade_wire::codec;
 use brigade_wire::handshake::FromWorkerControl;
 use brigade_wire::link::{self, LinkReceiver, LinkSender, ipc};
@@ -92,7 +93,10 @@ fn work(
 ) -> i32 {
     let Connected { slots, arenas, message_limit, control, host, mut setup } = connected;
     let functions = Arc::new(Functions::new(named, host));
-    let told = match setup.initialise(&functions) {
+    let origin = Origin::here();
+    let initialised = setup.initialise(&functions);
+    origin.end_copy();
+    let told = match initialised {
         Ok(false) => Ok(()),
         Ok(true) => control.tell(&FromWorkerControl::Initialised),
         Err(reason) => {
@@ -116,6 +120,7 @@ fn work(
     let code = match event_loop.run() {
         Ok(()) => {
             setup.finalise(&functions);
+            origin.end_copy();
             exit_code::STOPPED
         }
         Err(error) => {

@@ -1,0 +1,36 @@
+//! For tests only: what foreign code in a task can do to its process and safe Rust cannot.
+//!
+//! These functions break promises that other code relies on, and are safe to call all the same: the tests that call them
+//! are about what the rest of the process does then. The feature of this name must not be used by anything else.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd};
+
+/// Makes a copy of this process, which has the calling thread only. Returns the copy's pid, and `None` in the copy.
+///
+/// # Errors
+/// When the system has no room for another process.
+pub fn fork() -> io::Result<Option<u32>> {
+    // SAFETY: the C library's memory is usable in the copy; what else breaks there is what the test is about.
+    match unsafe { libc::fork() } {
+        -1 => Err(io::Error::last_os_error()),
+        0 => Ok(None),
+        pid => Ok(Some(pid.unsigned_abs())),
+    }
+}
+
+/// Closes a descriptor, whoever owns it.
+pub fn close(descriptor: i32) {
+    // SAFETY: no memory is involved. Its owner gets errors, or another file, which is what the test is about.
+    unsafe { libc::close(descriptor) };
+}
+
+/// Puts another file in the place of a descriptor, whoever owns it.
+///
+/// # Errors
+/// What `dup2` says.
+pub fn replace(descriptor: i32, by: impl AsFd) -> io::Result<()> {
+    // SAFETY: as in `close`.
+    let replaced = unsafe { libc::dup2(by.as_fd().as_raw_fd(), descriptor) };
+    if replaced == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
