@@ -5,6 +5,7 @@
 //! those of which no cpu is leased. Both sets are kept up to date.
 
 mod contiguous;
+mod fewest;
 mod layout;
 mod place;
 #[cfg(test)]

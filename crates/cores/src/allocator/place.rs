@@ -5,9 +5,39 @@ use std::cmp::Reverse;
 use super::view::{Groups, View};
 use crate::bits::Bits;
 
-/// `count` of the free places in as few groups as possible: inside the smallest group that has enough, and of those the one where
-/// the least is left over. There must be enough.
+/// `count` of the free places in as few packages as possible, and of those in as few nodes, and so on down to the caches: inside the
+/// smallest group that has enough, and of those the one where the least is left over. There must be enough.
 pub(super) fn compact(view: &View, free: &Bits, count: usize) -> Bits {
+    let chosen = closest(view, free, count);
+    let touched = Shape::of(view, &chosen).touched();
+    let judged = view.levels.iter().rev().filter(|level| level.judged);
+    let mut levels = judged.zip(&touched);
+    if levels.all(|(level, touched)| *touched == 1 || *touched == least(level, free, count)) {
+        return chosen;
+    }
+    // The fewest of one level may cost more of another one: only a search tells.
+    let Some(tree) = &view.tree else { return chosen };
+    let fewest = tree.fewest(&view.levels, free, count);
+    if Shape::of(view, &fewest).touched() < touched { fewest } else { chosen }
+}
+
+/// How many groups of a level `count` of the free places touch at least.
+fn least(level: &Groups, free: &Bits, count: usize) -> usize {
+    let mut rooms: Vec<usize> =
+        open_groups(level, free).into_iter().map(|(there, _)| there).collect();
+    rooms.sort_unstable_by_key(|there| Reverse(*there));
+    let mut left = count;
+    let touched = rooms.iter().take_while(|there| {
+        let some_left = left > 0;
+        left = left.saturating_sub(**there);
+        some_left
+    });
+    touched.count()
+}
+
+/// `count` of the free places, group by group: inside the smallest group that has enough, and of those the one where the least is
+/// left over; else whole groups from the fullest on. There must be enough.
+fn closest(view: &View, free: &Bits, count: usize) -> Bits {
     for (index, level) in view.levels.iter().enumerate() {
         if level.largest < count {
             continue;
@@ -64,7 +94,7 @@ fn keep_least<K: Ord>(candidates: &mut Vec<(usize, usize)>, value: impl Fn((usiz
 }
 
 /// `count` of the free places: whole groups from the fullest on, the rest from the one that it fits best. There must be enough.
-fn pack(levels: &[Groups], free: Bits, count: usize) -> Bits {
+pub(super) fn pack(levels: &[Groups], free: Bits, count: usize) -> Bits {
     let Some((level, below)) = levels.split_last() else {
         return free.iter().take(count).collect();
     };

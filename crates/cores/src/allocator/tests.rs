@@ -275,6 +275,131 @@ proptest! {
     }
 }
 
+/// A small machine of which some groups may be unknown; nodes may be inside of caches.
+fn any_small_topology() -> impl Strategy<Value = Topology> {
+    let chosen = prop::collection::vec(any::<prop::sample::Index>(), 1..13);
+    let unknown = prop_oneof![Just(0.0), Just(0.3)]
+        .prop_flat_map(|unknown| prop::collection::vec(prop::bool::weighted(unknown), 100));
+    (any_topology(), chosen, unknown, any::<bool>()).prop_map(
+        |(topology, chosen, unknown, swap)| {
+            let cpus = chosen.iter().map(|index| *index.get(topology.order())).collect();
+            let mut parts = crate::topology::Parts::from(topology.restricted_to(&cpus));
+            let mut unknown = unknown.into_iter();
+            parts.objects.retain(|_| !unknown.next().unwrap_or(false));
+            for object in parts.objects.iter_mut().filter(|_| swap) {
+                object.level = match object.level {
+                    Level::L3 => Level::NumaNode,
+                    Level::NumaNode => Level::L3,
+                    level => level,
+                };
+            }
+            parts.into()
+        },
+    )
+}
+
+/// The groups of a level as sets of slots, cpu by cpu as the document says it; none if the machine tells none.
+fn groups(topology: &Topology, slots: &[CpuSet], level: Level) -> Vec<u32> {
+    let objects: Vec<_> = ALL_LEVELS.iter().flat_map(|level| topology.objects(*level)).collect();
+    let known: CpuSet = topology.objects(level).flat_map(|object| object.cpus.iter()).collect();
+    if known.is_empty() {
+        return Vec::new();
+    }
+    let mut groups = std::collections::BTreeMap::<_, CpuSet>::new();
+    for cpu in topology.cpus().iter() {
+        let mut around: Vec<_> =
+            objects.iter().filter(|object| object.cpus.contains(cpu)).collect();
+        around.sort_by_key(|object| (object.cpus.len(), object.level));
+        let own = around.iter().find(|object| object.level == level);
+        let larger =
+            around.iter().find(|object| object.level > level || object.cpus.intersects(&known));
+        let key = match (own, larger, around.last()) {
+            (Some(own), ..) => (0, own.cpus.clone()),
+            (None, Some(larger), _) => (1, larger.cpus.clone()),
+            (None, None, Some(smaller)) => (2, smaller.cpus.clone()),
+            (None, None, None) => (3, [cpu].into_iter().collect()),
+        };
+        groups.entry(key).or_default().insert(cpu);
+    }
+    let holds = |group: &CpuSet| {
+        (0..slots.len()).filter(|slot| slots[*slot].intersects(group)).map(|slot| 1 << slot).sum()
+    };
+    groups.values().map(holds).collect()
+}
+
+const ALL_LEVELS: [Level; 7] = [
+    Level::Core,
+    Level::L2,
+    Level::Cluster,
+    Level::L3,
+    Level::Die,
+    Level::NumaNode,
+    Level::Package,
+];
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(512))]
+
+    /// Each placement that there is, of each number of slots, against the one that was taken.
+    #[test]
+    fn no_placement_is_more_compact_than_the_one_that_is_taken(
+        topology in any_small_topology(),
+        whole in any::<bool>(),
+        leased in any::<u32>(),
+    ) {
+        let mut allocator = allocator(&topology);
+        let layout = Arc::clone(allocator.layout());
+        let smt = if whole { Smt::Whole } else { Smt::Share };
+        let request = CoreRequest::new(1).policy(Policy::Compact).smt(smt);
+        let naive = Naive { topology: &topology, free: topology.cpus().clone() };
+        let slots = naive.slots(&request);
+        let levels = JUDGED.map(|level| groups(&topology, &slots, level));
+        let touched = |placement: u32| {
+            levels.each_ref().map(|groups| {
+                groups.iter().filter(|group| **group & placement != 0).count()
+            })
+        };
+        let as_good = |a: &[usize; 3], b: &[usize; 3]| a.iter().zip(b).all(|(a, b)| a <= b);
+        let taken = |allocator: &Allocator, request: &CoreRequest| {
+            let cpus = layout.cpu_ids(&choose(allocator, request)?.taken);
+            Some((0..slots.len()).filter(|slot| slots[*slot].intersects(&cpus)).map(|slot| 1_u32 << slot).sum::<u32>())
+        };
+        let ideals: Vec<_> = (1..=slots.len())
+            .map(|count| touched(taken(&allocator, &CoreRequest { count, ..request }).unwrap()))
+            .collect();
+        let held = Grant {
+            taken: (0..topology.cpus().len()).filter(|cpu| leased >> cpu & 1 == 1).collect(),
+            used: Bits::default(),
+        };
+        allocator.take(&held);
+        let open = naive.open(&request, &layout.cpu_ids(allocator.free_cpus()));
+        let open: u32 = (0..slots.len()).filter(|slot| open[*slot]).map(|slot| 1_u32 << slot).sum();
+        let mut possible = vec![std::collections::BTreeSet::new(); slots.len() + 1];
+        for placement in (0..1_u32 << slots.len()).filter(|placement| placement & !open == 0) {
+            possible[placement.count_ones() as usize].insert(touched(placement));
+        }
+        for count in 1..=slots.len() {
+            let best_effort = CoreRequest { count, best_effort: true, ..request };
+            let possible = &possible[count];
+            if let Some(placement) = taken(&allocator, &best_effort) {
+                prop_assert_eq!(placement.count_ones() as usize, count);
+                let got = touched(placement);
+                for other in possible {
+                    prop_assert!(!as_good(other, &got) || *other == got, "{count}: {other:?} is possible, {got:?} was taken");
+                }
+            } else {
+                prop_assert!(possible.is_empty());
+            }
+            let ideal = &ideals[count - 1];
+            let strict = taken(&allocator, &CoreRequest { count, ..request });
+            prop_assert_eq!(strict.is_some(), possible.iter().any(|other| as_good(other, ideal)), "{}", count);
+            if let Some(placement) = strict {
+                prop_assert!(as_good(&touched(placement), ideal));
+            }
+        }
+    }
+}
+
 const TWO_SOCKETS: Shape = Shape { packages: 2, nodes: 1, caches: 2, cores: 4, threads: 2 };
 
 fn granted(allocator: &mut Allocator, request: CoreRequest) -> String {

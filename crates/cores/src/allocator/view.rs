@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use super::fewest::Tree;
 use crate::bits::Bits;
 use crate::cpu_set::CpuSet;
 use crate::request::{CoreKind, CoreRequest};
@@ -24,6 +25,8 @@ pub(super) struct View {
     size: usize,
     /// The smallest groups first; the last is one group of everything.
     pub(super) levels: Vec<Groups>,
+    /// For a machine whose groups nest.
+    pub(super) tree: Option<Tree>,
     /// What requests with a restriction may have.
     eligible: HashMap<(Option<CoreKind>, Option<u32>), Bits>,
     nothing: Bits,
@@ -85,6 +88,7 @@ impl View {
         levels.push(Groups::new(vec![all.clone()], size));
         Self {
             size,
+            tree: Tree::new(&levels),
             levels,
             eligible: eligible(topology, &all, to_places),
             nothing: Bits::default(),
@@ -212,6 +216,13 @@ impl Group {
         let words = places.words();
         let first_word = words.iter().position(|word| *word != 0).unwrap_or(0);
         Self { first_word, words: words[first_word..].to_vec() }
+    }
+
+    pub(super) fn is_subset(&self, other: &Self) -> bool {
+        (self.first_word..).zip(&self.words).all(|(index, word)| {
+            let theirs = index.checked_sub(other.first_word).and_then(|at| other.words.get(at));
+            word & !theirs.unwrap_or(&0) == 0
+        })
     }
 
     /// The lowest place.
