@@ -153,7 +153,7 @@ impl Builder {
         self
     }
 
-    /// A task under which so many workers have died is not run again, whatever retries it has left. Default: 16.
+    /// A task, or an item of a map, under which so many workers have died is not run again, whatever retries it has left. Default: 16.
     pub fn quarantine_after(mut self, deaths: u32) -> Self {
         self.quarantine = deaths;
         self

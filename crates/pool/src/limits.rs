@@ -38,6 +38,12 @@ impl Limits {
         Terms { queue_limit: self.queue, run_limit: self.hard, ..Terms::default() }
     }
 
+    /// How much longer it may wait.
+    pub(crate) fn queue_left(&self) -> Option<Duration> {
+        let waited = clock::now().saturating_since(self.submitted);
+        self.queue.map(|limit| limit.saturating_sub(waited))
+    }
+
     /// What the worker has to know.
     pub(crate) fn run_limits(&self) -> RunLimits {
         RunLimits::new(self.soft, self.hard)

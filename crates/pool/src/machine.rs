@@ -197,6 +197,8 @@ impl<T> Machine<T> {
             return;
         }
         self.counters.submitted += 1;
+        // An item of a map comes back as a task of its own.
+        self.counters.retried += u64::from(submission.attempt != Attempt::first());
         self.quiescent = false;
         let id = submission.id;
         let has_terms = submission.terms.is_some();

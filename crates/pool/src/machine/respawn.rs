@@ -182,7 +182,9 @@ impl<T> Machine<T> {
     ) {
         let shutting_down = kill_cause == Some(KillCause::Shutdown) || self.phase.is_terminating();
         let task = &mut self.tasks[key.index()];
-        task.deaths += u32::from(kill_cause.is_none());
+        // A worker that broke the protocol was ruined by what it ran.
+        let by_itself = matches!(kill_cause, None | Some(KillCause::Protocol));
+        task.deaths += u32::from(by_itself);
         let quarantined = task.deaths >= self.settings.quarantine;
         if shutting_down {
             self.counters.killed += 1;
@@ -203,7 +205,7 @@ impl<T> Machine<T> {
             self.put_back(key, outbox);
         } else {
             let end = match kill_cause {
-                None if quarantined && task.retries_left > 0 => End::Quarantined,
+                _ if by_itself && quarantined && task.retries_left > 0 => End::Quarantined,
                 None => End::Died,
                 Some(cause) => End::Killed(cause),
             };

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use brigade_sys::clock::Monotonic;
 use brigade_wire::{Attempt, TaskId, codec, items};
 use serde::de::DeserializeOwned;
 
@@ -30,6 +31,10 @@ pub(super) struct Items {
     pub(super) first: TaskId,
     pub(super) attempt: Attempt,
     pub(super) retries: u32,
+    /// Workers that died under the first one; one that may run again is alone in its piece.
+    pub(super) deaths: u32,
+    /// When they were submitted for the first time, if that limits how long they may wait.
+    pub(super) submitted: Option<Monotonic>,
     /// A worker had taken these items, and died before it began one.
     pub(super) lost_before: bool,
 }
@@ -75,8 +80,9 @@ impl Items {
 }
 
 impl Piece {
-    /// What has come of it; call it once, when its cell has an outcome.
-    pub(super) fn end(self, progress: &mut ChunkProgress) -> Ended {
+    /// What has come of it; call it once, when its cell has an outcome. An item under which `quarantine` workers have died
+    /// is not run again.
+    pub(super) fn end(self, progress: &mut ChunkProgress, quarantine: u32) -> Ended {
         let items = self.items;
         let answered = progress.answered.min(items.count);
         let error = self.cell.try_take().and_then(Result::err);
@@ -114,13 +120,18 @@ impl Piece {
                     rest.lost_before = false;
                     let behind = rest.from(1);
                     let one = encoded.split_off_first();
-                    if rest.retries > 0 {
+                    let deaths = rest.deaths + u32::from(error.is_worker_death());
+                    // Who is killed with the pool has no pool to run again in.
+                    let may_retry = rest.retries > 0 && error.kind() != TaskErrorKind::Killed;
+                    if may_retry && deaths < quarantine {
                         let (attempt, retries) = (rest.attempt.next(), rest.retries - 1);
-                        again.push((Items { count: 1, attempt, retries, ..rest }, one));
+                        again.push((Items { count: 1, attempt, retries, deaths, ..rest }, one));
                     } else {
+                        let error = error.of_item(rest.first);
+                        let error = if may_retry { error.quarantined() } else { error };
                         results.items.count += 1;
                         items::push(&mut results.encoded, &[]);
-                        results.failures.push_back((answered, error.of_item(rest.first)));
+                        results.failures.push_back((answered, error));
                     }
                     if behind.count > 0 {
                         again.push((behind, encoded.0));
@@ -132,14 +143,15 @@ impl Piece {
     }
 }
 
-/// Whether the task that ran failed because its worker's process has ended.
+/// Whether the task that ran failed because its worker's process has ended. A chunk that has waited too long had none.
 fn ended_its_worker(error: &TaskError) -> bool {
-    matches!(
-        error.kind(),
-        TaskErrorKind::WorkerDied { .. }
-            | TaskErrorKind::Killed
-            | TaskErrorKind::DeadlineExceeded { .. }
-    )
+    !error.is_queue_deadline()
+        && matches!(
+            error.kind(),
+            TaskErrorKind::WorkerDied { .. }
+                | TaskErrorKind::Killed
+                | TaskErrorKind::DeadlineExceeded { .. }
+        )
 }
 
 fn failure(kind: TaskErrorKind, items: Items, index: u32) -> TaskError {

@@ -267,11 +267,13 @@ where
             first: self.pool.shared().next_task_ids(count.into()),
             attempt: Attempt::first(),
             retries: self.retries,
+            deaths: 0,
+            submitted: None,
             lost_before: false,
         }
     }
 
-    fn submit(&mut self, items: Items, encoded: Vec<u8>) {
+    fn submit(&mut self, mut items: Items, encoded: Vec<u8>) {
         let callee = match &self.callee {
             Ok(callee) => callee.clone(),
             Err(error) => return self.fail_with(items, error.clone()),
@@ -280,8 +282,9 @@ where
         let progress = ChunkProgress::new(shape);
         let encoded_bytes = encoded.len();
         let encoded = Argument::of(encoded, self.pool.shared().arguments());
-        let limits = self.limits();
-        let terms = limits.as_ref().map(|limits| Box::new(self.terms(limits, &shape)));
+        let limits = self.limits(&items);
+        let terms = limits.as_ref().map(|limits| Box::new(self.terms(limits, &items, &shape)));
+        items.submitted = limits.as_ref().map(|limits| limits.submitted);
         let limits = limits.map(Box::new);
         let cell =
             TaskCell::new_chunk(items.first, callee, encoded, limits, progress, &self.arrivals);
@@ -300,16 +303,20 @@ where
     }
 
     /// The limits of each item.
-    fn limits(&self) -> Option<Limits> {
+    fn limits(&self, items: &Items) -> Option<Limits> {
         let Config { deadlines, stop_grace, .. } = &self.pool.shared().config;
         let hard = self.deadline.or(deadlines.hard);
-        Limits::new(deadlines.queue, deadlines.soft, hard, *stop_grace)
+        let limits = Limits::new(deadlines.queue, deadlines.soft, hard, *stop_grace)?;
+        Some(Limits { submitted: items.submitted.unwrap_or(limits.submitted), ..limits })
     }
 
     /// When an item that runs has begun is not known exactly, so that a chunk gets the time in addition in which its last
     /// item may begin. Of a chunk of a fixed size the items share their time.
-    fn terms(&self, limits: &Limits, shape: &Chunk) -> Terms {
+    fn terms(&self, limits: &Limits, items: &Items, shape: &Chunk) -> Terms {
         let mut terms = limits.terms();
+        // An item that runs again has not waited too long; one that never began goes on waiting.
+        terms.began = items.attempt != Attempt::first();
+        terms.queue_limit = limits.queue_left();
         terms.run_limit = terms.run_limit.map(|limit| {
             if self.sizing.is_fixed() {
                 limit.saturating_mul(shape.items)
@@ -335,7 +342,8 @@ where
             let Some(mut progress) = piece.cell.take_chunk() else { continue };
             self.held -= piece.held;
             let piece_attempt = piece.items.attempt.get();
-            let mut ended = piece.end(&mut progress);
+            let quarantine = self.pool.shared().config.quarantine;
+            let mut ended = piece.end(&mut progress, quarantine);
             let bytes = ended.results.encoded_bytes();
             self.sizing.learn(progress.answered, progress.run_time, bytes);
             if ended.results.len() > 0 {

@@ -131,7 +131,8 @@ impl Model {
         if death.terminating || death.cause == Some(KillCause::Shutdown) {
             return Some(End::Killed(KillCause::Shutdown));
         }
-        task.deaths += u32::from(death.cause.is_none());
+        let by_itself = matches!(death.cause, None | Some(KillCause::Protocol));
+        task.deaths += u32::from(by_itself);
         let quarantined = task.deaths >= self.quarantine;
         let retries = if task.killed { 0 } else { task.retries_left };
         let asked = death.cause == Some(KillCause::Asked);
@@ -141,7 +142,7 @@ impl Model {
             return gone.then_some(End::Cancelled);
         }
         Some(match death.cause {
-            None if quarantined && retries > 0 => End::Quarantined,
+            _ if by_itself && quarantined && retries > 0 => End::Quarantined,
             None => End::Died,
             Some(cause) => End::Killed(cause),
         })

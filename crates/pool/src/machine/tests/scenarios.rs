@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use brigade_wire::{Attempt, TaskId};
+
 use super::world::{World, settings};
-use crate::machine::{End, Event, KillCause, Shutdown};
+use crate::machine::{End, Event, KillCause, Machine, Outbox, Settings, Shutdown, Submission};
 
 const SHORT: Duration = Duration::from_micros(1);
 const TEN_MICROS: Duration = Duration::from_micros(10);
@@ -386,13 +388,13 @@ fn packed_tasks_stay_where_they_are_while_their_worker_makes_progress() {
 
 #[test]
 fn an_answer_to_another_task_ends_the_worker_that_gave_it() {
-    let first = brigade_wire::Attempt::first();
+    let first = Attempt::first();
     for (other, attempt) in [(1, first), (0, first.next())] {
         let mut world = started(1);
         let id = world.submit(0);
         world.begin(0);
         let worker = world.workers[&0].id;
-        let task = brigade_wire::TaskId::new(id + other);
+        let task = TaskId::new(id + other);
         world.event(Event::Finished { worker, task, attempt, run_time: SHORT, worn: false });
         assert!(world.workers[&0].doomed);
         world.obey(0);
@@ -407,10 +409,42 @@ fn answers_of_a_worker_that_is_gone_are_dropped_and_counted() {
     world.begin(0);
     let worker = world.workers[&0].id;
     world.crash(0);
-    let (task, attempt) = (brigade_wire::TaskId::new(id), brigade_wire::Attempt::first());
+    let (task, attempt) = (TaskId::new(id), Attempt::first());
     world.event(Event::Finished { worker, task, attempt, run_time: SHORT, worn: false });
     assert_eq!(world.outcome(id), Some(End::Died));
     assert_eq!(world.machine.counters().stale_replies, 1);
+}
+
+#[test]
+fn a_task_under_which_workers_break_the_protocol_is_given_up() {
+    let mut world = World::new(Settings { quarantine: 3, ..settings(1) });
+    let id = world.submit(100);
+    for _ in 0..3 {
+        world.start(0);
+        world.begin(0);
+        let worker = world.workers[&0].id;
+        assert_eq!(world.outcome(id), None);
+        world.event(Event::Misbehaved { worker });
+        world.obey(0);
+    }
+    assert_eq!(world.outcome(id), Some(End::Quarantined));
+}
+
+#[test]
+fn a_task_that_comes_as_a_later_attempt_is_counted_as_retried() {
+    let mut machine = Machine::new(settings(1));
+    for attempt in [Attempt::first(), Attempt::first().next()] {
+        let submission = Submission {
+            id: TaskId::new(attempt.get().into()),
+            task: 0_u64,
+            attempt,
+            retries: 0,
+            terms: None,
+        };
+        machine.handle(Duration::ZERO, Event::Submit(submission), &mut Outbox::default());
+    }
+    let counters = machine.counters();
+    assert_eq!((counters.submitted, counters.retried), (2, 1));
 }
 
 #[test]
