@@ -2,7 +2,8 @@
 //!
 //! What Linux says is not always true: files are missing or unreadable, the list and the mask of the same cpus disagree, NUMA
 //! nodes overlap. Nothing of that is fatal. The rules are those of hwloc, which has seen more machines than anybody: masks are
-//! believed before lists; of two groups of the same level that overlap the first stays; what is left out is a warning.
+//! believed before lists; of two groups of the same level that overlap the first stays, and nothing of the second; what is left out
+//! is a warning.
 
 mod cgroup;
 mod cpus;

@@ -137,6 +137,85 @@ fn memory_of_graphics_cards_and_caches_of_no_size_do_not_count() {
 }
 
 #[test]
+fn the_numbers_of_caches_may_have_holes() {
+    let mut machine = Machine::regular(2, 2, 1);
+    for cpu in 0..4 {
+        let cache = format!("{CPU}/cpu{cpu}/cache/index");
+        for name in ["level", "type", "size", "shared_cpu_map"] {
+            let content = machine.0.remove(&format!("{cache}1/{name}")).unwrap();
+            machine.put(format!("{cache}4/{name}"), content);
+        }
+    }
+    let caches = |topology: Topology| {
+        assert_eq!(topology.warnings(), []);
+        topology.objects(Level::L3).map(|cache| cache.cpus.to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(caches(machine.topology()), ["0,2", "1,3"]);
+    let root = tempfile::tempdir().unwrap();
+    machine.write(root.path());
+    assert_eq!(caches(Topology::discover_in(root.path()).unwrap()), ["0,2", "1,3"]);
+}
+
+#[test]
+fn nothing_stays_of_a_group_that_contradicts_an_earlier_one() {
+    // Cpus 1, 3, 5 and 7 are the second package, and the first of them says that 0 belongs to it too.
+    let mut machine = Machine::regular(2, 4, 1);
+    let package = |cpu: u32| format!("{CPU}/cpu{cpu}/topology/package_cpus");
+    let cache = |cpu: u32| format!("{CPU}/cpu{cpu}/cache/index1/shared_cpu_map");
+    machine.put(package(1), mask(&set("0-1")));
+    machine.put(cache(1), mask(&set("0,1,3")));
+    let topology = machine.topology();
+    let groups = |topology: &Topology, level| {
+        topology.objects(level).map(|group| group.cpus.to_string()).collect::<Vec<_>>()
+    };
+    for level in [Level::Package, Level::L3] {
+        assert_eq!(groups(&topology, level), ["0,2,4,6"], "{level}");
+    }
+    // Said once for the first cpu, and once for all the others, which agree with each other.
+    let packages =
+        topology.warnings().iter().filter(|warning| warning.subject.starts_with("package"));
+    assert_eq!(packages.count(), 2);
+    // A set without the cpu itself is no better.
+    machine.put(package(1), mask(&set("0")));
+    assert_eq!(groups(&machine.topology(), Level::Package), ["0,2,4,6"]);
+}
+
+#[test]
+fn books_and_drawers_hold_packages() {
+    let mut machine = Machine::regular(4, 2, 1);
+    // Packages 0 and 2 are a book, 1 and 3 another one, and both are a drawer.
+    for cpu in 0..8_u32 {
+        let book: CpuSet = (0..8).filter(|other| other % 2 == cpu % 2).collect();
+        let folder = format!("{CPU}/cpu{cpu}/topology");
+        machine.put(format!("{folder}/book_siblings"), mask(&book));
+        machine.put(format!("{folder}/book_id"), (cpu % 2).to_string());
+        machine.put(format!("{folder}/drawer_siblings"), mask(&set("0-7")));
+        machine.put(format!("{folder}/drawer_id"), "4");
+    }
+    let topology = machine.topology();
+    assert_eq!(topology.order(), [0, 4, 2, 6, 1, 5, 3, 7]);
+    assert_eq!(topology.span(&set("0,2")), Level::Book);
+    assert_eq!(topology.span(&set("0-1")), Level::Drawer);
+    assert!(topology.to_string().contains("drawer 4: 0-7"), "{topology}");
+}
+
+#[test]
+fn capacities_are_believed_before_base_frequencies_unless_all_are_the_same() {
+    let mut machine = Machine::regular(1, 4, 1);
+    for (cpu, base, capacity) in
+        [(0, 1_200, 1_024), (1, 2_500, 1_024), (2, 1_200, 500), (3, 2_500, 500)]
+    {
+        machine.put(format!("{CPU}/cpu{cpu}/cpufreq/base_frequency"), base.to_string());
+        machine.put(format!("{CPU}/cpu{cpu}/cpu_capacity"), capacity.to_string());
+    }
+    assert_eq!(machine.topology().kinds(), [set("0-1"), set("2-3")]);
+    for cpu in 0..4 {
+        machine.put(format!("{CPU}/cpu{cpu}/cpu_capacity"), "1024");
+    }
+    assert_eq!(machine.topology().kinds(), [set("1,3"), set("0,2")]);
+}
+
+#[test]
 fn nodes_may_have_any_numbers_no_cpus_or_those_of_others() {
     let mut machine = Machine::regular(1, 4, 1);
     machine.put(format!("{NODE}/online"), "0,33,250-251");

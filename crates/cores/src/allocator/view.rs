@@ -10,7 +10,7 @@ use crate::topology::{Level, Topology};
 
 /// The levels that divide a machine, and whether strict requests judge by them: which of the cores below one L3 cache are taken
 /// is all the same to them.
-const LEVELS: [(Level, bool); 7] = [
+const LEVELS: [(Level, bool); 9] = [
     (Level::Core, false),
     (Level::L2, false),
     (Level::Cluster, false),
@@ -18,6 +18,8 @@ const LEVELS: [(Level, bool); 7] = [
     (Level::Die, true),
     (Level::NumaNode, true),
     (Level::Package, true),
+    (Level::Book, false),
+    (Level::Drawer, false),
 ];
 
 #[derive(Debug)]

@@ -1,4 +1,4 @@
-//! Cores, packages, dies, clusters and caches: what sysfs says of each cpu.
+//! Cores, clusters, dies, packages, books, drawers and caches: what sysfs says of each cpu.
 
 use super::cpus::CPUS;
 use super::files::Files;
@@ -13,6 +13,7 @@ pub(super) fn read(files: &mut Files<'_>, online: &CpuSet) -> Vec<Object> {
     let mut levels =
         [Level::Core, Level::Cluster, Level::Die, Level::Package, Level::L2, Level::L3]
             .map(Partition::new);
+    let mut frames = frames(files, online);
     for cpu in online.iter() {
         let folder = format!("{CPUS}/cpu{cpu}");
         let [core, cluster, die, package, l2, l3] = &mut levels;
@@ -28,6 +29,14 @@ pub(super) fn read(files: &mut Files<'_>, online: &CpuSet) -> Vec<Object> {
         {
             let id = files.id(&format!("{folder}/topology/physical_package_id"));
             package.add(files, cpu, &cpus.intersection(online), id);
+        }
+        for (partition, name) in &mut frames {
+            if partition.is_missing(cpu)
+                && let Some(cpus) = siblings(files, &folder, &format!("{name}_siblings"), "")
+            {
+                let id = files.id(&format!("{folder}/topology/{name}_id"));
+                partition.add(files, cpu, &cpus.intersection(online), id);
+            }
         }
         for (partition, name) in [(cluster, "cluster"), (die, "die")] {
             if partition.is_missing(cpu)
@@ -47,7 +56,19 @@ pub(super) fn read(files: &mut Files<'_>, online: &CpuSet) -> Vec<Object> {
     // A cluster that is a core, and a die that is a package, are the architecture's way to say that there is none.
     cluster.objects.retain(|cluster| core.objects.iter().all(|core| core.cpus != cluster.cpus));
     die.objects.retain(|die| package.objects.iter().all(|package| package.cpus != die.cpus));
-    [core, cluster, die, package, l2, l3].into_iter().flat_map(|level| level.objects).collect()
+    let frames = frames.into_iter().map(|(frame, _)| frame);
+    let levels = [core, cluster, die, package, l2, l3].into_iter().chain(frames);
+    levels.flat_map(|level| level.objects).collect()
+}
+
+/// Books and drawers, on machines that have them (s390): the others are not asked of each cpu.
+fn frames(files: &mut Files<'_>, online: &CpuSet) -> Vec<(Partition, &'static str)> {
+    let Some(first) = online.first() else { return Vec::new() };
+    let names = files.names(&format!("{CPUS}/cpu{first}/topology"));
+    let frames = [(Level::Book, "book"), (Level::Drawer, "drawer")];
+    let there = |name: &str| names.iter().any(|file| file.strip_prefix(name) == Some("_siblings"));
+    let there = frames.into_iter().filter(|(_, name)| there(name));
+    there.map(|(level, name)| (Partition::new(level), name)).collect()
 }
 
 fn siblings(files: &mut Files<'_>, folder: &str, name: &str, old_name: &str) -> Option<CpuSet> {
@@ -75,15 +96,11 @@ fn read_caches(
     cores: &Partition,
     mut levels: [(i64, &mut Partition); 2],
 ) {
-    for index in 0..MOST_CACHES {
+    // The numbers may have holes.
+    let indices = files.numbered(&format!("{folder}/cache"), "index");
+    for index in indices.iter().take(MOST_CACHES) {
         let cache = format!("{folder}/cache/index{index}");
-        let Some(level) = files.number(&format!("{cache}/level")) else {
-            // The indices have no holes, but a file may be unreadable.
-            if files.text(&format!("{cache}/type")).is_none() {
-                return;
-            }
-            continue;
-        };
+        let Some(level) = files.number(&format!("{cache}/level")) else { continue };
         let Some((_, partition)) = levels.iter_mut().find(|(known, _)| *known == level) else {
             continue;
         };
@@ -122,11 +139,21 @@ struct Partition {
     level: Level,
     objects: Vec<Object>,
     grouped: CpuSet,
+    /// Cpus that said something that is not believed.
+    disputed: CpuSet,
+    /// What was left out last: each cpu of a group says the same.
+    left_out: CpuSet,
 }
 
 impl Partition {
     fn new(level: Level) -> Self {
-        Self { level, objects: Vec::new(), grouped: CpuSet::new() }
+        Self {
+            level,
+            objects: Vec::new(),
+            grouped: CpuSet::new(),
+            disputed: CpuSet::new(),
+            left_out: CpuSet::new(),
+        }
     }
 
     fn is_missing(&self, cpu: u32) -> bool {
@@ -137,7 +164,7 @@ impl Partition {
         Some(self.objects.iter().find(|object| object.cpus.contains(cpu))?.cpus.clone())
     }
 
-    /// The new group, if there is one.
+    /// The new group, unless it contradicts what other cpus said.
     fn add(
         &mut self,
         files: &mut Files<'_>,
@@ -145,20 +172,21 @@ impl Partition {
         cpus: &CpuSet,
         id: Option<u32>,
     ) -> Option<&mut Object> {
-        let subject = || format!("{} of cpu {cpu}", self.level);
-        if !cpus.contains(cpu) {
-            files.warn(&subject(), format!("says {cpus}, without the cpu itself; ignored"));
-            return None;
+        let problem = if !cpus.contains(cpu) {
+            "without the cpu itself"
+        } else if cpus.intersects(&self.grouped) || cpus.intersects(&self.disputed) {
+            "of which others say otherwise"
+        } else {
+            self.grouped = self.grouped.union(cpus);
+            self.objects.push(Object::new(self.level, id, cpus.clone()));
+            return self.objects.last_mut();
+        };
+        self.disputed.insert(cpu);
+        if self.left_out != *cpus {
+            let subject = format!("{} of cpu {cpu}", self.level);
+            files.warn(&subject, format!("says {cpus}, {problem}; left out"));
+            self.left_out = cpus.clone();
         }
-        if cpus.intersects(&self.grouped) {
-            files.warn(
-                &subject(),
-                format!("says {cpus}, of which others said otherwise; they are believed"),
-            );
-        }
-        let cpus = cpus.difference(&self.grouped);
-        self.grouped = self.grouped.union(&cpus);
-        self.objects.push(Object::new(self.level, id, cpus));
-        self.objects.last_mut()
+        None
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Maximum frequencies do not tell kinds apart: turbo modes give some cores of a kind a higher one. In this order, the first
 //! source that knows all cpus decides: what the kernel's performance counters call the kinds (Intel), the model of each core
-//! (ARM), base frequencies, nominal performance (ACPI), capacities.
+//! (ARM), capacities if they differ, base frequencies, nominal performance (ACPI).
 
 use std::collections::BTreeMap;
 
@@ -17,9 +17,10 @@ const COUNTERS: [&str; 3] = ["cpu_core", "cpu_atom", "cpu_lowpower"];
 pub(super) fn read(files: &mut Files<'_>, online: &CpuSet) -> Vec<CpuSet> {
     let kinds = by_counters(files, online)
         .or_else(|| by_model(files, online))
+        // A kernel that does not know capacities writes the same one for each cpu.
+        .or_else(|| by_figure(files, online, "cpu_capacity").filter(|kinds| kinds.len() > 1))
         .or_else(|| by_figure(files, online, "cpufreq/base_frequency"))
-        .or_else(|| by_figure(files, online, "acpi_cppc/nominal_perf"))
-        .or_else(|| by_figure(files, online, "cpu_capacity"));
+        .or_else(|| by_figure(files, online, "acpi_cppc/nominal_perf"));
     kinds.unwrap_or_else(|| vec![online.clone()])
 }
 

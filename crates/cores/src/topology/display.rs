@@ -85,7 +85,7 @@ impl Topology {
 fn name(object: &Object) -> String {
     let mut name = object.level.to_string();
     // Numbers of caches and clusters say nothing to a reader.
-    if matches!(object.level, Level::Package | Level::NumaNode | Level::Die | Level::Core)
+    if !matches!(object.level, Level::L2 | Level::L3 | Level::Cluster)
         && let Some(id) = object.id
     {
         name = format!("{name} {id}");

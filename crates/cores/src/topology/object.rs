@@ -27,6 +27,10 @@ pub enum Level {
     NumaNode,
     /// A socket.
     Package,
+    /// Sockets that are mounted together, on mainframes.
+    Book,
+    /// Books that are mounted together, on mainframes.
+    Drawer,
     /// Everything.
     Machine,
 }
@@ -41,6 +45,8 @@ impl fmt::Display for Level {
             Self::Die => "die",
             Self::NumaNode => "NUMA node",
             Self::Package => "package",
+            Self::Book => "book",
+            Self::Drawer => "drawer",
             Self::Machine => "machine",
         })
     }
