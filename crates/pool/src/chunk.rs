@@ -20,8 +20,8 @@ pub(crate) struct ChunkProgress {
     pub(crate) shape: Chunk,
     /// How many items were answered, from the first on.
     pub(crate) answered: u32,
-    /// How many had begun when the worker died; one more than were answered if it died in one.
-    pub(crate) begun: u64,
+    /// Whether the worker died in the first item that is not answered, and not before it.
+    pub(crate) died_in_an_item: bool,
     /// The encoded results of the answered items; empty for those that failed.
     pub(crate) results: Vec<u8>,
     /// Which of the answered items failed, in their order.
@@ -39,13 +39,19 @@ impl ChunkProgress {
         Self {
             shape,
             answered: 0,
-            begun: 0,
+            died_in_an_item: false,
             results: Vec::new(),
             failures: Vec::new(),
             run_time: Duration::ZERO,
             placed: Vec::new(),
             items: None,
         }
+    }
+
+    /// The worker is dead, and so many items had begun. False when it had not come to the first one.
+    pub(crate) fn lost_at(&mut self, begun: u64) -> bool {
+        self.died_in_an_item = begun > self.answered.into();
+        self.died_in_an_item || self.answered > 0
     }
 
     /// Takes the answer to an item; false when it is not the one that is due.

@@ -127,9 +127,6 @@ impl Core {
                 });
             }
             Action::Complete { task, attempt, end, .. } => {
-                if let Facts::Death(death) = facts {
-                    task.with_chunk_progress(|chunk| chunk.begun = death.begun_items);
-                }
                 let broken = self.machine.broken_reason();
                 let outcome = raw_outcome(&task, attempt, end, facts, broken.as_deref());
                 after.to_tell.extend(task.complete(outcome).map(|watch| *watch));

@@ -59,18 +59,25 @@ pub(super) struct Ran {
     elapsed: Option<Duration>,
     /// How long the section may last that it is in.
     section_limit: Duration,
-    /// If it is a chunk, how many of its items have begun.
-    begun_items: u64,
 }
 
 impl Ran {
     pub(super) fn now(shared: &Shared, worker: WorkerId, slots: &SlotTable) -> Self {
         let section_limit = slots.section().map_or(Duration::ZERO, |section| section.limit);
         let mut ran = Self { section_limit, ..Self::default() };
-        for (link_slot, task, attempt) in shared.lock().machine.occupants(worker) {
-            if slots.may_have_begun(link_slot, slot_tag(task, attempt)) {
-                ran.slots.push(link_slot);
-                ran.begun_items = slots.begun_items(link_slot);
+        let core = shared.lock();
+        let is_believed =
+            core.post(worker).and_then(|post| post.line.as_ref()).is_none_or(|line| !line.broken);
+        for (link_slot, task, attempt) in core.machine.occupants(worker) {
+            if slots.may_have_begun(link_slot, slot_tag(task.id, attempt)) {
+                let begun = if is_believed { slots.begun_items(link_slot) } else { u64::MAX };
+                let cell = core.machine.task(task.key);
+                let died_in_an_item =
+                    cell.and_then(|cell| cell.with_chunk_progress(|chunk| chunk.lost_at(begun)));
+                // A chunk that has come to nothing yet goes back as a task does that has not begun.
+                if died_in_an_item.unwrap_or(true) {
+                    ran.slots.push(link_slot);
+                }
             }
             if let SlotState::Running { since } = slots.state(link_slot) {
                 ran.elapsed = Some(clock::now().saturating_since(since));
@@ -85,8 +92,8 @@ impl Ran {
         worker: WorkerId,
         (pid, exit, stderr_tail): (u32, Exit, String),
     ) {
-        let Self { slots: ran, elapsed, section_limit, begun_items } = self;
-        let report = DeathReport { pid, exit, stderr_tail, elapsed, section_limit, begun_items };
+        let Self { slots: ran, elapsed, section_limit } = self;
+        let report = DeathReport { pid, exit, stderr_tail, elapsed, section_limit };
         shared.bury(worker, Event::Died { worker, ran }, Facts::Death(Box::new(report)));
     }
 }

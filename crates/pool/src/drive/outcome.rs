@@ -36,8 +36,6 @@ pub(super) struct DeathReport {
     pub(super) elapsed: Option<Duration>,
     /// How long the section might take that it was in.
     pub(super) section_limit: Duration,
-    /// If that was a chunk, how many of its items had begun.
-    pub(super) begun_items: u64,
 }
 
 /// Copies a worker's answer out of the link's buffer; an error when it names a place that cannot be.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use brigade_wire::{Attempt, TaskId, WorkerId};
+use brigade_wire::{Attempt, WorkerId};
 
 use super::task::Place;
 use super::{
@@ -47,14 +47,14 @@ impl<T> Machine<T> {
     }
 
     /// The task and attempt in a slot of a worker's table, as far as it has not been answered.
-    pub(crate) fn occupants(&self, worker: WorkerId) -> Vec<(u16, TaskId, Attempt)> {
+    pub(crate) fn occupants(&self, worker: WorkerId) -> Vec<(u16, TaskRef, Attempt)> {
         self.live(worker).map_or_else(Vec::new, |entry| {
             entry
                 .in_flight()
                 .filter_map(|(link_slot, occupant)| match occupant {
                     Occupant::Task(key) => {
                         let task = &self.tasks[key.index()];
-                        Some((link_slot, task.id, task.attempt))
+                        Some((link_slot, TaskRef { key, id: task.id }, task.attempt))
                     }
                     Occupant::Revoked { .. } => None,
                 })

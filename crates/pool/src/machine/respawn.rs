@@ -150,7 +150,9 @@ impl<T> Machine<T> {
                 self.give_back(key, worker, outbox);
             }
         }
-        let to_charge = !productive && !was_asked_to_leave && kill_cause.is_none();
+        // One that was killed for what it wrote has failed by itself.
+        let by_itself = matches!(kill_cause, None | Some(KillCause::Protocol));
+        let to_charge = !productive && !was_asked_to_leave && by_itself;
         if to_charge && let Err(limit) = self.budget.charge(now, true) {
             self.break_pool(limit.into(), outbox);
         }

@@ -35,8 +35,6 @@ pub(super) struct Items {
     pub(super) deaths: u32,
     /// When they were submitted for the first time, if that limits how long they may wait.
     pub(super) submitted: Option<Monotonic>,
-    /// A worker had taken these items, and died before it began one.
-    pub(super) lost_before: bool,
 }
 
 /// What has come of a piece.
@@ -100,7 +98,7 @@ impl Piece {
         };
         let mut again = Vec::new();
         if answered < items.count {
-            let mut rest = items.from(answered);
+            let rest = items.from(answered);
             let items_again = progress.items.take().map_or_else(Vec::new, Argument::into_vec);
             let mut encoded = Encoded(items_again);
             encoded.skip(answered);
@@ -111,13 +109,11 @@ impl Piece {
                     results.items.count = items.count;
                     results.all_failed = Some((answered, error));
                 }
-                // The worker died between two items. That is so rare that a second time is no coincidence.
-                Some(_) if progress.begun <= answered.into() && !items.lost_before => {
-                    rest.lost_before = true;
+                // The worker died between two items. Each time at least one was answered, so there is an end.
+                Some(_) if !progress.died_in_an_item && answered > 0 => {
                     again.push((rest, encoded.0));
                 }
                 Some(error) => {
-                    rest.lost_before = false;
                     let behind = rest.from(1);
                     let one = encoded.split_off_first();
                     let deaths = rest.deaths + u32::from(error.is_worker_death());

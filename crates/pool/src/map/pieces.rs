@@ -269,7 +269,6 @@ where
             retries: self.retries,
             deaths: 0,
             submitted: None,
-            lost_before: false,
         }
     }
 

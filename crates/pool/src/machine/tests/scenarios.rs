@@ -431,6 +431,24 @@ fn a_task_under_which_workers_break_the_protocol_is_given_up() {
 }
 
 #[test]
+fn workers_that_break_the_protocol_before_they_do_a_task_break_the_pool() {
+    let mut world = World::new(settings(1));
+    let id = world.submit(0);
+    for _ in 0..settings(1).restart_limit {
+        world.start(0);
+        let worker = world.workers[&0].id;
+        world.event(Event::Misbehaved { worker });
+        world.obey(0);
+        assert!(!world.broke);
+    }
+    world.start(0);
+    let worker = world.workers[&0].id;
+    world.event(Event::Misbehaved { worker });
+    world.obey(0);
+    assert_eq!(world.outcome(id), Some(End::Broken));
+}
+
+#[test]
 fn a_task_that_comes_as_a_later_attempt_is_counted_as_retried() {
     let mut machine = Machine::new(settings(1));
     for attempt in [Attempt::first(), Attempt::first().next()] {

@@ -1,0 +1,149 @@
+//! A worker that starts well and then lies about what it does; how is its argument.
+//!
+//! It claims to be of its host's build, so it is sent functions by their place in the host's program. It calls none: where it
+//! is honest it answers with the encoded argument.
+
+#![forbid(unsafe_code)]
+
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::sync::Arc;
+use std::time::Duration;
+
+use brigade_sys::clock::now;
+use brigade_sys::control::{ControlSocket, Received};
+use brigade_sys::descriptors;
+use brigade_sys::segment::Segment;
+use brigade_sys::wait::Waker;
+use brigade_wire::handshake::{Answer, FromWorkerControl, Hello, ToWorkerControl};
+use brigade_wire::link::{LinkReceiver, LinkSender, message_limit, ring};
+use brigade_wire::ring::Knocker;
+use brigade_wire::slots::{SlotTable, slot_tag};
+use brigade_wire::version::PROTOCOL_VERSION;
+use brigade_wire::{Finished, FromWorker, Item, Outcome, Run, ToWorker, items};
+
+fn main() {
+    let mode = std::env::args().nth(1).expect("how to lie");
+    let run = note_run();
+    let mut worker = Worker::start();
+    while let Some(run_frame) = worker.next() {
+        match mode.as_str() {
+            // It says that it has done what it was sent, and has not looked at it.
+            "hollow" => worker.finish(&run_frame, Outcome::Value(&[])),
+            // Bytes that are no message, then an answer that would be right.
+            "garbled" => {
+                worker.sender.send(&[0xff; 9], &[]).expect("the host listens");
+                worker.answer(&run_frame);
+            }
+            // The first processes die when they have begun, before they begin an item.
+            mode => {
+                let deaths: usize = mode.parse().expect("a way to lie, or a number of deaths");
+                if run <= deaths {
+                    std::process::exit(3);
+                }
+                worker.answer(&run_frame);
+            }
+        }
+    }
+}
+
+/// Which of the pool's processes this is, from 1 on, by the file of runs.
+fn note_run() -> usize {
+    let Some(path) = std::env::var_os("BAD_WORKER_RUNS") else { return 1 };
+    let mut file = OpenOptions::new().create(true).append(true).open(&path).expect("a file");
+    writeln!(file, "{}", std::process::id()).expect("a note");
+    std::fs::read_to_string(path).expect("the notes").lines().count()
+}
+
+/// A task as it came, copied out of the link.
+struct Frame {
+    task: brigade_wire::TaskId,
+    attempt: brigade_wire::Attempt,
+    slot: u16,
+    items: Option<u32>,
+    argument: Vec<u8>,
+}
+
+struct Worker {
+    slots: SlotTable,
+    sender: ring::WorkerSender,
+    receiver: ring::WorkerReceiver,
+    /// The host takes its end for ours.
+    _control: ControlSocket,
+}
+
+impl Worker {
+    /// The worker's half of the handshake.
+    fn start() -> Self {
+        let control = descriptors::take_stdin().expect("the control socket");
+        let control = ControlSocket::from_fd(control);
+        let packet = control.receive(None, None).expect("the host's hello");
+        let Received::Packet { bytes, descriptors } = packet else { panic!("no hello") };
+        let Ok(ToWorkerControl::Hello(hello)) = ToWorkerControl::decode(&bytes) else {
+            panic!("the host's first packet should be a hello")
+        };
+        let mut descriptors = descriptors.into_iter();
+        let mut next = || descriptors.next().expect("the descriptors of a link of rings");
+        let segment = Segment::open(next(), ring::words(hello.slots)).expect("the segment");
+        let segment = Arc::new(segment);
+        let page = next();
+        let (thread, caller) = (Waker::from_fd(next()), Waker::from_fd(next()));
+        let knocker = Knocker::new(page, thread, caller).expect("the doorbell");
+        let limit = message_limit(usize::try_from(hello.message_limit).expect("a size"));
+        let end = ring::WorkerEnd::new(&segment, hello.slots, knocker, limit);
+        let answer = FromWorkerControl::Answer(answer(&hello)).encode().expect("an answer");
+        control.send(&answer, &[]).expect("the host listens");
+        let slots = SlotTable::new(segment, hello.slots);
+        Self { slots, sender: end.sender, receiver: end.receiver, _control: control }
+    }
+
+    /// Begins the next task; `None` when the host says stop.
+    fn next(&mut self) -> Option<Frame> {
+        let message = self.receiver.receive().expect("a message");
+        let ToWorker::Run(run) = ToWorker::decode(message).expect("a task") else { return None };
+        let Run { task, attempt, slot, chunk, argument, .. } = run;
+        let items = chunk.map(|chunk| chunk.items);
+        let frame = Frame { task, attempt, slot, items, argument: argument.to_vec() };
+        assert!(self.slots.begin(slot, slot_tag(task, attempt), now()), "nothing is taken back");
+        Some(frame)
+    }
+
+    /// As a worker does whose functions return their argument.
+    fn answer(&mut self, frame: &Frame) {
+        let Some(count) = frame.items else {
+            return self.finish(frame, Outcome::Value(&frame.argument));
+        };
+        let mut rest = frame.argument.as_slice();
+        for index in 0..count {
+            self.slots.begin_item(frame.slot, u64::from(index) + 1);
+            let item = items::take(&mut rest).expect("an item").expect("a whole item");
+            let outcome = Outcome::Value(item);
+            self.send(&FromWorker::Item(Item { slot: frame.slot, index, outcome }));
+        }
+        self.finish(frame, Outcome::Value(&[]));
+    }
+
+    fn finish(&mut self, frame: &Frame, outcome: Outcome<'_>) {
+        let Frame { task, attempt, slot, .. } = *frame;
+        let (run_time, worn) = (Duration::from_micros(1), false);
+        let finished = Finished { task, attempt, slot, run_time, worn, outcome };
+        self.send(&FromWorker::Finished(finished));
+    }
+
+    fn send(&mut self, message: &FromWorker<'_>) {
+        let mut head = Vec::new();
+        message.encode_head(&mut head);
+        self.sender.send(&head, message.payload()).expect("the host listens");
+    }
+}
+
+fn answer(hello: &Hello) -> Answer {
+    Answer {
+        version: PROTOCOL_VERSION,
+        token: hello.token,
+        pid: std::process::id(),
+        identity: hello.identity,
+        server: String::new(),
+        program: None,
+    }
+}

@@ -1,0 +1,63 @@
+//! Workers that lie about what they do harm nobody else, and no answer of theirs is taken for true once one made no sense.
+
+use std::process::Command;
+use std::time::Duration;
+
+use brigade::{Link, Pool, TaskErrorKind};
+use brigade_integration::builder;
+use brigade_testkit::{BOUND, Watchdog};
+use tempfile::TempDir;
+
+brigade::init_for_tests!();
+
+/// The program of all workers of a pool.
+struct Liars {
+    pool: Pool,
+    folder: TempDir,
+}
+
+impl Liars {
+    fn new(mode: &str, deaths: u32) -> Self {
+        let folder = TempDir::new().unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_liar"));
+        command.arg(mode).env("BAD_WORKER_RUNS", folder.path().join("runs"));
+        let pool = builder(1)
+            .link(Link::Ring)
+            .worker_command(&command)
+            .restart_budget(deaths, Duration::from_secs(600))
+            .build()
+            .unwrap();
+        Self { pool, folder }
+    }
+
+    /// Processes that were started.
+    fn runs(&self) -> usize {
+        let runs = std::fs::read_to_string(self.folder.path().join("runs"));
+        runs.unwrap_or_default().lines().count()
+    }
+}
+
+/// What an honest answer of a liar amounts to.
+fn same(number: u64) -> u64 {
+    number
+}
+
+#[test]
+fn items_that_have_not_begun_outlive_any_number_of_workers() {
+    let _watchdog = Watchdog::new("the end of a map", BOUND);
+    let liars = Liars::new("5", 10);
+    let results: Vec<_> = liars.pool.map(same, 0..20).chunk(20).map(Result::unwrap).collect();
+    assert_eq!(results, (0..20).collect::<Vec<_>>());
+    assert_eq!(liars.runs(), 6);
+}
+
+#[test]
+fn workers_that_die_before_every_item_use_up_the_restart_budget() {
+    let _watchdog = Watchdog::new("the end of a map", BOUND);
+    let liars = Liars::new("1000", 4);
+    for result in liars.pool.map(same, 0..20).chunk(20) {
+        let error = result.unwrap_err();
+        assert!(matches!(error.kind(), TaskErrorKind::PoolBroken { .. }), "{error}");
+    }
+    assert_eq!(liars.runs(), 5);
+}
