@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
@@ -39,6 +40,13 @@ impl Helper {
     #[must_use]
     pub fn argument(mut self, argument: &str) -> Self {
         self.command.arg(argument);
+        self
+    }
+
+    /// Has the program lead a process group of its own, as a shell does with a job.
+    #[must_use]
+    pub fn leading_a_group(mut self) -> Self {
+        self.command.process_group(0);
         self
     }
 

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use brigade::{Pool, PoolError, Shutdown, SubmitErrorKind, TaskErrorKind};
 use brigade_integration::{builder, pool, worker_died};
+use brigade_sys::misdeeds::ignore_termination;
 use brigade_testkit::faults::{
     How, SpoilsDecoding, aborts, echoes, hangs, hangs_at_exit, panics_with_str, returns_bytes,
     returns_what_spoils_encoding, sleeps, stops_itself, takes_what_spoils_decoding,
@@ -30,11 +31,10 @@ fn watch(what: &str) -> Watchdog {
     Watchdog::new(what, BOUND)
 }
 
-/// A pool whose workers ignore SIGTERM: an ignored signal stays ignored over exec.
+/// A pool whose workers ignore SIGTERM.
 fn deaf_pool(grace: Duration) -> Pool {
-    let mut command = Command::new("/bin/sh");
-    command.args(["-c", "trap '' TERM; exec \"$0\""]).arg(std::env::current_exe().unwrap());
-    builder(2).stop_grace(grace).worker_command(&command).build().unwrap()
+    let builder = builder(2).stop_grace(grace).initializer(|(): ()| ignore_termination(), ());
+    builder.build().unwrap()
 }
 
 #[test]

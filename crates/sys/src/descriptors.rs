@@ -37,12 +37,6 @@ pub fn take_stdin() -> io::Result<OwnedFd> {
     Ok(moved)
 }
 
-/// Has writes to a closed pipe or socket return an error instead of ending the process.
-pub fn ignore_broken_pipe_signal() {
-    // SAFETY: ignoring a signal installs no handler; SIGPIPE is a valid signal.
-    unsafe { libc::signal(libc::SIGPIPE, libc::SIG_IGN) };
-}
-
 /// A pipe for a child's stderr: the reading end never blocks, the writing end does.
 ///
 /// # Errors

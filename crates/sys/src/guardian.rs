@@ -17,7 +17,6 @@
 mod sweep;
 
 use std::io;
-use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicI32, Ordering};
@@ -26,6 +25,8 @@ use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 use rustix::process::{
     Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, getpid, pidfd_open, pidfd_send_signal, waitid,
 };
+
+use crate::signals::Blocked;
 
 /// The guardian of this process's groups. Dropping it ends it.
 #[derive(Debug)]
@@ -52,6 +53,8 @@ impl Guardian {
         let entry = &entry[..=mark.len()];
         let slots = Slots::new(capacity)?;
         let parent = pidfd_open(getpid(), PidfdFlags::empty())?;
+        // A signal of the terminal must not stop the guardian on its way out of our group.
+        let _blocked = Blocked::all();
         // SAFETY: the child of a process with several threads may only do what is safe in a signal handler; `guard`
         // makes system calls only and never returns.
         match unsafe { libc::fork() } {
@@ -97,13 +100,10 @@ impl GroupSlot {
     }
 }
 
-/// The guardian's whole life.
+/// The guardian's whole life. Its parent has blocked all signals.
 fn guard(parent: libc::c_int, slots: &[GroupSlot], mark: &[u8]) -> ! {
     // SAFETY: system calls with numbers and with structures of our own; nothing is allocated and no lock is taken.
     unsafe {
-        let mut all = MaybeUninit::uninit();
-        libc::sigfillset(all.as_mut_ptr());
-        libc::sigprocmask(libc::SIG_SETMASK, all.as_ptr(), ptr::null_mut());
         libc::setsid();
         // Not the parent's name: who kills all processes of that name should not kill their guardian.
         libc::prctl(libc::PR_SET_NAME, c"lifeline".as_ptr());

@@ -28,6 +28,7 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr;
 
 use crate::guardian::GroupSlot;
+use crate::signals::Blocked;
 use child::Child;
 
 /// What a program is started with. Everything is prepared beforehand; nothing is allocated in the child.
@@ -121,7 +122,7 @@ impl Launcher {
     ) -> Result<c_int, LaunchError> {
         let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_PIDFD | libc::SIGCHLD;
         let top = self.stack.as_mut_ptr_range().end;
-        let _blocked = BlockedSignals::new();
+        let _blocked = Blocked::all();
         // SAFETY: the stack is ours, aligned to 16 bytes, and this thread is suspended until the child needs it no
         // more; the same holds for `child`, of which the child has the only reference meanwhile. `child::run` makes
         // system calls only. With CLONE_PIDFD the kernel stores the descriptor where the parent's tid would go.
@@ -150,30 +151,6 @@ impl Default for Launcher {
 /// A list as `execve` wants it: ended by a null pointer.
 fn pointers(strings: &[impl AsRef<CStr>]) -> Vec<*const c_char> {
     strings.iter().map(|string| string.as_ref().as_ptr()).chain([ptr::null()]).collect()
-}
-
-/// All signals of this thread are blocked as long as this lives.
-struct BlockedSignals(libc::sigset_t);
-
-impl BlockedSignals {
-    fn new() -> Self {
-        let mut all = MaybeUninit::uninit();
-        let mut before = MaybeUninit::uninit();
-        // SAFETY: both sets are ours; `sigfillset` fills the first before it is read, and `pthread_sigmask` fails for
-        // no valid request, so the second is filled.
-        unsafe {
-            libc::sigfillset(all.as_mut_ptr());
-            libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr());
-            Self(before.assume_init())
-        }
-    }
-}
-
-impl Drop for BlockedSignals {
-    fn drop(&mut self) {
-        // SAFETY: the set was filled by the call that blocked the signals.
-        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.0, ptr::null_mut()) };
-    }
 }
 
 #[cfg(test)]

@@ -34,3 +34,9 @@ pub fn replace(descriptor: i32, by: impl AsFd) -> io::Result<()> {
     let replaced = unsafe { libc::dup2(by.as_fd().as_raw_fd(), descriptor) };
     if replaced == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
+
+/// Ignores SIGTERM from now on.
+pub fn ignore_termination() {
+    // SAFETY: ignoring a signal installs no handler; SIGTERM is a valid signal.
+    unsafe { libc::signal(libc::SIGTERM, libc::SIG_IGN) };
+}

@@ -30,6 +30,8 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use crate::signals::Blocked;
+
 /// A process that we have started, with the group that it leads.
 ///
 /// All methods may be called from several threads at once. Dropping a process that was not reaped kills its group and
@@ -56,8 +58,13 @@ impl Process {
     /// Give it descriptors of your own as standard streams; the ends of `Stdio::piped` are closed here. The command must
     /// not use `pre_exec` or another user: those make the standard library fork, which is slow in a large process, where
     /// otherwise it uses `posix_spawn`.
+    ///
+    /// The process starts with the signals of a terminal blocked, because one that stopped it in the middle of its start
+    /// would stop this thread for ever. A program of ours undoes that with [`signals::reset`](crate::signals::reset).
     pub fn spawn(command: &mut Command) -> io::Result<Self> {
+        let blocked = Blocked::from_terminal();
         let mut child = command.process_group(0).spawn()?;
+        drop(blocked);
         let opened = i32::try_from(child.id())
             .ok()
             .and_then(Pid::from_raw)

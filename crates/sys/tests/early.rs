@@ -9,10 +9,10 @@ use brigade_sys::environment::{EnvironmentError, take, with_var};
 use brigade_sys::executable::{
     Adapter, EntryError, FunctionOffset, Invocation, build_identity, entry_point,
 };
-use brigade_sys::process::{Exit, Process, Signal, parent_pid, self_command};
+use brigade_sys::process::{Exit, Process, Signal, command, parent_pid, self_command};
 use brigade_sys::segment::Segment;
 use brigade_sys::wait::wait_readable;
-use brigade_sys::{before_main, descriptors, parent_death};
+use brigade_sys::{before_main, descriptors, parent_death, signals};
 use rustix::io::{Errno, FdFlags, fcntl_getfd, read, write};
 use rustix::process::{Pid, PidfdFlags, getpgid, pidfd_open, setpgid};
 use std::os::fd::{AsFd, AsRawFd, IntoRawFd, OwnedFd};
@@ -33,6 +33,7 @@ fn child() {
         "standard input" => standard_input(),
         "close" => close(),
         "broken pipe" => broken_pipe(),
+        "signals" => signals(),
         "offset" => offset(),
         "middle" => middle(),
         "bound" => bound(),
@@ -127,10 +128,34 @@ fn a_write_to_a_closed_pipe_becomes_an_error() {
 }
 
 fn broken_pipe() {
-    descriptors::ignore_broken_pipe_signal();
+    signals::reset();
     let (reader, writer) = descriptors::stderr_pipe().unwrap();
     drop(reader);
     assert_eq!(write(&writer, b"x"), Err(Errno::PIPE));
+}
+
+#[test]
+fn a_worker_starts_with_the_signals_of_a_program_whatever_its_host_did_with_its_own() {
+    let mut env = command("env");
+    env.args(["--block-signal", "--ignore-signal=TERM,CHLD,TSTP,PIPE,TTOU"]);
+    env.arg(env::current_exe().unwrap()).env("SCENARIO", "signals");
+    assert_succeeds(&mut env);
+}
+
+fn signals() {
+    assert_ne!(signal_set("SigBlk"), 0, "`env` has blocked signals");
+    signals::reset();
+    assert_eq!(signal_set("SigBlk"), 0);
+    // SIGPIPE, SIGTTIN, SIGTTOU; the C library ignores two of its own (32 and 33) in what it spawns.
+    let ignored = signal_set("SigIgn") & !(0b11 << 31);
+    assert_eq!(ignored, 1 << 12 | 1 << 20 | 1 << 21);
+}
+
+/// A line of `/proc/self/status`: bit 0 is signal 1.
+fn signal_set(name: &str) -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(":"));
+    u64::from_str_radix(line.unwrap().trim(), 16).unwrap()
 }
 
 struct Bytes;

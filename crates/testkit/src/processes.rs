@@ -91,6 +91,14 @@ pub fn hit(pid: u32, signal: Signal) {
     }
 }
 
+/// Sends a signal to a process group whose leader was not reaped yet, as a terminal does to its foreground group.
+pub fn hit_group(leader: u32, signal: Signal) {
+    if let Some(group) = i32::try_from(leader).ok().and_then(Pid::from_raw) {
+        // Gone already is as good.
+        let _ = rustix::process::kill_process_group(group, signal);
+    }
+}
+
 fn all() -> impl Iterator<Item = u32> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_string_lossy().parse().ok())

@@ -17,7 +17,7 @@ use brigade_sys::executable::{BuildIdentity, build_identity};
 use brigade_sys::sealed::SealedView;
 use brigade_sys::segment::Segment;
 use brigade_sys::wait::Waker;
-use brigade_sys::{descriptors, environment, parent_death};
+use brigade_sys::{descriptors, environment, parent_death, signals};
 use brigade_wire::codec;
 use brigade_wire::handshake::{
     Answer, FromWorkerControl, Hello, LinkKind, ServerProgram, ToWorkerControl,
@@ -54,8 +54,8 @@ pub(crate) enum Link {
 /// Does the handshake.
 pub(crate) fn connect(program: &Program) -> Result<(Link, Connected), StartError> {
     let marker = Marker::read()?;
+    signals::reset();
     parent_death::bind(marker.host)?;
-    descriptors::ignore_broken_pipe_signal();
     descriptors::close_from(3);
     let control =
         descriptors::take_stdin().map_err(failed_to("take the control socket from stdin"))?;

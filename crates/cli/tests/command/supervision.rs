@@ -1,8 +1,10 @@
 //! What becomes of jobs that misbehave, and of all of them when the command is stopped or killed.
 
-use std::process::Command;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+use std::time::Instant;
 
-use crate::common::{Place, Ran, is_alive, pids, pieces, until};
+use crate::common::{PATIENCE, Place, Ran, is_alive, pids, pieces, until};
 
 fn signal(pid: u32, name: &str) {
     let status = Command::new("kill").args(["-s", name, &pid.to_string()]).status();
@@ -37,6 +39,34 @@ fn the_first_interrupt_asks_and_the_second_kills() {
     assert!(ran.stderr.contains("SIGKILL to 1 still running"), "{}", ran.stderr);
     assert!(!is_alive(&pids[0]));
     assert_eq!(place.read("joblog").lines().count(), 2, "a stopped job is logged, as no success");
+}
+
+#[test]
+fn a_run_that_a_terminal_stops_and_continues_runs_all_its_jobs() {
+    let place = Place::new();
+    place.write("jobs", pieces(1500, |number| format!("true {number}\n")));
+    let mut command = place.command(&["run", "--joblog", "log", "jobs"]);
+    let mut brigade = command.process_group(0).stderr(Stdio::null()).spawn().expect("brigade");
+    let group = format!("-{}", brigade.id());
+    let hit = |name: &str| {
+        // It may have ended meanwhile.
+        let _ =
+            Command::new("kill").args(["-s", name, "--", &group]).stderr(Stdio::null()).status();
+    };
+    let start = Instant::now();
+    let status = loop {
+        hit("TSTP");
+        hit("CONT");
+        if let Some(status) = brigade.try_wait().expect("ours") {
+            break status;
+        }
+        if start.elapsed() > PATIENCE / 2 {
+            let _ = brigade.kill();
+            panic!("the run hangs after {} jobs", place.read("log").lines().count());
+        }
+    };
+    assert!(status.success(), "{status}");
+    assert_eq!(place.read("log").lines().count(), 1501);
 }
 
 #[test]

@@ -69,6 +69,17 @@ fn main() {
                 Err(problem) => println!("{problem}"),
             }
         }
+        "replacing" => {
+            let builder = Pool::builder().workers(2).max_tasks_per_worker(1);
+            let pool = builder.build().expect("a pool");
+            for result in pool.map(spins, std::iter::repeat_n(1, 150)).chunk(1) {
+                result.expect("a result");
+            }
+        }
+        "signals" => {
+            let pool = Pool::builder().workers(1).build().expect("a pool");
+            println!("{}", outcome(pool.submit(signals, ()).expect("a task")).expect("a result"));
+        }
         "exits" => {
             // Without dropping the pool: nobody joins its threads, nobody ends its workers.
             let pool = pool();
@@ -87,6 +98,14 @@ fn main() {
 
 fn pool() -> Pool {
     Pool::builder().workers(2).build().expect("a pool")
+}
+
+/// What a worker blocks, and whether what it starts can be waited for.
+fn signals((): ()) -> String {
+    let status = std::fs::read_to_string("/proc/self/status").expect("this process");
+    let blocked = status.lines().find(|line| line.starts_with("SigBlk")).unwrap_or_default();
+    let waited = std::process::Command::new("true").status();
+    format!("{blocked} {waited:?}")
 }
 
 fn starved() -> Result<(), String> {

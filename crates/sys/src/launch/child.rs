@@ -1,11 +1,10 @@
 //! What the child does before it is another program. System calls only: it runs in its parent's memory.
 
 use std::ffi::{c_char, c_int, c_void};
-use std::mem::MaybeUninit;
-use std::ptr;
 
 use super::failure::LaunchStage;
 use crate::guardian::GroupSlot;
+use crate::signals;
 
 /// What parent and child share while the parent is suspended.
 pub(super) struct Child<'a> {
@@ -24,9 +23,6 @@ pub(super) struct Child<'a> {
 
 /// What a shell's child exits with when its program cannot be executed. Nobody sees it: `failed` is what counts.
 const NOT_EXECUTED: c_int = 127;
-
-/// The highest signal of Linux.
-const LAST_SIGNAL: c_int = 64;
 
 /// The child's main function; `shared` is a [`Child`].
 pub(super) extern "C" fn run(shared: *mut c_void) -> c_int {
@@ -78,31 +74,9 @@ fn prepare(child: &Child<'_>) -> Result<(), LaunchStage> {
         // SAFETY: the descriptors are 3 or above, so none is overwritten; `dup2` clears close-on-exec.
         check(unsafe { libc::dup2(*stream, target) }, LaunchStage::Streams)?;
     }
-    default_signals();
+    signals::reset_for_program();
     execute(child);
     Err(LaunchStage::Program)
-}
-
-/// No handler of the parent may run once signals are let through again; what it ignores for its own sake (SIGPIPE in
-/// every Rust program) is not the child's to ignore.
-fn default_signals() {
-    // SAFETY: the structures are ours. Dispositions are the child's own, as CLONE_SIGHAND was not asked for. The set is
-    // filled before it is used.
-    unsafe {
-        let mut action: libc::sigaction = MaybeUninit::zeroed().assume_init();
-        for signal in 1..=LAST_SIGNAL {
-            let known = libc::sigaction(signal, ptr::null(), &raw mut action) == 0;
-            let handled = action.sa_sigaction != libc::SIG_DFL
-                && (action.sa_sigaction != libc::SIG_IGN || signal == libc::SIGPIPE);
-            if known && handled {
-                action.sa_sigaction = libc::SIG_DFL;
-                libc::sigaction(signal, &raw const action, ptr::null_mut());
-            }
-        }
-        let mut none = MaybeUninit::uninit();
-        libc::sigemptyset(none.as_mut_ptr());
-        libc::pthread_sigmask(libc::SIG_SETMASK, none.as_ptr(), ptr::null_mut());
-    }
 }
 
 /// Tries one place after the other, as `execvp` does. Returns only if none could be executed, with the error set.

@@ -1,0 +1,36 @@
+//! Signals that a host gets or was started with, and the terminal that it and its workers have.
+
+use brigade_integration::Helper;
+use brigade_testkit::processes::{Signal, hit_group};
+use brigade_testkit::{BOUND, Random, pause, wait_for};
+use std::time::Duration;
+
+#[test]
+fn a_pool_goes_on_after_its_host_was_stopped_while_workers_started() {
+    let seed = Random::seed_from("BRIGADE_TEST_SEED");
+    let mut random = Random::new(seed);
+    let mut helper =
+        Helper::new(env!("CARGO_BIN_EXE_host")).argument("replacing").leading_a_group();
+    let mut host = helper.start();
+    let end =
+        wait_for(&format!("the end of the tasks; BRIGADE_TEST_SEED={seed}"), 2 * BOUND, || {
+            hit_group(host.id(), Signal::TSTP);
+            pause(random.below(Duration::from_millis(1)));
+            hit_group(host.id(), Signal::CONT);
+            pause(random.below(Duration::from_millis(8)));
+            host.try_wait().expect("our child")
+        });
+    assert!(end.success(), "{end}");
+}
+
+#[test]
+fn workers_have_the_usual_signals_whatever_their_host_blocks_and_ignores() {
+    let mut helper = Helper::new("env")
+        .argument("--block-signal")
+        .argument("--ignore-signal=CHLD")
+        .argument(env!("CARGO_BIN_EXE_host"))
+        .argument("signals");
+    let output = helper.output();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.contains("0000000000000000 Ok(ExitStatus(unix_wait_status(0)))"), "{output:?}");
+}
