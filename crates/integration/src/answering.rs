@@ -61,6 +61,7 @@ impl Answering {
             pid: std::process::id(),
             identity,
             server: hello.folder.join("nobody-listens-here").display().to_string(),
+            arenas: false,
             program: None,
         }
     }

@@ -6,12 +6,24 @@ use brigade_integration::Helper;
 
 /// Runs the program `host`, which tells what came of its pool, through a shell that takes something away first.
 fn host_after(preparation: &str) -> Output {
-    let script = format!("{preparation}; exec \"$0\" starved");
-    Helper::new("/bin/sh")
-        .argument("-c")
-        .argument(&script)
-        .argument(env!("CARGO_BIN_EXE_host"))
-        .output()
+    run_after(preparation, env!("CARGO_BIN_EXE_host"), "starved")
+}
+
+fn run_after(preparation: &str, program: &str, arguments: &str) -> Output {
+    let script = format!("{preparation}; exec \"$0\" {arguments}");
+    Helper::new("/bin/sh").argument("-c").argument(&script).argument(program).output()
+}
+
+/// What a host with so much address space says that sends large arguments to so many workers.
+fn carried_within(mebibytes: u64, workers: usize) -> String {
+    // The C library takes 128 MiB for each thread's first allocation, and gives some of it back at once. What fails meanwhile
+    // is not ours.
+    let output = run_after(
+        &format!("export MALLOC_ARENA_MAX=1; ulimit -v {}", mebibytes * 1024),
+        env!("CARGO_BIN_EXE_limited"),
+        &format!("carries {workers}"),
+    );
+    assert_sensible(&format!("{mebibytes} MiB, {workers} workers"), &output)
 }
 
 #[track_caller]
@@ -43,6 +55,42 @@ fn a_thread_that_cannot_be_started_is_an_error() {
         .collect();
     assert!(told.iter().any(|told| told.contains("start a thread of the pool")), "{told:?}");
     assert_eq!(told.last().map(String::as_str), Some("well\n"));
+}
+
+#[test]
+fn large_arguments_arrive_however_little_address_space_there_is() {
+    for (workers, limits) in [
+        (1, [128, 200, 400, 600, 1200, 24_000]),
+        (4, [256, 400, 800, 1200, 3000, 24_000]),
+        (16, [512, 1200, 2400, 6000, 24_000, 34_000]),
+    ] {
+        for mebibytes in limits {
+            let told = carried_within(mebibytes, workers);
+            assert_eq!(told, "well\n", "{mebibytes} MiB, {workers} workers");
+        }
+    }
+}
+
+#[test]
+fn no_limit_of_address_space_aborts_the_host() {
+    for workers in [1, 4, 64] {
+        for mebibytes in [40, 50, 60, 70, 80, 90, 100, 110] {
+            let told = carried_within(mebibytes, workers);
+            assert!(!told.is_empty(), "{mebibytes} MiB, {workers} workers");
+        }
+    }
+}
+
+#[test]
+fn a_limit_of_address_space_may_change_while_a_pool_lives() {
+    let output = run_after("true", env!("CARGO_BIN_EXE_limited"), "lowers 2");
+    assert_eq!(assert_sensible("a limit that changes", &output), "well\n");
+}
+
+#[test]
+fn workers_may_have_less_address_space_than_their_host() {
+    let output = run_after("true", env!("CARGO_BIN_EXE_limited"), "confined-workers 2");
+    assert_eq!(assert_sensible("confined workers", &output), "well\n");
 }
 
 #[test]

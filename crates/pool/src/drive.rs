@@ -34,12 +34,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use brigade_sys::memory::require_address_space;
+
 use crate::config::Config;
 use crate::error::PoolError;
 use crate::machine::{Event, Shutdown};
 use crate::pool::ShutdownReport;
 use outcome::Facts;
 pub(crate) use shared::Shared;
+
+/// A thread of the pool is started, and a worker's memory is mapped, while so much address space is left: for a stack, and
+/// for the program, which would abort if an allocation failed.
+const SPACE_LEFT: u64 = 10 << 20;
 
 /// The running pool: what is shared, and the threads to join at the end.
 pub(crate) struct Drive {
@@ -76,11 +82,12 @@ impl Drive {
         body: impl FnOnce(Arc<Shared>) + Send + 'static,
     ) -> Result<(), PoolError> {
         let shared = Arc::clone(&self.shared);
-        let thread = std::thread::Builder::new()
-            .name(format!("brigade-{role}"))
-            .spawn(move || {
-                shared.own_this_thread();
-                body(shared);
+        let thread = require_address_space(SPACE_LEFT)
+            .and_then(|()| {
+                std::thread::Builder::new().name(format!("brigade-{role}")).spawn(move || {
+                    shared.own_this_thread();
+                    body(shared);
+                })
             })
             .map_err(PoolError::system("start a thread of the pool"))?;
         self.threads.lock().unwrap_or_else(PoisonError::into_inner).push(thread);

@@ -49,7 +49,7 @@ impl Argument {
     pub(crate) fn into_vec(self) -> Vec<u8> {
         match self {
             Self::Inline(encoded) => encoded,
-            Self::Placed(block) => block.to_vec(),
+            Self::Placed(block) => block.as_bytes().to_vec(),
         }
     }
 }

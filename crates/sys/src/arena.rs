@@ -42,6 +42,7 @@ mod result;
 mod tests;
 mod view;
 
+use crate::memory;
 pub use argument::{ArgumentArena, ArgumentBlock, SharedBlock};
 pub use loan::{Loan, ResultView};
 pub use result::ResultArena;
@@ -52,8 +53,26 @@ pub use view::ArgumentView;
 /// Enough for four payloads of 16 MiB, one after the other or at once, and little enough that each worker can have it.
 pub const KEPT: usize = 64 << 20;
 
-/// The smallest size to which an arena is halved before its creation fails: less would not be worth its descriptor.
-pub const SMALLEST: usize = 64 << 20;
+/// The smallest size of an arena of which there was to be more: less would not be worth its descriptor.
+pub const SMALLEST: usize = 16 << 20;
+
+/// How many bytes each arena may have where `sharers` of them are about to be made: `most`, or less when this process has a
+/// limit of its address space. Then all of them together take an [eighth](SHARE) of what is left of it now. `None` when an
+/// arena would be smaller than [`SMALLEST`].
+///
+/// A process that was started by this one has the same limit and less in use, so that it can map them as well.
+pub fn affordable(most: usize, sharers: usize) -> Option<usize> {
+    share_of(memory::address_space_left(), most, sharers)
+}
+
+fn share_of(left: Option<u64>, most: usize, sharers: usize) -> Option<usize> {
+    let Some(left) = left else { return Some(most) };
+    let share = usize::try_from(left).unwrap_or(usize::MAX) / SHARE / sharers.max(1);
+    Some(share.min(most)).filter(|share| *share >= SMALLEST)
+}
+
+/// Most of the address space is the program's.
+const SHARE: usize = 8;
 
 /// Bytes before the payload of a block of results: a cache line, so that flag and payload do not share one.
 pub const HEADER: usize = 64;

@@ -6,7 +6,9 @@
 use std::fs;
 
 pub use rustix::process::Signal;
-use rustix::process::{Pid, PidfdFlags, pidfd_open, pidfd_send_signal};
+use rustix::process::{
+    Pid, PidfdFlags, Resource, Rlimit, getrlimit, pidfd_open, pidfd_send_signal, setrlimit,
+};
 
 /// Living processes that were started with the variable `name` set to `value`: their pids.
 ///
@@ -72,6 +74,16 @@ pub fn resident_memory() -> u64 {
 /// The kernel's number for the thread that calls.
 pub fn this_thread() -> u32 {
     rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs()
+}
+
+/// Limits the address space of this process and of what it starts later; `None` is the most that it may have.
+///
+/// # Panics
+/// When it may not have so much.
+pub fn limit_address_space(bytes: Option<u64>) {
+    let maximum = getrlimit(Resource::As).maximum;
+    let current = bytes.or(maximum);
+    setrlimit(Resource::As, Rlimit { current, maximum }).expect("a limit");
 }
 
 /// Sends a signal to a child of this process; false when there is no such child (any more).

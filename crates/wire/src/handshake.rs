@@ -118,6 +118,8 @@ pub struct Answer {
     pub identity: [u8; 32],
     /// The name of the server of an ipc link; empty for rings.
     pub server: String,
+    /// Whether the worker has mapped the arenas of the greeting. If not, what would be placed there travels in the messages.
+    pub arenas: bool,
     /// Set by a program that takes tasks by name, and so need not be of the host's build.
     pub program: Option<ServerProgram>,
 }

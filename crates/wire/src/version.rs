@@ -1,7 +1,7 @@
 //! What both sides must agree on before anything else.
 
 /// Goes up with every change of a message or of the handshake.
-pub const PROTOCOL_VERSION: u32 = 2;
+pub const PROTOCOL_VERSION: u32 = 3;
 
 /// The environment variable that makes a process a worker; its value is `<version>:<host's pid>`.
 pub const MARKER: &str = "BRIGADE_WORKER";

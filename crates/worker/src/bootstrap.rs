@@ -144,7 +144,7 @@ impl Newborn<'_> {
                 setup = open_setup(&hello, next)?;
                 let end =
                     ring::WorkerEnd::new(&segment, hello.slots, knocker, message_limit(limit));
-                self.answer(&hello, String::new())?;
+                self.answer(&hello, String::new(), arenas.is_some())?;
                 Link::Ring(Box::new(end))
             }
             LinkKind::Ipc => {
@@ -173,7 +173,7 @@ impl Newborn<'_> {
         parent_death::unbind();
         // The server removes its folder when it is dropped.
         let (server, name) = Server::create(&hello.folder).map_err(StartError::Server)?;
-        self.answer(hello, name)?;
+        self.answer(hello, name, false)?;
         match self.control.receive()? {
             (ToWorkerControl::Go, _) => {}
             (ToWorkerControl::Hello(_), _) => {
@@ -198,7 +198,7 @@ impl Newborn<'_> {
     }
 
     /// Says who we are; `server` is where the host finds our end of an ipc link.
-    fn answer(&self, hello: &Hello, server: String) -> Result<(), StartError> {
+    fn answer(&self, hello: &Hello, server: String, arenas: bool) -> Result<(), StartError> {
         let Program { server: is_server, version, .. } = self.program;
         self.control.tell(&FromWorkerControl::Answer(Answer {
             version: PROTOCOL_VERSION,
@@ -206,6 +206,7 @@ impl Newborn<'_> {
             pid: process::id(),
             identity: *build_identity().as_bytes(),
             server,
+            arenas,
             program: is_server.then(|| ServerProgram { version: version.clone() }),
         }))
     }
@@ -235,7 +236,7 @@ impl Control {
     }
 }
 
-/// The arenas of the greeting, if it has any.
+/// The arenas of the greeting, if it has any and this process has the address space for them.
 fn open_arenas(
     (arguments, results): (u64, u64),
     mut next: impl FnMut() -> Result<OwnedFd, StartError>,
@@ -245,9 +246,17 @@ fn open_arenas(
     }
     // Sizes beyond the address space cannot be mapped, which is the error then.
     let bytes = |size| usize::try_from(size).unwrap_or(usize::MAX);
-    let arguments = ArgumentView::open(next()?, bytes(arguments)).map_err(StartError::Slots)?;
-    let results = ResultArena::open(next()?, bytes(results)).map_err(StartError::Slots)?;
-    Ok(Some(Arenas { arguments, results }))
+    let (of_arguments, of_results) = (next()?, next()?);
+    let opened = ArgumentView::open(of_arguments, bytes(arguments)).and_then(|arguments| {
+        let results = ResultArena::open(of_results, bytes(results))?;
+        Ok(Arenas { arguments, results })
+    });
+    match opened {
+        Ok(arenas) => Ok(Some(arenas)),
+        // A limit that was set after the host had mapped them, or that this process has alone.
+        Err(error) if error.kind() == io::ErrorKind::OutOfMemory => Ok(None),
+        Err(error) => Err(StartError::Slots(error)),
+    }
 }
 
 /// What is to run before the first task and before the end.

@@ -9,17 +9,20 @@ mod trouble;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
-use brigade_sys::arena::ResultView;
+use brigade_sys::arena::{ResultView, affordable};
 use brigade_sys::clock::{self, Monotonic};
 use brigade_sys::control::Received;
 use brigade_sys::executable::{BuildIdentity, FunctionOffset, build_identity};
+use brigade_sys::memory::require_address_space;
 use brigade_sys::segment::Segment;
 use brigade_wire::handshake::{Answer, FromWorkerControl, Hello, LinkKind, ToWorkerControl, Token};
 use brigade_wire::link::{ipc, message_limit, ring};
 use brigade_wire::slots::SlotTable;
 use brigade_wire::version::PROTOCOL_VERSION;
 
+use super::SPACE_LEFT;
 use super::attendant::Newborn;
 use super::collect::ARENA;
 use super::shared::Shared;
@@ -31,7 +34,7 @@ use trouble::{Phase, Trouble, explain, garbage, unexpected};
 pub(super) struct Ready {
     pub(super) link: Link,
     pub(super) slots: Arc<SlotTable>,
-    /// Where a worker with rings puts large results.
+    /// Where a worker with rings puts large results, if it could map the arenas.
     pub(super) results: Option<Arc<ResultView>>,
 }
 
@@ -91,6 +94,7 @@ impl Handshake<'_> {
         if self.shared.collecting.is_some() {
             // The rings are there from the beginning: the answer was the last word.
             let end = Box::new(ring::HostEnd::new(&segment, CREDIT, limit));
+            let results = results.filter(|_| answer.arenas);
             return Ok(Ready { link: Link::Ring(end), slots, results });
         }
         let connected = self.newborn.life.connect(|| ipc::connect(server, &self.token, limit));
@@ -112,12 +116,16 @@ impl Handshake<'_> {
             Some(_) => (LinkKind::Ring, ring::words(CREDIT)),
             None => (LinkKind::Ipc, SlotTable::words(CREDIT)),
         };
-        let segment = Segment::create("brigade", words).map_err(|error| {
-            Trouble::Passing(format!("failed to make its shared memory: {error}"))
-        })?;
+        let segment = require_address_space(SPACE_LEFT)
+            .and_then(|()| Segment::create("brigade", words))
+            .map_err(|error| {
+                Trouble::Passing(format!("failed to make its shared memory: {error}"))
+            })?;
         // A system that refuses so much address space has to do without arenas.
         let arguments = collecting.and_then(|collecting| collecting.arguments.as_ref());
-        let results = arguments.and_then(|_| ResultView::create("brigade-results", ARENA).ok());
+        let results = arguments
+            .and_then(|_| affordable(ARENA, self.shared.target.load(Ordering::Relaxed)))
+            .and_then(|bytes| ResultView::create("brigade-results", bytes).ok());
         let arenas = arguments.zip(results.as_ref());
         let setup = &self.shared.config.setup;
         let hello = Hello {

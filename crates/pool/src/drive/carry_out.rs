@@ -230,10 +230,12 @@ impl Core {
         self.head.clear();
         let function = task.callee.for_the_wire();
         let limits = task.limits.as_deref().map_or(RunLimits::NONE, Limits::run_limits);
+        let reads_arena = line.results.is_some();
         let sent = task.with_argument(|argument, chunk| {
             let slot = link_slot;
             let (placed, argument): (_, &[u8]) = match argument {
                 Argument::Inline(encoded) => (None, encoded),
+                Argument::Placed(block) if !reads_arena => (None, block.as_bytes()),
                 Argument::Placed(block) => {
                     let (offset, length) = (block.offset() as u64, block.len() as u64);
                     (Some(Place { offset, length }), &[])

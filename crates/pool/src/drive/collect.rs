@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use brigade_sys::arena::{ArgumentArena, ResultView};
+use brigade_sys::arena::{ArgumentArena, ResultView, affordable};
 use brigade_sys::wait::wait_readable;
 use brigade_wire::link::ring::{HostEnd, spin_until};
 use brigade_wire::ring::{Doorbell, Listener};
@@ -38,7 +38,7 @@ use crate::machine::{Event, Machine};
 /// How long the collector thread leaves the looking to callers that do it anyway.
 const QUIET: Duration = Duration::from_millis(1);
 
-/// Address space of each arena. Memory is taken only as far as it is used.
+/// Address space of each arena, where it is not limited. Memory is taken only as far as it is used.
 pub(super) const ARENA: usize = 16 << 30;
 
 /// What the listening callers and the collector thread share besides the core.
@@ -54,7 +54,8 @@ impl Collecting {
         let doorbell = Doorbell::new()?;
         doorbell.listen(Listener::Thread);
         // A system that refuses so much address space has to do without.
-        let arguments = ArgumentArena::create("brigade-arguments", ARENA).ok();
+        let arguments = affordable(ARENA, 1)
+            .and_then(|bytes| ArgumentArena::create("brigade-arguments", bytes).ok());
         Ok(Self { doorbell, arguments, ended: AtomicBool::new(false) })
     }
 

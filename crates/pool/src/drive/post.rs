@@ -20,7 +20,7 @@ pub(super) struct Post {
 pub(super) struct Line {
     pub(super) wire: Wire,
     pub(super) slots: Arc<SlotTable>,
-    /// Where the worker puts large results.
+    /// Where the worker puts large results; a worker without it has no arena of arguments either.
     pub(super) results: Option<Arc<ResultView>>,
     /// Frames that were sent and not announced.
     pub(super) unannounced: u16,

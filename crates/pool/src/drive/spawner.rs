@@ -12,12 +12,14 @@ use std::thread::JoinHandle;
 
 use brigade_cores::CoreLease;
 use brigade_sys::control::ControlSocket;
+use brigade_sys::memory::require_address_space;
 use brigade_sys::process::{self, Process};
 use brigade_wire::WorkerId;
 use brigade_wire::version::{MARKER, PROTOCOL_VERSION};
 use crossbeam_channel::Receiver;
 use tracing::{debug, warn};
 
+use super::SPACE_LEFT;
 use super::attendant::{self, Newborn};
 use super::console::{Ends, Writer};
 use super::death;
@@ -68,6 +70,7 @@ fn start(shared: &Arc<Shared>, order: &SpawnOrder) -> Result<Option<JoinHandle<(
     if order.life.is_doomed() {
         return Ok(None);
     }
+    require_address_space(SPACE_LEFT).map_err(|error| ("start its attendant thread", error))?;
     let (control, worker_end) =
         ControlSocket::pair().map_err(|error| ("make a control socket", error))?;
     let (ends, worker_ends) =

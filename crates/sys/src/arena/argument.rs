@@ -144,11 +144,11 @@ impl SharedBlock {
 }
 
 impl SharedBlock {
-    /// A copy of its bytes.
-    pub fn to_vec(&self) -> Vec<u8> {
+    /// Its bytes.
+    pub fn as_bytes(&self) -> &[u8] {
         // SAFETY: the block is ours until it is dropped, it was written before it became one that is shared, and nobody
         // else can write to the arena.
-        unsafe { self.arena.mapping.bytes(self.start, self.length) }.to_vec()
+        unsafe { self.arena.mapping.bytes(self.start, self.length) }
     }
 }
 

@@ -30,8 +30,9 @@ unsafe impl Sync for Mapping {}
 
 const SEALS: SealFlags = SealFlags::SHRINK.union(SealFlags::GROW).union(SealFlags::SEAL);
 
-/// Makes an arena of at least `bytes` bytes and maps it writable. When the system refuses so much, it is half of that, and
-/// so on down to [`SMALLEST`].
+/// Makes an arena of at least `bytes` bytes and maps it writable. When the system refuses so much, it is halved until the
+/// system grants it, and then a quarter of that, so that the arena does not take the last address space; down to
+/// [`SMALLEST`].
 pub(super) fn create(name: &str, bytes: usize) -> io::Result<(OwnedFd, Mapping)> {
     let mut length = whole_pages(bytes)
         .filter(|length| (1..=isize::MAX.unsigned_abs()).contains(length))
@@ -49,16 +50,22 @@ pub(super) fn create(name: &str, bytes: usize) -> io::Result<(OwnedFd, Mapping)>
         }
     }
     let descriptor = memfd_create(name, MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
-    let mapping = loop {
-        let mapped = ftruncate(&descriptor, length as u64)
-            .map_err(io::Error::from)
-            .and_then(|()| Mapping::new(&descriptor, length, ProtFlags::READ | ProtFlags::WRITE));
-        match mapped {
+    let map = |length| {
+        ftruncate(&descriptor, length as u64)?;
+        Mapping::new(&descriptor, length, ProtFlags::READ | ProtFlags::WRITE)
+    };
+    let wanted = length;
+    let mut mapping = loop {
+        match map(length) {
             Ok(mapping) => break mapping,
             Err(_) if length / 2 >= SMALLEST => length = halve(length),
             Err(error) => return Err(error),
         }
     };
+    if length < wanted {
+        drop(mapping);
+        mapping = map(halve(halve(length)).max(whole_pages(SMALLEST).unwrap_or(length)))?;
+    }
     fcntl_add_seals(&descriptor, SEALS)?;
     Ok((descriptor, mapping))
 }

@@ -132,6 +132,17 @@ fn what_is_no_arena_is_refused() {
 }
 
 #[test]
+fn arenas_leave_most_of_the_address_space_to_the_program() {
+    let (most, gibibyte) = (16 << 30, 1_u64 << 30);
+    assert_eq!(share_of(None, most, 64), Some(most), "without a limit");
+    assert_eq!(share_of(Some(1 << 46), most, 64), Some(most));
+    assert_eq!(share_of(Some(24 * gibibyte), most, 1), Some(3 << 30));
+    assert_eq!(share_of(Some(24 * gibibyte), most, 64), Some((3 << 30) / 64));
+    assert_eq!(share_of(Some(gibibyte), most, 64), None, "a few pages are no arena");
+    assert_eq!(share_of(Some(0), most, 0), None);
+}
+
+#[test]
 fn too_much_is_halved_until_the_system_can_do_it() {
     // More than any address space; the kernel takes the file and refuses the mapping.
     let arena = ArgumentArena::create("test", 1 << 62).expect("memory");

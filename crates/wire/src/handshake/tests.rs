@@ -46,7 +46,8 @@ prop_compose! {
         version: u32, bytes: [u8; 16], pid: u32, identity: [u8; 32], server: String, program: Option<Option<String>>,
     ) -> Answer {
         let program = program.map(|version| ServerProgram { version });
-        Answer { version, token: Token(bytes), pid, identity, server, program }
+        let arenas = pid % 2 == 1;
+        Answer { version, token: Token(bytes), pid, identity, server, arenas, program }
     }
 }
 

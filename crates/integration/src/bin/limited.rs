@@ -1,0 +1,80 @@
+//! A host whose address space is limited: it sends large arguments there and back, and says what came of it.
+
+#![forbid(unsafe_code)]
+#![expect(clippy::print_stdout, reason = "it is a program; what it prints is looked at")]
+
+use std::process::Command;
+
+use brigade::Pool;
+use brigade_testkit::faults::echoes;
+use brigade_testkit::{BOUND, Watchdog, outcome, processes};
+
+/// A pool whose limit was far away when it was made.
+const PLENTY: u64 = 16 << 30;
+
+/// Less than a pool takes that has plenty and leaves nothing to others.
+const LITTLE: u64 = 6 << 30;
+
+const AT_A_TIME: usize = 4;
+
+fn main() {
+    brigade::init();
+    let mut arguments = std::env::args().skip(1);
+    let mode = arguments.next().expect("what to do");
+    let workers = arguments.next().expect("how many workers").parse().expect("a number");
+    let _watchdog = Watchdog::new("a pool with little address space", BOUND);
+    let result = match mode.as_str() {
+        "carries" => pool(workers).and_then(|pool| carry(&pool, workers)),
+        "lowers" => lowers(workers),
+        "confined-workers" => confined_workers(workers).and_then(|pool| carry(&pool, workers)),
+        other => panic!("no such mode: {other}"),
+    };
+    match result {
+        Ok(()) => println!("well"),
+        Err(problem) => println!("{problem}"),
+    }
+}
+
+fn pool(workers: usize) -> Result<Pool, String> {
+    Pool::builder().workers(workers).build().map_err(|error| error.to_string())
+}
+
+/// Workers that have less than the host, which has no limit.
+fn confined_workers(workers: usize) -> Result<Pool, String> {
+    let program = std::env::current_exe().map_err(|error| error.to_string())?;
+    let mut command = Command::new("/bin/sh");
+    command.args(["-c", "ulimit -v 1000000; exec \"$0\""]).arg(program);
+    let builder = Pool::builder().workers(workers).worker_command(&command);
+    builder.build().map_err(|error| error.to_string())
+}
+
+/// Each worker that can be started gets large arguments, and returns them. Few at a time, as they take address space too.
+fn carry(pool: &Pool, workers: usize) -> Result<(), String> {
+    // With a few workers fewer it does its work as well.
+    let _ = pool.warm_up();
+    for length in [20_000, 300_000] {
+        for _ in 0..workers.div_ceil(AT_A_TIME) {
+            let handles = [(); AT_A_TIME].map(|()| pool.submit(echoes, vec![7; length]));
+            for handle in handles {
+                let handle = handle.map_err(|error| error.to_string())?;
+                let echo = outcome(handle).map_err(|error| error.to_string())?;
+                assert_eq!(echo, vec![7; length], "another value");
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Workers that start after the limit was lowered have less room than the host when it made the pool; those that start
+/// after it was raised again have as much.
+fn lowers(workers: usize) -> Result<(), String> {
+    processes::limit_address_space(Some(PLENTY));
+    let pool = pool(workers)?;
+    carry(&pool, workers)?;
+    for limit in [Some(LITTLE), Some(PLENTY), None] {
+        pool.quiesce().map_err(|error| error.to_string())?;
+        processes::limit_address_space(limit);
+        carry(&pool, workers).map_err(|problem| format!("{limit:?}: {problem}"))?;
+    }
+    Ok(())
+}
