@@ -144,6 +144,7 @@ fn answer(hello: &Hello) -> Answer {
         pid: std::process::id(),
         identity: hello.identity,
         server: String::new(),
+        arenas: true,
         program: None,
     }
 }
