@@ -17,6 +17,7 @@
 //! by `Action::Revoke`, which the driver answers from the state words that host and worker share.
 
 mod assign;
+mod balance;
 mod crew;
 mod event;
 mod limits;
@@ -40,7 +41,7 @@ use brigade_timer::TimerHeap;
 use brigade_wire::{Attempt, TaskId, WorkerId};
 use slab::Slab;
 
-use assign::RescuePlan;
+use balance::RescuePlan;
 pub(crate) use event::{Event, Observation, StartFailure, Submission};
 pub(crate) use outbox::{Action, End, Outbox, RevokeWhy};
 use queue::Queue;
@@ -84,9 +85,11 @@ pub(crate) struct Machine<T> {
     budget: RestartBudget,
     /// What a task usually takes, which decides how deep to prefetch.
     usual_run: Duration,
+    /// Runs in a row that were much longer.
+    long_runs: u8,
     /// The worker that got the last task.
     current: usize,
-    /// When to look whether workers with several short tasks make progress.
+    /// When to check whether workers with several tasks make progress.
     rescue: Option<RescuePlan>,
     /// When to look at tasks that have limits.
     timers: TimerHeap<TaskKey>,
@@ -119,6 +122,7 @@ impl<T> Machine<T> {
             budget,
             // Unknown yet: as if long, so that nothing is prefetched behind a first task that takes minutes.
             usual_run: Duration::from_secs(1),
+            long_runs: 0,
             current: 0,
             rescue: None,
             timers: TimerHeap::new(),
@@ -290,6 +294,7 @@ impl<T> Machine<T> {
         let entry = &mut self.workers[worker.slot as usize];
         entry.pop_front();
         entry.completed += 1;
+        entry.stalled = false;
         self.counters.finished += 1;
         self.tally.finished += u64::from(self.phase != Phase::Running);
         self.learn_run_time(run_time);

@@ -7,16 +7,16 @@
 //! nobody behind it. What was prefetched and has not begun is taken back when a worker has nothing to do.
 //!
 //! Tasks that are shorter than a wake-up are packed: they go to the worker that is awake, although another is idle, because
-//! to wake that one would take longer. Should one of them turn out to be long, the rescue finds within two milliseconds that
-//! its worker makes no progress, and takes back what waits behind it.
+//! to wake that one would take longer.
+//!
+//! What is sent behind another task counts on that one to be as short as usual. While another worker is idle, or could be
+//! started, the rescue checks that: it finds within two milliseconds that a worker makes no progress, or has far more than it
+//! would be sent now, and takes back what waits there. The queue then asks for processes as for any other task.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{
-    Action, Machine, Now, Occupant, Outbox, Phase, RevokeWhy, TaskKey, TaskRef, WorkerEntry,
-    WorkerState,
-};
+use super::{Action, Machine, Now, Outbox, Phase, TaskKey, WorkerEntry, WorkerState};
 use crate::machine::task::Place;
 
 /// Work that is kept under way to a worker: several wake-ups' worth (25 to 60 µs each on a small virtual machine).
@@ -26,21 +26,13 @@ const PREFETCHED_WORK: Duration = Duration::from_micros(500);
 const WORTH_PREFETCHING: Duration = Duration::from_millis(50);
 
 /// Tasks up to this are packed: they cost less than to wake a worker for them.
-const SHORT: Duration = Duration::from_micros(2);
+pub(super) const SHORT: Duration = Duration::from_micros(2);
 
 /// Short tasks go to one worker until it has so many, and then to the next one.
 const PACK: usize = 64;
 
-/// How often it is looked whether workers to which short tasks were packed make progress.
-const RESCUE_INTERVAL: Duration = Duration::from_millis(1);
-
-/// The next look at workers to which short tasks were packed.
-#[derive(Debug)]
-pub(super) struct RescuePlan {
-    pub(super) due: Now,
-    /// More of them were packed since it was planned.
-    packed: bool,
-}
+/// Runs in a row that may be exceptions, each much longer than usual.
+const EXCEPTIONS: u8 = 2;
 
 impl<T> Machine<T> {
     /// Hands out what can be handed out, asks for processes that are missing.
@@ -50,7 +42,7 @@ impl<T> Machine<T> {
         }
         while !self.queue.is_empty() {
             let slot = self.take_awake(now, outbox).or_else(|| self.take_idle());
-            let Some(slot) = slot.or_else(|| self.find_room()) else {
+            let Some(slot) = slot.or_else(|| self.find_room(now, outbox)) else {
                 break;
             };
             let Some(key) = self.queue.pop_front(&mut self.tasks) else { break };
@@ -127,7 +119,7 @@ impl<T> Machine<T> {
         }
         let worker = &self.workers[self.current];
         let most = PACK.min(self.settings.credit.into());
-        if !worker.takes_tasks() || !(1..most).contains(&worker.load()) {
+        if !worker.takes_more_tasks() || !(1..most).contains(&worker.load()) {
             return None;
         }
         let slot = worker.id.slot;
@@ -135,71 +127,15 @@ impl<T> Machine<T> {
         Some(slot)
     }
 
-    /// Short tasks were packed. Should it be time for a look, then whoever is here takes it: the driver's clock need not.
-    fn plan_rescue(&mut self, now: Now, outbox: &mut Outbox<T>) {
-        match &mut self.rescue {
-            None => self.rescue_later(now, outbox),
-            Some(plan) => {
-                plan.packed = true;
-                if plan.due <= now {
-                    self.rescue(now, outbox);
-                    self.armed = self.next_deadline();
-                }
-            }
-        }
+    /// Whether a process may be started beside those that are there.
+    pub(super) fn has_vacancy(&self) -> bool {
+        let vacant = |worker: &WorkerEntry| worker.state == WorkerState::Vacant;
+        !self.complete && self.may_have_workers() && self.workers[..self.target].iter().any(vacant)
     }
 
-    fn rescue_later(&mut self, now: Now, outbox: &mut Outbox<T>) {
-        let due = now + RESCUE_INTERVAL;
-        self.rescue = Some(RescuePlan { due, packed: false });
-        self.rearm_for(due, outbox);
-    }
-
-    /// Takes back what waits behind a task that turned out not to be short, if another worker is idle.
-    pub(super) fn rescue(&mut self, now: Now, outbox: &mut Outbox<T>) {
-        let Some(plan) = self.rescue.take_if(|plan| plan.due <= now) else { return };
-        // Who has packed on, packs on, most likely: to plan it anew then would be to wake the driver each time.
-        let mut goes_on = plan.packed;
-        for index in 0..self.workers.len() {
-            let worker = &mut self.workers[index];
-            let progress = worker.completed != worker.completed_at_rescue;
-            worker.completed_at_rescue = worker.completed;
-            if self.idle.is_empty() || self.newest_behind(index).is_none() {
-                continue;
-            }
-            goes_on = true;
-            if !progress {
-                if self.current == index {
-                    self.current = self.idle.last().map_or(0, |slot| *slot as usize);
-                }
-                let worker = &self.workers[index];
-                // From the newest to the oldest, so that the queue's front keeps the order of submission.
-                for (link_slot, occupant) in worker.in_flight().rev() {
-                    if let Occupant::Task(key) = occupant
-                        && self.is_movable(key)
-                    {
-                        let task = TaskRef { key, id: self.tasks[key.index()].id };
-                        let (worker, why) = (worker.id, RevokeWhy::Steal);
-                        outbox.push(Action::Revoke { worker, link_slot, task, why });
-                    }
-                }
-            }
-        }
-        if goes_on {
-            self.rescue_later(now, outbox);
-        }
-    }
-
-    /// After all answers that are there were handled.
-    pub(super) fn balance(&mut self, now: Now, outbox: &mut Outbox<T>) {
-        if self.idle.is_empty() {
-            return;
-        }
-        if self.usual_run > SHORT {
-            self.steal_for_the_idle(outbox);
-        } else if self.workers.iter().any(|worker| worker.tasks() > 1) {
-            self.plan_rescue(now, outbox);
-        }
+    /// Whether processes are started at all.
+    fn may_have_workers(&self) -> bool {
+        self.broken.is_none() && matches!(self.phase, Phase::Running | Phase::Draining { .. })
     }
 
     fn take_idle(&mut self) -> Option<u32> {
@@ -209,34 +145,50 @@ impl<T> Machine<T> {
     }
 
     /// A busy worker that may get one more.
-    fn find_room(&mut self) -> Option<u32> {
+    fn find_room(&mut self, now: Now, outbox: &mut Outbox<T>) -> Option<u32> {
         let depth = self.depth();
         if depth <= 1 {
             return None;
         }
-        let has_room = |worker: &WorkerEntry| worker.takes_tasks() && worker.load() < depth;
+        let has_room = |worker: &WorkerEntry| worker.takes_more_tasks() && worker.load() < depth;
         let current = &self.workers[self.current];
-        if has_room(current) && !current.load().is_multiple_of(PACK) {
-            return Some(current.id.slot);
+        let slot = if has_room(current) && !current.load().is_multiple_of(PACK) {
+            current.id.slot
+        } else {
+            let count = self.workers.len();
+            (self.current + 1..=self.current + count)
+                .map(|index| &self.workers[index % count])
+                .find(|worker| has_room(worker))?
+                .id
+                .slot
+        };
+        if !self.complete {
+            self.plan_rescue(now, outbox);
         }
-        let count = self.workers.len();
-        (self.current + 1..=self.current + count)
-            .map(|index| &self.workers[index % count])
-            .find(|worker| has_room(worker))
-            .map(|worker| worker.id.slot)
+        Some(slot)
     }
 
     /// Frames that a worker may have under way, the running one included.
-    fn depth(&self) -> usize {
+    pub(super) fn depth(&self) -> usize {
         let fits = PREFETCHED_WORK.as_nanos() / self.usual_run.as_nanos().max(1);
         let least = if self.usual_run <= WORTH_PREFETCHING { 2 } else { 1 };
         usize::try_from(fits).unwrap_or(usize::MAX).max(least).min(self.settings.credit.into())
     }
 
-    /// A moving average in which no run counts for more than four usual ones: a worker that had to give up its core
-    /// in the middle of a short task tells of milliseconds, and must not end the prefetching.
+    /// A moving average in which a single run counts for at most four usual ones: a worker that had to give up its core
+    /// in the middle of a short task tells of milliseconds, and must not end the prefetching. Several in a row are no
+    /// exceptions.
     pub(super) fn learn_run_time(&mut self, run_time: Duration) {
-        let counted = run_time.min(self.usual_run * 4 + Duration::from_micros(1));
+        let most = self.usual_run * 4 + Duration::from_micros(1);
+        let counted = if run_time <= most {
+            self.long_runs = 0;
+            run_time
+        } else if self.long_runs < EXCEPTIONS {
+            self.long_runs += 1;
+            most
+        } else {
+            run_time
+        };
         self.usual_run = (self.usual_run * 7 + counted) / 8;
     }
 
@@ -278,38 +230,6 @@ impl<T> Machine<T> {
         }
     }
 
-    /// Asks back the newest task of the most loaded worker for a worker that is idle. The next one follows when that
-    /// task was answered.
-    fn steal_for_the_idle(&self, outbox: &mut Outbox<T>) {
-        let victims = (0..self.workers.len()).filter_map(|index| {
-            let (link_slot, key) = self.newest_behind(index)?;
-            Some((&self.workers[index], link_slot, key))
-        });
-        if let Some((victim, link_slot, key)) = victims.max_by_key(|(victim, ..)| victim.tasks()) {
-            let task = TaskRef { key, id: self.tasks[key.index()].id };
-            let (worker, why) = (victim.id, RevokeWhy::Steal);
-            outbox.push(Action::Revoke { worker, link_slot, task, why });
-        }
-    }
-
-    /// The newest of the tasks that wait in a worker behind another one, and that another worker may run.
-    fn newest_behind(&self, index: usize) -> Option<(u16, TaskKey)> {
-        let worker = &self.workers[index];
-        if !worker.gives_tasks() || worker.tasks() < 2 {
-            return None;
-        }
-        let tasks = worker.in_flight().rev().filter_map(|(link_slot, occupant)| match occupant {
-            Occupant::Task(key) => Some((link_slot, key)),
-            Occupant::Revoked { .. } => None,
-        });
-        tasks.take(worker.tasks() - 1).find(|(_, key)| self.is_movable(*key))
-    }
-
-    /// Whether another worker may run the task as well.
-    fn is_movable(&self, key: TaskKey) -> bool {
-        self.tasks[key.index()].slot().is_none()
-    }
-
     /// One more process for each queued task that no starting process will take; all of them during a warm-up; those that
     /// are kept in any case; and those that have tasks of their own.
     pub(super) fn spawn_for_demand(&mut self, now: Now, outbox: &mut Outbox<T>) {
@@ -322,8 +242,7 @@ impl<T> Machine<T> {
 
     /// Whether a process is wanted that is not there.
     pub(super) fn has_demand(&self) -> bool {
-        let open = matches!(self.phase, Phase::Running | Phase::Draining { .. });
-        open && self.broken.is_none()
+        self.may_have_workers()
             && (self.warming
                 || !self.queue.is_empty()
                 || self.reserved > 0
@@ -365,7 +284,7 @@ impl<T> Machine<T> {
     }
 
     pub(super) fn spawn_up_to(&mut self, wanted: usize, now: Now, outbox: &mut Outbox<T>) {
-        if self.broken.is_some() || !matches!(self.phase, Phase::Running | Phase::Draining { .. }) {
+        if !self.may_have_workers() {
             return;
         }
         if self.budget.may_start(now) {

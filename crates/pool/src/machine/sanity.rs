@@ -11,6 +11,7 @@ impl<T> Machine<T> {
         self.workers_hold_what_their_state_allows();
         self.the_idle_list_is_exact();
         self.every_accepted_task_is_accounted_for();
+        self.what_waits_behind_another_is_watched();
         if self.phase == Phase::Ended {
             assert!(self.tasks.is_empty(), "a pool ended with tasks left");
         }
@@ -81,6 +82,17 @@ impl<T> Machine<T> {
         assert_eq!(listed, idle, "the idle list is wrong");
         let blocked = self.queue.is_empty() || self.idle.is_empty();
         assert!(blocked, "a task waits although a worker is idle");
+    }
+
+    /// A process that could be started is not forgotten for tasks that were sent.
+    fn what_waits_behind_another_is_watched(&self) {
+        let waits = (0..self.workers.len()).any(|index| self.newest_behind(index).is_some());
+        if waits && self.has_vacancy() {
+            assert!(
+                self.rescue.is_some(),
+                "a task waits behind another, and nobody looks after it"
+            );
+        }
     }
 
     fn every_accepted_task_is_accounted_for(&self) {

@@ -2,6 +2,7 @@
 
 mod checks;
 mod crew;
+mod demand;
 mod limits;
 mod model;
 mod play;

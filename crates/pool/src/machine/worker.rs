@@ -28,6 +28,8 @@ pub(super) struct WorkerEntry {
     pub(super) completed: u64,
     /// How many they were at the last rescue.
     pub(super) completed_at_rescue: u64,
+    /// It had answered nothing between the last two rescues, and has not since.
+    pub(super) stalled: bool,
     /// Why the pool killed this process, if it did.
     pub(super) kill_cause: Option<KillCause>,
     /// When the next rung of the ladder is due for a worker that was asked to leave.
@@ -98,6 +100,7 @@ impl WorkerEntry {
             reserved: VecDeque::new(),
             completed: 0,
             completed_at_rescue: 0,
+            stalled: false,
             kill_cause: None,
             stop_deadline: None,
             in_flight: VecDeque::new(),
@@ -116,6 +119,7 @@ impl WorkerEntry {
         self.condemned = None;
         self.completed = 0;
         self.completed_at_rescue = 0;
+        self.stalled = false;
         self.kill_cause = None;
         self.stop_deadline = None;
         self.revoked = 0;
@@ -127,6 +131,11 @@ impl WorkerEntry {
     /// Whether it may be sent another task.
     pub(super) fn takes_tasks(&self) -> bool {
         self.state == WorkerState::Ready && self.condemned.is_none()
+    }
+
+    /// Whether it may be sent another task behind those that it has.
+    pub(super) fn takes_more_tasks(&self) -> bool {
+        self.takes_tasks() && !self.stalled
     }
 
     /// Whether tasks that it has not begun may be given to others; also one that leaves has to do all that it was sent.

@@ -146,13 +146,14 @@ impl World {
         }
         let free = |fake: &FakeWorker| fake.stays() && fake.has_nothing_to_do();
         let all_is_heard = self.workers.values().all(|fake| fake.mail.is_empty());
-        if all_is_heard && self.workers.values().any(free) {
+        if all_is_heard && (self.workers.values().any(free) || self.may_start_another()) {
             for fake in self.workers.values().filter(|fake| !fake.doomed) {
                 let runs = fake.frames.front().is_some_and(Frame::is_running);
                 let mut behind =
                     fake.frames.iter().filter(|it| runs && it.state == FrameState::Queued);
                 let stuck = behind.find(|frame| self.model.is_movable(frame.id.get()));
-                assert!(stuck.is_none(), "{stuck:?} waits behind another, and a worker is free");
+                let who = "a worker is free, or could be started";
+                assert!(stuck.is_none(), "{stuck:?} waits behind another, and {who}");
             }
         }
         let at_rest = self.model.len() == 0 && self.workers.values().all(free);
@@ -162,6 +163,14 @@ impl World {
         if at_rest && !ages && !leave && !wanted && self.machine.is_open() {
             assert_eq!(self.machine.next_deadline(), None, "an idle pool waits for something");
         }
+    }
+
+    /// Whether a slot has no process and nothing keeps the machine from starting one.
+    fn may_start_another(&self) -> bool {
+        let ends = self.broke || self.ended || self.machine.phase.is_terminating();
+        let pauses = self.machine.budget.not_before().is_some_and(|time| time > self.now);
+        let mut slots = 0..u32::try_from(self.target).expect("few");
+        !ends && !pauses && slots.any(|slot| !self.workers.contains_key(&slot))
     }
 
     /// Nobody leaves too early.
