@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use brigade_testkit::{Random, pause};
 use brigade_wire::link::ring::{CAPACITY, words};
-use brigade_wire::ring;
 use brigade_wire::slots::SlotTable;
+use brigade_wire::{Finished, FromWorker, Outcome, Place, ring};
 use serde::{Deserialize, Serialize};
 
 /// What is written over.
@@ -91,6 +91,22 @@ pub fn scribbles(order: Scribble) -> u64 {
     seed
 }
 
+/// A task function: answers, before its time, that its result of so many bytes lies at the beginning of the arena; then hangs.
+///
+/// # Panics
+/// As [`scribbles`], and outside of a task.
+pub fn forges_a_placed_result(length: u64) {
+    let (task, attempt) =
+        brigade::worker::task().zip(brigade::worker::attempt()).expect("a running task");
+    let outcome = Outcome::Placed(Place { offset: brigade_sys::arena::HEADER as u64, length });
+    let run_time = Duration::ZERO;
+    let answer = Finished { task, attempt, slot: 0, run_time, worn: false, outcome };
+    let mut message = Vec::new();
+    FromWorker::Finished(answer).encode_head(&mut message);
+    SharedMemory::of_this_process().publish(&message);
+    brigade_testkit::faults::hangs(());
+}
+
 /// The processes that have noted themselves, in their order.
 ///
 /// # Panics
@@ -161,6 +177,23 @@ impl SharedMemory {
             }
             Target::Everything => self.fill(0, words(SLOTS), random),
         }
+    }
+
+    /// Appends a message of whole words to the ring of answers.
+    fn publish(&self, message: &[u8]) {
+        let length = message.len() as u64;
+        let [_, ring] = Self::rings();
+        let mut head = [0; 8];
+        let place = self.begin + ring as u64 * 8;
+        self.memory.read_exact_at(&mut head, place).expect("its own memory");
+        let head = u64::from_le_bytes(head);
+        let whole = 3 << 40 | length;
+        let piece = [&u64::to_le_bytes(whole), &length.to_le_bytes(), message].concat();
+        // The ring of a new worker: it does not end in between.
+        let data = place + (48 + head) * 8;
+        self.memory.write_all_at(&piece, data).expect("its own memory");
+        let end = (head + piece.len() as u64 / 8).to_le_bytes();
+        self.memory.write_all_at(&end, place).expect("its own memory");
     }
 
     /// Where the rings begin.

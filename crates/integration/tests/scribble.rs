@@ -6,8 +6,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use brigade::{Handle, Link, Pool, TaskError, TaskErrorKind};
 use brigade_integration::builder;
-use brigade_integration::scribble::{Scribble, Target, Then, WHILE, noted, scribbles};
-use brigade_testkit::{BOUND, Gate, Watchdog, outcome, pass, pause, processes};
+use brigade_integration::scribble::{
+    Scribble, Target, Then, WHILE, forges_a_placed_result, noted, scribbles,
+};
+use brigade_testkit::{BOUND, Gate, Watchdog, outcome, pass, pause, processes, wait_until};
 
 brigade::init_for_tests!();
 
@@ -172,4 +174,28 @@ fn deadlines_hold_for_a_task_that_writes_over_the_states() {
         }
         scene.goes_on();
     }
+}
+
+#[test]
+fn a_placed_result_beyond_the_limit_is_a_breach_and_takes_no_memory() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let pool = builder(2).link(Link::Ring).message_limit(64 << 10).build().unwrap();
+    pool.warm_up().unwrap();
+    let before = peak_memory();
+    let forged = pool.submit(forges_a_placed_result, 1 << 30).unwrap();
+    // Another worker's answers make the host look.
+    wait_until("the end of the forger", BOUND, || {
+        outcome(pool.submit(square, 3).unwrap()).unwrap();
+        forged.is_done()
+    });
+    let error = outcome(forged).unwrap_err();
+    assert!(error.is_worker_death(), "{error:?}");
+    let more = peak_memory().saturating_sub(before);
+    assert!(more < 256 << 20, "{more} bytes more at the peak");
+}
+
+fn peak_memory() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() << 10
 }

@@ -123,9 +123,10 @@ impl Handshake<'_> {
             })?;
         // A system that refuses so much address space has to do without arenas.
         let arguments = collecting.and_then(|collecting| collecting.arguments.as_ref());
+        let longest = self.shared.config.message_limit;
         let results = arguments
             .and_then(|_| affordable(ARENA, self.shared.target.load(Ordering::Relaxed)))
-            .and_then(|bytes| ResultView::create("brigade-results", bytes).ok());
+            .and_then(|bytes| ResultView::create("brigade-results", bytes, longest).ok());
         let arenas = arguments.zip(results.as_ref());
         let setup = &self.shared.config.setup;
         let hello = Hello {

@@ -13,19 +13,21 @@ use super::{HEADER, KEPT, RELEASED};
 pub struct ResultView {
     descriptor: OwnedFd,
     mapping: Mapping,
+    /// The most bytes of a payload.
+    longest: usize,
     /// Bytes of all loans.
     lent: AtomicUsize,
 }
 
 impl ResultView {
-    /// An arena of `bytes` bytes; of half as many, and so on, when the system refuses that: see [`len`](Self::len).
-    /// The name is seen in `/proc` only.
+    /// An arena of `bytes` bytes for payloads of at most `longest`; of half as many, and so on, when the system refuses
+    /// that: see [`len`](Self::len). The name is seen in `/proc` only.
     ///
     /// # Errors
     /// When address space or descriptors run out.
-    pub fn create(name: &str, bytes: usize) -> io::Result<Arc<Self>> {
+    pub fn create(name: &str, bytes: usize, longest: usize) -> io::Result<Arc<Self>> {
         let (descriptor, mapping) = mapping::create(name, bytes)?;
-        Ok(Arc::new(Self { descriptor, mapping, lent: AtomicUsize::new(0) }))
+        Ok(Arc::new(Self { descriptor, mapping, longest, lent: AtomicUsize::new(0) }))
     }
 
     /// How many bytes the arena has, whether they are used or not.
@@ -34,11 +36,14 @@ impl ResultView {
         self.mapping.len()
     }
 
-    /// The payload that a worker says it has put there. `None` when no block can have it there: the worker breaks the
-    /// protocol.
+    /// The payload that a worker says it has put there. `None` when no block can have it there or it is too long: the
+    /// worker breaks the protocol.
     pub fn loan(self: &Arc<Self>, offset: usize, length: usize) -> Option<Loan> {
         let start = offset.checked_sub(HEADER)?;
-        if !start.is_multiple_of(page_size()) || !self.mapping.contains(offset, length) {
+        if length > self.longest
+            || !start.is_multiple_of(page_size())
+            || !self.mapping.contains(offset, length)
+        {
             return None;
         }
         let taken = whole_pages(HEADER + length)?;

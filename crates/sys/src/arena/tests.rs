@@ -35,7 +35,7 @@ fn arguments(bytes: usize) -> (Arc<ArgumentArena>, ArgumentView) {
 }
 
 fn results(bytes: usize) -> (ResultArena, Arc<ResultView>) {
-    let view = ResultView::create("test", bytes).expect("memory");
+    let view = ResultView::create("test", bytes, bytes).expect("memory");
     let arena = ResultArena::open(copy_of(&view), view.len()).expect("an arena");
     (arena, view)
 }
@@ -115,7 +115,7 @@ fn what_is_no_arena_is_refused() {
     let kind = |error: io::Error| error.kind();
     let invalid = Some(io::ErrorKind::InvalidData);
     let arguments = ArgumentArena::create("test", MEBIBYTE).expect("memory");
-    let results = ResultView::create("test", MEBIBYTE).expect("memory");
+    let results = ResultView::create("test", MEBIBYTE, MEBIBYTE).expect("memory");
     for bytes in [0, MEBIBYTE - 1, 2 * MEBIBYTE, usize::MAX] {
         assert_eq!(ArgumentView::open(copy_of(&arguments), bytes).err().map(kind), invalid);
         assert_eq!(ResultArena::open(copy_of(&results), bytes).err().map(kind), invalid);
@@ -300,4 +300,11 @@ fn blocks_may_cross_threads() {
     check::<ResultArena>();
     check::<Arc<ResultView>>();
     check::<Loan>();
+}
+
+#[test]
+fn no_loan_is_longer_than_the_longest_payload() {
+    let view = ResultView::create("test", MEBIBYTE, 10_000).expect("memory");
+    assert!(view.loan(HEADER, 10_000).is_some());
+    assert!(view.loan(HEADER, 10_001).is_none());
 }
