@@ -24,7 +24,8 @@
 //! ```
 //!
 //! Invariants:
-//! - A core is never in two leases. It is back in the pool when its lease is dropped, whatever happens in between.
+//! - A core is never in two leases of one pool, nor of [exclusive](CorePoolBuilder::exclusive) pools as long as nobody replaces their
+//!   folder or file. It is back in the pool when its lease is dropped, whatever happens in between.
 //! - Requests are served in the order in which they came. One that could never be served is refused at once.
 //! - A strict request gets what it asked for or nothing.
 //! - Whatever files say, discovery gives a usable topology or an error, and never panics.

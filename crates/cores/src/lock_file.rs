@@ -6,27 +6,52 @@
 //! has locked and chooses again without those cpus. Nobody waits for a lock while holding others, so that there is no deadlock.
 //! The kernel lets go of the locks of a process that ends, in any way.
 //!
-//! The lock is cooperative: it keeps nobody away who does not ask. Processes must use the same folder.
 //! Whoever gives cores back unlocks first and writes a byte afterwards, which those who watch the file hear.
+//!
+//! A file that is deleted, by a cleaner of `/tmp` for example, takes its locks along: in a new file of the same name all cores would
+//! be free. So the lock of the folder says whether cores are leased. Each pool that has some holds it together with the others, from
+//! before it locks the first byte until after it has unlocked the last. A new file is made only by somebody who has the folder
+//! alone, which means that no core is leased. Whoever has locked bytes looks then whether the file still has its name, and does not
+//! believe in the locks if not: it lets go of them, and opens the file anew if it holds no others. All others are refused until
+//! the leases in the old file have come back.
+//!
+//! The lock is cooperative: it keeps nobody away who does not ask. Processes must use the same folder, and nobody may replace the
+//! file or the folder by another one while cores are leased.
 
-use std::fs::File;
+use std::fs::{File, symlink_metadata};
 use std::io;
 use std::ops::Range;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use brigade_sys::byte_lock;
+use brigade_sys::file_watch::FileWatch;
 use brigade_sys::private_folder::{PrivateFolder, user_id};
 
 use crate::cpu_set::CpuSet;
 
 const FILE: &str = "cores.lock";
 
+/// Those who find no file hold the folder for moments, and keep each other from making one; whoever has leased cores holds it longer.
+const ATTEMPTS: usize = 16;
+
 /// The locks of one pool.
 #[derive(Debug)]
 pub(crate) struct LockFile {
-    file: File,
+    folder: PathBuf,
     path: PathBuf,
+    opened: Mutex<Opened>,
+    watch: Arc<FileWatch>,
+}
+
+/// The file that had the name when it was opened.
+#[derive(Debug)]
+struct Opened {
+    folder: PrivateFolder,
+    file: File,
+    /// The cpus whose bytes are locked. While there are any, the folder is locked too.
+    held: CpuSet,
 }
 
 /// `$XDG_RUNTIME_DIR/brigade`; without that variable a folder in `/tmp` with the number of the user.
@@ -40,36 +65,143 @@ pub(crate) fn usual_folder() -> PathBuf {
 
 impl LockFile {
     pub(crate) fn open(folder: &Path) -> io::Result<Self> {
-        let file = PrivateFolder::open(folder)?.file(FILE)?;
-        Ok(Self { file, path: folder.join(FILE) })
+        let path = folder.join(FILE);
+        let opened = Mutex::new(Opened::open(folder, &path)?);
+        let watch = Arc::new(FileWatch::new(&path)?);
+        Ok(Self { folder: folder.to_owned(), path, opened, watch })
     }
 
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
+    /// Hears when something is written to the file, or when it is closed.
+    pub(crate) fn watch(&self) -> &Arc<FileWatch> {
+        &self.watch
+    }
+
     /// Locks all of `cpus`, or none: then it says which are locked by others.
     pub(crate) fn try_lock(&self, cpus: &CpuSet) -> io::Result<Result<(), CpuSet>> {
-        // Whoever starts after the file was deleted makes a new one, and would know nothing of our locks.
-        if self.file.metadata()?.nlink() == 0 {
-            let text = format!("{} was deleted while in use: restart", self.path.display());
-            return Err(io::Error::new(io::ErrorKind::NotFound, text));
+        let mut opened = self.lock();
+        let first = opened.try_lock(cpus, &self.path)?;
+        if first != Outcome::Gone {
+            return first.into_result(&self.path);
         }
+        if opened.held.is_empty() {
+            // Whoever waits because of this one hears that it is closed.
+            *opened = Opened::open(&self.folder, &self.path)?;
+            self.watch.follow(&self.path)?;
+            return opened.try_lock(cpus, &self.path)?.into_result(&self.path);
+        }
+        Outcome::Gone.into_result(&self.path)
+    }
+
+    pub(crate) fn unlock(&self, cpus: &CpuSet) {
+        self.lock().unlock(cpus);
+    }
+
+    /// Lets other processes know that cores are free.
+    pub(crate) fn announce(&self) {
+        // What is written means nothing. On a full disk the event is missed, until the next one.
+        let _ = self.lock().file.write_at(b".", 0);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Opened> {
+        self.opened.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Outcome {
+    Locked,
+    /// Others have locked these.
+    Elsewhere(CpuSet),
+    /// The file has lost its name.
+    Gone,
+}
+
+impl Outcome {
+    fn into_result(self, path: &Path) -> io::Result<Result<(), CpuSet>> {
+        match self {
+            Self::Locked => Ok(Ok(())),
+            Self::Elsewhere(cpus) => Ok(Err(cpus)),
+            Self::Gone => Err(gone(path)),
+        }
+    }
+}
+
+fn gone(path: &Path) -> io::Error {
+    let text = format!(
+        "{} was deleted or replaced while cores were leased: it is made anew when all leases have come back",
+        path.display()
+    );
+    io::Error::new(io::ErrorKind::NotFound, text)
+}
+
+impl Opened {
+    fn open(folder: &Path, path: &Path) -> io::Result<Self> {
+        let folder = PrivateFolder::open(folder)?;
+        for _ in 0..ATTEMPTS {
+            if let Some(file) = folder.existing_file(FILE)? {
+                return Ok(Self { folder, file, held: CpuSet::new() });
+            }
+            if folder.try_lock_alone()? {
+                let file = folder.file(FILE);
+                folder.unlock()?;
+                return Ok(Self { folder, file: file?, held: CpuSet::new() });
+            }
+            // Waits for somebody who is making it, which takes no time.
+            folder.lock_shared()?;
+            folder.unlock()?;
+        }
+        Err(gone(path))
+    }
+
+    fn try_lock(&mut self, cpus: &CpuSet, path: &Path) -> io::Result<Outcome> {
+        if self.held.is_empty() {
+            // Nobody has the folder alone for longer than it takes to make a file.
+            self.folder.lock_shared()?;
+        }
+        let outcome = self.try_lock_bytes(cpus).and_then(|outcome| match outcome {
+            Outcome::Locked if !self.has_name(path)? => {
+                self.unlock_bytes(cpus);
+                Ok(Outcome::Gone)
+            }
+            outcome => Ok(outcome),
+        });
+        if let Ok(Outcome::Locked) = outcome {
+            self.held = self.held.union(cpus);
+        }
+        self.unlock_folder_if_idle();
+        outcome
+    }
+
+    /// Whether a process that opens the file now gets this one.
+    fn has_name(&self, path: &Path) -> io::Result<bool> {
+        let own = self.file.metadata()?;
+        match symlink_metadata(path) {
+            Ok(named) => Ok((named.dev(), named.ino()) == (own.dev(), own.ino())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn try_lock_bytes(&self, cpus: &CpuSet) -> io::Result<Outcome> {
         let mut locked = CpuSet::new();
         for run in cpus.runs() {
             match byte_lock::try_lock(&self.file, bytes(&run)) {
                 Ok(true) => locked.extend(run),
                 Ok(false) => {
-                    self.unlock(&locked);
-                    return self.locked_elsewhere(run).map(Err);
+                    self.unlock_bytes(&locked);
+                    return self.locked_elsewhere(run).map(Outcome::Elsewhere);
                 }
                 Err(error) => {
-                    self.unlock(&locked);
+                    self.unlock_bytes(&locked);
                     return Err(error);
                 }
             }
         }
-        Ok(Ok(()))
+        Ok(Outcome::Locked)
     }
 
     /// Those of an interval that others have locked; its first, if they have just let go of them.
@@ -88,7 +220,13 @@ impl LockFile {
         Ok(elsewhere)
     }
 
-    pub(crate) fn unlock(&self, cpus: &CpuSet) {
+    fn unlock(&mut self, cpus: &CpuSet) {
+        self.unlock_bytes(cpus);
+        self.held = self.held.difference(cpus);
+        self.unlock_folder_if_idle();
+    }
+
+    fn unlock_bytes(&self, cpus: &CpuSet) {
         for run in cpus.runs() {
             if let Err(error) = byte_lock::unlock(&self.file, bytes(&run)) {
                 // Splitting a lock takes memory; the cores stay ours for the other processes until this one ends.
@@ -97,10 +235,12 @@ impl LockFile {
         }
     }
 
-    /// Lets other processes know that cores are free.
-    pub(crate) fn announce(&self) {
-        // What is written means nothing. On a full disk the event is missed, until the next one.
-        let _ = self.file.write_at(b".", 0);
+    fn unlock_folder_if_idle(&self) {
+        if self.held.is_empty()
+            && let Err(error) = self.folder.unlock()
+        {
+            tracing::error!(?error, "the folder with the locks of cores could not be unlocked");
+        }
     }
 }
 

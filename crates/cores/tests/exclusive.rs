@@ -8,9 +8,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use brigade_cores::{BuildError, CorePool, CoreRequest, CpuSet, ReserveError, Topology};
+use brigade_cores::{BuildError, CoreLease, CorePool, CoreRequest, CpuSet, ReserveError, Topology};
 use brigade_testkit::{BOUND, Random, wait_until};
 
 const TASK: &str = "BRIGADE_CORES_TEST_TASK";
@@ -56,7 +56,10 @@ fn child() {
     let folder = Path::new(&folder);
     match task.to_str().unwrap() {
         "hold" => hold(folder),
-        seed => contend(folder, seed.parse().unwrap()),
+        task => match task.strip_prefix("storm ") {
+            Some(seed) => contend_without_file(folder, seed.parse().unwrap()),
+            None => contend(folder, task.parse().unwrap()),
+        },
     }
 }
 
@@ -74,7 +77,7 @@ fn hold(folder: &Path) {
     drop(pool);
 }
 
-/// Leases and gives back at random. A file marks each core while it is leased: making one that is there fails.
+/// Leases and gives back at random.
 fn contend(folder: &Path, seed: u64) {
     let pool = pool(folder);
     let mut random = Random::new(seed);
@@ -84,13 +87,38 @@ fn contend(folder: &Path, seed: u64) {
         else {
             panic!("others do not hold {count} cores for so long");
         };
-        let mark = |cpu: u32| folder.join(format!("cpu-{cpu}"));
-        for cpu in lease.cores().iter() {
-            OpenOptions::new().write(true).create_new(true).open(mark(cpu)).expect("leased twice");
+        mark(folder, &lease);
+    }
+}
+
+/// The same while somebody deletes the file with the locks: that is an error, and never a wrong lease.
+fn contend_without_file(folder: &Path, seed: u64) {
+    let topology = Topology::flat((0..64).collect());
+    let builder = CorePool::builder().topology(topology).exclusive_in(folder.join("locks"));
+    let mut random = Random::new(seed);
+    let mut leases = 0;
+    let start = Instant::now();
+    while leases < 100 && start.elapsed() < BOUND {
+        let Ok(pool) = builder.clone().build() else { continue };
+        for _ in 0..10 {
+            let count = 1 + usize::try_from(random.within(0..20)).unwrap();
+            if let Ok(lease) = pool.try_reserve(CoreRequest::new(count)) {
+                mark(folder, &lease);
+                leases += 1;
+            }
         }
-        for cpu in lease.cores().iter() {
-            fs::remove_file(mark(cpu)).unwrap();
-        }
+    }
+    assert!(leases >= 100, "{leases} leases");
+}
+
+/// Makes a file for each core, which must not be there, and removes it again.
+fn mark(folder: &Path, lease: &CoreLease) {
+    let mark = |cpu: u32| folder.join(format!("cpu-{cpu}"));
+    for cpu in lease.cores().iter() {
+        OpenOptions::new().write(true).create_new(true).open(mark(cpu)).expect("leased twice");
+    }
+    for cpu in lease.cores().iter() {
+        fs::remove_file(mark(cpu)).unwrap();
     }
 }
 
@@ -158,13 +186,79 @@ fn two_pools_of_one_process_are_exclusive_too() {
 }
 
 #[test]
-fn a_folder_of_others_and_a_deleted_file_are_errors() {
+fn a_lock_file_that_is_deleted_while_cores_are_leased_lets_nobody_lease_them_again() {
     let folder = tempfile::tempdir().unwrap();
-    let pool = pool(folder.path());
-    fs::remove_file(pool.lock_file().unwrap()).unwrap();
-    assert!(matches!(pool.reserve(CoreRequest::new(1)), Err(ReserveError::Lock(_))));
+    let (one, two) = (pool(folder.path()), pool(folder.path()));
+    let file = one.lock_file().unwrap().to_owned();
+    let refused = |pool: &CorePool| {
+        let refused = pool.try_reserve(CoreRequest::new(60));
+        assert!(matches!(refused, Err(ReserveError::Lock(_) | ReserveError::Busy { .. })));
+        let refused = pool.try_reserve(CoreRequest::new(4));
+        assert!(matches!(refused, Err(ReserveError::Lock(_))), "{refused:?}");
+    };
+    for _ in 0..3 {
+        let lease = one.reserve(CoreRequest::new(60)).unwrap();
+        fs::remove_file(&file).unwrap();
+        refused(&one);
+        refused(&two);
+        let topology = Topology::flat((0..64).collect());
+        let builder = CorePool::builder().topology(topology);
+        let third = builder.exclusive_in(file.parent().unwrap()).build();
+        assert!(matches!(third, Err(BuildError::LockFile { .. })));
+        assert!(!file.exists());
+        drop(lease);
+        // All is as before, in a new file.
+        let lease = two.reserve(CoreRequest::new(60)).unwrap();
+        assert_eq!(one.reserve(CoreRequest::new(4)).unwrap().to_string(), "60-63");
+        drop(lease);
+    }
+    // A file that another one has replaced is noticed at the next lease.
+    let lease = one.reserve(CoreRequest::new(1)).unwrap();
+    fs::rename(&file, folder.path().join("elsewhere")).unwrap();
+    refused(&one);
+    drop(lease);
+    assert!(one.reserve(CoreRequest::new(64)).is_ok());
+}
 
+#[test]
+fn those_who_wait_while_the_lock_file_is_deleted_are_served_in_the_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let (one, two) = (pool(folder.path()), pool(folder.path()));
+    let lease = one.reserve(CoreRequest::new(60)).unwrap();
+    let mut tickets = [(); 4].map(|()| two.reserve_later(CoreRequest::new(64), || {}).unwrap());
+    fs::remove_file(one.lock_file().unwrap()).unwrap();
+    let mut own = one.reserve_later(CoreRequest::new(64), || {}).unwrap();
+    drop(lease);
+    // Between pools nobody is first.
+    thread::scope(|scope| {
+        scope.spawn(|| drop(own.wait_timeout(BOUND).unwrap()));
+        for ticket in &mut tickets {
+            drop(ticket.wait_timeout(BOUND).unwrap());
+        }
+    });
+}
+
+#[test]
+fn processes_never_hold_the_same_core_while_the_lock_file_is_deleted_again_and_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = pool(folder.path()).lock_file().unwrap().to_owned();
+    let mut children: Vec<Child> =
+        (0..4).map(|seed| start(&format!("storm {seed}"), folder.path())).collect();
+    wait_until("the end of all children", BOUND, || {
+        let _ = fs::remove_file(&file);
+        children.iter_mut().all(|child| child.try_wait().unwrap().is_some())
+    });
+    for child in children {
+        let output = child.wait_with_output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    }
+}
+
+#[test]
+fn a_folder_that_is_open_to_others_is_an_error() {
+    let folder = tempfile::tempdir().unwrap();
     let locks = folder.path().join("locks");
+    fs::create_dir(&locks).unwrap();
     fs::set_permissions(&locks, fs::Permissions::from_mode(0o777)).unwrap();
     let open = CorePool::builder().exclusive_in(locks).build();
     assert!(matches!(open, Err(BuildError::LockFile { .. })));

@@ -17,9 +17,15 @@ pub struct FileWatch(OwnedFd);
 impl FileWatch {
     /// Watches the file that has this name now.
     pub fn new(path: &Path) -> io::Result<Self> {
-        let watch = init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?;
-        add_watch(&watch, path, WatchFlags::MODIFY | WatchFlags::CLOSE_WRITE)?;
-        Ok(Self(watch))
+        let watch = Self(init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?);
+        watch.follow(path)?;
+        Ok(watch)
+    }
+
+    /// Watches the file that has this name now too, if it is another one.
+    pub fn follow(&self, path: &Path) -> io::Result<()> {
+        add_watch(&self.0, path, WatchFlags::MODIFY | WatchFlags::CLOSE_WRITE)?;
+        Ok(())
     }
 
     /// Takes all events so far; whether one of them was that the file was closed.

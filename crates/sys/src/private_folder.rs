@@ -5,7 +5,8 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
-use rustix::fs::{Mode, OFlags, fstat, mkdir, open, openat};
+use rustix::fs::{FlockOperation, Mode, OFlags, flock, fstat, mkdir, open, openat};
+use rustix::io::{Errno, retry_on_intr};
 use rustix::process::geteuid;
 
 /// A folder of this user, closed to all others.
@@ -22,7 +23,7 @@ impl PrivateFolder {
     /// `PermissionDenied` if it belongs to somebody else or is open to others.
     pub fn open(path: &Path) -> io::Result<Self> {
         match mkdir(path, Mode::RWXU) {
-            Ok(()) | Err(rustix::io::Errno::EXIST) => {}
+            Ok(()) | Err(Errno::EXIST) => {}
             Err(error) => return Err(error.into()),
         }
         let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::RDONLY;
@@ -45,6 +46,37 @@ impl PrivateFolder {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         Ok(File::from(openat(&self.0, name, flags, Mode::RUSR | Mode::WUSR)?))
     }
+
+    /// Opens a file of the folder for reading and writing; nothing if it is not there. A link is not followed.
+    pub fn existing_file(&self, name: &str) -> io::Result<Option<File>> {
+        let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        match openat(&self.0, name, flags, Mode::empty()) {
+            Ok(file) => Ok(Some(File::from(file))),
+            Err(Errno::NOENT) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Takes the lock of the folder together with all others who take it like this; waits for the one who has it alone.
+    ///
+    /// Cleaners of temporary folders, such as `systemd-tmpfiles`, pass over a folder that is locked.
+    pub fn lock_shared(&self) -> io::Result<()> {
+        Ok(retry_on_intr(|| flock(&self.0, FlockOperation::LockShared))?)
+    }
+
+    /// Takes the lock of the folder alone; false if somebody else has it in either way.
+    pub fn try_lock_alone(&self) -> io::Result<bool> {
+        match retry_on_intr(|| flock(&self.0, FlockOperation::NonBlockingLockExclusive)) {
+            Ok(()) => Ok(true),
+            Err(Errno::WOULDBLOCK) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Lets go of the lock of the folder.
+    pub fn unlock(&self) -> io::Result<()> {
+        Ok(retry_on_intr(|| flock(&self.0, FlockOperation::Unlock))?)
+    }
 }
 
 /// The effective user of this process.
@@ -60,11 +92,28 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_folder_is_locked_by_one_or_by_several_together() {
+        let path = std::env::temp_dir().join(format!("brigade-locked-{}", std::process::id()));
+        let [a, b, c] = [(); 3].map(|()| PrivateFolder::open(&path).unwrap());
+        fs::remove_dir_all(&path).unwrap();
+        a.lock_shared().unwrap();
+        b.lock_shared().unwrap();
+        assert!(!c.try_lock_alone().unwrap());
+        a.unlock().unwrap();
+        assert!(!c.try_lock_alone().unwrap());
+        b.unlock().unwrap();
+        assert!(c.try_lock_alone().unwrap());
+        assert!(!a.try_lock_alone().unwrap());
+    }
+
+    #[test]
     fn a_folder_that_others_can_enter_and_a_link_are_refused() {
         let base = std::env::temp_dir().join(format!("brigade-private-{}", std::process::id()));
         let private = PrivateFolder::open(&base).unwrap();
         assert_eq!(fs::metadata(&base).unwrap().permissions().mode() & 0o777, 0o700);
+        assert!(private.existing_file("a").unwrap().is_none());
         private.file("a").unwrap();
+        assert!(private.existing_file("a").unwrap().is_some());
         assert_eq!(fs::metadata(base.join("a")).unwrap().permissions().mode() & 0o177, 0);
 
         let link = base.join("link");

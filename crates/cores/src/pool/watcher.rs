@@ -25,7 +25,7 @@ pub(super) struct Watcher {
 impl Watcher {
     pub(super) fn start(shared: &Arc<Shared>) -> io::Result<Option<Self>> {
         let Some(lock_file) = shared.lock_file() else { return Ok(None) };
-        let watch = FileWatch::new(lock_file.path())?;
+        let watch = Arc::clone(lock_file.watch());
         let stop = Arc::new(Waker::new()?);
         let (theirs, shared) = (Arc::clone(&stop), Arc::downgrade(shared));
         let thread = thread::Builder::new()
