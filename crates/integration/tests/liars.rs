@@ -3,9 +3,9 @@
 use std::process::Command;
 use std::time::Duration;
 
-use brigade::{Link, Pool, TaskErrorKind};
+use brigade::{Link, Pool, TaskError, TaskErrorKind};
 use brigade_integration::builder;
-use brigade_testkit::{BOUND, Watchdog};
+use brigade_testkit::{BOUND, Watchdog, outcome};
 use tempfile::TempDir;
 
 brigade::init_for_tests!();
@@ -60,4 +60,25 @@ fn workers_that_die_before_every_item_use_up_the_restart_budget() {
         assert!(matches!(error.kind(), TaskErrorKind::PoolBroken { .. }), "{error}");
     }
     assert_eq!(liars.runs(), 5);
+}
+
+#[test]
+fn a_chunk_that_is_finished_without_an_item_ends_its_worker() {
+    let _watchdog = Watchdog::new("the end of a map", BOUND);
+    let liars = Liars::new("hollow", 10);
+    for result in liars.pool.map(same, 0..4).chunk(4) {
+        let error = result.unwrap_err();
+        assert!(error.is_worker_death(), "{error}");
+    }
+    assert_eq!(liars.runs(), 4, "one worker for each item that it may have begun");
+}
+
+#[test]
+fn nothing_counts_behind_a_message_that_cannot_be_read() {
+    let _watchdog = Watchdog::new("the end of some tasks", BOUND);
+    let liars = Liars::new("garbled", 10);
+    let error = outcome(liars.pool.submit(same, 7).unwrap()).unwrap_err();
+    assert!(error.is_worker_death(), "{error}");
+    let results: Vec<_> = liars.pool.map(same, 0..3).chunk(3).collect();
+    assert!(results.iter().all(|result| result.as_ref().is_err_and(TaskError::is_worker_death)));
 }

@@ -48,6 +48,13 @@ impl ChunkProgress {
         }
     }
 
+    /// The worker says that it has done what it can. False when that is nothing: then it was not at it at all.
+    #[must_use]
+    pub(crate) fn finish(&mut self, run_time: Duration, has_failed: bool) -> bool {
+        self.run_time = run_time;
+        has_failed || self.answered > 0
+    }
+
     /// The worker is dead, and so many items had begun. False when it had not come to the first one.
     pub(crate) fn lost_at(&mut self, begun: u64) -> bool {
         self.died_in_an_item = begun > self.answered.into();
@@ -67,16 +74,17 @@ impl ChunkProgress {
         }
         self.answered += 1;
         match answer {
-            Ok(Answered::Inline(result)) => items::push(&mut self.results, result),
-            Ok(Answered::Placed(placed)) => {
-                items::push(&mut self.results, &[]);
-                self.placed.push((index, placed));
-            }
-            Err(kind) => {
-                items::push(&mut self.results, &[]);
-                self.failures.push((index, *kind));
-            }
+            Ok(Answered::Inline(result)) => match items::push(&mut self.results, result) {
+                Ok(()) => return true,
+                Err(error) => {
+                    let message = format!("the result cannot be kept: {error}");
+                    self.failures.push((index, TaskErrorKind::Codec { message }));
+                }
+            },
+            Ok(Answered::Placed(placed)) => self.placed.push((index, placed)),
+            Err(kind) => self.failures.push((index, *kind)),
         }
+        items::push_empty(&mut self.results);
         true
     }
 }

@@ -30,7 +30,7 @@ pub fn push_with<E>(
         items[start] = length;
     } else {
         // Only now is it known that the length takes four more bytes.
-        let length = long(length);
+        let length = u32::try_from(length).expect("an item is shorter than 4 GiB").to_le_bytes();
         items.splice(start..=start, std::iter::once(LONG).chain(length));
     }
     Ok(())
@@ -52,17 +52,27 @@ impl Drop for Unfinished<'_> {
 
 /// Appends an item.
 ///
-/// # Panics
-/// When it has 4 GiB or more.
+/// # Errors
+/// [`MessageError`] when it has 4 GiB or more; then nothing is appended.
 #[inline]
-pub fn push(items: &mut Vec<u8>, bytes: &[u8]) {
+pub fn push(items: &mut Vec<u8>, bytes: &[u8]) -> Result<(), MessageError> {
     if let Some(length) = short(bytes.len()) {
         items.push(length);
     } else {
+        let length = u32::try_from(bytes.len()).map_err(|_| TOO_LONG)?;
         items.push(LONG);
-        items.extend_from_slice(&long(bytes.len()));
+        items.extend_from_slice(&length.to_le_bytes());
     }
     items.extend_from_slice(bytes);
+    Ok(())
+}
+
+const TOO_LONG: MessageError = MessageError::Encode("an item of 4 GiB or more");
+
+/// Appends an empty item, which stands for one that is elsewhere.
+#[inline]
+pub fn push_empty(items: &mut Vec<u8>) {
+    items.push(0);
 }
 
 /// Takes the first item off; `None` at the end.
@@ -91,10 +101,6 @@ fn short(length: usize) -> Option<u8> {
     u8::try_from(length).ok().filter(|length| *length < LONG)
 }
 
-fn long(length: usize) -> [u8; 4] {
-    u32::try_from(length).expect("an item is shorter than 4 GiB").to_le_bytes()
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -107,6 +113,17 @@ mod tests {
             .collect()
     }
 
+    #[test]
+    fn an_item_of_4_gib_is_an_error_and_appends_nothing() {
+        // Nobody reads or writes these pages, so they take no memory.
+        let long = vec![0; 1 << 32];
+        let mut items = vec![1, 7];
+        assert!(push(&mut items, &long).is_err());
+        assert_eq!(items, [1, 7]);
+        push_empty(&mut items);
+        assert_eq!(all(&items), [vec![7], vec![]]);
+    }
+
     proptest! {
         #[test]
         fn items_come_back_as_they_were(
@@ -114,7 +131,7 @@ mod tests {
         ) {
             let (mut pushed, mut written) = (Vec::new(), Vec::new());
             for item in &items {
-                push(&mut pushed, item);
+                push(&mut pushed, item).expect("a short item");
                 push_with(&mut written, |items| {
                     items.extend_from_slice(item);
                     Ok::<(), ()>(())

@@ -6,13 +6,13 @@ use std::sync::{Arc, OnceLock};
 use brigade_sys::control::ControlSocket;
 use brigade_sys::process::Process;
 use brigade_wire::link::{LinkError, LinkReceiver, ipc};
-use brigade_wire::{FromWorker, WorkerId};
+use brigade_wire::{Finished, FromWorker, WorkerId};
 use tracing::{debug, warn};
 
 use super::bootstrap::{self, Link, Ready};
 use super::console::Output;
 use super::death;
-use super::outcome::{Facts, answer, note_run_time, take_item};
+use super::outcome::{Facts, answer, finish_chunk, take_item};
 use super::post::{Life, Line, Wire};
 use super::reaper::{End, Watched};
 use super::shared::Shared;
@@ -72,57 +72,45 @@ fn attend(shared: &Shared, newborn: Newborn, ready: Ready) {
     }
 }
 
-/// Handles everything that the worker writes, up to the end mark that follows its death.
+/// Handles everything that the worker writes, up to the end mark that follows its death. Behind what made no sense nothing
+/// counts any more.
 fn read_to_the_end(shared: &Shared, worker: WorkerId, receiver: &mut dyn LinkReceiver) {
+    let mut broken = false;
     loop {
-        let message = match receiver.receive() {
-            Ok(message) => message,
+        let problem = match receiver.receive() {
+            Ok(_) if broken => continue,
+            Ok(message) => hear(shared, worker, message).err(),
             Err(LinkError::Closed) => return,
             Err(error @ LinkError::Io(_)) => {
                 // It would come again and again. The report of the death, which is next, ends the process.
-                return misbehaved(shared, worker, &error.to_string());
+                return shared.misbehaved(worker, &error.to_string());
             }
-            Err(error) => {
-                misbehaved(shared, worker, &error.to_string());
-                continue;
-            }
+            Err(error) => Some(error.to_string()),
         };
-        match FromWorker::decode(message) {
-            Ok(FromWorker::Finished(finished)) => {
-                shared.with_due(worker, |due| note_run_time(due, finished.run_time));
-                let answer = match answer(finished.outcome, None) {
-                    Ok(answer) => answer,
-                    Err(problem) => {
-                        misbehaved(shared, worker, &problem);
-                        continue;
-                    }
-                };
-                let facts = Facts::Answer(answer);
-                let event = Event::Finished {
-                    worker,
-                    task: finished.task,
-                    attempt: finished.attempt,
-                    run_time: finished.run_time,
-                    worn: finished.worn,
-                };
-                shared.step(event, facts);
-                shared.step(Event::Balance, Facts::Nothing);
-            }
-            Ok(FromWorker::Item(item)) => {
-                if let Err(problem) = shared.with_due(worker, |due| take_item(due, item, None)) {
-                    misbehaved(shared, worker, &problem);
-                }
-            }
-            Ok(FromWorker::Skipped { task, attempt, .. }) => {
-                shared.step(Event::Skipped { worker, task, attempt }, Facts::Nothing);
-                shared.step(Event::Balance, Facts::Nothing);
-            }
-            Err(error) => misbehaved(shared, worker, &error.to_string()),
+        if let Some(problem) = problem.filter(|_| !broken) {
+            broken = true;
+            shared.misbehaved(worker, &problem);
         }
     }
 }
 
-fn misbehaved(shared: &Shared, worker: WorkerId, problem: &str) {
-    warn!(pool = shared.config.name, %worker, problem, "worker broke the protocol");
-    shared.step(Event::Misbehaved { worker }, Facts::Nothing);
+/// Handles a message, or says why it makes no sense.
+fn hear(shared: &Shared, worker: WorkerId, message: &[u8]) -> Result<(), String> {
+    let (event, facts) = match FromWorker::decode(message).map_err(|error| error.to_string())? {
+        FromWorker::Item(item) => {
+            return shared.with_due(worker, |due| take_item(due, item, None));
+        }
+        FromWorker::Finished(finished) => {
+            shared.with_due(worker, |due| finish_chunk(due, &finished))?;
+            let facts = Facts::Answer(answer(finished.outcome, None)?);
+            let Finished { task, attempt, run_time, worn, .. } = finished;
+            (Event::Finished { worker, task, attempt, run_time, worn }, facts)
+        }
+        FromWorker::Skipped { task, attempt, .. } => {
+            (Event::Skipped { worker, task, attempt }, Facts::Nothing)
+        }
+    };
+    shared.step(event, facts);
+    shared.step(Event::Balance, Facts::Nothing);
+    Ok(())
 }

@@ -28,7 +28,7 @@ use brigade_wire::{FromWorker, WorkerId};
 use tracing::warn;
 
 use super::carry_out::Afterwards;
-use super::outcome::{Facts, answer, note_run_time, take_item};
+use super::outcome::{Facts, answer, finish_chunk, take_item};
 use super::post::{Line, Wire};
 use super::shared::{Core, Shared, now};
 use crate::awaited::{Awaited, Sleeper, park_for, park_until};
@@ -279,10 +279,11 @@ impl Core {
         let mut time = None;
         while let Some(Some(post)) = self.posts.get_mut(slot) {
             let worker = post.id;
-            let Some(Line { wire: Wire::Ring(end), results, .. }) = &mut post.line else {
+            let Some(Line { wire: Wire::Ring(end), results, broken, .. }) = &mut post.line else {
                 break;
             };
-            if !end.has_more() {
+            // Behind what made no sense nothing counts any more.
+            if *broken || !end.has_more() {
                 break;
             }
             let next = next_event(worker, end, results.as_ref(), &self.machine, &mut collected);
@@ -290,20 +291,10 @@ impl Core {
                 Ok(Some(next)) => next,
                 Ok(None) => break,
                 Err(problem) => {
-                    if post
-                        .line
-                        .as_mut()
-                        .is_some_and(|line| !std::mem::replace(&mut line.broken, true))
-                    {
-                        warn!(pool = shared.config.name, %worker, problem, "worker broke the protocol");
-                        self.handle(
-                            now(),
-                            Event::Misbehaved { worker },
-                            Facts::Nothing,
-                            shared,
-                            after,
-                        );
-                    }
+                    *broken = true;
+                    warn!(pool = shared.config.name, %worker, problem, "worker broke the protocol");
+                    let event = Event::Misbehaved { worker };
+                    self.handle(now(), event, Facts::Nothing, shared, after);
                     break;
                 }
             };
@@ -359,7 +350,7 @@ fn next_event(
                 continue;
             }
             FromWorker::Finished(finished) => {
-                note_run_time(machine.due(worker), finished.run_time);
+                finish_chunk(machine.due(worker), &finished)?;
                 let facts = Facts::Answer(answer(finished.outcome, results)?);
                 let brigade_wire::Finished { task, attempt, run_time, worn, .. } = finished;
                 Ok(Some((Event::Finished { worker, task, attempt, run_time, worn }, facts)))

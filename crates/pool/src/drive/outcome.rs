@@ -6,7 +6,7 @@ use std::time::Duration;
 use brigade_sys::arena::ResultView;
 use brigade_sys::clock;
 use brigade_sys::process::Exit;
-use brigade_wire::{Attempt, Item, Outcome, PanicReport};
+use brigade_wire::{Attempt, Finished, Item, Outcome, PanicReport};
 
 use crate::cell::{RawOutcome, TaskCell};
 use crate::chunk::Answered;
@@ -79,12 +79,19 @@ fn answered<'a>(
     })
 }
 
-/// Notes how long a chunk took, for the size of the next ones.
+/// Tells a chunk, if that is what the worker has to answer next, that the worker says it has ended.
 #[inline]
-pub(super) fn note_run_time(due: Option<&Arc<TaskCell>>, run_time: Duration) {
-    if let Some(task) = due.filter(|task| task.is_chunk) {
-        task.with_chunk_progress(|chunk| chunk.run_time = run_time);
+pub(super) fn finish_chunk(
+    due: Option<&Arc<TaskCell>>,
+    finished: &Finished<'_>,
+) -> Result<(), String> {
+    let Some(task) = due.filter(|task| task.is_chunk) else { return Ok(()) };
+    let has_failed = !matches!(finished.outcome, Outcome::Value(_) | Outcome::Placed(_));
+    let is_right = task.with_chunk_progress(|chunk| chunk.finish(finished.run_time, has_failed));
+    if is_right == Some(false) {
+        return Err("finished a chunk without an answer to any of its items".to_owned());
     }
+    Ok(())
 }
 
 /// Gives the answer to an item to its chunk, which is the task that the worker has to answer next.

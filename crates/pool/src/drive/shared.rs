@@ -10,6 +10,7 @@ use brigade_sys::clock::{self, Monotonic};
 use brigade_wire::slots::{SlotState, SlotTable};
 use brigade_wire::{TaskId, WorkerId};
 use crossbeam_channel::{Receiver, Sender, unbounded};
+use tracing::warn;
 
 use super::carry_out::Afterwards;
 use super::collect::Collecting;
@@ -252,6 +253,19 @@ impl Shared {
         with: impl FnOnce(Option<&Arc<TaskCell>>) -> T,
     ) -> T {
         with(self.lock().machine.due(worker))
+    }
+
+    /// What a worker wrote made no sense: it is killed, and what it says that it has begun is not believed.
+    pub(super) fn misbehaved(&self, worker: WorkerId, problem: &str) {
+        warn!(pool = self.config.name, %worker, problem, "worker broke the protocol");
+        let mut after = Afterwards::default();
+        let mut core = self.lock();
+        if let Some(line) = core.post_mut(worker).and_then(|post| post.line.as_mut()) {
+            line.broken = true;
+        }
+        core.handle(now(), Event::Misbehaved { worker }, Facts::Nothing, self, &mut after);
+        drop(core);
+        after.run(self);
     }
 
     /// The last event of a worker's process. The post goes in the same step: the slot may get its next process in it.

@@ -126,7 +126,7 @@ impl Piece {
                         let error = error.of_item(rest.first);
                         let error = if may_retry { error.quarantined() } else { error };
                         results.items.count += 1;
-                        items::push(&mut results.encoded, &[]);
+                        items::push_empty(&mut results.encoded);
                         results.failures.push_back((answered, error));
                     }
                     if behind.count > 0 {
@@ -202,7 +202,8 @@ impl Results {
     }
 
     pub(super) fn encoded_bytes(&self) -> usize {
-        self.encoded.len() + self.placed.iter().map(|(_, value)| value.0.len()).sum::<usize>()
+        let placed = self.placed.iter().map(|(_, value)| value.0.len());
+        placed.fold(self.encoded.len(), usize::saturating_add)
     }
 
     /// The next result.
