@@ -268,6 +268,44 @@ fn a_container_sees_its_own_group_as_the_root() {
 }
 
 #[test]
+fn a_namespace_that_still_has_the_mounts_from_outside_is_limited_by_its_own_group() {
+    // The group is /jobs/7 for all others.
+    let mounts = "36 25 0:30 /../.. /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n";
+    let machine = Machine::regular(1, 8, 1)
+        .with("proc/self/mountinfo", mounts)
+        .with("proc/self/cgroup", "0::/\n")
+        .with("proc/self/stat", "4711 (program) R 1 4711 0\n")
+        .with("sys/fs/cgroup/jobs/6/cgroup.procs", "47\n")
+        .with("sys/fs/cgroup/jobs/6/cpu.max", "100000 100000\n")
+        .with("sys/fs/cgroup/jobs/7/cgroup.procs", "12\n4711\n")
+        .with("sys/fs/cgroup/jobs/7/cpu.max", "250000 100000\n")
+        .with("sys/fs/cgroup/jobs/cpuset.cpus.effective", "0-5\n")
+        .with("sys/fs/cgroup/cpuset.cpus.effective", "0-7\n");
+    let limits = |machine: &Machine| {
+        let topology = machine.topology();
+        assert_eq!(topology.warnings(), []);
+        (topology.cpus().len(), topology.available_parallelism())
+    };
+    assert_eq!(limits(&machine), (6, 2));
+    // In a group of its own below the root of the namespace, and in one beside that.
+    let inner = machine
+        .clone()
+        .with("proc/self/cgroup", "0::/inner\n")
+        .with("sys/fs/cgroup/jobs/7/cgroup.procs", "12\n")
+        .with("sys/fs/cgroup/jobs/7/inner/cgroup.procs", "4711\n");
+    assert_eq!(limits(&inner), (6, 2));
+    let beside = machine
+        .clone()
+        .with("proc/self/cgroup", "0::/../6\n")
+        .with("sys/fs/cgroup/jobs/6/cgroup.procs", "4711\n");
+    assert_eq!(limits(&beside), (6, 1));
+    // Not to be found: what is mounted limits, and a warning says so.
+    let lost = machine.with("sys/fs/cgroup/jobs/7/cgroup.procs", "");
+    assert_eq!(lost.topology().cpus().len(), 8);
+    assert_eq!(lost.topology().warnings().len(), 1);
+}
+
+#[test]
 fn version_1_limits_cpus_and_time() {
     let machine = Machine::regular(1, 8, 1)
         .with(

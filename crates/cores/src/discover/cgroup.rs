@@ -1,7 +1,8 @@
 //! What the control groups of this process leave: cpus, memory nodes, processor time.
 //!
 //! Version 1 and version 2 may both be mounted, anywhere; a file of the process' own group may be missing where a controller is
-//! not switched on, and then the nearest group above it decides.
+//! not switched on, and then the nearest group above it decides. In a namespace of control groups both the process' group and what
+//! is mounted are told from the root of the namespace, and what is above that has no names.
 
 use super::files::Files;
 use crate::cpu_set::CpuSet;
@@ -20,7 +21,7 @@ pub(super) fn read(files: &mut Files<'_>) -> Limits {
     let membership = Membership::read(files);
     let mut limits = Limits::default();
     for hierarchy in hierarchies(files) {
-        let groups = hierarchy.groups(&membership);
+        let groups = hierarchy.groups(files, &membership);
         let (cpus, memory) = hierarchy.kind.cpuset_files();
         limits.cpus = narrower(limits.cpus.take(), nearest(files, &groups, cpus));
         limits.memory = narrower(limits.memory.take(), nearest(files, &groups, memory));
@@ -105,17 +106,14 @@ struct Hierarchy {
 
 impl Hierarchy {
     /// The folder of the process' group and of those above it, from the inside.
-    fn groups(&self, membership: &Membership) -> Vec<String> {
+    fn groups(&self, files: &mut Files<'_>, membership: &Membership) -> Vec<String> {
         let path = match self.kind {
             Kind::V2 => membership.v2.as_deref().or(membership.cpuset.as_deref()),
             Kind::V1 { cpuset: true, .. } | Kind::Cpuset => membership.cpuset.as_deref(),
             Kind::V1 { .. } => membership.cpu.as_deref(),
         };
         // A group outside of what is mounted here cannot be looked at; the mounted one is the nearest to it.
-        let inside = path
-            .and_then(|path| path.strip_prefix(self.mounted.trim_end_matches('/')))
-            .filter(|inside| inside.starts_with('/') && !inside.contains("/.."))
-            .unwrap_or("");
+        let inside = path.and_then(|path| self.inside(files, path)).unwrap_or_default();
         let mut folder = format!("{}{}", self.mount, inside.trim_end_matches('/'));
         let mut groups = Vec::new();
         while folder.len() > self.mount.len() {
@@ -125,6 +123,64 @@ impl Hierarchy {
         groups.push(self.mount.clone());
         groups
     }
+
+    /// Where a group is below the mount; nothing if it is not there, or not found.
+    fn inside(&self, files: &mut Files<'_>, path: &str) -> Option<String> {
+        let (up, path) = ascended(path);
+        let (mounted_up, mounted) = ascended(&self.mounted);
+        let inside = match mounted_up.checked_sub(up)? {
+            0 => path.strip_prefix(mounted)?.to_owned(),
+            unnamed if mounted.is_empty() => self.find(files, unnamed, path)?,
+            _ => return None,
+        };
+        let below = inside.is_empty() || inside.starts_with('/');
+        (below && !inside.contains("/..")).then_some(inside)
+    }
+
+    /// The group that holds this process, `unnamed` levels and then `path` below the mount.
+    fn find(&self, files: &mut Files<'_>, unnamed: usize, path: &str) -> Option<String> {
+        let stat = files.text("proc/self/stat").unwrap_or_default();
+        let process = stat.split(' ').next().unwrap_or_default();
+        let mut groups = vec![String::new()];
+        for _ in 0..unnamed {
+            let mut inner = Vec::new();
+            for group in &groups {
+                let folder = format!("{}{group}", self.mount);
+                let mut names = files.names(&folder);
+                names.retain(|name| files.has_folder(&format!("{folder}/{name}")));
+                inner.extend(names.into_iter().map(|name| format!("{group}/{name}")));
+            }
+            groups = inner;
+            if groups.is_empty() || groups.len() > MOST_GROUPS {
+                break;
+            }
+        }
+        groups.truncate(MOST_GROUPS);
+        let holds = |group: &String| {
+            let processes = files.text(&format!("{}{group}{path}/cgroup.procs", self.mount));
+            processes.is_some_and(|all| all.lines().any(|one| one == process))
+        };
+        let found = groups.into_iter().find(holds);
+        if found.is_none() {
+            let problem = "has the control group of this process at an unknown place; its limits are not known";
+            files.warn(&self.mount, problem);
+        }
+        Some(found? + path)
+    }
+}
+
+/// As many groups are looked through for the own one.
+const MOST_GROUPS: usize = 4_096;
+
+/// How many levels a path goes up from its root, and the rest of it without a slash at its end.
+fn ascended(path: &str) -> (usize, &str) {
+    let (mut up, mut rest) = (0, path.trim_end_matches('/'));
+    while let Some(inner) =
+        rest.strip_prefix("/..").filter(|inner| !inner.starts_with(|next| next != '/'))
+    {
+        (up, rest) = (up + 1, inner);
+    }
+    (up, rest)
 }
 
 /// To which groups this process belongs.
