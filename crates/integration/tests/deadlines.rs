@@ -316,3 +316,41 @@ fn what_a_late_task_has_started_is_gone_with_it_in_a_session_of_its_own_too() {
         !pids.iter().any(|pid| processes::is_alive(*pid))
     });
 }
+
+/// Item 0 forgets a section, the others take longer together than that section may.
+fn forgets_a_section(number: u32) -> u32 {
+    if number == 0 {
+        std::mem::forget(worker::expires(LIMIT));
+    } else {
+        brigade_testkit::pause(LIMIT / 2);
+    }
+    number
+}
+
+#[test]
+fn a_section_that_an_item_leaves_open_ends_with_the_item() {
+    let pool = pool(1);
+    let results: Vec<_> = pool.map(forgets_a_section, 0..6).chunk(6).map(Result::unwrap).collect();
+    assert_eq!(results, [0, 1, 2, 3, 4, 5]);
+    assert_eq!(pool.worker_restarts(), 0);
+}
+
+#[test]
+fn a_section_of_a_later_item_still_holds() {
+    let pool = pool(1);
+    let stays_too_long = |number: u32| {
+        let section = worker::expires(if number < 3 { BOUND } else { LIMIT });
+        if number == 3 {
+            hangs(());
+        }
+        drop(section);
+        number
+    };
+    let results: Vec<_> = pool.map(stays_too_long, 0..5).chunk(5).collect();
+    for (number, result) in (0..).zip(results) {
+        match number {
+            3 => assert_eq!(deadline_exceeded(result).0, LIMIT),
+            _ => assert_eq!(result.unwrap(), number),
+        }
+    }
+}

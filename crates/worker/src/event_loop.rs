@@ -145,6 +145,7 @@ impl Items<'_> {
             slots.begin_item(slot, u64::from(index) + 1);
             let id = TaskId::new(task.get() + u64::from(index));
             let outcome = runner.run(self.run, id, Some(item));
+            sections::end_of_item();
             reporter.send_unannounced(&FromWorker::Item(Item { slot, index, outcome }))?;
             // The exact time costs more than a short item.
             if clock::last_tick() != tick {

@@ -7,6 +7,7 @@
 //! A copy that a task makes with `fork` has no sections: the table is the original's.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -28,7 +29,8 @@ pub struct SectionGuard {
 
 /// Begins a part of the running task that must end within `limit`; it ends when the guard is dropped, also by a panic.
 ///
-/// Guards may be nested, and each holds. At the end of the task those that are left are forgotten. Outside a worker, and in
+/// Guards may be nested, and each holds. At the end of the task, or of the item of a map, those that are left are
+/// forgotten. Outside a worker, and in
 /// a copy that the task has made with `fork`, nothing happens.
 ///
 /// ```
@@ -52,13 +54,25 @@ impl Drop for SectionGuard {
 pub(crate) fn begin(slots: SlotTable, control: Arc<Control>) {
     // There is one host, and one call.
     let origin = Origin::here();
-    let _ = SECTIONS.set(Sections { slots, control, state: Mutex::default(), origin });
+    let state = Mutex::default();
+    let some_open = AtomicBool::new(false);
+    let _ = SECTIONS.set(Sections { slots, control, state, some_open, origin });
 }
 
 /// Forgets what a task has left open.
 pub(crate) fn end_of_task() {
     if let Some(sections) = sections() {
         sections.clear();
+    }
+}
+
+/// Forgets what an item of a chunk has left open, so that it does not end the items behind it.
+#[inline]
+pub(crate) fn end_of_item() {
+    if let Some(sections) = sections()
+        && sections.some_open.load(Ordering::Relaxed)
+    {
+        sections.forget_open();
     }
 }
 
@@ -74,6 +88,9 @@ struct Sections {
     slots: SlotTable,
     control: Arc<Control>,
     state: Mutex<State>,
+    /// Whether a section is open; written under the lock. What is opened on another thread while an item ends may count for
+    /// either item.
+    some_open: AtomicBool,
     origin: Origin,
 }
 
@@ -122,10 +139,19 @@ impl Sections {
         }
     }
 
+    /// The host still looks at this task when it was told to, and finds nothing.
+    #[cold]
+    fn forget_open(&self) {
+        let mut state = self.lock();
+        state.open.clear();
+        self.publish(&state);
+    }
+
     /// Shows the host the section that must end first; when that is.
     fn publish(&self, state: &State) -> Monotonic {
         let first = state.open.values().min_by_key(|section| section.due).copied();
         self.slots.set_section(first);
+        self.some_open.store(first.is_some(), Ordering::Relaxed);
         first.map_or(Monotonic::from_nanos(u64::MAX), |section| section.due)
     }
 
