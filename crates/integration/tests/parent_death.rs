@@ -1,5 +1,7 @@
 //! A host that is gone, however it went, leaves no worker, no file and no shared memory.
 
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::time::Duration;
 
@@ -92,6 +94,28 @@ fn workers_in_every_state_end_with_their_host() {
         host.kill().unwrap();
         host.wait().unwrap();
         assert_nothing_is_left(&helper, pid, mode);
+    }
+}
+
+#[test]
+fn workers_that_have_lost_their_parent_death_signal_end_with_their_host() {
+    for way in ["initializer", "task", "cleared"] {
+        for mode in ["idle-adrift", "busy-adrift"] {
+            let folder = tempfile::tempdir().unwrap();
+            // Also for a worker that has become somebody else.
+            fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
+            let mut helper = Helper::new(env!("CARGO_BIN_EXE_host"))
+                .argument(mode)
+                .argument(way)
+                .argument(folder.path().to_str().unwrap());
+            let mut host = helper.start();
+            wait_until(&format!("two workers adrift, {mode} by {way}"), BOUND, || {
+                fs::read_dir(folder.path()).unwrap().count() == 2
+            });
+            host.kill().unwrap();
+            host.wait().unwrap();
+            assert_nothing_is_left(&helper, host.id(), &format!("{mode} by {way}"));
+        }
     }
 }
 

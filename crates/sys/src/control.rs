@@ -17,7 +17,7 @@ use crate::wait::wait_readable;
 pub const PACKET_LIMIT: usize = 64 * 1024;
 
 /// The most descriptors that travel with one packet.
-const DESCRIPTORS: usize = 7;
+const DESCRIPTORS: usize = 8;
 
 /// One end of a control socket.
 #[derive(Debug)]

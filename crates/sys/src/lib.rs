@@ -17,7 +17,7 @@
 //! | [`wait`] | [`wait_readable`](wait::wait_readable) with a deadline, and a [`Waker`](wait::Waker) that ends such a wait |
 //! | [`poller`], [`deadline_timer`] | [`Poller`](poller::Poller): waiting for many descriptors; [`DeadlineTimer`](deadline_timer::DeadlineTimer): a deadline as one |
 //! | [`request_socket`] | packets from processes that the kernel names: [`Listener`](request_socket::Listener), [`RequestSocket`](request_socket::RequestSocket) |
-//! | [`environment`], [`descriptors`], [`signals`], [`parent_death`], [`before_main!`] | what a worker does in its first microseconds |
+//! | [`environment`], [`descriptors`], [`signals`], [`parent_death`], [`lifeline`], [`before_main!`] | what a worker does in its first microseconds |
 //! | [`fork`] | [`Origin`](fork::Origin): whether this process is a copy that `fork` has made |
 //! | [`memory`] | how much of it this process uses |
 //! | [`scheduling`] | how soon a thread runs that has become ready |
@@ -67,6 +67,7 @@ pub mod fork;
 pub mod futex;
 pub mod guardian;
 pub mod launch;
+pub mod lifeline;
 pub mod memory;
 #[cfg(feature = "misdeeds")]
 pub mod misdeeds;

@@ -35,6 +35,20 @@ pub fn replace(descriptor: i32, by: impl AsFd) -> io::Result<()> {
     if replaced == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
+/// Gives up the rights of root for good, as a program does that needs them only at its start. Nothing for another user.
+pub fn drop_privileges() {
+    // SAFETY: no memory is involved. The rights that other code relies on are gone, which is what the test is about.
+    unsafe {
+        if libc::geteuid() == 0 {
+            libc::setgid(NOBODY);
+            libc::setuid(NOBODY);
+        }
+    }
+}
+
+/// The user and group without rights, on every Linux.
+const NOBODY: u32 = 65534;
+
 /// Ignores SIGTERM from now on.
 pub fn ignore_termination() {
     // SAFETY: ignoring a signal installs no handler; SIGTERM is a valid signal.

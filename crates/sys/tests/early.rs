@@ -9,10 +9,11 @@ use brigade_sys::environment::{EnvironmentError, take, with_var};
 use brigade_sys::executable::{
     Adapter, EntryError, FunctionOffset, Invocation, build_identity, entry_point,
 };
+use brigade_sys::lifeline::{self, Lifeline};
 use brigade_sys::process::{Exit, Process, Signal, command, parent_pid, self_command};
 use brigade_sys::segment::Segment;
 use brigade_sys::wait::wait_readable;
-use brigade_sys::{before_main, descriptors, parent_death, signals};
+use brigade_sys::{before_main, descriptors, futex, parent_death, signals};
 use rustix::io::{Errno, FdFlags, fcntl_getfd, read, write};
 use rustix::process::{Pid, PidfdFlags, getpgid, pidfd_open, setpgid};
 use std::os::fd::{AsFd, AsRawFd, IntoRawFd, OwnedFd};
@@ -34,6 +35,7 @@ fn child() {
         "close" => close(),
         "broken pipe" => broken_pipe(),
         "signals" => signals(),
+        "lifeline" => hold_on(),
         "offset" => offset(),
         "middle" => middle(),
         "bound" => bound(),
@@ -149,6 +151,31 @@ fn signals() {
     // SIGPIPE, SIGTTIN, SIGTTOU; the C library ignores two of its own (32 and 33) in what it spawns.
     let ignored = signal_set("SigIgn") & !(0b11 << 31);
     assert_eq!(ignored, 1 << 12 | 1 << 20 | 1 << 21);
+}
+
+#[test]
+fn a_worker_that_has_lost_its_parent_death_signal_ends_with_its_lifeline() {
+    let (host, theirs) = ControlSocket::pair().unwrap();
+    let worker = Process::spawn(self_command().env("SCENARIO", "lifeline").stdin(theirs)).unwrap();
+    let lifeline = Lifeline::new().unwrap();
+    host.send(b"lifeline", &[lifeline.end().unwrap().as_fd()]).unwrap();
+    let answer = host.receive(Some(deadline()), Some(worker.pidfd())).unwrap();
+    assert!(matches!(answer, Received::Packet { .. }), "{answer:?}");
+    assert_eq!(worker.try_reap().unwrap(), None);
+    drop(lifeline);
+    assert_eq!(worker.reap().unwrap(), Exit::Signal(9));
+}
+
+fn hold_on() {
+    let control = ControlSocket::from_fd(descriptors::take_stdin().unwrap());
+    let Received::Packet { mut descriptors, .. } = control.receive(None, None).unwrap() else {
+        panic!("no lifeline")
+    };
+    assert!(lifeline::arm(descriptors.pop().unwrap()).unwrap());
+    parent_death::unbind();
+    control.send(b"armed", &[]).unwrap();
+    futex::wait(&AtomicU32::new(0), 0);
+    panic!("the wait ended");
 }
 
 /// A line of `/proc/self/status`: bit 0 is signal 1.

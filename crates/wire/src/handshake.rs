@@ -75,6 +75,8 @@ pub struct Hello {
     pub message_limit: u64,
     /// The length of the table of task states.
     pub slots: u16,
+    /// Whether the worker's end of the host's lifeline is the second descriptor.
+    pub lifeline: bool,
     /// How tasks will travel.
     pub link: LinkKind,
     /// Bytes of the pool's arena of arguments and of the worker's arena of results, whose descriptors come last; none of

@@ -17,7 +17,7 @@ use brigade_sys::executable::{BuildIdentity, build_identity};
 use brigade_sys::sealed::SealedView;
 use brigade_sys::segment::Segment;
 use brigade_sys::wait::Waker;
-use brigade_sys::{descriptors, environment, parent_death, signals};
+use brigade_sys::{descriptors, environment, lifeline, parent_death, signals};
 use brigade_wire::codec;
 use brigade_wire::handshake::{
     Answer, FromWorkerControl, Hello, LinkKind, ServerProgram, ToWorkerControl,
@@ -131,6 +131,7 @@ impl Newborn<'_> {
             .map_err(|_| StartError::Unexpected("a greeting without the table of task states"))?;
         let segment = Arc::new(Segment::open(table, words).map_err(StartError::Slots)?);
         let slots = SlotTable::new(Arc::clone(&segment), hello.slots);
+        let lifeline = if hello.lifeline { Some(next()?) } else { None };
         descriptors::name_process(&format!("brigade-{}", hello.worker.slot));
         context::become_worker(hello.worker, hello.depth, hello.max_rss, hello.pinned);
         let mut arenas = None;
@@ -154,6 +155,7 @@ impl Newborn<'_> {
                 Link::Ipc(channels)
             }
         };
+        hold_on(lifeline)?;
         let host = BuildIdentity::from_bytes(hello.identity);
         Ok(Introduced { link, slots, arenas, message_limit: limit, host, setup })
     }
@@ -269,6 +271,17 @@ fn open_setup(
         None => None,
     };
     Ok(Setup { initializer, finalizer: hello.finalizer })
+}
+
+/// From now on the kernel kills this process when the host ends, even if a task or the initializer changes its user.
+///
+/// Not earlier: a worker with a link of ipc removes a folder first.
+fn hold_on(lifeline: Option<OwnedFd>) -> Result<(), StartError> {
+    match lifeline.map(lifeline::arm) {
+        Some(Ok(false)) => Err(StartError::ControlClosed),
+        // A system without such signals has the parent-death signal still.
+        Some(Ok(true) | Err(_)) | None => Ok(()),
+    }
 }
 
 fn check_version(version: u32) -> Result<(), StartError> {

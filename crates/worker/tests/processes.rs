@@ -79,6 +79,7 @@ impl Host {
             message_limit: LIMIT as u64,
             slots: SLOTS,
             folder: self.folder.clone(),
+            lifeline: false,
             link: LinkKind::Ipc,
             pinned: false,
             max_rss: 0,

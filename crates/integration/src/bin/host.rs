@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use brigade::{Pool, Stdio};
+use brigade_sys::{misdeeds, parent_death};
 use brigade_testkit::faults::{hangs, prints_a_mebibyte, spins, stops_itself};
 use brigade_testkit::{BOUND, Watchdog, outcome, pause};
 
@@ -80,6 +81,7 @@ fn main() {
             let pool = Pool::builder().workers(1).build().expect("a pool");
             println!("{}", outcome(pool.submit(signals, ()).expect("a task")).expect("a result"));
         }
+        "idle-adrift" | "busy-adrift" => adrift(mode == "busy-adrift"),
         "exits" => {
             // Without dropping the pool: nobody joins its threads, nobody ends its workers.
             let pool = pool();
@@ -93,6 +95,41 @@ fn main() {
             std::process::abort()
         }
         other => panic!("no such mode: {other}"),
+    }
+}
+
+/// Workers without their parent-death signal, which they lose in the way of the second argument. Each one that has lost it
+/// makes a file in the folder of the third.
+fn adrift(is_busy: bool) {
+    let mut arguments = std::env::args().skip(2);
+    let way = arguments.next().expect("how the signal is lost");
+    let folder = arguments.next().expect("where to make files");
+    let builder = Pool::builder().workers(2);
+    let pool = match way.as_str() {
+        "initializer" => builder.initializer(|(): ()| misdeeds::drop_privileges(), ()).build(),
+        _ => builder.build(),
+    };
+    let pool = pool.expect("a pool");
+    pool.warm_up().expect("all workers");
+    let tasks = pool.broadcast(drift, (way, folder, is_busy)).expect("both workers");
+    if !is_busy {
+        for task in tasks {
+            outcome(task).expect("a result");
+        }
+    }
+    wait_for_the_end();
+}
+
+fn drift((way, folder, is_busy): (String, String, bool)) {
+    match way.as_str() {
+        "task" => misdeeds::drop_privileges(),
+        "cleared" => parent_death::unbind(),
+        _ => {}
+    }
+    let file = format!("{folder}/{}", std::process::id());
+    std::fs::write(file, "").expect("a folder for everybody");
+    if is_busy {
+        hangs(());
     }
 }
 

@@ -129,6 +129,8 @@ impl Handshake<'_> {
             .and_then(|bytes| ResultView::create("brigade-results", bytes, longest).ok());
         let arenas = arguments.zip(results.as_ref());
         let setup = &self.shared.config.setup;
+        // Without it the worker has its parent-death signal.
+        let lifeline = self.shared.lifeline.as_ref().and_then(|lifeline| lifeline.end().ok());
         let hello = Hello {
             arenas: arenas.map_or((0, 0), |(arguments, results)| {
                 (arguments.len() as u64, results.len() as u64)
@@ -139,6 +141,7 @@ impl Handshake<'_> {
             pool: self.shared.config.name.clone(),
             message_limit: self.shared.config.message_limit as u64,
             slots: CREDIT,
+            lifeline: lifeline.is_some(),
             link,
             folder: folder.to_owned(),
             pinned: self.shared.config.cores.is_some(),
@@ -152,6 +155,7 @@ impl Handshake<'_> {
             Trouble::Permanent(format!("failed to encode the greeting: {error}"))
         })?;
         let mut descriptors = vec![segment.as_fd()];
+        descriptors.extend(lifeline.as_ref().map(AsFd::as_fd));
         if let Some(doorbell) = collecting.map(|collecting| &collecting.doorbell) {
             descriptors.extend([
                 doorbell.page().as_fd(),

@@ -7,6 +7,7 @@ use std::thread::Thread;
 use std::time::{Duration, Instant};
 
 use brigade_sys::clock::{self, Monotonic};
+use brigade_sys::lifeline::Lifeline;
 use brigade_wire::slots::{SlotState, SlotTable};
 use brigade_wire::{TaskId, WorkerId};
 use crossbeam_channel::{Receiver, Sender, unbounded};
@@ -41,6 +42,8 @@ pub(crate) struct Shared {
     pub(crate) callbacks: Arc<Callbacks>,
     /// For answers through shared memory; without it links are ipc.
     pub(super) collecting: Option<Collecting>,
+    /// By which workers end with this process; `None` where the system has none to give.
+    pub(super) lifeline: Option<Lifeline>,
     /// The most workers.
     pub(crate) target: AtomicUsize,
     /// Cores that this process and its workers may use.
@@ -125,6 +128,7 @@ impl Shared {
             reaper: Reaper::new().map_err(PoolError::system("make an event descriptor"))?,
             console: Console::new(stdio).map_err(PoolError::system("make an event descriptor"))?,
             collecting,
+            lifeline: Lifeline::new().ok(),
             cores: std::thread::available_parallelism().map_or(1, usize::from),
         };
         Ok((Arc::new(shared), receiver))

@@ -17,6 +17,7 @@ fn hello(pool: String, folder: PathBuf) -> Hello {
         message_limit: 1 << 30,
         slots: 64,
         folder,
+        lifeline: false,
         link: LinkKind::Ipc,
         pinned: false,
         max_rss: 0,
@@ -30,12 +31,12 @@ fn hello(pool: String, folder: PathBuf) -> Hello {
 prop_compose! {
     fn hellos()(
         version: u32, bytes: [u8; 16], slot: u32, generation: u32, pool: String, message_limit: u64, slots: u16,
-        folder: String, depth: u32, identity: [u8; 32], initializer: Option<u64>, finalizer: Option<u64>,
+        folder: String, lifeline: bool, depth: u32, identity: [u8; 32], initializer: Option<u64>, finalizer: Option<u64>,
     ) -> Hello {
         let worker = WorkerId { slot, generation };
         let (token, folder, link, arenas) = (Token(bytes), folder.into(), LinkKind::Ring, (1, 2));
         Hello {
-            version, token, worker, pool, message_limit, slots, link, arenas, folder, pinned: true, max_rss: 7, depth, identity,
+            version, token, worker, pool, message_limit, slots, lifeline, link, arenas, folder, pinned: true, max_rss: 7, depth, identity,
             initializer, finalizer,
         }
     }
