@@ -34,8 +34,12 @@ struct Scene {
 
 impl Scene {
     fn new(target: Target, then: Then, seed: u64) -> Self {
+        Self::with_workers(3, target, then, seed)
+    }
+
+    fn with_workers(workers: usize, target: Target, then: Then, seed: u64) -> Self {
         let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-        let pool = builder(3).link(Link::Ring).build().unwrap();
+        let pool = builder(workers).link(Link::Ring).build().unwrap();
         pool.warm_up().unwrap();
         // Until the pool has learned that tasks are short and sends them ahead.
         for handle in
@@ -198,4 +202,29 @@ fn peak_memory() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();
     line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() << 10
+}
+
+/// What stands behind the task cannot be taken back, which says nothing of the task.
+#[test]
+fn deadline_and_kill_hold_although_tasks_stand_behind_one_that_writes_over_the_states() {
+    for killed in [false, true] {
+        let _watchdog = Watchdog::new(format!("killed: {killed}"), 2 * BOUND);
+        let scene = Scene::with_workers(1, Target::SlotTable, Then::Hangs, 1);
+        let task = scene.pool.task(scribbles);
+        let task = if killed { task } else { task.deadline(3 * WHILE) };
+        let guilty = task.submit(scene.scribble.clone()).unwrap();
+        let behind: Vec<_> = (0..20).map(|n| scene.pool.submit(square, n).unwrap()).collect();
+        if killed {
+            wait_until("the task to begin", BOUND, || !scene.victims().is_empty());
+            pause(WHILE);
+            guilty.kill();
+        }
+        assert!(outcome(guilty).is_err());
+        for handle in behind {
+            // Whether it had begun cannot be read any more.
+            let died = |error: TaskError| matches!(error.kind(), TaskErrorKind::WorkerDied { .. });
+            assert!(outcome(handle).map_or_else(died, |_| true));
+        }
+        scene.goes_on();
+    }
 }

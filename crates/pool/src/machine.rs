@@ -141,8 +141,8 @@ impl<T> Machine<T> {
             Event::SectionBegun { worker, link_slot, due } => {
                 self.section_begun(worker, link_slot, due, outbox);
             }
-            Event::RevokeAnswer { task, worker, link_slot, why, revoked } => {
-                self.revoke_answer(now, task, (worker, link_slot), why, revoked, outbox);
+            Event::RevokeAnswer { task, worker, link_slot, why, found } => {
+                self.revoke_answer(now, task, (worker, link_slot), why, found, outbox);
             }
             Event::Finished { worker, task, attempt, run_time, worn } => {
                 if self.finished(worker, task, attempt, run_time, outbox) {

@@ -25,6 +25,9 @@
 //! Two more words say until when the part must have ended that the running task has put a limit on. Worker and host agree by
 //! these words alone: the worker sends word when they are set, and the host looks at them when the time has come.
 //!
+//! A word that is neither *queued* nor *running* with the right tag when the host takes the task back is a breach of the
+//! protocol, unless the host itself had taken it back before: it must not pass for a begin.
+//!
 //! The tag makes each arming distinct: a worker that is handed an old message finds another tag and passes over it.
 
 #[cfg(all(test, loom))]
@@ -36,6 +39,7 @@ use std::time::Duration;
 
 use brigade_sys::clock::Monotonic;
 use brigade_sys::segment::Segment;
+use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::ids::{Attempt, TaskId};
@@ -54,6 +58,18 @@ pub enum SlotState {
     },
     /// Taken back before it began.
     Revoked,
+}
+
+/// What came of taking a task back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Revocation {
+    /// It never begins.
+    Revoked,
+    /// The worker has begun it.
+    Begun,
+    /// The word says neither that the task is there nor that it has begun. It was taken back before, or the worker wrote
+    /// over it.
+    Neither,
 }
 
 /// See the module's documentation. Both sides have one, over the same memory.
@@ -130,9 +146,9 @@ impl SlotTable {
         }
     }
 
-    /// Host: takes the task back. False when it has begun, or another one is there.
-    pub fn revoke(&self, slot: u16, tag: u32) -> bool {
-        self.slot(slot).is_some_and(|(state, _)| word::revoke(state, tag))
+    /// Host: takes the task back.
+    pub fn revoke(&self, slot: u16, tag: u32) -> Revocation {
+        self.slot(slot).map_or(Revocation::Neither, |(state, _)| word::revoke(state, tag))
     }
 
     /// Host: what is in the slot.
@@ -241,7 +257,7 @@ mod tests {
         let time = now();
         assert!(worker.begin(3, 7, time));
         assert_eq!(host.state(3), SlotState::Running { since: time });
-        assert!(!host.revoke(3, 7), "it has begun");
+        assert_eq!(host.revoke(3, 7), Revocation::Begun);
         host.arm(3, 8);
         assert_eq!(
             host.state(3),
@@ -254,9 +270,22 @@ mod tests {
     fn a_revoked_task_does_not_begin() {
         let (host, worker) = tables();
         host.arm(0, 7);
-        assert!(host.revoke(0, 7));
+        assert_eq!(host.revoke(0, 7), Revocation::Revoked);
         assert!(!worker.begin(0, 7, now()));
         assert_eq!(host.state(0), SlotState::Revoked);
+    }
+
+    #[test]
+    fn a_word_that_was_written_over_is_no_begin() {
+        let (host, worker) = tables();
+        for garbage in [0, 0xa5a5_a5a5_a5a5_a5a5, u64::MAX] {
+            host.arm(0, 7);
+            worker.segment.words()[0].store(garbage, Ordering::Relaxed);
+            assert_eq!(host.revoke(0, 7), Revocation::Neither);
+        }
+        host.arm(0, 7);
+        assert_eq!(host.revoke(0, 7), Revocation::Revoked);
+        assert_eq!(host.revoke(0, 7), Revocation::Neither, "it was taken back before");
     }
 
     #[test]
@@ -274,7 +303,7 @@ mod tests {
         let (host, worker) = tables();
         host.arm(0, 7);
         assert!(!worker.begin(0, 8, now()));
-        assert!(!host.revoke(0, 8));
+        assert_eq!(host.revoke(0, 8), Revocation::Neither);
         assert_eq!(host.state(0), SlotState::Queued);
     }
 
@@ -297,7 +326,7 @@ mod tests {
         let (host, worker) = tables();
         host.arm(4, 1);
         assert!(!worker.begin(4, 1, now()));
-        assert!(!host.revoke(u16::MAX, 1));
+        assert_eq!(host.revoke(u16::MAX, 1), Revocation::Neither);
         assert_eq!(host.state(4), SlotState::Free);
     }
 }

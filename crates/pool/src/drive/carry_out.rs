@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use brigade_sys::process::Swept;
 use brigade_wire::link::LinkError;
-use brigade_wire::slots::{SlotState, slot_tag};
+use brigade_wire::slots::{Revocation, SlotState, slot_tag};
 use brigade_wire::{Attempt, Place, Run, RunLimits, TaskId, ToWorker, WorkerId};
 use tracing::{debug, error, info, warn};
 
@@ -112,19 +112,13 @@ impl Core {
             Action::Revoke { worker, link_slot, task, why } => {
                 let attempt = self.machine.assignment(task).map(|(_, _, attempt)| attempt);
                 let line = self.post(worker).and_then(|post| post.line.as_ref());
-                let revoked = match (attempt, line) {
+                let found = match (attempt, line) {
                     (Some(attempt), Some(line)) => {
                         line.slots.revoke(link_slot, slot_tag(task.id, attempt))
                     }
-                    _ => false,
+                    _ => Revocation::Begun,
                 };
-                self.answers.push_back(Event::RevokeAnswer {
-                    task,
-                    worker,
-                    link_slot,
-                    why,
-                    revoked,
-                });
+                self.answers.push_back(Event::RevokeAnswer { task, worker, link_slot, why, found });
             }
             Action::Complete { task, attempt, end, .. } => {
                 let broken = self.machine.broken_reason();

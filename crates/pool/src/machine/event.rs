@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use brigade_wire::slots::Revocation;
 use brigade_wire::{Attempt, TaskId, WorkerId};
 use serde::{Deserialize, Serialize};
 
@@ -33,8 +34,7 @@ pub(crate) enum Event<T> {
         worker: WorkerId,
         link_slot: u16,
         why: RevokeWhy,
-        /// False: the worker had begun the task.
-        revoked: bool,
+        found: Revocation,
     },
     /// A worker answered a task; the driver holds the outcome and completes with it.
     Finished {

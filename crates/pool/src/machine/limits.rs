@@ -7,6 +7,8 @@
 //! A running task is ended by killing its worker, which must not harm another task. First everything that waits behind it
 //! is taken back. If something could not be taken back it has begun, and so the condemned task has ended: nobody is killed
 //! then. Otherwise the worker runs the condemned task or nothing, and what it had answered before the kill still counts.
+//! That something has begun is the worker's word. If the answer to the condemned task, which it wrote before, is not there
+//! after a second, it lied.
 
 use std::time::Duration;
 
@@ -17,6 +19,9 @@ use super::{
     Action, End, KillCause, Machine, Now, Observation, Occupant, Outbox, Phase, RevokeWhy, TaskKey,
     TaskRef, WorkerState,
 };
+
+/// How long after another task has begun the answer to the one before may take to be read.
+const ANSWERED_WITHIN: Duration = Duration::from_secs(1);
 
 /// A task whose worker is to be killed, once nothing else can begin there.
 #[derive(Debug, Clone, Copy)]
@@ -145,9 +150,9 @@ impl<T> Machine<T> {
         terms.began_at = Some(began);
         let run_due = terms.run_limit.map(|limit| began.saturating_add(limit));
         if run_due.is_some_and(|due| due <= now) {
-            self.condemn(worker, task.key, KillCause::Deadline, outbox);
+            self.condemn(now, worker, task.key, KillCause::Deadline, outbox);
         } else if section.is_some_and(|due| due <= now) {
-            self.condemn(worker, task.key, KillCause::Section, outbox);
+            self.condemn(now, worker, task.key, KillCause::Section, outbox);
         } else if let Some(due) = run_due.into_iter().chain(section).min() {
             self.set_timer(task.key, due, outbox);
         }
@@ -198,6 +203,7 @@ impl<T> Machine<T> {
     /// Has the worker of a running task killed, unless the task turns out to have ended.
     pub(super) fn condemn(
         &mut self,
+        now: Now,
         worker: WorkerId,
         key: TaskKey,
         cause: KillCause,
@@ -219,7 +225,7 @@ impl<T> Machine<T> {
         let condemned = Condemned { key, cause, pending: behind.len(), spared: false };
         entry.condemned = Some(condemned);
         if behind.is_empty() {
-            self.execute(worker, condemned, outbox);
+            self.execute(now, worker, condemned, outbox);
         }
         // From the newest to the oldest, so that the queue's front keeps the order of submission.
         for (link_slot, key) in behind.into_iter().rev() {
@@ -229,7 +235,13 @@ impl<T> Machine<T> {
     }
 
     /// One of the tasks behind a condemned one was taken back, or has begun.
-    pub(super) fn cleared(&mut self, worker: WorkerId, revoked: bool, outbox: &mut Outbox<T>) {
+    pub(super) fn cleared(
+        &mut self,
+        now: Now,
+        worker: WorkerId,
+        revoked: bool,
+        outbox: &mut Outbox<T>,
+    ) {
         let Some(condemned) = self.live_mut(worker).and_then(|entry| entry.condemned.as_mut())
         else {
             return;
@@ -238,21 +250,47 @@ impl<T> Machine<T> {
         condemned.spared |= !revoked;
         if condemned.pending == 0 {
             let condemned = *condemned;
-            self.execute(worker, condemned, outbox);
+            self.execute(now, worker, condemned, outbox);
         }
     }
 
-    fn execute(&mut self, worker: WorkerId, condemned: Condemned, outbox: &mut Outbox<T>) {
+    fn execute(
+        &mut self,
+        now: Now,
+        worker: WorkerId,
+        condemned: Condemned,
+        outbox: &mut Outbox<T>,
+    ) {
         if let Some(entry) = self.live_mut(worker) {
             entry.condemned = None;
         }
-        if !condemned.spared {
+        if condemned.spared {
+            self.spare(now, worker, condemned.key, outbox);
+        } else {
             let task = &self.tasks[condemned.key.index()];
             let (id, cause) = (task.id, condemned.cause);
             // Two attempts of one task never overlap.
             let again = task.retries_left > 0 && cause != KillCause::Asked;
             outbox.push(Action::Condemned { worker, task: id, cause });
             self.kill_now(worker, cause, !again && self.phase == Phase::Running, outbox);
+        }
+    }
+
+    /// The task has ended, if what its worker says is true.
+    fn spare(&mut self, now: Now, worker: WorkerId, key: TaskKey, outbox: &mut Outbox<T>) {
+        let Some(entry) = self.live_mut(worker) else { return };
+        let completed = entry.completed;
+        match entry.spared {
+            Some((at, since)) if at == completed => {
+                if now.saturating_sub(since) >= ANSWERED_WITHIN {
+                    return self.kill(worker, KillCause::Protocol, outbox);
+                }
+            }
+            _ => entry.spared = Some((completed, now)),
+        }
+        let task = self.tasks.get(key.index()).map(|task| task.place);
+        if matches!(task, Some(Place::Assigned { worker: at, .. }) if at == worker.slot) {
+            self.set_timer(key, now.saturating_add(ANSWERED_WITHIN), outbox);
         }
     }
 

@@ -1,6 +1,7 @@
 //! Tasks that are taken back before they begin, and why.
 
 use brigade_wire::WorkerId;
+use brigade_wire::slots::Revocation;
 
 use super::task::Place;
 use super::{Action, End, KillCause, Machine, Now, Outbox, RevokeWhy, TaskRef};
@@ -32,7 +33,7 @@ impl<T> Machine<T> {
         task: TaskRef,
         (worker, link_slot): (WorkerId, u16),
         why: RevokeWhy,
-        revoked: bool,
+        found: Revocation,
         outbox: &mut Outbox<T>,
     ) {
         // An answer to an earlier question says nothing of a task that has gone elsewhere, or come here once more.
@@ -42,18 +43,25 @@ impl<T> Machine<T> {
             if why == RevokeWhy::Clear {
                 // It was taken back for another reason in the same moment, or has been answered.
                 let never_begins = self.live(worker).is_some_and(|entry| entry.is_revoked(task.id));
-                self.cleared(worker, never_begins, outbox);
+                self.cleared(now, worker, never_begins, outbox);
             }
             return;
         };
-        if !revoked {
+        if found == Revocation::Neither {
+            // Whoever writes over the table could pretend otherwise that the task before has ended.
+            if why == RevokeWhy::Kill {
+                self.tasks[task.key.index()].retries_left = 0;
+            }
+            return self.kill(worker, KillCause::Protocol, outbox);
+        }
+        if found == Revocation::Begun {
             match why {
                 RevokeWhy::Kill => {
                     // Its worker may be on its way to death already, for a reason after which it would run again.
                     self.tasks[task.key.index()].retries_left = 0;
-                    self.condemn(worker, task.key, KillCause::Asked, outbox);
+                    self.condemn(now, worker, task.key, KillCause::Asked, outbox);
                 }
-                RevokeWhy::Clear => self.cleared(worker, false, outbox),
+                RevokeWhy::Clear => self.cleared(now, worker, false, outbox),
                 RevokeWhy::Expire => self.began_after_all(now, task.key, outbox),
                 RevokeWhy::Cancel | RevokeWhy::Break | RevokeWhy::Steal => {}
             }
@@ -73,7 +81,7 @@ impl<T> Machine<T> {
             RevokeWhy::Clear => {
                 self.counters.requeued += 1;
                 self.put_back(task.key, outbox);
-                self.cleared(worker, true, outbox);
+                self.cleared(now, worker, true, outbox);
                 self.assign(now, outbox);
             }
             RevokeWhy::Break => {

@@ -22,6 +22,8 @@ pub(super) struct WorkerEntry {
     pub(super) retire_at: Option<Now>,
     /// Set while the task that it runs is about to be killed; nothing is sent to it then.
     pub(super) condemned: Option<Condemned>,
+    /// Its answers when a condemned task of it was spared, and when that was.
+    pub(super) spared: Option<(u64, Now)>,
     /// Tasks that only this slot may run, in the order of their submission.
     pub(super) reserved: VecDeque<TaskKey>,
     /// Tasks that this process has answered.
@@ -97,6 +99,7 @@ impl WorkerEntry {
             idle_since: Now::ZERO,
             retire_at: None,
             condemned: None,
+            spared: None,
             reserved: VecDeque::new(),
             completed: 0,
             completed_at_rescue: 0,
@@ -117,6 +120,7 @@ impl WorkerEntry {
         self.state = WorkerState::Starting;
         self.retire_at = None;
         self.condemned = None;
+        self.spared = None;
         self.completed = 0;
         self.completed_at_rescue = 0;
         self.stalled = false;

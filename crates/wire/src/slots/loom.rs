@@ -4,6 +4,7 @@ use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::thread;
 
+use super::Revocation;
 use super::word::{self, Word};
 
 impl Word for AtomicU64 {
@@ -15,8 +16,8 @@ impl Word for AtomicU64 {
         self.store(value, ordering);
     }
 
-    fn swap_if(&self, expected: u64, value: u64, won: Ordering, lost: Ordering) -> bool {
-        self.compare_exchange(expected, value, won, lost).is_ok()
+    fn swap_if(&self, expected: u64, value: u64, won: Ordering, lost: Ordering) -> Result<(), u64> {
+        self.compare_exchange(expected, value, won, lost).map(drop)
     }
 }
 
@@ -29,7 +30,9 @@ fn begin_and_revoke_never_both_win_and_never_both_lose() {
             let state = Arc::clone(&state);
             thread::spawn(move || word::begin(&*state, 7))
         };
-        let revoked = word::revoke(&*state, 7);
+        let revocation = word::revoke(&*state, 7);
+        let revoked = revocation == Revocation::Revoked;
+        assert_ne!(revocation, Revocation::Neither);
         let begun = worker.join().expect("the worker's thread");
         assert_ne!(begun, revoked);
         assert_eq!(word::read(&*state), if begun { word::RUNNING } else { word::REVOKED });
@@ -65,7 +68,9 @@ fn an_old_message_never_begins_the_next_task_in_the_slot() {
             let state = Arc::clone(&state);
             thread::spawn(move || word::begin(&*state, 7))
         };
-        let revoked = word::revoke(&*state, 7);
+        let revocation = word::revoke(&*state, 7);
+        let revoked = revocation == Revocation::Revoked;
+        assert_ne!(revocation, Revocation::Neither);
         if revoked {
             word::arm(&*state, 8);
         }

@@ -2,6 +2,8 @@
 
 use std::sync::atomic::Ordering;
 
+use super::Revocation;
+
 /// Bits of the state; the rest is the tag.
 const STATE_BITS: u32 = 3;
 
@@ -14,7 +16,8 @@ pub(super) const REVOKED: u64 = 3;
 pub(super) trait Word {
     fn load(&self, ordering: Ordering) -> u64;
     fn store(&self, value: u64, ordering: Ordering);
-    fn swap_if(&self, expected: u64, value: u64, won: Ordering, lost: Ordering) -> bool;
+    /// The error is what was there instead.
+    fn swap_if(&self, expected: u64, value: u64, won: Ordering, lost: Ordering) -> Result<(), u64>;
 }
 
 impl Word for std::sync::atomic::AtomicU64 {
@@ -26,8 +29,8 @@ impl Word for std::sync::atomic::AtomicU64 {
         self.store(value, ordering);
     }
 
-    fn swap_if(&self, expected: u64, value: u64, won: Ordering, lost: Ordering) -> bool {
-        self.compare_exchange(expected, value, won, lost).is_ok()
+    fn swap_if(&self, expected: u64, value: u64, won: Ordering, lost: Ordering) -> Result<(), u64> {
+        self.compare_exchange(expected, value, won, lost).map(drop)
     }
 }
 
@@ -36,11 +39,15 @@ pub(super) fn arm(word: &impl Word, tag: u32) {
 }
 
 pub(super) fn begin(word: &impl Word, tag: u32) -> bool {
-    leave_queued(word, tag, RUNNING)
+    leave_queued(word, tag, RUNNING).is_ok()
 }
 
-pub(super) fn revoke(word: &impl Word, tag: u32) -> bool {
-    leave_queued(word, tag, REVOKED)
+pub(super) fn revoke(word: &impl Word, tag: u32) -> Revocation {
+    match leave_queued(word, tag, REVOKED) {
+        Ok(()) => Revocation::Revoked,
+        Err(found) if found == compose(tag, RUNNING) => Revocation::Begun,
+        Err(_) => Revocation::Neither,
+    }
 }
 
 pub(super) fn is_queued(word: &impl Word, tag: u32) -> bool {
@@ -51,8 +58,8 @@ pub(super) fn read(word: &impl Word) -> u64 {
     word.load(Ordering::Acquire) & ((1 << STATE_BITS) - 1)
 }
 
-/// Only one of those who try gets true.
-fn leave_queued(word: &impl Word, tag: u32, state: u64) -> bool {
+/// Only one of those who try succeeds; the others get what was there.
+fn leave_queued(word: &impl Word, tag: u32, state: u64) -> Result<(), u64> {
     word.swap_if(compose(tag, QUEUED), compose(tag, state), Ordering::AcqRel, Ordering::Acquire)
 }
 

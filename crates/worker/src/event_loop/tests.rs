@@ -9,7 +9,7 @@ use std::time::Duration;
 use brigade_sys::executable::{EntryPoint, FunctionOffset, build_identity};
 use brigade_sys::segment::Segment;
 use brigade_wire::link::{memory, message_limit};
-use brigade_wire::slots::SlotState;
+use brigade_wire::slots::{Revocation, SlotState};
 use brigade_wire::{Attempt, Function, TaskId, codec};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize, Serializer};
@@ -342,7 +342,7 @@ fn a_revoked_task_is_skipped_and_does_not_run() {
     let count = function_of(|()| RUNS.fetch_add(1, Ordering::SeqCst));
     let holding = host.send(0, function_of(wait_for_gate), &());
     let revoked = host.send(1, count, &());
-    assert!(host.slots.revoke(1, slot_tag(revoked, Attempt::first())));
+    assert_eq!(host.slots.revoke(1, slot_tag(revoked, Attempt::first())), Revocation::Revoked);
     GATE.open();
     assert_eq!(host.receive(), (holding, Answer::Value(Vec::new())));
     assert_eq!(host.receive(), (revoked, Answer::Skipped));

@@ -103,6 +103,51 @@ fn a_task_that_cannot_be_taken_back_has_begun_whatever_its_table_says() {
 }
 
 #[test]
+fn a_table_that_was_written_over_defeats_neither_deadline_nor_kill() {
+    for killed in [false, true] {
+        let mut world = started(settings(1));
+        world.get_used_to(Duration::ZERO);
+        let guilty = world.submit_with(2, run_limit(10 * MILLI));
+        world.begin(0);
+        let behind: Vec<u64> = (0..5).map(|_| world.submit(0)).collect();
+        world.workers.get_mut(&0).unwrap().garbled = true;
+        if killed {
+            world.kill(guilty);
+        } else {
+            // Its time counts from the first look, as nobody can read when it began.
+            world.wait(20 * MILLI);
+        }
+        assert_eq!(world.workers[&0].cause, Some(KillCause::Protocol));
+        world.obey(0);
+        world.run_dry();
+        for id in behind {
+            let end = world.outcome(id);
+            assert_eq!(end, Some(End::Killed(KillCause::Protocol)), "it may have begun");
+        }
+        let end = if killed { End::Killed(KillCause::Protocol) } else { End::Reported };
+        assert_eq!(world.outcome(guilty), Some(end), "it is retried unless it was killed");
+    }
+}
+
+#[test]
+fn a_worker_that_says_that_all_its_tasks_have_begun_is_believed_for_a_second() {
+    let mut world = started(settings(1));
+    world.get_used_to(Duration::ZERO);
+    let guilty = world.submit_with(0, run_limit(10 * MILLI));
+    world.begin(0);
+    let behind = world.submit(0);
+    world.workers.get_mut(&0).unwrap().lies = true;
+    world.wait(Duration::from_secs(1));
+    assert!(!world.workers[&0].doomed, "its answer may be on its way");
+    world.wait(10 * MILLI);
+    assert_eq!(world.workers[&0].cause, Some(KillCause::Protocol));
+    world.obey(0);
+    world.run_dry();
+    assert_eq!(world.outcome(guilty), Some(End::Killed(KillCause::Protocol)));
+    assert_eq!(world.outcome(behind), Some(End::Reported));
+}
+
+#[test]
 fn the_time_to_run_counts_from_the_begin() {
     let mut world = started(settings(1));
     let id = world.submit_with(0, run_limit(10 * MILLI));

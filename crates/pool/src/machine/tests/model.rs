@@ -148,6 +148,11 @@ impl Model {
         })
     }
 
+    /// Its worker wrote over the word that says whether it has begun.
+    pub(super) fn presumed_begun(&mut self, id: u64) {
+        self.tasks.get_mut(&id).expect("a task without an outcome").begun += 1;
+    }
+
     /// The task has its outcome.
     pub(super) fn ended(&mut self, id: u64, end: End, now: Now) {
         let task = self.tasks.remove(&id).unwrap_or_else(|| panic!("task {id} ended twice"));

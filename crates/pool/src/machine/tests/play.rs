@@ -32,6 +32,7 @@ pub(super) enum Step {
     Freeze { nth: usize },
     Thaw { nth: usize },
     Misbehave { nth: usize },
+    Garble { nth: usize },
     AnswerAnother { nth: usize },
     Crash { nth: usize },
     Obey { nth: usize },
@@ -76,7 +77,7 @@ prop_compose! {
 }
 
 /// How often each step occurs in a thousand, roughly.
-const WORK: [(u32, Kind); 24] = [
+const WORK: [(u32, Kind); 25] = [
     (90, |it| Step::Submit { retries: it.below(3) }),
     (60, |it| Step::SubmitWith { retries: it.below(3), terms: it.terms() }),
     (20, |it| Step::Cancel { nth: it.below(24) as usize }),
@@ -98,6 +99,7 @@ const WORK: [(u32, Kind); 24] = [
     (10, |it| Step::Freeze { nth: it.worker() }),
     (14, |it| Step::Thaw { nth: it.worker() }),
     (4, |it| Step::Misbehave { nth: it.worker() }),
+    (4, |it| Step::Garble { nth: it.worker() }),
     (4, |it| Step::AnswerAnother { nth: it.worker() }),
     (20, |it| Step::Crash { nth: it.worker() }),
     (40, |it| Step::Obey { nth: it.worker() }),
@@ -256,6 +258,7 @@ impl Script {
             | Step::Freeze { nth }
             | Step::Thaw { nth }
             | Step::Misbehave { nth }
+            | Step::Garble { nth }
             | Step::AnswerAnother { nth }
             | Step::Crash { nth }
             | Step::Obey { nth } => {
@@ -297,6 +300,7 @@ impl Script {
             Step::EndSection { .. } => world.end_section(slot),
             Step::Freeze { .. } => world.freeze(slot, true),
             Step::Thaw { .. } => world.freeze(slot, false),
+            Step::Garble { .. } => world.garble(slot),
             Step::Misbehave { .. } => world.event(Event::Misbehaved { worker }),
             Step::AnswerAnother { .. } => world.answer_another(worker),
             Step::Crash { .. } => world.crash(slot),
@@ -336,6 +340,7 @@ impl Script {
                     | Step::Freeze { .. }
                     | Step::BeginSection { .. }
                     | Step::Misbehave { .. }
+                    | Step::Garble { .. }
                     | Step::AnswerAnother { .. }
                     | Step::Shutdown { .. }
             )

@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
+use brigade_wire::slots::Revocation;
 use brigade_wire::{Attempt, TaskId, WorkerId};
 
 use super::model::{Death, Model};
@@ -61,6 +62,8 @@ pub(super) struct FakeWorker {
     pub(super) frozen: bool,
     /// Its table of states says nothing any more.
     pub(super) garbled: bool,
+    /// It says of all its tasks that they have begun.
+    pub(super) lies: bool,
     /// It was sent SIGTERM.
     pub(super) terminated: bool,
     /// Why the pool killed it.
@@ -103,6 +106,7 @@ impl FakeWorker {
             doomed: false,
             frozen: false,
             garbled: false,
+            lies: false,
             terminated: false,
             cause: None,
             leaving_since: None,
@@ -117,6 +121,11 @@ impl FakeWorker {
     /// Its process is there and nobody has asked it to leave.
     pub(super) fn stays(&self) -> bool {
         !self.stop_asked && !self.doomed
+    }
+
+    /// Its table of states says what is.
+    pub(super) fn is_honest(&self) -> bool {
+        !self.garbled && !self.lies
     }
 
     /// Nothing is under way to it, as far as the machine can know.
@@ -210,12 +219,12 @@ impl World {
     /// What the world must know about an event before its consequences.
     fn note(&mut self, event: &Event<u64>) {
         match *event {
-            Event::RevokeAnswer { task, worker, link_slot, why, revoked } => {
+            Event::RevokeAnswer { task, worker, link_slot, why, found } => {
                 let comes_back = matches!(why, RevokeWhy::Steal | RevokeWhy::Clear);
                 // The answer does not count when the task has gone elsewhere meanwhile.
                 let at = self.machine.assignment(task).map(|(at, slot, _)| (at, slot));
                 let counts = at == Some((worker, link_slot));
-                if comes_back && revoked && counts {
+                if comes_back && found == Revocation::Revoked && counts {
                     self.model.returned(task.id.get());
                 }
             }
@@ -248,11 +257,14 @@ impl World {
             }
             Action::Stop { worker } => self.fake(worker).stop_asked = true,
             Action::Observe { worker, task, .. } => {
+                let now = self.now;
                 let fake = self.fake(worker);
                 // What has ended reads as if it ran.
                 let frame = fake.frames.iter().chain(&fake.answered).find(|it| it.id == task.id);
                 let began = match frame.map(|frame| frame.state) {
-                    Some(FrameState::Running { since }) if !fake.garbled => Some(since),
+                    // The driver takes what it cannot read for a begin.
+                    _ if fake.garbled => Some(now),
+                    Some(FrameState::Running { since }) => Some(since),
                     _ => None,
                 };
                 let section = fake.section;
@@ -328,6 +340,9 @@ impl World {
         let limit = self.model.run_limit(task.get());
         let now = self.now;
         let fake = self.fake(worker);
+        if fake.garbled {
+            return;
+        }
         let section = fake.section;
         for frame in &fake.frames {
             match frame.state {
@@ -355,18 +370,23 @@ impl World {
         why: RevokeWhy,
     ) -> Event<u64> {
         let fake = self.fake(worker);
-        let garbled = fake.garbled;
+        let (garbled, lies) = (fake.garbled, fake.lies);
+        let answered = fake.answered.iter().any(|frame| frame.id == task.id);
         let frames = &mut fake.frames;
         let frame =
             frames.iter_mut().find(|frame| frame.link_slot == link_slot && frame.id == task.id);
-        let revoked = match frame {
-            Some(frame) if frame.state == FrameState::Queued && !garbled => {
-                frame.state = FrameState::Revoked;
-                true
+        let found = match frame.map(|frame| &mut frame.state) {
+            _ if garbled => Revocation::Neither,
+            Some(FrameState::Queued) if lies => Revocation::Begun,
+            Some(state @ FrameState::Queued) => {
+                *state = FrameState::Revoked;
+                Revocation::Revoked
             }
-            _ => false,
+            Some(FrameState::Running { .. }) => Revocation::Begun,
+            None if answered => Revocation::Begun,
+            Some(FrameState::Revoked) | None => Revocation::Neither,
         };
-        Event::RevokeAnswer { task, worker, link_slot, why, revoked }
+        Event::RevokeAnswer { task, worker, link_slot, why, found }
     }
 
     fn fake(&mut self, worker: WorkerId) -> &mut FakeWorker {
@@ -434,6 +454,13 @@ impl World {
         }
     }
 
+    /// The worker writes over its table of states.
+    pub(super) fn garble(&mut self, slot: u32) {
+        if let Some(fake) = self.workers.get_mut(&slot) {
+            fake.garbled = true;
+        }
+    }
+
     /// The worker answers a task that it was not given.
     pub(super) fn answer_another(&mut self, worker: WorkerId) {
         self.hear(worker.slot);
@@ -453,7 +480,9 @@ impl World {
             |event: &Event<u64>| matches!(event, Event::Finished { task, .. } if task.get() == id);
         !self.model.is_live(id)
             || self.workers.values().any(|fake| {
-                fake.frames.iter().any(|frame| frame.id.get() == id && frame.is_running())
+                fake.frames
+                    .iter()
+                    .any(|it| it.id.get() == id && (it.is_running() || !fake.is_honest()))
                     || fake.mail.iter().any(answered)
             })
     }
@@ -497,7 +526,9 @@ impl World {
     }
 
     pub(super) fn begin_unheard(&mut self, slot: u32) {
-        let Some(fake) = self.workers.get_mut(&slot).filter(|fake| !fake.frozen) else { return };
+        // A kill takes no task back from a table that was written over; here it is as fast as the next begin.
+        let begins = |fake: &&mut FakeWorker| !(fake.frozen || fake.garbled && fake.doomed);
+        let Some(fake) = self.workers.get_mut(&slot).filter(begins) else { return };
         while let Some(front) = fake.frames.front_mut() {
             match front.state {
                 FrameState::Running { .. } => return,
@@ -608,17 +639,24 @@ impl World {
         }
         self.hear(slot);
         let fake = self.workers.remove(&slot).expect("looked at above");
-        let running = || fake.frames.iter().filter(|frame| frame.is_running());
+        // What a table that was written over says is taken for a begin.
+        let ran = |frame: &&Frame| {
+            frame.is_running() || fake.garbled && frame.state == FrameState::Queued
+        };
+        let running = || fake.frames.iter().filter(ran);
         let death = Death {
             cause: fake.cause,
             terminating: self.machine.phase.is_terminating(),
             broken: self.broke,
             target: self.target,
         };
+        for frame in running().filter(|frame| !frame.is_running()) {
+            self.model.presumed_begun(frame.id.get());
+        }
         let fates: Vec<_> = running()
             .map(|frame| (frame.id.get(), self.model.fate(frame.id.get(), death)))
             .collect();
-        assert!(fates.len() <= 1, "a worker runs two tasks");
+        assert!(fates.len() <= 1 || fake.garbled, "a worker runs two tasks");
         self.event(Event::Died {
             worker: fake.id,
             ran: running().map(|frame| frame.link_slot).collect(),
