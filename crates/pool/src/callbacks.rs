@@ -18,6 +18,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
+use brigade_sys::fork::Origin;
 use brigade_wire::TaskId;
 use tracing::{error, warn};
 
@@ -158,10 +159,15 @@ impl Callbacks {
 
     fn run(&self) {
         RUNS_CALLBACKS.set(true);
+        let origin = Origin::here();
         while let Some(due) = self.next() {
             let count = due.len();
             for (callback, outcome) in due {
                 callback.run(outcome, &self.pool);
+                if !origin.is_here() {
+                    // It has forked, and the others are the other process's.
+                    return;
+                }
             }
             self.lock().registered -= count;
         }

@@ -5,6 +5,8 @@ use std::iter::FusedIterator;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use brigade_sys::fork::Origin;
+
 use crate::arrivals::Arrivals;
 use crate::drive::Shared;
 use crate::error::TimedOut;
@@ -22,6 +24,8 @@ pub struct AsCompleted<R> {
     arrivals: Arc<Arrivals>,
     /// The pool of all, if it is one.
     pool: Option<Arc<Shared>>,
+    /// Where the arrivals may be used.
+    origin: Origin,
 }
 
 /// Takes handles, of one pool or several, and yields each when its task has ended: its outcome is there, whatever it is.
@@ -43,9 +47,9 @@ pub fn as_completed<R>(handles: impl IntoIterator<Item = Handle<R>>) -> AsComple
     let pool = only_pool(handles.iter().flatten()).cloned();
     let arrivals = Arc::default();
     for (name, handle) in (0..).zip(handles.iter().flatten()) {
-        handle.cell().watch(&arrivals, name);
+        handle.watch(&arrivals, name);
     }
-    AsCompleted { pending: handles.len(), handles, arrivals, pool }
+    AsCompleted { pending: handles.len(), handles, arrivals, pool, origin: Origin::here() }
 }
 
 impl<R> AsCompleted<R> {
@@ -61,6 +65,11 @@ impl<R> AsCompleted<R> {
     fn next_until(&mut self, deadline: Option<Instant>) -> Result<Option<Handle<R>>, TimedOut> {
         if self.pending == 0 {
             return Ok(None);
+        }
+        if !self.origin.is_here() {
+            // All of them were submitted before the fork, and are errors here.
+            self.pending -= 1;
+            return Ok(self.handles.iter_mut().find_map(Option::take));
         }
         let timed_out = TimedOut { pending: self.pending, total: self.handles.len() };
         let name = self.arrivals.next(self.pool.as_ref(), deadline).ok_or(timed_out)?;

@@ -104,6 +104,9 @@ impl Drive {
         mode: Shutdown,
         timeout: Option<Duration>,
     ) -> Result<ShutdownReport, PoolError> {
+        if self.shared.is_forked() {
+            return Err(PoolError::Forked);
+        }
         if self.shared.is_own_thread() {
             // A waker of this pool's task runs here. To wait would be to wait for this very thread; the pool ends
             // on its own.
@@ -127,6 +130,17 @@ impl Drive {
         for thread in threads {
             // A panic there was reported by the panic hook; the pool's state is whole without it.
             let _ = thread.join();
+        }
+    }
+}
+
+/// In a fork of the process nothing is ended: neither the threads, which are not there, nor what they share.
+impl Drop for Drive {
+    fn drop(&mut self) {
+        if self.shared.is_forked() {
+            std::mem::forget(Arc::clone(&self.shared));
+            let threads = self.threads.get_mut().unwrap_or_else(PoisonError::into_inner);
+            std::mem::forget(std::mem::take(threads));
         }
     }
 }

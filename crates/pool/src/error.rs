@@ -79,6 +79,8 @@ pub enum TaskErrorKind {
     },
     /// The pool had been shut down.
     PoolClosed,
+    /// This process is a fork of the one that built the pool; that one has the task.
+    Forked,
 }
 
 impl TaskError {
@@ -241,6 +243,7 @@ impl fmt::Display for TaskError {
                 write!(out, " cannot run, the pool is broken: {reason}")
             }
             TaskErrorKind::PoolClosed => out.write_str(" cannot run, the pool has been shut down"),
+            TaskErrorKind::Forked => write!(out, " belongs to another process: {FORKED}"),
         }
     }
 }
@@ -328,7 +331,14 @@ pub enum PoolError {
     /// The pool has been shut down.
     #[error("the pool has been shut down")]
     Closed,
+    /// This process is a fork of the one that built the pool.
+    #[error("the pool belongs to another process: {FORKED}")]
+    Forked,
 }
+
+/// Why, and what to do.
+const FORKED: &str =
+    "this one is a fork of the process that built the pool; build a pool after the fork";
 
 impl PoolError {
     pub(crate) fn system(operation: &'static str) -> impl FnOnce(std::io::Error) -> Self {

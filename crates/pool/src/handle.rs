@@ -12,9 +12,10 @@ use brigade_sys::clock;
 use brigade_wire::{Attempt, TaskId, codec};
 use serde::de::DeserializeOwned;
 
+use crate::arrivals::Arrivals;
 use crate::awaited::Awaited;
 use crate::callbacks::Callback;
-use crate::cell::{RawOutcome, TaskCell};
+use crate::cell::{Ending, RawOutcome, TaskCell};
 use crate::drive::Shared;
 use crate::error::{TaskError, TaskErrorKind};
 
@@ -64,11 +65,14 @@ impl<R> Handle<R> {
 
     /// Whether the outcome is there, or was before it was taken; a cancellation is one.
     pub fn is_done(&self) -> bool {
-        !self.cell.is_awaited()
+        !self.cell.is_awaited() || self.shared.is_forked()
     }
 
     /// How far the task has come, at this moment.
     pub fn state(&self) -> TaskState {
+        if self.shared.is_forked() {
+            return TaskState::Done;
+        }
         match self.cell.ended() {
             Some(true) => TaskState::Cancelled,
             Some(false) => TaskState::Done,
@@ -82,6 +86,9 @@ impl<R> Handle<R> {
     /// How long the task has been running, counted from the moment at which its worker began it; `None` unless it is
     /// [`Running`](TaskState::Running).
     pub fn running_for(&self) -> Option<Duration> {
+        if self.shared.is_forked() {
+            return None;
+        }
         let since = self.shared.running_since(self.cell.place()?)?;
         let elapsed = clock::now().saturating_since(since);
         self.cell.is_awaited().then_some(elapsed)
@@ -89,14 +96,35 @@ impl<R> Handle<R> {
 
     /// Takes the task back. True when it had not begun and now never will; false when it runs or has ended.
     pub fn cancel(&self) -> bool {
+        if self.shared.is_forked() {
+            return false;
+        }
         match self.cell.ended() {
             Some(cancelled) => cancelled,
             None => self.cell.place().is_some_and(|place| self.shared.cancel(place, &self.cell)),
         }
     }
 
-    pub(crate) fn cell(&self) -> &TaskCell {
-        &self.cell
+    /// The kind of the outcome, if it is there or was.
+    pub(crate) fn ending(&self) -> Option<Ending> {
+        if self.shared.is_forked() { Some(Ending::Failure) } else { self.cell.ending() }
+    }
+
+    /// Has `arrivals` told when the outcome is there, which may be now.
+    pub(crate) fn watch(&self, arrivals: &Arc<Arrivals>, name: u64) {
+        if self.shared.is_forked() {
+            // Whoever waits for them looks before it sleeps.
+            let _ = arrivals.add(name);
+        } else {
+            self.cell.watch(arrivals, name);
+        }
+    }
+
+    /// Undoes `watch`.
+    pub(crate) fn unwatch(&self, arrivals: &Arc<Arrivals>) {
+        if !self.shared.is_forked() {
+            self.cell.unwatch(arrivals);
+        }
     }
 
     pub(crate) fn shared(&self) -> &Arc<Shared> {
@@ -110,6 +138,9 @@ impl<R> Handle<R> {
     ///
     /// A result that was complete before the kill counts, so the outcome may still be one.
     pub fn kill(&self) -> bool {
+        if self.shared.is_forked() {
+            return false;
+        }
         match self.cell.ended() {
             Some(_) => false,
             None => self.cell.place().is_some_and(|place| self.shared.kill(place, &self.cell)),
@@ -127,7 +158,7 @@ impl<R: DeserializeOwned + 'static> Handle<R> {
     /// When the outcome was taken before, by `wait_timeout`, `try_get` or as a future.
     pub fn wait(self) -> Result<R, TaskError> {
         self.shared.wait_for(&*self.cell, None);
-        let outcome = self.cell.try_take().expect("the outcome of a task is taken once");
+        let outcome = self.take().expect("the outcome of a task is taken once");
         self.decode(outcome)
     }
 
@@ -141,7 +172,7 @@ impl<R: DeserializeOwned + 'static> Handle<R> {
         // A time too long for the clock is as good as none.
         let deadline = Instant::now().checked_add(timeout);
         self.shared.wait_for(&*self.cell, deadline);
-        self.cell.try_take().map(|outcome| self.decode(outcome))
+        self.take().map(|outcome| self.decode(outcome))
     }
 
     /// The outcome, if it is there and was not taken before.
@@ -152,7 +183,7 @@ impl<R: DeserializeOwned + 'static> Handle<R> {
         if !self.is_done() {
             self.shared.collect();
         }
-        self.cell.try_take().map(|outcome| self.decode(outcome))
+        self.take().map(|outcome| self.decode(outcome))
     }
 
     /// Has `callback` called with the outcome, whatever it is, as soon as it is there; if it is there, now.
@@ -180,7 +211,13 @@ impl<R: DeserializeOwned + 'static> Handle<R> {
     /// # Panics
     /// When the outcome was taken before, by `wait_timeout`, `try_get` or as a future; and when the system refuses the
     /// pool's first callback its thread, as `std::thread::spawn` does. The callback is not called then.
+    ///
+    /// # After a fork
+    /// In a fork of the process that built the pool the callback is called at once, on this thread, with the error.
     pub fn on_done(&self, callback: impl FnOnce(Result<R, TaskError>) + Send + 'static) {
+        if self.shared.is_forked() {
+            return callback(Err(self.forked()));
+        }
         let (task, label) = (self.cell.id, self.cell.label());
         let of_task = label.clone();
         let run = Box::new(move |outcome| callback(decode(task, of_task, outcome)));
@@ -192,6 +229,17 @@ impl<R: DeserializeOwned + 'static> Handle<R> {
             callbacks.deregister();
             panic!("the outcome of a task is taken once");
         }
+    }
+
+    /// The outcome, if it is there and was not taken before. In a fork of the process it is the error that says so: what was
+    /// there lies behind a lock that may have been held at the fork, or in memory that is used again.
+    fn take(&self) -> Option<RawOutcome> {
+        if self.shared.is_forked() { Some(Err(self.forked())) } else { self.cell.try_take() }
+    }
+
+    fn forked(&self) -> TaskError {
+        let error = TaskError::new(TaskErrorKind::Forked);
+        error.of_task(self.cell.id, Attempt::first(), self.cell.label())
     }
 
     fn decode(&self, outcome: RawOutcome) -> Result<R, TaskError> {
@@ -217,6 +265,9 @@ impl<R: DeserializeOwned + 'static> Future for Handle<R> {
     /// # Panics
     /// When polled again after it was ready, as futures may.
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        if self.shared.is_forked() {
+            return Poll::Ready(Err(self.forked()));
+        }
         match self.cell.poll(context.waker()) {
             Ok(Some(outcome)) => Poll::Ready(self.decode(outcome)),
             Ok(None) => Poll::Pending,

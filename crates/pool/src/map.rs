@@ -112,6 +112,9 @@ where
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
+        if self.pieces.is_forked() {
+            return self.pieces.forked().map(Err);
+        }
         loop {
             self.pieces.keep_going();
             if let Some(result) = self.current.as_mut().and_then(Results::next) {
@@ -154,6 +157,9 @@ where
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
+        if self.pieces.is_forked() {
+            return self.pieces.forked().map(Err);
+        }
         loop {
             self.pieces.keep_going();
             if let Some(result) = self.current.as_mut().and_then(Results::next) {

@@ -25,6 +25,11 @@ use crate::task::{TaskBuilder, TaskOptions};
 /// A pool of worker processes. All methods take `&self`; share it by reference, `Arc` or a static.
 ///
 /// Dropping it does what [`shutdown`](Self::shutdown) does.
+///
+/// A pool belongs to the process that built it, and does not survive `fork`. In a fork (without `exec`) every call of the copy
+/// and of its handles is an error ([`PoolError::Forked`] and its like), and dropping them does nothing; the original goes on
+/// as if there were no copy. A program that becomes a daemon builds its pool after that: the threads of a pool that was built
+/// before end with the original, and so do its workers.
 pub struct Pool {
     drive: Drive,
 }

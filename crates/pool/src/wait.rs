@@ -83,9 +83,9 @@ fn wait_for_all<R>(handles: &[&Handle<R>], deadline: Option<Instant>) {
     let arrivals = Arc::default();
     for handle in handles.iter().filter(|handle| !handle.is_done()) {
         // Not through the task's own place for a sleeper: several threads may wait for it.
-        handle.cell().watch(&arrivals, 0);
+        handle.watch(&arrivals, 0);
         if arrivals.next(Some(handle.shared()), deadline).is_none() {
-            return handle.cell().unwatch(&arrivals);
+            return handle.unwatch(&arrivals);
         }
     }
 }
@@ -96,13 +96,13 @@ fn wait_for_one<R>(
     is_wanted: impl Fn(Ending) -> bool,
     deadline: Option<Instant>,
 ) {
-    let has_come = |handle: &Handle<R>| handle.cell().ending().is_some_and(&is_wanted);
+    let has_come = |handle: &Handle<R>| handle.ending().is_some_and(&is_wanted);
     if handles.iter().any(|handle| has_come(handle)) {
         return;
     }
     let arrivals = Arc::<Arrivals>::default();
     for (name, handle) in (0..).zip(handles) {
-        handle.cell().watch(&arrivals, name);
+        handle.watch(&arrivals, name);
     }
     let pool = only_pool(handles.iter().copied());
     for _ in handles {
@@ -112,7 +112,7 @@ fn wait_for_one<R>(
         }
     }
     for handle in handles.iter().filter(|handle| !handle.is_done()) {
-        handle.cell().unwatch(&arrivals);
+        handle.unwatch(&arrivals);
     }
 }
 

@@ -19,6 +19,8 @@
 //!   them out and looks at the copy.
 //! - A block of results begins with a header of [`HEADER`] bytes, whose first word is its flag: [`IN_USE`] by the worker,
 //!   then, by the host, how much of the block is still warm, or [`RELEASED`] if all of it is.
+//! - A fork of the host shares the arenas with it, and touches neither blocks nor flags: to drop a block or a loan there does
+//!   nothing.
 //!
 //! The memory has no name, and its size is sealed: an access never raises SIGBUS because somebody made it smaller.
 //!

@@ -3,6 +3,7 @@
 //! Waiting: [`wait_until`] and [`outcome`] never wait without a bound, a [`Watchdog`] bounds calls that
 //! should return by themselves, a [`Gate`] holds tasks until the test lets them go.
 //! Looking: [`LeakCheck`] counts what a process holds, [`processes`] finds other processes.
+//! Forking: [`copy_process`] copies the test itself, checks in the copy, and waits for it.
 //! Misbehaving: [`faults`] is a catalogue of task functions that do what users' functions do at their worst.
 //! [`Random`] repeats the same choices for the same seed.
 //!
@@ -22,6 +23,7 @@
 
 #![forbid(unsafe_code)]
 
+mod copies;
 pub mod faults;
 mod gate;
 mod leak;
@@ -30,6 +32,7 @@ mod random;
 mod wait;
 mod watchdog;
 
+pub use copies::{Copied, InTheCopy, Side, copy_process};
 pub use gate::{Gate, Pass, pass};
 pub use leak::LeakCheck;
 pub use random::Random;

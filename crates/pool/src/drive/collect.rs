@@ -68,18 +68,24 @@ impl Collecting {
 impl Shared {
     /// Where large arguments are placed.
     pub(crate) fn arguments(&self) -> Option<&Arc<ArgumentArena>> {
-        self.collecting.as_ref()?.arguments.as_ref()
+        self.collecting.as_ref()?.arguments.as_ref().filter(|_| !self.is_forked())
     }
 
     /// Handles what is there, now.
     pub(crate) fn collect(&self) {
+        if self.is_forked() {
+            return;
+        }
         let mut after = Afterwards::default();
         self.lock().collect(self, &mut after);
         after.run(self);
     }
 
-    /// Waits until what is awaited is there, or the deadline has passed.
+    /// Waits until what is awaited is there, or the deadline has passed; not at all in a fork of the process.
     pub(crate) fn wait_for(&self, awaited: &impl Awaited, deadline: Option<Instant>) {
+        if self.is_forked() {
+            return;
+        }
         match &self.collecting {
             Some(collecting) if awaited.is_awaited() => {
                 Caller::new(self, &collecting.doorbell).wait_for(awaited, deadline);
@@ -106,7 +112,11 @@ impl<'a> Caller<'a> {
     }
 
     fn wait_for(&mut self, awaited: &impl Awaited, deadline: Option<Instant>) {
-        while awaited.is_awaited() && deadline.is_none_or(|deadline| Instant::now() < deadline) {
+        while awaited.is_awaited()
+            && deadline.is_none_or(|deadline| Instant::now() < deadline)
+            // A waker may have forked.
+            && !self.shared.is_forked()
+        {
             if self.listens || self.begin_to_listen() {
                 self.look_and_sleep(awaited, deadline);
             } else {
@@ -180,7 +190,7 @@ impl<'a> Caller<'a> {
 /// A caller that leaves, also by a panic, hands over to another or to the collector thread.
 impl Drop for Caller<'_> {
     fn drop(&mut self) {
-        if self.listens {
+        if self.listens && !self.shared.is_forked() {
             self.hand_over();
         }
         Shared::give_back_this_thread(self.owner);
@@ -214,7 +224,8 @@ pub(super) fn run(shared: &Shared) {
     let mut until = None;
     loop {
         // Without `until` this sleeps until a worker rings, which it does only while no caller listens.
-        if wait_readable(&[doorbell.thread().as_fd()], until).is_err()
+        if shared.is_forked()
+            || wait_readable(&[doorbell.thread().as_fd()], until).is_err()
             || ended.load(Ordering::Acquire)
         {
             return;

@@ -13,6 +13,7 @@ use crate::pool::ShutdownReport;
 
 impl Shared {
     pub(crate) fn warm_up(&self) -> Result<(), PoolError> {
+        self.is_open()?;
         self.step(Event::WarmUp, Facts::Nothing);
         let mut core = self.lock();
         loop {
@@ -65,6 +66,9 @@ impl Shared {
     }
 
     fn is_open(&self) -> Result<(), PoolError> {
+        if self.is_forked() {
+            return Err(PoolError::Forked);
+        }
         let core = self.lock();
         match core.machine.broken_reason() {
             Some(reason) => Err(PoolError::Broken { reason: reason.to_string() }),

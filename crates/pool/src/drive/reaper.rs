@@ -130,7 +130,8 @@ pub(super) fn run(shared: &Shared) {
     let reaper = &shared.reaper;
     // Deadlines are kept on this thread, on busy machines too. A kernel that cannot do it changes nothing.
     let _ = prefer_short_slices();
-    loop {
+    // A waker may have forked, and returned in both processes.
+    while !shared.is_forked() {
         let watched = reaper.watched.lock().unwrap_or_else(PoisonError::into_inner).clone();
         if reaper.ended.load(Ordering::Acquire)
             && watched.iter().all(|watched| !watched.is_reported())

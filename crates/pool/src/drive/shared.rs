@@ -7,6 +7,7 @@ use std::thread::Thread;
 use std::time::{Duration, Instant};
 
 use brigade_sys::clock::{self, Monotonic};
+use brigade_sys::fork::Origin;
 use brigade_sys::lifeline::Lifeline;
 use brigade_wire::slots::{SlotState, SlotTable};
 use brigade_wire::{TaskId, WorkerId};
@@ -30,6 +31,7 @@ use crate::machine::{Event, Machine, Now, Outbox, Settings, TaskRef};
 /// See the module's documentation.
 pub(crate) struct Shared {
     pub(crate) config: Config,
+    origin: Origin,
     core: Mutex<Core>,
     /// Submitters that found the queue full wait here.
     pub(super) room: Condvar,
@@ -120,6 +122,7 @@ impl Shared {
             target: AtomicUsize::new(config.workers),
             callbacks: Callbacks::new(config.name.clone()),
             config,
+            origin: Origin::here(),
             core: Mutex::new(core),
             room: Condvar::new(),
             progress: Condvar::new(),
@@ -134,6 +137,14 @@ impl Shared {
         Ok((Arc::new(shared), receiver))
     }
 
+    /// Whether this process is a fork of the one that built the pool. Then nothing of the pool may be touched: its locks may
+    /// have been held at the fork, its threads are not here, and its memory is shared with the other process's workers.
+    #[inline]
+    pub(crate) fn is_forked(&self) -> bool {
+        !self.origin.is_here()
+    }
+
+    /// Only after `is_forked` was false.
     pub(super) fn lock(&self) -> MutexGuard<'_, Core> {
         // A panic under this lock is a defect of ours; going on beats hanging every caller.
         self.core.lock().unwrap_or_else(PoisonError::into_inner)
@@ -153,6 +164,9 @@ impl Shared {
 
     /// Takes a task back; true when it never ran and never will.
     pub(crate) fn cancel(&self, place: TaskRef, cell: &TaskCell) -> bool {
+        if self.is_forked() {
+            return false;
+        }
         self.step(Event::Cancel(place), Facts::Nothing);
         cell.ended() == Some(true)
     }
@@ -212,12 +226,18 @@ impl Shared {
     }
 
     pub(crate) fn worker_pids(&self) -> Vec<u32> {
+        if self.is_forked() {
+            return Vec::new();
+        }
         let core = self.lock();
         let ready = core.posts.iter().flatten().filter(|post| post.line.is_some());
         ready.filter_map(|post| post.life.pid()).collect()
     }
 
     pub(crate) fn restarts(&self) -> u64 {
+        if self.is_forked() {
+            return 0;
+        }
         self.lock().machine.counters().respawned
     }
 

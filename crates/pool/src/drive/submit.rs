@@ -86,6 +86,9 @@ impl Shared {
 
     /// The core of a pool that is open and whose queue has room.
     fn open_with_room(&self, room: Room) -> Result<MutexGuard<'_, Core>, SubmitErrorKind> {
+        if self.is_forked() {
+            return Err(SubmitErrorKind::Forked);
+        }
         let mut core = self.lock();
         loop {
             if let Some(reason) = core.machine.broken_reason() {

@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::fmt;
 
-use super::{TaskError, TaskErrorKind};
+use super::{FORKED, TaskError, TaskErrorKind};
 
 /// Why a task was not taken. Its argument comes back with [`into_argument`](Self::into_argument).
 pub struct SubmitError<A> {
@@ -36,6 +36,8 @@ pub enum SubmitErrorKind {
         /// Why.
         message: String,
     },
+    /// This process is a fork of the one that built the pool.
+    Forked,
 }
 
 impl<A> SubmitError<A> {
@@ -64,6 +66,7 @@ impl<A> SubmitError<A> {
             SubmitErrorKind::PoolBroken { reason } => TaskErrorKind::PoolBroken { reason },
             SubmitErrorKind::Codec { message } => TaskErrorKind::Codec { message },
             SubmitErrorKind::Function { message } => TaskErrorKind::Function { message },
+            SubmitErrorKind::Forked => TaskErrorKind::Forked,
             SubmitErrorKind::Full | SubmitErrorKind::TimedOut | SubmitErrorKind::PoolClosed => {
                 TaskErrorKind::PoolClosed
             }
@@ -85,6 +88,9 @@ impl<A> fmt::Display for SubmitError<A> {
             }
             SubmitErrorKind::Function { message } => {
                 write!(out, "the function cannot run in a worker: {message}")
+            }
+            SubmitErrorKind::Forked => {
+                write!(out, "the pool belongs to another process: {FORKED}")
             }
         }
     }

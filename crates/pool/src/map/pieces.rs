@@ -147,6 +147,21 @@ where
         self.yielded += 1;
     }
 
+    /// Whether this process is a fork of the one that built the pool: then not even the arrivals may be looked at.
+    #[inline]
+    pub(super) fn is_forked(&self) -> bool {
+        self.pool.shared().is_forked()
+    }
+
+    /// What a fork of the process gets: an error, and then the end.
+    pub(super) fn forked(&mut self) -> Option<TaskError> {
+        let is_first = !std::mem::replace(&mut self.exhausted, true);
+        (is_first || !self.under_way.is_empty()).then(|| {
+            self.under_way.clear();
+            TaskError::new(TaskErrorKind::Forked)
+        })
+    }
+
     /// Sees to it that workers have something to do, if that may have changed.
     #[inline]
     pub(super) fn keep_going(&mut self) {

@@ -9,6 +9,7 @@ use rustix::fs::{Mode, OFlags, fchmod, open};
 use super::KEPT;
 use super::mapping::{self, Mapping, whole_pages};
 use super::ranges::Ranges;
+use crate::fork::Origin;
 
 /// The arena that the host writes and all workers of a pool read.
 #[derive(Debug)]
@@ -16,6 +17,8 @@ pub struct ArgumentArena {
     mapping: Mapping,
     readers: OwnedFd,
     ranges: Mutex<Ranges>,
+    /// A fork of the process may neither allocate here nor give anything back.
+    origin: Origin,
 }
 
 impl ArgumentArena {
@@ -32,7 +35,7 @@ impl ArgumentArena {
         let path = format!("/proc/self/fd/{}", writers.as_raw_fd());
         let readers = open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
         let ranges = Mutex::new(Ranges::new(mapping.len(), KEPT));
-        Ok(Arc::new(Self { mapping, readers, ranges }))
+        Ok(Arc::new(Self { mapping, readers, ranges, origin: Origin::here() }))
     }
 
     /// How many bytes the arena has, whether they are used or not.
@@ -41,8 +44,12 @@ impl ArgumentArena {
         self.mapping.len()
     }
 
-    /// A block of `length` bytes, whose content is whatever was there before. `None` when there is no room, or no memory.
+    /// A block of `length` bytes, whose content is whatever was there before. `None` when there is no room, or no memory,
+    /// and in a fork of the process.
     pub fn allocate(self: &Arc<Self>, length: usize) -> Option<ArgumentBlock> {
+        if !self.origin.is_here() {
+            return None;
+        }
         let taken = whole_pages(length)?;
         let (start, is_warm) = {
             let mut ranges = self.ranges();
@@ -154,6 +161,9 @@ impl SharedBlock {
 
 impl Drop for SharedBlock {
     fn drop(&mut self) {
+        if !self.arena.origin.is_here() {
+            return;
+        }
         let leaving = self.arena.ranges().give_back(self.start..self.start + self.taken);
         for range in leaving {
             // Without the lock, because the system takes its time.

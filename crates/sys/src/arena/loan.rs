@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::mapping::{self, Mapping, page_size, whole_pages};
 use super::{HEADER, KEPT, RELEASED};
+use crate::fork::Origin;
 
 /// The arena that one worker writes, as the host sees it: bytes that may change at any time, to be copied out.
 #[derive(Debug)]
@@ -17,6 +18,8 @@ pub struct ResultView {
     longest: usize,
     /// Bytes of all loans.
     lent: AtomicUsize,
+    /// A fork of the process may not give anything back.
+    origin: Origin,
 }
 
 impl ResultView {
@@ -27,7 +30,13 @@ impl ResultView {
     /// When address space or descriptors run out.
     pub fn create(name: &str, bytes: usize, longest: usize) -> io::Result<Arc<Self>> {
         let (descriptor, mapping) = mapping::create(name, bytes)?;
-        Ok(Arc::new(Self { descriptor, mapping, longest, lent: AtomicUsize::new(0) }))
+        Ok(Arc::new(Self {
+            descriptor,
+            mapping,
+            longest,
+            lent: AtomicUsize::new(0),
+            origin: Origin::here(),
+        }))
     }
 
     /// How many bytes the arena has, whether they are used or not.
@@ -121,6 +130,9 @@ impl Loan {
 
 impl Drop for Loan {
     fn drop(&mut self) {
+        if !self.view.origin.is_here() {
+            return;
+        }
         let kept = self.keep();
         let flag = if kept == self.taken {
             RELEASED
