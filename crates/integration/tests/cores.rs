@@ -138,3 +138,33 @@ fn a_process_that_is_kept_to_one_core_sees_one() {
     });
     assert_eq!(counts.join().unwrap(), (1, 1, vec![one]));
 }
+
+#[test]
+fn resizes_at_the_same_time_leave_every_worker_on_cores_of_its_own() {
+    if !machine_has(2) {
+        return;
+    }
+    let cores = CorePool::new().unwrap();
+    let all = cores.free_cpus().len();
+    let pool = builder(1).cores(cores.clone()).build().unwrap();
+    for round in 0..20 {
+        std::thread::scope(|scope| {
+            for first in [1, 2, 1] {
+                let pool = &pool;
+                scope.spawn(move || {
+                    for number in 0..20 {
+                        pool.resize(1 + (first + number) % 2).unwrap();
+                    }
+                });
+            }
+        });
+        pool.warm_up().unwrap();
+        // Each runs on the one core that it was told.
+        sample(&pool, 20);
+        let workers = pool.workers();
+        brigade_testkit::wait_until("as many workers as it says", brigade_testkit::BOUND, || {
+            pool.worker_pids().len() == workers && cores.free_cpus().len() == all - workers
+        });
+        assert_eq!(pool.broadcast(whereabouts, ()).unwrap().len(), workers, "round {round}");
+    }
+}

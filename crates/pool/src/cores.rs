@@ -13,8 +13,18 @@ use crate::error::PoolError;
 pub(crate) struct SlotCores {
     pool: CorePool,
     per_worker: usize,
-    leases: Mutex<Vec<Option<Arc<CoreLease>>>>,
+    slots: Mutex<Slots>,
 }
+
+#[derive(Debug, Default)]
+struct Slots {
+    leases: Vec<Option<Arc<CoreLease>>>,
+    /// Slots below keep their leases, whether they have a process or not.
+    wanted: usize,
+}
+
+/// Leases that a pool does not need any more. To drop one gives it back, which may run code of users: not under a lock.
+pub(crate) type Unneeded = Vec<Arc<CoreLease>>;
 
 /// Variables by which libraries learn how many threads to start. They are set to the number of a worker's cores unless
 /// the user has set them: threads that are more than the cores only get into each other's way.
@@ -44,7 +54,7 @@ impl SlotCores {
             None => machine()?,
         };
         let per_worker = per_worker.unwrap_or(1);
-        Ok(Some(Self { pool, per_worker, leases: Mutex::default() }))
+        Ok(Some(Self { pool, per_worker, slots: Mutex::default() }))
     }
 
     /// So many workers have cores now, at least one.
@@ -52,9 +62,11 @@ impl SlotCores {
         (self.pool.free_cpus().len() / self.per_worker.max(1)).max(1)
     }
 
-    /// Takes cores for all slots below `workers` that have none: for all of them, or for none.
+    /// Takes cores for all slots below `workers` that have none, for all of them or for none, and keeps them until
+    /// [`keep`](Self::keep) says that they are not wanted.
     pub(crate) fn reserve(&self, workers: usize, field: &'static str) -> Result<(), PoolError> {
-        let mut leases = self.lock();
+        let mut slots = self.lock();
+        let leases = &mut slots.leases;
         let held = leases.iter().flatten().count();
         let mut new = Vec::new();
         for slot in 0..workers {
@@ -70,6 +82,7 @@ impl SlotCores {
             }
             leases[slot] = Some(Arc::new(lease));
         }
+        slots.wanted = slots.wanted.max(workers);
         Ok(())
     }
 
@@ -93,26 +106,27 @@ impl SlotCores {
 
     /// The cores of a slot.
     pub(crate) fn of(&self, slot: u32) -> Option<Arc<CoreLease>> {
-        self.lock().get(slot as usize)?.clone()
+        self.lock().leases.get(slot as usize)?.clone()
     }
 
-    /// Gives back the cores of the slots from `slot` on.
-    pub(crate) fn give_back_from(&self, slot: usize) {
-        let mut leases = self.lock();
-        if slot < leases.len() {
-            leases.truncate(slot);
-        }
+    /// Slots from `wanted` on get no further process. The leases of those that have none now are not needed any more; the
+    /// others follow with [`release`](Self::release).
+    pub(crate) fn keep(&self, wanted: usize, has_process: impl Fn(usize) -> bool) -> Unneeded {
+        let mut slots = self.lock();
+        slots.wanted = wanted;
+        let surplus = slots.leases.iter_mut().enumerate().skip(wanted);
+        surplus.filter(|(slot, _)| !has_process(*slot)).filter_map(|(_, it)| it.take()).collect()
     }
 
-    /// Gives back the cores of a slot that gets no process any more.
-    pub(crate) fn give_back(&self, slot: u32) {
-        if let Some(lease) = self.lock().get_mut(slot as usize) {
-            *lease = None;
-        }
+    /// The process of a slot is gone.
+    pub(crate) fn release(&self, slot: u32) -> Option<Arc<CoreLease>> {
+        let mut slots = self.lock();
+        let is_wanted = (slot as usize) < slots.wanted;
+        slots.leases.get_mut(slot as usize).filter(|_| !is_wanted)?.take()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Option<Arc<CoreLease>>>> {
-        self.leases.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Slots> {
+        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -5,8 +5,9 @@ use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use super::carry_out::Afterwards;
 use super::outcome::Facts;
-use super::shared::{Core, Shared};
+use super::shared::{Core, Shared, now};
 use crate::error::PoolError;
 use crate::machine::{Event, Shutdown};
 use crate::pool::ShutdownReport;
@@ -34,25 +35,27 @@ impl Shared {
     }
 
     pub(crate) fn resize(&self, workers: usize) -> Result<(), PoolError> {
+        // One after the other: cores are reserved before the machine decides, and the last decision counts for both.
+        let turn = self.resizing.lock().unwrap_or_else(PoisonError::into_inner);
         self.is_open()?;
-        if let Some(cores) = &self.config.cores {
+        let cores = self.config.cores.as_ref();
+        if let Some(cores) = cores {
             cores.reserve(workers, "resize")?;
         }
-        self.step(Event::Resize { workers }, Facts::Nothing);
-        self.give_back_cores(workers);
-        self.target.store(workers, Ordering::Relaxed);
-        Ok(())
-    }
-
-    /// Gives back the cores of slots that are gone and have no process any more.
-    fn give_back_cores(&self, target: usize) {
-        let Some(cores) = &self.config.cores else { return };
-        let core = self.lock();
-        for slot in target..core.posts.len() {
-            if core.posts[slot].is_none() {
-                cores.give_back(u32::try_from(slot).expect("slots are few"));
-            }
-        }
+        let mut after = Afterwards::default();
+        let mut core = self.lock();
+        core.handle(now(), Event::Resize { workers }, Facts::Nothing, self, &mut after);
+        // A pool that was closed meanwhile keeps its size.
+        let target = core.machine.target();
+        self.target.store(target, Ordering::Relaxed);
+        let wanted = if core.machine.has_ended() { 0 } else { target };
+        let has_process = |slot: usize| core.posts.get(slot).is_some_and(Option::is_some);
+        let unneeded = cores.map(|cores| cores.keep(wanted, has_process));
+        drop(core);
+        drop(turn);
+        after.run(self);
+        drop(unneeded);
+        if target == workers { Ok(()) } else { self.is_open() }
     }
 
     pub(crate) fn quiesce(&self) -> Result<(), PoolError> {

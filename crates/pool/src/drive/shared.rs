@@ -46,8 +46,10 @@ pub(crate) struct Shared {
     pub(super) collecting: Option<Collecting>,
     /// By which workers end with this process; `None` where the system has none to give.
     pub(super) lifeline: Option<Lifeline>,
-    /// The most workers.
+    /// The most workers; changed under the core's lock.
     pub(crate) target: AtomicUsize,
+    /// Held while the number of workers is changed.
+    pub(super) resizing: Mutex<()>,
     /// Cores that this process and its workers may use.
     pub(super) cores: usize,
 }
@@ -120,6 +122,7 @@ impl Shared {
         let stdio = config.surroundings.stdio;
         let shared = Self {
             target: AtomicUsize::new(config.workers),
+            resizing: Mutex::new(()),
             callbacks: Callbacks::new(config.name.clone()),
             config,
             origin: Origin::here(),
@@ -245,7 +248,7 @@ impl Shared {
     pub(super) fn release_threads(&self) {
         // Handles may outlive the pool, and its cores are free.
         if let Some(cores) = &self.config.cores {
-            cores.give_back_from(0);
+            drop(cores.keep(0, |_| false));
         }
         self.spawn_orders.lock().unwrap_or_else(PoisonError::into_inner).take();
         self.reaper.end();
@@ -300,12 +303,13 @@ impl Shared {
             core.posts[worker.slot as usize] = None;
         }
         core.handle(now(), event, facts, self, &mut after);
-        let is_gone = worker.slot as usize >= core.machine.target();
-        if let Some(cores) = self.config.cores.as_ref().filter(|_| is_gone) {
-            cores.give_back(worker.slot);
-        }
+        // The same step may have started the slot's next process.
+        let is_vacant = core.posts.get(worker.slot as usize).is_none_or(Option::is_none);
+        let cores = self.config.cores.as_ref().filter(|_| is_vacant);
+        let unneeded = cores.and_then(|cores| cores.release(worker.slot));
         drop(core);
         after.run(self);
+        drop(unneeded);
     }
 
     pub(super) fn order_spawn(&self, worker: WorkerId, life: Arc<Life>) {
