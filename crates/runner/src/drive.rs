@@ -19,7 +19,7 @@ use std::time::Duration;
 use brigade_sys::clock::{Monotonic, now};
 use brigade_sys::guardian::Guardian;
 use brigade_sys::launch::{Ended, Launcher, Usage};
-use brigade_sys::process::Exit;
+use brigade_sys::process::{Exit, Signal};
 use rustix::event::{Timespec, epoll};
 
 use crate::cores::Cores;
@@ -27,7 +27,7 @@ use crate::error::RunnerError;
 use crate::event::{Event, Reason};
 use crate::machine::{Action, Attempt, Machine, Notice, Settings};
 use crate::memory;
-use crate::outcome::{Outcome, StartFailure};
+use crate::outcome::{Ending, Outcome, StartFailure};
 use crate::output::Output;
 use crate::source::{Source, Supply};
 use crate::stopper::Stopper;
@@ -70,6 +70,8 @@ pub(crate) struct Drive<'a> {
     buffer: Box<[u8]>,
     summary: Summary,
     failure: Option<RunnerError>,
+    /// Whether nothing is left to look after.
+    is_over: bool,
 }
 
 /// How much is read from a pipe at once: what a pipe holds.
@@ -119,6 +121,7 @@ impl<'a> Drive<'a> {
             buffer: vec![0; READ_BYTES].into(),
             summary: Summary::default(),
             failure: None,
+            is_over: false,
         })
     }
 
@@ -132,7 +135,13 @@ impl<'a> Drive<'a> {
                         tracing::debug!(number = live.attempt.number, ?signal, "job signalled");
                         // A group that cannot be signalled has changed its user; SIGKILL of the leader comes last.
                         let _ = live.leader.signal_group(signal);
+                        // One that has stopped (it wanted the terminal, say) hears nothing else before it goes on.
+                        let _ = live.leader.signal_group(Signal::Continue);
                     }
+                }
+                Action::Abandon(slot) => self.abandon(slot),
+                Action::GiveUp(verdict) => {
+                    self.conclude(None, verdict, now(), Remains::default());
                 }
                 Action::Tell(notice) => self.tell_notice(notice),
                 Action::Wait(until) => self.wait(until)?,
@@ -143,7 +152,8 @@ impl<'a> Drive<'a> {
             self.end_strays();
         }
         self.summary.wall = now().saturating_since(self.start);
-        match self.failure {
+        self.is_over = true;
+        match self.failure.take() {
             Some(failure) => Err(failure),
             None => Ok(self.summary),
         }
@@ -205,6 +215,11 @@ impl<'a> Drive<'a> {
                 }
                 self.machine.started(slot, attempt, started);
             }
+            // What is missing comes back when another job ends.
+            Err(failure) if failure.is_shortage && self.live.iter().any(Option::is_some) => {
+                tracing::debug!(number = attempt.number, failure = failure.message, "job waits");
+                self.machine.no_room(slot, attempt);
+            }
             Err(failure) => self.not_started(slot, attempt, failure),
         }
     }
@@ -212,7 +227,7 @@ impl<'a> Drive<'a> {
     fn not_started(&mut self, slot: usize, attempt: Attempt, failure: StartFailure) {
         let time = now();
         let verdict = self.machine.start_failed(slot, attempt, failure, time);
-        self.conclude(slot, verdict, time, Remains::default());
+        self.conclude(Some(slot), verdict, time, Remains::default());
     }
 
     fn wait(&mut self, until: Option<Monotonic>) -> Result<(), RunnerError> {
@@ -238,6 +253,9 @@ impl<'a> Drive<'a> {
 
     fn woken(&mut self) {
         self.stopper.waker().drain();
+        if self.conduct.adopts_orphans {
+            self.reap_adopted();
+        }
         self.machine.supply_woken();
         self.machine.cores_freed();
         let asked = self.stopper.asked();
@@ -261,15 +279,19 @@ impl<'a> Drive<'a> {
             Err(error) => {
                 // Somebody else in this program waits for any child: how it ended is lost, that it ended is not.
                 tracing::warn!(%error, "a job's exit status was taken by somebody else");
+                if let Some(slot) = self.guardian.slot(slot) {
+                    slot.clear();
+                }
                 Ended { exit: Exit::Code(STATUS_LOST), usage: Usage::default() }
             }
         };
         let time = now();
         self.drain(slot);
+        self.ignore(slot);
         let Some(live) = self.live[slot].take() else { return };
         let remains = live.into_remains(ended.usage);
         if let Some(verdict) = self.machine.exited(slot, ended.exit, time) {
-            self.conclude(slot, verdict, time, remains);
+            self.conclude(Some(slot), verdict, time, remains);
         }
         if self.conduct.adopts_orphans {
             self.reap_adopted();
@@ -278,7 +300,7 @@ impl<'a> Drive<'a> {
 
     fn conclude(
         &mut self,
-        slot: usize,
+        slot: Option<usize>,
         verdict: crate::machine::Verdict,
         time: Monotonic,
         remains: Remains,
@@ -289,7 +311,7 @@ impl<'a> Drive<'a> {
             let prelude = attempt.job.prelude.clone();
             if verdict.ending.is_success() {
                 (self.tell)(Event::CanaryPassed { prelude: prelude.as_deref() });
-            } else {
+            } else if verdict.ending != Ending::Stopped {
                 let output = remains.last_words();
                 let ending = verdict.ending;
                 self.fail(RunnerError::Canary { prelude, ending, output });
@@ -311,7 +333,7 @@ impl<'a> Drive<'a> {
             job: attempt.job,
             ending: verdict.ending,
             attempts: attempt.nth,
-            slot: slot + 1,
+            slot: slot.map_or(0, |slot| slot + 1),
             cores: remains.cores,
             started,
             wall: verdict.wall,
@@ -323,6 +345,9 @@ impl<'a> Drive<'a> {
         };
         self.summary.count(&outcome);
         (self.tell)(Event::Finished(outcome));
+        if verdict.is_halting {
+            self.tell_notice(Notice::Halting(Reason::Halted));
+        }
     }
 
     fn tell_notice(&mut self, notice: Notice) {
@@ -336,6 +361,22 @@ impl<'a> Drive<'a> {
             Notice::Tick => Event::Tick,
         };
         (self.tell)(event);
+    }
+}
+
+/// A run that ends by a panic (of the closure that is told, of the source) or by an error leaves as little behind as one
+/// that was killed.
+impl Drop for Drive<'_> {
+    fn drop(&mut self) {
+        if self.is_over {
+            return;
+        }
+        // Kills each group and reaps its leader.
+        self.live.clear();
+        self.guardian.end_marked();
+        if self.conduct.adopts_orphans {
+            self.kill_strays(|_, _| ());
+        }
     }
 }
 

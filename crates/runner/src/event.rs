@@ -1,5 +1,6 @@
 //! What a runner tells while it runs.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::job::Job;
@@ -14,7 +15,7 @@ pub enum Event<'a> {
         /// The job's number.
         number: u64,
         /// The job.
-        job: &'a Job,
+        job: &'a Arc<Job>,
         /// Which attempt, from 1.
         attempt: u32,
         /// The place it runs on, from 1.
@@ -40,7 +41,7 @@ pub enum Event<'a> {
         /// The job's number.
         number: u64,
         /// The job.
-        job: &'a Job,
+        job: &'a Arc<Job>,
         /// Which attempt failed, from 1.
         attempt: u32,
         /// How.
@@ -53,7 +54,7 @@ pub enum Event<'a> {
         /// The prelude that it tried.
         prelude: Option<&'a str>,
     },
-    /// No more jobs are started.
+    /// No more jobs are started. If a policy was met, this follows the outcome that met it at once.
     Halting(Reason),
     /// Jobs were asked to end, and have this long until they are made to.
     Grace {

@@ -6,7 +6,8 @@
 //! - Jobs start in the order in which they came. One that finds no cores holds up those behind it, so it waits no longer
 //!   than the jobs that ran when it was its turn, however wide it is.
 //! - An attempt is over when its process was reaped; only then does its slot get free or the next attempt wait.
-//! - Whatever is to be ended ends: each ladder ends in SIGKILL.
+//! - Whatever is to be ended ends: each ladder ends in SIGKILL, and what survives that is waited for no longer.
+//! - Each job that was supplied gets one verdict, also if the run ends before it starts.
 
 mod canary;
 mod exit;
@@ -26,6 +27,7 @@ use crate::event::Reason;
 use crate::halt::Finished;
 use crate::job::Job;
 use crate::limit::Durations;
+use crate::outcome::Ending;
 
 use canary::Canaries;
 pub(crate) use exit::Verdict;
@@ -63,6 +65,10 @@ pub(crate) enum Action {
     Signal(usize, Signal),
     /// Tell the user.
     Tell(Notice),
+    /// Wait no longer for what runs on a slot: it was killed some time ago, and lives.
+    Abandon(usize),
+    /// Tell that this will not be started any more.
+    GiveUp(Verdict),
     /// Wait for something to happen, until this time at most.
     Wait(Option<Monotonic>),
     /// All is over.
@@ -85,6 +91,8 @@ pub(crate) struct Attempt {
     pub(crate) job: Arc<Job>,
     /// Which attempt of its job, from 1.
     pub(crate) nth: u32,
+    /// How the attempt before it failed.
+    pub(crate) before: Option<Ending>,
     /// Whether it tries out whether jobs can run at all.
     pub(crate) is_canary: bool,
 }
@@ -176,7 +184,10 @@ impl Machine {
                 wake = Some(wake.map_or(self.not_before, |time| time.min(self.not_before)));
             }
         } else if idle && self.course == Course::Draining {
-            return Action::Finish;
+            return match self.waiting.pop_front() {
+                Some(attempt) => Action::GiveUp(Self::give_up(attempt)),
+                None => Action::Finish,
+            };
         }
         Action::Wait(wake)
     }
@@ -184,16 +195,16 @@ impl Machine {
     /// The source has given a job. Answers its number.
     pub(crate) fn supplied(&mut self, job: Job) -> u64 {
         let number = job.number.unwrap_or(self.next_number);
-        self.next_number = number + 1;
+        self.next_number = number.saturating_add(1);
         self.supplied += 1;
         let job = Arc::new(job);
-        self.waiting.push_back(Attempt { number, job, nth: 1, is_canary: false });
+        self.waiting.push_back(Attempt { number, job, nth: 1, before: None, is_canary: false });
         number
     }
 
     /// How many jobs are still to come, if that is known.
     pub(crate) fn note_remaining(&mut self, remaining: Option<u64>) {
-        self.finished.total = remaining.map(|remaining| self.supplied + remaining);
+        self.finished.total = remaining.map(|remaining| self.supplied.saturating_add(remaining));
     }
 
     /// The source has nothing yet.

@@ -21,9 +21,10 @@ pub struct Outcome {
     pub job: Arc<Job>,
     /// How its last attempt ended.
     pub ending: Ending,
-    /// How many attempts it took.
+    /// How many attempts it took; none if the run ended before it was started.
     pub attempts: u32,
-    /// On which place of the run it ran, from 1; no two jobs have the same at a time.
+    /// On which place of the run it ran, from 1; no two jobs have the same at a time. 0 if the run ended before its next
+    /// attempt was started.
     pub slot: usize,
     /// The cores it was pinned to, by their numbers; empty if it was not.
     pub cores: Vec<u32>,
@@ -60,6 +61,8 @@ pub enum Ending {
     Stopped,
     /// It could not be started.
     NotStarted(StartFailure),
+    /// It lives on: it was killed, but belongs to another user or waits for a device. Nobody looks after it any more.
+    NotKilled,
 }
 
 /// Why an attempt could not be started.
@@ -69,6 +72,8 @@ pub struct StartFailure {
     pub message: String,
     /// The code a shell would give: 127 if there is no such program, 126 if it cannot be executed.
     pub code: i32,
+    /// Whether it lacked only what other jobs give back when they end.
+    pub(crate) is_shortage: bool,
 }
 
 impl Ending {
@@ -82,7 +87,7 @@ impl Ending {
         match self {
             Self::Exited(code) => *code != 0,
             Self::Signalled(_) | Self::TimedOut { .. } => true,
-            Self::Stopped | Self::NotStarted(_) => false,
+            Self::Stopped | Self::NotStarted(_) | Self::NotKilled => false,
         }
     }
 }
@@ -109,6 +114,9 @@ impl fmt::Display for Ending {
             }
             Self::Stopped => formatter.write_str("stopped with the run"),
             Self::NotStarted(failure) => formatter.write_str(&failure.message),
+            Self::NotKilled => formatter.write_str(
+                "it cannot be killed, and still runs: end it as the user that it belongs to",
+            ),
         }
     }
 }
@@ -140,13 +148,27 @@ impl StartFailure {
             _ => format!("{error}: {cause}"),
         };
         let missing = cause.kind() == io::ErrorKind::NotFound;
-        Self { message, code: if missing { 127 } else { 126 } }
+        Self { message, code: if missing { 127 } else { 126 }, is_shortage: is_shortage(cause) }
     }
 
     pub(crate) fn other(message: String) -> Self {
-        Self { message, code: 126 }
+        Self { message, code: 126, is_shortage: false }
+    }
+
+    pub(crate) fn of_io(what: &str, error: &io::Error) -> Self {
+        Self { is_shortage: is_shortage(error), ..Self::other(format!("{what}: {error}")) }
     }
 }
+
+/// No descriptors, processes or memory are left.
+fn is_shortage(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(EAGAIN | ENOMEM | ENFILE | EMFILE))
+}
+
+const EAGAIN: i32 = 11;
+const ENOMEM: i32 = 12;
+const ENFILE: i32 = 23;
+const EMFILE: i32 = 24;
 
 /// "Exec format error": neither a program nor a script.
 const ENOEXEC: i32 = 8;

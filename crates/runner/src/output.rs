@@ -2,7 +2,8 @@
 
 use std::collections::VecDeque;
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
 /// Where the output of a job goes.
@@ -98,6 +99,16 @@ impl Captured {
         })
     }
 
+    /// How much memory it takes, and whether it takes a descriptor.
+    pub fn costs(&self) -> (usize, bool) {
+        match &self.kept {
+            Kept::Nothing => (0, false),
+            Kept::Tail { bytes, .. } => (bytes.capacity(), false),
+            Kept::Memory(bytes) => (bytes.capacity(), false),
+            Kept::File(_) => (0, true),
+        }
+    }
+
     /// The last bytes, `limit` at most.
     ///
     /// # Errors
@@ -110,11 +121,8 @@ impl Captured {
             }
             Kept::Memory(bytes) => bytes[bytes.len().saturating_sub(limit)..].to_vec(),
             Kept::File(file) => {
-                let mut file = file;
-                let length = file.metadata()?.len();
-                file.seek(SeekFrom::Start(length.saturating_sub(limit as u64)))?;
                 let mut bytes = Vec::new();
-                file.take(limit as u64).read_to_end(&mut bytes)?;
+                Contents::last(file, limit as u64)?.read_to_end(&mut bytes)?;
                 bytes
             }
         })
@@ -134,11 +142,7 @@ impl Captured {
                 Ok(bytes.len() as u64)
             }
             Kept::Memory(bytes) => writer.write_all(bytes).map(|()| bytes.len() as u64),
-            Kept::File(file) => {
-                let mut file = file;
-                file.rewind()?;
-                io::copy(&mut file, writer)
-            }
+            Kept::File(file) => io::copy(&mut Contents::last(file, u64::MAX)?, writer),
         }
     }
 
@@ -167,6 +171,33 @@ impl Captured {
                 }
             }
         }
+    }
+}
+
+/// What a file holds at one moment.
+///
+/// A process that has outlived its job may still write to it. So it is read without moving the position, which is also
+/// that of the writer, and no further than it reached when the reading began.
+struct Contents<'a> {
+    file: &'a File,
+    position: u64,
+    end: u64,
+}
+
+impl<'a> Contents<'a> {
+    fn last(file: &'a File, limit: u64) -> io::Result<Self> {
+        let end = file.metadata()?.len();
+        Ok(Self { file, position: end.saturating_sub(limit), end })
+    }
+}
+
+impl Read for Contents<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let left = usize::try_from(self.end - self.position).unwrap_or(usize::MAX);
+        let room = buffer.len().min(left);
+        let count = self.file.read_at(&mut buffer[..room], self.position)?;
+        self.position += count as u64;
+        Ok(count)
     }
 }
 
@@ -201,6 +232,29 @@ mod tests {
             prop_assert_eq!(whole.tail(limit).expect("memory"), end);
             prop_assert_eq!(tail.dropped(), (all.len() - end.len()) as u64);
         }
+    }
+
+    #[test]
+    fn a_file_is_read_without_moving_its_writer_and_without_following_it() -> io::Result<()> {
+        struct Appends<'a>(&'a File, usize);
+        impl Write for Appends<'_> {
+            fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+                self.1 += bytes.len();
+                assert!(self.1 < 100, "the reader follows the writer");
+                self.0.write_all(bytes)?;
+                Ok(bytes.len())
+            }
+            fn flush(&mut self) -> io::Result<()> {
+                Ok(())
+            }
+        }
+        let mut file = tempfile::tempfile()?;
+        file.write_all(b"0123456789")?;
+        let captured = Captured::file(file.try_clone()?);
+        assert_eq!(captured.tail(3)?, b"789");
+        assert_eq!(captured.copy_to(&mut Appends(&file, 0))?, 10);
+        assert_eq!(captured.tail(usize::MAX)?, b"01234567890123456789");
+        Ok(())
     }
 
     #[test]

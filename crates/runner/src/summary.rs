@@ -13,7 +13,7 @@ pub struct Summary {
     pub succeeded: u64,
     /// Jobs that did not, those that were stopped among them.
     pub failed: u64,
-    /// Jobs that were ended because the run stopped.
+    /// Jobs that were ended because the run stopped, and those taken from the source that it left unstarted.
     pub stopped: u64,
     /// Why the run ended before its jobs, if it did.
     pub halted: Option<Reason>,
@@ -23,6 +23,10 @@ pub struct Summary {
 
 impl Summary {
     pub(crate) fn count(&mut self, outcome: &Outcome) {
+        if outcome.attempts == 0 {
+            self.stopped += 1;
+            return;
+        }
         if outcome.ending.is_success() {
             self.succeeded += 1;
         } else {

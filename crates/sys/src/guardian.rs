@@ -23,7 +23,8 @@ use std::sync::atomic::{AtomicI32, Ordering};
 
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 use rustix::process::{
-    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, getpid, pidfd_open, pidfd_send_signal, waitid,
+    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, getpid, kill_process, pidfd_open,
+    pidfd_send_signal, waitid,
 };
 
 use crate::signals::Blocked;
@@ -32,6 +33,7 @@ use crate::signals::Blocked;
 #[derive(Debug)]
 pub struct Guardian {
     slots: Slots,
+    mark: String,
     pid: Pid,
     pidfd: OwnedFd,
 }
@@ -62,8 +64,15 @@ impl Guardian {
             0 => guard(parent.as_raw_fd(), slots.as_slice(), entry),
             pid => {
                 let pid = Pid::from_raw(pid).ok_or(rustix::io::Errno::SRCH)?;
-                let pidfd = pidfd_open(pid, PidfdFlags::empty())?;
-                Ok(Self { slots, pid, pidfd })
+                match pidfd_open(pid, PidfdFlags::empty()) {
+                    Ok(pidfd) => Ok(Self { slots, mark: mark.to_owned(), pid, pidfd }),
+                    Err(error) => {
+                        // It would wait for our end. Nobody else has reaped it, so the number is its own.
+                        let _ = kill_process(pid, Signal::KILL);
+                        let _ = waitid(WaitId::Pid(pid), WaitIdOptions::EXITED);
+                        Err(error.into())
+                    }
+                }
             }
         }
     }
@@ -71,6 +80,12 @@ impl Guardian {
     /// The slot of this number.
     pub fn slot(&self, index: usize) -> Option<&GroupSlot> {
         self.slots.as_slice().get(index)
+    }
+
+    /// Kills at once what the guardian would kill after our end because of its mark.
+    pub fn end_marked(&self) {
+        let mark: Vec<u8> = self.mark.bytes().chain([0]).collect();
+        sweep::kill_marked(&mark);
     }
 
     /// The number of the guardian's process.

@@ -123,3 +123,8 @@ pub(crate) fn pids(file: &Path, count: usize) -> Vec<String> {
     });
     pids
 }
+
+pub(crate) fn signal(pid: u32, name: &str) {
+    let status = Command::new("kill").args(["-s", name, &pid.to_string()]).status();
+    assert!(status.expect("kill").success());
+}

@@ -4,12 +4,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use crate::common::{PATIENCE, Place, Ran, is_alive, pids, pieces, until};
-
-fn signal(pid: u32, name: &str) {
-    let status = Command::new("kill").args(["-s", name, &pid.to_string()]).status();
-    assert!(status.expect("kill").success());
-}
+use crate::common::{PATIENCE, Place, Ran, is_alive, pids, pieces, signal, until};
 
 #[test]
 fn after_sigkill_no_process_of_a_job_is_left() {

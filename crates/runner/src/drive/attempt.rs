@@ -5,6 +5,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use brigade_cores::CoreLease;
+use brigade_sys::clock::now;
 use brigade_sys::launch::{Launch, LaunchStage, Leader, Usage};
 use rustix::event::epoll;
 use rustix::pipe::{PipeFlags, pipe_with};
@@ -43,6 +44,12 @@ pub(super) struct Remains {
 const LAST_WORDS: usize = 2000;
 
 impl Live {
+    /// Leaves it to itself, and gives the cores back.
+    pub(super) fn abandon(mut self) -> Remains {
+        self.leader.abandon();
+        self.into_remains(Usage::default())
+    }
+
     /// Gives the cores back.
     pub(super) fn into_remains(self, usage: Usage) -> Remains {
         let [stdout, stderr] = self.streams.map(|stream| stream.captured);
@@ -73,7 +80,7 @@ impl Drive<'_> {
         let output = attempt.job.output.as_ref().unwrap_or(&self.conduct.output);
         let (ours, theirs) = self
             .streams(output)
-            .map_err(|error| StartFailure::other(format!("cannot make its output: {error}")))?;
+            .map_err(|error| StartFailure::of_io("cannot make its output", &error))?;
         let [stdout, stderr] = &theirs;
         let environment = prepared.environment(self.preparation.inherited());
         let launched = self.launcher.launch(&Launch {
@@ -100,10 +107,28 @@ impl Drive<'_> {
         self.generation = self.generation.wrapping_add(1);
         let live =
             Live { attempt, leader, generation: self.generation, streams: ours, cpus, lease };
-        self.watch(slot, &live)
-            .map_err(|error| StartFailure::other(format!("cannot watch it: {error}")))?;
+        if let Err(error) = self.watch(slot, &live) {
+            drop(live);
+            if let Some(slot) = self.guardian.slot(slot) {
+                slot.clear();
+            }
+            return Err(StartFailure::of_io("cannot watch it", &error));
+        }
         self.live[slot] = Some(live);
         Ok(())
+    }
+
+    /// What was killed lives on. Its cores come free, as they would never otherwise.
+    pub(super) fn abandon(&mut self, slot: usize) {
+        let time = now();
+        self.drain(slot);
+        self.ignore(slot);
+        let Some(live) = self.live[slot].take() else { return };
+        tracing::warn!(number = live.attempt.number, "a job cannot be killed, and still runs");
+        let remains = live.abandon();
+        if let Some(verdict) = self.machine.abandoned(slot, time) {
+            self.conclude(Some(slot), verdict, time, remains);
+        }
     }
 
     fn watch(&self, slot: usize, live: &Live) -> io::Result<()> {

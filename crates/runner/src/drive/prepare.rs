@@ -7,6 +7,8 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::FileTypeExt;
+use std::path::Path;
 
 use brigade_sys::launch::Program;
 use rustix::fs::{MemfdFlags, memfd_create};
@@ -96,6 +98,16 @@ impl Preparation {
             let script = format!("{{\n{line}\n}} || exit\nexec \"$@\"");
             words.splice(0..0, ["/bin/sh", "-c", &script, "sh"].map(OsString::from));
         }
+        let input = match &job.stdin {
+            // Opening it waits for a writer, which the job is to do, not the run.
+            Stdin::File(path) if is_pipe(path) => {
+                let path = std::path::absolute(path).unwrap_or_else(|_| path.clone());
+                let shell = ["/bin/sh", "-c", "exec \"$@\" < \"$0\""].map(OsString::from);
+                words.splice(0..0, shell.into_iter().chain([path.into_os_string()]));
+                &Stdin::Null
+            }
+            input => input,
+        };
         let arguments = words
             .iter()
             .map(|word| CString::new(word.as_bytes()))
@@ -118,7 +130,7 @@ impl Preparation {
             .transpose()
             .map_err(|_| zero_byte("the folder"))?;
         let overridden = job.environment.iter().map(|(name, _)| name.as_bytes().to_vec()).collect();
-        let stdin = self.stdin(&job.stdin)?;
+        let stdin = self.stdin(input)?;
         Ok(Prepared { program, arguments, folder, stdin, variables, overridden })
     }
 
@@ -152,7 +164,7 @@ impl Preparation {
                 Stdin::File(path) => Cow::from(path.display().to_string()),
                 _ => "its input".into(),
             };
-            StartFailure::other(format!("cannot open {what}: {error}"))
+            StartFailure::of_io(&format!("cannot open {what}"), &error)
         })
     }
 }
@@ -185,6 +197,10 @@ fn in_memory(bytes: &[u8]) -> io::Result<OwnedFd> {
     file.write_all(bytes)?;
     file.rewind()?;
     Ok(file.into())
+}
+
+fn is_pipe(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_fifo())
 }
 
 /// Our own standard output or error.

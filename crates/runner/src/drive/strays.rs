@@ -1,5 +1,6 @@
 //! Processes that have left their job's group and outlived it: adopted, reaped when they end, ended with the run.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use brigade_sys::orphans::Child;
@@ -26,10 +27,16 @@ impl Drive<'_> {
 
     /// Ends what has outlived its job, at the end of the run.
     pub(super) fn end_strays(&mut self) {
+        self.kill_strays(|drive, event| (drive.tell)(event));
+    }
+
+    pub(super) fn kill_strays(&mut self, mut tell: impl FnMut(&mut Self, Event<'_>)) {
+        // Those that cannot be killed, and those that nobody waits for any more.
+        let mut given_up = HashSet::from([self.guardian.pid()]);
         for _ in 0..GENERATIONS {
             let strays: Vec<Child> = Child::all()
                 .into_iter()
-                .filter(|child| child.pid() != self.guardian.pid() && !self.is_leader(child.pid()))
+                .filter(|child| !given_up.contains(&child.pid()) && !self.is_leader(child.pid()))
                 .collect();
             if strays.is_empty() {
                 return;
@@ -37,10 +44,12 @@ impl Drive<'_> {
             for stray in strays {
                 let number = stray.variable("PARALLEL_SEQ").and_then(|seq| seq.parse().ok());
                 let (pid, name) = (stray.pid(), stray.name());
-                let result = stray.kill(STRAY_LIMIT);
-                let is_gone = result.is_ok();
+                let is_gone = stray.kill(STRAY_LIMIT).is_ok();
+                if !is_gone {
+                    given_up.insert(pid);
+                }
                 if !name.is_empty() {
-                    (self.tell)(Event::Stray { pid, name: &name, number, is_gone });
+                    tell(self, Event::Stray { pid, name: &name, number, is_gone });
                 }
             }
         }

@@ -1,7 +1,8 @@
 //! The pipes of running jobs: read whenever there is something, so that no job waits for us.
 
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 
+use rustix::event::epoll;
 use rustix::io::Errno;
 
 use super::Drive;
@@ -83,6 +84,13 @@ impl From<u64> for Token {
     }
 }
 
+/// Closing is not enough: a copy of the descriptor in a fork of this process keeps what it waits for, and a dead process
+/// or a closed pipe would wake this thread again and again.
+fn forget(epoll: &OwnedFd, descriptor: impl AsFd) {
+    // Fails only for what was never waited for.
+    let _ = epoll::delete(epoll, descriptor);
+}
+
 impl Drive<'_> {
     /// A pipe has something, or its last writer is gone.
     pub(super) fn readable(&mut self, token: Token) {
@@ -142,10 +150,19 @@ impl Drive<'_> {
         count
     }
 
+    /// Nothing of what runs on a slot is waited for any more.
+    pub(super) fn ignore(&self, slot: usize) {
+        if let Some(live) = &self.live[slot] {
+            forget(&self.epoll, live.leader.pidfd());
+        }
+    }
+
     fn close(&mut self, slot: usize, index: usize) {
         let Some(live) = &mut self.live[slot] else { return };
         let streaming = &mut live.streams[index];
-        streaming.pipe = None;
+        if let Some(pipe) = streaming.pipe.take() {
+            forget(&self.epoll, &pipe);
+        }
         if !streaming.line.is_empty() {
             let (number, stream) = (live.attempt.number, STREAMS[index]);
             (self.tell)(Event::Output { number, stream, lines: &streaming.line });

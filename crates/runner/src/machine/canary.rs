@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::{Action, Attempt, Machine, Notice};
+use super::{Attempt, Machine};
 use crate::event::Reason;
 use crate::job::Job;
 use std::sync::Arc;
@@ -44,7 +44,7 @@ impl Machine {
             canary.folder.clone_from(&job.folder);
         }
         self.canaries.running = true;
-        Some(Attempt { number: 0, job: Arc::new(canary), nth: 1, is_canary: true })
+        Some(Attempt { number: 0, job: Arc::new(canary), nth: 1, before: None, is_canary: true })
     }
 
     pub(super) fn canary_ended(&mut self, attempt: &Attempt, passed: bool) {
@@ -52,8 +52,8 @@ impl Machine {
         if passed {
             self.canaries.passed.insert(attempt.job.prelude.clone());
         } else {
-            self.course = super::Course::Draining;
-            self.orders.push_back(Action::Tell(Notice::Halting(Reason::Failed)));
+            // If the run was stopped meanwhile, that is why it ends.
+            self.drain(Reason::Failed);
         }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! A run that is stopped goes down a ladder: SIGINT, which many programs know as the moment to clean up; after half a
 //! second, if something still runs, a grace of which the user is told; SIGTERM; SIGKILL. Being stopped once more goes to
-//! its end at once.
+//! its end at once. What even SIGKILL does not end is given up, so that a stop takes a bounded time.
 
 use std::time::Duration;
 
@@ -28,12 +28,15 @@ const AFTER_INTERRUPT: Duration = Duration::from_millis(500);
 const COUNTDOWN: Duration = Duration::from_secs(2);
 /// How long a program has after SIGTERM in the ladder of the whole run.
 const AFTER_TERMINATE: Duration = Duration::from_millis(500);
+/// How long the kernel may take to end what was killed. What lives on then belongs to another user by now, or waits for a
+/// device or a file server.
+const AFTER_KILL: Duration = Duration::from_secs(5);
 
 impl Machine {
     /// The user wants the run to stop; the second time at once.
     pub(crate) fn stop(&mut self, now: Monotonic) {
         if self.ladder != Ladder::Idle {
-            self.kill_all();
+            self.kill_all(now);
             return;
         }
         self.course = Course::Draining;
@@ -60,7 +63,7 @@ impl Machine {
                 self.tell_signalled("SIGTERM");
                 self.climb(Ladder::Terminated, now.saturating_add(AFTER_TERMINATE));
             }
-            Ladder::Terminated => self.kill_all(),
+            Ladder::Terminated => self.kill_all(now),
             Ladder::Idle | Ladder::Killed => {}
         }
     }
@@ -71,11 +74,8 @@ impl Machine {
         running.timer = None;
         match (running.ending, running.limit) {
             (None, Some(limit)) => self.terminate(slot, Cause::TimedOut(limit), now),
-            _ if !running.is_killed => {
-                running.is_killed = true;
-                self.orders.push_back(Action::Signal(slot, Signal::Kill));
-            }
-            _ => {}
+            _ if !running.is_killed => self.kill(slot, now),
+            _ => self.orders.push_back(Action::Abandon(slot)),
         }
     }
 
@@ -91,6 +91,15 @@ impl Machine {
         set_timer(&mut self.timers, slot, running, Some(kill));
     }
 
+    fn kill(&mut self, slot: usize, now: Monotonic) {
+        let Some(running) = self.slots[slot].as_mut().filter(|running| !running.is_killed) else {
+            return;
+        };
+        running.is_killed = true;
+        set_timer(&mut self.timers, slot, running, Some(now.saturating_add(AFTER_KILL)));
+        self.orders.push_back(Action::Signal(slot, Signal::Kill));
+    }
+
     fn count_down(&mut self, until: Monotonic, now: Monotonic) {
         let left = until.saturating_since(now);
         if self.running() > 0 && !left.is_zero() {
@@ -99,12 +108,14 @@ impl Machine {
         self.climb(Ladder::Grace { until }, now.saturating_add(left.min(COUNTDOWN)));
     }
 
-    fn kill_all(&mut self) {
+    fn kill_all(&mut self, now: Monotonic) {
         if self.ladder != Ladder::Killed && self.running() > 0 {
             self.tell_signalled("SIGKILL");
         }
         self.ladder = Ladder::Killed;
-        self.signal_all(Signal::Kill);
+        for slot in 0..self.slots.len() {
+            self.kill(slot, now);
+        }
     }
 
     fn climb(&mut self, ladder: Ladder, time: Monotonic) {

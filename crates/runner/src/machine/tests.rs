@@ -22,6 +22,10 @@ struct World {
     started: Vec<u64>,
     signals: Vec<(usize, Signal)>,
     notices: Vec<Notice>,
+    /// Jobs that were not started any more.
+    given_up: Vec<Verdict>,
+    /// Jobs that were killed in vain.
+    abandoned: Vec<u64>,
 }
 
 fn settings(slots: usize) -> Settings {
@@ -50,6 +54,8 @@ impl World {
             started: Vec::new(),
             signals: Vec::new(),
             notices: Vec::new(),
+            given_up: Vec::new(),
+            abandoned: Vec::new(),
         }
     }
 
@@ -83,6 +89,13 @@ impl World {
                 }
                 Action::Signal(slot, signal) => self.signals.push((slot, signal)),
                 Action::Tell(notice) => self.notices.push(notice),
+                Action::GiveUp(verdict) => self.given_up.push(verdict),
+                Action::Abandon(slot) => {
+                    self.cores += self.running[slot].take().expect("runs");
+                    let verdict = self.machine.abandoned(slot, self.now()).expect("runs");
+                    assert_eq!(verdict.ending, Ending::NotKilled);
+                    self.abandoned.push(verdict.attempt.number);
+                }
                 Action::Wait(until) => {
                     self.check();
                     return Some(until.map(Monotonic::as_nanos));
@@ -136,7 +149,7 @@ fn an_attempt_over_its_limit_is_asked_and_then_made_to_end() {
     assert_eq!(world.settle(), Some(Some(6 * SECOND)));
     assert_eq!(world.signals, [(0, Signal::Terminate)]);
     world.time = 6 * SECOND;
-    assert_eq!(world.settle(), Some(None));
+    assert_eq!(world.settle(), Some(Some(11 * SECOND)));
     assert_eq!(world.signals[1..], [(0, Signal::Kill)]);
     let verdict = world.exit(0, 0);
     assert_eq!(verdict.ending, Ending::TimedOut { limit: Duration::from_secs(5) });
@@ -176,6 +189,9 @@ fn a_stopped_run_goes_down_the_ladder() {
     world.machine.stop(world.now());
     let mut steps = vec![];
     while let Some(Some(until)) = world.settle() {
+        if world.signals.last() == Some(&(0, Signal::Kill)) {
+            break;
+        }
         steps.push(until / 1_000_000);
         world.time = until;
     }
@@ -204,6 +220,66 @@ fn being_stopped_twice_kills_at_once() {
     world.machine.stop(world.now());
     world.settle();
     assert_eq!(world.signals.last(), Some(&(0, Signal::Kill)));
+}
+
+#[test]
+fn a_stop_does_not_wait_for_what_cannot_be_killed() {
+    let mut world = World::new(settings(2), 2, &[1, 1]);
+    world.settle();
+    world.machine.stop(world.now());
+    world.machine.stop(world.now());
+    while let Some(until) = world.settle() {
+        assert!(world.abandoned.is_empty());
+        world.time = until.expect("bounded");
+    }
+    assert_eq!((world.time, world.abandoned), (5 * SECOND, vec![1, 2]));
+}
+
+#[test]
+fn a_limit_does_not_wait_for_what_cannot_be_killed() {
+    let limit = Some(Limit::Fixed(Duration::from_secs(5)));
+    let mut world = World::new(Settings { limit, retries: 3, ..settings(1) }, 1, &[1, 1]);
+    while world.started.len() < 2 {
+        world.time = world.settle().flatten().expect("bounded");
+    }
+    assert_eq!((world.started, world.abandoned), (vec![1, 2], vec![1]), "and is not tried again");
+}
+
+#[test]
+fn jobs_that_were_taken_and_not_started_have_an_outcome_when_the_run_ends() {
+    let mut world = World::new(Settings { retries: 1, ..settings(2) }, 2, &[1, 2, 1]);
+    world.settle();
+    world.exit(0, 3);
+    world.machine.stop(world.now());
+    assert_eq!(world.settle(), None);
+    let given_up: Vec<_> = world
+        .given_up
+        .iter()
+        .map(|verdict| (verdict.attempt.number, verdict.attempt.nth, verdict.ending.clone()))
+        .collect();
+    assert_eq!(given_up, [(2, 0, Ending::Stopped), (1, 1, Ending::Exited(3))]);
+}
+
+#[test]
+fn a_stop_while_a_canary_runs_is_no_failure_of_the_canary() {
+    let canary = Some(Job::new("canary"));
+    let mut world = World::new(Settings { canary, ..settings(1) }, 1, &[1]);
+    world.settle();
+    world.machine.stop(world.now());
+    assert_eq!(world.exit(0, 0).ending, Ending::Stopped);
+    assert_eq!(world.settle(), None);
+    let reasons: Vec<Notice> = world.notices.into_iter().collect();
+    assert!(!reasons.contains(&Notice::Halting(Reason::Failed)), "{reasons:?}");
+}
+
+#[test]
+fn the_outcome_that_meets_the_policy_says_so() {
+    let halt = Some("now,fail=1".parse().expect("valid"));
+    let mut world = World::new(Settings { halt, ..settings(3) }, 3, &[1, 1, 1]);
+    world.settle();
+    assert!(!world.exit(0, 0).is_halting);
+    assert!(world.exit(1, 7).is_halting);
+    assert!(!world.exit(2, 8).is_halting);
 }
 
 #[test]
@@ -289,14 +365,15 @@ proptest! {
                 prop_assert!(until.is_some(), "nothing runs and nothing will happen");
             }
         }
-        let started: BTreeSet<u64> = world.started.iter().copied().collect();
+        over.extend(world.given_up.iter().map(|verdict| verdict.attempt.number));
+        over.extend(&world.abandoned);
         over.sort_unstable();
-        // A stop leaves out jobs that never began, and one that waits for another attempt.
+        // A stop leaves jobs in the source; each that was taken has one outcome.
+        let taken = widths.len() - world.source.len();
+        prop_assert_eq!(&over, &(1..=taken as u64).collect::<Vec<_>>());
         if stop_at.is_none_or(|stop| stop > step) {
-            prop_assert_eq!(&over, &(1..=widths.len() as u64).collect::<Vec<_>>());
+            prop_assert_eq!(taken, widths.len());
         }
-        prop_assert!(over.iter().all(|number| started.contains(number)));
-        prop_assert!(over.windows(2).all(|pair| pair[0] < pair[1]), "one outcome each");
         prop_assert_eq!(world.cores, 4);
     }
 }

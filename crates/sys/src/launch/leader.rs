@@ -8,8 +8,10 @@ use std::time::Duration;
 use rustix::io::Errno;
 use rustix::process::{Pid, kill_process_group, pidfd_send_signal};
 
+use crate::clock::now;
 use crate::guardian::GroupSlot;
 use crate::process::{Exit, Signal};
+use crate::wait::wait_readable;
 
 /// The leader of a group of processes.
 ///
@@ -43,6 +45,9 @@ pub struct Usage {
     pub peak_memory: u64,
 }
 
+/// How long the drop of a leader waits for its end: one that cannot be killed must not hold up its parent for ever.
+const DROP_LIMIT: Duration = Duration::from_secs(1);
+
 impl Leader {
     pub(super) fn new(pid: libc::pid_t, pidfd: OwnedFd) -> Self {
         Self { pid, pidfd, reaped: false }
@@ -56,6 +61,11 @@ impl Leader {
     /// The descriptor that becomes readable when the leader has ended.
     pub fn pidfd(&self) -> BorrowedFd<'_> {
         self.pidfd.as_fd()
+    }
+
+    /// Leaves the group to itself: it is neither signalled nor reaped any more.
+    pub fn abandon(&mut self) {
+        self.reaped = true;
     }
 
     /// Sends a signal to every process of the group; nothing once the leader was reaped.
@@ -137,9 +147,11 @@ impl Leader {
 impl Drop for Leader {
     fn drop(&mut self) {
         if !self.reaped {
-            // Fails only if somebody else has reaped it.
+            // Fails only if somebody else has reaped it, or if it has become another user's.
             let _ = self.signal_group(Signal::Kill);
-            let _ = self.wait(0);
+            let deadline = now().saturating_add(DROP_LIMIT);
+            let _ = wait_readable(&[self.pidfd.as_fd()], Some(deadline));
+            let _ = self.wait(libc::WNOHANG);
         }
     }
 }

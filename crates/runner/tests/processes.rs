@@ -1,0 +1,103 @@
+//! Runs with real processes, in programs that do what programs may do.
+
+use std::fs;
+use std::os::fd::{AsFd, OwnedFd};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::{Duration, Instant};
+
+use brigade_runner::{Event, Job, Runner, Source, Supply};
+use rustix::process::{PidfdFlags, PidfdGetfdFlags, getpid, pidfd_getfd, pidfd_open};
+use rustix::time::{ClockId, clock_gettime};
+
+/// Anything that takes longer than this hangs.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+fn is_alive(pid: &str) -> bool {
+    fs::read_to_string(format!("/proc/{pid}/stat"))
+        .is_ok_and(|stat| !stat.contains(") Z ") && !stat.contains(") X "))
+}
+
+fn until_dead(pids: &str) {
+    let start = Instant::now();
+    while pids.split_whitespace().any(is_alive) {
+        assert!(start.elapsed() < PATIENCE, "one of {pids} is left");
+        std::thread::yield_now();
+    }
+}
+
+/// A job with a child in its group and one that has left it, which writes down all three.
+fn family(folder: &std::path::Path) -> Job {
+    let script = "echo $$ >> pids; sleep 600 & echo $! >> pids
+        setsid sh -c 'echo $$ >> pids; touch ready; exec sleep 600' & wait";
+    Job::shell(script).folder(folder)
+}
+
+#[test]
+fn a_panic_in_the_closure_leaves_no_process() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let runner = Runner::builder().unpinned().tick(Duration::from_millis(5)).build();
+    let run = || {
+        runner.expect("valid").run([family(folder.path())], |_| {
+            assert!(!folder.path().join("ready").exists(), "as planned");
+        })
+    };
+    assert!(catch_unwind(AssertUnwindSafe(run)).is_err());
+    let pids = fs::read_to_string(folder.path().join("pids")).expect("written");
+    assert_eq!(pids.lines().count(), 3);
+    until_dead(&pids);
+}
+
+#[test]
+fn a_panic_in_the_source_leaves_no_process() {
+    struct Panics(Option<Job>, std::path::PathBuf);
+    impl Source for Panics {
+        fn next(&mut self) -> Supply {
+            match self.0.take() {
+                Some(job) => Supply::Job(Box::new(job)),
+                None if self.1.exists() => panic!("as planned"),
+                None => Supply::Later,
+            }
+        }
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let two = std::num::NonZeroUsize::new(2).expect("two");
+    let runner = Runner::builder()
+        .unpinned()
+        .jobs(two)
+        .tick(Duration::from_millis(5))
+        .build()
+        .expect("valid");
+    let stopper = runner.stopper();
+    let mut source = Panics(Some(family(folder.path())), folder.path().join("ready"));
+    let run = || runner.run_source(&mut source, |_| stopper.wake());
+    assert!(catch_unwind(AssertUnwindSafe(run)).is_err());
+    until_dead(&fs::read_to_string(folder.path().join("pids")).expect("written"));
+}
+
+#[test]
+fn copies_of_a_jobs_descriptors_do_not_keep_the_run_busy() {
+    let own = pidfd_open(getpid(), PidfdFlags::empty()).expect("ours");
+    let mut copies: Vec<OwnedFd> = Vec::new();
+    let mut busy = None;
+    let jobs = [Job::shell("sleep 0.1; echo"), Job::shell("sleep 1")];
+    let one = std::num::NonZeroUsize::MIN;
+    let runner = Runner::builder().unpinned().jobs(one).build().expect("valid");
+    let used = || clock_gettime(ClockId::ThreadCPUTime);
+    let summary = runner.run(jobs, |event| match event {
+        Event::Started { number: 1, .. } => {
+            // What a fork of this process would have.
+            let folder = fs::read_dir("/proc/self/fd").expect("proc");
+            let numbers = folder.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+            let numbers: Vec<i32> = numbers.collect();
+            copies.extend(numbers.into_iter().filter_map(|number| {
+                pidfd_getfd(own.as_fd(), number, PidfdGetfdFlags::empty()).ok()
+            }));
+        }
+        Event::Started { number: 2, .. } => busy = Some(used()),
+        _ => {}
+    });
+    assert_eq!(summary.expect("possible").succeeded, 2);
+    let (before, after) = (busy.expect("started"), used());
+    let nanos = (after.tv_sec - before.tv_sec) * 1_000_000_000 + after.tv_nsec - before.tv_nsec;
+    assert!(nanos < 300_000_000, "it was busy for {nanos} ns while it had nothing to do");
+}
