@@ -96,8 +96,9 @@ impl LockFile {
         Outcome::Gone.into_result(&self.path)
     }
 
-    pub(crate) fn unlock(&self, cpus: &CpuSet) {
-        self.lock().unlock(cpus);
+    /// Unlocks what was locked. What cannot be unlocked (splitting a lock takes memory) stays locked until the process ends.
+    pub(crate) fn unlock(&self, cpus: &CpuSet) -> io::Result<()> {
+        self.lock().unlock(cpus)
     }
 
     /// Lets other processes know that cores are free.
@@ -164,7 +165,7 @@ impl Opened {
         }
         let outcome = self.try_lock_bytes(cpus).and_then(|outcome| match outcome {
             Outcome::Locked if !self.has_name(path)? => {
-                self.unlock_bytes(cpus);
+                self.unlock_bytes(cpus)?;
                 Ok(Outcome::Gone)
             }
             outcome => Ok(outcome),
@@ -172,7 +173,7 @@ impl Opened {
         if let Ok(Outcome::Locked) = outcome {
             self.held = self.held.union(cpus);
         }
-        self.unlock_folder_if_idle();
+        self.unlock_folder_if_idle()?;
         outcome
     }
 
@@ -192,11 +193,11 @@ impl Opened {
             match byte_lock::try_lock(&self.file, bytes(&run)) {
                 Ok(true) => locked.extend(run),
                 Ok(false) => {
-                    self.unlock_bytes(&locked);
+                    self.unlock_bytes(&locked)?;
                     return self.locked_elsewhere(run).map(Outcome::Elsewhere);
                 }
                 Err(error) => {
-                    self.unlock_bytes(&locked);
+                    self.unlock_bytes(&locked)?;
                     return Err(error);
                 }
             }
@@ -220,27 +221,20 @@ impl Opened {
         Ok(elsewhere)
     }
 
-    fn unlock(&mut self, cpus: &CpuSet) {
-        self.unlock_bytes(cpus);
+    fn unlock(&mut self, cpus: &CpuSet) -> io::Result<()> {
+        let bytes = self.unlock_bytes(cpus);
         self.held = self.held.difference(cpus);
-        self.unlock_folder_if_idle();
+        bytes.and(self.unlock_folder_if_idle())
     }
 
-    fn unlock_bytes(&self, cpus: &CpuSet) {
-        for run in cpus.runs() {
-            if let Err(error) = byte_lock::unlock(&self.file, bytes(&run)) {
-                // Splitting a lock takes memory; the cores stay ours for the other processes until this one ends.
-                tracing::error!(?error, ?run, "cores could not be unlocked");
-            }
-        }
+    fn unlock_bytes(&self, cpus: &CpuSet) -> io::Result<()> {
+        let all = cpus.runs().map(|run| byte_lock::unlock(&self.file, bytes(&run)));
+        // All of them, also behind one that fails.
+        all.fold(Ok(()), Result::and)
     }
 
-    fn unlock_folder_if_idle(&self) {
-        if self.held.is_empty()
-            && let Err(error) = self.folder.unlock()
-        {
-            tracing::error!(?error, "the folder with the locks of cores could not be unlocked");
-        }
+    fn unlock_folder_if_idle(&self) -> io::Result<()> {
+        if self.held.is_empty() { self.folder.unlock() } else { Ok(()) }
     }
 }
 

@@ -5,8 +5,8 @@
 //! somebody waits who came before, so that a wide request is not starved by narrow ones. Whoever gives cores back grants them, under
 //! the lock, to the head of the queue as long as it fits, and then wakes those after letting go of the lock. A waiter therefore
 //! never looks for cores itself, and no wake-up can be lost: a grant lies in the waiter before it is woken. A waiter that gives up
-//! leaves the queue under the lock; if a grant came first, it is given back.
-
+//! leaves the queue under the lock; if a grant came first, it is given back. Threads and other processes are told before hooks run:
+//! hooks and what listens to `tracing` are code of users, and run without the lock.
 //!
 //! A pool that is exclusive between processes also locks the bytes of its cpus in a file, see [`lock_file`](crate::lock_file);
 //! what other processes give back is noticed by a thread, which then serves the queue.

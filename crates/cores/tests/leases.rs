@@ -137,6 +137,61 @@ fn panics_of_tasks_and_hooks_lose_no_core() {
     assert_eq!(pool.waiting(), 0);
 }
 
+/// Panics when it is dropped.
+struct Spiteful;
+
+impl Drop for Spiteful {
+    fn drop(&mut self) {
+        assert!(thread::panicking(), "as asked");
+    }
+}
+
+#[test]
+fn no_hook_keeps_others_from_being_told() {
+    let pool = pool("0-3");
+    let lease = pool.reserve(cores(4)).unwrap();
+    let (sender, receiver) = mpsc::channel();
+    let throws = pool.reserve_later(cores(1), || std::panic::panic_any(Spiteful)).unwrap();
+    let (inner, told) = (pool.clone(), sender.clone());
+    // A hook may use the pool.
+    let asks = pool.reserve_later(cores(1), move || told.send(inner.waiting()).unwrap()).unwrap();
+    let last = pool.reserve_later(cores(1), move || sender.send(9).unwrap()).unwrap();
+    drop(lease);
+    assert_eq!(receiver.recv_timeout(BOUND), Ok(0));
+    assert_eq!(receiver.recv_timeout(BOUND), Ok(9));
+    drop((throws, asks, last));
+    assert_eq!(pool.free_cpus().len(), 4);
+}
+
+#[test]
+fn a_thread_that_waits_is_woken_before_hooks_run() {
+    let pool = pool("0-3");
+    let lease = pool.reserve(cores(4)).unwrap();
+    let (sender, receiver) = mpsc::channel::<()>();
+    let receiver = Mutex::new(receiver);
+    let heard = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&heard);
+    // Ends when the thread behind it has its cores.
+    let slow = pool.reserve_later(cores(1), move || {
+        if receiver.lock().unwrap().recv_timeout(BOUND).is_ok() {
+            count.fetch_add(1, Ordering::SeqCst);
+        }
+    });
+    let behind = {
+        let pool = pool.clone();
+        thread::spawn(move || {
+            let lease = pool.reserve(cores(1)).unwrap();
+            sender.send(()).unwrap();
+            drop(lease);
+        })
+    };
+    wait_until("a place in the queue", BOUND, || pool.waiting() == 2);
+    drop(lease);
+    behind.join().unwrap();
+    drop(slow);
+    assert_eq!((heard.load(Ordering::SeqCst), pool.free_cpus().len()), (1, 4));
+}
+
 #[test]
 fn threads_never_hold_the_same_core() {
     const ROUNDS: usize = 300;

@@ -89,15 +89,22 @@ impl Shared {
 
     pub(crate) fn give_back(&self, taken: &Bits) {
         let mut state = self.lock();
-        if let Some(lock_file) = &self.lock_file {
-            // Still under the lock: afterwards the bytes may have been locked again for somebody else in this process.
-            lock_file.unlock(&self.layout.cpu_ids(taken));
-        }
+        // Still under the lock: afterwards the bytes may have been locked again for somebody else in this process.
+        let unlocked = self
+            .lock_file
+            .as_ref()
+            .map_or(Ok(()), |lock_file| lock_file.unlock(&self.layout.cpu_ids(taken)));
         state.allocator.give_back(taken);
-        self.serve(state);
+        let served = self.grant_all(state);
         if let Some(lock_file) = &self.lock_file {
+            // Before hooks run, which may take their time.
             lock_file.announce();
         }
+        if let Err(error) = unlocked {
+            // The cores stay ours for the other processes until this one ends.
+            tracing::error!(?error, "cores could not be unlocked");
+        }
+        served.tell();
     }
 
     /// Looks whether other processes have given something back; whether somebody waits even so.
@@ -106,30 +113,52 @@ impl Shared {
         self.waiting() > 0
     }
 
-    /// Grants what the head of the queue waits for, and so on, until one does not fit; then wakes them without the lock.
-    fn serve(&self, mut state: MutexGuard<'_, State>) {
-        let mut granted = Vec::new();
+    fn serve(&self, state: MutexGuard<'_, State>) {
+        self.grant_all(state).tell();
+    }
+
+    /// Grants what the head of the queue waits for, and so on, until one does not fit.
+    fn grant_all(&self, mut state: MutexGuard<'_, State>) -> Served {
+        let mut served = Served::default();
         while let Some(head) = state.queue.front() {
             let request = head.request;
-            let grant = state.grant(&request, self.lock_file.as_ref());
-            let grant = grant.unwrap_or_else(|error| {
-                // The same trouble was none when the request was made; the next event tries again.
-                tracing::error!(%request, ?error, "the file with the locks of cores cannot be used");
-                None
-            });
-            let Some(grant) = grant else { break };
-            if let Some(head) = state.queue.pop_front() {
-                head.put(grant);
-                granted.push(head);
+            match state.grant(&request, self.lock_file.as_ref()) {
+                Ok(Some(grant)) => {
+                    if let Some(head) = state.queue.pop_front() {
+                        head.put(grant);
+                        served.granted.push(head);
+                    }
+                }
+                Ok(None) => break,
+                Err(error) => {
+                    served.trouble = Some((request, error));
+                    break;
+                }
             }
         }
-        drop(state);
-        wake(granted);
+        served
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
         // No code of users runs under the lock, and a panic of ours leaves cores leased at worst.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What came of looking through the queue, to be told without the lock: hooks and subscribers are code of users.
+#[derive(Default)]
+struct Served {
+    granted: Vec<Arc<Waiter>>,
+    trouble: Option<(CoreRequest, io::Error)>,
+}
+
+impl Served {
+    fn tell(self) {
+        if let Some((request, error)) = self.trouble {
+            // The same trouble was none when the request was made; the next event tries again.
+            tracing::error!(%request, ?error, "the file with the locks of cores cannot be used");
+        }
+        wake(self.granted);
     }
 }
 

@@ -1,5 +1,6 @@
 //! Somebody in the queue.
 
+use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -53,15 +54,31 @@ impl Waiter {
     }
 }
 
-/// Tells those who have got a grant. No lock may be held: hooks are code of users.
+/// Tells those who have got a grant: first all threads, then the hooks, none of which keeps another one from being called. No lock
+/// may be held: hooks are code of users.
 pub(super) fn wake(granted: Vec<Arc<Waiter>>) {
-    for waiter in granted {
+    for waiter in &granted {
         waiter.ready.notify_one();
-        if let Some(hook) = &waiter.hook
-            && catch_unwind(AssertUnwindSafe(hook)).is_err()
-        {
-            // Leases are given back in destructors, where a second panic would end the process.
-            tracing::error!(request = %waiter.request, "the hook of a waiting request panicked");
+    }
+    for waiter in granted {
+        let request = waiter.request;
+        // Leases are given back in destructors, where a second panic would end the process. What a hook holds is dropped here too.
+        let call = || {
+            if let Some(hook) = &waiter.hook {
+                hook();
+            }
+            drop(waiter);
+        };
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(call)) {
+            tracing::error!(%request, "the hook of a waiting request panicked");
+            drop_contained(panic);
         }
+    }
+}
+
+/// What was thrown belongs to users as well; what its own destructor throws is forgotten.
+fn drop_contained(panic: Box<dyn Any + Send>) {
+    if let Err(second) = catch_unwind(AssertUnwindSafe(|| drop(panic))) {
+        std::mem::forget(second);
     }
 }

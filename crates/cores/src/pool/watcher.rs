@@ -52,8 +52,17 @@ fn listen(watch: &FileWatch, stop: &Waker, shared: &Weak<Shared>) {
     let mut pauses = AFTER_CLOSE.len();
     loop {
         let deadline = AFTER_CLOSE.get(pauses).map(|pause| now().saturating_add(*pause));
-        // Fails for lack of memory only; then nobody is woken by others any more, but by this process still.
-        let Ok(ready) = wait_readable(&[watch.as_fd(), stop.as_fd()], deadline) else { return };
+        let ready = match wait_readable(&[watch.as_fd(), stop.as_fd()], deadline) {
+            Ok(ready) => ready,
+            Err(error) => {
+                // For lack of memory only; then nobody is woken by others any more, but by this process still.
+                tracing::error!(
+                    ?error,
+                    "cores that other processes give back are not noticed any more"
+                );
+                return;
+            }
+        };
         if ready[1] {
             return;
         }
