@@ -46,6 +46,15 @@ fn every_shortage_of_descriptors_is_an_error_or_none() {
 }
 
 #[test]
+fn a_limit_on_the_size_of_files_is_an_error_that_says_so() {
+    for (blocks, is_enough) in [(0, false), (8, false), (1_000_000, true)] {
+        let output = host_after(&format!("ulimit -f {blocks}"));
+        let told = assert_sensible(&format!("files of {blocks} blocks"), &output);
+        assert!(if is_enough { told == "well\n" } else { told.contains("ulimit -f") }, "{told}");
+    }
+}
+
+#[test]
 fn a_thread_that_cannot_be_started_is_an_error() {
     // The stack of a thread is what needs most address space; with how much the program itself starts is not ours to say.
     let told: Vec<String> = (6..40)

@@ -19,6 +19,7 @@
 //! | [`request_socket`] | packets from processes that the kernel names: [`Listener`](request_socket::Listener), [`RequestSocket`](request_socket::RequestSocket) |
 //! | [`environment`], [`descriptors`], [`signals`], [`parent_death`], [`lifeline`], [`before_main!`] | what a worker does in its first microseconds |
 //! | [`fork`] | [`Origin`](fork::Origin): whether this process is a copy that `fork` has made |
+//! | [`file_limit`] | whether shared memory of a size can be made |
 //! | [`memory`] | how much of it this process uses |
 //! | [`scheduling`] | how soon a thread runs that has become ready |
 //! | [`affinity`] | on which cpus a thread, and what it starts, may run |
@@ -62,6 +63,7 @@ pub mod descriptors;
 pub mod environment;
 mod error;
 pub mod executable;
+pub mod file_limit;
 pub mod file_watch;
 pub mod fork;
 pub mod futex;

@@ -11,6 +11,8 @@ use std::ptr::NonNull;
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, fstat, memfd_create};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
+use crate::file_limit;
+
 const SEALS: SealFlags =
     SealFlags::SHRINK.union(SealFlags::GROW).union(SealFlags::WRITE).union(SealFlags::SEAL);
 
@@ -27,6 +29,7 @@ impl SealedBytes {
     /// # Errors
     /// When memory or descriptors run out.
     pub fn create(name: &str, parts: &[&[u8]]) -> io::Result<Self> {
+        file_limit::check(parts.iter().map(|part| part.len() as u64).sum())?;
         let descriptor = memfd_create(name, MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
         let mut file = File::from(descriptor);
         let mut length = 0;

@@ -14,6 +14,8 @@ use rustix::fs::{
 };
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
+use crate::file_limit;
+
 /// See the module's documentation.
 #[derive(Debug)]
 pub struct Segment {
@@ -146,6 +148,7 @@ impl SegmentView {
 /// New memory, not sealed yet.
 fn memory(name: &str, words: usize) -> io::Result<OwnedFd> {
     let bytes = size_in_bytes(words)?;
+    file_limit::check(bytes as u64)?;
     let descriptor = memfd_create(name, MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
     ftruncate(&descriptor, bytes as u64)?;
     Ok(descriptor)

@@ -9,6 +9,7 @@ use brigade::{Pool, Stdio};
 use brigade_sys::{misdeeds, parent_death};
 use brigade_testkit::faults::{hangs, prints_a_mebibyte, spins, stops_itself};
 use brigade_testkit::{BOUND, Watchdog, outcome, pause};
+use brigade_wire::codec::chain;
 
 fn main() {
     brigade::init();
@@ -146,7 +147,7 @@ fn signals((): ()) -> String {
 }
 
 fn starved() -> Result<(), String> {
-    let pool = Pool::builder().workers(2).build().map_err(|error| error.to_string())?;
+    let pool = Pool::builder().workers(2).build().map_err(|error| chain(&error))?;
     let handles = [1, 2, 3].map(|number| pool.submit(spins, number));
     for handle in handles {
         let handle = handle.map_err(|error| error.to_string())?;

@@ -193,6 +193,7 @@ impl Prepared {
 /// Bytes as a file: no pipe that somebody would have to feed.
 fn in_memory(bytes: &[u8]) -> io::Result<OwnedFd> {
     use std::io::Seek;
+    brigade_sys::file_limit::check(bytes.len() as u64)?;
     let mut file = File::from(memfd_create("stdin", MemfdFlags::CLOEXEC)?);
     file.write_all(bytes)?;
     file.rewind()?;

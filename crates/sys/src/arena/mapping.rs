@@ -12,9 +12,9 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
-use rustix::process::{Resource, getrlimit};
 
 use super::SMALLEST;
+use crate::file_limit;
 
 /// The whole of an arena in this process's memory.
 #[derive(Debug)]
@@ -40,14 +40,12 @@ pub(super) fn create(name: &str, bytes: usize) -> io::Result<(OwnedFd, Mapping)>
             io::Error::new(io::ErrorKind::InvalidInput, "an arena of an impossible size")
         })?;
     // A file beyond this limit would not be refused: the process would get a signal.
-    if let Some(limit) = getrlimit(Resource::Fsize).current {
+    if let Some(limit) = file_limit::current() {
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
         while length > limit && length / 2 >= SMALLEST {
             length = halve(length);
         }
-        if length > limit {
-            return Err(Errno::FBIG.into());
-        }
+        file_limit::check(length as u64)?;
     }
     let descriptor = memfd_create(name, MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
     let map = |length| {
@@ -141,6 +139,17 @@ impl Mapping {
         // SAFETY: the range lies in the mapping. None of the advices used here moves or unmaps it; `LinuxRemove` changes
         // bytes as any writer of a shared mapping may, in blocks that nobody is promised to find unchanged.
         unsafe { madvise(self.at(start, length).cast::<c_void>(), length, advice) }
+    }
+
+    /// Puts a page in the place of one of ours to which the system cannot give memory.
+    #[cfg(test)]
+    pub(super) fn spoil_page(&self, start: usize) -> io::Result<()> {
+        let empty = memfd_create("empty", MemfdFlags::CLOEXEC)?;
+        let (place, flags) = (self.at(start, page_size()), MapFlags::SHARED | MapFlags::FIXED);
+        let access = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: the page is part of our mapping, to whose bytes the tests that call this have no reference.
+        unsafe { mmap(place.cast(), page_size(), access, flags, &empty, 0) }?;
+        Ok(())
     }
 
     /// Where a range begins.
