@@ -58,13 +58,13 @@ impl ArgumentArena {
                 None => (ranges.take(taken)?, false),
             }
         };
-        let arena = Arc::clone(self);
-        let block = ArgumentBlock(SharedBlock { arena, start, taken, length });
-        if !is_warm {
-            // When it fails, the block goes back.
-            self.mapping.populate(start, taken).ok()?;
+        if !is_warm && self.mapping.populate(start, taken).is_err() {
+            // Some of it may have its memory, and some has not.
+            self.mapping.discard(start, taken);
+            self.ranges().give_back_cold(start..start + taken);
+            return None;
         }
-        Some(block)
+        Some(ArgumentBlock(SharedBlock { arena: Arc::clone(self), start, taken, length }))
     }
 
     /// A block with these bytes, one part after the other.
@@ -170,5 +170,21 @@ impl Drop for SharedBlock {
             self.arena.mapping.discard(range.start, range.len());
             self.arena.ranges().give_back_cold(range);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_block_without_memory_is_not_taken_for_a_warm_one() -> io::Result<()> {
+        let arena = ArgumentArena::create("test", 1 << 20)?;
+        arena.mapping.spoil_page(16 * mapping::page_size())?;
+        for _ in 0..2 {
+            assert!(arena.allocate(1 << 19).is_none());
+            assert_eq!(rustix::fs::fstat(&arena.readers)?.st_blocks, 0, "nothing is kept");
+        }
+        Ok(())
     }
 }

@@ -62,7 +62,9 @@ impl ResultArena {
         let start = self.ranges.take(taken)?;
         let block = start..start + taken;
         if self.mapping.populate(start, taken).is_err() {
-            self.give_back(block);
+            // Some of it may have its memory, and some has not.
+            self.mapping.discard(start, taken);
+            self.ranges.give_back_cold(block);
             return None;
         }
         Some(block)
@@ -98,4 +100,20 @@ impl ResultArena {
 fn warm_part(flag: u64, block: &Range<usize>) -> usize {
     let warm = usize::try_from(flag).unwrap_or(usize::MAX).min(block.len());
     warm - warm % page_size()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_block_without_memory_is_not_taken_for_a_warm_one() -> io::Result<()> {
+        let (descriptor, _host) = mapping::create("test", 1 << 20)?;
+        let mut arena = ResultArena::open(descriptor, 1 << 20)?;
+        arena.mapping.spoil_page(16 * page_size())?;
+        for _ in 0..2 {
+            assert!(arena.put(&[&vec![1; 1 << 19]]).is_none());
+        }
+        Ok(())
+    }
 }
