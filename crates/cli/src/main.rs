@@ -7,6 +7,7 @@
 
 mod arguments;
 mod clock;
+mod descriptors;
 mod input;
 mod joblog;
 mod line;

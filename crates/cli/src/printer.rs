@@ -3,7 +3,7 @@
 pub(crate) mod json;
 mod order;
 
-pub(crate) use order::Order;
+pub(crate) use order::{Order, costs};
 
 use std::ffi::OsString;
 use std::io::{self, BufWriter, Write};

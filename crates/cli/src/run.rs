@@ -1,6 +1,8 @@
 //! `brigade run`: from the options to the exit status.
 
+mod desk;
 mod feed;
+mod happening;
 mod prepare;
 mod session;
 mod status;
@@ -14,6 +16,7 @@ use crate::arguments::Run;
 use crate::clock::StartTime;
 use crate::input::{Fetch, Input};
 use crate::screen::{Screen, Statistics};
+use desk::Desk;
 use feed::{Feed, Shared};
 use session::{Closing, Session};
 
@@ -31,12 +34,13 @@ pub(crate) fn run(options: &Run) -> Result<u8, Report> {
     }
     let start = StartTime::now();
     let (resume, joblog) = prepare::joblog(options, start)?;
-    let signals = stop::on_signals(runner.stopper())
+    let desk = Desk::new(runner.stopper());
+    let signals = stop::on_signals(runner.stopper(), desk.clone())
         .into_diagnostic()
         .wrap_err("cannot listen to signals")?;
     let shared = Shared::new(options);
-    let mut feed = Feed::new(input, resume, &shared, options);
-    let mut session = Session {
+    let mut feed = Feed::new(input, resume, &shared, desk.clone(), options);
+    let session = Session {
         screen,
         statistics: Statistics::new(&runner),
         joblog,
@@ -48,10 +52,15 @@ pub(crate) fn run(options: &Run) -> Result<u8, Report> {
         shared,
         stopper: runner.stopper(),
         last: None,
+        decisive: None,
         trouble: None,
     };
-    let result = runner.run_source(&mut feed, |event| session.take(event));
-    let Closing { mut records, statistics, last, trouble } = session.close();
+    let thread = desk.open(session).into_diagnostic().wrap_err("cannot start a thread")?;
+    let result = runner.run_source(&mut feed, |event| desk.put(event));
+    let Some(closing) = desk.close(thread) else {
+        return Ok(status::stopped(signals.first()));
+    };
+    let Closing { mut records, statistics, decisive, trouble } = closing;
     if let Some(records) = &mut records {
         crate::report::write(options, records, &statistics)?;
     }
@@ -59,7 +68,7 @@ pub(crate) fn run(options: &Run) -> Result<u8, Report> {
         return trouble;
     }
     let summary = result.into_diagnostic()?;
-    Ok(status::of(&summary, options.halt, last.as_ref(), statistics.total(), signals.first()))
+    Ok(status::of(&summary, options.halt, decisive.as_ref(), statistics.total(), signals.first()))
 }
 
 /// Prints the commands, as lines that a shell understands.

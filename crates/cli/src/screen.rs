@@ -8,6 +8,7 @@ mod area;
 mod plain;
 mod statistics;
 mod summary;
+mod terminal;
 mod text;
 
 pub(crate) use statistics::Statistics;

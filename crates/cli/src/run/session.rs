@@ -2,7 +2,7 @@
 
 use std::io;
 
-use brigade::runner::{Ending, Event, Outcome, Stopper};
+use brigade::runner::{Ending, Event, Outcome, Reason, Stopper};
 use miette::{IntoDiagnostic, Report, WrapErr};
 
 use super::feed::Shared;
@@ -27,6 +27,8 @@ pub(super) struct Session {
     pub(super) stopper: Stopper,
     /// How the job ended that ended last.
     pub(super) last: Option<Ending>,
+    /// How the job ended that met the halt policy.
+    pub(super) decisive: Option<Ending>,
     /// The first thing of ours that went wrong, which stops the run.
     pub(super) trouble: Option<Result<u8, Report>>,
 }
@@ -35,14 +37,21 @@ pub(super) struct Session {
 pub(super) struct Closing {
     pub(super) records: Option<Records>,
     pub(super) statistics: Statistics,
-    pub(super) last: Option<Ending>,
+    pub(super) decisive: Option<Ending>,
     pub(super) trouble: Option<Result<u8, Report>>,
 }
 
 impl Session {
     /// Something has happened.
     pub(super) fn take(&mut self, event: Event<'_>) {
-        self.statistics.note_input(self.shared.remaining.get(), self.shared.skipped.get());
+        if let Event::Finished(outcome) = &event
+            && outcome.attempts == 0
+        {
+            // The run ended before it began: it is neither done nor failed.
+            self.shared.take_arguments(outcome.number);
+            return;
+        }
+        self.note_input();
         self.statistics.note(&event);
         if self.is_json {
             let printed = json::print(&event);
@@ -57,6 +66,7 @@ impl Session {
                 self.check(printed, "cannot print what a job has printed");
             }
             Event::Finished(outcome) => self.finished(outcome),
+            Event::Halting(Reason::Halted) => self.decisive = self.last.take(),
             _ => {}
         }
     }
@@ -67,13 +77,19 @@ impl Session {
             let kept = records.push(&Record::of(&outcome));
             self.check(kept, "cannot keep what the report needs");
         }
-        let ordered = self.shared.order.borrow_mut().as_mut().map(|order| order.is_full());
-        let Some(was_full) = ordered else { return self.deliver(&outcome) };
-        let turn = self.shared.order.borrow_mut().as_mut().map(|order| order.finished(outcome));
-        for outcome in turn.unwrap_or_default() {
+        let mut shared = self.shared.lock();
+        let Some(order) = &mut shared.order else {
+            drop(shared);
+            return self.deliver(&outcome);
+        };
+        let turn = order.finished(outcome);
+        let has_room = !order.is_full();
+        let is_held = has_room && std::mem::take(&mut shared.is_held);
+        drop(shared);
+        for outcome in turn {
             self.deliver(&outcome);
         }
-        if was_full && self.shared.is_held.take() {
+        if is_held {
             self.stopper.wake();
         }
     }
@@ -92,9 +108,13 @@ impl Session {
         for (captured, name) in [(&outcome.stdout, "output"), (&outcome.stderr, "error output")] {
             if captured.dropped() > 0 {
                 let (number, lost) = (outcome.number, captured.dropped());
-                self.screen.say(&format!(
-                    "job {number}: {lost} bytes of its {name} are lost, as the disk is full"
-                ));
+                let lost = format!(
+                    "{lost} bytes of the {name} of job {number} are lost: there is no room for them in the folder for \
+                     temporary files; make room, or set TMPDIR to another one"
+                );
+                self.check(Err(io::Error::other(lost)), "cannot keep what a job has printed");
+                // Not logged: what is logged as a success is not run again.
+                return;
             }
         }
         if let Some(joblog) = &mut self.joblog {
@@ -102,6 +122,11 @@ impl Session {
             let logged = joblog.write(outcome, received);
             self.check(logged, "cannot write to the joblog");
         }
+    }
+
+    fn note_input(&mut self) {
+        let shared = self.shared.lock();
+        self.statistics.note_input(shared.remaining, shared.skipped);
     }
 
     /// Stops the run if something of ours has failed.
@@ -122,13 +147,13 @@ impl Session {
 
     /// Gives out what is left, and shows what came of the run.
     pub(super) fn close(mut self) -> Closing {
-        let rest = self.shared.order.borrow_mut().as_mut().map(Order::rest);
+        let rest = self.shared.lock().order.as_mut().map(Order::rest);
         for outcome in rest.unwrap_or_default() {
             self.deliver(&outcome);
         }
-        self.statistics.note_input(self.shared.remaining.get(), self.shared.skipped.get());
+        self.note_input();
         self.screen.close(&self.statistics);
-        let Self { records, statistics, last, trouble, .. } = self;
-        Closing { records, statistics, last, trouble }
+        let Self { records, statistics, decisive, trouble, .. } = self;
+        Closing { records, statistics, decisive, trouble }
     }
 }

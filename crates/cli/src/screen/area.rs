@@ -2,6 +2,7 @@
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use super::terminal::Terminal;
 use super::text::fit;
 use super::{Statistics, short};
 
@@ -24,7 +25,9 @@ const NARROW: usize = 60;
 
 impl Area {
     pub(super) fn new() -> Self {
-        let all = MultiProgress::with_draw_target(ProgressDrawTarget::stderr_with_hz(DRAWS));
+        let terminal = Box::new(Terminal::stderr());
+        let target = ProgressDrawTarget::term_like_with_hz(terminal, DRAWS);
+        let all = MultiProgress::with_draw_target(target);
         let bar = all.add(ProgressBar::new(0));
         Self { all, bar, jobs: Vec::new() }
     }

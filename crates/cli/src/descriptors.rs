@@ -1,0 +1,34 @@
+//! How many descriptors may be spent on outputs that wait to be printed.
+
+use std::fs;
+
+/// What is left to the jobs that run is the rest: each takes a few.
+const PART: usize = 8;
+/// More files than this at once make nothing faster.
+const MOST: usize = 256;
+/// What every system allows, should ours not say what it does.
+const USUAL: usize = 1024;
+
+/// How many files may be held open.
+pub(crate) fn most_held() -> usize {
+    let limits = fs::read_to_string("/proc/self/limits").unwrap_or_default();
+    (soft_limit(&limits).unwrap_or(USUAL) / PART).clamp(1, MOST)
+}
+
+fn soft_limit(limits: &str) -> Option<usize> {
+    let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"))?;
+    line.split_whitespace().next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_soft_limit_is_the_first_number() {
+        let limits =
+            "Limit   Soft Limit   Hard Limit   Units\nMax open files   64   4096   files\n";
+        assert_eq!(soft_limit(limits), Some(64));
+        assert_eq!(soft_limit(""), None);
+    }
+}
