@@ -146,8 +146,9 @@ impl Core {
             Action::Kill { worker, cause, at_once } => {
                 let cause = describe(cause);
                 info!(pool, %worker, pid = self.pid(worker), cause, "worker killed");
-                // What a chunk has come to is known when its process is dead, and no item begins twice.
-                let at_once = at_once && self.machine.due(worker).is_none_or(|task| !task.is_chunk);
+                // What a chunk has come to is known when its process is dead, and no item begins twice. The chunk that is
+                // killed need not come first: what is before it may have answers that nobody has read.
+                let at_once = at_once && !self.machine.under_way(worker).any(|task| task.is_chunk);
                 let life = self.post(worker).map(|post| Arc::clone(&post.life));
                 after.to_kill.extend(life.map(|life| (worker, life, at_once)));
             }

@@ -107,6 +107,15 @@ impl<T> Machine<T> {
         }
     }
 
+    /// All tasks that a worker has not answered, as far as that was read.
+    pub(crate) fn under_way(&self, worker: WorkerId) -> impl Iterator<Item = &T> {
+        let frames = self.live(worker).into_iter().flat_map(WorkerEntry::in_flight);
+        frames.filter_map(|(_, occupant)| match occupant {
+            Occupant::Task(key) => Some(&self.tasks[key.index()].task),
+            Occupant::Revoked { .. } => None,
+        })
+    }
+
     /// Workers that have something to do.
     pub(crate) fn busy_workers(&self) -> usize {
         self.workers.iter().filter(|worker| worker.load() > 0).count()
