@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use brigade::{Pool, PoolError, worker};
+use brigade::{Pool, PoolError, Shutdown, worker};
 use brigade_integration::{builder, pool};
 use brigade_testkit::faults::{aborts, echoes};
 use brigade_testkit::{BOUND, Gate, outcome, pass, wait_until};
@@ -90,6 +90,42 @@ fn a_pool_at_rest_has_no_processes_and_wakes_up_for_the_next_task() {
         assert_eq!(pool.worker_pids(), [0_u32; 0]);
         assert_eq!(outcome(pool.submit(echoes, vec![6]).unwrap()).unwrap(), [6]);
     }
+}
+
+#[test]
+fn a_worker_that_is_busy_when_the_pool_is_sent_to_rest_leaves_when_it_has_finished() {
+    let pool = pool(2);
+    pool.warm_up().unwrap();
+    let gate = Gate::new();
+    let running = pool.submit(pass, gate.pass(1)).unwrap();
+    gate.wait_for_arrivals(1);
+    pool.quiesce().unwrap();
+    assert_eq!(pool.worker_pids().len(), 1, "one runs a task");
+    gate.open();
+    outcome(running).unwrap();
+    wait_until("the last worker to leave", BOUND, || pool.worker_pids().is_empty());
+}
+
+#[test]
+fn the_longest_limits_are_no_limits() {
+    let max = Duration::MAX;
+    let pool = builder(2)
+        .stop_grace(max)
+        .start_timeout(max)
+        .idle_timeout(max)
+        .max_worker_age(max)
+        .restart_budget(3, max)
+        .deadline(max)
+        .soft_deadline(max)
+        .queue_deadline(max)
+        .build()
+        .unwrap();
+    pool.warm_up().unwrap();
+    let task = pool.task(echoes).deadline(max).soft_deadline(max).queue_deadline(max);
+    assert_eq!(outcome(task.submit(vec![1]).unwrap()).unwrap(), [1]);
+    assert!(outcome(pool.submit(aborts, ()).unwrap()).is_err());
+    assert_eq!(outcome(pool.submit(echoes, vec![2]).unwrap()).unwrap(), [2]);
+    pool.shutdown_with(Shutdown::Drain, max).unwrap();
 }
 
 #[test]

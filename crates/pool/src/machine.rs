@@ -344,6 +344,7 @@ impl<T> Machine<T> {
             return;
         }
         entry.state = WorkerState::Ready;
+        self.inspect_soon(now, outbox);
         self.budget.a_worker_started();
         self.workers[worker.slot as usize].to_warm = false;
         self.is_still_warming();

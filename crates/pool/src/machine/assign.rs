@@ -31,6 +31,9 @@ pub(super) const SHORT: Duration = Duration::from_micros(2);
 /// Short tasks go to one worker until it has so many, and then to the next one.
 const PACK: usize = 64;
 
+/// Longer runs count as this.
+const LONGEST_RUN: Duration = Duration::from_secs(1);
+
 /// Runs in a row that may be exceptions, each much longer than usual.
 const EXCEPTIONS: u8 = 2;
 
@@ -179,6 +182,8 @@ impl<T> Machine<T> {
     /// in the middle of a short task tells of milliseconds, and must not end the prefetching. Several in a row are no
     /// exceptions.
     pub(super) fn learn_run_time(&mut self, run_time: Duration) {
+        // Any number may come from a worker.
+        let run_time = run_time.min(LONGEST_RUN);
         let most = self.usual_run * 4 + Duration::from_micros(1);
         let counted = if run_time <= most {
             self.long_runs = 0;
@@ -295,7 +300,7 @@ impl<T> Machine<T> {
 
     fn start_vacant(&mut self, wanted: usize, outbox: &mut Outbox<T>) {
         let credit = self.settings.credit;
-        let mut left = wanted;
+        let (round, mut left) = (self.budget.round(), wanted);
         for worker in self.workers.iter_mut().take(self.target) {
             // One that has tasks of its own is wanted in any case, and one that is to be warm.
             let own = !worker.reserved.is_empty() || worker.to_warm;
@@ -303,6 +308,7 @@ impl<T> Machine<T> {
                 continue;
             }
             left = left.saturating_sub(1);
+            worker.start_round = round;
             let worker = worker.begin_start(credit);
             self.counters.respawned += u64::from(worker.generation > 1);
             outbox.push(Action::Spawn { worker });

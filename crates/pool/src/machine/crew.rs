@@ -69,7 +69,10 @@ impl<T> Machine<T> {
             WorkerState::Ready => {
                 worker.idle_since = now;
                 self.idle.push(slot);
-                if let Some(timeout) = self.settings.idle_timeout {
+                if self.is_to_rest(slot) {
+                    let id = self.workers[slot as usize].id;
+                    self.retire(now, id, "the pool rests", outbox);
+                } else if let Some(timeout) = self.settings.idle_timeout {
                     self.rearm_for(now.saturating_add(timeout), outbox);
                 }
             }
@@ -78,11 +81,20 @@ impl<T> Machine<T> {
         }
     }
 
+    /// Whether a worker with nothing to do leaves, as the pool was sent to rest while it had something.
+    fn is_to_rest(&self, slot: u32) -> bool {
+        self.quiescent
+            && self.phase == Phase::Running
+            && self.broken.is_none()
+            && self.queue.is_empty()
+            && self.workers[slot as usize].reserved.is_empty()
+    }
+
     /// A worker that was asked to leave has nothing to do any more, and gets the grace for leaving.
     pub(super) fn begin_ladder(&mut self, now: Now, index: usize, outbox: &mut Outbox<T>) {
         let worker = &mut self.workers[index];
         if worker.stop_deadline.is_none() {
-            let deadline = now + self.settings.stop_grace;
+            let deadline = now.saturating_add(self.settings.stop_grace);
             worker.stop_deadline = Some(deadline);
             self.rearm_for(deadline, outbox);
         }
@@ -170,7 +182,8 @@ impl<T> Machine<T> {
 const JITTER: u32 = 10;
 
 fn jitter(of: Duration, worker: WorkerId) -> Duration {
-    of / JITTER * u32::from(spread(worker)) / u32::from(u8::MAX)
+    // Divided first: the longest time may be given.
+    of / (JITTER * u32::from(u8::MAX)) * u32::from(spread(worker))
 }
 
 /// A number that looks random, and is the same each time for a worker.

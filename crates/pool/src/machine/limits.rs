@@ -84,7 +84,7 @@ impl<T> Machine<T> {
             Some(timer) if self.timers.rearm(timer, deadline) => {}
             _ => terms.timer = Some(self.timers.arm(deadline, key)),
         }
-        self.rearm_for(due, outbox);
+        self.rearm_for(Duration::from_nanos(deadline), outbox);
     }
 
     /// Takes the timer of a task away.

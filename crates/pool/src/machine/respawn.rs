@@ -17,7 +17,7 @@ use super::{
     TaskRef, WorkerState,
 };
 
-/// So many starts in a row may fail, none succeeding in between, before the pool is broken.
+/// So many starts in a row may fail, each made after the failure of the one before, none succeeding in between, before the pool is broken.
 const FAILED_STARTS: u32 = 5;
 
 /// The pause before the second start in a row that follows a failed one; it doubles each time.
@@ -31,12 +31,21 @@ pub(super) struct RestartBudget {
     /// When lives without a task ended, within the window.
     charged: VecDeque<Now>,
     failed_starts: u32,
+    /// Goes up with each failed start that counts; see [`round`](Self::round).
+    round: u64,
     not_before: Option<Now>,
 }
 
 impl RestartBudget {
     pub(super) fn new(limit: u32, window: Duration) -> Self {
-        Self { limit, window, charged: VecDeque::new(), failed_starts: 0, not_before: None }
+        Self {
+            limit,
+            window,
+            charged: VecDeque::new(),
+            failed_starts: 0,
+            round: 0,
+            not_before: None,
+        }
     }
 
     /// The time before which no process is started.
@@ -55,21 +64,36 @@ impl RestartBudget {
         self.not_before = None;
     }
 
+    /// The round to which a start belongs that is made now. Of one round a single failure counts: the others are of starts
+    /// that were made before it was known, and say nothing of what came after.
+    pub(super) fn round(&self) -> u64 {
+        self.round
+    }
+
+    /// Charges a start that failed; the error says why no more is allowed.
+    fn charge_start(&mut self, now: Now, round: u64) -> Result<(), String> {
+        if round != self.round {
+            return Ok(());
+        }
+        self.round += 1;
+        self.failed_starts += 1;
+        let doublings = self.failed_starts.saturating_sub(2).min(6);
+        let pause = FIRST_PAUSE * (1 << doublings);
+        self.not_before = (self.failed_starts > 1).then(|| now.saturating_add(pause));
+        let charged = self.charge(now);
+        if self.failed_starts >= FAILED_STARTS {
+            return Err(format!("{} starts in a row failed", self.failed_starts));
+        }
+        charged
+    }
+
     /// Charges one life without a task; the error says why no more is allowed.
-    fn charge(&mut self, now: Now, started: bool) -> Result<(), String> {
-        while self.charged.front().is_some_and(|time| *time + self.window < now) {
+    fn charge(&mut self, now: Now) -> Result<(), String> {
+        while self.charged.front().is_some_and(|time| time.saturating_add(self.window) < now) {
             self.charged.pop_front();
         }
         self.charged.push_back(now);
-        if !started {
-            self.failed_starts += 1;
-            let doublings = self.failed_starts.saturating_sub(2).min(6);
-            self.not_before =
-                (self.failed_starts > 1).then(|| now + FIRST_PAUSE * (1 << doublings));
-        }
-        if self.failed_starts >= FAILED_STARTS {
-            Err(format!("{} starts in a row failed", self.failed_starts))
-        } else if self.charged.len() > self.limit as usize {
+        if self.charged.len() > self.limit as usize {
             Err(format!(
                 "{} workers died within {:?} without doing a task (the restart budget is {})",
                 self.charged.len(),
@@ -101,10 +125,11 @@ impl<T> Machine<T> {
             return;
         };
         let killed = entry.state == WorkerState::Killing;
+        let round = entry.start_round;
         entry.state = WorkerState::Vacant;
         entry.stop_deadline = None;
         if !killed {
-            let charged = self.budget.charge(now, false);
+            let charged = self.budget.charge_start(now, round);
             // With a worker that works there is still a pool; the others are tried for again, with pauses.
             let alone = self.ready_workers() == 0;
             if alone && failure.permanent {
@@ -138,6 +163,7 @@ impl<T> Machine<T> {
         let in_flight = entry.take_in_flight();
         self.idle.retain(|slot| *slot != worker.slot);
         self.counters.worker_deaths += 1;
+        self.inspect_soon(now, outbox);
 
         // From the newest to the oldest, so that the queue's front keeps the order of submission.
         for (link_slot, occupant) in in_flight.into_iter().rev() {
@@ -153,7 +179,7 @@ impl<T> Machine<T> {
         // One that was killed for what it wrote has failed by itself.
         let by_itself = matches!(kill_cause, None | Some(KillCause::Protocol));
         let to_charge = !productive && !was_asked_to_leave && by_itself;
-        if to_charge && let Err(limit) = self.budget.charge(now, true) {
+        if to_charge && let Err(limit) = self.budget.charge(now) {
             self.break_pool(limit.into(), outbox);
         }
         self.assign(now, outbox);
@@ -188,6 +214,9 @@ impl<T> Machine<T> {
         let by_itself = matches!(kill_cause, None | Some(KillCause::Protocol));
         task.deaths += u32::from(by_itself);
         let quarantined = task.deaths >= self.settings.quarantine;
+        let stopped = kill_cause == Some(KillCause::Stopped);
+        let may_run_again =
+            task.retries_left > 0 && !quarantined && !stopped && self.broken.is_none();
         if shutting_down {
             self.counters.killed += 1;
             self.tally.killed += 1;
@@ -196,7 +225,7 @@ impl<T> Machine<T> {
             self.counters.killed += 1;
             self.tally.killed += u64::from(self.phase != Phase::Running);
             self.end_task(key, End::Killed(KillCause::Asked), outbox);
-        } else if task.retries_left > 0 && !quarantined && self.broken.is_none() {
+        } else if may_run_again {
             task.retries_left -= 1;
             task.attempt = task.attempt.next();
             if let Some(terms) = &mut task.terms {
@@ -212,7 +241,8 @@ impl<T> Machine<T> {
                 Some(cause) => End::Killed(cause),
             };
             self.counters.failed_by_death += 1;
-            self.tally.failed += u64::from(self.phase != Phase::Running);
+            let ends = u64::from(self.phase != Phase::Running);
+            *(if by_itself { &mut self.tally.failed } else { &mut self.tally.killed }) += ends;
             self.end_task(key, end, outbox);
         }
     }

@@ -7,7 +7,7 @@
 //!
 //! A drain without a timeout waits for tasks as long as they run, but never for a worker that is
 //! stopped by a signal: such a worker will not go on by itself, so it is looked for at growing
-//! intervals and killed.
+//! intervals and killed. Its task is not retried: it would stop the next worker as well.
 
 use std::time::Duration;
 
@@ -108,8 +108,8 @@ impl<T> Machine<T> {
             }
             Phase::Terminating { kill_at } => {
                 let wanted = match mode {
-                    Shutdown::Terminate => Some(deadline.unwrap_or(now + grace)),
-                    _ => deadline.map(|deadline| deadline + grace),
+                    Shutdown::Terminate => Some(deadline.unwrap_or(now.saturating_add(grace))),
+                    _ => deadline.map(|deadline| deadline.saturating_add(grace)),
                 };
                 *kill_at = wanted.map_or(*kill_at, |wanted| wanted.min(*kill_at));
             }
@@ -129,13 +129,14 @@ impl<T> Machine<T> {
             Shutdown::Drain | Shutdown::CancelPending => Phase::Draining {
                 mode,
                 escalate_at: promised.into_iter().chain(deadline).min(),
-                inspect_at: now + FIRST_INSPECTION,
+                inspect_at: now.saturating_add(FIRST_INSPECTION),
                 interval: FIRST_INSPECTION,
             },
             Shutdown::Terminate => {
-                let kill_at = deadline.unwrap_or(now + grace);
+                let kill_at = deadline.unwrap_or(now.saturating_add(grace));
                 Phase::Terminating {
-                    kill_at: promised.map_or(kill_at, |time| kill_at.min(time + grace)),
+                    kill_at: promised
+                        .map_or(kill_at, |time| kill_at.min(time.saturating_add(grace))),
                 }
             }
             Shutdown::Kill => Phase::Killing,
@@ -198,9 +199,7 @@ impl<T> Machine<T> {
         entry.stop_deadline = None;
         self.complete = false;
         self.idle.retain(|slot| *slot != worker.slot);
-        if cause == KillCause::Shutdown {
-            self.tally.workers_killed += 1;
-        }
+        self.tally.workers_killed += u64::from(self.phase != Phase::Running);
         outbox.push(Action::Kill { worker, cause, at_once });
     }
 
@@ -222,7 +221,7 @@ impl<T> Machine<T> {
             }
             Phase::Draining { ref mut inspect_at, ref mut interval, .. } if *inspect_at <= now => {
                 *interval = (*interval * 2).min(LAST_INSPECTION);
-                *inspect_at = now + *interval;
+                *inspect_at = now.saturating_add(*interval);
                 // Also one with nothing but revoked frames: it takes the room of tasks that wait.
                 for worker in &self.workers {
                     if worker.is_busy() {
@@ -246,6 +245,15 @@ impl<T> Machine<T> {
         outbox.push(Action::Rearm);
     }
 
+    /// A worker has come or gone: others that are stopped are looked for as soon as in the beginning.
+    pub(super) fn inspect_soon(&mut self, now: Now, outbox: &mut Outbox<T>) {
+        if let Phase::Draining { inspect_at, interval, .. } = &mut self.phase {
+            *interval = FIRST_INSPECTION;
+            *inspect_at = now.saturating_add(FIRST_INSPECTION).min(*inspect_at);
+            outbox.push(Action::Rearm);
+        }
+    }
+
     /// The next rung for each worker that was asked to leave and is still there.
     fn climb_ladders(&mut self, now: Now, outbox: &mut Outbox<T>) {
         let grace = self.settings.stop_grace;
@@ -256,7 +264,7 @@ impl<T> Machine<T> {
             }
             if worker.state == (WorkerState::Stopping { terminated: false }) {
                 worker.state = WorkerState::Stopping { terminated: true };
-                worker.stop_deadline = Some(now + grace);
+                worker.stop_deadline = Some(now.saturating_add(grace));
                 outbox.push(Action::Terminate { worker: worker.id });
             } else {
                 to_kill.push(worker.id);

@@ -3,6 +3,7 @@
 mod checks;
 mod crew;
 mod demand;
+mod extremes;
 mod limits;
 mod model;
 mod play;

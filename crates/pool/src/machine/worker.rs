@@ -14,6 +14,8 @@ pub(super) struct WorkerEntry {
     /// The generation goes up with every process that is started for the slot.
     pub(super) id: WorkerId,
     pub(super) state: WorkerState,
+    /// To which round of starts its start belongs.
+    pub(super) start_round: u64,
     /// A warm-up waits for the slot's process to become ready, or for the next one.
     pub(super) to_warm: bool,
     /// Since when it has nothing to do.
@@ -95,6 +97,7 @@ impl WorkerEntry {
         Self {
             id: WorkerId { slot, generation: 0 },
             state: WorkerState::Vacant,
+            start_round: 0,
             to_warm: false,
             idle_since: Now::ZERO,
             retire_at: None,

@@ -162,6 +162,8 @@ impl World {
             }
         }
         let at_rest = self.model.len() == 0 && self.workers.values().all(free);
+        let rests = at_rest && self.quiescent && self.machine.is_open();
+        assert!(!rests || self.staying() == 0, "a process stays in a pool that rests");
         let ages = self.settings.max_age.is_some() && !self.workers.is_empty();
         let leave = self.settings.idle_timeout.is_some() && self.staying() > self.fewest();
         let wanted = self.machine.warming || self.staying() < self.fewest();

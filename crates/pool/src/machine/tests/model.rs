@@ -136,7 +136,8 @@ impl Model {
         let quarantined = task.deaths >= self.quarantine;
         let retries = if task.killed { 0 } else { task.retries_left };
         let asked = death.cause == Some(KillCause::Asked);
-        if retries > 0 && !quarantined && !asked && !death.broken {
+        let stopped = death.cause == Some(KillCause::Stopped);
+        if retries > 0 && !quarantined && !asked && !stopped && !death.broken {
             task.retries_left -= 1;
             let gone = task.terms.slot.is_some_and(|slot| slot as usize >= death.target);
             return gone.then_some(End::Cancelled);
