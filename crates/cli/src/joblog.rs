@@ -3,7 +3,7 @@
 //! Each line is one `write`, appended when its job is over; so after a kill at any moment the file is whole but for, at
 //! worst, the last line, which then has no end. Such a line is cut off before the file is written again.
 //!
-//! A tenth column, `# cores=… attempts=… user=… system=… memory=…`, is ours. GNU parallel takes it for a part of the
+//! A tenth column, `# cores=… attempts=… user=… system=… memory=… deed=…`, is ours. GNU parallel takes it for a part of the
 //! command; should it run that command again, a shell takes it for a comment.
 
 mod resume;
@@ -15,7 +15,7 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::time::Duration;
 
-use brigade::runner::{Ending, Outcome};
+use brigade::runner::{Ending, Job, Outcome};
 
 use crate::clock::StartTime;
 
@@ -71,14 +71,24 @@ fn line(outcome: &Outcome, received: u64, started: f64) -> String {
     let command = command(outcome).replace('\n', "\0");
     format!(
         "{}\t:\t{started:.3}\t{:10.3}\t0\t{received}\t{exit}\t{signal}\t{command}\t# cores={cores} attempts={} \
-         user={:.3} system={:.3} memory={}\n",
+         user={:.3} system={:.3} memory={} deed={:016x}\n",
         outcome.number,
         seconds(outcome.wall),
         outcome.attempts,
         seconds(outcome.user),
         seconds(outcome.system),
         outcome.peak_memory,
+        deed(&outcome.job),
     )
+}
+
+/// A hash of all that a job does, on whatever slot: FNV-1a, which is the same in every build.
+fn deed(job: &Job) -> u64 {
+    let command = job.with_slot("{%}").to_string();
+    let bytes = command.bytes().chain([0]).chain(job.surroundings());
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
 }
 
 /// The command as it ran.

@@ -196,6 +196,35 @@ impl Job {
         }
     }
 
+    /// What its command does not say: folder, variables, input and prelude, as bytes that are the same in every version of
+    /// this library. Two jobs with the same command do the same if these are the same, too.
+    pub fn surroundings(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let mut put = |tag: u8, parts: &[&[u8]]| {
+            bytes.push(tag);
+            for part in parts {
+                bytes.extend_from_slice(&(part.len() as u64).to_le_bytes());
+                bytes.extend_from_slice(part);
+            }
+        };
+        if let Some(folder) = &self.folder {
+            put(b'f', &[folder.as_os_str().as_bytes()]);
+        }
+        for (name, value) in &self.environment {
+            put(b'e', &[name.as_bytes(), value.as_bytes()]);
+        }
+        match &self.stdin {
+            Stdin::Null => {}
+            Stdin::Inherit => put(b'i', &[]),
+            Stdin::File(path) => put(b's', &[path.as_os_str().as_bytes()]),
+            Stdin::Bytes(input) => put(b'b', &[input]),
+        }
+        if let Some(prelude) = &self.prelude {
+            put(b'p', &[prelude.as_bytes()]);
+        }
+        bytes
+    }
+
     /// What it executes, if that does not depend on the slot.
     pub fn fixed_command(&self) -> Option<&Command> {
         self.slot_marker.is_none().then_some(&self.command)

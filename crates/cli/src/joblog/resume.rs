@@ -5,10 +5,15 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
 
+use brigade::runner::Job;
+
+use super::deed;
+
 /// Which jobs have succeeded, by their numbers.
 #[derive(Debug, Default)]
 pub(crate) struct Resume {
-    /// For each number the hash of its command, or zero: eight bytes a job.
+    /// For each number the hash of what it did, or zero: eight bytes a job. In a log of ours that is all that the job did,
+    /// and the lowest bit is set; in one of GNU parallel's it is the command.
     succeeded: Vec<u64>,
     count: u64,
 }
@@ -61,19 +66,19 @@ impl Resume {
                 text: text.chars().take(80).collect(),
             })?;
             if entry.is_success {
-                resume.note(entry.number, entry.command);
+                resume.note(entry.number, entry.deed.map_or_else(|| hash(entry.command), whole));
             }
         }
         Ok(resume)
     }
 
-    fn note(&mut self, number: u64, command: &str) {
+    fn note(&mut self, number: u64, known: u64) {
         let Ok(index) = usize::try_from(number) else { return };
         if self.succeeded.len() <= index {
             self.succeeded.resize(index + 1, 0);
         }
         self.count += u64::from(self.succeeded[index] == 0);
-        self.succeeded[index] = hash(command);
+        self.succeeded[index] = known;
     }
 
     /// How many jobs have succeeded.
@@ -83,16 +88,19 @@ impl Resume {
 
     /// Whether this job has succeeded.
     ///
-    /// A slot's number in the command may differ from run to run, so a command with one is not compared.
-    pub(crate) fn has(&self, number: u64, command: Option<String>) -> Result<bool, ResumeError> {
+    /// A slot's number in the command may differ from run to run, so a command with one is not compared to that in a log of
+    /// GNU parallel's.
+    pub(crate) fn has(&self, number: u64, job: &Job) -> Result<bool, ResumeError> {
         let index = usize::try_from(number).unwrap_or(usize::MAX);
         match self.succeeded.get(index) {
             None | Some(0) => Ok(false),
-            Some(known) => match command {
-                Some(command) if hash(&command.replace('\n', "\0")) != *known => {
-                    Err(ResumeError::Changed { number })
+            Some(known) if known & 1 == 1 => is_same(number, *known == whole(deed(job))),
+            Some(known) => match job.fixed_command() {
+                Some(command) => {
+                    let command = command.to_string().replace('\n', "\0");
+                    is_same(number, *known == hash(&command))
                 }
-                _ => Ok(true),
+                None => Ok(true),
             },
         }
     }
@@ -103,6 +111,8 @@ struct Entry<'a> {
     number: u64,
     is_success: bool,
     command: &'a str,
+    /// The hash of all that the job did.
+    deed: Option<u64>,
 }
 
 impl<'a> Entry<'a> {
@@ -113,8 +123,10 @@ impl<'a> Entry<'a> {
         let exit: i64 = columns.next()?.parse().ok()?;
         let signal: i64 = columns.next()?.parse().ok()?;
         let command = columns.next()?;
-        let command = command.rsplit_once("\t# cores=").map_or(command, |(command, _)| command);
-        Some(Self { number, is_success: exit == 0 && signal == 0, command })
+        let (command, ours) = command.rsplit_once("\t# cores=").unwrap_or((command, ""));
+        let deed =
+            ours.rsplit_once(" deed=").and_then(|(_, deed)| u64::from_str_radix(deed, 16).ok());
+        Some(Self { number, is_success: exit == 0 && signal == 0, command, deed })
     }
 }
 
@@ -141,7 +153,16 @@ fn hash(command: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
     command.hash(&mut hasher);
     // Zero means that there is none.
-    hasher.finish().max(1)
+    (hasher.finish() & !1).max(2)
+}
+
+/// The hash of all that a job did, as it is kept.
+fn whole(deed: u64) -> u64 {
+    deed | 1
+}
+
+fn is_same(number: u64, is_same: bool) -> Result<bool, ResumeError> {
+    if is_same { Ok(true) } else { Err(ResumeError::Changed { number }) }
 }
 
 #[cfg(test)]
@@ -170,13 +191,13 @@ mod tests {
         );
         let resume = read(log.as_bytes()).expect("valid");
         assert_eq!(resume.count(), 2);
-        assert!(resume.has(1, Some("echo a".to_owned())).expect("same"));
-        assert!(!resume.has(2, Some("false".to_owned())).expect("same"));
-        assert!(!resume.has(3, None).expect("same"));
-        assert!(resume.has(4, Some("echo\tb".to_owned())).expect("same"));
-        assert!(!resume.has(5, None).expect("same"));
+        assert!(resume.has(1, &Job::shell("echo a")).expect("same"));
+        assert!(!resume.has(2, &Job::shell("false")).expect("same"));
+        assert!(!resume.has(3, &Job::shell("sleep 9")).expect("same"));
+        assert!(resume.has(4, &Job::shell("echo\tb")).expect("same"));
+        assert!(!resume.has(5, &Job::shell("x")).expect("same"));
         assert!(matches!(
-            resume.has(1, Some("echo b".to_owned())),
+            resume.has(1, &Job::shell("echo b")),
             Err(ResumeError::Changed { number: 1 })
         ));
     }
@@ -208,7 +229,8 @@ mod tests {
             let resume = read(&log[..cut]).expect("whole lines");
             for (number, code) in (1..).zip(&codes) {
                 let expected = number <= whole as u64 && *code == 0;
-                prop_assert_eq!(resume.has(number, None).expect("not compared"), expected);
+                let job = Job::shell(format!("command {number}"));
+                prop_assert_eq!(resume.has(number, &job).expect("the same"), expected);
             }
         }
 

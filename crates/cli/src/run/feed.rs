@@ -110,7 +110,7 @@ impl Source for Feed {
                 Fetch::Failed(error) => return Supply::Failed(error),
             };
             let (number, mut job, arguments) = (entry.number, entry.job, entry.arguments);
-            match self.resume.has(number, job.fixed_command().map(ToString::to_string)) {
+            match self.resume.has(number, &job) {
                 Ok(false) => {}
                 Ok(true) => {
                     self.shared.lock().skipped += 1;

@@ -69,6 +69,32 @@ fn a_list_that_has_changed_is_not_mistaken_for_the_old_one() {
 }
 
 #[test]
+fn a_job_in_other_surroundings_is_not_mistaken_for_the_old_one() {
+    let place = Place::new();
+    std::fs::create_dir(place.path("other")).expect("a folder");
+    let job = |more: &str| format!("[[job]]\ncommand = ['sh', '-c', 'echo $SEED; cat']\n{more}\n");
+    place.write("jobs.toml", job("env = { SEED = '1' }"));
+    assert_eq!(place.run(&["--joblog", "log", "jobs.toml"]).status, 0);
+    assert_eq!(place.run(&["--joblog", "log", "--resume", "jobs.toml"]).stdout, "");
+    for other in ["env = { SEED = '2' }", "env = { SEED = '1' }\nfolder = 'other'", "input = 'x'"] {
+        place.write("jobs.toml", job(other));
+        let ran = place.run(&["--joblog", "log", "--resume", "jobs.toml"]);
+        assert_eq!(ran.status, 255, "{other}");
+        assert!(ran.stderr.contains("job 1 is not the one"), "{}", ran.stderr);
+    }
+}
+
+#[test]
+fn commands_with_a_slot_are_compared_as_well() {
+    let place = Place::new();
+    place.run(&["--joblog", "log", "--", "echo", "{%}", "{}", ":::", "a", "b"]);
+    let again = ["--joblog", "log", "--resume", "-j1", "--", "echo", "{%}", "{}", ":::"];
+    let with = |list: [&'static str; 2]| place.run(&[&again[..], &list[..]].concat());
+    assert_eq!(with(["a", "b"]).status, 0);
+    assert_eq!(with(["b", "c"]).status, 255);
+}
+
+#[test]
 fn something_that_is_no_joblog_is_left_alone() {
     let place = Place::new();
     place.write("log", "my diary\n");
