@@ -378,3 +378,25 @@ fn a_death_is_told_with_the_time_that_the_task_had_been_running() {
         "{elapsed:?}"
     );
 }
+
+#[test]
+fn a_death_whose_status_is_lost_is_told_as_such() {
+    let mut host = Helper::new("/usr/bin/env")
+        .argument("--ignore-signal=CHLD")
+        .argument(env!("CARGO_BIN_EXE_host"))
+        .argument("dies");
+    let output = host.output();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{output:?}");
+    assert!(said.contains("exit status is unknown") && said.contains("SIGCHLD"), "{said}");
+    assert!(!said.contains("exit code"), "{said}");
+}
+
+#[test]
+fn an_allocation_that_fails_is_named() {
+    // With a backtrace the words would be many; without one they end with a note how to get one.
+    let pool = builder(1).env("RUST_BACKTRACE", "0").build().unwrap();
+    let takes_too_much = |bytes: usize| vec![1_u8; bytes].len();
+    let error = outcome(pool.submit(takes_too_much, usize::MAX >> 2).unwrap()).unwrap_err();
+    assert!(error.to_string().contains("memory allocation of "), "{error}");
+}

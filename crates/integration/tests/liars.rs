@@ -79,6 +79,8 @@ fn nothing_counts_behind_a_message_that_cannot_be_read() {
     let liars = Liars::new("garbled", 10);
     let error = outcome(liars.pool.submit(same, 7).unwrap()).unwrap_err();
     assert!(error.is_worker_death(), "{error}");
+    let text = error.to_string();
+    assert!(text.contains("made no sense") && !text.contains("memory"), "{text}");
     let results: Vec<_> = liars.pool.map(same, 0..3).chunk(3).collect();
     assert!(results.iter().all(|result| result.as_ref().is_err_and(TaskError::is_worker_death)));
 }

@@ -1,5 +1,6 @@
 //! Everything that can go wrong, told so that the reader knows which task, which process and what to do.
 
+mod last_line;
 mod submit;
 
 use std::error::Error;
@@ -10,6 +11,7 @@ use std::time::Duration;
 use brigade_sys::process::Exit;
 use brigade_wire::{Attempt, TaskId};
 
+pub(crate) use last_line::last_line;
 pub use submit::{SubmitError, SubmitErrorKind};
 
 /// Why a task has no value. What kind of failure it is says [`kind`](Self::kind).
@@ -27,6 +29,8 @@ struct TaskFailure {
     elapsed: Option<Duration>,
     quarantined: bool,
     in_the_queue: bool,
+    /// The pool killed the worker, as it broke the protocol.
+    broke_protocol: bool,
 }
 
 /// The kinds of [`TaskError`].
@@ -93,6 +97,7 @@ impl TaskError {
             elapsed: None,
             quarantined: false,
             in_the_queue: false,
+            broke_protocol: false,
         };
         Self { inner: Box::new(failure) }
     }
@@ -122,6 +127,11 @@ impl TaskError {
 
     pub(crate) fn quarantined(mut self) -> Self {
         self.inner.quarantined = true;
+        self
+    }
+
+    pub(crate) fn broke_protocol(mut self) -> Self {
+        self.inner.broke_protocol = true;
         self
     }
 
@@ -165,7 +175,7 @@ impl TaskError {
         matches!(self.inner.kind, TaskErrorKind::Panicked { .. })
     }
 
-    /// Whether the worker's process ended by itself, or by somebody else's signal.
+    /// Whether the worker's process ended by itself, or by somebody else's signal, or because it broke the protocol.
     pub fn is_worker_death(&self) -> bool {
         matches!(self.inner.kind, TaskErrorKind::WorkerDied { .. })
     }
@@ -204,14 +214,19 @@ impl fmt::Display for TaskError {
                 write!(out, " panicked at {location}: {message}")
             }
             TaskErrorKind::WorkerDied { pid, exit, stderr_tail } => {
-                write!(out, " lost its worker (pid {pid}): {exit}")?;
-                if let Some(text) = brigade_worker::exit_code::describe_exit(*exit) {
-                    write!(out, ", {text}")?;
+                write!(out, " lost its worker (pid {pid}): ")?;
+                if self.inner.broke_protocol {
+                    out.write_str("the pool killed it, as what it sent made no sense")?;
+                } else {
+                    write!(out, "{exit}")?;
+                    if let Some(text) = brigade_worker::exit_code::describe_exit(*exit) {
+                        write!(out, ", {text}")?;
+                    }
                 }
                 if let Some(elapsed) = self.inner.elapsed {
                     write!(out, ", after {elapsed:.3?}")?;
                 }
-                if let Some(line) = stderr_tail.lines().rev().find(|line| !line.trim().is_empty()) {
+                if let Some(line) = last_line(stderr_tail) {
                     write!(out, "; its last line on stderr: {line}")?;
                 }
                 if self.inner.quarantined {

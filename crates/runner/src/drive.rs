@@ -76,8 +76,6 @@ pub(crate) struct Drive<'a> {
 
 /// How much is read from a pipe at once: what a pipe holds.
 const READ_BYTES: usize = 64 * 1024;
-/// The exit code of a job whose status somebody else has taken.
-const STATUS_LOST: i32 = -1;
 /// How many events are fetched at once.
 const EVENTS: usize = 64;
 /// How long to wait before memory is looked at again. The kernel tells nobody when it gets free.
@@ -282,7 +280,7 @@ impl<'a> Drive<'a> {
                 if let Some(slot) = self.guardian.slot(slot) {
                     slot.clear();
                 }
-                Ended { exit: Exit::Code(STATUS_LOST), usage: Usage::default() }
+                Ended { exit: Exit::Unknown, usage: Usage::default() }
             }
         };
         let time = now();

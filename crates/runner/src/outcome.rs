@@ -92,11 +92,16 @@ impl Ending {
     }
 }
 
+/// The exit code of a job whose status somebody else has taken.
+const STATUS_LOST: i32 = -1;
+
 impl From<Exit> for Ending {
     fn from(exit: Exit) -> Self {
         match exit {
             Exit::Code(code) => Self::Exited(code),
             Exit::Signal(signal) => Self::Signalled(signal),
+            // The command has no word for it; the event says what happened.
+            _ => Self::Exited(STATUS_LOST),
         }
     }
 }

@@ -82,6 +82,10 @@ pub fn describe_exit(exit: Exit) -> Option<&'static str> {
             "SIGFPE" => "an arithmetic fault in foreign code",
             _ => return None,
         }),
+        Exit::Unknown => {
+            Some("as the host ignores SIGCHLD or waits for any child; let it wait for its own only")
+        }
+        _ => None,
     }
 }
 

@@ -46,6 +46,7 @@ impl Failure {
                 object["exit"] = match exit {
                     Exit::Code(code) => json!({ "code": code }),
                     Exit::Signal(number) => json!({ "signal": number }),
+                    _ => json!("unknown"),
                 };
             }
         }

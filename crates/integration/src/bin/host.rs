@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use brigade::{Pool, Stdio};
 use brigade_sys::{misdeeds, parent_death};
-use brigade_testkit::faults::{hangs, prints_a_mebibyte, spins, stops_itself};
+use brigade_testkit::faults::{aborts, hangs, prints_a_mebibyte, spins, stops_itself};
 use brigade_testkit::{BOUND, Watchdog, outcome, pause};
 use brigade_wire::codec::chain;
 
@@ -27,6 +27,12 @@ fn main() {
         "named" => {
             let handle = pool().submit_named::<u64, u64>("double", 1).expect("a task");
             println!("{}", outcome(handle).expect_err("no such function"));
+        }
+        "dies" => {
+            let pool = pool();
+            let handle = pool.submit(aborts, ()).expect("a task");
+            println!("{}", outcome(handle).expect_err("an abort"));
+            assert_eq!(outcome(pool.submit(spins, 1).expect("a task")).expect("a result"), 1);
         }
         "starting" => {
             for _ in 0..10_000 {

@@ -7,6 +7,7 @@
 
 use std::fs::OpenOptions;
 use std::io::Write;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -69,7 +70,7 @@ struct Worker {
     sender: ring::WorkerSender,
     receiver: ring::WorkerReceiver,
     /// The host takes its end for ours.
-    _control: ControlSocket,
+    _kept: (ControlSocket, Option<OwnedFd>),
 }
 
 impl Worker {
@@ -86,6 +87,7 @@ impl Worker {
         let mut next = || descriptors.next().expect("the descriptors of a link of rings");
         let segment = Segment::open(next(), ring::words(hello.slots)).expect("the segment");
         let segment = Arc::new(segment);
+        let lifeline = hello.lifeline.then(&mut next);
         let page = next();
         let (thread, caller) = (Waker::from_fd(next()), Waker::from_fd(next()));
         let knocker = Knocker::new(page, thread, caller).expect("the doorbell");
@@ -94,7 +96,7 @@ impl Worker {
         let answer = FromWorkerControl::Answer(answer(&hello)).encode().expect("an answer");
         control.send(&answer, &[]).expect("the host listens");
         let slots = SlotTable::new(segment, hello.slots);
-        Self { slots, sender: end.sender, receiver: end.receiver, _control: control }
+        Self { slots, sender: end.sender, receiver: end.receiver, _kept: (control, lifeline) }
     }
 
     /// Begins the next task; `None` when the host says stop.

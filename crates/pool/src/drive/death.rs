@@ -25,7 +25,7 @@ pub(super) fn report(shared: &Shared, watched: &Watched) {
         (exit, shared.console.last_words(&watched.output), None)
     };
     let ran = ran.unwrap_or_else(|| Ran::now(shared, worker, slots));
-    let expected = exit == Exit::Code(0) && ran.slots.is_empty();
+    let expected = matches!(exit, Exit::Code(0) | Exit::Unknown) && ran.slots.is_empty();
     let pool = shared.config.name.as_str();
     if expected {
         debug!(pool, %worker, pid, %exit, "worker exited");
@@ -59,6 +59,8 @@ pub(super) struct Ran {
     elapsed: Option<Duration>,
     /// How long the section may last that it is in.
     section_limit: Duration,
+    /// The pool killed it, as it broke the protocol.
+    broke_protocol: bool,
 }
 
 impl Ran {
@@ -66,6 +68,7 @@ impl Ran {
         let section_limit = slots.section().map_or(Duration::ZERO, |section| section.limit);
         let mut ran = Self { section_limit, ..Self::default() };
         let core = shared.lock();
+        ran.broke_protocol = core.machine.has_broken_the_protocol(worker);
         let is_believed =
             core.post(worker).and_then(|post| post.line.as_ref()).is_none_or(|line| !line.broken);
         for (link_slot, task, attempt) in core.machine.occupants(worker) {
@@ -92,8 +95,8 @@ impl Ran {
         worker: WorkerId,
         (pid, exit, stderr_tail): (u32, Exit, String),
     ) {
-        let Self { slots: ran, elapsed, section_limit } = self;
-        let report = DeathReport { pid, exit, stderr_tail, elapsed, section_limit };
+        let Self { slots: ran, elapsed, section_limit, broke_protocol } = self;
+        let report = DeathReport { pid, exit, stderr_tail, elapsed, section_limit, broke_protocol };
         shared.bury(worker, Event::Died { worker, ran }, Facts::Death(Box::new(report)));
     }
 }
@@ -103,6 +106,6 @@ fn end_process(shared: &Shared, process: &Process) -> Exit {
         process.signal_group(brigade_sys::process::Signal::Kill).and_then(|()| process.reap());
     ended.unwrap_or_else(|error| {
         warn!(pool = shared.config.name, pid = process.pid(), %error, "failed to end a worker");
-        Exit::Code(-1)
+        Exit::Unknown
     })
 }

@@ -36,6 +36,8 @@ pub(super) struct DeathReport {
     pub(super) elapsed: Option<Duration>,
     /// How long the section might take that it was in.
     pub(super) section_limit: Duration,
+    /// The pool killed it, as it broke the protocol.
+    pub(super) broke_protocol: bool,
 }
 
 /// Copies a worker's answer out of the link's buffer; an error when it names a place that cannot be.
@@ -124,6 +126,7 @@ pub(super) fn raw_outcome(
 ) -> RawOutcome {
     let mut elapsed = None;
     let (mut quarantined, mut waited_too_long) = (false, false);
+    let broke_protocol = matches!(&*facts, Facts::Death(report) if report.broke_protocol);
     let kind = match (end, facts) {
         (End::Reported, Facts::Answer(answer)) => {
             match std::mem::replace(answer, Ok(Value::Inline(Vec::new()))) {
@@ -187,6 +190,9 @@ pub(super) fn raw_outcome(
     let mut error = TaskError::new(kind).of_task(task.id, attempt, task.label()).after(elapsed);
     if quarantined {
         error = error.quarantined();
+    }
+    if broke_protocol {
+        error = error.broke_protocol();
     }
     if waited_too_long {
         error = error.in_the_queue();

@@ -232,7 +232,7 @@ fn reap(shared: &Shared, watched: &Arc<Watched>) {
             // Somebody else in this process waits for any child; the status is lost, the death is not.
             let pid = watched.process.pid();
             warn!(pool = shared.config.name, pid, %error, "failed to read how a worker ended");
-            Exit::Code(-1)
+            Exit::Unknown
         }
     };
     if !watched.is_reported() {

@@ -7,7 +7,8 @@ use brigade_wire::{Attempt, WorkerId};
 
 use super::task::Place;
 use super::{
-    Counters, Machine, Now, Occupant, Phase, Tally, TaskKey, TaskRef, WorkerEntry, WorkerState,
+    Counters, KillCause, Machine, Now, Occupant, Phase, Tally, TaskKey, TaskRef, WorkerEntry,
+    WorkerState,
 };
 
 impl<T> Machine<T> {
@@ -96,6 +97,11 @@ impl<T> Machine<T> {
     pub(crate) fn is_being_killed(&self, task: TaskRef) -> bool {
         let worker = self.assignment(task).and_then(|(worker, ..)| self.live(worker));
         worker.is_some_and(|worker| worker.state == WorkerState::Killing)
+    }
+
+    /// Whether a worker is being killed for what it sent.
+    pub(crate) fn has_broken_the_protocol(&self, worker: WorkerId) -> bool {
+        self.live(worker).is_some_and(|worker| worker.kill_cause == Some(KillCause::Protocol))
     }
 
     /// The task that a worker has to answer next.

@@ -4,11 +4,14 @@ use std::fmt;
 
 /// How a process has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Exit {
     /// It has ended itself, with this code.
     Code(i32),
     /// A signal has ended it: its own abort or memory fault, or a kill from outside.
     Signal(i32),
+    /// It has ended, and its status was lost: this program ignores SIGCHLD, or waits for any child elsewhere.
+    Unknown,
 }
 
 impl fmt::Display for Exit {
@@ -19,6 +22,7 @@ impl fmt::Display for Exit {
                 Some(name) => write!(formatter, "{name} (signal {number})"),
                 None => write!(formatter, "signal {number}"),
             },
+            Self::Unknown => formatter.write_str("its exit status is unknown"),
         }
     }
 }
@@ -69,5 +73,6 @@ mod tests {
         assert_eq!(Exit::Code(3).to_string(), "exit code 3");
         assert_eq!(Exit::Signal(9).to_string(), "SIGKILL (signal 9)");
         assert_eq!(Exit::Signal(40).to_string(), "signal 40");
+        assert_eq!(Exit::Unknown.to_string(), "its exit status is unknown");
     }
 }

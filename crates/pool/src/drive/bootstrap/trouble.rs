@@ -9,6 +9,7 @@ use brigade_worker::exit_code;
 use super::super::attendant::Newborn;
 use super::super::shared::Shared;
 use crate::config::Config;
+use crate::error::last_line;
 
 /// Why there is none.
 pub(in crate::drive) struct Failure {
@@ -105,7 +106,7 @@ pub(super) fn explain(
     };
     let mut reason =
         format!("{} (pid {}) could not be started: {what}", newborn.worker, newborn.process.pid());
-    if let Some(line) = last_words.lines().rev().find(|line| !line.trim().is_empty()) {
+    if let Some(line) = last_line(&last_words) {
         reason.push_str("; its last line on stderr: ");
         reason.push_str(line);
     }
