@@ -34,3 +34,15 @@ fn workers_have_the_usual_signals_whatever_their_host_blocks_and_ignores() {
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(text.contains("0000000000000000 Ok(ExitStatus(unix_wait_status(0)))"), "{output:?}");
 }
+
+#[test]
+fn a_worker_that_uses_the_terminal_is_not_stopped() {
+    // `script` makes a terminal of its own for a command, which is then its foreground job.
+    let job = format!("stty tostop; exec {} terminal", env!("CARGO_BIN_EXE_host"));
+    let mut helper = Helper::new("script").argument("-qec").argument(&job).argument("/dev/null");
+    let output = helper.output();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.contains("written by a task"), "{output:?}");
+    // EIO.
+    assert!(text.contains("the terminal says Some(5)"), "{output:?}");
+}

@@ -9,13 +9,17 @@ use brigade_sys::environment::{EnvironmentError, take, with_var};
 use brigade_sys::executable::{
     Adapter, EntryError, FunctionOffset, Invocation, build_identity, entry_point,
 };
+use brigade_sys::guardian::Guardian;
 use brigade_sys::lifeline::{self, Lifeline};
 use brigade_sys::process::{Exit, Process, Signal, command, parent_pid, self_command};
 use brigade_sys::segment::Segment;
 use brigade_sys::wait::wait_readable;
 use brigade_sys::{before_main, descriptors, futex, parent_death, signals};
 use rustix::io::{Errno, FdFlags, fcntl_getfd, read, write};
-use rustix::process::{Pid, PidfdFlags, getpgid, pidfd_open, setpgid};
+use rustix::process::{
+    Pid, PidfdFlags, Resource, Rlimit, WaitId, WaitIdOptions, getpgid, pidfd_open, setpgid,
+    setrlimit, waitid,
+};
 use std::os::fd::{AsFd, AsRawFd, IntoRawFd, OwnedFd};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
@@ -35,6 +39,7 @@ fn child() {
         "close" => close(),
         "broken pipe" => broken_pipe(),
         "signals" => signals(),
+        "guardian" => unguarded(),
         "lifeline" => hold_on(),
         "offset" => offset(),
         "middle" => middle(),
@@ -176,6 +181,21 @@ fn hold_on() {
     control.send(b"armed", &[]).unwrap();
     futex::wait(&AtomicU32::new(0), 0);
     panic!("the wait ended");
+}
+
+#[test]
+fn a_guardian_for_which_no_descriptor_is_left_does_not_stay() {
+    assert_succeeds(self_command().env("SCENARIO", "guardian"));
+}
+
+fn unguarded() {
+    descriptors::close_from(3);
+    // One for the guardian's view of this process, and none for this process's view of the guardian.
+    setrlimit(Resource::Nofile, Rlimit { current: Some(4), maximum: Some(4) }).unwrap();
+    let error = Guardian::start(1, "MARK=x").unwrap_err();
+    assert_eq!(error.raw_os_error(), Some(Errno::MFILE.raw_os_error()));
+    let children = waitid(WaitId::All, WaitIdOptions::EXITED | WaitIdOptions::NOHANG);
+    assert_eq!(children.unwrap_err(), Errno::CHILD);
 }
 
 /// A line of `/proc/self/status`: bit 0 is signal 1.

@@ -89,6 +89,11 @@ fn main() {
             println!("{}", outcome(pool.submit(signals, ()).expect("a task")).expect("a result"));
         }
         "idle-adrift" | "busy-adrift" => adrift(mode == "busy-adrift"),
+        "terminal" => {
+            let pool = Pool::builder().workers(1).build().expect("a pool");
+            let read = outcome(pool.submit(uses_the_terminal, ()).expect("a task"));
+            println!("the terminal says {:?}", read.expect("a result"));
+        }
         "exits" => {
             // Without dropping the pool: nobody joins its threads, nobody ends its workers.
             let pool = pool();
@@ -142,6 +147,14 @@ fn drift((way, folder, is_busy): (String, String, bool)) {
 
 fn pool() -> Pool {
     Pool::builder().workers(2).build().expect("a pool")
+}
+
+/// Writes to the terminal and reads from it, in the background; the error of the read.
+fn uses_the_terminal((): ()) -> Option<i32> {
+    println!("written by a task");
+    let mut terminal = std::fs::File::open("/dev/tty").expect("a terminal");
+    let read = std::io::Read::read(&mut terminal, &mut [0]);
+    read.err().and_then(|error| error.raw_os_error())
 }
 
 /// What a worker blocks, and whether what it starts can be waited for.
