@@ -11,5 +11,5 @@ mod program;
 
 pub use crate::error::{EntryError, ExecutableError};
 pub use entry::{Adapter, EntryPoint, Invocation, Placer, entry_point};
-pub use identity::{BuildIdentity, build_identity};
+pub use identity::{BuildIdentity, SameBuild, build_identity};
 pub use offset::FunctionOffset;

@@ -228,7 +228,7 @@ fn offset() {
     assert_eq!(build_identity().to_string(), env::var("IDENTITY").unwrap());
     let offset = FunctionOffset::from_raw(env::var("OFFSET").unwrap().parse().unwrap());
     let mut result = Vec::new();
-    offset.resolve().unwrap()(&mut Invocation {
+    offset.resolve(build_identity().same_build().unwrap()).unwrap()(&mut Invocation {
         argument: b"ab",
         result: &mut result,
         limit: 100,

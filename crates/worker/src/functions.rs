@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use brigade_sys::executable::{BuildIdentity, EntryPoint, FunctionOffset, build_identity};
+use brigade_sys::executable::{
+    BuildIdentity, EntryPoint, FunctionOffset, SameBuild, build_identity,
+};
 use brigade_wire::Function;
 
 use crate::bounded::bounded;
@@ -16,8 +18,9 @@ const NAMES_LIMIT: usize = 4 * 1024;
 #[derive(Debug)]
 pub(crate) struct Functions {
     named: Named,
-    /// The host's build, if it is another one.
-    stranger: Option<BuildIdentity>,
+    host: BuildIdentity,
+    /// `None` if the host is another build.
+    same_build: Option<SameBuild>,
 }
 
 /// Functions by the names under which the program has registered them.
@@ -26,7 +29,7 @@ pub(crate) type Named = BTreeMap<String, EntryPoint>;
 impl Functions {
     /// For a host of the build `host`.
     pub(crate) fn new(named: Named, host: BuildIdentity) -> Self {
-        Self { named, stranger: (host != build_identity()).then_some(host) }
+        Self { named, host, same_build: host.same_build() }
     }
 
     /// What is to be called, or why it cannot be.
@@ -42,15 +45,16 @@ impl Functions {
 
     /// The function at an offset of the host's program, which must be this very program.
     pub(crate) fn at(&self, offset: u64) -> Result<EntryPoint, String> {
-        if let Some(host) = self.stranger {
+        let Some(same_build) = self.same_build else {
+            let host = self.host;
             return Err(format!(
                 "the worker is another program (build {}) than its host (build {host}), so it takes tasks by name only, \
                  with `submit_named` or `named_task`: {}",
                 build_identity(),
                 self.known()
             ));
-        }
-        FunctionOffset::from_raw(offset).resolve().map_err(|error| error.to_string())
+        };
+        FunctionOffset::from_raw(offset).resolve(same_build).map_err(|error| error.to_string())
     }
 
     fn known(&self) -> String {

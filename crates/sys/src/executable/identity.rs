@@ -19,11 +19,26 @@ impl BuildIdentity {
         Self(bytes)
     }
 
+    /// Compares the identity with that of this process.
+    pub fn same_build(self) -> Option<SameBuild> {
+        (self == build_identity()).then_some(SameBuild(()))
+    }
+
     /// The identity as bytes to send.
     pub const fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }
 }
+
+/// Proof that another process has shown the identity of this one's program. Only [`BuildIdentity::same_build`] makes it.
+///
+/// ```compile_fail
+/// use brigade_sys::executable::SameBuild;
+///
+/// let forged = SameBuild(());
+/// ```
+#[derive(Debug, Clone, Copy)]
+pub struct SameBuild(());
 
 /// The first eight bytes in hexadecimal, enough to tell builds apart in a message.
 impl fmt::Display for BuildIdentity {

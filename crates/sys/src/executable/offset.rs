@@ -1,6 +1,7 @@
 //! A function as its distance from the start of the program.
 
 use super::entry::EntryPoint;
+use super::identity::SameBuild;
 use super::program::program;
 use crate::error::ExecutableError;
 use std::fmt;
@@ -9,7 +10,13 @@ use std::mem;
 /// Where an entry point lies in the program, the same in every process that runs the same program.
 ///
 /// The number may be sent to such a process, and to no other: a number from another build can name the middle of
-/// any function. Compare [`BuildIdentity`](super::BuildIdentity) before the first one is resolved.
+/// any function. So it takes a proof that the [`BuildIdentity`](super::BuildIdentity) of the sender was compared to call one.
+///
+/// ```compile_fail
+/// use brigade_sys::executable::FunctionOffset;
+///
+/// let entry = FunctionOffset::from_raw(0x1000).resolve();
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct FunctionOffset(u64);
 
@@ -25,7 +32,7 @@ impl FunctionOffset {
     }
 
     /// The entry point that [`of`](Self::of) was given, in this process or in another one of the same program.
-    pub fn resolve(self) -> Result<EntryPoint, ExecutableError> {
+    pub fn resolve(self, _: SameBuild) -> Result<EntryPoint, ExecutableError> {
         let unknown = ExecutableError::UnknownOffset { offset: self.0 };
         let Ok(distance) = usize::try_from(self.0) else {
             return Err(unknown);
@@ -35,7 +42,8 @@ impl FunctionOffset {
             return Err(unknown);
         }
         // SAFETY: the address lies in the program's own code, so it is not null, and by the contract of this type it
-        // comes from `of` in a process of the same program, which had an `EntryPoint` there.
+        // comes from `of` in a process of the same program, of which the caller has the proof, and which had an
+        // `EntryPoint` there.
         Ok(unsafe { mem::transmute::<usize, EntryPoint>(address) })
     }
 
@@ -58,7 +66,7 @@ impl fmt::Display for FunctionOffset {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Invocation;
+    use super::super::{BuildIdentity, Invocation, build_identity};
     use super::*;
     use crate::error::EntryError;
 
@@ -68,10 +76,14 @@ mod tests {
         Ok(())
     }
 
+    fn proof() -> SameBuild {
+        build_identity().same_build().unwrap()
+    }
+
     #[test]
     fn an_offset_leads_back_to_its_function() {
         let offset = FunctionOffset::of(answer).unwrap();
-        let entry = FunctionOffset::from_raw(offset.raw()).resolve().unwrap();
+        let entry = FunctionOffset::from_raw(offset.raw()).resolve(proof()).unwrap();
         let mut result = Vec::new();
         entry(&mut Invocation { argument: &[], result: &mut result, limit: 1, place: None })
             .unwrap();
@@ -79,9 +91,14 @@ mod tests {
     }
 
     #[test]
+    fn another_build_is_no_proof() {
+        assert!(BuildIdentity::from_bytes([7; 32]).same_build().is_none());
+    }
+
+    #[test]
     fn numbers_outside_the_code_are_refused() {
         for raw in [u64::MAX, u64::MAX / 2, 1 << 46] {
-            let error = FunctionOffset::from_raw(raw).resolve().unwrap_err();
+            let error = FunctionOffset::from_raw(raw).resolve(proof()).unwrap_err();
             assert_eq!(error, ExecutableError::UnknownOffset { offset: raw });
         }
     }
