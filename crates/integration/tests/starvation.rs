@@ -116,3 +116,13 @@ fn a_temporary_folder_that_is_not_there_is_named() {
     let told = assert_sensible("no folder", &output);
     assert!(told.contains("/nowhere"), "{told}");
 }
+
+#[test]
+fn a_temporary_folder_that_is_not_utf_8_matters_to_ipc_only_which_names_it() {
+    let folder = "TMPDIR=\"$(printf '/nowhere\\377')\"; export TMPDIR";
+    let output = host_after(&format!("export BRIGADE_LINK=ring; {folder}"));
+    assert_eq!(assert_sensible("rings", &output), "well\n");
+    let output = host_after(&format!("export BRIGADE_LINK=ipc; {folder}"));
+    let told = assert_sensible("ipc", &output);
+    assert!(told.contains("/nowhere") && told.contains("not UTF-8"), "{told}");
+}

@@ -82,7 +82,7 @@ pub struct Hello {
     /// Bytes of the pool's arena of arguments and of the worker's arena of results, whose descriptors come last; none of
     /// them when 0.
     pub arenas: (u64, u64),
-    /// The folder that the worker makes for the server of an ipc link, and removes.
+    /// The folder that the worker makes for the server of an ipc link, and removes; empty for other links.
     pub folder: PathBuf,
     /// Whether the worker was started on cores of its own.
     pub pinned: bool,

@@ -48,11 +48,16 @@ pub(super) enum Link {
 pub(super) fn run(shared: &Shared, newborn: &Newborn) -> Result<Ready, Failure> {
     let phase = Phase::Handshake;
     let deadline = clock::now().saturating_add(phase.limit(&shared.config));
-    let folder = server_folder(newborn).map_err(|reason| Failure { permanent: true, reason })?;
+    // Rings need no folder, so a temporary folder that cannot be used does not matter to them.
+    let folder = match shared.collecting {
+        Some(_) => None,
+        None => Some(server_folder(newborn).map_err(|reason| Failure { permanent: true, reason })?),
+    };
+    let folder = folder.as_deref();
     let mut handshake = Handshake { shared, newborn, phase, deadline, token: Token::random() };
-    handshake.run(&folder).map_err(|trouble| {
+    handshake.run(folder).map_err(|trouble| {
         let failure = explain(shared, newborn, handshake.phase, trouble);
-        remove_folder(&folder);
+        folder.inspect(|folder| remove_folder(folder));
         failure
     })
 }
@@ -67,7 +72,7 @@ struct Handshake<'a> {
 }
 
 impl Handshake<'_> {
-    fn run(&mut self, folder: &Path) -> Result<Ready, Trouble> {
+    fn run(&mut self, folder: Option<&Path>) -> Result<Ready, Trouble> {
         let ready = self.connect(folder)?;
         if self.shared.config.setup.initializer.is_some() {
             self.phase = Phase::Initializer;
@@ -85,7 +90,7 @@ impl Handshake<'_> {
     }
 
     /// The handshake up to a link that is open at both ends.
-    fn connect(&self, folder: &Path) -> Result<Ready, Trouble> {
+    fn connect(&self, folder: Option<&Path>) -> Result<Ready, Trouble> {
         let limit = message_limit(self.shared.config.message_limit);
         let (segment, results) = self.greet(folder)?;
         let slots = Arc::new(SlotTable::new(Arc::clone(&segment), CREDIT));
@@ -110,7 +115,10 @@ impl Handshake<'_> {
     }
 
     /// Says who the worker is to be, and hands over the table of task states.
-    fn greet(&self, folder: &Path) -> Result<(Arc<Segment>, Option<Arc<ResultView>>), Trouble> {
+    fn greet(
+        &self,
+        folder: Option<&Path>,
+    ) -> Result<(Arc<Segment>, Option<Arc<ResultView>>), Trouble> {
         let collecting = self.shared.collecting.as_ref();
         let (link, words) = match collecting {
             Some(_) => (LinkKind::Ring, ring::words(CREDIT)),
@@ -143,7 +151,7 @@ impl Handshake<'_> {
             slots: CREDIT,
             lifeline: lifeline.is_some(),
             link,
-            folder: folder.to_owned(),
+            folder: folder.map(Path::to_owned).unwrap_or_default(),
             pinned: self.shared.config.cores.is_some(),
             max_rss: self.shared.config.max_rss.unwrap_or(0),
             depth: brigade_worker::context::depth().unwrap_or(0) + 1,
@@ -298,6 +306,12 @@ impl Handshake<'_> {
 fn server_folder(newborn: &Newborn) -> Result<PathBuf, String> {
     let name = format!("brigade-{}-{}", newborn.process.pid(), Token::random().short());
     let preferred = std::env::temp_dir().join(&name);
+    if preferred.to_str().is_none() {
+        return Err(format!(
+            "the path of the temporary folder ({}) is not UTF-8; set TMPDIR to one that is, or use rings",
+            preferred.display()
+        ));
+    }
     if ipc::fits(&preferred) {
         return Ok(preferred);
     }
