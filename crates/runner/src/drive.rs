@@ -101,6 +101,9 @@ impl<'a> Drive<'a> {
         let preparation = Preparation::new().map_err(RunnerError::system("open /dev/null"))?;
         let guardian = Guardian::start(slots, preparation.mark())
             .map_err(RunnerError::system("start the guardian"))?;
+        let death = epoll::EventData::new_u64(Token::GUARDIAN.into());
+        epoll::add(&epoll, guardian.pidfd(), death, epoll::EventFlags::IN)
+            .map_err(RunnerError::system("watch the guardian"))?;
         let start = now();
         Ok(Self {
             machine: Machine::new(conduct.settings.clone(), start),
@@ -240,6 +243,8 @@ impl<'a> Drive<'a> {
             let token = Token::from(event.data.u64());
             if token == Token::WAKER {
                 self.woken();
+            } else if token == Token::GUARDIAN {
+                self.restart_guardian();
             } else if token.is_pidfd() {
                 self.ended(token);
             } else {

@@ -17,7 +17,7 @@
 mod sweep;
 
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicI32, Ordering};
 
@@ -49,32 +49,31 @@ impl Guardian {
     /// # Errors
     /// When there is no memory or no process left, or the mark is longer than 63 bytes.
     pub fn start(capacity: usize, mark: &str) -> io::Result<Self> {
-        let mut entry = [0; sweep::LONGEST_MARK];
-        let room = entry.get_mut(..mark.len()).filter(|_| mark.len() < sweep::LONGEST_MARK);
-        room.ok_or(rustix::io::Errno::NAMETOOLONG)?.copy_from_slice(mark.as_bytes());
-        let entry = &entry[..=mark.len()];
         let slots = Slots::new(capacity)?;
-        let parent = pidfd_open(getpid(), PidfdFlags::empty())?;
-        // A signal of the terminal must not stop the guardian on its way out of our group.
-        let _blocked = Blocked::all();
-        // SAFETY: the child of a process with several threads may only do what is safe in a signal handler; `guard`
-        // makes system calls only and never returns.
-        match unsafe { libc::fork() } {
-            -1 => Err(io::Error::last_os_error()),
-            0 => guard(parent.as_raw_fd(), slots.as_slice(), entry),
-            pid => {
-                let pid = Pid::from_raw(pid).ok_or(rustix::io::Errno::SRCH)?;
-                match pidfd_open(pid, PidfdFlags::empty()) {
-                    Ok(pidfd) => Ok(Self { slots, mark: mark.to_owned(), pid, pidfd }),
-                    Err(error) => {
-                        // It would wait for our end. Nobody else has reaped it, so the number is its own.
-                        let _ = kill_process(pid, Signal::KILL);
-                        let _ = waitid(WaitId::Pid(pid), WaitIdOptions::EXITED);
-                        Err(error.into())
-                    }
-                }
-            }
-        }
+        let (pid, pidfd) = fork(&slots, mark)?;
+        Ok(Self { slots, mark: mark.to_owned(), pid, pidfd })
+    }
+
+    /// Starts another guardian for the same groups, after this one has ended: somebody has killed it.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    pub fn restart(&mut self) -> io::Result<()> {
+        self.end();
+        (self.pid, self.pidfd) = fork(&self.slots, &self.mark)?;
+        Ok(())
+    }
+
+    /// The descriptor that becomes readable when the guardian has ended.
+    pub fn pidfd(&self) -> BorrowedFd<'_> {
+        self.pidfd.as_fd()
+    }
+
+    fn end(&self) {
+        let _ = pidfd_send_signal(&self.pidfd, Signal::KILL);
+        let _ = rustix::io::retry_on_intr(|| {
+            waitid(WaitId::PidFd(self.pidfd.as_fd()), WaitIdOptions::EXITED)
+        });
     }
 
     /// The slot of this number.
@@ -96,10 +95,7 @@ impl Guardian {
 
 impl Drop for Guardian {
     fn drop(&mut self) {
-        let _ = pidfd_send_signal(&self.pidfd, Signal::KILL);
-        let _ = rustix::io::retry_on_intr(|| {
-            waitid(WaitId::PidFd(std::os::fd::AsFd::as_fd(&self.pidfd)), WaitIdOptions::EXITED)
-        });
+        self.end();
     }
 }
 
@@ -112,6 +108,34 @@ impl GroupSlot {
     /// The group is gone. To be called before its leader is reaped.
     pub fn clear(&self) {
         self.0.store(0, Ordering::SeqCst);
+    }
+}
+
+fn fork(slots: &Slots, mark: &str) -> io::Result<(Pid, OwnedFd)> {
+    let mut entry = [0; sweep::LONGEST_MARK];
+    let room = entry.get_mut(..mark.len()).filter(|_| mark.len() < sweep::LONGEST_MARK);
+    room.ok_or(rustix::io::Errno::NAMETOOLONG)?.copy_from_slice(mark.as_bytes());
+    let entry = &entry[..=mark.len()];
+    let parent = pidfd_open(getpid(), PidfdFlags::empty())?;
+    // A signal of the terminal must not stop the guardian on its way out of our group.
+    let _blocked = Blocked::all();
+    // SAFETY: the child of a process with several threads may only do what is safe in a signal handler; `guard`
+    // makes system calls only and never returns.
+    match unsafe { libc::fork() } {
+        -1 => Err(io::Error::last_os_error()),
+        0 => guard(parent.as_raw_fd(), slots.as_slice(), entry),
+        pid => {
+            let pid = Pid::from_raw(pid).ok_or(rustix::io::Errno::SRCH)?;
+            match pidfd_open(pid, PidfdFlags::empty()) {
+                Ok(pidfd) => Ok((pid, pidfd)),
+                Err(error) => {
+                    // It would wait for our end. Nobody else has reaped it, so the number is its own.
+                    let _ = kill_process(pid, Signal::KILL);
+                    let _ = waitid(WaitId::Pid(pid), WaitIdOptions::EXITED);
+                    Err(error.into())
+                }
+            }
+        }
     }
 }
 

@@ -20,6 +20,32 @@ fn after_sigkill_no_process_of_a_job_is_left() {
 }
 
 #[test]
+fn a_guardian_that_is_killed_is_replaced() {
+    let place = Place::new();
+    let script = "sleep 600 & echo $! >> pids
+        setsid sh -c 'echo $$ >> pids; exec sleep 600' & wait";
+    let mut brigade = place.spawn(&["run", "-j1", "--", "sh", "-c", script, ":::", "x"]);
+    let pids = pids(&place.path("pids"), 2);
+    let number = brigade.id();
+    let guardian = || {
+        let children = std::fs::read_to_string(format!("/proc/{number}/task/{number}/children"));
+        let children = children.unwrap_or_default();
+        let is_guardian = |pid: &&str| {
+            is_alive(pid)
+                && std::fs::read_to_string(format!("/proc/{pid}/comm"))
+                    .is_ok_and(|name| name == "lifeline\n")
+        };
+        children.split_whitespace().find(is_guardian).and_then(|pid| pid.parse::<u32>().ok())
+    };
+    let first = guardian().expect("there is one");
+    signal(first, "KILL");
+    until("another guardian", || guardian().is_some_and(|pid| pid != first));
+    brigade.kill().expect("ours");
+    brigade.wait().expect("ours");
+    until("the end of all processes", || !pids.iter().any(|pid| is_alive(pid)));
+}
+
+#[test]
 fn the_first_interrupt_asks_and_the_second_kills() {
     let place = Place::new();
     let script = "trap 'echo asked >> log' INT TERM; echo $$ >> pids; while :; do sleep 0.05; done";

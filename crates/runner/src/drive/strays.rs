@@ -4,8 +4,10 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use brigade_sys::orphans::Child;
+use rustix::event::epoll;
 
 use super::Drive;
+use super::streams::{Token, forget};
 use crate::event::Event;
 
 /// How long a killed stray may take to be gone.
@@ -52,6 +54,19 @@ impl Drive<'_> {
                     tell(self, Event::Stray { pid, name: &name, number, is_gone });
                 }
             }
+        }
+    }
+
+    /// Somebody has killed the guardian. Without one, a SIGKILL of this process would leave what jobs have started.
+    pub(super) fn restart_guardian(&mut self) {
+        forget(&self.epoll, self.guardian.pidfd());
+        tracing::warn!("the guardian was killed; another one is started");
+        let restarted = self.guardian.restart().and_then(|()| {
+            let death = epoll::EventData::new_u64(Token::GUARDIAN.into());
+            Ok(epoll::add(&self.epoll, self.guardian.pidfd(), death, epoll::EventFlags::IN)?)
+        });
+        if let Err(error) = restarted {
+            tracing::warn!(%error, "there is no guardian any more");
         }
     }
 

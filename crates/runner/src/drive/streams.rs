@@ -42,6 +42,8 @@ impl Streaming {
 
 impl Token {
     pub(super) const WAKER: Self = Self(u64::MAX);
+    /// Of slots that do not exist, like the waker's.
+    pub(super) const GUARDIAN: Self = Self(u64::MAX - 1);
 
     fn new(slot: usize, generation: u32, descriptor: u64) -> Self {
         Self(u64::from(generation) << 32 | (slot as u64) << 2 | descriptor)
@@ -86,7 +88,7 @@ impl From<u64> for Token {
 
 /// Closing is not enough: a copy of the descriptor in a fork of this process keeps what it waits for, and a dead process
 /// or a closed pipe would wake this thread again and again.
-fn forget(epoll: &OwnedFd, descriptor: impl AsFd) {
+pub(super) fn forget(epoll: &OwnedFd, descriptor: impl AsFd) {
     // Fails only for what was never waited for.
     let _ = epoll::delete(epoll, descriptor);
 }
