@@ -87,6 +87,7 @@ impl Contestant {
                     | Section::Backlog
                     | Section::Crowd
                     | Section::Pressure
+                    | Section::Serial
             ),
         }
     }

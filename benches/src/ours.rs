@@ -9,6 +9,7 @@ mod idle;
 mod latency;
 mod payload;
 mod pressure;
+mod serial;
 mod start;
 mod throughput;
 mod work;
@@ -41,6 +42,10 @@ pub(crate) fn measure(
         Section::Idle => idle::measure(link, load, report),
         Section::Balance => {
             balance::measure(link, load, report);
+            Ok(())
+        }
+        Section::Serial => {
+            serial::measure(link, report);
             Ok(())
         }
         Section::Fallout => fallout::measure(link, load, report),

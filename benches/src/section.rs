@@ -21,6 +21,8 @@ pub(crate) enum Section {
     Idle,
     /// How well tasks that take time fill the workers.
     Balance,
+    /// Long tasks after short ones, in a pool that has one process.
+    Serial,
     /// One of a thousand queued tasks crashes: who else fails, and how soon the next one runs.
     Fallout,
     /// What a long queue costs, and whether a longer one costs more a task.

@@ -29,7 +29,7 @@ usage: cargo xtask bench [options]
   --quick              less of everything, for trying out
   --peers              also the peers that have to be installed first, below target/
   --only NAME[,NAME]   only these sections: throughput, latency, payload, start, crash, idle,
-                       balance, fallout, backlog, crowd, pressure, work
+                       balance, serial, fallout, backlog, crowd, pressure, work
   --idle-seconds N     how long a pool without work is watched, twice (10)
   --json PATH          where all raw figures go (target/bench/figures.json)
   --write              rewrites the parts of README.md and docs/performance.md between

@@ -178,6 +178,30 @@ const GOALS: &[Goal] = &[
         Unit::Percent,
         AtMost(5.0),
     ),
+    goal(
+        "24 tasks of 100 ms after 200 no-ops on 4 workers, beyond the ideal",
+        Figure(ring("serial", "submit_excess_percent")),
+        Unit::Percent,
+        AtMost(5.0),
+    ),
+    goal(
+        "the same by map",
+        Figure(ring("serial", "map_excess_percent")),
+        Unit::Percent,
+        AtMost(5.0),
+    ),
+    goal(
+        "the same by map in chunks of one",
+        Figure(ring("serial", "map_single_excess_percent")),
+        Unit::Percent,
+        AtMost(5.0),
+    ),
+    goal(
+        "the same by unordered map",
+        Figure(ring("serial", "map_unordered_excess_percent")),
+        Unit::Percent,
+        AtMost(5.0),
+    ),
 ];
 
 /// One row for each goal.
