@@ -1,17 +1,31 @@
 //! Waiting on a word of shared memory, and waking who waits there.
+//!
+//! Words have 64 bits, for this program and all that share them; the kernel looks at the lower 32. So no two accesses of
+//! programs to the same memory differ in size.
 
-use std::sync::atomic::AtomicU32;
+use std::sync::atomic::{AtomicU32, AtomicU64};
 
 use rustix::thread::futex::{self, Flags};
 
-/// Sleeps while the word has the value `expected`; may return early for no reason.
-pub fn wait(word: &AtomicU32, expected: u32) {
+/// Sleeps while the word's lower half is that of `expected`; may return early for no reason.
+pub fn wait(word: &AtomicU64, expected: u64) {
+    #[expect(clippy::cast_possible_truncation, reason = "the kernel looks at the lower half")]
+    let expected = expected as u32;
     // Whatever ends it, the caller looks again.
-    let _ = futex::wait(word, Flags::empty(), expected, None);
+    let _ = futex::wait(lower_half(word), Flags::empty(), expected, None);
 }
 
 /// Wakes one process or thread that waits on the word.
-pub fn wake(word: &AtomicU32) {
+pub fn wake(word: &AtomicU64) {
     // It fails only for an address that is none.
-    let _ = futex::wake(word, Flags::empty(), 1);
+    let _ = futex::wake(lower_half(word), Flags::empty(), 1);
+}
+
+/// For the kernel's eyes only: nothing here reads or writes through it.
+fn lower_half(word: &AtomicU64) -> &AtomicU32 {
+    let halves = std::ptr::from_ref(word).cast::<AtomicU32>();
+    let lower = if cfg!(target_endian = "little") { halves } else { halves.wrapping_add(1) };
+    // SAFETY: it lies within the word, which lives as long, and is aligned for less. Both may change through shared
+    // references.
+    unsafe { &*lower }
 }

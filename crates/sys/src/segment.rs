@@ -7,7 +7,7 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::fs::{
     MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, fstat, ftruncate, memfd_create,
@@ -92,17 +92,6 @@ impl Segment {
         // SAFETY: the mapping is that long, aligned to a page, lives as long as `self`, holds any bit pattern,
         // and is accessed by all processes through atomics only; the seal keeps the pages there.
         unsafe { std::slice::from_raw_parts(self.address.as_ptr(), self.words) }
-    }
-
-    /// The lower half of a word, for waiting on it: futexes have 32 bits. Use such a word only this way.
-    ///
-    /// # Panics
-    /// When there is no such word.
-    pub fn futex(&self, index: usize) -> &AtomicU32 {
-        let word: *const AtomicU64 = &raw const self.words()[index];
-        // SAFETY: the word is there, aligned for less than itself, and its halves are plain integers. All
-        // processes reach this word through this function only, so no two accesses differ in size.
-        unsafe { &*word.cast::<AtomicU32>() }
     }
 }
 

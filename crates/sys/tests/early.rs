@@ -21,7 +21,7 @@ use rustix::process::{
     setrlimit, waitid,
 };
 use std::os::fd::{AsFd, AsRawFd, IntoRawFd, OwnedFd};
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 use std::{env, fs, process, thread};
 
@@ -179,7 +179,7 @@ fn hold_on() {
     assert!(lifeline::arm(descriptors.pop().unwrap()).unwrap());
     parent_death::unbind();
     control.send(b"armed", &[]).unwrap();
-    futex::wait(&AtomicU32::new(0), 0);
+    futex::wait(&AtomicU64::new(0), 0);
     panic!("the wait ended");
 }
 

@@ -18,7 +18,7 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 use brigade_sys::futex;
 use brigade_sys::segment::{Segment, SegmentView};
@@ -26,8 +26,8 @@ use brigade_sys::wait::Waker;
 
 use super::{BELL, Region};
 
-pub(super) const AWAKE: u32 = 0;
-pub(super) const ASLEEP: u32 = 1;
+pub(super) const AWAKE: u64 = 0;
+pub(super) const ASLEEP: u64 = 1;
 
 /// The futex bell of a ring, for the side that has no descriptor to wait on.
 #[derive(Debug, Clone)]
@@ -67,8 +67,8 @@ impl Bell {
         asleep
     }
 
-    fn word(&self) -> &AtomicU32 {
-        self.0.futex(BELL)
+    fn word(&self) -> &AtomicU64 {
+        &self.0.words()[BELL]
     }
 }
 

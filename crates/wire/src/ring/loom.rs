@@ -4,7 +4,7 @@ mod data;
 mod model;
 
 use loom::sync::Arc;
-use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+use loom::sync::atomic::{AtomicU64, Ordering, fence};
 use loom::thread;
 
 use super::bell::{ASLEEP, AWAKE};
@@ -14,7 +14,7 @@ use super::bell::{ASLEEP, AWAKE};
 #[test]
 fn a_side_that_sleeps_is_woken_or_the_word_has_changed() {
     loom::model(|| {
-        let (head, bell) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU32::new(AWAKE)));
+        let (head, bell) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(AWAKE)));
         let publisher = {
             let (head, bell) = (Arc::clone(&head), Arc::clone(&bell));
             thread::spawn(move || {

@@ -1,7 +1,7 @@
 //! Where a ring lies in a segment, and what its words can do.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 use brigade_sys::segment::Segment;
 
@@ -28,10 +28,6 @@ impl Region {
 
     pub(super) fn words(&self) -> &[AtomicU64] {
         &self.segment.words()[self.offset..self.offset + self.length]
-    }
-
-    pub(super) fn futex(&self, index: usize) -> &AtomicU32 {
-        self.segment.futex(self.offset + index)
     }
 
     /// The data words that fit, as a mask for positions.
