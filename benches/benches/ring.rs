@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::thread;
 
 use brigade_sys::segment::Segment;
-use brigade_sys::wait::Waker;
+use brigade_sys::wake_set::RemoteWaker;
 use brigade_wire::link::ring::{HostEnd, WorkerEnd, words};
 use brigade_wire::link::{LinkReceiver, LinkSender};
 use brigade_wire::ring::{self, Consumer, Doorbell, Knocker, Producer, Region};
@@ -52,13 +52,11 @@ fn push_and_take(criterion: &mut Criterion, size: usize) {
 /// The whole link, and a thread that answers: two cores and their caches.
 fn there_and_back(criterion: &mut Criterion, size: usize) {
     let segment = Arc::new(Segment::create("bench", words(SLOTS)).expect("memory"));
-    let again =
-        |waker: &Waker| Waker::from_fd(waker.as_fd().try_clone_to_owned().expect("descriptors"));
     let bell = Doorbell::new().expect("memory and descriptors");
     let page = bell.page().as_fd().try_clone_to_owned().expect("descriptors");
     bell.allow_spinning(true);
-    let worker_bell =
-        Knocker::new(page, again(bell.thread()), again(bell.caller())).expect("the page");
+    let [thread, caller] = bell.for_worker().expect("descriptors").map(RemoteWaker::from_fd);
+    let worker_bell = Knocker::new(page, thread, caller).expect("the page");
     let mut worker = WorkerEnd::new(&segment, SLOTS, worker_bell, LIMIT);
     let mut host = HostEnd::new(&segment, SLOTS, LIMIT);
     let message = vec![1; size];

@@ -15,6 +15,7 @@
 //! | [`guardian`] | [`Guardian`](guardian::Guardian): kills the groups of a process that was killed |
 //! | [`orphans`] | what descendants leave behind, adopted and ended |
 //! | [`wait`] | [`wait_readable`](wait::wait_readable) with a deadline, and a [`Waker`](wait::Waker) that ends such a wait |
+//! | [`wake_set`] | [`WakeSet`](wake_set::WakeSet): such wake-ups from other processes |
 //! | [`poller`], [`deadline_timer`] | [`Poller`](poller::Poller): waiting for many descriptors; [`DeadlineTimer`](deadline_timer::DeadlineTimer): a deadline as one |
 //! | [`request_socket`] | packets from processes that the kernel names: [`Listener`](request_socket::Listener), [`RequestSocket`](request_socket::RequestSocket) |
 //! | [`environment`], [`descriptors`], [`signals`], [`parent_death`], [`lifeline`], [`before_main!`] | what a worker does in its first microseconds |
@@ -84,3 +85,4 @@ pub mod sealed;
 pub mod segment;
 pub mod signals;
 pub mod wait;
+pub mod wake_set;

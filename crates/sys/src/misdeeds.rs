@@ -4,7 +4,7 @@
 //! are about what the rest of the process does then. The feature of this name must not be used by anything else.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 /// Makes a copy of this process, which has the calling thread only. Returns the copy's pid, and `None` in the copy.
 ///
@@ -53,4 +53,14 @@ const NOBODY: u32 = 65534;
 pub fn ignore_termination() {
     // SAFETY: ignoring a signal installs no handler; SIGTERM is a valid signal.
     unsafe { libc::signal(libc::SIGTERM, libc::SIG_IGN) };
+}
+
+/// Another descriptor of the same open file, whoever owns it.
+///
+/// # Errors
+/// When it is not open, or descriptors run out.
+pub fn duplicate(descriptor: i32) -> io::Result<OwnedFd> {
+    // SAFETY: the number is used for this one call, which fails when it is not open.
+    let borrowed = unsafe { BorrowedFd::borrow_raw(descriptor) };
+    Ok(rustix::io::fcntl_dupfd_cloexec(borrowed, 3)?)
 }

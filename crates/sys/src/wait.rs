@@ -65,22 +65,6 @@ impl Waker {
         Ok(Self(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?))
     }
 
-    /// The waker that another process made and handed over.
-    pub fn from_fd(descriptor: OwnedFd) -> Self {
-        Self(descriptor)
-    }
-
-    /// Makes the descriptor readable.
-    ///
-    /// # Errors
-    /// When the descriptor was closed under it.
-    pub fn try_wake(&self) -> io::Result<()> {
-        match rustix::io::write(&self.0, &1_u64.to_ne_bytes()) {
-            Ok(_) | Err(rustix::io::Errno::AGAIN) => Ok(()),
-            Err(error) => Err(error.into()),
-        }
-    }
-
     /// Makes the descriptor readable.
     pub fn wake(&self) {
         // The counter is full only after 2^64 - 2 wake-ups that nobody took: readable all the same.

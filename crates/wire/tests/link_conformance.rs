@@ -2,14 +2,15 @@
 
 #![forbid(unsafe_code)]
 
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
 use brigade_sys::segment::Segment;
-use brigade_sys::wait::{Waker, wait_readable};
+use brigade_sys::wait::wait_readable;
+use brigade_sys::wake_set::RemoteWaker;
 use brigade_wire::handshake::Token;
 use brigade_wire::link::{LinkError, LinkReceiver, LinkSender, ipc, memory, ring};
 use brigade_wire::ring::{Doorbell, Knocker, Listener};
@@ -42,16 +43,21 @@ fn ipc_link() -> (End, End) {
 
 fn ring_link() -> (End, End) {
     let segment = Arc::new(Segment::create("test", ring::words(8)).expect("memory"));
-    let again =
-        |waker: &Waker| Waker::from_fd(waker.as_fd().try_clone_to_owned().expect("descriptors"));
     let host_bell = Doorbell::new().expect("memory and descriptors");
     let page = host_bell.page().as_fd().try_clone_to_owned().expect("descriptors");
-    let worker_bell = Knocker::new(page, again(host_bell.thread()), again(host_bell.caller()))
-        .expect("the same page");
+    let ringers = host_bell.for_worker().expect("descriptors");
+    let [thread, caller] = ringers
+        .each_ref()
+        .map(|ringer| RemoteWaker::from_fd(ringer.try_clone().expect("descriptors")));
+    let worker_bell = Knocker::new(page, thread, caller).expect("the same page");
     let worker = ring::WorkerEnd::new(&segment, 8, worker_bell, LIMIT);
     let host = Arc::new(Mutex::new(ring::HostEnd::new(&segment, 8, LIMIT)));
-    let receiver =
-        RingHostReceiver { host: Arc::clone(&host), bell: host_bell, message: Vec::new() };
+    let receiver = RingHostReceiver {
+        host: Arc::clone(&host),
+        bell: host_bell,
+        _ringers: ringers,
+        message: Vec::new(),
+    };
     (
         (Box::new(RingHostSender(host)), Box::new(receiver)),
         (Box::new(worker.sender), Box::new(worker.receiver)),
@@ -62,6 +68,8 @@ fn ring_link() -> (End, End) {
 struct RingHostReceiver {
     host: Arc<Mutex<ring::HostEnd>>,
     bell: Doorbell,
+    /// Kept, so that what the worker rang last is heard.
+    _ringers: [OwnedFd; 2],
     message: Vec<u8>,
 }
 

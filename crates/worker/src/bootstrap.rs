@@ -16,7 +16,7 @@ use brigade_sys::control::{ControlSocket, Received};
 use brigade_sys::executable::{BuildIdentity, build_identity};
 use brigade_sys::sealed::SealedView;
 use brigade_sys::segment::Segment;
-use brigade_sys::wait::Waker;
+use brigade_sys::wake_set::RemoteWaker;
 use brigade_sys::{descriptors, environment, lifeline, parent_death, signals};
 use brigade_wire::codec;
 use brigade_wire::handshake::{
@@ -139,7 +139,8 @@ impl Newborn<'_> {
         let link = match hello.link {
             LinkKind::Ring => {
                 let page = next()?;
-                let (thread, caller) = (Waker::from_fd(next()?), Waker::from_fd(next()?));
+                let (thread, caller) =
+                    (RemoteWaker::from_fd(next()?), RemoteWaker::from_fd(next()?));
                 let knocker = Knocker::new(page, thread, caller).map_err(StartError::Slots)?;
                 arenas = open_arenas(hello.arenas, &mut next)?;
                 setup = open_setup(&hello, next)?;

@@ -15,7 +15,7 @@ use brigade_sys::clock::now;
 use brigade_sys::control::{ControlSocket, Received};
 use brigade_sys::descriptors;
 use brigade_sys::segment::Segment;
-use brigade_sys::wait::Waker;
+use brigade_sys::wake_set::RemoteWaker;
 use brigade_wire::handshake::{Answer, FromWorkerControl, Hello, ToWorkerControl};
 use brigade_wire::link::{LinkReceiver, LinkSender, message_limit, ring};
 use brigade_wire::ring::Knocker;
@@ -89,7 +89,7 @@ impl Worker {
         let segment = Arc::new(segment);
         let lifeline = hello.lifeline.then(&mut next);
         let page = next();
-        let (thread, caller) = (Waker::from_fd(next()), Waker::from_fd(next()));
+        let (thread, caller) = (RemoteWaker::from_fd(next()), RemoteWaker::from_fd(next()));
         let knocker = Knocker::new(page, thread, caller).expect("the doorbell");
         let limit = message_limit(usize::try_from(hello.message_limit).expect("a size"));
         let end = ring::WorkerEnd::new(&segment, hello.slots, knocker, limit);

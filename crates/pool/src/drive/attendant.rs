@@ -47,7 +47,7 @@ pub(super) fn run(shared: &Shared, newborn: Newborn) {
 
 fn attend(shared: &Shared, newborn: Newborn, ready: Ready) {
     let Newborn { worker, process, control, output, .. } = newborn;
-    let Ready { link, slots, results } = ready;
+    let Ready { link, slots, results, ringers } = ready;
     let (wire, ipc) = match link {
         Link::Ring(end) => (Wire::Ring(end), None),
         Link::Ipc(ipc::HostEnd { sender, receiver, poison }) => {
@@ -57,7 +57,14 @@ fn attend(shared: &Shared, newborn: Newborn, ready: Ready) {
     let (receiver, end_mark) = ipc.unzip();
     let death = OnceLock::new();
     let hung_up = AtomicBool::new(false);
-    let line = Line { wire, slots: Arc::clone(&slots), results, unannounced: 0, broken: false };
+    let line = Line {
+        wire,
+        slots: Arc::clone(&slots),
+        results,
+        _ringers: ringers,
+        unannounced: 0,
+        broken: false,
+    };
     let end = End::default();
     let watched =
         Watched { worker, process, output, slots, end_mark, death, control, hung_up, end };

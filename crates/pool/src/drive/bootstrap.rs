@@ -6,7 +6,7 @@
 
 mod trouble;
 
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -19,6 +19,7 @@ use brigade_sys::memory::require_address_space;
 use brigade_sys::segment::Segment;
 use brigade_wire::handshake::{Answer, FromWorkerControl, Hello, LinkKind, ToWorkerControl, Token};
 use brigade_wire::link::{ipc, message_limit, ring};
+use brigade_wire::ring::Doorbell;
 use brigade_wire::slots::SlotTable;
 use brigade_wire::version::PROTOCOL_VERSION;
 
@@ -36,6 +37,8 @@ pub(super) struct Ready {
     pub(super) slots: Arc<SlotTable>,
     /// Where a worker with rings puts large results, if it could map the arenas.
     pub(super) results: Option<Arc<ResultView>>,
+    /// What a worker with rings rings by.
+    pub(super) ringers: Option<[OwnedFd; 2]>,
 }
 
 /// The host's end of the link, of either flavour.
@@ -60,6 +63,13 @@ pub(super) fn run(shared: &Shared, newborn: &Newborn) -> Result<Ready, Failure> 
         folder.inspect(|folder| remove_folder(folder));
         failure
     })
+}
+
+/// What the worker was given a share of.
+struct Greeted {
+    segment: Arc<Segment>,
+    results: Option<Arc<ResultView>>,
+    ringers: Option<[OwnedFd; 2]>,
 }
 
 struct Handshake<'a> {
@@ -92,7 +102,7 @@ impl Handshake<'_> {
     /// The handshake up to a link that is open at both ends.
     fn connect(&self, folder: Option<&Path>) -> Result<Ready, Trouble> {
         let limit = message_limit(self.shared.config.message_limit);
-        let (segment, results) = self.greet(folder)?;
+        let Greeted { segment, results, ringers } = self.greet(folder)?;
         let slots = Arc::new(SlotTable::new(Arc::clone(&segment), CREDIT));
         let answer = self.answer()?;
         let server = self.check(&answer)?;
@@ -100,7 +110,7 @@ impl Handshake<'_> {
             // The rings are there from the beginning: the answer was the last word.
             let end = Box::new(ring::HostEnd::new(&segment, CREDIT, limit));
             let results = results.filter(|_| answer.arenas);
-            return Ok(Ready { link: Link::Ring(end), slots, results });
+            return Ok(Ready { link: Link::Ring(end), slots, results, ringers });
         }
         let connected = self.newborn.life.connect(|| ipc::connect(server, &self.token, limit));
         let link = connected
@@ -111,14 +121,11 @@ impl Handshake<'_> {
             FromWorkerControl::Ready => {}
             other => return Err(unexpected(other)),
         }
-        Ok(Ready { link: Link::Ipc(link), slots, results: None })
+        Ok(Ready { link: Link::Ipc(link), slots, results: None, ringers: None })
     }
 
     /// Says who the worker is to be, and hands over the table of task states.
-    fn greet(
-        &self,
-        folder: Option<&Path>,
-    ) -> Result<(Arc<Segment>, Option<Arc<ResultView>>), Trouble> {
+    fn greet(&self, folder: Option<&Path>) -> Result<Greeted, Trouble> {
         let collecting = self.shared.collecting.as_ref();
         let (link, words) = match collecting {
             Some(_) => (LinkKind::Ring, ring::words(CREDIT)),
@@ -164,20 +171,20 @@ impl Handshake<'_> {
         })?;
         let mut descriptors = vec![segment.as_fd()];
         descriptors.extend(lifeline.as_ref().map(AsFd::as_fd));
-        if let Some(doorbell) = collecting.map(|collecting| &collecting.doorbell) {
-            descriptors.extend([
-                doorbell.page().as_fd(),
-                doorbell.thread().as_fd(),
-                doorbell.caller().as_fd(),
-            ]);
-        }
+        let bell = collecting.map(|collecting| &collecting.doorbell);
+        let ringers = bell
+            .map(Doorbell::for_worker)
+            .transpose()
+            .map_err(|error| Trouble::Passing(format!("failed to make its doorbell: {error}")))?;
+        descriptors.extend(bell.map(|bell| bell.page().as_fd()));
+        descriptors.extend(ringers.iter().flatten().map(AsFd::as_fd));
         if let Some((arguments, results)) = arenas {
             descriptors.extend([arguments.as_fd(), results.as_fd()]);
         }
         descriptors.extend(setup.initializer.as_ref().map(|it| it.argument.as_fd()));
         let sent = self.newborn.control.send(&packet, &descriptors);
         sent.map_err(|error| self.send_failure(&error))?;
-        Ok((Arc::new(segment), results))
+        Ok(Greeted { segment: Arc::new(segment), results, ringers })
     }
 
     fn answer(&self) -> Result<Answer, Trouble> {

@@ -1,5 +1,6 @@
 //! The host's half of a worker slot: the process that fills it and the way to talk to it.
 
+use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use brigade_sys::arena::ResultView;
@@ -22,6 +23,8 @@ pub(super) struct Line {
     pub(super) slots: Arc<SlotTable>,
     /// Where the worker puts large results; a worker without it has no arena of arguments either.
     pub(super) results: Option<Arc<ResultView>>,
+    /// Kept, so that what the worker rang last is heard whatever it does to its own descriptors.
+    pub(super) _ringers: Option<[OwnedFd; 2]>,
     /// Frames that were sent and not announced.
     pub(super) unannounced: u16,
     /// What the worker wrote made no sense; it is killed, and nothing it wrote is believed any more.

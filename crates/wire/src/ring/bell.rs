@@ -14,7 +14,7 @@
 //! before it sleeps, the word has changed and the kernel does not let it sleep.
 //!
 //! A bell in a ring is a futex word, which works even after a task has closed all descriptors of the process. The host
-//! waits for many workers at once, so workers ring it through an event descriptor: [`Doorbell`].
+//! waits for many workers at once, so each worker rings it through event descriptors of its own: [`Doorbell`].
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 use brigade_sys::futex;
 use brigade_sys::segment::{Segment, SegmentView};
-use brigade_sys::wait::Waker;
+use brigade_sys::wake_set::{RemoteWaker, WakeSet};
 
 use super::{BELL, Region};
 
@@ -83,15 +83,15 @@ pub enum Listener {
     Caller,
 }
 
-/// The host's doorbell: one for all workers of a pool. The host says who listens; workers ring the listener's descriptor.
+/// The host's doorbell: one for all workers of a pool. The host says who listens; workers ring that listener.
 ///
-/// A descriptor keeps what was rung, so a worker that rings between the host's last look and its sleep is not lost. All
+/// A wake-up is kept until it is taken, so a worker that rings between the host's last look and its sleep is not lost. All
 /// workers read the same page and none can write to it: one that could might tell the others that nobody listens.
 #[derive(Debug)]
 pub struct Doorbell {
     page: Segment,
-    thread: Waker,
-    caller: Waker,
+    thread: WakeSet,
+    caller: WakeSet,
 }
 
 const LISTENER: usize = 0;
@@ -107,7 +107,15 @@ impl Doorbell {
     /// When memory or descriptors run out.
     pub fn new() -> io::Result<Self> {
         let page = Segment::create_for_readers("brigade-bell", PAGE_WORDS)?;
-        Ok(Self { page, thread: Waker::new()?, caller: Waker::new()? })
+        Ok(Self { page, thread: WakeSet::new()?, caller: WakeSet::new()? })
+    }
+
+    /// What a worker rings by: descriptors for a [`Knocker`]. Keep them until the worker's last answer was taken.
+    ///
+    /// # Errors
+    /// When descriptors run out.
+    pub fn for_worker(&self) -> io::Result<[OwnedFd; 2]> {
+        Ok([self.thread.remote()?, self.caller.remote()?])
     }
 
     /// From now on this one is to be rung. Look at all rings after this.
@@ -129,13 +137,13 @@ impl Doorbell {
         }
     }
 
-    /// The descriptor of the collector thread.
-    pub fn thread(&self) -> &Waker {
+    /// Wakes the collector thread.
+    pub fn thread(&self) -> &WakeSet {
         &self.thread
     }
 
-    /// The descriptor of a caller.
-    pub fn caller(&self) -> &Waker {
+    /// Wakes a caller.
+    pub fn caller(&self) -> &WakeSet {
         &self.caller
     }
 
@@ -153,16 +161,16 @@ impl Doorbell {
 #[derive(Debug)]
 pub struct Knocker {
     page: SegmentView,
-    thread: Waker,
-    caller: Waker,
+    thread: RemoteWaker,
+    caller: RemoteWaker,
 }
 
 impl Knocker {
-    /// Over the page and the two descriptors of a [`Doorbell`].
+    /// Over the page of a [`Doorbell`] and the two descriptors that it made [for this worker](Doorbell::for_worker).
     ///
     /// # Errors
     /// When the page cannot be mapped.
-    pub fn new(page: OwnedFd, thread: Waker, caller: Waker) -> io::Result<Self> {
+    pub fn new(page: OwnedFd, thread: RemoteWaker, caller: RemoteWaker) -> io::Result<Self> {
         Ok(Self { page: SegmentView::open(page, PAGE_WORDS)?, thread, caller })
     }
 
@@ -175,7 +183,7 @@ impl Knocker {
     /// After publishing.
     ///
     /// # Errors
-    /// When the descriptor was closed under it.
+    /// When the descriptor was closed under it; what has its number now is left alone.
     #[inline]
     pub fn ring(&self) -> io::Result<()> {
         fence(Ordering::SeqCst);

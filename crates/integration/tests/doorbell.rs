@@ -1,0 +1,100 @@
+//! What a task does to the descriptors of its worker costs no other task its outcome, and no file of the task a byte.
+
+use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use brigade_integration::pool;
+use brigade_sys::misdeeds;
+use brigade_testkit::{BOUND, Gate, Watchdog, outcome, pass};
+
+brigade::init_for_tests!();
+
+/// More numbers than a worker has descriptors.
+const NUMBERS: std::ops::Range<i32> = 3..100;
+
+fn square(number: u64) -> u64 {
+    number * number
+}
+
+/// All open files of this process but the standard streams.
+fn open_files() -> Vec<OwnedFd> {
+    NUMBERS.filter_map(|number| misdeeds::duplicate(number).ok()).collect()
+}
+
+/// Closes everything, then opens files that it keeps.
+fn closes_and_opens(folder: PathBuf) -> u32 {
+    NUMBERS.for_each(misdeeds::close);
+    for number in 0..20 {
+        let mut file = File::create(folder.join(number.to_string())).expect("a file");
+        file.write_all(b"mine").expect("room");
+        std::mem::forget(file);
+    }
+    std::process::id()
+}
+
+#[test]
+fn a_file_that_a_task_opens_by_the_number_of_a_doorbell_is_not_written_to() {
+    let _watchdog = Watchdog::new("a task that closes and opens", 2 * BOUND);
+    let pool = pool(1);
+    for _ in 0..3 {
+        let folder = tempfile::tempdir().unwrap();
+        let handle = pool.submit(closes_and_opens, folder.path().to_owned()).unwrap();
+        // The answer is there and nobody rings for it, or the worker says that it cannot ring.
+        if let Err(error) = outcome(handle) {
+            assert!(error.is_worker_death(), "{error:?}");
+        }
+        assert_eq!(outcome(pool.submit(square, 3).unwrap()).unwrap(), 9);
+        for file in fs::read_dir(folder.path()).unwrap() {
+            assert_eq!(fs::read(file.unwrap().path()).unwrap(), b"mine");
+        }
+    }
+}
+
+#[test]
+fn a_task_that_makes_its_descriptors_blocking_blocks_nobody_else() {
+    fn makes_blocking((): ()) {
+        for file in open_files() {
+            rustix::fs::fcntl_setfl(file, rustix::fs::OFlags::empty()).expect("an open file");
+        }
+    }
+    let _watchdog = Watchdog::new("a task that makes descriptors blocking", 2 * BOUND);
+    let pool = pool(2);
+    pool.warm_up().unwrap();
+    let gate = Gate::new();
+    let mut held = pool.submit(pass, gate.pass(1)).unwrap();
+    gate.wait_for_arrivals(1);
+    outcome(pool.submit(makes_blocking, ()).unwrap()).unwrap();
+    for _ in 0..3 {
+        let begin = Instant::now();
+        assert!(held.wait_timeout(Duration::from_millis(50)).is_none());
+        assert!(begin.elapsed() < BOUND / 4, "the wait took {:?}", begin.elapsed());
+    }
+    gate.open();
+    outcome(held).unwrap();
+}
+
+#[test]
+fn a_task_that_reads_its_descriptors_takes_no_wake_up_from_others() {
+    fn reads_everything((): ()) {
+        let mut files: Vec<File> = open_files().into_iter().map(File::from).collect();
+        for file in &files {
+            rustix::fs::fcntl_setfl(file, rustix::fs::OFlags::NONBLOCK).expect("an open file");
+        }
+        let begin = Instant::now();
+        while begin.elapsed() < Duration::from_secs(1) {
+            for file in &mut files {
+                let _ = file.read(&mut [0; 8]);
+            }
+        }
+    }
+    let _watchdog = Watchdog::new("a task that reads everything", 3 * BOUND);
+    let pool = pool(2);
+    pool.warm_up().unwrap();
+    let reads = pool.submit(reads_everything, ()).unwrap();
+    while !reads.is_done() {
+        assert_eq!(outcome(pool.submit(square, 3).unwrap()).unwrap(), 9);
+    }
+}
