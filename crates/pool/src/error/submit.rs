@@ -67,9 +67,9 @@ impl<A> SubmitError<A> {
             SubmitErrorKind::Codec { message } => TaskErrorKind::Codec { message },
             SubmitErrorKind::Function { message } => TaskErrorKind::Function { message },
             SubmitErrorKind::Forked => TaskErrorKind::Forked,
-            SubmitErrorKind::Full | SubmitErrorKind::TimedOut | SubmitErrorKind::PoolClosed => {
-                TaskErrorKind::PoolClosed
-            }
+            SubmitErrorKind::PoolClosed => TaskErrorKind::PoolClosed,
+            // The pool lives: the task was given up before it began.
+            SubmitErrorKind::Full | SubmitErrorKind::TimedOut => TaskErrorKind::Cancelled,
         })
     }
 }
@@ -103,3 +103,17 @@ impl<A> fmt::Debug for SubmitError<A> {
 }
 
 impl<A> Error for SubmitError<A> {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_queue_is_not_told_as_a_closed_pool() {
+        let kind = |kind| SubmitError::new(kind, ()).into_task_error().kind();
+        assert_eq!(kind(SubmitErrorKind::PoolClosed), TaskErrorKind::PoolClosed);
+        for full in [SubmitErrorKind::Full, SubmitErrorKind::TimedOut] {
+            assert_eq!(kind(full), TaskErrorKind::Cancelled);
+        }
+    }
+}
