@@ -118,7 +118,7 @@ impl Process {
         // Without a descriptor to spare nobody else is looked for. What must not fail is the kill itself.
         let swept = self.pidfd.try_clone().and_then(|pidfd| {
             // Before it was reaped its number is its own, so what `/proc` says about it is said about it.
-            ForeignProcess::from_pidfd(self.pid(), pidfd).kill_tree(Vec::new())
+            ForeignProcess::from_pidfd(self.pid(), pidfd).kill_tree(&mut Vec::new())
         });
         // A kernel that knows no groups behind pidfds has killed the leader alone.
         self.signal_group(Signal::Kill)?;

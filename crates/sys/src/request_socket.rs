@@ -6,22 +6,27 @@
 //! socket was inherited.
 
 mod credentials;
+mod place;
 
 use std::fmt;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use rustix::io::Errno;
-use rustix::net::sockopt::set_socket_passcred;
+use rustix::io::ioctl_fionbio;
+use rustix::net::sockopt::{Timeout, set_socket_passcred, set_socket_timeout};
 use rustix::net::{
     AddressFamily, SendFlags, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, connect,
     listen, send, socket_with,
 };
 
-use crate::clock::Monotonic;
+use crate::clock::{Monotonic, now};
+use crate::fork::Origin;
 use crate::process::ForeignProcess;
 use crate::wait::wait_writable;
+use place::Place;
 
 /// Where a server listens.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -82,11 +87,13 @@ pub fn own_user() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
-/// Where clients connect. A socket in the file system is removed on drop.
+/// Where clients connect. A socket in the file system is removed on drop, if it is still this one.
 #[derive(Debug)]
 pub struct Listener {
     descriptor: OwnedFd,
-    file: Option<PathBuf>,
+    file: Option<Place>,
+    /// A fork of the process removes nothing.
+    origin: Origin,
 }
 
 /// Who has connected.
@@ -102,19 +109,25 @@ impl Listener {
     /// Listens at the address. `accept` never blocks.
     ///
     /// # Errors
-    /// [`AddrInUse`](io::ErrorKind::AddrInUse) when another server is there; also when only its file is left.
+    /// [`AddrInUse`](io::ErrorKind::AddrInUse) when another server is there, or is being started there, or there is
+    /// something that is no socket. A socket that a server has left behind is replaced.
     pub fn bind(address: &Address) -> io::Result<Self> {
         let descriptor = unix_socket(SocketFlags::CLOEXEC | SocketFlags::NONBLOCK)?;
-        bind(&descriptor, &address.encode()?)?;
-        let file = match address {
-            Address::Path(path) => Some(path.clone()),
-            Address::Abstract(_) => None,
+        let encoded = address.encode()?;
+        let open = || -> io::Result<()> {
+            bind(&descriptor, &encoded)?;
+            // Before anybody can connect: what is accepted inherits it.
+            set_socket_passcred(&descriptor, true)?;
+            Ok(listen(&descriptor, BACKLOG)?)
         };
-        let listener = Self { descriptor, file };
-        // Before anybody can connect: what is accepted inherits it.
-        set_socket_passcred(&listener.descriptor, true)?;
-        listen(&listener.descriptor, BACKLOG)?;
-        Ok(listener)
+        let file = match address {
+            Address::Path(path) => Some(Place::take(path, &encoded, open)?),
+            Address::Abstract(_) => {
+                open()?;
+                None
+            }
+        };
+        Ok(Self { descriptor, file, origin: Origin::here() })
     }
 
     /// The next connection, if one waits.
@@ -144,9 +157,8 @@ impl AsFd for Listener {
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        if let Some(file) = &self.file {
-            // Somebody may have removed it already.
-            let _ = std::fs::remove_file(file);
+        if let Some(file) = self.file.as_ref().filter(|_| self.origin.is_here()) {
+            file.clear();
         }
     }
 }
@@ -180,14 +192,26 @@ pub enum Request {
 }
 
 impl RequestSocket {
-    /// Connects to a server.
+    /// Connects to a server. While thousands of others wait to be accepted it waits as well, at most until the deadline.
     ///
     /// # Errors
     /// [`ConnectionRefused`](io::ErrorKind::ConnectionRefused) and [`NotFound`](io::ErrorKind::NotFound) when there is
-    /// none; [`WouldBlock`](io::ErrorKind::WouldBlock) when it has not accepted thousands of others.
-    pub fn connect(address: &Address) -> io::Result<Self> {
-        let socket = unix_socket(SocketFlags::CLOEXEC | SocketFlags::NONBLOCK)?;
-        connect(&socket, &address.encode()?)?;
+    /// no server; [`TimedOut`](io::ErrorKind::TimedOut) when it has accepted nobody for so long.
+    pub fn connect(address: &Address, deadline: Monotonic) -> io::Result<Self> {
+        let (socket, address) = (unix_socket(SocketFlags::CLOEXEC)?, address.encode()?);
+        loop {
+            let left = deadline.saturating_since(now());
+            // None at all would mean for ever.
+            let left = left.max(Duration::from_millis(1));
+            set_socket_timeout(&socket, Timeout::Send, Some(left))?;
+            match connect(&socket, &address) {
+                Ok(()) => break,
+                Err(Errno::INTR) if now() < deadline => {}
+                Err(Errno::AGAIN | Errno::INTR) => return Err(io::ErrorKind::TimedOut.into()),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        ioctl_fionbio(&socket, true)?;
         Ok(Self(socket))
     }
 

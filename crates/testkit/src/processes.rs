@@ -4,6 +4,7 @@
 //! a look at the process, so that a number that the system has given to another process hits nobody.
 
 use std::fs;
+use std::os::fd::AsRawFd;
 
 pub use rustix::process::Signal;
 use rustix::process::{
@@ -84,6 +85,17 @@ pub fn limit_address_space(bytes: Option<u64>) {
     let maximum = getrlimit(Resource::As).maximum;
     let current = bytes.or(maximum);
     setrlimit(Resource::As, Rlimit { current, maximum }).expect("a limit");
+}
+
+/// Leaves this process, and what it starts later, so many descriptors more than it has.
+///
+/// # Panics
+/// When none is left before.
+pub fn limit_descriptors(more: u64) {
+    let free = fs::File::open("/dev/null").expect("a descriptor").as_raw_fd();
+    let limit = u64::try_from(free).expect("not negative") + more;
+    let maximum = getrlimit(Resource::Nofile).maximum;
+    setrlimit(Resource::Nofile, Rlimit { current: Some(limit), maximum }).expect("a limit");
 }
 
 /// Sends a signal to a child of this process; false when there is no such child (any more).

@@ -94,6 +94,11 @@ impl TimerClient {
     }
 
     fn acquire_at(&self, scope: Scope, deadline: Monotonic) -> Result<(), ClientError> {
+        match self.connection(None)?.reserve() {
+            // A server of the same name may have taken its place; then it is asked.
+            Err(ClientError::Gone(_)) => {}
+            reserved => reserved?,
+        }
         let (deadline, ladder) = (deadline.as_nanos(), self.ladder.clone());
         self.send(&Request::Acquire { scope, deadline, ladder })
     }
@@ -142,10 +147,21 @@ impl TimerClient {
         let connection = self.connection(None)?;
         match connection.send(&packet) {
             Err(ClientError::Gone(_)) => {
+                if let Some(refused) = connection.farewell() {
+                    self.forget(&connection);
+                    return Err(refused);
+                }
                 // A server of the same name may have taken its place.
                 self.connection(Some(&connection))?.send(&packet)
             }
             sent => sent,
+        }
+    }
+
+    fn forget(&self, broken: &Arc<Connection>) {
+        let mut held = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
+        if held.as_ref().is_some_and(|held| Arc::ptr_eq(held, broken)) {
+            *held = None;
         }
     }
 

@@ -39,6 +39,12 @@ pub enum ClientError {
     /// The server runs, if at all, without reading requests.
     #[error("the timer server does not answer: is it started?")]
     Stalled,
+    /// This process has as many timers as a process may have.
+    #[error("this process has {limit} timers, which is the limit: release some")]
+    TooManyTimers {
+        /// The limit.
+        limit: usize,
+    },
     /// The scope's name is too long.
     #[error("a scope of {length} bytes is longer than the limit of {limit}")]
     ScopeTooLong {

@@ -97,6 +97,7 @@ impl TimerEvent {
                     pid,
                     ?lateness,
                     swept = ?swept.killed,
+                    unseen = ?swept.unseen,
                     escaped = ?swept.escaped,
                     "worker killed"
                 );

@@ -12,6 +12,8 @@
 //! ```
 //! However many timers of a worker have expired, it is reaped once. A worker that exits is forgotten at once, in any state.
 
+mod expired;
+
 use std::collections::HashMap;
 use std::time::Duration;
 
@@ -22,6 +24,7 @@ use crate::event::{ExpiredTimer, TimerEvent};
 use crate::heap::{TimerHeap, TimerKey};
 use crate::ladder::Ladder;
 use crate::scope::Scope;
+use expired::Expired;
 
 /// A process as this server knows it; never used again for another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -83,6 +86,7 @@ pub(crate) enum Action {
     /// The worker wants too much; its timers stay.
     Disconnect {
         worker: WorkerId,
+        reason: String,
     },
 }
 
@@ -113,7 +117,7 @@ struct Worker {
     pid: u32,
     armed: HashMap<Scope, Armed>,
     /// The earliest first.
-    expired: Vec<ExpiredTimer>,
+    expired: Expired,
     phase: Phase,
     /// How many times in a row the reaper has kept it.
     kept: u32,
@@ -148,6 +152,11 @@ impl Machine {
         self.alarms.next_deadline()
     }
 
+    /// How many timers a worker has, those that have expired and were kept included.
+    pub(crate) fn timers(&self, worker: WorkerId) -> usize {
+        self.workers.get(&worker).map_or(0, Worker::timers)
+    }
+
     /// Takes one event, at a time that never goes back, and appends what is to be done.
     pub(crate) fn handle(&mut self, now: u64, event: Event, outbox: &mut Vec<Action>) {
         match event {
@@ -166,7 +175,7 @@ impl Machine {
         let worker = Worker {
             pid,
             armed: HashMap::new(),
-            expired: Vec::new(),
+            expired: Expired::default(),
             phase: Phase::Watched,
             kept: 0,
             new: 0,
@@ -192,10 +201,11 @@ impl Machine {
         if let Some(armed) = worker.armed.get_mut(&scope) {
             self.alarms.rearm(armed.alarm, deadline);
             armed.ladder = ladder;
-        } else if worker.armed.len() == TIMERS_PER_WORKER {
+        } else if worker.timers() >= TIMERS_PER_WORKER {
             let reason = format!("more than {TIMERS_PER_WORKER} timers at once");
-            outbox.push(Action::Report(TimerEvent::Refused { pid: worker.pid, reason }));
-            outbox.push(Action::Disconnect { worker: id });
+            let refused = TimerEvent::Refused { pid: worker.pid, reason: reason.clone() };
+            outbox.push(Action::Report(refused));
+            outbox.push(Action::Disconnect { worker: id, reason });
         } else {
             let alarm = self.alarms.arm(deadline, Alarm { worker: id, scope: Some(scope.clone()) });
             worker.armed.insert(scope, Armed { alarm, ladder });
@@ -213,7 +223,7 @@ impl Machine {
 
     fn exited(&mut self, id: WorkerId, outbox: &mut Vec<Action>) {
         let Some(mut worker) = self.workers.remove(&id) else { return };
-        let timers = worker.armed.len() + worker.expired.len();
+        let timers = worker.timers();
         if let (Phase::Doomed { .. }, Some(first)) = (worker.phase, worker.expired.first()) {
             outbox.push(Action::CleanUp { pid: worker.pid, deadline: first.deadline });
         }
@@ -243,7 +253,7 @@ impl Machine {
             let Some(worker) = self.workers.get_mut(&id) else { continue };
             let new = std::mem::take(&mut worker.new);
             if new > 0 {
-                let timers = worker.expired[worker.expired.len() - new..].to_vec();
+                let timers = worker.expired.latest(new);
                 let lateness = Monotonic::from_nanos(now).saturating_since(timers[0].deadline);
                 let report = TimerEvent::Expired { pid: worker.pid, timers, lateness };
                 outbox.push(Action::Report(report));
@@ -253,7 +263,7 @@ impl Machine {
                     Phase::Doomed { step, .. } => step,
                     Phase::Watched | Phase::Kept { .. } => 0,
                 };
-                outbox.push(Action::Reap { worker: id, timers: worker.expired.clone(), step });
+                outbox.push(Action::Reap { worker: id, timers: worker.expired.to_vec(), step });
             }
         }
     }
@@ -311,10 +321,15 @@ impl Machine {
 }
 
 impl Worker {
+    /// Those of a worker that is kept have expired and are waited for all the same.
+    fn timers(&self) -> usize {
+        self.armed.len() + self.expired.len()
+    }
+
     /// A scope that has expired is not overdue any more; with the last one goes the reason to reap a worker that was kept.
     fn forgive(&mut self, scope: &Scope, alarms: &mut TimerHeap<Alarm>) {
         if let Phase::Kept { alarm } = self.phase {
-            self.expired.retain(|timer| timer.scope != *scope);
+            self.expired.remove(scope);
             if self.expired.is_empty() {
                 alarms.cancel(alarm);
                 self.phase = Phase::Watched;

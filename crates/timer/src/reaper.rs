@@ -101,18 +101,28 @@ impl Reaper for SignalReaper {
         let step = usize::try_from(expiry.step()).unwrap_or(usize::MAX);
         let (process, pid) = (expiry.process(), expiry.process().pid());
         if let Some((signal, wait)) = ladder.steps().get(step) {
-            self.descendants.entry(pid).or_default().extend(process.descendants());
-            process.signal_group(*signal)?;
-            return Ok(Reap::Again(*wait));
+            // Before the signal, at which it may end.
+            let mut known = self.descendants.remove(&pid).unwrap_or_default();
+            process.note_descendants(&mut known);
+            let sent = process.signal_group(*signal);
+            // A worker whose end has not begun may end without a word, and its number go to another.
+            if sent.is_ok() || step > 0 {
+                self.descendants.insert(pid, known);
+            }
+            return sent.map(|()| Reap::Again(*wait));
         }
-        let known = self.descendants.remove(&pid).unwrap_or_default();
-        Ok(Reap::Gone(process.kill_tree(known)?))
+        let mut known = self.descendants.remove(&pid).unwrap_or_default();
+        let swept = process.kill_tree(&mut known);
+        if swept.is_err() && step > 0 {
+            self.descendants.insert(pid, known);
+        }
+        swept.map(Reap::Gone)
     }
 
     fn clean_up(&mut self, ended: &ForeignProcess) -> Swept {
-        let known = self.descendants.remove(&ended.pid()).unwrap_or_default();
+        let mut known = self.descendants.remove(&ended.pid()).unwrap_or_default();
         // It is gone; only what it has left behind may be out of reach.
-        ended.kill_tree(known).unwrap_or_default()
+        ended.kill_tree(&mut known).unwrap_or_default()
     }
 }
 

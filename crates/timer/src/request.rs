@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! client: Hello { version }          server: Welcome, or Refused and the end
-//! client: Acquire, Release, ...      server: nothing
+//! client: Acquire, Release, ...      server: nothing, unless it refuses them: Refused and the end
+//! client: Count                      server: Count
 //! ```
 //! A request names no worker: whose it is the kernel says. Deadlines are on the monotonic clock, so that time spent on the
 //! way changes nothing.
@@ -14,7 +15,7 @@ use crate::ladder::Ladder;
 use crate::scope::{SCOPE_LIMIT, Scope};
 
 /// Of this protocol.
-pub(crate) const VERSION: u16 = 1;
+pub(crate) const VERSION: u16 = 2;
 
 /// The most bytes of a packet: a scope, a ladder, and room.
 pub(crate) const PACKET_LIMIT: usize = 512;
@@ -33,12 +34,15 @@ pub(crate) enum Request {
     Release {
         scope: Scope,
     },
+    /// Asks how many timers the process has.
+    Count,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Answer {
     Welcome,
     Refused { reason: String },
+    Count(u64),
 }
 
 impl Request {
@@ -96,6 +100,7 @@ mod tests {
             (scope(), any::<u64>(), proptest::option::of(ladder()))
                 .prop_map(|(scope, deadline, ladder)| Request::Acquire { scope, deadline, ladder }),
             scope().prop_map(|scope| Request::Release { scope }),
+            Just(Request::Count),
         ]
     }
 

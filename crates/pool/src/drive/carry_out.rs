@@ -288,12 +288,12 @@ impl Core {
 fn kill(pool: &str, worker: WorkerId, life: &Life) -> bool {
     let pid = life.pid();
     match life.kill() {
-        Ok(Swept { killed, escaped }) => {
+        Ok(Swept { killed, escaped, unseen, .. }) => {
             if !killed.is_empty() {
                 debug!(pool, %worker, pid, ?killed, "processes that a worker had started were killed with it");
             }
-            if !escaped.is_empty() {
-                warn!(pool, %worker, pid, ?escaped, "processes that a worker had started could not be killed");
+            if !escaped.is_empty() || !unseen.is_empty() {
+                warn!(pool, %worker, pid, ?escaped, ?unseen, "processes that a worker had started could not be killed");
             }
         }
         Err(error) => {

@@ -1,11 +1,16 @@
 //! Who has started whom, as `/proc` says: a number at one moment.
 
 use std::fs;
+use std::io;
 
-/// The children of all threads of a process.
-pub(super) fn children(pid: u32) -> Vec<u32> {
-    let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else {
-        return Vec::new();
+/// The children of all threads of a process; none when it is gone.
+///
+/// # Errors
+/// When the system is short of descriptors or memory.
+pub(super) fn children(pid: u32) -> io::Result<Vec<u32>> {
+    let threads = match fs::read_dir(format!("/proc/{pid}/task")) {
+        Err(error) if !is_shortage(&error) => return Ok(Vec::new()),
+        threads => threads?,
     };
     let mut children = Vec::new();
     for thread in threads.flatten() {
@@ -13,26 +18,44 @@ pub(super) fn children(pid: u32) -> Vec<u32> {
             Ok(list) => {
                 children.extend(list.split_whitespace().filter_map(|pid| pid.parse::<u32>().ok()));
             }
+            Err(error) if is_shortage(&error) => return Err(error),
             // A kernel without CONFIG_PROC_CHILDREN; or a thread that has ended, and then this costs a little.
             Err(_) => return children_by_search(pid),
         }
     }
-    children
+    Ok(children)
 }
 
-fn children_by_search(parent: u32) -> Vec<u32> {
-    let Ok(processes) = fs::read_dir("/proc") else {
-        return Vec::new();
-    };
-    let numbers = processes.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    numbers.filter(|pid| parent_of(*pid) == Some(parent)).collect()
+fn children_by_search(parent: u32) -> io::Result<Vec<u32>> {
+    let mut children = Vec::new();
+    for process in fs::read_dir("/proc")?.flatten() {
+        let number = process.file_name().to_str().and_then(|name| name.parse().ok());
+        if let Some(pid) = number
+            && parent_of(pid)? == Some(parent)
+        {
+            children.push(pid);
+        }
+    }
+    Ok(children)
 }
 
 /// The parent of a process, if there is one of this number.
-pub(super) fn parent_of(pid: u32) -> Option<u32> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+///
+/// # Errors
+/// When the system is short of descriptors or memory.
+pub(super) fn parent_of(pid: u32) -> io::Result<Option<u32>> {
+    let stat = match fs::read_to_string(format!("/proc/{pid}/stat")) {
+        Err(error) if !is_shortage(&error) => return Ok(None),
+        stat => stat?,
+    };
     // The name in parentheses may hold anything; state and parent follow the last one.
-    stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
+    let field = stat.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().nth(1));
+    Ok(field.and_then(|field| field.parse().ok()))
+}
+
+/// Whether it says nothing about what was looked for.
+pub(super) fn is_shortage(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE | libc::ENOMEM))
 }
 
 #[cfg(test)]
@@ -44,14 +67,14 @@ mod tests {
     fn a_child_is_found_in_both_ways_and_knows_its_parent() {
         let child = Process::spawn(command("sleep").arg("60")).expect("a process");
         let us = std::process::id();
-        assert!(children(us).contains(&child.pid()));
-        assert!(children_by_search(us).contains(&child.pid()));
-        assert_eq!(parent_of(child.pid()), Some(us));
+        assert!(children(us).unwrap().contains(&child.pid()));
+        assert!(children_by_search(us).unwrap().contains(&child.pid()));
+        assert_eq!(parent_of(child.pid()).unwrap(), Some(us));
     }
 
     #[test]
     fn a_process_that_is_not_there_has_nobody() {
-        assert!(children(u32::MAX).is_empty());
-        assert_eq!(parent_of(u32::MAX), None);
+        assert!(children(u32::MAX).unwrap().is_empty());
+        assert_eq!(parent_of(u32::MAX).unwrap(), None);
     }
 }

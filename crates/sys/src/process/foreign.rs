@@ -1,12 +1,13 @@
 //! Processes that we have not started, and so can neither reap nor hold the number of.
 
+use std::collections::HashSet;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open, pidfd_send_signal};
 
-use super::descendants::{children, parent_of};
+use super::descendants::{children, is_shortage, parent_of};
 use super::{Signal, gone_is_fine};
 use crate::clock::now;
 use crate::wait::wait_readable;
@@ -20,11 +21,14 @@ pub struct ForeignProcess {
 
 /// What [`ForeignProcess::kill_tree`] found below the process, outside of its group or in it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Swept {
     /// Descendants that were sent SIGKILL one by one.
     pub killed: Vec<u32>,
-    /// Descendants that could not be: those of another user.
+    /// Descendants that could not be: those of another user, and those for which there was no descriptor left.
     pub escaped: Vec<u32>,
+    /// Processes whose children could not be looked for, because no descriptors were left.
+    pub unseen: Vec<u32>,
 }
 
 /// More descendants than this are not looked for: a process that forks without end is killed without them.
@@ -103,82 +107,146 @@ impl ForeignProcess {
             .map_or(Errno::INVAL, Errno::from_raw_os_error))
     }
 
-    /// All that it has started, directly or not, whose parents live. We ourselves are not among them.
-    pub fn descendants(&self) -> Vec<Self> {
-        let mut found = self.living_children();
-        add_descendants(&mut found, |_| ());
-        found
+    /// Adds all that it has started, directly or not, and whose parents live, to those that are known; we ourselves are not
+    /// among them. Those that have ended go.
+    pub fn note_descendants(&self, known: &mut Vec<Self>) {
+        known.retain(Self::is_alive);
+        let mut noted = known.iter().map(|process| process.pid).collect();
+        add_children(self, known, &mut noted);
+        let mut index = 0;
+        while let Some(process) = known.get(index) {
+            let mut below = Vec::new();
+            add_children(process, &mut below, &mut noted);
+            known.append(&mut below);
+            index += 1;
+        }
     }
 
     /// Kills the process, the group that it leads, and its descendants, also those that have left the group. Those that
-    /// were `known` before are killed with all below them, even if the process has ended since.
+    /// are `known` are killed with all below them, even if the process has ended since; afterwards none is known.
     ///
     /// Descendants are stopped before their own children are looked for, so that none is born behind our back. Whose
-    /// parent has ended is nobody's child and not found, unless it is known or has stayed in the group.
+    /// parent has ended is nobody's child and not found, unless it is known or has stayed in the group. It takes two
+    /// descriptors, and one for each generation.
     ///
     /// # Errors
-    /// When we may not kill the process itself.
-    pub fn kill_tree(&self, known: Vec<Self>) -> io::Result<Swept> {
-        let mut swept = Swept::default();
-        // What cannot be stopped is killed all the same.
-        let _ = self.signal(Signal::Stop);
-        let mut found = Vec::new();
-        let alive = |process: &Self| process.has_ended().is_ok_and(|ended| !ended);
-        let known = known.into_iter().filter(alive);
-        for child in known.chain(self.living_children()) {
-            add(&mut found, child);
+    /// When we may not kill the process itself. Nothing has happened then.
+    pub fn kill_tree(&self, known: &mut Vec<Self>) -> io::Result<Swept> {
+        self.signal(Signal::Stop)?;
+        let mut sweep = Sweep::default();
+        sweep.below(self);
+        for process in known.drain(..).filter(Self::is_alive) {
+            sweep.tree(process);
         }
-        add_descendants(&mut found, |process| {
-            if process.signal(Signal::Stop).is_err() {
-                swept.escaped.push(process.pid);
-            }
-        });
-        let killed = self.signal_group(Signal::Kill).and_then(|()| self.signal(Signal::Kill));
-        if killed.is_err() {
-            let _ = self.signal(Signal::Continue);
-        }
-        killed?;
-        for process in found {
-            if process.signal(Signal::Kill).is_ok() {
-                swept.killed.push(process.pid);
-            }
-        }
-        Ok(swept)
+        self.signal_group(Signal::Kill)?;
+        self.signal(Signal::Kill)?;
+        Ok(sweep.swept)
     }
 
-    /// Its children, without us. None once it has ended: its number may be another's then, and so may be what `/proc`
-    /// says about it. As long as it has not, the number is its own, and so it is the parent that its children name.
-    fn living_children(&self) -> Vec<Self> {
-        let ours = |pid: &u32| *pid == std::process::id();
-        let children = children(self.pid).into_iter().filter(|pid| !ours(pid));
-        let children = children.filter_map(|pid| Self::open_child(pid, self.pid)).collect();
-        if self.has_ended().is_ok_and(|ended| !ended) { children } else { Vec::new() }
+    fn is_alive(&self) -> bool {
+        self.has_ended().is_ok_and(|ended| !ended)
     }
 
-    /// The child of this number, if it has not ended: then what `/proc` says is said about it.
-    fn open_child(pid: u32, parent: u32) -> Option<Self> {
-        let process = Self::open(pid).ok()?;
-        let is_child = parent_of(pid) == Some(parent) && !process.has_ended().ok()?;
-        is_child.then_some(process)
+    /// Its child of this number, if both have not ended: then what `/proc` says is said about them.
+    fn child(&self, pid: u32) -> io::Result<Option<Self>> {
+        let process = match Self::open(pid) {
+            Err(error) if !is_shortage(&error) => return Ok(None),
+            opened => opened?,
+        };
+        let is_ours = parent_of(pid)? == Some(self.pid) && process.is_alive() && self.is_alive();
+        Ok(is_ours.then_some(process))
     }
 }
 
-/// Adds what is below the processes that were found, after `visit` has seen the parent.
-fn add_descendants(found: &mut Vec<ForeignProcess>, mut visit: impl FnMut(&ForeignProcess)) {
-    let mut index = 0;
-    while let Some(process) = found.get(index) {
-        visit(process);
-        for child in process.living_children() {
-            add(found, child);
+/// The sweep of one tree.
+#[derive(Default)]
+struct Sweep {
+    swept: Swept,
+    seen: HashSet<u32>,
+}
+
+impl Sweep {
+    /// Kills a process and all below it.
+    fn tree(&mut self, process: ForeignProcess) {
+        if self.is_new(process.pid) {
+            self.stop(&process);
+            self.descend(process);
         }
-        index += 1;
+    }
+
+    /// Kills all below a process that is stopped.
+    fn below(&mut self, process: &ForeignProcess) {
+        for pid in self.children(process) {
+            if let Some(child) = self.stopped_child(process, pid) {
+                self.descend(child);
+            }
+        }
+    }
+
+    /// Kills all below a process that is stopped, then the process. Depth first, so that few descriptors are enough.
+    fn descend(&mut self, process: ForeignProcess) {
+        let children = self.children(&process);
+        let mut line = vec![(process, children)];
+        while let Some((process, children)) = line.last_mut() {
+            if let Some(pid) = children.pop() {
+                if let Some(child) = self.stopped_child(process, pid) {
+                    let children = self.children(&child);
+                    line.push((child, children));
+                }
+            } else {
+                if process.signal(Signal::Kill).is_ok() {
+                    self.swept.killed.push(process.pid);
+                }
+                line.pop();
+            }
+        }
+    }
+
+    fn stopped_child(&mut self, parent: &ForeignProcess, pid: u32) -> Option<ForeignProcess> {
+        if !self.is_new(pid) {
+            return None;
+        }
+        let Ok(child) = parent.child(pid) else {
+            self.swept.escaped.push(pid);
+            return None;
+        };
+        child.inspect(|child| self.stop(child))
+    }
+
+    /// What cannot be stopped is killed all the same, if it can.
+    fn stop(&mut self, process: &ForeignProcess) {
+        if process.signal(Signal::Stop).is_err() {
+            self.swept.escaped.push(process.pid);
+        }
+    }
+
+    fn children(&mut self, process: &ForeignProcess) -> Vec<u32> {
+        children(process.pid).unwrap_or_else(|_| {
+            self.swept.unseen.push(process.pid);
+            Vec::new()
+        })
+    }
+
+    fn is_new(&mut self, pid: u32) -> bool {
+        pid != std::process::id() && self.seen.len() < MOST_DESCENDANTS && self.seen.insert(pid)
     }
 }
 
-fn add(found: &mut Vec<ForeignProcess>, process: ForeignProcess) {
-    // Both have not ended, so the same number is the same process.
-    let known = found.iter().any(|known| known.pid == process.pid);
-    if !known && found.len() < MOST_DESCENDANTS {
-        found.push(process);
+/// Adds those children of a process that are not noted.
+fn add_children(
+    process: &ForeignProcess,
+    found: &mut Vec<ForeignProcess>,
+    noted: &mut HashSet<u32>,
+) {
+    for pid in children(process.pid).unwrap_or_default() {
+        let is_wanted = pid != std::process::id() && noted.len() < MOST_DESCENDANTS;
+        // Those that are noted have not ended, so the same number is the same process.
+        if is_wanted
+            && !noted.contains(&pid)
+            && let Ok(Some(child)) = process.child(pid)
+        {
+            noted.insert(pid);
+            found.push(child);
+        }
     }
 }

@@ -18,7 +18,7 @@ fn address() -> Address {
 fn connected() -> (RequestSocket, RequestSocket, Peer) {
     let address = address();
     let listener = Listener::bind(&address).expect("a name that is free");
-    let client = RequestSocket::connect(&address).expect("the listener is there");
+    let client = RequestSocket::connect(&address, soon()).expect("the listener is there");
     let (server, peer) = listener.accept().expect("descriptors").expect("a client");
     (client, server, peer.expect("a peer"))
 }
@@ -63,16 +63,64 @@ fn a_server_that_does_not_read_is_no_reason_to_block() {
     assert!(matches!(gone, io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset));
 }
 
+/// For calls that return at once.
+fn soon() -> Monotonic {
+    now().saturating_add(Duration::from_secs(20))
+}
+
+#[test]
+fn a_client_waits_for_room_among_those_that_were_not_accepted() {
+    let address = address();
+    let full = unix_socket(SocketFlags::CLOEXEC).expect("a socket");
+    bind(&full, &address.encode().expect("a name")).expect("a free name");
+    listen(&full, 0).expect("a listener");
+    let first = RequestSocket::connect(&address, soon()).expect("room for one");
+    let short = now().saturating_add(Duration::from_millis(20));
+    let error = RequestSocket::connect(&address, short).expect_err("full");
+    assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+    let late = std::thread::spawn(move || RequestSocket::connect(&address, soon()));
+    drop(accept_with(&full, SocketFlags::CLOEXEC).expect("the first"));
+    late.join().expect("no panic").expect("room");
+    drop(first);
+}
+
+#[test]
+fn a_socket_that_was_left_behind_is_replaced_and_nothing_else_is() {
+    let folder = std::env::temp_dir().join(format!("brigade-place-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let path = folder.join("socket");
+    let address = Address::parse(path.to_str().expect("a name")).expect("an address");
+    // As after SIGKILL: the file is there, and nobody listens.
+    let left = unix_socket(SocketFlags::CLOEXEC).expect("a socket");
+    bind(&left, &address.encode().expect("a path")).expect("a free path");
+    drop(left);
+    let first = Listener::bind(&address).expect("nobody is there");
+    assert_eq!(Listener::bind(&address).expect_err("in use").kind(), io::ErrorKind::AddrInUse);
+    RequestSocket::connect(&address, soon()).expect("the first is there");
+    // Somebody else makes room for another; the first leaves it alone when it ends.
+    std::fs::remove_file(&path).expect("the socket");
+    let second = Listener::bind(&address).expect("a free path");
+    drop(first);
+    RequestSocket::connect(&address, soon()).expect("the second is there");
+    drop(second);
+    std::fs::write(&path, "a file").expect("a file");
+    assert_eq!(Listener::bind(&address).expect_err("a file").kind(), io::ErrorKind::AddrInUse);
+    assert_eq!(std::fs::read(&path).expect("the file"), b"a file");
+    std::fs::remove_file(&path).expect("the file");
+    assert_eq!(std::fs::read_dir(&folder).expect("the folder").count(), 0, "a lock was left");
+    std::fs::remove_dir(&folder).expect("the folder");
+}
+
 #[test]
 fn a_file_goes_with_its_listener() {
     let path = std::env::temp_dir().join(format!("brigade-{}.socket", std::process::id()));
     let address = Address::parse(path.to_str().expect("a name")).expect("an address");
     let listener = Listener::bind(&address).expect("a free path");
     assert_eq!(Listener::bind(&address).expect_err("in use").kind(), io::ErrorKind::AddrInUse);
-    RequestSocket::connect(&address).expect("the listener is there");
+    RequestSocket::connect(&address, soon()).expect("the listener is there");
     drop(listener);
     assert!(!path.exists());
-    assert!(RequestSocket::connect(&address).is_err());
+    assert!(RequestSocket::connect(&address, soon()).is_err());
 }
 
 #[test]
@@ -102,7 +150,7 @@ fn a_foreign_process_and_all_below_it_are_killed_and_named() {
     let below = descendants(process.pid());
     let handles: Vec<_> =
         below.iter().map(|pid| ForeignProcess::open(*pid).expect("it is there")).collect();
-    let mut swept = foreign.kill_tree(Vec::new()).expect("our own child");
+    let mut swept = foreign.kill_tree(&mut Vec::new()).expect("our own child");
     swept.killed.sort_unstable();
     assert_eq!(swept.killed, below);
     assert!(swept.escaped.is_empty());
@@ -112,7 +160,7 @@ fn a_foreign_process_and_all_below_it_are_killed_and_named() {
     until_readable(foreign.pidfd());
     assert!(foreign.has_ended().expect("a look"));
     foreign.signal_group(Signal::Kill).expect("gone is fine");
-    assert_eq!(foreign.kill_tree(Vec::new()).expect("gone is fine").killed, []);
+    assert_eq!(foreign.kill_tree(&mut Vec::new()).expect("gone is fine").killed, []);
 }
 
 fn descendants(pid: u32) -> Vec<u32> {

@@ -297,6 +297,28 @@ fn a_clock_that_is_stepped_by_an_hour_changes_no_deadline() {
 }
 
 #[test]
+fn timers_of_a_worker_that_is_kept_count_after_they_have_expired() {
+    let mut test = Test::with_workers(|| Reaped::Kept("not now".into()));
+    let mut outbox = Vec::new();
+    let worker = WorkerId(1);
+    for number in 0..=TIMERS_PER_WORKER as u64 {
+        let scope = Scope::Unique(number);
+        let event = Event::Acquire { worker, scope, deadline: 0, ladder: None };
+        test.machine.handle(0, event, &mut outbox);
+        if number % 10_000 == 0 {
+            test.machine.handle(1, Event::Tick, &mut outbox);
+            let reaped = outbox.iter().any(|action| matches!(action, Action::Reap { .. }));
+            if reaped {
+                let result = Reaped::Kept(String::new());
+                test.machine.handle(1, Event::Reaped { worker, result }, &mut outbox);
+            }
+        }
+    }
+    assert_eq!(test.machine.timers(worker), TIMERS_PER_WORKER);
+    assert!(outbox.iter().any(|action| matches!(action, Action::Disconnect { .. })));
+}
+
+#[test]
 fn a_worker_that_wants_too_many_timers_is_cut_off_and_keeps_those_that_it_has() {
     let mut test = Test::with_workers(|| Reaped::Gone(Swept::default()));
     for number in 0..TIMERS_PER_WORKER as u64 {
@@ -310,7 +332,10 @@ fn a_worker_that_wants_too_many_timers_is_cut_off_and_keeps_those_that_it_has() 
     let (worker, scope) = (WorkerId(1), Scope::from("one more"));
     let event = Event::Acquire { worker, scope, deadline: HOUR, ladder: None };
     test.machine.handle(0, event, &mut outbox);
-    assert_eq!(outbox[1], Action::Disconnect { worker });
+    assert_eq!(
+        outbox[1],
+        Action::Disconnect { worker, reason: "more than 65536 timers at once".into() }
+    );
     assert_eq!(test.machine.alarms.len(), TIMERS_PER_WORKER);
 }
 

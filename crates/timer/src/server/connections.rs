@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::time::Duration;
 
+use brigade_sys::clock::{Monotonic, now};
 use brigade_sys::poller::Poller;
 use brigade_sys::process::ForeignProcess;
 use brigade_sys::request_socket::{Listener, Peer, Request as Packet, RequestSocket, own_user};
@@ -32,9 +34,19 @@ pub(super) struct Connections {
     /// The living workers by their numbers.
     by_pid: HashMap<u32, u64>,
     next_token: u64,
-    /// A descriptor to be given up when there are no others, so that a client can be turned away.
-    spare: Option<OwnedFd>,
+    /// Descriptors to be given up when there are no others, so that a client can be turned away and a worker's descendants
+    /// can be found.
+    spare: Vec<OwnedFd>,
+    /// When a refusal of a process that is not served was last reported, and how many have followed.
+    last_stranger: Option<Monotonic>,
+    strangers: u64,
 }
+
+/// Enough to look for children a few generations deep.
+const SPARE: usize = 8;
+
+/// Processes that are not served may come as often as they like; they are reported so often.
+const STRANGERS_PER: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
 struct Worker {
@@ -53,23 +65,40 @@ struct Connection {
 #[derive(Debug)]
 pub(super) enum News {
     Registered { worker: WorkerId, pid: u32 },
-    Request { worker: WorkerId, request: Request },
+    Request { worker: WorkerId, connection: u64, request: Request },
     Exited { worker: WorkerId, process: ForeignProcess },
     Refused { pid: u32, reason: String },
 }
 
 impl Connections {
-    pub(super) fn new(listener: Listener, any_user: bool) -> io::Result<Self> {
-        let spare = Some(listener.as_fd().try_clone_to_owned()?);
-        Ok(Self {
+    pub(super) fn new(listener: Listener, any_user: bool) -> Self {
+        let mut this = Self {
             listener,
             any_user,
             workers: HashMap::new(),
             sockets: HashMap::new(),
             by_pid: HashMap::new(),
             next_token: FIRST_TOKEN,
-            spare,
-        })
+            spare: Vec::new(),
+            last_stranger: None,
+            strangers: 0,
+        };
+        // A server that cannot have them begins without.
+        this.save_descriptors();
+        this
+    }
+
+    /// Lets go of the spare descriptors, until they are saved again.
+    pub(super) fn spend_descriptors(&mut self) {
+        self.spare.clear();
+    }
+
+    pub(super) fn save_descriptors(&mut self) {
+        while self.spare.len() < SPARE
+            && let Ok(descriptor) = self.listener.as_fd().try_clone_to_owned()
+        {
+            self.spare.push(descriptor);
+        }
     }
 
     pub(super) fn listener(&self) -> &Listener {
@@ -82,19 +111,28 @@ impl Connections {
 
     /// Takes one client that waits, if there is one; false if not.
     pub(super) fn accept(&mut self, poller: &mut Poller, news: &mut Vec<News>) -> io::Result<bool> {
-        match self.listener.accept() {
-            Ok(None) => Ok(false),
-            Ok(Some((socket, peer))) => {
-                peer.and_then(|peer| self.admit(socket, peer, poller, news)).map(|()| true)
-            }
+        let accepted = match self.listener.accept() {
             Err(error) => {
-                // The client that waits would have us woken again and again: what it gets is closed at once.
-                self.spare = None;
-                drop(self.listener.accept());
-                self.spare = self.listener.as_fd().try_clone_to_owned().ok();
-                Err(error)
+                // The client that waits would have us woken again and again.
+                self.spend_descriptors();
+                let accepted = self.listener.accept();
+                if let Ok(Some((socket, peer))) = accepted {
+                    turn_away(&socket, peer.ok(), &error, news);
+                }
+                self.save_descriptors();
+                return Err(error);
+            }
+            Ok(accepted) => accepted,
+        };
+        let Some((socket, peer)) = accepted else { return Ok(false) };
+        match peer {
+            Ok(peer) => self.admit(socket, peer, poller, news)?,
+            Err(error) => {
+                turn_away(&socket, None, &error, news);
+                return Err(error);
             }
         }
+        Ok(true)
     }
 
     fn admit(
@@ -114,7 +152,7 @@ impl Connections {
             None
         };
         if let Some(reason) = reason {
-            refuse(&socket, pid, reason.into(), news);
+            self.refuse_stranger(&socket, pid, reason, news);
             return Ok(());
         }
         let known = self.by_pid.get(&pid).copied();
@@ -133,15 +171,47 @@ impl Connections {
         }
         let id = match known {
             Some(id) => id,
-            None => self.register(process, poller, news)?,
+            None => match self.register(process, poller, news) {
+                Ok(id) => id,
+                Err(error) => {
+                    turn_away(&socket, None, &error, news);
+                    return Err(error);
+                }
+            },
         };
         let token = self.token();
-        poller.add(&socket, token)?;
+        if let Err(error) = poller.add(&socket, token) {
+            turn_away(&socket, None, &error, news);
+            return Err(error);
+        }
         self.sockets.insert(token, Connection { socket, worker: id, greeted: false });
         if let Some(worker) = self.workers.get_mut(&id) {
             worker.connections += 1;
         }
         Ok(())
+    }
+
+    fn refuse_stranger(
+        &mut self,
+        socket: &RequestSocket,
+        pid: u32,
+        reason: &str,
+        news: &mut Vec<News>,
+    ) {
+        let time = now();
+        let is_due =
+            self.last_stranger.is_none_or(|last| time.saturating_since(last) >= STRANGERS_PER);
+        if !is_due {
+            self.strangers += 1;
+            tell_refusal(socket, reason);
+            return;
+        }
+        self.last_stranger = Some(time);
+        let reason = match std::mem::take(&mut self.strangers) {
+            0 => reason.to_owned(),
+            others => format!("{reason}; so were {others} others that came after the one before"),
+        };
+        refuse(socket, pid, reason, news);
     }
 
     fn register(
@@ -172,7 +242,7 @@ impl Connections {
         }
         let Some(connection) = self.sockets.get_mut(&token) else { return };
         let Some(worker) = self.workers.get(&connection.worker) else { return };
-        match connection.read(worker.process.pid(), news) {
+        match connection.read(token, worker.process.pid(), news) {
             Ok(true) => {}
             Ok(false) => self.close(token, poller),
             Err(reason) => {
@@ -190,19 +260,35 @@ impl Connections {
         }
     }
 
-    /// Closes all connections of a worker that wants too much.
-    pub(super) fn disconnect(&mut self, worker: WorkerId, poller: &mut Poller) {
+    /// Closes all connections of a worker, with a reason if there is one.
+    pub(super) fn disconnect(
+        &mut self,
+        worker: WorkerId,
+        reason: Option<&str>,
+        poller: &mut Poller,
+    ) {
         let its = self.sockets.iter().filter(|(_, connection)| connection.worker == worker.0);
         let tokens: Vec<u64> = its.map(|(token, _)| *token).collect();
         for token in tokens {
+            if let (Some(reason), Some(connection)) = (reason, self.sockets.get(&token)) {
+                tell_refusal(&connection.socket, reason);
+            }
             self.close(token, poller);
+        }
+    }
+
+    /// Answers a request.
+    pub(super) fn answer(&self, connection: u64, answer: &Answer) {
+        if let Some(connection) = self.sockets.get(&connection) {
+            // A client that does not read its answers gets no more of them.
+            let _ = connection.socket.send(&packet(answer));
         }
     }
 
     fn exited(&mut self, id: u64, poller: &mut Poller, news: &mut Vec<News>) {
         let worker = WorkerId(id);
         // A child of the worker may hold its connections open; they are of no use to anybody.
-        self.disconnect(worker, poller);
+        self.disconnect(worker, None, poller);
         if let Some(gone) = self.workers.remove(&id) {
             poller.remove(gone.process.pidfd());
             self.by_pid.remove(&gone.process.pid());
@@ -213,7 +299,7 @@ impl Connections {
 
 impl Connection {
     /// Reads what is there; false at the end, and an error for a client that does not keep to the protocol.
-    fn read(&mut self, pid: u32, news: &mut Vec<News>) -> Result<bool, String> {
+    fn read(&mut self, token: u64, pid: u32, news: &mut Vec<News>) -> Result<bool, String> {
         let mut buffer = [0; PACKET_LIMIT];
         for _ in 0..PACKETS_PER_TURN {
             let length = match self.socket.receive(&mut buffer) {
@@ -237,7 +323,10 @@ impl Connection {
                     return Err(format!("version {version} of the protocol, not {VERSION}"));
                 }
                 _ if !self.greeted => return Err("a request before the greeting".into()),
-                request => news.push(News::Request { worker: WorkerId(self.worker), request }),
+                request => {
+                    let worker = WorkerId(self.worker);
+                    news.push(News::Request { worker, connection: token, request });
+                }
             }
         }
         Ok(true)
@@ -245,7 +334,18 @@ impl Connection {
 }
 
 fn refuse(socket: &RequestSocket, pid: u32, reason: String, news: &mut Vec<News>) {
-    // A courtesy: who does not read it sees the connection closed.
-    let _ = socket.send(&packet(&Answer::Refused { reason: reason.clone() }));
+    tell_refusal(socket, &reason);
     news.push(News::Refused { pid, reason });
+}
+
+/// A courtesy: who does not read it sees the connection closed.
+fn tell_refusal(socket: &RequestSocket, reason: &str) {
+    let _ = socket.send(&packet(&Answer::Refused { reason: reason.to_owned() }));
+}
+
+/// Refuses a client for whom the system has no room.
+fn turn_away(socket: &RequestSocket, peer: Option<Peer>, error: &io::Error, news: &mut Vec<News>) {
+    let pid = peer.map_or(0, |peer| peer.process.pid());
+    let reason = format!("the server is full, it needs two descriptors for each process: {error}");
+    refuse(socket, pid, reason, news);
 }

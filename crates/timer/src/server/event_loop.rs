@@ -24,14 +24,14 @@ use super::connections::{Connections, FIRST_TOKEN, News};
 use crate::event::{ExpiredTimer, TimerEvent};
 use crate::machine::{Action, Event, Machine, Reaped, WorkerId};
 use crate::reaper::{Expiry, Reap, Reaper};
-use crate::request::Request;
+use crate::request::{Answer, Request};
 
 const TIMER: u64 = 0;
 const WAKER: u64 = 1;
 const LISTENER: u64 = 2;
 
-/// So many clients are admitted in a turn.
-const ADMITTED_PER_TURN: usize = 64;
+/// So many clients are admitted in a turn: whoever connects in a loop must not hold up the deadlines of others.
+const ADMITTED_PER_TURN: usize = 8;
 
 /// The code of the server's owner.
 pub(super) struct Hooks {
@@ -78,7 +78,7 @@ impl EventLoop {
         any_user: bool,
     ) -> io::Result<Self> {
         let (mut poller, timer) = (Poller::new()?, DeadlineTimer::new()?);
-        let connections = Connections::new(listener, any_user)?;
+        let connections = Connections::new(listener, any_user);
         poller.add(&timer, TIMER)?;
         poller.add(&shared.waker, WAKER)?;
         poller.add(connections.listener(), LISTENER)?;
@@ -117,27 +117,34 @@ impl EventLoop {
     /// Deals with all that is there, after waiting for something if `wait` says so.
     pub(super) fn turn(&mut self, wait: bool) -> io::Result<()> {
         self.poller.ready(wait, &mut self.ready)?;
-        self.read();
+        let somebody_waits = self.read();
         let mut time = now().as_nanos();
         if self.machine.next_deadline().is_some_and(|deadline| deadline <= time) {
             time = now().as_nanos();
             self.poller.ready(false, &mut self.ready)?;
+            // Who has not been admitted has nothing to release.
             self.read();
             self.machine.handle(time, Event::Tick, &mut self.outbox);
             self.act();
+        }
+        if somebody_waits {
+            self.admit();
+            self.tell_news();
         }
         self.set_timer();
         self.shared.last_progress.store(now().as_nanos(), Ordering::Release);
         Ok(())
     }
 
-    fn read(&mut self) {
+    /// True when somebody wants to connect.
+    fn read(&mut self) -> bool {
+        let mut somebody_waits = false;
         let mut ready = std::mem::take(&mut self.ready);
         for token in ready.drain(..) {
             match token {
                 TIMER => (self.set_to, self.fired) = (None, true),
                 WAKER => self.shared.waker.drain(),
-                LISTENER => self.admit(),
+                LISTENER => somebody_waits = true,
                 _ => {
                     debug_assert!(token >= FIRST_TOKEN);
                     self.connections.read(token, &mut self.poller, &mut self.news);
@@ -146,6 +153,7 @@ impl EventLoop {
             self.tell_news();
         }
         self.ready = ready;
+        somebody_waits
     }
 
     fn admit(&mut self) {
@@ -172,11 +180,16 @@ impl EventLoop {
                     self.ended = Some(process);
                     Event::Exited { worker }
                 }
-                News::Request { worker, request } => match request {
+                News::Request { worker, connection, request } => match request {
                     Request::Acquire { scope, deadline, ladder } => {
                         Event::Acquire { worker, scope, deadline, ladder }
                     }
                     Request::Release { scope } => Event::Release { worker, scope },
+                    Request::Count => {
+                        let count = self.machine.timers(worker);
+                        self.connections.answer(connection, &Answer::Count(count as u64));
+                        continue;
+                    }
                     Request::Hello { .. } => continue,
                 },
                 News::Refused { pid, reason } => {
@@ -199,16 +212,20 @@ impl EventLoop {
             for action in actions.drain(..) {
                 match action {
                     Action::Report(event) => self.report(&event),
-                    Action::Disconnect { worker } => {
-                        self.connections.disconnect(worker, &mut self.poller);
+                    Action::Disconnect { worker, reason } => {
+                        self.connections.disconnect(worker, Some(&reason), &mut self.poller);
                     }
                     Action::CleanUp { pid, deadline } => {
+                        self.connections.spend_descriptors();
                         let swept = self.clean_up();
+                        self.connections.save_descriptors();
                         let lateness = now().saturating_since(deadline);
                         self.report(&TimerEvent::Killed { pid, lateness, swept });
                     }
                     Action::Reap { worker, timers, step } => {
+                        self.connections.spend_descriptors();
                         let result = self.reap(worker, &timers, step);
+                        self.connections.save_descriptors();
                         let event = Event::Reaped { worker, result };
                         self.machine.handle(now().as_nanos(), event, &mut self.outbox);
                     }

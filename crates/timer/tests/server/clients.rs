@@ -3,7 +3,9 @@
 use std::time::{Duration, Instant};
 
 use brigade_testkit::LeakCheck;
-use brigade_timer::{ClientError, LogReaper, ServerError, TimerClient, TimerEvent, TimerServer};
+use brigade_timer::{
+    ClientError, Ladder, LogReaper, ServerError, TimerClient, TimerEvent, TimerServer,
+};
 
 use crate::{BOUND, LONG, server, worker};
 
@@ -16,7 +18,7 @@ fn ten_processes_with_ten_scopes_each_acquire_and_release_them_all() {
         worker.until_it_hangs();
     }
     // A request of ours comes after all of theirs.
-    let log = client.with_ladder(brigade_timer::Ladder::log_only());
+    let log = client.with_ladder(Ladder::log_only());
     log.acquire("now", Instant::now()).expect("a server");
     seen.until(|event| matches!(event, TimerEvent::Expired { .. }));
     for worker in &workers {
@@ -130,4 +132,28 @@ fn a_server_leaves_no_thread_and_no_descriptor() {
         client.acquire("work", Instant::now() + LONG).expect("a server");
     }
     check.assert_none(BOUND);
+}
+
+#[test]
+fn a_timer_beyond_the_limit_is_an_error_and_not_forgotten() {
+    const LIMIT: usize = 65_536;
+    let (server, _seen) = server(|settings| settings.reaper(LogReaper));
+    let client = server.client();
+    let other = client.with_ladder(Ladder::log_only());
+    let far = Instant::now() + LONG;
+    let mut armed = 0;
+    let refused = loop {
+        // Clones share the connection.
+        let client = if armed % 3 == 0 { &other } else { &client };
+        match client.acquire(format!("{armed}"), far) {
+            Ok(()) => armed += 1,
+            Err(error) => break error,
+        }
+        assert!(armed <= LIMIT, "more than a process may have");
+    };
+    assert!(matches!(refused, ClientError::TooManyTimers { limit: LIMIT }), "{refused}");
+    assert_eq!(armed, LIMIT);
+    client.release("7").expect("a server");
+    client.acquire("one more", far).expect("room for one");
+    assert!(client.acquire("too many", far).is_err());
 }

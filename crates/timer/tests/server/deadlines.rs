@@ -152,7 +152,7 @@ fn a_reaper_that_keeps_fails_or_panics_is_called_as_often_as_promised() {
         move |expiry: &Expiry<'_>| match calls.fetch_add(1, Ordering::Relaxed) {
             0 => Ok(Reap::Kept),
             1 => Err(io::Error::other("not yet")),
-            2 => expiry.process().kill_tree(Vec::new()).map(Reap::Gone),
+            2 => expiry.process().kill_tree(&mut Vec::new()).map(Reap::Gone),
             _ => panic!("the second worker"),
         }
     };

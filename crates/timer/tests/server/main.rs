@@ -8,6 +8,7 @@ mod clients;
 mod deadlines;
 mod recycled;
 mod requests;
+mod shortage;
 
 use std::env;
 use std::io::{Read, Write};

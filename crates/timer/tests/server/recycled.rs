@@ -70,7 +70,7 @@ fn a_number_that_is_used_again_between_the_decision_and_the_kill_harms_nobody() 
     let stranger = process_with_number(pid);
     wait_until("a child of the stranger", BOUND, || !children(pid).is_empty());
     let grandchild = children(pid);
-    let swept = handle.kill_tree(Vec::new()).expect("gone is fine");
+    let swept = handle.kill_tree(&mut Vec::new()).expect("gone is fine");
     handle.signal_group(Signal::Kill).expect("gone is fine");
     handle.signal(Signal::Kill).expect("gone is fine");
     assert_eq!(swept.killed, [], "the stranger's children are not the worker's");
@@ -85,7 +85,7 @@ fn a_worker_that_dies_while_its_reaper_runs_is_gone_and_no_error() {
         while !expiry.process().has_ended()? {
             std::thread::yield_now();
         }
-        expiry.process().kill_tree(Vec::new()).map(Reap::Gone)
+        expiry.process().kill_tree(&mut Vec::new()).map(Reap::Gone)
     };
     let (mut server, seen) = idle_server(|settings| settings.reaper(dies_first));
     let process = worker(&server.client(), "late", 500);

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
+use brigade_sys::clock::now;
 use brigade_sys::process::{Exit, ForeignProcess, Process, command};
 use brigade_sys::request_socket::{Address, Request, RequestSocket};
 use brigade_sys::wait::wait_readable;
@@ -12,8 +13,8 @@ use brigade_timer::{ClientError, LogReaper, SCOPE_LIMIT, Signal, TimerClient, Ti
 
 use crate::{LONG, Seen, server, worker};
 
-/// `Hello { version: 1 }`.
-const HELLO: &[u8] = &[0, 1];
+/// `Hello { version: 2 }`.
+const HELLO: &[u8] = &[0, 2];
 
 /// `Acquire` of a scope of this name, at the first nanosecond of the clock, without a ladder: overdue.
 fn acquire(scope: &str) -> Vec<u8> {
@@ -34,7 +35,7 @@ pub(crate) fn send_a_part_and_die(client: &TimerClient, length: u64) {
 /// A connection below the level of [`TimerClient`].
 fn raw(client: &TimerClient) -> RequestSocket {
     let address = Address::parse(&client.to_string()).expect("an address");
-    RequestSocket::connect(&address).expect("a server")
+    RequestSocket::connect(&address, now().saturating_add(BOUND)).expect("a server")
 }
 
 fn greeted(client: &TimerClient) -> RequestSocket {
@@ -47,7 +48,7 @@ fn greeted(client: &TimerClient) -> RequestSocket {
 
 /// The next packet from the server; empty at the end.
 fn answer(socket: &RequestSocket) -> (usize, [u8; 512]) {
-    let bound = brigade_sys::clock::now().saturating_add(BOUND);
+    let bound = now().saturating_add(BOUND);
     let ready = wait_readable(&[std::os::fd::AsFd::as_fd(socket)], Some(bound)).expect("a wait");
     assert_eq!(ready, [true], "no answer");
     let mut buffer = [0; 512];
@@ -132,7 +133,7 @@ fn garbage_ends_its_own_connection_and_no_other() {
     assert_eq!(until_refused(&seen), "a request before the greeting");
     let other = raw(&client);
     other.send(&[0, 9]).expect("room");
-    assert_eq!(until_refused(&seen), "version 9 of the protocol, not 1");
+    assert_eq!(until_refused(&seen), "version 9 of the protocol, not 2");
     bystander.send(&[2, 1, 1]).expect("a release, by a connection that is open");
     assert!(server.is_running());
 }

@@ -1,0 +1,38 @@
+//! A server without descriptors.
+
+use brigade_sys::process::{ForeignProcess, Process, command};
+use brigade_testkit::{BOUND, Side, copy_process, processes, wait_until};
+
+/// Three children that have left their group.
+const FAMILY: &str = "for child in 1 2 3; do setsid sleep 60 & done; wait";
+
+/// Kills a family with so many descriptors to spare; how many were killed, and how many could not be looked below.
+fn kill_with(descriptors: u64, wanted: (usize, usize)) {
+    let copy = match copy_process() {
+        Side::Original(copy) => copy,
+        // The limit is for all threads of a process.
+        Side::Copy(copy) => copy.end_after(|| {
+            let parent = Process::spawn(command("sh").args(["-c", FAMILY])).expect("a process");
+            let foreign = ForeignProcess::open(parent.pid()).expect("it is there");
+            let has_left = |pid: &u32| processes::group_of(*pid) == Some(*pid);
+            let mut children = Vec::new();
+            wait_until("the family", BOUND, || {
+                children = processes::children_of(parent.pid());
+                children.iter().filter(|pid| has_left(pid)).count() == 3
+            });
+            processes::limit_descriptors(descriptors);
+            let swept = foreign.kill_tree(&mut Vec::new()).expect("our own child");
+            for child in children {
+                processes::hit(child, processes::Signal::KILL);
+            }
+            assert_eq!((swept.killed.len(), swept.unseen.len()), wanted, "{swept:?}");
+        }),
+    };
+    copy.is_well();
+}
+
+#[test]
+fn a_kill_reaches_all_descendants_with_few_descriptors_and_says_when_it_cannot_look() {
+    kill_with(4, (3, 0));
+    kill_with(0, (0, 1));
+}
