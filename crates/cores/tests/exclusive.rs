@@ -11,7 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use brigade_cores::{BuildError, CoreLease, CorePool, CoreRequest, CpuSet, ReserveError, Topology};
-use brigade_testkit::{BOUND, Random, wait_until};
+use brigade_testkit::{BOUND, Random, Side, copy_process, wait_until};
 
 const TASK: &str = "BRIGADE_CORES_TEST_TASK";
 const FOLDER: &str = "BRIGADE_CORES_TEST_FOLDER";
@@ -262,4 +262,19 @@ fn a_folder_that_is_open_to_others_is_an_error() {
     fs::set_permissions(&locks, fs::Permissions::from_mode(0o777)).unwrap();
     let open = CorePool::builder().exclusive_in(locks).build();
     assert!(matches!(open, Err(BuildError::LockFile { .. })));
+}
+
+#[test]
+fn a_lease_that_a_fork_drops_stays_with_the_original() {
+    let folder = tempfile::tempdir().unwrap();
+    let (ours, theirs) = (pool(folder.path()), pool(folder.path()));
+    let lease = ours.reserve(CoreRequest::new(64)).unwrap();
+    let copy = match copy_process() {
+        Side::Original(copy) => copy,
+        Side::Copy(copy) => copy.end_after(|| drop(lease)),
+    };
+    copy.is_well();
+    assert!(theirs.try_reserve(CoreRequest::new(1)).is_err(), "the fork has given it back");
+    drop(lease);
+    assert!(theirs.try_reserve(CoreRequest::new(1)).is_ok());
 }

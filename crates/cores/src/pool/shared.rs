@@ -4,6 +4,8 @@ use std::collections::VecDeque;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use brigade_sys::fork::Origin;
+
 use super::waiter::{Hook, Waiter, wake};
 use crate::allocator::{Allocator, Grant, Layout};
 use crate::bits::Bits;
@@ -18,6 +20,8 @@ pub(crate) struct Shared {
     /// For a pool that shares the machine with those of other processes.
     lock_file: Option<LockFile>,
     state: Mutex<State>,
+    /// A fork of the process has the same locks, and gives none of them back.
+    origin: Origin,
 }
 
 struct State {
@@ -30,7 +34,7 @@ impl Shared {
         let layout = Arc::new(Layout::new(&topology));
         let allocator = Allocator::new(Arc::clone(&layout));
         let state = Mutex::new(State { allocator, queue: VecDeque::new() });
-        Self { topology, layout, lock_file, state }
+        Self { topology, layout, lock_file, state, origin: Origin::here() }
     }
 
     pub(crate) fn topology(&self) -> &Topology {
@@ -88,6 +92,9 @@ impl Shared {
     }
 
     pub(crate) fn give_back(&self, taken: &Bits) {
+        if !self.origin.is_here() {
+            return;
+        }
         let mut state = self.lock();
         // Still under the lock: afterwards the bytes may have been locked again for somebody else in this process.
         let unlocked = self
