@@ -52,9 +52,10 @@ impl Shared {
         let has_process = |slot: usize| core.posts.get(slot).is_some_and(Option::is_some);
         let unneeded = cores.map(|cores| cores.keep(wanted, has_process));
         drop(core);
+        // Before the next turn, which may need them.
+        drop(unneeded);
         drop(turn);
         after.run(self);
-        drop(unneeded);
         if target == workers { Ok(()) } else { self.is_open() }
     }
 

@@ -306,10 +306,10 @@ impl Shared {
         // The same step may have started the slot's next process.
         let is_vacant = core.posts.get(worker.slot as usize).is_none_or(Option::is_none);
         let cores = self.config.cores.as_ref().filter(|_| is_vacant);
-        let unneeded = cores.and_then(|cores| cores.release(worker.slot));
+        // Before the lock is let go: whoever resizes the pool next may need it.
+        drop(cores.and_then(|cores| cores.release(worker.slot)));
         drop(core);
         after.run(self);
-        drop(unneeded);
     }
 
     pub(super) fn order_spawn(&self, worker: WorkerId, life: Arc<Life>) {
