@@ -79,3 +79,17 @@ fn long_tasks_after_short_ones_use_all_workers() {
         assert!(took < FAR_LESS_THAN_ONE_WORKER_NEEDS, "{way}: {took:?}");
     }
 }
+
+#[test]
+fn slow_items_behind_quick_ones_in_a_chunk_are_shared_by_all_workers() {
+    let pool = pool(4);
+    let inputs: Vec<u64> = std::iter::repeat_n(0, 20_000).chain([LONG; LONG_TASKS]).collect();
+    let begin = Instant::now();
+    assert!(pool.map(sleeps_if_asked, inputs).all(|it| it.is_ok()));
+    let took = begin.elapsed();
+    assert!(took < FAR_LESS_THAN_ONE_WORKER_NEEDS, "{took:?}");
+}
+
+fn sleeps_if_asked(milliseconds: u64) -> u64 {
+    if milliseconds > 0 { sleeps(milliseconds) } else { 0 }
+}

@@ -66,6 +66,19 @@ pub(super) struct Results {
 }
 
 impl Items {
+    /// These items and their encoded inputs in about equal parts, `most` at most.
+    fn split(self, encoded: Vec<u8>, most: usize) -> Vec<(Self, Vec<u8>)> {
+        let most = u32::try_from(most.max(1)).unwrap_or(u32::MAX);
+        let size = self.count.div_ceil(most).max(1);
+        let (mut left, mut encoded, mut parts) = (self, Encoded(encoded), Vec::new());
+        while left.count > size {
+            parts.push((Self { count: size, ..left }, encoded.split_off_front(size)));
+            left = left.from(size);
+        }
+        parts.push((left, encoded.0));
+        parts
+    }
+
     /// These without the first ones.
     fn from(self, index: u32) -> Self {
         Self {
@@ -75,6 +88,14 @@ impl Items {
             ..self
         }
     }
+}
+
+/// All of them, each in `parts` at most.
+pub(super) fn split(
+    again: Vec<(Items, Vec<u8>)>,
+    parts: usize,
+) -> impl Iterator<Item = (Items, Vec<u8>)> {
+    again.into_iter().flat_map(move |(items, encoded)| items.split(encoded, parts))
 }
 
 impl Piece {
@@ -169,10 +190,16 @@ impl Encoded {
     }
 
     fn split_off_first(&mut self) -> Vec<u8> {
-        let all = self.0.clone();
-        self.skip(1);
-        let length = all.len() - self.0.len();
-        all[..length].to_vec()
+        self.split_off_front(1)
+    }
+
+    fn split_off_front(&mut self, count: u32) -> Vec<u8> {
+        let mut rest = self.0.as_slice();
+        for _ in 0..count {
+            let _ = items::take(&mut rest);
+        }
+        let behind = self.0.split_off(self.0.len() - rest.len());
+        std::mem::replace(&mut self.0, behind)
     }
 }
 

@@ -12,7 +12,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tracing::{debug, info};
 
-use super::piece::{Items, Piece, Results};
+use super::piece::{Items, Piece, Results, split};
 use super::sizing::Sizing;
 use crate::Pool;
 use crate::arrivals::Arrivals;
@@ -365,7 +365,7 @@ where
                 self.held += ended.results.held;
                 self.settled.push_back(ended.results);
             }
-            for (items, encoded) in ended.again {
+            for (items, encoded) in split(ended.again, self.sizing.parts()) {
                 let (pool, task, attempt) = (self.pool.name(), items.first, items.attempt.get());
                 if attempt > piece_attempt {
                     info!(pool, %task, attempt, "task will run again, its worker died");

@@ -61,6 +61,12 @@ impl Sizing {
         if self.fixed.is_some() { usize::MAX } else { MOST_BYTES as usize }
     }
 
+    /// In how many pieces what a worker gave back is sent again: a slow item may be followed by others, which all workers
+    /// are to share.
+    pub(super) fn parts(&self) -> usize {
+        if self.fixed.is_some() { 1 } else { 2 * self.workers }
+    }
+
     /// Items for the next piece, when so many inputs are known to be left.
     pub(super) fn next(&self, left: Option<usize>) -> u32 {
         if let Some(fixed) = self.fixed {
