@@ -6,7 +6,8 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use brigade_integration::pool;
+use brigade::{Link, Shutdown};
+use brigade_integration::{builder, pool};
 use brigade_sys::misdeeds;
 use brigade_testkit::{BOUND, Gate, Watchdog, outcome, pass};
 
@@ -96,5 +97,32 @@ fn a_task_that_reads_its_descriptors_takes_no_wake_up_from_others() {
     let reads = pool.submit(reads_everything, ()).unwrap();
     while !reads.is_done() {
         assert_eq!(outcome(pool.submit(square, 3).unwrap()).unwrap(), 9);
+    }
+}
+
+/// One descriptor after the other, as each worker has the same.
+#[test]
+fn garbage_in_a_link_over_ipc_holds_up_neither_a_deadline_nor_a_shutdown() {
+    fn writes_garbage(number: i32) {
+        if let Ok(file) = misdeeds::duplicate(number) {
+            let _ = File::from(file).write(&[7; 30]);
+        }
+    }
+    let _watchdog = Watchdog::new("garbage over ipc", 2 * BOUND);
+    let limit = Duration::from_millis(200);
+    for number in 3..14 {
+        let pool = builder(2).link(Link::Ipc).build().unwrap();
+        pool.warm_up().unwrap();
+        let guilty = pool.task(writes_garbage).deadline(limit).submit(number).unwrap();
+        let innocent: Vec<_> = (0..20).map(|number| pool.submit(square, number).unwrap()).collect();
+        if let Err(error) = outcome(guilty) {
+            assert!(error.is_deadline() || error.is_worker_death(), "{number}: {error:?}");
+        }
+        for (number, handle) in (0..).zip(innocent) {
+            assert_eq!(outcome(handle).unwrap(), number * number);
+        }
+        let guilty = pool.submit(writes_garbage, number).unwrap();
+        let _ = pool.shutdown_with(Shutdown::Drain, limit);
+        let _ = outcome(guilty);
     }
 }

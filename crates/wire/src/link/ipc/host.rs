@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
 
 use ipc_channel::ipc::{self, IpcBytesReceiver, IpcBytesSender};
 
@@ -190,10 +191,21 @@ impl LinkReceiver for HostReceiver {
 
 impl Poison {
     /// Has the receiver answer [`LinkError::Closed`] once it has received everything that was sent before.
+    ///
+    /// The mark is sent until nobody receives any more. ipc-channel takes a packet that is no packet of its own for the
+    /// beginning of a longer one and waits for the rest without a bound; then it gets one mark after the other until its
+    /// buffer is full, gives up, and the next mark is seen.
     pub fn poison(&self) {
-        let channel = self.channel.lock().unwrap_or_else(PoisonError::into_inner);
-        // It fails when the receiver is gone, and then nobody waits for the mark.
-        let _ = send_packet(&channel, &packet::end());
+        let channel = Arc::clone(&self.channel);
+        let send = move || {
+            let channel = channel.lock().unwrap_or_else(PoisonError::into_inner);
+            while send_packet(&channel, &packet::end()).is_ok() {}
+        };
+        if thread::Builder::new().name("brigade-end".to_owned()).spawn(send).is_err() {
+            // Without a thread for it: one mark is enough for a worker that has kept to the protocol.
+            let channel = self.channel.lock().unwrap_or_else(PoisonError::into_inner);
+            let _ = send_packet(&channel, &packet::end());
+        }
     }
 }
 
