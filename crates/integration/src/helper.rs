@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs;
+use std::io::Read;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
@@ -65,6 +66,25 @@ impl Helper {
     pub fn output(&mut self) -> Output {
         let _watchdog = Watchdog::new(format!("the end of {:?}", self.command), 2 * BOUND);
         self.command.output().expect("a helper program")
+    }
+
+    /// Runs the program to its end; what it prints to stderr is read when it has ended.
+    ///
+    /// # Panics
+    /// When it cannot be started. When it hangs, the watchdog ends everything.
+    pub fn output_unread(&mut self) -> (String, String) {
+        let _watchdog = Watchdog::new(format!("the end of {:?}", self.command), 2 * BOUND);
+        self.command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = self.command.spawn().expect("a helper program");
+        child.wait().expect("its end");
+        // What is left behind may hold them open.
+        let text = |pipe: Option<&mut dyn Read>| {
+            let mut bytes = vec![0; 1 << 16];
+            let length = pipe.map_or(0, |pipe| pipe.read(&mut bytes).unwrap_or(0));
+            String::from_utf8_lossy(&bytes[..length]).into_owned()
+        };
+        let stdout = text(child.stdout.as_mut().map(|pipe| pipe as _));
+        (stdout, text(child.stderr.as_mut().map(|pipe| pipe as _)))
     }
 
     /// The living processes that came from the program, without itself if it still lives.

@@ -3,12 +3,14 @@
 //! Where the machine has a single core the tests of two workers have nothing to show.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::mpsc::channel;
 
 use brigade::cores::{CorePool, CoreRequest, CpuSet};
 use brigade::{Pool, PoolError, worker};
 use brigade_integration::builder;
 use brigade_testkit::faults::aborts;
-use brigade_testkit::outcome;
+use brigade_testkit::{BOUND, Watchdog, outcome};
 
 brigade::init_for_tests!();
 
@@ -97,7 +99,7 @@ fn a_pool_that_is_resized_takes_cores_and_gives_them_back() {
     pool.warm_up().unwrap();
     assert_eq!(cores.free_cpus().len(), all - 2);
     pool.resize(1).unwrap();
-    brigade_testkit::wait_until("the core to come back", brigade_testkit::BOUND, || {
+    brigade_testkit::wait_until("the core to come back", BOUND, || {
         cores.free_cpus().len() == all - 1
     });
 }
@@ -162,9 +164,31 @@ fn resizes_at_the_same_time_leave_every_worker_on_cores_of_its_own() {
         // Each runs on the one core that it was told.
         sample(&pool, 20);
         let workers = pool.workers();
-        brigade_testkit::wait_until("as many workers as it says", brigade_testkit::BOUND, || {
+        brigade_testkit::wait_until("as many workers as it says", BOUND, || {
             pool.worker_pids().len() == workers && cores.free_cpus().len() == all - workers
         });
         assert_eq!(pool.broadcast(whereabouts, ()).unwrap().len(), workers, "round {round}");
     }
+}
+
+#[test]
+fn who_waits_for_the_cores_of_a_pool_may_ask_the_pool_when_they_come() {
+    if !machine_has(2) {
+        return;
+    }
+    let _watchdog = Watchdog::new("a hook of a lease that asks the pool", BOUND);
+    let cores = CorePool::new().unwrap();
+    let pool = Arc::new(builder(2).cores(cores.clone()).cores_per_worker(1).build().unwrap());
+    pool.warm_up().unwrap();
+    let (sender, asked) = channel();
+    let asking = Arc::clone(&pool);
+    let hook = move || {
+        let _ = sender.send(asking.worker_restarts());
+    };
+    let most = CoreRequest::new(cores.free_cpus().len() + 1);
+    let mut ticket = cores.reserve_later(most, hook).unwrap();
+    // A worker goes, and gives its core back with what that brings about.
+    pool.resize(1).unwrap();
+    assert_eq!(asked.recv_timeout(BOUND).unwrap(), 0);
+    assert!(ticket.try_take().is_some());
 }

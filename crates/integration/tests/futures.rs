@@ -3,13 +3,14 @@
 use std::future::Future;
 use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::Instant;
 
 use brigade::{Handle, Pool, TaskError};
-use brigade_integration::pool;
+use brigade_integration::{builder, pool};
 use brigade_testkit::faults::{aborts, hangs};
 use brigade_testkit::processes::{Signal, hit_child};
 use brigade_testkit::{BOUND, Gate, Watchdog, outcome, pass, wait_until};
@@ -238,4 +239,82 @@ fn a_waker_that_panics_harms_neither_the_pool_nor_other_futures() {
 enum Ending {
     Answer,
     Death,
+}
+
+/// Calls something when it is woken, once.
+struct Calls(Mutex<Option<Box<dyn FnOnce() + Send>>>);
+
+impl Wake for Calls {
+    fn wake(self: Arc<Self>) {
+        let call = self.0.lock().unwrap().take();
+        if let Some(call) = call {
+            call();
+        }
+    }
+}
+
+/// A task whose waker does this.
+fn with_waker(handle: &mut Handle<u64>, call: impl FnOnce() + Send + 'static) {
+    let waker = Waker::from(Arc::new(Calls(Mutex::new(Some(Box::new(call))))));
+    let poll = Pin::new(handle).poll(&mut Context::from_waker(&waker));
+    assert!(poll.is_pending(), "the task is not there yet");
+}
+
+#[test]
+fn a_waker_may_wait_for_another_task_while_a_caller_listens() {
+    let _watchdog = Watchdog::new("a wait inside a waker", BOUND);
+    let pool = Arc::new(pool(2));
+    pool.warm_up().unwrap();
+    for _ in 0..3 {
+        let gate = Gate::new();
+        let (mut first, second) =
+            (pool.submit(pass, gate.pass(1)).unwrap(), pool.submit(pass, gate.pass(2)).unwrap());
+        let (inner, (sender, waited)) = (Arc::clone(&pool), channel());
+        with_waker(&mut first, move || {
+            sender.send(outcome(inner.submit(square, 3).unwrap())).unwrap();
+        });
+        thread::scope(|scope| {
+            scope.spawn(|| gate.open());
+            // This thread listens, also for the first one.
+            assert_eq!(outcome(second).unwrap(), 2);
+        });
+        assert_eq!(waited.recv_timeout(BOUND).unwrap().unwrap(), 9);
+        assert_eq!(outcome(first).unwrap(), 1);
+    }
+}
+
+#[test]
+fn a_waker_may_wait_for_room_in_the_queue() {
+    let _watchdog = Watchdog::new("a submit inside a waker", BOUND);
+    let pool = Arc::new(builder(1).queue_limit(1).build().unwrap());
+    pool.warm_up().unwrap();
+    let gate = Gate::new();
+    let mut first = pool.submit(pass, gate.pass(1)).unwrap();
+    let (inner, (sender, submitted)) = (Arc::clone(&pool), channel());
+    with_waker(&mut first, move || {
+        let handles: Vec<_> = (0..200).map(|n| inner.submit(square, n).unwrap()).collect();
+        sender.send(handles).unwrap();
+    });
+    gate.open();
+    // Nobody else handles answers meanwhile.
+    let handles = submitted.recv_timeout(BOUND).unwrap();
+    for (number, handle) in (0..).zip(handles) {
+        assert_eq!(outcome(handle).unwrap(), number * number);
+    }
+}
+
+#[test]
+fn a_waker_of_a_task_whose_worker_dies_holds_up_no_deadline() {
+    let _watchdog = Watchdog::new("a deadline beside a waker that blocks", BOUND);
+    let pool = Arc::new(pool(2));
+    let mut dies = pool.submit(|(): ()| -> u64 { std::process::abort() }, ()).unwrap();
+    let (release, blocked) = channel::<()>();
+    with_waker(&mut dies, move || {
+        let _ = blocked.recv();
+    });
+    wait_until("the death", BOUND, || dies.is_done());
+    let late = pool.task(hangs).deadline(std::time::Duration::from_millis(50)).submit(()).unwrap();
+    assert!(outcome(late).unwrap_err().is_deadline());
+    drop(release);
+    outcome(dies).unwrap_err();
 }

@@ -136,7 +136,10 @@ impl Callbacks {
             if left.is_zero() {
                 let registered = state.registered;
                 drop(state);
-                warn!(pool = self.pool, registered, "callbacks take longer than the shutdown may");
+                let pool = self.pool.as_str();
+                let _ = contain(|| {
+                    warn!(pool, registered, "callbacks take longer than the shutdown may");
+                });
                 return;
             }
             state = self.rest.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
@@ -197,7 +200,10 @@ impl Callback {
     fn run(self, outcome: RawOutcome, pool: &str) {
         let Self { task, label, run } = self;
         if let Err(message) = contain(|| run(outcome)) {
-            error!(pool, %task, label = label.as_deref(), message, "callback panicked");
+            // A subscriber that panics costs its event only; other callbacks are waiting.
+            let _ = contain(
+                || error!(pool, %task, label = label.as_deref(), message, "callback panicked"),
+            );
         }
     }
 }

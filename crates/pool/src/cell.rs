@@ -1,22 +1,23 @@
 //! A task on the host's side, from its submission until its outcome is taken: what is sent, and where the outcome arrives.
 
+mod watch;
+
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
 use brigade_wire::{Chunk, TaskId};
-use tracing::error;
 
 use crate::arrivals::Arrivals;
 use crate::awaited::{Awaited, Sleeper};
 use crate::callbacks::{Callback, Callbacks};
 use crate::callee::Callee;
 use crate::chunk::ChunkProgress;
-use crate::contained::contain;
 use crate::error::TaskError;
 use crate::limits::Limits;
 use crate::machine::{TaskKey, TaskRef};
 use crate::payload::{Argument, Value};
+pub(crate) use watch::{Told, Watch};
 
 /// A task; shared by the pool and the handle.
 ///
@@ -84,49 +85,14 @@ impl Ending {
     }
 }
 
-/// Who is to be told when the outcome is there. Call [`tell`](Self::tell) where code of users may run.
-#[derive(Debug)]
-pub(crate) struct Watch {
-    task: TaskId,
-    waker: Option<Waker>,
-    /// Where several tasks are waited for together, and the task's name there.
-    arrivals: Vec<(Arc<Arrivals>, u64)>,
-    /// In the order of registration; put into their queue as soon as the outcome is known.
-    callbacks: Option<(Arc<Callbacks>, Vec<Callback>)>,
-    /// At most one thread sleeps for this task alone: to do so takes the handle, or a unique reference to it.
-    sleeper: Option<Sleeper>,
-}
-
-impl Watch {
-    fn of(task: TaskId) -> Self {
-        Self { task, waker: None, arrivals: Vec::new(), callbacks: None, sleeper: None }
-    }
-
-    /// True when the one who waits sleeps at the pool's doorbell and is still to be rung.
-    #[must_use]
-    pub(crate) fn tell(self) -> bool {
-        if let Some((callbacks, _)) = self.callbacks {
-            callbacks.wake();
-        }
-        let mut at_the_doorbell = self.sleeper.is_some_and(Sleeper::wake);
-        for (arrivals, name) in self.arrivals {
-            at_the_doorbell |= arrivals.add(name);
-        }
-        if let Some(waker) = self.waker
-            && let Err(message) = contain(|| waker.wake())
-        {
-            // This thread has others to tell, and a pool to drive.
-            error!(task = %self.task, message, "waker panicked");
-        }
-        at_the_doorbell
-    }
-
-    fn is_empty(&self) -> bool {
-        self.waker.is_none()
-            && self.arrivals.is_empty()
-            && self.callbacks.is_none()
-            && self.sleeper.is_none()
-    }
+/// What an outcome leaves to do.
+#[derive(Debug, Default)]
+pub(crate) struct Completed {
+    pub(crate) watch: Option<Box<Watch>>,
+    /// The argument, if it takes a while to free it.
+    pub(crate) argument: Option<Argument>,
+    /// To drop the task may take a while, if nobody else has it.
+    pub(crate) is_large: bool,
 }
 
 impl CellState {
@@ -231,11 +197,11 @@ impl TaskCell {
     /// Puts the outcome in; whoever waits is still to be told. A second outcome would be a defect of the machine, and
     /// changes nothing.
     #[must_use]
-    pub(crate) fn complete(&self, mut outcome: RawOutcome) -> Option<Box<Watch>> {
+    pub(crate) fn complete(&self, mut outcome: RawOutcome) -> Completed {
         let mut state = self.lock();
         if !matches!(state.stage, Stage::Awaited(_)) {
             debug_assert!(false, "a second outcome for {}", self.id);
-            return None;
+            return Completed::default();
         }
         let mut watch = state.watch.take();
         if let Some((queue, callbacks)) = watch.as_mut().and_then(|watch| watch.callbacks.as_mut())
@@ -244,12 +210,17 @@ impl TaskCell {
                 queue.push(callback, share(&mut outcome));
             }
         }
+        let is_large = self.is_chunk || outcome.as_ref().is_ok_and(Value::is_large);
         let before = std::mem::replace(&mut state.stage, Stage::Here(outcome));
-        if let (Some(chunk), Stage::Awaited(argument)) = (&mut state.chunk, before) {
-            chunk.items = Some(argument);
+        let mut large = None;
+        if let Stage::Awaited(argument) = before {
+            match &mut state.chunk {
+                Some(chunk) => chunk.items = Some(argument),
+                None => large = Some(argument).filter(Argument::is_large),
+            }
         }
         self.ended.store(true, Ordering::Release);
-        watch
+        Completed { watch, argument: large, is_large }
     }
 
     /// Whether the outcome is there (or was), and if so whether it is a cancellation.

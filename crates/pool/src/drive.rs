@@ -8,20 +8,37 @@
 //!   machine what it reads, and at the end that the worker is dead.
 //! - The *reaper* waits for deaths (pidfds) and for the machine's next deadline; it reaps, and then has the
 //!   attendant read to the end of what the dead worker had written.
-//! - The *console* carries what workers write to where it belongs, and keeps the last lines of each one's stderr.
+//! - The *cleaner* does what takes a while: it frees large memory, and looks for what a worker has started before it kills it.
+//! - The *console* carries what workers write to where it belongs, keeps the last lines of each one's stderr, and emits events.
 //! - The *callbacks* of users have a thread of their own, which drives nothing; see `crate::callbacks`.
 //!
+//! Which thread may do what:
+//! - Reaper, attendants, spawner and cleaner run no code of users, write nothing, and wait for nothing but what is theirs.
+//!   They hand events to the console (`notes`), wakers and hooks to the collector (`foreign`), large memory to the cleaner.
+//! - The console alone calls subscribers and writes to our stderr. It may be blocked for ever: nobody waits for it without a
+//!   bound, and the end of the pool leaves it behind.
+//! - The collector and callers run wakers when their part is done; a caller that listens hands over before (`collect`).
+//! - What follows from an event and is not the machine's is gathered under the lock and done after it (`afterwards`).
+//! - A turn that panics is contained. A thread that cannot go on breaks the pool and ends its workers (`failure`).
+//!
 //! Locks: the core's lock guards machine, outbox and posts. It is never held while a process is started or
-//! reaped, an outcome is handed to a waiter, or anything is waited for. Frames are written under it, which
-//! keeps the order of sending the machine's order; links never block on the host's side.
+//! reaped, an outcome is handed to a waiter, code of users runs, large memory is freed, or anything is waited for. Frames are
+//! written under it, which keeps the order of sending the machine's order; links never block on the host's side. The journal,
+//! if there is one, is written under it as well: a disk that is slow makes the pool as slow.
 
+mod afterwards;
+mod alarm;
 mod attendant;
 mod bootstrap;
 mod carry_out;
+mod cleaner;
 mod collect;
 mod console;
 mod death;
+mod failure;
+mod foreign;
 mod lifecycle;
+mod notes;
 mod outcome;
 mod owner;
 mod post;
@@ -40,8 +57,11 @@ use crate::config::Config;
 use crate::error::PoolError;
 use crate::machine::{Event, Shutdown};
 use crate::pool::ShutdownReport;
+use brigade_sys::poller::Poller;
 use outcome::Facts;
+use owner::Role;
 pub(crate) use shared::Shared;
+use shared::Work;
 
 /// A thread of the pool is started, and a worker's memory is mapped, while so much address space is left: for a stack, and
 /// for the program, which would abort if an allocation failed.
@@ -51,23 +71,18 @@ const SPACE_LEFT: u64 = 10 << 20;
 pub(crate) struct Drive {
     shared: Arc<Shared>,
     threads: Mutex<Vec<JoinHandle<()>>>,
+    /// It may be blocked by others, and is not joined before it has ended.
+    console: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl Drive {
     pub(crate) fn start(config: Config) -> Result<Self, PoolError> {
-        let (shared, spawn_orders) = Shared::new(config)?;
-        let drive = Self { shared, threads: Mutex::new(Vec::new()) };
-        let result = drive
-            .run("console", |shared| console::run(&shared.console))
-            .and_then(|()| drive.run("collector", |shared| collect::run(&shared)))
-            .and_then(|()| drive.run("reaper", |shared| reaper::run(&shared)))
-            .and_then(|()| {
-                drive.run("spawner", move |shared| spawner::run(&shared, &spawn_orders))
-            });
-        if let Err(error) = result {
+        let (shared, work) = Shared::new(config)?;
+        let drive = Self { shared, threads: Mutex::default(), console: Mutex::default() };
+        if let Err(error) = drive.start_threads(work) {
             // Without all its threads the pool cannot end by itself; nothing has been started yet.
             drive.shared.release_threads();
-            drive.join();
+            drive.join(drive.shared.config.stop_grace);
             return Err(error);
         }
         if drive.shared.config.min_workers > 0 {
@@ -76,22 +91,47 @@ impl Drive {
         Ok(drive)
     }
 
+    fn start_threads(&self, (spawn_orders, jobs): Work) -> Result<(), PoolError> {
+        let poller = || Poller::new().map_err(PoolError::system("make an epoll descriptor"));
+        let (pipes, workers) = (poller()?, poller()?);
+        let console =
+            self.run("console", Role::Other, move |shared| console::run(&shared, pipes))?;
+        *self.console.lock().unwrap_or_else(PoisonError::into_inner) = Some(console);
+        let threads = [
+            self.run("collector", Role::Collector, |shared| collect::run(&shared)),
+            self.run("reaper", Role::Driver, |shared| reaper::run(&shared, workers)),
+            self.run("cleaner", Role::Driver, move |shared| cleaner::run(&shared, &jobs)),
+            self.run("spawner", Role::Driver, move |shared| spawner::run(&shared, &spawn_orders)),
+        ];
+        let mut started = Ok(());
+        for thread in threads {
+            match thread {
+                Ok(thread) => {
+                    self.threads.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
+                }
+                Err(error) => started = Err(error),
+            }
+        }
+        started
+    }
+
     fn run(
         &self,
-        role: &str,
+        name: &str,
+        role: Role,
         body: impl FnOnce(Arc<Shared>) + Send + 'static,
-    ) -> Result<(), PoolError> {
+    ) -> Result<JoinHandle<()>, PoolError> {
         let shared = Arc::clone(&self.shared);
-        let thread = require_address_space(SPACE_LEFT)
+        let name = format!("brigade-{name}");
+        require_address_space(SPACE_LEFT)
             .and_then(|()| {
-                std::thread::Builder::new().name(format!("brigade-{role}")).spawn(move || {
+                std::thread::Builder::new().name(name).spawn(move || {
                     shared.own_this_thread();
+                    owner::take_role(role);
                     body(shared);
                 })
             })
-            .map_err(PoolError::system("start a thread of the pool"))?;
-        self.threads.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
-        Ok(())
+            .map_err(PoolError::system("start a thread of the pool"))
     }
 
     pub(crate) fn shared(&self) -> &Arc<Shared> {
@@ -114,22 +154,27 @@ impl Drive {
         }
         let begin = Instant::now();
         let report = self.shared.shutdown(mode, timeout);
-        self.join();
-        // Callbacks have what is left of the timeout, and a grace in any case.
-        let deadline = timeout.and_then(|timeout| {
-            let left = timeout.saturating_sub(begin.elapsed());
-            Instant::now().checked_add(left.max(self.shared.config.stop_grace))
-        });
+        // Code of others has what is left of the timeout, and a grace in any case.
+        let grace = |timeout: Duration| {
+            timeout.saturating_sub(begin.elapsed()).max(self.shared.config.stop_grace)
+        };
+        self.join(grace(timeout.unwrap_or_default()));
+        let deadline = timeout.and_then(|timeout| Instant::now().checked_add(grace(timeout)));
         self.shared.callbacks.wait_for_end(deadline);
         report
     }
 
-    fn join(&self) {
+    /// Waits for the end of the pool's threads; for the console thread so long at most.
+    fn join(&self, grace: Duration) {
         let threads =
             std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
         for thread in threads {
             // A panic there was reported by the panic hook; the pool's state is whole without it.
             let _ = thread.join();
+        }
+        if self.shared.console.wait_for_end(grace) {
+            let console = self.console.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let _ = console.map(JoinHandle::join);
         }
     }
 }

@@ -343,6 +343,15 @@ pub enum PoolError {
         /// Why.
         reason: String,
     },
+    /// The pool has ended, and workers that could not be killed are left behind: this process has other rights than when it
+    /// started them.
+    #[error(
+        "workers could not be killed and were left behind: the processes {pids:?}; end them by hand, and give up rights before the pool is built"
+    )]
+    LeftBehind {
+        /// The processes.
+        pids: Vec<u32>,
+    },
     /// The pool has been shut down.
     #[error("the pool has been shut down")]
     Closed,

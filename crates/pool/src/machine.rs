@@ -176,6 +176,10 @@ impl<T> Machine<T> {
             Event::FoundStopped { worker } => self.kill(worker, KillCause::Stopped, outbox),
             Event::Shutdown { mode, timeout } => self.begin_shutdown(now, mode, timeout, outbox),
             Event::Tick => self.tick(now, outbox),
+            Event::Break { reason } => {
+                self.break_pool(reason, outbox);
+                self.settle(now, outbox);
+            }
             Event::Submit(_)
             | Event::Cancel(_)
             | Event::Kill(_)

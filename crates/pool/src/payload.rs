@@ -8,6 +8,9 @@ use brigade_wire::link::PLACE_FROM;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+/// From this size on memory goes back to the system when it is freed, which takes a while.
+const LARGE: usize = 64 << 10;
+
 /// An encoded argument. A placed one can be read by workers until it is dropped.
 #[derive(Debug)]
 pub(crate) enum Argument {
@@ -46,6 +49,22 @@ impl Argument {
         Self::Inline(encoded)
     }
 
+    /// Whether it takes a while to free it.
+    pub(crate) fn is_large(&self) -> bool {
+        match self {
+            Self::Inline(encoded) => encoded.capacity() >= LARGE,
+            Self::Placed(_) => true,
+        }
+    }
+
+    /// The bytes that are freed with it.
+    pub(crate) fn size(&self) -> usize {
+        match self {
+            Self::Inline(encoded) => encoded.capacity(),
+            Self::Placed(block) => block.len(),
+        }
+    }
+
     pub(crate) fn into_vec(self) -> Vec<u8> {
         match self {
             Self::Inline(encoded) => encoded,
@@ -74,6 +93,15 @@ impl Value {
             Self::Inline(encoded) => codec::decode(encoded),
             Self::Placed(placed) => codec::decode_from(&**placed),
             Self::Shared(value) => value.decode(),
+        }
+    }
+
+    /// Whether it takes a while to free it.
+    pub(crate) fn is_large(&self) -> bool {
+        match self {
+            Self::Inline(encoded) => encoded.capacity() >= LARGE,
+            Self::Placed(_) => true,
+            Self::Shared(value) => value.is_large(),
         }
     }
 

@@ -24,7 +24,7 @@ pub enum Stdio {
     /// `worker`, `pid`, `stream` (`stdout` or `stderr`) and `line`.
     ///
     /// A line of more than 8 KiB comes in several events. What a worker wrote last comes at its end, with or without a
-    /// newline, and before the outcome of the task that ran. The two streams keep their own order each, and none between
+    /// newline, and before the outcome of the task that ran, if it is taken within a second. The two streams keep their own order each, and none between
     /// them. Whoever handles the events slowly slows down the workers that write.
     Capture,
 }

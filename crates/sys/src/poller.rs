@@ -1,12 +1,18 @@
 //! Waiting for many descriptors, which stay the same from one wait to the next.
+//!
+//! Unlike `poll` it works also when `RLIMIT_NOFILE` was lowered below the number of the descriptors that are watched.
 
 use std::io;
+use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::io::Errno;
 use rustix::time::Timespec;
+
+use crate::clock::Monotonic;
+use crate::wait::time_left;
 
 /// Tells which of its descriptors are readable or hung up.
 #[derive(Debug)]
@@ -49,26 +55,78 @@ impl Poller {
     /// # Errors
     /// What the system says; an interruption is not an error.
     pub fn ready(&self, wait: bool, ready: &mut Vec<u64>) -> io::Result<()> {
+        self.collect((!wait).then_some(Monotonic::from_nanos(0)), ready)
+    }
+
+    /// As [`ready`](Self::ready), and waits until the deadline at most.
+    ///
+    /// # Errors
+    /// What the system says; an interruption is not an error.
+    pub fn ready_until(&self, deadline: Option<Monotonic>, ready: &mut Vec<u64>) -> io::Result<()> {
+        self.collect(deadline, ready)
+    }
+
+    fn collect(&self, deadline: Option<Monotonic>, ready: &mut Vec<u64>) -> io::Result<()> {
         ready.clear();
         // Not kept between waits, as it cannot go from one thread to another.
         let mut events: Vec<Event> = Vec::with_capacity(self.watched.max(1));
-        let timeout = (!wait).then_some(Timespec { tv_sec: 0, tv_nsec: 0 });
-        loop {
-            match epoll::wait(&self.descriptor, spare_capacity(&mut events), timeout.as_ref()) {
-                Ok(_) => break,
-                Err(Errno::INTR) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
+        until(deadline, |timeout| {
+            epoll::wait(&self.descriptor, spare_capacity(&mut events), timeout)
+        })?;
         ready.extend(events.iter().map(|event| event.data.u64()));
         Ok(())
+    }
+
+    /// Waits until a descriptor is ready, or the deadline has come: then it answers false. Allocates nothing.
+    ///
+    /// # Errors
+    /// What the system says; an interruption is not an error.
+    pub fn wait(&self, deadline: Option<Monotonic>) -> io::Result<bool> {
+        let mut events = [const { MaybeUninit::<Event>::uninit() }; 1];
+        until(deadline, |timeout| {
+            epoll::wait(&self.descriptor, &mut events, timeout).map(|(ready, _)| !ready.is_empty())
+        })
+    }
+}
+
+fn until<T>(
+    deadline: Option<Monotonic>,
+    mut wait: impl FnMut(Option<&Timespec>) -> Result<T, Errno>,
+) -> io::Result<T> {
+    loop {
+        match wait(deadline.map(time_left).as_ref()) {
+            Ok(ready) => return Ok(ready),
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
+    use crate::clock::now;
     use crate::wait::Waker;
+
+    #[test]
+    fn a_wait_ends_with_its_deadline_or_when_there_is_something() -> io::Result<()> {
+        let (mut poller, waker) = (Poller::new()?, Waker::new()?);
+        poller.add(&waker, 3)?;
+        let soon = now().saturating_add(Duration::from_millis(1));
+        assert!(!poller.wait(Some(soon))?);
+        assert!(now() >= soon, "the wait ended early");
+        waker.wake();
+        assert!(poller.wait(None)?);
+        let mut ready = Vec::new();
+        poller.ready_until(Some(now().saturating_add(Duration::from_secs(60))), &mut ready)?;
+        assert_eq!(ready, [3]);
+        waker.drain();
+        poller.ready_until(Some(now().saturating_add(Duration::from_millis(1))), &mut ready)?;
+        assert!(ready.is_empty());
+        Ok(())
+    }
 
     #[test]
     fn all_that_is_ready_is_told_at_once_and_again_until_it_is_dealt_with() -> io::Result<()> {

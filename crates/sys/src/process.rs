@@ -35,7 +35,7 @@ use crate::signals::Blocked;
 /// A process that we have started, with the group that it leads.
 ///
 /// All methods may be called from several threads at once. Dropping a process that was not reaped kills its group and
-/// reaps it.
+/// reaps it; one that may not be killed is left alone.
 #[derive(Debug)]
 pub struct Process {
     pid: Pid,
@@ -125,6 +125,21 @@ impl Process {
         Ok(swept.unwrap_or_default())
     }
 
+    /// Stops the process, and kills it with its group if a short look finds that it has started nothing. False: it is to be
+    /// killed by [`kill_tree`](Self::kill_tree), which takes a while for a process that has started many.
+    ///
+    /// # Errors
+    /// When we may not kill the process.
+    pub fn kill_if_alone(&self) -> io::Result<bool> {
+        // What cannot be stopped is killed all the same.
+        let _ = self.signal(Signal::Stop);
+        if !descendants::has_none(self.pid()) {
+            return Ok(false);
+        }
+        self.signal_group(Signal::Kill)?;
+        Ok(true)
+    }
+
     /// How the process has ended, if it has. The first call after its end kills the rest of its group and reaps it; the
     /// answer is remembered.
     ///
@@ -211,9 +226,9 @@ impl Process {
 impl Drop for Process {
     fn drop(&mut self) {
         if matches!(*self.state(), State::Unreaped) {
-            // Both fail only if somebody else has reaped it, and then there is nothing left to do.
-            let _ = self.signal_group(Signal::Kill);
-            let _ = self.reap();
+            // A process that we may not kill (it runs as another user by now) may live for ever, and nobody waits for it.
+            // Other errors say that somebody else has reaped it, and then there is nothing left to do.
+            let _ = self.signal_group(Signal::Kill).and_then(|()| self.reap());
         }
     }
 }

@@ -9,6 +9,9 @@ use crate::clock::{Monotonic, now};
 
 /// Waits until at least one descriptor is readable or hung up, or the deadline has come.
 ///
+/// The system refuses more descriptors at once than `RLIMIT_NOFILE` allows, open or not: a [`Poller`](crate::poller::Poller)
+/// has no such rule.
+///
 /// The answer has one entry for each descriptor; none is true when the time is over.
 ///
 /// # Errors
@@ -37,18 +40,21 @@ pub fn wait_writable(descriptor: BorrowedFd<'_>, deadline: Monotonic) -> io::Res
 
 fn wait_for(polled: &mut [PollFd<'_>], deadline: Option<Monotonic>) -> io::Result<()> {
     loop {
-        let timeout = deadline.map(|deadline| {
-            let left = deadline.saturating_since(now());
-            Timespec {
-                tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),
-                tv_nsec: i64::from(left.subsec_nanos()),
-            }
-        });
+        let timeout = deadline.map(time_left);
         match poll(polled, timeout.as_ref()) {
             Ok(_) => return Ok(()),
             Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
+    }
+}
+
+/// For the system: how long it is until then.
+pub(crate) fn time_left(deadline: Monotonic) -> Timespec {
+    let left = deadline.saturating_since(now());
+    Timespec {
+        tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),
+        tv_nsec: i64::from(left.subsec_nanos()),
     }
 }
 

@@ -11,6 +11,15 @@ use rustix::process::{
     Pid, PidfdFlags, Resource, Rlimit, getrlimit, pidfd_open, pidfd_send_signal, setrlimit,
 };
 
+/// Forbids this process descriptors from this number on; those that it has stay open.
+///
+/// # Panics
+/// When the hard limit is lower.
+pub fn forbid_descriptors_from(limit: u64) {
+    let maximum = getrlimit(Resource::Nofile).maximum;
+    setrlimit(Resource::Nofile, Rlimit { current: Some(limit), maximum }).expect("a limit");
+}
+
 /// Living processes that were started with the variable `name` set to `value`: their pids.
 ///
 /// The environment is the one at the start of the process, whatever it did to it since.

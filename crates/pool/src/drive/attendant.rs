@@ -1,20 +1,19 @@
 //! The host's thread for one worker: handshake, then reading, then the report of its death.
 
-use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 
 use brigade_sys::control::ControlSocket;
 use brigade_sys::process::Process;
 use brigade_wire::link::{LinkError, LinkReceiver, ipc};
 use brigade_wire::{Finished, FromWorker, WorkerId};
-use tracing::{debug, warn};
+use tracing::{Level, debug, warn};
 
 use super::bootstrap::{self, Link, Ready};
 use super::console::Output;
 use super::death;
 use super::outcome::{Facts, answer, finish_chunk, take_item};
 use super::post::{Life, Line, Wire};
-use super::reaper::{End, Watched};
+use super::reaper::Watched;
 use super::shared::Shared;
 use crate::machine::{Event, StartFailure};
 
@@ -30,14 +29,20 @@ pub(super) struct Newborn {
 /// Attends a worker from its start to its end.
 pub(super) fn run(shared: &Shared, newborn: Newborn) {
     let worker = newborn.worker;
-    let pool = shared.config.name.as_str();
+    let pid = newborn.process.pid();
     match bootstrap::run(shared, &newborn) {
         Ok(ready) => {
-            debug!(pool, %worker, pid = newborn.process.pid(), "worker ready");
+            shared
+                .console
+                .note(Level::DEBUG, move |pool| debug!(pool, %worker, pid, "worker ready"));
             attend(shared, newborn, ready);
         }
         Err(failure) => {
-            warn!(pool, %worker, pid = newborn.process.pid(), cause = %failure.reason, "worker failed to start");
+            let cause = failure.reason.clone();
+            shared.console.note(
+                Level::WARN,
+                move |pool| warn!(pool, %worker, pid, cause, "worker failed to start"),
+            );
             let failure =
                 StartFailure { permanent: failure.permanent, reason: failure.reason.into() };
             shared.bury(worker, Event::StartFailed { worker, failure }, Facts::Nothing);
@@ -46,7 +51,7 @@ pub(super) fn run(shared: &Shared, newborn: Newborn) {
 }
 
 fn attend(shared: &Shared, newborn: Newborn, ready: Ready) {
-    let Newborn { worker, process, control, output, .. } = newborn;
+    let Newborn { worker, process, life, control, output } = newborn;
     let Ready { link, slots, results, ringers } = ready;
     let (wire, ipc) = match link {
         Link::Ring(end) => (Wire::Ring(end), None),
@@ -56,7 +61,6 @@ fn attend(shared: &Shared, newborn: Newborn, ready: Ready) {
     };
     let (receiver, end_mark) = ipc.unzip();
     let death = OnceLock::new();
-    let hung_up = AtomicBool::new(false);
     let line = Line {
         wire,
         slots: Arc::clone(&slots),
@@ -65,9 +69,7 @@ fn attend(shared: &Shared, newborn: Newborn, ready: Ready) {
         unannounced: 0,
         broken: false,
     };
-    let end = End::default();
-    let watched =
-        Watched { worker, process, output, slots, end_mark, death, control, hung_up, end };
+    let watched = Watched { worker, process, life, output, slots, end_mark, death, control };
     let watched = Arc::new(watched);
     shared.open_line(worker, line);
     shared.reaper.watch(Arc::clone(&watched));

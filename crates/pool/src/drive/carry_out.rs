@@ -2,57 +2,19 @@
 
 use std::sync::Arc;
 
-use brigade_sys::process::Swept;
 use brigade_wire::link::LinkError;
 use brigade_wire::slots::{Revocation, SlotState, slot_tag};
 use brigade_wire::{Attempt, Place, Run, RunLimits, TaskId, ToWorker, WorkerId};
-use tracing::{debug, error, info, warn};
+use tracing::{Level, debug, error, info, warn};
 
+use super::afterwards::{Afterwards, Remains};
 use super::outcome::{Facts, raw_outcome};
 use super::post::{Life, Post};
 use super::shared::{Core, Shared, now};
-use crate::cell::{TaskCell, Watch};
+use crate::cell::{Completed, TaskCell};
 use crate::limits::Limits;
-use crate::machine::{Action, Event, KillCause, Now, Observation, TaskKey, TaskRef};
+use crate::machine::{Action, End, Event, KillCause, Now, Observation, TaskKey, TaskRef};
 use crate::payload::Argument;
-
-/// What is left to do once the core's lock is released.
-#[derive(Default)]
-pub(super) struct Afterwards {
-    to_tell: Vec<Watch>,
-    /// Finding what a process has started takes a while.
-    to_kill: Vec<(WorkerId, Arc<Life>, bool)>,
-    wake_reaper: bool,
-    ended: bool,
-}
-
-impl Afterwards {
-    /// The reaper knows its next deadline already.
-    pub(super) fn is_armed(&mut self) {
-        self.wake_reaper = false;
-    }
-
-    pub(super) fn run(self, shared: &Shared) {
-        for (worker, life, at_once) in self.to_kill {
-            if kill(&shared.config.name, worker, &life) && at_once {
-                shared.reaper.need_not_wait_for(worker);
-            }
-        }
-        for watch in self.to_tell {
-            if watch.tell()
-                && let Some(collecting) = &shared.collecting
-            {
-                collecting.doorbell.caller().wake();
-            }
-        }
-        if self.wake_reaper {
-            shared.reaper.wake();
-        }
-        if self.ended {
-            shared.release_threads();
-        }
-    }
-}
 
 impl Core {
     /// Handles an event and everything that follows from it.
@@ -64,13 +26,13 @@ impl Core {
         shared: &Shared,
         after: &mut Afterwards,
     ) {
-        self.decide(now, event, shared);
+        self.decide(now, event, after);
         loop {
             while let Some(action) = self.outbox.pop() {
                 self.carry_out(action, &mut facts, shared, after);
             }
             match self.answers.pop_front() {
-                Some(answer) => self.decide(now, answer, shared),
+                Some(answer) => self.decide(now, answer, after),
                 None => break,
             }
         }
@@ -78,12 +40,14 @@ impl Core {
         self.wake_waiters(shared);
     }
 
-    fn decide(&mut self, now: Now, event: Event<Arc<TaskCell>>, shared: &Shared) {
+    fn decide(&mut self, now: Now, event: Event<Arc<TaskCell>>, after: &mut Afterwards) {
         let Some(journal) = &mut self.journal else {
             return self.machine.handle(now, event, &mut self.outbox);
         };
         if let Err(error) = journal.record(&mut self.machine, now, event, &mut self.outbox) {
-            warn!(pool = shared.config.name, %error, "failed to write the journal, which ends here");
+            after.note(Level::WARN, move |pool| {
+                warn!(pool, %error, "failed to write the journal, which ends here");
+            });
             self.journal = None;
         }
     }
@@ -95,7 +59,6 @@ impl Core {
         shared: &Shared,
         after: &mut Afterwards,
     ) {
-        let pool = shared.config.name.as_str();
         match action {
             Action::Accepted { task } => {
                 if let Some(entry) = self.machine.task(task.key) {
@@ -105,7 +68,11 @@ impl Core {
             Action::Send { worker, link_slot, key, id, attempt, ahead } => {
                 if let Err(error) = self.send(worker, link_slot, key, id, attempt, ahead) {
                     // The frame is lost; only the worker's end brings the task back.
-                    warn!(pool, %worker, pid = self.pid(worker), %error, "failed to send a task");
+                    let pid = self.pid(worker);
+                    after.note(
+                        Level::WARN,
+                        move |pool| warn!(pool, %worker, pid, %error, "failed to send a task"),
+                    );
                     self.answers.push_back(Event::Misbehaved { worker });
                 }
             }
@@ -121,9 +88,7 @@ impl Core {
                 self.answers.push_back(Event::RevokeAnswer { task, worker, link_slot, why, found });
             }
             Action::Complete { task, attempt, end, .. } => {
-                let broken = self.machine.broken_reason();
-                let outcome = raw_outcome(&task, attempt, end, facts, broken.as_deref());
-                after.to_tell.extend(task.complete(outcome).map(|watch| *watch));
+                self.complete(task, attempt, end, facts, after);
             }
             Action::Spawn { worker } => {
                 let life = Life::new();
@@ -142,50 +107,106 @@ impl Core {
                     let _ = line.sender().send(&head, &[]);
                 }
             }
-            Action::Terminate { worker } => self.signal(pool, worker, "terminate", Life::terminate),
+            Action::Terminate { worker } => {
+                if let Some(Err(error)) = self.post(worker).map(|post| post.life.terminate()) {
+                    let pid = self.pid(worker);
+                    after.note(
+                        Level::WARN,
+                        move |pool| warn!(pool, %worker, pid, %error, "failed to terminate a worker"),
+                    );
+                }
+            }
             Action::Kill { worker, cause, at_once } => {
                 let cause = describe(cause);
-                info!(pool, %worker, pid = self.pid(worker), cause, "worker killed");
+                let pid = self.pid(worker);
+                after.note(
+                    Level::INFO,
+                    move |pool| info!(pool, %worker, pid, cause, "worker killed"),
+                );
                 // What a chunk has come to is known when its process is dead, and no item begins twice. The chunk that is
                 // killed need not come first: what is before it may have answers that nobody has read.
                 let at_once = at_once && !self.machine.under_way(worker).any(|task| task.is_chunk);
-                let life = self.post(worker).map(|post| Arc::clone(&post.life));
-                after.to_kill.extend(life.map(|life| (worker, life, at_once)));
+                if let Some(post) = self.post(worker) {
+                    after.kill(worker, Arc::clone(&post.life), at_once);
+                }
             }
             Action::Observe { worker, link_slot, task } => {
                 let seen = Box::new(self.observe(worker, link_slot, task));
                 self.answers.push_back(Event::Observed { task, seen });
-            }
-            Action::Retired { worker, why } => {
-                debug!(pool, %worker, pid = self.pid(worker), cause = why, "worker asked to leave");
-            }
-            Action::Condemned { worker, task, cause } => {
-                let cause = describe(cause);
-                debug!(pool, %worker, pid = self.pid(worker), %task, cause, "task ended by killing its worker");
             }
             Action::Inspect { worker } => {
                 if self.post(worker).is_some_and(|post| post.life.is_stopped()) {
                     self.answers.push_back(Event::FoundStopped { worker });
                 }
             }
-            Action::Retried { id, attempt, worker } => {
-                info!(pool, task = %id, attempt = attempt.get(), %worker, "task will run again, its worker died");
-            }
-            Action::Requeued { id, worker } => {
-                debug!(pool, task = %id, %worker, "task had not begun and goes back to the queue");
-            }
-            Action::Broke => {
-                let reason = self.machine.broken_reason();
-                error!(pool, reason = reason.as_deref(), "pool broken");
-            }
+            told @ (Action::Retired { .. }
+            | Action::Condemned { .. }
+            | Action::Retried { .. }
+            | Action::Requeued { .. }
+            | Action::Broke) => self.note(told, after),
             Action::Rearm => {
                 self.machine.arm();
                 after.wake_reaper = true;
             }
             Action::Ended => {
-                debug!(pool, "pool ended");
+                after.note(Level::DEBUG, move |pool| debug!(pool, "pool ended"));
                 after.ended = true;
             }
+        }
+    }
+
+    fn complete(
+        &self,
+        task: Arc<TaskCell>,
+        attempt: Attempt,
+        end: End,
+        facts: &mut Facts,
+        after: &mut Afterwards,
+    ) {
+        let broken = self.machine.broken_reason();
+        let outcome = raw_outcome(&task, attempt, end, facts, broken.as_deref());
+        let Completed { watch, argument, is_large } = task.complete(outcome);
+        if let Some(watch) = watch {
+            after.tell(*watch);
+        }
+        if let Some(argument) = argument {
+            after.free(Remains::Argument(argument));
+        }
+        if is_large {
+            after.free(Remains::Task(task));
+        }
+    }
+
+    /// What is to be told and not done.
+    fn note(&self, action: Action<Arc<TaskCell>>, after: &mut Afterwards) {
+        match action {
+            Action::Retired { worker, why } => {
+                let pid = self.pid(worker);
+                after.note(
+                    Level::DEBUG,
+                    move |pool| debug!(pool, %worker, pid, cause = why, "worker asked to leave"),
+                );
+            }
+            Action::Condemned { worker, task, cause } => {
+                let (pid, cause) = (self.pid(worker), describe(cause));
+                after.note(Level::DEBUG, move |pool| {
+                    debug!(pool, %worker, pid, %task, cause, "task ended by killing its worker");
+                });
+            }
+            Action::Retried { id, attempt, worker } => after.note(Level::INFO, move |pool| {
+                info!(pool, task = %id, attempt = attempt.get(), %worker, "task will run again, its worker died");
+            }),
+            Action::Requeued { id, worker } => after.note(Level::DEBUG, move |pool| {
+                debug!(pool, task = %id, %worker, "task had not begun and goes back to the queue");
+            }),
+            Action::Broke => {
+                let reason = self.machine.broken_reason();
+                after.note(
+                    Level::ERROR,
+                    move |pool| error!(pool, reason = reason.as_deref(), "pool broken"),
+                );
+            }
+            _ => {}
         }
     }
 
@@ -259,18 +280,6 @@ impl Core {
         }
     }
 
-    fn signal(
-        &self,
-        pool: &str,
-        worker: WorkerId,
-        what: &str,
-        how: impl FnOnce(&Life) -> std::io::Result<()>,
-    ) {
-        if let Some(Err(error)) = self.post(worker).map(|post| how(&post.life)) {
-            warn!(pool, %worker, pid = self.pid(worker), %error, "failed to {what} a worker");
-        }
-    }
-
     fn pid(&self, worker: WorkerId) -> Option<u32> {
         self.post(worker).and_then(|post| post.life.pid())
     }
@@ -282,26 +291,6 @@ impl Core {
     pub(super) fn post_mut(&mut self, worker: WorkerId) -> Option<&mut Post> {
         self.posts.get_mut(worker.slot as usize)?.as_mut().filter(|post| post.id == worker)
     }
-}
-
-/// Whether the signal was sent.
-fn kill(pool: &str, worker: WorkerId, life: &Life) -> bool {
-    let pid = life.pid();
-    match life.kill() {
-        Ok(Swept { killed, escaped, unseen, .. }) => {
-            if !killed.is_empty() {
-                debug!(pool, %worker, pid, ?killed, "processes that a worker had started were killed with it");
-            }
-            if !escaped.is_empty() || !unseen.is_empty() {
-                warn!(pool, %worker, pid, ?escaped, ?unseen, "processes that a worker had started could not be killed");
-            }
-        }
-        Err(error) => {
-            warn!(pool, %worker, pid, %error, "failed to kill a worker");
-            return false;
-        }
-    }
-    true
 }
 
 fn describe(cause: KillCause) -> &'static str {

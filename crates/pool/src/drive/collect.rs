@@ -13,27 +13,32 @@
 //! - The collector thread sleeps on its own descriptor all the time. It is rung only while no caller listens. After a ring it
 //!   stays responsible for a while without asking to be rung if callers turn up all the time (a loop of submits): then it
 //!   looks again after [`QUIET`], so that a busy caller is not slowed down by waking a thread for each answer.
+//! - A caller hands over before it runs code of users, and does all that follows from a look before it sleeps.
+//! - Who cannot wait for descriptors breaks the pool and ends its workers, so that the reaper brings all outcomes.
 
-use std::os::fd::AsFd;
+mod caller;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use brigade_sys::arena::{ArgumentArena, ResultView, affordable};
-use brigade_sys::wait::wait_readable;
-use brigade_wire::link::ring::{HostEnd, spin_until};
+use brigade_sys::clock::Monotonic;
+use brigade_sys::poller::Poller;
+use brigade_wire::link::ring::HostEnd;
 use brigade_wire::ring::{Doorbell, Listener};
 use brigade_wire::{FromWorker, WorkerId};
-use tracing::warn;
+use tracing::{Level, warn};
 
-use super::carry_out::Afterwards;
+use super::afterwards::Afterwards;
 use super::outcome::{Facts, answer, finish_chunk, take_item};
 use super::post::{Line, Wire};
 use super::shared::{Core, Shared, now};
-use crate::awaited::{Awaited, Sleeper, park_for, park_until};
+use crate::awaited::{Awaited, park_for};
 use crate::cell::TaskCell;
 use crate::machine::{Event, Machine};
+use caller::Caller;
 
 /// How long the collector thread leaves the looking to callers that do it anyway.
 const QUIET: Duration = Duration::from_millis(1);
@@ -47,6 +52,9 @@ pub(super) struct Collecting {
     /// For large arguments; without it they go through the rings in pieces.
     pub(super) arguments: Option<Arc<ArgumentArena>>,
     pub(super) ended: AtomicBool,
+    /// Where the caller that listens sleeps, and where the collector thread does.
+    callers_sleep: Poller,
+    thread_sleeps: Poller,
 }
 
 impl Collecting {
@@ -56,7 +64,16 @@ impl Collecting {
         // A system that refuses so much address space has to do without.
         let arguments = affordable(ARENA, 1)
             .and_then(|bytes| ArgumentArena::create("brigade-arguments", bytes).ok());
-        Ok(Self { doorbell, arguments, ended: AtomicBool::new(false) })
+        let (mut callers_sleep, mut thread_sleeps) = (Poller::new()?, Poller::new()?);
+        callers_sleep.add(doorbell.caller(), 0)?;
+        thread_sleeps.add(doorbell.thread(), 0)?;
+        Ok(Self {
+            doorbell,
+            arguments,
+            ended: AtomicBool::new(false),
+            callers_sleep,
+            thread_sleeps,
+        })
     }
 
     pub(super) fn end(&self) {
@@ -88,171 +105,90 @@ impl Shared {
         }
         match &self.collecting {
             Some(collecting) if awaited.is_awaited() => {
-                Caller::new(self, &collecting.doorbell).wait_for(awaited, deadline);
+                Caller::new(self, collecting).wait_for(awaited, deadline);
             }
             _ => park_for(awaited, deadline),
         }
     }
 }
 
-/// A caller that waits for a task.
-struct Caller<'a> {
-    shared: &'a Shared,
-    doorbell: &'a Doorbell,
-    listens: bool,
-    /// Whose thread this was before; see [`Caller::new`].
-    owner: usize,
-}
-
-impl<'a> Caller<'a> {
-    /// While a caller handles outcomes it is one of the pool's threads: a waker that runs on it, and drops the pool,
-    /// must not wait for an end that this thread has to bring about.
-    fn new(shared: &'a Shared, doorbell: &'a Doorbell) -> Self {
-        Self { shared, doorbell, listens: false, owner: shared.own_this_thread() }
-    }
-
-    fn wait_for(&mut self, awaited: &impl Awaited, deadline: Option<Instant>) {
-        while awaited.is_awaited()
-            && deadline.is_none_or(|deadline| Instant::now() < deadline)
-            // A waker may have forked.
-            && !self.shared.is_forked()
-        {
-            if self.listens || self.begin_to_listen() {
-                self.look_and_sleep(awaited, deadline);
-            } else {
-                self.sleep_until_woken(awaited, deadline);
+/// The collector thread.
+pub(super) fn run(shared: &Shared) {
+    let Some(collecting) = &shared.collecting else {
+        // Attendants read the answers. What is left is code of users.
+        while shared.foreign.wait() {
+            shared.run_waiting_foreign();
+        }
+        return;
+    };
+    let mut turn = Turn { seen: 0, until: None };
+    loop {
+        let result = catch_unwind(AssertUnwindSafe(|| {
+            while turn.take(shared, collecting)? {}
+            Ok::<(), std::io::Error>(())
+        }));
+        match result {
+            Ok(Ok(())) => break,
+            Ok(Err(error)) => {
+                shared.give_up("wait for answers", &error);
+                break;
+            }
+            // The panic hook has said where. Workers are asked to ring again in the next turn.
+            Err(_) => {
+                shared.give_up("collect answers", &"the thread that does has panicked");
+                turn.until = Some(brigade_sys::clock::now().saturating_add(QUIET));
             }
         }
     }
-
-    /// False when another caller listens; then this one is in the list of those that may take over.
-    fn begin_to_listen(&mut self) -> bool {
-        let mut core = self.shared.lock();
-        if core.caller_listens {
-            core.waiting_callers.push(thread::current());
-            return false;
-        }
-        core.caller_listens = true;
-        self.listens = true;
-        self.doorbell.listen(Listener::Nobody);
-        true
-    }
-
-    fn sleep_until_woken(&self, awaited: &impl Awaited, deadline: Option<Instant>) {
-        awaited.set_sleeper(Sleeper::Parked(thread::current()));
-        // Woken by the outcome, by a listener that leaves, or for no reason.
-        let handed_over = || !self.shared.lock().caller_listens;
-        if awaited.is_awaited() && !handed_over() {
-            park_until(deadline);
-        }
-        let me = thread::current().id();
-        self.shared.lock().waiting_callers.retain(|other| other.id() != me);
-    }
-
-    fn look_and_sleep(&self, awaited: &impl Awaited, deadline: Option<Instant>) {
-        let look = || {
-            let mut after = Afterwards::default();
-            let mut core = self.shared.lock();
-            let collected = core.collect(self.shared, &mut after);
-            core.taken_by_callers += collected as u64;
-            drop(core);
-            after.run(self.shared);
-            collected
-        };
-        if look() > 0 || !awaited.is_awaited() {
-            return;
-        }
-        let may_spin = self.shared.lock().may_spin(self.shared, self.doorbell);
-        if may_spin && spin_until(|| look() > 0) {
-            return;
-        }
-        let mut after = Afterwards::default();
-        let mut core = self.shared.lock();
-        self.doorbell.listen(Listener::Caller);
-        let collected = core.collect(self.shared, &mut after);
-        drop(core);
-        awaited.set_sleeper(Sleeper::AtTheDoorbell);
-        if collected == 0 && awaited.is_awaited() {
-            let left = deadline.map(|deadline| {
-                let left = deadline.saturating_duration_since(Instant::now());
-                brigade_sys::clock::now().saturating_add(left)
-            });
-            // An error here would come back at once, and the next look is right in any case.
-            let _ = wait_readable(&[self.doorbell.caller().as_fd()], left);
-        }
-        awaited.wake_up();
-        self.doorbell.listen(Listener::Nobody);
-        self.doorbell.caller().drain();
-        after.run(self.shared);
+    if !shared.is_forked() {
+        shared.foreign.end();
+        shared.run_waiting_foreign();
     }
 }
 
-/// A caller that leaves, also by a panic, hands over to another or to the collector thread.
-impl Drop for Caller<'_> {
-    fn drop(&mut self) {
-        if self.listens && !self.shared.is_forked() {
-            self.hand_over();
-        }
-        Shared::give_back_this_thread(self.owner);
-    }
+/// What the collector thread keeps from one turn to the next.
+struct Turn {
+    seen: u64,
+    until: Option<Monotonic>,
 }
 
-impl Caller<'_> {
-    fn hand_over(&mut self) {
-        let mut after = Afterwards::default();
-        let mut core = self.shared.lock();
-        core.caller_listens = false;
-        // The next caller may have its outcome already and leave; until one listens, the thread does.
-        self.doorbell.listen(if core.thread_is_quiet {
-            Listener::Nobody
-        } else {
-            Listener::Thread
-        });
-        core.collect(self.shared, &mut after);
-        if let Some(next) = core.waiting_callers.pop() {
-            next.unpark();
-        }
-        drop(core);
-        after.run(self.shared);
-    }
-}
-
-/// The collector thread.
-pub(super) fn run(shared: &Shared) {
-    let Some(Collecting { doorbell, ended, .. }) = &shared.collecting else { return };
-    let mut seen = 0;
-    let mut until = None;
-    loop {
+impl Turn {
+    /// False when the pool has ended.
+    fn take(&mut self, shared: &Shared, collecting: &Collecting) -> std::io::Result<bool> {
+        let Collecting { doorbell, ended, thread_sleeps, .. } = collecting;
         // Without `until` this sleeps until a worker rings, which it does only while no caller listens.
-        if shared.is_forked()
-            || wait_readable(&[doorbell.thread().as_fd()], until).is_err()
-            || ended.load(Ordering::Acquire)
-        {
-            return;
+        if shared.is_forked() {
+            return Ok(false);
+        }
+        thread_sleeps.wait(self.until)?;
+        if ended.load(Ordering::Acquire) {
+            return Ok(false);
         }
         doorbell.thread().drain();
         let mut after = Afterwards::default();
         let mut core = shared.lock();
-        let callers_look = core.taken_by_callers != seen;
-        seen = core.taken_by_callers;
-        let quiet = until.take().is_some() && callers_look;
+        let callers_look = core.taken_by_callers != self.seen;
+        self.seen = core.taken_by_callers;
+        let quiet = self.until.take().is_some() && callers_look;
         if core.caller_listens {
             core.collect(shared, &mut after);
         } else if quiet {
-            until = Some(brigade_sys::clock::now().saturating_add(QUIET));
+            self.until = Some(brigade_sys::clock::now().saturating_add(QUIET));
         } else {
             doorbell.listen(Listener::Nobody);
             core.collect(shared, &mut after);
             if callers_look {
-                until = Some(brigade_sys::clock::now().saturating_add(QUIET));
+                self.until = Some(brigade_sys::clock::now().saturating_add(QUIET));
             } else {
                 doorbell.listen(Listener::Thread);
                 core.collect(shared, &mut after);
             }
         }
-        core.thread_is_quiet = until.is_some();
+        core.thread_is_quiet = self.until.is_some();
         drop(core);
         after.run(shared);
+        shared.run_waiting_foreign();
+        Ok(true)
     }
 }
 
@@ -303,7 +239,9 @@ impl Core {
                 Ok(None) => break,
                 Err(problem) => {
                     *broken = true;
-                    warn!(pool = shared.config.name, %worker, problem, "worker broke the protocol");
+                    after.note(Level::WARN, move |pool| {
+                        warn!(pool, %worker, problem, "worker broke the protocol");
+                    });
                     let event = Event::Misbehaved { worker };
                     self.handle(now(), event, Facts::Nothing, shared, after);
                     break;

@@ -6,7 +6,7 @@ use brigade_sys::clock;
 use brigade_sys::process::{Exit, Process};
 use brigade_wire::WorkerId;
 use brigade_wire::slots::{SlotState, SlotTable, slot_tag};
-use tracing::{debug, info, warn};
+use tracing::{Level, debug, info, warn};
 
 use super::outcome::{DeathReport, Facts};
 use super::reaper::Watched;
@@ -22,15 +22,18 @@ pub(super) fn report(shared: &Shared, watched: &Watched) {
     } else {
         // The link ended by itself although we hold its other end; the process may still live.
         let exit = end_process(shared, &watched.process);
-        (exit, shared.console.last_words(&watched.output), None)
+        let (last_words, _) = shared.console.last_words(&watched.output);
+        (exit, last_words, None)
     };
     let ran = ran.unwrap_or_else(|| Ran::now(shared, worker, slots));
     let expected = matches!(exit, Exit::Code(0) | Exit::Unknown) && ran.slots.is_empty();
-    let pool = shared.config.name.as_str();
     if expected {
-        debug!(pool, %worker, pid, %exit, "worker exited");
-    } else {
-        info!(pool, %worker, pid, %exit, ran = ran.slots.len(), "worker died");
+        let tell = move |pool: &str| debug!(pool, %worker, pid, %exit, "worker exited");
+        shared.console.note(Level::DEBUG, tell);
+    } else if !watched.life.is_left_behind() {
+        let ran = ran.slots.len();
+        let tell = move |pool: &str| info!(pool, %worker, pid, %exit, ran, "worker died");
+        shared.console.note(Level::INFO, tell);
     }
     ran.bury(shared, worker, (pid, exit, stderr_tail));
 }
@@ -38,9 +41,12 @@ pub(super) fn report(shared: &Shared, watched: &Watched) {
 /// The end of a worker whose attendant has panicked: it is killed, and its tasks are not lost.
 pub(super) fn abandon(shared: &Shared, worker: WorkerId) {
     let Some((life, slots)) = shared.post_of(worker) else { return };
-    warn!(pool = shared.config.name, %worker, pid = life.pid(), "worker killed, its attendant has panicked");
-    // It fails only for a process that is gone already; the reaper, or dropping the process, does the rest.
-    let _ = life.kill();
+    let pid = life.pid();
+    shared.console.note(Level::WARN, move |pool| {
+        warn!(pool, %worker, pid, "worker killed, its attendant has panicked");
+    });
+    // The reaper, or dropping the process, does the rest.
+    shared.kill_worker(worker, &life, false);
     let Some(slots) = slots else {
         let reason = format!("{worker} could not be started: its attendant thread has panicked");
         let failure = StartFailure { permanent: false, reason: reason.into() };
@@ -105,7 +111,10 @@ fn end_process(shared: &Shared, process: &Process) -> Exit {
     let ended =
         process.signal_group(brigade_sys::process::Signal::Kill).and_then(|()| process.reap());
     ended.unwrap_or_else(|error| {
-        warn!(pool = shared.config.name, pid = process.pid(), %error, "failed to end a worker");
+        let pid = process.pid();
+        shared
+            .console
+            .note(Level::WARN, move |pool| warn!(pool, pid, %error, "failed to end a worker"));
         Exit::Unknown
     })
 }

@@ -5,7 +5,8 @@ use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use super::carry_out::Afterwards;
+use super::afterwards::Afterwards;
+use super::foreign::Foreign;
 use super::outcome::Facts;
 use super::shared::{Core, Shared, now};
 use crate::error::PoolError;
@@ -53,7 +54,7 @@ impl Shared {
         let unneeded = cores.map(|cores| cores.keep(wanted, has_process));
         drop(core);
         // Before the next turn, which may need them.
-        drop(unneeded);
+        self.call(unneeded.into_iter().flatten().map(Foreign::Lease).collect());
         drop(turn);
         after.run(self);
         if target == workers { Ok(()) } else { self.is_open() }
@@ -102,6 +103,10 @@ impl Shared {
         let mut core = self.lock();
         while !core.machine.has_ended() {
             core = self.wait_for_progress(core);
+        }
+        let left_behind = self.left_behind();
+        if !left_behind.is_empty() {
+            return Err(PoolError::LeftBehind { pids: left_behind });
         }
         match core.machine.broken_reason() {
             Some(reason) => Err(PoolError::Broken { reason: reason.to_string() }),

@@ -1,10 +1,11 @@
 //! The host's half of a worker slot: the process that fills it and the way to talk to it.
 
 use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use brigade_sys::arena::ResultView;
-use brigade_sys::process::{Process, Signal, Swept};
+use brigade_sys::process::{Process, Signal};
 use brigade_wire::WorkerId;
 use brigade_wire::link::{LinkError, LinkSender, ipc, ring};
 use brigade_wire::slots::SlotTable;
@@ -93,6 +94,20 @@ impl Line {
 pub(super) struct Life {
     state: Mutex<LifeState>,
     pid: OnceLock<u32>,
+    /// SIGKILL was sent, and what it ran will not run again: its death may be reported before it is seen.
+    may_be_reported: AtomicBool,
+    /// It could not be killed, and nobody waits for its death.
+    left_behind: AtomicBool,
+}
+
+/// How far a kill has come.
+pub(super) enum Killed {
+    /// There is no process yet, or its link is being opened: whoever does that kills it.
+    NotYet,
+    /// SIGKILL was sent to the whole group.
+    Sent,
+    /// It is stopped. What it has started is to be looked for before it is killed.
+    Stopped(Arc<Process>),
 }
 
 enum LifeState {
@@ -108,7 +123,12 @@ enum LifeState {
 
 impl Life {
     pub(super) fn new() -> Arc<Self> {
-        Arc::new(Self { state: Mutex::new(LifeState::Ordered), pid: OnceLock::new() })
+        Arc::new(Self {
+            state: Mutex::new(LifeState::Ordered),
+            pid: OnceLock::new(),
+            may_be_reported: AtomicBool::new(false),
+            left_behind: AtomicBool::new(false),
+        })
     }
 
     /// The process exists now; false when nobody wants it any more.
@@ -130,8 +150,24 @@ impl Life {
         self.pid.get().copied()
     }
 
-    /// Kills the process with all that it has started, or sees to it that the process never gets to work.
-    pub(super) fn kill(&self) -> std::io::Result<Swept> {
+    pub(super) fn need_not_be_waited_for(&self) {
+        self.may_be_reported.store(true, Ordering::Release);
+    }
+
+    pub(super) fn may_be_reported(&self) -> bool {
+        self.may_be_reported.load(Ordering::Acquire)
+    }
+
+    pub(super) fn leave_behind(&self) {
+        self.left_behind.store(true, Ordering::Release);
+    }
+
+    pub(super) fn is_left_behind(&self) -> bool {
+        self.left_behind.load(Ordering::Acquire)
+    }
+
+    /// Kills the process, or stops it if it may have started others, or sees to it that it never gets to work.
+    pub(super) fn kill(&self) -> std::io::Result<Killed> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         match &mut *state {
             LifeState::Ordered => *state = LifeState::Doomed,
@@ -141,11 +177,12 @@ impl Life {
                 if !*connecting {
                     let process = Arc::clone(process);
                     drop(state);
-                    return process.kill_tree();
+                    let is_killed = process.kill_if_alone()?;
+                    return Ok(if is_killed { Killed::Sent } else { Killed::Stopped(process) });
                 }
             }
         }
-        Ok(Swept::default())
+        Ok(Killed::NotYet)
     }
 
     /// Opens the link to the process, unless it was killed; a kill that is wanted meanwhile follows at once.

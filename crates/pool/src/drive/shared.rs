@@ -12,15 +12,18 @@ use brigade_sys::lifeline::Lifeline;
 use brigade_wire::slots::{SlotState, SlotTable};
 use brigade_wire::{TaskId, WorkerId};
 use crossbeam_channel::{Receiver, Sender, unbounded};
-use tracing::warn;
+use tracing::{Level, warn};
 
-use super::carry_out::Afterwards;
+use super::afterwards::Afterwards;
+use super::cleaner::{Cleaner, Job};
 use super::collect::Collecting;
 use super::console::Console;
+use super::foreign::{Foreign, ForeignQueue};
 use super::outcome::Facts;
 use super::post::{Life, Line, Post};
 use super::reaper::Reaper;
 use super::spawner::SpawnOrder;
+use crate::awaited::Sleeper;
 use crate::callbacks::Callbacks;
 use crate::cell::TaskCell;
 use crate::config::{CREDIT, Config, Link};
@@ -41,6 +44,10 @@ pub(crate) struct Shared {
     spawn_orders: Mutex<Option<Sender<SpawnOrder>>>,
     pub(super) reaper: Reaper,
     pub(super) console: Console,
+    pub(super) cleaner: Cleaner,
+    pub(super) foreign: ForeignQueue,
+    /// Processes that could not be killed.
+    pub(super) left_behind: Mutex<Vec<u32>>,
     pub(crate) callbacks: Arc<Callbacks>,
     /// For answers through shared memory; without it links are ipc.
     pub(super) collecting: Option<Collecting>,
@@ -65,6 +72,8 @@ pub(super) struct Core {
     pub(super) head: Vec<u8>,
     pub(super) submitted: usize,
     pub(super) waiting_for_room: usize,
+    /// Of those that wait for room the ones that handle answers meanwhile: see `submit`.
+    pub(super) sleeping_for_room: Vec<Sleeper>,
     pub(super) waiting_for_progress: usize,
     /// Whether the worker that was sent the last task slept.
     pub(super) woke_worker: bool,
@@ -77,8 +86,11 @@ pub(super) struct Core {
     pub(super) elapsed: Option<Duration>,
 }
 
+/// What the spawner and the cleaner are to do.
+pub(super) type Work = (Receiver<SpawnOrder>, Receiver<Job>);
+
 impl Shared {
-    pub(super) fn new(config: Config) -> Result<(Arc<Self>, Receiver<SpawnOrder>), PoolError> {
+    pub(super) fn new(config: Config) -> Result<(Arc<Self>, Work), PoolError> {
         let settings = Settings {
             workers: config.workers,
             min_workers: config.min_workers,
@@ -103,6 +115,7 @@ impl Shared {
             head: Vec::new(),
             submitted: 0,
             waiting_for_room: 0,
+            sleeping_for_room: Vec::new(),
             waiting_for_progress: 0,
             woke_worker: false,
             caller_listens: false,
@@ -119,6 +132,7 @@ impl Shared {
             }
         };
         let (sender, receiver) = unbounded();
+        let (cleaner, jobs) = Cleaner::new();
         let stdio = config.surroundings.stdio;
         let shared = Self {
             target: AtomicUsize::new(config.workers),
@@ -133,11 +147,14 @@ impl Shared {
             spawn_orders: Mutex::new(Some(sender)),
             reaper: Reaper::new().map_err(PoolError::system("make an event descriptor"))?,
             console: Console::new(stdio).map_err(PoolError::system("make an event descriptor"))?,
+            cleaner,
+            foreign: ForeignQueue::default(),
+            left_behind: Mutex::default(),
             collecting,
             lifeline: Lifeline::new().ok(),
             cores: std::thread::available_parallelism().map_or(1, usize::from),
         };
-        Ok((Arc::new(shared), receiver))
+        Ok((Arc::new(shared), (receiver, jobs)))
     }
 
     /// Whether this process is a fork of the one that built the pool. Then nothing of the pool may be touched: its locks may
@@ -244,18 +261,20 @@ impl Shared {
         self.lock().machine.counters().respawned
     }
 
-    /// Lets the spawner, the reaper and the console end; there is nothing left for them.
+    /// Lets the pool's threads end; there is nothing left for them.
     pub(super) fn release_threads(&self) {
         // Handles may outlive the pool, and its cores are free.
         if let Some(cores) = &self.config.cores {
-            drop(cores.keep(0, |_| false));
+            self.call(cores.keep(0, |_| false).into_iter().map(Foreign::Lease).collect());
         }
         self.spawn_orders.lock().unwrap_or_else(PoisonError::into_inner).take();
         self.reaper.end();
         self.console.end();
+        self.cleaner.end();
         self.callbacks.end();
-        if let Some(collecting) = &self.collecting {
-            collecting.end();
+        match &self.collecting {
+            Some(collecting) => collecting.end(),
+            None => self.foreign.end(),
         }
     }
 
@@ -284,7 +303,11 @@ impl Shared {
 
     /// What a worker wrote made no sense: it is killed, and what it says that it has begun is not believed.
     pub(super) fn misbehaved(&self, worker: WorkerId, problem: &str) {
-        warn!(pool = self.config.name, %worker, problem, "worker broke the protocol");
+        let problem = problem.to_owned();
+        self.console.note(
+            Level::WARN,
+            move |pool| warn!(pool, %worker, problem, "worker broke the protocol"),
+        );
         let mut after = Afterwards::default();
         let mut core = self.lock();
         if let Some(line) = core.post_mut(worker).and_then(|post| post.line.as_mut()) {
@@ -298,6 +321,11 @@ impl Shared {
     /// The last event of a worker's process. The post goes in the same step: the slot may get its next process in it.
     pub(super) fn bury(&self, worker: WorkerId, event: Event<Arc<TaskCell>>, facts: Facts) {
         let mut after = Afterwards::default();
+        let turn = self
+            .config
+            .cores
+            .as_ref()
+            .map(|_| self.resizing.lock().unwrap_or_else(PoisonError::into_inner));
         let mut core = self.lock();
         if core.post(worker).is_some() {
             core.posts[worker.slot as usize] = None;
@@ -306,9 +334,11 @@ impl Shared {
         // The same step may have started the slot's next process.
         let is_vacant = core.posts.get(worker.slot as usize).is_none_or(Option::is_none);
         let cores = self.config.cores.as_ref().filter(|_| is_vacant);
-        // Before the lock is let go: whoever resizes the pool next may need it.
-        drop(cores.and_then(|cores| cores.release(worker.slot)));
+        let unneeded = cores.and_then(|cores| cores.release(worker.slot)).map(Foreign::Lease);
         drop(core);
+        // Before the next turn of a resize, which may need them.
+        self.call(unneeded.into_iter().collect());
+        drop(turn);
         after.run(self);
     }
 
@@ -323,9 +353,16 @@ impl Shared {
 
 impl Core {
     /// After each event: callers whose condition may hold now.
-    pub(super) fn wake_waiters(&self, shared: &Shared) {
+    pub(super) fn wake_waiters(&mut self, shared: &Shared) {
         if self.waiting_for_room > 0 && (self.machine.has_room() || !self.machine.is_open()) {
             shared.room.notify_all();
+            for sleeper in self.sleeping_for_room.drain(..) {
+                if sleeper.wake()
+                    && let Some(collecting) = &shared.collecting
+                {
+                    collecting.doorbell.caller().wake();
+                }
+            }
         }
         if self.waiting_for_progress > 0 {
             shared.progress.notify_all();

@@ -17,13 +17,14 @@ use brigade_sys::process::{self, Process};
 use brigade_wire::WorkerId;
 use brigade_wire::version::{MARKER, PROTOCOL_VERSION};
 use crossbeam_channel::Receiver;
-use tracing::{debug, warn};
+use tracing::{Level, debug, warn};
 
 use super::SPACE_LEFT;
 use super::attendant::{self, Newborn};
 use super::console::{Ends, Writer};
 use super::death;
 use super::outcome::Facts;
+use super::owner::{self, Role};
 use super::post::Life;
 use super::shared::Shared;
 use crate::config::Config;
@@ -41,12 +42,14 @@ pub(super) fn run(shared: &Arc<Shared>, orders: &Receiver<SpawnOrder>) {
     let mut attendants: Vec<JoinHandle<()>> = Vec::new();
     while let Ok(order) = orders.recv() {
         attendants.retain(|attendant| !attendant.is_finished());
-        match start(shared, &order) {
-            Ok(Some(attendant)) => attendants.push(attendant),
-            Ok(None) => refuse(shared, order.worker, "it was not wanted any more"),
-            Err((operation, error)) => {
+        match catch_unwind(AssertUnwindSafe(|| start(shared, &order))) {
+            Ok(Ok(Some(attendant))) => attendants.push(attendant),
+            Ok(Ok(None)) => refuse(shared, order.worker, "it was not wanted any more"),
+            Ok(Err((operation, error))) => {
                 refuse(shared, order.worker, &format!("failed to {operation}: {error}"));
             }
+            // The panic hook has said where. The kernel would kill all workers with this thread.
+            Err(_) => refuse(shared, order.worker, "the thread that starts workers has panicked"),
         }
     }
     for attendant in attendants {
@@ -90,7 +93,8 @@ fn start(shared: &Arc<Shared>, order: &SpawnOrder) -> Result<Option<JoinHandle<(
         // Dropping the process kills and reaps it.
         return Ok(None);
     }
-    debug!(pool = shared.config.name, worker = %order.worker, pid = process.pid(), "worker spawned");
+    let (worker, pid) = (order.worker, process.pid());
+    shared.console.note(Level::DEBUG, move |pool| debug!(pool, %worker, pid, "worker spawned"));
     let writer = Writer {
         pool: shared.config.name.as_str().into(),
         worker: order.worker,
@@ -104,6 +108,7 @@ fn start(shared: &Arc<Shared>, order: &SpawnOrder) -> Result<Option<JoinHandle<(
         .name(format!("brigade-{}", order.worker.slot))
         .spawn(move || {
             shared.own_this_thread();
+            owner::take_role(Role::Driver);
             let worker = newborn.worker;
             // Nothing in there is known to panic, but an attendant that is gone would leave its tasks without an end.
             let attended = catch_unwind(AssertUnwindSafe(|| attendant::run(&shared, newborn)));
@@ -122,7 +127,6 @@ fn spawn_pinned(
     lease: &CoreLease,
     command: &mut Command,
 ) -> std::io::Result<Process> {
-    let pool = shared.config.name.as_str();
     for variable in THREAD_VARIABLES {
         let is_set = std::env::var_os(variable).is_some()
             || command.get_envs().any(|(key, _)| key == variable);
@@ -132,8 +136,10 @@ fn spawn_pinned(
     }
     let spawned = lease.run_pinned(|pinned| {
         if !pinned.is_exact() {
-            let (requested, effective) = (&pinned.requested, &pinned.effective);
-            warn!(pool, %worker, %requested, %effective, "the system lets a worker run on fewer cores than it has");
+            let (requested, effective) = (pinned.requested.clone(), pinned.effective.clone());
+            shared.console.note(Level::WARN, move |pool| {
+                warn!(pool, %worker, %requested, %effective, "the system lets a worker run on fewer cores than it has");
+            });
         }
         Process::spawn(command)
     });

@@ -1,14 +1,16 @@
 //! Tasks on their way in, on the thread of the caller.
 
 use std::sync::{Arc, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use brigade_sys::clock;
 use brigade_wire::Attempt;
 
-use super::carry_out::Afterwards;
+use super::afterwards::Afterwards;
+use super::foreign;
 use super::outcome::Facts;
 use super::shared::{Core, Shared, now};
+use crate::awaited::{Awaited, Sleeper};
 use crate::cell::TaskCell;
 use crate::error::SubmitErrorKind;
 use crate::machine::{Event, Now, Submission, Terms};
@@ -105,7 +107,7 @@ impl Shared {
     }
 
     fn wait_for_room<'a>(
-        &self,
+        &'a self,
         mut core: MutexGuard<'a, Core>,
         room: Room,
     ) -> Result<MutexGuard<'a, Core>, SubmitErrorKind> {
@@ -120,6 +122,11 @@ impl Shared {
                 Some(left)
             }
         };
+        if foreign::is_running() && self.collecting.is_some() {
+            // A waker of this pool has submitted: perhaps nobody else is there to handle answers.
+            drop(core);
+            return Ok(self.collect_until_there_is_room(left));
+        }
         core.waiting_for_room += 1;
         let mut core = match left {
             None => self.room.wait(core).unwrap_or_else(PoisonError::into_inner),
@@ -129,6 +136,43 @@ impl Shared {
         };
         core.waiting_for_room -= 1;
         Ok(core)
+    }
+}
+
+impl Shared {
+    /// The core, when there may be room or the time is over.
+    fn collect_until_there_is_room(&self, left: Option<Duration>) -> MutexGuard<'_, Core> {
+        self.lock().waiting_for_room += 1;
+        self.wait_for(&RoomOf(self), left.and_then(|left| Instant::now().checked_add(left)));
+        let mut core = self.lock();
+        core.waiting_for_room -= 1;
+        core
+    }
+}
+
+/// Room in a pool's queue, or the pool's end, waited for by one that handles answers meanwhile.
+struct RoomOf<'a>(&'a Shared);
+
+impl Awaited for RoomOf<'_> {
+    fn is_awaited(&self) -> bool {
+        let core = self.0.lock();
+        core.machine.is_open() && !core.machine.has_room()
+    }
+
+    fn set_sleeper(&self, sleeper: Sleeper) {
+        let me = std::thread::current().id();
+        let mut core = self.0.lock();
+        core.sleeping_for_room
+            .retain(|other| !matches!(other, Sleeper::Parked(thread) if thread.id() == me));
+        core.sleeping_for_room.push(sleeper);
+    }
+
+    fn wake_up(&self) {
+        // Others that sleep so look again, and sleep again.
+        let sleepers = std::mem::take(&mut self.0.lock().sleeping_for_room);
+        for sleeper in sleepers {
+            let _ = sleeper.wake();
+        }
     }
 }
 

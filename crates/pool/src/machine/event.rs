@@ -73,6 +73,11 @@ pub(crate) enum Event<T> {
     Shutdown { mode: Shutdown, timeout: Option<Duration> },
     /// The time of `next_deadline` has come.
     Tick,
+    /// The driver cannot do its part any more, for this reason.
+    Break {
+        #[serde(skip)]
+        reason: Arc<str>,
+    },
 }
 
 /// How far a task has come that was sent to a worker.

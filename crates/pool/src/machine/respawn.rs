@@ -264,8 +264,8 @@ impl<T> Machine<T> {
     }
 
     /// No worker can be had: everything that has not begun fails with the reason.
-    fn break_pool(&mut self, reason: Arc<str>, outbox: &mut Outbox<T>) {
-        if self.broken.is_some() {
+    pub(super) fn break_pool(&mut self, reason: Arc<str>, outbox: &mut Outbox<T>) {
+        if self.broken.is_some() || self.phase == Phase::Ended {
             return;
         }
         self.broken = Some(reason);

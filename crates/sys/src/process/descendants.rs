@@ -26,6 +26,22 @@ pub(super) fn children(pid: u32) -> io::Result<Vec<u32>> {
     Ok(children)
 }
 
+/// Threads whose children a short look asks for.
+const FEW_THREADS: usize = 16;
+
+/// Whether a short look finds that a process has no children. One with many threads may have some.
+pub(super) fn has_none(pid: u32) -> bool {
+    let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else {
+        return false;
+    };
+    let mut threads = threads.flatten();
+    let childless = threads.by_ref().take(FEW_THREADS).all(|thread| {
+        fs::read_to_string(thread.path().join("children"))
+            .is_ok_and(|children| children.trim().is_empty())
+    });
+    childless && threads.next().is_none()
+}
+
 fn children_by_search(parent: u32) -> io::Result<Vec<u32>> {
     let mut children = Vec::new();
     for process in fs::read_dir("/proc")?.flatten() {
@@ -67,6 +83,7 @@ mod tests {
     fn a_child_is_found_in_both_ways_and_knows_its_parent() {
         let child = Process::spawn(command("sleep").arg("60")).expect("a process");
         let us = std::process::id();
+        assert!(has_none(child.pid()) && !has_none(us));
         assert!(children(us).unwrap().contains(&child.pid()));
         assert!(children_by_search(us).unwrap().contains(&child.pid()));
         assert_eq!(parent_of(child.pid()).unwrap(), Some(us));

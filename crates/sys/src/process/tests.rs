@@ -180,3 +180,23 @@ fn a_program_that_is_not_there_is_an_error() {
     let error = Process::spawn(&mut Command::new("/nowhere/brigade")).unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::NotFound);
 }
+
+#[test]
+fn a_process_with_children_is_stopped_first_and_killed_with_them() {
+    let (process, reader) = shell_with_pipe("sleep 60 & echo; wait");
+    assert_eq!(next_bytes(&reader), b"\n");
+    assert!(!process.kill_if_alone().unwrap());
+    until(|| process.is_stopped());
+    let swept = process.kill_tree().unwrap();
+    assert_eq!(swept.killed.len(), 1);
+    assert_eq!(next_bytes(&reader), b"", "nobody is left");
+    assert_eq!(process.reap().unwrap(), Exit::Signal(9));
+}
+
+#[test]
+fn a_process_without_children_is_killed_at_once() {
+    let process = Process::spawn(Command::new("sleep").arg("60")).unwrap();
+    assert!(process.kill_if_alone().unwrap());
+    assert_eq!(process.reap().unwrap(), Exit::Signal(9));
+    assert!(process.kill_if_alone().is_ok(), "what is gone needs no kill");
+}

@@ -86,10 +86,14 @@ pub(super) fn explain(
     phase: Phase,
     trouble: Trouble,
 ) -> Failure {
-    // Both fail only for a process that is gone already.
-    let _ = newborn.process.signal_group(Signal::Kill);
-    let exit = newborn.process.reap();
-    let last_words = shared.console.last_words(&newborn.output);
+    // A process that may not be killed is not waited for; others are gone, or are soon.
+    let killed = newborn.process.signal_group(Signal::Kill);
+    let exit = killed.and_then(|()| newborn.process.reap());
+    let (last_words, lines) = shared.console.last_words(&newborn.output);
+    if let Some(lines) = lines {
+        // Nobody waits for this thread.
+        shared.console.wait_until_told(lines);
+    }
     let when = match phase {
         Phase::Handshake => "it ended before the handshake was complete",
         Phase::Initializer => "it ended in its initializer",

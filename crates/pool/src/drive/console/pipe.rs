@@ -4,7 +4,6 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -13,6 +12,7 @@ use tracing::info;
 
 use super::CHUNK;
 use super::lines::Lines;
+use crate::contained::contain;
 use crate::surroundings::Stdio;
 
 /// So much of a dead worker's stderr goes into the error.
@@ -29,18 +29,16 @@ pub(in crate::drive) struct Writer {
 pub(super) struct Pipe {
     // Non-blocking, so that reading what is there never waits.
     end: File,
-    /// Locked while reading and passing on, so that two readers cannot swap what they read.
-    passage: Mutex<Passage>,
+    /// Locked while reading, so that two readers cannot swap what they read, and never while anything is passed on.
+    tail: Mutex<Tail>,
+    /// Where the bytes go. Locked by the console thread alone, for as long as it takes.
+    sink: Mutex<Sink>,
     /// Nothing comes any more, or nobody wants it.
     closed: AtomicBool,
 }
 
-/// What happens to the bytes.
-struct Passage {
-    /// The last of them, of stderr only.
-    tail: Option<VecDeque<u8>>,
-    sink: Sink,
-}
+/// The last bytes, of stderr only.
+struct Tail(Option<VecDeque<u8>>);
 
 enum Sink {
     OurStderr,
@@ -64,56 +62,70 @@ impl Pipe {
     }
 
     fn new(end: OwnedFd, tail: Option<VecDeque<u8>>, sink: Sink) -> Self {
-        let passage = Mutex::new(Passage { tail, sink });
-        Self { end: File::from(end), passage, closed: AtomicBool::new(false) }
+        Self {
+            end: File::from(end),
+            tail: Mutex::new(Tail(tail)),
+            sink: Mutex::new(sink),
+            closed: AtomicBool::new(false),
+        }
     }
 
     pub(super) fn is_closed(&self) -> bool {
         self.closed.load(Ordering::Acquire)
     }
 
-    /// Reads what is there, at most `limit` bytes, and passes it on.
-    pub(super) fn carry_on(&self, limit: usize) {
-        let mut passage = self.passage();
-        if self.is_closed() {
-            return;
-        }
+    /// Reads what is there, at most about `limit` bytes, and appends it; true when that was the end. Passing it on is left to
+    /// the console thread.
+    pub(super) fn read(&self, limit: usize, into: &mut Vec<u8>) -> bool {
+        let mut tail = self.lock_tail();
         let mut buffer = [0; CHUNK];
         let mut total = 0;
-        while total < limit {
+        while total < limit && !self.is_closed() {
             match (&self.end).read(&mut buffer) {
                 // Closed by the worker and all that inherited it.
-                Ok(0) => return self.finish(&mut passage),
+                Ok(0) => {
+                    self.closed.store(true, Ordering::Release);
+                    return true;
+                }
                 Ok(count) => {
                     total += count;
-                    passage.take(&buffer[..count]);
+                    tail.take(&buffer[..count]);
+                    into.extend_from_slice(&buffer[..count]);
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(_) => return,
+                Err(_) => break,
             }
         }
+        false
     }
 
-    /// What comes from now on is not read.
-    pub(super) fn close(&self) {
-        self.finish(&mut self.passage());
+    /// Reads the rest, at most about `limit` bytes; what comes from now on is not read.
+    pub(super) fn read_rest(&self, limit: usize) -> Vec<u8> {
+        let mut rest = Vec::new();
+        self.read(limit, &mut rest);
+        let _tail = self.lock_tail();
+        self.closed.store(true, Ordering::Release);
+        rest
     }
 
-    fn finish(&self, passage: &mut Passage) {
-        if !self.closed.swap(true, Ordering::AcqRel) {
-            passage.sink.finish();
+    /// Passes bytes on, and the end of the stream. On the console thread only: whoever takes them may block.
+    pub(super) fn pass_on(&self, bytes: &[u8], is_end: bool) {
+        // A subscriber that panics is contained below.
+        let mut sink = self.sink.lock().unwrap_or_else(PoisonError::into_inner);
+        sink.take(bytes);
+        if is_end {
+            sink.finish();
         }
     }
 
     pub(super) fn tail(&self) -> String {
-        let passage = self.passage();
-        let bytes: Vec<u8> = passage.tail.iter().flatten().copied().collect();
+        let bytes: Vec<u8> = self.lock_tail().0.iter().flatten().copied().collect();
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
-    fn passage(&self) -> MutexGuard<'_, Passage> {
-        // Nothing that panics runs under this lock uncaught.
-        self.passage.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock_tail(&self) -> MutexGuard<'_, Tail> {
+        // Nothing that panics runs under this lock.
+        self.tail.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -123,20 +135,12 @@ impl AsFd for Pipe {
     }
 }
 
-impl Passage {
+impl Tail {
     fn take(&mut self, bytes: &[u8]) {
-        if let Some(tail) = &mut self.tail {
+        if let Some(tail) = &mut self.0 {
             tail.extend(bytes);
             let excess = tail.len().saturating_sub(TAIL);
             tail.drain(..excess);
-        }
-        match &mut self.sink {
-            // Whoever closed our stderr does not want the workers' words either.
-            Sink::OurStderr => drop(io::stderr().write_all(bytes)),
-            Sink::Nowhere => {}
-            Sink::Events { stream, writer, lines } => {
-                lines.take(bytes, |line| tell(stream, writer, line));
-            }
         }
     }
 }
@@ -144,6 +148,17 @@ impl Passage {
 impl Sink {
     fn events(stream: &'static str, writer: &Arc<Writer>) -> Self {
         Self::Events { stream, writer: Arc::clone(writer), lines: Lines::default() }
+    }
+
+    fn take(&mut self, bytes: &[u8]) {
+        match self {
+            // Whoever closed our stderr does not want the workers' words either.
+            Self::OurStderr => drop(io::stderr().write_all(bytes)),
+            Self::Nowhere => {}
+            Self::Events { stream, writer, lines } => {
+                lines.take(bytes, |line| tell(stream, writer, line));
+            }
+        }
     }
 
     fn finish(&mut self) {
@@ -155,8 +170,8 @@ impl Sink {
 
 fn tell(stream: &str, writer: &Writer, line: &str) {
     let Writer { pool, worker, pid } = writer;
-    let tell = || info!(target: "brigade::output", pool = &**pool, %worker, pid, stream, line);
     // A subscriber that panics loses this line, as the panic hook says. It must not end the thread on which the output of
     // all workers depends, or they would block.
-    let _ = catch_unwind(AssertUnwindSafe(tell));
+    let _ =
+        contain(|| info!(target: "brigade::output", pool = &**pool, %worker, pid, stream, line));
 }

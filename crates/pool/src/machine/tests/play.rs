@@ -37,6 +37,7 @@ pub(super) enum Step {
     Crash { nth: usize },
     Obey { nth: usize },
     Shutdown { mode: Shutdown, timeout: Option<u64> },
+    Break,
 }
 
 /// What is played, and in which surroundings.
@@ -106,7 +107,8 @@ const WORK: [(u32, Kind); 25] = [
 ];
 
 /// What a script's end has in addition.
-const ENDING: [(u32, Kind); 2] = [
+const ENDING: [(u32, Kind); 3] = [
+    (1, |_| Step::Break),
     (10, |it| Step::Wait { millis: it.below(2_000).into() }),
     (10, |it| {
         let timeout = it.option(2_000);
@@ -238,6 +240,7 @@ impl Script {
             Step::Worn { worn } => world.worn = worn,
             Step::Wait { millis } => world.wait(Duration::from_millis(millis)),
             Step::HearAll => world.hear_all(),
+            Step::Break => world.event(Event::Break { reason: "made up".into() }),
             Step::WarmUp => world.event(Event::WarmUp),
             Step::Tick => {
                 world.next_tick();
@@ -342,6 +345,7 @@ impl Script {
                     | Step::Misbehave { .. }
                     | Step::Garble { .. }
                     | Step::AnswerAnother { .. }
+                    | Step::Break
                     | Step::Shutdown { .. }
             )
         });

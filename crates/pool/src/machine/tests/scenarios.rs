@@ -211,6 +211,20 @@ fn a_permanent_start_failure_breaks_the_pool_at_once() {
 }
 
 #[test]
+fn a_driver_that_cannot_go_on_breaks_the_pool_and_what_runs_finishes() {
+    let mut world = started(1);
+    let (running, waiting) = (world.submit(0), world.submit(0));
+    world.begin(0);
+    world.event(Event::Break { reason: "made up".into() });
+    assert_eq!(world.outcome(waiting), Some(End::Broken));
+    assert_eq!(world.machine.broken_reason().as_deref(), Some("made up"));
+    world.event(Event::Break { reason: "another reason".into() });
+    world.finish(0, SHORT);
+    assert_eq!(world.outcome(running), Some(End::Reported));
+    assert_eq!(world.machine.broken_reason().as_deref(), Some("made up"), "the first one counts");
+}
+
+#[test]
 fn starts_that_fail_again_and_again_pause_and_then_break_the_pool() {
     let mut world = World::new(settings(1));
     let id = world.submit(0);

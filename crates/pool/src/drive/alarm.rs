@@ -1,0 +1,60 @@
+//! Waking a thread of the pool, also one that cannot wait for descriptors any more.
+
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::OnceLock;
+use std::thread::{self, Thread};
+use std::time::Duration;
+
+use brigade_sys::clock::{self, Monotonic};
+use brigade_sys::wait::Waker;
+
+/// A descriptor to wait for among others, and a way to do without.
+#[derive(Debug)]
+pub(super) struct Alarm {
+    waker: Waker,
+    /// Set once the thread has found that it cannot wait for descriptors.
+    parked: OnceLock<Thread>,
+}
+
+impl Alarm {
+    pub(super) fn new() -> std::io::Result<Self> {
+        Ok(Self { waker: Waker::new()?, parked: OnceLock::new() })
+    }
+
+    pub(super) fn wake(&self) {
+        self.waker.wake();
+        if let Some(thread) = self.parked.get() {
+            thread.unpark();
+        }
+    }
+
+    pub(super) fn drain(&self) {
+        self.waker.drain();
+    }
+
+    /// From now on this thread is woken by `unpark`. Look once more at what there is to do before [`sleep`](Self::sleep).
+    pub(super) fn do_without_descriptors(&self) {
+        self.parked.get_or_init(thread::current);
+    }
+
+    /// Whether [`do_without_descriptors`](Self::do_without_descriptors) was called.
+    pub(super) fn does_without(&self) -> bool {
+        self.parked.get().is_some()
+    }
+
+    /// Sleeps until woken, or until the deadline; may end early.
+    pub(super) fn sleep(deadline: Option<Monotonic>) {
+        match deadline {
+            None => thread::park(),
+            Some(deadline) => thread::park_timeout(
+                deadline.saturating_since(clock::now()).max(Duration::from_nanos(1)),
+            ),
+        }
+    }
+}
+
+impl AsFd for Alarm {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.waker.as_fd()
+    }
+}
