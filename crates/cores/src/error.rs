@@ -123,6 +123,11 @@ pub enum ReserveError {
         /// What was asked for.
         request: CoreRequest,
     },
+    /// This process is a fork of the one that built the pool.
+    #[error(
+        "the pool of cores belongs to another process: this one is a fork of it; build a pool after the fork"
+    )]
+    Forked,
 }
 
 /// Why a thread or process is not pinned.

@@ -36,6 +36,9 @@ use watcher::Watcher;
 /// The cores of a machine, or some of them, to be leased.
 ///
 /// Clones are handles to the same pool. Leases keep it alive.
+///
+/// It belongs to the process that built it. In a copy that `fork` has made of it, requests are errors
+/// ([`Forked`](ReserveError::Forked)), no cpu is free, nobody waits, and dropping pools, leases and tickets does nothing.
 #[derive(Clone)]
 pub struct CorePool {
     shared: Arc<Shared>,

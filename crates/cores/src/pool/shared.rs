@@ -49,16 +49,28 @@ impl Shared {
         self.lock_file.as_ref()
     }
 
+    /// Whether this process is a copy that `fork` has made. A lock may be held in it by a thread that it does not have, so
+    /// this is asked before any lock.
+    pub(super) fn is_copy(&self) -> bool {
+        !self.origin.is_here()
+    }
+
     pub(super) fn free(&self) -> Bits {
+        if self.is_copy() {
+            return Bits::default();
+        }
         self.lock().allocator.free_cpus().clone()
     }
 
     pub(super) fn waiting(&self) -> usize {
-        self.lock().queue.len()
+        if self.is_copy() { 0 } else { self.lock().queue.len() }
     }
 
     /// Cores for whoever comes when nobody waits.
     pub(super) fn try_grant(&self, request: CoreRequest) -> Result<Grant, ReserveError> {
+        if self.is_copy() {
+            return Err(ReserveError::Forked);
+        }
         let mut state = self.lock();
         state.check(&request)?;
         if !state.queue.is_empty() {
@@ -73,6 +85,9 @@ impl Shared {
         request: CoreRequest,
         ready: Option<Hook>,
     ) -> Result<Arc<Waiter>, ReserveError> {
+        if self.is_copy() {
+            return Err(ReserveError::Forked);
+        }
         let waiter = Arc::new(Waiter::new(request, ready));
         let mut state = self.lock();
         state.check(&request)?;
@@ -83,6 +98,9 @@ impl Shared {
 
     /// Takes a waiter out of the queue; those behind it may fit now.
     pub(super) fn withdraw(&self, waiter: &Arc<Waiter>) {
+        if self.is_copy() {
+            return;
+        }
         let mut state = self.lock();
         let before = state.queue.len();
         state.queue.retain(|queued| !Arc::ptr_eq(queued, waiter));
@@ -92,7 +110,7 @@ impl Shared {
     }
 
     pub(crate) fn give_back(&self, taken: &Bits) {
-        if !self.origin.is_here() {
+        if self.is_copy() {
             return;
         }
         let mut state = self.lock();

@@ -25,14 +25,22 @@ impl Ticket {
         self.waiter.request
     }
 
-    /// The cores, if they have been granted. They are given once: afterwards the ticket has nothing more to give.
+    /// The cores, if they have been granted. They are given once: afterwards the ticket has nothing more to give. In a fork of
+    /// the process it has nothing to give.
     pub fn try_take(&mut self) -> Option<CoreLease> {
+        if self.pool.shared.is_copy() {
+            return None;
+        }
         let grant = self.waiter.try_take()?;
         Some(CoreLease::new(&self.pool.shared, self.waiter.request, grant))
     }
 
-    /// Waits for the cores, but no longer than `timeout`. The place in the queue is kept.
+    /// Waits for the cores, but no longer than `timeout`. The place in the queue is kept. In a fork of the
+    /// process it returns at once.
     pub fn wait_timeout(&mut self, timeout: Duration) -> Option<CoreLease> {
+        if self.pool.shared.is_copy() {
+            return None;
+        }
         // A time that is too far to be represented never comes.
         let grant = self.waiter.wait(Instant::now().checked_add(timeout))?;
         Some(CoreLease::new(&self.pool.shared, self.waiter.request, grant))
@@ -50,6 +58,9 @@ impl Ticket {
 
 impl Drop for Ticket {
     fn drop(&mut self) {
+        if self.pool.shared.is_copy() {
+            return;
+        }
         self.pool.shared.withdraw(&self.waiter);
         // Out of the queue it cannot be granted any more.
         if let Some(grant) = self.waiter.try_take() {

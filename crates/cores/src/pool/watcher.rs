@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use brigade_sys::clock::now;
 use brigade_sys::file_watch::FileWatch;
+use brigade_sys::fork::Origin;
 use brigade_sys::wait::{Waker, wait_readable};
 
 use super::shared::Shared;
@@ -20,6 +21,8 @@ const AFTER_CLOSE: [Duration; 3] =
 pub(super) struct Watcher {
     stop: Arc<Waker>,
     thread: Option<JoinHandle<()>>,
+    /// A fork of the process shares the waker, and does not have the thread.
+    origin: Origin,
 }
 
 impl Watcher {
@@ -31,12 +34,17 @@ impl Watcher {
         let thread = thread::Builder::new()
             .name("brigade-cores".to_owned())
             .spawn(move || listen(&watch, &theirs, &shared))?;
-        Ok(Some(Self { stop, thread: Some(thread) }))
+        Ok(Some(Self { stop, thread: Some(thread), origin: Origin::here() }))
     }
 }
 
 impl Drop for Watcher {
     fn drop(&mut self) {
+        if !self.origin.is_here() {
+            // The thread is the original's, also to be detached.
+            std::mem::forget(self.thread.take());
+            return;
+        }
         self.stop.wake();
         if let Some(thread) = self.thread.take()
             // A hook that drops the last handle of the pool runs on the thread itself.
