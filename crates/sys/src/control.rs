@@ -4,6 +4,7 @@ use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+use rustix::net::sockopt::{socket_domain, socket_type};
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags,
     SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg,
@@ -50,6 +51,12 @@ impl ControlSocket {
         let (here, there) =
             socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
         Ok((Self(here), there))
+    }
+
+    /// Whether a descriptor is an end of some control socket, so far as its kind tells.
+    pub fn is_end(descriptor: impl AsFd) -> bool {
+        let kind = (socket_domain(&descriptor), socket_type(&descriptor));
+        kind == (Ok(AddressFamily::UNIX), Ok(SocketType::SEQPACKET))
     }
 
     /// An end that this process was given.

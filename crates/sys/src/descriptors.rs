@@ -3,21 +3,47 @@
 use std::ffi::CString;
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd, RawFd};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::io::{FdFlags, fcntl_dupfd_cloexec, fcntl_setfd};
 use rustix::pipe::{PipeFlags, pipe_with};
 
-/// Closes every descriptor from `first` on that was inherited by mistake.
+/// Sees to it that descriptors which the parent left open by mistake go no further. Standard streams stay.
 ///
-/// Only for the first moments of a worker, when nothing of its own is open yet: whatever holds one of these
-/// descriptors gets errors from then on. It does nothing when more than one thread runs.
-pub fn close_from(first: u32) {
-    if crate::environment::require_one_thread().is_ok() {
-        // SAFETY: no memory is involved. No other thread runs, and the only caller is a worker that has opened
-        // nothing yet, so no owner of such a descriptor loses it.
-        unsafe { libc::syscall(libc::SYS_close_range, first, u32::MAX, 0_u32) };
+/// A descriptor that has survived `exec` is not close-on-exec, and those that Rust opens are. So the first call in a process
+/// closes what is not close-on-exec. Where several threads run it cannot: one of them may just have opened a
+/// file without the flag. Then, and in later calls, they only become close-on-exec.
+///
+/// A file that was opened without the flag before the first call is lost: it looks like one that was inherited.
+pub fn shed_inherited() {
+    static SHED: AtomicBool = AtomicBool::new(false);
+    if !SHED.swap(true, Ordering::Relaxed) && crate::environment::require_one_thread().is_ok() {
+        for descriptor in inherited() {
+            // SAFETY: no memory is involved. The flag says that the descriptor came with this process, so that no value
+            // owns it. This runs once, before the program has begun its work; an owner that has made a
+            // descriptor without the flag until then gets errors, as the documentation says.
+            unsafe { libc::close(descriptor) };
+        }
     }
+    close_on_exec_from(FIRST_OWN);
+}
+
+/// The first descriptor that is no standard stream.
+const FIRST_OWN: u32 = 3;
+
+/// The descriptors that are not close-on-exec, without standard streams. None where there is no `/proc`.
+fn inherited() -> Vec<RawFd> {
+    let Ok(entries) = std::fs::read_dir("/proc/self/fd") else {
+        return Vec::new();
+    };
+    let numbers = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    // SAFETY: the command reads a flag and touches no memory; it fails for a number that is not open.
+    let flags = |number: RawFd| unsafe { libc::fcntl(number, libc::F_GETFD) };
+    numbers
+        .filter(|number: &RawFd| number.unsigned_abs() >= FIRST_OWN)
+        .filter(|number| matches!(flags(*number), flags if flags != -1 && flags & libc::FD_CLOEXEC == 0))
+        .collect()
 }
 
 /// Has every descriptor from `first` on closed when this process executes another program.

@@ -25,6 +25,12 @@ pub fn close(descriptor: i32) {
     unsafe { libc::close(descriptor) };
 }
 
+/// Closes every descriptor, whoever owns it.
+pub fn close_all() {
+    // SAFETY: as in `close`.
+    unsafe { libc::syscall(libc::SYS_close_range, 0, u32::MAX, 0_u32) };
+}
+
 /// Puts another file in the place of a descriptor, whoever owns it.
 ///
 /// # Errors

@@ -20,7 +20,7 @@ use rustix::process::{
     Pid, PidfdFlags, Resource, Rlimit, WaitId, WaitIdOptions, getpgid, pidfd_open, setpgid,
     setrlimit, waitid,
 };
-use std::os::fd::{AsFd, AsRawFd, IntoRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 use std::{env, fs, process, thread};
@@ -37,6 +37,7 @@ fn child() {
         "environment" => environment(),
         "standard input" => standard_input(),
         "close" => close(),
+        "close with threads" => close_with_threads(),
         "broken pipe" => broken_pipe(),
         "signals" => signals(),
         "guardian" => unguarded(),
@@ -111,17 +112,39 @@ fn standard_input() {
 }
 
 #[test]
-fn everything_from_a_number_up_can_be_closed() {
+fn what_was_inherited_is_closed_and_what_is_our_own_is_not() {
+    let inherited = fs::File::open("/proc/self/environ").unwrap();
+    descriptors::keep_on_exec(&inherited).unwrap();
     assert_succeeds(self_command().env("SCENARIO", "close"));
 }
 
 fn close() {
-    for _ in 0..5 {
-        let _ = fs::File::open("/dev/null").unwrap().into_raw_fd();
-    }
-    assert!(open_descriptors() >= 8);
-    descriptors::close_from(3);
-    assert_eq!(open_descriptors(), 3);
+    let ours = fs::File::open("/dev/null").unwrap();
+    assert!(open_descriptors() >= 5);
+    descriptors::shed_inherited();
+    assert_eq!(open_descriptors(), 4);
+    assert!(fcntl_getfd(&ours).is_ok());
+    // Only once: from now on there may be files that C code has opened.
+    descriptors::keep_on_exec(&ours).unwrap();
+    descriptors::shed_inherited();
+    assert_eq!(fcntl_getfd(&ours).unwrap(), FdFlags::CLOEXEC);
+}
+
+#[test]
+fn what_was_inherited_goes_no_further_while_threads_run() {
+    let inherited = fs::File::open("/proc/self/environ").unwrap();
+    descriptors::keep_on_exec(&inherited).unwrap();
+    assert_succeeds(self_command().env("SCENARIO", "close with threads"));
+}
+
+fn close_with_threads() {
+    thread::spawn(thread::park);
+    let before = open_descriptors();
+    descriptors::shed_inherited();
+    assert_eq!(open_descriptors(), before);
+    let after = command("ls").arg("/proc/self/fd").output().unwrap();
+    // Three streams, and the one that looks.
+    assert_eq!(String::from_utf8(after.stdout).unwrap().lines().count(), 4);
 }
 
 /// How many descriptors are open, without the one that looks.
@@ -189,7 +212,7 @@ fn a_guardian_for_which_no_descriptor_is_left_does_not_stay() {
 }
 
 fn unguarded() {
-    descriptors::close_from(3);
+    descriptors::shed_inherited();
     // One for the guardian's view of this process, and none for this process's view of the guardian.
     setrlimit(Resource::Nofile, Rlimit { current: Some(4), maximum: Some(4) }).unwrap();
     let error = Guardian::start(1, "MARK=x").unwrap_err();

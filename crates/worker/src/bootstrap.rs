@@ -4,8 +4,6 @@
 //! ends, or (while there is a folder to remove) the control socket hangs up and it ends by itself. The host bounds
 //! the time: it kills a worker that is not ready by the start deadline. So no wait in here has a deadline.
 
-use std::env;
-use std::ffi::OsStr;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::process;
@@ -17,7 +15,7 @@ use brigade_sys::executable::{BuildIdentity, build_identity};
 use brigade_sys::sealed::SealedView;
 use brigade_sys::segment::Segment;
 use brigade_sys::wake_set::RemoteWaker;
-use brigade_sys::{descriptors, environment, lifeline, parent_death, signals};
+use brigade_sys::{descriptors, lifeline, parent_death, signals};
 use brigade_wire::codec;
 use brigade_wire::handshake::{
     Answer, FromWorkerControl, Hello, LinkKind, ServerProgram, ToWorkerControl,
@@ -26,11 +24,12 @@ use brigade_wire::link::ipc::{Channels, Server};
 use brigade_wire::link::{message_limit, ring};
 use brigade_wire::ring::Knocker;
 use brigade_wire::slots::SlotTable;
-use brigade_wire::version::{MARKER, PROTOCOL_VERSION};
+use brigade_wire::version::PROTOCOL_VERSION;
 
 use crate::context;
 use crate::error::StartError;
 use crate::event_loop::Arenas;
+use crate::marker::Marker;
 use crate::setup::Setup;
 use crate::start::Program;
 
@@ -56,7 +55,7 @@ pub(crate) fn connect(program: &Program) -> Result<(Link, Connected), StartError
     let marker = Marker::read()?;
     signals::reset();
     parent_death::bind(marker.host)?;
-    descriptors::close_from(3);
+    descriptors::shed_inherited();
     let control =
         descriptors::take_stdin().map_err(failed_to("take the control socket from stdin"))?;
     let control = Control(ControlSocket::from_fd(control));
@@ -86,25 +85,6 @@ struct Introduced {
 #[derive(Debug)]
 pub(crate) struct Control(ControlSocket);
 
-/// What the variable says that makes this process a worker: "version:host".
-#[derive(Debug, PartialEq, Eq)]
-struct Marker {
-    version: u32,
-    host: u32,
-}
-
-impl Marker {
-    fn read() -> Result<Self, StartError> {
-        let value = env::var_os(MARKER).unwrap_or_default();
-        Self::parse(&value).ok_or(StartError::Marker(value))
-    }
-
-    fn parse(value: &OsStr) -> Option<Self> {
-        let (version, host) = value.to_str()?.split_once(':')?;
-        Some(Self { version: version.parse().ok()?, host: host.parse().ok()? })
-    }
-}
-
 /// A worker that has only its control socket.
 struct Newborn<'a> {
     marker: Marker,
@@ -114,8 +94,7 @@ struct Newborn<'a> {
 
 impl Newborn<'_> {
     fn introduce(&self) -> Result<Introduced, StartError> {
-        // Nothing that a task starts may take itself for a worker.
-        environment::take(MARKER).map_err(StartError::Threads)?;
+        Marker::take_away();
         check_version(self.marker.version)?;
         let (hello, descriptors) = self.hello()?;
         check_version(hello.version)?;
@@ -291,22 +270,4 @@ fn check_version(version: u32) -> Result<(), StartError> {
 
 fn failed_to(operation: &'static str) -> impl Fn(io::Error) -> StartError {
     move |source| StartError::Control { operation, source }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_marker_is_a_version_and_a_process() {
-        let marker = Marker::parse(OsStr::new("1:4711"));
-        assert_eq!(marker, Some(Marker { version: 1, host: 4711 }));
-    }
-
-    #[test]
-    fn values_that_no_host_writes_are_refused() {
-        for value in ["", "1", "1:", ":2", "one:2", "1:2:3", "-1:2", "1:99999999999"] {
-            assert_eq!(Marker::parse(OsStr::new(value)), None, "{value:?}");
-        }
-    }
 }

@@ -3,7 +3,6 @@
 use std::ffi::OsString;
 use std::io;
 
-use brigade_sys::environment::EnvironmentError;
 use brigade_sys::parent_death::ParentGone;
 use brigade_wire::MessageError;
 use brigade_wire::link::LinkError;
@@ -23,8 +22,6 @@ pub(crate) enum StartError {
         "the host speaks version {0} of the protocol, this program version {PROTOCOL_VERSION}; build both from the same release"
     )]
     Version(u32),
-    #[error("failed to take the variable BRIGADE_WORKER out of the environment")]
-    Threads(#[source] EnvironmentError),
     #[error(transparent)]
     HostGone(#[from] ParentGone),
     #[error("the host closed the control socket")]
@@ -56,7 +53,7 @@ impl StartError {
         match self {
             Self::Marker(_) => exit_code::MARKER,
             Self::Version(_) => exit_code::VERSION,
-            Self::Threads(_) => exit_code::THREADS,
+            Self::Server(ServerError::Environment(_)) => exit_code::THREADS,
             Self::HostGone(_) | Self::ControlClosed => exit_code::HOST_GONE,
             Self::Control { .. } | Self::Unexpected(_) | Self::Message(_) => exit_code::CONTROL,
             Self::Slots(_) | Self::Argument(_) => exit_code::SLOTS,
@@ -67,7 +64,7 @@ impl StartError {
 
     /// Whether another start would end the same way, so that the host had better not try.
     pub(crate) fn is_permanent(&self) -> bool {
-        matches!(self, Self::Version(_) | Self::Threads(_) | Self::Server(_))
+        matches!(self, Self::Version(_) | Self::Server(_))
     }
 }
 

@@ -11,7 +11,7 @@ pub const STOPPED: i32 = 0;
 pub const MARKER: i32 = 221;
 /// Host and worker speak different versions of the protocol.
 pub const VERSION: i32 = 222;
-/// Other threads ran already when `init` was called.
+/// Other threads ran already when `init` was called, with which the link of ipc-channel cannot be made.
 pub const THREADS: i32 = 223;
 /// The host ended, or is not the parent of this process.
 pub const HOST_GONE: i32 = 224;
@@ -44,7 +44,7 @@ pub const fn describe(code: i32) -> Option<&'static str> {
             "it speaks another version of the protocol; build host and worker from the same release"
         }
         THREADS => {
-            "brigade::init() was called while other threads ran; make it the first line of main"
+            "brigade::init() was called while other threads ran; make it the first line of main, or use Link::Ring"
         }
         HOST_GONE => {
             "it found that the host is not its parent (any more); a wrapper script must `exec` the worker"

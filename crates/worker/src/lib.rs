@@ -31,6 +31,7 @@ mod event_loop;
 pub mod exit_code;
 mod functions;
 mod last_words;
+mod marker;
 mod panic_capture;
 mod sections;
 mod server;

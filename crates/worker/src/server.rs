@@ -62,7 +62,7 @@ impl Server {
         self
     }
 
-    /// Makes this process a worker if a host has started it as one; must come before any thread is started.
+    /// Makes this process a worker if a host has started it as one; should come before any thread is started.
     ///
     /// In any other process it returns at once. In a worker it never returns, as [`init`](crate::init).
     pub fn run(self) {

@@ -1,6 +1,5 @@
 //! How a process finds out what it is: a host, or a worker that a host has started.
 
-use std::env;
 use std::process;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,13 +9,13 @@ use brigade_sys::fork::Origin;
 use brigade_wire::codec;
 use brigade_wire::handshake::FromWorkerControl;
 use brigade_wire::link::{self, LinkReceiver, LinkSender, ipc};
-use brigade_wire::version::MARKER;
 
 use crate::bootstrap::{self, Connected, Link};
 use crate::event_loop::EventLoop;
 use crate::exit_code;
 use crate::functions::{Functions, Named};
 use crate::last_words::last_words;
+use crate::marker::Marker;
 use crate::panic_capture;
 use crate::sections;
 
@@ -26,7 +25,11 @@ static INITIALISED: AtomicBool = AtomicBool::new(false);
 ///
 /// In any other process it returns at once. In a worker it never returns: it connects to the host, runs the tasks
 /// that come, and ends the process when the host says so, or with one of the [exit codes](exit_code) when something
-/// is wrong. What stands before it in `main` runs in every worker too; no thread may have been started there.
+/// is wrong. What stands before it in `main` runs in every worker too. Files
+/// that it opens there without close-on-exec (not those of the standard library) are closed in a worker. Start no thread there: while one runs, a worker
+/// cannot take the variable `BRIGADE_WORKER` out of its environment, which its tasks then hand on to what they start, and the
+/// link of ipc-channel cannot be made. The rings work all the same, also where an allocator or a preloaded library starts a
+/// thread before `main`.
 pub fn init() {
     run(Program::default());
 }
@@ -43,9 +46,11 @@ pub(crate) struct Program {
 /// See [`init`].
 pub(crate) fn run(program: Program) {
     INITIALISED.store(true, Ordering::Relaxed);
-    if is_marked() {
+    if Marker::is_ours() {
         process::exit(serve(program));
     }
+    // One that was inherited from a worker. Its number could be that of another process some day.
+    Marker::take_away();
 }
 
 /// Whether [`init`], or a [`Server`](crate::Server)'s `run`, was called in this process. A pool whose workers are this very program needs it.
@@ -56,11 +61,7 @@ pub fn is_initialised() -> bool {
 /// Whether a host has started this process as a worker and [`init`] was not called: the program runs its `main` as
 /// if it were the host.
 pub fn started_as_worker_without_init() -> bool {
-    !is_initialised() && is_marked()
-}
-
-fn is_marked() -> bool {
-    env::var_os(MARKER).is_some()
+    !is_initialised() && Marker::is_ours()
 }
 
 /// The whole life of a worker; gives the exit code.

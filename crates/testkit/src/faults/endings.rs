@@ -1,6 +1,6 @@
 //! Tasks that end their worker, or bring it to a halt.
 
-use brigade_sys::descriptors;
+use brigade_sys::misdeeds;
 use rustix::process::{Signal, getpid, kill_process};
 
 /// Calls `abort`: dies by SIGABRT.
@@ -35,7 +35,7 @@ pub fn stops_itself((): ()) {
 
 /// Closes every descriptor of the process, those of the library included, and returns.
 pub fn closes_all_descriptors((): ()) {
-    descriptors::close_from(0);
+    misdeeds::close_all();
 }
 
 /// Sees to it that its worker hangs when it leaves: when the process exits by itself.

@@ -37,7 +37,7 @@ pub enum ServerError {
     #[error("failed to make the folder {} for a socket", .0.display())]
     Folder(PathBuf, #[source] io::Error),
     /// The variable that tells ipc-channel where to put its socket could not be set.
-    #[error("failed to direct the socket to its folder")]
+    #[error("failed to direct the socket to its folder; Link::Ring needs none")]
     Environment(#[source] EnvironmentError),
     /// The socket could not be made.
     #[error("failed to make a socket")]

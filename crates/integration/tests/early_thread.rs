@@ -1,0 +1,73 @@
+//! Programs in which a thread runs before `main`: some allocators, sanitizers and preloaded libraries start one.
+//!
+//! This very program is one, as a host and as a worker.
+
+use std::fs::{self, File};
+use std::process::Command;
+use std::thread;
+
+use brigade::{Link, Pool, TaskErrorKind};
+use brigade_integration::builder;
+use brigade_sys::{before_main, descriptors};
+use brigade_testkit::faults::sleeps;
+use brigade_testkit::outcome;
+
+before_main!(begin);
+
+fn begin() {
+    thread::spawn(thread::park);
+    brigade::init();
+}
+
+fn pool() -> Pool {
+    builder(1).link(Link::Ring).build().unwrap()
+}
+
+fn threads((): ()) -> usize {
+    fs::read_dir("/proc/self/task").unwrap().count()
+}
+
+#[test]
+fn a_pool_works() {
+    assert!(outcome(pool().submit(threads, ()).unwrap()).unwrap() >= 2, "no early thread");
+}
+
+#[test]
+fn what_a_task_starts_is_no_worker() {
+    fn lists_its_tests((): ()) -> String {
+        let output = Command::new("/proc/self/exe").arg("--list").output().unwrap();
+        format!("{output:?}")
+    }
+    let output = outcome(pool().submit(lists_its_tests, ()).unwrap()).unwrap();
+    assert!(output.contains("what_a_task_starts_is_no_worker"), "{output}");
+}
+
+#[test]
+fn a_task_may_have_a_pool() {
+    fn nests((): ()) -> u64 {
+        outcome(pool().submit(sleeps, 1).unwrap()).unwrap()
+    }
+    assert_eq!(outcome(pool().submit(nests, ()).unwrap()).unwrap(), 1);
+}
+
+#[test]
+fn what_a_task_starts_inherits_nothing_of_the_host() {
+    fn started_by_a_task((): ()) -> Vec<String> {
+        let output = Command::new("ls").arg("-l").arg("/proc/self/fd").output().unwrap();
+        String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect()
+    }
+    let file = File::open("/proc/self/environ").unwrap();
+    descriptors::keep_on_exec(&file).unwrap();
+    let open = outcome(pool().submit(started_by_a_task, ()).unwrap()).unwrap();
+    assert!(!open.iter().any(|line| line.contains("environ")), "{open:#?}");
+}
+
+#[test]
+fn a_link_that_needs_one_thread_says_so() {
+    let pool = builder(1).link(Link::Ipc).build().unwrap();
+    let error = outcome(pool.submit(sleeps, 1).unwrap()).unwrap_err();
+    let TaskErrorKind::PoolBroken { reason } = error.kind() else { panic!("{error:?}") };
+    for part in ["2 threads", "Link::Ring"] {
+        assert!(reason.contains(part), "{part:?} is missing in {reason:?}");
+    }
+}
