@@ -7,15 +7,20 @@
 //!
 //! With a number of tasks it is one pool instead, and as many tasks (`chaos`).
 //!
+//! Now and then rounds are played in a child process with adverse [`Surroundings`]: a stderr that nobody reads, subscribers
+//! that panic, stops by the terminal.
+//!
 //! A hang is a failure too: the `watch` ends the process and says what was awaited.
 
 mod chaos;
 mod deed;
+mod inside;
 mod intruder;
 mod ledger;
 mod plan;
 mod round;
 mod submitter;
+mod surroundings;
 mod watch;
 
 use std::path::PathBuf;
@@ -24,6 +29,7 @@ use std::time::{Duration, Instant};
 use brigade_testkit::{LeakCheck, Random};
 
 pub use ledger::Summary;
+pub use surroundings::Surroundings;
 
 /// What is run.
 #[derive(Debug, Clone)]
@@ -38,13 +44,33 @@ pub struct Settings {
     pub tasks: Option<u64>,
     /// Where that pool writes its journal, which is replayed in the end.
     pub journal: Option<PathBuf>,
+    /// The only surroundings in which rounds are played; without them, all of them by turns and none most of the time.
+    pub surroundings: Option<Surroundings>,
+    /// Whether this process is the child that has these surroundings.
+    pub inside: bool,
 }
+
+/// How often the next rounds are played in a child process, of a hundred times.
+const CHILDREN: u64 = 8;
+
+/// How long a child plays.
+const CHILD_TIME: Duration = Duration::from_secs(1);
 
 /// Runs rounds until the time is over.
 ///
 /// # Errors
 /// What went wrong in the first round that failed.
 pub fn run(settings: &Settings) -> Result<Summary, String> {
+    match settings.surroundings {
+        Some(surroundings) if settings.inside => inside::enter(surroundings)?,
+        Some(surroundings) => {
+            let mut summary = Summary::default();
+            summary.children.insert(surroundings, 1);
+            summary.printed = Some(surroundings::play(settings, surroundings)?);
+            return Ok(summary);
+        }
+        None => {}
+    }
     let watch = watch::Watch::start(settings.to_string());
     let leaks = LeakCheck::new();
     let mut random = Random::new(settings.seed);
@@ -68,7 +94,13 @@ fn rounds(
 ) -> Result<(), String> {
     let begin = Instant::now();
     while begin.elapsed() < settings.time {
-        let plan = plan::Plan::new(random, settings.workers);
+        if settings.surroundings.is_none() && random.chance(CHILDREN) {
+            let child = Settings { seed: random.number(), time: CHILD_TIME, ..settings.clone() };
+            let surroundings = *random.choose(&Surroundings::ALL);
+            surroundings::play(&child, surroundings)?;
+            *summary.children.entry(surroundings).or_default() += 1;
+        }
+        let plan = plan::Plan::new(random, settings.workers, settings.surroundings);
         round::run(&plan, random, watch, summary).map_err(|problem| {
             format!("{problem}\nin round {} with {plan:?}", summary.rounds + 1)
         })?;
@@ -76,14 +108,25 @@ fn rounds(
     Ok(())
 }
 
+impl Settings {
+    /// The arguments of the program `stress` that repeat the run in a child process with its surroundings.
+    fn arguments(&self) -> Vec<String> {
+        let line = format!("{self} --inside");
+        line.split(' ').skip(3).map(str::to_owned).collect()
+    }
+}
+
 impl std::fmt::Display for Settings {
     /// The line that repeats the run.
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { seed, time, workers, tasks, journal } = self;
+        let Self { seed, time, workers, tasks, journal, surroundings, inside: _ } = self;
         write!(out, "cargo xtask stress --seed {seed} --workers {workers}")?;
         match tasks {
             None => write!(out, " --seconds {}", time.as_secs())?,
             Some(tasks) => write!(out, " --tasks {tasks}")?,
+        }
+        if let Some(surroundings) = surroundings {
+            write!(out, " --surroundings {surroundings}")?;
         }
         match journal {
             None => Ok(()),

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use brigade_integration::stress::{self, Settings};
+use brigade_integration::stress::{self, Settings, Surroundings};
 use brigade_testkit::Random;
 use clap::Parser;
 
@@ -29,6 +29,12 @@ struct Arguments {
     /// Where that pool writes its journal, which is then replayed.
     #[arg(long, requires = "tasks")]
     journal: Option<PathBuf>,
+    /// Plays all rounds in a child process with these surroundings; an unknown name lists them.
+    #[arg(long, conflicts_with = "tasks")]
+    surroundings: Option<Surroundings>,
+    /// Says that this process is that child.
+    #[arg(long, hide = true, requires = "surroundings")]
+    inside: bool,
 }
 
 fn main() -> ExitCode {
@@ -40,6 +46,8 @@ fn main() -> ExitCode {
         workers: arguments.workers.max(1),
         tasks: arguments.tasks,
         journal: arguments.journal,
+        surroundings: arguments.surroundings,
+        inside: arguments.inside,
     };
     println!("seed {}", settings.seed);
     match stress::run(&settings) {

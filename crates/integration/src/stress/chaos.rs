@@ -80,6 +80,7 @@ impl Books<'_> {
             may_cancel: false,
             may_kill: false,
             killed: self.intrusions.killed(),
+            surroundings: None,
         };
         let mut ledger = self.ledger();
         if let Err(problem) = ledger.summary.settle(part, &circumstances) {
@@ -171,6 +172,8 @@ fn play(
                     resizes: Some(workers),
                     closing: &closing,
                     watch,
+                    blocking_wakers: false,
+                    may_break: false,
                 };
                 scope.spawn(|| submitter.run())
             })

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::ledger::Circumstances;
 use super::plan::{Mix, happens};
+use super::surroundings::Surroundings;
 use crate::attempt;
 
 /// What a task does.
@@ -143,6 +144,7 @@ pub(super) fn judge(
     // Who is to be killed does not run again, also if its worker was on its way to death for another reason.
     let last =
         sent.killed || outcome.as_ref().is_err_and(|error| error.attempt() == sent.retries + 1);
+    let scribbled = circumstances.surroundings == Some(Surroundings::Scribbler);
     let fits = match outcome.as_ref().map_err(TaskError::kind) {
         Ok(reply) => reply_fits(sent, reply),
         Err(TaskErrorKind::Panicked { message, .. }) => {
@@ -162,14 +164,17 @@ pub(super) fn judge(
                 _ => false,
             };
             let intruded = exit == Exit::Signal(9) && circumstances.killed.contains(&pid);
-            (own || intruded) && last
+            (own || intruded) && last || scribbled
+        }
+        Err(TaskErrorKind::PoolBroken { .. }) => {
+            circumstances.surroundings == Some(Surroundings::FewDescriptors)
         }
         Err(TaskErrorKind::Cancelled) => {
             sent.cancelled == Some(true) || sent.killed || circumstances.may_cancel
         }
         Err(TaskErrorKind::Killed) => {
             let stopped = sent.deed == Deed::StopsItself || circumstances.stopped_any;
-            circumstances.may_kill || sent.killed || stopped
+            circumstances.may_kill || sent.killed || stopped || scribbled
         }
         Err(TaskErrorKind::DeadlineExceeded { limit, elapsed }) => {
             let error = outcome.as_ref().err();
@@ -184,7 +189,7 @@ pub(super) fn judge(
         return Ok(());
     }
     let told = outcome.as_ref().map(|reply| (reply.number, reply.attempt, reply.ballast.len()));
-    let Circumstances { killed, stopped_any, may_cancel, may_kill } = circumstances;
+    let Circumstances { killed, stopped_any, may_cancel, may_kill, .. } = circumstances;
     let killed = killed.len();
     Err(format!(
         "{sent:?} may not end in {told:?} when {killed} workers were killed from outside (any stopped: {stopped_any}) and \

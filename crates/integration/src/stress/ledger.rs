@@ -7,6 +7,7 @@ use brigade::{TaskError, TaskErrorKind};
 
 use super::deed::{Deed, Reply, Sent, judge};
 use super::submitter::Account;
+use super::surroundings::Surroundings;
 
 /// What was done to the tasks of a round, as far as it decides which outcomes are possible.
 #[derive(Debug, Default)]
@@ -19,12 +20,18 @@ pub(super) struct Circumstances {
     pub(super) may_cancel: bool,
     /// Whether the shutdown could end what ran.
     pub(super) may_kill: bool,
+    /// Scribbling tasks ruin their workers, and a pool without descriptors may break.
+    pub(super) surroundings: Option<Surroundings>,
 }
 
 /// What a run did.
 #[derive(Debug, Default)]
 pub struct Summary {
     pub(super) rounds: u64,
+    /// Child processes with surroundings of their own, whose tasks are counted nowhere.
+    pub(super) children: BTreeMap<Surroundings, u64>,
+    /// The output of the only child process, if there was nothing else.
+    pub(super) printed: Option<String>,
     pub(super) killed: u64,
     pub(super) stopped: u64,
     pub(super) refused: u64,
@@ -90,7 +97,11 @@ impl Summary {
 
 impl fmt::Display for Summary {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { rounds, killed, stopped, refused, memory, replayed, counts } = self;
+        let Self { rounds, children, printed, killed, stopped, refused, memory, replayed, counts } =
+            self;
+        if let Some(printed) = printed {
+            return write!(out, "in a child process:\n{}", printed.trim_end());
+        }
         write!(out, "{:<18}", "task")?;
         for column in COLUMNS {
             write!(out, "{column:>10}")?;
@@ -112,6 +123,13 @@ impl fmt::Display for Summary {
             "\n{rounds} pools; {killed} workers killed and {stopped} stopped from outside; \
              {refused} submissions refused by a full queue"
         )?;
+        if !children.is_empty() {
+            write!(out, "\nadverse surroundings, with child processes: ")?;
+            for (index, (surroundings, count)) in children.iter().enumerate() {
+                let comma = if index == 0 { "" } else { ", " };
+                write!(out, "{comma}{surroundings} {count}")?;
+            }
+        }
         if !memory.is_empty() {
             let mebibytes: Vec<_> = memory.iter().map(|bytes| bytes >> 20).collect();
             write!(out, "\nmemory of the host, in MiB: {mebibytes:?}")?;

@@ -5,6 +5,8 @@ use std::time::Duration;
 use brigade::Shutdown;
 use brigade_testkit::Random;
 
+use super::surroundings::Surroundings;
+
 /// The settings of a round.
 #[derive(Debug, Clone)]
 pub(super) struct Plan {
@@ -24,6 +26,9 @@ pub(super) struct Plan {
     pub(super) ending: Ending,
     /// When the pool is shut down; after the last submitter if there is no moment.
     pub(super) moment: Option<Duration>,
+    /// Short tasks one by one before everything else, of a pool without workers; then one that hangs, and others.
+    pub(super) short_tasks: Option<u64>,
+    pub(super) surroundings: Option<Surroundings>,
 }
 
 /// How a pool ends.
@@ -60,7 +65,11 @@ pub(super) fn happens(random: &mut Random, share: u64) -> bool {
 }
 
 impl Plan {
-    pub(super) fn new(random: &mut Random, workers: usize) -> Self {
+    pub(super) fn new(
+        random: &mut Random,
+        workers: usize,
+        surroundings: Option<Surroundings>,
+    ) -> Self {
         let modes = [Shutdown::Drain, Shutdown::CancelPending, Shutdown::Terminate, Shutdown::Kill];
         let ending = match random.within(0..4) {
             0 => Ending::Drop,
@@ -82,7 +91,13 @@ impl Plan {
             intrusions: *random.choose(&[0, 0, 200, 600]),
             ending,
             moment: at_random.then(|| random.below(Duration::from_millis(100))),
+            short_tasks: (most > 1 && random.chance(15)).then(|| random.within(1..300)),
+            surroundings,
         }
+    }
+
+    pub(super) fn is_in(&self, surroundings: Surroundings) -> bool {
+        self.surroundings == Some(surroundings)
     }
 
     /// Whether a task that hangs is ended by the end of the pool, and nobody waits for it before.

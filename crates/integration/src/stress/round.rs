@@ -1,18 +1,26 @@
 //! One pool's life.
 
+use std::io::Write;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use brigade::{Pool, Shutdown};
-use brigade_testkit::{Random, pause};
+use brigade::{Pool, PoolError, Shutdown};
+use brigade_sys::fork::Origin;
+use brigade_sys::misdeeds;
+use brigade_testkit::{Random, faults, pause};
+use rustix::process::{Pid, WaitOptions, waitpid};
 
 use super::deed::MESSAGE_LIMIT;
+use super::inside::{FewDescriptors, publish};
 use super::intruder::{self, Intrusions};
 use super::ledger::{Circumstances, Summary};
 use super::plan::{Ending, Mix, Plan};
 use super::submitter::{Account, Submitter};
+use super::surroundings::Surroundings;
 use super::watch::Watch;
+use crate::scribble::{Scribble, Target, Then, scribbles};
 
 pub(super) const GRACE: Duration = Duration::from_millis(200);
 
@@ -24,6 +32,8 @@ pub(super) fn run(
     summary: &mut Summary,
 ) -> Result<(), String> {
     let mut builder = Pool::builder();
+    // A pool that was not asked for more starts workers when there is work.
+    let min_workers = if plan.short_tasks.is_some() { 0 } else { plan.min_workers };
     if let Some(timeout) = plan.idle_timeout {
         builder = builder.idle_timeout(timeout);
     }
@@ -35,7 +45,7 @@ pub(super) fn run(
     }
     let pool = builder
         .workers(plan.workers)
-        .min_workers(plan.min_workers)
+        .min_workers(min_workers)
         .name("stress")
         .queue_limit(plan.queue_limit)
         .message_limit(MESSAGE_LIMIT)
@@ -44,9 +54,15 @@ pub(super) fn run(
         .restart_budget(u32::MAX, Duration::from_secs(1))
         .build()
         .map_err(|error| format!("no pool: {error}"))?;
+    let pool = Arc::new(pool);
+    let published = publish(&pool);
+    if let Some(short) = plan.short_tasks {
+        long_after_short(short, random, watch, &pool)?;
+    }
     let intrusions = Intrusions::default();
     let accounts = play(plan, random, watch, &pool, &intrusions)?;
-    watch.during("the drop of the pool", || drop(pool));
+    drop(published);
+    watch.during("the drop of the pool", || drop(alone(pool)));
     let timed = matches!(plan.ending, Ending::Within(..));
     let circumstances = Circumstances {
         stopped_any: intrusions.stopped() > 0,
@@ -54,6 +70,7 @@ pub(super) fn run(
         may_cancel: timed,
         may_kill: timed,
         killed: intrusions.killed(),
+        surroundings: plan.surroundings,
     };
     for account in accounts {
         summary.settle(account, &circumstances)?;
@@ -77,6 +94,8 @@ fn play(
         let _done = SetAtEnd(&done);
         let own = Random::new(random.number());
         scope.spawn(|| intruder::run(pool, own, plan.intrusions, &done, intrusions));
+        let own = Random::new(random.number());
+        scope.spawn(|| disturb(plan, pool, own, &done, watch));
         let submitters: Vec<_> = (0..plan.submitters)
             .map(|_| {
                 let submitter = Submitter {
@@ -89,6 +108,8 @@ fn play(
                     resizes: plan.resizes.then_some(plan.workers),
                     closing: &closing,
                     watch,
+                    blocking_wakers: plan.is_in(Surroundings::BlockingWakers),
+                    may_break: plan.is_in(Surroundings::FewDescriptors),
                 };
                 scope.spawn(|| submitter.run())
             })
@@ -108,6 +129,108 @@ fn play(
     })
 }
 
+/// Does one by one what is short, and then something that hangs: it must not hold up what comes after it.
+fn long_after_short(
+    short: u64,
+    random: &mut Random,
+    watch: &Watch,
+    pool: &Pool,
+) -> Result<(), String> {
+    let submit = |what, time| {
+        pool.submit(faults::spins, time).map_err(|error| format!("{what} was refused: {error}"))
+    };
+    for _ in 0..short {
+        let handle = submit("a short task", random.within(0..100))?;
+        let outcome = watch.during("a short task", || handle.wait());
+        outcome.map_err(|error| format!("a short task failed: {error}"))?;
+    }
+    let hanging = pool.submit(faults::hangs, ()).map_err(|error| error.to_string())?;
+    let others: Vec<_> = (0..random.within(1..20))
+        .map(|_| submit("a task behind one that hangs", 1_000))
+        .collect::<Result<_, _>>()?;
+    for handle in others {
+        let outcome = watch.during("a task behind one that hangs", || handle.wait());
+        outcome.map_err(|error| format!("a task behind one that hangs failed: {error}"))?;
+    }
+    hanging.kill();
+    let outcome = watch.during("the task that hung", || hanging.wait());
+    match outcome {
+        Err(_) => Ok(()),
+        Ok(()) => Err("a task that hangs has returned".to_owned()),
+    }
+}
+
+/// Does to the process what its surroundings ask for, until `done`.
+fn disturb(plan: &Plan, pool: &Pool, mut random: Random, done: &AtomicBool, watch: &Watch) {
+    while !done.load(Ordering::Acquire) {
+        match plan.surroundings {
+            Some(Surroundings::FewDescriptors) => {
+                let few = FewDescriptors::allow(random.within(0..24));
+                pause(random.below(Duration::from_millis(5)));
+                drop(few);
+            }
+            Some(Surroundings::Scribbler) => scribble(pool, &mut random),
+            Some(Surroundings::Forks) => watch.during("the end of a copy", || copy(pool)),
+            _ => return,
+        }
+        pause(random.below(Duration::from_millis(20)));
+    }
+}
+
+/// A task that writes over what its worker shares with the host.
+fn scribble(pool: &Pool, random: &mut Random) {
+    let Ok(journal) = tempfile::NamedTempFile::new() else { return };
+    let order = Scribble {
+        target: *random.choose(&[
+            Target::Positions,
+            Target::Bells,
+            Target::SlotTable,
+            Target::Messages,
+            Target::Everything,
+        ]),
+        then: *random.choose(&[Then::Returns, Then::Dawdles, Then::Aborts, Then::Hangs]),
+        seed: random.number(),
+        journal: journal.path().to_owned(),
+    };
+    let task = pool.task(scribbles).deadline(Duration::from_millis(200));
+    if let Ok(handle) = task.try_submit(order) {
+        // Any outcome is right, as long as there is one; a pool that ends has one for it as well.
+        drop(handle.wait());
+    }
+}
+
+/// Makes a copy of this process that uses the pool, and waits for its end.
+fn copy(pool: &Pool) {
+    let origin = Origin::here();
+    let Ok(copy) = misdeeds::fork() else { return };
+    let Some(copy) = copy.and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw) else {
+        let refused = pool.try_submit(faults::spins, 1).is_err()
+            && pool.shutdown_with(Shutdown::Kill, GRACE).is_err()
+            && pool.map(faults::spins, 0..3).all(|item| item.is_err());
+        if !refused {
+            // The original sees how its copy ends.
+            std::process::abort();
+        }
+        return origin.end_copy();
+    };
+    let status = waitpid(Some(copy), WaitOptions::empty());
+    if !matches!(status, Ok(Some((_, status))) if status.exit_status() == Some(0)) {
+        let _ = writeln!(std::io::stdout(), "a copy of the host could use the pool: {status:?}");
+        std::process::exit(101);
+    }
+}
+
+/// The pool, once subscribers and wakers have let go of it: one of them must not be who ends it.
+fn alone(mut pool: Arc<Pool>) -> Pool {
+    loop {
+        match Arc::try_unwrap(pool) {
+            Ok(pool) => return pool,
+            Err(shared) => pool = shared,
+        }
+        thread::yield_now();
+    }
+}
+
 /// Ends the pool as planned; a second time it has ended already. A pool that is to be dropped is left as it is.
 fn end(plan: &Plan, watch: &Watch, pool: &Pool) -> Result<(), String> {
     let begin = Instant::now();
@@ -123,7 +246,10 @@ fn end(plan: &Plan, watch: &Watch, pool: &Pool) -> Result<(), String> {
             }
         });
     let Some((report, bound)) = ended else { return Ok(()) };
-    let report = report.map_err(|error| format!("the pool did not end well: {error}"))?;
+    let report = match report {
+        Err(PoolError::Broken { .. }) if plan.is_in(Surroundings::FewDescriptors) => return Ok(()),
+        other => other.map_err(|error| format!("the pool did not end well: {error}"))?,
+    };
     // Twice the grace, and as much as a busy machine may need.
     let bound = bound.map(|bound| bound + 2 * GRACE + Duration::from_secs(5));
     if bound.is_some_and(|bound| begin.elapsed() > bound) {

@@ -8,6 +8,7 @@ use brigade_testkit::Random;
 
 use super::chaos::Books;
 use super::deed::{Deed, Order, Reply, Sent, perform};
+use super::inside::wait_with_blocking_waker;
 use super::plan::{Mix, happens};
 use super::watch::Watch;
 
@@ -41,6 +42,10 @@ pub(super) struct Submitter<'a> {
     /// Set before the pool is shut down.
     pub(super) closing: &'a AtomicBool,
     pub(super) watch: &'a Watch,
+    /// Whether outcomes are awaited with wakers that block.
+    pub(super) blocking_wakers: bool,
+    /// Whether the pool may break because it cannot start workers.
+    pub(super) may_break: bool,
 }
 
 impl Submitter<'_> {
@@ -164,6 +169,7 @@ impl Submitter<'_> {
                     )?;
                     Ok(false)
                 }
+                SubmitErrorKind::PoolBroken { .. } if self.may_break => Ok(false),
                 other => Err(format!("a submission was refused: {other:?}")),
             },
         }
@@ -197,6 +203,7 @@ impl Submitter<'_> {
         match changed {
             Ok(()) => Ok(true),
             Err(PoolError::Closed) => Ok(false),
+            Err(PoolError::Broken { .. }) if self.may_break => Ok(false),
             Err(other) => Err(format!("the number of workers could not be changed: {other}")),
         }
     }
@@ -212,14 +219,17 @@ impl Submitter<'_> {
                         Err(error) => self.assert(
                             error.is_cancelled()
                                 || error.is_worker_death()
-                                || matches!(error.kind(), brigade::TaskErrorKind::Killed),
+                                || matches!(error.kind(), brigade::TaskErrorKind::Killed)
+                                || self.may_break,
                             &format!("a broadcast failed: {error}"),
                         )?,
                     }
                 }
                 Ok(true)
             }
-            Err(error) if error.kind() == SubmitErrorKind::PoolClosed => Ok(false),
+            Err(error) if error.kind() == SubmitErrorKind::PoolClosed || self.may_break => {
+                Ok(false)
+            }
             Err(error) => Err(format!("a broadcast was refused: {error}")),
         }
     }
@@ -233,7 +243,14 @@ impl Submitter<'_> {
                 self.watch.during("wait_timeout", || handle.wait_timeout(time))
             }
             _ => {
-                let outcome = self.watch.during(&format!("wait for {sent:?}"), || handle.wait());
+                let pause = self.random.below(Duration::from_millis(3));
+                let outcome = self.watch.during(&format!("wait for {sent:?}"), || {
+                    if self.blocking_wakers {
+                        wait_with_blocking_waker(handle, pause)
+                    } else {
+                        handle.wait()
+                    }
+                });
                 account.closed.push((sent, outcome));
                 return;
             }
@@ -248,6 +265,7 @@ impl Submitter<'_> {
         match self.watch.during("warm_up", || self.pool.warm_up()) {
             Ok(()) => Ok(true),
             Err(PoolError::Closed) => Ok(false),
+            Err(_) if self.may_break => Ok(true),
             Err(other) => Err(format!("warm_up failed: {other}")),
         }
     }
@@ -265,7 +283,7 @@ impl Submitter<'_> {
                 Ok(result) => self.assert(result == 2 * number, "map mixed its results up")?,
                 Err(error) => {
                     self.assert(
-                        self.closing.load(Ordering::Acquire),
+                        self.closing.load(Ordering::Acquire) || self.may_break,
                         &format!("map failed: {error}"),
                     )?;
                     return Ok(false);

@@ -33,7 +33,8 @@ impl Watch {
             while ended.recv_timeout(INTERVAL) == Err(RecvTimeoutError::Timeout) {
                 let awaited = watched.lock().unwrap_or_else(PoisonError::into_inner);
                 if awaited.values().any(|(since, _)| since.elapsed() > BOUND) {
-                    let mut out = std::io::stderr();
+                    // Standard error may be what nobody reads.
+                    let mut out = std::io::stdout();
                     for (thread, (since, what)) in &*awaited {
                         let _ = writeln!(
                             out,
