@@ -62,26 +62,32 @@ impl Shared {
         &self,
         mut make: impl FnMut() -> Arc<TaskCell>,
     ) -> Result<Vec<Arc<TaskCell>>, SubmitErrorKind> {
-        let mut core = self.open_with_room(Room::Wait)?;
+        // Each task has a copy of the argument, which may be large: none is made or freed under the lock.
+        let mut tasks = Vec::new();
+        let mut core = loop {
+            let core = self.open_with_room(Room::Wait)?;
+            let missing = core.machine.target().saturating_sub(tasks.len());
+            if missing == 0 {
+                break core;
+            }
+            drop(core);
+            tasks.extend(std::iter::repeat_with(&mut make).take(missing));
+        };
+        let surplus = tasks.split_off(core.machine.target());
         let mut after = Afterwards::default();
-        let tasks = (0..core.machine.target())
-            .map(|slot| {
-                let task = make();
-                let slot = Some(u32::try_from(slot).expect("slots are few"));
-                let terms =
-                    task.limits.as_ref().map_or_else(Terms::default, |limits| limits.terms());
-                let submission = Submission {
-                    id: task.id,
-                    task: Arc::clone(&task),
-                    attempt: Attempt::first(),
-                    retries: 0,
-                    terms: Some(Box::new(Terms { slot, ..terms })),
-                };
-                core.handle(now(), Event::Submit(submission), Facts::Nothing, self, &mut after);
-                task
-            })
-            .collect();
+        for (slot, task) in (0..).zip(&tasks) {
+            let terms = task.limits.as_ref().map_or_else(Terms::default, |limits| limits.terms());
+            let submission = Submission {
+                id: task.id,
+                task: Arc::clone(task),
+                attempt: Attempt::first(),
+                retries: 0,
+                terms: Some(Box::new(Terms { slot: Some(slot), ..terms })),
+            };
+            core.handle(now(), Event::Submit(submission), Facts::Nothing, self, &mut after);
+        }
         drop(core);
+        drop(surplus);
         after.run(self);
         Ok(tasks)
     }
