@@ -175,8 +175,8 @@ fn a_panic_breaks_the_pool_with_message_and_place() {
     let reason = breaks(builder);
     let parts = ["panicked", "no licence for 7", "initializer.rs:", "the licence server said no"];
     assert_tells(&reason, &parts);
-    // One more may be under way in the second slot.
-    assert!((STARTS..=STARTS + 1).contains(&runs.count()), "{} runs", runs.count());
+    // Starts of both slots that fail together count once.
+    assert!((STARTS..=2 * STARTS).contains(&runs.count()), "{} runs", runs.count());
 }
 
 #[test]
