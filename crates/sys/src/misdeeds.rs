@@ -41,15 +41,11 @@ pub fn replace(descriptor: i32, by: impl AsFd) -> io::Result<()> {
     if replaced == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Gives up the rights of root for good, as a program does that needs them only at its start. Nothing for another user.
-pub fn drop_privileges() {
+/// Gives up the rights of root for good, as a program does that needs them only at its start. Does nothing for another user,
+/// and returns whether it did something.
+pub fn drop_privileges() -> bool {
     // SAFETY: no memory is involved. The rights that other code relies on are gone, which is what the test is about.
-    unsafe {
-        if libc::geteuid() == 0 {
-            libc::setgid(NOBODY);
-            libc::setuid(NOBODY);
-        }
-    }
+    unsafe { libc::geteuid() == 0 && libc::setgid(NOBODY) == 0 && libc::setuid(NOBODY) == 0 }
 }
 
 /// The user and group without rights, on every Linux.

@@ -118,7 +118,9 @@ fn adrift(is_busy: bool) {
     let folder = arguments.next().expect("where to make files");
     let builder = Pool::builder().workers(2);
     let pool = match way.as_str() {
-        "initializer" => builder.initializer(|(): ()| misdeeds::drop_privileges(), ()).build(),
+        "initializer" => {
+            builder.initializer(|(): ()| drop(misdeeds::drop_privileges()), ()).build()
+        }
         _ => builder.build(),
     };
     let pool = pool.expect("a pool");
@@ -134,7 +136,9 @@ fn adrift(is_busy: bool) {
 
 fn drift((way, folder, is_busy): (String, String, bool)) {
     match way.as_str() {
-        "task" => misdeeds::drop_privileges(),
+        "task" => {
+            misdeeds::drop_privileges();
+        }
         "cleared" => parent_death::unbind(),
         _ => {}
     }

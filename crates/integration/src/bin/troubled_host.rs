@@ -1,5 +1,5 @@
 //! A program with a pool whose surroundings are bad: a stderr that nobody reads, a subscriber that panics, asks the pool or
-//! blocks, too few descriptors. Each mode prints `well` when the pool keeps its promises all the same.
+//! blocks, too few descriptors, rights that are gone. Each mode prints `well` when the pool keeps its promises all the same.
 
 #![forbid(unsafe_code)]
 #![expect(clippy::print_stdout, reason = "it is a program; what it prints is looked at")]
@@ -10,7 +10,8 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use brigade::{Handle, Pool, Shutdown, TaskErrorKind};
+use brigade::{Handle, Pool, PoolError, Shutdown, TaskErrorKind};
+use brigade_sys::misdeeds;
 use brigade_testkit::faults::{aborts, hangs, spins};
 use brigade_testkit::{BOUND, Watchdog, outcome, processes};
 use tracing::{Event, Metadata, Subscriber, span};
@@ -29,6 +30,7 @@ fn main() {
         }),
         "subscriber-shuts-down" => subscriber(shuts_down, breaks),
         "few-descriptors" => few_descriptors(),
+        "gives-up-rights" => gives_up_rights(),
         other => panic!("no such mode: {other}"),
     }
     println!("well");
@@ -152,6 +154,26 @@ fn few_descriptors() {
         let _ = pool.shutdown_with(Shutdown::Kill, Duration::from_millis(300));
         drop(pool);
         processes::forbid_descriptors_from(1024);
+    }
+}
+
+/// The program gives up its rights once its workers are there, and may not kill them any more.
+fn gives_up_rights() {
+    let pool = Pool::builder().workers(2).build().expect("a pool");
+    pool.warm_up().expect("all workers");
+    let workers = pool.worker_pids();
+    let may_not_kill = misdeeds::drop_privileges();
+    let task = pool.task(hangs).deadline(Duration::from_millis(100));
+    let late = outcome(task.submit(()).expect("a task")).expect_err("late");
+    assert!(matches!(late.kind(), TaskErrorKind::DeadlineExceeded { .. }), "{late}");
+    let began = Instant::now();
+    let ended = pool.shutdown_with(Shutdown::Kill, Duration::from_millis(300));
+    assert!(began.elapsed() < BOUND / 2, "the shutdown took {:?}", began.elapsed());
+    if may_not_kill {
+        let Err(PoolError::LeftBehind { pids }) = ended else { panic!("{ended:?}") };
+        assert!(!pids.is_empty() && pids.iter().all(|pid| workers.contains(pid)), "{pids:?}");
+    } else {
+        ended.expect("an end");
     }
 }
 
