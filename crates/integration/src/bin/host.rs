@@ -118,9 +118,14 @@ fn adrift(is_busy: bool) {
     let folder = arguments.next().expect("where to make files");
     let builder = Pool::builder().workers(2);
     let pool = match way.as_str() {
-        "initializer" => {
-            builder.initializer(|(): ()| drop(misdeeds::drop_privileges()), ()).build()
-        }
+        "initializer" => builder
+            .initializer(
+                |(): ()| {
+                    misdeeds::drop_privileges();
+                },
+                (),
+            )
+            .build(),
         _ => builder.build(),
     };
     let pool = pool.expect("a pool");
