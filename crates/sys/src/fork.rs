@@ -15,10 +15,14 @@
 //! No lock is taken: another thread may fork at any moment, and the copy would wait for a thread that it does not have.
 //! Where the system has no such page the generation is the process's number, for a system call at each question.
 
+mod per_process;
+
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
+
+pub use per_process::PerProcess;
 
 /// The process in which something was made.
 ///
@@ -127,7 +131,7 @@ mod tests {
     use super::*;
 
     /// Runs it in a copy of this process; whether it answered true there.
-    fn in_a_copy(check: impl FnOnce() -> bool) -> bool {
+    pub(super) fn in_a_copy(check: impl FnOnce() -> bool) -> bool {
         // SAFETY: the child makes system calls and uses atomics only, and ends without running anything of the parent's.
         match unsafe { libc::fork() } {
             0 => {

@@ -19,7 +19,7 @@
 //! | [`poller`], [`deadline_timer`] | [`Poller`](poller::Poller): waiting for many descriptors; [`DeadlineTimer`](deadline_timer::DeadlineTimer): a deadline as one |
 //! | [`request_socket`] | packets from processes that the kernel names: [`Listener`](request_socket::Listener), [`RequestSocket`](request_socket::RequestSocket) |
 //! | [`environment`], [`descriptors`], [`signals`], [`parent_death`], [`lifeline`], [`before_main!`] | what a worker does in its first microseconds |
-//! | [`fork`] | [`Origin`](fork::Origin): whether this process is a copy that `fork` has made |
+//! | [`fork`] | [`Origin`](fork::Origin): whether this process is a copy that `fork` has made; [`PerProcess`](fork::PerProcess): a value of its own for each |
 //! | [`file_limit`] | whether shared memory of a size can be made |
 //! | [`memory`] | how much of it this process uses |
 //! | [`scheduling`] | how soon a thread runs that has become ready |

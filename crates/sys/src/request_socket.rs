@@ -18,8 +18,8 @@ use rustix::io::Errno;
 use rustix::io::ioctl_fionbio;
 use rustix::net::sockopt::{Timeout, set_socket_passcred, set_socket_timeout};
 use rustix::net::{
-    AddressFamily, SendFlags, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, connect,
-    listen, send, socket_with,
+    AddressFamily, SendFlags, Shutdown, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind,
+    connect, listen, send, shutdown, socket_with,
 };
 
 use crate::clock::{Monotonic, now};
@@ -145,7 +145,7 @@ impl Listener {
             }
         };
         let peer = peer(&socket);
-        Ok(Some((RequestSocket(socket), peer)))
+        Ok(Some((RequestSocket::new(socket), peer)))
     }
 }
 
@@ -157,7 +157,12 @@ impl AsFd for Listener {
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        if let Some(file) = self.file.as_ref().filter(|_| self.origin.is_here()) {
+        if !self.origin.is_here() {
+            return;
+        }
+        // A copy of the process may hold it open: whoever connects is refused, instead of waiting for it.
+        let _ = shutdown(&self.descriptor, Shutdown::Both);
+        if let Some(file) = &self.file {
             file.clear();
         }
     }
@@ -169,9 +174,13 @@ fn peer(socket: &OwnedFd) -> io::Result<Peer> {
     Ok(Peer { process, user })
 }
 
-/// One end of a connection.
+/// One end of a connection. A drop ends it, also while copies of the process that `fork` has made hold it open; in a copy it
+/// does not.
 #[derive(Debug)]
-pub struct RequestSocket(OwnedFd);
+pub struct RequestSocket {
+    descriptor: OwnedFd,
+    origin: Origin,
+}
 
 /// What [`RequestSocket::receive`] found.
 #[derive(Debug, PartialEq, Eq)]
@@ -192,6 +201,10 @@ pub enum Request {
 }
 
 impl RequestSocket {
+    fn new(descriptor: OwnedFd) -> Self {
+        Self { descriptor, origin: Origin::here() }
+    }
+
     /// Connects to a server. While thousands of others wait to be accepted it waits as well, at most until the deadline.
     ///
     /// # Errors
@@ -212,7 +225,7 @@ impl RequestSocket {
             }
         }
         ioctl_fionbio(&socket, true)?;
-        Ok(Self(socket))
+        Ok(Self::new(socket))
     }
 
     /// Sends one packet, if there is room for it.
@@ -222,7 +235,7 @@ impl RequestSocket {
     /// [`ConnectionReset`](io::ErrorKind::ConnectionReset) when the other end is closed.
     pub fn send(&self, bytes: &[u8]) -> io::Result<()> {
         loop {
-            match send(&self.0, bytes, SendFlags::NOSIGNAL) {
+            match send(&self.descriptor, bytes, SendFlags::NOSIGNAL) {
                 Ok(_) => return Ok(()),
                 Err(Errno::INTR) => {}
                 Err(error) => return Err(error.into()),
@@ -252,7 +265,7 @@ impl RequestSocket {
     /// What the system says; a connection that is reset counts as closed, after its packets.
     pub fn receive(&self, buffer: &mut [u8]) -> io::Result<Request> {
         loop {
-            match credentials::receive(&self.0, buffer) {
+            match credentials::receive(&self.descriptor, buffer) {
                 Ok(request) => return Ok(request),
                 // Reading the reset takes it away: what follows is what was sent before, then the end.
                 Err(Errno::INTR | Errno::CONNRESET) => {}
@@ -265,7 +278,15 @@ impl RequestSocket {
 
 impl AsFd for RequestSocket {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
+        self.descriptor.as_fd()
+    }
+}
+
+impl Drop for RequestSocket {
+    fn drop(&mut self) {
+        if self.origin.is_here() {
+            let _ = shutdown(&self.descriptor, Shutdown::Both);
+        }
     }
 }
 

@@ -8,10 +8,11 @@ use std::env;
 use std::fmt;
 use std::process::Command;
 use std::str::FromStr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use brigade_sys::clock::{Monotonic, now};
+use brigade_sys::fork::PerProcess;
 use brigade_sys::request_socket::Address;
 use serde::{Deserialize, Serialize};
 
@@ -49,8 +50,8 @@ pub use process_wide::{configure, expires};
 pub struct TimerClient {
     address: Address,
     ladder: Option<Ladder>,
-    /// Shared by clones. Of another process after a fork, which the connection knows.
-    connection: Arc<Mutex<Option<Arc<Connection>>>>,
+    /// Shared by clones. The lock may be held by another thread when the process forks, so a copy has its own.
+    connection: Arc<PerProcess<Mutex<Option<Arc<Connection>>>>>,
 }
 
 /// The environment variable by which a server's address goes to a child.
@@ -159,7 +160,7 @@ impl TimerClient {
     }
 
     fn forget(&self, broken: &Arc<Connection>) {
-        let mut held = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut held = self.lock();
         if held.as_ref().is_some_and(|held| Arc::ptr_eq(held, broken)) {
             *held = None;
         }
@@ -167,9 +168,8 @@ impl TimerClient {
 
     /// The connection of this process, made anew if it is the one that is broken.
     fn connection(&self, broken: Option<&Arc<Connection>>) -> Result<Arc<Connection>, ClientError> {
-        let mut held = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut held = self.lock();
         if let Some(connection) = &*held
-            && connection.is_ours()
             && !broken.is_some_and(|broken| Arc::ptr_eq(broken, connection))
         {
             return Ok(Arc::clone(connection));
@@ -178,6 +178,11 @@ impl TimerClient {
         let connection = Arc::new(Connection::open(&self.address)?);
         *held = Some(Arc::clone(&connection));
         Ok(connection)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Arc<Connection>>> {
+        let connection = self.connection.get_or_make(|_| Mutex::default());
+        connection.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -71,6 +71,11 @@ pub enum ServerError {
     /// Descriptors, memory or threads are used up.
     #[error("failed to set up the timer server")]
     Setup(#[source] io::Error),
+    /// This process is a fork of the one that built the server.
+    #[error(
+        "the timer server belongs to another process: this one is a fork of it; build a server after the fork"
+    )]
+    Forked,
     /// It is running already.
     #[error("the timer server is running already")]
     AlreadyRunning,

@@ -4,12 +4,14 @@ mod builder;
 mod connections;
 mod event_loop;
 
+use std::mem;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use brigade_sys::clock::{Monotonic, now};
+use brigade_sys::fork::Origin;
 use brigade_sys::wait::Waker;
 
 use crate::client::TimerClient;
@@ -21,6 +23,9 @@ use event_loop::EventLoop;
 ///
 /// It listens from the moment it is built: clients can have its address, but are answered, and their deadlines served,
 /// only while it runs. Dropping it stops it.
+///
+/// It belongs to the process that built it: in a copy that `fork` has made it does not run, [`start`](Self::start) and
+/// [`run_once`](Self::run_once) are errors, and its drop does nothing.
 ///
 /// ```
 /// use brigade_timer::TimerServer;
@@ -44,6 +49,8 @@ pub struct TimerServer {
     event_loop: Arc<Mutex<EventLoop>>,
     client: TimerClient,
     thread: Option<JoinHandle<()>>,
+    /// A fork of the process does not have the thread, and must not touch what the thread uses.
+    origin: Origin,
 }
 
 /// What the server's thread and its owner both touch.
@@ -65,8 +72,9 @@ impl TimerServer {
     /// Starts the thread.
     ///
     /// # Errors
-    /// [`ServerError::AlreadyRunning`]; [`ServerError::Setup`] when there is no thread to be had.
+    /// [`ServerError::AlreadyRunning`]; [`ServerError::Setup`] when there is no thread to be had; [`ServerError::Forked`].
     pub fn start(&mut self) -> Result<(), ServerError> {
+        self.check_process()?;
         if self.thread.is_some() {
             return Err(ServerError::AlreadyRunning);
         }
@@ -84,6 +92,11 @@ impl TimerServer {
     /// Stopping a server that does not run does nothing.
     pub fn stop(&mut self) {
         if let Some(thread) = self.thread.take() {
+            if !self.origin.is_here() {
+                // It is the original's, also to be detached.
+                mem::forget(thread);
+                return;
+            }
             self.shared.stopping.store(true, Ordering::Release);
             self.shared.waker.wake();
             // A panic of the thread would be a bug of ours; it was printed when it happened.
@@ -94,8 +107,9 @@ impl TimerServer {
     /// Deals, on this thread, with all that is there now, and waits for nothing. For tests, and for owners with a loop.
     ///
     /// # Errors
-    /// [`ServerError::AlreadyRunning`] while the thread runs.
+    /// [`ServerError::AlreadyRunning`] while the thread runs; [`ServerError::Wait`]; [`ServerError::Forked`].
     pub fn run_once(&mut self) -> Result<(), ServerError> {
+        self.check_process()?;
         if self.thread.is_some() {
             return Err(ServerError::AlreadyRunning);
         }
@@ -104,7 +118,7 @@ impl TimerServer {
 
     /// Whether the thread runs.
     pub fn is_running(&self) -> bool {
-        self.thread.as_ref().is_some_and(|thread| !thread.is_finished())
+        self.origin.is_here() && self.thread.as_ref().is_some_and(|thread| !thread.is_finished())
     }
 
     /// How long ago the server has last finished a turn; `None` before the first.
@@ -120,6 +134,10 @@ impl TimerServer {
     /// A client of this server. It is a name: it works in any process of this host, see [`TimerClient`].
     pub fn client(&self) -> TimerClient {
         self.client.clone()
+    }
+
+    fn check_process(&self) -> Result<(), ServerError> {
+        if self.origin.is_here() { Ok(()) } else { Err(ServerError::Forked) }
     }
 }
 

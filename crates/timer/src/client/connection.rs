@@ -25,8 +25,6 @@ const FIRST_TIMERS: i64 = 2_048;
 #[derive(Debug)]
 pub(super) struct Connection {
     socket: RequestSocket,
-    /// The process that has connected, whose timers these are.
-    process: u32,
     /// So many timers may be armed before the server is asked how many there are.
     left: AtomicI64,
     /// Held by the thread that asks.
@@ -39,19 +37,10 @@ impl Connection {
         let deadline = now().saturating_add(PATIENCE);
         let socket = RequestSocket::connect(address, deadline)
             .map_err(|source| ClientError::Connect { address: address.to_string(), source })?;
-        let connection = Self {
-            socket,
-            process: std::process::id(),
-            left: AtomicI64::new(FIRST_TIMERS),
-            counting: Mutex::new(()),
-        };
+        let connection =
+            Self { socket, left: AtomicI64::new(FIRST_TIMERS), counting: Mutex::new(()) };
         connection.greet()?;
         Ok(connection)
-    }
-
-    /// Whether it is this process's, and not its parent's.
-    pub(super) fn is_ours(&self) -> bool {
-        self.process == std::process::id()
     }
 
     fn greet(&self) -> Result<(), ClientError> {

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex};
 
+use brigade_sys::fork::Origin;
 use brigade_sys::request_socket::{Address, Listener};
 use brigade_sys::wait::Waker;
 
@@ -101,7 +102,8 @@ impl TimerServerBuilder {
         let event_loop = EventLoop::new(listener, Arc::clone(&shared), self.hooks, self.any_user)
             .map_err(ServerError::Setup)?;
         let event_loop = Arc::new(Mutex::new(event_loop));
-        Ok(TimerServer { shared, event_loop, client: TimerClient::at(address), thread: None })
+        let (client, origin) = (TimerClient::at(address), Origin::here());
+        Ok(TimerServer { shared, event_loop, client, thread: None, origin })
     }
 }
 

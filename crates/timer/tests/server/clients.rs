@@ -7,7 +7,7 @@ use brigade_timer::{
     ClientError, Ladder, LogReaper, ServerError, TimerClient, TimerEvent, TimerServer,
 };
 
-use crate::{BOUND, LONG, server, worker};
+use crate::{BOUND, CONFIGURED, LONG, server, worker};
 
 #[test]
 fn ten_processes_with_ten_scopes_each_acquire_and_release_them_all() {
@@ -104,6 +104,7 @@ fn a_server_of_the_same_path_takes_over_its_clients() {
 
 #[test]
 fn without_a_configured_client_expires_is_an_error_and_with_one_it_is_used() {
+    let _configured = CONFIGURED.lock().expect("no test has failed under it");
     brigade_timer::configure(None);
     let error = brigade_timer::expires(LONG).expect_err("none is configured");
     assert!(matches!(error, ClientError::NotConfigured));

@@ -6,6 +6,7 @@
 
 mod clients;
 mod deadlines;
+mod forked;
 mod recycled;
 mod requests;
 mod shortage;
@@ -14,6 +15,7 @@ use std::env;
 use std::io::{Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::process::{Command, Stdio};
+use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
@@ -33,6 +35,9 @@ const ROLE: &str = "BRIGADE_TIMER_TEST_ROLE";
 const NUMBER: &str = "BRIGADE_TIMER_TEST_NUMBER";
 /// Finds a worker and all that it has started.
 const COOKIE: &str = "BRIGADE_TIMER_TEST_COOKIE";
+
+/// Held by tests that change what this process has configured.
+static CONFIGURED: Mutex<()> = Mutex::new(());
 
 /// Longer than any test.
 const LONG: Duration = Duration::from_secs(3600);

@@ -1,0 +1,134 @@
+//! A process that forks without `exec`: the copy's server does nothing, its clients work, and nothing hangs.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::channel;
+use std::thread;
+use std::time::Instant;
+
+use brigade_testkit::{BOUND, Side, copy_process, processes, wait_until};
+use brigade_timer::{ClientError, LogReaper, ServerError, TimerEvent};
+
+use crate::{CONFIGURED, LONG, idle_server, server};
+
+#[test]
+fn a_server_is_an_error_in_a_fork_and_goes_on_in_the_original() {
+    let (mut server, seen) = server(|settings| settings.reaper(LogReaper));
+    let client = server.client();
+    let guard = client.expires(LONG).expect("a server");
+    let copy = match copy_process() {
+        Side::Original(copy) => copy,
+        Side::Copy(copy) => copy.end_after(move || {
+            assert!(!server.is_running());
+            for refused in [server.start(), server.run_once()] {
+                let error = refused.expect_err("the thread is the original's");
+                assert!(matches!(error, ServerError::Forked), "{error}");
+                assert!(error.to_string().contains("build a server after the fork"), "{error}");
+            }
+            server.stop();
+            drop(server);
+            guard.release().expect("nothing of ours");
+            let mut own = brigade_timer::TimerServer::builder().build().expect("a server");
+            own.start().expect("a thread");
+            drop(own.client().expires(LONG).expect("our own server"));
+        }),
+    };
+    copy.is_well();
+    assert!(server.is_running());
+    client.acquire("now", Instant::now()).expect("a server");
+    let served = seen.until(
+        |event| !matches!(event, TimerEvent::Registered { pid } if *pid == std::process::id()),
+    );
+    assert!(matches!(served, TimerEvent::Expired { .. }), "the copy has connected: {served:?}");
+    drop(guard);
+}
+
+#[test]
+fn a_fork_while_another_thread_connects_has_a_client_of_its_own() {
+    let (mut server, seen) = idle_server(|settings| settings.reaper(LogReaper));
+    let client = server.client();
+    let same = client.clone();
+    let (sender, thread) = channel();
+    let connects = thread::spawn(move || {
+        sender.send(processes::this_thread()).expect("the test waits");
+        // Under the client's lock it waits for the server, which does not run yet.
+        same.connect()
+    });
+    let thread = thread.recv().expect("the thread's number");
+    wait_until("a thread that waits for the server", BOUND, || processes::thread_sleeps(thread));
+    let copy = match copy_process() {
+        Side::Original(copy) => copy,
+        Side::Copy(copy) => copy.end_after(move || {
+            client.acquire("the copy's", Instant::now()).expect("a server");
+            park_for_ever()
+        }),
+    };
+    server.start().expect("a thread");
+    connects.join().expect("no panic").expect("a server");
+    let expired = seen.until(|event| matches!(event, TimerEvent::Expired { .. }));
+    let TimerEvent::Expired { pid, timers, .. } = expired else { unreachable!() };
+    assert_eq!(timers[0].scope.to_string(), "the copy's");
+    assert_ne!(pid, std::process::id());
+    // It is killed.
+    drop(copy);
+}
+
+#[test]
+fn a_fork_has_the_configured_client_and_never_waits_for_who_configures_another() {
+    let _configured = CONFIGURED.lock().expect("no test has failed under it");
+    let (server, _seen) = server(|settings| settings);
+    brigade_timer::configure(server.client());
+    let copy = match copy_process() {
+        Side::Original(copy) => copy,
+        Side::Copy(copy) => {
+            copy.end_after(|| drop(brigade_timer::expires(LONG).expect("the same client")))
+        }
+    };
+    copy.is_well();
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(Ordering::Relaxed) {
+                brigade_timer::configure(server.client());
+            }
+        });
+        for _ in 0..100 {
+            let copy = match copy_process() {
+                Side::Original(copy) => copy,
+                Side::Copy(copy) => copy.end_after(|| {
+                    if let Err(error) = brigade_timer::expires(LONG) {
+                        assert!(matches!(error, ClientError::NotConfigured), "{error}");
+                    }
+                    brigade_timer::configure(server.client());
+                    drop(brigade_timer::expires(LONG).expect("configured in here"));
+                }),
+            };
+            copy.is_well();
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+    brigade_timer::configure(None);
+}
+
+#[test]
+fn a_fork_that_lives_on_does_not_hide_the_end_of_the_server() {
+    let (server, _seen) = server(|settings| settings);
+    let (client, late) = (server.client(), server.client().to_string());
+    client.connect().expect("a server");
+    let copy = match copy_process() {
+        Side::Original(copy) => copy,
+        Side::Copy(copy) => copy.end_after(|| park_for_ever()),
+    };
+    drop(server);
+    client.acquire("work", Instant::now() + LONG).expect_err("nobody will serve it");
+    let late: brigade_timer::TimerClient = late.parse().expect("an address");
+    let error = late.connect().expect_err("nobody is there");
+    assert!(matches!(error, ClientError::Connect { .. }), "{error}");
+    // It is killed.
+    drop(copy);
+}
+
+fn park_for_ever() -> ! {
+    loop {
+        thread::park();
+    }
+}
