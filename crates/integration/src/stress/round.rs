@@ -43,6 +43,9 @@ pub(super) fn run(
     if let Some(age) = plan.max_age {
         builder = builder.max_worker_age(age);
     }
+    if plan.is_in(Surroundings::DroppedPrivileges) {
+        builder = builder.initializer(drops_privileges, ());
+    }
     let pool = builder
         .workers(plan.workers)
         .min_workers(min_workers)
@@ -127,6 +130,11 @@ fn play(
         end(plan, watch, pool)?;
         Ok(accounts)
     })
+}
+
+/// An initializer; the worker then has other rights than its host.
+fn drops_privileges((): ()) {
+    misdeeds::drop_privileges();
 }
 
 /// Does one by one what is short, and then something that hangs: it must not hold up what comes after it.

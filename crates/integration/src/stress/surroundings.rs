@@ -39,6 +39,8 @@ pub enum Surroundings {
     FewDescriptors,
     /// The process has no privileges.
     NoPrivileges,
+    /// Workers drop their privileges when they start, and the host keeps its own.
+    DroppedPrivileges,
     /// The terminal stops the process group and continues it, again and again.
     StopAndContinue,
     /// The process forks, and the copies use and drop the pool.
@@ -57,7 +59,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(2);
 const COOKIE: &str = "BRIGADE_STRESS_COOKIE";
 
 impl Surroundings {
-    pub(super) const ALL: [Self; 12] = [
+    pub(super) const ALL: [Self; 13] = [
         Self::FullStderr,
         Self::SlowStderr,
         Self::ClosedStderr,
@@ -67,6 +69,7 @@ impl Surroundings {
         Self::BlockingWakers,
         Self::FewDescriptors,
         Self::NoPrivileges,
+        Self::DroppedPrivileges,
         Self::StopAndContinue,
         Self::Forks,
         Self::Scribbler,
@@ -83,6 +86,7 @@ impl Surroundings {
             Self::BlockingWakers => "blocking-wakers",
             Self::FewDescriptors => "few-descriptors",
             Self::NoPrivileges => "no-privileges",
+            Self::DroppedPrivileges => "dropped-privileges",
             Self::StopAndContinue => "stop-and-continue",
             Self::Forks => "forks",
             Self::Scribbler => "scribbler",
