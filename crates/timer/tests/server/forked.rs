@@ -35,10 +35,10 @@ fn a_server_is_an_error_in_a_fork_and_goes_on_in_the_original() {
     copy.is_well();
     assert!(server.is_running());
     client.acquire("now", Instant::now()).expect("a server");
-    let served = seen.until(
+    let first = seen.until(
         |event| !matches!(event, TimerEvent::Registered { pid } if *pid == std::process::id()),
     );
-    assert!(matches!(served, TimerEvent::Expired { .. }), "the copy has connected: {served:?}");
+    assert!(matches!(first, TimerEvent::Expired { .. }), "the copy has connected: {first:?}");
     drop(guard);
 }
 
