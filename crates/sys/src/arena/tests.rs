@@ -291,6 +291,28 @@ fn a_worker_that_lies_harms_itself_only() {
 }
 
 #[test]
+fn copies_are_exact_at_any_place_and_of_any_length() {
+    let (mut arena, view) = results(MEBIBYTE);
+    let bytes = payload(5, 5000);
+    let (offset, length) = arena.put(&[&bytes]).expect("room");
+    let loan = view.loan(offset, length).expect("there");
+    let mut copy = Vec::new();
+    for (at, length) in [(0, 5000), (1, 0), (0, 1), (7, 63), (64, 64), (3, 4097), (4999, 1)] {
+        loan.copy_into(at, length, &mut copy);
+        assert!(copy.ends_with(&bytes[at..at + length]), "{length} bytes from {at} on");
+    }
+    assert_eq!(copy[..5000], bytes, "what was copied before stays");
+}
+
+#[test]
+fn a_mapping_that_cannot_be_written_is_not_taken_for_populated() {
+    let (descriptor, writable) = mapping::create("test", MEBIBYTE).expect("memory");
+    writable.populate(0, MEBIBYTE).expect("memory");
+    let readable = mapping::open(&descriptor, MEBIBYTE, ProtFlags::READ).expect("an arena");
+    assert!(readable.populate(0, MEBIBYTE).is_err());
+}
+
+#[test]
 fn blocks_may_cross_threads() {
     fn check<T: Send + Sync + std::fmt::Debug>() {}
     check::<ArgumentBlock>();
