@@ -88,6 +88,7 @@ impl<'a> Drive<'a> {
         source: &'a mut dyn Source,
         tell: &'a mut dyn FnMut(Event<'_>),
     ) -> Result<Self, RunnerError> {
+        stopper.check_process()?;
         let slots = conduct.settings.slots.get();
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)
             .map_err(RunnerError::system("make an epoll"))?;
@@ -128,6 +129,8 @@ impl<'a> Drive<'a> {
 
     pub(crate) fn run(mut self) -> Result<Summary, RunnerError> {
         loop {
+            // The source and the closure are code of users, which may fork and return in both processes.
+            self.stopper.check_process()?;
             match self.machine.next(now()) {
                 Action::Pull => self.pull(),
                 Action::Start(slot, attempt) => self.start(slot, attempt),
@@ -151,6 +154,7 @@ impl<'a> Drive<'a> {
         }
         if self.conduct.adopts_orphans {
             self.end_strays();
+            self.stopper.check_process()?;
         }
         self.summary.wall = now().saturating_since(self.start);
         self.is_over = true;
@@ -240,6 +244,7 @@ impl<'a> Drive<'a> {
             Err(error) => return Err(RunnerError::system("wait for jobs")(error)),
         };
         for event in fetched {
+            self.stopper.check_process()?;
             let token = Token::from(event.data.u64());
             if token == Token::WAKER {
                 self.woken();
@@ -371,7 +376,7 @@ impl<'a> Drive<'a> {
 /// that was killed.
 impl Drop for Drive<'_> {
     fn drop(&mut self) {
-        if self.is_over {
+        if self.is_over || self.stopper.check_process().is_err() {
             return;
         }
         // Kills each group and reaps its leader.

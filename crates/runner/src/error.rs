@@ -46,6 +46,11 @@ pub enum RunnerError {
     /// The source of jobs failed; the jobs before it were run.
     #[error("cannot read the next job")]
     Source(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// This process is a fork of the one that built the runner, which has the jobs.
+    #[error(
+        "the runner belongs to another process: this one is a fork of it; build a runner after the fork"
+    )]
+    Forked,
     /// The system is out of descriptors, memory or processes.
     #[error("cannot {operation}")]
     System {

@@ -12,6 +12,9 @@ use crate::stopper::Stopper;
 use crate::summary::Summary;
 
 /// Runs jobs, on the thread that asks for it.
+///
+/// It belongs to the process that built it. In a copy that `fork` has made, `run` and `run_source` are errors
+/// ([`RunnerError::Forked`]), also if what the run has called forks and returns in both processes: the original goes on.
 #[derive(Debug)]
 pub struct Runner {
     pub(crate) conduct: Conduct,

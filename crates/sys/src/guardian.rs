@@ -27,15 +27,17 @@ use rustix::process::{
     pidfd_send_signal, waitid,
 };
 
+use crate::fork::Origin;
 use crate::signals::Blocked;
 
-/// The guardian of this process's groups. Dropping it ends it.
+/// The guardian of this process's groups. Dropping it ends it; in a copy of this process that `fork` has made it does not.
 #[derive(Debug)]
 pub struct Guardian {
     slots: Slots,
     mark: String,
     pid: Pid,
     pidfd: OwnedFd,
+    origin: Origin,
 }
 
 /// Where one group at a time is known to the guardian.
@@ -51,7 +53,7 @@ impl Guardian {
     pub fn start(capacity: usize, mark: &str) -> io::Result<Self> {
         let slots = Slots::new(capacity)?;
         let (pid, pidfd) = fork(&slots, mark)?;
-        Ok(Self { slots, mark: mark.to_owned(), pid, pidfd })
+        Ok(Self { slots, mark: mark.to_owned(), pid, pidfd, origin: Origin::here() })
     }
 
     /// Starts another guardian for the same groups, after this one has ended: somebody has killed it.
@@ -95,7 +97,9 @@ impl Guardian {
 
 impl Drop for Guardian {
     fn drop(&mut self) {
-        self.end();
+        if self.origin.is_here() {
+            self.end();
+        }
     }
 }
 

@@ -44,6 +44,9 @@ impl Drive<'_> {
                 return;
             }
             for stray in strays {
+                if self.stopper.check_process().is_err() {
+                    return;
+                }
                 let number = stray.variable("PARALLEL_SEQ").and_then(|seq| seq.parse().ok());
                 let (pid, name) = (stray.pid(), stray.name());
                 let is_gone = stray.kill(STRAY_LIMIT).is_ok();

@@ -9,6 +9,7 @@ use rustix::io::Errno;
 use rustix::process::{Pid, kill_process_group, pidfd_send_signal};
 
 use crate::clock::now;
+use crate::fork::Origin;
 use crate::guardian::GroupSlot;
 use crate::process::{Exit, Signal};
 use crate::wait::wait_readable;
@@ -16,12 +17,14 @@ use crate::wait::wait_readable;
 /// The leader of a group of processes.
 ///
 /// It belongs to one thread, so that the rules of [`process`](crate::process) hold without a lock: the group is signalled
-/// only while its leader is unreaped. Dropping one that was not reaped kills the group and reaps the leader.
+/// only while its leader is unreaped. Dropping one that was not reaped kills the group and reaps the leader;
+/// in a copy of this process that `fork` has made it does nothing.
 #[derive(Debug)]
 pub struct Leader {
     pid: libc::pid_t,
     pidfd: OwnedFd,
     reaped: bool,
+    origin: Origin,
 }
 
 /// How the leader has ended, and what it and the children it waited for have used.
@@ -50,7 +53,7 @@ const DROP_LIMIT: Duration = Duration::from_secs(1);
 
 impl Leader {
     pub(super) fn new(pid: libc::pid_t, pidfd: OwnedFd) -> Self {
-        Self { pid, pidfd, reaped: false }
+        Self { pid, pidfd, reaped: false, origin: Origin::here() }
     }
 
     /// Its number, which is also that of its group.
@@ -146,7 +149,7 @@ impl Leader {
 
 impl Drop for Leader {
     fn drop(&mut self) {
-        if !self.reaped {
+        if !self.reaped && self.origin.is_here() {
             // Fails only if somebody else has reaped it, or if it has become another user's.
             let _ = self.signal_group(Signal::Kill);
             let deadline = now().saturating_add(DROP_LIMIT);
