@@ -75,7 +75,8 @@ impl Lock {
         let path = PathBuf::from(path);
         let mut options = OpenOptions::new();
         options.write(true).create(true).truncate(false).mode(0o600);
-        options.custom_flags(libc::O_NOFOLLOW);
+        // Somebody may have put a pipe there: to open that is an error then, and no wait for a reader.
+        options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
         let file = options.open(&path)?;
         // Another server that is being started holds it, or has removed it in the moment between: it is the first.
         flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|_| Errno::ADDRINUSE)?;

@@ -3,6 +3,8 @@
 use std::os::fd::AsFd;
 use std::time::Duration;
 
+use rustix::fs::{CWD, Mode, mkfifoat};
+
 use super::*;
 use crate::clock::now;
 use crate::process::{Process, Signal, command};
@@ -189,4 +191,19 @@ fn a_group_without_its_leader_in_it_is_not_signalled() {
     assert!(!process.is_stopped(), "the leader is not the child's to stop");
     child.signal_group(Signal::Kill).expect("our own");
     until_readable(child.pidfd());
+}
+
+#[test]
+fn a_pipe_in_the_place_of_the_lock_does_not_hold_up_a_server() {
+    let path = std::env::temp_dir().join(format!("brigade-pipe-{}", std::process::id()));
+    let lock = path.with_extension("lock");
+    mkfifoat(CWD, &lock, Mode::RWXU).expect("a pipe");
+    let address = Address::Path(path);
+    let (done, until_done) = std::sync::mpsc::channel();
+    std::thread::spawn(move || done.send(Listener::bind(&address).map(drop)));
+    let bound = until_done.recv_timeout(Duration::from_secs(10));
+    // Lets a thread go that waits for a reader.
+    let _ = std::fs::File::options().read(true).write(true).open(&lock);
+    std::fs::remove_file(&lock).expect("the pipe");
+    assert!(bound.expect("an answer").is_err());
 }
