@@ -127,11 +127,11 @@ fn wiped_page() -> Option<*mut AtomicU64> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
     /// Runs it in a copy of this process; whether it answered true there.
-    pub(super) fn in_a_copy(check: impl FnOnce() -> bool) -> bool {
+    pub(crate) fn in_a_copy(check: impl FnOnce() -> bool) -> bool {
         // SAFETY: the child makes system calls and uses atomics only, and ends without running anything of the parent's.
         match unsafe { libc::fork() } {
             0 => {

@@ -183,7 +183,11 @@ unsafe impl Sync for Slots {}
 impl Slots {
     fn new(count: usize) -> io::Result<Self> {
         let count = count.max(1);
-        let bytes = count * size_of::<GroupSlot>();
+        // Checked, because a product that wraps around would make `as_slice` longer than the memory behind it.
+        let bytes = count
+            .checked_mul(size_of::<GroupSlot>())
+            .filter(|bytes| isize::try_from(*bytes).is_ok())
+            .ok_or(rustix::io::Errno::NOMEM)?;
         // SAFETY: the kernel picks the place, so no other memory is touched.
         let start = unsafe {
             mmap_anonymous(

@@ -8,6 +8,8 @@ use std::os::fd::AsFd;
 use rustix::fs::{MemfdFlags, memfd_create};
 
 use super::*;
+use crate::clock::now;
+use crate::fork::tests::in_a_copy;
 use crate::guardian::Guardian;
 use crate::process::Exit;
 use crate::wait::wait_readable;
@@ -111,9 +113,9 @@ fn what_the_leader_leaves_in_its_group_ends_with_it() {
             .map_or(true, |stat| stat.contains(") Z "))
     };
     // It was killed before the leader was reaped; only its own end is to be waited for.
-    let start = crate::clock::now();
+    let start = now();
     while !gone() {
-        assert!(crate::clock::now().saturating_since(start).as_secs() < 10, "{pid} lives");
+        assert!(now().saturating_since(start).as_secs() < 10, "{pid} lives");
         std::thread::yield_now();
     }
 }
@@ -126,4 +128,36 @@ fn a_slot_knows_the_group_until_it_is_cleared() {
     assert_eq!(format!("GroupSlot({})", run.output.trim()), format!("{slot:?}"));
     slot.clear();
     assert_eq!(format!("{slot:?}"), "GroupSlot(0)");
+}
+
+#[test]
+fn a_copy_of_this_process_ends_neither_programs_nor_their_guardian_by_its_drop() {
+    let null = File::open("/dev/null").expect("/dev/null");
+    let launch = Launch {
+        program: &Program::find(OsStr::new("sleep"), None).expect("no zero byte"),
+        arguments: &[c"sleep".to_owned(), c"60".to_owned()],
+        environment: &[],
+        folder: None,
+        streams: [null.as_fd(); 3],
+        affinity: None,
+        nice: None,
+        slot: None,
+    };
+    let mut leader = Some(Launcher::new().launch(&launch).expect("started"));
+    let mut guardian = Some(Guardian::start(1, "COPY_TEST=1").expect("a process"));
+    assert!(in_a_copy(|| {
+        drop((leader.take(), guardian.take()));
+        true
+    }));
+    let (leader, guardian) = (leader.expect("ours"), guardian.expect("ours"));
+    let ended = wait_readable(&[leader.pidfd(), guardian.pidfd()], Some(now())).expect("poll");
+    assert_eq!(ended, [false, false], "leader and guardian");
+}
+
+#[test]
+fn more_slots_than_memory_can_hold_are_refused() {
+    for capacity in [usize::MAX, usize::MAX / 4 + 2] {
+        let error = Guardian::start(capacity, "SLOT_TEST=1").expect_err("no memory is so large");
+        assert_eq!(error.raw_os_error(), Some(libc::ENOMEM));
+    }
 }

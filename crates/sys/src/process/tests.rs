@@ -3,6 +3,7 @@
 use super::*;
 use crate::clock::{Monotonic, now};
 use crate::descriptors::stderr_pipe;
+use crate::fork::tests::in_a_copy;
 use crate::wait::wait_readable;
 use rustix::io::read;
 use rustix::process::{WaitOptions, getpgid, waitpid};
@@ -199,4 +200,15 @@ fn a_process_without_children_is_killed_at_once() {
     assert!(process.kill_if_alone().unwrap());
     assert_eq!(process.reap().unwrap(), Exit::Signal(9));
     assert!(process.kill_if_alone().is_ok(), "what is gone needs no kill");
+}
+
+#[test]
+fn a_copy_of_this_process_ends_nothing_by_its_drop() {
+    let mut process = Some(shell("sleep 60"));
+    assert!(in_a_copy(|| {
+        drop(process.take());
+        true
+    }));
+    let process = process.expect("the original keeps it");
+    assert!(!wait_readable(&[process.pidfd()], Some(now())).unwrap()[0], "it was killed");
 }
