@@ -63,8 +63,8 @@ fn meet((place, count): (String, usize)) -> Result<u32, String> {
         Segment::open(file.into(), 1)
     };
     let segment = open().map_err(|error| format!("{place}: {error}"))?;
-    let word = segment.futex(0);
-    let count = u32::try_from(count).map_err(|error| error.to_string())?;
+    let word = &segment.words()[0];
+    let count = count as u64;
     if word.fetch_add(1, Ordering::SeqCst) + 1 == count {
         (0..count).for_each(|_| futex::wake(word));
     }

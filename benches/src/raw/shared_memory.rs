@@ -6,7 +6,7 @@
 
 use std::io::stdin;
 use std::os::fd::AsFd;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use brigade_sys::futex;
 use brigade_sys::process::Process;
@@ -24,7 +24,7 @@ const ANSWER: usize = 16;
 #[derive(Debug)]
 pub(super) struct PingPong {
     segment: Segment,
-    count: u32,
+    count: u64,
     flavour: Echo,
     /// Killed when this is dropped.
     _other: Process,
@@ -42,8 +42,8 @@ impl PingPong {
     pub(super) fn trip(&mut self) -> Outcome<()> {
         let before = self.count;
         self.count = before.wrapping_add(1);
-        write(self.segment.futex(QUESTION), self.count, self.flavour);
-        wait_for_change(self.segment.futex(ANSWER), before, self.flavour);
+        write(&self.segment.words()[QUESTION], self.count, self.flavour);
+        wait_for_change(&self.segment.words()[ANSWER], before, self.flavour);
         Ok(())
     }
 }
@@ -53,13 +53,13 @@ pub(super) fn echo(flavour: Echo) -> Outcome<()> {
     let segment = Segment::open(stdin().as_fd().try_clone_to_owned()?, WORDS)?;
     let mut seen = 0;
     loop {
-        seen = wait_for_change(segment.futex(QUESTION), seen, flavour);
-        write(segment.futex(ANSWER), seen, flavour);
+        seen = wait_for_change(&segment.words()[QUESTION], seen, flavour);
+        write(&segment.words()[ANSWER], seen, flavour);
     }
 }
 
 #[inline]
-fn write(word: &AtomicU32, value: u32, flavour: Echo) {
+fn write(word: &AtomicU64, value: u64, flavour: Echo) {
     word.store(value, Ordering::Release);
     if flavour == Echo::Futex {
         futex::wake(word);
@@ -67,7 +67,7 @@ fn write(word: &AtomicU32, value: u32, flavour: Echo) {
 }
 
 #[inline]
-fn wait_for_change(word: &AtomicU32, from: u32, flavour: Echo) -> u32 {
+fn wait_for_change(word: &AtomicU64, from: u64, flavour: Echo) -> u64 {
     loop {
         let value = word.load(Ordering::Acquire);
         if value != from {
