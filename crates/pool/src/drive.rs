@@ -36,6 +36,7 @@ mod collect;
 mod console;
 mod death;
 mod failure;
+mod folders;
 mod foreign;
 mod lifecycle;
 mod notes;
@@ -172,6 +173,7 @@ impl Drive {
             // A panic there was reported by the panic hook; the pool's state is whole without it.
             let _ = thread.join();
         }
+        self.shared.folders.remove_all();
         if self.shared.console.wait_for_end(grace) {
             let console = self.console.lock().unwrap_or_else(PoisonError::into_inner).take();
             let _ = console.map(JoinHandle::join);

@@ -75,6 +75,10 @@ impl Surroundings {
         Self::Scribbler,
     ];
 
+    fn concern_stderr(self) -> bool {
+        matches!(self, Self::FullStderr | Self::SlowStderr | Self::ClosedStderr)
+    }
+
     fn name(self) -> &'static str {
         match self {
             Self::FullStderr => "full-stderr",
@@ -124,8 +128,11 @@ pub(super) fn play(settings: &Settings, surroundings: Surroundings) -> Result<St
     let folder =
         tempfile::Builder::new().prefix("bs").tempdir().map_err(|error| error.to_string())?;
     let (mut command, reader) = command(&settings, surroundings)?;
-    let file = output.try_clone().map_err(|error| error.to_string())?;
-    command.stdout(file).env(COOKIE, &cookie).env("TMPDIR", folder.path()).process_group(0);
+    let file = || output.try_clone().map_err(|error| error.to_string());
+    if !surroundings.concern_stderr() {
+        command.stderr(file()?);
+    }
+    command.stdout(file()?).env(COOKIE, &cookie).env("TMPDIR", folder.path()).process_group(0);
     if surroundings == Surroundings::NoPrivileges {
         std::os::unix::fs::chown(folder.path(), Some(NOBODY), Some(NOBODY))
             .map_err(|error| format!("failed to give away a folder: {error}"))?;

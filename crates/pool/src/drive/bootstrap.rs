@@ -56,11 +56,13 @@ pub(super) fn run(shared: &Shared, newborn: &Newborn) -> Result<Ready, Failure> 
         Some(_) => None,
         None => Some(server_folder(newborn).map_err(|reason| Failure { permanent: true, reason })?),
     };
-    let folder = folder.as_deref();
     let mut handshake = Handshake { shared, newborn, phase, deadline, token: Token::random() };
-    handshake.run(folder).map_err(|trouble| {
+    handshake.run(folder.as_deref()).map_err(|trouble| {
         let failure = explain(shared, newborn, handshake.phase, trouble);
-        folder.inspect(|folder| remove_folder(folder));
+        // The worker removes its folder itself, unless it died in between.
+        if let Some(folder) = folder {
+            shared.folders.remove(folder);
+        }
         failure
     })
 }
@@ -331,10 +333,4 @@ fn server_folder(newborn: &Newborn) -> Result<PathBuf, String> {
             preferred.display()
         ))
     }
-}
-
-/// The worker removes its folder itself, unless it died in between.
-fn remove_folder(folder: &Path) {
-    // Not there is the rule.
-    let _ = std::fs::remove_dir_all(folder);
 }

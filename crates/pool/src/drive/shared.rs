@@ -18,6 +18,7 @@ use super::afterwards::Afterwards;
 use super::cleaner::{Cleaner, Job};
 use super::collect::Collecting;
 use super::console::Console;
+use super::folders::Folders;
 use super::foreign::{Foreign, ForeignQueue};
 use super::outcome::Facts;
 use super::post::{Life, Line, Post};
@@ -48,6 +49,7 @@ pub(crate) struct Shared {
     pub(super) foreign: ForeignQueue,
     /// Processes that could not be killed.
     pub(super) left_behind: Mutex<Vec<u32>>,
+    pub(super) folders: Folders,
     pub(crate) callbacks: Arc<Callbacks>,
     /// For answers through shared memory; without it links are ipc.
     pub(super) collecting: Option<Collecting>,
@@ -150,6 +152,7 @@ impl Shared {
             cleaner,
             foreign: ForeignQueue::default(),
             left_behind: Mutex::default(),
+            folders: Folders::default(),
             collecting,
             lifeline: Lifeline::new().ok(),
             cores: std::thread::available_parallelism().map_or(1, usize::from),
