@@ -135,3 +135,6 @@ impl Reaper for LogReaper {
         Ok(Reap::Logged)
     }
 }
+
+#[cfg(test)]
+mod tests;
