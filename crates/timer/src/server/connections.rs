@@ -349,3 +349,6 @@ fn turn_away(socket: &RequestSocket, peer: Option<Peer>, error: &io::Error, news
     let reason = format!("the server is full, it needs two descriptors for each process: {error}");
     refuse(socket, pid, reason, news);
 }
+
+#[cfg(test)]
+mod tests;

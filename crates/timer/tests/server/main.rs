@@ -10,6 +10,7 @@ mod forked;
 mod recycled;
 mod requests;
 mod shortage;
+mod strangers;
 
 use std::env;
 use std::io::{Read, Write};
