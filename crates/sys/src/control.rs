@@ -4,6 +4,7 @@ use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+use rustix::fs::fstat;
 use rustix::net::sockopt::{socket_domain, socket_type};
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags,
@@ -21,8 +22,23 @@ pub const PACKET_LIMIT: usize = 64 * 1024;
 const DESCRIPTORS: usize = 8;
 
 /// One end of a control socket.
+///
+/// A task may close all descriptors of its worker and open its own by the same numbers. Nothing is sent through those:
+/// the socket is looked at before.
 #[derive(Debug)]
-pub struct ControlSocket(OwnedFd);
+pub struct ControlSocket {
+    descriptor: OwnedFd,
+    /// What the system told of it at the beginning.
+    identity: Option<Identity>,
+}
+
+/// Device and inode.
+type Identity = (u64, u64);
+
+fn identity(descriptor: impl AsFd) -> Option<Identity> {
+    let status = fstat(descriptor).ok()?;
+    Some((status.st_dev, status.st_ino))
+}
 
 /// What `receive` found.
 #[derive(Debug)]
@@ -50,7 +66,7 @@ impl ControlSocket {
     pub fn pair() -> io::Result<(Self, OwnedFd)> {
         let (here, there) =
             socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
-        Ok((Self(here), there))
+        Ok((Self::from_fd(here), there))
     }
 
     /// Whether a descriptor is an end of some control socket, so far as its kind tells.
@@ -61,13 +77,14 @@ impl ControlSocket {
 
     /// An end that this process was given.
     pub fn from_fd(descriptor: OwnedFd) -> Self {
-        Self(descriptor)
+        Self { identity: identity(&descriptor), descriptor }
     }
 
     /// Sends one packet, and descriptors with it.
     ///
     /// # Errors
-    /// `InvalidInput` for a packet that is empty or too large; `BrokenPipe` when the other end is closed.
+    /// `InvalidInput` for a packet that is empty or too large; `BrokenPipe` when the other end is closed; `EBADF` when this
+    /// end was closed under it, also if another file has its number now.
     pub fn send(&self, bytes: &[u8], descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
         if bytes.is_empty() || bytes.len() > PACKET_LIMIT || descriptors.len() > DESCRIPTORS {
             return Err(io::Error::new(
@@ -75,13 +92,21 @@ impl ControlSocket {
                 "a control packet of an impossible size",
             ));
         }
+        if identity(&self.descriptor) != self.identity {
+            return Err(rustix::io::Errno::BADF.into());
+        }
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS))];
         loop {
             let mut ancillary = SendAncillaryBuffer::new(&mut space);
             if !descriptors.is_empty() {
                 ancillary.push(SendAncillaryMessage::ScmRights(descriptors));
             }
-            match sendmsg(&self.0, &[IoSlice::new(bytes)], &mut ancillary, SendFlags::NOSIGNAL) {
+            match sendmsg(
+                &self.descriptor,
+                &[IoSlice::new(bytes)],
+                &mut ancillary,
+                SendFlags::NOSIGNAL,
+            ) {
                 Ok(_) => return Ok(()),
                 Err(rustix::io::Errno::INTR) => {}
                 Err(error) => return Err(error.into()),
@@ -100,7 +125,7 @@ impl ControlSocket {
         deadline: Option<Monotonic>,
         death: Option<BorrowedFd<'_>>,
     ) -> io::Result<Received> {
-        let mut waited_for = vec![self.0.as_fd()];
+        let mut waited_for = vec![self.descriptor.as_fd()];
         waited_for.extend(death);
         loop {
             if let Some(received) = self.try_receive()? {
@@ -124,7 +149,12 @@ impl ControlSocket {
         let mut ancillary = RecvAncillaryBuffer::new(&mut space);
         let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT;
         let message = loop {
-            match recvmsg(&self.0, &mut [IoSliceMut::new(&mut bytes)], &mut ancillary, flags) {
+            match recvmsg(
+                &self.descriptor,
+                &mut [IoSliceMut::new(&mut bytes)],
+                &mut ancillary,
+                flags,
+            ) {
                 Ok(message) => break message,
                 // A peer that closes with something unread leaves a reset in front of the packets that it had sent.
                 // Reading the reset takes it away: what follows is those packets, then the end.
@@ -153,7 +183,7 @@ impl ControlSocket {
 
 impl AsFd for ControlSocket {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
+        self.descriptor.as_fd()
     }
 }
 
@@ -181,6 +211,17 @@ mod tests {
         assert!(matches!(here.receive(None, None)?, Received::Closed));
         let error = here.send(b"three", &[]).expect_err("the other end is closed");
         assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
+        Ok(())
+    }
+
+    #[test]
+    fn nothing_is_sent_through_another_socket_that_has_taken_the_number() -> io::Result<()> {
+        let (mut here, _there) = ControlSocket::pair()?;
+        let (foreign, foreign_end) = ControlSocket::pair()?;
+        // As a task does that closes all descriptors and then opens its own.
+        rustix::io::dup2(foreign_end, &mut here.descriptor)?;
+        assert!(here.send(b"for the host", &[]).is_err());
+        assert!(matches!(foreign.receive(Some(now()), None)?, Received::TimedOut));
         Ok(())
     }
 
