@@ -32,7 +32,7 @@ pub use process_wide::{configure, expires};
 /// the kernel says: nobody arms timers for others. A process that was forked counts as another.
 ///
 /// Requests are sent and not answered; they are on their way when the method returns. Deadlines are points in time, so the
-/// way costs nothing.
+/// way costs nothing. They stay armed when the client is dropped, until they are released, moved, or the process ends.
 ///
 /// ```
 /// # let mut server = brigade_timer::TimerServer::builder().build()?;

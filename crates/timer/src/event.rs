@@ -19,6 +19,9 @@ pub struct ExpiredTimer {
     pub ladder: Option<Ladder>,
 }
 
+/// So many scopes are in a line of the log; a process may have thousands, and the server waits while it is written.
+const SCOPES_LOGGED: usize = 16;
+
 /// Something that a server has done or seen. Each is a `tracing` event as well.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -88,9 +91,9 @@ impl TimerEvent {
             Self::Registered { pid } => tracing::debug!(pid, "timer client registered"),
             Self::Exited { pid, timers } => tracing::debug!(pid, timers, "timer client exited"),
             Self::Expired { pid, timers, lateness } => {
-                let scopes: Vec<String> =
-                    timers.iter().map(|timer| timer.scope.to_string()).collect();
-                tracing::warn!(pid, ?scopes, ?lateness, "deadline expired");
+                let logged = timers.iter().take(SCOPES_LOGGED);
+                let scopes: Vec<String> = logged.map(|timer| timer.scope.to_string()).collect();
+                tracing::warn!(pid, timers = timers.len(), ?scopes, ?lateness, "deadline expired");
             }
             Self::Killed { pid, lateness, swept } => {
                 tracing::warn!(

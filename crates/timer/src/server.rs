@@ -2,11 +2,12 @@
 
 mod builder;
 mod connections;
+mod contained;
 mod event_loop;
 
 use std::mem;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -88,7 +89,8 @@ impl TimerServer {
         Ok(())
     }
 
-    /// Stops the thread, and returns when it has ended. Timers stay: what is overdue at the next start expires then.
+    /// Stops the thread, and returns when it has ended, after whatever hook, observer or reaper runs on it; called by one of
+    /// those, at once. Timers stay: what is overdue at the next start expires then.
     /// Stopping a server that does not run does nothing.
     pub fn stop(&mut self) {
         if let Some(thread) = self.thread.take() {
@@ -99,8 +101,11 @@ impl TimerServer {
             }
             self.shared.stopping.store(true, Ordering::Release);
             self.shared.waker.wake();
-            // A panic of the thread would be a bug of ours; it was printed when it happened.
-            let _ = thread.join();
+            // On its own thread, where hooks run, it ends after the hook.
+            if thread.thread().id() != thread::current().id() {
+                // A panic of the thread would be a bug of ours; it was printed when it happened.
+                let _ = thread.join();
+            }
         }
     }
 
@@ -113,7 +118,13 @@ impl TimerServer {
         if self.thread.is_some() {
             return Err(ServerError::AlreadyRunning);
         }
-        lock(&self.event_loop).turn(false).map_err(ServerError::Wait)
+        let mut event_loop = match self.event_loop.try_lock() {
+            Ok(event_loop) => event_loop,
+            Err(TryLockError::Poisoned(event_loop)) => event_loop.into_inner(),
+            // A thread that one of its own hooks has stopped.
+            Err(TryLockError::WouldBlock) => return Err(ServerError::AlreadyRunning),
+        };
+        event_loop.turn(false).map_err(ServerError::Wait)
     }
 
     /// Whether the thread runs.

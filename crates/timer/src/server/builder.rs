@@ -65,13 +65,17 @@ impl TimerServerBuilder {
     }
 
     /// Calls this with a worker and its expired timers before each call of the reaper, on the server's thread: to take a
-    /// stack of it, say. A panic in it is contained, and the reaper called all the same.
+    /// stack of it, say. A panic in it is contained, and the reaper called all the same. What
+    /// [`on_event`](Self::on_event) says of time and clients holds here, too.
     pub fn before_reap(mut self, hook: impl FnMut(&Expiry<'_>) + Send + 'static) -> Self {
         self.hooks.before_reap.push(Box::new(hook));
         self
     }
 
     /// Calls this with each event, on the server's thread. A panic in it is contained.
+    ///
+    /// While it runs no deadline is served, nor while the subscriber of `tracing` takes the same event: hand on what takes
+    /// long. A client of this server must not be used in it: nobody would answer, and it would fail after 5 s.
     pub fn on_event(mut self, observer: impl FnMut(&TimerEvent) + Send + 'static) -> Self {
         self.hooks.on_event.push(Box::new(observer));
         self

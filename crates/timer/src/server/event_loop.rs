@@ -8,7 +8,6 @@
 
 use std::fmt;
 use std::io;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -21,6 +20,7 @@ use brigade_sys::scheduling::prefer_short_slices;
 
 use super::Shared;
 use super::connections::{Connections, FIRST_TOKEN, News};
+use super::contained::{contained, log};
 use crate::event::{ExpiredTimer, TimerEvent};
 use crate::machine::{Action, Event, Machine, Reaped, WorkerId};
 use crate::reaper::{Expiry, Reap, Reaper};
@@ -101,7 +101,7 @@ impl EventLoop {
     /// Turns until it is told to stop.
     pub(super) fn run(&mut self) {
         if let Err(error) = prefer_short_slices() {
-            tracing::debug!(%error, "the timer's thread is scheduled like any other");
+            log(|| tracing::debug!(%error, "the timer's thread is scheduled like any other"));
         }
         self.report(&TimerEvent::Started);
         while !self.shared.stopping.load(Ordering::Acquire) {
@@ -240,37 +240,33 @@ impl EventLoop {
         };
         let expiry = Expiry { process, timers, step };
         for hook in &mut self.hooks.before_reap {
-            if let Err(panic) = catch_unwind(AssertUnwindSafe(|| hook(&expiry))) {
-                let reason = panic_text(&*panic);
-                tracing::error!(reason, "the hook before a reap has panicked");
+            if let Err(reason) = contained(|| hook(&expiry)) {
+                log(|| tracing::error!(reason, "the hook before a reap has panicked"));
             }
         }
-        match catch_unwind(AssertUnwindSafe(|| self.hooks.reaper.reap(&expiry))) {
+        match contained(|| self.hooks.reaper.reap(&expiry)) {
             Ok(Ok(Reap::Gone(swept))) => Reaped::Gone(swept),
             Ok(Ok(Reap::Kept)) => Reaped::Kept("the reaper has kept it".into()),
             Ok(Ok(Reap::Again(pause))) => Reaped::Again(pause),
             Ok(Ok(Reap::Logged)) => Reaped::Logged,
             Ok(Err(error)) => Reaped::Kept(error.to_string()),
-            Err(panic) => Reaped::Panicked(panic_text(&*panic).into()),
+            Err(reason) => Reaped::Panicked(reason),
         }
     }
 
     fn clean_up(&mut self) -> Swept {
         let Some(process) = &self.ended else { return Swept::default() };
-        let cleaned_up = catch_unwind(AssertUnwindSafe(|| self.hooks.reaper.clean_up(process)));
-        cleaned_up.unwrap_or_else(|panic| {
-            let reason = panic_text(&*panic);
-            tracing::error!(reason, "the reaper has panicked while it cleaned up");
+        contained(|| self.hooks.reaper.clean_up(process)).unwrap_or_else(|reason| {
+            log(|| tracing::error!(reason, "the reaper has panicked while it cleaned up"));
             Swept::default()
         })
     }
 
     fn report(&mut self, event: &TimerEvent) {
-        event.trace();
+        log(|| event.trace());
         for observer in &mut self.hooks.on_event {
-            if let Err(panic) = catch_unwind(AssertUnwindSafe(|| observer(event))) {
-                let reason = panic_text(&*panic);
-                tracing::error!(reason, "an observer of the timer server has panicked");
+            if let Err(reason) = contained(|| observer(event)) {
+                log(|| tracing::error!(reason, "an observer of the timer server has panicked"));
             }
         }
     }
@@ -290,9 +286,4 @@ impl EventLoop {
             }
         }
     }
-}
-
-fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {
-    let text = panic.downcast_ref::<&str>().copied();
-    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("a panic")
 }

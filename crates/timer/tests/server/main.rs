@@ -7,6 +7,7 @@
 mod clients;
 mod deadlines;
 mod forked;
+mod owners;
 mod recycled;
 mod requests;
 mod shortage;
