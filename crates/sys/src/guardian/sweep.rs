@@ -15,6 +15,10 @@ pub(super) const LONGEST_MARK: usize = 64;
 /// A process may fork while it is looked for; each pass finds what the one before has missed.
 const PASSES: usize = 16;
 
+/// So many passes in a row that find nothing are the end. One is too few: while a process executes a program, its
+/// environment is empty for a moment.
+const ENOUGH: usize = 2;
+
 /// How much of an environment is looked at at once.
 const CHUNK: usize = 8 * 1024;
 
@@ -23,8 +27,10 @@ pub(super) fn kill_marked(mark: &[u8]) {
     if mark.is_empty() {
         return;
     }
+    let mut in_vain = 0;
     for _ in 0..PASSES {
-        if !pass(mark) {
+        in_vain = if pass(mark) { 0 } else { in_vain + 1 };
+        if in_vain == ENOUGH {
             return;
         }
     }
