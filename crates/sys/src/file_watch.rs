@@ -90,7 +90,9 @@ mod tests {
         let room = std::fs::read_to_string("/proc/sys/fs/inotify/max_queued_events").unwrap();
         // In turns, because equal events that follow each other are one.
         for _ in 0..=room.trim().parse::<usize>().unwrap() / 2 {
-            files.iter_mut().for_each(|file| file.write_all(b"x").unwrap());
+            for file in &mut files {
+                file.write_all(b"x").unwrap();
+            }
         }
         drop(files);
         std::fs::remove_dir_all(path).unwrap();
