@@ -100,11 +100,24 @@ fn a_task_that_reads_its_descriptors_takes_no_wake_up_from_others() {
     }
 }
 
-/// One descriptor after the other, as each worker has the same.
 #[test]
 fn garbage_in_a_link_over_ipc_holds_up_neither_a_deadline_nor_a_shutdown() {
-    fn writes_garbage(number: i32) {
+    garbage_over_ipc(false);
+}
+
+/// The host shares the flags of the open file.
+#[test]
+fn garbage_in_a_link_over_ipc_that_does_not_block_holds_up_neither() {
+    garbage_over_ipc(true);
+}
+
+/// One descriptor after the other, as each worker has the same.
+fn garbage_over_ipc(without_blocking: bool) {
+    fn writes_garbage((number, without_blocking): (i32, bool)) {
         if let Ok(file) = misdeeds::duplicate(number) {
+            if without_blocking {
+                let _ = rustix::fs::fcntl_setfl(&file, rustix::fs::OFlags::NONBLOCK);
+            }
             let _ = File::from(file).write(&[7; 30]);
         }
     }
@@ -113,7 +126,8 @@ fn garbage_in_a_link_over_ipc_holds_up_neither_a_deadline_nor_a_shutdown() {
     for number in 3..14 {
         let pool = builder(2).link(Link::Ipc).build().unwrap();
         pool.warm_up().unwrap();
-        let guilty = pool.task(writes_garbage).deadline(limit).submit(number).unwrap();
+        let guilty =
+            pool.task(writes_garbage).deadline(limit).submit((number, without_blocking)).unwrap();
         let innocent: Vec<_> = (0..20).map(|number| pool.submit(square, number).unwrap()).collect();
         if let Err(error) = outcome(guilty) {
             assert!(error.is_deadline() || error.is_worker_death(), "{number}: {error:?}");
@@ -121,7 +135,7 @@ fn garbage_in_a_link_over_ipc_holds_up_neither_a_deadline_nor_a_shutdown() {
         for (number, handle) in (0..).zip(innocent) {
             assert_eq!(outcome(handle).unwrap(), number * number);
         }
-        let guilty = pool.submit(writes_garbage, number).unwrap();
+        let guilty = pool.submit(writes_garbage, (number, without_blocking)).unwrap();
         let _ = pool.shutdown_with(Shutdown::Drain, limit);
         let _ = outcome(guilty);
     }

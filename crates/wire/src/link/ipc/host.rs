@@ -1,8 +1,10 @@
 //! The host's end: sends without ever blocking, and marks the end of the link.
 
 use std::collections::VecDeque;
+use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
+use std::time::Duration;
 
 use ipc_channel::ipc::{self, IpcBytesReceiver, IpcBytesSender};
 
@@ -70,7 +72,7 @@ struct Waiting {
 ///
 /// # Errors
 /// When descriptors run out.
-pub fn host_end(token: Token, limit: usize) -> std::io::Result<(HostEnd, Channels)> {
+pub fn host_end(token: Token, limit: usize) -> io::Result<(HostEnd, Channels)> {
     let (to_worker, from_host) = ipc::bytes_channel()?;
     let (to_host, from_worker) = ipc::bytes_channel()?;
     let outgoing = Arc::new(Mutex::new(Outgoing {
@@ -189,6 +191,9 @@ impl LinkReceiver for HostReceiver {
     }
 }
 
+/// Between two tries to send to a full socket that does not block.
+const FULL: Duration = Duration::from_millis(1);
+
 impl Poison {
     /// Has the receiver answer [`LinkError::Closed`] once it has received everything that was sent before.
     ///
@@ -199,7 +204,16 @@ impl Poison {
         let channel = Arc::clone(&self.channel);
         let send = move || {
             let channel = channel.lock().unwrap_or_else(PoisonError::into_inner);
-            while send_packet(&channel, &packet::end()).is_ok() {}
+            loop {
+                match send_packet(&channel, &packet::end()) {
+                    Ok(()) => {}
+                    // The worker shares the flags of this open file and has set one. There is no descriptor to wait with.
+                    Err(LinkError::Io(error)) if error.kind() == io::ErrorKind::WouldBlock => {
+                        thread::park_timeout(FULL);
+                    }
+                    Err(_) => return,
+                }
+            }
         };
         if thread::Builder::new().name("brigade-end".to_owned()).spawn(send).is_err() {
             // Without a thread for it: one mark is enough for a worker that has kept to the protocol.
