@@ -11,8 +11,8 @@ mod checkout;
 mod ci;
 mod invocation;
 mod loom;
+mod seeded;
 mod step;
-mod stress;
 mod test;
 mod tidy;
 
@@ -28,6 +28,8 @@ usage: cargo xtask <command>
             measures Brigade against its peers in one run; --help tells the arguments
   stress [--seed S] [arguments]
                     random faults in real processes; prints the line that repeats the run
+  fuzz [--seed S] [arguments]
+                    tasks that scribble over all that their workers can reach; likewise
   loom              the model of the slot table under every interleaving
   asan              the unit tests of the crates with raw memory, under AddressSanitizer";
 
@@ -39,7 +41,8 @@ fn main() -> ExitCode {
         "test" => test::run(&arguments),
         "ci" => ci::run(&arguments),
         "tidy" => tidy::run(&arguments),
-        "stress" => stress::run(&arguments),
+        "stress" => seeded::STRESS.run(&arguments),
+        "fuzz" => seeded::FUZZ.run(&arguments),
         "bench" => bench::run(&arguments),
         "loom" => loom::run(&arguments),
         "asan" => asan::run(&arguments),

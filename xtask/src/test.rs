@@ -7,8 +7,9 @@
 use std::process::ExitCode;
 
 use crate::invocation::Invocation;
+use crate::seeded::{self, FUZZ, STRESS};
 use crate::step::{self, Step};
-use crate::{asan, loom, stress, tidy};
+use crate::{asan, loom, tidy};
 
 /// Where `test` and `ci` differ.
 #[derive(Clone, Copy)]
@@ -18,6 +19,7 @@ pub(crate) struct Settings {
     /// The profile in .config/nextest.toml.
     pub(crate) nextest_profile: &'static str,
     pub(crate) stress_seconds: u32,
+    pub(crate) fuzz_rounds: u32,
 }
 
 /// Random events that the pool's state machine is played with; each is checked against a model.
@@ -25,7 +27,7 @@ const MACHINE_STEPS: &str = "1000000";
 
 /// Stops at the first failed test, and takes a changed Cargo.toml as it is.
 const AT_HOME: Settings =
-    Settings { resolution: "", nextest_profile: "default", stress_seconds: 10 };
+    Settings { resolution: "", nextest_profile: "default", stress_seconds: 10, fuzz_rounds: 6 };
 
 pub(crate) fn run(arguments: &[String]) -> Result<ExitCode, String> {
     run_with("test", arguments, AT_HOME)
@@ -50,7 +52,7 @@ pub(crate) fn run_with(
 }
 
 fn plan(settings: Settings, nextest: bool) -> Vec<Step> {
-    let Settings { resolution, nextest_profile, stress_seconds } = settings;
+    let Settings { resolution, nextest_profile, stress_seconds, fuzz_rounds } = settings;
     let cargo = |arguments: &str, rest: &str| {
         Invocation::cargo(&format!("{arguments} {resolution} {rest}"))
     };
@@ -71,7 +73,9 @@ fn plan(settings: Settings, nextest: bool) -> Vec<Step> {
     // The same test plays fewer steps among the others.
     let machine = cargo("test -p brigade-pool --lib", "any_play")
         .variable("BRIGADE_MACHINE_STEPS", MACHINE_STEPS);
-    let stress_arguments = stress::with_seed(&["--seconds".to_owned(), stress_seconds.to_string()]);
+    let stress_arguments = seeded::with_seed(&["--seconds".to_owned(), stress_seconds.to_string()]);
+    // By turns over both links.
+    let fuzz_arguments = seeded::with_seed(&["--rounds".to_owned(), fuzz_rounds.to_string()]);
     vec![
         Step::cargo("format", Invocation::cargo("fmt --all -- --check")),
         Step::new("tidy", "cargo xtask tidy", tidy::check),
@@ -84,9 +88,10 @@ fn plan(settings: Settings, nextest: bool) -> Vec<Step> {
         Step::new("loom", "cargo xtask loom", loom::check),
         Step::new("asan", "cargo xtask asan", asan::check),
         Step::cargo("machine", machine),
-        Step::new("stress", stress::repeat_line(&stress_arguments), move || {
-            stress::check(&stress_arguments)
+        Step::new("stress", STRESS.repeat_line(&stress_arguments), move || {
+            STRESS.check(&stress_arguments)
         }),
+        Step::new("fuzz", FUZZ.repeat_line(&fuzz_arguments), move || FUZZ.check(&fuzz_arguments)),
     ]
 }
 
@@ -113,6 +118,7 @@ mod tests {
             "cargo xtask asan",
             "BRIGADE_MACHINE_STEPS=1000000 cargo test -p brigade-pool --lib",
             "cargo xtask stress --seed ",
+            "cargo xtask fuzz --seed ",
         ] {
             assert!(
                 commands.iter().any(|command| command.starts_with(start)),

@@ -2,8 +2,8 @@
 //!
 //! The tests stand in `tests`, one concept a file; each test executable is its own worker. [`pool`] makes the
 //! pool that most of them use, [`Captured`] collects what workers print, [`Helper`] runs one of the programs in `src/bin` in surroundings of its own,
-//! [`scribble`] is a task that writes over the memory that its worker shares with the host, and [`stress`] is the
-//! program that does everything at random.
+//! [`scribble`] is a task that writes over the memory that its worker shares with the host, [`stress`] is the
+//! program that does everything at random, and [`fuzz`] the program whose tasks scribble over everything that they reach.
 //!
 //! ```
 //! brigade::init_for_tests!();
@@ -22,9 +22,11 @@
 mod answering;
 mod captured;
 mod common;
+pub mod fuzz;
 mod helper;
 pub mod scribble;
 pub mod stress;
+mod watch;
 
 pub use answering::Answering;
 pub use captured::{Captured, Line, POISON};

@@ -121,8 +121,8 @@ fn note(journal: &Path) {
     file.write_all(&std::process::id().to_le_bytes()).expect("a note");
 }
 
-/// What this process shares with its host.
-struct SharedMemory {
+/// What this process shares with its host over rings.
+pub(crate) struct SharedMemory {
     memory: File,
     /// Where the segment with the table and the rings begins.
     begin: u64,
@@ -131,7 +131,7 @@ struct SharedMemory {
 }
 
 impl SharedMemory {
-    fn of_this_process() -> Self {
+    pub(crate) fn of_this_process() -> Self {
         let maps = fs::read_to_string("/proc/self/maps").expect("a list of its memory");
         let find = |name| {
             let line = maps.lines().find(|line| line.contains(name)).expect("shared memory");
@@ -148,7 +148,7 @@ impl SharedMemory {
         Self { memory: memory.expect("its memory"), begin, page }
     }
 
-    fn scribble(&self, target: Target, random: &mut Random) {
+    pub(crate) fn scribble(&self, target: Target, random: &mut Random) {
         match target {
             Target::Positions => {
                 for word in [0, 16, 40] {
@@ -179,8 +179,8 @@ impl SharedMemory {
         }
     }
 
-    /// Appends a message of whole words to the ring of answers.
-    fn publish(&self, message: &[u8]) {
+    /// Appends a message to the ring of answers, unless it would cross the end of the ring.
+    pub(crate) fn publish(&self, message: &[u8]) {
         let length = message.len() as u64;
         let [_, ring] = Self::rings();
         let mut head = [0; 8];
@@ -188,11 +188,16 @@ impl SharedMemory {
         self.memory.read_exact_at(&mut head, place).expect("its own memory");
         let head = u64::from_le_bytes(head);
         let whole = 3 << 40 | length;
-        let piece = [&u64::to_le_bytes(whole), &length.to_le_bytes(), message].concat();
-        // The ring of a new worker: it does not end in between.
-        let data = place + (48 + head) * 8;
+        let mut piece = [&u64::to_le_bytes(whole), &length.to_le_bytes(), message].concat();
+        piece.resize(piece.len().next_multiple_of(8), 0);
+        let words = piece.len() as u64 / 8;
+        let index = head % CAPACITY as u64;
+        if index + words > CAPACITY as u64 {
+            return;
+        }
+        let data = place + (48 + index) * 8;
         self.memory.write_all_at(&piece, data).expect("its own memory");
-        let end = (head + piece.len() as u64 / 8).to_le_bytes();
+        let end = head.wrapping_add(words).to_le_bytes();
         self.memory.write_all_at(&end, place).expect("its own memory");
     }
 

@@ -21,13 +21,13 @@ mod plan;
 mod round;
 mod submitter;
 mod surroundings;
-mod watch;
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use brigade_testkit::{LeakCheck, Random};
 
+use crate::watch::Watch;
 pub use ledger::Summary;
 pub use surroundings::Surroundings;
 
@@ -71,7 +71,7 @@ pub fn run(settings: &Settings) -> Result<Summary, String> {
         }
         None => {}
     }
-    let watch = watch::Watch::start(settings.to_string());
+    let watch = Watch::start(settings.to_string());
     let leaks = LeakCheck::new();
     let mut random = Random::new(settings.seed);
     let mut summary = Summary::default();
@@ -89,7 +89,7 @@ pub fn run(settings: &Settings) -> Result<Summary, String> {
 fn rounds(
     settings: &Settings,
     random: &mut Random,
-    watch: &watch::Watch,
+    watch: &Watch,
     summary: &mut Summary,
 ) -> Result<(), String> {
     let begin = Instant::now();

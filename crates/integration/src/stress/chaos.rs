@@ -18,7 +18,7 @@ use super::ledger::{Circumstances, Summary};
 use super::plan::Mix;
 use super::round::{GRACE, SetAtEnd};
 use super::submitter::{Account, Submitter};
-use super::watch::Watch;
+use crate::watch::Watch;
 
 /// Threads that submit.
 const SUBMITTERS: u64 = 3;

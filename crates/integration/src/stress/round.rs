@@ -19,8 +19,8 @@ use super::ledger::{Circumstances, Summary};
 use super::plan::{Ending, Mix, Plan};
 use super::submitter::{Account, Submitter};
 use super::surroundings::Surroundings;
-use super::watch::Watch;
 use crate::scribble::{Scribble, Target, Then, scribbles};
+use crate::watch::Watch;
 
 pub(super) const GRACE: Duration = Duration::from_millis(200);
 

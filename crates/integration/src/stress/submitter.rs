@@ -10,7 +10,7 @@ use super::chaos::Books;
 use super::deed::{Deed, Order, Reply, Sent, perform};
 use super::inside::wait_with_blocking_waker;
 use super::plan::{Mix, happens};
-use super::watch::Watch;
+use crate::watch::Watch;
 
 /// Tasks that a submitter keeps when there are very many.
 const MOST_OPEN: usize = 300;

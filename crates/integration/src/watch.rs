@@ -17,7 +17,7 @@ const INTERVAL: Duration = Duration::from_millis(200);
 type Awaited = Arc<Mutex<BTreeMap<String, (Instant, String)>>>;
 
 /// A thread that watches all others.
-pub(super) struct Watch {
+pub(crate) struct Watch {
     awaited: Awaited,
     alive: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
@@ -25,7 +25,7 @@ pub(super) struct Watch {
 
 impl Watch {
     /// Begins to watch; `repeat` is the line that repeats the run.
-    pub(super) fn start(repeat: String) -> Self {
+    pub(crate) fn start(repeat: String) -> Self {
         let awaited = Awaited::default();
         let (alive, ended) = channel::<()>();
         let watched = Arc::clone(&awaited);
@@ -51,7 +51,7 @@ impl Watch {
     }
 
     /// Watches a call.
-    pub(super) fn during<R>(&self, what: &str, call: impl FnOnce() -> R) -> R {
+    pub(crate) fn during<R>(&self, what: &str, call: impl FnOnce() -> R) -> R {
         let thread = name(thread::current().id());
         let entry = (Instant::now(), what.to_owned());
         self.awaited.lock().unwrap_or_else(PoisonError::into_inner).insert(thread.clone(), entry);

@@ -1,5 +1,5 @@
-//! `cargo xtask stress`: builds and runs the program `stress` of crates/integration, which does the
-//! work.
+//! `cargo xtask stress` and `cargo xtask fuzz`: build and run the program of that name in
+//! crates/integration, which does the work.
 //!
 //! Arguments are passed through; a seed is made when none is given, and the line that repeats the
 //! run is printed before it begins, so that it is there even when the run takes the terminal with
@@ -10,22 +10,50 @@ use std::process::ExitCode;
 
 use crate::invocation::Invocation;
 
-pub(crate) fn run(arguments: &[String]) -> Result<ExitCode, String> {
-    check(&with_seed(arguments))?;
-    Ok(ExitCode::SUCCESS)
-}
+/// A program whose choices a seed repeats.
+#[derive(Clone, Copy)]
+pub(crate) struct Seeded(&'static str);
 
-/// Runs with arguments that already name a seed.
-pub(crate) fn check(arguments: &[String]) -> Result<(), String> {
-    let repeat = repeat_line(arguments);
-    if let Some(seed) = seed(arguments) {
-        println!("seed {seed}");
+/// Random faults in real processes.
+pub(crate) const STRESS: Seeded = Seeded("stress");
+
+/// Tasks that scribble over what their workers can reach.
+pub(crate) const FUZZ: Seeded = Seeded("fuzz");
+
+impl Seeded {
+    pub(crate) fn run(self, arguments: &[String]) -> Result<ExitCode, String> {
+        self.check(&with_seed(arguments))?;
+        Ok(ExitCode::SUCCESS)
     }
-    println!("repeat with: {repeat}");
-    Invocation::cargo("run --quiet -p brigade-integration --bin stress --")
-        .arguments(arguments.iter().cloned())
-        .run()
-        .map_err(|failure| format!("{failure}\nrepeat with: {repeat}"))
+
+    /// Runs with arguments that already name a seed.
+    pub(crate) fn check(self, arguments: &[String]) -> Result<(), String> {
+        let repeat = self.repeat_line(arguments);
+        if let Some(seed) = seed(arguments) {
+            println!("seed {seed}");
+        }
+        println!("repeat with: {repeat}");
+        let Self(program) = self;
+        // What others leave in the folder of all would count. A short name, as sockets in it have short paths.
+        let folder = std::env::temp_dir().join(format!("bt{}", std::process::id()));
+        std::fs::create_dir_all(&folder).map_err(|error| format!("no folder: {error}"))?;
+        let outcome =
+            Invocation::cargo(&format!("run --quiet -p brigade-integration --bin {program} --"))
+                .arguments(arguments.iter().cloned())
+                .variable("TMPDIR", &folder.to_string_lossy())
+                .run()
+                .map_err(|failure| format!("{failure}\nrepeat with: {repeat}"));
+        // What is left is in nobody's way.
+        let _ = std::fs::remove_dir_all(&folder);
+        outcome
+    }
+
+    pub(crate) fn repeat_line(self, arguments: &[String]) -> String {
+        let Self(program) = self;
+        Invocation::cargo(&format!("xtask {program}"))
+            .arguments(arguments.iter().cloned())
+            .to_string()
+    }
 }
 
 /// Puts a random `--seed` in front unless the arguments have one.
@@ -39,10 +67,6 @@ pub(crate) fn with_seed(arguments: &[String]) -> Vec<String> {
     }
     seeded.extend(arguments.iter().cloned());
     seeded
-}
-
-pub(crate) fn repeat_line(arguments: &[String]) -> String {
-    Invocation::cargo("xtask stress").arguments(arguments.iter().cloned()).to_string()
 }
 
 fn seed(arguments: &[String]) -> Option<&str> {
@@ -60,7 +84,7 @@ fn seed(arguments: &[String]) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
-    use super::{repeat_line, seed, with_seed};
+    use super::{STRESS, seed, with_seed};
 
     fn owned(arguments: &[&str]) -> Vec<String> {
         arguments.iter().map(|&argument| argument.to_owned()).collect()
@@ -84,7 +108,7 @@ mod tests {
     #[test]
     fn the_repeat_line_repeats_the_same_run() {
         let arguments = with_seed(&owned(&["--seconds", "5"]));
-        let line = repeat_line(&arguments);
+        let line = STRESS.repeat_line(&arguments);
         let typed = owned(&line.split(' ').skip(3).collect::<Vec<_>>());
         assert_eq!(with_seed(&typed), arguments);
     }

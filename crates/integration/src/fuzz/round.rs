@@ -1,0 +1,123 @@
+//! One pool's life.
+
+use std::fs;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use brigade::Pool;
+use brigade_testkit::{LeakCheck, Random, processes, wait_until};
+
+use super::notes::{FOLDER, Notes};
+use super::plan::Plan;
+use super::submitter::Submitter;
+use super::summary::Summary;
+use crate::watch::Watch;
+
+/// How long an innocent task may run, and wait. Only that ends what a guilty task has hidden.
+const LIMIT: Duration = Duration::from_secs(4);
+
+/// Numbers of tasks of each thread.
+const NUMBERS: u64 = 1 << 32;
+
+/// What the host may take for a round: what is under way at once, and what garbage can make it take.
+const MEMORY: u64 = 300 << 20;
+
+/// How long the last processes and threads may take to go.
+const GOING: Duration = Duration::from_secs(10);
+
+/// Plays the plan and judges what came of it.
+pub(super) fn run(
+    plan: &Plan,
+    random: &mut Random,
+    watch: &Watch,
+    summary: &mut Summary,
+) -> Result<(), String> {
+    let begin = Instant::now();
+    let folder = tempfile::tempdir().map_err(|error| format!("no folder: {error}"))?;
+    let leaks = LeakCheck::new();
+    forget_the_peak();
+    let before = processes::resident_memory();
+    let cookie = folder.path().to_string_lossy().into_owned();
+    let pool = Pool::builder()
+        .workers(plan.workers)
+        .name("fuzz")
+        .link(plan.link.link())
+        .stdio(plan.stdio)
+        .env(FOLDER, folder.path())
+        .message_limit(2 << 20)
+        .deadline(LIMIT)
+        .queue_deadline(2 * LIMIT)
+        .stop_grace(Duration::from_millis(500))
+        // Guilty tasks may end any number of workers.
+        .restart_budget(u32::MAX, Duration::from_secs(1))
+        .quarantine_after(u32::MAX)
+        .build()
+        .map_err(|error| format!("no pool: {error}"))?;
+    let played = play(plan, random, watch, &pool);
+    watch.during("the drop of the pool", || drop(pool));
+    let (cases, counted) = played?;
+    summary.add(counted);
+    let notes = Notes::read(folder.path());
+    for case in cases {
+        case.judge(&notes, plan.retries, summary)?;
+    }
+    let peak = peak_memory();
+    wait_until("the end of what the pool has started", GOING, || {
+        processes::with_variable(FOLDER, &cookie).is_empty()
+    });
+    leaks.assert_none(GOING);
+    let more = peak.saturating_sub(before);
+    if more > MEMORY {
+        return Err(format!("the host took {} MiB more at its peak", more >> 20));
+    }
+    summary.rounds += 1;
+    summary.peak = summary.peak.max(peak);
+    summary.longest_round = summary.longest_round.max(begin.elapsed());
+    Ok(())
+}
+
+fn play(
+    plan: &Plan,
+    random: &mut Random,
+    watch: &Watch,
+    pool: &Pool,
+) -> Result<(Vec<super::verdict::Case>, Summary), String> {
+    thread::scope(|scope| {
+        let submitters = [0, NUMBERS].map(|number| {
+            let random = Random::new(random.number());
+            let submitter = Submitter {
+                pool,
+                plan,
+                watch,
+                random,
+                number,
+                cases: Vec::new(),
+                summary: Summary::default(),
+                innocent: Vec::new(),
+                guilty: Vec::new(),
+            };
+            scope.spawn(|| submitter.run())
+        });
+        let (mut cases, mut summary) = (Vec::new(), Summary::default());
+        for submitter in submitters {
+            let (more, counted) =
+                submitter.join().map_err(|_| "a submitter panicked".to_owned())??;
+            cases.extend(more);
+            summary.add(counted);
+        }
+        Ok((cases, summary))
+    })
+}
+
+/// The peak is counted from now on.
+fn forget_the_peak() {
+    // Without it the peak of earlier rounds counts, and the bound is the less strict one.
+    let _ = fs::write("/proc/self/clear_refs", "5");
+}
+
+fn peak_memory() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find(|line| line.starts_with("VmHWM:"));
+    let kibibytes = line.and_then(|line| line.split_whitespace().nth(1)?.parse::<u64>().ok());
+    kibibytes.unwrap_or_default() << 10
+}
