@@ -7,9 +7,9 @@ use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use brigade::{Handle, Pool, TaskError};
+use brigade::{Handle, Pool, Shutdown, TaskError};
 use brigade_integration::{builder, pool};
 use brigade_testkit::faults::{aborts, hangs};
 use brigade_testkit::processes::{Signal, hit_child};
@@ -148,7 +148,7 @@ fn a_future_ends_with_its_pool() {
     let handle = pool.submit(hangs, ()).unwrap();
     thread::scope(|scope| {
         let awaiting = scope.spawn(|| block_on(handle));
-        pool.shutdown_with(brigade::Shutdown::Kill, BOUND).unwrap();
+        pool.shutdown_with(Shutdown::Kill, BOUND).unwrap();
         awaiting.join().unwrap().unwrap_err();
     });
 }
@@ -313,8 +313,28 @@ fn a_waker_of_a_task_whose_worker_dies_holds_up_no_deadline() {
         let _ = blocked.recv();
     });
     wait_until("the death", BOUND, || dies.is_done());
-    let late = pool.task(hangs).deadline(std::time::Duration::from_millis(50)).submit(()).unwrap();
+    let late = pool.task(hangs).deadline(Duration::from_millis(50)).submit(()).unwrap();
     assert!(outcome(late).unwrap_err().is_deadline());
     drop(release);
     outcome(dies).unwrap_err();
+}
+
+#[test]
+fn a_waker_that_blocks_holds_up_no_end_of_the_pool() {
+    let _watchdog = Watchdog::new("the end of a pool whose waker blocks", BOUND);
+    let pool = builder(1).stop_grace(Duration::from_millis(50)).build().unwrap();
+    let gate = Gate::new();
+    let mut task = pool.submit(pass, gate.pass(1)).unwrap();
+    let (release, blocked) = channel::<()>();
+    let (sender, begun) = channel();
+    with_waker(&mut task, move || {
+        sender.send(()).unwrap();
+        let _ = blocked.recv();
+    });
+    gate.open();
+    begun.recv_timeout(BOUND).unwrap();
+    pool.shutdown_with(Shutdown::Kill, Duration::from_millis(50)).unwrap();
+    drop(pool);
+    drop(release);
+    assert_eq!(outcome(task).unwrap(), 1);
 }

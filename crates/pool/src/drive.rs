@@ -15,9 +15,10 @@
 //! Which thread may do what:
 //! - Reaper, attendants, spawner and cleaner run no code of users, write nothing, and wait for nothing but what is theirs.
 //!   They hand events to the console (`notes`), wakers and hooks to the collector (`foreign`), large memory to the cleaner.
-//! - The console alone calls subscribers and writes to our stderr. It may be blocked for ever: nobody waits for it without a
-//!   bound, and the end of the pool leaves it behind.
+//! - The console alone calls subscribers and writes to our stderr.
 //! - The collector and callers run wakers when their part is done; a caller that listens hands over before (`collect`).
+//! - Console and collector may be blocked for ever: nobody waits for them without a bound, and the end of the pool leaves them
+//!   behind.
 //! - What follows from an event and is not the machine's is gathered under the lock and done after it (`afterwards`).
 //! - A turn that panics is contained. A thread that cannot go on breaks the pool and ends its workers (`failure`).
 //!
@@ -48,11 +49,13 @@ mod shared;
 mod spawner;
 mod submit;
 
+use std::convert::Infallible;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use brigade_sys::memory::require_address_space;
+use crossbeam_channel::{Receiver, Sender, TryRecvError, bounded};
 
 use crate::config::Config;
 use crate::error::PoolError;
@@ -72,14 +75,21 @@ const SPACE_LEFT: u64 = 10 << 20;
 pub(crate) struct Drive {
     shared: Arc<Shared>,
     threads: Mutex<Vec<JoinHandle<()>>>,
-    /// It may be blocked by others, and is not joined before it has ended.
-    console: Mutex<Option<JoinHandle<()>>>,
+    /// Those that call code of users, which may block them for ever.
+    callers: Mutex<Vec<Caller>>,
+}
+
+/// A thread that is not joined before it has ended.
+struct Caller {
+    thread: JoinHandle<()>,
+    /// Disconnected at the thread's end.
+    end: Receiver<Infallible>,
 }
 
 impl Drive {
     pub(crate) fn start(config: Config) -> Result<Self, PoolError> {
         let (shared, work) = Shared::new(config)?;
-        let drive = Self { shared, threads: Mutex::default(), console: Mutex::default() };
+        let drive = Self { shared, threads: Mutex::default(), callers: Mutex::default() };
         if let Err(error) = drive.start_threads(work) {
             // Without all its threads the pool cannot end by itself; nothing has been started yet.
             drive.shared.release_threads();
@@ -95,11 +105,9 @@ impl Drive {
     fn start_threads(&self, (spawn_orders, jobs): Work) -> Result<(), PoolError> {
         let poller = || Poller::new().map_err(PoolError::system("make an epoll descriptor"));
         let (pipes, workers) = (poller()?, poller()?);
-        let console =
-            self.run("console", Role::Other, move |shared| console::run(&shared, pipes))?;
-        *self.console.lock().unwrap_or_else(PoisonError::into_inner) = Some(console);
+        self.run_caller("console", Role::Other, move |shared| console::run(shared, pipes))?;
+        self.run_caller("collector", Role::Collector, collect::run)?;
         let threads = [
-            self.run("collector", Role::Collector, |shared| collect::run(&shared)),
             self.run("reaper", Role::Driver, |shared| reaper::run(&shared, workers)),
             self.run("cleaner", Role::Driver, move |shared| cleaner::run(&shared, &jobs)),
             self.run("spawner", Role::Driver, move |shared| spawner::run(&shared, &spawn_orders)),
@@ -135,6 +143,23 @@ impl Drive {
             .map_err(PoolError::system("start a thread of the pool"))
     }
 
+    /// Runs a thread that calls code of users.
+    fn run_caller(
+        &self,
+        name: &str,
+        role: Role,
+        body: impl FnOnce(&Shared) + Send + 'static,
+    ) -> Result<(), PoolError> {
+        let (alive, end) = bounded(0);
+        let thread = self.run(name, role, move |shared| {
+            let _alive: Sender<Infallible> = alive;
+            body(&shared);
+        })?;
+        let mut callers = self.callers.lock().unwrap_or_else(PoisonError::into_inner);
+        callers.push(Caller { thread, end });
+        Ok(())
+    }
+
     pub(crate) fn shared(&self) -> &Arc<Shared> {
         &self.shared
     }
@@ -165,7 +190,7 @@ impl Drive {
         report
     }
 
-    /// Waits for the end of the pool's threads; for the console thread so long at most.
+    /// Waits for the end of the pool's threads. Those that are blocked by code of users for longer than that are left behind.
     fn join(&self, grace: Duration) {
         let threads =
             std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
@@ -174,9 +199,21 @@ impl Drive {
             let _ = thread.join();
         }
         self.shared.folders.remove_all();
-        if self.shared.console.wait_for_end(grace) {
-            let console = self.console.lock().unwrap_or_else(PoisonError::into_inner).take();
-            let _ = console.map(JoinHandle::join);
+        let callers = || self.callers.lock().unwrap_or_else(PoisonError::into_inner);
+        // Others that end the pool wait for the same, each as long as it likes.
+        let ends: Vec<_> = callers().iter().map(|caller| caller.end.clone()).collect();
+        let deadline = Instant::now().checked_add(grace);
+        for end in ends {
+            let _ = match deadline {
+                Some(deadline) => end.recv_deadline(deadline).ok(),
+                None => end.recv().ok(),
+            };
+        }
+        let callers = std::mem::take(&mut *callers());
+        for Caller { thread, end } in callers {
+            if end.try_recv() == Err(TryRecvError::Disconnected) {
+                let _ = thread.join();
+            }
         }
     }
 }
@@ -188,6 +225,8 @@ impl Drop for Drive {
             std::mem::forget(Arc::clone(&self.shared));
             let threads = self.threads.get_mut().unwrap_or_else(PoisonError::into_inner);
             std::mem::forget(std::mem::take(threads));
+            let callers = self.callers.get_mut().unwrap_or_else(PoisonError::into_inner);
+            std::mem::forget(std::mem::take(callers));
         }
     }
 }

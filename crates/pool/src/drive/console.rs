@@ -170,11 +170,6 @@ impl Console {
         self.alarm.wake();
     }
 
-    /// Whether the thread has ended within that time.
-    pub(super) fn wait_for_end(&self, bound: Duration) -> bool {
-        self.errands.wait_for_end(bound)
-    }
-
     /// Does what is to be done, and says whether it was the last of it.
     fn do_errands(&self, shared: &Shared) -> bool {
         // Before the queue is looked at: what is given later is not needed any more.

@@ -108,31 +108,21 @@ impl Errands {
 
     /// Waits until an errand is done, not for longer than that.
     pub(super) fn wait_until_done(&self, errand: u64, bound: Duration) {
-        self.wait(bound, |queue| queue.done >= errand || queue.ended);
+        let begin = Instant::now();
+        let mut queue = self.lock();
+        while queue.done < errand && !queue.ended {
+            let left = bound.saturating_sub(begin.elapsed());
+            if left.is_zero() {
+                return;
+            }
+            queue = self.done.wait_timeout(queue, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
     }
 
     /// The console thread takes no errands any more.
     pub(super) fn end(&self) {
         self.lock().ended = true;
         self.done.notify_all();
-    }
-
-    /// Whether the console thread has ended, within that time.
-    pub(super) fn wait_for_end(&self, bound: Duration) -> bool {
-        self.wait(bound, |queue| queue.ended)
-    }
-
-    fn wait(&self, bound: Duration, until: impl Fn(&Queue) -> bool) -> bool {
-        let begin = Instant::now();
-        let mut queue = self.lock();
-        while !until(&queue) {
-            let left = bound.saturating_sub(begin.elapsed());
-            if left.is_zero() {
-                return false;
-            }
-            queue = self.done.wait_timeout(queue, left).unwrap_or_else(PoisonError::into_inner).0;
-        }
-        true
     }
 
     fn lock(&self) -> MutexGuard<'_, Queue> {
@@ -178,9 +168,10 @@ mod tests {
     #[test]
     fn a_wait_for_an_errand_has_a_bound_and_ends_with_the_thread() {
         let errands = Errands::default();
-        assert!(!errands.wait_for_end(Duration::from_millis(1)));
         errands.wait_until_done(1, Duration::from_millis(1));
+        assert!(!errands.is_done(1));
         errands.end();
-        assert!(errands.is_done(1) && errands.wait_for_end(Duration::from_secs(60)));
+        errands.wait_until_done(1, Duration::from_secs(60));
+        assert!(errands.is_done(1));
     }
 }
