@@ -13,7 +13,7 @@ use brigade::{Handle, Pool, Shutdown, TaskError};
 use brigade_integration::{builder, pool};
 use brigade_testkit::faults::{aborts, hangs};
 use brigade_testkit::processes::{Signal, hit_child};
-use brigade_testkit::{BOUND, Gate, Watchdog, outcome, pass, wait_until};
+use brigade_testkit::{BOUND, Gate, Watchdog, outcome, pass, pause, wait_until};
 
 brigade::init_for_tests!();
 
@@ -337,4 +337,24 @@ fn a_waker_that_blocks_holds_up_no_end_of_the_pool() {
     drop(pool);
     drop(release);
     assert_eq!(outcome(task).unwrap(), 1);
+}
+
+#[test]
+fn the_report_of_a_shutdown_by_a_waker_says_when_the_pool_ended() {
+    let _watchdog = Watchdog::new("a shutdown by a waker", BOUND);
+    let pool = Arc::new(pool(1));
+    let gate = Gate::new();
+    let mut task = pool.submit(pass, gate.pass(1)).unwrap();
+    let inner = Arc::clone(&pool);
+    with_waker(&mut task, move || {
+        inner.shutdown_with(Shutdown::Drain, BOUND).unwrap();
+    });
+    gate.wait_for_arrivals(1);
+    let began = Instant::now();
+    gate.open();
+    wait_until("the end", BOUND, || pool.worker_pids().is_empty());
+    let ended = began.elapsed();
+    pause(Duration::from_millis(200));
+    let report = pool.shutdown().unwrap();
+    assert!(report.elapsed <= ended, "{ended:?}: {report:?}");
 }

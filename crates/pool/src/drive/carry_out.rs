@@ -149,6 +149,7 @@ impl Core {
                 after.wake_reaper = true;
             }
             Action::Ended => {
+                self.elapsed = self.shutdown_began.map(|began| began.elapsed());
                 after.note(Level::DEBUG, move |pool| debug!(pool, "pool ended"));
                 after.ended = true;
             }
