@@ -1,9 +1,9 @@
 //! Tasks that scribble at random over all that their worker can reach, among innocent ones.
 //!
 //! A run is a sequence of rounds, each with a pool of its own. Two threads submit innocent tasks, whose values are
-//! known, and now and then a guilty one, which scribbles over one or more [`targets`](targets::Target). Each task notes
-//! in which process it begins ([`notes`]). So it is known in the end which workers were scribbled over, and each outcome can
-//! be judged ([`verdict`]): an innocent task that another worker began has its value. One that shared its worker with a
+//! known, and now and then a guilty one, which scribbles over one or more targets. Each task notes
+//! in which process it begins (`notes`). So it is known in the end which workers were scribbled over, and each outcome can
+//! be judged (`verdict`): an innocent task that another worker began has its value. One that shared its worker with a
 //! guilty task may have died with it, or have been garbled. Beyond that a round fails when something hangs, the
 //! host panics, takes memory, or keeps anything.
 //!

@@ -59,7 +59,7 @@ pub const KEPT: usize = 64 << 20;
 pub const SMALLEST: usize = 16 << 20;
 
 /// How many bytes each arena may have where `sharers` of them are about to be made: `most`, or less when this process has a
-/// limit of its address space. Then all of them together take an [eighth](SHARE) of what is left of it now. `None` when an
+/// limit of its address space. Then all of them together take an eighth of what is left of it now. `None` when an
 /// arena would be smaller than [`SMALLEST`].
 ///
 /// A process that was started by this one has the same limit and less in use, so that it can map them as well.
