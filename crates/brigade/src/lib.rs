@@ -62,7 +62,8 @@
 //! # Invariants
 //! - A task accepted by `submit` gets exactly one outcome, whatever dies and whatever is dropped.
 //! - A crash fails only the task that ran; tasks not yet begun run elsewhere, at no cost to them.
-//! - When the program ends, however it ends, its workers end.
+//! - When the program ends, however it ends, its workers end, unless it has given up the right to end them (`setuid` after the
+//!   pool was built).
 
 #![forbid(unsafe_code)]
 #![expect(
