@@ -69,6 +69,7 @@ pub mod file_watch;
 pub mod fork;
 pub mod futex;
 pub mod guardian;
+pub mod handover;
 pub mod launch;
 pub mod lifeline;
 pub mod memory;

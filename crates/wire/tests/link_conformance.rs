@@ -32,8 +32,12 @@ fn memory_link() -> (End, End) {
     )
 }
 
+fn a_path() -> std::path::PathBuf {
+    std::env::temp_dir().join(format!("brigade-link-{}", Token::random().short()))
+}
+
 fn ipc_link() -> (End, End) {
-    let (host, channels) = ipc::host_end(Token::random(), LIMIT).expect("descriptors");
+    let (host, channels) = ipc::host_end(Token::random(), LIMIT, &a_path()).expect("descriptors");
     let worker = ipc::worker_end(channels, LIMIT);
     (
         (Box::new(host.sender), Box::new(host.receiver)),
@@ -341,7 +345,7 @@ conformance!(
 /// Only the ipc link has an end mark, because only there a worker's children may hold the worker's end open.
 #[test]
 fn the_end_mark_comes_after_everything_that_the_worker_sent() {
-    let (host, channels) = ipc::host_end(Token::random(), LIMIT).expect("descriptors");
+    let (host, channels) = ipc::host_end(Token::random(), LIMIT, &a_path()).expect("descriptors");
     let mut worker = ipc::worker_end(channels, LIMIT);
     worker.sender.send(&[1], &message(1, 1000)).expect("room");
     host.poison.poison();

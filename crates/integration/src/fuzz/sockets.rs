@@ -19,7 +19,7 @@ use crate::scribble::SharedMemory;
 
 const WHOLE: u8 = 3;
 const CREDIT: u8 = 4;
-const END: u8 = 8;
+const UNKNOWN: u8 = 8;
 
 /// Answers of all kinds, to its own task and to others.
 pub(super) fn forge_answers(scene: &mut Scene) {
@@ -40,7 +40,7 @@ pub(super) fn forge_answers(scene: &mut Scene) {
 /// That it has read more than it has.
 pub(super) fn claim_credit(scene: &mut Scene) {
     for _ in 0..scene.random.within(1..20) {
-        let flags = if scene.random.chance(95) { CREDIT } else { END };
+        let flags = if scene.random.chance(95) { CREDIT } else { UNKNOWN };
         let packet = [&[flags], &credit(&mut scene.random).to_le_bytes()[..]].concat();
         send_everywhere(scene, 9, &packet);
     }

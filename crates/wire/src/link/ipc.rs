@@ -2,13 +2,15 @@
 //!
 //! What ipc-channel does on Linux, and what follows from it here:
 //! - `send` blocks when the peer does not read. So the host counts the bytes under way (`window`) and sends only what is
-//!   sure to fit; the rest waits in the host's memory and goes out when the worker says that it has consumed some.
+//!   sure to fit; the rest waits in the host's memory and goes out when the worker says that it has consumed some. For a worker
+//!   that lies the socket does not block (`descriptor` gets at it), and a send that would is a breach.
 //! - Messages above the socket's buffer are sent in fragments over a second socket, which a stopped or dead peer blocks or
 //!   breaks. So packets stay far below that size, and longer messages are cut here (`packet`).
 //! - A receiver tells "closed" only when nobody holds the sending end, and a worker's children may. So the host keeps a
-//!   clone of the worker's sending end and marks the end of the link itself ([`Poison`]).
+//!   duplicate of the worker's sending end and shuts the socket down itself ([`Poison`]).
 //! - Interrupted calls are not made again, and a dead peer is an `EPIPE` or `ECONNRESET`: see `failure`.
 
+mod descriptor;
 mod host;
 mod packet;
 mod server;

@@ -1,13 +1,15 @@
-//! The host's end: sends without ever blocking, and marks the end of the link.
+//! The host's end: sends without ever blocking, and ends the link.
 
 use std::collections::VecDeque;
 use std::io;
+use std::os::fd::OwnedFd;
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread;
-use std::time::Duration;
 
+use brigade_sys::handover::{end_sending, never_block};
 use ipc_channel::ipc::{self, IpcBytesReceiver, IpcBytesSender};
 
+use super::descriptor::Descriptors;
 use super::packet::{self, Assembly, Content};
 use super::window::{Window, cost, window};
 use super::{Channels, receive_packet, send_packet};
@@ -21,7 +23,7 @@ pub struct HostEnd {
     pub sender: HostSender,
     /// Receives answers.
     pub receiver: HostReceiver,
-    /// Marks the end.
+    /// Ends it.
     pub poison: Poison,
 }
 
@@ -38,15 +40,13 @@ pub struct HostReceiver {
     channel: IpcBytesReceiver,
     outgoing: Arc<Mutex<Outgoing>>,
     assembly: Assembly,
-    /// The end mark was received. The system says nothing after it, as long as the worker's end is open somewhere.
-    ended: bool,
 }
 
-/// Marks the end of what the worker sent; for whoever learns of its death.
+/// Ends what the worker sends; for whoever learns of its death.
 #[derive(Debug, Clone)]
 pub struct Poison {
-    // A sender may be used by one thread at a time.
-    channel: Arc<Mutex<IpcBytesSender>>,
+    /// The host's duplicate of the worker's sending end.
+    socket: Arc<OwnedFd>,
 }
 
 #[derive(Debug)]
@@ -68,13 +68,17 @@ struct Waiting {
     offset: usize,
 }
 
-/// A new link: the host's end, and what the worker needs for its own.
+/// A new link: the host's end, and what the worker needs for its own. A socket is at `path`, in a private folder, meanwhile.
 ///
 /// # Errors
-/// When descriptors run out.
-pub fn host_end(token: Token, limit: usize) -> io::Result<(HostEnd, Channels)> {
+/// When descriptors run out, or there can be no socket at the path.
+pub fn host_end(token: Token, limit: usize, path: &Path) -> io::Result<(HostEnd, Channels)> {
     let (to_worker, from_host) = ipc::bytes_channel()?;
     let (to_host, from_worker) = ipc::bytes_channel()?;
+    let descriptors = Descriptors::by_way_of(path)?;
+    // A worker that says it has read what it has not would make it wait.
+    never_block(descriptors.of(&to_worker)?)?;
+    let socket = Arc::new(descriptors.of(&to_host)?);
     let outgoing = Arc::new(Mutex::new(Outgoing {
         channel: to_worker,
         waiting: VecDeque::new(),
@@ -85,13 +89,8 @@ pub fn host_end(token: Token, limit: usize) -> io::Result<(HostEnd, Channels)> {
     }));
     let end = HostEnd {
         sender: HostSender { outgoing: Arc::clone(&outgoing), limit },
-        receiver: HostReceiver {
-            channel: from_worker,
-            outgoing,
-            assembly: Assembly::new(limit),
-            ended: false,
-        },
-        poison: Poison { channel: Arc::new(Mutex::new(to_host.clone())) },
+        receiver: HostReceiver { channel: from_worker, outgoing, assembly: Assembly::new(limit) },
+        poison: Poison { socket },
     };
     Ok((end, Channels { token, receiver: from_host, sender: to_host }))
 }
@@ -132,8 +131,12 @@ impl Outgoing {
             if self.sent - self.consumed + cost > self.window.size {
                 break Ok(Some(offset));
             }
-            if let Err(error) = send_packet(&self.channel, &packet) {
-                break Err(error);
+            match send_packet(&self.channel, &packet) {
+                Ok(()) => {}
+                Err(LinkError::Io(error)) if error.kind() == io::ErrorKind::WouldBlock => {
+                    break Err(LinkError::Protocol("credit for what was not read"));
+                }
+                Err(error) => break Err(error),
             }
             self.sent += cost;
             offset += length;
@@ -160,6 +163,10 @@ impl Outgoing {
                     self.waiting.push_front(first);
                     break;
                 }
+                Err(error @ LinkError::Protocol(_)) => {
+                    self.waiting.clear();
+                    return Err(error);
+                }
                 // The worker is gone; its death is told by its pidfd, and what it has sent is still to be read.
                 Err(_) => self.waiting.clear(),
             }
@@ -171,13 +178,9 @@ impl Outgoing {
 impl LinkReceiver for HostReceiver {
     fn receive(&mut self) -> Result<&[u8], LinkError> {
         loop {
-            if self.ended {
-                return Err(LinkError::Closed);
-            }
             let bytes = receive_packet(&self.channel)?;
             let packet = packet::read(&bytes)?;
             match packet.content {
-                Content::End => self.ended = true,
                 Content::Credit => lock(&self.outgoing).consumed(packet.consumed)?,
                 Content::Piece { total, last, bytes } => {
                     lock(&self.outgoing).consumed(packet.consumed)?;
@@ -191,35 +194,12 @@ impl LinkReceiver for HostReceiver {
     }
 }
 
-/// Between two tries to send to a full socket that does not block.
-const FULL: Duration = Duration::from_millis(1);
-
 impl Poison {
-    /// Has the receiver answer [`LinkError::Closed`] once it has received everything that was sent before.
-    ///
-    /// The mark is sent until nobody receives any more. ipc-channel takes a packet that is no packet of its own for the
-    /// beginning of a longer one and waits for the rest without a bound; then it gets one mark after the other until its
-    /// buffer is full, gives up, and the next mark is seen.
+    /// Has the receiver answer [`LinkError::Closed`] once it has received everything that was sent before, whoever
+    /// still holds the worker's end.
     pub fn poison(&self) {
-        let channel = Arc::clone(&self.channel);
-        let send = move || {
-            let channel = channel.lock().unwrap_or_else(PoisonError::into_inner);
-            loop {
-                match send_packet(&channel, &packet::end()) {
-                    Ok(()) => {}
-                    // The worker shares the flags of this open file and has set one. There is no descriptor to wait with.
-                    Err(LinkError::Io(error)) if error.kind() == io::ErrorKind::WouldBlock => {
-                        thread::park_timeout(FULL);
-                    }
-                    Err(_) => return,
-                }
-            }
-        };
-        if thread::Builder::new().name("brigade-end".to_owned()).spawn(send).is_err() {
-            // Without a thread for it: one mark is enough for a worker that has kept to the protocol.
-            let channel = self.channel.lock().unwrap_or_else(PoisonError::into_inner);
-            let _ = send_packet(&channel, &packet::end());
-        }
+        // It fails if nobody receives any more.
+        let _ = end_sending(&*self.socket);
     }
 }
 

@@ -13,8 +13,6 @@ const FIRST: u8 = 1;
 const LAST: u8 = 2;
 /// No piece, only credit.
 const CREDIT: u8 = 4;
-/// No more messages come.
-const END: u8 = 8;
 
 /// A packet, taken apart.
 #[derive(Debug, PartialEq, Eq)]
@@ -27,7 +25,6 @@ pub(super) struct Packet<'a> {
 pub(super) enum Content<'a> {
     Piece { total: Option<u64>, last: bool, bytes: &'a [u8] },
     Credit,
-    End,
 }
 
 /// Writes a piece of a message: the bytes of `head` and `payload` together from `offset` on.
@@ -65,12 +62,6 @@ pub(super) fn write_credit(packet: &mut Vec<u8>, consumed: u64) {
     packet.extend(consumed.to_le_bytes());
 }
 
-pub(super) fn end() -> [u8; 9] {
-    let mut packet = [0; 9];
-    packet[0] = END;
-    packet
-}
-
 pub(super) fn read(packet: &[u8]) -> Result<Packet<'_>, LinkError> {
     let cut = LinkError::Protocol("a packet that is cut off");
     let Some((flags, rest)) = packet.split_first() else {
@@ -82,7 +73,6 @@ pub(super) fn read(packet: &[u8]) -> Result<Packet<'_>, LinkError> {
     let consumed = u64::from_le_bytes(*consumed);
     let content = match *flags {
         CREDIT => Content::Credit,
-        END => Content::End,
         flags if flags & !(FIRST | LAST) == 0 => {
             let last = flags & LAST != 0;
             if flags & FIRST == 0 {

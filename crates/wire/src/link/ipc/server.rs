@@ -127,7 +127,9 @@ pub fn connect(name: &str, token: &Token, limit: usize) -> io::Result<HostEnd> {
     see_that_there_is_room()?;
     let opened = catch_unwind(|| {
         let server = IpcSender::connect(name.to_owned())?;
-        let (end, channels) = host_end(*token, limit)?;
+        // The worker's folder is private.
+        let path = Path::new(name).with_file_name("host");
+        let (end, channels) = host_end(*token, limit, &path)?;
         server.send(channels).map_err(|error| io::Error::other(error.to_string()))?;
         Ok(end)
     });
@@ -139,8 +141,9 @@ pub fn connect(name: &str, token: &Token, limit: usize) -> io::Result<HostEnd> {
 /// ipc-channel panics, and does so ever after, when it cannot have the socket by which it finds out how large packets
 /// may be. Another thread may take the descriptors that are seen here; then the panic is caught, and lasts.
 fn see_that_there_is_room() -> io::Result<()> {
-    // One to connect, four that are handed over or kept, two for that measurement, and one to spare.
+    // One to connect, four that are handed over or kept, four to duplicate one of them, two for that measurement, and one
+    // to spare.
     let _room =
-        [(); 4].map(|()| ControlSocket::pair()).into_iter().collect::<io::Result<Vec<_>>>()?;
+        [(); 6].map(|()| ControlSocket::pair()).into_iter().collect::<io::Result<Vec<_>>>()?;
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use ipc_channel::ipc;
@@ -14,14 +14,18 @@ use crate::link::{LinkReceiver, LinkSender};
 
 const LIMIT: usize = 1 << 20;
 
+fn a_path() -> PathBuf {
+    std::env::temp_dir().join(format!("brigade-link-{}", Token::random().short()))
+}
+
 fn link() -> (HostEnd, WorkerEnd) {
-    let (host, channels) = host_end(Token::random(), LIMIT).expect("descriptors");
+    let (host, channels) = host_end(Token::random(), LIMIT, &a_path()).expect("descriptors");
     (host, worker_end(channels, LIMIT))
 }
 
 /// A host, and the channels of a worker that writes what it likes.
 fn raw_worker() -> (HostEnd, Channels) {
-    host_end(Token::random(), LIMIT).expect("descriptors")
+    host_end(Token::random(), LIMIT, &a_path()).expect("descriptors")
 }
 
 /// Packets that no end writes.
@@ -237,4 +241,25 @@ fn make_and_use_servers(folder: &Path) {
     worker.sender.send(b"to the ", b"host").expect("room");
     assert_eq!(host.receiver.receive().expect("a message"), b"to the host");
     assert!(connect(&name, &token, LIMIT).is_err(), "the server is gone");
+}
+
+#[test]
+fn a_worker_that_claims_to_have_read_what_it_has_not_blocks_nobody() {
+    let (mut host, raw) = raw_worker();
+    let large = vec![1; window().piece];
+    for _ in 0..30 {
+        host.sender.send(&[], &large).expect("never blocks");
+    }
+    let (mut packet, mut problem) = (Vec::new(), None);
+    for packets in 1..30 {
+        write_credit(&mut packet, packets * cost(large.len() + 17));
+        raw.sender.send(&packet).expect("room");
+    }
+    host.poison.poison();
+    while problem.is_none() {
+        if let Err(error) = host.receiver.receive() {
+            problem = Some(error);
+        }
+    }
+    assert!(matches!(problem, Some(LinkError::Protocol(_))), "{problem:?}");
 }

@@ -103,7 +103,6 @@ impl LinkReceiver for WorkerReceiver {
                         break;
                     }
                 }
-                Content::End => return Err(LinkError::Closed),
                 Content::Credit => {}
             }
         }
