@@ -269,8 +269,16 @@ impl<T> Machine<T> {
         } else {
             let task = &self.tasks[condemned.key.index()];
             let (id, cause) = (task.id, condemned.cause);
-            // Two attempts of one task never overlap.
-            let again = task.retries_left > 0 && cause != KillCause::Asked;
+            // Two attempts of one task never overlap. What is still there besides may have begun, if its worker lies.
+            let again = (task.retries_left > 0 && cause != KillCause::Asked)
+                || self.live(worker).is_some_and(|entry| {
+                    entry.in_flight().any(|(_, occupant)| match occupant {
+                        Occupant::Task(key) if key != condemned.key => {
+                            self.tasks[key.index()].retries_left > 0
+                        }
+                        Occupant::Task(_) | Occupant::Revoked { .. } => false,
+                    })
+                });
             outbox.push(Action::Condemned { worker, task: id, cause });
             self.kill_now(worker, cause, !again && self.phase == Phase::Running, outbox);
         }
