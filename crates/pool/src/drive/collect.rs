@@ -161,10 +161,11 @@ impl Turn {
             return Ok(false);
         }
         thread_sleeps.wait(self.until)?;
+        // The wake-up is taken first: one that comes after this look is there for the next turn.
+        doorbell.thread().drain();
         if ended.load(Ordering::Acquire) {
             return Ok(false);
         }
-        doorbell.thread().drain();
         let mut after = Afterwards::default();
         let mut core = shared.lock();
         let callers_look = core.taken_by_callers != self.seen;
