@@ -61,6 +61,16 @@ impl ChunkProgress {
         self.died_in_an_item || self.answered > 0
     }
 
+    /// Forgets all answers: a chunk that is sent begins with its first item. What a worker has claimed that gave it back
+    /// without having begun it was a lie, and would move the answers of the next one.
+    pub(crate) fn begin_anew(&mut self) {
+        self.answered = 0;
+        self.died_in_an_item = false;
+        self.results.clear();
+        self.failures.clear();
+        self.placed.clear();
+    }
+
     /// Takes the answer to an item; false when it is not the one that is due.
     #[must_use]
     #[inline]
@@ -86,5 +96,23 @@ impl ChunkProgress {
         }
         items::push_empty(&mut self.results);
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_claimed_before_a_chunk_began_does_not_move_its_answers() {
+        let mut chunk = ChunkProgress::new(Chunk { items: 2, budget: Duration::ZERO });
+        assert!(chunk.answer(0, Ok(Answered::Inline(b"a lie"))));
+        chunk.begin_anew();
+        assert!(chunk.answer(0, Ok(Answered::Inline(b"first"))));
+        assert!(chunk.answer(1, Ok(Answered::Inline(b"second"))));
+        let mut results = Vec::new();
+        items::push(&mut results, b"first").unwrap();
+        items::push(&mut results, b"second").unwrap();
+        assert_eq!((chunk.answered, chunk.results), (2, results));
     }
 }

@@ -12,6 +12,7 @@ use super::outcome::{Facts, raw_outcome};
 use super::post::{Life, Post};
 use super::shared::{Core, Shared, now};
 use crate::cell::{Completed, TaskCell};
+use crate::chunk::ChunkProgress;
 use crate::limits::Limits;
 use crate::machine::{Action, End, Event, KillCause, Now, Observation, TaskKey, TaskRef};
 use crate::payload::Argument;
@@ -242,6 +243,7 @@ impl Core {
         };
         if task.is_chunk {
             line.slots.reset_items(link_slot);
+            task.with_chunk_progress(ChunkProgress::begin_anew);
         }
         line.slots.arm(link_slot, slot_tag(id, attempt));
         self.head.clear();
