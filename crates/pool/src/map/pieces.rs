@@ -21,6 +21,7 @@ use crate::callee::Callee;
 use crate::cell::TaskCell;
 use crate::chunk::ChunkProgress;
 use crate::config::Config;
+use crate::contained::contain;
 use crate::error::{SubmitError, SubmitErrorKind, TaskError, TaskErrorKind};
 use crate::limits::Limits;
 use crate::machine::Terms;
@@ -367,11 +368,14 @@ where
             }
             for (items, encoded) in split(ended.again, self.sizing.parts()) {
                 let (pool, task, attempt) = (self.pool.name(), items.first, items.attempt.get());
-                if attempt > piece_attempt {
-                    info!(pool, %task, attempt, "task will run again, its worker died");
-                } else {
-                    debug!(pool, %task, count = items.count, "items that had not begun are sent again");
-                }
+                // A subscriber that panics must not cost the other items; the panic hook has said where.
+                let _ = contain(|| {
+                    if attempt > piece_attempt {
+                        info!(pool, %task, attempt, "task will run again, its worker died");
+                    } else {
+                        debug!(pool, %task, count = items.count, "items that had not begun are sent again");
+                    }
+                });
                 self.submit(items, encoded);
             }
         }
