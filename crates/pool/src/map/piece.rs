@@ -6,9 +6,11 @@ use std::sync::Arc;
 use brigade_sys::clock::Monotonic;
 use brigade_wire::{Attempt, TaskId, codec, items};
 use serde::de::DeserializeOwned;
+use tracing::{debug, info};
 
 use crate::cell::TaskCell;
 use crate::chunk::ChunkProgress;
+use crate::contained::contain;
 use crate::error::{TaskError, TaskErrorKind};
 use crate::payload::{Argument, PlacedValue};
 
@@ -77,6 +79,18 @@ impl Items {
         }
         parts.push((left, encoded.0));
         parts
+    }
+
+    /// Emits an event. A subscriber that panics must not cost the other items; the panic hook has said where.
+    pub(super) fn tell_that_they_run_again(&self, pool: &str, attempt_before: u32) {
+        let (task, attempt) = (self.first, self.attempt.get());
+        let _ = contain(|| {
+            if attempt > attempt_before {
+                info!(pool, %task, attempt, "task will run again, its worker died");
+            } else {
+                debug!(pool, %task, count = self.count, "items that had not begun are sent again");
+            }
+        });
     }
 
     /// These without the first ones.

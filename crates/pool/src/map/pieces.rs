@@ -10,7 +10,6 @@ use brigade_wire::{Attempt, Chunk, codec, items};
 use brigade_worker::function_of;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use tracing::{debug, info};
 
 use super::piece::{Items, Piece, Results, split};
 use super::sizing::Sizing;
@@ -21,7 +20,6 @@ use crate::callee::Callee;
 use crate::cell::TaskCell;
 use crate::chunk::ChunkProgress;
 use crate::config::Config;
-use crate::contained::contain;
 use crate::error::{SubmitError, SubmitErrorKind, TaskError, TaskErrorKind};
 use crate::limits::Limits;
 use crate::machine::Terms;
@@ -367,15 +365,7 @@ where
                 self.settled.push_back(ended.results);
             }
             for (items, encoded) in split(ended.again, self.sizing.parts()) {
-                let (pool, task, attempt) = (self.pool.name(), items.first, items.attempt.get());
-                // A subscriber that panics must not cost the other items; the panic hook has said where.
-                let _ = contain(|| {
-                    if attempt > piece_attempt {
-                        info!(pool, %task, attempt, "task will run again, its worker died");
-                    } else {
-                        debug!(pool, %task, count = items.count, "items that had not begun are sent again");
-                    }
-                });
+                items.tell_that_they_run_again(self.pool.name(), piece_attempt);
                 self.submit(items, encoded);
             }
         }
