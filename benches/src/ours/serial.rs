@@ -36,7 +36,7 @@ pub(super) fn measure(link: Link, report: &mut Report) {
     }
 }
 
-/// How much longer the long tasks take than all workers need together.
+/// Returns the percentage by which the long tasks exceed the ideal time.
 fn excess(link: Link, way: Way) -> Outcome<f64> {
     let crew = Crew::cold(link, WORKERS)?;
     for _ in 0..SHORT_TASKS {

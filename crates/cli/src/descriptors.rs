@@ -1,15 +1,15 @@
-//! How many descriptors may be spent on outputs that wait to be printed.
+//! The number of descriptors that outputs waiting to be printed may use.
 
 use std::fs;
 
-/// What is left to the jobs that run is the rest: each takes a few.
+/// The share of held outputs. Running jobs need the rest: each takes a few descriptors.
 const PART: usize = 8;
 /// More files than this at once make nothing faster.
 const MOST: usize = 256;
-/// What every system allows, should ours not say what it does.
+/// The limit to assume if the system does not tell its own.
 const USUAL: usize = 1024;
 
-/// How many files may be held open.
+/// Returns the number of files that may be held open.
 pub(crate) fn most_held() -> usize {
     let limits = fs::read_to_string("/proc/self/limits").unwrap_or_default();
     (soft_limit(&limits).unwrap_or(USUAL) / PART).clamp(1, MOST)

@@ -9,7 +9,7 @@ use brigade::runner::{Captured, Outcome};
 pub(crate) struct Order {
     unfinished: BTreeSet<u64>,
     held: BTreeMap<u64, Outcome>,
-    /// What the held jobs' outputs take.
+    /// The bytes of the held jobs' outputs.
     bytes: usize,
     files: usize,
     most_files: usize,

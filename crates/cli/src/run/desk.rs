@@ -25,7 +25,7 @@ use super::session::{Closing, Session};
 use crate::descriptors::most_held;
 use crate::printer::costs;
 
-/// Where events are put for the thread that prints.
+/// The queue of events for the thread that prints.
 #[derive(Debug, Clone)]
 pub(super) struct Desk(Arc<Shared>);
 
@@ -40,7 +40,7 @@ struct Shared {
 #[derive(Debug, Default)]
 struct Queue {
     events: VecDeque<Happening>,
-    /// How many were taken out.
+    /// The number of events taken out so far.
     taken: u64,
     /// What the outputs in it take.
     bytes: usize,
