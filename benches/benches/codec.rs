@@ -1,4 +1,4 @@
-//! Arguments and results as bytes: what each costs without any way to travel.
+//! Encoding and decoding of arguments and values, without transport.
 
 #![forbid(unsafe_code)]
 
@@ -9,7 +9,7 @@ use criterion::{BenchmarkId, Criterion, Throughput};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// More than any value here has.
+/// Larger than any encoded value here.
 const LIMIT: usize = 1 << 30;
 
 fn main() {

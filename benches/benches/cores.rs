@@ -1,11 +1,13 @@
-//! Leasing cores of a large machine that is half full, and discovering machines.
+//! Leases of cores on a large machine that is half full, and discovery of machines.
 //!
 //! `cargo bench -p brigade-benches --bench cores`
 //!
-//! The machine has 512 cpus: 2 packages of 4 NUMA nodes of 4 L3 caches of 8 cores of 2 threads. Leases of 4 cpus fill it, and every
-//! other one is given back, so that each free interval just fits.
+//! The machine has 512 cpus: 2 packages of 4 NUMA nodes of 4 L3 caches of 8 cores of 2 threads.
+//! Leases of 4 cpus fill it, and every other lease is released, so each free interval fits exactly
+//! one request.
 
 #![forbid(unsafe_code)]
+#![expect(clippy::expect_used, reason = "there is nothing to measure without the value")]
 
 use std::fs;
 use std::hint::black_box;
@@ -50,8 +52,8 @@ fn discover(criterion: &mut Criterion) {
     criterion.bench_function("cores/discover this machine", |bencher| {
         bencher.iter(|| Topology::discover().expect("a topology"));
     });
-    let made = machine(&[2, 2, 1, 32, 1]);
-    discover_recorded(criterion, "128 cores, made up", &made);
+    let synthetic = machine(&[2, 2, 1, 32, 1]);
+    discover_recorded(criterion, "128 cores, synthetic", &synthetic);
     let folder = std::env::var_os("BRIGADE_TOPOLOGY_FIXTURES");
     if let Some(folder) = folder {
         let file = Path::new(&folder).join("128arm-2pa2n8cluster4co.json");
@@ -77,7 +79,8 @@ fn discover_recorded(criterion: &mut Criterion, name: &str, recording: &Recordin
     });
 }
 
-/// How many packages, of how many NUMA nodes each, of how many L3 caches each, of how many cores each, of how many threads each.
+/// Returns a machine with the given number of packages, NUMA nodes in each package, L3 caches in
+/// each node, cores at each cache, and threads of each core.
 fn machine(levels: &[u32; 5]) -> Recording {
     let sizes: Vec<u32> = (0..6).map(|level| levels[level..].iter().product()).collect();
     let mut files =

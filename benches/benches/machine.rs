@@ -1,9 +1,10 @@
-//! The executor's decisions, as near as the public face comes to them: the machine is private.
+//! The scheduler's decisions, measured through the public API, because the scheduler is private.
 //!
-//! The only worker is busy, so that a task which is submitted and taken back again is decided about
-//! twice and runs never: queue, bookkeeping and locks, without any answer from another process.
+//! The only worker is busy, so a task that is submitted and cancelled causes two decisions but
+//! never runs: this measures the queue, bookkeeping and locks, without another process.
 
 #![forbid(unsafe_code)]
+#![expect(clippy::expect_used, reason = "there is nothing to measure without the value")]
 
 use std::time::Duration;
 
@@ -15,9 +16,9 @@ fn main() {
     brigade::init();
     let mut criterion = Criterion::default().configure_from_args();
     let pool = Pool::builder().workers(1).build().expect("a pool");
-    let busy = pool.submit(hangs, ()).expect("a pool that takes tasks");
-    // More than are sent ahead to a worker, so that those which are measured stay in the queue.
-    let ahead: Vec<_> = (0..1_000).map(|_| pool.submit(noop, ()).expect("room")).collect();
+    let busy = pool.submit(hangs, ()).expect("room");
+    // More tasks than a worker prefetches, so that the measured tasks stay in the queue.
+    let prefetched: Vec<_> = (0..1_000).map(|_| pool.submit(noop, ()).expect("room")).collect();
     criterion.bench_function("machine/submit and cancel", |bencher| {
         bencher.iter(|| pool.submit(noop, ()).expect("room").cancel());
     });
@@ -33,8 +34,8 @@ fn main() {
         );
     });
     criterion.final_summary();
-    drop((busy, ahead));
-    pool.shutdown_with(Shutdown::Kill, Duration::from_secs(1)).expect("an end");
+    drop((busy, prefetched));
+    pool.shutdown_with(Shutdown::Kill, Duration::from_secs(1)).expect("a shutdown in time");
 }
 
 fn noop((): ()) {}

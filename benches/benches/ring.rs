@@ -1,7 +1,8 @@
-//! The ring link between two threads of one process: everything that a message costs but the
-//! process boundary.
+//! The ring link between two threads of one process: the cost of a message without the process
+//! boundary.
 
 #![forbid(unsafe_code)]
+#![expect(clippy::expect_used, reason = "there is nothing to measure without the value")]
 
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -11,13 +12,13 @@ use brigade_sys::segment::Segment;
 use brigade_sys::wake_set::RemoteWaker;
 use brigade_wire::link::ring::{HostEnd, WorkerEnd, words};
 use brigade_wire::link::{LinkReceiver, LinkSender};
-use brigade_wire::ring::{self, Consumer, Doorbell, Knocker, Producer, Region};
+use brigade_wire::ring::{self, Consumer, Doorbell, Producer, Region, RemoteDoorbell};
 use criterion::{BenchmarkId, Criterion, Throughput};
 
 const LIMIT: usize = 1 << 20;
 const SLOTS: u16 = 8;
 
-/// The first byte of a message that is the last one.
+/// The last message.
 const END: &[u8] = b"end";
 
 fn main() {
@@ -31,7 +32,7 @@ fn main() {
     criterion.final_summary();
 }
 
-/// Both ends on one thread: the instructions alone.
+/// Measures both ends on one thread: only the instructions.
 fn push_and_take(criterion: &mut Criterion, size: usize) {
     let length = ring::words(1 << 13);
     let segment = Arc::new(Segment::create("bench", length).expect("memory"));
@@ -43,20 +44,20 @@ fn push_and_take(criterion: &mut Criterion, size: usize) {
     group.throughput(Throughput::Bytes(size as u64));
     group.bench_function(BenchmarkId::new("push and take", size), |bencher| {
         bencher.iter(|| {
-            producer.push(&message, &[], 0).expect("a ring that nobody broke");
+            producer.push(&message, &[], 0).expect("an intact ring");
             assert!(consumer.advance().expect("a whole message"), "it was just pushed");
         });
     });
 }
 
-/// The whole link, and a thread that answers: two cores and their caches.
+/// Measures the whole link with a thread that sends messages back: two cores and their caches.
 fn there_and_back(criterion: &mut Criterion, size: usize) {
     let segment = Arc::new(Segment::create("bench", words(SLOTS)).expect("memory"));
     let bell = Doorbell::new().expect("memory and descriptors");
     let page = bell.page().as_fd().try_clone_to_owned().expect("descriptors");
     bell.allow_spinning(true);
     let [thread, caller] = bell.for_worker().expect("descriptors").map(RemoteWaker::from_fd);
-    let worker_bell = Knocker::new(page, thread, caller).expect("the page");
+    let worker_bell = RemoteDoorbell::new(page, thread, caller).expect("the page");
     let mut worker = WorkerEnd::new(&segment, SLOTS, worker_bell, LIMIT);
     let mut host = HostEnd::new(&segment, SLOTS, LIMIT);
     let message = vec![1; size];
@@ -72,14 +73,14 @@ fn there_and_back(criterion: &mut Criterion, size: usize) {
         group.throughput(Throughput::Bytes(2 * size as u64));
         group.bench_function(BenchmarkId::new("there and back", size), |bencher| {
             bencher.iter(|| {
-                host.send(&message, &[]).expect("the thread is there");
-                while !host.advance().expect("a thread that keeps to the protocol") {
+                host.send(&message, &[]).expect("a running thread");
+                while !host.advance().expect("a valid message") {
                     std::hint::spin_loop();
                 }
                 host.made_room();
                 host.message().len()
             });
         });
-        host.send(END, &[]).expect("the thread is there");
+        host.send(END, &[]).expect("a running thread");
     });
 }

@@ -1,20 +1,22 @@
-//! Timers: arming, cancelling, firing and looking for the next deadline, among 1,000 and among 1,000,000.
+//! Arming, cancelling and firing timers, and finding the next deadline, with 1,000 and with
+//! 1,000,000 timers.
 
 #![forbid(unsafe_code)]
+#![expect(clippy::expect_used, reason = "there is nothing to measure without the value")]
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use brigade_testkit::Random;
-use brigade_timer::{TimerHeap, TimerKey};
+use brigade_time::{TimerHeap, TimerKey};
 use criterion::{BenchmarkId, Criterion, Throughput};
 
 const SIZES: [usize; 2] = [1_000, 1_000_000];
 
-/// A minute in nanoseconds: what timers are armed for here.
+/// Maximum time until a deadline: a minute, in nanoseconds.
 const SPAN: u64 = 60_000_000_000;
 
-/// Calls that are measured together. Few enough not to change the size of the heap.
+/// Calls that are measured together; few enough not to change the size of the heap.
 const BATCH: usize = 500;
 
 fn main() {
@@ -26,7 +28,7 @@ fn main() {
     criterion.final_summary();
 }
 
-/// Deadlines and cancels all over the heap: the order that is worst for its caches.
+/// Arms and cancels timers all over the heap, the worst order for caches.
 fn each_call(criterion: &mut Criterion, size: usize) {
     let mut random = Random::new(1);
     let (mut heap, mut keys) = filled(size, &mut random);
@@ -56,7 +58,8 @@ fn each_call(criterion: &mut Criterion, size: usize) {
     });
 }
 
-/// What a pool does: the newest timer has the latest deadline, and is cancelled soon.
+/// Arms and cancels timers as a pool does: the newest timer has the latest deadline, and is
+/// cancelled soon.
 fn a_task(criterion: &mut Criterion, size: usize) {
     let (mut heap, _) = filled(size, &mut Random::new(2));
     let mut now = SPAN;
@@ -71,19 +74,24 @@ fn a_task(criterion: &mut Criterion, size: usize) {
     });
 }
 
-fn filled(size: usize, random: &mut Random) -> (TimerHeap<u64>, Vec<TimerKey>) {
+fn filled(size: usize, random: &mut Random) -> (TimerHeap<u64, u64>, Vec<TimerKey>) {
     let mut heap = TimerHeap::new();
     let keys = (0..size).map(|_| heap.arm(random.within(0..SPAN), 0)).collect();
     (heap, keys)
 }
 
-struct Took {
+/// Times for one batch.
+struct Times {
     cancelling: Duration,
     arming: Duration,
 }
 
-/// Cancels timers anywhere, and arms as many.
-fn replace_some(heap: &mut TimerHeap<u64>, keys: &mut Vec<TimerKey>, random: &mut Random) -> Took {
+/// Cancels a batch of random timers, and arms the same number.
+fn replace_some(
+    heap: &mut TimerHeap<u64, u64>,
+    keys: &mut Vec<TimerKey>,
+    random: &mut Random,
+) -> Times {
     let cancelled: Vec<TimerKey> = (0..BATCH)
         .map(|_| {
             let index = random.within(0..keys.len() as u64);
@@ -93,10 +101,10 @@ fn replace_some(heap: &mut TimerHeap<u64>, keys: &mut Vec<TimerKey>, random: &mu
     let deadlines: Vec<u64> = (0..BATCH).map(|_| random.within(0..SPAN)).collect();
     let start = Instant::now();
     for key in cancelled {
-        heap.cancel(key).expect("it is armed");
+        heap.cancel(key).expect("an armed timer");
     }
     let cancelling = start.elapsed();
     let start = Instant::now();
     keys.extend(deadlines.into_iter().map(|deadline| heap.arm(deadline, 0)));
-    Took { cancelling, arming: start.elapsed() }
+    Times { cancelling, arming: start.elapsed() }
 }

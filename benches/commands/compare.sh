@@ -1,6 +1,6 @@
 #!/bin/sh
 # Compares `brigade run` with a Rust loop of spawn and wait, xargs and GNU parallel, on /bin/true and on real work.
-# Needs hyperfine, parallel and a release build: sh benches/commands/compare.sh [path of brigade]
+# Requires hyperfine, parallel and a release build: sh benches/commands/compare.sh [path of brigade]
 set -eu
 brigade=${1:-target/release/brigade}
 work=$(mktemp -d)
@@ -16,7 +16,7 @@ hyperfine --shell=none --warmup 1 --runs 5 \
     "xargs -a $work/numbers -P2 -n1 /bin/true" \
     "parallel -j2 /bin/true :::: $work/numbers"
 
-echo "checksums of 2,000 files below /usr/include and /usr/share/perl, one job a file"
+echo "checksums of 2,000 files below /usr/include and /usr/share/perl, one job per file"
 find /usr/include /usr/share/perl -type f | sort | head -n 2000 > "$work/files"
 hyperfine --shell=none --warmup 1 --runs 3 \
     "$brigade run -j2 -- sha256sum :::: $work/files" \

@@ -1,5 +1,5 @@
-//! The least that running commands costs: a loop that starts and waits, on two threads.
-//! Compile with `rustc -O`, run as `spawn_wait COUNT PROGRAM`.
+//! Runs commands at the minimum cost: two threads that start a process and wait for it.
+//! Compile with `rustc -O`, and run as `spawn_wait COUNT PROGRAM`.
 
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,7 +17,8 @@ fn main() {
                     if number >= count {
                         break;
                     }
-                    // The others give it a number, too, and `true` does more work with an argument.
+                    // The other commands pass a number too, and `true` does more work with an
+                    // argument.
                     let mut command = Command::new(&program);
                     let status = command.arg(number.to_string()).stdin(Stdio::null()).status();
                     assert!(status.expect("started").success());

@@ -1,4 +1,4 @@
-"""Measures one section of one pool written in Python: `measure.py POOL SECTION LOAD`. One JSON object on stdout."""
+"""Measures one section of one pool written in Python: `measure.py POOL SECTION LOAD`. Prints one JSON object."""
 
 import ctypes
 import json
@@ -18,7 +18,7 @@ class Report:
         self.version = version
         self.figures = {}
         self.missing = {}
-        self.answer = None
+        self.checksum = None
 
     def attempt(self, name, measure):
         try:
@@ -32,16 +32,16 @@ class Report:
 
 
 def main():
-    # The run ends, however it ends, and this with it.
+    # Exit with the run, however it ends.
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != int(os.environ["BRIGADE_BENCH_PARENT"]):
         return
-    # Pools write what they like to standard output; the report alone goes to the real one.
+    # Pools may write to standard output; only the report goes to the real one.
     stdout = os.dup(1)
     os.dup2(2, 1)
     Pool, section, load = POOLS[sys.argv[1]], SECTIONS[sys.argv[2]], json.loads(sys.argv[3])
     report = Report("")
-    # A pool that lost a worker may hang in its own end; then the report is already there.
+    # A pool that has lost a worker may hang while it shuts down; the report is complete by then.
     guard = threading.Timer(100, finish, (stdout, report))
     guard.daemon = True
     guard.start()
@@ -56,7 +56,7 @@ def main():
 
 
 def finish(stdout, report):
-    """Ends this program at once, with everything that it has started."""
+    """Prints the report, kills all descendants and exits at once."""
     os.write(stdout, json.dumps(vars(report)).encode())
     for pid in descendants(os.getpid()):
         try:

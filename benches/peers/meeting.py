@@ -1,4 +1,4 @@
-"""Where tasks meet: a socket at which the host waits until so many have come."""
+"""A socket at which the host waits until a number of tasks have begun."""
 
 import os
 import socket
@@ -29,10 +29,10 @@ class Meeting:
             guest.close()
 
     def wait(self):
-        """The pids of the workers."""
+        """Waits for the tasks, and returns the pids of their workers."""
         self.thread.join(20)
         if not self.pids:
-            raise TimeoutError("the tasks do not begin")
+            raise TimeoutError("the tasks did not begin")
         return self.pids
 
     def close(self):

@@ -1,5 +1,5 @@
-"""One adapter for each pool: `submit` gives something with `result(timeout)`, `map` a list; chunks are automatic, or else
-what `multiprocessing.Pool.map` takes: a quarter of each worker's share."""
+"""One adapter for each pool. `submit` returns an object with `result(timeout)`, and `map` returns a list. Chunks are
+automatic, or as in `multiprocessing.Pool.map`: a quarter of each worker's share."""
 
 import platform
 import threading
@@ -46,7 +46,7 @@ class Pool:
 
 
 class Got:
-    """`get` of multiprocessing's results under the name that the others have."""
+    """A result of multiprocessing with the method `result` instead of `get`."""
 
     def __init__(self, task):
         self.task = task
@@ -100,7 +100,7 @@ class Mpire(Pool):
     module = "mpire"
 
     def start(self):
-        # Without `keep_alive` each map would start its own workers.
+        # Without `keep_alive`, each map would start its own workers.
         return import_module(self.module).WorkerPool(self.workers, keep_alive=True)
 
     def submit(self, function, argument):
@@ -114,7 +114,7 @@ class Mpire(Pool):
 
 
 class Joblib(Pool):
-    """Has no single tasks, only whole maps; with one worker it would run them in the host."""
+    """joblib has only whole maps, no single tasks; with one worker it would run them in the host."""
 
     module = "joblib"
     fewest_workers = 2
@@ -142,10 +142,10 @@ class Joblib(Pool):
 
 
 class Background:
-    """A map of one item on a thread, for a pool whose maps cannot be left before their end."""
+    """A map of one item on a thread, for a pool whose maps cannot be abandoned."""
 
     def __init__(self, each, function, arguments):
-        self.outcome = TimeoutError("no answer")
+        self.outcome = TimeoutError("timed out")
         self.thread = threading.Thread(target=self._run, args=(each, function, arguments), daemon=True)
         self.thread.start()
 

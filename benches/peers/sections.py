@@ -1,4 +1,4 @@
-"""What is measured of a pool, with the same names and loads as Brigade's own measurements in ../src/ours."""
+"""The measurements of each section, with the same figures and loads as Brigade's own in ../src/ours."""
 
 import hashlib
 import os
@@ -53,7 +53,7 @@ def payload(Pool, load, report):
     for repetition in range(1 + min(10, max(4, load["payload_budget"] // size))):
         argument = b"\1" * size
         inwards = timed(lambda: pool.submit(tasks.length, argument).result())
-        # Every worker has it ready; a pool of one has only one.
+        # Prepare the value in every worker; some pools have more than one.
         pool.each(tasks.prepare, [size] * pool.workers)
         outwards = timed(lambda: pool.submit(tasks.hand_over, None).result())
         if repetition > 0:
@@ -71,12 +71,12 @@ def start(Pool, load, report):
             meeting = Meeting(workers)
             begin = time.perf_counter()
             pool = Pool(workers)
-            answers = pool.each(tasks.meet, [meeting.address] * workers)
+            pids = pool.each(tasks.meet, [meeting.address] * workers)
             times.append(time.perf_counter() - begin)
             pool.stop()
             meeting.close()
-            if len(set(answers)) != workers:
-                raise RuntimeError(f"{len(set(answers))} of {workers} workers answered")
+            if len(set(pids)) != workers:
+                raise RuntimeError(f"only {len(set(pids))} of {workers} workers ran a task")
         report.figures[f"first_results_{workers}_seconds"] = median(times)
 
 
@@ -87,17 +87,17 @@ def crash(Pool, load, report):
     learns = True
     try:
         for _ in range(min(10, load["crashes"])):
-            pool.submit(tasks.pid, None).result(PATIENCE)
+            pool.submit(tasks.pid, None).result(TIMEOUT)
             victim, begin = kill_one(pool)
             if learns:
                 seconds = until_error(victim, begin)
                 if seconds is None:
-                    # Its replacement is timed from the next kill on, after which nobody waits in vain.
+                    # Do not time the replacement after a wait that timed out, only after later kills.
                     learns = False
-                    report.missing["learned_p50_seconds"] = f"the caller is told nothing within {PATIENCE} s"
+                    report.missing["learned_p50_seconds"] = f"the caller does not learn of it within {TIMEOUT} s"
                     continue
                 learned.append(seconds)
-            pool.submit(tasks.pid, None).result(PATIENCE)
+            pool.submit(tasks.pid, None).result(TIMEOUT)
             recovered.append(time.perf_counter() - begin)
     except Exception as error:
         report.missing["recovered_p50_seconds"] = f"does not survive ({type(error).__name__})"
@@ -107,7 +107,7 @@ def crash(Pool, load, report):
     pool.stop()
 
 
-PATIENCE = 3
+TIMEOUT = 3
 
 
 def kill_one(pool):
@@ -122,11 +122,11 @@ def kill_one(pool):
 
 def until_error(victim, begin):
     try:
-        victim.result(PATIENCE)
+        victim.result(TIMEOUT)
     except Exception:
         seconds = time.perf_counter() - begin
-        return seconds if seconds < PATIENCE else None
-    raise RuntimeError("a killed task has a result")
+        return seconds if seconds < TIMEOUT else None
+    raise RuntimeError("a killed task returned a value")
 
 
 def work(Pool, load, report):
@@ -137,7 +137,7 @@ def work(Pool, load, report):
     begin = time.perf_counter()
     digests = pool.map(tasks.digest, paths)
     report.figures["files_seconds"] = time.perf_counter() - begin
-    report.answer = hashlib.sha256(b"".join(digests)).hexdigest()
+    report.checksum = hashlib.sha256(b"".join(digests)).hexdigest()
     pool.stop()
 
 

@@ -1,4 +1,4 @@
-"""The task functions, the same for all pools; a module of its own, so that every way to start a worker finds them."""
+"""The task functions, the same for all pools, in a module that workers can import however they are started."""
 
 import hashlib
 import os
@@ -30,7 +30,7 @@ def pid(_):
 
 
 def meet(address):
-    """Returns when the host has seen as many tasks begin as it waits for."""
+    """Waits until the host has seen the expected number of tasks begin."""
     with socket.socket(socket.AF_UNIX) as connection:
         connection.settimeout(20)
         connection.connect(address)
@@ -40,7 +40,7 @@ def meet(address):
 
 
 def hang(address):
-    """Says that it has begun, and never ends."""
+    """Reports that it has begun, and hangs."""
     meet(address)
     time.sleep(600)
 

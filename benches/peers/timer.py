@@ -1,4 +1,4 @@
-"""What peers of the timer server do: `timer.py pebble|billiard PROCESSES`, `timer.py requests ROUNDS`."""
+"""Measures peers of the timer server: `timer.py pebble|billiard PROCESSES`, `timer.py requests ROUNDS`."""
 
 import os
 import random
@@ -6,7 +6,7 @@ import select
 import sys
 import time
 
-# What the task that hangs has told: its process, and when it began.
+# The hanging task writes its process id and its start time here.
 READ, WRITE = os.pipe()
 
 
@@ -17,7 +17,7 @@ def hang():
 
 
 def until_dead():
-    """Waits for the end of the process that hangs; answers when it began and when it ended."""
+    """Waits until the hanging process has died, and returns its start and end times."""
     pid, began = os.read(READ, 100).split()
     poll = select.poll()
     poll.register(os.pidfd_open(int(pid)), select.POLLIN)
@@ -63,7 +63,7 @@ def print_times(name, times):
 
 
 def serve(queue, rounds, done):
-    """A server that only receives, as the one of torch's elastic timers does before it looks at the requests."""
+    """A server that only receives, as torch's elastic timer server does before it handles the requests."""
     for _ in range(2 * rounds):
         queue.get()
     done.put(None)
@@ -90,12 +90,12 @@ def requests(rounds):
 
 
 def main():
-    what, count = sys.argv[1], int(sys.argv[2])
-    if what == "requests":
+    name, count = sys.argv[1], int(sys.argv[2])
+    if name == "requests":
         requests(count)
     else:
-        peer = {"pebble": pebble, "billiard": billiard}[what]
-        print_times(f"{what}: deadline to dead", peer(count))
+        peer = {"pebble": pebble, "billiard": billiard}[name]
+        print_times(f"{name}: deadline to dead", peer(count))
 
 
 if __name__ == "__main__":

@@ -1,39 +1,76 @@
-//! The command line.
+//! Parses the command line.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Parser;
 
+use crate::folders;
 use crate::section::Section;
 
-/// Measures Brigade, raw limits and peers in turn, and writes what was measured to files.
+/// Measures Brigade, the raw limits and the peers in turn, prints the figures and checks the goals.
 #[derive(Debug, Parser)]
+#[command(bin_name = "cargo xtask bench")]
 pub(crate) struct Arguments {
-    /// How often each contestant is measured; figures are medians over the rounds.
+    /// Number of rounds; figures are medians over them.
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=1_000))]
     pub(crate) rounds: u64,
-    /// Less of everything: for trying out, not for publishing.
+    /// Measure less of everything; for trying things out, not for publishing.
     #[arg(long)]
     pub(crate) quick: bool,
-    /// How long a pool without work is watched, twice.
+    /// Seconds to watch an idle pool, twice [default: 10, or 5 with --quick].
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..=75))]
     pub(crate) idle_seconds: Option<u64>,
-    /// Only these sections.
+    /// Measure only these sections.
     #[arg(long, value_delimiter = ',', value_enum)]
     pub(crate) only: Vec<Section>,
-    /// Where all raw figures go.
-    #[arg(long, default_value = "target/bench/figures.json")]
-    pub(crate) json: PathBuf,
-    /// Where the same goes in lines with tabs, for programs that read no JSON.
-    #[arg(long, default_value = "target/bench/figures.tsv")]
-    pub(crate) table: PathBuf,
-    /// The Python that runs the peers written in it.
-    #[arg(long, default_value = "python3")]
-    pub(crate) python: PathBuf,
-    /// Measure the peers that are not in Python's standard library too.
+    /// File for all raw figures, as JSON [default: target/bench/figures.json].
+    #[arg(long)]
+    pub(crate) json: Option<PathBuf>,
+    /// Also measure the peers that must be installed first, below target/.
     #[arg(long)]
     pub(crate) peers: bool,
-    /// The program of benches/peers/procspawn, if it was built.
+    /// Python interpreter for the peers written in Python [default: python3, or the one of an
+    /// environment below target/ with --peers].
+    #[arg(long)]
+    pub(crate) python: Option<PathBuf>,
+    /// Program built from benches/peers/procspawn [default: built below target/ with --peers].
     #[arg(long)]
     pub(crate) procspawn: Option<PathBuf>,
+    /// Rewrite the parts of README.md and docs/performance.md between `<!-- bench:NAME -->` and
+    /// `<!-- /bench:NAME -->`; needs a run of all sections.
+    #[arg(long, conflicts_with = "only")]
+    pub(crate) write: bool,
+}
+
+impl Arguments {
+    pub(crate) fn python(&self) -> &Path {
+        self.python.as_deref().unwrap_or(Path::new("python3"))
+    }
+
+    pub(crate) fn json(&self) -> PathBuf {
+        let default = || folders::target().join("bench/figures.json");
+        self.json.clone().unwrap_or_else(default)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{CommandFactory, Parser};
+
+    use super::Arguments;
+
+    fn parse(line: &str) -> Result<Arguments, clap::Error> {
+        Arguments::try_parse_from(std::iter::once("compare").chain(line.split_whitespace()))
+    }
+
+    #[test]
+    fn the_definition_is_consistent() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn documents_are_written_only_after_a_whole_run() {
+        assert!(parse("--write --quick").is_ok());
+        assert!(parse("--write --only idle").is_err());
+    }
 }

@@ -1,17 +1,17 @@
-//! Who is measured, and how each is started.
+//! The contestants and the commands that start them.
 
-use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use brigade_sys::process::{command, self_command};
 
 use crate::arguments::Arguments;
+use crate::folders;
 use crate::load::Load;
 use crate::report::Outcome;
 use crate::role::ROLE;
 use crate::section::Section;
 
-/// One who answers sections.
+/// A pool, or the bare machine, that is measured in the sections it takes part in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Contestant {
     /// The machine without a pool.
@@ -22,15 +22,15 @@ pub(crate) enum Contestant {
     Ipc,
     /// Threads of one process.
     Rayon,
-    /// The crate procspawn.
+    /// The crate `procspawn`.
     Procspawn,
-    /// A pool of Python's standard library.
+    /// A pool from Python's standard library.
     Standard(&'static str),
-    /// A pool that Python has to be given first.
+    /// A Python pool that must be installed first.
     Package(&'static str),
 }
 
-/// In the order in which they take their turns.
+/// All contestants, in the order of their turns.
 pub(crate) const ALL: [Contestant; 11] = [
     Contestant::Raw,
     Contestant::Ring,
@@ -61,7 +61,8 @@ impl Contestant {
         ALL.into_iter().find(|contestant| contestant.name() == name)
     }
 
-    /// Of those that are this executable; the others say it themselves.
+    /// Returns the version of a contestant that is part of this executable; empty for the others,
+    /// which report their versions themselves.
     pub(crate) fn version(self) -> &'static str {
         match self {
             Self::Ring | Self::Ipc => env!("CARGO_PKG_VERSION"),
@@ -77,8 +78,8 @@ impl Contestant {
                 section,
                 Section::Latency | Section::Payload | Section::Start | Section::Crash
             ),
-            // A pool of somebody else promises nothing of these kinds, and the schedule of a list is
-            // measured where the overhead of a task is not.
+            // The peers make no promises about these sections. `Balance` and `Serial` measure the
+            // schedule of a list, not the overhead of a task.
             _ => !matches!(
                 section,
                 Section::Idle
@@ -92,7 +93,7 @@ impl Contestant {
         }
     }
 
-    /// The command that measures one section once, or why there is none.
+    /// Returns the command that measures one section once, or the reason why it cannot be measured.
     pub(crate) fn command(
         self,
         section: Section,
@@ -101,7 +102,7 @@ impl Contestant {
     ) -> Outcome<Command> {
         let needs_asking = matches!(self, Self::Procspawn | Self::Package(_));
         if needs_asking && !arguments.peers {
-            return Err("not asked for: run with --peers".into());
+            return Err("not requested: run with --peers".into());
         }
         let load = serde_json::to_string(load)?;
         let mut started = match self {
@@ -110,22 +111,14 @@ impl Contestant {
                 started.args([ROLE, "contestant", self.name()]);
                 started
             }
-            Self::Procspawn => {
-                command(arguments.procspawn.as_deref().ok_or("it could not be built")?)
-            }
+            Self::Procspawn => command(arguments.procspawn.as_deref().ok_or("it was not built")?),
             Self::Standard(name) | Self::Package(name) => {
-                let mut started = command(&arguments.python);
-                started.arg(peers().join("measure.py")).arg(name);
+                let mut started = command(arguments.python());
+                started.arg(folders::peers().join("measure.py")).arg(name);
                 started
             }
         };
         started.arg(section.name()).arg(load);
         Ok(started)
     }
-}
-
-/// The folder of the programs that measure peers. This executable is never installed, so the
-/// sources that it was built from are there.
-fn peers() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("peers")
 }

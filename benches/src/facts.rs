@@ -1,4 +1,4 @@
-//! What figures mean nothing without: the machine, the programs, the commit.
+//! Facts that figures are meaningless without: the machine, the programs, the commit.
 
 use std::fs;
 use std::path::Path;
@@ -11,11 +11,12 @@ use crate::arguments::Arguments;
 use crate::load::Load;
 use crate::results::Results;
 
-/// What else the machine had to do, asked before the run: afterwards it would be the run's own load.
+/// Returns the load average. Read it before the run: afterwards it is the run's own load.
 pub(crate) fn load_average() -> Option<String> {
     Some(read("/proc/loadavg")?.split(' ').next()?.to_owned())
 }
 
+/// Adds the facts about this run to `results`.
 pub(crate) fn collect(results: &mut Results, arguments: &Arguments, load: &Load, took: Duration) {
     let mut add = |name, value: Option<String>| {
         results.add_fact(name, value.unwrap_or_else(|| "unknown".to_owned()));
@@ -26,8 +27,8 @@ pub(crate) fn collect(results: &mut Results, arguments: &Arguments, load: &Load,
     add("memory", memory());
     add("kernel", read("/proc/sys/kernel/osrelease").map(|release| format!("Linux {release}")));
     add("rustc", says("rustc", &["--version"]));
-    add("python", says(&arguments.python.display().to_string(), &["--version"]));
-    // A tree with changes is not the commit that it stands on.
+    add("python", says(&arguments.python().display().to_string(), &["--version"]));
+    // A checkout with local changes is not the commit it is based on.
     let changed = says("git", &["status", "--porcelain"]).is_some_and(|text| !text.is_empty());
     let commit = says("git", &["log", "-1", "--format=%h"]);
     let suffix = if changed { " and changes" } else { "" };
@@ -58,11 +59,11 @@ fn memory() -> Option<String> {
     Some(format!("{} GiB", (kibibytes + (1 << 19)) >> 20))
 }
 
-/// What a program prints; nothing when it is not there or fails.
+/// Returns the output of a program, or `None` if it is not installed or fails.
 fn says(program: &str, arguments: &[&str]) -> Option<String> {
     let mut command = command(program);
     command.args(arguments).stderr(Stdio::null());
-    // These look at the checkout, wherever the run was started.
+    // `git` must look at this checkout, wherever the run was started.
     command.current_dir(Path::new(env!("CARGO_MANIFEST_DIR")));
     let output = command.output().ok().filter(|output| output.status.success())?;
     Some(String::from_utf8_lossy(&output.stdout).trim().to_owned())

@@ -1,53 +1,57 @@
-//! How much each contestant does: the same for all of them, whatever they are written in.
+//! Amount of work for each contestant: the same for all of them, in every language.
 
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-/// Given to every contestant as JSON.
+/// The amounts, passed to every contestant as JSON.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Load {
-    /// Worker processes of a pool, where the section does not ask for another number.
+    /// Worker processes of a pool, unless the section uses another number.
     pub(crate) workers: usize,
-    /// About how long one measurement of throughput takes; each contestant does as many tasks as it
-    /// can do in that time, so that the slow ones do not take all of it.
+    /// Approximate duration of one measurement of throughput. Each contestant runs the number of
+    /// tasks that fits, so that slow ones do not dominate the run.
     pub(crate) throughput_seconds: f64,
-    /// How often each throughput is measured in a turn; the median counts, as the first lap pays for memory that the system
-    /// has not given to the process before.
+    /// Measurements of each throughput in one turn. The median counts, because the first lap pays
+    /// for memory that the process has not used before.
     pub(crate) laps: usize,
-    /// The most tasks that are outstanding at once: memory is not what this measures.
+    /// Maximum number of outstanding tasks, so that throughput does not measure memory.
     pub(crate) most_submitted: usize,
-    /// The most round trips, and the most time for them.
+    /// Maximum number of round trips.
     pub(crate) trips: usize,
+    /// Maximum time for the round trips.
     pub(crate) trip_seconds: f64,
-    /// Round trips with everybody asleep, and the pause before each, in which they fall asleep.
+    /// Round trips that start while both sides sleep.
     pub(crate) parked_trips: usize,
+    /// Pause before each of them, in which both sides fall asleep.
     pub(crate) pause_seconds: f64,
-    /// Sizes of payloads, and about how many bytes are moved for each.
+    /// Sizes of payloads.
     pub(crate) payload_sizes: Vec<usize>,
+    /// Approximate number of bytes to move for each size.
     pub(crate) payload_budget: usize,
-    /// The one size that peers are measured with.
+    /// The only payload size that peers are measured with.
     pub(crate) peer_payload: usize,
-    /// How many pools are started of each size.
+    /// Pools to start of each size.
     pub(crate) starts: usize,
-    /// How many workers are killed.
+    /// Workers to kill.
     pub(crate) crashes: usize,
+    /// Seconds to watch an idle pool.
     pub(crate) idle_seconds: u64,
-    /// How often one of a thousand tasks crashes.
+    /// Repetitions of a thousand tasks of which one crashes.
     pub(crate) fallouts: usize,
-    /// Tasks in a queue that nobody empties, in tenths of all of them.
+    /// A tenth of the tasks to submit to a queue that is never emptied.
     pub(crate) backlog_tenth: usize,
-    /// The most tasks of 1 MiB in a queue that is emptied slowly.
+    /// Maximum number of 1 MiB tasks in a queue that is emptied slowly.
     pub(crate) pressure_limit: usize,
     /// Tasks of 10 ms each.
     pub(crate) even_tasks: usize,
     /// Tasks of which one in a hundred takes 100 ms.
     pub(crate) uneven_tasks: usize,
-    /// Arranges what is random: the same in all rounds.
+    /// Seed of everything random; the same in all rounds.
     pub(crate) seed: u64,
-    /// How many files the tree has.
+    /// Files in the tree.
     pub(crate) files: usize,
-    /// The paths of the tree's files, one a line.
+    /// File that lists the paths of the tree's files, one per line.
     pub(crate) list: PathBuf,
 }
 

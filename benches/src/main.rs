@@ -2,24 +2,27 @@
 //!
 //! A run is made of rounds, a round of [sections](section::Section), and in each section all
 //! [contestants](contestant::Contestant) take turns, so that a noisy machine disturbs all of them.
-//! Each turn is a process of its own: nobody inherits warm memory from another, and one that hangs
-//! or crashes costs its own figures and nothing else. A contestant says what it measured as one
-//! [report](report::Report) on its standard output; this very executable is several of them.
+//! Each turn is a process of its own: no contestant inherits warm memory from another, and one that
+//! hangs or crashes loses only its own figures. A contestant prints its figures as one
+//! [report](report::Report) on standard output. This executable also acts as several contestants.
 //!
-//! Bare times of a shared machine mean little. What counts are ratios within a round.
+//! Absolute times on a shared machine mean little; the ratios within a round count.
 
 #![forbid(unsafe_code)]
 #![expect(
     clippy::print_stdout,
     clippy::print_stderr,
-    reason = "reports go to stdout, progress to stderr"
+    reason = "reports and tables go to stdout, progress to stderr"
 )]
 
 mod arguments;
 mod contestant;
+mod documents;
 mod facts;
+mod folders;
 mod load;
 mod ours;
+mod peers;
 mod raw;
 mod report;
 mod results;
@@ -28,6 +31,7 @@ mod rounds;
 mod sample;
 mod section;
 mod supervise;
+mod tables;
 mod threads;
 mod tree;
 
@@ -36,13 +40,14 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use crate::arguments::Arguments;
+use crate::report::Outcome;
 use crate::role::Role;
 
 fn main() -> ExitCode {
     brigade::init();
     let outcome = match Role::of_this_process() {
-        Some(role) => role.play(),
-        None => rounds::run(&Arguments::parse()),
+        Some(role) => role.run(),
+        None => run(Arguments::parse()),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -51,4 +56,20 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Measures everything, prints the tables and writes the files.
+fn run(mut arguments: Arguments) -> Outcome<()> {
+    if arguments.peers {
+        peers::install(&mut arguments);
+    }
+    let results = rounds::run(&arguments)?;
+    let json = arguments.json();
+    results.write(&json)?;
+    tables::print(&results);
+    println!("\nall figures: {}", json.display());
+    if arguments.write {
+        documents::write(&results)?;
+    }
+    Ok(())
 }

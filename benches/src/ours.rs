@@ -1,4 +1,4 @@
-//! Brigade itself, over one of its links.
+//! Measures Brigade over one of its links.
 
 mod backlog;
 mod balance;
@@ -61,36 +61,37 @@ pub(crate) fn measure(
 
 fn noop((): ()) {}
 
-/// Memory of this process. Of what it shares with workers it is all: whatever is passed on is touched here.
+/// Returns the resident memory of this process. It includes all memory shared with workers, because
+/// the host touches everything that it passes on.
 fn resident_kibibytes() -> Outcome<usize> {
     let status = fs::read_to_string("/proc/self/status")?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).ok_or("no VmRSS")?;
     Ok(line.trim().trim_end_matches(" kB").parse()?)
 }
 
-/// A pool that is gone soon after it was dropped, whatever its tasks do.
-struct Crew(Pool);
+/// A pool whose workers are killed when it is dropped, so that running tasks do not delay the end.
+struct BenchPool(Pool);
 
-impl Crew {
-    /// Workers start with the first tasks.
+impl BenchPool {
+    /// Returns a pool that starts its workers with the first tasks.
     fn cold(link: Link, workers: usize) -> Outcome<Self> {
         Ok(Self(Pool::builder().link(link).workers(workers).build()?))
     }
 
-    /// All workers are ready and have done something.
+    /// Returns a pool whose workers are all ready and have run tasks.
     fn warm(link: Link, workers: usize) -> Outcome<Self> {
-        let crew = Self::cold(link, workers)?;
-        crew.warm_up()?;
+        let pool = Self::cold(link, workers)?;
+        pool.warm_up()?;
         let handles =
-            (0..100 * workers).map(|_| crew.submit(noop, ())).collect::<Result<Vec<_>, _>>()?;
+            (0..100 * workers).map(|_| pool.submit(noop, ())).collect::<Result<Vec<_>, _>>()?;
         for handle in handles {
             handle.wait()?;
         }
-        Ok(crew)
+        Ok(pool)
     }
 }
 
-impl Deref for Crew {
+impl Deref for BenchPool {
     type Target = Pool;
 
     fn deref(&self) -> &Pool {
@@ -98,9 +99,9 @@ impl Deref for Crew {
     }
 }
 
-impl Drop for Crew {
+impl Drop for BenchPool {
     fn drop(&mut self) {
-        // A pool that broke has said so to the measurement already.
+        // The measurement has already reported a broken pool.
         let _ = self.0.shutdown_with(Shutdown::Kill, Duration::from_secs(1));
     }
 }

@@ -1,6 +1,6 @@
-//! The raw limits: what the machine gives to two processes without any pool between them.
+//! Measures the raw limits: two processes that communicate without a pool.
 //!
-//! The other process is this executable again, in the role of an [`Echo`].
+//! The other process is this executable in the role of an [`Echo`].
 
 mod cores;
 mod memory;
@@ -32,9 +32,9 @@ pub(crate) fn measure(section: Section, load: &Load, report: &mut Report) -> Out
     }
 }
 
-/// Ping-pongs between two cores, and one on a single core. Their calls follow each other at once;
-/// those of `futex_paused` come after the pause that parked round trips through a pool have, because
-/// a core that has slept for longer wakes up later.
+/// Measures ping-pongs between two cores, and one on a single core. Calls follow each other without
+/// a pause, except those of `futex_paused`: they have the same pause as parked round trips through
+/// a pool, because a core that has slept longer takes longer to wake up.
 fn latency(load: &Load, report: &mut Report) -> Outcome<()> {
     let [here, there] = cores::two()?;
     cores::pin(here)?;
@@ -57,13 +57,13 @@ fn latency(load: &Load, report: &mut Report) -> Outcome<()> {
 /// The other end of a ping-pong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Echo {
-    /// Looks at shared memory all the time.
+    /// Spins on a word in shared memory.
     Spin,
-    /// Sleeps on a futex in shared memory.
+    /// Waits on a futex in shared memory.
     Futex,
-    /// Reads its standard input, which is a socket, and writes there too.
+    /// Reads from and writes to its standard input, a socket.
     Socket,
-    /// Reads its standard input and writes to its standard output, which are pipes.
+    /// Reads from its standard input and writes to its standard output, both pipes.
     Pipe,
 }
 
@@ -75,7 +75,7 @@ impl Echo {
         ECHOES.iter().find(|(known, _)| *known == name).map(|(_, echo)| *echo)
     }
 
-    /// Answers, on the given core, until the parent is gone.
+    /// Answers messages, pinned to `core`, until the parent exits.
     pub(crate) fn run(self, core: usize) -> Outcome<()> {
         cores::pin(core)?;
         match self {
@@ -84,7 +84,7 @@ impl Echo {
         }
     }
 
-    /// Starts it; it is killed when the answer is dropped, or when this process ends.
+    /// Starts the process. It is killed when the returned value is dropped or this process exits.
     fn start(self, core: usize, input: OwnedFd, output: Option<OwnedFd>) -> Outcome<Process> {
         let mut command =
             in_role(ECHOES.iter().find(|(_, echo)| *echo == self).map_or("", |e| e.0));
@@ -96,7 +96,7 @@ impl Echo {
     }
 }
 
-/// The command that starts this executable in another role.
+/// Returns the command that starts this executable in another role.
 fn in_role(role: &str) -> Command {
     let mut command = self_command();
     command.args([ROLE, role]).env(PARENT, std::process::id().to_string());

@@ -1,26 +1,26 @@
-//! What one contestant says about one section in one round.
+//! The report of one contestant about one section in one round.
 
 use std::collections::BTreeMap;
 use std::error::Error;
 
 use serde::{Deserialize, Serialize};
 
-/// Whatever goes wrong in a contestant ends as the reason why a figure is missing.
+/// Any error in a contestant becomes the reason for a missing figure.
 pub(crate) type Outcome<T> = Result<T, Box<dyn Error>>;
 
-/// One JSON object on standard output. The last word of a figure's name is its unit: `seconds`,
-/// `per_second`, `count` or `percent`.
+/// Figures of one turn, printed as one JSON object. The last word of a figure's name is its unit:
+/// `seconds`, `per_second`, `count` or `percent`.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Report {
     pub(crate) version: String,
     #[serde(default)]
     pub(crate) figures: BTreeMap<String, f64>,
-    /// Figures that could not be had, with the reason; [`EVERYTHING`] stands for the rest.
+    /// Figures that were not measured, with the reason; [`EVERYTHING`] stands for all others.
     #[serde(default)]
     pub(crate) missing: BTreeMap<String, String>,
-    /// What the work came to, so that contestants can be compared.
+    /// Checksum of the results, to check that all contestants did the same work.
     #[serde(default)]
-    pub(crate) answer: Option<String>,
+    pub(crate) checksum: Option<String>,
 }
 
 /// Stands for all figures of a section.
@@ -39,7 +39,8 @@ impl Report {
         self.missing.insert(name.into(), reason.into());
     }
 
-    /// Measures one figure; that it cannot be had does not keep the others from being measured.
+    /// Measures one figure. A failure is recorded as the reason, so that the other figures are
+    /// still measured.
     pub(crate) fn attempt(&mut self, name: &str, measure: impl FnOnce() -> Outcome<f64>) {
         match measure() {
             Ok(value) => self.record(name, value),

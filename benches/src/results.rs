@@ -1,7 +1,8 @@
-//! All that was measured, and the two files that it is written to.
+//! All figures of a run.
+
+mod query;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
@@ -11,32 +12,38 @@ use crate::contestant::Contestant;
 use crate::report::{Outcome, Report};
 use crate::section::Section;
 
-/// Figures by what they tell, and what is missing.
+pub(crate) use query::{Key, Summary, key};
+
+/// All figures of a run, and the reasons for missing ones.
 #[derive(Debug, Serialize)]
 pub(crate) struct Results {
     rounds: usize,
-    /// About the machine and the programs, in order.
-    facts: Vec<(String, String)>,
-    versions: BTreeMap<String, String>,
-    figures: Vec<Figure>,
-    missing: BTreeSet<Missing>,
+    /// Facts about the machine and the programs, in order.
+    pub(crate) facts: Vec<(String, String)>,
+    /// Versions by contestant.
+    pub(crate) versions: BTreeMap<String, String>,
+    /// In the order of measurement.
+    pub(crate) figures: Vec<Figure>,
+    pub(crate) missing: BTreeSet<Missing>,
 }
 
-/// One value for each round.
+/// A figure with one value for each round; `None` if it was not measured in that round.
 #[derive(Debug, Serialize)]
-struct Figure {
-    section: String,
-    name: String,
-    contestant: String,
+pub(crate) struct Figure {
+    pub(crate) section: String,
+    pub(crate) name: String,
+    pub(crate) contestant: String,
     values: Vec<Option<f64>>,
 }
 
+/// A figure that was not measured, and the reason. The name
+/// [`EVERYTHING`](crate::report::EVERYTHING) stands for all others of the section.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-struct Missing {
-    section: String,
-    name: String,
-    contestant: String,
-    reason: String,
+pub(crate) struct Missing {
+    pub(crate) section: String,
+    pub(crate) name: String,
+    pub(crate) contestant: String,
+    pub(crate) reason: String,
 }
 
 impl Results {
@@ -54,6 +61,7 @@ impl Results {
         self.facts.push((name.to_owned(), value.into()));
     }
 
+    /// Adds the report of one turn.
     pub(crate) fn add(
         &mut self,
         round: usize,
@@ -65,7 +73,7 @@ impl Results {
             self.versions.insert(contestant.name().to_owned(), report.version);
         }
         for (name, value) in report.figures {
-            self.values(section, contestant, name)[round] = Some(value);
+            self.values_mut(section, contestant, name)[round] = Some(value);
         }
         for (name, reason) in report.missing {
             let (section, contestant) = (section.name(), contestant.name().to_owned());
@@ -73,7 +81,7 @@ impl Results {
         }
     }
 
-    fn values(
+    fn values_mut(
         &mut self,
         section: Section,
         contestant: Contestant,
@@ -92,48 +100,44 @@ impl Results {
         &mut self.figures[index].values
     }
 
-    /// Writes both files, and the folders that they are in.
-    pub(crate) fn write(&self, json: &Path, table: &Path) -> Outcome<()> {
-        for (path, text) in [(json, serde_json::to_string_pretty(self)?), (table, self.lines())] {
-            if let Some(folder) = path.parent() {
-                fs::create_dir_all(folder)?;
-            }
-            fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))?;
+    /// Writes all figures to a file as JSON, and creates its folder.
+    pub(crate) fn write(&self, path: &Path) -> Outcome<()> {
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder)?;
         }
+        let json = serde_json::to_string_pretty(self)?;
+        fs::write(path, json).map_err(|error| format!("{}: {error}", path.display()))?;
         Ok(())
     }
+}
 
-    /// One line for each fact, version, figure and gap, with tabs between the columns; a round
-    /// without a value has a dash. The numbers are written so that reading gives the same ones.
-    fn lines(&self) -> String {
-        let mut text = String::new();
-        let mut line = |columns: &[&str]| {
-            // A tab or an end of line within a reason would make two of one.
-            let clean = columns.iter().map(|column| column.replace(['\t', '\n'], " "));
-            // Writing to a string does not fail.
-            let _ = writeln!(text, "{}", clean.collect::<Vec<_>>().join("\t"));
-        };
-        for (name, value) in &self.facts {
-            line(&["fact", name, value]);
-        }
-        for (contestant, version) in &self.versions {
-            line(&["version", contestant, version]);
-        }
-        for figure in &self.figures {
-            let values: Vec<String> = figure
-                .values
-                .iter()
-                .map(|value| value.map_or_else(|| "-".to_owned(), |value| format!("{value:e}")))
-                .collect();
-            let mut columns = vec!["figure", &figure.section, &figure.name, &figure.contestant];
-            columns.extend(values.iter().map(String::as_str));
-            line(&columns);
-        }
-        for missing in &self.missing {
-            let Missing { section, name, contestant, reason } = missing;
-            line(&["missing", section, name, contestant, reason]);
-        }
-        text
+#[cfg(test)]
+impl Results {
+    /// Adds the values of one figure, one for each round.
+    pub(crate) fn with(
+        mut self,
+        section: &str,
+        name: &str,
+        contestant: &str,
+        values: impl IntoIterator<Item = Option<f64>>,
+    ) -> Self {
+        let [section, name, contestant] = [section, name, contestant].map(str::to_owned);
+        let values = values.into_iter().collect();
+        self.figures.push(Figure { section, name, contestant, values });
+        self
+    }
+
+    /// Adds the reason for a missing figure.
+    pub(crate) fn without(
+        mut self,
+        section: &str,
+        name: &str,
+        contestant: &str,
+        reason: &str,
+    ) -> Self {
+        let [section, name, contestant] = [section, name, contestant].map(str::to_owned);
+        self.missing.insert(Missing { section, name, contestant, reason: reason.to_owned() });
+        self
     }
 }
 
@@ -145,18 +149,17 @@ mod tests {
     use crate::section::Section;
 
     #[test]
-    fn a_round_without_a_value_is_a_gap_and_no_zero() {
+    fn a_round_without_a_value_is_a_gap_not_a_zero() {
         let mut results = Results::new(2);
         let mut report = Report::new("0.1.0");
         report.record("files_seconds", 0.25);
         results.add(1, Section::Work, Contestant::Ring, report);
         let mut report = Report::new("");
-        report.miss("files_seconds", "no\ttree\n");
+        report.miss("files_seconds", "no tree");
         results.add(0, Section::Work, Contestant::Ring, report);
-        results.add_fact("cores", "2");
-        let expected = "fact\tcores\t2\nversion\tring\t0.1.0\n\
-                        figure\twork\tfiles_seconds\tring\t-\t2.5e-1\n\
-                        missing\twork\tfiles_seconds\tring\tno tree \n";
-        assert_eq!(results.lines(), expected);
+        assert_eq!(results.figures[0].values, [None, Some(0.25)]);
+        assert_eq!(results.versions["ring"], "0.1.0");
+        let missing: Vec<_> = results.missing.iter().map(|missing| &missing.reason).collect();
+        assert_eq!(missing, ["no tree"]);
     }
 }

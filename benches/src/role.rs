@@ -1,5 +1,5 @@
-//! What this executable is when a contestant has started it: another contestant, or the other end
-//! of a ping-pong.
+//! Roles of this executable when it is started by itself: a contestant, or the other end of a
+//! ping-pong.
 
 use crate::contestant::Contestant;
 use crate::load::Load;
@@ -12,21 +12,22 @@ use brigade::Link;
 use brigade_sys::parent_death;
 use clap::ValueEnum;
 
-/// A part that is not the one who counts the rounds.
+/// A role other than the process that runs the rounds.
 #[derive(Debug)]
 pub(crate) enum Role {
-    /// Ends at once: what starting this executable costs.
+    /// Exits at once, to measure the cost of starting this executable.
     Exit,
-    /// Answers on a core until its parent is gone.
+    /// Answers messages, pinned to a core, until its parent exits.
     Echo { echo: raw::Echo, core: usize },
     /// Measures one section once.
     Contestant { name: String, section: String, load: String },
 }
 
-/// The first argument of a process that plays a role; users never type it.
+/// The first argument of a process with a role; users never type it.
 pub(crate) const ROLE: &str = "--role";
 
 impl Role {
+    /// Returns the role named by the arguments, or `None` in the process that a user started.
     pub(crate) fn of_this_process() -> Option<Self> {
         let mut arguments = std::env::args().skip(1);
         if arguments.next()? != ROLE {
@@ -45,11 +46,12 @@ impl Role {
         }
     }
 
-    pub(crate) fn play(self) -> Outcome<()> {
+    pub(crate) fn run(self) -> Outcome<()> {
         if matches!(self, Self::Exit) {
             return Ok(());
         }
-        // Nothing that a run has started outlives it. A parent that is gone already is noticed too.
+        // No process that a run has started outlives it. `bind` also notices a parent that has
+        // already exited.
         let parent = std::env::var(PARENT)?.parse()?;
         parent_death::bind(parent)?;
         match self {
@@ -60,14 +62,14 @@ impl Role {
                 let load: Load = serde_json::from_str(&load)?;
                 let contestant = Contestant::named(&name).ok_or("no such contestant")?;
                 println!("{}", serde_json::to_string(&report(contestant, section, &load))?);
-                // A pool whose tasks hang would be waited for in its drop; its workers end with us.
+                // The pool was dropped with a kill: a hung task does not delay the exit.
                 Ok(())
             }
         }
     }
 }
 
-/// The variable by which a process learns who has started it.
+/// Environment variable with the process id of the parent.
 pub(crate) const PARENT: &str = "BRIGADE_BENCH_PARENT";
 
 fn report(contestant: Contestant, section: Section, load: &Load) -> Report {

@@ -1,4 +1,4 @@
-//! The whole run: rounds of sections, in which contestants take turns.
+//! Runs all rounds: in each section, the contestants take turns.
 
 use std::time::Instant;
 
@@ -14,7 +14,8 @@ use crate::section::Section;
 use crate::supervise;
 use crate::tree::Tree;
 
-pub(crate) fn run(arguments: &Arguments) -> Outcome<()> {
+/// Returns the figures of all rounds.
+pub(crate) fn run(arguments: &Arguments) -> Outcome<Results> {
     let begin = Instant::now();
     let busy = facts::load_average().unwrap_or_else(|| "unknown".to_owned());
     let mut load = Load::new(arguments.quick);
@@ -23,7 +24,7 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome<()> {
         [] => Section::value_variants(),
         chosen => chosen,
     };
-    let tree = sections.contains(&Section::Work).then(|| Tree::grow(&load)).transpose()?;
+    let tree = sections.contains(&Section::Work).then(|| Tree::create(&load)).transpose()?;
     if let Some(tree) = &tree {
         load.list.clone_from(&tree.list);
     }
@@ -31,7 +32,7 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome<()> {
     let mut results = Results::new(rounds);
     for round in 0..rounds {
         for &section in sections {
-            let mut answers = Vec::new();
+            let mut reports = Vec::new();
             for contestant in turns(round) {
                 if !contestant.takes_part(section) {
                     continue;
@@ -47,21 +48,21 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome<()> {
                     section.name(),
                     contestant.name()
                 );
-                answers.push((contestant, report));
+                reports.push((contestant, report));
             }
-            compare_answers(&mut answers);
-            for (contestant, report) in answers {
+            compare_checksums(&mut reports);
+            for (contestant, report) in reports {
                 results.add(round, section, contestant, report);
             }
         }
     }
     results.add_fact("load average before", busy);
     facts::collect(&mut results, arguments, &load, begin.elapsed());
-    results.write(&arguments.json, &arguments.table)
+    Ok(results)
 }
 
-/// Forwards in one round and backwards in the next, so that nobody is always measured after the
-/// same other one.
+/// Returns the order of turns, reversed in every second round, so that no contestant always follows
+/// the same other one.
 fn turns(round: usize) -> Vec<Contestant> {
     let mut turns = ALL.to_vec();
     if round % 2 == 1 {
@@ -70,6 +71,7 @@ fn turns(round: usize) -> Vec<Contestant> {
     turns
 }
 
+/// Measures one contestant in one section.
 fn turn(contestant: Contestant, section: Section, load: &Load, arguments: &Arguments) -> Report {
     match contestant.command(section, load, arguments) {
         Ok(mut command) => supervise::run(&mut command, section.deadline()),
@@ -81,41 +83,42 @@ fn turn(contestant: Contestant, section: Section, load: &Load, arguments: &Argum
     }
 }
 
-/// Figures for work count only when the work was done: all must have come to what the first did.
-fn compare_answers(reports: &mut [(Contestant, Report)]) {
-    let Some(expected) = reports.iter().find_map(|(_, report)| report.answer.clone()) else {
+/// Discards the figures of contestants whose checksum differs from the first one: figures count
+/// only if the work was done.
+fn compare_checksums(reports: &mut [(Contestant, Report)]) {
+    let Some(expected) = reports.iter().find_map(|(_, report)| report.checksum.clone()) else {
         return;
     };
     for (_, report) in reports {
-        if report.answer.as_ref().is_some_and(|answer| *answer != expected) {
+        if report.checksum.as_ref().is_some_and(|checksum| *checksum != expected) {
             report.figures.clear();
-            report.miss(EVERYTHING, "its answer differs from that of the others");
+            report.miss(EVERYTHING, "its checksum differs from the other contestants'");
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{compare_answers, turns};
+    use super::{compare_checksums, turns};
     use crate::contestant::Contestant;
     use crate::report::Report;
 
     #[test]
-    fn figures_for_other_work_do_not_count() {
-        let of = |answer: Option<&str>| {
+    fn figures_with_a_different_checksum_do_not_count() {
+        let of = |checksum: Option<&str>| {
             let mut report = Report::new("");
             report.record("files_seconds", 1.0);
-            report.answer = answer.map(str::to_owned);
+            report.checksum = checksum.map(str::to_owned);
             (Contestant::Raw, report)
         };
         let mut reports = [of(None), of(Some("a")), of(Some("b")), of(Some("a"))];
-        compare_answers(&mut reports);
+        compare_checksums(&mut reports);
         let counts: Vec<usize> = reports.iter().map(|(_, report)| report.figures.len()).collect();
         assert_eq!(counts, [1, 1, 0, 1]);
     }
 
     #[test]
-    fn everybody_has_a_turn_in_every_round() {
+    fn every_contestant_has_a_turn_in_every_round() {
         assert_eq!(turns(0).len(), turns(1).len());
         assert_eq!(turns(0).first(), turns(1).last());
     }

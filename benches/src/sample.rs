@@ -1,11 +1,11 @@
-//! From many single times to one figure.
+//! Reduces many measured times to one figure.
 
 use std::time::{Duration, Instant};
 
 use crate::load::Load;
 use crate::report::{Outcome, Report};
 
-/// Times of the same thing, in seconds.
+/// Repeated measurements of one duration, in seconds.
 #[derive(Debug, Default)]
 pub(crate) struct Sample(Vec<f64>);
 
@@ -14,8 +14,8 @@ impl Sample {
         self.0.push(time.as_secs_f64());
     }
 
-    /// The value below which `percent` of all values lie; every single value is kept, so it is
-    /// exact. `None` without values.
+    /// Returns the value below which `percent` of all values lie, or `None` without values. It is
+    /// exact, because every value is kept.
     pub(crate) fn percentile(&mut self, percent: usize) -> Option<f64> {
         self.0.sort_by(f64::total_cmp);
         let last = self.0.len().checked_sub(1)?;
@@ -38,7 +38,7 @@ pub(crate) fn timed<T>(call: impl FnOnce() -> Outcome<T>) -> Outcome<(Duration, 
     Ok((begin.elapsed(), value))
 }
 
-/// Measures round trips one after the other, with both sides as busy as they can be.
+/// Measures consecutive round trips without a pause, so that neither side falls asleep.
 pub(crate) fn busy_trips(load: &Load, mut trip: impl FnMut() -> Outcome<()>) -> Outcome<Sample> {
     let warm = Instant::now();
     for _ in 0..WARM_TRIPS {
@@ -55,8 +55,8 @@ pub(crate) fn busy_trips(load: &Load, mut trip: impl FnMut() -> Outcome<()>) -> 
     Ok(sample)
 }
 
-/// Measures round trips with a pause before each, in which all spinning runs out and everybody
-/// falls asleep. The pause is load, not synchronisation: a caller that thinks between two calls.
+/// Measures round trips with a pause before each, in which all spinning ends and both sides fall
+/// asleep. The pause is part of the load, not synchronization: a caller that works between calls.
 pub(crate) fn parked_trips(load: &Load, mut trip: impl FnMut() -> Outcome<()>) -> Outcome<Sample> {
     let mut sample = Sample::default();
     for _ in 0..load.parked_trips {
@@ -80,7 +80,7 @@ pub(crate) fn record_trips(report: &mut Report, name: &str, trips: Outcome<Sampl
     }
 }
 
-/// Tasks a second: a small number of tasks tells how many fill the time, and those are measured.
+/// Returns tasks per second. A small pilot run finds the number of tasks that fills the time.
 pub(crate) fn throughput(
     load: &Load,
     most: usize,
@@ -96,13 +96,13 @@ pub(crate) fn throughput(
     Ok(number(tasks) / laps.median()?)
 }
 
-/// Enough that code, memory and branch predictors have seen it all.
+/// Enough to warm up code, memory and branch predictors.
 const WARM_TRIPS: usize = 1_000;
 
-/// Enough for a guess, and few for the slowest.
+/// Enough for an estimate, and short even for the slowest contestant.
 const PILOT_TASKS: usize = 2_000;
 
-/// A count as a figure; what is counted here is always small.
+/// Converts a count to a figure; counts here are always small.
 pub(crate) fn number(count: usize) -> f64 {
     u32::try_from(count).map_or(f64::MAX, f64::from)
 }
@@ -115,7 +115,7 @@ mod tests {
     use crate::load::Load;
 
     #[test]
-    fn percentiles_are_values_that_were_measured() {
+    fn percentiles_are_measured_values() {
         let mut sample = Sample::default();
         assert_eq!(sample.percentile(50), None);
         for seconds in (1..=100).rev() {
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn throughput_does_as_many_tasks_as_fit_and_not_more_than_allowed() {
+    fn throughput_fills_the_time_up_to_the_maximum() {
         let mut runs = Vec::new();
         let load = Load { throughput_seconds: 1e9, ..Load::new(true) };
         let rate = throughput(&load, 5_000, |tasks| {

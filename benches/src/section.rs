@@ -1,47 +1,48 @@
-//! What is measured, by question.
+//! The sections of a run.
 
 use std::time::Duration;
 
 use clap::ValueEnum;
 
-/// One question that all contestants answer in turn.
+/// A group of figures that contestants measure in turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub(crate) enum Section {
-    /// How many no-op tasks a second.
+    /// No-op tasks per second.
     Throughput,
-    /// How long one no-op takes there and back.
+    /// Round trip of one no-op.
     Latency,
-    /// How long bytes take in and out.
+    /// Time to pass bytes in and out.
     Payload,
-    /// How long until every worker of a new pool has answered.
+    /// Time until every worker of a new pool has returned a result.
     Start,
-    /// How long until a killed worker is noticed, and replaced.
+    /// Time until a killed worker is noticed and replaced.
     Crash,
-    /// What a pool does that has nothing to do.
+    /// System calls and context switches of an idle pool.
     Idle,
-    /// How well tasks that take time fill the workers.
+    /// Utilization of the workers by longer tasks.
     Balance,
-    /// Long tasks after short ones, in a pool that has one process.
+    /// Long tasks after short ones, in a pool with one process.
     Serial,
-    /// One of a thousand queued tasks crashes: who else fails, and how soon the next one runs.
+    /// Crash of one of a thousand queued tasks: survivors, and time until the next task runs.
     Fallout,
-    /// What a long queue costs, and whether a longer one costs more a task.
+    /// Cost per task of a long queue, as it grows.
     Backlog,
     /// Far more workers than cores.
     Crowd,
     /// A producer that is faster than the pool.
     Pressure,
-    /// Digests of many small files.
+    /// SHA-256 of many small files.
     Work,
 }
 
 impl Section {
-    /// As it is typed, and as it stands in the files.
+    /// The section's name on the command line and in the files.
     pub(crate) fn name(self) -> String {
         self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
     }
 
-    /// What takes longer hangs: several times what the slowest contestant needs on a busy machine.
+    /// Time after which a turn counts as hung: several times the needs of the slowest contestant on
+    /// a busy machine.
     pub(crate) fn deadline(self) -> Duration {
         Duration::from_secs(match self {
             Self::Idle | Self::Payload => 180,

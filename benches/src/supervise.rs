@@ -1,7 +1,7 @@
-//! One turn of one contestant: started, awaited with a bound, and looked after.
+//! Runs one turn of one contestant with a deadline, and kills the processes that it leaves behind.
 //!
-//! Every process that comes from a turn carries its mark in the environment, so that those which
-//! are left over are found, whoever their parent is by then.
+//! Every process of a turn inherits a mark in its environment. It finds leftover processes even
+//! after they were given to another parent.
 
 use std::fs::File;
 use std::io::{Read, Seek};
@@ -18,7 +18,7 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use crate::report::{EVERYTHING, Outcome, Report};
 use crate::role::PARENT;
 
-/// Runs a contestant to its end, or to the end of its time.
+/// Runs a contestant until it exits or until `bound` has passed, and returns its report.
 pub(crate) fn run(command: &mut Command, bound: Duration) -> Report {
     let mark = mark();
     command.env(MARK, &mark).env(PARENT, std::process::id().to_string());
@@ -34,7 +34,7 @@ pub(crate) fn run(command: &mut Command, bound: Duration) -> Report {
     report
 }
 
-/// The variable that all processes of a turn inherit.
+/// Environment variable that all processes of a turn inherit.
 const MARK: &str = "BRIGADE_BENCH_TURN";
 
 fn mark() -> String {
@@ -43,49 +43,50 @@ fn mark() -> String {
 }
 
 fn report(command: &mut Command, bound: Duration, mark: &str) -> Outcome<Report> {
-    // Files, so that nobody has to read while the contestant runs.
+    // Files instead of pipes, so that no thread has to read while the contestant runs.
     let (mut output, mut errors) = (tempfile::tempfile()?, tempfile::tempfile()?);
     command
         .stdin(Stdio::null())
         .stdout(Stdio::from(output.try_clone()?))
         .stderr(Stdio::from(errors.try_clone()?));
     let program = command.get_program().display().to_string();
-    // In our own process group: Ctrl-C in a terminal reaches it too.
+    // In this process's group, so that Ctrl-C in a terminal reaches it too.
     let mut child = command.spawn().map_err(|error| format!("{program}: {error}"))?;
     let status = wait(&mut child, bound, mark)?;
-    let words = last_words(&mut errors)?;
+    let detail = last_line(&mut errors)?;
     match status {
-        None => Err(format!("no end after {} s{words}", bound.as_secs()).into()),
-        Some(status) if !status.success() => Err(format!("{status}{words}").into()),
+        None => Err(format!("timed out after {} s{detail}", bound.as_secs()).into()),
+        Some(status) if !status.success() => Err(format!("{status}{detail}").into()),
         Some(_) => {
             let text = contents(&mut output)?;
-            serde_json::from_str(&text).map_err(|error| format!("no report: {error}{words}").into())
+            serde_json::from_str(&text)
+                .map_err(|error| format!("invalid report: {error}{detail}").into())
         }
     }
 }
 
-/// Waits for the end and reaps; `None` when it had to be killed.
+/// Waits for the child and reaps it. Returns `None` if it had to be killed.
 fn wait(child: &mut Child, bound: Duration, mark: &str) -> Outcome<Option<ExitStatus>> {
     let ended = pidfd_open(Pid::from_child(child), PidfdFlags::empty())?;
     let deadline = now().saturating_add(bound);
     let in_time = wait_readable(&[ended.as_fd()], Some(deadline))?[0];
     if !in_time {
-        hit(mark);
-        // Also when its environment could not be read.
+        kill_marked(mark);
+        // The mark does not find a child whose environment cannot be read.
         let _ = child.kill();
     }
     let status = child.wait()?;
     Ok(in_time.then_some(status))
 }
 
-/// How many processes of the turn did not end by themselves soon after it; they are killed.
+/// Kills the processes of the turn that do not exit soon after it, and returns their number.
 fn left_behind(mark: &str) -> usize {
     let begin = Instant::now();
     loop {
         let left = processes::with_variable(MARK, mark).len();
         if left == 0 || begin.elapsed() > GRACE {
             if left > 0 {
-                hit(mark);
+                kill_marked(mark);
             }
             return left;
         }
@@ -93,11 +94,11 @@ fn left_behind(mark: &str) -> usize {
     }
 }
 
-/// Helpers of Python's pools notice the end of their program a moment later.
+/// Time for helper processes of Python's pools to notice that their program has exited.
 const GRACE: Duration = Duration::from_secs(3);
 
-/// Kills all processes of a turn, also those that are started meanwhile.
-fn hit(mark: &str) {
+/// Kills all processes of a turn, including those that are started meanwhile.
+fn kill_marked(mark: &str) {
     let begin = Instant::now();
     loop {
         let found = processes::with_variable(MARK, mark);
@@ -111,8 +112,8 @@ fn hit(mark: &str) {
     }
 }
 
-/// The last line that was written to standard error, which mostly says what happened.
-fn last_words(errors: &mut File) -> Outcome<String> {
+/// Returns the last line of standard error, which usually names the cause.
+fn last_line(errors: &mut File) -> Outcome<String> {
     let text = contents(errors)?;
     let last = text.trim_end().lines().next_back().unwrap_or_default();
     Ok(if last.is_empty() { String::new() } else { format!(": {last}") })
@@ -140,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_printed_is_the_report() {
+    fn the_report_is_read_from_standard_output() {
         let report = run(
             &mut shell(r#"echo '{"version": "1", "figures": {"a_seconds": 0.5}}'"#),
             Duration::from_secs(20),
@@ -150,22 +151,22 @@ mod tests {
     }
 
     #[test]
-    fn one_that_hangs_is_killed_with_all_its_processes() {
+    fn a_hung_contestant_is_killed_with_all_its_processes() {
         let begin = Instant::now();
         let report = run(&mut shell("sleep 60 & sleep 60"), Duration::from_millis(300));
-        assert!(report.missing[EVERYTHING].contains("no end"), "{report:?}");
+        assert!(report.missing[EVERYTHING].contains("timed out"), "{report:?}");
         assert!(begin.elapsed() < Duration::from_secs(20));
     }
 
     #[test]
-    fn one_that_fails_says_why() {
+    fn a_failure_reports_status_and_standard_error() {
         let report = run(&mut shell("echo no such thing >&2; exit 3"), Duration::from_secs(20));
         let reason = &report.missing[EVERYTHING];
         assert!(reason.contains('3') && reason.contains("no such thing"), "{reason}");
     }
 
     #[test]
-    fn what_is_left_behind_is_found_and_killed() {
+    fn leftover_processes_are_killed_and_reported() {
         let report =
             run(&mut shell("sleep 60 & echo '{\"version\": \"\"}'"), Duration::from_secs(20));
         assert!(report.missing["processes left behind"].starts_with('1'), "{report:?}");

@@ -1,4 +1,4 @@
-//! The same work on the threads of one process: what isolation costs on top of this.
+//! Measures the same work on the threads of one process, the baseline for the cost of isolation.
 
 use rayon::ThreadPoolBuilder;
 use rayon::prelude::*;
@@ -11,7 +11,7 @@ use crate::tree;
 pub(crate) fn measure(load: &Load, report: &mut Report) -> Outcome<()> {
     let paths = tree::paths(&load.list)?;
     let pool = ThreadPoolBuilder::new().num_threads(load.workers).build()?;
-    // The threads exist before the clock runs, as the workers of all pools do.
+    // Start the threads before the clock, as the workers of all pools are.
     pool.broadcast(|_| ());
     let (time, digests) = timed(|| {
         let digests: Result<Vec<_>, _> =
@@ -19,6 +19,6 @@ pub(crate) fn measure(load: &Load, report: &mut Report) -> Outcome<()> {
         Ok(digests?)
     })?;
     report.record("files_seconds", time.as_secs_f64());
-    report.answer = Some(tree::answer(&digests));
+    report.checksum = Some(tree::checksum(&digests));
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! The real work: SHA-256 of many small files, by path.
+//! A realistic task: SHA-256 of many small files, by path.
 
 use std::fmt::Write;
 use std::fs;
@@ -11,22 +11,22 @@ use tempfile::TempDir;
 use crate::load::Load;
 use crate::report::Outcome;
 
-/// A tree of files that goes when it is dropped.
+/// A temporary tree of files, deleted on drop.
 #[derive(Debug)]
 pub(crate) struct Tree {
     _folder: TempDir,
     pub(crate) list: PathBuf,
 }
 
-/// Larger files would measure the digest, smaller ones the opening.
+/// Largest size of a file. Larger files would measure the digest, smaller ones the opening.
 const LARGEST: u64 = 16 << 10;
 
-/// Files in one folder.
+/// Number of files in one folder.
 const FANOUT: usize = 256;
 
 impl Tree {
-    /// Files of 0 to 16 KiB, the same for the same seed.
-    pub(crate) fn grow(load: &Load) -> Outcome<Self> {
+    /// Creates files of 0 to 16 KiB; the same seed gives the same files.
+    pub(crate) fn create(load: &Load) -> Outcome<Self> {
         let folder = TempDir::with_prefix("brigade-bench-")?;
         let mut random = Random::new(load.seed);
         let mut list = String::new();
@@ -49,7 +49,7 @@ impl Tree {
         Ok(Self { _folder: folder, list: path })
     }
 
-    /// Reads every file, so that none has to come from the disk: sections before may have taken the page cache's memory.
+    /// Reads every file into the page cache, which earlier sections may have emptied.
     pub(crate) fn warm(&self) -> Outcome<()> {
         for path in paths(&self.list)? {
             fs::read(path)?;
@@ -58,22 +58,22 @@ impl Tree {
     }
 }
 
-/// The paths in a list.
+/// Reads the paths in a list.
 pub(crate) fn paths(list: &Path) -> Outcome<Vec<String>> {
     Ok(fs::read_to_string(list)?.lines().map(str::to_owned).collect())
 }
 
-/// The task.
+/// Returns the digest of one file; this is the task.
 pub(crate) fn digest(path: String) -> Result<[u8; 32], String> {
     let bytes = fs::read(&path).map_err(|error| format!("{path}: {error}"))?;
     Ok(Sha256::digest(bytes).into())
 }
 
-/// One digest over all, in order: contestants that did the same work say the same.
-pub(crate) fn answer(digests: &[[u8; 32]]) -> String {
+/// Returns one digest over all digests in order, equal for contestants that did the same work.
+pub(crate) fn checksum(digests: &[[u8; 32]]) -> String {
     let digest = Sha256::digest(digests.as_flattened());
     digest.iter().fold(String::new(), |mut text, byte| {
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let _ = write!(text, "{byte:02x}");
         text
     })
@@ -81,18 +81,18 @@ pub(crate) fn answer(digests: &[[u8; 32]]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Tree, answer, digest, paths};
+    use super::{Tree, checksum, digest, paths};
     use crate::load::Load;
 
     #[test]
-    fn the_same_seed_grows_the_same_files() {
+    fn the_same_seed_creates_the_same_files() {
         let load = Load { files: 300, ..Load::new(true) };
         let digests = |tree: &Tree| -> Vec<_> {
             paths(&tree.list).unwrap().into_iter().map(|path| digest(path).unwrap()).collect()
         };
-        let (one, two) = (Tree::grow(&load).unwrap(), Tree::grow(&load).unwrap());
+        let (one, two) = (Tree::create(&load).unwrap(), Tree::create(&load).unwrap());
         assert_eq!(digests(&one).len(), 300);
-        assert_eq!(answer(&digests(&one)), answer(&digests(&two)));
+        assert_eq!(checksum(&digests(&one)), checksum(&digests(&two)));
         let folder = one.list.parent().unwrap().to_owned();
         drop(one);
         assert!(!folder.exists());

@@ -1,4 +1,4 @@
-//! How late processes are killed whose deadline has come.
+//! Measures the time between a process's deadline and its death.
 
 use std::collections::HashMap;
 use std::error::Error;
@@ -13,17 +13,17 @@ use brigade_timer::{TimerClient, TimerEvent, TimerServer};
 
 use super::print_times;
 
-/// So many processes live at a time.
+/// Number of processes that live at the same time.
 const WAVE: usize = 400;
 
-/// Before the deadlines come, so that starting processes does not disturb killing them.
+/// Time before the first deadline, so that starting processes does not disturb killing them.
 const LEAD: Duration = Duration::from_secs(2);
 
-/// Longer than anything here takes.
+/// Longer than anything here can take.
 const BOUND: Duration = Duration::from_secs(60);
 
-/// A process with a deadline, at this time of the monotonic clock, that hangs.
-pub(crate) fn be_late(deadline: u64) -> Result<(), Box<dyn Error>> {
+/// Registers a deadline, in nanoseconds of the monotonic clock, and hangs past it.
+pub(crate) fn hang_past(deadline: u64) -> Result<(), Box<dyn Error>> {
     let client = TimerClient::from_environment()?;
     let left = Monotonic::from_nanos(deadline).saturating_since(now());
     client.acquire("late", Instant::now() + left)?;
@@ -32,7 +32,7 @@ pub(crate) fn be_late(deadline: u64) -> Result<(), Box<dyn Error>> {
     }
 }
 
-/// Starts such a process.
+/// Starts a process that hangs past its deadline.
 pub(super) fn start_late(
     client: &TimerClient,
     deadline: Monotonic,
@@ -74,7 +74,7 @@ pub(crate) fn measure(deadlines: usize, busy: usize) -> Result<(), Box<dyn Error
     Ok(())
 }
 
-/// Reads the log until so many processes are killed; answers how many were so before their time.
+/// Reads events until `processes` more are killed, and returns the number killed too early.
 fn wave(
     events: &Receiver<(Monotonic, TimerEvent)>,
     processes: usize,

@@ -1,4 +1,4 @@
-//! The timer server in figures: how late it kills, what a request costs, and what peers do.
+//! Measures the timer server and its peers: lateness of kills, and cost of requests.
 //!
 //! ```sh
 //! cargo run --release -p brigade-benches --bin timer -- lateness
@@ -11,7 +11,8 @@
 //! ```
 
 #![forbid(unsafe_code)]
-#![expect(clippy::print_stdout, reason = "it reports what it has measured")]
+#![expect(clippy::print_stdout, reason = "it prints its figures")]
+#![expect(clippy::expect_used, reason = "there is nothing to measure without the value")]
 
 mod lateness;
 mod peers;
@@ -23,81 +24,81 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use brigade_timer::TimerHeap;
+use brigade_time::TimerHeap;
 use clap::{Parser, Subcommand};
 
 #[derive(Debug, Parser)]
 struct Arguments {
     #[command(subcommand)]
-    what: What,
+    measurement: Measurement,
 }
 
 #[derive(Debug, Subcommand)]
-enum What {
-    /// Kills processes at deadlines between 1 and 500 ms, and tells how late.
+enum Measurement {
+    /// Kills processes at deadlines between 1 and 500 ms, and prints the lateness.
     Lateness {
         #[arg(long, default_value_t = 10_000)]
         deadlines: usize,
-        /// So many loops keep the cores busy meanwhile.
+        /// Number of loops that keep the cores busy meanwhile.
         #[arg(long, default_value_t = 0)]
         busy: usize,
     },
-    /// Acquires and releases, against ipc-channel and Python's queue.
+    /// Acquires and releases deadlines, compared with ipc-channel and Python's queue.
     Requests {
         #[arg(long, default_value_t = 100_000)]
         rounds: u32,
         #[arg(long, default_value = "python3")]
         python: PathBuf,
     },
-    /// One late process at a time, against pools of Python: how long after its deadline it is dead.
+    /// Kills one late process at a time, compared with Python's pools: time from deadline to death.
     Peers {
         #[arg(long, default_value_t = 40)]
         processes: usize,
         #[arg(long, default_value = "python3")]
         python: PathBuf,
     },
-    /// Memory of a million timers.
+    /// Prints the memory of a million timers.
     Memory,
-    /// Tasks of a pool that hang until their deadline: how late the caller knows.
+    /// Runs tasks that hang past their deadline: time until the caller has the outcome.
     Pool {
         #[arg(long, default_value_t = 10_000)]
         tasks: usize,
-        /// So many loops keep the cores busy meanwhile.
+        /// Number of loops that keep the cores busy meanwhile.
         #[arg(long, default_value_t = 0)]
         busy: usize,
     },
-    /// Tasks of a pool that end just at their deadline.
+    /// Runs tasks that finish close to their deadline.
     Edge {
         #[arg(long, default_value_t = 100_000)]
         tasks: u64,
     },
-    /// A task with a gigabyte of memory is killed: how long until the next one has run.
+    /// Kills a task that holds a gigabyte: time until the next task has run.
     Heavy {
         #[arg(long, default_value_t = 10)]
         rounds: usize,
     },
-    /// What this program starts: a process that has a deadline, and hangs.
+    /// Hangs past a deadline; started by this program only.
     #[command(hide = true)]
     Late { deadline: u64 },
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
     brigade::init();
-    let what = Arguments::parse().what;
-    if let What::Late { deadline } = what {
-        return lateness::be_late(deadline);
+    let measurement = Arguments::parse().measurement;
+    if let Measurement::Late { deadline } = measurement {
+        return lateness::hang_past(deadline);
     }
     let load = fs::read_to_string("/proc/loadavg")?;
     println!("load before: {}", load.split_whitespace().next().unwrap_or("unknown"));
-    match what {
-        What::Lateness { deadlines, busy } => lateness::measure(deadlines, busy),
-        What::Requests { rounds, python } => requests::measure(rounds, &python),
-        What::Peers { processes, python } => peers::measure(processes, &python),
-        What::Memory => memory(),
-        What::Pool { tasks, busy } => pool::lateness(tasks, busy),
-        What::Edge { tasks } => pool::edge(tasks),
-        What::Heavy { rounds } => pool::heavy(rounds),
-        What::Late { .. } => Ok(()),
+    match measurement {
+        Measurement::Lateness { deadlines, busy } => lateness::measure(deadlines, busy),
+        Measurement::Requests { rounds, python } => requests::measure(rounds, &python),
+        Measurement::Peers { processes, python } => peers::measure(processes, &python),
+        Measurement::Memory => memory(),
+        Measurement::Pool { tasks, busy } => pool::lateness(tasks, busy),
+        Measurement::Edge { tasks } => pool::edge(tasks),
+        Measurement::Heavy { rounds } => pool::heavy(rounds),
+        Measurement::Late { .. } => Ok(()),
     }
 }
 
@@ -105,7 +106,7 @@ fn memory() -> Result<(), Box<dyn Error>> {
     const TIMERS: u64 = 1_000_000;
     let resident = || -> Result<u64, Box<dyn Error>> {
         let pages = fs::read_to_string("/proc/self/statm")?;
-        Ok(pages.split_whitespace().nth(1).ok_or("no figure")?.parse::<u64>()? * 4096)
+        Ok(pages.split_whitespace().nth(1).ok_or("no resident size")?.parse::<u64>()? * 4096)
     };
     let before = resident()?;
     let mut timers = TimerHeap::new();
@@ -117,7 +118,7 @@ fn memory() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Median, 99th percentile and largest, by nearest rank.
+/// Prints the median, the 99th percentile and the maximum, by nearest rank.
 fn print_times(name: &str, times: &mut [Duration]) {
     times.sort_unstable();
     let rank = |percent: usize| times[(times.len() * percent).div_ceil(100).max(1) - 1];

@@ -1,4 +1,4 @@
-//! One late process at a time: how long after its deadline is it dead?
+//! Measures the time from deadline to death, with one late process at a time.
 
 use std::error::Error;
 use std::path::Path;
@@ -29,7 +29,7 @@ pub(crate) fn measure(processes: usize, python: &Path) -> Result<(), Box<dyn Err
     print_times("brigade: deadline to dead", &mut times);
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/peers/timer.py");
     for peer in ["pebble", "billiard"] {
-        // billiard tells there of each worker that it kills.
+        // billiard logs each killed worker to standard error.
         let arguments = [script, peer, &processes.to_string()];
         let status = Command::new(python).args(arguments).stderr(Stdio::null()).status()?;
         if !status.success() {

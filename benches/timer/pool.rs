@@ -1,4 +1,5 @@
-//! Deadlines of a pool's tasks: how late the caller learns of them, and whether each task has its own outcome.
+//! Measures deadlines of a pool's tasks: lateness, tasks that finish close to their deadline, and
+//! kills of tasks with a lot of memory.
 
 use std::error::Error;
 use std::process::Command;
@@ -10,10 +11,10 @@ use brigade_testkit::{Random, pause};
 
 use super::print_times;
 
-/// Enough that the tasks, which sleep, are many at a time.
+/// Number of workers; far more than cores, because the tasks only sleep.
 const WORKERS: usize = 64;
 
-/// Tasks that hang, each with a deadline between 1 and 500 ms.
+/// Runs tasks that hang, each with a deadline between 1 and 500 ms.
 pub(crate) fn lateness(tasks: usize, busy: usize) -> Result<(), Box<dyn Error>> {
     let pool = Pool::builder().workers(WORKERS).build()?;
     pool.warm_up()?;
@@ -35,7 +36,7 @@ pub(crate) fn lateness(tasks: usize, busy: usize) -> Result<(), Box<dyn Error>> 
             return Err(error.into());
         };
         let ran = error.elapsed().ok_or("the running time is missing")?;
-        late.push(ran.checked_sub(limit).ok_or("a task was killed early")?);
+        late.push(ran.checked_sub(*limit).ok_or("a task was killed early")?);
     }
     drop(busy);
     println!("killed early: 0 of {tasks}");
@@ -43,7 +44,8 @@ pub(crate) fn lateness(tasks: usize, busy: usize) -> Result<(), Box<dyn Error>> 
     Ok(())
 }
 
-/// Tasks that end just when their deadline comes, on a pool that has always something to do.
+/// Runs tasks that finish close to their deadline in a busy pool, and checks that each task has its
+/// own outcome.
 pub(crate) fn edge(tasks: u64) -> Result<(), Box<dyn Error>> {
     const DEADLINE: Duration = Duration::from_millis(20);
     let pool = Pool::builder().workers(WORKERS).deadline(DEADLINE).build()?;
@@ -62,14 +64,14 @@ pub(crate) fn edge(tasks: u64) -> Result<(), Box<dyn Error>> {
     let (mut in_time, mut late) = (0_u64, 0_u64);
     for (number, handle) in (0..).zip(handles) {
         match handle.wait() {
-            Ok(answer) if answer == number => in_time += 1,
-            Ok(answer) => return Err(format!("task {number} has the result of {answer}").into()),
+            Ok(value) if value == number => in_time += 1,
+            Ok(value) => return Err(format!("task {number} has the value of task {value}").into()),
             Err(error) if error.is_deadline() => late += 1,
             Err(error) => return Err(error.into()),
         }
     }
     if pool.submit(|number: u64| number + 1, 41)?.wait()? != 42 {
-        return Err("the pool does not work any more".into());
+        return Err("the pool returned a wrong value after the deadlines".into());
     }
     println!(
         "{tasks} tasks of 18 to 22 ms with a deadline of 20 ms: {in_time} in time, {late} late, \
@@ -81,7 +83,7 @@ pub(crate) fn edge(tasks: u64) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// A task that holds a gigabyte is killed; how long until the next one runs.
+/// Kills a task that holds a gigabyte, and measures the time until the next task has run.
 pub(crate) fn heavy(rounds: usize) -> Result<(), Box<dyn Error>> {
     let pool = Pool::builder().workers(1).build()?;
     let mut times = Vec::new();
@@ -106,7 +108,7 @@ pub(crate) fn heavy(rounds: usize) -> Result<(), Box<dyn Error>> {
             next.wait()?;
             times.push(begin.elapsed());
         }
-        print_times(&format!("kill with {} MiB to the next task done", size >> 20), &mut times);
+        print_times(&format!("kill with {} MiB to end of next task", size >> 20), &mut times);
     }
     Ok(())
 }

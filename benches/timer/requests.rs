@@ -1,4 +1,4 @@
-//! What it costs a client to arm a deadline and to release it.
+//! Measures the client's cost of arming and releasing a deadline.
 
 use std::error::Error;
 use std::path::Path;
@@ -6,11 +6,11 @@ use std::process::Command;
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
-use brigade_timer::{Ladder, TimerEvent, TimerServer};
+use brigade_timer::{Escalation, TimerEvent, TimerServer};
 
 use super::print_times;
 
-/// Longer than any work here.
+/// Longer than any measurement here.
 const LONG: Duration = Duration::from_secs(3_600);
 
 pub(crate) fn measure(rounds: u32, python: &Path) -> Result<(), Box<dyn Error>> {
@@ -19,7 +19,7 @@ pub(crate) fn measure(rounds: u32, python: &Path) -> Result<(), Box<dyn Error>> 
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/peers/timer.py");
     let status = Command::new(python).args([script, "requests", &rounds.to_string()]).status()?;
     if !status.success() {
-        return Err(format!("{} has failed: {status}", python.display()).into());
+        return Err(format!("{} failed: {status}", python.display()).into());
     }
     Ok(())
 }
@@ -40,8 +40,8 @@ fn ours(rounds: u32) -> Result<(), Box<dyn Error>> {
         times.push(begin.elapsed());
     }
     let sent = start.elapsed();
-    // What is sent last is served last.
-    client.with_ladder(Ladder::log_only()).acquire("end", Instant::now())?;
+    // Requests are served in order, so this one expires after all others were served.
+    client.with_escalation(Escalation::log_only()).acquire("end", Instant::now())?;
     let end = events.iter().find(|event| matches!(event, TimerEvent::Expired { .. }));
     end.ok_or("the server has ended")?;
     print_mean("acquire + release", rounds, sent, start.elapsed());
@@ -49,7 +49,8 @@ fn ours(rounds: u32) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The same bytes over ipc-channel, to a thread that only receives: the least that a server over it would cost.
+/// Sends the same bytes over ipc-channel to a thread that only receives: the minimum cost of a
+/// server that used it.
 fn ipc_channel(rounds: u32) -> Result<(), Box<dyn Error>> {
     let (sender, receiver) = ipc_channel::ipc::bytes_channel()?;
     let thread = std::thread::spawn(move || {
@@ -67,7 +68,7 @@ fn ipc_channel(rounds: u32) -> Result<(), Box<dyn Error>> {
         times.push(begin.elapsed());
     }
     let sent = start.elapsed();
-    thread.join().map_err(|_| "the receiver has panicked")??;
+    thread.join().map_err(|_| "the receiver panicked")??;
     print_mean("two packets over ipc-channel", rounds, sent, start.elapsed());
     print_times("two packets over ipc-channel", &mut times);
     Ok(())

@@ -1,15 +1,18 @@
-//! `cargo xtask asan`: the unit tests of the two crates that handle raw memory, under `AddressSanitizer`.
+//! `cargo xtask asan`: runs the unit tests of the two crates that handle raw memory under
+//! `AddressSanitizer`.
 //!
-//! `brigade-sys` holds all unsafe code; `brigade-wire` lays its rings and slots out in shared memory. The sanitizer
-//! finds what a test does not notice: reads and writes outside of an object, use after free, and leaks.
+//! `brigade-sys` holds all unsafe code; `brigade-wire` lays out its rings and slots in shared
+//! memory. The sanitizer finds errors that a test does not notice: reads and writes outside an
+//! object, use after free, and leaks.
 //!
-//! The runtime comes with the pinned toolchain. `-Z` flags are for nightly compilers, so `RUSTC_BOOTSTRAP` lets the
-//! stable one take this one. The target is named because only then are build scripts and macros, which run inside the
-//! compiler, left alone. In its own target folder, as for loom.
+//! The runtime comes with the pinned toolchain. `RUSTC_BOOTSTRAP` makes the stable compiler accept
+//! the `-Z` flag. Only with an explicit target are build scripts and macros, which run inside the
+//! compiler, left uninstrumented. The build has its own target folder, like loom's.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
+use crate::checkout::target_folder;
 use crate::invocation::Invocation;
 
 pub(crate) fn run(arguments: &[String]) -> Result<ExitCode, String> {
@@ -21,9 +24,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode, String> {
 }
 
 pub(crate) fn check() -> Result<(), String> {
-    let target =
-        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| PathBuf::from("target"), PathBuf::from);
-    let tests = in_target(&target);
+    let tests = in_target(&target_folder());
     println!("running {tests}");
     tests.run()
 }
@@ -42,7 +43,7 @@ mod tests {
     use super::in_target;
 
     #[test]
-    fn sanitized_code_stays_out_of_the_usual_target_folder() {
+    fn asan_has_its_own_target_folder() {
         assert_eq!(
             in_target(Path::new("target")).to_string(),
             "RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zsanitizer=address CARGO_TARGET_DIR=target/asan cargo test \

@@ -1,11 +1,11 @@
-//! The files of this checkout, read once, as the checks of tidy see them.
+//! The files of this checkout, read once for all checks of tidy.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::tidy::mask;
+use crate::tokens;
 
-/// Every file that git tracks or would add, in order of path.
+/// All files that git tracks or would add, ordered by path.
 pub(crate) struct Checkout {
     pub(crate) files: Vec<File>,
 }
@@ -15,7 +15,8 @@ pub(crate) struct File {
     /// Relative to the root, with `/` between folders.
     pub(crate) path: String,
     pub(crate) text: String,
-    /// For Rust: the text with comments and literals blanked, line for line. Empty for other files.
+    /// For Rust: the text with comments and literals blanked, with the same lines. Empty for other
+    /// files.
     pub(crate) code: String,
 }
 
@@ -24,8 +25,7 @@ impl Checkout {
         let root = root();
         let mut files = Vec::new();
         for path in tracked(&root)? {
-            // A tracked file may have been deleted without having been staged; a link to a folder
-            // is no file.
+            // Skip tracked files whose deletion is not staged, and links to folders.
             if let Ok(bytes) = std::fs::read(root.join(&path)) {
                 files.push(File::new(path, String::from_utf8_lossy(&bytes).into_owned()));
             }
@@ -44,8 +44,8 @@ impl Checkout {
         self.files.iter().filter(|file| file.is_rust())
     }
 
-    /// The manifests of all packages of the workspace; the root has none, and one with a workspace
-    /// of its own (a peer of the benches) is somebody else's.
+    /// Returns the manifests of all packages of the workspace. The root manifest has no package,
+    /// and a manifest with its own workspace (a peer of the benches) does not belong to this one.
     pub(crate) fn manifests(&self) -> impl Iterator<Item = &File> {
         let apart = |file: &&File| file.text.lines().any(|line| line.trim() == "[workspace]");
         let manifests = self.files.iter().filter(|file| file.path.ends_with("/Cargo.toml"));
@@ -61,7 +61,7 @@ impl File {
     fn new(path: String, text: String) -> Self {
         let mut file = Self { path, text, code: String::new() };
         if file.is_rust() {
-            file.code = mask::code_only(&file.text);
+            file.code = tokens::code_only(&file.text);
         }
         file
     }
@@ -70,18 +70,17 @@ impl File {
         Path::new(&self.path).extension().is_some_and(|extension| extension == "rs")
     }
 
-    /// Whether the whole file is test code: in a folder `tests`, or the sibling file `tests.rs` of
-    /// a module.
+    /// Returns `true` if the whole file is test code: in a folder `tests`, or a file `tests.rs`.
     pub(crate) fn is_test(&self) -> bool {
         self.path.ends_with("/tests.rs") || self.path.contains("/tests/")
     }
 
-    /// Lines of code with their numbers, counted from 1.
+    /// Returns the lines of code with their numbers, counted from 1.
     pub(crate) fn code_lines(&self) -> impl Iterator<Item = (usize, &str)> {
         (1..).zip(self.code.lines())
     }
 
-    /// The number of the first line of the test module, which stands last in a file.
+    /// Returns the number of the first line of the test module, which is last in a file.
     pub(crate) fn first_test_line(&self) -> usize {
         let lines: Vec<&str> = self.code.lines().collect();
         let opens_module =
@@ -93,17 +92,22 @@ impl File {
     }
 }
 
-/// The folder of the workspace.
+/// Returns the folder of the workspace.
 pub(crate) fn root() -> PathBuf {
-    // `cargo run` sets the variable to this package's folder, also after the checkout was moved.
+    // `cargo run` sets the variable to this package's folder, even if the checkout was moved.
     std::env::var_os("CARGO_MANIFEST_DIR")
         .and_then(|package| Path::new(&package).parent().map(Path::to_owned))
         .unwrap_or_else(|| PathBuf::from("."))
 }
 
+/// Returns cargo's target folder, relative to the root unless the environment sets another one.
+pub(crate) fn target_folder() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| PathBuf::from("target"), PathBuf::from)
+}
+
 fn tracked(root: &Path) -> Result<Vec<String>, String> {
     let output = Command::new("git")
-        // In CI the checkout may belong to another user, which git refuses to read by default.
+        // In CI the checkout may belong to another user; git refuses to read it by default.
         .args([
             "-c",
             "safe.directory=*",
@@ -115,12 +119,10 @@ fn tracked(root: &Path) -> Result<Vec<String>, String> {
         ])
         .current_dir(root)
         .output()
-        .map_err(|error| {
-            format!("tidy asks git for the list of files, and git could not be started: {error}")
-        })?;
+        .map_err(|error| format!("tidy could not start git to list the files: {error}"))?;
     if !output.status.success() {
         let reason = String::from_utf8_lossy(&output.stderr).into_owned();
-        return Err(format!("tidy asks git for the list of files: {reason}"));
+        return Err(format!("git could not list the files: {reason}"));
     }
     let paths = String::from_utf8_lossy(&output.stdout).into_owned();
     Ok(paths.split_terminator('\0').map(str::to_owned).collect())
@@ -131,15 +133,15 @@ mod tests {
     use super::Checkout;
 
     #[test]
-    fn reads_this_very_file() {
+    fn reads_this_file() {
         let checkout = Checkout::read().unwrap();
         let file = checkout.file("xtask/src/checkout.rs").unwrap();
-        assert!(file.text.contains("reads_this_very_file"));
+        assert!(file.text.contains("reads_this_file"));
         assert!(checkout.files.iter().all(|file| !file.path.starts_with("target/")));
     }
 
     #[test]
-    fn a_package_with_a_workspace_of_its_own_is_none_of_ours() {
+    fn a_package_with_its_own_workspace_is_skipped() {
         let checkout = Checkout::of(&[
             ("Cargo.toml", "[workspace]\n"),
             ("crates/a/Cargo.toml", "[package]\n[lints]\nworkspace = true\n"),
@@ -150,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn test_code_is_recognised_by_place() {
+    fn test_code_is_recognized_by_path() {
         let checkout = Checkout::of(&[
             ("crates/a/src/b/tests.rs", ""),
             ("crates/a/tests/b.rs", ""),

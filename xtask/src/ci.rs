@@ -1,5 +1,4 @@
-//! `cargo xtask ci`: what `.ci/run` calls; the steps of `test` with the settings of a machine that
-//! nobody watches.
+//! `cargo xtask ci`: runs the steps of `test` with the settings for CI; `.ci/run` calls it.
 
 use std::process::ExitCode;
 

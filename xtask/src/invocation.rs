@@ -1,21 +1,35 @@
-//! One command line that xtask runs, and how it is shown so that it can be pasted into a shell.
+//! A command line that xtask runs, and that prints in a form to paste into a shell.
 
 use std::fmt;
 use std::process::{Command, Stdio};
 
 use crate::checkout;
 
-/// A call of cargo with its environment.
+/// A call of cargo, or of another program, with its environment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Invocation {
+    program: &'static str,
     environment: Vec<(String, String)>,
     arguments: Vec<String>,
 }
 
 impl Invocation {
-    /// Splits `arguments` at white space: no argument that xtask passes on its own contains any.
+    /// Returns a call of cargo. Splits `arguments` at white space, which xtask's own arguments
+    /// never contain.
     pub(crate) fn cargo(arguments: &str) -> Self {
+        Self::new("cargo", arguments)
+    }
+
+    /// Returns a call of rustup, which runs other toolchains. Splits `arguments` like [`cargo`].
+    ///
+    /// [`cargo`]: Self::cargo
+    pub(crate) fn rustup(arguments: &str) -> Self {
+        Self::new("rustup", arguments)
+    }
+
+    fn new(program: &'static str, arguments: &str) -> Self {
         Self {
+            program,
             environment: Vec::new(),
             arguments: arguments.split_whitespace().map(str::to_owned).collect(),
         }
@@ -31,13 +45,13 @@ impl Invocation {
         self
     }
 
-    /// Runs to the end with the caller's terminal; anything but success is an error.
+    /// Runs the command with the caller's terminal; any exit status but success is an error.
     pub(crate) fn run(&self) -> Result<(), String> {
         let status = self.command().status().map_err(|error| self.cannot_start(&error))?;
         if status.success() { Ok(()) } else { Err(format!("`{self}` failed: {status}")) }
     }
 
-    /// Runs to the end and returns what the command printed on its standard output.
+    /// Runs the command and returns its standard output.
     pub(crate) fn output(&self) -> Result<String, String> {
         let output = self
             .command()
@@ -51,7 +65,7 @@ impl Invocation {
         }
     }
 
-    /// Whether the command starts and succeeds; used to find out which tools are installed.
+    /// Returns `true` if the command starts and succeeds, to find out if a tool is installed.
     pub(crate) fn succeeds(&self) -> bool {
         self.command()
             .stdout(Stdio::null())
@@ -61,9 +75,9 @@ impl Invocation {
     }
 
     fn command(&self) -> Command {
-        // Cargo names itself in this variable, so that the pinned toolchain is used all the way
-        // down.
-        let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+        // Cargo sets this variable to its own path, so every step uses the pinned toolchain.
+        let cargo = std::env::var_os("CARGO").filter(|_| self.program == "cargo");
+        let program = cargo.unwrap_or_else(|| self.program.into());
         let mut command = Command::new(program);
         command
             .args(&self.arguments)
@@ -82,7 +96,7 @@ impl fmt::Display for Invocation {
         for (name, value) in &self.environment {
             write!(formatter, "{name}={} ", quoted(value))?;
         }
-        formatter.write_str("cargo")?;
+        formatter.write_str(self.program)?;
         for argument in &self.arguments {
             write!(formatter, " {}", quoted(argument))?;
         }
@@ -106,7 +120,7 @@ mod tests {
     use super::Invocation;
 
     #[test]
-    fn is_shown_as_a_line_that_a_shell_takes() {
+    fn an_invocation_prints_as_a_shell_command() {
         let invocation = Invocation::cargo("test -p brigade-wire")
             .variable("RUSTFLAGS", "--cfg loom")
             .arguments(["it's".to_owned()]);
@@ -117,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn failure_names_the_command() {
+    fn a_failure_names_the_command() {
         let failure = Invocation::cargo("no-such-subcommand-of-cargo").output().unwrap_err();
         assert!(failure.contains("cargo no-such-subcommand-of-cargo"), "{failure}");
         assert!(!Invocation::cargo("no-such-subcommand-of-cargo").succeeds());

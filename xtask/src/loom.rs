@@ -1,17 +1,18 @@
-//! `cargo xtask loom`: the tests of `brigade-wire` whose names contain `loom`, under every
+//! `cargo xtask loom`: runs the tests of `brigade-wire` whose names contain `loom` in every
 //! interleaving.
 //!
-//! Optimised, because loom runs a test some ten thousand times. In its own target folder, because
-//! `--cfg loom` in `RUSTFLAGS` would otherwise rebuild every dependency at each change between loom
-//! and everything else.
+//! The build is optimized, because loom runs a test some ten thousand times. It has its own target
+//! folder, because otherwise `--cfg loom` in `RUSTFLAGS` would rebuild every dependency at each
+//! change between loom and other builds.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
+use crate::checkout::target_folder;
 use crate::invocation::Invocation;
 
-/// Two forced switches find nearly every bug that loom can find, in a fraction of the time that all
-/// would take.
+/// Maximum number of forced thread switches. Two of them find nearly every bug that loom can find,
+/// in a fraction of the time for an unlimited number.
 const PREEMPTIONS: &str = "2";
 
 pub(crate) fn run(arguments: &[String]) -> Result<ExitCode, String> {
@@ -25,12 +26,11 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode, String> {
 pub(crate) fn check() -> Result<(), String> {
     let tests = invocation();
     println!("running {tests}");
-    // A filter that matches nothing passes; a model that was renamed must not leave this check
-    // silently.
+    // A filter without a match passes, so a renamed model could drop out of this check unnoticed.
     let listed = tests.clone().arguments(["--".to_owned(), "--list".to_owned()]).output()?;
     if count_tests(&listed) == 0 {
         return Err(
-            "no test of brigade-wire has `loom` in its name: name the models' module `loom`"
+            "no test of brigade-wire has `loom` in its name: name the modules of models `loom`"
                 .to_owned(),
         );
     }
@@ -38,11 +38,9 @@ pub(crate) fn check() -> Result<(), String> {
 }
 
 fn invocation() -> Invocation {
-    let target =
-        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| PathBuf::from("target"), PathBuf::from);
     let preemptions =
         std::env::var("LOOM_MAX_PREEMPTIONS").unwrap_or_else(|_| PREEMPTIONS.to_owned());
-    in_target(&target).variable("LOOM_MAX_PREEMPTIONS", &preemptions)
+    in_target(&target_folder()).variable("LOOM_MAX_PREEMPTIONS", &preemptions)
 }
 
 fn in_target(target: &Path) -> Invocation {
@@ -51,7 +49,7 @@ fn in_target(target: &Path) -> Invocation {
         .variable("CARGO_TARGET_DIR", &target.join("loom").to_string_lossy())
 }
 
-/// How many tests the harness lists: one line `path::name: test` for each.
+/// Returns the number of tests that the harness lists, one line `path::name: test` for each.
 fn count_tests(listed: &str) -> usize {
     listed.lines().filter(|line| line.ends_with(": test")).count()
 }
@@ -63,7 +61,7 @@ mod tests {
     use super::{count_tests, in_target};
 
     #[test]
-    fn loom_does_not_touch_the_usual_target_folder() {
+    fn loom_has_its_own_target_folder() {
         assert_eq!(
             in_target(Path::new("target")).to_string(),
             "RUSTFLAGS='--cfg loom' CARGO_TARGET_DIR=target/loom cargo test -p brigade-wire \
@@ -72,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_list_counts_no_test() {
+    fn only_lines_of_tests_are_counted() {
         assert_eq!(
             count_tests("slots::loom::begin_against_revoke: test\n\n1 test, 0 benchmarks\n"),
             1

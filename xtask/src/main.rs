@@ -1,7 +1,7 @@
-//! Maintainer commands: `cargo xtask <command>`. This file only dispatches; each command is one
-//! file.
+//! Maintainer commands: `cargo xtask <command>`. This file only dispatches; each command has a file
+//! of its own.
 //!
-//! There are no dependencies on purpose: everybody who works on the project compiles this first.
+//! There are few dependencies on purpose: everybody who works on the project compiles this first.
 #![forbid(unsafe_code)]
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command talks to its user")]
 
@@ -15,23 +15,27 @@ mod seeded;
 mod step;
 mod test;
 mod tidy;
+mod tokens;
+mod tools;
 
 use std::process::ExitCode;
 
 const USAGE: &str = "\
 usage: cargo xtask <command>
 
-  test              everything that must pass before a commit
-  ci                the same as CI runs it: locked dependencies, no stop at the first failed test
-  tidy [--bless]    the rules that no compiler checks; --bless records a changed wire protocol
+  test              run everything that must pass before a commit
+  ci                run the same steps as CI: locked dependencies, all tests despite failures
+  tidy [--bless]    check the rules that no compiler checks; --bless records a changed wire
+                    protocol
   bench [arguments]
-            measures Brigade against its peers in one run; --help tells the arguments
+                    measure Brigade and its peers in one run; --help lists the arguments
   stress [--seed S] [arguments]
-                    random faults in real processes; prints the line that repeats the run
+                    inject random faults into real processes; prints the command that repeats
+                    the run
   fuzz [--seed S] [arguments]
-                    tasks that scribble over all that their workers can reach; likewise
-  loom              the model of the slot table under every interleaving
-  asan              the unit tests of the crates with raw memory, under AddressSanitizer";
+                    run tasks that overwrite everything their workers can reach; likewise
+  loom              check the models of slots, rings and doorbells in every interleaving
+  asan              run the unit tests of the crates with raw memory under AddressSanitizer";
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);

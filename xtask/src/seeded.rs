@@ -1,23 +1,22 @@
 //! `cargo xtask stress` and `cargo xtask fuzz`: build and run the program of that name in
-//! crates/integration, which does the work.
+//! crates/integration.
 //!
-//! Arguments are passed through; a seed is made when none is given, and the line that repeats the
-//! run is printed before it begins, so that it is there even when the run takes the terminal with
-//! it.
+//! Arguments are passed through, with a random seed if they have none. The command that repeats the
+//! run is printed before it begins, so that it is not lost if the run ends the terminal.
 
 use std::hash::{BuildHasher, RandomState};
 use std::process::ExitCode;
 
 use crate::invocation::Invocation;
 
-/// A program whose choices a seed repeats.
+/// A program whose random choices depend only on a seed.
 #[derive(Clone, Copy)]
 pub(crate) struct Seeded(&'static str);
 
-/// Random faults in real processes.
+/// Injects random faults into real processes.
 pub(crate) const STRESS: Seeded = Seeded("stress");
 
-/// Tasks that scribble over what their workers can reach.
+/// Runs tasks that overwrite everything their workers can reach.
 pub(crate) const FUZZ: Seeded = Seeded("fuzz");
 
 impl Seeded {
@@ -26,7 +25,7 @@ impl Seeded {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Runs with arguments that already name a seed.
+    /// Runs the program with arguments that already contain a seed.
     pub(crate) fn check(self, arguments: &[String]) -> Result<(), String> {
         let repeat = self.repeat_line(arguments);
         if let Some(seed) = seed(arguments) {
@@ -34,20 +33,23 @@ impl Seeded {
         }
         println!("repeat with: {repeat}");
         let Self(program) = self;
-        // What others leave in the folder of all would count. A short name, as sockets in it have short paths.
+        // The program counts leftover files, so it needs a folder that no other process writes to.
+        // The name is short because the paths of sockets in it have a length limit.
         let folder = std::env::temp_dir().join(format!("bt{}", std::process::id()));
-        std::fs::create_dir_all(&folder).map_err(|error| format!("no folder: {error}"))?;
+        std::fs::create_dir_all(&folder)
+            .map_err(|error| format!("could not create {}: {error}", folder.display()))?;
         let outcome =
             Invocation::cargo(&format!("run --quiet -p brigade-integration --bin {program} --"))
                 .arguments(arguments.iter().cloned())
                 .variable("TMPDIR", &folder.to_string_lossy())
                 .run()
                 .map_err(|failure| format!("{failure}\nrepeat with: {repeat}"));
-        // What is left is in nobody's way.
+        // A leftover folder does no harm.
         let _ = std::fs::remove_dir_all(&folder);
         outcome
     }
 
+    /// Returns the command that repeats a run with these arguments.
     pub(crate) fn repeat_line(self, arguments: &[String]) -> String {
         let Self(program) = self;
         Invocation::cargo(&format!("xtask {program}"))
@@ -56,12 +58,11 @@ impl Seeded {
     }
 }
 
-/// Puts a random `--seed` in front unless the arguments have one.
+/// Puts a random `--seed` first unless the arguments contain one.
 pub(crate) fn with_seed(arguments: &[String]) -> Vec<String> {
     let mut seeded = Vec::new();
     if seed(arguments).is_none() {
-        // The standard library's hasher is keyed by the system's generator: random enough, and no
-        // dependency.
+        // The system's random generator provides the keys of the standard library's hasher.
         let random = RandomState::new().hash_one("seed");
         seeded.extend(["--seed".to_owned(), random.to_string()]);
     }
@@ -99,14 +100,14 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_seed_is_made_and_differs_each_time() {
+    fn a_missing_seed_is_added_and_differs_each_time() {
         let (one, two) = (with_seed(&owned(&["--seconds", "5"])), with_seed(&[]));
         assert_eq!(one[2..], owned(&["--seconds", "5"]));
         assert_ne!(seed(&one).unwrap(), seed(&two).unwrap());
     }
 
     #[test]
-    fn the_repeat_line_repeats_the_same_run() {
+    fn the_repeat_line_has_the_same_arguments() {
         let arguments = with_seed(&owned(&["--seconds", "5"]));
         let line = STRESS.repeat_line(&arguments);
         let typed = owned(&line.split(' ').skip(3).collect::<Vec<_>>());

@@ -1,14 +1,14 @@
-//! Steps that run one after the other, each timed; the first that fails ends the run.
+//! Runs steps in order and times them; the first failure ends the run.
 
 use std::process::ExitCode;
 use std::time::Instant;
 
 use crate::invocation::Invocation;
 
-/// Something that must pass.
+/// A check that must pass.
 pub(crate) struct Step {
     name: &'static str,
-    /// What a person types to run this step alone.
+    /// The command that runs only this step.
     command: String,
     action: Box<dyn Fn() -> Result<(), String>>,
 }
@@ -32,8 +32,15 @@ impl Step {
     }
 }
 
-/// Runs the steps in order. The last line printed counts them: `N passed, M failed`.
-pub(crate) fn run_all(steps: &[Step]) -> ExitCode {
+/// A check that this machine cannot run.
+pub(crate) struct LeftOut {
+    pub(crate) name: &'static str,
+    pub(crate) reason: String,
+}
+
+/// Runs the steps in order, and lists those that are left out. The last line printed counts the
+/// steps: `N passed, M failed`.
+pub(crate) fn run_all(steps: &[Step], left_out: &[LeftOut]) -> ExitCode {
     let start = Instant::now();
     let mut report = Vec::new();
     let mut failed = 0;
@@ -58,6 +65,9 @@ pub(crate) fn run_all(steps: &[Step]) -> ExitCode {
     for step in &steps[report.len()..] {
         println!(" not run            {}", step.name);
     }
+    for LeftOut { name, reason } in left_out {
+        println!("left out            {name}: {reason}");
+    }
     if failed > 0 {
         println!("run the failed step again with:\n  {}", steps[report.len() - 1].command);
     }
@@ -74,7 +84,7 @@ mod tests {
     use super::{Step, run_all};
 
     #[test]
-    fn first_failure_ends_the_run() {
+    fn the_first_failure_ends_the_run() {
         let ran = Rc::new(Cell::new(0));
         let step = |outcome: Result<(), String>| {
             let ran = Rc::clone(&ran);
@@ -83,9 +93,13 @@ mod tests {
                 outcome.clone()
             })
         };
-        let code = run_all(&[step(Ok(())), step(Err("broken".to_owned())), step(Ok(()))]);
+        let steps = [step(Ok(())), step(Err("broken".to_owned())), step(Ok(()))];
+        let code = run_all(&steps, &[]);
         assert_eq!(ran.get(), 2);
         assert_eq!(format!("{code:?}"), format!("{:?}", ExitCode::FAILURE));
-        assert_eq!(format!("{:?}", run_all(&[step(Ok(()))])), format!("{:?}", ExitCode::SUCCESS));
+        assert_eq!(
+            format!("{:?}", run_all(&[step(Ok(()))], &[])),
+            format!("{:?}", ExitCode::SUCCESS)
+        );
     }
 }

@@ -1,20 +1,22 @@
-//! `cargo xtask test`: everything that must pass, cheapest first.
+//! `cargo xtask test`: runs everything that must pass, cheapest first.
 //!
-//! One profile (dev) and one target folder, so that nothing is built twice; only loom and
-//! asan need builds of their own, because their flags would otherwise invalidate everything else. From a clean clone
-//! this must stay under ten minutes on two cores.
+//! All steps share one profile (dev) and one target folder, so that nothing is built twice. Only
+//! loom and asan have builds of their own, because their flags would invalidate all other builds.
+//! From a clean clone, this must stay under ten minutes on two cores.
 
 use std::process::ExitCode;
 
+use crate::checkout::target_folder;
 use crate::invocation::Invocation;
 use crate::seeded::{self, FUZZ, STRESS};
-use crate::step::{self, Step};
+use crate::step::{self, LeftOut, Step};
+use crate::tools::Tools;
 use crate::{asan, loom, tidy};
 
-/// Where `test` and `ci` differ.
+/// Differences between `test` and `ci`.
 #[derive(Clone, Copy)]
 pub(crate) struct Settings {
-    /// Added to every cargo command that resolves dependencies.
+    /// Option for every cargo command that resolves dependencies.
     pub(crate) resolution: &'static str,
     /// The profile in .config/nextest.toml.
     pub(crate) nextest_profile: &'static str,
@@ -22,10 +24,14 @@ pub(crate) struct Settings {
     pub(crate) fuzz_rounds: u32,
 }
 
-/// Random events that the pool's state machine is played with; each is checked against a model.
+/// Number of random events for the scheduler; each step is checked against a model.
 const MACHINE_STEPS: &str = "1000000";
 
-/// Stops at the first failed test, and takes a changed Cargo.toml as it is.
+/// Sets of the facade's features that are checked without cargo-hack: none, each alone, and all.
+const FEATURE_SETS: [&str; 7] =
+    ["", "cores", "ipc", "journal", "runner", "timer", "cores,ipc,journal,runner,timer"];
+
+/// Settings that stop at the first failed test and accept a changed Cargo.toml.
 const AT_HOME: Settings =
     Settings { resolution: "", nextest_profile: "default", stress_seconds: 10, fuzz_rounds: 6 };
 
@@ -41,14 +47,52 @@ pub(crate) fn run_with(
     if !arguments.is_empty() {
         return Err(format!("`cargo xtask {command}` takes no arguments"));
     }
-    let nextest = Invocation::cargo("nextest --version").succeeds();
-    if !nextest {
+    let tools = Tools::installed();
+    if !tools.nextest {
         println!(
-            "cargo-nextest is not installed: `cargo test` is used, which has no time limit for a \
-             test"
+            "cargo-nextest is not installed: using `cargo test`, which has no time limit per test"
         );
     }
-    Ok(step::run_all(&plan(settings, nextest)))
+    let (mut steps, left_out) = optional(settings, &tools);
+    steps.splice(..0, plan(settings, tools.nextest));
+    Ok(step::run_all(&steps, &left_out))
+}
+
+/// Returns the steps that need tools which may be missing, and those that are left out.
+fn optional(settings: Settings, tools: &Tools) -> (Vec<Step>, Vec<LeftOut>) {
+    let Settings { resolution, .. } = settings;
+    let deny = Invocation::cargo(&format!("deny {resolution} check"));
+    // xtask is for maintainers, who have the pinned toolchain.
+    let check = format!("cargo check --workspace --exclude xtask --all-targets {resolution}");
+    let msrv = tools.msrv.as_ref().map(|toolchain| {
+        Invocation::rustup(&format!("run {toolchain} {check}"))
+            .variable("CARGO_TARGET_DIR", &target_folder().join("msrv").to_string_lossy())
+    });
+    let (mut steps, mut left_out) = (Vec::new(), Vec::new());
+    for (name, invocation, tool) in [
+        ("dependencies", tools.deny.then_some(deny), "cargo-deny"),
+        ("minimum Rust version", msrv, "the toolchain of `rust-version` in Cargo.toml"),
+    ] {
+        match invocation {
+            Some(invocation) => steps.push(Step::cargo(name, invocation)),
+            None => left_out.push(LeftOut { name, reason: format!("{tool} is not installed") }),
+        }
+    }
+    steps.extend(features(resolution, tools.hack));
+    (steps, left_out)
+}
+
+/// Returns the steps that build the libraries with other features than the default ones.
+fn features(resolution: &str, hack: bool) -> Vec<Step> {
+    let commands = if hack {
+        vec![format!("hack check --workspace --feature-powerset {resolution}")]
+    } else {
+        // Clippy, because code that only some features use is a warning without them.
+        let clippy = format!("clippy -p brigade {resolution} --no-default-features");
+        let set = |set| format!("{clippy} --features={set} -- -D warnings");
+        FEATURE_SETS.into_iter().map(set).collect()
+    };
+    commands.iter().map(|command| Step::cargo("features", Invocation::cargo(command))).collect()
 }
 
 fn plan(settings: Settings, nextest: bool) -> Vec<Step> {
@@ -61,7 +105,7 @@ fn plan(settings: Settings, nextest: bool) -> Vec<Step> {
     } else {
         cargo("test --workspace --lib --bins --tests", "")
     };
-    // The suite above runs over the link that users get; what goes through a pool runs over the other one as well.
+    // The suite above runs over the default link; tests of pools also run over ipc.
     let over_ipc = if nextest {
         cargo("nextest run -p brigade-integration", &format!("--profile {nextest_profile}"))
     } else {
@@ -70,11 +114,11 @@ fn plan(settings: Settings, nextest: bool) -> Vec<Step> {
     let over_ipc = over_ipc.variable("BRIGADE_LINK", "ipc");
     let documentation =
         cargo("doc --workspace --no-deps", "").variable("RUSTDOCFLAGS", "-D warnings");
-    // The same test plays fewer steps among the others.
-    let machine = cargo("test -p brigade-pool --lib", "any_play")
+    // The suite above runs the same test with fewer steps.
+    let scheduler = cargo("test -p brigade-scheduler --lib", "any_play")
         .variable("BRIGADE_MACHINE_STEPS", MACHINE_STEPS);
     let stress_arguments = seeded::with_seed(&["--seconds".to_owned(), stress_seconds.to_string()]);
-    // By turns over both links.
+    // The rounds alternate between the links.
     let fuzz_arguments = seeded::with_seed(&["--rounds".to_owned(), fuzz_rounds.to_string()]);
     vec![
         Step::cargo("format", Invocation::cargo("fmt --all -- --check")),
@@ -87,7 +131,7 @@ fn plan(settings: Settings, nextest: bool) -> Vec<Step> {
         Step::cargo("examples", cargo("build --workspace --examples", "")),
         Step::new("loom", "cargo xtask loom", loom::check),
         Step::new("asan", "cargo xtask asan", asan::check),
-        Step::cargo("machine", machine),
+        Step::cargo("scheduler", scheduler),
         Step::new("stress", STRESS.repeat_line(&stress_arguments), move || {
             STRESS.check(&stress_arguments)
         }),
@@ -97,14 +141,17 @@ fn plan(settings: Settings, nextest: bool) -> Vec<Step> {
 
 #[cfg(test)]
 mod tests {
-    use super::{AT_HOME, Settings, plan};
+    use super::{AT_HOME, FEATURE_SETS, Settings, optional, plan};
+    use crate::checkout::root;
+    use crate::step::Step;
+    use crate::tools::Tools;
 
     fn commands(settings: Settings, nextest: bool) -> Vec<String> {
         plan(settings, nextest).iter().map(|step| step.command().to_owned()).collect()
     }
 
     #[test]
-    fn every_kind_of_check_is_in_the_plan() {
+    fn the_plan_contains_every_kind_of_check() {
         let commands = commands(AT_HOME, true);
         for start in [
             "cargo fmt --all -- --check",
@@ -116,7 +163,7 @@ mod tests {
             "cargo build --workspace --examples",
             "cargo xtask loom",
             "cargo xtask asan",
-            "BRIGADE_MACHINE_STEPS=1000000 cargo test -p brigade-pool --lib",
+            "BRIGADE_MACHINE_STEPS=1000000 cargo test -p brigade-scheduler --lib",
             "cargo xtask stress --seed ",
             "cargo xtask fuzz --seed ",
         ] {
@@ -128,19 +175,49 @@ mod tests {
     }
 
     #[test]
-    fn without_nextest_the_same_tests_run() {
+    fn optional_steps_run_only_with_their_tools() {
+        let (steps, left_out) = optional(AT_HOME, &Tools::default());
+        let names: Vec<&str> = left_out.iter().map(|left_out| left_out.name).collect();
+        assert_eq!(
+            (steps.len(), names),
+            (FEATURE_SETS.len(), vec!["dependencies", "minimum Rust version"])
+        );
+        let msrv = Some("1.88-x86_64-unknown-linux-gnu".to_owned());
+        let tools = Tools { nextest: true, deny: true, hack: true, msrv };
+        let locked = Settings { resolution: "--locked", ..AT_HOME };
+        let (steps, left_out) = optional(locked, &tools);
+        let commands: Vec<&str> = steps.iter().map(Step::command).collect();
+        assert!(left_out.is_empty());
+        assert_eq!(commands[0], "cargo deny --locked check");
+        assert!(commands[1].contains("rustup run 1.88-x86_64-unknown-linux-gnu cargo check"));
+        assert_eq!(commands[2..], ["cargo hack check --workspace --feature-powerset --locked"]);
+    }
+
+    #[test]
+    fn the_feature_sets_cover_every_feature_of_the_facade() {
+        let manifest = std::fs::read_to_string(root().join("crates/brigade/Cargo.toml")).unwrap();
+        let manifest: toml::Table = manifest.parse().unwrap();
+        let features = manifest["features"].as_table().unwrap().keys();
+        for feature in features.filter(|feature| *feature != "default") {
+            assert!(FEATURE_SETS.contains(&feature.as_str()), "{feature}");
+            assert!(FEATURE_SETS[6].split(',').any(|name| name == feature), "{feature}");
+        }
+    }
+
+    #[test]
+    fn the_same_tests_run_without_nextest() {
         let expected = "cargo test --workspace --lib --bins --tests".to_owned();
         assert!(commands(AT_HOME, false).contains(&expected));
     }
 
     #[test]
-    fn nothing_is_built_in_a_second_profile() {
+    fn all_steps_use_the_same_profile() {
         let commands = commands(AT_HOME, true);
         assert!(!commands.iter().any(|command| command.contains("--release")), "{commands:#?}");
     }
 
     #[test]
-    fn locked_resolution_reaches_every_step_that_resolves() {
+    fn every_step_that_resolves_dependencies_is_locked() {
         let locked = Settings { resolution: "--locked", ..AT_HOME };
         for command in commands(locked, true) {
             let resolves = !command.contains("xtask") && !command.contains("fmt");

@@ -1,17 +1,20 @@
-//! `cargo xtask tidy`: the rules of this repository that neither the compiler nor clippy checks.
+//! `cargo xtask tidy`: checks the rules of this repository that neither the compiler nor clippy
+//! checks.
 //!
-//! Each rule is one file with a function from the checkout to what it found, and unit tests on
-//! small inputs. A finding names file and line and says what to do about it.
+//! Each rule has a file with a function from the checkout to its findings, and unit tests on small
+//! inputs. A finding names file and line and says what to do about it.
 
 mod banned;
 mod conformance;
 mod dependencies;
+mod language;
 mod layering;
 mod length;
 mod links;
 mod manifest;
-pub(crate) mod mask;
+mod map;
 mod members;
+pub(crate) mod msrv;
 mod opening;
 mod paths;
 mod unsafe_code;
@@ -22,7 +25,7 @@ use std::process::ExitCode;
 
 use crate::checkout::Checkout;
 
-/// A broken rule.
+/// A violation of a rule.
 #[derive(Debug, PartialEq, Eq)]
 struct Finding {
     path: String,
@@ -36,13 +39,16 @@ type Check = fn(&Checkout) -> Vec<Finding>;
 const CHECKS: &[Check] = &[
     layering::check,
     members::check,
+    msrv::check,
     dependencies::check,
     unsafe_code::check,
     length::check,
     banned::check,
     paths::check,
     opening::check,
+    language::check,
     links::check,
+    map::check,
     wire_hash::check,
     conformance::check,
 ];
@@ -60,7 +66,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode, String> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Prints every finding; an error if there is any.
+/// Prints every finding, and fails if there is any.
 pub(crate) fn check() -> Result<(), String> {
     let checkout = Checkout::read()?;
     let findings: Vec<Finding> = CHECKS.iter().flat_map(|check| check(&checkout)).collect();
@@ -71,7 +77,7 @@ pub(crate) fn check() -> Result<(), String> {
         println!("tidy: {} rules hold in {} files", CHECKS.len(), checkout.files.len());
         Ok(())
     } else {
-        Err(format!("tidy: {} findings, each with what to do about it", findings.len()))
+        Err(format!("tidy: {} findings", findings.len()))
     }
 }
 
@@ -87,9 +93,9 @@ impl fmt::Display for Finding {
     }
 }
 
-/// Where a check's tests state what they expect: path and line of each finding.
+/// Returns path and line of each finding, for the tests of checks.
 #[cfg(test)]
-fn places(check: Check, files: &[(&str, &str)]) -> Vec<String> {
+fn locations(check: Check, files: &[(&str, &str)]) -> Vec<String> {
     check(&Checkout::of(files))
         .iter()
         .map(|found| format!("{}:{}", found.path, found.line))

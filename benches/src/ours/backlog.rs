@@ -1,24 +1,24 @@
-//! A queue that nobody empties: memory for each task, and the rate of submitting as it grows.
+//! Measures a queue that is never emptied: memory per task, and the submission rate as it grows.
 
 use brigade::Link;
 use brigade_testkit::faults::hangs;
 
-use super::{Crew, resident_kibibytes};
+use super::{BenchPool, resident_kibibytes};
 use crate::load::Load;
 use crate::report::{Outcome, Report};
 use crate::sample::{number, timed};
 
 pub(super) fn measure(link: Link, load: &Load, report: &mut Report) -> Outcome<()> {
-    let crew = Crew::warm(link, 1)?;
-    let _holds_the_worker = crew.submit(hangs, ())?;
+    let pool = BenchPool::warm(link, 1)?;
+    let _holds_the_worker = pool.submit(hangs, ())?;
     let before = resident_kibibytes()?;
-    // Handles are kept, as callers do who want results.
+    // Keep the handles, as callers do that want the results.
     let mut handles = Vec::with_capacity(10 * load.backlog_tenth);
     let mut rates = Vec::new();
     for tenth in 1..=10 {
         let (time, ()) = timed(|| {
             for _ in 0..load.backlog_tenth {
-                handles.push(crew.submit(takes_64_bytes, ARGUMENT)?);
+                handles.push(pool.submit(takes_64_bytes, ARGUMENT)?);
             }
             Ok(())
         })?;

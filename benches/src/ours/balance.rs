@@ -1,4 +1,4 @@
-//! Tasks that take time: how well they fill the workers.
+//! Measures the utilization of workers by tasks that take time.
 
 use std::hint::spin_loop;
 use std::time::{Duration, Instant};
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use brigade::Link;
 use brigade_testkit::{Random, pause};
 
-use super::Crew;
+use super::BenchPool;
 use crate::load::Load;
 use crate::report::{Outcome, Report};
 use crate::sample::{number, timed};
@@ -18,12 +18,12 @@ pub(super) fn measure(link: Link, load: &Load, report: &mut Report) {
 
 const EVEN: Duration = Duration::from_millis(10);
 
-/// The time in which the workers could have done it, as a share of the time that they took.
+/// Returns the ideal time as a percentage of the measured time.
 fn even(link: Link, load: &Load) -> Outcome<f64> {
-    let crew = Crew::warm(link, load.workers)?;
+    let pool = BenchPool::warm(link, load.workers)?;
     let (time, ()) = timed(|| {
         let handles = (0..load.even_tasks)
-            .map(|_| crew.submit(lasts, EVEN))
+            .map(|_| pool.submit(lasts, EVEN))
             .collect::<Result<Vec<_>, _>>()?;
         for handle in handles {
             handle.wait()?;
@@ -34,8 +34,8 @@ fn even(link: Link, load: &Load) -> Outcome<f64> {
     Ok(100.0 * ideal / time.as_secs_f64())
 }
 
-/// Lasts exactly so long, mostly asleep: the kernel wakes a sleeper up to 0.1 ms late, which would
-/// otherwise be counted as the pool's.
+/// Takes exactly `time`, mostly asleep. The last part is spent spinning, because the kernel wakes a
+/// sleeper up to 0.1 ms late, which would count as the pool's overhead.
 fn lasts(time: Duration) {
     let begin = Instant::now();
     pause(time.saturating_sub(Duration::from_micros(500)));
@@ -44,13 +44,14 @@ fn lasts(time: Duration) {
     }
 }
 
-/// How much longer the run took than the best schedule of the same tasks in the same order.
+/// Returns the percentage by which the run exceeds the best schedule of the same tasks in the same
+/// order.
 fn uneven(link: Link, load: &Load) -> Outcome<f64> {
-    let crew = Crew::warm(link, load.workers)?;
+    let pool = BenchPool::warm(link, load.workers)?;
     let plan = arrangement(load);
     let (time, durations) = timed(|| {
         let handles =
-            plan.iter().map(|time| crew.submit(spins, *time)).collect::<Result<Vec<_>, _>>()?;
+            plan.iter().map(|time| pool.submit(spins, *time)).collect::<Result<Vec<_>, _>>()?;
         let mut durations = Vec::with_capacity(handles.len());
         for handle in handles {
             durations.push(handle.wait()?);
@@ -61,14 +62,14 @@ fn uneven(link: Link, load: &Load) -> Outcome<f64> {
     Ok(100.0 * (time.as_secs_f64() / best.as_secs_f64() - 1.0))
 }
 
-/// Short tasks and, at random places, one in a hundred that is long.
+/// Returns durations of short tasks and, at random positions, one percent of long ones.
 fn arrangement(load: &Load) -> Vec<Duration> {
     let mut random = Random::new(load.seed);
     let mut plan = vec![Duration::from_micros(10); load.uneven_tasks];
     let mut long = 0;
     while long < load.uneven_tasks / 100 {
-        let place = random.within(0..u64::try_from(load.uneven_tasks).unwrap_or(1));
-        let task = &mut plan[usize::try_from(place).unwrap_or(0)];
+        let position = random.within(0..u64::try_from(load.uneven_tasks).unwrap_or(1));
+        let task = &mut plan[usize::try_from(position).unwrap_or(0)];
         if *task < Duration::from_millis(100) {
             *task = Duration::from_millis(100);
             long += 1;
@@ -77,7 +78,7 @@ fn arrangement(load: &Load) -> Vec<Duration> {
     plan
 }
 
-/// Uses a core for so long, and returns how long it really was.
+/// Keeps a core busy for at least `time`, and returns the actual duration.
 fn spins(time: Duration) -> Duration {
     let begin = Instant::now();
     loop {
@@ -89,7 +90,7 @@ fn spins(time: Duration) -> Duration {
     }
 }
 
-/// The end of the last task when each goes, in order, to the worker that is free first.
+/// Returns the end of the last task if each task goes, in order, to the first free worker.
 fn list_schedule(durations: &[Duration], workers: usize) -> Duration {
     let mut free = vec![Duration::ZERO; workers];
     for duration in durations {
@@ -108,7 +109,7 @@ mod tests {
     use crate::load::Load;
 
     #[test]
-    fn each_task_goes_to_the_worker_that_is_free_first() {
+    fn each_task_goes_to_the_first_free_worker() {
         let tasks = [3, 1, 1, 4].map(Duration::from_secs);
         assert_eq!(list_schedule(&tasks, 2), Duration::from_secs(6));
         assert_eq!(list_schedule(&tasks, 1), Duration::from_secs(9));
@@ -116,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn one_in_a_hundred_is_long_and_always_the_same_one() {
+    fn one_percent_is_long_at_the_same_positions_every_time() {
         let load = Load { uneven_tasks: 2_000, ..Load::new(true) };
         let long = |time: &&Duration| **time > Duration::from_millis(1);
         assert_eq!(arrangement(&load).iter().filter(long).count(), 20);

@@ -1,4 +1,5 @@
-//! A worker is killed while it runs a task: until the caller knows, and until another task has run.
+//! Kills a worker that runs a task, and measures the time until the caller learns of it and until
+//! another task has run.
 
 use std::time::{Duration, Instant};
 
@@ -6,16 +7,16 @@ use brigade::{Link, TaskState};
 use brigade_testkit::faults::hangs;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
-use super::Crew;
+use super::BenchPool;
 use crate::load::Load;
 use crate::report::{Outcome, Report};
 use crate::sample::Sample;
 
 pub(super) fn measure(link: Link, load: &Load, report: &mut Report) -> Outcome<()> {
-    let crew = Crew::warm(link, 1)?;
+    let pool = BenchPool::warm(link, 1)?;
     let (mut learned, mut recovered) = (Sample::default(), Sample::default());
     for _ in 0..load.crashes {
-        let times = kill(&crew)?;
+        let times = kill(&pool)?;
         learned.add(times.0);
         recovered.add(times.1);
     }
@@ -24,36 +25,40 @@ pub(super) fn measure(link: Link, load: &Load, report: &mut Report) -> Outcome<(
     Ok(())
 }
 
-/// What takes longer never comes.
+/// Time after which an event counts as missing.
 const BOUND: Duration = Duration::from_secs(10);
 
-/// Both times are counted from just before the kill. The caller submits the next task when it has
-/// learned that the first one is lost.
-fn kill(crew: &Crew) -> Outcome<(Duration, Duration)> {
-    let before = crew.submit(pid, ())?.wait()?;
+/// Returns both times, counted from just before the kill. The caller submits the next task after it
+/// has learned that the first one is lost.
+fn kill(pool: &BenchPool) -> Outcome<(Duration, Duration)> {
+    let before = pool.submit(pid, ())?.wait()?;
     let target = i32::try_from(before).ok().and_then(Pid::from_raw).ok_or("no pid")?;
     let target = pidfd_open(target, PidfdFlags::empty())?;
-    let mut victim = crew.submit(hangs, ())?;
+    let mut victim = pool.submit(hangs, ())?;
     let waited = Instant::now();
     while victim.state() != TaskState::Running {
         if waited.elapsed() > BOUND {
-            return Err("the task that is to be killed does not begin".into());
+            return Err("the task to be killed did not begin".into());
         }
-        // Load is being set up; nothing is measured yet.
+        // This is setup; nothing is measured yet.
         brigade_testkit::pause(Duration::from_micros(200));
     }
     let begin = Instant::now();
     pidfd_send_signal(&target, Signal::KILL)?;
     let outcome = victim.wait_timeout(BOUND).ok_or("the caller did not learn of the death")?;
     let learned = begin.elapsed();
-    let error = outcome.err().ok_or("a killed task has a result")?;
+    let error = outcome.err().ok_or("a killed task returned a value")?;
     if !error.is_worker_death() {
-        return Err(format!("not the death of a worker: {error}").into());
+        return Err(format!("not a worker's death: {error}").into());
     }
-    let mut next = crew.submit(pid, ())?;
-    let after = next.wait_timeout(BOUND).ok_or("no replacement came")??;
+    let mut next = pool.submit(pid, ())?;
+    let after = next.wait_timeout(BOUND).ok_or("no replacement was started")??;
     let recovered = begin.elapsed();
-    if after == before { Err("the dead worker answered".into()) } else { Ok((learned, recovered)) }
+    if after == before {
+        Err("the dead worker ran a task".into())
+    } else {
+        Ok((learned, recovered))
+    }
 }
 
 fn pid((): ()) -> u32 {

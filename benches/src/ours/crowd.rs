@@ -1,4 +1,4 @@
-//! No-ops with far more workers than cores, and with two, in one turn.
+//! Measures no-ops with two workers and with far more workers than cores, in one turn.
 
 use brigade::Link;
 

@@ -1,9 +1,9 @@
-//! A pool with nothing to do: what the kernel counts for its threads and its workers.
+//! Counts system calls and context switches of an idle pool's threads and workers.
 //!
-//! Context switches and system calls are counted one after the other, because strace causes context
-//! switches. The thread that measures is left out: it sleeps, wakes up and reads, and if it were traced
-//! it could not even read strace's log to the end. A zero is believed only of an instrument that was
-//! seen to count: each is shown one task first.
+//! The two are counted one after the other, because strace causes context switches. The measuring
+//! thread is left out: it sleeps, wakes up and reads, and if it were traced, reading strace's log
+//! would add to the log. A count of zero is trusted only from an instrument that has counted
+//! something before, so each of them observes one task first.
 
 use std::fs;
 use std::os::fd::OwnedFd;
@@ -16,27 +16,27 @@ use brigade_sys::process::{Process, Signal, command};
 use brigade_testkit::pause;
 use tempfile::NamedTempFile;
 
-use super::{Crew, noop};
+use super::{BenchPool, noop};
 use crate::load::Load;
 use crate::report::{Outcome, Report};
 use crate::sample::number;
 
 pub(super) fn measure(link: Link, load: &Load, report: &mut Report) -> Outcome<()> {
-    let crew = Crew::warm(link, WORKERS)?;
-    let mut processes = crew.worker_pids();
+    let pool = BenchPool::warm(link, WORKERS)?;
+    let mut processes = pool.worker_pids();
     if processes.len() != WORKERS {
-        return Err(format!("{} of {WORKERS} workers are there", processes.len()).into());
+        return Err(format!("only {} of {WORKERS} workers are running", processes.len()).into());
     }
     processes.push(std::process::id());
     let window = Duration::from_secs(load.idle_seconds);
     report.attempt("context_switches_count", || {
-        during(&crew, window, || context_switches(&processes))
+        during(&pool, window, || context_switches(&processes))
     });
     report.attempt("system_calls_count", || {
         let log = NamedTempFile::new()?;
         let strace = trace(&processes, log.path())?;
-        let count = during(&crew, window, || calls(log.path()));
-        // Asked to end, it lets go of the threads as they were.
+        let count = during(&pool, window, || calls(log.path()));
+        // On SIGINT strace detaches from the threads and leaves them running.
         strace.signal(Signal::Interrupt)?;
         strace.reap()?;
         count
@@ -44,15 +44,15 @@ pub(super) fn measure(link: Link, load: &Load, report: &mut Report) -> Outcome<(
     Ok(())
 }
 
-/// What an instrument counts while nothing is to be done, after it has counted something.
-fn during(crew: &Crew, window: Duration, count: impl Fn() -> Outcome<usize>) -> Outcome<f64> {
+/// Returns the change of `count` over an idle `window`, after checking that it counts one task.
+fn during(pool: &BenchPool, window: Duration, count: impl Fn() -> Outcome<usize>) -> Outcome<f64> {
     let before = count()?;
     pause(SETTLING);
-    crew.submit(noop, ())?.wait()?;
+    pool.submit(noop, ())?.wait()?;
     pause(SETTLING);
     let begin = count()?;
     if begin == before {
-        return Err("not even a task was counted".into());
+        return Err("the instrument did not count a task".into());
     }
     pause(window);
     Ok(number(count()? - begin))
@@ -60,10 +60,10 @@ fn during(crew: &Crew, window: Duration, count: impl Fn() -> Outcome<usize>) -> 
 
 const WORKERS: usize = 64;
 
-/// Spinning and the last bookkeeping end well within this.
+/// Ample time for spinning and bookkeeping to end.
 const SETTLING: Duration = Duration::from_secs(1);
 
-/// All threads of the processes but the one that asks, as their folders below `/proc`.
+/// Returns the `/proc` folders of all threads of the processes, except the measuring thread.
 fn threads(processes: &[u32]) -> Outcome<Vec<PathBuf>> {
     let mut threads = Vec::new();
     for process in processes {
@@ -75,7 +75,7 @@ fn threads(processes: &[u32]) -> Outcome<Vec<PathBuf>> {
     Ok(threads)
 }
 
-/// Of all threads, whether they slept or were displaced.
+/// Returns the voluntary and involuntary context switches of all threads.
 fn context_switches(processes: &[u32]) -> Outcome<usize> {
     let mut sum = 0;
     for thread in threads(processes)? {
@@ -89,22 +89,22 @@ fn context_switches(processes: &[u32]) -> Outcome<usize> {
     Ok(sum)
 }
 
-/// Contestants measure on their main thread, whose number is the process's.
+/// Returns the id of the measuring thread: the main thread, whose id is the process id.
 fn measuring_thread() -> String {
     std::process::id().to_string()
 }
 
-/// A strace that is attached to all threads. It logs each call as it begins.
+/// Starts strace and waits until it is attached to all threads. It logs each call as it begins.
 fn trace(processes: &[u32], log: &Path) -> Outcome<Process> {
     let threads = threads(processes)?;
     let mut strace = command("strace");
     strace.arg("-q").arg("-o").arg(log).stdin(Stdio::null());
     strace.stderr(OwnedFd::from(fs::File::create("/dev/null")?));
     for thread in &threads {
-        strace.arg("-p").arg(thread.file_name().ok_or("a thread without a number")?);
+        strace.arg("-p").arg(thread.file_name().ok_or("a thread without an id")?);
     }
     let strace =
-        Process::spawn(&mut strace).map_err(|error| format!("strace does not start: {error}"))?;
+        Process::spawn(&mut strace).map_err(|error| format!("cannot start strace: {error}"))?;
     let begin = Instant::now();
     while !threads.iter().all(|thread| is_traced(thread)) {
         if strace.try_reap()?.is_some() || begin.elapsed() > SETTLING * 20 {
@@ -121,7 +121,7 @@ fn is_traced(thread: &Path) -> bool {
     tracer.is_some_and(|tracer| tracer.trim() != "0")
 }
 
-/// Lines of the log; a call whose line was cut by another one's has two, of which one counts.
+/// Returns the number of calls in the log. A call that strace has split into two lines counts once.
 fn calls(log: &Path) -> Outcome<usize> {
     let text = fs::read_to_string(log)?;
     Ok(text.lines().filter(|line| !line.contains(" resumed>")).count())

@@ -1,38 +1,38 @@
-//! Bytes in, and bytes out.
+//! Measures the transport of bytes into and out of a worker.
 //!
-//! Only the way is timed: the argument is made before the clock runs, and the result lies ready in
-//! the worker. One worker and one call at a time, so nothing else goes on.
+//! Only the transport is timed: the argument is created before the clock starts, and the value is
+//! prepared in the worker. There is one worker and one call at a time, so nothing else runs.
 
 use std::sync::{Mutex, PoisonError};
 
 use brigade::Link;
 
-use super::Crew;
+use super::BenchPool;
 use crate::load::Load;
 use crate::report::{Outcome, Report};
 use crate::sample::{Sample, timed};
 
 pub(super) fn measure(link: Link, load: &Load, report: &mut Report) -> Outcome<()> {
-    let crew = Crew::warm(link, 1)?;
+    let pool = BenchPool::warm(link, 1)?;
     for &size in &load.payload_sizes {
         let repetitions = (load.payload_budget / size).clamp(FEWEST, MOST);
-        report.attempt(&format!("in_{size}_seconds"), || bytes_in(&crew, size, repetitions));
-        report.attempt(&format!("out_{size}_seconds"), || bytes_out(&crew, size, repetitions));
+        report.attempt(&format!("in_{size}_seconds"), || bytes_in(&pool, size, repetitions));
+        report.attempt(&format!("out_{size}_seconds"), || bytes_out(&pool, size, repetitions));
     }
     Ok(())
 }
 
-/// Bounds of repetitions; the first one, which meets cold memory, is not counted.
+/// Bounds of the number of repetitions; the first one, with cold memory, does not count.
 const FEWEST: usize = 4;
 const MOST: usize = 200;
 
-fn bytes_in(crew: &Crew, size: usize, repetitions: usize) -> Outcome<f64> {
+fn bytes_in(pool: &BenchPool, size: usize, repetitions: usize) -> Outcome<f64> {
     let mut sample = Sample::default();
     for repetition in 0..=repetitions {
         let payload = vec![1_u8; size];
-        let (time, length) = timed(|| Ok(crew.submit(length, payload)?.wait()?))?;
+        let (time, length) = timed(|| Ok(pool.submit(length, payload)?.wait()?))?;
         if length != size {
-            return Err(format!("{length} bytes of {size} came in").into());
+            return Err(format!("the worker received {length} of {size} bytes").into());
         }
         if repetition > 0 {
             sample.add(time);
@@ -41,13 +41,13 @@ fn bytes_in(crew: &Crew, size: usize, repetitions: usize) -> Outcome<f64> {
     sample.median()
 }
 
-fn bytes_out(crew: &Crew, size: usize, repetitions: usize) -> Outcome<f64> {
+fn bytes_out(pool: &BenchPool, size: usize, repetitions: usize) -> Outcome<f64> {
     let mut sample = Sample::default();
     for repetition in 0..=repetitions {
-        crew.submit(prepare, size)?.wait()?;
-        let (time, payload) = timed(|| Ok(crew.submit(hand_over, ())?.wait()?))?;
+        pool.submit(prepare, size)?.wait()?;
+        let (time, payload) = timed(|| Ok(pool.submit(hand_over, ())?.wait()?))?;
         if payload.len() != size {
-            return Err(format!("{} bytes of {size} came out", payload.len()).into());
+            return Err(format!("the host received {} of {size} bytes", payload.len()).into());
         }
         if repetition > 0 {
             sample.add(time);
@@ -60,7 +60,7 @@ fn length(payload: Vec<u8>) -> usize {
     payload.len()
 }
 
-/// What the next call hands over.
+/// The value for the next call of [`hand_over`].
 static READY: Mutex<Vec<u8>> = Mutex::new(Vec::new());
 
 fn prepare(size: usize) {

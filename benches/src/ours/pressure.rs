@@ -1,4 +1,5 @@
-//! A producer that is faster than the pool: how much memory its arguments take, where the queue's limit is reached.
+//! Measures the memory of arguments from a producer that is faster than the pool, when the queue is
+//! at its limit.
 
 use std::time::Duration;
 
@@ -21,7 +22,7 @@ pub(super) fn measure(link: Link, load: &Load, report: &mut Report) -> Outcome<(
     let mut most = before;
     let mut handles = Vec::new();
     for _ in 0..4 * load.pressure_limit {
-        handles.push(pool.submit(takes_its_time, vec![1; ARGUMENT])?);
+        handles.push(pool.submit(slow_length, vec![1; ARGUMENT])?);
         most = most.max(resident_kibibytes()?);
     }
     for handle in handles {
@@ -34,7 +35,7 @@ pub(super) fn measure(link: Link, load: &Load, report: &mut Report) -> Outcome<(
 
 const ARGUMENT: usize = 1 << 20;
 
-fn takes_its_time(argument: Vec<u8>) -> usize {
+fn slow_length(argument: Vec<u8>) -> usize {
     pause(Duration::from_millis(2));
     argument.len()
 }

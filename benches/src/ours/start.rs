@@ -1,7 +1,7 @@
-//! From nothing to the first result of each worker.
+//! Measures the time from building a pool to the first result of each worker.
 //!
-//! Each worker gets one task, because each task waits until as many have begun as there are
-//! workers: the tasks meet at a word of shared memory.
+//! Each task waits at a word of shared memory until all tasks have begun, so each worker gets
+//! exactly one.
 
 use std::collections::BTreeSet;
 use std::fs::OpenOptions;
@@ -13,7 +13,7 @@ use brigade::Link;
 use brigade_sys::futex;
 use brigade_sys::segment::Segment;
 
-use super::Crew;
+use super::BenchPool;
 use crate::load::Load;
 use crate::report::{Outcome, Report};
 use crate::sample::{Sample, timed};
@@ -29,40 +29,41 @@ pub(super) fn measure(link: Link, load: &Load, report: &mut Report) -> Outcome<(
     Ok(())
 }
 
-/// What takes longer is no start any more.
+/// Time after which a start counts as failed.
 const BOUND: Duration = Duration::from_secs(20);
 
 fn start(link: Link, workers: usize) -> Outcome<Duration> {
     let segment = Segment::create("brigade-bench", 1)?;
-    let place = format!("/proc/{}/fd/{}", std::process::id(), segment.as_fd().as_raw_fd());
-    let (time, (crew, pids)) = timed(|| {
-        let crew = Crew::cold(link, workers)?;
+    let path = format!("/proc/{}/fd/{}", std::process::id(), segment.as_fd().as_raw_fd());
+    let (time, (pool, pids)) = timed(|| {
+        let pool = BenchPool::cold(link, workers)?;
         let handles = (0..workers)
-            .map(|_| crew.submit(meet, (place.clone(), workers)))
+            .map(|_| pool.submit(meet, (path.clone(), workers)))
             .collect::<Result<Vec<_>, _>>()?;
         let mut pids = BTreeSet::new();
         for mut handle in handles {
-            let pid = handle.wait_timeout(BOUND).ok_or("the workers did not meet")??;
+            let pid = handle.wait_timeout(BOUND).ok_or("not all workers began a task")??;
             pids.insert(pid?);
         }
-        Ok((crew, pids))
+        Ok((pool, pids))
     })?;
-    // The end of the pool is not measured.
-    drop(crew);
+    // Ending the pool is not measured.
+    drop(pool);
     if pids.len() == workers {
         Ok(time)
     } else {
-        Err(format!("{} of {workers} workers answered", pids.len()).into())
+        Err(format!("only {} of {workers} workers ran a task", pids.len()).into())
     }
 }
 
-/// Returns the worker's pid when `count` tasks have come here. The host's bound ends a wait in vain.
-fn meet((place, count): (String, usize)) -> Result<u32, String> {
+/// Waits until `count` tasks have begun, and returns the worker's pid. The host's timeout bounds
+/// the wait.
+fn meet((path, count): (String, usize)) -> Result<u32, String> {
     let open = || -> std::io::Result<Segment> {
-        let file = OpenOptions::new().read(true).write(true).open(&place)?;
+        let file = OpenOptions::new().read(true).write(true).open(&path)?;
         Segment::open(file.into(), 1)
     };
-    let segment = open().map_err(|error| format!("{place}: {error}"))?;
+    let segment = open().map_err(|error| format!("{path}: {error}"))?;
     let word = &segment.words()[0];
     let count = count as u64;
     if word.fetch_add(1, Ordering::SeqCst) + 1 == count {

@@ -1,8 +1,9 @@
-//! No-ops: submitted one by one, mapped, and with more workers than cores.
+//! Measures the throughput of no-ops: submitted one by one, mapped, and with more workers than
+//! cores.
 
 use brigade::{Link, TaskError};
 
-use super::{Crew, noop};
+use super::{BenchPool, noop};
 use crate::load::Load;
 use crate::report::{Outcome, Report};
 use crate::sample::throughput;
@@ -11,27 +12,27 @@ pub(super) fn measure(link: Link, load: &Load, report: &mut Report) {
     report.attempt("each_per_second", || each(link, load.workers, load));
     report.attempt("each_8_workers_per_second", || each(link, 8, load));
     report.attempt("map_per_second", || {
-        let crew = Crew::warm(link, load.workers)?;
-        throughput(load, MOST_MAPPED, |tasks| consume(crew.map(nothing, numbers(tasks)), tasks))
+        let pool = BenchPool::warm(link, load.workers)?;
+        throughput(load, MOST_MAPPED, |tasks| consume(pool.map(nothing, numbers(tasks)), tasks))
     });
     report.attempt("map_unordered_per_second", || {
-        let crew = Crew::warm(link, load.workers)?;
+        let pool = BenchPool::warm(link, load.workers)?;
         throughput(load, MOST_MAPPED, |tasks| {
-            consume(crew.map_unordered(nothing, numbers(tasks)), tasks)
+            consume(pool.map_unordered(nothing, numbers(tasks)), tasks)
         })
     });
 }
 
-/// A map keeps few tasks outstanding, so that memory sets no bound.
+/// Maximum number of mapped tasks. A map keeps few of them outstanding, so memory is no limit.
 const MOST_MAPPED: usize = 20_000_000;
 
-/// A no-op that is told which one it is, as the functions of maps are.
+/// A no-op with its item as the argument, for maps.
 fn nothing(_: u64) {}
 
 pub(super) fn each(link: Link, workers: usize, load: &Load) -> Outcome<f64> {
-    let crew = Crew::warm(link, workers)?;
+    let pool = BenchPool::warm(link, workers)?;
     throughput(load, load.most_submitted, |tasks| {
-        let handles = (0..tasks).map(|_| crew.submit(noop, ())).collect::<Result<Vec<_>, _>>()?;
+        let handles = (0..tasks).map(|_| pool.submit(noop, ())).collect::<Result<Vec<_>, _>>()?;
         for handle in handles {
             handle.wait()?;
         }
@@ -49,5 +50,5 @@ fn consume(results: impl Iterator<Item = Result<(), TaskError>>, tasks: usize) -
         result?;
         count += 1;
     }
-    if count == tasks { Ok(()) } else { Err(format!("{count} results of {tasks}").into()) }
+    if count == tasks { Ok(()) } else { Err(format!("only {count} of {tasks} results").into()) }
 }

@@ -1,4 +1,4 @@
-//! Copying memory that both caches and page tables know: the unit in which payloads are measured.
+//! Measures copies of warm memory, the unit for payloads.
 
 use std::hint::black_box;
 
@@ -11,7 +11,7 @@ pub(super) fn measure(load: &Load, report: &mut Report) {
         report.attempt(&format!("copy_{size}_seconds"), || {
             let from = vec![1_u8; size];
             let mut to = vec![2_u8; size];
-            // A small copy is shorter than a look at the clock costs, so several are timed at once.
+            // Reading the clock costs more than a small copy, so several copies are timed together.
             let batch = (SMALL / size).max(1);
             let mut sample = Sample::default();
             for _ in 0..(load.payload_budget / size).clamp(FEWEST, MOST) {
@@ -31,6 +31,6 @@ pub(super) fn measure(load: &Load, report: &mut Report) {
 /// Copies below this size are timed together.
 const SMALL: usize = 256 << 10;
 
-/// Bounds of repetitions.
+/// Bounds of the number of repetitions.
 const FEWEST: usize = 5;
 const MOST: usize = 500;

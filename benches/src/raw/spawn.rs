@@ -1,6 +1,6 @@
-//! Starting this executable and waiting for its end, which comes at once.
+//! Measures starting this executable and waiting for it to exit, which it does at once.
 //!
-//! `std::process::Command` as anybody would use it: on Linux that is `posix_spawn` and `waitid`.
+//! It uses `std::process::Command` without special settings: on Linux, `posix_spawn` and `waitid`.
 
 use crate::load::Load;
 use crate::report::{Outcome, Report};
@@ -8,8 +8,7 @@ use crate::sample::{Sample, timed};
 
 use super::in_role;
 
-/// Beside starting a pool: as many processes as it has workers, first all started, then all waited
-/// for.
+/// Measures the limit for starting a pool: one process per worker, all started, then all awaited.
 pub(super) fn measure_start(load: &Load, report: &mut Report) -> Outcome<()> {
     for count in [1, 2, 16] {
         report.record(format!("spawn_{count}_seconds"), spawn(count, load.starts * 2)?);
@@ -17,7 +16,7 @@ pub(super) fn measure_start(load: &Load, report: &mut Report) -> Outcome<()> {
     Ok(())
 }
 
-/// Beside the replacement of a killed worker: one process.
+/// Measures the limit for replacing a killed worker: one process.
 pub(super) fn measure_one(load: &Load, report: &mut Report) -> Outcome<()> {
     report.record("spawn_p50_seconds", spawn(1, load.crashes * 2)?);
     Ok(())

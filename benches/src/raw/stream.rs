@@ -1,4 +1,4 @@
-//! Ping-pong of eight bytes through a pair of sockets, and through two pipes.
+//! Ping-pongs of eight bytes through a pair of sockets and through two pipes.
 
 use std::fs::File;
 use std::io::{Read, Write, stdin, stdout};
@@ -30,25 +30,25 @@ impl PingPong {
     }
 
     pub(super) fn over_pipes(core: usize) -> Outcome<Self> {
-        let (question, to) = std::io::pipe()?;
-        let (from, answer) = std::io::pipe()?;
-        let other = Echo::Pipe.start(core, question.into(), Some(answer.into()))?;
+        let (request, to) = std::io::pipe()?;
+        let (from, reply) = std::io::pipe()?;
+        let other = Echo::Pipe.start(core, request.into(), Some(reply.into()))?;
         let (to, from) = (File::from(OwnedFd::from(to)), File::from(OwnedFd::from(from)));
         Ok(Self { to, from, _other: other })
     }
 
     pub(super) fn trip(&mut self) -> Outcome<()> {
-        let mut answer = MESSAGE;
+        let mut reply = MESSAGE;
         self.to.write_all(&MESSAGE)?;
-        Ok(self.from.read_exact(&mut answer)?)
+        Ok(self.from.read_exact(&mut reply)?)
     }
 }
 
-/// The other side; ends when the caller's side is closed.
-pub(super) fn echo(flavour: Echo) -> Outcome<()> {
-    // Without the standard library's buffers, which would measure themselves.
+/// Runs the other side until the caller's side is closed.
+pub(super) fn echo(kind: Echo) -> Outcome<()> {
+    // Without the standard library's buffers, which would add to the time.
     let input = stdin().as_fd().try_clone_to_owned()?;
-    let output = match flavour {
+    let output = match kind {
         Echo::Pipe => stdout().as_fd().try_clone_to_owned()?,
         _ => input.try_clone()?,
     };

@@ -1,15 +1,27 @@
-//! Brigade is a pool of worker *processes*: typed functions run crash-isolated from your program.
+//! Brigade is a pool of worker *processes* that runs typed functions isolated from your program.
 //!
-//! Code that may crash, leak, hang or hold global state (compilers, codecs, C libraries, data loaders)
-//! belongs in another process. A [`Pool`] runs plain functions there: a crash costs the one task that ran,
-//! the worker is replaced, and everything else goes on.
+//! Code that may crash, leak, hang or hold global state (compilers, codecs, C libraries, data
+//! loaders) belongs in another process. A [`Pool`] runs plain functions there. A crash costs only
+//! the task that was running; the worker is replaced, and everything else goes on.
 //!
-//! The principal types: [`Pool`] (from [`Pool::builder`]), [`Handle`] (one submitted task, also a future),
-//! [`TaskError`] (why a task has no value) and [`SubmitError`] (why a task was not taken; it gives the argument
-//! back). Inside a task, [`worker`] tells where it runs.
+//! The principal types are [`Pool`], created by [`Pool::builder`]; [`Handle`], one submitted task,
+//! which is also a future; [`TaskError`], the reason why a task has no value; and [`SubmitError`],
+//! the reason why a task was not accepted, which returns the argument. Inside a task, the functions
+//! of [`worker`] tell where it runs.
 //!
-//! Three more parts stand alone: [`cores`] leases the cores of the machine and pins to them, [`timer`] kills processes that
-//! overrun, [`runner`] runs commands as jobs on leased cores.
+//! Three more modules can be used on their own, each behind a cargo feature of its name.
+//!
+//! # Cargo features
+//! - `cores` (default): `brigade::cores` leases cores of the machine and pins processes to them.
+//!   Also adds `PoolBuilder::cores`, `PoolBuilder::cores_per_worker` and `worker::cores`.
+//! - `ipc` (default): `Link::Ipc`, the portable link. Without it, rings are the only link.
+//! - `runner` (default): `brigade::runner` runs commands as jobs on leased cores. Implies `cores`.
+//! - `timer` (default): `brigade::timer` kills processes that exceed a deadline.
+//! - `journal`: records and replays the decisions of a pool, for maintainers of Brigade.
+//!
+//! A program that needs only the pool can turn the default features off.
+//!
+//! # Example
 //!
 //! ```no_run
 //! use brigade::Pool;
@@ -32,8 +44,8 @@
 //! ```
 //!
 //! # Under `cargo test`
-//! The test executable is its own worker, as every program is. Put [`init_for_tests!`] into the test file (or
-//! into the crate's root under `#[cfg(test)]`), next to the tests:
+//! The test executable is its own worker, as is every program. Put [`init_for_tests!`] into the
+//! test file (or into the crate root under `#[cfg(test)]`), next to the tests:
 //!
 //! ```
 //! brigade::init_for_tests!();
@@ -55,15 +67,17 @@
 //! ```
 //!
 //! # Rules for task functions
-//! A task function is a function item or a closure that captures nothing; its argument and result are any
-//! `serde` types that a non-self-describing format can carry (no `untagged` enums, no `flatten`). It runs
-//! alone in its worker, on that process's main thread, and may print, panic, or exit.
+//! A task function is a function item, or a closure that captures nothing. Its argument and result
+//! are `serde` types that a non-self-describing format can carry (no `untagged` enums, no
+//! `flatten`). It runs alone in its worker, on the main thread of that process, and may print,
+//! panic, or exit.
 //!
 //! # Invariants
 //! - A task accepted by `submit` gets exactly one outcome, whatever dies and whatever is dropped.
-//! - A crash fails only the task that ran; tasks not yet begun run elsewhere, at no cost to them.
-//! - When the program ends, however it ends, its workers end, unless it has given up the right to end them (`setuid` after the
-//!   pool was built).
+//! - A crash fails only the task that was running. Tasks that have not started run elsewhere and
+//!   lose no attempt.
+//! - When the program ends, in whatever way, its workers end, unless it has given up the right to
+//!   end them (`setuid` after the pool was built).
 
 #![forbid(unsafe_code)]
 #![expect(
@@ -71,36 +85,80 @@
     reason = "the example shows a test file; its hidden main runs the test"
 )]
 
+#[cfg(feature = "journal")]
+pub use brigade_pool::journal;
+#[doc(inline)]
 pub use brigade_pool::{
-    AsCompleted, Builder, Exit, Handle, Link, Map, MapUnordered, Pool, PoolError, Shutdown,
-    ShutdownReport, Stdio, SubmitError, SubmitErrorKind, TaskBuilder, TaskError, TaskErrorKind,
-    TaskId, TaskState, TimedOut, Until, Waited, as_completed, journal, wait,
+    Exit, Handle, Link, Pool, PoolBuilder, PoolError, Shutdown, ShutdownReport, Stdio, SubmitError,
+    SubmitErrorKind, TaskError, TaskErrorKind, TaskId, TaskState, TimedOut, Until, as_completed,
+    wait,
 };
-pub use brigade_worker::init;
 
+mod server;
+
+/// Turns this process into a worker if a host has started it as one. Must be the first line of
+/// `main`.
+///
+/// In any other process it returns at once. In a worker it never returns: it connects to the host,
+/// runs the tasks that arrive, and ends the process when the host asks it to, or with an exit code
+/// that tells the host what is wrong.
+///
+/// Everything before it in `main` runs in every worker too. Files that are opened there without
+/// close-on-exec (those of the standard library have it) are closed in a worker.
+///
+/// Start no thread before it. While another thread runs, a worker cannot remove the variable
+/// `BRIGADE_WORKER` from its environment, so the processes that its tasks start inherit it, and the
+/// link `Link::Ipc` cannot be created. Ring links work nevertheless, even if an allocator or a
+/// preloaded library starts a thread before `main`.
+pub fn init() {
+    brigade_worker::init_with(brigade_pool::CONNECTORS);
+}
+
+#[cfg(feature = "cores")]
 #[doc(inline)]
 pub use brigade_cores as cores;
+#[cfg(feature = "runner")]
 #[doc(inline)]
 pub use brigade_runner as runner;
+#[cfg(feature = "timer")]
 #[doc(inline)]
 pub use brigade_timer as timer;
 
-/// Inside a task: which worker this is, which attempt, what the initializer has made. And for a worker program of its own:
-/// [`Server`](worker::Server).
-pub mod worker {
-    pub use brigade_worker::context::{
-        attempt, cancelled, cores, depth, generation, id, remaining, seed, slot, task,
+/// All types of the pool: those at the root of this crate, and those that its methods return.
+pub mod pool {
+    #[doc(inline)]
+    pub use brigade_pool::{
+        AsCompleted, Exit, Handle, Link, Map, MapUnordered, Pool, PoolBuilder, PoolError, Shutdown,
+        ShutdownReport, Stdio, SubmitError, SubmitErrorKind, TaskBuilder, TaskError, TaskErrorKind,
+        TaskId, TaskState, TimedOut, Until, Waited, as_completed, wait,
     };
-    pub use brigade_worker::{SectionGuard, Server, expires, state};
+}
+
+/// Functions for use inside a task, and [`Server`](worker::Server) for separate worker programs.
+///
+/// A task can ask which worker and which attempt it is, how much time it has left, and for the
+/// value that the pool's initializer returned.
+pub mod worker {
+    #[cfg(feature = "cores")]
+    pub use brigade_worker::context::cores;
+    pub use brigade_worker::context::{
+        Attempt, TaskId, WorkerId, attempt, cancelled, depth, generation, id, remaining, seed,
+        slot, task,
+    };
+    pub use brigade_worker::{SectionGuard, expires, state};
+
+    pub use crate::server::Server;
 }
 
 #[doc(hidden)]
 pub use brigade_sys::before_main as __before_main;
 
-/// Makes the test executable a worker when it is started as one; for tests under any harness.
+/// Turns the test executable into a worker if a pool has started it as one. Works with any test
+/// harness.
 ///
-/// Expands to an item that calls [`init`] before `main`, which in a test executable belongs to the harness.
-/// Write it once in each test file that uses a pool. In a program with a `main` of its own call [`init`] there.
+/// Expands to an item that calls [`init`] before `main`, which belongs to the harness in a test
+/// executable. Write it once in each test file that uses a pool. In a program with its own `main`,
+/// call [`init`] there.
 #[macro_export]
 macro_rules! init_for_tests {
     () => {

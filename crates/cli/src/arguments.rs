@@ -1,4 +1,4 @@
-//! The options of the command. Help, completions and the page of the manual all come from here.
+//! The options of the command. Help, completions and the manual page are generated from them.
 
 use std::ffi::OsString;
 use std::num::NonZeroUsize;
@@ -11,7 +11,7 @@ use clap_complete::Shell;
 
 use crate::input::Format;
 
-/// Runs commands on pinned cores: nothing orphaned, nothing lost, results that can be resumed.
+/// Runs lists of commands on pinned cores, leaves no process behind, and resumes interrupted runs
 #[derive(Debug, Parser)]
 #[command(name = "brigade", version, propagate_version = true, max_term_width = 100)]
 pub(crate) struct Arguments {
@@ -21,69 +21,71 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Run a list of commands, as many at once as there are cores
+    /// Run a list of commands in parallel, each pinned to its own cores
     Run(Box<Run>),
-    /// Show the machine, and the cores that jobs can be pinned to
+    /// Show the machine's topology and the cores that jobs can be pinned to
     Topology,
-    /// Write completions for a shell to standard output
+    /// Write shell completions to standard output
     Completions {
-        /// The shell
+        /// Shell to write completions for
         shell: Shell,
     },
-    /// Write the page of the manual to standard output
+    /// Write the manual page to standard output
     Man,
 }
 
 const EXAMPLES: &str = "\
 Examples:
-  brigade run -- gzip -9 {} ::: *.log              one job for each argument
-  find . -name '*.c' | brigade run -- cc -c {}     one job for each line
-  brigade run -- ./bench {1} {2} ::: a b ::: 1 2   all combinations
+  brigade run -- gzip -9 {} ::: *.log              one job per argument
+  find . -name '*.c' | brigade run -- cc -c {}     one job per input line
+  brigade run -- ./bench {1} {2} ::: a b ::: 1 2   one job per combination
   brigade run --shell -- 'sort {} | uniq > {.}.u' ::: *.txt
-  brigade run commands.txt                         one command a line
-  brigade run --joblog log --resume jobs.toml      what has not succeeded yet
+  brigade run commands.txt                         one shell command per line
+  brigade run --joblog log --resume jobs.toml      skip jobs that have succeeded
 
-Places in a command:
-  {} the argument    {.} without extension    {/} without folder    {//} its folder
-  {/.} neither       {1} {2.} of that list    {#} the job's number  {%} its slot
+Replacement strings in COMMAND:
+  {}   argument                     {.}  argument without extension
+  {/}  file name                    {/.} file name without extension
+  {//} directory                    {2} {2.} {2/} ... argument of the 2nd list
+  {#}  job number                   {%}  slot number
 
-The exit status is the number of jobs that failed, 101 if there were more than 100, 130 if it was
-interrupted, and 255 if the run itself was not possible.";
+Exit status: the number of failed jobs, 101 if more than 100 failed,
+130 after Ctrl-C, 255 if the run itself failed.";
 
-/// Run a list of commands, as many at once as there are cores
+/// Run a list of commands in parallel, each pinned to its own cores
 ///
-/// Each job leads a process group of its own, is pinned to cores of its own, and is gone with all its group when it is
-/// over, when the run is, and when brigade itself is killed.
+/// Each job is pinned to its own cores and leads its own process group. The whole group is gone
+/// when the job is over, when the run is over, and when brigade itself is killed.
 #[derive(Debug, Args)]
 #[expect(
     clippy::struct_excessive_bools,
     clippy::struct_field_names,
-    reason = "each flag of the command is one, under its name"
+    reason = "each option of the command is a field of the same name"
 )]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Run {
-    /// A file of jobs: TOML, JSON lines, or one shell command a line; `-` for standard input
+    /// Job file: TOML, JSON lines, or one shell command per line; `-` for standard input
     #[arg(value_hint = ValueHint::FilePath, conflicts_with = "command")]
     pub(crate) file: Option<PathBuf>,
 
-    /// A command with places, and lists: `::: A B` of arguments, `:::: FILE` of arguments in a file.
-    /// Without a list, arguments are the lines of standard input
+    /// Command with replacement strings, then argument lists: `::: A B` for words, `:::: FILE` for
+    /// the lines of a file. Without a list, each line of standard input is an argument
     #[arg(last = true, value_name = "COMMAND", value_hint = ValueHint::CommandWithArguments)]
     pub(crate) command: Vec<OsString>,
 
-    /// How FILE is written [default: what its name says, or lines]
+    /// Format of FILE [default: by its extension, else lines]
     #[arg(long, value_enum, requires = "file", help_heading = "Input")]
     pub(crate) format: Option<Format>,
 
-    /// Arguments and lines end with a zero byte instead of a line's end
+    /// Arguments and lines end with a NUL byte instead of a newline
     #[arg(short = '0', long, help_heading = "Input")]
     pub(crate) null: bool,
 
-    /// COMMAND is a line for /bin/sh; what is put into it is quoted
+    /// Run COMMAND as a line of /bin/sh; inserted arguments are quoted
     #[arg(long, requires = "command", help_heading = "Input")]
     pub(crate) shell: bool,
 
-    /// Run jobs that are the same, instead of calling them a mistake
+    /// Run duplicate jobs instead of reporting an error
     #[arg(long, help_heading = "Input")]
     pub(crate) allow_duplicates: bool,
 
@@ -91,27 +93,28 @@ pub(crate) struct Run {
     #[arg(long, conflicts_with = "keep_order", help_heading = "Input")]
     pub(crate) shuffle: bool,
 
-    /// The random order that this number stands for
+    /// Seed for --shuffle [default: random]
     #[arg(long, requires = "shuffle", value_name = "N", help_heading = "Input")]
     pub(crate) seed: Option<u64>,
 
-    /// How many jobs run at once [default: as there are cores for]
-    #[arg(short, long, value_name = "N", help_heading = "Cores")]
+    /// Maximum number of jobs at once; pinned jobs never use more than the usable cores [default:
+    /// number of usable cores]
+    #[arg(short, long, value_name = "N", value_parser = parse_count, help_heading = "Cores")]
     pub(crate) jobs: Option<NonZeroUsize>,
 
-    /// How many cores each job gets
-    #[arg(short, long, value_name = "N", default_value = "1", help_heading = "Cores")]
+    /// Number of cores for each job; no effect with --no-pin
+    #[arg(short, long, value_name = "N", default_value = "1", value_parser = parse_count, help_heading = "Cores")]
     pub(crate) cores_per_job: NonZeroUsize,
 
-    /// Which cores a job gets
+    /// Policy for choosing the cores of a job
     #[arg(long, value_enum, default_value_t, help_heading = "Cores")]
     pub(crate) policy: CorePolicy,
 
-    /// Let jobs run on any core, for those that wait more than they work
+    /// Do not pin jobs to cores; useful for jobs that mostly wait
     #[arg(long, conflicts_with = "policy", help_heading = "Cores")]
     pub(crate) no_pin: bool,
 
-    /// Add this to the niceness of jobs
+    /// Amount to add to the niceness of jobs, from 0 to 19
     #[arg(
         long,
         value_name = "N",
@@ -121,55 +124,55 @@ pub(crate) struct Run {
     )]
     pub(crate) nice: i32,
 
-    /// Start a job only while this much memory is available, as in 500M or 2G
+    /// Start jobs only while this much memory is available, such as 500M or 2G
     #[arg(long, value_name = "SIZE", value_parser = parse_size, help_heading = "Cores")]
     pub(crate) memfree: Option<u64>,
 
-    /// End a job that takes longer: seconds, or a percentage of the median, as in 300%
+    /// Time limit of a job: seconds, or a percentage of the median duration, such as 300%
     #[arg(long, value_name = "LIMIT", help_heading = "Failures")]
     pub(crate) timeout: Option<Limit>,
 
-    /// Run a job that failed again, up to N more times
+    /// Number of additional attempts for a failed job
     #[arg(long, value_name = "N", default_value = "0", help_heading = "Failures")]
     pub(crate) retries: u32,
 
-    /// Stop early: now or soon, then fail, success or done = N or N%, as in now,fail=1
+    /// Stop early: now or soon, then fail, success or done = N or N%, such as now,fail=1
     #[arg(long, value_name = "POLICY", help_heading = "Failures")]
     pub(crate) halt: Option<Halt>,
 
-    /// Wait this many seconds between two starts
+    /// Minimum time between two starts
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds, help_heading = "Failures")]
     pub(crate) delay: Option<Duration>,
 
-    /// A shell command that must succeed before any job is started
+    /// Shell command that must succeed before any job starts
     #[arg(long, value_name = "COMMAND", help_heading = "Failures")]
     pub(crate) canary: Option<String>,
 
-    /// How many seconds the canary may take
+    /// Time limit of the canary
     #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = parse_seconds, help_heading = "Failures")]
     pub(crate) canary_timeout: Duration,
 
-    /// Log finished jobs to this file, as GNU parallel does
+    /// Log finished jobs to FILE, in GNU parallel's format
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Results")]
     pub(crate) joblog: Option<PathBuf>,
 
-    /// Run only jobs that have no success in the log
+    /// Skip jobs that the log records as successful
     #[arg(long, requires = "joblog", help_heading = "Results")]
     pub(crate) resume: bool,
 
-    /// The same, under the name that GNU parallel has for it
+    /// Same as --resume, for compatibility with GNU parallel
     #[arg(long, requires = "joblog", help_heading = "Results")]
     pub(crate) resume_failed: bool,
 
-    /// Keep outputs in this folder, laid out as GNU parallel does
+    /// Store outputs in files under DIR, laid out as by GNU parallel
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, help_heading = "Results")]
     pub(crate) results: Option<PathBuf>,
 
-    /// Write a page that shows who ran where and when
+    /// Write an HTML timeline of jobs per core
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Results")]
     pub(crate) report: Option<PathBuf>,
 
-    /// Write a trace that Perfetto opens
+    /// Write a trace for Perfetto
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Results")]
     pub(crate) trace: Option<PathBuf>,
 
@@ -177,19 +180,19 @@ pub(crate) struct Run {
     #[arg(short, long, help_heading = "Output")]
     pub(crate) keep_order: bool,
 
-    /// Begin each line of output with the job's arguments
+    /// Prefix each line of output with the job's arguments
     #[arg(long, help_heading = "Output")]
     pub(crate) tag: bool,
 
-    /// Print lines as they come instead of job by job
+    /// Print lines as they arrive instead of each job's output at its end
     #[arg(long, alias = "lb", conflicts_with = "keep_order", help_heading = "Output")]
     pub(crate) line_buffer: bool,
 
-    /// Print what happens as JSON lines instead of outputs
+    /// Print events as JSON lines instead of outputs
     #[arg(long, conflicts_with_all = ["tag", "keep_order", "line_buffer"], help_heading = "Output")]
     pub(crate) json: bool,
 
-    /// Show progress even without a terminal, as lines
+    /// Show progress even without a terminal, as plain lines
     #[arg(long, overrides_with = "no_bar", help_heading = "Output")]
     pub(crate) bar: bool,
 
@@ -197,39 +200,45 @@ pub(crate) struct Run {
     #[arg(long, help_heading = "Output")]
     pub(crate) no_bar: bool,
 
-    /// The same as --bar, under the name that GNU parallel has for it
+    /// Same as --bar, for compatibility with GNU parallel
     #[arg(long, help_heading = "Output")]
     pub(crate) eta: bool,
 
-    /// Print the commands instead of running them
+    /// Print the commands without running them
     #[arg(long, help_heading = "Output")]
     pub(crate) dry_run: bool,
 }
 
-/// Which cores a job gets.
+/// The policy for choosing the cores of a job.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum CorePolicy {
-    /// Hardware threads that are neighbours in the machine
+    /// Neighboring hardware threads
     #[default]
     Contiguous,
     /// As few memory nodes and caches as possible
     Compact,
-    /// Far from each other, for the most memory bandwidth and cache
+    /// Far apart, for the most memory bandwidth and cache
     Scatter,
-    /// Whole cores, each with all of its hardware threads
+    /// Whole cores, using all of their hardware threads
     WholeCores,
-    /// Whole cores, of which one hardware thread is used and the others stay idle
+    /// Whole cores, using one hardware thread of each
     OneThread,
 }
 
-fn parse_seconds(text: &str) -> Result<Duration, String> {
-    let seconds: f64 = text.parse().map_err(|_| "give seconds, as in 0.5".to_owned())?;
-    Duration::try_from_secs_f64(seconds).map_err(|_| "give seconds from 0 on".to_owned())
+/// Parses a number of at least 1.
+fn parse_count(text: &str) -> Result<NonZeroUsize, String> {
+    text.parse().map_err(|_| "expected a number of at least 1".to_owned())
 }
 
-/// A size with a unit of 1024, as GNU parallel takes it.
+fn parse_seconds(text: &str) -> Result<Duration, String> {
+    let wrong = || "expected a number of seconds, such as 0.5".to_owned();
+    let seconds: f64 = text.parse().map_err(|_| wrong())?;
+    Duration::try_from_secs_f64(seconds).map_err(|_| wrong())
+}
+
+/// Parses a size whose unit is a power of 1024, as GNU parallel does.
 fn parse_size(text: &str) -> Result<u64, String> {
-    let wrong = || "give a number of bytes, as in 500M, 2G or 1.5G".to_owned();
+    let wrong = || "expected a number of bytes, such as 500M, 2G or 1.5G".to_owned();
     let digits = text.trim_end_matches(|character: char| character.is_ascii_alphabetic());
     let factor: f64 = match text[digits.len()..].to_ascii_uppercase().as_str() {
         "" | "B" => 1.0,
@@ -254,12 +263,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_definition_is_consistent() {
+    fn the_options_do_not_contradict_each_other() {
         Arguments::command().debug_assert();
     }
 
     #[test]
-    fn sizes_have_units() {
+    fn sizes_accept_units_of_1024() {
         assert_eq!(parse_size("10"), Ok(10));
         assert_eq!(parse_size("1.5K"), Ok(1536));
         assert_eq!(parse_size("2gb"), Ok(2 << 30));

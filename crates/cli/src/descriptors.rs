@@ -2,11 +2,12 @@
 
 use std::fs;
 
-/// The share of held outputs. Running jobs need the rest: each takes a few descriptors.
+/// The divisor of the limit that gives the share of held outputs. Running jobs need the rest: each
+/// takes a few descriptors.
 const PART: usize = 8;
-/// More files than this at once make nothing faster.
+/// Holding more files than this makes nothing faster.
 const MOST: usize = 256;
-/// The limit to assume if the system does not tell its own.
+/// The limit to assume if the system does not report one.
 const USUAL: usize = 1024;
 
 /// Returns the number of files that may be held open.

@@ -1,4 +1,4 @@
-//! Where jobs come from: arguments of the command line, a file, or standard input.
+//! Reads jobs from the command line, a file, or standard input.
 
 mod entry;
 mod file;
@@ -18,40 +18,40 @@ use std::ffi::OsString;
 
 use brigade::runner::Job;
 
-/// A job, with the arguments that were put into its command.
+/// A job with the arguments that were inserted into its command.
 #[derive(Debug, Clone)]
 pub(crate) struct Entry {
     pub(crate) number: u64,
     pub(crate) job: Job,
-    /// For tags and folders of results.
+    /// Needed for tags and for the results directory.
     pub(crate) arguments: Vec<OsString>,
 }
 
-/// What an input answers.
+/// The answer of an input.
 #[derive(Debug)]
 pub(crate) enum Fetch {
     Entry(Box<Entry>),
-    /// None yet; the runner will be woken.
+    /// No job yet; the runner will be woken when there is one.
     Later,
     End,
     Failed(Box<dyn Error + Send + Sync>),
 }
 
-/// Where jobs come from.
+/// An input that yields jobs.
 pub(crate) trait Input {
-    /// The next job, without waiting for it.
+    /// Returns the next job without waiting for it.
     fn fetch(&mut self) -> Fetch;
 
-    /// The next job, waiting for it.
+    /// Waits for the next job and returns it.
     fn fetch_blocking(&mut self) -> Fetch {
         self.fetch()
     }
 
-    /// How many are still to come, if that is known.
+    /// Returns the number of jobs still to come, if known.
     fn remaining(&self) -> Option<u64>;
 }
 
-/// Jobs that are all there.
+/// An input whose jobs have all been read.
 #[derive(Debug)]
 pub(crate) struct Ready(std::vec::IntoIter<Entry>);
 

@@ -1,10 +1,12 @@
-//! The log of finished jobs, in GNU parallel's columns, written so that a crash costs one line at most.
+//! The log of finished jobs in GNU parallel's format. A crash costs at most one line.
 //!
-//! Each line is one `write`, appended when its job is over; so after a kill at any moment the file is whole but for, at
-//! worst, the last line, which then has no end. Such a line is cut off before the file is written again.
+//! Each line is appended with one `write` when its job is over. After a kill at any moment, all
+//! lines are complete except, at worst, the last one, which then has no newline. Such a line is
+//! removed before the file is written again.
 //!
-//! A tenth column, `# cores=… attempts=… user=… system=… memory=… deed=…`, is ours. GNU parallel takes it for a part of the
-//! command; should it run that command again, a shell takes it for a comment.
+//! A tenth column, `# cores=… attempts=… user=… system=… memory=… deed=…`, is our addition. GNU
+//! parallel takes it for a part of the command; if it runs that command again, the shell takes the
+//! column for a comment.
 
 mod resume;
 
@@ -28,18 +30,18 @@ pub(crate) struct JobLog {
 
 const HEADER: &str = "Seq\tHost\tStarttime\tJobRuntime\tSend\tReceive\tExitval\tSignal\tCommand\n";
 
-/// What GNU parallel writes for a job that was killed for taking too long.
+/// GNU parallel's exit value of a job that was killed because it took too long.
 const NO_EXIT: i32 = -1;
 
 impl JobLog {
-    /// A new log, in place of what was there.
+    /// Creates a log, replacing an existing one.
     pub(crate) fn create(path: &Path, start: StartTime) -> io::Result<Self> {
         let mut file = File::create(path)?;
         file.write_all(HEADER.as_bytes())?;
         Ok(Self { file, start })
     }
 
-    /// Goes on with a log, whose last line is cut off if it has no end.
+    /// Opens a log for appending, and removes an incomplete last line.
     pub(crate) fn append(path: &Path, start: StartTime) -> io::Result<Self> {
         let mut file = OpenOptions::new().read(true).append(true).create(true).open(path)?;
         let whole = resume::whole_lines(&file)?;
@@ -52,7 +54,7 @@ impl JobLog {
         Ok(Self { file, start })
     }
 
-    /// Writes a job's line, at once.
+    /// Appends a job's line.
     pub(crate) fn write(&mut self, outcome: &Outcome, received: u64) -> io::Result<()> {
         let line = line(outcome, received, self.start.at(outcome.started));
         self.file.write_all(line.as_bytes())
@@ -67,7 +69,7 @@ fn line(outcome: &Outcome, received: u64, started: f64) -> String {
         _ => (NO_EXIT, 0),
     };
     let cores = cores_list(&outcome.cores);
-    // GNU parallel writes a line's end within a command so, too.
+    // GNU parallel also writes a newline within a command like this.
     let command = command(outcome).replace('\n', "\0");
     format!(
         "{}\t:\t{started:.3}\t{:10.3}\t0\t{received}\t{exit}\t{signal}\t{command}\t# cores={cores} attempts={} \
@@ -78,25 +80,26 @@ fn line(outcome: &Outcome, received: u64, started: f64) -> String {
         seconds(outcome.user),
         seconds(outcome.system),
         outcome.peak_memory,
-        deed(&outcome.job),
+        job_hash(&outcome.job),
     )
 }
 
-/// A hash of all that a job does, on whatever slot: FNV-1a, which is the same in every build.
-fn deed(job: &Job) -> u64 {
+/// Returns a hash of everything a job does, independent of its slot: FNV-1a, which is the same in
+/// every build.
+fn job_hash(job: &Job) -> u64 {
     let command = job.with_slot("{%}").to_string();
-    let bytes = command.bytes().chain([0]).chain(job.surroundings());
+    let bytes = command.bytes().chain([0]).chain(job.context_bytes());
     bytes.fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     })
 }
 
-/// The command as it ran.
+/// Returns the command as it ran.
 pub(crate) fn command(outcome: &Outcome) -> String {
     outcome.job.command_on(outcome.slot).to_string()
 }
 
-/// Cores as the kernel lists them; `-` for a job that was not pinned.
+/// Returns cores in the kernel's list format; `-` for a job that was not pinned.
 pub(crate) fn cores_list(cores: &[u32]) -> String {
     if cores.is_empty() {
         return "-".to_owned();

@@ -1,13 +1,13 @@
-//! A line of a list of commands.
+//! Converts a line of a command list to a job.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 
 use brigade::runner::Job;
 
-/// The job that a line means, which is what `/bin/sh` would do with it.
+/// Returns a job that does what `/bin/sh` would do with the line.
 ///
-/// A line of plain words needs no shell, so none is started for it; `make` does the same.
+/// A line of plain words runs without a shell; `make` does the same.
 pub(crate) fn job(line: Vec<u8>) -> Job {
     match plain_words(&line) {
         Some(mut words) => {
@@ -18,7 +18,7 @@ pub(crate) fn job(line: Vec<u8>) -> Job {
     }
 }
 
-/// Words that the shell itself understands as something else than a program.
+/// Words that the shell itself interprets instead of running a program.
 const SHELL_WORDS: &[&str] = &[
     ".", ":", "[", "alias", "bg", "break", "case", "cd", "command", "continue", "do", "done",
     "echo", "elif", "else", "esac", "eval", "exec", "exit", "export", "false", "fc", "fg", "fi",
@@ -27,10 +27,10 @@ const SHELL_WORDS: &[&str] = &[
     "trap", "true", "type", "ulimit", "umask", "unalias", "unset", "until", "wait", "while",
 ];
 
-/// Those of them that are programs, too, which do the same.
+/// Words among [`SHELL_WORDS`] that are also programs and do the same.
 const PROGRAMS_TOO: &[&str] = &["echo", "false", "kill", "printf", "pwd", "test", "true", "["];
 
-/// The words of a line in which nothing is left for a shell to do.
+/// Returns the words of a line that needs no shell.
 fn plain_words(line: &[u8]) -> Option<Vec<OsString>> {
     let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b" \t_-./:,@%+=^".contains(byte);
     if !line.iter().all(|byte| is_plain(byte) || *byte >= 0x80) {
@@ -42,7 +42,7 @@ fn plain_words(line: &[u8]) -> Option<Vec<OsString>> {
         .map(|word| OsString::from_vec(word.to_vec()))
         .collect();
     let first = words.first()?.to_string_lossy();
-    // An assignment before a command, or a word of the shell's.
+    // An assignment before a command, or a word that the shell interprets.
     let is_program = !first.contains('=')
         && (!SHELL_WORDS.contains(&&*first) || PROGRAMS_TOO.contains(&&*first));
     is_program.then_some(words)
@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shell_is_started_only_for_what_needs_one() {
+    fn a_shell_is_started_only_if_a_line_needs_one() {
         for line in ["gcc -c a.c -o a.o", "  /bin/true\t x ", "true", "prog --x=y a=b", "cp ä b"] {
             assert!(!is_shell(line), "{line}");
         }
@@ -74,8 +74,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn plain_words_are_what_a_shell_would_see(line in "echo[ a-z0-9_./:,@%+=^\\-]{0,30}") {
-            // `echo -n` and such differ between shells and programs; `printf` tells the words themselves.
+        fn plain_words_are_the_words_that_a_shell_sees(line in "echo[ a-z0-9_./:,@%+=^\\-]{0,30}") {
+            // `echo -n` and such differ between shells and programs; `printf` prints the words
+            // themselves.
             let line = line.replacen("echo", "printf %s,", 1);
             let Some(words) = plain_words(line.as_bytes()) else { return Ok(()) };
             let script = format!("set -- {line}; for word; do printf '<%s>' \"$word\"; done");

@@ -1,7 +1,7 @@
 //! The command `brigade`: runs a list of commands as jobs on pinned cores.
 //!
-//! `arguments` defines the options, `input` reads jobs, `run` hands them to [`brigade::runner`] and passes what happens to
-//! the log, the folder of results, the screen and the report.
+//! `arguments` defines the options, `input` reads jobs, and `run` hands them to [`brigade::runner`]
+//! and passes its events to the log, the results directory, the screen and the report.
 
 #![forbid(unsafe_code)]
 
@@ -28,29 +28,29 @@ use miette::{IntoDiagnostic, Report};
 
 use arguments::{Arguments, Command};
 
-/// The run itself was not possible, as GNU parallel says it.
-const IMPOSSIBLE: u8 = 255;
+/// The exit status if the run itself fails; GNU parallel uses the same.
+const RUN_FAILED: u8 = 255;
 
 fn main() -> ExitCode {
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => {
-            // Help and version are errors to clap, but none to the user.
-            let code = if error.use_stderr() { IMPOSSIBLE } else { 0 };
+            // Clap reports help and version as errors; for the user they are not.
+            let code = if error.use_stderr() { RUN_FAILED } else { 0 };
             let _ = error.print();
             return code.into();
         }
     };
-    match carry_out(arguments.command) {
+    match execute(arguments.command) {
         Ok(code) => code.into(),
         Err(report) => {
             let _ = writeln!(io::stderr(), "{report:?}");
-            IMPOSSIBLE.into()
+            RUN_FAILED.into()
         }
     }
 }
 
-fn carry_out(command: Command) -> Result<u8, Report> {
+fn execute(command: Command) -> Result<u8, Report> {
     match command {
         Command::Run(run) => return run::run(&run),
         Command::Topology => topology::show()?,
@@ -64,7 +64,7 @@ fn carry_out(command: Command) -> Result<u8, Report> {
     Ok(0)
 }
 
-/// The pages of the command and of `run`, one after the other.
+/// Writes the manual pages of the command and of `run`, one after the other.
 fn manual(writer: &mut impl Write) -> io::Result<()> {
     let command = Arguments::command();
     clap_mangen::Man::new(command.clone()).render(writer)?;

@@ -1,9 +1,10 @@
-//! Printing what jobs have printed: job by job, in the order of the jobs, or line by line; with or without a tag.
+//! Prints the outputs of jobs: job by job, in the order of the jobs, or line by line, with or
+//! without tags.
 
 pub(crate) mod json;
-mod order;
+mod reorder;
 
-pub(crate) use order::{Order, costs};
+pub(crate) use reorder::{ReorderBuffer, costs};
 
 use std::ffi::OsString;
 use std::io::{self, BufWriter, Write};
@@ -11,7 +12,7 @@ use std::os::unix::ffi::OsStrExt;
 
 use brigade::runner::{Captured, Outcome, Stream};
 
-/// Prints what jobs have printed.
+/// Prints the outputs of jobs.
 #[derive(Debug)]
 pub(crate) struct Printer {
     is_tagged: bool,
@@ -22,14 +23,14 @@ impl Printer {
         Self { is_tagged }
     }
 
-    /// Everything that a finished job has printed.
+    /// Prints all output of a finished job.
     pub(crate) fn print(&self, outcome: &Outcome, arguments: &[OsString]) -> io::Result<()> {
         let tag = self.tag(arguments);
         copy(&outcome.stdout, &tag, io::stdout().lock())?;
         copy(&outcome.stderr, &tag, io::stderr().lock())
     }
 
-    /// Lines of a job that runs.
+    /// Prints lines of a running job.
     pub(crate) fn print_lines(
         &self,
         stream: Stream,
@@ -43,7 +44,7 @@ impl Printer {
         }
     }
 
-    /// What each line begins with: the arguments and a tab, as GNU parallel has it.
+    /// Returns the prefix of each line: the arguments and a tab, as in GNU parallel.
     fn tag(&self, arguments: &[OsString]) -> Vec<u8> {
         if !self.is_tagged {
             return Vec::new();
@@ -69,7 +70,7 @@ fn write_all(mut writer: impl Write, bytes: &[u8]) -> io::Result<()> {
     writer.flush()
 }
 
-/// Puts a tag before each line.
+/// A writer that puts a tag before each line.
 struct Tagged<'a, W: Write> {
     writer: BufWriter<W>,
     tag: &'a [u8],
@@ -107,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_line_begins_with_the_tag_however_it_comes() {
+    fn each_line_starts_with_the_tag_however_it_arrives() {
         let mut printed = Vec::new();
         let mut writer = Tagged::new(&mut printed, b"x\t");
         for piece in ["a", "b\nc", "\n", "\nd"] {

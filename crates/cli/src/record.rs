@@ -1,4 +1,5 @@
-//! What is kept of each finished job for the report and the trace: in a file, so that memory stays flat.
+//! Keeps a record of each finished job for the report and the trace. The records are in a file, so
+//! memory stays flat.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Seek, Write};
@@ -6,7 +7,7 @@ use std::io::{self, BufRead, BufReader, BufWriter, Seek, Write};
 use brigade::runner::{Ending, Outcome};
 use serde::{Deserialize, Serialize};
 
-/// One finished job. Serialized as a list, to be short.
+/// One finished job, written as one line of JSON.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Record {
     pub(crate) number: u64,
@@ -15,7 +16,7 @@ pub(crate) struct Record {
     pub(crate) start: u64,
     /// Microseconds.
     pub(crate) wall: u64,
-    pub(crate) end: End,
+    pub(crate) status: Status,
     pub(crate) attempts: u32,
     /// Microseconds of processor time.
     pub(crate) busy: u64,
@@ -23,13 +24,13 @@ pub(crate) struct Record {
     pub(crate) memory: u64,
     pub(crate) cores: Vec<u32>,
     pub(crate) name: String,
-    /// How it failed, in words; empty if it did not.
+    /// The reason if it failed, else empty.
     pub(crate) failure: String,
 }
 
-/// How a job has ended, as a colour.
+/// The result of a job, as the report and the trace distinguish it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum End {
+pub(crate) enum Status {
     #[serde(rename = "ok")]
     Succeeded,
     #[serde(rename = "fail")]
@@ -40,7 +41,7 @@ pub(crate) enum End {
     Stopped,
 }
 
-/// A name longer than this tells nobody more.
+/// Longer names are cut.
 const LONGEST_NAME: usize = 120;
 
 impl Record {
@@ -56,11 +57,11 @@ impl Record {
             slot: outcome.slot,
             start: micros(outcome.started),
             wall: micros(outcome.wall),
-            end: match outcome.ending {
-                Ending::Exited(0) => End::Succeeded,
-                Ending::TimedOut { .. } => End::TimedOut,
-                Ending::Stopped => End::Stopped,
-                _ => End::Failed,
+            status: match outcome.ending {
+                Ending::Exited(0) => Status::Succeeded,
+                Ending::TimedOut { .. } => Status::TimedOut,
+                Ending::Stopped => Status::Stopped,
+                _ => Status::Failed,
             },
             attempts: outcome.attempts,
             busy: micros(outcome.user + outcome.system),
@@ -76,7 +77,7 @@ impl Record {
     }
 }
 
-/// The finished jobs of a run, in a file without a name.
+/// The records of a run, in an unnamed file.
 #[derive(Debug)]
 pub(crate) struct Records {
     file: BufWriter<File>,
@@ -92,7 +93,7 @@ impl Records {
         self.file.write_all(b"\n")
     }
 
-    /// All of them, in the order in which they were pushed.
+    /// Passes all records to `take`, in the order in which they were pushed.
     pub(crate) fn each(
         &mut self,
         mut take: impl FnMut(Record) -> io::Result<()>,

@@ -1,4 +1,4 @@
-//! What is left of a run for later: a page to look at, and a trace.
+//! Writes the report page and the trace of a finished run.
 
 mod page;
 mod trace;
@@ -13,7 +13,7 @@ use crate::arguments::Run;
 use crate::record::Records;
 use crate::screen::Statistics;
 
-/// Writes what the options ask for.
+/// Writes the files that the options ask for.
 pub(crate) fn write(
     options: &Run,
     records: &mut Records,

@@ -1,4 +1,5 @@
-//! A folder of results, laid out as GNU parallel's `--results`: `DIR/1/first argument/2/second argument/{seq,stdout,stderr}`.
+//! A directory of results, laid out as by GNU parallel's `--results`: `DIR/1/first
+//! argument/2/second argument/{seq,stdout,stderr}`.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -9,13 +10,13 @@ use std::path::{Path, PathBuf};
 
 use brigade::runner::{Outcome, Output};
 
-/// A folder of results.
+/// A directory of results.
 #[derive(Debug, Clone)]
 pub(crate) struct Results {
     folder: PathBuf,
 }
 
-/// What most file systems allow for a name.
+/// The longest file name that most file systems allow.
 const LONGEST_NAME: usize = 255;
 
 impl Results {
@@ -23,7 +24,8 @@ impl Results {
         Self { folder }
     }
 
-    /// Makes the folder of a job with its number in it. Answers where its outputs go.
+    /// Creates the directory of a job and the file with its number. Returns the destination of its
+    /// output.
     pub(crate) fn prepare(&self, number: u64, arguments: &[OsString]) -> io::Result<Output> {
         let folder = self.folder_of(arguments);
         fs::create_dir_all(&folder)?;
@@ -31,7 +33,7 @@ impl Results {
         Ok(Output::Files { stdout: folder.join("stdout"), stderr: folder.join("stderr") })
     }
 
-    /// Writes the outputs of a job that was not given the files themselves.
+    /// Writes the outputs of a job that did not write to the files itself.
     pub(crate) fn write(&self, outcome: &Outcome, arguments: &[OsString]) -> io::Result<()> {
         self.prepare(outcome.number, arguments)?;
         let folder = self.folder_of(arguments);
@@ -54,10 +56,12 @@ impl Results {
     }
 }
 
-/// An argument as the name of a file: what GNU parallel writes for tabs, zero bytes, backslashes and slashes.
+/// Returns a directory name for an argument, replacing tabs, zero bytes, backslashes and slashes as
+/// GNU parallel does.
 ///
-/// A name that is too long is cut, as there; but its end becomes a hash, so that two long arguments with the same
-/// beginning do not share a folder. An empty one would be no folder at all, nor would `.` and `..` be ones of their own.
+/// A name that is too long is cut, as there. But its end becomes a hash, so that two long arguments
+/// with the same beginning do not share a directory. Empty, `.` and `..` are not usable as names
+/// and get a prefix.
 fn file_name(argument: &OsStr) -> OsString {
     let mut name = Vec::with_capacity(argument.len());
     for byte in argument.as_bytes() {

@@ -1,8 +1,8 @@
-//! `brigade run`: from the options to the exit status.
+//! `brigade run`: runs jobs and determines the exit status.
 
-mod desk;
-mod feed;
-mod happening;
+mod client;
+mod event_queue;
+mod owned_event;
 mod prepare;
 mod session;
 mod status;
@@ -16,11 +16,11 @@ use crate::arguments::Run;
 use crate::clock::StartTime;
 use crate::input::{Fetch, Input};
 use crate::screen::{Screen, Statistics};
-use desk::Desk;
-use feed::{Feed, Shared};
-use session::{Closing, Session};
+use client::{RunClient, Shared};
+use event_queue::EventQueue;
+use session::{Session, SessionEnd};
 
-/// Runs the jobs. Answers the exit status.
+/// Runs the jobs. Returns the exit status.
 pub(crate) fn run(options: &Run) -> Result<u8, Report> {
     let screen = Screen::new(match (options.bar || options.eta, options.no_bar || options.json) {
         (true, _) => Some(true),
@@ -34,12 +34,12 @@ pub(crate) fn run(options: &Run) -> Result<u8, Report> {
     }
     let start = StartTime::now();
     let (resume, joblog) = prepare::joblog(options, start)?;
-    let desk = Desk::new(runner.stopper());
-    let signals = stop::on_signals(runner.stopper(), desk.clone())
+    let queue = EventQueue::new(runner.stopper());
+    let first_signal = stop::on_signals(runner.stopper(), queue.clone())
         .into_diagnostic()
-        .wrap_err("cannot listen to signals")?;
+        .wrap_err("cannot install signal handlers")?;
     let shared = Shared::new(options);
-    let mut feed = Feed::new(input, resume, &shared, desk.clone(), options);
+    let mut client = RunClient::new(input, resume, &shared, queue.clone(), options);
     let session = Session {
         screen,
         statistics: Statistics::new(&runner),
@@ -53,31 +53,37 @@ pub(crate) fn run(options: &Run) -> Result<u8, Report> {
         stopper: runner.stopper(),
         last: None,
         decisive: None,
-        trouble: None,
+        failure: None,
     };
-    let thread = desk.open(session).into_diagnostic().wrap_err("cannot start a thread")?;
-    let result = runner.run_source(&mut feed, |event| desk.put(event));
-    let Some(closing) = desk.close(thread) else {
-        return Ok(status::stopped(signals.first()));
+    let thread = queue.start(session).into_diagnostic().wrap_err("cannot start a thread")?;
+    let result = runner.run_client(&mut client);
+    let Some(end) = queue.finish(thread) else {
+        return Ok(status::stopped(first_signal.get()));
     };
-    let Closing { mut records, statistics, decisive, trouble } = closing;
+    let SessionEnd { mut records, statistics, decisive, failure } = end;
     if let Some(records) = &mut records {
         crate::report::write(options, records, &statistics)?;
     }
-    if let Some(trouble) = trouble {
-        return trouble;
+    if let Some(failure) = failure {
+        return failure;
     }
     let summary = result.into_diagnostic()?;
-    Ok(status::of(&summary, options.halt, decisive.as_ref(), statistics.total(), signals.first()))
+    Ok(status::of(
+        &summary,
+        options.halt,
+        decisive.as_ref(),
+        statistics.total(),
+        first_signal.get(),
+    ))
 }
 
-/// Prints the commands, as lines that a shell understands.
+/// Prints the commands as lines that a shell understands.
 fn dry_run(mut input: Box<dyn Input>) -> Result<u8, Report> {
     let mut stdout = io::BufWriter::new(io::stdout().lock());
     loop {
         match input.fetch_blocking() {
             Fetch::Entry(entry) => {
-                // Which slot it would run on is not known.
+                // The slot is not known in advance.
                 let command = entry.job.with_slot("{%}").to_string();
                 writeln!(stdout, "{command}").into_diagnostic()?;
             }

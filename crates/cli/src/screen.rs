@@ -1,8 +1,8 @@
-//! What people look at while jobs run, and when they are over. All of it goes to standard error; standard output belongs
-//! to the jobs.
+//! Shows progress and the final summary on standard error; standard output belongs to the jobs.
 //!
-//! On a terminal there is an area of a bar and the jobs that run; elsewhere, if asked for, a line now and then; in any
-//! case a line for each failure. Colours only on a terminal, and not if `NO_COLOR` is set.
+//! On a terminal, an area shows a bar and the running jobs; elsewhere, if requested, a line is
+//! printed now and then. Each failure is printed in any case. Colors are used only on a terminal,
+//! and not if `NO_COLOR` is set.
 
 mod area;
 mod plain;
@@ -22,7 +22,7 @@ use area::Area;
 use plain::Plain;
 use text::{Tint, seconds};
 
-/// What people look at.
+/// Shows progress, failures and the summary.
 #[derive(Debug)]
 pub(crate) struct Screen {
     view: View,
@@ -31,19 +31,20 @@ pub(crate) struct Screen {
 
 #[derive(Debug)]
 enum View {
-    /// Nothing but failures.
+    /// Only failures.
     Quiet,
-    /// A line now and then.
+    /// A progress line now and then.
     Plain(Plain),
-    /// An area of a terminal.
+    /// A progress area on a terminal.
     Area(Box<Area>),
 }
 
-/// How often an area shows that time goes by.
+/// The interval at which the area updates elapsed times.
 const TICK: Duration = Duration::from_millis(250);
 
 impl Screen {
-    /// What the options and the terminal allow. `wanted` is what the user said about progress, if anything.
+    /// Chooses a view by the options and the terminal. `wanted` is the user's choice about
+    /// progress, if any.
     pub(crate) fn new(wanted: Option<bool>) -> Self {
         let is_terminal = console::Term::stderr().is_term();
         let view = match (wanted, is_terminal) {
@@ -54,49 +55,49 @@ impl Screen {
         Self { view, tint: Tint::for_stderr() }
     }
 
-    /// How often it wants to be told that time goes by.
+    /// Returns the interval at which it wants tick events.
     pub(crate) fn tick(&self) -> Option<Duration> {
         matches!(self.view, View::Area(_)).then_some(TICK)
     }
 
-    /// Whether somebody watches, who wants a summary even if nothing failed.
+    /// Returns `true` if progress is shown; the summary is then printed even if nothing failed.
     pub(crate) fn is_watched(&self) -> bool {
         !matches!(self.view, View::Quiet)
     }
 
-    /// Prints with the area out of the way.
-    pub(crate) fn aside<T>(&self, print: impl FnOnce() -> T) -> T {
+    /// Calls `print` with the area hidden.
+    pub(crate) fn suspend<T>(&self, print: impl FnOnce() -> T) -> T {
         match &self.view {
-            View::Area(area) => area.aside(print),
+            View::Area(area) => area.suspend(print),
             View::Quiet | View::Plain(_) => print(),
         }
     }
 
-    /// Something has happened; `statistics` know of it already.
+    /// Shows an event, which `statistics` must already include.
     pub(crate) fn show(&mut self, event: &Event<'_>, statistics: &Statistics) {
         match &mut self.view {
             View::Area(area) if matches!(event, Event::Tick) => area.draw(statistics),
             View::Plain(plain) if matches!(event, Event::Finished(_)) => {
                 if let Some(line) = plain.line(statistics) {
-                    self.say(&line);
+                    self.print_line(&line);
                 }
             }
             _ => {}
         }
-        if let Some(line) = self.words(event) {
-            self.say(&line);
+        if let Some(line) = self.message(event) {
+            self.print_line(&line);
         }
     }
 
-    /// A line of ours.
-    pub(crate) fn say(&self, line: &str) {
-        // Without a standard error there is nobody to tell.
-        self.aside(|| {
+    /// Prints a line of our own.
+    pub(crate) fn print_line(&self, line: &str) {
+        // Without a standard error nobody can see it.
+        self.suspend(|| {
             let _ = writeln!(io::stderr(), "brigade: {line}");
         });
     }
 
-    /// Clears the area, and shows what came of the run.
+    /// Removes the area, and prints the summary of the run.
     pub(crate) fn close(&mut self, statistics: &Statistics) {
         if let View::Area(area) = &mut self.view {
             area.clear();
@@ -109,7 +110,7 @@ impl Screen {
         }
     }
 
-    fn words(&self, event: &Event<'_>) -> Option<String> {
+    fn message(&self, event: &Event<'_>) -> Option<String> {
         Some(match event {
             Event::Finished(outcome) if !outcome.ending.is_success() => {
                 let job = outcome
@@ -120,24 +121,27 @@ impl Screen {
                 format!("{what} ({}): {}", outcome.ending, text::one_line(&job))
             }
             Event::Retrying { number, attempt, ending, .. } => {
-                format!("job {number} failed ({ending}) in attempt {attempt}; it gets another")
+                format!("job {number} failed ({ending}) on attempt {attempt}; retrying")
             }
             Event::Halting(Reason::Stopped) => {
-                "stopping: jobs are interrupted; once more (Ctrl-C) kills them at once".to_owned()
+                "stopping: interrupting all jobs; press Ctrl-C again to kill them".to_owned()
             }
             Event::Halting(Reason::Halted) => {
-                "halting: the policy is met, no more jobs are started".to_owned()
+                "halting: the --halt policy was met; no more jobs will start".to_owned()
             }
             Event::Grace { running, left } => format!(
-                "{running} still running; they have {} s left to end by themselves",
+                "{running} still running; sending SIGTERM in {} s",
                 left.as_secs_f64().round()
             ),
-            Event::Signalled { running, signal } => format!("{signal} to {running} still running"),
+            Event::Signalled { running, signal } => {
+                format!("{running} still running; sending {signal}")
+            }
             Event::Stray { pid, name, number, is_gone } => {
-                let whose = number.map_or_else(String::new, |number| format!(" of job {number}"));
-                let what = if *is_gone { "was killed" } else { "cannot be killed" };
+                let whose =
+                    number.map_or_else(|| "its job".to_owned(), |number| format!("job {number}"));
+                let what = if *is_gone { "it was killed" } else { "it could not be killed" };
                 format!(
-                    "process {pid} ({name}){whose} had left its job and outlived it, and {what}"
+                    "process {pid} ({name}) left the process group of {whose} and outlived the job; {what}"
                 )
             }
             _ => return None,
@@ -145,7 +149,7 @@ impl Screen {
     }
 }
 
-/// A duration for the summary and the area.
+/// Formats a duration for the summary and the area.
 fn short(duration: Duration) -> String {
     seconds(duration)
 }

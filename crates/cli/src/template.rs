@@ -1,90 +1,94 @@
-//! A command with places for arguments: `gcc -c {} -o {.}.o`.
+//! Commands with replacement strings: `gcc -c {} -o {.}.o`.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 use brigade::runner::{Job, quote};
 
-/// A command with places for arguments.
+/// A command with replacement strings.
 ///
-/// Without a shell each word stays one argument whatever is put into it. With a shell the words are joined by spaces and
-/// what is put in is quoted, as GNU parallel does.
+/// Without a shell each word stays one argument, whatever is inserted into it. With a shell the
+/// words are joined by spaces and inserted arguments are quoted, as in GNU parallel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Template {
-    words: Vec<Vec<Piece>>,
+    words: Vec<Vec<Segment>>,
     is_shell: bool,
     has_slot: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Piece {
+enum Segment {
     Text(Vec<u8>),
-    Place(Place),
+    Replacement(Replacement),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum Replacement {
     /// `{#}`
     Number,
     /// `{%}`
     Slot,
-    /// `{}`, `{2}`, `{.}`, `{2.}` and so on: of which list, or of all.
+    /// `{}`, `{2}`, `{.}`, `{2.}` and so on: one list or all lists, and the part of the argument.
     Argument(Option<usize>, Part),
 }
 
-/// Which part of an argument.
+/// The part of an argument to insert.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Part {
     /// `{}`
     Whole,
     /// `{.}`: without its extension
     Stem,
-    /// `{/}`: without its folder
+    /// `{/}`: without its directory
     Name,
-    /// `{//}`: its folder
+    /// `{//}`: its directory
     Folder,
-    /// `{/.}`: without folder and extension
+    /// `{/.}`: without its directory and extension
     NameStem,
 }
 
-/// Stands for the slot until the job starts. No argument can contain it, as it is no text.
+/// Stands for the slot until the job starts. No argument can contain it: it is not valid UTF-8
+/// text.
 const SLOT_MARKER: &[u8] = b"\x01\xffslot\xff\x01";
 
-/// A place that names a list that is not there.
+/// A replacement string that refers to a list that does not exist.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{{{list}}}` names argument {list}, but there are only {lists}")]
+#[error("`{{{list}}}` refers to argument {list}, but each job has only {lists}")]
 pub(crate) struct NoSuchList {
     pub(crate) list: usize,
     pub(crate) lists: usize,
 }
 
 impl Template {
-    /// Reads a command. One without any place for arguments gets `{}` at its end, if there are arguments.
+    /// Parses a command. If it has no replacement string for arguments, `{}` is appended, provided
+    /// there are arguments.
     pub(crate) fn parse(
         words: &[OsString],
         is_shell: bool,
         lists: usize,
     ) -> Result<Self, NoSuchList> {
-        let mut words: Vec<Vec<Piece>> = words.iter().map(|word| pieces(word.as_bytes())).collect();
-        let places = || words.iter().flatten().filter_map(Piece::place);
-        let has_arguments = places().any(|place| matches!(place, Place::Argument(..)));
-        let has_slot = places().any(|place| place == Place::Slot);
-        for place in places() {
-            if let Place::Argument(Some(list), _) = place
+        let mut words: Vec<Vec<Segment>> =
+            words.iter().map(|word| segments(word.as_bytes())).collect();
+        let replacements = || words.iter().flatten().filter_map(Segment::replacement);
+        let has_arguments =
+            replacements().any(|replacement| matches!(replacement, Replacement::Argument(..)));
+        let has_slot = replacements().any(|replacement| replacement == Replacement::Slot);
+        for replacement in replacements() {
+            if let Replacement::Argument(Some(list), _) = replacement
                 && !(1..=lists).contains(&list)
             {
                 return Err(NoSuchList { list, lists });
             }
         }
         if !has_arguments && lists > 0 {
-            words.push(vec![Piece::Place(Place::Argument(None, Part::Whole))]);
+            words.push(vec![Segment::Replacement(Replacement::Argument(None, Part::Whole))]);
         }
         Ok(Self { words, is_shell, has_slot })
     }
 
-    /// The job for these arguments.
+    /// Returns the job for these arguments.
     pub(crate) fn job(&self, number: u64, arguments: &[OsString]) -> Job {
-        let words = self.words.iter().map(|pieces| self.fill(pieces, number, arguments));
+        let words = self.words.iter().map(|segments| self.fill(segments, number, arguments));
         let job = if self.is_shell {
             let words: Vec<Vec<u8>> = words.collect();
             Job::shell(OsString::from_vec(words.join(&b' ')))
@@ -96,19 +100,19 @@ impl Template {
         if self.has_slot { job.slot_marker(OsStr::from_bytes(SLOT_MARKER)) } else { job }
     }
 
-    fn fill(&self, pieces: &[Piece], number: u64, arguments: &[OsString]) -> Vec<u8> {
+    fn fill(&self, segments: &[Segment], number: u64, arguments: &[OsString]) -> Vec<u8> {
         let mut word = Vec::new();
-        for piece in pieces {
-            match piece {
-                Piece::Text(text) => word.extend_from_slice(text),
-                Piece::Place(Place::Number) => {
+        for segment in segments {
+            match segment {
+                Segment::Text(text) => word.extend_from_slice(text),
+                Segment::Replacement(Replacement::Number) => {
                     word.extend_from_slice(number.to_string().as_bytes());
                 }
-                Piece::Place(Place::Slot) => word.extend_from_slice(SLOT_MARKER),
-                Piece::Place(Place::Argument(Some(list), part)) => {
+                Segment::Replacement(Replacement::Slot) => word.extend_from_slice(SLOT_MARKER),
+                Segment::Replacement(Replacement::Argument(Some(list), part)) => {
                     self.put(&mut word, arguments[list - 1].as_bytes(), *part);
                 }
-                Piece::Place(Place::Argument(None, part)) => {
+                Segment::Replacement(Replacement::Argument(None, part)) => {
                     for (index, argument) in arguments.iter().enumerate() {
                         if index > 0 {
                             word.push(b' ');
@@ -130,7 +134,7 @@ impl Template {
         if let Ok(text) = std::str::from_utf8(value) {
             word.extend_from_slice(quote(text).as_bytes());
         } else {
-            // Within single quotes a shell takes every byte but the quote as it is.
+            // Within single quotes a shell takes every byte literally except the quote.
             word.push(b'\'');
             let quoted: Vec<&[u8]> = value.split(|byte| *byte == b'\'').collect();
             word.extend_from_slice(&quoted.join(&br"'\''"[..]));
@@ -139,10 +143,10 @@ impl Template {
     }
 }
 
-impl Piece {
-    fn place(&self) -> Option<Place> {
+impl Segment {
+    fn replacement(&self) -> Option<Replacement> {
         match self {
-            Self::Place(place) => Some(*place),
+            Self::Replacement(replacement) => Some(*replacement),
             Self::Text(_) => None,
         }
     }
@@ -176,30 +180,31 @@ fn without_extension(path: &[u8]) -> &[u8] {
     }
 }
 
-fn pieces(word: &[u8]) -> Vec<Piece> {
-    let mut pieces = Vec::new();
+fn segments(word: &[u8]) -> Vec<Segment> {
+    let mut segments = Vec::new();
     let mut text = Vec::new();
     let mut rest = word;
     while let Some(first) = rest.first() {
-        if let Some((place, length)) = place_at(rest) {
+        if let Some((replacement, length)) = replacement_at(rest) {
             if !text.is_empty() {
-                pieces.push(Piece::Text(std::mem::take(&mut text)));
+                segments.push(Segment::Text(std::mem::take(&mut text)));
             }
-            pieces.push(Piece::Place(place));
+            segments.push(Segment::Replacement(replacement));
             rest = &rest[length..];
         } else {
             text.push(*first);
             rest = &rest[1..];
         }
     }
-    if !text.is_empty() || pieces.is_empty() {
-        pieces.push(Piece::Text(text));
+    if !text.is_empty() || segments.is_empty() {
+        segments.push(Segment::Text(text));
     }
-    pieces
+    segments
 }
 
-/// The place that begins here, and how long it is. Braces around anything else are text.
-fn place_at(text: &[u8]) -> Option<(Place, usize)> {
+/// Returns the replacement string at the start of `text` and its length. Braces around anything
+/// else are text.
+fn replacement_at(text: &[u8]) -> Option<(Replacement, usize)> {
     let inner = text.strip_prefix(b"{")?;
     let end = inner.iter().position(|byte| *byte == b'}')?;
     let inner = &inner[..end];
@@ -214,11 +219,11 @@ fn place_at(text: &[u8]) -> Option<(Place, usize)> {
         b"/" => Part::Name,
         b"//" => Part::Folder,
         b"/." => Part::NameStem,
-        b"#" if list.is_none() => return Some((Place::Number, length)),
-        b"%" if list.is_none() => return Some((Place::Slot, length)),
+        b"#" if list.is_none() => return Some((Replacement::Number, length)),
+        b"%" if list.is_none() => return Some((Replacement::Slot, length)),
         _ => return None,
     };
-    Some((Place::Argument(list, part), length))
+    Some((Replacement::Argument(list, part), length))
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! `brigade topology`: the machine, and the cores that jobs can be pinned to.
+//! `brigade topology`: shows the machine and the cores that jobs can be pinned to.
 
 use std::io::{self, Write};
 

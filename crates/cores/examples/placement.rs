@@ -1,14 +1,15 @@
-//! Draws how each policy places 4 cores on a machine with two sockets; docs/cores.md shows it.
+//! Draws how each policy places 4 cores on a machine with two sockets, as shown in docs/cores.md.
 //!
 //! `cargo run -p brigade-cores --example placement`
 
 #![forbid(unsafe_code)]
+#![expect(clippy::expect_used, reason = "a fixed machine; the drawing is checked by a test")]
 
 use std::fmt::Write;
 
 use brigade_cores::{CorePool, CoreRequest, Level, Policy, Topology};
 
-/// Two Xeons with 8 cores of 2 threads each; condensed from a recording in hwloc's test data.
+/// Two Xeons with 8 cores of 2 threads each, reduced from a recording in hwloc's test data.
 const TWO_SOCKETS: &str = include_str!("../tests/fixtures/two-sockets.json");
 
 fn main() {
@@ -18,8 +19,8 @@ fn main() {
     }
 }
 
-/// One line a request: its cpus, what they share, and each core's threads, `#` for those that are leased and `o` for those that
-/// were leased before.
+/// Draws one line per request: its cpus, the level that they share, and the threads of each core,
+/// `#` for newly leased ones and `o` for those leased before.
 pub(crate) fn drawing() -> String {
     let topology: Topology = serde_json::from_str(TWO_SOCKETS).expect("a topology");
     let pool = CorePool::builder().topology(topology).build().expect("a pool");

@@ -1,4 +1,4 @@
-//! Draws a machine: this one, or one that was recorded.
+//! Draws this machine or a recorded one.
 //!
 //! `cargo run -p brigade-cores --example topology [FOLDER | RECORDING.json]`
 

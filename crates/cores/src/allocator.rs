@@ -1,13 +1,14 @@
-//! Who gets which cores: a pure state machine without locks, system calls and time.
+//! Chooses cores for requests: a pure state machine without locks, system calls or time.
 //!
-//! Cpus are numbered by their place in the topological order, so that an interval of numbers is a contiguous request, and a set is
-//! a few words of bits. Requests for hardware threads look at the free *cpus*, requests for physical cores at the free *cores*:
-//! those of which no cpu is leased. Both sets are kept up to date.
+//! A cpu is numbered by its position in the topological order, so that a contiguous request is an
+//! interval of positions, and a set of cpus is a few words of bits. Requests for hardware threads
+//! search the free *cpus*. Requests for physical cores search the free *cores*, of which no cpu is
+//! leased. Both sets are kept up to date.
 
 mod contiguous;
 mod fewest;
 mod layout;
-mod place;
+mod placement;
 #[cfg(test)]
 mod tests;
 mod view;
@@ -18,29 +19,31 @@ use std::sync::Arc;
 use crate::bits::Bits;
 use crate::request::{CoreRequest, Policy, Smt};
 pub(crate) use layout::Layout;
-use place::Shape;
+use placement::Shape;
 use view::View;
 
-/// Which cpus are free.
+/// The free cpus and cores of a machine.
 #[derive(Debug)]
 pub(crate) struct Allocator {
     layout: Arc<Layout>,
     free_cpus: Bits,
-    /// Cores of which all cpus are free.
+    /// Cores whose cpus are all free.
     free_cores: Bits,
-    /// What strict requests get when all is free, of those that came lately: it does not depend on the state.
+    /// Cache of the placements that recent strict requests would get if everything were free, which
+    /// does not depend on the state.
     ideals: RefCell<Vec<(CoreRequest, Shape)>>,
 }
 
-/// A pool sees few different requests; a search through more costs as much as working it out.
-const MOST_IDEALS: usize = 32;
+/// Size of that cache. A pool sees few different requests, and searching a longer list would cost
+/// as much as computing the placement.
+const MAX_IDEALS: usize = 32;
 
-/// The places that a request takes.
+/// The positions that a request was granted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Grant {
-    /// All that nobody else gets.
+    /// All positions that are leased.
     pub(crate) taken: Bits,
-    /// What of it is there to run on.
+    /// The positions among them to run on.
     pub(crate) used: Bits,
 }
 
@@ -59,8 +62,8 @@ impl Allocator {
         &self.free_cpus
     }
 
-    /// The largest count with which this request could be granted if all were free.
-    pub(crate) fn most(&self, request: &CoreRequest) -> usize {
+    /// Returns the largest count with which this request could be granted if everything were free.
+    pub(crate) fn max_count(&self, request: &CoreRequest) -> usize {
         let view = self.view(request);
         match view.eligible(request) {
             None => view.size(),
@@ -71,18 +74,19 @@ impl Allocator {
         }
     }
 
-    /// Cores for a request; nothing if it does not fit now. Takes none.
-    pub(crate) fn choose(&self, request: &CoreRequest, not_these: &Bits) -> Option<Grant> {
+    /// Chooses cores for a request without taking them. Returns `None` if the request does not fit
+    /// now.
+    pub(crate) fn choose(&self, request: &CoreRequest, excluded: &Bits) -> Option<Grant> {
         let view = self.view(request);
         let mut free = match request.smt {
             Smt::Share => self.free_cpus.clone(),
             Smt::Whole | Smt::Isolate => self.free_cores.clone(),
         };
-        if !not_these.is_empty() {
+        if !excluded.is_empty() {
             match request.smt {
-                Smt::Share => free.subtract(not_these),
+                Smt::Share => free.subtract(excluded),
                 Smt::Whole | Smt::Isolate => {
-                    free.subtract(&not_these.iter().map(|cpu| self.layout.core_of(cpu)).collect());
+                    free.subtract(&excluded.iter().map(|cpu| self.layout.core_of(cpu)).collect());
                 }
             }
         }
@@ -90,7 +94,7 @@ impl Allocator {
         if let Some(eligible) = eligible {
             free.intersect_with(eligible);
         }
-        let chosen = self.place(view, free, eligible, request)?;
+        let chosen = self.find(view, free, eligible, request)?;
         Some(match request.smt {
             Smt::Share => Grant { used: chosen.clone(), taken: chosen },
             Smt::Whole => {
@@ -105,18 +109,18 @@ impl Allocator {
         })
     }
 
-    /// Takes what was chosen.
+    /// Takes chosen cores.
     pub(crate) fn take(&mut self, grant: &Grant) {
-        debug_assert!(grant.taken.is_subset(&self.free_cpus), "cores are leased twice");
+        debug_assert!(grant.taken.is_subset(&self.free_cpus), "a core is leased twice");
         self.free_cpus.subtract(&grant.taken);
         for cpu in grant.taken.iter() {
             self.free_cores.remove(self.layout.core_of(cpu));
         }
     }
 
-    /// Takes cores back.
-    pub(crate) fn give_back(&mut self, taken: &Bits) {
-        debug_assert!(!taken.intersects(&self.free_cpus), "cores are given back twice");
+    /// Makes cores free again.
+    pub(crate) fn release(&mut self, taken: &Bits) {
+        debug_assert!(!taken.intersects(&self.free_cpus), "a core is released twice");
         self.free_cpus.union_with(taken);
         for cpu in taken.iter() {
             let core = self.layout.core_of(cpu);
@@ -133,7 +137,7 @@ impl Allocator {
         }
     }
 
-    fn place(
+    fn find(
         &self,
         view: &View,
         free: Bits,
@@ -141,19 +145,19 @@ impl Allocator {
         request: &CoreRequest,
     ) -> Option<Bits> {
         let count = request.count;
-        let place = match request.policy {
+        let policy = match request.policy {
             Policy::Contiguous => {
                 return contiguous::first_fit(&free, count).or_else(|| {
-                    request.best_effort.then(|| contiguous::fewest_pieces(&free, count)).flatten()
+                    request.best_effort.then(|| contiguous::fewest_runs(&free, count)).flatten()
                 });
             }
-            Policy::Compact => place::compact,
-            Policy::Scatter => place::scattered,
+            Policy::Compact => placement::compact,
+            Policy::Scatter => placement::scattered,
         };
         if free.len() < count {
             return None;
         }
-        let chosen = place(view, &free, count);
+        let chosen = policy(view, &free, count);
         if request.best_effort {
             return Some(chosen);
         }
@@ -161,10 +165,10 @@ impl Allocator {
         let known = ideals.iter().position(|(known, _)| known == request);
         let at = known.unwrap_or_else(|| {
             let all = eligible.cloned().unwrap_or_else(|| Bits::below(view.size()));
-            if ideals.len() == MOST_IDEALS {
+            if ideals.len() == MAX_IDEALS {
                 ideals.clear();
             }
-            ideals.push((*request, Shape::of(view, &place(view, &all, count))));
+            ideals.push((*request, Shape::of(view, &policy(view, &all, count))));
             ideals.len() - 1
         });
         let (got, ideal) = (Shape::of(view, &chosen), &ideals[at].1);
@@ -175,7 +179,7 @@ impl Allocator {
         as_good.then_some(chosen)
     }
 
-    /// Checks what must always hold.
+    /// Checks the invariants.
     #[cfg(test)]
     pub(crate) fn sanity_check(&self) {
         for core in 0..self.layout.cores.size() {

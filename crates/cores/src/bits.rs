@@ -1,10 +1,11 @@
-//! A growable set of small numbers, one bit each: of cpu ids in a [`CpuSet`](crate::CpuSet), of places in an order in the allocator.
+//! A growable bit set of small numbers: cpu ids in a [`CpuSet`](crate::CpuSet), positions in the
+//! allocator.
 
 use std::ops::Range;
 
 const WORD: usize = u64::BITS as usize;
 
-/// The last word is never 0, so that equal sets are equal words.
+/// The last word is never 0, so that equal sets have equal words.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Bits {
     words: Vec<u64>,
@@ -17,7 +18,7 @@ impl Bits {
         bits
     }
 
-    /// The numbers below `end`.
+    /// Returns the set of the numbers below `end`.
     pub(crate) fn below(end: usize) -> Self {
         let mut words = vec![u64::MAX; end / WORD];
         if !end.is_multiple_of(WORD) {
@@ -30,7 +31,7 @@ impl Bits {
         &self.words
     }
 
-    /// Whether it was new.
+    /// Adds a number. Returns `true` if it was not in the set.
     pub(crate) fn insert(&mut self, bit: usize) -> bool {
         let word = bit / WORD;
         if word >= self.words.len() {
@@ -42,7 +43,7 @@ impl Bits {
         new
     }
 
-    /// Whether it was there.
+    /// Removes a number. Returns `true` if it was in the set.
     pub(crate) fn remove(&mut self, bit: usize) -> bool {
         let there = self.contains(bit);
         if there {
@@ -69,7 +70,7 @@ impl Bits {
         Some(word * WORD + self.words[word].trailing_zeros() as usize)
     }
 
-    /// One more than the greatest number; 0 for the empty set.
+    /// Returns the greatest number plus one; 0 for the empty set.
     #[cfg(test)]
     pub(crate) fn end(&self) -> usize {
         self.words.last().map_or(0, |word| self.words.len() * WORD - word.leading_zeros() as usize)
@@ -119,7 +120,7 @@ impl Bits {
         })
     }
 
-    /// The longest intervals of numbers that are all in the set, in ascending order.
+    /// Returns the maximal intervals of numbers in the set, in ascending order.
     pub(crate) fn runs(&self) -> Runs<'_> {
         Runs { words: &self.words, next: 0 }
     }
@@ -149,12 +150,13 @@ impl Extend<usize> for Bits {
 
 pub(crate) struct Runs<'a> {
     words: &'a [u64],
-    /// Everything below has been looked at.
+    /// Everything below has been visited.
     next: usize,
 }
 
 impl Runs<'_> {
-    /// The first number from `start` on that is in the set (or is not, if `inverted`); the end of the words without one.
+    /// Returns the first number from `start` on that is in the set (or is not, if `inverted`).
+    /// Without such a number, returns the end of the words.
     fn seek(&self, start: usize, inverted: bool) -> usize {
         let flip = if inverted { u64::MAX } else { 0 };
         let mut word = start / WORD;
@@ -195,7 +197,7 @@ mod tests {
     fn numbers() -> impl Strategy<Value = BTreeSet<usize>> {
         prop_oneof![
             prop::collection::btree_set(0_usize..300, 0..80),
-            // Long runs, so that they cross words.
+            // Long runs, so that they cross word boundaries.
             (0_usize..200, 0_usize..200)
                 .prop_map(|(start, length)| (start..start + length).collect()),
         ]
@@ -207,7 +209,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn bits_are_a_set(a in numbers(), b in numbers(), removed in 0_usize..300) {
+        fn bits_behave_like_a_set(a in numbers(), b in numbers(), removed in 0_usize..300) {
             let (x, y) = (bits(&a), bits(&b));
             let mut union = x.clone();
             union.union_with(&y);

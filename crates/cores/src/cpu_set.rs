@@ -1,4 +1,4 @@
-//! A set of cpus, by the operating system's numbers.
+//! Sets of cpus.
 
 use std::fmt;
 use std::ops::Range;
@@ -11,7 +11,8 @@ use crate::error::ParseCpuSetError;
 
 /// A set of cpus, by the operating system's numbers, of any size.
 ///
-/// Written and parsed in the kernel's list format, which `taskset -c` and `numactl -C` understand too.
+/// It is written and parsed in the kernel's list format, which `taskset -c` and `numactl -C` use
+/// too.
 ///
 /// ```
 /// use brigade_cores::CpuSet;
@@ -26,25 +27,27 @@ use crate::error::ParseCpuSetError;
 pub struct CpuSet(Bits);
 
 impl CpuSet {
-    /// Numbers from here on are refused when text is parsed: eight times what Linux can be built for, so that nonsense costs no
-    /// memory.
+    /// Parsing refuses cpu numbers from this one on, so that nonsense costs no memory. It is eight
+    /// times the maximum that Linux can be built for.
     pub const PARSE_LIMIT: u32 = 1 << 16;
 
-    /// The empty set.
+    /// Creates an empty set.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Parses the kernel's mask format: hexadecimal words of 32 cpus, the highest first, separated by commas.
+    /// Parses the kernel's mask format: hexadecimal words of 32 cpus, the highest first, separated
+    /// by commas.
     ///
-    /// Zero bytes and white space around it are ignored.
+    /// Leading and trailing zero bytes and white space are ignored.
     pub fn from_mask(text: &str) -> Result<Self, ParseCpuSetError> {
         let text = trim(text);
         let words: Vec<&str> = text.split(',').collect();
         let mut bits = Bits::default();
         let mut position = 0;
         for word in words.iter().rev() {
-            // Some tools write one long word; only a lone one tells where its digits stand.
+            // Some tools write one long word. Only a single word leaves no doubt about the value of
+            // its digits.
             if word.is_empty() || (words.len() > 1 && word.len() > DIGITS_PER_WORD) {
                 return Err(ParseCpuSetError::Mask { text: excerpt(text) });
             }
@@ -65,57 +68,60 @@ impl CpuSet {
         Ok(Self(bits))
     }
 
-    /// From words of 64 cpus, cpu 0 in the lowest bit of the first word, as system calls use them.
+    /// Creates a set from words of 64 cpus, with cpu 0 in the lowest bit of the first word, as
+    /// system calls use them.
     pub fn from_words(words: Vec<u64>) -> Self {
         Self(Bits::from_words(words))
     }
 
-    /// Words of 64 cpus, cpu 0 in the lowest bit of the first word; the last is not 0.
+    /// The words of 64 cpus each, with cpu 0 in the lowest bit of the first word. The last word is
+    /// not 0.
     pub fn words(&self) -> &[u64] {
         self.0.words()
     }
 
-    /// How many cpus there are.
+    /// Returns the number of cpus.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there is none.
+    /// Returns `true` if the set is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether `cpu` is in the set.
+    /// Returns `true` if `cpu` is in the set.
     pub fn contains(&self, cpu: u32) -> bool {
         self.0.contains(cpu as usize)
     }
 
-    /// Adds a cpu; whether it was new. Takes a bit for each number up to `cpu`.
+    /// Adds a cpu. Returns `true` if it was not in the set. The set takes one bit for each number
+    /// up to its greatest cpu.
     pub fn insert(&mut self, cpu: u32) -> bool {
         self.0.insert(cpu as usize)
     }
 
-    /// Takes a cpu out; whether it was there.
+    /// Removes a cpu. Returns `true` if it was in the set.
     pub fn remove(&mut self, cpu: u32) -> bool {
         self.0.remove(cpu as usize)
     }
 
-    /// The cpu with the lowest number.
+    /// Returns the lowest cpu.
     pub fn first(&self) -> Option<u32> {
         self.0.first().map(number)
     }
 
-    /// Ascending.
+    /// Iterates over the cpus in ascending order.
     pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
         self.0.iter().map(number)
     }
 
-    /// The longest intervals of which all cpus are in the set.
+    /// Returns the maximal intervals of cpus in the set.
     pub(crate) fn runs(&self) -> impl Iterator<Item = Range<u32>> + '_ {
         self.0.runs().map(|run| number(run.start)..number(run.end))
     }
 
-    /// What is in either.
+    /// Returns the cpus in either set.
     #[must_use]
     pub fn union(&self, other: &Self) -> Self {
         let mut bits = self.0.clone();
@@ -123,7 +129,7 @@ impl CpuSet {
         Self(bits)
     }
 
-    /// What is in both.
+    /// Returns the cpus in both sets.
     #[must_use]
     pub fn intersection(&self, other: &Self) -> Self {
         let mut bits = self.0.clone();
@@ -131,7 +137,7 @@ impl CpuSet {
         Self(bits)
     }
 
-    /// What is in this and not in `other`.
+    /// Returns the cpus in this set but not in `other`.
     #[must_use]
     pub fn difference(&self, other: &Self) -> Self {
         let mut bits = self.0.clone();
@@ -139,12 +145,12 @@ impl CpuSet {
         Self(bits)
     }
 
-    /// Whether all of this is in `other`.
+    /// Returns `true` if all cpus of this set are in `other`.
     pub fn is_subset(&self, other: &Self) -> bool {
         self.0.is_subset(&other.0)
     }
 
-    /// Whether both have a cpu in common.
+    /// Returns `true` if both sets have a cpu in common.
     pub fn intersects(&self, other: &Self) -> bool {
         self.0.intersects(&other.0)
     }
@@ -158,12 +164,12 @@ fn number(bit: usize) -> u32 {
     bit as u32
 }
 
-/// Some kernels count the terminating zero byte as part of the file.
+/// Trims input. Some kernels count the terminating zero byte as part of the file.
 fn trim(text: &str) -> &str {
     text.trim_matches(|character: char| character == '\0' || character.is_whitespace())
 }
 
-/// Error texts quote what was read, which may be a file of any size.
+/// Shortens input for error texts, which may quote a file of any size.
 fn excerpt(text: &str) -> String {
     const LONGEST: usize = 60;
     let mut characters = text.chars();
@@ -177,7 +183,8 @@ fn excerpt(text: &str) -> String {
 impl FromStr for CpuSet {
     type Err = ParseCpuSetError;
 
-    /// Parses the kernel's list format, such as `0-3,8`. Zero bytes and white space around it are ignored.
+    /// Parses the kernel's list format, such as `0-3,8`. Leading and trailing zero bytes and white
+    /// space are ignored.
     fn from_str(text: &str) -> Result<Self, ParseCpuSetError> {
         let text = trim(text);
         let mut set = Self::new();
@@ -274,7 +281,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_parsed_back(cpus in prop::collection::btree_set(0_u32..5_000, 0..200)) {
+        fn a_set_survives_writing_and_parsing(cpus in prop::collection::btree_set(0_u32..5_000, 0..200)) {
             let set: CpuSet = cpus.iter().copied().collect();
             prop_assert!(set.iter().eq(cpus));
             prop_assert_eq!(&set.to_string().parse::<CpuSet>().unwrap(), &set);
@@ -284,14 +291,14 @@ mod tests {
         }
 
         #[test]
-        fn garbage_is_an_error_or_a_set_and_never_a_panic(text in "[-0-9a-fx, \0\n:é]{0,40}") {
+        fn garbage_never_panics(text in "[-0-9a-fx, \0\n:é]{0,40}") {
             let _ = text.parse::<CpuSet>();
             let _ = CpuSet::from_mask(&text);
         }
     }
 
     #[test]
-    fn what_kernels_write_is_understood() {
+    fn formats_of_all_kernels_are_understood() {
         for (list, mask) in [
             ("0-31\n\0", "00000000,00000000,00000000,ffffffff\n\0"),
             ("0-1", "03\n"),
@@ -306,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_refused_by_name() {
+    fn malformed_sets_are_refused_with_the_reason() {
         for text in ["a", "1-", "-1", "3-1", "1,,2", "+1", "0x3"] {
             assert!(matches!(text.parse::<CpuSet>(), Err(ParseCpuSetError::List { .. })), "{text}");
         }

@@ -1,9 +1,10 @@
-//! Reading a machine from sysfs and procfs, of this machine or of another one that was recorded.
+//! Reads a machine's topology from sysfs and procfs, of this machine or of a recorded one.
 //!
-//! What Linux says is not always true: files are missing or unreadable, the list and the mask of the same cpus disagree, NUMA
-//! nodes overlap. Nothing of that is fatal. The rules are those of hwloc, which has seen more machines than anybody: masks are
-//! believed before lists; of two groups of the same level that overlap the first stays, and nothing of the second; what is left out
-//! is a warning.
+//! Linux is not always right: files are missing or unreadable, the list and the mask of the same
+//! cpus disagree, NUMA nodes overlap. None of that is fatal. The rules are those of hwloc, which
+//! has seen more machines than any other program: masks take precedence over lists; of two
+//! overlapping groups of the same level, the first is kept and the second is dropped as a whole;
+//! everything that is dropped is reported as a warning.
 
 mod cgroup;
 mod cpus;
@@ -22,21 +23,21 @@ use files::Files;
 pub use recording::Recording;
 
 impl Topology {
-    /// This machine, as far as the calling thread's affinity mask reaches.
+    /// Discovers this machine, limited to the calling thread's affinity mask.
     pub fn discover() -> Result<Self, DiscoverError> {
         let mask = brigade_sys::affinity::current().map_err(DiscoverError::Affinity)?;
         let root = Path::new("/");
         read(&mut Files::folder(root), root, Some(&CpuSet::from_words(mask)))
     }
 
-    /// The machine whose `sys` and `proc` are below `root`. Affinity masks are no files, so they limit nothing here; see
-    /// [`restricted_to`](Self::restricted_to).
+    /// Discovers the machine whose `sys` and `proc` folders are below `root`. Affinity masks are
+    /// not files, so they limit nothing here; see [`restricted_to`](Self::restricted_to).
     pub fn discover_in(root: impl AsRef<Path>) -> Result<Self, DiscoverError> {
         let root = root.as_ref();
         read(&mut Files::folder(root), root, None)
     }
 
-    /// A recorded machine.
+    /// Discovers a recorded machine.
     pub fn replay(recording: &Recording) -> Result<Self, DiscoverError> {
         read(&mut Files::recording(recording), Path::new("the recording"), None)
     }
@@ -73,7 +74,8 @@ fn read(
             node.memory = node.id.is_some_and(|id| allowed.contains(id));
         }
     }
-    // Doubtful groups go before anything is taken away from them: what is left of two groups may nest by accident.
+    // Doubtful groups are dropped before any cpus are removed: the remains of two groups may nest
+    // by accident.
     let mut parts = Parts::from(Topology::from(parts));
     let mut allowed = online;
     if let Some(cpuset) = limits.cpus {
@@ -83,10 +85,9 @@ fn read(
         allowed = allowed.intersection(&cpuset);
     }
     match affinity {
-        // The kernel runs us there, so it is the files that are wrong.
+        // The kernel runs the thread on these cpus, so the files are wrong.
         Some(affinity) if !affinity.intersects(&allowed) => {
-            let problem =
-                format!("cpus {affinity} are not in sysfs; nothing more is known of them");
+            let problem = format!("cpus {affinity} are not in sysfs; their topology is unknown");
             files.warn("affinity mask", problem);
             parts = Parts::from(Topology::flat(affinity.clone()));
         }
@@ -103,8 +104,8 @@ fn read(
     Ok(parts.into())
 }
 
-/// Whether memory that may be used belongs to a group, so that it stays when it loses its last cpu: the memory of a node belongs
-/// to every larger group, and to the outermost of the same size.
+/// Returns `true` if a group has usable memory, so that it is kept when it loses its last cpu. The
+/// memory of a node belongs to every larger group, and to the outermost group of the same size.
 fn holds_memory(group: &Object, all: &[Object]) -> bool {
     if group.level == Level::NumaNode {
         return group.memory;

@@ -1,4 +1,4 @@
-//! What can go wrong, by operation.
+//! Errors, by operation.
 
 use std::io;
 use std::path::PathBuf;
@@ -6,121 +6,124 @@ use std::path::PathBuf;
 use crate::cpu_set::CpuSet;
 use crate::request::CoreRequest;
 
-/// Why a text is no set of cpus. The text quotes the beginning of what was read.
+/// An error of parsing a set of cpus. Its text quotes the start of the input.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ParseCpuSetError {
-    /// Not in the list format.
-    #[error("`{text}` is no list of cpus: write numbers and ascending ranges such as 0-3,8")]
+    /// The text is not in the list format.
+    #[error("`{text}` is not a list of cpus: write numbers and ascending ranges such as 0-3,8")]
     List {
-        /// What was read.
+        /// The input.
         text: String,
     },
-    /// Not in the mask format.
-    #[error("`{text}` is no mask of cpus: write hexadecimal words of 32 bits, separated by commas")]
+    /// The text is not in the mask format.
+    #[error(
+        "`{text}` is not a mask of cpus: write hexadecimal words of 32 bits, separated by commas"
+    )]
     Mask {
-        /// What was read.
+        /// The input.
         text: String,
     },
-    /// A number that no machine has.
-    #[error("`{text}` names a cpu beyond {}", CpuSet::PARSE_LIMIT - 1)]
+    /// A cpu number is beyond [`CpuSet::PARSE_LIMIT`].
+    #[error("`{text}` has a cpu number above the limit of {}", CpuSet::PARSE_LIMIT - 1)]
     TooLarge {
-        /// What was read.
+        /// The input.
         text: String,
     },
 }
 
-/// Why there is no topology at all; lesser trouble is a [`Warning`](crate::Warning) in the topology.
+/// An error of discovering a topology. Minor problems are [`Warning`](crate::Warning)s in the
+/// topology instead.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DiscoverError {
-    /// Neither sysfs nor `/proc/cpuinfo` name a cpu.
-    #[error("no cpu found below {root}: neither sys/devices/system/cpu nor proc/cpuinfo name one")]
+    /// Neither sysfs nor `/proc/cpuinfo` lists a cpu.
+    #[error("no cpu found below {root}: neither sys/devices/system/cpu nor proc/cpuinfo lists one")]
     NoCpus {
-        /// Where was looked.
+        /// The folder that was searched.
         root: PathBuf,
     },
-    /// The cpuset and the online cpus have none in common.
+    /// No cpu is both online and in the cpuset.
     #[error("none of the online cpus {online} is in the cpuset {cpuset}")]
     NoneUsable {
-        /// What is online.
+        /// The online cpus.
         online: CpuSet,
-        /// What the cpuset allows.
+        /// The cpus that the cpuset allows.
         cpuset: CpuSet,
     },
-    /// The affinity mask of this thread.
-    #[error("cannot read on which cpus this thread may run")]
+    /// The affinity mask of this thread could not be read.
+    #[error("failed to read the affinity mask of this thread")]
     Affinity(#[source] io::Error),
 }
 
-/// Why a pool of cores cannot be built.
+/// An error of building a pool of cores.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildError {
-    /// Cpus were asked for that the topology does not have.
-    #[error("`cpus`: {missing} cannot be used here; usable are {usable}")]
+    /// Requested cpus are not in the topology.
+    #[error("`cpus`: {missing} are not usable; usable cpus are {usable}")]
     NotUsable {
-        /// Asked for, and not there.
+        /// The requested cpus that are not usable.
         missing: CpuSet,
-        /// What is there.
+        /// The usable cpus.
         usable: CpuSet,
     },
-    /// Nothing remains.
+    /// The pool would have no cpu.
     #[error(
         "the pool would be empty{}",
-        if *isolated { ": all usable cpus are isolated; say `include_isolated(true)` to take them" } else { "" }
+        if *isolated { ": all usable cpus are isolated; call `include_isolated(true)` to use them" } else { "" }
     )]
     Empty {
-        /// Whether that is because isolated cpus are left out.
+        /// `true` if leaving out isolated cpus leaves none.
         isolated: bool,
     },
-    /// The locks between processes.
+    /// The lock file cannot be used.
     #[error("`exclusive`: cannot use the folder {folder} for locks between processes")]
     LockFile {
-        /// Where the file should be.
+        /// The folder of the lock file.
         folder: PathBuf,
-        /// What is wrong with it.
+        /// The cause.
         #[source]
         source: io::Error,
     },
     /// The machine could not be discovered.
-    #[error("cannot discover the machine")]
+    #[error("failed to discover the machine")]
     Discover(#[from] DiscoverError),
 }
 
-/// Why no lease was given.
+/// An error of leasing cores.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReserveError {
-    /// A lease has at least one core.
+    /// The request was for no core at all.
     #[error("0 cores requested: ask for at least one")]
     ZeroCores,
-    /// Not even the pool with all its cores free could satisfy the request.
+    /// The pool could not grant the request even with all its cores free.
     #[error(
-        "{request} can never be had from this pool: {most} of its {size} cpus at most; ask for less, {}",
-        if request.is_strict() { "drop a restriction, or say `best_effort()`" } else { "or drop a restriction" }
+        "{request} can never be granted: this pool of {size} cpus grants at most {most}; ask for fewer, {}",
+        if request.is_strict() { "drop a restriction, or call `best_effort()`" } else { "or drop a restriction" }
     )]
     NeverFits {
-        /// What was asked for.
+        /// The request.
         request: CoreRequest,
-        /// The largest count that the same request could ever have, in what it counts.
+        /// The largest count that the same request could be granted, in the unit that it counts.
         most: usize,
-        /// How many cpus the pool has.
+        /// Number of cpus in the pool.
         size: usize,
     },
-    /// Not at this moment, or others were here before.
-    #[error("no cores free for {request} now")]
+    /// The cores are not free at this moment, or earlier requests are waiting.
+    #[error("no cores are free for {request}")]
     Busy {
-        /// What was asked for.
+        /// The request.
         request: CoreRequest,
     },
-    /// The locks between processes cannot be used.
-    #[error("cannot lock the cores against other processes")]
+    /// The lock file cannot be used.
+    #[error("failed to lock the cores against other processes")]
     Lock(#[source] io::Error),
-    /// The time was over first.
-    #[error("no cores were free for {request} in time")]
+    /// The timeout elapsed first.
+    #[error("timed out waiting for {request}")]
     TimedOut {
-        /// What was asked for.
+        /// The request.
         request: CoreRequest,
     },
     /// This process is a fork of the one that built the pool.
@@ -130,19 +133,19 @@ pub enum ReserveError {
     Forked,
 }
 
-/// Why a thread or process is not pinned.
+/// An error of pinning a thread or process.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PinError {
-    /// The mask could not be read.
-    #[error("cannot read on which cpus a thread may run")]
+    /// The affinity mask could not be read.
+    #[error("failed to read the affinity mask of a thread")]
     GetAffinity(#[source] io::Error),
-    /// The kernel refused.
-    #[error("cannot pin to cpus {cpus}")]
+    /// The kernel refused the mask.
+    #[error("failed to pin to cpus {cpus}")]
     SetAffinity {
-        /// Where it should run.
+        /// The requested cpus.
         cpus: CpuSet,
-        /// What the kernel said.
+        /// The kernel's error.
         #[source]
         source: io::Error,
     },

@@ -1,4 +1,4 @@
-//! Cores that belong to somebody until the lease is dropped.
+//! Leases of cores.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,10 +10,11 @@ use crate::pool::shared::Shared;
 use crate::request::CoreRequest;
 use crate::topology::Level;
 
-/// Cores that belong to the owner of this value until it is dropped.
+/// Cores that are reserved for the owner of this value until it is dropped.
 ///
-/// Written in the kernel's list format, so that it can be given to `taskset -c`. Dropping it gives the cores back, also in a panic.
-#[must_use = "dropping a lease gives the cores back"]
+/// Its text form is the kernel's list format, which `taskset -c` accepts. Dropping it returns the
+/// cores, including during a panic.
+#[must_use = "dropping a lease returns the cores"]
 pub struct CoreLease {
     shared: Arc<Shared>,
     request: CoreRequest,
@@ -32,22 +33,24 @@ impl CoreLease {
         &self.cpus
     }
 
-    /// The hardware threads beside them that stay idle; none unless that was asked for.
+    /// The hardware threads of the same cores that are kept idle; empty unless the request asked
+    /// for that.
     pub fn idle_siblings(&self) -> CpuSet {
         self.shared.layout().cpu_ids(&self.taken).difference(&self.cpus)
     }
 
-    /// What was asked for.
+    /// The request that was granted.
     pub fn request(&self) -> CoreRequest {
         self.request
     }
 
-    /// The closest thing that all cpus of the lease share.
+    /// The closest level that all cpus of the lease share.
     pub fn span(&self) -> Level {
         self.shared.topology().span(&self.cpus)
     }
 
-    /// How many groups of a level the lease touches: 1 for [`Level::NumaNode`] means that all its memory is local.
+    /// Returns the number of groups of a level that the lease touches: 1 for [`Level::NumaNode`]
+    /// means that all its memory is local.
     pub fn touched(&self, level: Level) -> usize {
         self.shared.topology().touched(&self.cpus, level)
     }
@@ -55,7 +58,7 @@ impl CoreLease {
 
 impl Drop for CoreLease {
     fn drop(&mut self) {
-        self.shared.give_back(&self.taken);
+        self.shared.release(&self.taken);
     }
 }
 

@@ -1,9 +1,11 @@
-//! Which cpu cores belong to whom.
+//! Discovers the machine's cpu topology, leases cores, and pins threads and commands to them.
 //!
-//! [`Topology`] is the machine as the kernel describes it: cores and their hardware threads, caches, NUMA nodes, kinds of core, and
-//! what of it this process may use. A [`CorePool`] leases cores: a [`CoreRequest`] says how many and how they shall lie to each
-//! other, a [`CoreLease`] holds them until it is dropped. Threads and commands are pinned with
-//! [`CoreLease::pin_current_thread`] and [`CoreLease::run_pinned`]; sets of cpus are [`CpuSet`]s everywhere.
+//! [`Topology`] is the machine as the kernel describes it: its cores and their hardware threads,
+//! caches, NUMA nodes and kinds of core, and the part of it that this process may use. A
+//! [`CorePool`] leases cores: a [`CoreRequest`] states how many and how close together, and a
+//! [`CoreLease`] holds them until it is dropped. Pin threads and commands with
+//! [`CoreLease::pin_current_thread`] and [`CoreLease::run_pinned`]. Sets of cpus are always
+//! [`CpuSet`]s.
 //!
 //! ```
 //! use brigade_cores::{CorePool, CoreRequest, Topology};
@@ -24,11 +26,14 @@
 //! ```
 //!
 //! Invariants:
-//! - A core is never in two leases of one pool, nor of [exclusive](CorePoolBuilder::exclusive) pools as long as nobody replaces their
-//!   folder or file. It is back in the pool when its lease is dropped, whatever happens in between.
-//! - Requests are served in the order in which they came. One that could never be served is refused at once.
-//! - A strict request gets what it asked for or nothing.
-//! - Whatever files say, discovery gives a usable topology or an error, and never panics.
+//! - A core is never in two leases of one pool, nor of several
+//!   [exclusive](CorePoolBuilder::exclusive) pools as long as nobody replaces their folder or file.
+//!   It returns to the pool when its lease is dropped, whatever happens in between.
+//! - Requests are served in order of arrival. A request that can never be granted is refused at
+//!   once.
+//! - A strict request gets the placement that it asked for, or nothing.
+//! - Whatever the system's files contain, discovery returns a usable topology or an error, and
+//!   never panics.
 
 #![forbid(unsafe_code)]
 

@@ -1,39 +1,45 @@
-//! Cores that several processes of one user share without taking the same ones.
+//! A lock file that keeps pools of several processes of one user from leasing the same cores.
 //!
 //! # Protocol
-//! One file a user; the byte with a cpu's number is locked while the cpu is leased, by the open file description of the pool that
-//! leased it. Whoever chooses cores locks their bytes before it believes that it has them; where that fails, it lets go of what it
-//! has locked and chooses again without those cpus. Nobody waits for a lock while holding others, so that there is no deadlock.
-//! The kernel lets go of the locks of a process that ends, in any way.
+//! There is one file per user. The byte at a cpu's number is locked while the cpu is leased, by the
+//! open file description of the pool that leased it. A pool locks the bytes of the cores that it
+//! has chosen before it leases them. If that fails, it releases the locks it got and chooses again
+//! without the locked cpus. No process waits for a lock while it holds others, so there is no
+//! deadlock. The kernel releases the locks of a process that ends in any way.
 //!
-//! Whoever gives cores back unlocks first and writes a byte afterwards, which those who watch the file hear.
+//! A pool that releases cores unlocks them first and then writes a byte, which notifies the pools
+//! that watch the file.
 //!
-//! A file that is deleted, by a cleaner of `/tmp` for example, takes its locks along: in a new file of the same name all cores would
-//! be free. So the lock of the folder says whether cores are leased. Each pool that has some holds it together with the others, from
-//! before it locks the first byte until after it has unlocked the last. A new file is made only by somebody who has the folder
-//! alone, which means that no core is leased. Whoever has locked bytes looks then whether the file still has its name, and does not
-//! believe in the locks if not: it lets go of them, and opens the file anew if it holds no others. All others are refused until
-//! the leases in the old file have come back.
+//! A file that is deleted, for example by a cleaner of `/tmp`, takes its locks along: in a new file
+//! of the same name all cores would be free. Therefore a lock on the folder states whether cores
+//! are leased. Each pool with leased cores holds it in shared mode, from before it locks the first
+//! byte until after it has unlocked the last. Only a process that holds it exclusively, which means
+//! that no core is leased, creates a new file. After locking bytes, a pool checks that the file
+//! still has its name. If not, the locks are worthless: the pool releases them, and opens the file
+//! anew if it holds no others. All other pools are refused until the leases in the old file have
+//! been returned.
 //!
-//! The lock is cooperative: it keeps nobody away who does not ask. Processes must use the same folder, and nobody may replace the
-//! file or the folder by another one while cores are leased.
+//! The lock is advisory: it stops no process that does not ask. Processes must use the same folder,
+//! and nobody may replace the file or the folder while cores are leased.
 
 use std::fs::{File, symlink_metadata};
 use std::io;
 use std::ops::Range;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use brigade_sys::byte_lock;
 use brigade_sys::file_watch::FileWatch;
 use brigade_sys::private_folder::{PrivateFolder, user_id};
 
 use crate::cpu_set::CpuSet;
+use brigade_sys::sync::{Mutex, MutexGuard};
 
 const FILE: &str = "cores.lock";
 
-/// Those who find no file hold the folder for moments, and keep each other from making one; whoever has leased cores holds it longer.
+/// Processes that find no file hold the folder for moments and keep each other from creating one; a
+/// process with leased cores holds it longer.
 const ATTEMPTS: usize = 16;
 
 /// The locks of one pool.
@@ -45,17 +51,18 @@ pub(crate) struct LockFile {
     watch: Arc<FileWatch>,
 }
 
-/// The file that had the name when it was opened.
+/// The file that had the name when it was opened, and the locks on it.
 #[derive(Debug)]
 struct Opened {
     folder: PrivateFolder,
     file: File,
-    /// The cpus whose bytes are locked. While there are any, the folder is locked too.
+    /// The cpus whose bytes are locked. If there are any, the folder is locked too.
     held: CpuSet,
 }
 
-/// `$XDG_RUNTIME_DIR/brigade`; without that variable a folder in `/tmp` with the number of the user.
-pub(crate) fn usual_folder() -> PathBuf {
+/// Returns `$XDG_RUNTIME_DIR/brigade`; without that variable, a folder in `/tmp` named after the
+/// user id.
+pub(crate) fn default_folder() -> PathBuf {
     let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
     runtime.filter(|folder| folder.is_absolute()).map_or_else(
         || PathBuf::from(format!("/tmp/brigade-{}", user_id())),
@@ -75,12 +82,12 @@ impl LockFile {
         &self.path
     }
 
-    /// Hears when something is written to the file, or when it is closed.
+    /// Returns a watch that reports when the file is written to or closed.
     pub(crate) fn watch(&self) -> &Arc<FileWatch> {
         &self.watch
     }
 
-    /// Locks all of `cpus`, or none: then it says which are locked by others.
+    /// Locks all of `cpus` or none. On failure, returns the cpus that are locked elsewhere.
     pub(crate) fn try_lock(&self, cpus: &CpuSet) -> io::Result<Result<(), CpuSet>> {
         let mut opened = self.lock();
         let first = opened.try_lock(cpus, &self.path)?;
@@ -88,7 +95,7 @@ impl LockFile {
             return first.into_result(&self.path);
         }
         if opened.held.is_empty() {
-            // Whoever waits because of this one hears that it is closed.
+            // Pools that wait because of this one are notified when it is closed.
             *opened = Opened::open(&self.folder, &self.path)?;
             self.watch.follow(&self.path)?;
             return opened.try_lock(cpus, &self.path)?.into_result(&self.path);
@@ -96,28 +103,30 @@ impl LockFile {
         Outcome::Gone.into_result(&self.path)
     }
 
-    /// Unlocks what was locked. What cannot be unlocked (splitting a lock takes memory) stays locked until the process ends.
+    /// Unlocks cpus. If unlocking fails (splitting a lock takes memory), they stay locked until the
+    /// process ends.
     pub(crate) fn unlock(&self, cpus: &CpuSet) -> io::Result<()> {
         self.lock().unlock(cpus)
     }
 
-    /// Lets other processes know that cores are free.
+    /// Notifies other processes that cores are free.
     pub(crate) fn announce(&self) {
-        // What is written means nothing. On a full disk the event is missed, until the next one.
+        // The written byte has no meaning. On a full disk the notification is lost, until the next
+        // one.
         let _ = self.lock().file.write_at(b".", 0);
     }
 
     fn lock(&self) -> MutexGuard<'_, Opened> {
-        self.opened.lock().unwrap_or_else(PoisonError::into_inner)
+        self.opened.lock()
     }
 }
 
 #[derive(Debug, PartialEq, Eq)]
 enum Outcome {
     Locked,
-    /// Others have locked these.
-    Elsewhere(CpuSet),
-    /// The file has lost its name.
+    /// Locked by others.
+    LockedByOthers(CpuSet),
+    /// The file was deleted or replaced.
     Gone,
 }
 
@@ -125,7 +134,7 @@ impl Outcome {
     fn into_result(self, path: &Path) -> io::Result<Result<(), CpuSet>> {
         match self {
             Self::Locked => Ok(Ok(())),
-            Self::Elsewhere(cpus) => Ok(Err(cpus)),
+            Self::LockedByOthers(cpus) => Ok(Err(cpus)),
             Self::Gone => Err(gone(path)),
         }
     }
@@ -133,7 +142,7 @@ impl Outcome {
 
 fn gone(path: &Path) -> io::Error {
     let text = format!(
-        "{} was deleted or replaced while cores were leased: it is made anew when all leases have come back",
+        "{} was deleted or replaced while cores were leased: it is created anew once all leases have been returned",
         path.display()
     );
     io::Error::new(io::ErrorKind::NotFound, text)
@@ -151,7 +160,7 @@ impl Opened {
                 folder.unlock()?;
                 return Ok(Self { folder, file: file?, held: CpuSet::new() });
             }
-            // Waits for somebody who is making it, which takes no time.
+            // Waits for the process that is creating the file, which takes no time.
             folder.lock_shared()?;
             folder.unlock()?;
         }
@@ -160,7 +169,7 @@ impl Opened {
 
     fn try_lock(&mut self, cpus: &CpuSet, path: &Path) -> io::Result<Outcome> {
         if self.held.is_empty() {
-            // Nobody has the folder alone for longer than it takes to make a file.
+            // A process holds the folder exclusively only while it creates a file.
             self.folder.lock_shared()?;
         }
         let outcome = self.try_lock_bytes(cpus).and_then(|outcome| match outcome {
@@ -177,7 +186,7 @@ impl Opened {
         outcome
     }
 
-    /// Whether a process that opens the file now gets this one.
+    /// Returns `true` if a process that opens the path now gets this file.
     fn has_name(&self, path: &Path) -> io::Result<bool> {
         let own = self.file.metadata()?;
         match symlink_metadata(path) {
@@ -194,7 +203,7 @@ impl Opened {
                 Ok(true) => locked.extend(run),
                 Ok(false) => {
                     self.unlock_bytes(&locked)?;
-                    return self.locked_elsewhere(run).map(Outcome::Elsewhere);
+                    return self.locked_elsewhere(run).map(Outcome::LockedByOthers);
                 }
                 Err(error) => {
                     self.unlock_bytes(&locked)?;
@@ -205,7 +214,8 @@ impl Opened {
         Ok(Outcome::Locked)
     }
 
-    /// Those of an interval that others have locked; its first, if they have just let go of them.
+    /// Returns the cpus of an interval that others have locked; its first one if they have been
+    /// unlocked meanwhile.
     fn locked_elsewhere(&self, run: Range<u32>) -> io::Result<CpuSet> {
         let mut elsewhere = CpuSet::new();
         let mut rest = bytes(&run);
@@ -229,7 +239,7 @@ impl Opened {
 
     fn unlock_bytes(&self, cpus: &CpuSet) -> io::Result<()> {
         let all = cpus.runs().map(|run| byte_lock::unlock(&self.file, bytes(&run)));
-        // All of them, also behind one that fails.
+        // Unlocks all of them, even after one has failed.
         all.fold(Ok(()), Result::and)
     }
 

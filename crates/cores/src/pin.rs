@@ -1,6 +1,7 @@
-//! Keeping threads and processes on their cpus.
+//! Pins threads and processes to cpus.
 //!
-//! The kernel quietly leaves out cpus that are offline or outside of the cpuset, so that every mask is read back.
+//! The kernel silently drops cpus that are offline or outside the cpuset, so every mask is read
+//! back.
 
 use brigade_sys::affinity;
 
@@ -8,65 +9,70 @@ use crate::cpu_set::CpuSet;
 use crate::error::PinError;
 use crate::lease::CoreLease;
 
-/// What came of pinning.
+/// The result of pinning.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use = "the kernel may have allowed less than was asked for"]
 #[non_exhaustive]
 pub struct Pinned {
-    /// Where it should run.
+    /// The requested cpus.
     pub requested: CpuSet,
-    /// Where the kernel lets it run.
+    /// The cpus on which the kernel lets the thread run.
     pub effective: CpuSet,
 }
 
 impl Pinned {
-    /// Whether the kernel allowed all cpus.
+    /// Returns `true` if the kernel allowed all requested cpus.
     pub fn is_exact(&self) -> bool {
         self.requested == self.effective
     }
 }
 
 impl CoreLease {
-    /// Pins the calling thread to the cores of this lease, as [`CpuSet::pin_current_thread`].
+    /// Pins the calling thread to the cores of this lease, like [`CpuSet::pin_current_thread`].
     pub fn pin_current_thread(&self) -> Result<Pinned, PinError> {
         self.cores().pin_current_thread()
     }
 
-    /// Runs `f` with the calling thread pinned to the cores of this lease, as [`CpuSet::run_pinned`].
+    /// Runs `f` with the calling thread pinned to the cores of this lease, like
+    /// [`CpuSet::run_pinned`].
     pub fn run_pinned<T>(&self, f: impl FnOnce(&Pinned) -> T) -> Result<T, PinError> {
         self.cores().run_pinned(f)
     }
 }
 
 impl CpuSet {
-    /// Where the calling thread may run.
+    /// Returns the cpus on which the calling thread may run.
     pub fn of_current_thread() -> Result<Self, PinError> {
         affinity::current().map(Self::from_words).map_err(PinError::GetAffinity)
     }
 
-    /// Where a thread may run; the main thread, if `tid` is the id of a process.
+    /// Returns the cpus on which a thread may run; the main thread if `tid` is a process id.
     pub fn of_thread(tid: u32) -> Result<Self, PinError> {
         affinity::of_thread(tid).map(Self::from_words).map_err(PinError::GetAffinity)
     }
 
-    /// Pins the calling thread, and what it starts from now on, to these cpus; not the threads that run already.
+    /// Pins the calling thread, and the threads and processes that it starts from now on, to these
+    /// cpus. Running threads are not affected.
     ///
-    /// Memory belongs to the NUMA node of the thread that first writes to it: pin first, then allocate and fill.
+    /// Memory belongs to the NUMA node of the thread that first writes to it: pin first, then
+    /// allocate and fill.
     pub fn pin_current_thread(&self) -> Result<Pinned, PinError> {
         affinity::set_current(self.words()).map_err(|source| self.refused(source))?;
         Ok(Pinned { requested: self.clone(), effective: Self::of_current_thread()? })
     }
 
-    /// Pins a thread from outside; the main thread, and none of the others, if `tid` is the id of a process.
+    /// Pins another thread; only the main thread if `tid` is a process id.
     pub fn pin_thread(&self, tid: u32) -> Result<Pinned, PinError> {
         affinity::set_of_thread(tid, self.words()).map_err(|source| self.refused(source))?;
         Ok(Pinned { requested: self.clone(), effective: Self::of_thread(tid)? })
     }
 
-    /// Runs `f` with the calling thread pinned to these cpus, and gives the thread its old mask back, also when `f` panics.
+    /// Runs `f` with the calling thread pinned to these cpus, and restores the thread's mask
+    /// afterwards, even if `f` panics.
     ///
-    /// A process or thread that `f` starts is pinned before its first instruction. This is how a command is started pinned: no
-    /// `pre_exec`, which would make the standard library fork instead of the much faster `posix_spawn`.
+    /// A process or thread that `f` starts is pinned before its first instruction. Use this to
+    /// start a command pinned: it needs no `pre_exec`, which would make the standard library fork
+    /// instead of using the much faster `posix_spawn`.
     ///
     /// ```no_run
     /// use std::process::Command;

@@ -1,15 +1,18 @@
-//! A pool of cores that threads of one process share.
+//! A pool of cores that the threads of a process share.
 //!
 //! # Protocol
-//! One lock guards the allocator and the queue of those who wait. The queue is first come, first served: nobody gets cores while
-//! somebody waits who came before, so that a wide request is not starved by narrow ones. Whoever gives cores back grants them, under
-//! the lock, to the head of the queue as long as it fits, and then wakes those after letting go of the lock. A waiter therefore
-//! never looks for cores itself, and no wake-up can be lost: a grant lies in the waiter before it is woken. A waiter that gives up
-//! leaves the queue under the lock; if a grant came first, it is given back. Threads and other processes are told before hooks run:
-//! hooks and what listens to `tracing` are code of users, and run without the lock.
+//! One lock guards the allocator and the queue of waiters. The queue is first come, first served: a
+//! request is not granted while an earlier one waits, so that narrow requests do not starve a wide
+//! one. A thread that returns cores grants them, under the lock, to the head of the queue for as
+//! long as it fits, and wakes the waiters after it has released the lock. So a waiter never
+//! searches for cores itself, and no wake-up can be lost: the grant is stored in the waiter before
+//! it is woken. A waiter that gives up leaves the queue under the lock; if it was granted cores
+//! first, it returns them. Threads and other processes are notified before hooks run: hooks and
+//! `tracing` subscribers are user code and run without the lock.
 //!
-//! A pool that is exclusive between processes also locks the bytes of its cpus in a file, see [`lock_file`](crate::lock_file);
-//! what other processes give back is noticed by a thread, which then serves the queue.
+//! A pool that is exclusive between processes also locks the bytes of its cpus in a file, see
+//! [`lock_file`](crate::lock_file). A thread notices when other processes return cores, and serves
+//! the queue then.
 
 mod builder;
 pub(crate) mod shared;
@@ -33,34 +36,36 @@ use shared::Shared;
 pub use ticket::Ticket;
 use watcher::Watcher;
 
-/// The cores of a machine, or some of them, to be leased.
+/// A pool that leases the cores of a machine, or some of them.
 ///
 /// Clones are handles to the same pool. Leases keep it alive.
 ///
-/// It belongs to the process that built it. In a copy that `fork` has made of it, requests are errors
-/// ([`Forked`](ReserveError::Forked)), no cpu is free, nobody waits, and dropping pools, leases and tickets does nothing.
+/// A pool belongs to the process that built it. In a forked copy, requests return
+/// [`Forked`](ReserveError::Forked), no cpu is free, the queue is empty, and dropping pools, leases
+/// and tickets does nothing.
 #[derive(Clone)]
 pub struct CorePool {
     shared: Arc<Shared>,
-    /// For as long as there are handles; leases do not need it.
+    /// Lives as long as the handles; leases do not need it.
     _watcher: Option<Arc<Watcher>>,
 }
 
 impl CorePool {
-    /// A pool of all cpus that the calling thread may use, without isolated ones.
+    /// Creates a pool of all cpus that the calling thread may use, except isolated ones.
     pub fn new() -> Result<Self, BuildError> {
         Self::builder().build()
     }
 
-    /// A pool of chosen cpus, of another topology, or with isolated cpus.
+    /// Returns a builder, for a pool of certain cpus, of another topology, or with isolated cpus.
     pub fn builder() -> CorePoolBuilder {
         CorePoolBuilder::default()
     }
 
-    /// Waits until the cores are there, after all who asked before.
+    /// Blocks until the cores are granted, after all earlier requests.
     ///
     /// # Errors
-    /// [`ZeroCores`](ReserveError::ZeroCores) and [`NeverFits`](ReserveError::NeverFits), at once.
+    /// [`ZeroCores`](ReserveError::ZeroCores) and [`NeverFits`](ReserveError::NeverFits), without
+    /// blocking.
     pub fn reserve(&self, request: CoreRequest) -> Result<CoreLease, ReserveError> {
         match self.try_reserve(request) {
             Err(ReserveError::Busy { .. }) => Ok(self.enqueue(request, None)?.wait()),
@@ -68,16 +73,18 @@ impl CorePool {
         }
     }
 
-    /// The cores, if they are free now and nobody waits.
+    /// Leases cores if they are free now and no request is waiting.
     ///
     /// # Errors
-    /// [`Busy`](ReserveError::Busy), [`Lock`](ReserveError::Lock), and those of [`reserve`](Self::reserve).
+    /// [`Busy`](ReserveError::Busy), [`Lock`](ReserveError::Lock), and those of
+    /// [`reserve`](Self::reserve).
     pub fn try_reserve(&self, request: CoreRequest) -> Result<CoreLease, ReserveError> {
         let grant = self.shared.try_grant(request)?;
         Ok(CoreLease::new(&self.shared, request, grant))
     }
 
-    /// Waits as long as [`reserve`](Self::reserve), but no longer than `timeout`.
+    /// Blocks until the cores are granted, like [`reserve`](Self::reserve), or until `timeout`
+    /// elapses.
     ///
     /// # Errors
     /// [`TimedOut`](ReserveError::TimedOut), and those of [`reserve`](Self::reserve).
@@ -95,10 +102,11 @@ impl CorePool {
         }
     }
 
-    /// Queues up without waiting, for those who wait in an event loop of their own.
+    /// Enters the queue without blocking, for callers with an event loop of their own.
     ///
-    /// `ready` is called once, when the cores are there, by the thread that gave them back (or by this one, before this returns): it
-    /// should do no more than wake somebody. The cores are then taken with [`Ticket::try_take`]. Dropping the ticket leaves the queue.
+    /// `ready` is called once, when the cores are granted, by the thread that returned them (or by
+    /// this one, before the method returns): it should only wake another thread. Take the cores
+    /// with [`Ticket::try_take`]. Dropping the ticket leaves the queue.
     ///
     /// # Errors
     /// Those of [`reserve`](Self::reserve).
@@ -119,7 +127,7 @@ impl CorePool {
         Ok(Ticket::new(self.clone(), waiter))
     }
 
-    /// The machine, as far as it is in the pool.
+    /// The part of the machine's topology that belongs to the pool.
     pub fn topology(&self) -> &Topology {
         self.shared.topology()
     }
@@ -129,17 +137,18 @@ impl CorePool {
         self.shared.topology().cpus()
     }
 
-    /// The cpus that are not leased at this moment; other processes may have leased some of them.
+    /// Returns the cpus that are not leased at this moment. Other processes may have leased some of
+    /// them.
     pub fn free_cpus(&self) -> CpuSet {
         self.shared.layout().cpu_ids(&self.shared.free())
     }
 
-    /// The file through which processes agree, for a pool that is [exclusive](CorePoolBuilder::exclusive).
+    /// The path of the lock file, for a pool that is [exclusive](CorePoolBuilder::exclusive).
     pub fn lock_file(&self) -> Option<&Path> {
         self.shared.lock_file().map(LockFile::path)
     }
 
-    /// How many requests wait at this moment.
+    /// Returns the number of requests that are waiting.
     pub fn waiting(&self) -> usize {
         self.shared.waiting()
     }

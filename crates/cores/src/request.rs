@@ -1,49 +1,51 @@
-//! What is asked for.
+//! Requests for cores.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// How the cores of a lease lie to each other.
+/// The placement of a lease's cores relative to each other.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Policy {
-    /// An interval of the [topological order](crate::Topology::order), the first that is free.
+    /// The first free interval of the [topological order](crate::Topology::order).
     #[default]
     Contiguous,
     /// As few NUMA nodes and caches as possible, in the group where the least is left over.
     Compact,
-    /// As many packages, NUMA nodes, caches and cores as possible, evenly: for the most memory bandwidth and cache.
+    /// As many packages, NUMA nodes, caches and cores as possible, evenly, for the most memory
+    /// bandwidth and cache.
     Scatter,
 }
 
-/// What is counted, and whether hardware threads of one core may go to different leases.
+/// The unit that a request counts, and the use of the hardware threads of a core.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Smt {
-    /// Counts hardware threads; those of one core may go to different leases.
+    /// Counts hardware threads. Those of one core may go to different leases.
     #[default]
     Share,
-    /// Counts physical cores; the lease has all hardware threads of each that the pool has.
+    /// Counts physical cores. The lease gets all hardware threads of each that the pool has.
     Whole,
-    /// Counts physical cores; the lease has the first hardware thread of each, the others stay idle.
+    /// Counts physical cores. The lease gets the first hardware thread of each; the others stay
+    /// idle.
     Isolate,
 }
 
-/// Cores of which kind, on a machine with several.
+/// A kind of core, on a machine with several.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum CoreKind {
-    /// The fastest kind; all cores of a machine that has one kind.
+    /// The fastest kind; every core of a machine with a single kind.
     Performance,
-    /// All other kinds; no core of a machine that has one kind.
+    /// All other kinds; no core of a machine with a single kind.
     Efficient,
 }
 
-/// A number of cores and how they shall lie.
+/// A number of cores and their placement.
 ///
 /// ```
 /// use brigade_cores::{CoreRequest, Policy};
@@ -68,7 +70,8 @@ pub struct CoreRequest {
 }
 
 impl CoreRequest {
-    /// `count` hardware threads, contiguous and strict. With 0 it is refused when it is made.
+    /// Requests `count` hardware threads, contiguous and strict. A request for 0 is refused by the
+    /// pool.
     pub fn new(count: usize) -> Self {
         Self {
             count,
@@ -80,51 +83,52 @@ impl CoreRequest {
         }
     }
 
-    /// How the cores shall lie to each other.
+    /// Sets the placement of the cores relative to each other.
     pub fn policy(self, policy: Policy) -> Self {
         Self { policy, ..self }
     }
 
-    /// What is counted.
+    /// Sets the unit that is counted.
     pub fn smt(self, smt: Smt) -> Self {
         Self { smt, ..self }
     }
 
-    /// Physical cores with all their hardware threads: [`Smt::Whole`].
+    /// Requests physical cores with all their hardware threads: [`Smt::Whole`].
     pub fn whole_cores(self) -> Self {
         self.smt(Smt::Whole)
     }
 
-    /// Physical cores with one hardware thread each, the others idle: [`Smt::Isolate`].
+    /// Requests physical cores with one hardware thread each and the others idle: [`Smt::Isolate`].
     pub fn one_thread_per_core(self) -> Self {
         self.smt(Smt::Isolate)
     }
 
-    /// Takes a worse placement rather than wait for a good one: several intervals, more nodes, less spread.
+    /// Accepts a worse placement instead of waiting for a good one: several intervals, more nodes,
+    /// less spread.
     ///
-    /// Without it a request is *strict*: contiguous cores are one interval; compact ones are in no more packages, NUMA nodes and
-    /// L3 caches, and scattered ones in no fewer, than they would be if the whole pool were free. Count, kind, node and what is
-    /// counted hold either way.
+    /// Without it a request is *strict*: contiguous cores form one interval; compact ones touch no
+    /// more packages, NUMA nodes and L3 caches, and scattered ones no fewer, than they would if the
+    /// whole pool were free. The count, its unit, the kind and the node apply either way.
     pub fn best_effort(self) -> Self {
         Self { best_effort: true, ..self }
     }
 
-    /// Cores of one kind only.
+    /// Requests cores of one kind only.
     pub fn kind(self, kind: CoreKind) -> Self {
         Self { kind: Some(kind), ..self }
     }
 
-    /// Cores of one NUMA node only, by the kernel's number.
+    /// Requests cores of one NUMA node only, by the kernel's number.
     pub fn numa_node(self, node: u32) -> Self {
         Self { numa_node: Some(node), ..self }
     }
 
-    /// How many are asked for.
+    /// The number of requested cores or hardware threads.
     pub fn count(&self) -> usize {
         self.count
     }
 
-    /// Whether it waits for a good placement.
+    /// Returns `true` if the request waits for a good placement.
     pub fn is_strict(&self) -> bool {
         !self.best_effort
     }

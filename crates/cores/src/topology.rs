@@ -1,4 +1,4 @@
-//! What the machine looks like, as far as this process may use it.
+//! The machine's topology, as far as this process may use it.
 
 mod arrange;
 mod display;
@@ -13,12 +13,12 @@ use serde::{Deserialize, Serialize};
 use crate::cpu_set::CpuSet;
 pub use object::{Counts, CpuQuota, Level, Object, Warning};
 
-/// The usable part of a machine: its cpus, and what groups of them share.
+/// The usable part of a machine: its cpus, and the groups of cpus that share something.
 ///
-/// *Usable* are the cpus that are online and that cpuset and affinity mask allow. Groups hold usable cpus only; one without any
-/// is kept if it holds memory that may be used.
+/// A cpu is *usable* if it is online and allowed by the cpuset and the affinity mask. Groups hold
+/// usable cpus only. A group without cpus is kept if it has usable memory.
 ///
-/// [`Display`](std::fmt::Display) draws it as a tree.
+/// [`Display`](std::fmt::Display) draws the topology as a tree.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "Parts", into = "Parts")]
 pub struct Topology {
@@ -27,7 +27,7 @@ pub struct Topology {
     order: Vec<u32>,
 }
 
-/// A topology without what follows from it.
+/// A topology without the data derived from it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Parts {
@@ -36,16 +36,16 @@ pub(crate) struct Parts {
     pub(crate) isolated: CpuSet,
     pub(crate) nohz_full: CpuSet,
     pub(crate) objects: Vec<Object>,
-    /// The fastest first; one for a machine with cores of one kind.
+    /// The fastest first; a single set for a machine with one kind of core.
     pub(crate) kinds: Vec<CpuSet>,
-    /// Each row: a node's number, and its distance to each node of `objects` in their order.
+    /// One row per node: its number, and its distances to the nodes of `objects` in their order.
     pub(crate) distances: Vec<(u32, Vec<u32>)>,
     pub(crate) quota: Option<CpuQuota>,
     pub(crate) warnings: Vec<Warning>,
 }
 
 impl From<Parts> for Topology {
-    /// Total: what contradicts itself is dropped with a warning.
+    /// Never fails: contradictions are dropped with a warning.
     fn from(mut parts: Parts) -> Self {
         parts.objects = arrange::nested(std::mem::take(&mut parts.objects), &mut parts.warnings);
         let order = arrange::order(&parts.cpus, &parts.objects, &parts.kinds);
@@ -60,7 +60,7 @@ impl From<Topology> for Parts {
 }
 
 impl Topology {
-    /// A machine of which nothing is known but its cpus.
+    /// Creates a topology of cpus about which nothing else is known.
     pub fn flat(cpus: CpuSet) -> Self {
         Parts { online: cpus.clone(), kinds: vec![cpus.clone()], cpus, ..Parts::default() }.into()
     }
@@ -75,8 +75,8 @@ impl Topology {
         &self.parts.online
     }
 
-    /// The cpus that the kernel's scheduler leaves alone (`isolcpus`), usable or not: nothing runs there that is not pinned, and
-    /// several threads pinned to the same set of them are not balanced.
+    /// The cpus that the kernel's scheduler leaves alone (`isolcpus`), usable or not. Only pinned
+    /// threads run there, and threads pinned to a set of several are not balanced among them.
     pub fn isolated(&self) -> &CpuSet {
         &self.parts.isolated
     }
@@ -86,32 +86,34 @@ impl Topology {
         &self.parts.nohz_full
     }
 
-    /// The usable cpus in topological order: those that share most are next to each other. An interval of it is what
-    /// [`Policy::Contiguous`](crate::Policy::Contiguous) takes.
+    /// The usable cpus in topological order: those that share most are adjacent.
+    /// [`Policy::Contiguous`](crate::Policy::Contiguous) takes an interval of it.
     ///
-    /// Sorted by kind of core (the fastest first), then by what contains them (package, node, cache, core), then by number.
+    /// Sorted by kind of core (the fastest first), then by the enclosing groups (package, node,
+    /// cache, core), then by number.
     pub fn order(&self) -> &[u32] {
         &self.order
     }
 
-    /// The groups of one level, by their first cpu.
+    /// Returns the groups of one level, ordered by their first cpu.
     ///
-    /// Only what the machine told: a machine that says nothing about cores has no object of [`Level::Core`].
+    /// Only those that the machine describes: one that does not describe its cores has no object of
+    /// [`Level::Core`].
     pub fn objects(&self, level: Level) -> impl Iterator<Item = &Object> {
         self.parts.objects.iter().filter(move |object| object.level == level)
     }
 
-    /// The group of `level` that `cpu` belongs to.
+    /// Returns the group of `level` that `cpu` belongs to.
     pub fn object_of(&self, cpu: u32, level: Level) -> Option<&Object> {
         self.objects(level).find(|object| object.cpus.contains(cpu))
     }
 
-    /// The cpus that are in no group of `level`, divided as the other groups suggest.
+    /// Returns the cpus that are in no group of `level`, divided as the other groups suggest.
     pub(crate) fn ungrouped(&self, level: Level) -> Vec<CpuSet> {
         arrange::ungrouped(&self.parts.cpus, &self.parts.objects, level)
     }
 
-    /// The closest thing that all of `cpus` share.
+    /// Returns the closest level that all of `cpus` share.
     pub fn span(&self, cpus: &CpuSet) -> Level {
         if cpus.len() == 1 {
             return Level::Core;
@@ -122,12 +124,13 @@ impl Topology {
             .map_or(Level::Machine, |object| object.level)
     }
 
-    /// How many groups of `level` have some of `cpus`.
+    /// Returns the number of groups of `level` that contain some of `cpus`.
     pub fn touched(&self, cpus: &CpuSet, level: Level) -> usize {
         self.objects(level).filter(|object| object.cpus.intersects(cpus)).count()
     }
 
-    /// The cpus of each physical core in topological order. A cpu of which nothing is known counts as a core of its own.
+    /// Returns the cpus of each physical core in topological order. A cpu about which nothing is
+    /// known counts as a core.
     pub fn cores(&self) -> Vec<CpuSet> {
         let mut cores: Vec<CpuSet> = Vec::new();
         for &cpu in &self.order {
@@ -145,25 +148,27 @@ impl Topology {
         &self.parts.kinds
     }
 
-    /// How far two NUMA nodes are from each other, as the firmware says: 10 is local, 20 twice as far.
+    /// Returns the distance of two NUMA nodes, as reported by the firmware: 10 is local, 20 twice
+    /// as far.
     pub fn distance(&self, from: u32, to: u32) -> Option<u32> {
         let (_, row) = self.parts.distances.iter().find(|(node, _)| *node == from)?;
         let column = self.parts.distances.iter().position(|(node, _)| *node == to)?;
         row.get(column).copied()
     }
 
-    /// How much processor time the control groups allow, if they limit it.
+    /// The processor time that the control groups allow, if they limit it.
     pub fn quota(&self) -> Option<CpuQuota> {
         self.parts.quota
     }
 
-    /// How many threads can run at the same time: the usable cpus, or what the quota pays for if that is less; never 0.
+    /// Returns the number of threads that can run at the same time: the usable cpus, or what the
+    /// quota allows if that is less; at least 1.
     pub fn available_parallelism(&self) -> usize {
         let paid = self.parts.quota.map_or(usize::MAX, CpuQuota::whole_cpus);
         self.parts.cpus.len().min(paid).max(1)
     }
 
-    /// How many of each there are.
+    /// Counts the machine's parts.
     pub fn counts(&self) -> Counts {
         let count = |level| self.objects(level).count();
         Counts {
@@ -171,17 +176,17 @@ impl Topology {
             cores: count(Level::Core),
             l3_caches: count(Level::L3),
             packages: count(Level::Package),
-            // Without any, the machine's memory is one node.
+            // Without any node, the machine's memory counts as one.
             numa_nodes: self.objects(Level::NumaNode).filter(|node| node.memory).count().max(1),
         }
     }
 
-    /// What could not be read, was nonsense, or had to be assumed.
+    /// Descriptions of data that was unreadable, contradictory, or had to be guessed.
     pub fn warnings(&self) -> &[Warning] {
         &self.parts.warnings
     }
 
-    /// The part of this machine that `cpus` leave; nothing of it if they have none in common.
+    /// Returns this machine reduced to `cpus`; empty if none of them is usable.
     #[must_use]
     pub fn restricted_to(&self, cpus: &CpuSet) -> Self {
         let mut parts = self.parts.clone();
@@ -191,7 +196,8 @@ impl Topology {
 }
 
 impl Parts {
-    /// Takes cpus away from everything. A group that loses its last cpu goes, unless it `stays` as it was before.
+    /// Removes all other cpus. A group that loses its last cpu is removed too, unless `stays`
+    /// returns `true` for its original state.
     pub(crate) fn restrict(&mut self, cpus: &CpuSet, stays: impl Fn(&Object) -> bool) {
         self.cpus = self.cpus.intersection(cpus);
         self.objects.retain_mut(|object| {

@@ -1,6 +1,6 @@
-//! Machines of all sorts, and machines that are described badly.
+//! Machines of many kinds, including badly described ones.
 
-mod made;
+mod synthetic;
 
 use std::fs;
 use std::thread;
@@ -8,8 +8,8 @@ use std::thread;
 use brigade_cores::{
     CoreKind, CorePool, CoreRequest, Counts, CpuSet, DiscoverError, Level, Topology,
 };
-use made::{CPU, Machine, NODE, mask, set};
 use proptest::prelude::*;
+use synthetic::{CPU, Machine, NODE, mask, set};
 
 fn counts(topology: &Topology) -> [usize; 5] {
     let Counts { units, cores, l3_caches, packages, numa_nodes, .. } = topology.counts();
@@ -25,19 +25,19 @@ fn a_regular_machine_is_found_from_files_and_from_a_recording() {
     assert_eq!(counts(&topology), [16, 8, 2, 2, 2]);
     assert_eq!(topology.warnings(), []);
     assert_eq!(topology, machine.topology());
-    // Siblings are neighbours, packages do not mix.
+    // Siblings are adjacent, and packages are not mixed.
     assert_eq!(topology.order(), [0, 8, 2, 10, 4, 12, 6, 14, 1, 9, 3, 11, 5, 13, 7, 15]);
     assert_eq!(topology.distance(0, 1), Some(21));
     assert_eq!(topology.objects(Level::L3).next().unwrap().size_kib, Some(32_768));
 }
 
 #[test]
-fn more_cpus_than_fit_into_a_cpu_set_of_the_c_library_are_found() {
+fn more_cpus_than_a_c_cpu_set_holds_are_found() {
     assert_eq!(counts(&Machine::regular(4, 300, 2).topology()), [2_400, 1_200, 4, 4, 4]);
 }
 
 #[test]
-fn this_machine_is_discovered_as_far_as_the_thread_may_run() {
+fn this_machine_is_limited_to_the_affinity_of_the_thread() {
     let whole = Topology::discover().unwrap();
     let mask = CpuSet::of_current_thread().unwrap();
     assert!(whole.cpus().is_subset(&mask));
@@ -64,7 +64,7 @@ fn an_empty_root_is_a_clear_error() {
 }
 
 #[test]
-fn without_sysfs_the_cpus_are_from_procfs_and_the_machine_is_flat() {
+fn without_sysfs_the_machine_is_flat_with_cpus_from_procfs() {
     let machine =
         Machine::default().with("proc/cpuinfo", "processor\t: 0\nmodel: x\n\nprocessor\t: 1\n");
     let topology = machine.topology();
@@ -79,19 +79,19 @@ fn without_sysfs_the_cpus_are_from_procfs_and_the_machine_is_flat() {
 fn an_unreadable_file_is_a_warning_and_the_rest_is_used() {
     let root = tempfile::tempdir().unwrap();
     Machine::regular(2, 2, 1).write(root.path());
-    // Modes do not keep the superuser out; a folder cannot be read as a file by anybody.
+    // File modes do not stop root, but nobody can read a folder as a file.
     let file = root.path().join(CPU).join("cpu0/topology/package_cpus");
     fs::remove_file(&file).unwrap();
     fs::create_dir(&file).unwrap();
     let topology = Topology::discover_in(root.path()).unwrap();
     assert!(topology.warnings().iter().any(|warning| warning.subject.ends_with("package_cpus")));
     assert_eq!(topology.counts().units, 4);
-    // The sibling of the unreadable one speaks for both.
+    // The sibling of the unreadable cpu defines the package for both.
     assert_eq!(topology.counts().packages, 2);
 }
 
 #[test]
-fn a_mask_is_believed_before_the_list_of_the_same_cpus() {
+fn a_mask_takes_precedence_over_the_list_of_the_same_cpus() {
     let machine = Machine::regular(1, 4, 1)
         .with(&format!("{NODE}/node0/cpulist"), "0-1\n\0")
         .with(&format!("{CPU}/cpu0/topology/core_cpus_list"), "0-3\n");
@@ -104,7 +104,7 @@ fn a_mask_is_believed_before_the_list_of_the_same_cpus() {
 }
 
 #[test]
-fn offline_cpus_are_left_out_with_and_without_a_list_of_those_online() {
+fn offline_cpus_are_left_out_with_and_without_a_list() {
     let mut machine = Machine::regular(2, 2, 2).with(&format!("{CPU}/cpu3/online"), "0\n");
     machine.put(format!("{CPU}/online"), "0-2,4-7\n");
     assert_eq!(machine.topology().cpus(), &set("0-2,4-7"));
@@ -116,7 +116,7 @@ fn offline_cpus_are_left_out_with_and_without_a_list_of_those_online() {
 }
 
 #[test]
-fn a_cpu_that_is_not_described_as_the_others_are_is_left_out() {
+fn a_cpu_without_a_description_is_left_out() {
     let machine = Machine::regular(1, 4, 1).with(&format!("{CPU}/online"), "0-4\n");
     let topology = machine.topology();
     assert_eq!(topology.cpus(), &set("0-3"));
@@ -124,7 +124,7 @@ fn a_cpu_that_is_not_described_as_the_others_are_is_left_out() {
 }
 
 #[test]
-fn memory_of_graphics_cards_and_caches_of_no_size_do_not_count() {
+fn graphics_memory_and_caches_of_size_zero_do_not_count() {
     let mut machine = Machine::regular(1, 2, 1)
         .with(&format!("{NODE}/online"), "0,255")
         .with(&format!("{NODE}/node255/cpumap"), "0")
@@ -137,7 +137,7 @@ fn memory_of_graphics_cards_and_caches_of_no_size_do_not_count() {
 }
 
 #[test]
-fn the_numbers_of_caches_may_have_holes() {
+fn cache_numbers_may_have_gaps() {
     let mut machine = Machine::regular(2, 2, 1);
     for cpu in 0..4 {
         let cache = format!("{CPU}/cpu{cpu}/cache/index");
@@ -157,8 +157,9 @@ fn the_numbers_of_caches_may_have_holes() {
 }
 
 #[test]
-fn nothing_stays_of_a_group_that_contradicts_an_earlier_one() {
-    // Cpus 1, 3, 5 and 7 are the second package, and the first of them says that 0 belongs to it too.
+fn a_group_that_contradicts_an_earlier_one_is_dropped_whole() {
+    // Cpus 1, 3, 5 and 7 are the second package, and the first of them claims that 0 belongs to it
+    // too.
     let mut machine = Machine::regular(2, 4, 1);
     let package = |cpu: u32| format!("{CPU}/cpu{cpu}/topology/package_cpus");
     let cache = |cpu: u32| format!("{CPU}/cpu{cpu}/cache/index1/shared_cpu_map");
@@ -171,11 +172,11 @@ fn nothing_stays_of_a_group_that_contradicts_an_earlier_one() {
     for level in [Level::Package, Level::L3] {
         assert_eq!(groups(&topology, level), ["0,2,4,6"], "{level}");
     }
-    // Said once for the first cpu, and once for all the others, which agree with each other.
+    // Reported once for the first cpu, and once for all the others, which agree with each other.
     let packages =
         topology.warnings().iter().filter(|warning| warning.subject.starts_with("package"));
     assert_eq!(packages.count(), 2);
-    // A set without the cpu itself is no better.
+    // A set without the cpu itself is rejected too.
     machine.put(package(1), mask(&set("0")));
     assert_eq!(groups(&machine.topology(), Level::Package), ["0,2,4,6"]);
 }
@@ -183,7 +184,7 @@ fn nothing_stays_of_a_group_that_contradicts_an_earlier_one() {
 #[test]
 fn books_and_drawers_hold_packages() {
     let mut machine = Machine::regular(4, 2, 1);
-    // Packages 0 and 2 are a book, 1 and 3 another one, and both are a drawer.
+    // Packages 0 and 2 form one book, 1 and 3 another, and both books form a drawer.
     for cpu in 0..8_u32 {
         let book: CpuSet = (0..8).filter(|other| other % 2 == cpu % 2).collect();
         let folder = format!("{CPU}/cpu{cpu}/topology");
@@ -200,7 +201,7 @@ fn books_and_drawers_hold_packages() {
 }
 
 #[test]
-fn capacities_are_believed_before_base_frequencies_unless_all_are_the_same() {
+fn different_capacities_take_precedence_over_frequencies() {
     let mut machine = Machine::regular(1, 4, 1);
     for (cpu, base, capacity) in
         [(0, 1_200, 1_024), (1, 2_500, 1_024), (2, 1_200, 500), (3, 2_500, 500)]
@@ -216,7 +217,7 @@ fn capacities_are_believed_before_base_frequencies_unless_all_are_the_same() {
 }
 
 #[test]
-fn nodes_may_have_any_numbers_no_cpus_or_those_of_others() {
+fn nodes_may_have_gaps_no_cpus_or_cpus_of_others() {
     let mut machine = Machine::regular(1, 4, 1);
     machine.put(format!("{NODE}/online"), "0,33,250-251");
     machine.put(format!("{NODE}/node33/cpumap"), "00000000");
@@ -227,18 +228,18 @@ fn nodes_may_have_any_numbers_no_cpus_or_those_of_others() {
         topology.objects(Level::NumaNode).map(|node| (node.id, node.cpus.len())).collect();
     assert_eq!(nodes, [(Some(0), 4), (Some(33), 0), (Some(250), 0)]);
     assert!(topology.warnings().iter().any(|warning| warning.subject.contains("node251")));
-    // The row of node 0 has no columns for the others.
+    // The row of node 0 has no columns for the other nodes.
     assert_eq!(topology.distance(0, 0), None);
 }
 
 const V2: &str = "36 25 0:30 / /elsewhere/cg rw - cgroup2 cgroup2 rw\n";
 
 #[test]
-fn a_cpuset_of_version_2_limits_wherever_it_is_mounted() {
+fn a_cpuset_of_version_2_applies_wherever_it_is_mounted() {
     let machine = Machine::regular(1, 8, 1)
         .with("proc/self/mountinfo", V2)
         .with("proc/self/cgroup", "0::/a/b/c\n")
-        // The controller is not switched on in the innermost group.
+        // The controller is not enabled in the innermost group.
         .with("elsewhere/cg/a/b/cpuset.cpus.effective", "2-5\n")
         .with("elsewhere/cg/cpuset.cpus.effective", "0-7\n")
         .with("elsewhere/cg/a/b/c/cpu.max", "max 100000\n")
@@ -268,8 +269,8 @@ fn a_container_sees_its_own_group_as_the_root() {
 }
 
 #[test]
-fn a_namespace_that_still_has_the_mounts_from_outside_is_limited_by_its_own_group() {
-    // The group is /jobs/7 for all others.
+fn a_namespace_with_outer_mounts_is_limited_by_its_own_group() {
+    // Outside the namespace, the group is /jobs/7.
     let mounts = "36 25 0:30 /../.. /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n";
     let machine = Machine::regular(1, 8, 1)
         .with("proc/self/mountinfo", mounts)
@@ -287,7 +288,7 @@ fn a_namespace_that_still_has_the_mounts_from_outside_is_limited_by_its_own_grou
         (topology.cpus().len(), topology.available_parallelism())
     };
     assert_eq!(limits(&machine), (6, 2));
-    // In a group of its own below the root of the namespace, and in one beside that.
+    // In a child group of the namespace's root, and in a sibling group of that root.
     let inner = machine
         .clone()
         .with("proc/self/cgroup", "0::/inner\n")
@@ -299,7 +300,7 @@ fn a_namespace_that_still_has_the_mounts_from_outside_is_limited_by_its_own_grou
         .with("proc/self/cgroup", "0::/../6\n")
         .with("sys/fs/cgroup/jobs/6/cgroup.procs", "4711\n");
     assert_eq!(limits(&beside), (6, 1));
-    // Not to be found: what is mounted limits, and a warning says so.
+    // The group is not found: the limits of the mount apply, with a warning.
     let lost = machine.with("sys/fs/cgroup/jobs/7/cgroup.procs", "");
     assert_eq!(lost.topology().cpus().len(), 8);
     assert_eq!(lost.topology().warnings().len(), 1);
@@ -335,7 +336,7 @@ fn a_cpuset_without_any_online_cpu_is_a_clear_error() {
 }
 
 #[test]
-fn turbo_frequencies_are_no_kinds_of_core() {
+fn turbo_frequencies_do_not_distinguish_kinds_of_core() {
     let mut machine = Machine::regular(1, 6, 1);
     for (cpu, base, max) in [
         (0, 1_900, 5_000),
@@ -358,7 +359,7 @@ fn turbo_frequencies_are_no_kinds_of_core() {
 }
 
 #[test]
-fn what_the_counters_say_comes_first_and_the_fastest_kind_too() {
+fn performance_counters_take_precedence() {
     let machine = Machine::regular(1, 6, 1)
         .with("sys/devices/cpu_atom/cpus", "0-1\n")
         .with("sys/devices/cpu_lowpower/cpus", "4\n")
@@ -366,13 +367,13 @@ fn what_the_counters_say_comes_first_and_the_fastest_kind_too() {
     let topology = machine.topology();
     assert_eq!(topology.kinds(), [set("2-3,5"), set("0-1"), set("4")]);
     assert_eq!(topology.order(), [2, 3, 5, 0, 1, 4]);
-    // An incomplete answer is none.
+    // Incomplete counters are ignored.
     let machine = machine.with("sys/devices/cpu_core/cpus", "2-3\n");
     assert_eq!(machine.topology().kinds(), [set("0-5")]);
 }
 
 #[test]
-fn arm_cores_of_one_model_are_of_one_kind_at_any_capacity() {
+fn arm_cores_of_one_model_are_one_kind_at_any_capacity() {
     let mut machine = Machine::regular(1, 4, 1);
     for (cpu, model, capacity) in [
         (0, "0x411fd461", 718),
@@ -416,7 +417,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
-    fn nonsense_in_any_files_gives_a_usable_topology_or_a_clear_error(
+    fn nonsense_gives_a_usable_topology_or_a_clear_error(
         changes in prop::collection::vec((any::<prop::sample::Index>(), prop::option::of(nonsense())), 1..12),
     ) {
         let mut machine = Machine::regular(2, 3, 2)

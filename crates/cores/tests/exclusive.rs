@@ -1,6 +1,9 @@
-//! Several processes on one machine: they never lease the same core, and a death gives cores back.
+//! Several processes on one machine: they never lease the same core, and a death returns cores.
 //!
-//! A child is this executable again, with the arguments that run [`child`] alone and its task in the environment.
+//! A child is this executable again, with arguments that run only [`child`], and with its task in
+//! the environment.
+
+#![expect(clippy::expect_used, reason = "a test stops where a value is missing")]
 
 use std::fs::{self, OpenOptions};
 use std::io::{BufRead, BufReader, Write};
@@ -17,7 +20,7 @@ const TASK: &str = "BRIGADE_CORES_TEST_TASK";
 const FOLDER: &str = "BRIGADE_CORES_TEST_FOLDER";
 
 fn pool(folder: &Path) -> CorePool {
-    // The cpus of a machine that need not be this one: nobody is pinned here.
+    // The cpus need not be those of this machine: no thread is pinned here.
     let topology = Topology::flat((0..64).collect());
     CorePool::builder().topology(topology).exclusive_in(folder.join("locks")).build().unwrap()
 }
@@ -33,7 +36,7 @@ fn start(task: &str, folder: &Path) -> Child {
         .unwrap()
 }
 
-/// The line that begins with `word`, past what the test harness prints.
+/// Returns the rest of the line after `word`, past the output of the test harness.
 fn line_of(child: &mut Child, word: &str) -> String {
     let mut output = BufReader::new(child.stdout.as_mut().unwrap());
     let mut line = String::new();
@@ -47,7 +50,7 @@ fn line_of(child: &mut Child, word: &str) -> String {
     }
 }
 
-/// Not a test of its own: what the children do. Without a task it does nothing.
+/// The body of the child processes, not a test. Without a task it does nothing.
 #[test]
 fn child() {
     let (Some(task), Some(folder)) = (std::env::var_os(TASK), std::env::var_os(FOLDER)) else {
@@ -63,7 +66,7 @@ fn child() {
     }
 }
 
-/// Leases 60 cores, and gives them back when its input says so.
+/// Leases 60 cores and returns them when told to on stdin.
 fn hold(folder: &Path) {
     let pool = pool(folder);
     let lease = pool.reserve(CoreRequest::new(60)).unwrap();
@@ -72,12 +75,12 @@ fn hold(folder: &Path) {
     let mut lines = std::io::stdin().lines();
     lines.next();
     drop(lease);
-    // Process and pool live on, so that it is not the end of the file that gives them back.
+    // The process and the pool live on, so that it is not closing the file that returns the cores.
     lines.next();
     drop(pool);
 }
 
-/// Leases and gives back at random.
+/// Leases and returns cores at random.
 fn contend(folder: &Path, seed: u64) {
     let pool = pool(folder);
     let mut random = Random::new(seed);
@@ -85,13 +88,14 @@ fn contend(folder: &Path, seed: u64) {
         let count = 1 + usize::try_from(random.within(0..40)).unwrap();
         let Ok(lease) = pool.reserve_timeout(CoreRequest::new(count), Duration::from_secs(60))
         else {
-            panic!("others do not hold {count} cores for so long");
+            panic!("other processes held {count} cores for a minute");
         };
         mark(folder, &lease);
     }
 }
 
-/// The same while somebody deletes the file with the locks: that is an error, and never a wrong lease.
+/// The same while the lock file is deleted repeatedly: that may be an error, but never a wrong
+/// lease.
 fn contend_without_file(folder: &Path, seed: u64) {
     let topology = Topology::flat((0..64).collect());
     let builder = CorePool::builder().topology(topology).exclusive_in(folder.join("locks"));
@@ -111,7 +115,7 @@ fn contend_without_file(folder: &Path, seed: u64) {
     assert!(leases >= 100, "{leases} leases");
 }
 
-/// Makes a file for each core, which must not be there, and removes it again.
+/// Creates a file for each core, which must not exist yet, and removes it again.
 fn mark(folder: &Path, lease: &CoreLease) {
     let mark = |cpu: u32| folder.join(format!("cpu-{cpu}"));
     for cpu in lease.cores().iter() {
@@ -133,7 +137,7 @@ fn processes_never_hold_the_same_core() {
 }
 
 #[test]
-fn a_process_killed_by_sigkill_gives_its_cores_back_to_those_who_wait() {
+fn cores_of_a_killed_process_go_to_waiting_requests() {
     let folder = tempfile::tempdir().unwrap();
     let pool = pool(folder.path());
     for _ in 0..5 {
@@ -148,8 +152,8 @@ fn a_process_killed_by_sigkill_gives_its_cores_back_to_those_who_wait() {
             let pool = pool.clone();
             thread::spawn(move || pool.reserve_timeout(CoreRequest::new(60), BOUND))
         };
-        wait_until("a place in the queue", BOUND, || pool.waiting() == 1);
-        // SIGKILL.
+        wait_until("a waiting request", BOUND, || pool.waiting() == 1);
+        // Sends SIGKILL.
         child.kill().unwrap();
         let lease = wide.join().unwrap().unwrap();
         assert_eq!(lease.cores().len(), 60);
@@ -158,7 +162,7 @@ fn a_process_killed_by_sigkill_gives_its_cores_back_to_those_who_wait() {
 }
 
 #[test]
-fn cores_that_another_process_gives_back_are_noticed() {
+fn cores_returned_by_another_process_are_noticed() {
     let folder = tempfile::tempdir().unwrap();
     let mut child = start("hold", folder.path());
     line_of(&mut child, "lease ");
@@ -167,7 +171,7 @@ fn cores_that_another_process_gives_back_are_noticed() {
         let pool = pool.clone();
         thread::spawn(move || pool.reserve_timeout(CoreRequest::new(64), BOUND))
     };
-    wait_until("a place in the queue", BOUND, || pool.waiting() == 1);
+    wait_until("a waiting request", BOUND, || pool.waiting() == 1);
     let mut input = child.stdin.take().unwrap();
     writeln!(input).unwrap();
     assert_eq!(wide.join().unwrap().unwrap().cores().len(), 64);
@@ -186,7 +190,7 @@ fn two_pools_of_one_process_are_exclusive_too() {
 }
 
 #[test]
-fn a_lock_file_that_is_deleted_while_cores_are_leased_lets_nobody_lease_them_again() {
+fn no_core_is_leased_while_a_deleted_lock_file_is_in_use() {
     let folder = tempfile::tempdir().unwrap();
     let (one, two) = (pool(folder.path()), pool(folder.path()));
     let file = one.lock_file().unwrap().to_owned();
@@ -207,12 +211,12 @@ fn a_lock_file_that_is_deleted_while_cores_are_leased_lets_nobody_lease_them_aga
         assert!(matches!(third, Err(BuildError::LockFile { .. })));
         assert!(!file.exists());
         drop(lease);
-        // All is as before, in a new file.
+        // Everything works as before, with a new file.
         let lease = two.reserve(CoreRequest::new(60)).unwrap();
         assert_eq!(one.reserve(CoreRequest::new(4)).unwrap().to_string(), "60-63");
         drop(lease);
     }
-    // A file that another one has replaced is noticed at the next lease.
+    // A renamed file is noticed at the next lease.
     let lease = one.reserve(CoreRequest::new(1)).unwrap();
     fs::rename(&file, folder.path().join("elsewhere")).unwrap();
     refused(&one);
@@ -221,7 +225,7 @@ fn a_lock_file_that_is_deleted_while_cores_are_leased_lets_nobody_lease_them_aga
 }
 
 #[test]
-fn those_who_wait_while_the_lock_file_is_deleted_are_served_in_the_end() {
+fn waiting_requests_survive_the_deletion_of_the_lock_file() {
     let folder = tempfile::tempdir().unwrap();
     let (one, two) = (pool(folder.path()), pool(folder.path()));
     let lease = one.reserve(CoreRequest::new(60)).unwrap();
@@ -229,7 +233,7 @@ fn those_who_wait_while_the_lock_file_is_deleted_are_served_in_the_end() {
     fs::remove_file(one.lock_file().unwrap()).unwrap();
     let mut own = one.reserve_later(CoreRequest::new(64), || {}).unwrap();
     drop(lease);
-    // Between pools nobody is first.
+    // There is no order between pools.
     thread::scope(|scope| {
         scope.spawn(|| drop(own.wait_timeout(BOUND).unwrap()));
         for ticket in &mut tickets {
@@ -239,7 +243,7 @@ fn those_who_wait_while_the_lock_file_is_deleted_are_served_in_the_end() {
 }
 
 #[test]
-fn processes_never_hold_the_same_core_while_the_lock_file_is_deleted_again_and_again() {
+fn deleting_the_lock_file_repeatedly_never_leases_a_core_twice() {
     let folder = tempfile::tempdir().unwrap();
     let file = pool(folder.path()).lock_file().unwrap().to_owned();
     let mut children: Vec<Child> =
@@ -273,8 +277,8 @@ fn a_lease_that_a_fork_drops_stays_with_the_original() {
         Side::Original(copy) => copy,
         Side::Copy(copy) => copy.end_after(|| drop(lease)),
     };
-    copy.is_well();
-    assert!(theirs.try_reserve(CoreRequest::new(1)).is_err(), "the fork has given it back");
+    copy.assert_success();
+    assert!(theirs.try_reserve(CoreRequest::new(1)).is_err(), "the fork has returned the cores");
     drop(lease);
     assert!(theirs.try_reserve(CoreRequest::new(1)).is_ok());
 }

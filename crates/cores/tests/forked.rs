@@ -1,4 +1,5 @@
-//! A process that forks without `exec`: the copy gets no cores from the original's pool, harms nobody, and never hangs.
+//! A process that forks without `exec`: the copy gets no cores from the original's pool, disturbs
+//! no other process, and never hangs.
 
 use std::path::Path;
 use std::sync::mpsc::channel;
@@ -18,7 +19,7 @@ fn pool(folder: &Path) -> CorePool {
     CorePool::builder().topology(topology).exclusive_in(folder).build().unwrap()
 }
 
-/// All that can be done with a pool and a place in its queue.
+/// Calls everything that a pool and a ticket offer.
 fn use_the_pool(pool: &CorePool, mut ticket: Ticket) {
     let results = [
         pool.reserve(one()).map(drop),
@@ -39,9 +40,9 @@ fn use_the_pool(pool: &CorePool, mut ticket: Ticket) {
 }
 
 #[test]
-fn a_fork_at_any_moment_gets_errors_and_leaves_the_queue_as_it_is() {
+fn a_fork_gets_errors_and_does_not_touch_the_queue() {
     let folder = tempfile::tempdir().unwrap();
-    // The folder is removed by the original alone.
+    // Only the original removes the folder.
     let (locks, others) = (folder.path().join("locks"), folder.path().join("others"));
     let ours = pool(&locks);
     let lease = ours.reserve(CoreRequest::new(8)).unwrap();
@@ -51,18 +52,18 @@ fn a_fork_at_any_moment_gets_errors_and_leaves_the_queue_as_it_is() {
         Side::Original(copy) => copy,
         Side::Copy(copy) => copy.end_after(move || {
             use_the_pool(&ours, ticket);
-            // The last handles: the pool's thread would be stopped, and waited for.
+            // Dropping the last handles would stop and join the pool's thread.
             drop((lease, ours));
             let own = pool(&others);
             drop(own.reserve(one()).unwrap());
         }),
     };
-    copy.is_well();
-    assert_eq!(ours.waiting(), 1, "the fork has left the queue for us");
+    copy.assert_success();
+    assert_eq!(ours.waiting(), 1, "the fork has dropped the request of the original");
     drop(lease);
     granted.recv_timeout(BOUND).unwrap();
     drop(ticket.try_take().unwrap());
-    // The thread that hears of other processes is still there.
+    // The thread that watches other processes is still running.
     let theirs = pool(&locks);
     let lease = theirs.reserve(CoreRequest::new(8)).unwrap();
     let mut ticket = ours.reserve_later(one(), || ()).unwrap();
@@ -71,11 +72,11 @@ fn a_fork_at_any_moment_gets_errors_and_leaves_the_queue_as_it_is() {
 }
 
 #[test]
-fn a_fork_while_another_thread_holds_the_lock_does_not_wait_for_it() {
+fn a_fork_does_not_wait_for_a_lock_held_by_another_thread() {
     let folder = tempfile::tempdir().unwrap();
     let locks = folder.path().join("locks");
     let ours = pool(&locks);
-    // Whoever holds the folder keeps all others waiting, under the lock of their pool.
+    // Holding the folder blocks all other processes, under the lock of their pool.
     let held = PrivateFolder::open(&locks).unwrap();
     assert!(held.try_lock_alone().unwrap());
     let other = ours.clone();
@@ -94,7 +95,7 @@ fn a_fork_while_another_thread_holds_the_lock_does_not_wait_for_it() {
             drop(ours);
         }),
     };
-    copy.is_well();
+    copy.assert_success();
     held.unlock().unwrap();
     reserves.join().unwrap().unwrap();
 }

@@ -1,4 +1,5 @@
-//! What a pool leaves behind. Alone in its process, because it counts all of the process' threads and descriptors.
+//! Resource leaks of a pool. Alone in its process, because it counts all threads and descriptors of
+//! the process.
 
 use brigade_cores::{CorePool, CoreRequest, Topology};
 use brigade_testkit::{BOUND, LeakCheck};

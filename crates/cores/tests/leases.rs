@@ -1,4 +1,4 @@
-//! What users of a pool are promised, with real threads.
+//! The promises of a pool, checked with real threads.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -24,7 +24,7 @@ fn cores(count: usize) -> CoreRequest {
 }
 
 #[test]
-fn a_lease_is_written_as_a_list_and_comes_back_when_it_is_dropped() {
+fn a_lease_prints_as_a_list_and_returns_its_cores_when_dropped() {
     let pool = pool("0-3,8");
     let lease = pool.reserve(cores(5)).unwrap();
     assert_eq!(lease.to_string(), "0-3,8");
@@ -34,7 +34,7 @@ fn a_lease_is_written_as_a_list_and_comes_back_when_it_is_dropped() {
 }
 
 #[test]
-fn what_can_never_be_had_is_refused_at_once() {
+fn a_request_that_can_never_be_granted_is_refused_at_once() {
     let pool = pool("0-3");
     let _all = pool.reserve(cores(4)).unwrap();
     assert!(matches!(pool.reserve(cores(0)), Err(ReserveError::ZeroCores)));
@@ -60,7 +60,7 @@ fn a_timeout_leaves_the_queue() {
     assert!(matches!(late, Err(ReserveError::TimedOut { .. })));
     assert!(start.elapsed() >= timeout);
     assert_eq!(pool.waiting(), 0);
-    // Whoever came behind the wide request is not held up by it any more.
+    // The wide request no longer holds up the requests behind it.
     assert_eq!(pool.try_reserve(cores(2)).unwrap().to_string(), "2-3");
     drop(some);
     assert!(pool.reserve_timeout(cores(4), timeout).is_ok());
@@ -77,13 +77,13 @@ fn a_wide_request_is_served_before_narrow_ones_behind_it() {
             let lease = theirs.reserve(cores(count)).unwrap();
             order.lock().unwrap().push(lease.cores().len());
         });
-        wait_until("a place in the queue", BOUND, || pool.waiting() > before);
+        wait_until("a waiting request", BOUND, || pool.waiting() > before);
         thread
     };
     let threads = [queue(4), queue(1), queue(2)];
     assert!(
         matches!(pool.try_reserve(cores(1)), Err(ReserveError::Busy { .. })),
-        "3 cores are free, but somebody waits"
+        "3 cores are free, but a request is waiting"
     );
     drop(first);
     for thread in threads {
@@ -94,7 +94,7 @@ fn a_wide_request_is_served_before_narrow_ones_behind_it() {
 }
 
 #[test]
-fn an_event_loop_is_told_when_its_cores_are_there() {
+fn a_hook_is_called_when_the_cores_are_granted() {
     let pool = pool("0-3");
     let lease = pool.reserve(cores(4)).unwrap();
     let (sender, receiver) = mpsc::channel();
@@ -109,7 +109,7 @@ fn an_event_loop_is_told_when_its_cores_are_there() {
 }
 
 #[test]
-fn a_dropped_ticket_gives_back_what_it_was_granted_and_lets_others_pass() {
+fn a_dropped_ticket_returns_its_grant_and_leaves_the_queue() {
     let pool = pool("0-3");
     let lease = pool.reserve(cores(4)).unwrap();
     let granted = pool.reserve_later(cores(4), || {}).unwrap();
@@ -137,21 +137,21 @@ fn panics_of_tasks_and_hooks_lose_no_core() {
     assert_eq!(pool.waiting(), 0);
 }
 
-/// Panics when it is dropped.
-struct Spiteful;
+/// A value that panics when it is dropped.
+struct PanicsOnDrop;
 
-impl Drop for Spiteful {
+impl Drop for PanicsOnDrop {
     fn drop(&mut self) {
         assert!(thread::panicking(), "as asked");
     }
 }
 
 #[test]
-fn no_hook_keeps_others_from_being_told() {
+fn a_hook_that_panics_does_not_stop_others() {
     let pool = pool("0-3");
     let lease = pool.reserve(cores(4)).unwrap();
     let (sender, receiver) = mpsc::channel();
-    let throws = pool.reserve_later(cores(1), || std::panic::panic_any(Spiteful)).unwrap();
+    let throws = pool.reserve_later(cores(1), || std::panic::panic_any(PanicsOnDrop)).unwrap();
     let (inner, told) = (pool.clone(), sender.clone());
     // A hook may use the pool.
     let asks = pool.reserve_later(cores(1), move || told.send(inner.waiting()).unwrap()).unwrap();
@@ -164,14 +164,14 @@ fn no_hook_keeps_others_from_being_told() {
 }
 
 #[test]
-fn a_thread_that_waits_is_woken_before_hooks_run() {
+fn waiting_threads_are_woken_before_hooks_run() {
     let pool = pool("0-3");
     let lease = pool.reserve(cores(4)).unwrap();
     let (sender, receiver) = mpsc::channel::<()>();
     let receiver = Mutex::new(receiver);
     let heard = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&heard);
-    // Ends when the thread behind it has its cores.
+    // Returns when the thread behind it has its cores.
     let slow = pool.reserve_later(cores(1), move || {
         if receiver.lock().unwrap().recv_timeout(BOUND).is_ok() {
             count.fetch_add(1, Ordering::SeqCst);
@@ -185,7 +185,7 @@ fn a_thread_that_waits_is_woken_before_hooks_run() {
             drop(lease);
         })
     };
-    wait_until("a place in the queue", BOUND, || pool.waiting() == 2);
+    wait_until("a waiting request", BOUND, || pool.waiting() == 2);
     drop(lease);
     behind.join().unwrap();
     drop(slow);
@@ -231,7 +231,7 @@ fn threads_never_hold_the_same_core() {
 }
 
 #[test]
-fn a_pool_of_chosen_cpus_has_no_others() {
+fn a_pool_of_certain_cpus_has_no_others() {
     let topology = Topology::flat(set("0-7"));
     let chosen = CorePool::builder().topology(topology.clone()).cpus(set("2-3,6")).build().unwrap();
     assert_eq!(chosen.reserve(cores(3)).unwrap().to_string(), "2-3,6");
@@ -246,7 +246,7 @@ fn a_pool_of_chosen_cpus_has_no_others() {
 }
 
 #[test]
-fn a_lease_pins_the_thread_and_what_it_starts() {
+fn a_lease_pins_the_thread_and_the_threads_it_starts() {
     let pool = CorePool::new().unwrap();
     let lease = pool.reserve(cores(1)).unwrap();
     assert_eq!((lease.span(), lease.cores().len()), (Level::Core, 1));
@@ -269,7 +269,7 @@ fn a_lease_pins_the_thread_and_what_it_starts() {
 }
 
 #[test]
-fn cpus_that_are_not_there_are_reported_and_do_not_pin() {
+fn missing_cpus_are_reported_and_pin_nothing() {
     let here = CpuSet::of_current_thread().unwrap();
     let nowhere = set("4000-4001");
     thread::spawn(move || {

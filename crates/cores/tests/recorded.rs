@@ -1,4 +1,4 @@
-//! What hwloc finds on recorded machines is found here too.
+//! Recorded machines have the counts and cpus that hwloc finds.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -18,7 +18,7 @@ struct Expected {
     pu_os_index: Vec<u32>,
 }
 
-/// The folder with the recordings; nothing, said aloud, where there is none.
+/// Returns the folder with the recordings. Without it, prints that the test is skipped.
 fn recordings() -> Option<PathBuf> {
     let beside =
         PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/fixtures/topology");
@@ -68,7 +68,7 @@ fn every_recorded_machine_has_the_counts_that_hwloc_finds() {
 }
 
 #[test]
-fn base_performance_tells_the_kinds_of_a_hybrid_machine() {
+fn base_performance_distinguishes_the_kinds_of_core() {
     let Some(folder) = recordings() else { return };
     let topology = Topology::replay(&load(&folder, "20em64t-hybrid-1p6c2t+2ca4co1t")).unwrap();
     assert_eq!(topology.kinds(), ["0-11".parse().unwrap(), "12-19".parse().unwrap()]);

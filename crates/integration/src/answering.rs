@@ -1,27 +1,27 @@
-//! How a worker may lie in the handshake.
+//! Malformed answers in a worker's handshake.
 
 use brigade_wire::handshake::{Answer, FromWorkerControl, Hello, ToWorkerControl, Token};
 use brigade_wire::version::PROTOCOL_VERSION;
 
-/// What is wrong with an answer to the host's hello.
+/// The defect of an answer to the host's hello.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answering {
-    /// It ends in the middle.
+    /// It is cut off in the middle.
     Half,
-    /// It says that it is ready before it was told anything.
+    /// It reports `Ready` before the host has sent anything else.
     Early,
-    /// It does not know the token.
+    /// It has a wrong token.
     Token,
-    /// It speaks another version.
+    /// It has another protocol version.
     Version,
     /// It names a server that does not exist.
     Nowhere,
-    /// It refuses.
+    /// It is a refusal.
     Refusing,
 }
 
 impl Answering {
-    /// By its name on the command line.
+    /// Returns the variant with this name on the command line.
     pub fn parse(name: &str) -> Option<Self> {
         Some(match name {
             "half" => Self::Half,
@@ -34,18 +34,19 @@ impl Answering {
         })
     }
 
-    /// The packet that answers the host's first packet, by a program that claims to be of the build `identity`.
+    /// Returns the packet that answers the host's first packet, from a program that claims the
+    /// build `identity`.
     ///
     /// # Panics
-    /// When the host's packet is no hello.
+    /// Panics if the host's packet is not a hello.
     pub fn answer(self, packet: &[u8], identity: [u8; 32]) -> Vec<u8> {
         let Ok(ToWorkerControl::Hello(hello)) = ToWorkerControl::decode(packet) else {
-            panic!("the host's first packet should be a hello")
+            panic!("expected a hello as the first packet of the host")
         };
         let message = match self {
             Self::Early => FromWorkerControl::Ready,
             Self::Refusing => FromWorkerControl::Refused { reason: "not on a Sunday".to_owned() },
-            _ => FromWorkerControl::Answer(self.told(&hello, identity)),
+            _ => FromWorkerControl::Answer(self.corrupted_answer(&hello, identity)),
         };
         let mut packet = message.encode().expect("an answer can be encoded");
         if self == Self::Half {
@@ -54,7 +55,7 @@ impl Answering {
         packet
     }
 
-    fn told(self, hello: &Hello, identity: [u8; 32]) -> Answer {
+    fn corrupted_answer(self, hello: &Hello, identity: [u8; 32]) -> Answer {
         Answer {
             version: if self == Self::Version { PROTOCOL_VERSION + 1 } else { PROTOCOL_VERSION },
             token: if self == Self::Token { Token::random() } else { hello.token },

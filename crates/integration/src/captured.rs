@@ -1,4 +1,4 @@
-//! What workers print, as the events of a pool that captures it.
+//! Collects the output of workers from the events of a pool that captures it.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -7,36 +7,37 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use tracing::field::{Field, Visit};
 use tracing::{Event, Metadata, Subscriber, span};
 
-/// Collects the events of this process from its first use on.
+/// Collects the output events of this process, from its first use on.
 #[derive(Debug, Default)]
 pub struct Captured {
     lines: Mutex<HashMap<String, Vec<Line>>>,
 }
 
-/// So many lines of a pool are kept; the record of a flood must not be what fills memory.
+/// Maximum number of lines kept for a pool, so that the record of a flood does not fill the memory.
 const MOST: usize = 1_000;
 
-/// The subscriber of tests panics at this line.
+/// A line at which the subscriber of tests panics.
 pub const POISON: &str = "poison for the subscriber";
 
 /// One event.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Line {
-    /// The worker, as events show it.
+    /// The worker, as shown in events.
     pub worker: String,
-    /// Its process.
+    /// The worker's pid.
     pub pid: u64,
     /// `stdout` or `stderr`.
     pub stream: String,
-    /// What it printed.
+    /// The printed line.
     pub line: String,
 }
 
 impl Captured {
-    /// The one of this process; the first call makes it the subscriber for all threads.
+    /// Returns the collector of this process. The first call installs it as the subscriber of all
+    /// threads.
     ///
     /// # Panics
-    /// When there is another subscriber.
+    /// Panics if there is another subscriber.
     pub fn get() -> &'static Self {
         static CAPTURED: OnceLock<Captured> = OnceLock::new();
         CAPTURED.get_or_init(|| {
@@ -45,20 +46,20 @@ impl Captured {
         })
     }
 
-    /// What the workers of the pool with this name have printed so far.
+    /// Returns the lines that the workers of the pool `name` have printed so far.
     pub fn of_pool(&self, name: &str) -> Vec<Line> {
         let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         lines.get(name).cloned().unwrap_or_default()
     }
 
-    /// The lines of one stream, in their order.
+    /// Returns the lines of one stream, in order.
     pub fn stream(&self, pool: &str, stream: &str) -> Vec<String> {
         let lines = self.of_pool(pool).into_iter().filter(|line| line.stream == stream);
         lines.map(|line| line.line).collect()
     }
 }
 
-/// Passes on what has the target that is documented.
+/// Passes on the events with the documented target.
 struct Tap;
 
 #[derive(Default)]

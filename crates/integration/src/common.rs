@@ -1,36 +1,37 @@
-//! What most tests begin with, and how they read a death.
+//! Pools that most tests begin with, and checks for a worker's death.
 
 use std::time::Duration;
 
-use brigade::{Builder, Exit, Pool, TaskError, TaskErrorKind};
+use brigade::{Exit, Pool, PoolBuilder, TaskError, TaskErrorKind};
 
-/// A pool with a name and a short grace, so that a worker that does not leave fails its test soon.
-pub fn builder(workers: usize) -> Builder {
+/// Returns the builder of a named pool with a short grace, so that a worker that does not exit
+/// fails its test soon.
+pub fn builder(workers: usize) -> PoolBuilder {
     Pool::builder().workers(workers).name("test").stop_grace(Duration::from_millis(500))
 }
 
-/// The pool that [`builder`] describes.
+/// Builds the pool described by [`builder`].
 ///
 /// # Panics
-/// When it cannot be built.
+/// Panics if it cannot be built.
 pub fn pool(workers: usize) -> Pool {
     builder(workers).build().expect("a pool")
 }
 
-/// Inside a task: which attempt this is.
+/// Returns the number of the current attempt, inside a task.
 pub fn attempt() -> u32 {
     brigade::worker::attempt().map_or(0, brigade_wire::Attempt::get)
 }
 
-/// The process that died under a task, and how.
+/// Returns the pid and exit status of the process that died under a task.
 ///
 /// # Panics
-/// When the task failed in any other way, or not at all.
+/// Panics if the task failed in any other way, or succeeded.
 #[track_caller]
 pub fn worker_died<R: std::fmt::Debug>(outcome: Result<R, TaskError>) -> (u32, Exit) {
     let error = outcome.expect_err("the worker should have died");
     match error.kind() {
-        TaskErrorKind::WorkerDied { pid, exit, .. } => (pid, exit),
+        TaskErrorKind::WorkerDied { pid, exit, .. } => (*pid, *exit),
         _ => panic!("the worker should have died, but the outcome is {error:?}"),
     }
 }

@@ -1,13 +1,14 @@
-//! Tasks that scribble at random over all that their worker can reach, among innocent ones.
+//! Tasks that scribble at random over everything that their worker can reach, among innocent ones.
 //!
-//! A run is a sequence of rounds, each with a pool of its own. Two threads submit innocent tasks, whose values are
-//! known, and now and then a guilty one, which scribbles over one or more targets. Each task notes
-//! in which process it begins (`notes`). So it is known in the end which workers were scribbled over, and each outcome can
-//! be judged (`verdict`): an innocent task that another worker began has its value. One that shared its worker with a
-//! guilty task may have died with it, or have been garbled. Beyond that a round fails when something hangs, the
-//! host panics, takes memory, or keeps anything.
+//! A run is a sequence of rounds, each with its own pool. Two threads submit innocent tasks, whose
+//! values are known, and now and then a guilty one, which scribbles over one or more targets. Each
+//! task notes the process in which it begins (`notes`). So it is known in the end which workers
+//! were scribbled over, and each outcome can be judged (`verdict`): an innocent task that began in
+//! a sound worker has its value. One that shared its worker with a guilty task may have died with
+//! it, or be garbled. A round also fails if anything hangs, or if the host panics, takes too much
+//! memory, or keeps any resource.
 //!
-//! A round depends on its own seed only, and the line that repeats it has that.
+//! A round depends on its own seed only; a failure prints a line with that seed that repeats it.
 
 mod guilty;
 mod innocent;
@@ -30,27 +31,27 @@ use serde::{Deserialize, Serialize};
 use crate::watch::Watch;
 pub use summary::Summary;
 
-/// What is run.
+/// Settings of a run.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// Of the first round; each further one has the next number.
+    /// Seed of the first round; each further round uses the next number.
     pub seed: u64,
-    /// How much.
+    /// Length of the run.
     pub amount: Amount,
-    /// Both by turns when it is missing.
+    /// The link to use; `None` alternates between both.
     pub link: Option<Wire>,
 }
 
-/// When a run ends.
+/// Length of a run.
 #[derive(Debug, Clone, Copy)]
 pub enum Amount {
     /// No round begins after this time.
     Time(Duration),
-    /// After so many rounds.
+    /// Number of rounds.
     Rounds(u64),
 }
 
-/// The links, as an argument names them.
+/// The links, as named on the command line.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum, Serialize, Deserialize,
 )]
@@ -61,16 +62,16 @@ pub enum Wire {
     Ipc,
 }
 
-/// What the host's threads said when they panicked.
+/// Messages of panics in the host's threads.
 static PANICS: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
 /// Runs rounds until the amount is reached.
 ///
 /// # Errors
-/// What went wrong in the first round that failed, and how to repeat it.
+/// Returns the problem of the first round that failed, and the line that repeats it.
 pub fn run(settings: &Settings) -> Result<Summary, String> {
     let begin = Instant::now();
-    // Captured output has to go somewhere.
+    // Installs the subscriber, because captured output needs a destination.
     crate::Captured::get();
     record_panics();
     let mut summary = Summary::default();
@@ -103,7 +104,8 @@ fn one_round(seed: u64, link: Wire, summary: &mut Summary) -> Result<(), String>
 fn record_panics() {
     let before = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
-        // It panics at lengths that cannot be, which the link takes for what it is: garbage.
+        // ipc-channel panics at impossible lengths. The link treats these panics as garbage from
+        // the worker.
         let by_ipc_channel =
             panic.location().is_some_and(|place| place.file().contains("ipc-channel"));
         if !by_ipc_channel {

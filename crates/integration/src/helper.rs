@@ -1,4 +1,4 @@
-//! A program of `src/bin`, run with a temporary folder and a cookie of its own.
+//! Runs a program of `src/bin` with its own temporary folder and a cookie.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -11,10 +11,10 @@ use std::process::{Child, Command, Output, Stdio};
 use brigade_testkit::{BOUND, Random, Watchdog, processes, wait_until};
 use tempfile::TempDir;
 
-/// The variable by which the program and everything that it starts are recognised.
+/// The variable that identifies the program and every process that it starts.
 const COOKIE: &str = "BRIGADE_TEST_COOKIE";
 
-/// A program and what can be told about its surroundings.
+/// A program with its environment, and means to observe it.
 #[derive(Debug)]
 pub struct Helper {
     command: Command,
@@ -24,12 +24,12 @@ pub struct Helper {
 }
 
 impl Helper {
-    /// Prepares a program: its path is `env!("CARGO_BIN_EXE_<name>")` in a test.
+    /// Prepares a program. In a test, its path is `env!("CARGO_BIN_EXE_<name>")`.
     ///
     /// # Panics
-    /// When no temporary folder can be made.
+    /// Panics if no temporary folder can be created.
     pub fn new(program: &str) -> Self {
-        // A short name: sockets in it have at most about a hundred bytes for their whole path.
+        // A short name: the whole path of a socket in it has at most about a hundred bytes.
         let folder = tempfile::Builder::new().prefix("bt").tempdir().expect("a temporary folder");
         let cookie = Random::fresh_seed().to_string();
         let mut command = Command::new(program);
@@ -44,40 +44,40 @@ impl Helper {
         self
     }
 
-    /// Has the program lead a process group of its own, as a shell does with a job.
+    /// Makes the program lead its own process group, as a shell does with a job.
     #[must_use]
     pub fn leading_a_group(mut self) -> Self {
         self.command.process_group(0);
         self
     }
 
-    /// Starts the program with its standard output and error thrown away.
+    /// Starts the program and discards its standard output and error.
     ///
     /// # Panics
-    /// When it cannot be started.
+    /// Panics if it cannot be started.
     pub fn start(&mut self) -> Child {
         self.command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("a helper program")
     }
 
-    /// Runs the program to its end and collects what it and its workers printed.
+    /// Runs the program to its end and collects its output and that of its workers.
     ///
     /// # Panics
-    /// When it cannot be started. When it hangs, the watchdog ends everything.
+    /// Panics if it cannot be started. If it hangs, the watchdog ends everything.
     pub fn output(&mut self) -> Output {
         let _watchdog = Watchdog::new(format!("the end of {:?}", self.command), 2 * BOUND);
         self.command.output().expect("a helper program")
     }
 
-    /// Runs the program to its end; what it prints to stderr is read when it has ended.
+    /// Runs the program to its end, and reads its output only then.
     ///
     /// # Panics
-    /// When it cannot be started. When it hangs, the watchdog ends everything.
+    /// Panics if it cannot be started. If it hangs, the watchdog ends everything.
     pub fn output_unread(&mut self) -> (String, String) {
         let _watchdog = Watchdog::new(format!("the end of {:?}", self.command), 2 * BOUND);
         self.command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = self.command.spawn().expect("a helper program");
         child.wait().expect("its end");
-        // What is left behind may hold them open.
+        // Leftover processes may hold the pipes open.
         let text = |pipe: Option<&mut dyn Read>| {
             let mut bytes = vec![0; 1 << 16];
             let length = pipe.map_or(0, |pipe| pipe.read(&mut bytes).unwrap_or(0));
@@ -87,14 +87,14 @@ impl Helper {
         (stdout, text(child.stderr.as_mut().map(|pipe| pipe as _)))
     }
 
-    /// The living processes that came from the program, without itself if it still lives.
+    /// Returns the living processes started by the program, without the program itself.
     pub fn workers(&self, program: u32) -> Vec<u32> {
         let mut found = processes::with_variable(COOKIE, &self.cookie);
         found.retain(|pid| *pid != program);
         found
     }
 
-    /// What the program left in its temporary folder, and in shared memory.
+    /// Returns the files that the program left in its temporary folder and in shared memory.
     pub fn left_behind(&self) -> Vec<OsString> {
         let mut left: Vec<OsString> = entries(self.folder.path()).into_iter().collect();
         left.extend(entries(Path::new("/dev/shm")).difference(&self.shared_memory).cloned());
@@ -103,7 +103,7 @@ impl Helper {
 }
 
 impl Drop for Helper {
-    /// Whatever a failed test left alive goes.
+    /// Kills every process that a failed test left alive.
     fn drop(&mut self) {
         for pid in processes::with_variable(COOKIE, &self.cookie) {
             processes::hit(pid, processes::Signal::KILL);

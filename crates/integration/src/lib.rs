@@ -1,9 +1,13 @@
-//! What Brigade's tests over real processes have in common; never published.
+//! Shared parts of Brigade's tests over real processes; never published.
 //!
-//! The tests stand in `tests`, one concept a file; each test executable is its own worker. [`pool`] makes the
-//! pool that most of them use, [`Captured`] collects what workers print, [`Helper`] runs one of the programs in `src/bin` in surroundings of its own,
-//! [`scribble`] is a task that writes over the memory that its worker shares with the host, [`stress`] is the
-//! program that does everything at random, and [`fuzz`] the program whose tasks scribble over everything that they reach.
+//! The tests are in `tests`, one concept per file; each test executable is its own worker program.
+//!
+//! - [`pool`] builds the pool that most of them use.
+//! - [`Captured`] collects the output of workers.
+//! - [`Helper`] runs one of the programs in `src/bin` with its own temporary folder.
+//! - [`scribble`] is a task that writes over the memory that its worker shares with the host.
+//! - [`stress`] is the program that does everything at random.
+//! - [`fuzz`] is the program whose tasks scribble over everything that they can reach.
 //!
 //! ```
 //! brigade::init_for_tests!();
@@ -18,6 +22,7 @@
 //! Invariant: no test waits without a bound, so a hang is a failure that says what was awaited.
 
 #![forbid(unsafe_code)]
+#![expect(clippy::expect_used, reason = "the test that calls it stops where a value is missing")]
 
 mod answering;
 mod captured;

@@ -1,4 +1,5 @@
-//! A task that writes garbage over the memory that its worker shares with the host, as a stray pointer would.
+//! A task that writes garbage over the memory that its worker shares with the host, as a stray
+//! pointer would.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
@@ -10,13 +11,13 @@ use std::time::{Duration, Instant};
 use brigade_testkit::{Random, pause};
 use brigade_wire::link::ring::{CAPACITY, words};
 use brigade_wire::slots::SlotTable;
-use brigade_wire::{Finished, FromWorker, Outcome, Place, ring};
+use brigade_wire::{Finished, FromWorker, Location, Outcome, ring};
 use serde::{Deserialize, Serialize};
 
-/// What is written over.
+/// The memory that is written over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Target {
-    /// Heads, tails, and whether there is more, of both rings.
+    /// Heads and tails of both rings, and the words that say that there is more.
     Positions,
     /// The words on which the worker sleeps.
     Bells,
@@ -24,13 +25,13 @@ pub enum Target {
     SlotTable,
     /// The messages in both rings.
     Messages,
-    /// The page, the same for all workers, that says who is to be woken; it cannot be written to.
+    /// The page that says which doorbell to ring. All workers share it, and none can write to it.
     Doorbell,
-    /// All of the segment.
+    /// The whole segment.
     Everything,
 }
 
-/// What the task does when it has written.
+/// The task's action after it has written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Then {
     /// It returns.
@@ -48,26 +49,27 @@ pub enum Then {
 /// An argument for [`scribbles`].
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Scribble {
-    /// Where.
+    /// The target of the garbage.
     pub target: Target,
-    /// And then.
+    /// The action that follows.
     pub then: Then,
-    /// For the garbage.
+    /// Seed of the garbage.
     pub seed: u64,
-    /// Where the process notes its number before it begins; see [`noted`].
+    /// The file in which the process records its pid before it begins; see [`noted`].
     pub journal: PathBuf,
 }
 
-/// How long a task dawdles, or a thread goes on.
+/// Time that a task dawdles, or a leftover thread goes on.
 pub const WHILE: Duration = Duration::from_millis(100);
 
-/// Slots of a worker's table: the pool's credit. The size of the memory is compared with what follows from it.
+/// Slots of a worker's table: the pool's credit. The size of the memory is compared with the size
+/// that follows from it.
 const SLOTS: u16 = 512;
 
-/// A task function; returns the seed.
+/// A task function that scribbles. Returns the seed.
 ///
 /// # Panics
-/// When the process cannot find or write its own memory.
+/// Panics if the process cannot find or write its own memory.
 pub fn scribbles(order: Scribble) -> u64 {
     let Scribble { target, then, seed, journal } = order;
     note(&journal);
@@ -91,26 +93,27 @@ pub fn scribbles(order: Scribble) -> u64 {
     seed
 }
 
-/// A task function: answers, before its time, that its result of so many bytes lies at the beginning of the arena; then hangs.
+/// A task function: forges an outcome, before its time, with a value of `length` bytes at the
+/// beginning of the arena, and then hangs.
 ///
 /// # Panics
-/// As [`scribbles`], and outside of a task.
+/// Panics as [`scribbles`] does, and outside a task.
 pub fn forges_a_placed_result(length: u64) {
     let (task, attempt) =
         brigade::worker::task().zip(brigade::worker::attempt()).expect("a running task");
-    let outcome = Outcome::Placed(Place { offset: brigade_sys::arena::HEADER as u64, length });
+    let outcome = Outcome::InArena(Location { offset: brigade_sys::arena::HEADER as u64, length });
     let run_time = Duration::ZERO;
-    let answer = Finished { task, attempt, slot: 0, run_time, worn: false, outcome };
+    let answer = Finished { task, attempt, ring_index: 0, run_time, worn: false, outcome };
     let mut message = Vec::new();
     FromWorker::Finished(answer).encode_head(&mut message);
     SharedMemory::of_this_process().publish(&message);
     brigade_testkit::faults::hangs(());
 }
 
-/// The processes that have noted themselves, in their order.
+/// Returns the processes that have recorded their pids, in order.
 ///
 /// # Panics
-/// When the journal is not there.
+/// Panics if the journal does not exist.
 pub fn noted(journal: &Path) -> Vec<u32> {
     let notes = fs::read(journal).expect("the journal");
     notes.as_chunks().0.iter().map(|note| u32::from_le_bytes(*note)).collect()
@@ -121,12 +124,12 @@ fn note(journal: &Path) {
     file.write_all(&std::process::id().to_le_bytes()).expect("a note");
 }
 
-/// What this process shares with its host over rings.
+/// The memory that this process shares with its host over rings.
 pub(crate) struct SharedMemory {
     memory: File,
-    /// Where the segment with the table and the rings begins.
+    /// Address of the segment with the table and the rings.
     begin: u64,
-    /// Where the page begins that says who is to be woken.
+    /// Address of the page that says which doorbell to ring.
     page: u64,
 }
 
@@ -167,19 +170,19 @@ impl SharedMemory {
             Target::SlotTable => self.fill(0, SlotTable::words(SLOTS), random),
             Target::Messages => {
                 for ring in Self::rings() {
-                    // The beginning is what a short test uses.
+                    // A short test uses only the beginning.
                     self.fill(ring + 48, CAPACITY / 16, random);
                 }
             }
             Target::Doorbell => {
                 let written = self.memory.write_all_at(&random.number().to_le_bytes(), self.page);
-                assert!(written.is_err(), "a worker can write to what all workers read");
+                assert!(written.is_err(), "a worker can write to memory that all workers read");
             }
             Target::Everything => self.fill(0, words(SLOTS), random),
         }
     }
 
-    /// Appends a message to the ring of answers, unless it would cross the end of the ring.
+    /// Appends a message to the ring of outcomes, unless it would cross the end of the ring.
     pub(crate) fn publish(&self, message: &[u8]) {
         let length = message.len() as u64;
         let [_, ring] = Self::rings();
@@ -201,7 +204,7 @@ impl SharedMemory {
         self.memory.write_all_at(&end, place).expect("its own memory");
     }
 
-    /// Where the rings begin.
+    /// Returns the position of each ring in the segment, in words.
     fn rings() -> [usize; 2] {
         let length = ring::words(CAPACITY);
         [words(SLOTS) - 2 * length, words(SLOTS) - length]

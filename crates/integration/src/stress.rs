@@ -1,14 +1,15 @@
-//! Random operations on pools, and a ledger of what came of each task.
+//! Random operations on pools, and a ledger of the outcome of each task.
 //!
-//! A run is a sequence of rounds, each with a pool of its own: a few submitters submit, cancel, wait and drop,
-//! an `intruder` kills and stops workers from outside, and at some moment the pool is shut down in some
-//! way. Then the `ledger` is settled: every accepted task has exactly one outcome, and one that fits what
-//! the task did and what was done to it. One seed decides everything but the scheduling.
+//! A run is a sequence of rounds, each with its own pool: a few submitters submit, cancel, wait and
+//! drop, an `intruder` kills and stops workers from outside, and at some moment the pool is shut
+//! down in one of the possible ways. Then the `ledger` is settled: every accepted task has exactly
+//! one outcome, and that outcome fits what the task did and what was done to it. One seed decides
+//! everything but the scheduling.
 //!
-//! With a number of tasks it is one pool instead, and as many tasks (`chaos`).
+//! If a number of tasks is given, there is a single pool that gets all of them (`chaos`).
 //!
-//! Now and then rounds are played in a child process with adverse [`Surroundings`]: a stderr that nobody reads, subscribers
-//! that panic, stops by the terminal.
+//! Now and then rounds are played in a child process with adverse [`Surroundings`]: a stderr that
+//! nobody reads, subscribers that panic, stops by the terminal.
 //!
 //! A hang is a failure too: the `watch` ends the process and says what was awaited.
 
@@ -31,35 +32,36 @@ use crate::watch::Watch;
 pub use ledger::Summary;
 pub use surroundings::Surroundings;
 
-/// What is run.
+/// Settings of a run.
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// Decides everything but the scheduling.
     pub seed: u64,
     /// No round begins after this time.
     pub time: Duration,
-    /// The most workers of a pool.
+    /// Maximum number of workers of a pool.
     pub workers: usize,
-    /// One pool that is given so many tasks, however long that takes.
+    /// Number of tasks for a single pool, however long they take.
     pub tasks: Option<u64>,
-    /// Where that pool writes its journal, which is replayed in the end.
+    /// File for the journal of that pool, which is replayed at the end.
     pub journal: Option<PathBuf>,
-    /// The only surroundings in which rounds are played; without them, all of them by turns and none most of the time.
+    /// The only surroundings in which rounds are played. `None` means ordinary ones most of the
+    /// time, and all others in turn.
     pub surroundings: Option<Surroundings>,
-    /// Whether this process is the child that has these surroundings.
+    /// `true` if this process is the child with these surroundings.
     pub inside: bool,
 }
 
-/// How often the next rounds are played in a child process, of a hundred times.
+/// Chance, in percent, that rounds are played in a child process next.
 const CHILDREN: u64 = 8;
 
-/// How long a child plays.
+/// Time for which a child plays.
 const CHILD_TIME: Duration = Duration::from_secs(1);
 
 /// Runs rounds until the time is over.
 ///
 /// # Errors
-/// What went wrong in the first round that failed.
+/// Returns the problem of the first round that failed.
 pub fn run(settings: &Settings) -> Result<Summary, String> {
     match settings.surroundings {
         Some(surroundings) if settings.inside => inside::enter(surroundings)?,
@@ -109,7 +111,8 @@ fn rounds(
 }
 
 impl Settings {
-    /// The arguments of the program `stress` that repeat the run in a child process with its surroundings.
+    /// Returns the arguments of the program `stress` that repeat the run in a child process with
+    /// its surroundings.
     fn arguments(&self) -> Vec<String> {
         let line = format!("{self} --inside");
         line.split(' ').skip(3).map(str::to_owned).collect()
@@ -117,7 +120,7 @@ impl Settings {
 }
 
 impl std::fmt::Display for Settings {
-    /// The line that repeats the run.
+    /// Writes the line that repeats the run.
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { seed, time, workers, tasks, journal, surroundings, inside: _ } = self;
         write!(out, "cargo xtask stress --seed {seed} --workers {workers}")?;

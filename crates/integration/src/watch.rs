@@ -7,13 +7,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle, ThreadId};
 use std::time::{Duration, Instant};
 
-/// What takes longer hangs.
+/// Anything that takes longer counts as a hang.
 const BOUND: Duration = Duration::from_secs(30);
 
-/// How often the watch looks.
+/// Time between two looks.
 const INTERVAL: Duration = Duration::from_millis(200);
 
-/// What each thread waits for, and since when.
+/// The call that each thread waits for, and its start.
 type Awaited = Arc<Mutex<BTreeMap<String, (Instant, String)>>>;
 
 /// A thread that watches all others.
@@ -24,7 +24,7 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// Begins to watch; `repeat` is the line that repeats the run.
+    /// Starts to watch. `repeat` is the line that repeats the run.
     pub(crate) fn start(repeat: String) -> Self {
         let awaited = Awaited::default();
         let (alive, ended) = channel::<()>();
@@ -33,12 +33,12 @@ impl Watch {
             while ended.recv_timeout(INTERVAL) == Err(RecvTimeoutError::Timeout) {
                 let awaited = watched.lock().unwrap_or_else(PoisonError::into_inner);
                 if awaited.values().any(|(since, _)| since.elapsed() > BOUND) {
-                    // Standard error may be what nobody reads.
+                    // Standard error may be a pipe that nobody reads.
                     let mut out = std::io::stdout();
                     for (thread, (since, what)) in &*awaited {
                         let _ = writeln!(
                             out,
-                            "{thread} has been waiting {:?} for: {what}",
+                            "{thread} has been waiting {:?} for {what}",
                             since.elapsed()
                         );
                     }
@@ -65,7 +65,7 @@ impl Drop for Watch {
     fn drop(&mut self) {
         drop(self.alive.take());
         if let Some(thread) = self.thread.take() {
-            // It cannot have panicked.
+            // The thread cannot have panicked.
             let _ = thread.join();
         }
     }

@@ -1,4 +1,4 @@
-//! A full queue makes submitters wait, or gives their argument back.
+//! A full queue makes submitters wait, or returns their argument.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
@@ -26,12 +26,12 @@ fn fill(pool: &Pool, gate: &Gate) -> Vec<brigade::Handle<u64>> {
 }
 
 #[test]
-fn try_submit_gives_the_argument_back_when_the_queue_is_full() {
+fn try_submit_returns_the_argument_when_the_queue_is_full() {
     let pool = full_pool();
     let gate = Gate::new();
     let handles = fill(&pool, &gate);
     let error = pool.try_submit(|text: String| text, "mine".to_owned()).unwrap_err();
-    assert_eq!(error.kind(), SubmitErrorKind::Full);
+    assert_eq!(*error.kind(), SubmitErrorKind::Full);
     assert!(error.is_full());
     assert_eq!(error.into_argument(), "mine");
     gate.open();
@@ -45,7 +45,7 @@ fn try_submit_gives_the_argument_back_when_the_queue_is_full() {
 }
 
 #[test]
-fn submit_timeout_waits_as_long_as_it_was_told() {
+fn submit_timeout_waits_for_the_given_time() {
     let pool = full_pool();
     let gate = Gate::new();
     let _handles = fill(&pool, &gate);
@@ -53,7 +53,7 @@ fn submit_timeout_waits_as_long_as_it_was_told() {
     let timeout = Duration::from_millis(50);
     let error = pool.submit_timeout(|text: String| text, "mine".to_owned(), timeout).unwrap_err();
     assert!(begin.elapsed() >= timeout);
-    assert_eq!(error.kind(), SubmitErrorKind::TimedOut);
+    assert_eq!(*error.kind(), SubmitErrorKind::TimedOut);
     assert_eq!(error.into_argument(), "mine");
     gate.open();
     let handle = pool.submit_timeout(|text: String| text, "mine".to_owned(), BOUND).unwrap();
@@ -95,7 +95,7 @@ fn a_cancelled_task_makes_room() {
 }
 
 #[test]
-fn a_shutdown_gives_waiting_submitters_their_arguments_back() {
+fn a_shutdown_returns_arguments_to_blocked_submitters() {
     for mode in [Shutdown::Drain, Shutdown::CancelPending, Shutdown::Terminate, Shutdown::Kill] {
         let pool = full_pool();
         let gate = Gate::new();
@@ -119,7 +119,7 @@ fn a_shutdown_gives_waiting_submitters_their_arguments_back() {
             let shutdown = scope.spawn(|| pool.shutdown_with(mode, BOUND).unwrap());
             for (number, submitter) in (10..).zip(submitters) {
                 let error = submitter.join().unwrap();
-                assert_eq!(error.kind(), SubmitErrorKind::PoolClosed, "{mode:?}");
+                assert_eq!(*error.kind(), SubmitErrorKind::PoolClosed, "{mode:?}");
                 assert_eq!(error.into_argument(), number);
             }
             gate.open();
@@ -130,7 +130,7 @@ fn a_shutdown_gives_waiting_submitters_their_arguments_back() {
 }
 
 #[test]
-fn wake_ups_that_a_worker_does_not_hear_fill_nothing_up() {
+fn wake_ups_of_a_stopped_worker_do_not_pile_up() {
     let pool = builder(1).build().unwrap();
     pool.warm_up().unwrap();
     let pid = pool.worker_pids()[0];
@@ -147,7 +147,7 @@ fn wake_ups_that_a_worker_does_not_hear_fill_nothing_up() {
 }
 
 #[test]
-fn submitters_of_all_verbs_at_a_full_queue_amid_crashes_lose_and_double_nothing() {
+fn a_full_queue_amid_crashes_loses_and_repeats_no_task() {
     fn may_crash(number: u64) -> u64 {
         if number.is_multiple_of(100) {
             std::process::abort();
@@ -186,7 +186,7 @@ fn submitters_of_all_verbs_at_a_full_queue_amid_crashes_lose_and_double_nothing(
     });
 }
 
-/// Returns when the thread that stored its number sleeps, which it does as soon as it waits for room.
+/// Blocks until the thread that stored its id sleeps, which it does as soon as it waits for room.
 fn wait_until_it_sleeps(thread: &AtomicU32) {
     wait_until("a submitter to wait for room", BOUND, || {
         let number = thread.load(Ordering::Acquire);

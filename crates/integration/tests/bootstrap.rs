@@ -1,11 +1,12 @@
-//! A worker that does not start breaks its pool in bounded time, with the cause, and without a loop.
+//! A worker that fails to start breaks its pool in bounded time, with the cause, and without a
+//! loop.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::process::Command;
 use std::time::Duration;
 
-use brigade::{Builder, Link, Pool, PoolError, SubmitErrorKind, TaskErrorKind};
+use brigade::{Link, Pool, PoolBuilder, PoolError, SubmitErrorKind, TaskErrorKind};
 use brigade_integration::{Helper, builder};
 use brigade_sys::executable::build_identity;
 use brigade_testkit::faults::sleeps;
@@ -20,10 +21,11 @@ const AMPLE: Duration = Duration::from_secs(20);
 /// For a worker that never answers.
 const SHORT: Duration = Duration::from_millis(250);
 
-/// So many starts may fail in a row before the pool gives up, and one more may be under way in the second slot.
+/// Failed starts in a row before the pool gives up, plus one that may be under way in the second
+/// slot.
 const MOST_RUNS: usize = 6;
 
-/// A program that is started as a worker, its runs counted, everything that comes from it recognised.
+/// A program that is started as a worker. Its runs are counted and its processes can be found.
 struct Program {
     command: Command,
     folder: TempDir,
@@ -59,7 +61,7 @@ impl Program {
         Self { start_timeout, ..self }
     }
 
-    fn pool(&self, builder: Builder) -> Pool {
+    fn pool(&self, builder: PoolBuilder) -> Pool {
         builder.start_timeout(self.start_timeout).worker_command(&self.command).build().unwrap()
     }
 
@@ -67,7 +69,8 @@ impl Program {
         fs::read_to_string(self.folder.path().join("runs")).unwrap_or_default().lines().count()
     }
 
-    /// Everything that a pool promises when its workers cannot start; returns the reason that it gives.
+    /// Checks the promises of a pool whose workers cannot start. Returns the reason that the pool
+    /// gives.
     #[track_caller]
     fn breaks_its_pool(&self) -> String {
         let _watchdog = Watchdog::new(format!("the end of {:?}", self.command), BOUND);
@@ -83,12 +86,12 @@ impl Program {
         wait_until("the end of all that was started", BOUND, || {
             processes::with_variable("BRIGADE_TEST_COOKIE", &self.cookie).is_empty()
         });
-        reason
+        reason.clone()
     }
 }
 
 #[track_caller]
-fn assert_tells(reason: &str, parts: &[&str]) {
+fn assert_contains(reason: &str, parts: &[&str]) {
     for part in parts {
         assert!(reason.contains(part), "{part:?} is missing in {reason:?}");
     }
@@ -97,14 +100,14 @@ fn assert_tells(reason: &str, parts: &[&str]) {
 #[test]
 fn a_worker_that_never_answers_is_given_up_at_the_deadline() {
     let silent = Program::bad("silent").start_timeout(SHORT);
-    assert_tells(&silent.breaks_its_pool(), &["250ms", "brigade::init()"]);
+    assert_contains(&silent.breaks_its_pool(), &["250ms", "brigade::init()"]);
 }
 
 #[test]
 fn a_worker_that_sends_garbage_is_refused() {
     for mode in ["garbage", "half"] {
         let program = Program::bad(mode);
-        assert_tells(&program.breaks_its_pool(), &["handshake"]);
+        assert_contains(&program.breaks_its_pool(), &["handshake"]);
     }
 }
 
@@ -117,20 +120,20 @@ fn a_worker_that_lies_is_refused() {
 }
 
 #[test]
-fn another_version_of_the_protocol_is_told_with_both_and_what_to_do() {
+fn a_protocol_mismatch_names_both_versions_and_a_remedy() {
     use brigade_wire::version::PROTOCOL_VERSION;
     let [ours, next] = [PROTOCOL_VERSION, PROTOCOL_VERSION + 1].map(|it| format!("version {it}"));
     let older_host = Program::bad("version").breaks_its_pool();
-    assert_tells(&older_host, &[&ours, &next, "build both from the same release"]);
-    // As a worker sees a host that is newer than itself.
+    assert_contains(&older_host, &[&ours, &next, "build both from the same release"]);
+    // The same mismatch as in a worker whose host is newer than itself.
     let script =
         format!("BRIGADE_WORKER={}:${{BRIGADE_WORKER#*:}} exec \"$0\"", PROTOCOL_VERSION + 1);
     let older_worker = Program::shell(&script).breaks_its_pool();
-    assert_tells(&older_worker, &["refused", &ours, &next, "build both from the same release"]);
+    assert_contains(&older_worker, &["refused", &ours, &next, "build both from the same release"]);
 }
 
 #[test]
-fn a_worker_whose_server_is_nowhere_is_refused() {
+fn a_worker_that_names_a_missing_server_is_refused() {
     // Only the ipc link has a server.
     let program = Program::bad("nowhere");
     let pool = program.pool(builder(1).link(Link::Ipc));
@@ -139,26 +142,26 @@ fn a_worker_whose_server_is_nowhere_is_refused() {
 }
 
 #[test]
-fn a_worker_that_exits_tells_its_code_and_its_last_words() {
-    assert_tells(&Program::bad("exits").breaks_its_pool(), &["exit code 3", "no licence found"]);
+fn a_failed_start_reports_exit_code_and_last_words() {
+    assert_contains(&Program::bad("exits").breaks_its_pool(), &["exit code 3", "no license found"]);
 }
 
 #[test]
-fn a_worker_that_is_killed_tells_its_signal() {
-    assert_tells(&Program::bad("killed").breaks_its_pool(), &["SIGKILL"]);
+fn a_killed_start_reports_the_signal() {
+    assert_contains(&Program::bad("killed").breaks_its_pool(), &["SIGKILL"]);
 }
 
 #[test]
 fn a_worker_that_hangs_up_is_given_up() {
-    // It lives on, so that the pool waits for its end until the deadline.
+    // The worker lives on, so the pool waits for its end until the deadline.
     let closes = Program::bad("closes").start_timeout(Duration::from_secs(3));
-    assert_tells(&closes.breaks_its_pool(), &["closed its control socket"]);
+    assert_contains(&closes.breaks_its_pool(), &["closed its control socket"]);
 }
 
 #[test]
 fn another_program_is_refused_at_once() {
     let program = Program::new(env!("CARGO_BIN_EXE_other_build"));
-    assert_tells(&program.breaks_its_pool(), &["build"]);
+    assert_contains(&program.breaks_its_pool(), &["build"]);
     assert!(
         program.runs() <= 2,
         "another try changes nothing, but there were {} runs",
@@ -167,23 +170,23 @@ fn another_program_is_refused_at_once() {
 }
 
 #[test]
-fn a_program_that_is_not_there_is_named() {
+fn a_missing_program_is_named() {
     let program = Program::new("/nowhere/to/be/found");
-    assert_tells(&program.breaks_its_pool(), &["No such file"]);
+    assert_contains(&program.breaks_its_pool(), &["No such file"]);
 }
 
 #[test]
-fn a_program_that_forgot_init_is_told_so() {
-    let output = Helper::new(env!("CARGO_BIN_EXE_uninitialised")).output();
+fn a_program_without_init_is_an_error_that_says_so() {
+    let output = Helper::new(env!("CARGO_BIN_EXE_uninitialized")).output();
     assert_eq!(output.status.code(), Some(2));
     let text = String::from_utf8(output.stderr).unwrap();
-    assert_tells(&text, &["brigade::init()", "first line of main"]);
+    assert_contains(&text, &["brigade::init()", "first line of main"]);
 }
 
 #[test]
 fn a_worker_that_forgot_init_does_not_become_a_host() {
-    let program = Program::new(env!("CARGO_BIN_EXE_uninitialised"));
-    assert_tells(&program.breaks_its_pool(), &["exit code 2", "init()"]);
+    let program = Program::new(env!("CARGO_BIN_EXE_uninitialized"));
+    assert_contains(&program.breaks_its_pool(), &["exit code 2", "init()"]);
 }
 
 #[test]
@@ -194,7 +197,7 @@ fn a_pool_of_a_wrapped_worker_works() {
 }
 
 #[test]
-fn starts_that_fail_now_and_then_are_tried_again() {
+fn occasional_failed_starts_are_retried() {
     let program = Program::shell(
         "echo run >> \"$BAD_WORKER_RUNS\"; [ $(wc -l < \"$BAD_WORKER_RUNS\") -gt 2 ] || exit 1; exec \"$0\"",
     );
@@ -204,7 +207,7 @@ fn starts_that_fail_now_and_then_are_tried_again() {
 }
 
 #[test]
-fn the_workers_environment_and_folder_are_those_of_its_command() {
+fn a_worker_has_the_environment_and_folder_of_its_command() {
     fn surroundings(name: String) -> (Option<String>, std::path::PathBuf) {
         (std::env::var(name).ok(), std::env::current_dir().unwrap())
     }
@@ -218,7 +221,7 @@ fn the_workers_environment_and_folder_are_those_of_its_command() {
 }
 
 #[test]
-fn the_marker_of_a_worker_does_not_reach_what_its_tasks_start() {
+fn children_of_tasks_do_not_inherit_the_worker_marker() {
     let marked =
         |(): ()| std::env::vars_os().any(|(name, _)| name == brigade_wire::version::MARKER);
     let pool = builder(1).build().unwrap();
@@ -226,12 +229,12 @@ fn the_marker_of_a_worker_does_not_reach_what_its_tasks_start() {
 }
 
 #[test]
-fn workers_that_die_idle_again_and_again_break_the_pool() {
+fn workers_that_keep_dying_idle_break_the_pool() {
     let pool = builder(1).restart_budget(3, Duration::from_secs(60)).build().unwrap();
     let _watchdog = Watchdog::new("a broken pool", BOUND);
     let mut killed = BTreeSet::new();
     while pool.warm_up().is_ok() {
-        // The pool may not have heard of the last death yet: then it is the same pid again.
+        // The pool may not have noticed the last death yet: then it is the same pid again.
         killed.extend(
             pool.worker_pids()
                 .into_iter()

@@ -1,4 +1,4 @@
-//! A task is taken back until the very moment that a worker begins it, and never after.
+//! A task can be cancelled until the very moment that a worker begins it, and never after.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -11,18 +11,18 @@ brigade::init_for_tests!();
 
 static RUNS: AtomicU64 = AtomicU64::new(0);
 
-/// Counts in the worker.
+/// Counts the tasks of this worker.
 fn run((): ()) {
     RUNS.fetch_add(1, Ordering::Relaxed);
 }
 
-/// What this worker has counted.
+/// Returns the count of this worker.
 fn runs((): ()) -> u64 {
     RUNS.load(Ordering::Relaxed)
 }
 
 #[test]
-fn a_queued_task_is_taken_back() {
+fn a_queued_task_can_be_cancelled() {
     let pool = pool(1);
     let gate = Gate::new();
     let first = pool.submit(pass, gate.pass(1)).unwrap();
@@ -40,7 +40,7 @@ fn a_queued_task_is_taken_back() {
 }
 
 #[test]
-fn a_running_task_is_not_taken_back() {
+fn a_running_task_cannot_be_cancelled() {
     let pool = pool(1);
     let gate = Gate::new();
     let running = pool.submit(pass, gate.pass(1)).unwrap();
@@ -66,9 +66,9 @@ fn a_failed_task_is_done_and_not_cancelled() {
 }
 
 #[test]
-fn what_was_handed_out_in_advance_is_taken_back_and_never_begins() {
+fn a_cancelled_prefetched_task_never_begins() {
     let pool = pool(1);
-    // So many short tasks that the pool believes in short ones and hands them out in advance.
+    // Enough short tasks for the pool to expect short ones and to prefetch.
     for result in pool.map(run, std::iter::repeat_n((), 500)) {
         result.unwrap();
     }
@@ -87,7 +87,7 @@ fn what_was_handed_out_in_advance_is_taken_back_and_never_begins() {
 }
 
 #[test]
-fn a_cancel_that_races_with_the_beginning_tells_the_truth() {
+fn cancel_is_exact_when_it_races_with_the_start() {
     let pool = pool(2);
     let mut expected = 0;
     for _ in 0..2_000 {
@@ -101,7 +101,7 @@ fn a_cancel_that_races_with_the_beginning_tells_the_truth() {
         );
         expected += u64::from(outcome.is_ok());
     }
-    // Both workers tell what they counted, because the gate keeps the first from telling twice.
+    // Each worker reports its count, because the gate keeps the first one busy.
     let gate = Gate::new();
     let at_gate = |pass: brigade_testkit::Pass| (brigade_testkit::pass(pass), runs(())).1;
     let both = [1, 2].map(|number| pool.submit(at_gate, gate.pass(number)).unwrap());

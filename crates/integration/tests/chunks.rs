@@ -1,4 +1,7 @@
-//! Items of a map travel in bulk and fail one by one: whatever dies, each is run at most once and answered once.
+//! Items of a map travel in chunks and fail one by one: whatever dies, each begins at most once and
+//! has one outcome.
+
+#![expect(clippy::expect_used, reason = "a test stops where a value is missing")]
 
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
@@ -12,13 +15,13 @@ use brigade_testkit::Gate;
 
 brigade::init_for_tests!();
 
-/// Notes that an item has begun, in a way that survives the death of the process.
+/// Records that an item has begun, in a way that survives the death of the process.
 fn note(journal: &Path, number: u64) {
     let mut file = OpenOptions::new().append(true).open(journal).expect("the journal");
     file.write_all(&number.to_le_bytes()).expect("a note");
 }
 
-/// How often each item has begun.
+/// Returns how often each item has begun.
 fn begins(journal: &Path) -> HashMap<u64, usize> {
     let mut begins = HashMap::new();
     for number in fs::read(journal).expect("the journal").as_chunks().0 {
@@ -34,7 +37,7 @@ fn journal() -> (tempfile::TempDir, PathBuf) {
     (folder, path)
 }
 
-/// Notes itself, then does what its number says.
+/// Records its item, then acts according to its number.
 fn noted((number, journal): (u64, PathBuf)) -> u64 {
     note(&journal, number);
     match number % 1_000 {
@@ -53,7 +56,7 @@ fn check(number: u64, outcome: &Result<u64, TaskError>) {
 }
 
 #[test]
-fn a_crash_fails_the_item_that_ran_and_every_item_begins_once() {
+fn a_crash_fails_one_item_and_each_item_begins_once() {
     for chunk in [None, Some(1), Some(7), Some(700)] {
         let (_folder, journal) = journal();
         let pool = pool(2);
@@ -78,7 +81,7 @@ fn a_crash_fails_the_item_that_ran_and_every_item_begins_once() {
 }
 
 #[test]
-fn failed_items_are_named_each_by_its_own_number() {
+fn each_failed_item_carries_its_own_number() {
     let (_folder, journal) = journal();
     let pool = pool(1);
     let inputs = (0..1_000).map(|number| (number, journal.clone()));
@@ -92,7 +95,7 @@ fn failed_items_are_named_each_by_its_own_number() {
 }
 
 #[test]
-fn workers_that_are_killed_at_any_moment_lose_at_most_the_item_that_ran() {
+fn a_kill_at_any_moment_costs_at_most_the_running_item() {
     let (_folder, journal) = journal();
     let pool = pool(2);
     pool.warm_up().expect("workers");
@@ -126,7 +129,7 @@ fn workers_that_are_killed_at_any_moment_lose_at_most_the_item_that_ran() {
 }
 
 #[test]
-fn an_item_that_may_run_again_does_so_alone() {
+fn a_retried_item_runs_alone() {
     fn dies_twice((number, journal): (u64, PathBuf)) -> (u64, u32) {
         note(&journal, number);
         let attempt = brigade_integration::attempt();
@@ -150,7 +153,7 @@ fn an_item_that_may_run_again_does_so_alone() {
 }
 
 #[test]
-fn an_input_that_cannot_be_encoded_fails_at_its_place() {
+fn an_unencodable_input_fails_in_its_position() {
     #[derive(serde::Serialize, serde::Deserialize)]
     struct Picky(#[serde(serialize_with = "below_ten")] u8);
     #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
@@ -176,7 +179,7 @@ fn an_input_that_cannot_be_encoded_fails_at_its_place() {
 }
 
 #[test]
-fn inputs_that_panic_lose_nothing_that_was_taken() {
+fn a_panicking_input_loses_no_input_taken_before() {
     let pool = pool(2);
     let mut inputs = 0..100_u64;
     let inputs = std::iter::from_fn(move || {
@@ -198,7 +201,7 @@ fn inputs_that_panic_lose_nothing_that_was_taken() {
 }
 
 #[test]
-fn a_map_over_a_pool_that_closes_yields_an_error_for_every_item_that_did_not_run() {
+fn a_closing_pool_yields_an_error_for_each_item_not_run() {
     let pool = pool(1);
     let gate = Gate::new();
     let inputs = (0..100).map(|number| gate.pass(number));

@@ -1,4 +1,7 @@
-//! A task that forks may return in both processes: the original answers, and its copy ends without a word.
+//! A task that forks may return in both processes: the original sends its outcome, and the copy
+//! ends silently.
+
+#![expect(clippy::expect_used, reason = "a test stops where a value is missing")]
 
 use std::time::Duration;
 
@@ -10,33 +13,33 @@ use serde::{Deserialize, Serialize};
 
 brigade::init_for_tests!();
 
-/// What the copy does before it returns.
+/// The action of the copy before it returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 enum Copy {
     Returns,
-    /// With a result that is too large for a message.
+    /// It returns a value that is too large for a message.
     ReturnsMuch,
     Panics,
-    /// Begins a part that must end soon, and stays in it.
+    /// It opens a section that must end soon, and stays in it.
     OpensASection,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
 struct Answer {
     number: u64,
-    /// The copy's process, in the original's answer.
+    /// The copy's pid, in the value of the original.
     copy: Option<u32>,
     ballast: Vec<u8>,
 }
 
-/// Much more than a section may take.
+/// Much longer than the limit of a section.
 const WHILE: Duration = Duration::from_millis(100);
 
 fn forks((number, what, late): (u64, Copy, Option<Pass>)) -> Answer {
     let copy = misdeeds::fork().expect("a copy");
     let mut ballast = vec![7; 100_000];
     if copy.is_none() {
-        // Not the original's, so that a copy that answers is found out.
+        // Different from the original's, so that an outcome of the copy would be noticed.
         ballast = if what == Copy::ReturnsMuch { vec![8; 100_000] } else { Vec::new() };
         let section = (what == Copy::OpensASection).then(|| brigade::worker::expires(WHILE / 10));
         late.map(pass);
@@ -54,11 +57,12 @@ fn square(number: u64) -> u64 {
 
 fn check(answer: &Answer, number: u64) {
     assert_eq!(answer.number, number);
-    assert!(answer.copy.is_some(), "the copy has answered");
+    assert!(answer.copy.is_some(), "the copy sent an outcome");
     assert!(answer.ballast.len() == 100_000 && answer.ballast.iter().all(|byte| *byte == 7));
 }
 
-/// Others before it and behind it are as usual, and its worker goes on.
+/// Runs a forking task among ordinary ones, which must not be affected, and checks that its worker
+/// goes on.
 fn among_others(pool: &Pool, what: Copy, gate: Option<&Gate>) -> Answer {
     let submit = |numbers: std::ops::Range<u64>| -> Vec<_> {
         numbers.map(|number| (number, pool.submit(square, number).unwrap())).collect()
@@ -75,7 +79,7 @@ fn among_others(pool: &Pool, what: Copy, gate: Option<&Gate>) -> Answer {
     answer
 }
 
-/// A pool that sends tasks ahead.
+/// Builds a pool that prefetches tasks.
 fn warm(workers: usize) -> Pool {
     let pool = pool(workers);
     pool.warm_up().unwrap();
@@ -87,7 +91,7 @@ fn warm(workers: usize) -> Pool {
 }
 
 #[test]
-fn only_the_original_of_a_task_that_forks_answers() {
+fn only_the_original_of_a_forking_task_sends_an_outcome() {
     let _watchdog = Watchdog::new("tasks that fork", 3 * BOUND);
     for what in [Copy::Returns, Copy::ReturnsMuch, Copy::Panics] {
         let pool = warm(2);
@@ -102,7 +106,7 @@ fn only_the_original_of_a_task_that_forks_answers() {
 }
 
 #[test]
-fn a_copy_that_returns_late_does_not_answer_in_a_later_task() {
+fn a_late_copy_sends_no_outcome_for_a_later_task() {
     let _watchdog = Watchdog::new("copies that return late", 3 * BOUND);
     for what in [Copy::Returns, Copy::ReturnsMuch, Copy::Panics, Copy::OpensASection] {
         let pool = warm(1);
@@ -120,7 +124,7 @@ fn a_copy_that_returns_late_does_not_answer_in_a_later_task() {
 }
 
 #[test]
-fn only_the_original_of_an_item_that_forks_answers() {
+fn only_the_original_of_a_forking_item_sends_an_outcome() {
     let _watchdog = Watchdog::new("items that fork", 3 * BOUND);
     let pool = warm(2);
     let workers = pool.worker_pids();
@@ -132,7 +136,7 @@ fn only_the_original_of_an_item_that_forks_answers() {
 }
 
 #[test]
-fn a_worker_whose_initializer_forks_is_one_worker() {
+fn a_forking_initializer_makes_only_one_worker() {
     let pool = brigade_integration::builder(2)
         .initializer(
             |(): ()| {

@@ -1,6 +1,8 @@
-//! Workers run on cores of their own, and only there, also those that replace others.
+//! Workers run on cores of their own, and only there, and so do their replacements.
 //!
-//! Where the machine has a single core the tests of two workers have nothing to show.
+//! On a machine with a single core the tests of two workers show nothing.
+
+#![expect(clippy::expect_used, reason = "a test stops where a value is missing")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,7 +16,7 @@ use brigade_testkit::{BOUND, Watchdog, outcome};
 
 brigade::init_for_tests!();
 
-/// The slot of this worker, its cores, and the cpu on which it runs at this moment.
+/// Returns the slot of this worker, its cores, and the CPU on which it runs at this moment.
 fn whereabouts((): ()) -> (u32, Vec<u32>, u32) {
     let cpu = u32::try_from(brigade_sys::affinity::current_cpu()).expect("a small number");
     (worker::slot().unwrap(), worker::cores().unwrap_or_default().to_vec(), cpu)
@@ -24,12 +26,12 @@ fn machine_has(cores: usize) -> bool {
     CorePool::new().unwrap().cpus().len() >= cores
 }
 
-/// By slot: where tasks ran, out of so many.
+/// Runs `tasks` tasks and returns the cores of each slot on which they ran.
 fn sample(pool: &Pool, tasks: usize) -> BTreeMap<u32, BTreeSet<u32>> {
     let mut seen = BTreeMap::<u32, BTreeSet<u32>>::new();
     for result in pool.map(whereabouts, std::iter::repeat_n((), tasks)).chunk(1) {
         let (slot, cores, cpu) = result.unwrap();
-        assert_eq!(cores, [cpu], "a worker runs on the core that it was told");
+        assert_eq!(cores, [cpu], "a worker runs on its assigned core");
         seen.entry(slot).or_default().insert(cpu);
     }
     for handle in pool.broadcast(whereabouts, ()).unwrap() {
@@ -40,7 +42,7 @@ fn sample(pool: &Pool, tasks: usize) -> BTreeMap<u32, BTreeSet<u32>> {
 }
 
 #[test]
-fn each_worker_has_a_core_of_its_own_and_its_replacement_has_the_same() {
+fn each_worker_has_its_own_core_and_its_replacement_keeps_it() {
     if !machine_has(2) {
         return;
     }
@@ -64,13 +66,13 @@ fn each_worker_has_a_core_of_its_own_and_its_replacement_has_the_same() {
 }
 
 #[test]
-fn cores_that_are_not_there_are_an_error_of_the_setting() {
+fn missing_cores_are_an_error_that_names_the_setting() {
     let cores = CorePool::builder().cpus(first_cpu()).build().unwrap();
     let error = builder(2).cores(cores.clone()).build().unwrap_err();
     let PoolError::Configuration { field: "cores_per_worker", problem } = &error else {
         panic!("{error:?}")
     };
-    assert!(problem.contains("2 workers with 1 core(s) each"), "{problem}");
+    assert!(problem.contains("1 core(s) for each of 2 workers"), "{problem}");
     assert_eq!(cores.free_cpus().len(), 1, "nothing is kept of what failed");
     let taken = cores.reserve(CoreRequest::new(1)).unwrap();
     assert!(builder(1).cores(cores.clone()).build().is_err());
@@ -88,7 +90,7 @@ fn first_cpu() -> CpuSet {
 }
 
 #[test]
-fn a_pool_that_is_resized_takes_cores_and_gives_them_back() {
+fn a_resized_pool_takes_and_returns_cores() {
     if !machine_has(2) {
         return;
     }
@@ -105,7 +107,7 @@ fn a_pool_that_is_resized_takes_cores_and_gives_them_back() {
 }
 
 #[test]
-fn without_a_number_there_are_as_many_workers_as_cores() {
+fn the_default_number_of_workers_is_the_number_of_cores() {
     let cores = CorePool::builder().cpus(first_cpu()).build().unwrap();
     let pool = Pool::builder().cores(cores).build().unwrap();
     assert_eq!(pool.workers(), 1);
@@ -117,18 +119,18 @@ fn threads_of_libraries((): ()) -> Vec<Option<String>> {
 }
 
 #[test]
-fn libraries_are_told_how_many_threads_make_sense_unless_the_user_has() {
+fn thread_count_variables_are_set_unless_the_user_set_them() {
     let cores = || CorePool::builder().cpus(first_cpu()).build().unwrap();
     let pool = builder(1).cores(cores()).env("MKL_NUM_THREADS", "7").build().unwrap();
-    let told = outcome(pool.submit(threads_of_libraries, ()).unwrap()).unwrap();
-    assert_eq!(told, [Some("1".to_owned()), Some("7".to_owned())]);
+    let values = outcome(pool.submit(threads_of_libraries, ()).unwrap()).unwrap();
+    assert_eq!(values, [Some("1".to_owned()), Some("7".to_owned())]);
     let pool = builder(1).build().unwrap();
     assert_eq!(outcome(pool.submit(threads_of_libraries, ()).unwrap()).unwrap(), [None, None]);
     assert_eq!(outcome(pool.submit(whereabouts, ()).unwrap()).unwrap().1, [0_u32; 0]);
 }
 
 #[test]
-fn a_process_that_is_kept_to_one_core_sees_one() {
+fn a_process_limited_to_one_core_sees_one_core() {
     let own = CpuSet::of_current_thread().unwrap();
     let one = own.iter().last().unwrap();
     let counts = std::thread::spawn(move || {
@@ -142,7 +144,7 @@ fn a_process_that_is_kept_to_one_core_sees_one() {
 }
 
 #[test]
-fn resizes_at_the_same_time_leave_every_worker_on_cores_of_its_own() {
+fn concurrent_resizes_leave_each_worker_on_its_own_cores() {
     if !machine_has(2) {
         return;
     }
@@ -161,7 +163,7 @@ fn resizes_at_the_same_time_leave_every_worker_on_cores_of_its_own() {
             }
         });
         pool.warm_up().unwrap();
-        // Each runs on the one core that it was told.
+        // Each runs on the one core that it was given.
         sample(&pool, 20);
         let workers = pool.workers();
         brigade_testkit::wait_until("as many workers as it says", BOUND, || {
@@ -172,7 +174,7 @@ fn resizes_at_the_same_time_leave_every_worker_on_cores_of_its_own() {
 }
 
 #[test]
-fn who_waits_for_the_cores_of_a_pool_may_ask_the_pool_when_they_come() {
+fn a_hook_for_cores_may_query_the_pool_that_returned_them() {
     if !machine_has(2) {
         return;
     }
@@ -187,7 +189,7 @@ fn who_waits_for_the_cores_of_a_pool_may_ask_the_pool_when_they_come() {
     };
     let most = CoreRequest::new(cores.free_cpus().len() + 1);
     let mut ticket = cores.reserve_later(most, hook).unwrap();
-    // A worker goes, and gives its core back with what that brings about.
+    // A worker exits, and the return of its core runs the hook.
     pool.resize(1).unwrap();
     assert_eq!(asked.recv_timeout(BOUND).unwrap(), 0);
     assert!(ticket.try_take().is_some());

@@ -1,4 +1,7 @@
-//! A worker that dies, at whatever step of a task and however many at once, costs the tasks that ran in it and nothing else.
+//! A worker that dies, at whatever step of a task and however many at once, costs only the tasks
+//! that ran in it.
+
+#![expect(clippy::expect_used, reason = "a test stops where a value is missing")]
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -20,16 +23,16 @@ fn square(number: u64) -> u64 {
     number * number
 }
 
-/// How the process ends.
+/// The way in which the process ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 enum Ending {
     Exits(i32),
     Aborts,
-    /// The number of the signal that it sends to itself.
+    /// It sends itself this signal.
     Signal(i32),
 }
 
-/// What the worker is about when it ends.
+/// The step of a task during which the worker ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 enum Step {
     DecodingTheArgument,
@@ -39,7 +42,7 @@ enum Step {
     DroppingTheResult,
 }
 
-/// What is to happen, and in which process nothing of it may.
+/// The ending, its step, and the process that must survive it.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 struct Fate {
     ending: Ending,
@@ -64,7 +67,8 @@ impl Fate {
                 Ending::Exits(code) => std::process::exit(code),
                 Ending::Aborts => std::process::abort(),
                 Ending::Signal(number) => loop {
-                    // Again and again, as the runtime's handler would swallow the first SIGSEGV that is none.
+                    // Repeatedly, because the runtime's handler would swallow the first SIGSEGV
+                    // that is not a fault.
                     hit(std::process::id(), Signal::from_named_raw(number).expect("a signal"));
                 },
             }
@@ -112,7 +116,7 @@ impl<'de> Deserialize<'de> for Answer {
 }
 
 #[test]
-fn every_ending_at_every_step_of_a_task_is_told_and_costs_that_task_only() {
+fn every_ending_at_every_step_costs_only_its_own_task() {
     let pool = pool(2);
     let endings = [
         (Ending::Exits(0), Exit::Code(0), "exit code 0"),
@@ -142,8 +146,8 @@ fn every_ending_at_every_step_of_a_task_is_told_and_costs_that_task_only() {
             }
             let error = outcome(doomed).unwrap_err();
             let text = error.to_string();
-            let (pid, told) = worker_died(Err::<(), _>(error));
-            assert_eq!(told, exit, "{what}");
+            let (pid, reported) = worker_died(Err::<(), _>(error));
+            assert_eq!(reported, exit, "{what}");
             for part in [words, &pid.to_string(), &what] {
                 assert!(text.contains(part), "{part:?} is missing in {text:?}");
             }
@@ -152,7 +156,7 @@ fn every_ending_at_every_step_of_a_task_is_told_and_costs_that_task_only() {
 }
 
 #[test]
-fn of_a_thousand_queued_tasks_one_that_crashes_fails_alone() {
+fn one_crash_among_a_thousand_queued_tasks_fails_alone() {
     fn aborts_at_700(number: u64) -> u64 {
         if number == 700 {
             std::process::abort();
@@ -185,7 +189,7 @@ fn aborts_behind_the_gate(gate: Pass) {
 }
 
 #[test]
-fn workers_that_crash_at_the_same_moment_take_their_own_tasks_with_them() {
+fn simultaneous_crashes_fail_only_their_own_tasks() {
     for workers in [1, 2, 5, 13] {
         let pool = pool(workers);
         let gate = Gate::new();
@@ -206,7 +210,7 @@ fn workers_that_crash_at_the_same_moment_take_their_own_tasks_with_them() {
 }
 
 #[test]
-fn workers_that_are_killed_at_the_same_moment_leave_the_queue_alone() {
+fn simultaneous_kills_leave_the_queue_intact() {
     for workers in [1, 2, 5, 13] {
         let pool = pool(workers);
         let gate = Gate::new();
@@ -235,12 +239,12 @@ fn workers_that_are_killed_at_the_same_moment_leave_the_queue_alone() {
 }
 
 #[test]
-fn a_crash_while_much_is_under_way_to_the_worker_loses_none_of_it() {
+fn a_crash_loses_none_of_the_arguments_in_flight() {
     const LARGE: usize = 12 << 20;
     let pool = pool(1);
     for round in 0..4_u8 {
         let _watchdog = Watchdog::new("large arguments behind a crash", 2 * BOUND);
-        // So many short tasks that the pool believes in short ones and hands them out in advance.
+        // Enough short tasks for the pool to expect short ones and to prefetch.
         assert_eq!(pool.map(square, 0..500).flatten().count(), 500);
         let gate = Gate::new();
         let doomed = pool.submit(aborts_behind_the_gate, gate.pass(0)).unwrap();
@@ -257,8 +261,9 @@ fn a_crash_while_much_is_under_way_to_the_worker_loses_none_of_it() {
 }
 
 #[test]
-fn a_crash_while_a_large_result_is_under_way_loses_it_or_delivers_it_whole() {
-    /// Returns so many bytes, while a thread waits for so many microseconds and then kills the process.
+fn a_crash_during_a_large_value_delivers_all_of_it_or_none() {
+    /// Returns `length` bytes, while a thread waits `moment` microseconds and then kills the
+    /// process.
     fn answers_and_dies((length, moment): (usize, u64)) -> Vec<u8> {
         thread::spawn(move || {
             brigade_testkit::faults::spins(moment);
@@ -271,7 +276,7 @@ fn a_crash_while_a_large_result_is_under_way_loses_it_or_delivers_it_whole() {
     let mut random = Random::new(seed);
     let (mut whole, mut lost) = (0, 0);
     for round in 0..150 {
-        // Within one message, in several, and where payloads lie in memory of their own.
+        // Within one message, in several fragments, and in an arena.
         let length = *random.choose(&[1_000, 15_000, 200_000, 4 << 20]);
         let moment = random.within(0..1_000);
         let what = format!("round {round}: {length} bytes, {moment} µs; BRIGADE_TEST_SEED={seed}");
@@ -286,7 +291,7 @@ fn a_crash_while_a_large_result_is_under_way_loses_it_or_delivers_it_whole() {
                 lost += 1;
             }
         }
-        // The kill may come as late as in this one, which may therefore be repeated.
+        // The kill may come as late as in this task, which may therefore be retried.
         let next = pool.task(square).retries(3).submit(round).unwrap();
         assert_eq!(outcome(next).unwrap(), round * round, "{what}");
     }
@@ -294,7 +299,7 @@ fn a_crash_while_a_large_result_is_under_way_loses_it_or_delivers_it_whole() {
 }
 
 #[test]
-fn a_crash_after_the_pool_was_dropped_still_has_its_outcome() {
+fn a_crash_after_the_pool_is_dropped_still_has_an_outcome() {
     let pool = pool(2);
     let gate = Gate::new();
     let doomed: Vec<_> = (0..2)
@@ -315,7 +320,7 @@ fn a_crash_after_the_pool_was_dropped_still_has_its_outcome() {
 }
 
 #[test]
-fn callbacks_of_crashed_tasks_submit_the_next_ones() {
+fn callbacks_of_crashed_tasks_can_submit_tasks() {
     fn next(pool: &Arc<Pool>, left: u64, done: Sender<u64>) {
         let again = Arc::clone(pool);
         pool.submit(aborts, ()).unwrap().on_done(move |outcome| {
@@ -339,7 +344,7 @@ fn callbacks_of_crashed_tasks_submit_the_next_ones() {
 }
 
 #[test]
-fn what_a_task_leaves_behind_in_its_worker_harms_no_later_task_by_panicking() {
+fn a_panic_after_a_task_harms_no_later_task() {
     fn leaves_a_panicking_thread(milliseconds: u64) {
         thread::spawn(move || {
             pause(std::time::Duration::from_millis(milliseconds));
@@ -359,7 +364,7 @@ fn what_a_task_leaves_behind_in_its_worker_harms_no_later_task_by_panicking() {
 }
 
 #[test]
-fn a_worker_that_cannot_be_replaced_strands_nobody_and_the_reason_is_told() {
+fn a_failed_replacement_strands_nobody_and_gives_a_reason() {
     for max_tasks in [None, Some(1)] {
         let folder = tempfile::TempDir::new().unwrap();
         let program = folder.path().join("worker");
@@ -394,7 +399,7 @@ fn a_worker_that_cannot_be_replaced_strands_nobody_and_the_reason_is_told() {
 }
 
 #[test]
-fn rounds_with_one_poisoned_task_each_lose_that_one_each() {
+fn each_round_loses_only_its_poisoned_task() {
     fn poisoned((number, poison): (u64, u64)) -> u64 {
         if number == poison {
             std::process::abort();
@@ -414,8 +419,8 @@ fn rounds_with_one_poisoned_task_each_lose_that_one_each() {
 }
 
 #[test]
-fn a_grandchild_dies_with_a_task_that_is_killed_or_takes_too_long() {
-    /// Tells the pid of a process that it has started, and never ends.
+fn a_grandchild_dies_with_a_killed_or_overdue_task() {
+    /// Writes the pid of a process that it has started, and never ends.
     fn hangs_with_a_grandchild(file: std::path::PathBuf) {
         let grandchild = brigade_testkit::faults::leaves_a_grandchild(false);
         fs::write(file, grandchild.to_string()).unwrap();

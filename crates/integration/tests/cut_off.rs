@@ -1,5 +1,5 @@
-//! Messages that are cut off by the death of a worker, in either direction and at any place, are the business of its running
-//! task only.
+//! Messages cut off by the death of a worker, in either direction and at any point, affect only its
+//! running task.
 
 use std::thread;
 
@@ -11,9 +11,9 @@ use brigade_testkit::{BOUND, Random, Watchdog, outcome, wait_until};
 
 brigade::init_for_tests!();
 
-/// What can be checked wherever it was cut; quick, even unoptimised.
+/// Returns bytes that can be checked wherever they were cut; quick, even unoptimized.
 fn pattern(seed: usize, length: usize) -> Vec<u8> {
-    // 251 is prime: the period does not fall into step with words, pieces and pages.
+    // 251 is prime: the period never aligns with words, fragments or pages.
     let period: Vec<u8> = (0..251).cycle().skip(seed % 251).take(251).collect();
     let mut bytes = period.repeat(length.div_ceil(251));
     bytes.truncate(length);
@@ -25,17 +25,17 @@ fn is_pattern((seed, bytes): (usize, Vec<u8>)) -> usize {
     bytes.len()
 }
 
-/// So many short tasks that the pool believes in short ones and hands them out in advance.
+/// Runs enough short tasks for the pool to expect short ones and to prefetch.
 fn believes_in_short_tasks(pool: &Pool) {
     assert_eq!(pool.map(|number: u64| number, 0..500).flatten().count(), 500);
 }
 
 #[test]
-fn arguments_that_filled_the_way_to_a_worker_that_is_killed_arrive_at_the_next() {
+fn arguments_sent_to_a_killed_worker_reach_its_replacement() {
     let pool = pool(1);
     for step in 0..16 {
-        // The worker reads nothing while it is stopped, so that the way is full: 256 KiB over rings, less over ipc. Each
-        // length leaves off at another place.
+        // The worker reads nothing while it is stopped, so that the link fills up: 256 KiB over
+        // rings, less over ipc. Each length stops at a different point.
         let length = 700 + 65 * step;
         let _watchdog = Watchdog::new(format!("arguments of {length} bytes"), BOUND);
         believes_in_short_tasks(&pool);
@@ -54,8 +54,9 @@ fn arguments_that_filled_the_way_to_a_worker_that_is_killed_arrive_at_the_next()
 }
 
 #[test]
-fn results_of_a_worker_that_is_killed_while_it_sends_them_arrive_whole_or_not_at_all() {
-    /// Returns a pattern of so many bytes; the first of a round has a thread kill the process after a while.
+fn values_of_a_killed_worker_arrive_whole_or_not_at_all() {
+    /// Returns a pattern of `length` bytes. The first task of a round has a thread that kills the
+    /// process after a while.
     fn answers((seed, length, fuse): (usize, usize, Option<u64>)) -> Vec<u8> {
         if let Some(fuse) = fuse {
             thread::spawn(move || {
@@ -71,7 +72,8 @@ fn results_of_a_worker_that_is_killed_while_it_sends_them_arrive_whole_or_not_at
     let mut cut = 0;
     for round in 0..30 {
         believes_in_short_tasks(&pool);
-        // In one piece, and in many; beyond 16 KiB rings carry the place of a result and not its bytes.
+        // In one message and in many fragments. Beyond 16 KiB rings carry the location of a value
+        // and not its bytes.
         let most = *random.choose(&[1_000, 16_000, 150_000]);
         let length = usize::try_from(random.within(1..most)).unwrap();
         let fuse = random.within(0..2_000);
@@ -92,7 +94,7 @@ fn results_of_a_worker_that_is_killed_while_it_sends_them_arrive_whole_or_not_at
         }
         assert!(lost <= 1, "{what}: one kill cost {lost} tasks");
         cut += lost;
-        // The kill may still come; nobody shall wait for it who does not expect it.
+        // The kill may still come, and must not hit a task that does not expect it.
         let quiet = pool.task(|(): ()| ()).retries(3);
         outcome(quiet.submit(()).unwrap()).unwrap();
         pool.quiesce().unwrap();

@@ -1,4 +1,6 @@
-//! What runs or waits for too long is ended, on time, and nothing else is.
+//! Tasks that run or wait for too long are ended on time, and nothing else is.
+
+#![expect(clippy::expect_used, reason = "a test stops where a value is missing")]
 
 use std::time::{Duration, Instant};
 
@@ -14,13 +16,13 @@ const LIMIT: Duration = Duration::from_millis(50);
 fn deadline_exceeded<R: std::fmt::Debug>(outcome: Result<R, TaskError>) -> (Duration, Duration) {
     let error = outcome.expect_err("the task should have been ended");
     match error.kind() {
-        TaskErrorKind::DeadlineExceeded { limit, elapsed } => (limit, elapsed),
+        TaskErrorKind::DeadlineExceeded { limit, elapsed } => (*limit, *elapsed),
         _ => panic!("the task should have been ended by its deadline: {error:?}"),
     }
 }
 
 #[test]
-fn a_task_that_runs_for_too_long_is_ended_never_early_and_its_worker_replaced() {
+fn a_deadline_is_never_early_and_replaces_the_worker() {
     let pool = pool(1);
     pool.warm_up().unwrap();
     let before = pool.worker_pids();
@@ -40,7 +42,7 @@ fn a_task_that_runs_for_too_long_is_ended_never_early_and_its_worker_replaced() 
 }
 
 #[test]
-fn the_time_in_the_queue_does_not_count_as_running() {
+fn time_in_the_queue_does_not_count_as_running_time() {
     let pool = pool(1);
     let gate = Gate::new();
     let first = pool.submit(pass, gate.pass(1)).unwrap();
@@ -53,7 +55,7 @@ fn the_time_in_the_queue_does_not_count_as_running() {
 }
 
 #[test]
-fn a_task_that_waits_for_too_long_is_given_up_and_never_begins() {
+fn a_task_past_its_queue_deadline_never_begins() {
     let pool = pool(1);
     let gate = Gate::new();
     let first = pool.submit(pass, gate.pass(1)).unwrap();
@@ -61,7 +63,7 @@ fn a_task_that_waits_for_too_long_is_given_up_and_never_begins() {
     let second = pool.task(pass).queue_deadline(LIMIT).submit(gate.pass(2)).unwrap();
     let error = outcome(second).unwrap_err();
     assert!(error.is_queue_deadline(), "{error:?}");
-    assert!(error.to_string().contains("may wait 50ms"), "{error}");
+    assert!(error.to_string().contains("queue deadline of 50ms"), "{error}");
     let (limit, elapsed) = deadline_exceeded::<()>(Err(error));
     assert_eq!(limit, LIMIT);
     assert!(elapsed >= LIMIT);
@@ -71,7 +73,7 @@ fn a_task_that_waits_for_too_long_is_given_up_and_never_begins() {
 }
 
 #[test]
-fn a_deadline_of_the_pool_holds_for_each_task_and_a_task_may_have_its_own() {
+fn a_tasks_deadline_overrides_that_of_the_pool() {
     let pool = builder(2).deadline(LIMIT).build().unwrap();
     deadline_exceeded(outcome(pool.submit(hangs, ()).unwrap()));
     let longer = pool.task(sleeps).deadline(BOUND).submit(150).unwrap();
@@ -91,7 +93,7 @@ fn sleep_or_hang(what: u8) -> u8 {
 }
 
 #[test]
-fn many_items_and_one_that_hangs_cost_only_that_one() {
+fn one_hanging_item_among_many_fails_alone() {
     let pool = pool(2);
     let inputs = (0..20_000_u32).map(|number| u8::from(number == 7_777));
     let failed: Vec<usize> = pool
@@ -116,7 +118,7 @@ fn works_until_cancelled((): ()) -> bool {
 }
 
 #[test]
-fn a_task_that_heeds_its_soft_deadline_keeps_its_result_and_its_worker() {
+fn a_task_that_heeds_its_soft_deadline_keeps_its_value() {
     let pool = pool(1);
     pool.warm_up().unwrap();
     let before = pool.worker_pids();
@@ -128,7 +130,7 @@ fn a_task_that_heeds_its_soft_deadline_keeps_its_result_and_its_worker() {
 }
 
 #[test]
-fn a_task_that_does_not_heed_its_soft_deadline_is_killed() {
+fn a_task_that_ignores_its_soft_deadline_is_killed() {
     let pool = builder(1).stop_grace(LIMIT).build().unwrap();
     let begin = Instant::now();
     let handle = pool.task(hangs).soft_deadline(LIMIT).submit(()).unwrap();
@@ -136,7 +138,7 @@ fn a_task_that_does_not_heed_its_soft_deadline_is_killed() {
     assert!(begin.elapsed() >= 2 * LIMIT);
 }
 
-/// Opens and closes sections, nested and one after the other, and then does what it is told in one.
+/// Opens and closes sections, nested and one after the other, and then stays in one if `stays`.
 fn works_in_sections(stays: bool) -> u32 {
     let mut closed = 0;
     for _ in 0..1_000 {
@@ -160,12 +162,12 @@ fn works_in_sections(stays: bool) -> u32 {
 }
 
 #[test]
-fn a_section_that_lasts_too_long_ends_its_task_and_no_other_does() {
+fn an_overdue_section_ends_only_its_own_task() {
     let pool = pool(1);
     for _ in 0..3 {
         assert_eq!(outcome(pool.submit(works_in_sections, false).unwrap()).unwrap(), 1_000);
     }
-    // The section that was forgotten ended with its task.
+    // The forgotten section ended with its task.
     outcome(pool.submit(sleeps, 150).unwrap()).unwrap();
     let begin = Instant::now();
     let stuck = pool.submit(works_in_sections, true).unwrap();
@@ -176,12 +178,12 @@ fn a_section_that_lasts_too_long_ends_its_task_and_no_other_does() {
 }
 
 #[test]
-fn a_section_outside_of_a_worker_does_nothing() {
+fn a_section_outside_a_worker_does_nothing() {
     drop(worker::expires(Duration::ZERO));
 }
 
 #[test]
-fn a_stopped_task_is_ended_by_its_deadline() {
+fn a_stopped_task_is_killed_at_its_deadline() {
     let pool = pool(1);
     let handle = pool.task(stops_itself).deadline(LIMIT).submit(()).unwrap();
     deadline_exceeded(outcome(handle));
@@ -195,16 +197,16 @@ fn hangs_at_first((): ()) -> u32 {
 }
 
 #[test]
-fn a_task_that_may_run_again_does_so_after_its_deadline() {
+fn a_task_with_retries_runs_again_after_its_deadline() {
     let pool = pool(1);
     let handle = pool.task(hangs_at_first).deadline(LIMIT).retries(1).submit(()).unwrap();
     assert_eq!(outcome(handle).unwrap(), 2);
 }
 
 #[test]
-fn a_running_task_is_killed_on_demand_and_no_other_is_harmed() {
+fn kill_ends_a_running_task_and_harms_no_other() {
     let pool = pool(1);
-    // The pool believes in short tasks and hands them out in advance.
+    // The pool expects short tasks and prefetches.
     for result in pool.map(echoes, std::iter::repeat_n(vec![], 500)) {
         result.unwrap();
     }
@@ -218,7 +220,7 @@ fn a_running_task_is_killed_on_demand_and_no_other_is_harmed() {
     }
 }
 
-/// Holds memory that the system takes long to take back.
+/// Holds memory that the system takes long to reclaim.
 fn waits_with_much_memory(gate: Pass) -> usize {
     let memory = vec![1_u8; 512 << 20];
     pass(gate);
@@ -230,8 +232,8 @@ fn process((): ()) -> u32 {
 }
 
 #[test]
-fn the_next_task_does_not_wait_until_the_system_has_cleared_a_killed_process_up() {
-    // To be ahead of it once is enough; who waits for the end of the process never is.
+fn the_next_task_does_not_wait_for_a_killed_process_to_go() {
+    // To be ahead once is enough; a pool that waits for the end of the process never is.
     let ahead = (0..10).any(|_| {
         let (pool, gate) = (pool(1), Gate::new());
         let killed = outcome(pool.submit(process, ()).unwrap()).unwrap();
@@ -249,7 +251,7 @@ fn the_next_task_does_not_wait_until_the_system_has_cleared_a_killed_process_up(
 }
 
 #[test]
-fn a_kill_of_what_has_not_begun_is_a_cancellation_and_of_what_has_ended_nothing() {
+fn kill_cancels_a_queued_task_and_ignores_a_finished_one() {
     let pool = pool(1);
     let gate = Gate::new();
     let first = pool.submit(pass, gate.pass(1)).unwrap();
@@ -264,7 +266,7 @@ fn a_kill_of_what_has_not_begun_is_a_cancellation_and_of_what_has_ended_nothing(
 }
 
 #[test]
-fn tasks_that_end_at_their_deadline_have_one_outcome_each_and_it_is_their_own() {
+fn tasks_that_end_at_their_deadline_have_one_outcome_each() {
     let pool = pool(2);
     let handles: Vec<_> = (0..400_u64)
         .map(|number| {
@@ -290,7 +292,8 @@ fn tasks_that_end_at_their_deadline_have_one_outcome_each_and_it_is_their_own() 
     assert_eq!(outcome(pool.submit(echoes, vec![4]).unwrap()).unwrap(), [4]);
 }
 
-/// Starts a shell in a session of its own that ignores SIGTERM and starts another program, writes their numbers and hangs.
+/// Starts a shell in its own session that ignores SIGTERM and starts another program; records both
+/// pids and hangs.
 fn hangs_with_offspring(journal: std::path::PathBuf) {
     let script = "trap '' TERM; sleep 300 & echo $$ $! > \"$1.new\"; mv \"$1.new\" \"$1\"; wait";
     let mut command = std::process::Command::new("setsid");
@@ -301,7 +304,7 @@ fn hangs_with_offspring(journal: std::path::PathBuf) {
 }
 
 #[test]
-fn what_a_late_task_has_started_is_gone_with_it_in_a_session_of_its_own_too() {
+fn children_of_an_overdue_task_die_in_any_session() {
     let pool = pool(1);
     let folder = tempfile::TempDir::new().unwrap();
     let journal = folder.path().join("journal");
@@ -317,7 +320,7 @@ fn what_a_late_task_has_started_is_gone_with_it_in_a_session_of_its_own_too() {
     });
 }
 
-/// Item 0 forgets a section, the others take longer together than that section may.
+/// Item 0 leaves a section open; the others together take longer than that section may.
 fn forgets_a_section(number: u32) -> u32 {
     if number == 0 {
         std::mem::forget(worker::expires(LIMIT));
@@ -328,7 +331,7 @@ fn forgets_a_section(number: u32) -> u32 {
 }
 
 #[test]
-fn a_section_that_an_item_leaves_open_ends_with_the_item() {
+fn an_open_section_ends_with_its_item() {
     let pool = pool(1);
     let results: Vec<_> = pool.map(forgets_a_section, 0..6).chunk(6).map(Result::unwrap).collect();
     assert_eq!(results, [0, 1, 2, 3, 4, 5]);
@@ -336,7 +339,7 @@ fn a_section_that_an_item_leaves_open_ends_with_the_item() {
 }
 
 #[test]
-fn a_section_of_a_later_item_still_holds() {
+fn a_section_of_a_later_item_still_applies() {
     let pool = pool(1);
     let stays_too_long = |number: u32| {
         let section = worker::expires(if number < 3 { BOUND } else { LIMIT });

@@ -1,4 +1,4 @@
-//! Work waits for no process that the pool may still start.
+//! Tasks never wait for a process that the pool may still start.
 
 use std::time::{Duration, Instant};
 
@@ -15,7 +15,7 @@ const LONG_TASKS: usize = 24;
 /// Four workers need 0.6 s for all long tasks, and one needs 2.4 s.
 const FAR_LESS_THAN_ONE_WORKER_NEEDS: Duration = Duration::from_millis(1_500);
 
-/// A pool that has learnt how short tasks are, and has one process.
+/// Builds a pool with one process that has learned how short tasks are.
 fn used_to(milliseconds: u64, tasks: usize, workers: usize) -> Pool {
     let pool = pool(workers);
     for _ in 0..tasks {
@@ -26,7 +26,7 @@ fn used_to(milliseconds: u64, tasks: usize, workers: usize) -> Pool {
 }
 
 #[test]
-fn a_short_task_behind_a_long_one_gets_a_process_of_its_own() {
+fn a_short_task_behind_a_long_one_gets_its_own_worker() {
     for (milliseconds, tasks, workers) in [(5, 30, 2), (20, 30, 4), (0, 100, 8)] {
         let pool = used_to(milliseconds, tasks, workers);
         let mut long = pool.submit(sleeps, 3_000).unwrap();
@@ -38,7 +38,7 @@ fn a_short_task_behind_a_long_one_gets_a_process_of_its_own() {
 }
 
 #[test]
-fn a_task_that_hangs_takes_nothing_along_that_was_sent_behind_it() {
+fn a_hanging_task_does_not_hold_up_prefetched_tasks() {
     let pool = used_to(0, 2_000, 4);
     let hanging = pool.submit(hangs, ()).unwrap();
     let behind: Vec<_> = (0..30).map(|_| pool.submit(sleeps, 0).unwrap()).collect();
@@ -81,7 +81,7 @@ fn long_tasks_after_short_ones_use_all_workers() {
 }
 
 #[test]
-fn slow_items_behind_quick_ones_in_a_chunk_are_shared_by_all_workers() {
+fn slow_items_behind_quick_ones_spread_over_all_workers() {
     let pool = pool(4);
     let inputs: Vec<u64> = std::iter::repeat_n(0, 20_000).chain([LONG; LONG_TASKS]).collect();
     let begin = Instant::now();

@@ -1,5 +1,9 @@
-//! What a task does to the descriptors of its worker costs no other task its outcome, and no file of the task a byte.
+//! A task that abuses the descriptors of its worker costs no other task its outcome, and no file of
+//! its own a byte.
 
+#![expect(clippy::expect_used, reason = "a test stops where a value is missing")]
+
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
@@ -7,20 +11,20 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use brigade::{Link, Shutdown};
-use brigade_integration::{builder, pool};
+use brigade_integration::{builder, pool, worker_died};
 use brigade_sys::misdeeds;
 use brigade_testkit::{BOUND, Gate, Watchdog, outcome, pass};
 
 brigade::init_for_tests!();
 
-/// More numbers than a worker has descriptors.
+/// Descriptor numbers, more than a worker has.
 const NUMBERS: std::ops::Range<i32> = 3..100;
 
 fn square(number: u64) -> u64 {
     number * number
 }
 
-/// All open files of this process but the standard streams.
+/// Returns all open files of this process except the standard streams.
 fn open_files() -> Vec<OwnedFd> {
     NUMBERS.filter_map(|number| misdeeds::duplicate(number).ok()).collect()
 }
@@ -37,13 +41,14 @@ fn closes_and_opens(folder: PathBuf) -> u32 {
 }
 
 #[test]
-fn a_file_that_a_task_opens_by_the_number_of_a_doorbell_is_not_written_to() {
+fn a_file_that_takes_a_doorbells_number_is_not_written_to() {
     let _watchdog = Watchdog::new("a task that closes and opens", 2 * BOUND);
     let pool = pool(1);
     for _ in 0..3 {
         let folder = tempfile::tempdir().unwrap();
         let handle = pool.submit(closes_and_opens, folder.path().to_owned()).unwrap();
-        // The answer is there and nobody rings for it, or the worker says that it cannot ring.
+        // Either the outcome is there and nobody rings for it, or the worker reports that it cannot
+        // ring.
         if let Err(error) = outcome(handle) {
             assert!(error.is_worker_death(), "{error:?}");
         }
@@ -55,7 +60,7 @@ fn a_file_that_a_task_opens_by_the_number_of_a_doorbell_is_not_written_to() {
 }
 
 #[test]
-fn a_task_that_makes_its_descriptors_blocking_blocks_nobody_else() {
+fn blocking_descriptors_of_a_task_block_nobody_else() {
     fn makes_blocking((): ()) {
         for file in open_files() {
             rustix::fs::fcntl_setfl(file, rustix::fs::OFlags::empty()).expect("an open file");
@@ -78,7 +83,7 @@ fn a_task_that_makes_its_descriptors_blocking_blocks_nobody_else() {
 }
 
 #[test]
-fn a_task_that_reads_its_descriptors_takes_no_wake_up_from_others() {
+fn a_task_that_reads_its_descriptors_steals_no_wake_up() {
     fn reads_everything((): ()) {
         let mut files: Vec<File> = open_files().into_iter().map(File::from).collect();
         for file in &files {
@@ -101,17 +106,17 @@ fn a_task_that_reads_its_descriptors_takes_no_wake_up_from_others() {
 }
 
 #[test]
-fn garbage_in_a_link_over_ipc_holds_up_neither_a_deadline_nor_a_shutdown() {
+fn garbage_over_ipc_delays_neither_deadline_nor_shutdown() {
     garbage_over_ipc(false);
 }
 
 /// The host shares the flags of the open file.
 #[test]
-fn garbage_in_a_link_over_ipc_that_does_not_block_holds_up_neither() {
+fn garbage_over_nonblocking_ipc_delays_neither() {
     garbage_over_ipc(true);
 }
 
-/// One descriptor after the other, as each worker has the same.
+/// Tries one descriptor after the other, as each worker has the same ones.
 fn garbage_over_ipc(without_blocking: bool) {
     fn writes_garbage((number, without_blocking): (i32, bool)) {
         if let Ok(file) = misdeeds::duplicate(number) {
@@ -132,9 +137,15 @@ fn garbage_over_ipc(without_blocking: bool) {
         if let Err(error) = outcome(guilty) {
             assert!(error.is_deadline() || error.is_worker_death(), "{number}: {error:?}");
         }
+        let mut dead = BTreeSet::new();
         for (number, handle) in (0..).zip(innocent) {
-            assert_eq!(outcome(handle).unwrap(), number * number);
+            match outcome(handle) {
+                Ok(value) => assert_eq!(value, number * number),
+                // It ran in the same worker behind the garbage, where nothing counts any more.
+                error => drop(dead.insert(worker_died(error).0)),
+            }
         }
+        assert!(dead.len() <= 1, "only one worker wrote garbage, but {dead:?} died");
         let guilty = pool.submit(writes_garbage, (number, without_blocking)).unwrap();
         let _ = pool.shutdown_with(Shutdown::Drain, limit);
         let _ = outcome(guilty);

@@ -1,6 +1,7 @@
-//! Programs in which a thread runs before `main`: some allocators, sanitizers and preloaded libraries start one.
+//! Programs in which a thread runs before `main`, as some allocators, sanitizers and preloaded
+//! libraries start one.
 //!
-//! This very program is one, as a host and as a worker.
+//! This test program is one, as a host and as a worker.
 
 use std::fs::{self, File};
 use std::process::Command;
@@ -33,17 +34,17 @@ fn a_pool_works() {
 }
 
 #[test]
-fn what_a_task_starts_is_no_worker() {
+fn a_child_of_a_task_is_not_a_worker() {
     fn lists_its_tests((): ()) -> String {
         let output = Command::new("/proc/self/exe").arg("--list").output().unwrap();
         format!("{output:?}")
     }
     let output = outcome(pool().submit(lists_its_tests, ()).unwrap()).unwrap();
-    assert!(output.contains("what_a_task_starts_is_no_worker"), "{output}");
+    assert!(output.contains("a_child_of_a_task_is_not_a_worker"), "{output}");
 }
 
 #[test]
-fn a_task_may_have_a_pool() {
+fn a_task_may_build_a_pool() {
     fn nests((): ()) -> u64 {
         outcome(pool().submit(sleeps, 1).unwrap()).unwrap()
     }
@@ -51,7 +52,7 @@ fn a_task_may_have_a_pool() {
 }
 
 #[test]
-fn what_a_task_starts_inherits_nothing_of_the_host() {
+fn a_child_of_a_task_inherits_nothing_from_the_host() {
     fn started_by_a_task((): ()) -> Vec<String> {
         let output = Command::new("ls").arg("-l").arg("/proc/self/fd").output().unwrap();
         String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect()
@@ -63,7 +64,7 @@ fn what_a_task_starts_inherits_nothing_of_the_host() {
 }
 
 #[test]
-fn a_link_that_needs_one_thread_says_so() {
+fn ipc_reports_that_it_needs_a_single_thread() {
     let pool = builder(1).link(Link::Ipc).build().unwrap();
     let error = outcome(pool.submit(sleeps, 1).unwrap()).unwrap_err();
     let TaskErrorKind::PoolBroken { reason } = error.kind() else { panic!("{error:?}") };

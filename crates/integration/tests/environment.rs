@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 use std::process::Command;
 
-use brigade::{Builder, PoolError, worker};
+use brigade::{PoolBuilder, PoolError, worker};
 use brigade_integration::builder;
 use brigade_testkit::outcome;
 use tempfile::TempDir;
@@ -19,14 +19,15 @@ fn variable(name: String) -> Option<String> {
 }
 
 #[track_caller]
-fn variable_in(builder: Builder, name: &str) -> Option<String> {
+fn variable_in(builder: PoolBuilder, name: &str) -> Option<String> {
     let pool = builder.build().unwrap();
     outcome(pool.submit(variable, name.to_owned()).unwrap()).unwrap()
 }
 
 #[test]
-fn a_variable_is_there_when_the_process_starts() {
-    /// The environment as the kernel gave it to the process, whatever happened to it since.
+fn a_variable_is_set_when_the_process_starts() {
+    /// Returns `true` if the kernel gave the variable to the process at its start, whatever the
+    /// process changed since.
     fn at_the_start((): ()) -> bool {
         let text = fs::read("/proc/self/environ").unwrap();
         text.split(|byte| *byte == 0).any(|variable| variable == b"BRIGADE_TEST_START=here")
@@ -44,7 +45,7 @@ fn a_variable_is_there_when_the_process_starts() {
 }
 
 #[test]
-fn each_pool_has_its_own() {
+fn each_pool_has_its_own_environment() {
     let pools: Vec<_> =
         ["a", "b"].map(|value| builder(1).env("BRIGADE_TEST_OWN", value).build().unwrap()).into();
     for (pool, value) in pools.iter().zip(["a", "b"]) {
@@ -56,7 +57,7 @@ fn each_pool_has_its_own() {
 }
 
 #[test]
-fn a_variable_of_the_host_can_be_taken_away_and_the_last_setting_counts() {
+fn a_host_variable_can_be_removed_and_the_last_setting_wins() {
     assert!(env::var_os("PATH").is_some());
     assert!(variable_in(builder(1), "PATH").is_some());
     assert_eq!(variable_in(builder(1).env_remove("PATH"), "PATH"), None);
@@ -67,9 +68,9 @@ fn a_variable_of_the_host_can_be_taken_away_and_the_last_setting_counts() {
 }
 
 #[test]
-fn what_a_task_changes_is_gone_with_its_worker() {
+fn changes_made_by_a_task_end_with_its_worker() {
     fn leaves_a_mark((): ()) -> u32 {
-        // As a task may, which is alone in its process.
+        // A task may do this, because its process has no other thread.
         brigade_sys::environment::with_var("BRIGADE_TEST_MARK", "1", || std::process::exit(0))
             .unwrap()
     }
@@ -81,7 +82,7 @@ fn what_a_task_changes_is_gone_with_its_worker() {
 }
 
 #[test]
-fn values_may_be_anything_that_the_system_can_carry() {
+fn values_may_be_any_bytes_that_the_system_accepts() {
     let odd = OsString::from_vec(b"= \n\xff'\"$HOME".to_vec());
     let pool = builder(1).env("BRIGADE_TEST_ODD", &odd).env("BRIGADE_TEST_EMPTY", "").build();
     let look = |(): ()| {
@@ -93,7 +94,7 @@ fn values_may_be_anything_that_the_system_can_carry() {
 }
 
 #[test]
-fn workers_run_in_the_folder_that_they_are_given() {
+fn workers_run_in_the_given_folder() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().canonicalize().unwrap();
     let here = |(): ()| env::current_dir().unwrap();
@@ -105,7 +106,7 @@ fn workers_run_in_the_folder_that_they_are_given() {
 }
 
 #[test]
-fn settings_of_the_pool_win_over_those_of_its_command() {
+fn pool_settings_override_those_of_the_command() {
     let mut command = Command::new(env::current_exe().unwrap());
     command.env("BRIGADE_TEST_ONE", "command").env("BRIGADE_TEST_TWO", "command").current_dir("/");
     let pool = builder(1)
@@ -124,7 +125,7 @@ fn settings_of_the_pool_win_over_those_of_its_command() {
 }
 
 #[test]
-fn settings_that_no_process_can_have_are_errors_that_name_them() {
+fn impossible_settings_are_errors_that_name_them() {
     let mut command = Command::new("true");
     command.env("A=B", "x");
     for (name, builder) in [

@@ -17,7 +17,7 @@ use futures::task::SpawnExt;
 
 brigade::init_for_tests!();
 
-/// Enough that completions, polls and wake-ups overlap in every way.
+/// Enough for completions, polls and wake-ups to overlap in every way.
 const MANY: u64 = 10_000;
 
 fn square(number: u64) -> u64 {
@@ -28,7 +28,7 @@ fn submit(pool: &brigade::Pool, count: u64) -> Vec<Handle<u64>> {
     (0..count).map(|number| pool.submit(square, number).unwrap()).collect()
 }
 
-/// What all tests let an executor do: one after the other, many at once, and a failure.
+/// Runs the same futures in each executor: one after the other, many at once, and a failure.
 async fn await_them(pool: &brigade::Pool) {
     let first = pool.submit(square, 3).unwrap().await.unwrap();
     assert_eq!(pool.submit(square, first).unwrap().await.unwrap(), 81);
@@ -71,7 +71,7 @@ fn handles_are_awaited_under_smol() {
 }
 
 #[test]
-fn handles_are_awaited_under_the_executors_of_futures() {
+fn handles_are_awaited_under_the_futures_executors() {
     let _watchdog = Watchdog::new("handles under the executors of the futures crate", BOUND);
     let pool = pool(2);
     block_on(await_them(&pool));
@@ -85,7 +85,7 @@ fn handles_are_awaited_under_the_executors_of_futures() {
 }
 
 #[test]
-fn ten_thousand_futures_are_awaited_in_the_order_of_completion() {
+fn ten_thousand_futures_resolve_in_completion_order() {
     let _watchdog = Watchdog::new("ten thousand futures", BOUND);
     let pool = pool(2);
     let futures: FuturesUnordered<_> = submit(&pool, MANY).into_iter().collect();
@@ -114,7 +114,7 @@ fn the_loser_of_a_select_may_be_awaited_later_or_dropped() {
 }
 
 #[test]
-fn a_future_that_is_given_up_lets_its_task_run() {
+fn a_dropped_future_lets_its_task_run() {
     let (pool, runtime) = (pool(1), tokio());
     let gate = Gate::new();
     let mut handle = pool.submit(pass, gate.pass(1)).unwrap();
@@ -127,12 +127,12 @@ fn a_future_that_is_given_up_lets_its_task_run() {
 }
 
 #[test]
-fn a_future_may_move_to_another_executor_while_it_is_awaited() {
+fn a_pending_future_may_move_to_another_executor() {
     let _watchdog = Watchdog::new("a future that has moved", BOUND);
     let (pool, runtime) = (pool(1), tokio());
     let gate = Gate::new();
     let handle = pool.submit(pass, gate.pass(1)).unwrap();
-    // Polled here once, so that this thread's waker is the one that is known; then by tokio, with its own.
+    // Polled here once, so that this thread's waker is the known one; then by tokio, with its own.
     let Either::Right(((), handle)) = block_on(select(handle, ready(()))) else {
         panic!("a task that is held up has ended");
     };

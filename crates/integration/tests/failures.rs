@@ -1,4 +1,4 @@
-//! Whatever one task does, it fails alone, and its error says how.
+//! Whatever a task does, it fails alone, and its error says how.
 
 use std::io::Write;
 use std::time::Duration;
@@ -12,14 +12,14 @@ use serde::de::DeserializeOwned;
 
 brigade::init_for_tests!();
 
-/// Innocent tasks around each guilty one.
+/// Number of innocent tasks around each guilty one.
 const INNOCENT: u64 = 1_000;
 
 fn square(number: u64) -> u64 {
     number * number
 }
 
-/// Runs a task amid innocent ones, all of which must succeed; returns what became of it.
+/// Runs a task among innocent ones, all of which must succeed. Returns its outcome.
 #[track_caller]
 fn amid_innocent_tasks<A, R>(
     pool: &Pool,
@@ -43,7 +43,9 @@ where
 #[track_caller]
 fn panicked<R: std::fmt::Debug>(outcome: Result<R, TaskError>) -> (String, String) {
     match outcome.as_ref().map_err(TaskError::kind) {
-        Err(TaskErrorKind::Panicked { message, location, .. }) => (message, location),
+        Err(TaskErrorKind::Panicked { message, location, .. }) => {
+            (message.clone(), location.clone())
+        }
         _ => panic!("the task should have panicked, but the outcome is {outcome:?}"),
     }
 }
@@ -51,19 +53,19 @@ fn panicked<R: std::fmt::Debug>(outcome: Result<R, TaskError>) -> (String, Strin
 #[track_caller]
 fn codec<R: std::fmt::Debug>(outcome: Result<R, TaskError>) -> String {
     match outcome.as_ref().map_err(TaskError::kind) {
-        Err(TaskErrorKind::Codec { message }) => message,
-        _ => panic!("the value should not have been carried over, but the outcome is {outcome:?}"),
+        Err(TaskErrorKind::Codec { message }) => message.clone(),
+        _ => panic!("the value should not have been decoded, but the outcome is {outcome:?}"),
     }
 }
 
 #[test]
-fn an_abort_is_a_death_by_its_signal() {
+fn an_abort_is_reported_as_its_signal() {
     let (_, exit) = worker_died(amid_innocent_tasks(&pool(2), aborts, ()));
     assert_eq!(exit, Exit::Signal(6));
 }
 
 #[test]
-fn an_exit_is_a_death_with_its_code() {
+fn an_exit_is_reported_with_its_code() {
     let pool = pool(2);
     for code in [3, 0] {
         let (_, exit) = worker_died(amid_innocent_tasks(&pool, exits, code));
@@ -72,15 +74,16 @@ fn an_exit_is_a_death_with_its_code() {
 }
 
 #[test]
-fn a_stack_overflow_is_a_death_that_is_explained() {
+fn a_stack_overflow_is_explained_in_the_error() {
     let error = amid_innocent_tasks(&pool(2), overflows_the_stack, ()).unwrap_err();
     assert!(error.to_string().contains("stack overflow"), "{error}");
-    // By SIGABRT where the runtime's handler is in place; it is not yet in a worker that begins before main.
+    // By SIGABRT where the runtime's handler is installed; a worker that begins before `main` has
+    // none yet.
     assert!(matches!(worker_died(Err::<(), _>(error)).1, Exit::Signal(6 | 11)));
 }
 
 #[test]
-fn a_death_is_told_with_the_last_words_on_stderr() {
+fn a_death_is_reported_with_the_last_words_on_stderr() {
     let dies_loudly = |words: String| {
         let _ = writeln!(
             std::io::stderr(),
@@ -109,27 +112,28 @@ that is it
 }
 
 #[test]
-fn a_kill_from_outside_is_a_death_by_its_signal() {
+fn a_kill_from_outside_is_reported_as_its_signal() {
     let pool = pool(2);
     assert_eq!(worker_died(amid_innocent_tasks(&pool, kills_itself, ())).1, Exit::Signal(9));
     assert_eq!(worker_died(amid_innocent_tasks(&pool, terminates_itself, ())).1, Exit::Signal(15));
 }
 
 #[test]
-fn a_worker_that_closes_everything_dies_and_is_replaced() {
+fn a_worker_that_closes_all_descriptors_is_replaced() {
     let pool = builder(2).link(Link::Ipc).build().unwrap();
     worker_died(amid_innocent_tasks(&pool, closes_all_descriptors, ()));
 }
 
 #[test]
-fn through_shared_memory_an_answer_arrives_even_without_descriptors() {
+fn rings_deliver_a_value_without_any_descriptor() {
     let pool = builder(2).link(Link::Ring).build().unwrap();
-    // The worker may find out that it cannot ring the host's bell, and end; the answer was complete before that.
+    // The worker may notice that it cannot ring the host's doorbell, and exit; the outcome was
+    // complete before that.
     amid_innocent_tasks(&pool, closes_all_descriptors, ()).unwrap();
 }
 
 #[test]
-fn a_hanging_task_holds_up_no_other_and_dies_with_its_worker() {
+fn a_hanging_task_delays_no_other_and_dies_with_its_worker() {
     let pool = pool(2);
     let gate = Gate::new();
     let stuck = pool.submit(pass, gate.pass(0)).unwrap();
@@ -144,7 +148,7 @@ fn a_hanging_task_holds_up_no_other_and_dies_with_its_worker() {
 }
 
 #[test]
-fn a_stopped_worker_holds_up_no_other_and_dies_when_it_is_killed() {
+fn a_stopped_worker_delays_no_other_and_can_be_killed() {
     let pool = pool(2);
     pool.warm_up().unwrap();
     let pids = pool.worker_pids();
@@ -157,7 +161,7 @@ fn a_stopped_worker_holds_up_no_other_and_dies_when_it_is_killed() {
 }
 
 #[test]
-fn a_stopped_worker_that_is_continued_has_done_nothing_wrong() {
+fn a_stopped_and_continued_worker_finishes_its_task() {
     let pool = pool(1);
     pool.warm_up().unwrap();
     let pid = pool.worker_pids()[0];
@@ -171,7 +175,7 @@ fn a_stopped_worker_that_is_continued_has_done_nothing_wrong() {
 }
 
 #[test]
-fn a_panic_is_told_with_message_and_place_and_costs_no_worker() {
+fn a_panic_has_message_and_location_and_keeps_the_worker() {
     let pool = pool(2);
     pool.warm_up().unwrap();
     let (message, location) = panicked(amid_innocent_tasks(&pool, panics_with_str, ()));
@@ -184,19 +188,19 @@ fn a_panic_is_told_with_message_and_place_and_costs_no_worker() {
 }
 
 #[test]
-fn a_panic_that_panics_again_when_it_is_dropped_is_a_panic() {
+fn a_payload_that_panics_on_drop_is_reported_as_a_panic() {
     panicked(amid_innocent_tasks(&pool(2), panics_with_a_bomb, ()));
 }
 
 #[test]
-fn a_panic_in_a_thread_of_the_task_is_the_tasks_own_business() {
+fn a_panic_in_a_tasks_own_thread_does_not_fail_the_task() {
     let pool = pool(2);
     assert!(amid_innocent_tasks(&pool, panics_in_a_thread, ()).unwrap());
     assert_eq!(pool.worker_restarts(), 0);
 }
 
 #[test]
-fn an_argument_that_cannot_be_encoded_comes_back() {
+fn an_unencodable_argument_is_returned() {
     let pool = pool(1);
     let error = pool.submit(takes_what_spoils_encoding, SpoilsEncoding(How::Fails)).unwrap_err();
     match error.kind() {
@@ -211,7 +215,7 @@ fn an_argument_that_cannot_be_encoded_comes_back() {
 }
 
 #[test]
-fn a_panic_while_an_argument_is_encoded_belongs_to_its_submitter() {
+fn a_panic_during_encoding_reaches_the_submitter() {
     let pool = pool(1);
     let submit = || drop(pool.submit(takes_what_spoils_encoding, SpoilsEncoding(How::Panics)));
     assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(submit)).is_err());
@@ -219,33 +223,33 @@ fn a_panic_while_an_argument_is_encoded_belongs_to_its_submitter() {
 }
 
 #[test]
-fn an_argument_that_cannot_be_decoded_fails_its_task_only() {
+fn an_undecodable_argument_fails_only_its_task() {
     let pool = pool(2);
-    let spoilt = |how| amid_innocent_tasks(&pool, takes_what_spoils_decoding, SpoilsDecoding(how));
-    assert_eq!(spoilt(How::NotAtAll).unwrap(), How::NotAtAll);
-    let message = codec(spoilt(How::Fails));
+    let spoiled = |how| amid_innocent_tasks(&pool, takes_what_spoils_decoding, SpoilsDecoding(how));
+    assert_eq!(spoiled(How::NotAtAll).unwrap(), How::NotAtAll);
+    let message = codec(spoiled(How::Fails));
     assert!(message.contains("SpoilsDecoding"), "{message}");
-    assert_eq!(panicked(spoilt(How::Panics)).0, "spoilt by a panic");
+    assert_eq!(panicked(spoiled(How::Panics)).0, "spoiled by a panic");
     assert_eq!(pool.worker_restarts(), 0);
-    assert_eq!(worker_died(spoilt(How::Exits)).1, Exit::Code(4));
-    assert_eq!(worker_died(spoilt(How::Aborts)).1, Exit::Signal(6));
+    assert_eq!(worker_died(spoiled(How::Exits)).1, Exit::Code(4));
+    assert_eq!(worker_died(spoiled(How::Aborts)).1, Exit::Signal(6));
 }
 
 #[test]
-fn a_result_that_cannot_be_encoded_fails_its_task_only() {
+fn an_unencodable_value_fails_only_its_task() {
     let pool = pool(2);
-    let spoilt = |how| amid_innocent_tasks(&pool, returns_what_spoils_encoding, how);
-    assert_eq!(spoilt(How::NotAtAll).unwrap(), SpoilsEncoding(How::NotAtAll));
-    let message = codec(spoilt(How::Fails));
+    let spoiled = |how| amid_innocent_tasks(&pool, returns_what_spoils_encoding, how);
+    assert_eq!(spoiled(How::NotAtAll).unwrap(), SpoilsEncoding(How::NotAtAll));
+    let message = codec(spoiled(How::Fails));
     assert!(message.contains("SpoilsEncoding"), "{message}");
-    assert_eq!(panicked(spoilt(How::Panics)).0, "spoilt by a panic");
+    assert_eq!(panicked(spoiled(How::Panics)).0, "spoiled by a panic");
     assert_eq!(pool.worker_restarts(), 0);
-    assert_eq!(worker_died(spoilt(How::Exits)).1, Exit::Code(4));
-    assert_eq!(worker_died(spoilt(How::Aborts)).1, Exit::Signal(6));
+    assert_eq!(worker_died(spoiled(How::Exits)).1, Exit::Code(4));
+    assert_eq!(worker_died(spoiled(How::Aborts)).1, Exit::Signal(6));
 }
 
 #[test]
-fn a_result_that_the_host_cannot_decode_fails_its_task_only() {
+fn a_value_the_host_cannot_decode_fails_only_its_task() {
     let pool = pool(2);
     let message = codec(amid_innocent_tasks(&pool, returns_what_spoils_decoding, How::Fails));
     assert!(message.contains("SpoilsDecoding"), "{message}");
@@ -253,12 +257,12 @@ fn a_result_that_the_host_cannot_decode_fails_its_task_only() {
 }
 
 #[test]
-fn memory_that_a_task_uses_is_its_own() {
+fn memory_used_by_a_task_is_not_the_hosts() {
     assert_eq!(amid_innocent_tasks(&pool(2), allocates, 256 << 20).unwrap(), 256 << 20);
 }
 
 #[test]
-fn a_large_result_arrives_whole() {
+fn a_large_value_arrives_whole() {
     let bytes = amid_innocent_tasks(&pool(2), returns_bytes, 16 << 20).unwrap();
     assert!(bytes == returns_bytes(16 << 20));
 }
@@ -275,7 +279,7 @@ fn a_grandchild_dies_with_its_worker() {
 }
 
 #[test]
-fn a_grandchild_that_holds_the_workers_streams_delays_nothing() {
+fn a_grandchild_holding_the_streams_delays_nothing() {
     let pool = pool(1);
     let grandchild = outcome(pool.submit(leaves_a_grandchild, true).unwrap()).unwrap();
     worker_died(amid_innocent_tasks(&pool, aborts, ()));
@@ -292,15 +296,15 @@ fn a_grandchild_that_holds_the_workers_streams_delays_nothing() {
 }
 
 #[test]
-fn a_task_may_print_as_much_as_it_likes() {
-    // In a program of its own, whose output can be counted.
+fn a_task_may_print_any_amount() {
+    // In a separate program, whose output can be counted.
     let output = Helper::new(env!("CARGO_BIN_EXE_host")).argument("print").output();
     assert!(output.status.success(), "{}", output.status);
     assert_eq!((output.stdout.len(), output.stderr.len()), (MEBIBYTE, MEBIBYTE));
 }
 
 #[test]
-fn an_error_names_its_task_and_its_label() {
+fn an_error_names_the_task_and_its_label() {
     let pool = pool(1);
     let handle = pool.task(aborts).label("thumbnail 7").submit(()).unwrap();
     let id = handle.id();
@@ -318,7 +322,7 @@ fn an_error_names_its_task_and_its_label() {
     );
 }
 
-/// Dies until the attempt that it is told to survive.
+/// Dies in every attempt before `last`.
 fn survives_at(last: u32) -> u32 {
     if attempt() < last {
         std::process::abort();
@@ -327,7 +331,7 @@ fn survives_at(last: u32) -> u32 {
 }
 
 #[test]
-fn a_task_that_may_be_retried_runs_again_when_its_worker_dies() {
+fn a_task_with_retries_runs_again_when_its_worker_dies() {
     let pool = pool(2);
     let handle = pool.task(survives_at).retries(4).submit(4).unwrap();
     assert_eq!(outcome(handle).unwrap(), 4);
@@ -335,7 +339,7 @@ fn a_task_that_may_be_retried_runs_again_when_its_worker_dies() {
 }
 
 #[test]
-fn retries_end_with_the_last_deaths_error() {
+fn when_retries_are_used_up_the_last_death_is_the_error() {
     let pool = pool(1);
     let error = outcome(pool.task(survives_at).retries(2).submit(100).unwrap()).unwrap_err();
     assert!(error.is_worker_death());
@@ -352,7 +356,7 @@ fn a_panic_is_not_retried() {
 }
 
 #[test]
-fn every_task_of_many_that_crash_is_told_its_own_death() {
+fn each_crashed_task_reports_its_own_worker() {
     let pool = pool(2);
     let handles: Vec<_> = (0..150).map(|code| pool.submit(exits, code % 100).unwrap()).collect();
     for (code, handle) in (0..).zip(handles) {
@@ -366,7 +370,7 @@ fn every_task_of_many_that_crash_is_told_its_own_death() {
 }
 
 #[test]
-fn a_death_is_told_with_the_time_that_the_task_had_been_running() {
+fn a_death_reports_how_long_the_task_had_run() {
     let dies_after = |milliseconds: u64| {
         sleeps(milliseconds);
         std::process::abort()
@@ -380,7 +384,7 @@ fn a_death_is_told_with_the_time_that_the_task_had_been_running() {
 }
 
 #[test]
-fn a_death_whose_status_is_lost_is_told_as_such() {
+fn a_lost_exit_status_is_reported_as_unknown() {
     let mut host = Helper::new("/usr/bin/env")
         .argument("--ignore-signal=CHLD")
         .argument(env!("CARGO_BIN_EXE_host"))
@@ -393,8 +397,8 @@ fn a_death_whose_status_is_lost_is_told_as_such() {
 }
 
 #[test]
-fn an_allocation_that_fails_is_named() {
-    // With a backtrace the words would be many; without one they end with a note how to get one.
+fn a_failed_allocation_is_named() {
+    // With a backtrace the tail would be long; without one it ends with a note on how to get one.
     let pool = builder(1).env("RUST_BACKTRACE", "0").build().unwrap();
     let takes_too_much = |bytes: usize| vec![1_u8; bytes].len();
     let error = outcome(pool.submit(takes_too_much, usize::MAX >> 2).unwrap()).unwrap_err();

@@ -1,4 +1,5 @@
-//! A flood of output. It looks at the memory of the whole process, and so has a test executable of its own.
+//! A flood of output. This test measures the memory of the whole process, and so has its own test
+//! executable.
 
 use std::io::{Write, stdout};
 use std::time::{Duration, Instant};
@@ -9,7 +10,7 @@ use brigade_testkit::{BOUND, Watchdog, outcome};
 
 brigade::init_for_tests!();
 
-/// Prints 100 MB in lines of 10 kB; returns the longest time that one took.
+/// Prints 100 MB in lines of 10 kB. Returns the longest time that one line took.
 fn floods((): ()) -> Duration {
     let line = [&[b'x'; 9_999][..], b"\n"].concat();
     let mut out = stdout().lock();
@@ -29,7 +30,7 @@ fn resident_bytes() -> u64 {
 }
 
 #[test]
-fn a_flood_is_carried_on_without_holding_up_the_worker_or_filling_memory() {
+fn a_flood_of_output_delays_no_worker_and_fills_no_memory() {
     let _watchdog = Watchdog::new("floods of 100 MB", 3 * BOUND);
     for stdio in [Stdio::Capture, Stdio::Null] {
         let pool = builder(1).name("flood").stdio(stdio).build().unwrap();

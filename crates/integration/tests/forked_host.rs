@@ -1,4 +1,4 @@
-//! A host that forks without `exec`: the copy can do nothing with the pool, and harms nobody by trying.
+//! A host that forks without `exec`: its copy cannot use the pool, and harms nobody by trying.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -38,24 +38,24 @@ fn warm(workers: usize) -> Pool {
 
 fn is_refused<R: std::fmt::Debug>(outcome: Result<R, brigade::TaskError>) {
     let error = outcome.unwrap_err();
-    assert_eq!(error.kind(), TaskErrorKind::Forked);
+    assert_eq!(*error.kind(), TaskErrorKind::Forked);
     assert!(error.to_string().contains("build a pool after the fork"), "{error}");
 }
 
-/// All that can be done with a pool.
+/// Uses every function of a pool.
 fn use_the_pool(pool: &Pool) {
     let refused = pool.submit(square, 1).unwrap_err();
-    assert_eq!(refused.kind(), SubmitErrorKind::Forked);
+    assert_eq!(*refused.kind(), SubmitErrorKind::Forked);
     assert!(refused.to_string().contains("build a pool after the fork"), "{refused}");
     let refused = pool.try_submit(echoes, payload(1)).unwrap_err();
-    assert_eq!(refused.kind(), SubmitErrorKind::Forked);
+    assert_eq!(*refused.kind(), SubmitErrorKind::Forked);
     let refused = pool.submit_timeout(square, 1, Duration::ZERO).unwrap_err();
-    assert_eq!(refused.kind(), SubmitErrorKind::Forked);
+    assert_eq!(*refused.kind(), SubmitErrorKind::Forked);
     let refused = pool.task(square).deadline(BOUND).submit(1).unwrap_err();
-    assert_eq!(refused.kind(), SubmitErrorKind::Forked);
+    assert_eq!(*refused.kind(), SubmitErrorKind::Forked);
     let refused = pool.submit_named::<u64, u64>("square", 1).unwrap_err();
-    assert_eq!(refused.kind(), SubmitErrorKind::Forked);
-    assert_eq!(pool.broadcast(square, 1).unwrap_err().kind(), SubmitErrorKind::Forked);
+    assert_eq!(*refused.kind(), SubmitErrorKind::Forked);
+    assert_eq!(*pool.broadcast(square, 1).unwrap_err().kind(), SubmitErrorKind::Forked);
     let mut results = pool.map(square, 0..1000);
     is_refused(results.next().unwrap());
     assert!(results.next().is_none());
@@ -71,7 +71,7 @@ fn use_the_pool(pool: &Pool) {
     assert!(!format!("{pool:?}").is_empty());
 }
 
-/// All that can be done with a handle.
+/// Uses every function of a handle.
 fn use_the_handle(mut handle: Handle<Vec<u8>>) {
     assert!(handle.is_done());
     assert_eq!((handle.state(), handle.running_for()), (TaskState::Done, None));
@@ -98,7 +98,7 @@ fn use_the_handle(mut handle: Handle<Vec<u8>>) {
 }
 
 #[test]
-fn everything_is_an_error_in_a_fork_and_the_original_goes_on() {
+fn every_call_in_a_fork_fails_and_the_original_goes_on() {
     let _watchdog = Watchdog::new("a host that forks", 3 * BOUND);
     let pool = warm(2);
     let workers = pool.worker_pids();
@@ -133,7 +133,7 @@ fn everything_is_an_error_in_a_fork_and_the_original_goes_on() {
             drop(waits);
         }),
     };
-    copy.is_well();
+    copy.assert_success();
     for (number, handle) in [(1, done), (2, dropped), (3, queued), (6, more)] {
         assert_eq!(outcome(handle).unwrap(), payload(number));
     }
@@ -176,13 +176,13 @@ fn forks_that_use_a_busy_pool_change_no_result() {
             let handle = pool.submit(echoes, payload(9)).unwrap();
             let copy = match copy_process() {
                 Side::Original(copy) => copy,
-                // Locks that another thread held are held for ever in here.
+                // Locks that another thread held at the fork stay locked in the copy.
                 Side::Copy(copy) => copy.end_after(|| {
                     use_the_pool(&pool);
                     use_the_handle(handle);
                 }),
             };
-            copy.is_well();
+            copy.assert_success();
             assert_eq!(outcome(handle).unwrap(), payload(9));
         }
         stop.store(true, Ordering::Relaxed);
@@ -207,6 +207,6 @@ fn a_fork_may_build_a_pool_of_its_own() {
             own.shutdown().unwrap();
         }),
     };
-    copy.is_well();
+    copy.assert_success();
     assert_eq!(outcome(ours.submit(square, 3).unwrap()).unwrap(), 9);
 }

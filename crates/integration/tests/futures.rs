@@ -1,4 +1,6 @@
-//! A handle is a future, and needs no runtime.
+//! A handle is a future that needs no runtime.
+
+#![expect(clippy::expect_used, reason = "a test stops where a value is missing")]
 
 use std::future::Future;
 use std::pin::{Pin, pin};
@@ -21,7 +23,7 @@ fn square(number: u64) -> u64 {
     number * number
 }
 
-/// Wakes a thread, and counts how often.
+/// Wakes a thread and counts the wake-ups.
 struct Bell {
     thread: Thread,
     rings: AtomicUsize,
@@ -40,7 +42,7 @@ impl Bell {
     }
 }
 
-/// The smallest executor: polls when it is woken, and only then.
+/// The smallest executor: polls after each wake-up, and only then.
 fn block_on<F: Future>(future: F) -> F::Output {
     let mut future = pin!(future);
     let bell = Bell::new();
@@ -59,7 +61,7 @@ fn block_on<F: Future>(future: F) -> F::Output {
     }
 }
 
-/// Ready when all of them are.
+/// Ready when all of its handles are.
 struct Join(Vec<Result<Handle<u64>, Result<u64, TaskError>>>);
 
 impl Future for Join {
@@ -100,7 +102,7 @@ fn a_failure_is_awaited_like_a_value() {
 }
 
 #[test]
-fn a_waiting_future_sleeps_until_the_outcome_wakes_it_once() {
+fn a_pending_future_is_woken_once_by_its_outcome() {
     let pool = pool(1);
     let gate = Gate::new();
     let mut handle = pool.submit(pass, gate.pass(5)).unwrap();
@@ -117,7 +119,7 @@ fn a_waiting_future_sleeps_until_the_outcome_wakes_it_once() {
 }
 
 #[test]
-fn the_last_waker_is_the_one_that_is_woken() {
+fn only_the_last_waker_is_woken() {
     let pool = pool(1);
     let gate = Gate::new();
     let mut handle = pool.submit(pass, gate.pass(5)).unwrap();
@@ -154,7 +156,7 @@ fn a_future_ends_with_its_pool() {
 }
 
 #[test]
-fn a_future_that_is_dropped_is_no_harm() {
+fn dropping_a_future_is_harmless() {
     let pool = pool(1);
     let gate = Gate::new();
     let mut handle = pool.submit(pass, gate.pass(5)).unwrap();
@@ -179,7 +181,7 @@ impl Wake for LastOwner {
 }
 
 #[test]
-fn a_pool_may_be_dropped_by_the_waker_of_its_own_task() {
+fn a_waker_may_drop_the_pool_of_its_task() {
     let pool = pool(2);
     let gate = Gate::new();
     let mut handle = pool.submit(pass, gate.pass(5)).unwrap();
@@ -204,7 +206,7 @@ impl Wake for Refuses {
 }
 
 #[test]
-fn a_waker_that_panics_harms_neither_the_pool_nor_other_futures() {
+fn a_panicking_waker_harms_neither_pool_nor_other_futures() {
     let _watchdog = Watchdog::new("a pool whose wakers panic", BOUND);
     let pool = pool(1);
     for end in [Ending::Answer, Ending::Death] {
@@ -224,7 +226,7 @@ fn a_waker_that_panics_harms_neither_the_pool_nor_other_futures() {
                 gate.open();
             }
         }
-        // Nobody waits: one is woken by the collector, or by the reaper, and so is the next.
+        // Nobody waits: the collector wakes one, or the reaper does, and the next one likewise.
         wait_until("both wakers", BOUND, || {
             wakers.iter().all(|waker| waker.0.load(Ordering::Acquire))
         });
@@ -235,13 +237,13 @@ fn a_waker_that_panics_harms_neither_the_pool_nor_other_futures() {
     assert_eq!(outcome(pool.submit(square, 5).unwrap()).unwrap(), 25);
 }
 
-/// How a task ends whose waker panics.
+/// The ending of a task whose waker panics.
 enum Ending {
     Answer,
     Death,
 }
 
-/// Calls something when it is woken, once.
+/// Calls a function when it is woken, once.
 struct Calls(Mutex<Option<Box<dyn FnOnce() + Send>>>);
 
 impl Wake for Calls {
@@ -253,7 +255,7 @@ impl Wake for Calls {
     }
 }
 
-/// A task whose waker does this.
+/// Polls a handle with a waker that calls `call`.
 fn with_waker(handle: &mut Handle<u64>, call: impl FnOnce() + Send + 'static) {
     let waker = Waker::from(Arc::new(Calls(Mutex::new(Some(Box::new(call))))));
     let poll = Pin::new(handle).poll(&mut Context::from_waker(&waker));
@@ -275,7 +277,7 @@ fn a_waker_may_wait_for_another_task_while_a_caller_listens() {
         });
         thread::scope(|scope| {
             scope.spawn(|| gate.open());
-            // This thread listens, also for the first one.
+            // This thread listens, for the first one as well.
             assert_eq!(outcome(second).unwrap(), 2);
         });
         assert_eq!(waited.recv_timeout(BOUND).unwrap().unwrap(), 9);
@@ -296,7 +298,7 @@ fn a_waker_may_wait_for_room_in_the_queue() {
         sender.send(handles).unwrap();
     });
     gate.open();
-    // Nobody else handles answers meanwhile.
+    // Nobody else handles outcomes meanwhile.
     let handles = submitted.recv_timeout(BOUND).unwrap();
     for (number, handle) in (0..).zip(handles) {
         assert_eq!(outcome(handle).unwrap(), number * number);
@@ -304,7 +306,7 @@ fn a_waker_may_wait_for_room_in_the_queue() {
 }
 
 #[test]
-fn a_waker_of_a_task_whose_worker_dies_holds_up_no_deadline() {
+fn a_waker_of_a_task_whose_worker_died_delays_no_deadline() {
     let _watchdog = Watchdog::new("a deadline beside a waker that blocks", BOUND);
     let pool = Arc::new(pool(2));
     let mut dies = pool.submit(|(): ()| -> u64 { std::process::abort() }, ()).unwrap();
@@ -320,7 +322,7 @@ fn a_waker_of_a_task_whose_worker_dies_holds_up_no_deadline() {
 }
 
 #[test]
-fn a_waker_that_blocks_holds_up_no_end_of_the_pool() {
+fn a_blocking_waker_delays_no_shutdown() {
     let _watchdog = Watchdog::new("the end of a pool whose waker blocks", BOUND);
     let pool = builder(1).stop_grace(Duration::from_millis(50)).build().unwrap();
     let gate = Gate::new();
@@ -340,7 +342,7 @@ fn a_waker_that_blocks_holds_up_no_end_of_the_pool() {
 }
 
 #[test]
-fn the_report_of_a_shutdown_by_a_waker_says_when_the_pool_ended() {
+fn a_shutdown_by_a_waker_reports_when_the_pool_ended() {
     let _watchdog = Watchdog::new("a shutdown by a waker", BOUND);
     let pool = Arc::new(pool(1));
     let gate = Gate::new();

@@ -1,4 +1,5 @@
-//! What a handle tells of its task, and what the pool keeps of it.
+//! The information that a handle gives about its task, and the resources that the pool keeps for
+//! it.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -15,7 +16,7 @@ fn square(number: u64) -> u64 {
 }
 
 #[test]
-fn a_handle_names_its_task_and_shows_state_and_type() {
+fn the_debug_text_shows_task_state_and_type() {
     let pool = pool(1);
     let gate = Gate::new();
     let named = pool.task(pass).label("tea").submit(gate.pass(1)).unwrap();
@@ -33,7 +34,7 @@ fn a_handle_names_its_task_and_shows_state_and_type() {
 }
 
 #[test]
-fn a_task_has_been_running_since_its_worker_began_it() {
+fn running_for_counts_from_the_start_of_the_task() {
     let pool = pool(1);
     let begin = Instant::now();
     let gate = Gate::new();
@@ -47,7 +48,8 @@ fn a_task_has_been_running_since_its_worker_began_it() {
     let later = first.running_for().unwrap();
     let (most, least) = (begin.elapsed(), arrived.elapsed());
     assert!(earlier <= later && later <= most, "{earlier:?}, {later:?}, at most {most:?}");
-    // Not from when it was sent, nor when it was asked: it had begun when it arrived at the gate.
+    // Neither from when it was sent nor from when it was asked for: it had begun when it arrived at
+    // the gate.
     assert!(first.running_for().unwrap() >= least);
     gate.open();
     wait_until("both to be done", BOUND, || first.is_done() && second.is_done());
@@ -55,7 +57,7 @@ fn a_task_has_been_running_since_its_worker_began_it() {
 }
 
 #[test]
-fn a_wait_without_time_leaves_the_task_alone() {
+fn a_wait_with_a_zero_timeout_leaves_the_task_alone() {
     let pool = pool(1);
     let gate = Gate::new();
     let mut handle = pool.submit(pass, gate.pass(1)).unwrap();
@@ -68,13 +70,13 @@ fn a_wait_without_time_leaves_the_task_alone() {
 }
 
 #[test]
-fn a_failure_without_a_word_is_a_failure() {
+fn an_error_without_a_message_is_still_an_error() {
     let pool = pool(1);
     let handle = pool.submit(|(): ()| panic!(""), ()).unwrap();
     assert!(outcome::<()>(handle).unwrap_err().is_panic());
 }
 
-/// How many of these are there in this process.
+/// Number of live `Counted` values in this process.
 static COUNTED: AtomicUsize = AtomicUsize::new(0);
 
 #[derive(Debug, Serialize)]
@@ -100,7 +102,7 @@ impl Drop for Counted {
 }
 
 #[test]
-fn no_argument_and_no_result_is_kept_in_the_host_or_in_the_worker() {
+fn neither_host_nor_worker_keeps_arguments_or_values() {
     let pool = pool(1);
     let gate = Gate::new();
     let held = pool.submit(pass, gate.pass(1)).unwrap();

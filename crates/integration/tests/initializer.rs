@@ -1,4 +1,6 @@
-//! What workers run before their first task and before they leave, and what becomes of a pool whose workers cannot.
+//! Initializers and finalizers of workers, and pools whose workers fail in them.
+
+#![expect(clippy::expect_used, reason = "a test stops where a value is missing")]
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
@@ -8,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
-use brigade::{Builder, PoolError, Shutdown, SubmitErrorKind, TaskErrorKind, worker};
+use brigade::{PoolBuilder, PoolError, Shutdown, SubmitErrorKind, TaskErrorKind, worker};
 use brigade_integration::{builder, worker_died};
 use brigade_testkit::faults::{
     How, SpoilsDecoding, SpoilsEncoding, aborts, closes_all_descriptors, exits, hangs,
@@ -20,10 +22,10 @@ use tempfile::TempDir;
 
 brigade::init_for_tests!();
 
-/// So many starts in a row may fail.
+/// Number of starts in a row that may fail.
 const STARTS: usize = 5;
 
-/// Neither `Send` nor serializable, as a connection or an interpreter may be.
+/// Neither `Send` nor serializable, like a connection or an interpreter.
 struct Counter {
     name: String,
     tasks: Cell<u32>,
@@ -64,9 +66,10 @@ impl Runs {
     }
 }
 
-/// Everything that a pool promises whose initializer never succeeds; returns the reason that it gives.
+/// Checks the promises of a pool whose initializer never succeeds. Returns the reason that the pool
+/// gives.
 #[track_caller]
-fn breaks(builder: Builder) -> String {
+fn breaks(builder: PoolBuilder) -> String {
     let _watchdog = Watchdog::new("a pool whose initializer fails", BOUND);
     let pool = builder.build().unwrap();
     let handles: Vec<_> = (0..10).map_while(|number| pool.submit(sleeps, number).ok()).collect();
@@ -75,11 +78,11 @@ fn breaks(builder: Builder) -> String {
     for handle in handles {
         let error = outcome(handle).unwrap_err();
         let TaskErrorKind::PoolBroken { reason } = error.kind() else { panic!("{error:?}") };
-        reasons.insert(reason);
+        reasons.insert(reason.clone());
     }
     let error = pool.submit(sleeps, 1).unwrap_err();
     let SubmitErrorKind::PoolBroken { reason } = error.kind() else { panic!("{error:?}") };
-    reasons.insert(reason);
+    reasons.insert(reason.clone());
     assert_eq!(reasons.len(), 1, "one reason in every outcome");
     assert!(matches!(pool.warm_up(), Err(PoolError::Broken { .. })));
     assert!(matches!(pool.shutdown(), Err(PoolError::Broken { .. })));
@@ -89,14 +92,14 @@ fn breaks(builder: Builder) -> String {
 }
 
 #[track_caller]
-fn assert_tells(reason: &str, parts: &[&str]) {
+fn assert_contains(reason: &str, parts: &[&str]) {
     for part in parts {
         assert!(reason.contains(part), "{part:?} is missing in {reason:?}");
     }
 }
 
 #[test]
-fn it_runs_once_in_each_worker_and_tasks_find_what_it_made() {
+fn an_initializer_runs_once_in_each_worker() {
     let pool = builder(2).initializer(counter, "table".to_owned()).build().unwrap();
     pool.warm_up().unwrap();
     let mut counts: Vec<(u32, u32)> = Vec::new();
@@ -110,7 +113,7 @@ fn it_runs_once_in_each_worker_and_tasks_find_what_it_made() {
 }
 
 #[test]
-fn a_replacement_is_initialised_anew() {
+fn a_replacement_runs_the_initializer_again() {
     let pool = builder(1).initializer(counter, "again".to_owned()).build().unwrap();
     assert_eq!(outcome(pool.submit(count, 1).unwrap()).unwrap().1, 1);
     assert_eq!(outcome(pool.submit(count, 2).unwrap()).unwrap().1, 2);
@@ -119,7 +122,7 @@ fn a_replacement_is_initialised_anew() {
 }
 
 #[test]
-fn state_is_there_on_the_thread_of_the_tasks_and_as_its_type_only() {
+fn state_is_visible_on_the_task_thread_and_by_its_type_only() {
     type Seen = (bool, bool, bool, bool);
     fn look((): ()) -> Seen {
         let elsewhere = thread::spawn(|| worker::state::<Vec<u8>>().is_some()).join().unwrap();
@@ -136,8 +139,8 @@ fn state_is_there_on_the_thread_of_the_tasks_and_as_its_type_only() {
 }
 
 #[test]
-fn a_large_argument_is_there_once_for_all_workers() {
-    /// The inode of the shared memory from which the argument is being read.
+fn workers_share_one_copy_of_a_large_argument() {
+    /// Returns the inode of the shared memory from which the argument is being read.
     fn origin(bytes: Vec<u8>) -> u64 {
         assert_eq!(bytes.len(), 64 << 20);
         let maps = fs::read_to_string("/proc/self/maps").unwrap();
@@ -161,72 +164,82 @@ fn a_large_argument_is_there_once_for_all_workers() {
 }
 
 #[test]
-fn a_panic_breaks_the_pool_with_message_and_place() {
+fn a_panic_breaks_the_pool_with_message_and_location() {
     let folder = TempDir::new().unwrap();
     let runs = Runs::in_folder(&folder);
     let builder = builder(2).initializer(
         |runs: Runs| {
             runs.note();
-            writeln!(std::io::stderr(), "the licence server said no").unwrap();
-            panic!("no licence for {}", 7)
+            writeln!(std::io::stderr(), "the license server said no").unwrap();
+            panic!("no license for {}", 7)
         },
         runs.clone(),
     );
     let reason = breaks(builder);
-    let parts = ["panicked", "no licence for 7", "initializer.rs:", "the licence server said no"];
-    assert_tells(&reason, &parts);
-    // Starts of both slots that fail together count once.
+    let parts = ["panicked", "no license for 7", "initializer.rs:", "the license server said no"];
+    assert_contains(&reason, &parts);
+    // Starts of both slots that fail at the same time count once.
     assert!((STARTS..=2 * STARTS).contains(&runs.count()), "{} runs", runs.count());
 }
 
 #[test]
-fn an_error_breaks_the_pool_with_its_text_even_if_that_is_empty() {
+fn an_error_breaks_the_pool_even_with_an_empty_text() {
     let failing = |text: String| -> Result<(), String> { Err(text) };
     let reason = breaks(builder(2).try_initializer(failing, "no such model: résumé".to_owned()));
-    assert_tells(&reason, &["initializer failed: no such model: résumé"]);
-    assert_tells(&breaks(builder(1).try_initializer(failing, String::new())), &["failed: "]);
+    assert_contains(&reason, &["initializer failed: no such model: résumé"]);
+    assert_contains(&breaks(builder(1).try_initializer(failing, String::new())), &["failed: "]);
 }
 
 #[test]
-fn an_ok_of_a_fallible_one_is_the_state() {
+fn a_fallible_initializer_returns_the_state() {
     let parse = |text: String| text.parse::<u16>();
     let pool = builder(1).try_initializer(parse, "4711".to_owned()).build().unwrap();
     let look = |(): ()| worker::state::<u16>().copied();
     assert_eq!(outcome(pool.submit(look, ()).unwrap()).unwrap(), Some(4711));
     let reason = breaks(builder(1).try_initializer(parse, "many".to_owned()));
-    assert_tells(&reason, &["invalid digit found in string"]);
+    assert_contains(&reason, &["invalid digit found in string"]);
 }
 
 #[test]
-fn the_end_of_the_process_breaks_the_pool_with_how_it_ended() {
-    assert_tells(&breaks(builder(2).initializer(exits, 3)), &["in its initializer", "exit code 3"]);
-    assert_tells(&breaks(builder(2).initializer(exits, 0)), &["in its initializer", "exit code 0"]);
-    assert_tells(&breaks(builder(2).initializer(aborts, ())), &["in its initializer", "SIGABRT"]);
-    assert_tells(&breaks(builder(1).initializer(kills_itself, ())), &["SIGKILL"]);
+fn an_exit_breaks_the_pool_with_the_exit_status() {
+    assert_contains(
+        &breaks(builder(2).initializer(exits, 3)),
+        &["in its initializer", "exit code 3"],
+    );
+    assert_contains(
+        &breaks(builder(2).initializer(exits, 0)),
+        &["in its initializer", "exit code 0"],
+    );
+    assert_contains(
+        &breaks(builder(2).initializer(aborts, ())),
+        &["in its initializer", "SIGABRT"],
+    );
+    assert_contains(&breaks(builder(1).initializer(kills_itself, ())), &["SIGKILL"]);
 }
 
 #[test]
-fn one_that_takes_the_worker_its_descriptors_breaks_the_pool_at_once() {
+fn closing_all_descriptors_breaks_the_pool_at_once() {
     let reason = breaks(builder(2).initializer(closes_all_descriptors, ()));
-    assert_tells(&reason, &["in its initializer", "exit code 225", "control socket"]);
+    assert_contains(&reason, &["in its initializer", "exit code 225", "control socket"]);
 }
 
 #[test]
-fn a_pool_with_a_worker_that_works_goes_on_without_the_others() {
+fn a_pool_goes_on_with_the_workers_that_started() {
     let folder = TempDir::new().unwrap();
     let runs = Runs::in_folder(&folder);
     let second_fails = |runs: Runs| {
         if worker::slot() == Some(1) {
             runs.note();
-            return Err("only one licence");
+            return Err("only one license");
         }
         Ok(())
     };
     let pool = builder(2).try_initializer(second_fails, runs.clone()).build().unwrap();
     let error = pool.warm_up().unwrap_err();
     assert!(matches!(error, PoolError::Start { .. }), "{error:?}");
-    assert_tells(&error.to_string(), &["only one licence"]);
-    // The start of the first worker may have begun a new row, and there may be another try by now.
+    assert_contains(&error.to_string(), &["only one license"]);
+    // The start of the first worker may have begun a new row, and another try may be under way by
+    // now.
     let ran = runs.count();
     assert!((STARTS..3 * STARTS).contains(&ran), "{ran} runs");
     for number in 0..20 {
@@ -236,14 +249,14 @@ fn a_pool_with_a_worker_that_works_goes_on_without_the_others() {
 }
 
 #[test]
-fn one_that_takes_too_long_breaks_the_pool_and_names_the_limit() {
+fn a_slow_initializer_breaks_the_pool_and_names_the_limit() {
     let limit = Duration::from_millis(200);
     let reason = breaks(builder(2).initializer(hangs, ()).initializer_timeout(limit));
-    assert_tells(&reason, &["initializer did not return", "200ms", "initializer_timeout"]);
+    assert_contains(&reason, &["initializer did not return", "200ms", "initializer_timeout"]);
 }
 
 #[test]
-fn its_time_is_not_the_handshakes() {
+fn the_initializer_does_not_use_up_the_start_timeout() {
     let start = Duration::from_secs(1);
     let slow = |(): ()| brigade_testkit::pause(Duration::from_millis(1_200));
     let pool = builder(1).start_timeout(start).initializer(slow, ()).build().unwrap();
@@ -251,7 +264,7 @@ fn its_time_is_not_the_handshakes() {
 }
 
 #[test]
-fn one_that_succeeds_at_the_third_try_costs_nobody_anything() {
+fn an_initializer_may_succeed_at_the_third_try() {
     let folder = TempDir::new().unwrap();
     let runs = Runs::in_folder(&folder);
     let third = |runs: Runs| {
@@ -267,8 +280,8 @@ fn one_that_succeeds_at_the_third_try_costs_nobody_anything() {
 }
 
 #[test]
-fn an_argument_that_cannot_be_carried_is_an_error_that_names_it() {
-    let field = |builder: Builder| match builder.build() {
+fn an_unencodable_argument_is_an_error_that_names_it() {
+    let field = |builder: PoolBuilder| match builder.build() {
         Err(PoolError::Configuration { field, problem }) => (field, problem),
         other => panic!("no error of a setting but {other:?}"),
     };
@@ -285,13 +298,13 @@ fn an_argument_that_cannot_be_carried_is_an_error_that_names_it() {
 }
 
 #[test]
-fn an_argument_that_cannot_be_decoded_breaks_the_pool_and_names_its_type() {
+fn an_undecodable_argument_breaks_the_pool_and_names_its_type() {
     let reason = breaks(builder(1).initializer(|_: SpoilsDecoding| (), SpoilsDecoding(How::Fails)));
-    assert_tells(&reason, &["initializer's argument", "SpoilsDecoding"]);
+    assert_contains(&reason, &["initializer's argument", "SpoilsDecoding"]);
 }
 
 #[test]
-fn a_shutdown_does_not_wait_for_it() {
+fn a_shutdown_does_not_wait_for_an_initializer() {
     let folder = TempDir::new().unwrap();
     let runs = Runs::in_folder(&folder);
     let hang = |runs: Runs| {
@@ -309,7 +322,7 @@ fn a_shutdown_does_not_wait_for_it() {
 }
 
 #[test]
-fn what_it_starts_inherits_nothing_of_the_worker() {
+fn a_child_of_the_initializer_inherits_no_descriptor() {
     fn inherited((): ()) -> Vec<String> {
         let listing = std::process::Command::new("ls").args(["-l", "/proc/self/fd"]).output();
         String::from_utf8(listing.unwrap().stdout)
@@ -324,10 +337,10 @@ fn what_it_starts_inherits_nothing_of_the_worker() {
     assert_eq!(outcome(pool.submit(look, ()).unwrap()).unwrap(), Some(Vec::new()));
 }
 
-/// A file into which a finalizer writes what it found in the state.
+/// A finalizer that writes the state to a file.
 fn farewell() {
     let path = worker::state::<PathBuf>().expect("the pool has an initializer");
-    // Leaving takes a while; nobody may take the end of the work for the end of the process.
+    // Exiting takes a while; the end of the work must not be taken for the end of the process.
     brigade_testkit::pause(Duration::from_millis(50));
     fs::write(path, std::process::id().to_string()).unwrap();
 }
@@ -342,7 +355,7 @@ fn names(folder: &Path) -> BTreeSet<u32> {
 }
 
 #[test]
-fn a_finalizer_runs_in_each_worker_that_is_asked_to_leave() {
+fn a_finalizer_runs_in_each_worker_that_is_asked_to_exit() {
     let folder = TempDir::new().unwrap();
     let pool = builder(3)
         .initializer(farewells, folder.path().to_owned())
@@ -372,7 +385,7 @@ fn a_finalizer_does_not_run_in_a_worker_that_dies() {
 }
 
 #[test]
-fn a_finalizer_that_panics_or_hangs_does_not_hold_up_the_end() {
+fn a_panicking_or_hanging_finalizer_delays_no_shutdown() {
     let _watchdog = Watchdog::new("pools whose finalizers fail", BOUND);
     let grace = Duration::from_millis(100);
     let panics = builder(1).finalizer(|| panic!("in the finalizer")).build().unwrap();
@@ -386,7 +399,7 @@ fn a_finalizer_that_panics_or_hangs_does_not_hold_up_the_end() {
 }
 
 #[test]
-fn a_task_that_runs_when_the_pool_drains_still_has_its_state() {
+fn a_task_running_during_a_drain_still_has_its_state() {
     let pool = builder(1).initializer(counter, "late".to_owned()).build().unwrap();
     let gate = Gate::new();
     let first = pool.submit(pass, gate.pass(1)).unwrap();

@@ -1,4 +1,4 @@
-//! What a worker gets from its host, and what it does not.
+//! Resources that a worker inherits from its host, and those that it must not inherit.
 
 use std::io::Read;
 use std::os::fd::AsFd;
@@ -9,31 +9,31 @@ use brigade_testkit::{BOUND, outcome, processes, wait_until};
 
 brigade::init_for_tests!();
 
-/// What the open descriptors of a process lead to, beyond the standard streams.
+/// Returns the targets of a process's open descriptors, without the standard streams.
 fn descriptors(pid: &str) -> Vec<String> {
     let folder = format!("/proc/{pid}/fd");
     let entries = std::fs::read_dir(&folder).unwrap().flatten();
     entries
         .filter(|entry| !matches!(entry.file_name().to_str(), Some("0" | "1" | "2")))
-        // The look's own descriptor is closed by now and leads nowhere.
+        // The descriptor used by this very look is closed by now and leads nowhere.
         .filter_map(|entry| Some(std::fs::read_link(entry.path()).ok()?.display().to_string()))
         .collect()
 }
 
-/// What a program sees that is started here and now.
+/// Returns the descriptors seen by a program that is started here and now.
 fn descriptors_of_a_child() -> String {
     let output = Command::new("/bin/sh").args(["-c", "echo /proc/self/fd/*"]).output().unwrap();
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }
 
-/// The shell expands the pattern itself, with one more descriptor for that.
+/// The shell expands the pattern itself, and uses one more descriptor for that.
 const STANDARD_STREAMS: [&str; 2] = [
     "/proc/self/fd/0 /proc/self/fd/1 /proc/self/fd/2",
     "/proc/self/fd/0 /proc/self/fd/1 /proc/self/fd/2 /proc/self/fd/3",
 ];
 
 #[test]
-fn a_worker_leads_a_process_group_of_its_own() {
+fn a_worker_leads_its_own_process_group() {
     let pool = pool(2);
     pool.warm_up().unwrap();
     for pid in pool.worker_pids() {
@@ -46,7 +46,7 @@ fn a_worker_leads_a_process_group_of_its_own() {
 }
 
 #[test]
-fn a_worker_inherits_no_descriptor_of_the_host() {
+fn a_worker_inherits_no_descriptor_from_the_host() {
     let file = tempfile::NamedTempFile::new().unwrap();
     let path = file.path().canonicalize().unwrap().display().to_string();
     brigade_sys::descriptors::keep_on_exec(file.as_fd()).unwrap();
@@ -61,7 +61,7 @@ fn a_worker_inherits_no_descriptor_of_the_host() {
 }
 
 #[test]
-fn a_worker_holds_as_few_descriptors_after_many_tasks_as_after_one() {
+fn a_worker_accumulates_no_descriptors() {
     let pool = pool(1);
     let count = || outcome(pool.submit(|(): ()| descriptors("self").len(), ()).unwrap()).unwrap();
     let first = count();
@@ -70,14 +70,14 @@ fn a_worker_holds_as_few_descriptors_after_many_tasks_as_after_one() {
 }
 
 #[test]
-fn what_a_task_starts_inherits_the_standard_streams_only() {
+fn a_child_of_a_task_inherits_only_the_standard_streams() {
     let pool = pool(1);
     let found = outcome(pool.submit(|(): ()| descriptors_of_a_child(), ()).unwrap()).unwrap();
     assert!(STANDARD_STREAMS.contains(&found.as_str()), "{found}");
 }
 
 #[test]
-fn what_the_host_starts_inherits_nothing_of_the_pool() {
+fn a_child_of_the_host_inherits_nothing_from_the_pool() {
     let before = descriptors_of_a_child();
     let pool = pool(2);
     pool.warm_up().unwrap();
@@ -85,14 +85,14 @@ fn what_the_host_starts_inherits_nothing_of_the_pool() {
 }
 
 #[test]
-fn a_task_that_reads_its_standard_input_finds_nothing_there() {
+fn standard_input_of_a_task_is_empty() {
     let pool = pool(1);
     let read = |(): ()| std::io::stdin().read(&mut [0; 16]).unwrap();
     assert_eq!(outcome(pool.submit(read, ()).unwrap()).unwrap(), 0);
 }
 
 #[test]
-fn a_worker_is_known_by_a_name_of_its_own() {
+fn a_worker_has_its_own_process_name() {
     let pool = pool(1);
     pool.warm_up().unwrap();
     let pid = pool.worker_pids()[0];
@@ -103,8 +103,8 @@ fn a_worker_is_known_by_a_name_of_its_own() {
 }
 
 #[test]
-fn a_pool_that_is_idle_does_nothing() {
-    // Switches of context that a thread made by itself: each is the end of a wait.
+fn an_idle_pool_does_nothing() {
+    // Voluntary context switches of a thread: each is the end of a wait.
     fn switches(pid: u32) -> u64 {
         let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten();
         tasks
@@ -119,7 +119,7 @@ fn a_pool_that_is_idle_does_nothing() {
     pool.warm_up().unwrap();
     outcome(pool.submit(|(): ()| (), ()).unwrap()).unwrap();
     let workers = || pool.worker_pids().into_iter().map(switches).sum::<u64>();
-    // Until everybody has fallen asleep.
+    // Until all threads have fallen asleep.
     let mut before = workers();
     wait_until("the workers to be idle for a while", BOUND, || {
         brigade_testkit::pause(std::time::Duration::from_millis(300));

@@ -1,4 +1,5 @@
-//! Items of a map are held to the rules of single tasks: how long they may wait, and how many workers they may kill.
+//! Items of a map obey the rules of single tasks: their queue deadline, and the number of workers
+//! they may kill.
 
 use std::time::{Duration, Instant};
 
@@ -16,7 +17,7 @@ fn kills_workers(number: u64) -> u64 {
 }
 
 #[test]
-fn an_item_that_kills_worker_after_worker_is_given_up() {
+fn an_item_that_keeps_killing_workers_is_quarantined() {
     for chunk in [None, Some(4)] {
         let pool = builder(1).quarantine_after(3).build().unwrap();
         let mut results = pool.map(kills_workers, 0..8).retries(100);
@@ -34,20 +35,20 @@ fn an_item_that_kills_worker_after_worker_is_given_up() {
                 }
             }
         }
-        // Three deaths of item 3, two of item 5.
+        // Three deaths under item 3, two under item 5.
         assert_eq!(pool.worker_restarts(), 5, "chunks of {chunk:?}");
     }
 }
 
 #[test]
-fn an_item_without_retries_is_not_said_to_be_quarantined() {
+fn an_item_without_retries_is_not_reported_as_quarantined() {
     let pool = builder(1).quarantine_after(1).build().unwrap();
     let error = pool.map(kills_workers, [3]).next().unwrap().unwrap_err();
     assert!(error.is_worker_death() && !error.is_quarantined(), "{error:?}");
 }
 
 #[test]
-fn items_that_no_worker_begins_in_time_fail_together_and_cost_no_retry() {
+fn items_past_their_queue_deadline_fail_together_unretried() {
     const LIMIT: Duration = Duration::from_millis(300);
     let pool = builder(1).queue_deadline(LIMIT).build().unwrap();
     let gate = Gate::new();

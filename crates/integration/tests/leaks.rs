@@ -1,8 +1,11 @@
-//! Pools that are gone leave nothing in their process: no descriptor, thread, child, file or memory.
+//! Pools that have ended leave nothing in their process: no descriptor, thread, child, file or
+//! memory.
+
+#![expect(clippy::expect_used, reason = "a test stops where a value is missing")]
 
 use brigade_integration::Helper;
 
-/// Runs the program `leaker`, which counts what its own process holds before and after.
+/// Runs the program `leaker`, which counts the resources of its own process before and after.
 #[track_caller]
 fn assert_no_leak(scenario: &str, share: u32) {
     let pools: u32 = std::env::var("BRIGADE_TEST_POOLS")
@@ -16,12 +19,12 @@ fn assert_no_leak(scenario: &str, share: u32) {
 }
 
 #[test]
-fn a_pool_that_was_not_used_leaves_nothing() {
+fn an_unused_pool_leaves_nothing() {
     assert_no_leak("unused", 1);
 }
 
 #[test]
-fn a_pool_that_was_used_leaves_nothing() {
+fn a_used_pool_leaves_nothing() {
     assert_no_leak("used", 1);
 }
 
@@ -31,7 +34,7 @@ fn a_pool_whose_worker_crashed_leaves_nothing() {
 }
 
 #[test]
-fn a_pool_that_was_killed_leaves_nothing() {
+fn a_killed_pool_leaves_nothing() {
     assert_no_leak("killed", 5);
 }
 
@@ -41,12 +44,12 @@ fn a_pool_whose_tasks_were_cancelled_leaves_nothing() {
 }
 
 #[test]
-fn a_pool_that_broke_leaves_nothing() {
+fn a_broken_pool_leaves_nothing() {
     assert_no_leak("broken", 10);
 }
 
 #[test]
-fn a_pool_that_was_killed_amid_large_messages_leaves_nothing() {
+fn a_pool_killed_amid_large_messages_leaves_nothing() {
     assert_no_leak("large", 10);
 }
 

@@ -1,4 +1,5 @@
-//! Workers that lie about what they do harm nobody else, and no answer of theirs is taken for true once one made no sense.
+//! Workers that lie harm nobody else, and nothing that they send counts once something was
+//! malformed.
 
 use std::process::Command;
 use std::time::Duration;
@@ -10,7 +11,7 @@ use tempfile::TempDir;
 
 brigade::init_for_tests!();
 
-/// The program of all workers of a pool.
+/// The worker program of a pool.
 struct Liars {
     pool: Pool,
     folder: TempDir,
@@ -30,20 +31,20 @@ impl Liars {
         Self { pool, folder }
     }
 
-    /// Processes that were started.
+    /// Returns the number of processes that were started.
     fn runs(&self) -> usize {
         let runs = std::fs::read_to_string(self.folder.path().join("runs"));
         runs.unwrap_or_default().lines().count()
     }
 }
 
-/// What an honest answer of a liar amounts to.
+/// The function that an honest worker of this program appears to run.
 fn same(number: u64) -> u64 {
     number
 }
 
 #[test]
-fn items_that_have_not_begun_outlive_any_number_of_workers() {
+fn items_not_begun_survive_any_number_of_worker_deaths() {
     let _watchdog = Watchdog::new("the end of a map", BOUND);
     let liars = Liars::new("5", 10);
     let results: Vec<_> = liars.pool.map(same, 0..20).chunk(20).map(Result::unwrap).collect();
@@ -63,7 +64,7 @@ fn workers_that_die_before_every_item_use_up_the_restart_budget() {
 }
 
 #[test]
-fn a_chunk_that_is_finished_without_an_item_ends_its_worker() {
+fn a_chunk_finished_without_an_item_ends_its_worker() {
     let _watchdog = Watchdog::new("the end of a map", BOUND);
     let liars = Liars::new("hollow", 10);
     for result in liars.pool.map(same, 0..4).chunk(4) {
@@ -74,13 +75,13 @@ fn a_chunk_that_is_finished_without_an_item_ends_its_worker() {
 }
 
 #[test]
-fn nothing_counts_behind_a_message_that_cannot_be_read() {
+fn nothing_counts_behind_a_malformed_message() {
     let _watchdog = Watchdog::new("the end of some tasks", BOUND);
     let liars = Liars::new("garbled", 10);
     let error = outcome(liars.pool.submit(same, 7).unwrap()).unwrap_err();
     assert!(error.is_worker_death(), "{error}");
     let text = error.to_string();
-    assert!(text.contains("made no sense") && !text.contains("memory"), "{text}");
+    assert!(text.contains("broke the protocol") && !text.contains("memory"), "{text}");
     let results: Vec<_> = liars.pool.map(same, 0..3).chunk(3).collect();
     assert!(results.iter().all(|result| result.as_ref().is_err_and(TaskError::is_worker_death)));
 }

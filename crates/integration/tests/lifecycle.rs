@@ -1,4 +1,4 @@
-//! What a pool is for: results, their order, and the workers that make them.
+//! The basic promises of a pool: values, their order, and the workers that compute them.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,14 +19,14 @@ fn pid_of_worker((): ()) -> u32 {
     std::process::id()
 }
 
-/// How many tasks this worker has counted before this one.
+/// Returns the number of tasks that this worker has counted before this one.
 fn count((): ()) -> u64 {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     COUNT.fetch_add(1, Ordering::Relaxed)
 }
 
 #[test]
-fn results_come_back_to_their_own_handles() {
+fn each_handle_gets_its_own_value() {
     let pool = pool(2);
     let handles: Vec<_> = (0..2_000).map(|number| pool.submit(square, number).unwrap()).collect();
     for (number, handle) in (0..).zip(handles) {
@@ -44,7 +44,7 @@ fn a_closure_that_captures_nothing_is_a_task() {
 }
 
 #[test]
-fn an_error_that_a_function_returns_is_a_value() {
+fn a_returned_error_is_a_value() {
     let pool = pool(1);
     let handle = pool.submit(
         |text: String| text.parse::<u32>().map_err(|error| error.to_string()),
@@ -63,7 +63,7 @@ fn tasks_run_in_another_process() {
 }
 
 #[test]
-fn one_worker_runs_tasks_in_the_order_of_their_submission() {
+fn one_worker_runs_tasks_in_submission_order() {
     let pool = pool(1);
     let handles: Vec<_> = (0..500).map(|_| pool.submit(count, ()).unwrap()).collect();
     let counts: Vec<u64> = handles.into_iter().map(|handle| outcome(handle).unwrap()).collect();
@@ -87,7 +87,7 @@ fn workers_start_when_there_is_work_for_them() {
 }
 
 #[test]
-fn an_idle_worker_is_used_again_before_another_one_starts() {
+fn an_idle_worker_is_reused_before_another_one_starts() {
     let pool = pool(4);
     for number in 0..50 {
         assert_eq!(outcome(pool.submit(square, number).unwrap()).unwrap(), number * number);
@@ -108,7 +108,7 @@ fn warm_up_returns_when_all_workers_are_ready() {
 }
 
 #[test]
-fn no_more_tasks_run_at_a_time_than_there_are_workers() {
+fn no_more_tasks_run_at_once_than_there_are_workers() {
     let pool = pool(2);
     let gate = Gate::new();
     let handles: Vec<_> =
@@ -125,7 +125,7 @@ fn no_more_tasks_run_at_a_time_than_there_are_workers() {
 #[test]
 fn a_long_task_holds_up_no_other() {
     let pool = pool(2);
-    // So many short tasks that the pool believes in short ones and hands them out in advance.
+    // Enough short tasks for the pool to expect short ones and to prefetch.
     for result in pool.map(square, 0..2_000) {
         result.unwrap();
     }
@@ -222,7 +222,7 @@ fn a_task_may_use_a_pool_of_its_own() {
 }
 
 #[test]
-fn a_handle_tells_by_and_by_and_once() {
+fn a_handle_shows_its_state_and_yields_its_outcome_once() {
     let pool = pool(1);
     let gate = Gate::new();
     let mut handle = pool.submit(pass, gate.pass(3)).unwrap();
@@ -236,7 +236,7 @@ fn a_handle_tells_by_and_by_and_once() {
 }
 
 #[test]
-fn a_handle_that_is_dropped_lets_its_task_run() {
+fn dropping_a_handle_lets_its_task_run() {
     let pool = pool(1);
     let gate = Gate::new();
     drop(pool.submit(pass, gate.pass(1)).unwrap());
@@ -253,7 +253,7 @@ fn a_pool_is_known_by_its_name() {
 }
 
 #[test]
-fn settings_that_make_no_sense_are_errors_that_name_them() {
+fn invalid_settings_are_errors_that_name_them() {
     let zero = std::time::Duration::ZERO;
     for (builder, name) in [
         (builder(0), "workers"),

@@ -1,4 +1,4 @@
-//! `map` and `map_unordered`: lazy, bounded, in order or not, and not stopped by an error.
+//! `map` and `map_unordered`: lazy, bounded, ordered or not, and not stopped by an error.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -23,7 +23,7 @@ fn picky(number: u64) -> u64 {
 }
 
 #[test]
-fn results_come_in_the_order_of_the_inputs() {
+fn results_come_in_input_order() {
     for workers in [1, 2, 8] {
         let pool = pool(workers);
         for window in [1, 3, 1_000] {
@@ -39,7 +39,7 @@ fn results_come_in_the_order_of_the_inputs() {
 }
 
 #[test]
-fn an_empty_input_ends_at_once_and_starts_nothing() {
+fn an_empty_input_ends_at_once_and_starts_no_worker() {
     let pool = pool(2);
     assert_eq!(pool.map(square, Vec::new()).count(), 0);
     assert_eq!(pool.map_unordered(square, Vec::new()).count(), 0);
@@ -47,7 +47,7 @@ fn an_empty_input_ends_at_once_and_starts_nothing() {
 }
 
 #[test]
-fn inputs_are_taken_as_results_are_and_never_beyond_the_window() {
+fn inputs_are_taken_lazily_and_never_beyond_the_window() {
     for chunk in [None, Some(1), Some(3)] {
         let pool = pool(2);
         let taken = Cell::new(0);
@@ -88,7 +88,7 @@ fn the_window_of_map_unordered_is_exact_too() {
 }
 
 #[test]
-fn an_infinite_input_is_no_problem() {
+fn an_infinite_input_is_allowed() {
     let pool = pool(2);
     let results: Vec<u64> = pool.map(square, 0..).take(300).map(Result::unwrap).collect();
     assert_eq!(results, (0..300).map(square).collect::<Vec<_>>());
@@ -96,7 +96,7 @@ fn an_infinite_input_is_no_problem() {
 }
 
 #[test]
-fn a_panic_of_the_input_goes_to_the_caller_and_the_pool_goes_on() {
+fn a_panic_of_the_input_reaches_the_caller_only() {
     let pool = pool(2);
     for at in [0, 5, 20] {
         let inputs = (0..=20_u64).inspect(move |number| assert_ne!(*number, at, "no more inputs"));
@@ -109,7 +109,7 @@ fn a_panic_of_the_input_goes_to_the_caller_and_the_pool_goes_on() {
 }
 
 #[test]
-fn an_error_stands_at_its_place_and_the_rest_follows() {
+fn an_error_keeps_its_position_and_the_rest_follows() {
     let pool = pool(2);
     let results: Vec<_> = pool.map(picky, 0..100).collect();
     assert_eq!(results.len(), 100);
@@ -157,7 +157,7 @@ fn a_slow_task_holds_up_the_ordered_map_only() {
 }
 
 #[test]
-fn a_map_that_is_dropped_cancels_what_has_not_begun() {
+fn dropping_a_map_cancels_tasks_that_have_not_begun() {
     static RUNS: AtomicU64 = AtomicU64::new(0);
     fn run_at(pass: brigade_testkit::Pass) -> u64 {
         RUNS.fetch_add(1, Ordering::Relaxed);
@@ -167,7 +167,7 @@ fn a_map_that_is_dropped_cancels_what_has_not_begun() {
         let pool = pool(1);
         let (open, gate) = (Gate::new(), Gate::new());
         open.open();
-        // The first goes through, the second stops, the rest waits behind it.
+        // The first goes through, the second stops, and the rest waits behind it.
         let inputs =
             (0..50).map(|number| if number == 0 { open.pass(0) } else { gate.pass(number) });
         if ordered {
@@ -180,13 +180,13 @@ fn a_map_that_is_dropped_cancels_what_has_not_begun() {
         gate.open();
         let runs =
             outcome(pool.submit(|(): ()| RUNS.load(Ordering::Relaxed), ()).unwrap()).unwrap();
-        // At most one had begun when the map was dropped, and one more was handed out in advance of it.
+        // At most one had begun when the map was dropped, and one more was prefetched.
         assert!((1..=3).contains(&runs), "{runs} tasks ran");
     }
 }
 
 #[test]
-fn nothing_of_an_abandoned_map_appears_in_the_next() {
+fn nothing_of_a_dropped_map_appears_in_the_next() {
     let pool = pool(2);
     for round in 0..30 {
         let begin = 1_000_000 * round;
@@ -219,7 +219,7 @@ fn maps_may_run_side_by_side_on_one_pool() {
 }
 
 #[test]
-fn retries_of_a_map_hold_for_each_task() {
+fn retries_apply_to_each_item_of_a_map() {
     fn dies_at_first(number: u64) -> u64 {
         if number.is_multiple_of(10) && brigade_integration::attempt() == 1 {
             std::process::abort();

@@ -1,23 +1,23 @@
-//! Functions with names, in workers that are a program of their own.
+//! Functions with names, in workers that are a separate program.
 
 use std::process::Command;
 
 use brigade::worker::Server;
-use brigade::{Builder, Pool, SubmitErrorKind, TaskErrorKind};
+use brigade::{Pool, PoolBuilder, SubmitErrorKind, TaskErrorKind};
 use brigade_integration::{Helper, builder, worker_died};
 use brigade_sys::before_main;
 use brigade_testkit::faults::{SpoilsEncoding, echoes, sleeps};
 use brigade_testkit::{BOUND, Watchdog, outcome};
 
-// This very program can be a worker too: the same build, and with names.
+// This test program can be a worker too: the same build, with names.
 before_main!(serve);
 
 fn serve() {
     Server::new().task("triple", |number: u64| 3 * number).version("ours").run();
 }
 
-/// A pool whose workers are the program `server`, which says that it is of this version.
-fn server(version: Option<&str>) -> Builder {
+/// Builds a pool whose workers are the program `server`, reporting this version.
+fn server(version: Option<&str>) -> PoolBuilder {
     let mut command = Command::new(env!("CARGO_BIN_EXE_server"));
     command.args(version);
     builder(2).worker_command(&command)
@@ -27,18 +27,18 @@ fn pool() -> Pool {
     server(None).build().unwrap()
 }
 
-/// Why no worker of this pool can be used.
+/// Returns the reason why no worker of this pool can be used.
 #[track_caller]
-fn refusal(builder: Builder) -> String {
+fn refusal(builder: PoolBuilder) -> String {
     let _watchdog = Watchdog::new("a pool whose workers are refused", BOUND);
     let pool = builder.build().unwrap();
     let error = outcome(pool.submit_named::<u64, u64>("double", 1).unwrap()).unwrap_err();
     let TaskErrorKind::PoolBroken { reason } = error.kind() else { panic!("{error:?}") };
-    reason
+    reason.clone()
 }
 
 #[track_caller]
-fn assert_tells(text: &str, parts: &[&str]) {
+fn assert_contains(text: &str, parts: &[&str]) {
     for part in parts {
         assert!(text.contains(part), "{part:?} is missing in {text:?}");
     }
@@ -69,20 +69,20 @@ fn a_named_task_has_the_settings_of_any_task() {
     assert_eq!((error.label(), error.attempt()), (Some("third time lucky"), 3));
     worker_died::<u32>(Err(error));
     let panics = pool.submit_named::<String, ()>("panics", "as told".to_owned()).unwrap();
-    assert_tells(&outcome(panics).unwrap_err().to_string(), &["panicked", "as told"]);
+    assert_contains(&outcome(panics).unwrap_err().to_string(), &["panicked", "as told"]);
 }
 
 #[test]
-fn an_unknown_name_is_an_outcome_that_lists_those_that_are_known() {
+fn an_unknown_name_is_an_error_that_lists_known_names() {
     let pool = pool();
     let error = outcome(pool.submit_named::<u64, u64>("duble", 1).unwrap()).unwrap_err();
     assert!(matches!(error.kind(), TaskErrorKind::Function { .. }), "{error:?}");
-    assert_tells(&error.to_string(), &["unknown function \"duble\"", "\"double\", \"echo\""]);
+    assert_contains(&error.to_string(), &["unknown function \"duble\"", "\"double\", \"echo\""]);
     assert_eq!(outcome(pool.submit_named::<u64, u64>("double", 1).unwrap()).unwrap(), 2);
 }
 
 #[test]
-fn a_name_that_none_can_have_is_an_error_of_the_submit() {
+fn an_invalid_name_is_a_submit_error() {
     let pool = pool();
     for name in [String::new(), "x".repeat(100_000)] {
         let error = pool.submit_named::<u64, u64>(&name, 7).unwrap_err();
@@ -96,51 +96,54 @@ fn a_name_that_none_can_have_is_an_error_of_the_submit() {
 }
 
 #[test]
-fn types_that_do_not_fit_are_codec_errors_and_the_worker_goes_on() {
+fn mismatched_types_are_codec_errors_and_keep_the_worker() {
     let pool = pool();
     let argument = outcome(pool.submit_named::<u8, u64>("echo", 9).unwrap()).unwrap_err();
-    assert_tells(&argument.to_string(), &["could not be decoded", "Vec<u8>"]);
+    assert_contains(&argument.to_string(), &["could not be decoded", "Vec<u8>"]);
     let result = outcome(pool.submit_named::<u64, String>("double", 200).unwrap()).unwrap_err();
-    assert_tells(&result.to_string(), &["could not be decoded", "String"]);
+    assert_contains(&result.to_string(), &["could not be decoded", "String"]);
     assert_eq!(outcome(pool.submit_named::<u64, u64>("double", 1).unwrap()).unwrap(), 2);
     assert_eq!(pool.worker_restarts(), 0);
 }
 
 #[test]
-fn a_function_of_this_program_is_never_called_in_another_build() {
+fn a_function_offset_is_never_used_in_another_build() {
     let pool = pool();
     let error = outcome(pool.submit(|number: u64| number, 1).unwrap()).unwrap_err();
     assert!(matches!(error.kind(), TaskErrorKind::Function { .. }), "{error:?}");
-    assert_tells(&error.to_string(), &["another program", "build", "submit_named", "\"double\""]);
+    assert_contains(
+        &error.to_string(),
+        &["another program", "build", "submit_named", "\"double\""],
+    );
     for result in pool.map(echoes, vec![vec![1], vec![2]]) {
-        assert_tells(&result.unwrap_err().to_string(), &["submit_named"]);
+        assert_contains(&result.unwrap_err().to_string(), &["submit_named"]);
     }
     assert_eq!(outcome(pool.submit_named::<u64, u64>("double", 1).unwrap()).unwrap(), 2);
     assert_eq!(pool.worker_restarts(), 0);
 }
 
 #[test]
-fn an_initializer_or_finalizer_of_this_program_is_refused_by_another_build() {
+fn another_build_refuses_initializers_and_finalizers() {
     let reason = refusal(server(None).initializer(|(): ()| std::process::exit(99), ()));
-    assert_tells(&reason, &["another build", "no initializer", "its own main"]);
+    assert_contains(&reason, &["another build", "initializer", "its own main"]);
     let reason = refusal(server(None).finalizer(|| std::process::exit(99)));
-    assert_tells(&reason, &["another build", "finalizer"]);
+    assert_contains(&reason, &["another build", "finalizer"]);
 }
 
 #[test]
-fn a_program_of_another_version_is_refused_with_both_versions() {
+fn a_version_mismatch_names_both_versions() {
     let right = server(Some("1.4")).worker_version("1.4").build().unwrap();
     assert_eq!(outcome(right.submit_named::<u64, u64>("double", 1).unwrap()).unwrap(), 2);
     let any = server(Some("1.4")).build().unwrap();
     assert_eq!(outcome(any.submit_named::<u64, u64>("double", 1).unwrap()).unwrap(), 2);
     let wrong = refusal(server(Some("1.3")).worker_version("1.4"));
-    assert_tells(&wrong, &["version \"1.3\"", "\"1.4\"", "worker_version", "start the program"]);
+    assert_contains(&wrong, &["version \"1.3\"", "\"1.4\"", "worker_version", "start the program"]);
     let none = refusal(server(None).worker_version("1.4"));
-    assert_tells(&none, &["no version", "\"1.4\""]);
+    assert_contains(&none, &["no version", "\"1.4\""]);
 }
 
 #[test]
-fn a_server_of_our_own_build_takes_functions_and_names() {
+fn a_server_of_the_same_build_takes_functions_and_names() {
     let pool = builder(1).worker_version("ours").initializer(|n: u64| n, 7).build().unwrap();
     assert_eq!(outcome(pool.submit_named::<u64, u64>("triple", 2).unwrap()).unwrap(), 6);
     assert_eq!(outcome(pool.submit(sleeps, 1).unwrap()).unwrap(), 1);
@@ -149,22 +152,22 @@ fn a_server_of_our_own_build_takes_functions_and_names() {
 }
 
 #[test]
-fn a_program_without_names_says_how_to_have_some() {
+fn a_program_without_names_explains_how_to_add_them() {
     let output = Helper::new(env!("CARGO_BIN_EXE_host")).argument("named").output();
     let text = String::from_utf8(output.stdout).unwrap();
-    assert_tells(&text, &["unknown function \"double\"", "brigade::worker::Server"]);
+    assert_contains(&text, &["unknown function \"double\"", "brigade::worker::Server"]);
 }
 
 #[test]
 fn a_host_that_only_uses_servers_needs_no_init() {
-    let output = Helper::new(env!("CARGO_BIN_EXE_uninitialised"))
+    let output = Helper::new(env!("CARGO_BIN_EXE_uninitialized"))
         .argument(env!("CARGO_BIN_EXE_server"))
         .output();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
 #[test]
-fn a_server_that_nobody_started_as_a_worker_goes_on_in_its_main() {
+fn a_server_not_started_as_a_worker_returns_to_main() {
     let output = Helper::new(env!("CARGO_BIN_EXE_server")).output();
     assert_eq!(output.status.code(), Some(2));
 }

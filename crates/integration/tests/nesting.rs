@@ -1,4 +1,4 @@
-//! Pools that tasks build: to which depth, and what is left when one of them ends in the middle.
+//! Pools built by tasks: the maximum depth, and the cleanup when a level ends in the middle.
 
 use std::collections::BTreeSet;
 
@@ -9,13 +9,14 @@ use serde::{Deserialize, Serialize};
 
 brigade::init_for_tests!();
 
-/// By this variable all processes of a nest are found.
+/// The variable that marks all processes of a nest.
 const COOKIE: &str = "BRIGADE_TEST_NEST";
 
-/// So deep may pools be nested.
+/// Maximum depth of nested pools.
 const LIMIT: u32 = 10;
 
-/// Goes down as far as pools can be built; tells the depth of the lowest worker, and why there is none below it.
+/// Builds pools inside tasks as deep as possible. Returns the depth of the lowest worker, and the
+/// reason why it has none below it.
 fn descend((): ()) -> (u32, String) {
     match builder(1).build() {
         Ok(pool) => outcome(pool.submit(descend, ()).unwrap()).unwrap(),
@@ -27,11 +28,11 @@ fn descend((): ()) -> (u32, String) {
 }
 
 #[test]
-fn pools_nest_to_the_limit_and_then_say_what_to_do() {
+fn pools_nest_to_the_limit_and_then_explain_it() {
     let pool = builder(1).build().unwrap();
     let (depth, error) = outcome(pool.submit(descend, ()).unwrap()).unwrap();
     assert_eq!(depth, LIMIT);
-    for part in ["10 deep", "limit", "let one pool do the work"] {
+    for part in ["10 levels deep", "limit", "use one pool"] {
         assert!(error.contains(part), "{part:?} is missing in {error:?}");
     }
     assert_eq!(worker::depth(), None, "this is the host");
@@ -44,7 +45,8 @@ struct Nest {
     pass: Pass,
 }
 
-/// A nest of so many pools, whose lowest task waits at a gate; all pids from the top down.
+/// Nests pools to a given depth, whose lowest task waits at a gate. Returns all pids from the top
+/// down.
 fn nest(nest: Nest) -> Vec<u32> {
     let mut pids = vec![std::process::id()];
     if nest.below == 0 {
@@ -58,7 +60,7 @@ fn nest(nest: Nest) -> Vec<u32> {
 }
 
 #[test]
-fn a_nest_that_loses_its_middle_leaves_nothing_below_and_an_error_above() {
+fn killing_a_middle_level_ends_all_levels_below_it() {
     let cookie = Random::fresh_seed().to_string();
     let pool = builder(1).env(COOKIE, &cookie).build().unwrap();
     let gate = Gate::new();
@@ -78,7 +80,8 @@ fn a_nest_that_loses_its_middle_leaves_nothing_below_and_an_error_above() {
     }
     assert_eq!(chain.len(), before.len());
     processes::hit(chain[4], processes::Signal::KILL);
-    // The task above panics, as its own task has lost its worker; so does the one above that, and so on.
+    // The task above panics, as its own task has lost its worker; so does the one above that, and
+    // so on.
     let error = outcome(handle).unwrap_err();
     assert!(error.is_panic() && error.to_string().contains("WorkerDied"), "{error}");
     wait_until("the end of all below", BOUND, || {
@@ -90,7 +93,7 @@ fn a_nest_that_loses_its_middle_leaves_nothing_below_and_an_error_above() {
 }
 
 #[test]
-fn a_nest_whose_top_is_killed_leaves_nothing() {
+fn killing_the_top_level_leaves_nothing() {
     let cookie = Random::fresh_seed().to_string();
     let pool = builder(1).env(COOKIE, &cookie).build().unwrap();
     let gate = Gate::new();

@@ -1,4 +1,7 @@
-//! Callbacks: each is called once, in order, with whatever its task came to, and none of them can harm the pool.
+//! Callbacks: each is called once, in order, with the outcome of its task, and none of them can
+//! harm the pool.
+
+#![expect(clippy::expect_used, reason = "a test stops where a value is missing")]
 
 use std::fmt::Debug;
 use std::panic::{AssertUnwindSafe, catch_unwind, panic_any};
@@ -21,7 +24,7 @@ fn square(number: u64) -> u64 {
     number * number
 }
 
-/// Where a callback leaves its outcome, for the test to take.
+/// Registers a callback that sends its outcome to the returned receiver.
 fn called<R: DeserializeOwned + Send + 'static>(
     handle: &Handle<R>,
 ) -> Receiver<Result<R, TaskError>> {
@@ -30,27 +33,27 @@ fn called<R: DeserializeOwned + Send + 'static>(
     receiver
 }
 
-/// The outcome that one callback got, and no other.
+/// Returns the outcome that one callback got, and checks that it got no other.
 #[track_caller]
 fn only<T>(receiver: &Receiver<T>) -> T {
     let first = receiver.recv_timeout(BOUND).expect("a callback is called");
-    // The sender went with the callback.
+    // The sender was dropped with the callback.
     assert!(receiver.recv_timeout(BOUND).is_err(), "a callback was called twice");
     first
 }
 
-/// What the callback and the waiter of one task get.
+/// Returns the outcomes of the callback and of the waiter of one task.
 #[track_caller]
 fn both<R: DeserializeOwned + Debug + Send + 'static>(
     handle: Handle<R>,
 ) -> [Result<R, TaskErrorKind>; 2] {
     let callback = called(&handle);
     let waited = outcome(handle);
-    [only(&callback), waited].map(|outcome| outcome.map_err(|error| error.kind()))
+    [only(&callback), waited].map(|outcome| outcome.map_err(|error| error.kind().clone()))
 }
 
 #[test]
-fn a_callback_gets_what_a_waiter_gets_in_each_outcome() {
+fn a_callback_gets_the_same_outcome_as_a_waiter() {
     let pool = pool(1);
     assert_eq!(both(pool.submit(square, 3).unwrap()), [Ok(9), Ok(9)]);
     let large = both(pool.submit(returns_bytes, 1 << 20).unwrap());
@@ -69,13 +72,13 @@ fn a_callback_gets_what_a_waiter_gets_in_each_outcome() {
     let cancelled = pool.submit(square, 3).unwrap();
     let callback = called(&cancelled);
     assert!(cancelled.cancel());
-    assert_eq!(only(&callback).unwrap_err().kind(), TaskErrorKind::Cancelled);
+    assert_eq!(*only(&callback).unwrap_err().kind(), TaskErrorKind::Cancelled);
     gate.open();
     outcome(running).unwrap();
 }
 
 #[test]
-fn a_callback_is_told_that_its_pool_has_ended_or_is_broken() {
+fn a_callback_learns_that_its_pool_ended_or_broke() {
     let killed = pool(1);
     let (running, queued) = (killed.submit(hangs, ()).unwrap(), killed.submit(square, 1).unwrap());
     let callbacks = (called(&running), called(&queued));
@@ -90,7 +93,7 @@ fn a_callback_is_told_that_its_pool_has_ended_or_is_broken() {
 }
 
 #[test]
-fn callbacks_of_a_handle_run_in_the_order_of_their_registration() {
+fn callbacks_of_a_handle_run_in_registration_order() {
     let pool = pool(1);
     let gate = Gate::new();
     let handle = pool.submit(pass, gate.pass(7)).unwrap();
@@ -101,14 +104,14 @@ fn callbacks_of_a_handle_run_in_the_order_of_their_registration() {
     };
     (0..50).for_each(register);
     gate.open();
-    // Some of these while it ends, some after.
+    // Some of them are registered while it ends, some after.
     (50..500).for_each(register);
     drop((sender, handle));
     assert!(receiver.iter().eq((0..500).map(|number| (number, 7))));
 }
 
 #[test]
-fn a_callback_that_comes_late_is_called_and_not_on_the_callers_thread() {
+fn a_late_callback_runs_but_not_on_the_callers_thread() {
     let pool = pool(1);
     let succeeded = pool.submit(square, 3).unwrap();
     let failed = pool.submit(panics_with_str, ()).unwrap();
@@ -125,7 +128,7 @@ fn a_callback_that_comes_late_is_called_and_not_on_the_callers_thread() {
     assert!(only(&called(&cancelled)).unwrap_err().is_cancelled());
     assert_ne!(thread_of_callback(&succeeded), thread::current().id());
     drop(pool);
-    // A handle outlives its pool, and what it promises does too.
+    // A handle outlives its pool, and so does its promise.
     assert_eq!(only(&called(&succeeded)).unwrap(), 9);
     assert_ne!(thread_of_callback(&succeeded), thread::current().id());
     assert_eq!(outcome(succeeded).unwrap(), 9);
@@ -138,18 +141,18 @@ fn thread_of_callback<R: DeserializeOwned + 'static>(handle: &Handle<R>) -> Thre
 }
 
 #[test]
-fn a_callback_for_an_outcome_that_was_taken_is_refused() {
+fn a_callback_for_a_taken_outcome_is_refused() {
     let pool = pool(1);
     let mut handle = pool.submit(square, 3).unwrap();
     handle.wait_timeout(BOUND).unwrap().unwrap();
     catch_unwind(AssertUnwindSafe(|| handle.on_done(|_| {}))).unwrap_err();
-    // It does not count among those that the pool waits for.
+    // This thread is not among those that the pool waits for.
     let _watchdog = Watchdog::new("a pool with a callback that was refused", BOUND);
     pool.shutdown().unwrap();
 }
 
 #[test]
-fn a_callback_that_blocks_holds_up_nothing_but_callbacks() {
+fn a_blocking_callback_delays_only_callbacks() {
     let pool = pool(1);
     let (release, held) = channel::<()>();
     let (sender, entered) = channel();
@@ -159,16 +162,16 @@ fn a_callback_that_blocks_holds_up_nothing_but_callbacks() {
     });
     entered.recv_timeout(BOUND).unwrap();
     let handles: Vec<_> = (0..100).map(|number| pool.submit(square, number).unwrap()).collect();
-    // Nobody collects here: the pool's own threads do it, and they are free. So is the reaper.
+    // Nobody collects here: the pool's own threads do, and they are free. So is the reaper.
     wait_until("the tasks to end", BOUND, || handles.iter().all(Handle::is_done));
     let dead = pool.submit(aborts, ()).unwrap();
-    wait_until("the death to be told", BOUND, || dead.is_done());
+    wait_until("the death to be reported", BOUND, || dead.is_done());
     let later = called(&handles[0]);
     release.send(()).unwrap();
     assert_eq!(only(&later).unwrap(), 0);
 }
 
-/// Everything that is logged in this process.
+/// Collects everything that is logged in this process.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);
 
@@ -191,7 +194,7 @@ impl MakeWriter<'_> for Log {
     }
 }
 
-/// The log, from the first call on.
+/// Returns the log, from the first call on.
 fn log() -> &'static Log {
     static LOG: OnceLock<Log> = OnceLock::new();
     LOG.get_or_init(|| {
@@ -201,7 +204,7 @@ fn log() -> &'static Log {
     })
 }
 
-/// Waits for a line of the log that has all these words.
+/// Blocks until a line of the log contains all these words.
 #[track_caller]
 fn wait_for_line(words: &[&str]) {
     wait_until(&format!("a line in the log with {words:?}"), BOUND, || {
@@ -221,7 +224,7 @@ impl Drop for Bomb {
 }
 
 #[test]
-fn a_callback_that_panics_is_reported_and_the_others_run() {
+fn a_panicking_callback_is_reported_and_the_others_run() {
     log();
     let pool = pool(1);
     let handle = pool.task(square).label("the seventh").submit(7).unwrap();
@@ -235,7 +238,7 @@ fn a_callback_that_panics_is_reported_and_the_others_run() {
     assert_eq!(only(&called(&pool.submit(square, 8).unwrap())).unwrap(), 64);
 }
 
-/// Submits the next link of a chain when its task has ended.
+/// Submits the next task of a chain when one has ended.
 fn chain(pool: Arc<Pool>, left: u64, sum: u64, end: Sender<u64>) {
     let handle = pool.submit(square, left).unwrap();
     handle.on_done(move |outcome| {
@@ -249,7 +252,7 @@ fn chain(pool: Arc<Pool>, left: u64, sum: u64, end: Sender<u64>) {
 }
 
 #[test]
-fn callbacks_submit_chains_of_a_hundred_even_when_the_queue_is_full() {
+fn callbacks_submit_chains_even_into_a_full_queue() {
     let pool = Arc::new(builder(2).queue_limit(1).build().unwrap());
     let (sender, ends) = channel();
     for _ in 0..10 {
@@ -291,7 +294,7 @@ fn a_callback_may_end_its_pool() {
     for handle in others {
         outcome(handle).unwrap();
     }
-    // This one waits for the callbacks, and is the second to end the pool.
+    // This call waits for the callbacks, and is the second to end the pool.
     pool.shutdown().unwrap();
     last.try_recv().unwrap().unwrap();
 }
@@ -312,7 +315,7 @@ fn a_callback_may_be_the_last_owner_of_its_pool() {
 }
 
 #[test]
-fn a_shutdown_returns_after_the_callbacks_that_were_due() {
+fn a_shutdown_waits_for_the_callbacks_that_are_due() {
     let pool = pool(1);
     let gate = Gate::new();
     let (entered, entries) = channel();
@@ -336,7 +339,7 @@ fn a_shutdown_returns_after_the_callbacks_that_were_due() {
 }
 
 #[test]
-fn a_shutdown_with_a_timeout_leaves_a_callback_behind_that_does_not_end() {
+fn a_shutdown_timeout_leaves_a_hanging_callback_behind() {
     let pool = pool(1);
     let (release, held) = channel::<()>();
     let (sender, ended) = channel();
@@ -353,7 +356,7 @@ fn a_shutdown_with_a_timeout_leaves_a_callback_behind_that_does_not_end() {
 }
 
 #[test]
-fn nothing_is_kept_of_a_callback_that_has_run() {
+fn nothing_of_a_finished_callback_is_kept() {
     let pool = pool(1);
     let kept = Arc::new(());
     let weak: Weak<()> = Arc::downgrade(&kept);

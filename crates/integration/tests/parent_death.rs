@@ -1,4 +1,6 @@
-//! A host that is gone, however it went, leaves no worker, no file and no shared memory.
+//! A host that ends, in whatever way, leaves no worker, file or shared memory.
+
+#![expect(clippy::expect_used, reason = "a test stops where a value is missing")]
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -8,7 +10,7 @@ use std::time::Duration;
 use brigade_integration::Helper;
 use brigade_testkit::{BOUND, Random, pause, wait_for, wait_until};
 
-/// Everything must be gone by then.
+/// Time in which everything must be gone.
 const PROMISED: Duration = Duration::from_secs(1);
 
 fn runs() -> u64 {
@@ -27,11 +29,11 @@ fn assert_nothing_is_left(helper: &Helper, host: u32, what: &str) {
 }
 
 #[test]
-fn a_host_that_is_killed_at_any_moment_leaves_nothing() {
+fn a_host_killed_at_any_moment_leaves_nothing() {
     let seed = Random::seed_from("BRIGADE_TEST_SEED");
     let mut random = Random::new(seed);
     for run in 0..runs() {
-        // While workers start is when most is in the air.
+        // Most is in flight while workers start.
         let mode =
             *random.choose(&["starting", "starting", "starting", "busy", "large", "hanging"]);
         let moment = random.below(Duration::from_millis(150));
@@ -47,8 +49,8 @@ fn a_host_that_is_killed_at_any_moment_leaves_nothing() {
 }
 
 #[test]
-fn a_host_that_is_killed_while_its_first_workers_start_leaves_nothing() {
-    // From before its `main` until its pool works, at a distance that hits every step now and then.
+fn a_host_killed_while_its_first_workers_start_leaves_nothing() {
+    // From before its `main` until its pool works, at intervals that hit every step now and then.
     for moment in (0..40).map(|step| Duration::from_micros(300 * step)) {
         let mut helper = Helper::new(env!("CARGO_BIN_EXE_host")).argument("starting");
         let mut host = helper.start();
@@ -60,9 +62,9 @@ fn a_host_that_is_killed_while_its_first_workers_start_leaves_nothing() {
 }
 
 #[test]
-fn a_host_that_is_killed_at_any_step_of_a_workers_start_leaves_nothing() {
+fn a_host_killed_at_any_step_of_a_start_leaves_nothing() {
     let folder = tempfile::tempdir().unwrap();
-    for step in ["started", "greeted", "answered", "told", "running"] {
+    for step in ["started", "greeted", "answered", "replied", "running"] {
         for run in 0..4 {
             let file = folder.path().join(format!("{step}-{run}"));
             let mut helper = Helper::new(env!("CARGO_BIN_EXE_kills_host"))
@@ -98,11 +100,11 @@ fn workers_in_every_state_end_with_their_host() {
 }
 
 #[test]
-fn workers_that_have_lost_their_parent_death_signal_end_with_their_host() {
+fn workers_without_a_parent_death_signal_end_with_the_host() {
     for way in ["initializer", "task", "cleared"] {
         for mode in ["idle-adrift", "busy-adrift"] {
             let folder = tempfile::tempdir().unwrap();
-            // Also for a worker that has become somebody else.
+            // Writable for a worker that has become another user, too.
             fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
             let mut helper = Helper::new(env!("CARGO_BIN_EXE_host"))
                 .argument(mode)

@@ -1,4 +1,4 @@
-//! Arguments and results of every size arrive whole, and one that is too large fails alone.
+//! Arguments and values of every size arrive whole, and one that is too large fails alone.
 
 use std::time::Duration;
 
@@ -9,9 +9,10 @@ use brigade_testkit::{Watchdog, outcome};
 
 brigade::init_for_tests!();
 
-/// Bytes that differ from place to place, so that no part can be taken for another; quick, even unoptimised.
+/// Returns bytes that differ between positions, so that no part can be mistaken for another; quick,
+/// even unoptimized.
 fn bytes(size: usize) -> Vec<u8> {
-    // 251 is prime: the pattern does not repeat at the borders of pages and packets.
+    // 251 is prime: the pattern does not repeat at page and packet boundaries.
     let pattern: Vec<u8> = (0..251).collect();
     let mut bytes = Vec::with_capacity(size + pattern.len());
     while bytes.len() < size {
@@ -63,10 +64,10 @@ fn text_and_lists_arrive_too() {
 }
 
 #[test]
-fn many_large_arguments_may_be_under_way_to_one_worker() {
+fn many_large_arguments_may_be_in_flight_to_one_worker() {
     let pool = pool(1);
     let _watchdog = Watchdog::new("many large arguments", Duration::from_secs(30));
-    // So many short tasks that the pool believes in short ones and hands them out in advance.
+    // Enough short tasks for the pool to expect short ones and to prefetch.
     assert_eq!(pool.map(|number: u64| number, 0..500).flatten().count(), 500);
     let handles: Vec<_> = (0..40)
         .map(|_| pool.submit(|bytes: Vec<u8>| bytes.len(), bytes(1 << 20)).unwrap())
@@ -77,7 +78,7 @@ fn many_large_arguments_may_be_under_way_to_one_worker() {
 }
 
 #[test]
-fn large_results_of_many_tasks_arrive() {
+fn large_values_of_many_tasks_arrive() {
     let pool = pool(2);
     let expected = returns_bytes(1 << 20);
     for result in pool.map(returns_bytes, std::iter::repeat_n(1 << 20, 30)) {
@@ -87,11 +88,12 @@ fn large_results_of_many_tasks_arrive() {
 
 const LIMIT: usize = 1 << 20;
 
-/// The most bytes that fit into a message at the limit: a list's length takes three bytes at this size.
+/// The most bytes that fit into a message at the limit: the length of a list takes three bytes at
+/// this size.
 const FITS: usize = LIMIT - 3;
 
 #[test]
-fn an_argument_over_the_limit_comes_back() {
+fn an_argument_over_the_limit_is_returned() {
     let pool = builder(1).message_limit(LIMIT).build().unwrap();
     let fits = pool.submit(|bytes: Vec<u8>| bytes.len(), bytes(FITS)).unwrap();
     let error = pool.submit(|bytes: Vec<u8>| bytes.len(), bytes(FITS + 1)).unwrap_err();
@@ -106,7 +108,7 @@ fn an_argument_over_the_limit_comes_back() {
 }
 
 #[test]
-fn a_result_over_the_limit_fails_its_task_only() {
+fn a_value_over_the_limit_fails_only_its_task() {
     let pool = builder(1).message_limit(LIMIT).build().unwrap();
     let sizes = [FITS, FITS + 1, 40 << 20, FITS];
     let handles = sizes.map(|size| pool.submit(returns_bytes, size).unwrap());
@@ -122,13 +124,13 @@ fn a_result_over_the_limit_fails_its_task_only() {
     assert_eq!(pool.worker_restarts(), 0);
 }
 
-/// More than two gigabytes of nothing, which has no pages until somebody looks at it.
+/// Returns more than two gigabytes of zeros, which have no pages until somebody reads them.
 fn nothing(size: usize) -> Vec<u8> {
     vec![0; size]
 }
 
 #[test]
-fn more_than_two_gigabytes_are_refused_before_they_are_copied() {
+fn more_than_two_gigabytes_are_refused_before_the_copy() {
     const HUGE: usize = 2_200_000_000;
     let pool = pool(1);
     let resident = |pid: u32| {

@@ -1,4 +1,5 @@
-//! A map whose pool takes nothing, or whose inputs cannot be sent, takes no more inputs than it has errors to yield.
+//! A map whose pool refuses tasks, or whose inputs cannot be encoded, takes no more inputs than it
+//! has errors to yield.
 
 use std::cell::Cell;
 use std::process::Command;
@@ -9,7 +10,7 @@ use brigade_testkit::BOUND;
 
 brigade::init_for_tests!();
 
-/// A map that takes so many inputs will take all there are, and all memory.
+/// A map that takes this many inputs would take all of them, and all memory.
 const ENDLESS: usize = 100_000;
 
 const WORKERS: usize = 2;
@@ -21,7 +22,7 @@ fn double(number: u64) -> u64 {
     2 * number
 }
 
-/// No serializer takes it.
+/// A value that no serializer accepts.
 #[derive(serde::Serialize, serde::Deserialize)]
 struct Unsendable(#[serde(serialize_with = "refuse")] u64);
 
@@ -30,7 +31,7 @@ fn refuse<S: serde::Serializer>(_: &u64, _: S) -> Result<S::Ok, S::Error> {
     Err(serde::ser::Error::custom("never"))
 }
 
-/// How a map is set up.
+/// The settings of a map.
 #[derive(Debug, Clone, Copy)]
 struct Shape {
     ordered: bool,
@@ -45,7 +46,7 @@ fn shapes() -> impl Iterator<Item = Shape> {
     })
 }
 
-/// Maps over an input without an end that counts what is taken.
+/// Runs maps over an endless input that counts the inputs taken.
 fn results<'a, A, R>(
     pool: &'a Pool,
     function: impl Fn(A) -> R + Copy + Send + 'static,
@@ -80,14 +81,14 @@ where
     }
 }
 
-/// A pool that refuses takes one chunk to find out, and then an input for each error.
+/// A refusing pool takes one chunk to find out, and then one input for each error.
 fn one_error_for_each_input(pool: &Pool, is_right: fn(&TaskErrorKind) -> bool) {
     for shape in shapes() {
         let taken = Cell::new(0);
         let mut results = results(pool, double, |number| number, &taken, shape);
         for yielded in 1..20 {
             let error = results.next().unwrap().unwrap_err();
-            assert!(is_right(&error.kind()), "{error}");
+            assert!(is_right(error.kind()), "{error}");
             let most = yielded.max(shape.chunk.unwrap_or(1));
             assert!(taken.get() <= most, "{} for {yielded}, {shape:?}", taken.get());
         }
@@ -112,7 +113,7 @@ fn a_map_of_a_broken_pool_takes_an_input_for_each_error() {
 }
 
 #[test]
-fn a_map_whose_pool_is_closed_in_the_middle_stops_taking_inputs() {
+fn a_map_stops_taking_inputs_when_its_pool_is_closed() {
     for shape in shapes() {
         let pool = pool(WORKERS);
         let taken = Cell::new(0);
@@ -122,7 +123,7 @@ fn a_map_whose_pool_is_closed_in_the_middle_stops_taking_inputs() {
         }
         pool.shutdown_with(Shutdown::CancelPending, BOUND).unwrap();
         let before = taken.get();
-        // What was taken before comes first: values of what had begun, and errors.
+        // Earlier inputs come first: values of those that had begun, and errors.
         let behind = results.by_ref().take(before).count();
         assert_eq!(behind, before);
         let more = taken.get() - before;
@@ -139,7 +140,7 @@ fn a_map_whose_pool_is_closed_in_the_middle_stops_taking_inputs() {
 }
 
 #[test]
-fn inputs_that_cannot_be_encoded_are_taken_no_further_than_the_window() {
+fn unencodable_inputs_are_taken_only_up_to_the_window() {
     let pool = pool(WORKERS);
     for shape in shapes() {
         let taken = Cell::new(0);
@@ -154,7 +155,7 @@ fn inputs_that_cannot_be_encoded_are_taken_no_further_than_the_window() {
 }
 
 #[test]
-fn a_few_inputs_that_cannot_be_encoded_do_not_hold_the_others_up() {
+fn a_few_unencodable_inputs_delay_no_others() {
     #[derive(serde::Serialize, serde::Deserialize)]
     struct Picky(#[serde(serialize_with = "not_sevens")] u64);
     #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]

@@ -1,4 +1,5 @@
-//! A task that writes garbage over the memory that its worker shares with the host harms nobody but its own worker.
+//! A task that writes garbage over the memory that its worker shares with the host harms only that
+//! worker.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -13,18 +14,19 @@ use brigade_testkit::{BOUND, Gate, Watchdog, outcome, pass, pause, processes, wa
 
 brigade::init_for_tests!();
 
-/// Before the guilty task, and after it again.
+/// Number of innocent tasks before the guilty one, and again after it.
 const INNOCENT: u64 = 60;
 
-/// The process that did it, and its result.
+/// Returns the pid of the worker and the square.
 fn square(number: u64) -> (u32, u64) {
     (std::process::id(), number * number)
 }
 
-/// What is left in the end is looked for in the whole process, so the tests take turns where they share one.
+/// Leftovers are searched for in the whole process, so tests that share a process take turns.
 static ALONE: Mutex<()> = Mutex::new(());
 
-/// One worker is held by a task; others share innocent tasks, and a guilty one among these.
+/// A pool in which a task holds one worker; others share innocent tasks with a guilty one among
+/// them.
 struct Scene {
     pool: Pool,
     scribble: Scribble,
@@ -41,7 +43,7 @@ impl Scene {
         let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let pool = builder(workers).link(Link::Ring).build().unwrap();
         pool.warm_up().unwrap();
-        // Until the pool has learned that tasks are short and sends them ahead.
+        // Until the pool has learned that tasks are short and prefetches.
         for handle in
             (0..300).map(|number| pool.submit(square, number).unwrap()).collect::<Vec<_>>()
         {
@@ -58,7 +60,7 @@ impl Scene {
         }
     }
 
-    /// The workers that were scribbled over.
+    /// Returns the workers that were scribbled over.
     fn victims(&self) -> BTreeSet<u32> {
         noted(&self.scribble.journal).into_iter().collect()
     }
@@ -95,7 +97,8 @@ impl Scene {
         self.goes_on();
     }
 
-    /// A result is right, or came from a worker whose messages were garbage. An error says that this worker died.
+    /// Checks that a value is right or comes from a worker whose messages were garbage, and that an
+    /// error reports the death of this worker.
     fn check<R: std::fmt::Debug>(
         &self,
         outcome: &Result<R, TaskError>,
@@ -106,19 +109,19 @@ impl Scene {
         let garbled = matches!(self.scribble.target, Target::Messages | Target::Everything);
         let fine = match outcome.as_ref().map_err(TaskError::kind) {
             Ok(result) => is_right(result) || garbled && may_be_garbled(result),
-            Err(TaskErrorKind::WorkerDied { pid, .. }) => victims.contains(&pid),
+            Err(TaskErrorKind::WorkerDied { pid, .. }) => victims.contains(pid),
             Err(TaskErrorKind::Codec { .. } | TaskErrorKind::Function { .. }) => garbled,
             Err(_) => false,
         };
         assert!(fine, "{outcome:?}; scribbled over: {victims:?}");
     }
 
-    /// The pool works, and ends, and leaves nobody.
+    /// Checks that the pool works, ends, and leaves nothing behind.
     fn goes_on(self) {
         if self.scribble.then == Then::Lingers {
             pause(WHILE);
         }
-        // Garbage may still lie in wait for a task that meets it.
+        // Garbage may still wait for a task to meet it.
         let task = self.pool.task(square).retries(2);
         let handles: Vec<_> =
             (0..500).map(|number| (number, task.submit(number).unwrap())).collect();
@@ -165,9 +168,9 @@ variants! {
     everything_before_a_crash: Everything, Aborts;
 }
 
-/// The table says anything of the task, or nothing.
+/// The table says anything about the task, or nothing.
 #[test]
-fn deadlines_hold_for_a_task_that_writes_over_the_states() {
+fn deadlines_hold_for_a_task_that_overwrites_the_states() {
     for seed in 0..8 {
         let _watchdog = Watchdog::new(format!("seed {seed}"), 2 * BOUND);
         let scene = Scene::new(Target::SlotTable, Then::Hangs, seed);
@@ -181,13 +184,13 @@ fn deadlines_hold_for_a_task_that_writes_over_the_states() {
 }
 
 #[test]
-fn a_placed_result_beyond_the_limit_is_a_breach_and_takes_no_memory() {
+fn an_arena_value_over_the_limit_is_a_breach() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let pool = builder(2).link(Link::Ring).message_limit(64 << 10).build().unwrap();
     pool.warm_up().unwrap();
     let before = peak_memory();
     let forged = pool.submit(forges_a_placed_result, 1 << 30).unwrap();
-    // Another worker's answers make the host look.
+    // The outcomes of another worker make the host look.
     wait_until("the end of the forger", BOUND, || {
         outcome(pool.submit(square, 3).unwrap()).unwrap();
         forged.is_done()
@@ -204,9 +207,9 @@ fn peak_memory() -> u64 {
     line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() << 10
 }
 
-/// What stands behind the task cannot be taken back, which says nothing of the task.
+/// The tasks behind the guilty one cannot be revoked, which says nothing about the guilty one.
 #[test]
-fn deadline_and_kill_hold_although_tasks_stand_behind_one_that_writes_over_the_states() {
+fn deadline_and_kill_hold_with_tasks_behind_a_scribbler() {
     for killed in [false, true] {
         let _watchdog = Watchdog::new(format!("killed: {killed}"), 2 * BOUND);
         let scene = Scene::with_workers(1, Target::SlotTable, Then::Hangs, 1);
@@ -221,7 +224,7 @@ fn deadline_and_kill_hold_although_tasks_stand_behind_one_that_writes_over_the_s
         }
         assert!(outcome(guilty).is_err());
         for handle in behind {
-            // Whether it had begun cannot be read any more.
+            // Nobody can read any more whether it had begun.
             let died = |error: TaskError| matches!(error.kind(), TaskErrorKind::WorkerDied { .. });
             assert!(outcome(handle).map_or_else(died, |_| true));
         }

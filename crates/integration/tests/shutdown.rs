@@ -1,4 +1,4 @@
-//! A pool ends as it was told, in bounded time, whatever its workers do.
+//! A pool ends in the requested way, in bounded time, whatever its workers do.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::Command;
@@ -17,7 +17,7 @@ use brigade_testkit::{BOUND, Gate, Watchdog, outcome, pass, processes, wait_unti
 
 brigade::init_for_tests!();
 
-/// How late a bounded shutdown may be on a busy machine.
+/// Delay that a bounded shutdown may have on a busy machine.
 const SLACK: Duration = Duration::from_secs(3);
 
 const MODES: [Shutdown; 4] =
@@ -31,7 +31,7 @@ fn watch(what: &str) -> Watchdog {
     Watchdog::new(what, BOUND)
 }
 
-/// A pool whose workers ignore SIGTERM.
+/// Builds a pool whose workers ignore SIGTERM.
 fn deaf_pool(grace: Duration) -> Pool {
     let builder = builder(2).stop_grace(grace).initializer(|(): ()| ignore_termination(), ());
     builder.build().unwrap()
@@ -40,7 +40,7 @@ fn deaf_pool(grace: Duration) -> Pool {
 #[test]
 fn a_drain_runs_everything_that_was_accepted() {
     let pool = pool(2);
-    // A worker that is still starting when the last task is done is killed, and counted.
+    // A worker that is still starting when the last task is done would be killed, and counted.
     pool.warm_up().unwrap();
     let handles: Vec<_> = (0..200).map(|number| pool.submit(square, number).unwrap()).collect();
     let _watchdog = watch("a drain");
@@ -57,7 +57,7 @@ fn a_drain_runs_everything_that_was_accepted() {
 }
 
 #[test]
-fn a_pool_that_was_never_used_ends_at_once() {
+fn an_unused_pool_ends_at_once() {
     let _watchdog = watch("the end of pools that were not used");
     drop(pool(4));
     let pool = pool(4);
@@ -66,19 +66,19 @@ fn a_pool_that_was_never_used_ends_at_once() {
 }
 
 #[test]
-fn after_a_shutdown_nothing_is_taken_and_the_argument_comes_back() {
+fn a_submit_after_a_shutdown_returns_the_argument() {
     let pool = pool(1);
     pool.shutdown().unwrap();
     let error = pool.submit(|text: String| text, "mine".to_owned()).unwrap_err();
-    assert_eq!(error.kind(), SubmitErrorKind::PoolClosed);
+    assert_eq!(*error.kind(), SubmitErrorKind::PoolClosed);
     assert_eq!(error.into_argument(), "mine");
     assert!(matches!(pool.warm_up(), Err(PoolError::Closed)));
     let error = pool.map(square, 0..3).next().unwrap().unwrap_err();
-    assert_eq!(error.kind(), TaskErrorKind::PoolClosed);
+    assert_eq!(*error.kind(), TaskErrorKind::PoolClosed);
 }
 
 #[test]
-fn cancel_pending_lets_what_runs_finish() {
+fn cancel_pending_lets_running_tasks_finish() {
     let pool = pool(1);
     let gate = Gate::new();
     let running = pool.submit(pass, gate.pass(1)).unwrap();
@@ -102,7 +102,7 @@ fn cancel_pending_lets_what_runs_finish() {
 }
 
 #[test]
-fn terminate_ends_running_tasks_by_sigterm_before_its_time_is_over() {
+fn terminate_ends_running_tasks_by_sigterm_in_time() {
     let pool = pool(2);
     pool.warm_up().unwrap();
     let pids = pool.worker_pids();
@@ -112,7 +112,7 @@ fn terminate_ends_running_tasks_by_sigterm_before_its_time_is_over() {
     let report = pool.shutdown_with(Shutdown::Terminate, BOUND).unwrap();
     assert!(report.elapsed < BOUND / 2, "{report:?}");
     let outcomes = running.map(|handle| outcome(handle).unwrap_err());
-    let begun = outcomes.iter().filter(|error| error.kind() == TaskErrorKind::Killed).count();
+    let begun = outcomes.iter().filter(|error| *error.kind() == TaskErrorKind::Killed).count();
     let cancelled = outcomes.iter().filter(|error| error.is_cancelled()).count();
     assert_eq!(begun + cancelled, 2, "{outcomes:?}");
     assert!(outcome(pending).unwrap_err().is_cancelled());
@@ -131,7 +131,7 @@ fn kill_ends_everything_at_once() {
     let _watchdog = watch("a shutdown that kills");
     let report = pool.shutdown_with(Shutdown::Kill, BOUND).unwrap();
     for handle in running {
-        assert_eq!(outcome(handle).unwrap_err().kind(), TaskErrorKind::Killed);
+        assert_eq!(*outcome(handle).unwrap_err().kind(), TaskErrorKind::Killed);
     }
     assert!(outcome(pending).unwrap_err().is_cancelled());
     assert_eq!((report.killed, report.cancelled, report.workers_killed), (2, 1, 2));
@@ -139,7 +139,7 @@ fn kill_ends_everything_at_once() {
 }
 
 #[test]
-fn a_drain_that_takes_too_long_becomes_stronger() {
+fn a_drain_that_takes_too_long_escalates() {
     let pool = pool(1);
     let gate = Gate::new();
     let stuck = pool.submit(pass, gate.pass(1)).unwrap();
@@ -148,11 +148,11 @@ fn a_drain_that_takes_too_long_becomes_stronger() {
     let timeout = Duration::from_millis(100);
     let report = pool.shutdown_with(Shutdown::Drain, timeout).unwrap();
     assert!(report.elapsed >= timeout && report.elapsed < SLACK, "{report:?}");
-    assert_eq!(outcome(stuck).unwrap_err().kind(), TaskErrorKind::Killed);
+    assert_eq!(*outcome(stuck).unwrap_err().kind(), TaskErrorKind::Killed);
 }
 
 #[test]
-fn a_stronger_wish_overtakes_a_weaker_one() {
+fn a_stronger_shutdown_overtakes_a_weaker_one() {
     let pool = pool(1);
     let gate = Gate::new();
     let stuck = pool.submit(pass, gate.pass(1)).unwrap();
@@ -166,11 +166,11 @@ fn a_stronger_wish_overtakes_a_weaker_one() {
         let kill = pool.shutdown_with(Shutdown::Kill, BOUND).unwrap();
         assert_eq!(drain.join().unwrap(), kill);
     });
-    assert_eq!(outcome(stuck).unwrap_err().kind(), TaskErrorKind::Killed);
+    assert_eq!(*outcome(stuck).unwrap_err().kind(), TaskErrorKind::Killed);
 }
 
 #[test]
-fn a_shutdown_may_be_called_again_and_by_several_threads() {
+fn a_shutdown_may_be_repeated_by_several_threads() {
     let pool = pool(2);
     let handles: Vec<_> = (0..20).map(|_| pool.submit(sleeps, 2).unwrap()).collect();
     let _watchdog = watch("shutdowns side by side");
@@ -203,7 +203,7 @@ fn a_drop_drains_while_tasks_run() {
 }
 
 #[test]
-fn a_panic_that_unwinds_through_a_pool_drains_it() {
+fn an_unwinding_panic_drains_the_pool() {
     let mut handles = Vec::new();
     let _watchdog = watch("an unwinding");
     let unwound = catch_unwind(AssertUnwindSafe(|| {
@@ -245,12 +245,12 @@ fn workers_that_ignore_sigterm_are_killed_in_time() {
     assert!(report.elapsed >= timeout && report.elapsed < timeout + SLACK, "{report:?}");
     assert_eq!((report.killed, report.workers_killed), (2, 2));
     for handle in running {
-        assert_eq!(outcome(handle).unwrap_err().kind(), TaskErrorKind::Killed);
+        assert_eq!(*outcome(handle).unwrap_err().kind(), TaskErrorKind::Killed);
     }
 }
 
 #[test]
-fn a_worker_that_does_not_leave_is_killed_in_time() {
+fn a_worker_that_does_not_exit_is_killed_in_time() {
     let grace = Duration::from_millis(100);
     let pool = deaf_pool(grace);
     outcome(pool.submit(hangs_at_exit, ()).unwrap()).unwrap();
@@ -261,21 +261,21 @@ fn a_worker_that_does_not_leave_is_killed_in_time() {
 }
 
 #[test]
-fn a_task_that_stopped_its_worker_does_not_stop_a_drain() {
+fn a_task_that_stopped_its_worker_does_not_block_a_drain() {
     let pool = pool(2);
     let stopped = pool.submit(stops_itself, ()).unwrap();
     let others: Vec<_> = (0..20).map(|number| pool.submit(square, number).unwrap()).collect();
     let _watchdog = watch("a drain with a stopped worker");
     let report = pool.shutdown().unwrap();
     assert!(report.elapsed < SLACK, "{report:?}");
-    assert_eq!(outcome(stopped).unwrap_err().kind(), TaskErrorKind::Killed);
+    assert_eq!(*outcome(stopped).unwrap_err().kind(), TaskErrorKind::Killed);
     for (number, handle) in (0..).zip(others) {
         assert_eq!(outcome(handle).unwrap(), number * number);
     }
 }
 
 #[test]
-fn an_idle_worker_that_is_stopped_does_not_stop_a_drain() {
+fn a_stopped_idle_worker_does_not_block_a_drain() {
     let pool = builder(2).stop_grace(Duration::from_millis(100)).build().unwrap();
     pool.warm_up().unwrap();
     let pids = pool.worker_pids();
@@ -288,7 +288,7 @@ fn an_idle_worker_that_is_stopped_does_not_stop_a_drain() {
 }
 
 #[test]
-fn a_crash_during_a_drain_costs_its_own_task_only() {
+fn a_crash_during_a_drain_fails_only_its_own_task() {
     let pool = pool(2);
     let handles: Vec<_> = (0..40)
         .map(|number| {
@@ -318,7 +318,7 @@ fn a_crash_during_a_drain_costs_its_own_task_only() {
 }
 
 #[test]
-fn failures_of_every_kind_during_a_drain_are_told() {
+fn failures_of_every_kind_during_a_drain_are_reported() {
     let pool = pool(1);
     let gate = Gate::new();
     let first = pool.submit(pass, gate.pass(1)).unwrap();
@@ -346,7 +346,7 @@ fn failures_of_every_kind_during_a_drain_are_told() {
 }
 
 #[test]
-fn results_that_were_there_before_outlive_every_shutdown() {
+fn outcomes_that_came_before_survive_every_shutdown() {
     for mode in MODES {
         let pool = pool(2);
         let small: Vec<_> = (0..100).map(|number| pool.submit(square, number).unwrap()).collect();
@@ -370,14 +370,14 @@ fn results_that_were_there_before_outlive_every_shutdown() {
 }
 
 #[test]
-fn ten_thousand_tasks_that_would_run_for_ever_end_promptly() {
+fn ten_thousand_endless_tasks_end_promptly() {
     for mode in [Shutdown::CancelPending, Shutdown::Terminate, Shutdown::Kill] {
         let pool = pool(2);
         let handles: Vec<_> = (0..10_000).map(|_| pool.submit(hangs, ()).unwrap()).collect();
-        let _watchdog = watch("the end of tasks that would run for ever");
+        let _watchdog = watch("the end of endless tasks");
         let report = pool.shutdown_with(mode, Duration::from_millis(50)).unwrap();
         assert!(report.elapsed < SLACK, "{mode:?}: {report:?}");
-        let kinds = handles.into_iter().map(|handle| outcome(handle).unwrap_err().kind());
+        let kinds = handles.into_iter().map(|handle| outcome(handle).unwrap_err().kind().clone());
         let killed: Vec<_> = kinds.filter(|kind| *kind != TaskErrorKind::Cancelled).collect();
         assert!(killed.len() <= 2, "{mode:?}: {killed:?}");
         assert!(killed.iter().all(|kind| *kind == TaskErrorKind::Killed), "{mode:?}: {killed:?}");
@@ -397,7 +397,7 @@ fn a_shutdown_amid_large_payloads_loses_no_outcome() {
             pool.shutdown_with(mode, BOUND).unwrap();
             for (byte, handle) in (0..).zip(handles) {
                 assert!(handle.is_done());
-                match outcome(handle).map_err(|error| error.kind()) {
+                match outcome(handle).map_err(|error| error.kind().clone()) {
                     Ok(bytes) => assert!(bytes == vec![byte; 4 << 20], "{mode:?}"),
                     Err(TaskErrorKind::Cancelled) => assert_ne!(mode, Shutdown::Drain),
                     Err(TaskErrorKind::Killed) => assert!(mode >= Shutdown::Terminate),
@@ -422,7 +422,7 @@ fn a_shutdown_does_not_wait_for_workers_that_are_still_starting() {
 }
 
 #[test]
-fn random_moments_of_shutdown_lose_no_outcome() {
+fn a_shutdown_at_a_random_moment_loses_no_outcome() {
     let seed = brigade_testkit::Random::seed_from("BRIGADE_TEST_SEED");
     let mut random = brigade_testkit::Random::new(seed);
     for round in 0..40 {
@@ -437,7 +437,7 @@ fn random_moments_of_shutdown_lose_no_outcome() {
         pool.shutdown_with(mode, BOUND).unwrap();
         for handle in handles {
             assert!(handle.is_done(), "{what}");
-            match outcome(handle).map_err(|error| error.kind()) {
+            match outcome(handle).map_err(|error| error.kind().clone()) {
                 Ok(_) => {}
                 Err(TaskErrorKind::Cancelled) => assert_ne!(mode, Shutdown::Drain, "{what}"),
                 Err(TaskErrorKind::Killed) => assert!(mode >= Shutdown::Terminate, "{what}"),

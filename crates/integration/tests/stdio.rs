@@ -1,17 +1,17 @@
-//! Where what workers print goes.
+//! The destinations of the output of workers.
 
 use std::io::{Write, stderr, stdout};
 use std::process::Command;
 
-use brigade::{Builder, Stdio, TaskErrorKind};
+use brigade::{PoolBuilder, Stdio, TaskErrorKind};
 use brigade_integration::{Captured, Helper, POISON, builder};
 use brigade_testkit::faults::{exits, prints_a_mebibyte, sleeps};
 use brigade_testkit::{BOUND, Watchdog, outcome, processes, wait_until};
 
 brigade::init_for_tests!();
 
-/// A pool whose events are told from those of other tests by its name.
-fn capturing(name: &str) -> Builder {
+/// Builds a pool with its own name, so that its events differ from those of other tests.
+fn capturing(name: &str) -> PoolBuilder {
     // Before any event, so that none is missed.
     Captured::get();
     builder(1).name(name).stdio(Stdio::Capture)
@@ -24,7 +24,7 @@ fn prints((out, err): (String, String)) {
 }
 
 #[test]
-fn captured_lines_are_events_that_say_who_printed_them_where() {
+fn captured_lines_are_events_with_worker_and_stream() {
     let pool = capturing("events").build().unwrap();
     let texts = ("one\ntwo\r\n\nunfinished".to_owned(), "a warning\nand".to_owned());
     outcome(pool.submit(prints, texts).unwrap()).unwrap();
@@ -40,7 +40,7 @@ fn captured_lines_are_events_that_say_who_printed_them_where() {
 }
 
 #[test]
-fn whole_lines_come_while_the_worker_lives() {
+fn complete_lines_arrive_while_the_worker_lives() {
     let pool = capturing("live").build().unwrap();
     let texts = ("first\nsecond".to_owned(), String::new());
     outcome(pool.submit(prints, texts).unwrap()).unwrap();
@@ -53,7 +53,7 @@ fn whole_lines_come_while_the_worker_lives() {
 }
 
 #[test]
-fn what_a_worker_has_not_flushed_comes_when_it_leaves() {
+fn unflushed_output_arrives_when_the_worker_exits() {
     let pool = capturing("buffered").build().unwrap();
     let prints = |(): ()| stdout().write_all(b"still in the buffer").unwrap();
     outcome(pool.submit(prints, ()).unwrap()).unwrap();
@@ -62,7 +62,7 @@ fn what_a_worker_has_not_flushed_comes_when_it_leaves() {
 }
 
 #[test]
-fn a_subscriber_that_panics_costs_its_line_only() {
+fn a_panicking_subscriber_loses_only_its_line() {
     let pool = capturing("poison").build().unwrap();
     let texts = (format!("before\n{POISON}\nafter\n"), String::new());
     outcome(pool.submit(prints, texts).unwrap()).unwrap();
@@ -71,7 +71,7 @@ fn a_subscriber_that_panics_costs_its_line_only() {
 }
 
 #[test]
-fn the_last_words_of_a_worker_that_dies_are_events_and_in_the_error() {
+fn last_words_are_events_and_part_of_the_error() {
     fn dies(code: i32) {
         prints(("out of".to_owned(), "cheese\nno more cheese".to_owned()));
         exits(code);
@@ -86,7 +86,7 @@ fn the_last_words_of_a_worker_that_dies_are_events_and_in_the_error() {
 }
 
 #[test]
-fn what_a_failed_start_printed_is_captured_too() {
+fn output_of_a_failed_start_is_captured_too() {
     let fails = |(): ()| -> Result<(), String> {
         prints(("looking for a model\n".to_owned(), "no model\n".to_owned()));
         Err("gave up".to_owned())
@@ -99,7 +99,7 @@ fn what_a_failed_start_printed_is_captured_too() {
 }
 
 #[test]
-fn a_line_without_an_end_comes_in_pieces_of_at_most_8_kib() {
+fn an_endless_line_arrives_in_parts_of_at_most_8_kib() {
     let pool = capturing("long").build().unwrap();
     let text = "é".repeat(20_000);
     outcome(pool.submit(prints, (text.clone(), String::new())).unwrap()).unwrap();
@@ -110,7 +110,7 @@ fn a_line_without_an_end_comes_in_pieces_of_at_most_8_kib() {
 }
 
 #[test]
-fn nothing_that_is_captured_or_thrown_away_reaches_our_own_streams() {
+fn captured_or_discarded_output_stays_off_the_hosts_streams() {
     for mode in ["print-captured", "print-null"] {
         let output = Helper::new(env!("CARGO_BIN_EXE_host")).argument(mode).output();
         assert!(output.status.success(), "{mode}");
@@ -119,7 +119,7 @@ fn nothing_that_is_captured_or_thrown_away_reaches_our_own_streams() {
 }
 
 #[test]
-fn a_worker_whose_output_is_thrown_away_still_tells_its_last_words() {
+fn discarded_output_still_yields_last_words() {
     let pool = builder(1).stdio(Stdio::Null).build().unwrap();
     assert_eq!(outcome(pool.submit(prints_a_mebibyte, ()).unwrap()).unwrap(), 2 << 20);
     let dies = |code: i32| {
@@ -131,11 +131,11 @@ fn a_worker_whose_output_is_thrown_away_still_tells_its_last_words() {
 }
 
 #[test]
-fn a_grandchild_that_keeps_the_streams_open_holds_up_no_end() {
+fn a_grandchild_holding_the_streams_delays_no_shutdown() {
     #[expect(clippy::zombie_processes, reason = "it outlives its parent, which is the point")]
     fn leaves_a_writer((): ()) -> u32 {
         let command = "echo started; echo started >&2; exec sleep 120";
-        // In a session of its own, where the end of the worker's group does not reach it.
+        // In its own session, so that it survives the end of the worker's process group.
         let child = Command::new("setsid").args(["sh", "-c", command]).spawn().unwrap();
         child.id()
     }
@@ -158,7 +158,7 @@ fn stdin_is_empty_in_every_mode() {
 }
 
 #[test]
-fn a_program_that_a_task_runs_has_a_stdin_and_its_output_is_captured() {
+fn a_child_of_a_task_has_a_stdin_and_captured_output() {
     fn runs((): ()) -> bool {
         Command::new("sh").args(["-c", "cat; echo from below"]).status().unwrap().success()
     }

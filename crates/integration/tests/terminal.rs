@@ -1,4 +1,4 @@
-//! Signals that a host gets or was started with, and the terminal that it and its workers have.
+//! Signals that a host receives or was started with, and the terminal of a host and its workers.
 
 use brigade_integration::Helper;
 use brigade_testkit::processes::{Signal, hit_group};
@@ -6,7 +6,7 @@ use brigade_testkit::{BOUND, Random, pause, wait_for};
 use std::time::Duration;
 
 #[test]
-fn a_pool_goes_on_after_its_host_was_stopped_while_workers_started() {
+fn a_pool_survives_a_stop_of_its_host_during_starts() {
     let seed = Random::seed_from("BRIGADE_TEST_SEED");
     let mut random = Random::new(seed);
     let mut helper =
@@ -24,7 +24,7 @@ fn a_pool_goes_on_after_its_host_was_stopped_while_workers_started() {
 }
 
 #[test]
-fn workers_have_the_usual_signals_whatever_their_host_blocks_and_ignores() {
+fn workers_have_default_signals_whatever_the_host_blocks() {
     let mut helper = Helper::new("env")
         .argument("--block-signal")
         .argument("--ignore-signal=CHLD")
@@ -37,7 +37,7 @@ fn workers_have_the_usual_signals_whatever_their_host_blocks_and_ignores() {
 
 #[test]
 fn a_worker_that_uses_the_terminal_is_not_stopped() {
-    // `script` makes a terminal of its own for a command, which is then its foreground job.
+    // `script` creates a terminal for a command, which becomes its foreground job.
     let job = format!("stty tostop; exec {} terminal", env!("CARGO_BIN_EXE_host"));
     let mut helper = Helper::new("script").argument("-qec").argument(&job).argument("/dev/null");
     let output = helper.output();

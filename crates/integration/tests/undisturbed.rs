@@ -1,9 +1,9 @@
-//! What surrounds the host, and code of users that runs in it, holds up no thread of a pool.
+//! Nothing around the host, and no user code in it, holds up a thread of the pool.
 
 use brigade_integration::Helper;
 use brigade_testkit::{BOUND, wait_until};
 
-/// Runs a mode of the troubled host, whose stderr is read only when it has ended.
+/// Runs a mode of the troubled host, whose stderr is read only after its end.
 #[track_caller]
 fn goes_well(mode: &str) {
     let mut helper = Helper::new(env!("CARGO_BIN_EXE_troubled_host")).argument(mode);
@@ -12,22 +12,22 @@ fn goes_well(mode: &str) {
 }
 
 #[test]
-fn a_host_whose_stderr_is_not_read_has_deaths_deadlines_and_an_end() {
+fn an_unread_stderr_delays_no_death_deadline_or_shutdown() {
     goes_well("stderr-not-read");
 }
 
 #[test]
-fn a_subscriber_that_panics_disturbs_nobody() {
+fn a_panicking_subscriber_disturbs_nobody() {
     goes_well("subscriber-panics");
 }
 
 #[test]
-fn a_subscriber_may_ask_the_pool() {
+fn a_subscriber_may_query_the_pool() {
     goes_well("subscriber-asks");
 }
 
 #[test]
-fn a_subscriber_that_blocks_holds_up_neither_deadlines_nor_the_end() {
+fn a_blocking_subscriber_delays_no_deadline_or_shutdown() {
     goes_well("subscriber-blocks");
 }
 
@@ -37,12 +37,12 @@ fn a_subscriber_may_end_a_pool_that_breaks() {
 }
 
 #[test]
-fn a_host_that_may_open_nothing_more_has_deaths_deadlines_and_an_end() {
+fn a_host_without_descriptors_keeps_deaths_and_deadlines() {
     goes_well("few-descriptors");
 }
 
 #[test]
-fn a_host_that_may_not_kill_its_workers_any_more_says_so_and_ends_with_them() {
+fn a_host_that_may_not_kill_its_workers_reports_it() {
     let mut helper = Helper::new(env!("CARGO_BIN_EXE_troubled_host")).argument("gives-up-rights");
     let (stdout, stderr) = helper.output_unread();
     assert_eq!(stdout, "well\n", "{stderr}");

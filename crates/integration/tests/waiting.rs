@@ -1,11 +1,13 @@
-//! Waiting for several handles: until all, the first or the first error, with a timeout, by several threads.
+//! Waiting for several handles: until all, the first or the first error, with a timeout, in several
+//! threads.
 
 use std::sync::Barrier;
 use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
 
-use brigade::{Handle, Pool, TaskState, Until, Waited, as_completed, wait};
+use brigade::pool::Waited;
+use brigade::{Handle, Pool, TaskState, Until, as_completed, wait};
 use brigade_integration::pool;
 use brigade_testkit::faults::{aborts, panics_with_str, sleeps, spins};
 use brigade_testkit::{BOUND, Gate, Watchdog, outcome, pass, wait_until};
@@ -14,18 +16,18 @@ brigade::init_for_tests!();
 
 const SMALL: Duration = Duration::from_millis(20);
 
-/// A wake-up that is lost ends the test: with a timeout of its own a wait would only be late.
+/// A lost wake-up ends the test: with its own timeout a wait would only be late.
 fn watch() -> Watchdog {
     Watchdog::new(thread::current().name().unwrap_or("a test"), BOUND)
 }
 
-/// Numbers of the tasks that have ended, and of those that have not.
+/// Returns the numbers of the tasks that have ended, and of those that have not.
 fn numbers<R>(waited: &Waited<'_, R>) -> (Vec<u64>, Vec<u64>) {
     let numbers = |handles: &[&Handle<R>]| handles.iter().map(|handle| handle.id().get()).collect();
     (numbers(&waited.done), numbers(&waited.pending))
 }
 
-/// The first so many tasks of a pool of two, which hang at the gate from then on.
+/// Submits the first tasks of a pool of two, which then wait at the gate.
 fn occupy(pool: &Pool, gate: &Gate) -> Vec<Handle<u64>> {
     let handles = [1, 2].map(|number| pool.submit(pass, gate.pass(number)).unwrap());
     gate.wait_for_arrivals(2);
@@ -43,7 +45,7 @@ fn all_waits_for_all() {
 }
 
 #[test]
-fn a_timeout_yields_what_has_ended_and_what_has_not() {
+fn a_timeout_returns_finished_and_unfinished_tasks() {
     let _watchdog = watch();
     let pool = pool(2);
     let gate = Gate::new();
@@ -62,7 +64,7 @@ fn a_timeout_yields_what_has_ended_and_what_has_not() {
 }
 
 #[test]
-fn a_handle_that_is_given_twice_counts_once() {
+fn a_handle_given_twice_counts_once() {
     let _watchdog = watch();
     let pool = pool(1);
     let gate = Gate::new();
@@ -78,7 +80,7 @@ fn a_handle_that_is_given_twice_counts_once() {
 }
 
 #[test]
-fn nothing_to_wait_for_is_no_wait() {
+fn waiting_for_no_handles_returns_at_once() {
     let _watchdog = watch();
     for until in [Until::All, Until::First, Until::FirstError] {
         assert_eq!(numbers(&wait::<u64, _>([], until, None)), (vec![], vec![]));
@@ -87,7 +89,7 @@ fn nothing_to_wait_for_is_no_wait() {
 }
 
 #[test]
-fn first_returns_when_a_task_has_ended_and_at_once_when_one_had() {
+fn first_returns_when_any_task_has_ended() {
     let _watchdog = watch();
     let pool = pool(2);
     let gate = Gate::new();
@@ -101,7 +103,7 @@ fn first_returns_when_a_task_has_ended_and_at_once_when_one_had() {
 }
 
 #[test]
-fn a_cancellation_ends_a_task() {
+fn a_cancelled_task_counts_as_ended() {
     let _watchdog = watch();
     let pool = pool(2);
     let gate = Gate::new();
@@ -119,7 +121,7 @@ fn a_cancellation_ends_a_task() {
 }
 
 #[test]
-fn first_error_returns_at_the_first_failure_and_at_once_when_there_was_one() {
+fn first_error_returns_at_the_first_failure() {
     let _watchdog = watch();
     let pool = pool(2);
     let gate = Gate::new();
@@ -140,7 +142,7 @@ fn first_error_returns_at_the_first_failure_and_at_once_when_there_was_one() {
 }
 
 #[test]
-fn a_cancellation_and_an_error_that_is_a_value_are_no_failures() {
+fn cancellations_and_returned_errors_are_not_failures() {
     let _watchdog = watch();
     let pool = pool(2);
     let gate = Gate::new();
@@ -166,7 +168,7 @@ fn a_hundred_tasks_that_end_at_once_lose_no_wake_up() {
         let running = pool.submit(pass, gate.pass(1)).unwrap();
         gate.wait_for_arrivals(1);
         let handles: Vec<_> = (0..100).map(|_| pool.submit(spins, 0).unwrap()).collect();
-        // Each of these sleeps for all of them, and one thread takes half of them back meanwhile.
+        // Each of these waits for all of them, and one thread cancels half of them meanwhile.
         let ready = Barrier::new(4);
         thread::scope(|scope| {
             for until in [Until::All, Until::FirstError, Until::All] {
@@ -187,7 +189,7 @@ fn a_hundred_tasks_that_end_at_once_lose_no_wake_up() {
 }
 
 #[test]
-fn several_threads_may_wait_for_the_same_handles_in_every_way() {
+fn several_threads_may_wait_for_the_same_handles() {
     let _watchdog = watch();
     let pool = pool(2);
     let gate = Gate::new();
@@ -234,7 +236,7 @@ fn tasks_of_several_pools_are_waited_for_together() {
 }
 
 #[test]
-fn handles_are_yielded_in_the_order_of_completion() {
+fn handles_are_yielded_in_completion_order() {
     let _watchdog = watch();
     let pool = pool(2);
     let gates = [Gate::new(), Gate::new()];
@@ -259,7 +261,7 @@ fn handles_are_yielded_in_the_order_of_completion() {
 }
 
 #[test]
-fn a_timeout_between_completions_is_told_from_the_end() {
+fn a_timeout_is_not_mistaken_for_the_end() {
     let _watchdog = watch();
     let pool = pool(2);
     let gate = Gate::new();
@@ -272,7 +274,7 @@ fn a_timeout_between_completions_is_told_from_the_end() {
     for timeout in [Duration::ZERO, SMALL] {
         let error = completed.next_timeout(timeout).unwrap_err();
         assert_eq!((error.pending, error.total), (2, 3));
-        assert_eq!(error.to_string(), "2 (of 3) tasks have not ended in time");
+        assert_eq!(error.to_string(), "timed out waiting for 2 of 3 tasks");
         assert_eq!(completed.len(), 2);
     }
     gate.open();
@@ -283,7 +285,7 @@ fn a_timeout_between_completions_is_told_from_the_end() {
 }
 
 #[test]
-fn an_iterator_that_is_dropped_lets_its_tasks_run() {
+fn dropping_the_iterator_lets_its_tasks_run() {
     let _watchdog = watch();
     let pool = pool(2);
     let gate = Gate::new();

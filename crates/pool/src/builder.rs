@@ -1,32 +1,34 @@
-//! How a pool is configured: every setting is checked before anything starts.
+//! The pool's builder. Every setting is checked before anything starts.
 
 mod check;
 
 use std::ffi::OsStr;
 use std::fmt::Display;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+#[cfg(feature = "journal")]
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use brigade_cores::CorePool;
-
 use crate::Pool;
 use crate::config::{
     CommandLine, DEFAULT_MESSAGE_LIMIT, DEFAULT_QUARANTINE, DEFAULT_QUEUE_LIMIT, DEFAULT_RESTARTS,
-    DEFAULT_START_TIMEOUT, DEFAULT_STOP_GRACE, Deadlines, Link,
+    DEFAULT_START_TIMEOUT, DEFAULT_STOP_GRACE, Link,
 };
+use crate::cores::CorePool;
+use crate::deadlines::Deadlines;
 use crate::error::PoolError;
-use crate::setup::Draft;
-use crate::surroundings::{Stdio, Surroundings};
+use crate::process_env::{ProcessEnv, Stdio};
+use crate::setup::SetupBuilder;
 pub(crate) use check::require;
 
-/// Settings of a [`Pool`]; get one from [`Pool::builder`].
+/// Builds a [`Pool`]; returned by [`Pool::builder`].
 #[derive(Debug)]
 #[must_use = "a builder does nothing until `build`"]
-pub struct Builder {
+pub struct PoolBuilder {
     name: String,
     workers: Option<usize>,
     cores: Option<CorePool>,
@@ -36,6 +38,7 @@ pub struct Builder {
     max_tasks: Option<u64>,
     max_age: Option<Duration>,
     max_rss: Option<u64>,
+    #[cfg(feature = "journal")]
     journal: Option<PathBuf>,
     quarantine: u32,
     deadlines: Deadlines,
@@ -47,17 +50,18 @@ pub struct Builder {
     link: Link,
     worker_command: Option<CommandLine>,
     worker_version: Option<String>,
-    surroundings: Surroundings,
-    setup: Draft,
+    process_env: ProcessEnv,
+    setup: SetupBuilder,
 }
 
-/// More processes than this are a slip of the pen.
-pub(crate) const MOST_WORKERS: usize = 4096;
+/// Upper bound of `workers`. A larger number is almost certainly a typing error.
+pub(crate) const MAX_WORKERS: usize = 4096;
 
-/// So many pools may be built inside each other. Deeper is a recursion without an end, of processes.
-const MOST_NESTED: u32 = 10;
+/// Deepest nesting of pools built inside tasks of other pools. Anything deeper is an endless
+/// recursion of processes.
+const MAX_NESTING: u32 = 10;
 
-impl Builder {
+impl PoolBuilder {
     pub(crate) fn new() -> Self {
         Self {
             name: "pool".to_owned(),
@@ -69,6 +73,7 @@ impl Builder {
             max_tasks: None,
             max_age: None,
             max_rss: None,
+            #[cfg(feature = "journal")]
             journal: None,
             quarantine: DEFAULT_QUARANTINE,
             deadlines: Deadlines::default(),
@@ -80,155 +85,180 @@ impl Builder {
             link: Link::Auto,
             worker_command: None,
             worker_version: None,
-            surroundings: Surroundings::default(),
-            setup: Draft::new(),
+            process_env: ProcessEnv::default(),
+            setup: SetupBuilder::new(),
         }
     }
 
-    /// The most worker processes at a time; they start when there is work for them.
-    /// Default: the cores that this process may use (affinity mask and cgroup quota considered).
+    /// Sets the maximum number of worker processes. They start when there is work for them.
+    ///
+    /// Default: the number of cores this process may use, according to its affinity mask and cgroup
+    /// quota.
     pub fn workers(mut self, workers: usize) -> Self {
         self.workers = Some(workers);
         self
     }
 
-    /// Each worker is pinned to cores of its own from this pool: as many as [`cores_per_worker`](Self::cores_per_worker) says,
-    /// or one. They are reserved when the pool is built; a replacement gets those of its predecessor. Without
-    /// [`workers`](Self::workers) there are as many workers as free cores suffice for.
+    /// Pins each worker to its own cores from this pool:
+    /// [`cores_per_worker`](Self::cores_per_worker) of them, or one.
     ///
-    /// Variables that tell libraries how many threads to start (`OMP_NUM_THREADS` and the like) are set to the number of cores,
-    /// unless they are set already.
+    /// The cores are reserved when the pool is built, and a replacement worker gets those of its
+    /// predecessor. Without [`workers`](Self::workers), the pool has as many workers as the free
+    /// cores allow.
+    ///
+    /// Environment variables that tell libraries how many threads to start (such as
+    /// `OMP_NUM_THREADS`) are set to the number of cores, unless they are already set.
+    #[cfg(feature = "cores")]
     pub fn cores(mut self, cores: CorePool) -> Self {
         self.cores = Some(cores);
         self
     }
 
-    /// Each worker is pinned to so many cores of its own. They come from [`cores`](Self::cores), or else from the cores that this
-    /// process may use, which all its pools share. Default: workers are not pinned.
+    /// Pins each worker to this number of cores of its own.
+    ///
+    /// The cores come from [`cores`](Self::cores) if it was called, otherwise from the cores that
+    /// this process may use, which all its pools share. Default: workers are not pinned.
+    #[cfg(feature = "cores")]
     pub fn cores_per_worker(mut self, cores: usize) -> Self {
         self.cores_per_worker = Some(cores);
         self
     }
 
-    /// So many workers are started at once, and kept although they have nothing to do. Default: 0.
+    /// Sets the number of workers that start eagerly and stay alive while idle. Default: 0.
     pub fn min_workers(mut self, workers: usize) -> Self {
         self.min_workers = workers;
         self
     }
 
-    /// How long a worker may have nothing to do before its process is given back, as long as there are more than
-    /// [`min_workers`](Self::min_workers). Default: for ever.
+    /// Sets the time after which an idle worker is stopped, as long as there are more than
+    /// [`min_workers`](Self::min_workers). Default: never.
     pub fn idle_timeout(mut self, timeout: Duration) -> Self {
         self.idle_timeout = Some(timeout);
         self
     }
 
-    /// A worker is replaced by a new process after so many tasks, or up to a tenth fewer, so that workers that started
-    /// together do not leave together. Maps then send one item at a time, unless `chunk` says otherwise; such a chunk
-    /// counts as one task. Default: never.
+    /// Replaces each worker by a new process after this number of tasks, or up to a tenth fewer, so
+    /// that workers that started together are not all replaced at once. Default: never.
+    ///
+    /// Maps then send one item at a time, unless `chunk` says otherwise; a chunk counts as one
+    /// task.
     pub fn max_tasks_per_worker(mut self, tasks: u64) -> Self {
         self.max_tasks = Some(tasks);
         self
     }
 
-    /// A worker is replaced by a new process after this time, or up to a tenth earlier, once it has done what it runs.
-    /// Default: never.
+    /// Replaces each worker by a new process after this time, or up to a tenth earlier, as soon as
+    /// its current task has finished. Default: never.
     pub fn max_worker_age(mut self, age: Duration) -> Self {
         self.max_age = Some(age);
         self
     }
 
-    /// A worker that has more than so many bytes resident at the end of a task is replaced by a new process. It looks at
-    /// most once a millisecond. Default: no limit.
+    /// Replaces a worker by a new process if it has more than this number of bytes resident at the
+    /// end of a task. The worker checks at most once a millisecond. Default: no limit.
     pub fn max_worker_rss(mut self, bytes: u64) -> Self {
         self.max_rss = Some(bytes);
         self
     }
 
-    /// Writes down each event and each decision of this pool, for [`journal::replay`](crate::journal::replay): some hundred bytes
-    /// for each task, written by whoever submits or collects. The file is made anew, and is whole when the pool and all its
-    /// handles are gone. Arguments and results are not in it. Default: nothing is written.
+    /// Records every event and every decision of this pool in a file, for
+    /// [`journal::replay`](crate::journal::replay).
+    ///
+    /// This costs a few hundred bytes per task, written by the thread that submits or collects it.
+    /// An existing file is overwritten. The file is complete once the pool and all its handles are
+    /// gone. It does not contain arguments or results. Default: no journal.
+    #[cfg(feature = "journal")]
     pub fn journal(mut self, path: impl Into<PathBuf>) -> Self {
         self.journal = Some(path.into());
         self
     }
 
-    /// A task, or an item of a map, under which so many workers have died is not run again, whatever retries it has left. Default: 16.
+    /// Sets the number of workers that a task, or an item of a map, may kill. After that it is not
+    /// run again, whatever retries it has left. Default: 16.
     pub fn quarantine_after(mut self, deaths: u32) -> Self {
         self.quarantine = deaths;
         self
     }
 
-    /// How long each task may run, from its begin; then its worker is killed. Default: for ever.
+    /// Sets the default run-time limit of tasks. When a task exceeds it, its worker is killed.
+    /// Default: no limit.
     ///
-    /// A task may have a deadline of its own ([`TaskBuilder::deadline`](crate::TaskBuilder::deadline)). Items of a map that
-    /// are sent together are allowed the time of the chunk in addition: some milliseconds.
+    /// A task can override it with [`TaskBuilder::deadline`](crate::TaskBuilder::deadline). Items
+    /// of a map that are sent together may take longer by the time budget of their chunk, which is
+    /// some milliseconds.
     pub fn deadline(mut self, limit: Duration) -> Self {
         self.deadlines.hard = Some(limit);
         self
     }
 
-    /// As [`TaskBuilder::soft_deadline`](crate::TaskBuilder::soft_deadline), for each task that has none of its own.
+    /// Sets the default of [`TaskBuilder::soft_deadline`](crate::TaskBuilder::soft_deadline) for
+    /// tasks without their own.
     pub fn soft_deadline(mut self, limit: Duration) -> Self {
         self.deadlines.soft = Some(limit);
         self
     }
 
-    /// As [`TaskBuilder::queue_deadline`](crate::TaskBuilder::queue_deadline), for each task that has none of its own.
+    /// Sets the default of [`TaskBuilder::queue_deadline`](crate::TaskBuilder::queue_deadline) for
+    /// tasks without their own.
     pub fn queue_deadline(mut self, limit: Duration) -> Self {
         self.deadlines.queue = Some(limit);
         self
     }
 
-    /// What events and process names call the pool. Default: `pool`.
+    /// Sets the pool's name, used in events and process names. Default: `pool`.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = name.into();
         self
     }
 
-    /// Tasks that may wait in the queue before `submit` makes its caller wait. Default: 16,777,216.
+    /// Sets the number of tasks that may wait in the queue before `submit` blocks. Default:
+    /// 16,777,216.
     pub fn queue_limit(mut self, tasks: usize) -> Self {
         self.queue_limit = tasks;
         self
     }
 
-    /// How many workers may die within `per` without having done a task before the pool gives up. Default: 100 in 10 s.
+    /// Sets how many workers may die within `per` without having run a task, before the pool gives
+    /// up. Default: 100 in 10 s.
     ///
-    /// A worker that dies in a task, or after one, is not counted: such deaths are bounded by the number of tasks.
+    /// A worker that dies during or after a task does not count: such deaths are bounded by the
+    /// number of tasks.
     pub fn restart_budget(mut self, deaths: u32, per: Duration) -> Self {
         self.restart_budget = (deaths, per);
         self
     }
 
-    /// How long a worker may take from its start to the end of the handshake. Default: 10 s.
+    /// Sets the longest time from the start of a worker to the end of its handshake. Default: 10 s.
     pub fn start_timeout(mut self, timeout: Duration) -> Self {
         self.start_timeout = timeout;
         self
     }
 
-    /// How long a worker that is asked to leave gets before SIGTERM, and then before SIGKILL. Default: 2 s.
+    /// Sets how long a worker that was asked to exit has before it gets SIGTERM, and then before
+    /// SIGKILL. Default: 2 s.
     pub fn stop_grace(mut self, grace: Duration) -> Self {
         self.stop_grace = grace;
         self
     }
 
-    /// The most bytes that one encoded argument or result may have. Default: 1 GiB.
+    /// Sets the maximum size of one encoded argument or result in bytes. Default: 1 GiB.
     pub fn message_limit(mut self, bytes: usize) -> Self {
         self.message_limit = bytes;
         self
     }
 
-    /// How tasks and answers travel. Default: [`Link::Auto`].
+    /// Sets the transport for tasks and outcomes. Default: [`Link::Auto`].
     pub fn link(mut self, link: Link) -> Self {
         self.link = link;
         self
     }
 
-    /// Another way to start a worker: by a wrapper, with arguments, or as another program.
+    /// Starts workers by another command: through a wrapper, with arguments, or as another program.
     ///
-    /// Program, arguments, environment and working folder are taken from `command`. It must end in this very executable,
-    /// whose first line of main calls `init` (the handshake compares builds), or in a program that runs a `Server` and
-    /// takes tasks by name: see [`Pool::submit_named`].
+    /// Program, arguments, environment and working directory are taken from `command`. It has to
+    /// end up running either this same executable, with `init` as the first line of `main` (the
+    /// handshake compares builds), or a program that runs a `Server` and takes tasks by name: see
+    /// [`Pool::submit_named`].
     pub fn worker_command(mut self, command: &Command) -> Self {
         self.worker_command = Some(CommandLine {
             program: command.get_program().to_owned(),
@@ -242,21 +272,23 @@ impl Builder {
         self
     }
 
-    /// The version that a worker program must have given to its `Server`. Default: any, or none.
+    /// Requires this version of the worker program's `Server`. Default: any version, or none.
     ///
-    /// A worker with another version, or without one, is refused, and the reason names both.
+    /// A worker with another version, or without one, is refused with an error that names both.
     pub fn worker_version(mut self, version: impl Into<String>) -> Self {
         self.worker_version = Some(version.into());
         self
     }
 
-    /// Has `function` run with `argument` in each worker process before its first task, on the thread that runs the
-    /// tasks; what it returns is there for them as `worker::state::<T>()`.
+    /// Runs `function` with `argument` in each worker process before its first task, on the thread
+    /// that runs the tasks. Tasks access the returned value with `worker::state::<T>()`.
     ///
-    /// `function` is a function item or a closure that captures nothing. The argument is encoded here, once, and lies in
-    /// memory that all workers share and none can change. A panic, an end of the process or no end within
-    /// [`initializer_timeout`](Self::initializer_timeout) is a start that failed: it is tried again, and after five in a
-    /// row the pool is broken, with the reason in the outcome of each task.
+    /// `function` is a function item or a closure that captures nothing. The argument is encoded
+    /// once, by this call, into read-only memory that all workers share. If the function panics,
+    /// ends the process, or does not return within
+    /// [`initializer_timeout`](Self::initializer_timeout), the start has failed. It is tried again;
+    /// after five failures in a row the pool is broken, and the outcome of each task gives the
+    /// reason.
     ///
     /// ```no_run
     /// # use std::collections::HashMap;
@@ -267,13 +299,13 @@ impl Builder {
     /// }
     ///
     /// fn find(word: String) -> Option<u32> {
-    ///     brigade_worker::state::<Lexicon>()?.get(&word).copied()
+    ///     brigade::worker::state::<Lexicon>()?.get(&word).copied()
     /// }
     ///
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # brigade_worker::init();
+    /// # brigade::init();
     /// let words = ["one", "two"].map(String::from).to_vec();
-    /// let pool = brigade_pool::Pool::builder().initializer(index, words).build()?;
+    /// let pool = brigade::Pool::builder().initializer(index, words).build()?;
     /// assert_eq!(pool.submit(find, "two".to_owned())?.wait()?, Some(1));
     /// # Ok(())
     /// # }
@@ -288,8 +320,8 @@ impl Builder {
         self
     }
 
-    /// As [`initializer`](Self::initializer), for a function that may fail: its error is a start that failed, and the
-    /// error's text the reason.
+    /// Sets an initializer like [`initializer`](Self::initializer), for a function that can fail.
+    /// If it returns an error, the start has failed for the reason that the error's text gives.
     pub fn try_initializer<F, A, T, E>(mut self, function: F, argument: A) -> Self
     where
         F: Fn(A) -> Result<T, E> + Copy + Send + 'static,
@@ -301,61 +333,65 @@ impl Builder {
         self
     }
 
-    /// How long an initializer may take; [`start_timeout`](Self::start_timeout) does not count it. Default: 60 s.
+    /// Sets how long an initializer may take. This time does not count toward
+    /// [`start_timeout`](Self::start_timeout). Default: 60 s.
     pub fn initializer_timeout(mut self, timeout: Duration) -> Self {
         self.setup.set_timeout(timeout);
         self
     }
 
-    /// Has `function` run in each worker that leaves because it was asked to, after its last task and on the same thread.
+    /// Runs `function` in each worker that exits on request, after its last task and on the same
+    /// thread.
     ///
-    /// It does not run in a worker that dies or is killed. It has [`stop_grace`](Self::stop_grace) of time, as leaving has
-    /// altogether. A panic in it is told on stderr.
+    /// It does not run in a worker that dies or is killed. It has to finish within
+    /// [`stop_grace`](Self::stop_grace), which is the time for the whole exit. If it panics, the
+    /// worker reports that on stderr.
     pub fn finalizer<F: Fn() + Copy + Send + 'static>(mut self, function: F) -> Self {
         self.setup.set_finalizer(function);
         self
     }
 
-    /// Sets a variable in the environment of workers, which otherwise is this process's at the time of their start.
+    /// Sets an environment variable for workers. The rest of their environment is that of this
+    /// process at the time they start.
     pub fn env(mut self, key: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> Self {
-        self.surroundings.set(key.as_ref(), Some(value.as_ref()));
+        self.process_env.set(key.as_ref(), Some(value.as_ref()));
         self
     }
 
-    /// Takes a variable out of the environment of workers.
+    /// Removes a variable from the environment of workers.
     pub fn env_remove(mut self, key: impl AsRef<OsStr>) -> Self {
-        self.surroundings.set(key.as_ref(), None);
+        self.process_env.set(key.as_ref(), None);
         self
     }
 
-    /// The working folder of workers. Default: this process's at the time of their start.
+    /// Sets the working directory of workers. Default: that of this process at the time they start.
     pub fn current_dir(mut self, path: impl AsRef<Path>) -> Self {
-        self.surroundings.set_directory(path.as_ref());
+        self.process_env.set_directory(path.as_ref());
         self
     }
 
-    /// Where what workers write to stdout and stderr goes. Default: [`Stdio::Inherit`].
+    /// Sets the destination of the workers' stdout and stderr. Default: [`Stdio::Inherit`].
     pub fn stdio(mut self, stdio: Stdio) -> Self {
-        self.surroundings.stdio = stdio;
+        self.process_env.stdio = stdio;
         self
     }
 
-    /// Checks the settings and makes the pool. Workers start with the first tasks.
+    /// Checks the settings and builds the pool. Workers start with the first tasks.
     ///
     /// # Errors
-    /// [`PoolError::Configuration`] names the setting that is wrong; [`PoolError::NotInitialised`] when
-    /// `init` has not run in this process; [`PoolError::NestedTooDeep`] in a task of a pool in a task of a pool, and so
-    /// on, ten deep; [`PoolError::System`] when a thread cannot be started.
+    /// [`PoolError::Configuration`] names an invalid setting; [`PoolError::NotInitialized`] if
+    /// `init` has not run in this process; [`PoolError::NestedTooDeep`] if pools are built inside
+    /// tasks of other pools, ten levels deep; [`PoolError::System`] if a thread cannot be started.
     pub fn build(self) -> Result<Pool, PoolError> {
         if brigade_worker::started_as_worker_without_init() {
             return Err(PoolError::WorkerWithoutInit);
         }
-        if self.worker_command.is_none() && !brigade_worker::is_initialised() {
-            return Err(PoolError::NotInitialised);
+        if self.worker_command.is_none() && !brigade_worker::is_initialized() {
+            return Err(PoolError::NotInitialized);
         }
-        if let Some(depth) = brigade_worker::context::depth().filter(|depth| *depth >= MOST_NESTED)
+        if let Some(depth) = brigade_worker::context::depth().filter(|depth| *depth >= MAX_NESTING)
         {
-            return Err(PoolError::NestedTooDeep { depth, limit: MOST_NESTED });
+            return Err(PoolError::NestedTooDeep { depth, limit: MAX_NESTING });
         }
         Pool::start(self.check()?)
     }

@@ -1,63 +1,67 @@
-//! The callbacks of a pool's handles, and the thread that runs them.
+//! Runs the callbacks of a pool's handles on a thread of their own.
 //!
-//! A callback is *registered* until it has run. It is *due* from the moment at which its task's outcome is known: whoever
-//! learns that puts it into the queue, under the task's lock, so that the callbacks of one handle are in the order of their
-//! registration. The thread takes them from there, one after the other, and holds no lock while one runs.
+//! A callback is *registered* until it has run. It is *due* as soon as its task's outcome is known:
+//! the thread that learns the outcome pushes the callback to the queue under the task's lock, so
+//! that the callbacks of one handle keep the order of their registration. The callback thread takes
+//! them one after the other and holds no lock while a callback runs.
 //!
-//! Who starts and ends the thread: the first registration starts it, and the thread ends when the pool has *ended* and
-//! nothing is registered. Both are decided under the lock of the state, so a registration either finds a thread that will
-//! not end before its callback has run, or starts one; also after the pool's end, for a handle that outlives the pool.
+//! The first registration starts the thread. The thread ends when the pool has *ended* and nothing
+//! is registered. Both are decided under the lock of the state, so a registration either finds a
+//! thread that will not end before its callback has run, or starts one. This holds even after the
+//! pool's end, for a handle that outlives the pool.
 //!
-//! Locks: `thread` comes before `state`; `state` is taken under the locks of the core and of a task, and is a leaf.
+//! Lock order: `thread` before `state`. `state` is taken under the locks of the core and of a task;
+//! no lock is taken under it.
 
 use std::cell::Cell;
 use std::fmt;
 use std::io;
 use std::mem;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
+use brigade_sys::catch_panic::catch_panic;
 use brigade_sys::fork::Origin;
+use brigade_sys::sync::{Condvar, Mutex, MutexGuard};
 use brigade_wire::TaskId;
 use tracing::{error, warn};
 
-use crate::cell::RawOutcome;
-use crate::contained::contain;
+use crate::cell::Outcome;
 
 thread_local! {
-    /// Whether this is a thread that runs callbacks, of whichever pool.
+    /// `true` on a thread that runs callbacks, of any pool.
     static RUNS_CALLBACKS: Cell<bool> = const { Cell::new(false) };
 }
 
-/// See the module's documentation.
+/// The callback queue of a pool. See the module's documentation.
 #[derive(Debug)]
 pub(crate) struct Callbacks {
     pool: String,
     state: Mutex<State>,
-    /// The thread waits here for callbacks that are due.
+    /// Notified when callbacks are due.
     work: Condvar,
-    /// Shutdowns wait here for the end of the thread.
-    rest: Condvar,
+    /// Notified when the thread ends, for shutdowns that wait.
+    thread_ended: Condvar,
     /// Locked while the thread is started.
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    due: Vec<(Callback, RawOutcome)>,
+    due: Vec<(Callback, Outcome)>,
     registered: usize,
-    /// Whether there is a thread that has not decided to end.
+    /// `true` while there is a thread that has not decided to end.
     runs: bool,
-    /// Whether all tasks that there will ever be have their outcomes.
+    /// `true` once every task of the pool has its outcome.
     ended: bool,
 }
 
-/// What is to be done with one task's outcome.
+/// A registered callback with the task that it belongs to.
 pub(crate) struct Callback {
     pub(crate) task: TaskId,
     pub(crate) label: Option<Arc<str>>,
-    pub(crate) run: Box<dyn FnOnce(RawOutcome) + Send>,
+    pub(crate) run: Box<dyn FnOnce(Outcome) + Send>,
 }
 
 impl Callbacks {
@@ -66,14 +70,15 @@ impl Callbacks {
             pool,
             state: Mutex::default(),
             work: Condvar::new(),
-            rest: Condvar::new(),
+            thread_ended: Condvar::new(),
             thread: Mutex::new(None),
         })
     }
 
-    /// Counts a callback that is about to be registered, and sees to the thread that will run it.
+    /// Counts a callback that is about to be registered, and starts the thread if it is not
+    /// running.
     pub(crate) fn register(self: &Arc<Self>) -> io::Result<()> {
-        let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut thread = self.thread.lock();
         let mut state = self.lock();
         state.registered += 1;
         if mem::replace(&mut state.runs, true) {
@@ -92,36 +97,38 @@ impl Callbacks {
                 let mut state = self.lock();
                 state.registered -= 1;
                 state.runs = false;
-                self.rest.notify_all();
+                self.thread_ended.notify_all();
                 Err(error)
             }
         }
     }
 
-    /// Undoes `register`, for a callback that will not be due.
+    /// Undoes `register` for a callback that will not become due.
     pub(crate) fn deregister(&self) {
         self.lock().registered -= 1;
         self.wake();
     }
 
-    /// Puts a registered callback into the queue; the thread is still to be woken.
-    pub(crate) fn push(&self, callback: Callback, outcome: RawOutcome) {
+    /// Pushes a registered callback to the queue. The caller has to call [`wake`](Self::wake)
+    /// afterwards.
+    pub(crate) fn push(&self, callback: Callback, outcome: Outcome) {
         self.lock().due.push((callback, outcome));
     }
 
-    /// Has the thread look.
+    /// Wakes the thread to run due callbacks.
     pub(crate) fn wake(&self) {
         self.work.notify_one();
     }
 
-    /// All tasks have their outcomes; the thread ends after the last callback.
+    /// Tells the thread that every task has its outcome: it ends after the last callback.
     pub(crate) fn end(&self) {
         self.lock().ended = true;
         self.wake();
     }
 
-    /// Waits until all callbacks have run and the thread has ended, at most until the deadline. Does not wait on a thread
-    /// that runs callbacks: that would be for itself, or for one that may wait for this one.
+    /// Waits until all callbacks have run and the thread has ended, or until the deadline. Returns
+    /// at once on a thread that runs callbacks, which would wait for itself, or for a thread that
+    /// may be waiting for this one.
     pub(crate) fn wait_for_end(&self, deadline: Option<Instant>) {
         if RUNS_CALLBACKS.get() {
             return;
@@ -129,7 +136,7 @@ impl Callbacks {
         let mut state = self.lock();
         while state.runs {
             let Some(deadline) = deadline else {
-                state = self.rest.wait(state).unwrap_or_else(PoisonError::into_inner);
+                state = self.thread_ended.wait(state);
                 continue;
             };
             let left = deadline.saturating_duration_since(Instant::now());
@@ -137,25 +144,25 @@ impl Callbacks {
                 let registered = state.registered;
                 drop(state);
                 let pool = self.pool.as_str();
-                let _ = contain(|| {
-                    warn!(pool, registered, "callbacks take longer than the shutdown may");
+                let _ = catch_panic(|| {
+                    warn!(pool, registered, "callbacks still running at the shutdown deadline");
                 });
                 return;
             }
-            state = self.rest.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+            state = self.thread_ended.wait_timeout(state, left).0;
         }
         drop(state);
         self.join();
     }
 
-    /// Waits for the exit of a thread that has decided to end.
+    /// Joins a thread that has decided to end.
     fn join(&self) {
-        let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
-        // A handle that outlives the pool may have started another one meanwhile.
+        let mut thread = self.thread.lock();
+        // A handle that outlives the pool may have started another thread in the meantime.
         let ended = if self.lock().runs { None } else { thread.take() };
         drop(thread);
         if let Some(ended) = ended {
-            // A panic there would be ours, and was reported by the panic hook.
+            // A panic there would be a bug of the pool; the panic hook has reported it.
             let _ = ended.join();
         }
     }
@@ -168,7 +175,8 @@ impl Callbacks {
             for (callback, outcome) in due {
                 callback.run(outcome, &self.pool);
                 if !origin.is_here() {
-                    // It has forked, and the others are the other process's.
+                    // The callback has forked; the remaining callbacks belong to the original
+                    // process.
                     return;
                 }
             }
@@ -176,32 +184,32 @@ impl Callbacks {
         }
     }
 
-    /// All that is due; `None` when nothing will be any more.
-    fn next(&self) -> Option<Vec<(Callback, RawOutcome)>> {
+    /// Waits for due callbacks and takes all of them. Returns `None` when there will be no more.
+    fn next(&self) -> Option<Vec<(Callback, Outcome)>> {
         let mut state = self.lock();
         while state.due.is_empty() {
             if state.ended && state.registered == 0 {
                 state.runs = false;
-                self.rest.notify_all();
+                self.thread_ended.notify_all();
                 return None;
             }
-            state = self.work.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = self.work.wait(state);
         }
         Some(mem::take(&mut state.due))
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
         // Nothing that panics runs under this lock.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 
 impl Callback {
-    fn run(self, outcome: RawOutcome, pool: &str) {
+    fn run(self, outcome: Outcome, pool: &str) {
         let Self { task, label, run } = self;
-        if let Err(message) = contain(|| run(outcome)) {
-            // A subscriber that panics costs its event only; other callbacks are waiting.
-            let _ = contain(
+        if let Err(message) = catch_panic(|| run(outcome)) {
+            // A subscriber that panics loses only its event; other callbacks are waiting.
+            let _ = catch_panic(
                 || error!(pool, %task, label = label.as_deref(), message, "callback panicked"),
             );
         }

@@ -1,82 +1,83 @@
-//! A task on the host's side, from its submission until its outcome is taken: what is sent, and where the outcome arrives.
+//! The host's record of a task, from its submission until its outcome is taken.
 
-mod watch;
+mod waiters;
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
+use brigade_scheduler::{TaskKey, TaskRef};
+use brigade_sys::sync::{Mutex, MutexGuard};
 use brigade_wire::{Chunk, TaskId};
 
-use crate::arrivals::Arrivals;
-use crate::awaited::{Awaited, Sleeper};
 use crate::callbacks::{Callback, Callbacks};
-use crate::callee::Callee;
 use crate::chunk::ChunkProgress;
+use crate::completion_queue::CompletionQueue;
+use crate::deadlines::TaskDeadlines;
 use crate::error::TaskError;
-use crate::limits::Limits;
-use crate::machine::{TaskKey, TaskRef};
+use crate::function_ref::FunctionRef;
 use crate::payload::{Argument, Value};
-pub(crate) use watch::{Told, Watch};
+use crate::waiting::{Sleeper, Wait};
+pub(crate) use waiters::{Waiters, Wakeups};
 
-/// A task; shared by the pool and the handle.
+/// A task, shared by the pool and its handle.
 ///
-/// The outcome takes the argument's place, so the argument does not outlive its use. It is put in once, by whoever learns
-/// it, and taken out once, by the handle.
+/// The outcome replaces the argument, so the argument does not outlive its use. The outcome is
+/// stored once, by the thread that learns it, and taken once, by the handle.
 ///
-/// There is one for each task, so it is small, and nothing of it is moved once it is made. Neither completing a task nor
-/// looking at it makes a system call unless somebody sleeps. Under its lock no code of users runs, and nothing is locked but
-/// the queue of callbacks.
+/// There is one cell per task, so it is small, and nothing in it is moved after its creation.
+/// Neither completing a task nor reading its state makes a system call unless a thread sleeps. No
+/// user code runs under its lock, and the only lock taken under it is that of the callback queue.
 #[derive(Debug)]
 pub(crate) struct TaskCell {
     pub(crate) id: TaskId,
-    pub(crate) callee: Callee,
-    /// Boxed, because few tasks have one.
+    pub(crate) function: FunctionRef,
+    /// Boxed because few tasks have a label.
     label: Option<Box<Arc<str>>>,
-    /// How long it may wait and run.
-    pub(crate) limits: Option<Box<Limits>>,
-    /// Whether it is a chunk of a map's items.
+    /// `None` for a task without deadlines.
+    pub(crate) deadlines: Option<Box<TaskDeadlines>>,
+    /// `true` if the task is a chunk of a map's items.
     pub(crate) is_chunk: bool,
-    /// Where the task is in the machine; [`NOWHERE`] until it is accepted.
-    place: AtomicU32,
-    /// Set under the lock, once the outcome is there.
+    /// The task's key in the scheduler, or [`NO_KEY`] until the task is accepted.
+    key: AtomicU32,
+    /// Set under the lock once the outcome is stored.
     ended: AtomicBool,
     state: Mutex<CellState>,
 }
 
-/// No key of a task is so, as a number.
-const NOWHERE: u32 = 0;
+/// Stands for no key: the number of a `TaskKey` is never 0.
+const NO_KEY: u32 = 0;
 
-/// The encoded result, or why there is none.
-pub(crate) type RawOutcome = Result<Value, TaskError>;
+/// The encoded value of a task, or its failure.
+pub(crate) type Outcome = Result<Value, TaskError>;
 
 #[derive(Debug)]
 struct CellState {
-    stage: Stage,
-    /// What the items of a chunk have come to; taken by the map.
+    outcome: OutcomeState,
+    /// Outcomes of the items of a chunk; taken by the map.
     chunk: Option<Box<ChunkProgress>>,
-    watch: Option<Box<Watch>>,
+    waiters: Option<Box<Waiters>>,
 }
 
 #[derive(Debug)]
-enum Stage {
-    /// The encoded argument.
-    Awaited(Argument),
-    Here(RawOutcome),
-    Taken(Ending),
+enum OutcomeState {
+    /// The task has no outcome; this is its encoded argument.
+    Pending(Argument),
+    Ready(Outcome),
+    Taken(OutcomeKind),
 }
 
-/// What kind of outcome a task has come to.
+/// The kind of a task's outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Ending {
+pub(crate) enum OutcomeKind {
     Value,
-    /// None of the others.
+    /// Any error other than a cancellation.
     Failure,
     Cancelled,
 }
 
-impl Ending {
-    fn of(outcome: &RawOutcome) -> Self {
+impl OutcomeKind {
+    fn of(outcome: &Outcome) -> Self {
         match outcome {
             Ok(_) => Self::Value,
             Err(error) if error.is_cancelled() => Self::Cancelled,
@@ -85,64 +86,68 @@ impl Ending {
     }
 }
 
-/// What an outcome leaves to do.
+/// Work that remains after an outcome was stored.
 #[derive(Debug, Default)]
 pub(crate) struct Completed {
-    pub(crate) watch: Option<Box<Watch>>,
-    /// The argument, if it takes a while to free it.
+    pub(crate) waiters: Option<Box<Waiters>>,
+    /// The argument, if freeing it takes long.
     pub(crate) argument: Option<Argument>,
-    /// To drop the task may take a while, if nobody else has it.
+    /// `true` if dropping the last reference to the task takes long.
     pub(crate) is_large: bool,
 }
 
 impl CellState {
-    fn watch_of(&mut self, task: TaskId) -> &mut Watch {
-        self.watch.get_or_insert_with(|| Box::new(Watch::of(task)))
+    fn waiters_of(&mut self, task: TaskId) -> &mut Waiters {
+        self.waiters.get_or_insert_with(|| Box::new(Waiters::of(task)))
     }
 }
 
 impl TaskCell {
     pub(crate) fn new(
         id: TaskId,
-        callee: Callee,
+        function: FunctionRef,
         argument: Argument,
         label: Option<Arc<str>>,
-        limits: Option<Box<Limits>>,
+        deadlines: Option<Box<TaskDeadlines>>,
     ) -> Arc<Self> {
-        Self::with_chunk(id, callee, argument, label, limits, None)
+        Self::with_chunk(id, function, argument, label, deadlines, None)
     }
 
-    /// A chunk of a map's items; `arrivals` is told its id when it has ended.
+    /// Creates a chunk of a map's items, which adds its id to `completions` when it has an outcome.
     pub(crate) fn new_chunk(
         id: TaskId,
-        callee: Callee,
+        function: FunctionRef,
         argument: Argument,
-        limits: Option<Box<Limits>>,
+        deadlines: Option<Box<TaskDeadlines>>,
         chunk: ChunkProgress,
-        arrivals: &Arc<Arrivals>,
+        completions: &Arc<CompletionQueue>,
     ) -> Arc<Self> {
-        let cell = Self::with_chunk(id, callee, argument, None, limits, Some(Box::new(chunk)));
-        cell.watch(arrivals, id.get());
+        let cell = Self::with_chunk(id, function, argument, None, deadlines, Some(Box::new(chunk)));
+        cell.watch(completions, id.get());
         cell
     }
 
     fn with_chunk(
         id: TaskId,
-        callee: Callee,
+        function: FunctionRef,
         argument: Argument,
         label: Option<Arc<str>>,
-        limits: Option<Box<Limits>>,
+        deadlines: Option<Box<TaskDeadlines>>,
         chunk: Option<Box<ChunkProgress>>,
     ) -> Arc<Self> {
         Arc::new(Self {
             id,
-            callee,
+            function,
             label: label.map(Box::new),
-            limits,
+            deadlines,
             is_chunk: chunk.is_some(),
-            place: AtomicU32::new(NOWHERE),
+            key: AtomicU32::new(NO_KEY),
             ended: AtomicBool::new(false),
-            state: Mutex::new(CellState { stage: Stage::Awaited(argument), chunk, watch: None }),
+            state: Mutex::new(CellState {
+                outcome: OutcomeState::Pending(argument),
+                chunk,
+                waiters: None,
+            }),
         })
     }
 
@@ -150,38 +155,39 @@ impl TaskCell {
         self.label.as_deref().map(|label| &**label)
     }
 
-    /// What errors and events call the task.
+    /// Returns the task's label, shown in errors and events.
     pub(crate) fn label(&self) -> Option<Arc<str>> {
         self.label.as_deref().cloned()
     }
 
-    pub(crate) fn set_place(&self, key: TaskKey) {
-        self.place.store(key.raw(), Ordering::Release);
+    pub(crate) fn set_key(&self, key: TaskKey) {
+        self.key.store(key.raw(), Ordering::Release);
     }
 
-    pub(crate) fn place(&self) -> Option<TaskRef> {
-        match self.place.load(Ordering::Acquire) {
-            NOWHERE => None,
+    pub(crate) fn task_ref(&self) -> Option<TaskRef> {
+        match self.key.load(Ordering::Acquire) {
+            NO_KEY => None,
             raw => TaskKey::from_raw(raw).map(|key| TaskRef { key, id: self.id }),
         }
     }
 
-    /// Lends the encoded argument, which is there as long as the outcome is not, and the shape of a chunk.
+    /// Passes the encoded argument and the shape of a chunk to `with`. Returns `None` if the task
+    /// has an outcome.
     #[inline]
     pub(crate) fn with_argument<T>(
         &self,
         with: impl FnOnce(&Argument, Option<Chunk>) -> T,
     ) -> Option<T> {
         let state = self.lock();
-        match &state.stage {
-            Stage::Awaited(argument) => {
+        match &state.outcome {
+            OutcomeState::Pending(argument) => {
                 Some(with(argument, state.chunk.as_ref().map(|chunk| chunk.shape)))
             }
-            Stage::Here(_) | Stage::Taken(_) => None,
+            OutcomeState::Ready(_) | OutcomeState::Taken(_) => None,
         }
     }
 
-    /// What the items of a chunk have come to so far; `None` for other tasks.
+    /// Passes the outcomes of a chunk's items so far to `with`. Returns `None` for other tasks.
     pub(crate) fn with_chunk_progress<T>(
         &self,
         with: impl FnOnce(&mut ChunkProgress) -> T,
@@ -189,167 +195,171 @@ impl TaskCell {
         self.lock().chunk.as_deref_mut().map(with)
     }
 
-    /// What the items of a chunk have come to in the end, and its items, given back.
+    /// Takes the outcomes of a chunk's items, and the encoded items.
     pub(crate) fn take_chunk(&self) -> Option<Box<ChunkProgress>> {
         self.lock().chunk.take()
     }
 
-    /// Puts the outcome in; whoever waits is still to be told. A second outcome would be a defect of the machine, and
-    /// changes nothing.
+    /// Stores the outcome and returns the waiters, which the calling thread has to notify.
+    ///
+    /// A second outcome would be a bug in the scheduler; it is ignored.
     #[must_use]
-    pub(crate) fn complete(&self, mut outcome: RawOutcome) -> Completed {
+    pub(crate) fn complete(&self, mut outcome: Outcome) -> Completed {
         let mut state = self.lock();
-        if !matches!(state.stage, Stage::Awaited(_)) {
+        if !matches!(state.outcome, OutcomeState::Pending(_)) {
             debug_assert!(false, "a second outcome for {}", self.id);
             return Completed::default();
         }
-        let mut watch = state.watch.take();
-        if let Some((queue, callbacks)) = watch.as_mut().and_then(|watch| watch.callbacks.as_mut())
+        let mut waiters = state.waiters.take();
+        if let Some((queue, callbacks)) =
+            waiters.as_mut().and_then(|waiters| waiters.callbacks.as_mut())
         {
             for callback in callbacks.drain(..) {
                 queue.push(callback, share(&mut outcome));
             }
         }
         let is_large = self.is_chunk || outcome.as_ref().is_ok_and(Value::is_large);
-        let before = std::mem::replace(&mut state.stage, Stage::Here(outcome));
+        let before = std::mem::replace(&mut state.outcome, OutcomeState::Ready(outcome));
         let mut large = None;
-        if let Stage::Awaited(argument) = before {
+        if let OutcomeState::Pending(argument) = before {
             match &mut state.chunk {
                 Some(chunk) => chunk.items = Some(argument),
                 None => large = Some(argument).filter(Argument::is_large),
             }
         }
         self.ended.store(true, Ordering::Release);
-        Completed { watch, argument: large, is_large }
+        Completed { waiters, argument: large, is_large }
     }
 
-    /// Whether the outcome is there (or was), and if so whether it is a cancellation.
+    /// Returns `None` if there is no outcome yet, otherwise `Some(true)` if the task was cancelled.
     pub(crate) fn ended(&self) -> Option<bool> {
-        self.ending().map(|ending| ending == Ending::Cancelled)
+        self.outcome_kind().map(|kind| kind == OutcomeKind::Cancelled)
     }
 
-    /// The kind of the outcome, if it is there or was.
-    pub(crate) fn ending(&self) -> Option<Ending> {
-        if self.is_awaited() {
+    /// Returns the kind of the outcome if it has arrived, even if it has been taken since.
+    pub(crate) fn outcome_kind(&self) -> Option<OutcomeKind> {
+        if self.is_pending() {
             return None;
         }
-        match &self.lock().stage {
-            Stage::Awaited(_) => None,
-            Stage::Here(outcome) => Some(Ending::of(outcome)),
-            Stage::Taken(ending) => Some(*ending),
+        match &self.lock().outcome {
+            OutcomeState::Pending(_) => None,
+            OutcomeState::Ready(outcome) => Some(OutcomeKind::of(outcome)),
+            OutcomeState::Taken(kind) => Some(*kind),
         }
     }
 
-    /// Has `arrivals` told when the outcome is there, which may be now.
-    pub(crate) fn watch(&self, arrivals: &Arc<Arrivals>, name: u64) {
+    /// Adds `token` to `completions` once the outcome has arrived, which may be immediately.
+    pub(crate) fn watch(&self, completions: &Arc<CompletionQueue>, token: u64) {
         let mut state = self.lock();
-        if let Stage::Awaited(_) = state.stage {
-            let watch = state.watch_of(self.id);
-            return watch.arrivals.push((Arc::clone(arrivals), name));
+        if let OutcomeState::Pending(_) = state.outcome {
+            let waiters = state.waiters_of(self.id);
+            return waiters.completions.push((Arc::clone(completions), token));
         }
         drop(state);
-        // Whoever waits for them looks before it sleeps.
-        let _ = arrivals.add(name);
+        // The thread that waits on the queue checks it before it sleeps, so nobody needs to be
+        // woken.
+        let _ = completions.add(token);
     }
 
     /// Undoes `watch`.
-    pub(crate) fn unwatch(&self, arrivals: &Arc<Arrivals>) {
+    pub(crate) fn unwatch(&self, completions: &Arc<CompletionQueue>) {
         let mut state = self.lock();
-        if let Some(watch) = &mut state.watch {
-            watch.arrivals.retain(|(other, _)| !Arc::ptr_eq(other, arrivals));
+        if let Some(waiters) = &mut state.waiters {
+            waiters.completions.retain(|(other, _)| !Arc::ptr_eq(other, completions));
         }
-        state.watch = state.watch.take().filter(|watch| !watch.is_empty());
+        state.waiters = state.waiters.take().filter(|waiters| !waiters.is_empty());
     }
 
-    /// Has a registered callback put into its queue when the outcome is there, which may be now; given back when the
-    /// outcome was taken before.
+    /// Pushes a registered callback to its queue once the outcome has arrived, which may be
+    /// immediately. Returns the callback if the outcome was taken before.
     pub(crate) fn on_done(
         &self,
         callback: Callback,
         queue: &Arc<Callbacks>,
     ) -> Result<(), Callback> {
         let mut state = self.lock();
-        match &mut state.stage {
-            Stage::Awaited(_) => {
-                let registered = &mut state.watch_of(self.id).callbacks;
+        match &mut state.outcome {
+            OutcomeState::Pending(_) => {
+                let registered = &mut state.waiters_of(self.id).callbacks;
                 let (_, list) = registered.get_or_insert_with(|| (Arc::clone(queue), Vec::new()));
                 list.push(callback);
             }
-            Stage::Here(outcome) => {
+            OutcomeState::Ready(outcome) => {
                 queue.push(callback, share(outcome));
                 drop(state);
                 queue.wake();
             }
-            Stage::Taken(_) => return Err(callback),
+            OutcomeState::Taken(_) => return Err(callback),
         }
         Ok(())
     }
 
-    /// The outcome, if it is there and was not taken before.
-    pub(crate) fn try_take(&self) -> Option<RawOutcome> {
+    /// Takes the outcome if it has arrived and was not taken before.
+    pub(crate) fn try_take(&self) -> Option<Outcome> {
         Self::take_from(&mut self.lock())
     }
 
-    /// Has `waker` woken when the outcome comes; nothing happens if it is there.
-    pub(crate) fn notify(&self, waker: &Waker) {
+    /// Sets the waker for the arrival of the outcome. Does nothing if it has arrived.
+    pub(crate) fn set_waker(&self, waker: &Waker) {
         let waker = waker.clone();
         let mut state = self.lock();
-        let replaced = match state.stage {
-            Stage::Awaited(_) => state.watch_of(self.id).waker.replace(waker),
-            Stage::Here(_) | Stage::Taken(_) => Some(waker),
+        let replaced = match state.outcome {
+            OutcomeState::Pending(_) => state.waiters_of(self.id).waker.replace(waker),
+            OutcomeState::Ready(_) | OutcomeState::Taken(_) => Some(waker),
         };
         drop(state);
-        // To drop a waker is to run code of users.
+        // Dropping a waker runs user code, which must not happen under the lock.
         drop(replaced);
     }
 
-    /// The outcome, or the promise to wake `waker` when it comes. `Err` when it was taken before.
-    pub(crate) fn poll(&self, waker: &Waker) -> Result<Option<RawOutcome>, ()> {
-        if self.is_awaited() {
-            self.notify(waker);
+    /// Takes the outcome, or sets `waker` and returns `Ok(None)`. Returns `Err` if the outcome was
+    /// taken before.
+    pub(crate) fn poll(&self, waker: &Waker) -> Result<Option<Outcome>, ()> {
+        if self.is_pending() {
+            self.set_waker(waker);
         }
-        if self.is_awaited() {
+        if self.is_pending() {
             return Ok(None);
         }
         self.try_take().map(Some).ok_or(())
     }
 
-    fn take_from(state: &mut CellState) -> Option<RawOutcome> {
-        let Stage::Here(outcome) = &state.stage else {
+    fn take_from(state: &mut CellState) -> Option<Outcome> {
+        let OutcomeState::Ready(outcome) = &state.outcome else {
             return None;
         };
-        let ending = Ending::of(outcome);
-        match std::mem::replace(&mut state.stage, Stage::Taken(ending)) {
-            Stage::Here(outcome) => Some(outcome),
-            Stage::Awaited(_) | Stage::Taken(_) => None,
+        let kind = OutcomeKind::of(outcome);
+        match std::mem::replace(&mut state.outcome, OutcomeState::Taken(kind)) {
+            OutcomeState::Ready(outcome) => Some(outcome),
+            OutcomeState::Pending(_) | OutcomeState::Taken(_) => None,
         }
     }
 
     fn lock(&self) -> MutexGuard<'_, CellState> {
         // Nothing that panics runs under this lock.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 
-impl Awaited for TaskCell {
+impl Wait for TaskCell {
     #[inline]
-    fn is_awaited(&self) -> bool {
+    fn is_pending(&self) -> bool {
         !self.ended.load(Ordering::Acquire)
     }
 
     fn set_sleeper(&self, sleeper: Sleeper) {
-        self.lock().watch_of(self.id).sleeper = Some(sleeper);
+        self.lock().waiters_of(self.id).sleeper = Some(sleeper);
     }
 
-    fn wake_up(&self) {
-        if let Some(watch) = &mut self.lock().watch {
-            watch.sleeper = None;
+    fn clear_sleeper(&self) {
+        if let Some(waiters) = &mut self.lock().waiters {
+            waiters.sleeper = None;
         }
     }
 }
 
-/// The same outcome once more. The encoded value stays where it is, and is decoded by each who gets it.
-fn share(outcome: &mut RawOutcome) -> RawOutcome {
+/// Returns the same outcome again. The encoded value is shared, and each owner decodes it.
+fn share(outcome: &mut Outcome) -> Outcome {
     match outcome {
         Ok(value) => Ok(value.share()),
         Err(error) => Err(error.clone()),

@@ -1,4 +1,4 @@
-//! Handles in the order in which their tasks end.
+//! Yields handles in the order in which their tasks finish.
 
 use std::fmt;
 use std::iter::FusedIterator;
@@ -7,36 +7,38 @@ use std::time::{Duration, Instant};
 
 use brigade_sys::fork::Origin;
 
-use crate::arrivals::Arrivals;
+use crate::completion_queue::CompletionQueue;
 use crate::drive::Shared;
 use crate::error::TimedOut;
 use crate::handle::Handle;
 use crate::wait::only_pool;
 
-/// Yields handles as their tasks end; get one from [`as_completed`].
+/// Iterator over handles in the order in which their tasks finish; returned by [`as_completed`].
 ///
-/// It keeps nothing of what it has yielded. Dropping it drops the other handles: their tasks run on.
+/// It keeps nothing of the handles that it has yielded. Dropping it drops the remaining handles;
+/// their tasks continue to run.
 #[must_use = "it is lazy, and drops its handles when it is dropped"]
 pub struct AsCompleted<R> {
-    /// Until they are yielded. Their places are their names among the arrivals.
+    /// The handles that have not been yielded. Their indices are their tokens.
     handles: Vec<Option<Handle<R>>>,
     pending: usize,
-    arrivals: Arc<Arrivals>,
-    /// The pool of all, if it is one.
+    completions: Arc<CompletionQueue>,
+    /// The pool of all handles, if they belong to one.
     pool: Option<Arc<Shared>>,
-    /// Where the arrivals may be used.
+    /// The process that may use the completions.
     origin: Origin,
 }
 
-/// Takes handles, of one pool or several, and yields each when its task has ended: its outcome is there, whatever it is.
+/// Yields each of the handles, of one pool or several, once its task has finished, whatever the
+/// outcome.
 ///
-/// Those whose tasks have ended before come in the order in which they were given.
+/// Handles whose tasks have already finished come first, in the order given.
 ///
 /// ```no_run
 /// # fn square(x: u64) -> u64 { x * x }
-/// # let pool = brigade_pool::Pool::builder().build().unwrap();
+/// # let pool = brigade::Pool::builder().build().unwrap();
 /// let handles = (1..10).map(|x| pool.submit(square, x)).collect::<Result<Vec<_>, _>>()?;
-/// for handle in brigade_pool::as_completed(handles) {
+/// for handle in brigade::as_completed(handles) {
 ///     let task = handle.id();
 ///     println!("{task}: {}", handle.wait()?);
 /// }
@@ -45,20 +47,21 @@ pub struct AsCompleted<R> {
 pub fn as_completed<R>(handles: impl IntoIterator<Item = Handle<R>>) -> AsCompleted<R> {
     let handles: Vec<_> = handles.into_iter().map(Some).collect();
     let pool = only_pool(handles.iter().flatten()).cloned();
-    let arrivals = Arc::default();
-    for (name, handle) in (0..).zip(handles.iter().flatten()) {
-        handle.watch(&arrivals, name);
+    let completions = Arc::default();
+    for (token, handle) in (0..).zip(handles.iter().flatten()) {
+        handle.watch(&completions, token);
     }
-    AsCompleted { pending: handles.len(), handles, arrivals, pool, origin: Origin::here() }
+    AsCompleted { pending: handles.len(), handles, completions, pool, origin: Origin::here() }
 }
 
 impl<R> AsCompleted<R> {
-    /// The next handle, for which it waits at most `timeout`; `None` after the last.
+    /// Returns the next handle, waiting at most `timeout` for it, or `None` after the last.
     ///
     /// # Errors
-    /// [`TimedOut`] when no further task has ended in time; later ones are yielded later.
+    /// [`TimedOut`] if no further task finished in time. The remaining handles can still be
+    /// requested by later calls.
     pub fn next_timeout(&mut self, timeout: Duration) -> Result<Option<Handle<R>>, TimedOut> {
-        // A time too long for the clock is as good as none.
+        // A timeout beyond the range of the clock counts as no timeout.
         self.next_until(Instant::now().checked_add(timeout))
     }
 
@@ -67,14 +70,14 @@ impl<R> AsCompleted<R> {
             return Ok(None);
         }
         if !self.origin.is_here() {
-            // All of them were submitted before the fork, and are errors here.
+            // All handles were submitted before the fork and are errors in this process.
             self.pending -= 1;
             return Ok(self.handles.iter_mut().find_map(Option::take));
         }
         let timed_out = TimedOut { pending: self.pending, total: self.handles.len() };
-        let name = self.arrivals.next(self.pool.as_ref(), deadline).ok_or(timed_out)?;
+        let token = self.completions.next(self.pool.as_ref(), deadline).ok_or(timed_out)?;
         self.pending -= 1;
-        let index = usize::try_from(name).unwrap_or(usize::MAX);
+        let index = usize::try_from(token).unwrap_or(usize::MAX);
         Ok(self.handles.get_mut(index).and_then(Option::take))
     }
 }
@@ -83,7 +86,7 @@ impl<R> Iterator for AsCompleted<R> {
     type Item = Handle<R>;
 
     fn next(&mut self) -> Option<Handle<R>> {
-        // Without a deadline no time is over.
+        // Without a deadline there is no timeout.
         self.next_until(None).ok().flatten()
     }
 

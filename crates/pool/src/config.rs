@@ -1,28 +1,36 @@
-//! What a pool is made of, once the builder has checked it.
+//! The configuration of a pool after the builder has checked it.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use brigade_scheduler::Settings;
+#[cfg(feature = "journal")]
+use brigade_scheduler::journal::Journal;
+use brigade_wire::link::connect::HostConnector;
+use brigade_worker::Connectors;
+
 use crate::cores::SlotCores;
+use crate::deadlines::Deadlines;
 use crate::error::PoolError;
 
+use crate::process_env::ProcessEnv;
 use crate::setup::Setup;
-use crate::surroundings::Surroundings;
 
-/// The settings of a pool; each has passed the builder's checks.
+/// Checked settings of a pool.
 #[derive(Debug, Clone)]
 pub(crate) struct Config {
     pub(crate) name: String,
     pub(crate) workers: usize,
-    /// What workers are pinned to, if they are.
+    /// Cores that workers are pinned to, if any.
     pub(crate) cores: Option<Arc<SlotCores>>,
     pub(crate) min_workers: usize,
     pub(crate) idle_timeout: Option<Duration>,
     pub(crate) max_tasks: Option<u64>,
     pub(crate) max_age: Option<Duration>,
     pub(crate) max_rss: Option<u64>,
+    #[cfg(feature = "journal")]
     pub(crate) journal: Option<PathBuf>,
     pub(crate) quarantine: u32,
     pub(crate) deadlines: Deadlines,
@@ -35,33 +43,65 @@ pub(crate) struct Config {
     pub(crate) link: Link,
     pub(crate) worker_command: Option<CommandLine>,
     pub(crate) worker_version: Option<String>,
-    pub(crate) surroundings: Surroundings,
+    pub(crate) process_env: ProcessEnv,
     pub(crate) setup: Setup,
 }
 
-/// The limits of tasks that have none of their own.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Deadlines {
-    pub(crate) queue: Option<Duration>,
-    pub(crate) soft: Option<Duration>,
-    pub(crate) hard: Option<Duration>,
+impl Config {
+    /// Returns the part that the scheduler needs.
+    pub(crate) fn settings(&self) -> Settings {
+        Settings {
+            workers: self.workers,
+            min_workers: self.min_workers,
+            idle_timeout: self.idle_timeout,
+            max_tasks: self.max_tasks,
+            max_age: self.max_age,
+            quarantine: self.quarantine,
+            queue_limit: self.queue_limit,
+            credit: CREDIT,
+            restart_limit: self.restart_limit,
+            restart_window: self.restart_window,
+            stop_grace: self.stop_grace,
+        }
+    }
+
+    /// Creates the journal, if the pool records one.
+    #[cfg(feature = "journal")]
+    pub(crate) fn create_journal(&self, settings: &Settings) -> Result<Option<Journal>, PoolError> {
+        let Some(path) = &self.journal else { return Ok(None) };
+        let journal =
+            Journal::create(path, settings).map_err(|error| PoolError::Configuration {
+                field: "journal",
+                problem: format!("failed to create {}: {error}", path.display()),
+            })?;
+        Ok(Some(journal))
+    }
 }
 
-/// How tasks and answers travel.
+/// Transport for tasks and outcomes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum Link {
-    /// The best that the system has: rings on Linux. The environment variable `BRIGADE_LINK` (`ring` or `ipc`) decides if it is set.
+    /// The best transport that the system supports: rings on Linux. The environment variable
+    /// `BRIGADE_LINK` (`ring`, or `ipc` with the feature `ipc`) overrides the choice.
     #[default]
     Auto,
     /// Rings in shared memory.
     Ring,
-    /// ipc-channel.
+    /// The `ipc-channel` crate. Needs the feature `ipc`, which is on by default.
+    #[cfg(feature = "ipc")]
     Ipc,
 }
 
+/// The values of `BRIGADE_LINK`.
+const LINKS: &str = if cfg!(feature = "ipc") {
+    "`ring` or `ipc`"
+} else {
+    "`ring`, because this program was built without the feature `ipc` of brigade"
+};
+
 impl Link {
-    /// What `Auto` stands for here.
+    /// Replaces `Auto` by the transport chosen for this process.
     pub(crate) fn resolve(self) -> Result<Self, PoolError> {
         if self != Self::Auto {
             return Ok(self);
@@ -69,19 +109,33 @@ impl Link {
         match std::env::var_os("BRIGADE_LINK") {
             None => Ok(Self::Ring),
             Some(name) if name == "ring" => Ok(Self::Ring),
+            #[cfg(feature = "ipc")]
             Some(name) if name == "ipc" => Ok(Self::Ipc),
             Some(name) => Err(PoolError::Configuration {
                 field: "link",
-                problem: format!(
-                    "BRIGADE_LINK is `{}`; it must be `ring` or `ipc`",
-                    name.display()
-                ),
+                problem: format!("BRIGADE_LINK is `{}`; it must be {LINKS}", name.display()),
             }),
+        }
+    }
+
+    /// Returns the connector of a link that is opened in the handshake, or `None` for rings.
+    pub(crate) fn connector(self) -> Option<&'static dyn HostConnector> {
+        match self {
+            Self::Auto | Self::Ring => None,
+            #[cfg(feature = "ipc")]
+            Self::Ipc => Some(&brigade_link_ipc::Ipc),
         }
     }
 }
 
-/// A program with arguments, kept so that it can be started any number of times.
+/// The links, apart from rings, that a worker of this build can use. Workers of a pool with
+/// [`Link::Ipc`] have to call `brigade_worker::init_with` with them; `brigade::init` does that.
+pub const CONNECTORS: Connectors = &[
+    #[cfg(feature = "ipc")]
+    &brigade_link_ipc::Ipc,
+];
+
+/// A program with its arguments, which can be started any number of times.
 #[derive(Debug, Clone)]
 pub(crate) struct CommandLine {
     pub(crate) program: OsString,
@@ -90,23 +144,25 @@ pub(crate) struct CommandLine {
     pub(crate) directory: Option<PathBuf>,
 }
 
-/// Queued tasks before `submit` makes callers wait: plenty for bursts, and bounded.
+/// Number of queued tasks before `submit` blocks: plenty for bursts, but bounded.
 pub(crate) const DEFAULT_QUEUE_LIMIT: usize = 1 << 24;
 
-/// Lives without a single task that a pool tolerates within ten seconds.
+/// Number of workers that may die without having run a task, and the period for it.
 pub(crate) const DEFAULT_RESTARTS: (u32, Duration) = (100, Duration::from_secs(10));
 
-/// So many workers may die under one task. Who allows more retries than this has a task that never works.
+/// Number of workers that one task may kill. A task that needs more retries than this never
+/// succeeds.
 pub(crate) const DEFAULT_QUARANTINE: u32 = 16;
 
-/// A worker starts in about a millisecond; this is for machines that swap.
+/// A worker starts in about a millisecond; this allows for machines that swap.
 pub(crate) const DEFAULT_START_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Time between the rungs of the ladder that ends a worker.
+/// Time between the steps of the escalation that ends a worker.
 pub(crate) const DEFAULT_STOP_GRACE: Duration = Duration::from_secs(2);
 
-/// One argument or result, encoded.
+/// Maximum size of one encoded argument or result.
 pub(crate) const DEFAULT_MESSAGE_LIMIT: usize = 1 << 30;
 
-/// Frames under way to one worker: half a millisecond of tasks of a microsecond each.
+/// Maximum number of frames under way to one worker: half a millisecond of tasks that take a
+/// microsecond each.
 pub(crate) const CREDIT: u16 = 512;

@@ -1,14 +1,21 @@
-//! The cores of a pool's workers: one lease for each slot, held as long as the slot may have a process. So a replacement
-//! runs where its predecessor ran.
+//! The cores of a pool's workers.
+//!
+//! There is one lease per slot, held as long as the slot may have a process, so that a replacement
+//! runs on the cores of its predecessor.
 
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::io;
+use std::process::Command;
+use std::sync::{Arc, OnceLock};
 
-use brigade_cores::{CoreLease, CorePool, CoreRequest, ReserveError};
+pub(crate) use brigade_cores::{CoreLease, CorePool};
+use brigade_cores::{CoreRequest, ReserveError};
+use brigade_sys::process::Process;
+use brigade_sys::sync::{Mutex, MutexGuard};
 use brigade_wire::codec;
 
 use crate::error::PoolError;
 
-/// The leases of a pool, by slot.
+/// The core leases of a pool, by slot.
 #[derive(Debug)]
 pub(crate) struct SlotCores {
     pool: CorePool,
@@ -19,16 +26,18 @@ pub(crate) struct SlotCores {
 #[derive(Debug, Default)]
 struct Slots {
     leases: Vec<Option<Arc<CoreLease>>>,
-    /// Slots below keep their leases, whether they have a process or not.
+    /// Slots below this number keep their leases, with or without a process.
     wanted: usize,
 }
 
-/// Leases that a pool does not need any more. To drop one gives it back, which may run code of users: not under a lock.
+/// Leases that a pool no longer needs. Dropping one returns its cores, which may run user code, so
+/// it must not happen under a lock.
 pub(crate) type Unneeded = Vec<Arc<CoreLease>>;
 
-/// Variables by which libraries learn how many threads to start. They are set to the number of a worker's cores unless
-/// the user has set them: threads that are more than the cores only get into each other's way.
-pub(crate) const THREAD_VARIABLES: [&str; 6] = [
+/// Environment variables that tell libraries how many threads to start. They are set to the number
+/// of a worker's cores, unless the user has set them, because threads in excess of the cores only
+/// compete with each other.
+const THREAD_VARIABLES: [&str; 6] = [
     "OMP_NUM_THREADS",
     "OPENBLAS_NUM_THREADS",
     "MKL_NUM_THREADS",
@@ -37,11 +46,11 @@ pub(crate) const THREAD_VARIABLES: [&str; 6] = [
     "RAYON_NUM_THREADS",
 ];
 
-/// The cores that this process may use, for all pools that name none of their own.
+/// The cores that this process may use, shared by all pools that were not given a core pool.
 static MACHINE: OnceLock<CorePool> = OnceLock::new();
 
 impl SlotCores {
-    /// What the builder asks for; `None` when workers are not pinned.
+    /// Creates the leases that the builder asks for. Returns `None` if workers are not pinned.
     pub(crate) fn new(
         pool: Option<CorePool>,
         per_worker: Option<usize>,
@@ -57,13 +66,13 @@ impl SlotCores {
         Ok(Some(Self { pool, per_worker, slots: Mutex::default() }))
     }
 
-    /// So many workers have cores now, at least one.
+    /// Returns the number of workers that the free cores suffice for, at least 1.
     pub(crate) fn workers(&self) -> usize {
         (self.pool.free_cpus().len() / self.per_worker.max(1)).max(1)
     }
 
-    /// Takes cores for all slots below `workers` that have none, for all of them or for none, and keeps them until
-    /// [`keep`](Self::keep) says that they are not wanted.
+    /// Reserves cores for all slots below `workers` that have none. Either all of them get cores or
+    /// none does. The leases are held until [`keep`](Self::keep) releases them.
     pub(crate) fn reserve(&self, workers: usize, field: &'static str) -> Result<(), PoolError> {
         let mut slots = self.lock();
         let leases = &mut slots.leases;
@@ -94,23 +103,23 @@ impl SlotCores {
         error: &ReserveError,
     ) -> PoolError {
         let problem = format!(
-            "{workers} workers with {} core(s) each are not possible: {}; {} of {} cpus are free{}",
+            "failed to reserve {} core(s) for each of {workers} workers: {}; {} of {} CPUs are free{}",
             self.per_worker,
             codec::chain(error),
             self.pool.free_cpus().len(),
             self.pool.cpus().len(),
-            if held > 0 { format!(", {held} workers have theirs") } else { String::new() },
+            if held > 0 { format!(", {held} workers already have theirs") } else { String::new() },
         );
         PoolError::Configuration { field, problem }
     }
 
-    /// The cores of a slot.
+    /// Returns the lease of a slot.
     pub(crate) fn of(&self, slot: u32) -> Option<Arc<CoreLease>> {
         self.lock().leases.get(slot as usize)?.clone()
     }
 
-    /// Slots from `wanted` on get no further process. The leases of those that have none now are not needed any more; the
-    /// others follow with [`release`](Self::release).
+    /// Stops keeping leases for the slots from `wanted` on, which get no further process. Returns
+    /// the leases of those without a process; the others follow with [`release`](Self::release).
     pub(crate) fn keep(&self, wanted: usize, has_process: impl Fn(usize) -> bool) -> Unneeded {
         let mut slots = self.lock();
         slots.wanted = wanted;
@@ -118,7 +127,7 @@ impl SlotCores {
         surplus.filter(|(slot, _)| !has_process(*slot)).filter_map(|(_, it)| it.take()).collect()
     }
 
-    /// The process of a slot is gone.
+    /// Returns the lease of a slot whose process has ended, if the slot is no longer kept.
     pub(crate) fn release(&self, slot: u32) -> Option<Arc<CoreLease>> {
         let mut slots = self.lock();
         let is_wanted = (slot as usize) < slots.wanted;
@@ -126,8 +135,33 @@ impl SlotCores {
     }
 
     fn lock(&self) -> MutexGuard<'_, Slots> {
-        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
+        self.slots.lock()
     }
+}
+
+/// Starts a process from a thread that is pinned to the cores of `lease`. The process inherits the
+/// affinity mask, so it never runs on other cores.
+///
+/// Calls `on_fewer` with the requested and the effective cores if the system grants only some.
+pub(crate) fn spawn_pinned(
+    lease: &CoreLease,
+    command: &mut Command,
+    on_fewer: impl FnOnce(String, String),
+) -> io::Result<Process> {
+    for variable in THREAD_VARIABLES {
+        let is_set = std::env::var_os(variable).is_some()
+            || command.get_envs().any(|(key, _)| key == variable);
+        if !is_set {
+            command.env(variable, lease.cores().len().to_string());
+        }
+    }
+    let spawned = lease.run_pinned(|pinned| {
+        if !pinned.is_exact() {
+            on_fewer(pinned.requested.to_string(), pinned.effective.to_string());
+        }
+        Process::spawn(command)
+    });
+    spawned.map_err(io::Error::other)?
 }
 
 fn machine() -> Result<CorePool, PoolError> {
@@ -136,7 +170,7 @@ fn machine() -> Result<CorePool, PoolError> {
     }
     let pool = CorePool::new().map_err(|error| PoolError::Configuration {
         field: "cores_per_worker",
-        problem: format!("the cores of this machine are not known: {}", codec::chain(&error)),
+        problem: format!("failed to detect the cores of this machine: {}", codec::chain(&error)),
     })?;
     Ok(MACHINE.get_or_init(|| pool).clone())
 }

@@ -1,103 +1,116 @@
-//! The threads around the machine: they do what it decides and decide nothing.
+//! The threads that carry out the scheduler's decisions. They decide nothing themselves.
 //!
-//! Who runs what:
-//! - A *submitting thread* locks the core, hands the machine its event and writes the frame itself.
-//! - The *spawner* starts every process. It lives as long as the pool, because a worker's parent-death
-//!   signal fires when the thread that started it exits.
-//! - Each worker has an *attendant*: it does the handshake, then reads that worker's link, and tells the
-//!   machine what it reads, and at the end that the worker is dead.
-//! - The *reaper* waits for deaths (pidfds) and for the machine's next deadline; it reaps, and then has the
-//!   attendant read to the end of what the dead worker had written.
-//! - The *cleaner* does what takes a while: it frees large memory, and looks for what a worker has started before it kills it.
-//! - The *console* carries what workers write to where it belongs, keeps the last lines of each one's stderr, and emits events.
-//! - The *callbacks* of users have a thread of their own, which drives nothing; see `crate::callbacks`.
+//! Threads:
+//! - A *submitting thread* locks the core, passes its event to the scheduler and writes the frame
+//!   itself.
+//! - The *spawner* starts every process. It lives as long as the pool, because a worker's
+//!   parent-death signal fires when the thread that started it exits.
+//! - Each worker has an *attendant*. It does the handshake; over an ipc link it then reads the
+//!   link, passes on what it reads, and finally reports the worker's death.
+//! - The *reaper* waits for deaths (pidfds) and for the scheduler's next deadline. It reaps dead
+//!   workers, and reports a death once everything that the worker had written has been read.
+//! - The *cleaner* does slow work: it frees large memory and searches for processes that a worker
+//!   has started before it kills the worker.
+//! - The *collector* reads the workers' rings while no caller does, and runs user code that has no
+//!   other thread to run on.
+//! - The *output* thread forwards the workers' output, keeps the last lines of each worker's
+//!   stderr, and emits events.
+//! - The *callbacks* of users have a thread of their own, which drives nothing; see
+//!   `crate::callbacks`.
 //!
-//! Which thread may do what:
-//! - Reaper, attendants, spawner and cleaner run no code of users, write nothing, and wait for nothing but what is theirs.
-//!   They hand events to the console (`notes`), wakers and hooks to the collector (`foreign`), large memory to the cleaner.
-//! - The console alone calls subscribers and writes to our stderr.
-//! - The collector and callers run wakers when their part is done; a caller that listens hands over before (`collect`).
-//! - Console and collector may be blocked for ever: nobody waits for them without a bound, and the end of the pool leaves them
-//!   behind.
-//! - What follows from an event and is not the machine's is gathered under the lock and done after it (`afterwards`).
-//! - A turn that panics is contained. A thread that cannot go on breaks the pool and ends its workers (`failure`).
+//! Rules:
+//! - Reaper, attendants, spawner and cleaner run no user code, write no output, and wait for
+//!   nothing but their own events. They hand events to the output thread (`notes`), wakers and
+//!   hooks to the collector (`user_code`), and large memory to the cleaner.
+//! - Only the output thread calls subscribers and writes to the host's stderr.
+//! - The collector and the callers run wakers after their own work; a caller that listens first
+//!   hands over to another thread (`collect`).
+//! - The output thread and the collector may be blocked forever: every wait for them is bounded,
+//!   and the end of the pool leaves them behind.
+//! - Effects of an event other than the scheduler's actions are gathered under the lock and carried
+//!   out after it is released (`deferred`).
+//! - A panic of a thread's turn is caught. A thread that cannot continue breaks the pool and ends
+//!   its workers (`failure`).
 //!
-//! Locks: the core's lock guards machine, outbox and posts. It is never held while a process is started or
-//! reaped, an outcome is handed to a waiter, code of users runs, large memory is freed, or anything is waited for. Frames are
-//! written under it, which keeps the order of sending the machine's order; links never block on the host's side. The journal,
-//! if there is one, is written under it as well: a disk that is slow makes the pool as slow.
+//! Locks: the core's lock guards the scheduler, the outbox and the worker slots. It is never held
+//! while a process is started or reaped, a waiter is notified, user code runs, large memory is
+//! freed, or the thread waits for anything. Frames are written under it, so they are sent in the
+//! scheduler's order; links never block the host. A journal is written under it too, so a slow disk
+//! slows down the pool.
 
-mod afterwards;
 mod alarm;
 mod attendant;
 mod bootstrap;
 mod carry_out;
 mod cleaner;
 mod collect;
-mod console;
 mod death;
+mod deferred;
 mod failure;
 mod folders;
-mod foreign;
 mod lifecycle;
 mod notes;
 mod outcome;
+mod output;
 mod owner;
-mod post;
 mod reaper;
 mod shared;
 mod spawner;
 mod submit;
+mod user_code;
+mod watched_worker;
+mod worker_slot;
 
 use std::convert::Infallible;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use brigade_scheduler::{Event, Shutdown};
 use brigade_sys::memory::require_address_space;
+use brigade_sys::sync::Mutex;
 use crossbeam_channel::{Receiver, Sender, TryRecvError, bounded};
 
 use crate::config::Config;
 use crate::error::PoolError;
-use crate::machine::{Event, Shutdown};
-use crate::pool::ShutdownReport;
+use crate::shutdown_report::ShutdownReport;
 use brigade_sys::poller::Poller;
-use outcome::Facts;
+use outcome::EventData;
 use owner::Role;
 pub(crate) use shared::Shared;
 use shared::Work;
 
-/// A thread of the pool is started, and a worker's memory is mapped, while so much address space is left: for a stack, and
-/// for the program, which would abort if an allocation failed.
-const SPACE_LEFT: u64 = 10 << 20;
+/// Address space that has to be left before a thread is started or a worker's memory is mapped:
+/// room for a stack, and for the program, which would abort if an allocation failed.
+const RESERVED_SPACE: u64 = 10 << 20;
 
-/// The running pool: what is shared, and the threads to join at the end.
+/// A running pool: the shared state, and the threads to join at the end.
 pub(crate) struct Drive {
     shared: Arc<Shared>,
     threads: Mutex<Vec<JoinHandle<()>>>,
-    /// Those that call code of users, which may block them for ever.
-    callers: Mutex<Vec<Caller>>,
+    /// Threads that call user code, which may block them forever.
+    user_code_threads: Mutex<Vec<UserCodeThread>>,
 }
 
-/// A thread that is not joined before it has ended.
-struct Caller {
+/// A thread that is joined only once it has ended.
+struct UserCodeThread {
     thread: JoinHandle<()>,
-    /// Disconnected at the thread's end.
+    /// Disconnected when the thread ends.
     end: Receiver<Infallible>,
 }
 
 impl Drive {
     pub(crate) fn start(config: Config) -> Result<Self, PoolError> {
         let (shared, work) = Shared::new(config)?;
-        let drive = Self { shared, threads: Mutex::default(), callers: Mutex::default() };
+        let drive = Self { shared, threads: Mutex::default(), user_code_threads: Mutex::default() };
         if let Err(error) = drive.start_threads(work) {
-            // Without all its threads the pool cannot end by itself; nothing has been started yet.
+            // The pool cannot end by itself without all its threads. Nothing has been started yet.
             drive.shared.release_threads();
             drive.join(drive.shared.config.stop_grace);
             return Err(error);
         }
         if drive.shared.config.min_workers > 0 {
-            drive.shared.step(Event::Tick, Facts::Nothing);
+            drive.shared.step(Event::Tick, EventData::Nothing);
         }
         Ok(drive)
     }
@@ -105,8 +118,8 @@ impl Drive {
     fn start_threads(&self, (spawn_orders, jobs): Work) -> Result<(), PoolError> {
         let poller = || Poller::new().map_err(PoolError::system("make an epoll descriptor"));
         let (pipes, workers) = (poller()?, poller()?);
-        self.run_caller("console", Role::Other, move |shared| console::run(shared, pipes))?;
-        self.run_caller("collector", Role::Collector, collect::run)?;
+        self.run_user_code_thread("output", Role::Other, move |shared| output::run(shared, pipes))?;
+        self.run_user_code_thread("collector", Role::Collector, collect::run)?;
         let threads = [
             self.run("reaper", Role::Driver, |shared| reaper::run(&shared, workers)),
             self.run("cleaner", Role::Driver, move |shared| cleaner::run(&shared, &jobs)),
@@ -116,7 +129,7 @@ impl Drive {
         for thread in threads {
             match thread {
                 Ok(thread) => {
-                    self.threads.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
+                    self.threads.lock().push(thread);
                 }
                 Err(error) => started = Err(error),
             }
@@ -132,7 +145,7 @@ impl Drive {
     ) -> Result<JoinHandle<()>, PoolError> {
         let shared = Arc::clone(&self.shared);
         let name = format!("brigade-{name}");
-        require_address_space(SPACE_LEFT)
+        require_address_space(RESERVED_SPACE)
             .and_then(|()| {
                 std::thread::Builder::new().name(name).spawn(move || {
                     shared.own_this_thread();
@@ -143,8 +156,8 @@ impl Drive {
             .map_err(PoolError::system("start a thread of the pool"))
     }
 
-    /// Runs a thread that calls code of users.
-    fn run_caller(
+    /// Starts a thread that calls user code.
+    fn run_user_code_thread(
         &self,
         name: &str,
         role: Role,
@@ -155,8 +168,7 @@ impl Drive {
             let _alive: Sender<Infallible> = alive;
             body(&shared);
         })?;
-        let mut callers = self.callers.lock().unwrap_or_else(PoisonError::into_inner);
-        callers.push(Caller { thread, end });
+        self.user_code_threads.lock().push(UserCodeThread { thread, end });
         Ok(())
     }
 
@@ -174,13 +186,13 @@ impl Drive {
             return Err(PoolError::Forked);
         }
         if self.shared.is_own_thread() {
-            // A waker of this pool's task runs here. To wait would be to wait for this very thread; the pool ends
-            // on its own.
+            // A waker of one of this pool's tasks runs here. Waiting for the end would be waiting
+            // for this very thread, so the pool ends on its own.
             return Ok(self.shared.begin_shutdown(mode, timeout));
         }
         let begin = Instant::now();
         let report = self.shared.shutdown(mode, timeout);
-        // Code of others has what is left of the timeout, and a grace in any case.
+        // User code has the rest of the timeout, and at least the stop grace.
         let grace = |timeout: Duration| {
             timeout.saturating_sub(begin.elapsed()).max(self.shared.config.stop_grace)
         };
@@ -190,18 +202,19 @@ impl Drive {
         report
     }
 
-    /// Waits for the end of the pool's threads. Those that are blocked by code of users for longer than that are left behind.
+    /// Waits for the pool's threads to end. Threads that user code blocks for longer than `grace`
+    /// are left behind.
     fn join(&self, grace: Duration) {
-        let threads =
-            std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
+        let threads = std::mem::take(&mut *self.threads.lock());
         for thread in threads {
-            // A panic there was reported by the panic hook; the pool's state is whole without it.
+            // The panic hook has reported a panic there; the pool's state is consistent without the
+            // thread.
             let _ = thread.join();
         }
         self.shared.folders.remove_all();
-        let callers = || self.callers.lock().unwrap_or_else(PoisonError::into_inner);
-        // Others that end the pool wait for the same, each as long as it likes.
-        let ends: Vec<_> = callers().iter().map(|caller| caller.end.clone()).collect();
+        // Other threads that end the pool wait for the same threads, each as long as it wants.
+        let ends: Vec<_> =
+            self.user_code_threads.lock().iter().map(|caller| caller.end.clone()).collect();
         let deadline = Instant::now().checked_add(grace);
         for end in ends {
             let _ = match deadline {
@@ -209,8 +222,8 @@ impl Drive {
                 None => end.recv().ok(),
             };
         }
-        let callers = std::mem::take(&mut *callers());
-        for Caller { thread, end } in callers {
+        let user_code_threads = std::mem::take(&mut *self.user_code_threads.lock());
+        for UserCodeThread { thread, end } in user_code_threads {
             if end.try_recv() == Err(TryRecvError::Disconnected) {
                 let _ = thread.join();
             }
@@ -218,15 +231,13 @@ impl Drive {
     }
 }
 
-/// In a fork of the process nothing is ended: neither the threads, which are not there, nor what they share.
+/// Does nothing in a fork of the process: the threads do not exist there, and the state is shared.
 impl Drop for Drive {
     fn drop(&mut self) {
         if self.shared.is_forked() {
             std::mem::forget(Arc::clone(&self.shared));
-            let threads = self.threads.get_mut().unwrap_or_else(PoisonError::into_inner);
-            std::mem::forget(std::mem::take(threads));
-            let callers = self.callers.get_mut().unwrap_or_else(PoisonError::into_inner);
-            std::mem::forget(std::mem::take(callers));
+            std::mem::forget(std::mem::take(self.threads.get_mut()));
+            std::mem::forget(std::mem::take(self.user_code_threads.get_mut()));
         }
     }
 }

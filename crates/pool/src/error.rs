@@ -1,4 +1,5 @@
-//! Everything that can go wrong, told so that the reader knows which task, which process and what to do.
+//! Errors of tasks, submissions and pools. Each says which task and which process failed, and what
+//! to do.
 
 mod last_line;
 mod submit;
@@ -14,7 +15,7 @@ use brigade_wire::{Attempt, TaskId};
 pub(crate) use last_line::last_line;
 pub use submit::{SubmitError, SubmitErrorKind};
 
-/// Why a task has no value. What kind of failure it is says [`kind`](Self::kind).
+/// The reason why a task returned no value; see [`kind`](Self::kind).
 #[derive(Clone)]
 pub struct TaskError {
     inner: Box<TaskFailure>,
@@ -29,7 +30,7 @@ struct TaskFailure {
     elapsed: Option<Duration>,
     quarantined: bool,
     in_the_queue: bool,
-    /// The pool killed the worker, as it broke the protocol.
+    /// The pool killed the worker because it broke the protocol.
     broke_protocol: bool,
 }
 
@@ -37,53 +38,53 @@ struct TaskFailure {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TaskErrorKind {
-    /// The function panicked; the worker lives on.
+    /// The function panicked. The worker continues to run.
     Panicked {
-        /// The panic's message.
+        /// The panic message.
         message: String,
         /// `file:line:column`, or `unknown`.
         location: String,
-        /// The worker's stack at the panic; empty when `RUST_BACKTRACE=0`.
+        /// The worker's stack at the panic; empty if `RUST_BACKTRACE=0`.
         backtrace: String,
     },
-    /// The worker's process ended while it ran the task.
+    /// The worker process ended while it was running the task.
     WorkerDied {
-        /// The process that died.
+        /// Process id of the worker.
         pid: u32,
-        /// How it ended.
+        /// Exit status of the worker.
         exit: Exit,
-        /// The last 4 KiB that it wrote to its standard error.
+        /// The last 4 KiB that the worker wrote to its standard error.
         stderr_tail: String,
     },
-    /// The task ran, or waited, longer than it was allowed to.
+    /// The task exceeded its deadline, either while running or in the queue.
     DeadlineExceeded {
-        /// What it was allowed.
+        /// The deadline.
         limit: Duration,
-        /// What it took until it was ended.
+        /// Time that the task had taken when it was ended.
         elapsed: Duration,
     },
-    /// The task was taken back before it began.
+    /// The task was cancelled before it started.
     Cancelled,
-    /// The pool killed the task's worker: on demand, or because the pool was shut down.
+    /// The pool killed the task's worker, on request or because of a shutdown.
     Killed,
-    /// The argument or the result could not be carried over.
+    /// The argument or the result could not be serialized or deserialized.
     Codec {
-        /// What failed, with the name of the type.
+        /// Description of the failure, with the name of the type.
         message: String,
     },
-    /// The worker knows no such function.
+    /// The worker does not know the function.
     Function {
-        /// Why, with the names that it knows.
+        /// Description of the failure, with the names that the worker knows.
         message: String,
     },
-    /// No worker can be had any more.
+    /// The pool cannot start workers anymore.
     PoolBroken {
-        /// Why.
+        /// Reason for the failure.
         reason: String,
     },
     /// The pool had been shut down.
     PoolClosed,
-    /// This process is a fork of the one that built the pool; that one has the task.
+    /// This process is a fork of the one that built the pool; the task belongs to the original.
     Forked,
 }
 
@@ -114,7 +115,7 @@ impl TaskError {
         self
     }
 
-    /// The same failure for an item of the task that failed.
+    /// Returns the same failure for one item of the task.
     pub(crate) fn of_item(mut self, task: TaskId) -> Self {
         self.inner.task = Some(task);
         self
@@ -140,58 +141,59 @@ impl TaskError {
         self
     }
 
-    /// What kind of failure it is.
-    pub fn kind(&self) -> TaskErrorKind {
-        self.inner.kind.clone()
+    /// Returns the kind of the failure.
+    pub fn kind(&self) -> &TaskErrorKind {
+        &self.inner.kind
     }
 
-    /// The task that failed; `None` if it never became one.
+    /// Returns the id of the failed task, or `None` if it was never submitted.
     pub fn task(&self) -> Option<TaskId> {
         self.inner.task
     }
 
-    /// The attempt that failed, counted from 1.
+    /// Returns the number of the failed attempt, counted from 1.
     pub fn attempt(&self) -> u32 {
         self.inner.attempt.get()
     }
 
-    /// The label that the task was given.
+    /// Returns the label of the task.
     pub fn label(&self) -> Option<&str> {
         self.inner.label.as_deref()
     }
 
-    /// How long the task had been running, where a process died under it.
+    /// Returns how long the task had been running when its process died.
     pub fn elapsed(&self) -> Option<Duration> {
         self.inner.elapsed
     }
 
-    /// Whether the task was taken back before it began.
+    /// Returns `true` if the task was cancelled before it started.
     pub fn is_cancelled(&self) -> bool {
         matches!(self.inner.kind, TaskErrorKind::Cancelled)
     }
 
-    /// Whether the function panicked.
+    /// Returns `true` if the function panicked.
     pub fn is_panic(&self) -> bool {
         matches!(self.inner.kind, TaskErrorKind::Panicked { .. })
     }
 
-    /// Whether the worker's process ended by itself, or by somebody else's signal, or because it broke the protocol.
+    /// Returns `true` if the worker process ended on its own, by a signal from outside the pool, or
+    /// because it broke the protocol.
     pub fn is_worker_death(&self) -> bool {
         matches!(self.inner.kind, TaskErrorKind::WorkerDied { .. })
     }
 
-    /// Whether a deadline ended the task.
+    /// Returns `true` if the task exceeded a deadline.
     pub fn is_deadline(&self) -> bool {
         matches!(self.inner.kind, TaskErrorKind::DeadlineExceeded { .. })
     }
 
-    /// Whether it was the deadline for waiting: the task has never begun.
+    /// Returns `true` if the task exceeded its queue deadline, which means that it never started.
     pub fn is_queue_deadline(&self) -> bool {
         self.inner.in_the_queue
     }
 
-    /// Whether the task had retries left, and was given up because as many workers had died under it as the pool's
-    /// [`quarantine_after`](crate::Builder::quarantine_after) says.
+    /// Returns `true` if the task had retries left but was given up because it had killed as many
+    /// workers as the pool's [`quarantine_after`](crate::PoolBuilder::quarantine_after) allows.
     pub fn is_quarantined(&self) -> bool {
         self.inner.quarantined
     }
@@ -216,7 +218,7 @@ impl fmt::Display for TaskError {
             TaskErrorKind::WorkerDied { pid, exit, stderr_tail } => {
                 write!(out, " lost its worker (pid {pid}): ")?;
                 if self.inner.broke_protocol {
-                    out.write_str("the pool killed it, as what it sent made no sense")?;
+                    out.write_str("the pool killed it because it broke the protocol")?;
                 } else {
                     write!(out, "{exit}")?;
                     if let Some(text) = brigade_worker::exit_code::describe_exit(*exit) {
@@ -230,17 +232,20 @@ impl fmt::Display for TaskError {
                     write!(out, "; its last line on stderr: {line}")?;
                 }
                 if self.inner.quarantined {
-                    out.write_str("; quarantined, as too many workers have died under it")?;
+                    out.write_str("; quarantined because it killed too many workers")?;
                 }
                 Ok(())
             }
             TaskErrorKind::DeadlineExceeded { limit, elapsed } if self.inner.in_the_queue => {
-                write!(out, " had not begun after {elapsed:.3?}, and may wait {limit:?}")
+                write!(
+                    out,
+                    " was not started within its queue deadline of {limit:?} (waited {elapsed:.3?})"
+                )
             }
             TaskErrorKind::DeadlineExceeded { limit, elapsed } => {
                 write!(out, " exceeded its deadline of {limit:?} (ended after {elapsed:.3?})")
             }
-            TaskErrorKind::Cancelled => out.write_str(" was cancelled before it began"),
+            TaskErrorKind::Cancelled => out.write_str(" was cancelled before it started"),
             TaskErrorKind::Killed => {
                 out.write_str(" was killed")?;
                 match self.inner.elapsed {
@@ -249,7 +254,7 @@ impl fmt::Display for TaskError {
                 }
             }
             TaskErrorKind::Codec { message } => {
-                write!(out, " could not be carried over: {message}")
+                write!(out, " could not be serialized: {message}")
             }
             TaskErrorKind::Function { message } => {
                 write!(out, " called a function that its worker does not know: {message}")
@@ -277,79 +282,79 @@ impl fmt::Debug for TaskError {
 
 impl Error for TaskError {}
 
-/// No further task has ended in time.
+/// No further task finished in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("{pending} (of {total}) tasks have not ended in time")]
+#[error("timed out waiting for {pending} of {total} tasks")]
 #[non_exhaustive]
 pub struct TimedOut {
-    /// Tasks that have not ended.
+    /// Number of tasks that have not finished.
     pub pending: usize,
-    /// Tasks that are waited for together, those that have ended included.
+    /// Number of tasks in the group, including those that have finished.
     pub total: usize,
 }
 
-/// Why a pool could not be built, started or ended well.
+/// A pool could not be built, started, or ended properly.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum PoolError {
-    /// A builder's setting makes no sense.
+    /// A setting of the builder is invalid.
     #[error("{field}: {problem}")]
     Configuration {
-        /// The builder's method.
+        /// Name of the builder's method.
         field: &'static str,
-        /// What is wrong and what would be right.
+        /// Description of the problem and of what is allowed.
         problem: String,
     },
-    /// The executable is its own worker, and would not know it.
+    /// `init` has not run in this process, so the executable cannot serve as its own worker.
     #[error(
         "brigade::init() has not run in this process: call it in the first line of main \
          (in tests, put brigade::init_for_tests!() into the test file)"
     )]
-    NotInitialised,
-    /// This very process was started as a worker.
+    NotInitialized,
+    /// This process was started as a worker but does not behave as one.
     #[error(
         "this process was started as a worker but did not call brigade::init(); call it in the first line of main"
     )]
     WorkerWithoutInit,
-    /// This process is a worker of a pool in a worker, and so on; at some depth there must be an end.
+    /// This process is a worker of a pool that was built in a worker, and so on, up to the limit.
     #[error(
-        "pools are nested {depth} deep here and the limit is {limit}: a task that builds a pool whose tasks build pools \
-         has no end; let one pool do the work, or build the inner pools in the main program"
+        "pools are nested {depth} levels deep, and the limit is {limit}: tasks that build pools whose tasks build pools \
+         never end; use one pool, or build the inner pools in the main program"
     )]
     NestedTooDeep {
-        /// How many pools this process is a worker in, each inside the one before.
+        /// Nesting depth of this process.
         depth: u32,
-        /// The most that is allowed.
+        /// Maximum nesting depth.
         limit: u32,
     },
-    /// A thread or a descriptor of the pool itself could not be made.
+    /// The system refused a thread or a descriptor for the pool itself.
     #[error("failed to {operation}")]
     System {
-        /// What was being done.
+        /// Operation that failed.
         operation: &'static str,
-        /// What the system said.
+        /// Error of the system.
         #[source]
         source: Arc<std::io::Error>,
     },
-    /// Some workers can be had, but not all that were asked for.
-    #[error("not every worker could be started: {reason}")]
+    /// Some of the requested workers could be started, but not all.
+    #[error("failed to start all workers: {reason}")]
     Start {
-        /// Why.
+        /// Reason for the failure.
         reason: String,
     },
-    /// No worker can be had.
+    /// The pool cannot start any worker.
     #[error("the pool is broken: {reason}")]
     Broken {
-        /// Why.
+        /// Reason for the failure.
         reason: String,
     },
-    /// The pool has ended, and workers that could not be killed are left behind: this process has other rights than when it
-    /// started them.
+    /// The pool has ended but could not kill some workers, because this process has fewer
+    /// privileges than when it started them.
     #[error(
-        "workers could not be killed and were left behind: the processes {pids:?}; end them by hand, and give up rights before the pool is built"
+        "failed to kill the worker processes {pids:?}, which still run; kill them by hand, and drop privileges before building the pool"
     )]
     LeftBehind {
-        /// The processes.
+        /// Process ids of these workers.
         pids: Vec<u32>,
     },
     /// The pool has been shut down.
@@ -360,7 +365,7 @@ pub enum PoolError {
     Forked,
 }
 
-/// Why, and what to do.
+/// Explanation and remedy that complete every error about a fork.
 const FORKED: &str =
     "this one is a fork of the process that built the pool; build a pool after the fork";
 

@@ -1,4 +1,4 @@
-//! One submitted task, as its submitter sees it.
+//! The handle of a submitted task.
 
 use std::fmt;
 use std::future::Future;
@@ -12,39 +12,39 @@ use brigade_sys::clock;
 use brigade_wire::{Attempt, TaskId, codec};
 use serde::de::DeserializeOwned;
 
-use crate::arrivals::Arrivals;
-use crate::awaited::Awaited;
 use crate::callbacks::Callback;
-use crate::cell::{Ending, RawOutcome, TaskCell};
+use crate::cell::{Outcome, OutcomeKind, TaskCell};
+use crate::completion_queue::CompletionQueue;
 use crate::drive::Shared;
 use crate::error::{TaskError, TaskErrorKind};
+use crate::waiting::Wait;
 
-/// A submitted task. Dropping it lets the task run and drops its result.
+/// The handle of a submitted task. Dropping it does not stop the task; only the result is dropped.
 ///
-/// It is a [`Future`] as well, and needs no particular runtime. For several handles there are [`wait`](crate::wait())
-/// and [`as_completed`](crate::as_completed).
-#[must_use = "without its handle a task's result is lost; drop it explicitly if that is meant"]
+/// A handle is also a [`Future`], which works with any runtime. To wait for several handles, use
+/// [`wait`](crate::wait()) or [`as_completed`](crate::as_completed).
+#[must_use = "dropping the handle loses the task's result; drop it explicitly if that is intended"]
 pub struct Handle<R> {
     cell: Arc<TaskCell>,
     shared: Arc<Shared>,
     result: PhantomData<fn() -> R>,
 }
 
-/// How far a task has come.
+/// The progress of a task.
 ///
-/// A task is `Queued`, then `Running`, then `Done`; or `Queued`, then `Cancelled`; or it is `Done` without having run, when
-/// its pool breaks or is shut down. It is `Queued` again when its worker dies before it has begun, or when it is to run
-/// once more.
+/// A task goes from `Queued` to `Running` to `Done`, or from `Queued` to `Cancelled`. It becomes
+/// `Done` without having run if its pool breaks or is shut down. It returns to `Queued` if its
+/// worker dies before it starts, or if it is to be retried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum TaskState {
-    /// Not begun, whether it was sent to a worker or not; `cancel` works.
+    /// Not started, whether it was already sent to a worker or not; it can be cancelled.
     Queued,
-    /// A worker has begun it, and its outcome has not arrived.
+    /// Started by a worker; the outcome has not arrived.
     Running,
-    /// It has an outcome other than a cancellation: a value or a failure.
+    /// Finished with a value or a failure other than a cancellation.
     Done,
-    /// It was taken back before it began.
+    /// Cancelled before it started.
     Cancelled,
 }
 
@@ -53,22 +53,23 @@ impl<R> Handle<R> {
         Self { cell, shared, result: PhantomData }
     }
 
-    /// The task's number, never used twice in a pool.
+    /// Returns the task's id, which is unique within its pool.
     pub fn id(&self) -> TaskId {
         self.cell.id
     }
 
-    /// What the task was called when it was submitted.
+    /// Returns the label that the task was submitted with.
     pub fn label(&self) -> Option<&str> {
         self.cell.label_text()
     }
 
-    /// Whether the outcome is there, or was before it was taken; a cancellation is one.
+    /// Returns `true` if the outcome has arrived, even if it has been taken since. A cancellation
+    /// is an outcome.
     pub fn is_done(&self) -> bool {
-        !self.cell.is_awaited() || self.shared.is_forked()
+        !self.cell.is_pending() || self.shared.is_forked()
     }
 
-    /// How far the task has come, at this moment.
+    /// Returns the current progress of the task.
     pub fn state(&self) -> TaskState {
         if self.shared.is_forked() {
             return TaskState::Done;
@@ -78,52 +79,54 @@ impl<R> Handle<R> {
             Some(false) => TaskState::Done,
             None => self
                 .cell
-                .place()
-                .map_or(TaskState::Queued, |place| self.shared.state_of(place, &self.cell)),
+                .task_ref()
+                .map_or(TaskState::Queued, |task| self.shared.state_of(task, &self.cell)),
         }
     }
 
-    /// How long the task has been running, counted from the moment at which its worker began it; `None` unless it is
+    /// Returns how long the task has been running in its worker, or `None` if it is not
     /// [`Running`](TaskState::Running).
     pub fn running_for(&self) -> Option<Duration> {
         if self.shared.is_forked() {
             return None;
         }
-        let since = self.shared.running_since(self.cell.place()?)?;
+        let since = self.shared.running_since(self.cell.task_ref()?)?;
         let elapsed = clock::now().saturating_since(since);
-        self.cell.is_awaited().then_some(elapsed)
+        self.cell.is_pending().then_some(elapsed)
     }
 
-    /// Takes the task back. True when it had not begun and now never will; false when it runs or has ended.
+    /// Cancels the task. Returns `true` if it had not started and will never run, and `false` if it
+    /// is running or has finished.
     pub fn cancel(&self) -> bool {
         if self.shared.is_forked() {
             return false;
         }
         match self.cell.ended() {
             Some(cancelled) => cancelled,
-            None => self.cell.place().is_some_and(|place| self.shared.cancel(place, &self.cell)),
+            None => self.cell.task_ref().is_some_and(|task| self.shared.cancel(task, &self.cell)),
         }
     }
 
-    /// The kind of the outcome, if it is there or was.
-    pub(crate) fn ending(&self) -> Option<Ending> {
-        if self.shared.is_forked() { Some(Ending::Failure) } else { self.cell.ending() }
+    /// Returns the kind of the outcome if it has arrived, even if it has been taken since.
+    pub(crate) fn outcome_kind(&self) -> Option<OutcomeKind> {
+        if self.shared.is_forked() { Some(OutcomeKind::Failure) } else { self.cell.outcome_kind() }
     }
 
-    /// Has `arrivals` told when the outcome is there, which may be now.
-    pub(crate) fn watch(&self, arrivals: &Arc<Arrivals>, name: u64) {
+    /// Adds `token` to `completions` once the outcome has arrived, which may be immediately.
+    pub(crate) fn watch(&self, completions: &Arc<CompletionQueue>, token: u64) {
         if self.shared.is_forked() {
-            // Whoever waits for them looks before it sleeps.
-            let _ = arrivals.add(name);
+            // The thread that waits on the queue checks it before it sleeps, so nobody needs to be
+            // woken.
+            let _ = completions.add(token);
         } else {
-            self.cell.watch(arrivals, name);
+            self.cell.watch(completions, token);
         }
     }
 
     /// Undoes `watch`.
-    pub(crate) fn unwatch(&self, arrivals: &Arc<Arrivals>) {
+    pub(crate) fn unwatch(&self, completions: &Arc<CompletionQueue>) {
         if !self.shared.is_forked() {
-            self.cell.unwatch(arrivals);
+            self.cell.unwatch(completions);
         }
     }
 
@@ -133,52 +136,56 @@ impl<R> Handle<R> {
 }
 
 impl<R> Handle<R> {
-    /// Ends the task, also while it runs: its worker is killed then and replaced, and no other task is harmed. True when
-    /// the task has not begun and now never will, or its worker is being killed; false when it has ended.
+    /// Ends the task even if it is running: its worker is then killed and replaced, and no other
+    /// task is affected.
     ///
-    /// A result that was complete before the kill counts, so the outcome may still be one.
+    /// Returns `true` if the task had not started and will never run, or if its worker is being
+    /// killed, and `false` if it has finished. A result that was complete before the kill still
+    /// counts, so the outcome may be a value.
     pub fn kill(&self) -> bool {
         if self.shared.is_forked() {
             return false;
         }
         match self.cell.ended() {
             Some(_) => false,
-            None => self.cell.place().is_some_and(|place| self.shared.kill(place, &self.cell)),
+            None => self.cell.task_ref().is_some_and(|task| self.shared.kill(task, &self.cell)),
         }
     }
 }
 
 impl<R: DeserializeOwned + 'static> Handle<R> {
-    /// Waits for the outcome.
+    /// Blocks until the outcome arrives and returns it.
     ///
     /// # Errors
-    /// A [`TaskError`] says why there is no result.
+    /// A [`TaskError`] that says why there is no result.
     ///
     /// # Panics
-    /// When the outcome was taken before, by `wait_timeout`, `try_get` or as a future.
+    /// If the outcome was taken before, by `wait_timeout`, by `try_get`, or as a future.
     pub fn wait(self) -> Result<R, TaskError> {
         self.shared.wait_for(&*self.cell, None);
-        let outcome = self.take().expect("the outcome of a task is taken once");
+        #[expect(clippy::expect_used, reason = "a mistake of the caller, documented under Panics")]
+        let outcome = self.take().expect("the outcome was already taken");
         self.decode(outcome)
     }
 
-    /// Waits for the outcome at most `timeout`; the task goes on if it takes longer.
+    /// Blocks until the outcome arrives or `timeout` elapses. The task continues if it takes
+    /// longer.
     ///
-    /// `None` when the time is over, or the outcome was taken before.
+    /// Returns `None` on a timeout, or if the outcome was taken before.
     ///
     /// # Errors
-    /// A [`TaskError`] says why there is no result.
+    /// A [`TaskError`] that says why there is no result.
     pub fn wait_timeout(&mut self, timeout: Duration) -> Option<Result<R, TaskError>> {
-        // A time too long for the clock is as good as none.
+        // A timeout beyond the range of the clock counts as no timeout.
         let deadline = Instant::now().checked_add(timeout);
         self.shared.wait_for(&*self.cell, deadline);
         self.take().map(|outcome| self.decode(outcome))
     }
 
-    /// The outcome, if it is there and was not taken before.
+    /// Returns the outcome if it has arrived and was not taken before. Does not block.
     ///
     /// # Errors
-    /// A [`TaskError`] says why there is no result.
+    /// A [`TaskError`] that says why there is no result.
     pub fn try_get(&mut self) -> Option<Result<R, TaskError>> {
         if !self.is_done() {
             self.shared.collect();
@@ -186,21 +193,23 @@ impl<R: DeserializeOwned + 'static> Handle<R> {
         self.take().map(|outcome| self.decode(outcome))
     }
 
-    /// Has `callback` called with the outcome, whatever it is, as soon as it is there; if it is there, now.
+    /// Calls `callback` with the outcome as soon as it arrives, or immediately if it already has.
     ///
-    /// Each of a handle's callbacks is called once, with a value of its own, in the order of registration; who waits for
-    /// the handle gets the outcome as well. The handle may be dropped.
+    /// Each callback of a handle is called once, in the order of registration, with its own copy of
+    /// the value. The outcome can still be taken from the handle, and the handle may be dropped.
     ///
-    /// Callbacks run one after the other on a thread that the pool keeps for nothing else, never on the caller's. They
-    /// may submit, wait for tasks, and end or drop the pool. One that panics is reported as a `tracing` event, and the
-    /// others run. One that takes long holds up those of other handles, whose outcomes stay in memory meanwhile.
+    /// Callbacks run one after the other on a dedicated thread of the pool, never on the caller's.
+    /// They may submit tasks, wait for tasks, and shut down or drop the pool. A callback that
+    /// panics is reported as a `tracing` event and does not affect the others. A slow callback
+    /// delays those of other handles, whose outcomes stay in memory in the meantime.
     ///
-    /// A pool's shutdown returns after the callbacks that were due, unless a callback calls it. Callbacks that take longer
-    /// than a [`shutdown_with`](crate::Pool::shutdown_with) allows run on behind it.
+    /// A shutdown of the pool returns after all callbacks that were due, unless it is called by a
+    /// callback. Callbacks that take longer than [`shutdown_with`](crate::Pool::shutdown_with)
+    /// allows continue to run after it has returned.
     ///
     /// ```no_run
     /// # fn square(x: u64) -> u64 { x * x }
-    /// # let pool = brigade_pool::Pool::builder().build().unwrap();
+    /// # let pool = brigade::Pool::builder().build().unwrap();
     /// pool.submit(square, 7)?.on_done(|outcome| match outcome {
     ///     Ok(value) => println!("{value}"),
     ///     Err(error) => eprintln!("{error}"),
@@ -209,11 +218,13 @@ impl<R: DeserializeOwned + 'static> Handle<R> {
     /// ```
     ///
     /// # Panics
-    /// When the outcome was taken before, by `wait_timeout`, `try_get` or as a future; and when the system refuses the
-    /// pool's first callback its thread, as `std::thread::spawn` does. The callback is not called then.
+    /// If the outcome was taken before, by `wait_timeout`, by `try_get`, or as a future. Also, as
+    /// `std::thread::spawn` does, if the system cannot start the thread for the pool's first
+    /// callback. In both cases the callback is not called.
     ///
     /// # After a fork
-    /// In a fork of the process that built the pool the callback is called at once, on this thread, with the error.
+    /// In a fork of the process that built the pool, the callback is called immediately, on the
+    /// current thread, with an error.
     pub fn on_done(&self, callback: impl FnOnce(Result<R, TaskError>) + Send + 'static) {
         if self.shared.is_forked() {
             return callback(Err(self.forked()));
@@ -227,13 +238,15 @@ impl<R: DeserializeOwned + 'static> Handle<R> {
         }
         if self.cell.on_done(Callback { task, label, run }, callbacks).is_err() {
             callbacks.deregister();
-            panic!("the outcome of a task is taken once");
+            panic!("the outcome was already taken");
         }
     }
 
-    /// The outcome, if it is there and was not taken before. In a fork of the process it is the error that says so: what was
-    /// there lies behind a lock that may have been held at the fork, or in memory that is used again.
-    fn take(&self) -> Option<RawOutcome> {
+    /// Takes the outcome if it has arrived and was not taken before.
+    ///
+    /// In a fork of the process this returns an error that says so: the outcome is behind a lock
+    /// that another thread may have held at the fork, or in memory that has been reused.
+    fn take(&self) -> Option<Outcome> {
         if self.shared.is_forked() { Some(Err(self.forked())) } else { self.cell.try_take() }
     }
 
@@ -242,7 +255,7 @@ impl<R: DeserializeOwned + 'static> Handle<R> {
         error.of_task(self.cell.id, Attempt::first(), self.cell.label())
     }
 
-    fn decode(&self, outcome: RawOutcome) -> Result<R, TaskError> {
+    fn decode(&self, outcome: Outcome) -> Result<R, TaskError> {
         decode(self.cell.id, self.cell.label(), outcome)
     }
 }
@@ -250,11 +263,10 @@ impl<R: DeserializeOwned + 'static> Handle<R> {
 fn decode<R: DeserializeOwned + 'static>(
     task: TaskId,
     label: Option<Arc<str>>,
-    outcome: RawOutcome,
+    outcome: Outcome,
 ) -> Result<R, TaskError> {
     outcome?.decode().map_err(|error| {
-        let message =
-            format!("the result arrived and could not be decoded: {}", codec::chain(&error));
+        let message = format!("the result could not be decoded: {}", codec::chain(&error));
         TaskError::new(TaskErrorKind::Codec { message }).of_task(task, Attempt::first(), label)
     })
 }
@@ -263,7 +275,7 @@ impl<R: DeserializeOwned + 'static> Future for Handle<R> {
     type Output = Result<R, TaskError>;
 
     /// # Panics
-    /// When polled again after it was ready, as futures may.
+    /// If polled again after it was ready.
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         if self.shared.is_forked() {
             return Poll::Ready(Err(self.forked()));
@@ -271,7 +283,7 @@ impl<R: DeserializeOwned + 'static> Future for Handle<R> {
         match self.cell.poll(context.waker()) {
             Ok(Some(outcome)) => Poll::Ready(self.decode(outcome)),
             Ok(None) => Poll::Pending,
-            Err(()) => panic!("the outcome of a task is taken once"),
+            Err(()) => panic!("the outcome was already taken"),
         }
     }
 }

@@ -1,8 +1,9 @@
 //! The executor of Brigade: runs typed functions in worker processes.
 //!
-//! Most users take it through the facade crate `brigade`, which re-exports all of it. The principal types are
-//! [`Pool`] (made by a [`Builder`]), [`Handle`] (one submitted task), [`TaskError`] (why a task has no value)
-//! and [`SubmitError`] (why a task was not taken, with its argument).
+//! Most users depend on the facade crate `brigade`, which re-exports everything here. The main
+//! types are [`Pool`] (built by a [`PoolBuilder`]), [`Handle`] (one submitted task), [`TaskError`]
+//! (why a task returned no value) and [`SubmitError`] (why a task was refused; it contains the
+//! argument).
 //!
 //! ```no_run
 //! fn square(x: u64) -> u64 {
@@ -19,51 +20,67 @@
 //! }
 //! ```
 //!
-//! Inside there are two layers: `machine`, which decides and does nothing, and `drive`, whose threads
-//! do and decide nothing.
+//! Internally there are two layers: the crate `brigade-scheduler` makes every decision and does
+//! nothing else; `drive` has the threads that carry the decisions out.
 //!
 //! Invariants:
-//! - A task accepted by `submit` gets exactly one outcome, whatever dies, and whatever is dropped.
-//! - A crash fails only the task that ran; tasks not yet begun go back to the queue's front.
-//! - No wait without a bound, no restart without a budget; every ladder ends in SIGKILL and a reap.
+//! - A task accepted by `submit` gets exactly one outcome, whatever dies and whatever is dropped.
+//! - A crash fails only the task that was running; tasks that have not started go back to the front
+//!   of the queue.
+//! - Every wait is bounded, every restart is counted against a budget, and every escalation ends in
+//!   SIGKILL and a reap.
 
 #![forbid(unsafe_code)]
 
-mod arrivals;
-mod awaited;
 mod builder;
 mod callbacks;
-mod callee;
 mod cell;
 mod chunk;
 mod completed;
+mod completion_queue;
 mod config;
-mod contained;
+#[cfg(feature = "cores")]
 mod cores;
+mod deadlines;
 mod drive;
 mod error;
+mod function_ref;
 mod handle;
-pub mod journal;
-mod limits;
-mod machine;
 mod map;
+#[cfg(not(feature = "cores"))]
+mod no_cores;
 mod payload;
 mod pool;
+mod process_env;
 mod setup;
-mod surroundings;
+mod shutdown_report;
 mod task;
 mod wait;
+mod waiting;
 
+#[cfg(not(feature = "cores"))]
+use no_cores as cores;
+
+pub use brigade_scheduler::Shutdown;
 pub use brigade_sys::process::Exit;
 pub use brigade_wire::{Attempt, TaskId};
-pub use builder::Builder;
+pub use builder::PoolBuilder;
 pub use completed::{AsCompleted, as_completed};
-pub use config::Link;
+pub use config::{CONNECTORS, Link};
 pub use error::{PoolError, SubmitError, SubmitErrorKind, TaskError, TaskErrorKind, TimedOut};
 pub use handle::{Handle, TaskState};
-pub use machine::Shutdown;
 pub use map::{Map, MapUnordered};
-pub use pool::{Pool, ShutdownReport};
-pub use surroundings::Stdio;
+pub use pool::Pool;
+pub use process_env::Stdio;
+pub use shutdown_report::ShutdownReport;
 pub use task::TaskBuilder;
 pub use wait::{Until, Waited, wait};
+
+/// Records what a pool's scheduler receives and decides, so that a run can be replayed without
+/// processes.
+///
+/// [`PoolBuilder::journal`] records a journal, and [`replay`](journal::replay) replays it.
+#[cfg(feature = "journal")]
+pub mod journal {
+    pub use brigade_scheduler::journal::{Replay, ReplayError, replay};
+}

@@ -1,12 +1,14 @@
-//! `map` and `map_unordered`: a function over an iterator, several items to a frame, a bounded number under way.
+//! Implements `map` and `map_unordered`, which apply a function to the items of an iterator.
 //!
-//! Inputs become *pieces*: as many items as make about half a millisecond of work, in one frame. A piece ends
-//! when its items are answered, or earlier: when it took too long the worker gives the rest back, and when the
-//! worker died only the item that ran has failed. The rest then becomes another piece. So items are handed out in bulk
-//! and fail, are retried and wait for each other as if each had been submitted by itself.
+//! Inputs are sent in *chunks* of as many items as make about half a millisecond of work, in one
+//! frame each. The number of chunks in flight is bounded. A chunk ends when its items are finished,
+//! or earlier: a worker returns the remaining items of a chunk that took too long, and if a worker
+//! dies, only the item that ran has failed. The remaining items then become another chunk. So items
+//! are sent in bulk, but fail, are retried and wait for each other as if each had been submitted by
+//! itself.
 
-mod piece;
-mod pieces;
+mod chunk;
+mod chunks;
 mod sizing;
 
 use std::collections::BTreeMap;
@@ -17,58 +19,67 @@ use serde::de::DeserializeOwned;
 
 use crate::Pool;
 use crate::error::TaskError;
-use piece::Results;
-use pieces::Pieces;
+use chunk::Results;
+use chunks::Chunks;
 
-/// Results in the order of the inputs; made by [`Pool::map`].
+/// An iterator over the results in the order of the inputs, created by [`Pool::map`].
 ///
-/// Inputs are taken as results are taken. Dropping it cancels what has not begun.
+/// It is lazy: inputs are taken only as results are taken. Dropping it cancels the items that have
+/// not started.
 #[must_use = "an iterator does nothing until it is used"]
 pub struct Map<'pool, F, I: Iterator, R> {
-    pieces: Pieces<'pool, F, I, R>,
-    /// The results that are next.
+    chunks: Chunks<'pool, F, I, R>,
+    /// The next results.
     current: Option<Results>,
-    /// The place of the first item behind them.
+    /// Index of the first item after those in `current`.
     next: u64,
-    /// Results of later items, by the place of their first one.
+    /// Results of later items, by the index of the first one.
     early: BTreeMap<u64, Results>,
 }
 
-/// Results in the order of completion; made by [`Pool::map_unordered`].
+/// An iterator over the results in order of completion, created by [`Pool::map_unordered`].
 ///
-/// As [`Map`], but a slow task holds nothing up.
+/// It works like [`Map`], but a slow item does not delay the results of others.
 #[must_use = "an iterator does nothing until it is used"]
 pub struct MapUnordered<'pool, F, I: Iterator, R> {
-    pieces: Pieces<'pool, F, I, R>,
+    chunks: Chunks<'pool, F, I, R>,
     current: Option<Results>,
 }
 
 macro_rules! settings {
     () => {
-        /// The most inputs that are taken ahead of the results that were yielded; at least 1. Without this setting the
-        /// number is 128 for each worker, or what takes 16 MiB encoded if that is more.
+        /// Sets the maximum number of inputs that are taken ahead of the yielded results. Values
+        /// below 1 count as 1.
+        ///
+        /// The default is 128 inputs per worker, or more as long as they take less than 16 MiB
+        /// encoded.
         pub fn window(mut self, items: usize) -> Self {
-            self.pieces.set_window(items);
+            self.chunks.set_window(items);
             self
         }
 
-        /// So many items go to a worker at a time; at least 1. Without this setting it is as many as make about half a
-        /// millisecond of work, and a worker that turns out to be slow gives back what it has not begun.
+        /// Sets the number of items that are sent to a worker at a time. Values below 1 count as 1.
+        ///
+        /// By default, a chunk is about half a millisecond of work, and a worker that turns out to
+        /// be slow returns the items that it has not started.
         pub fn chunk(mut self, items: usize) -> Self {
-            self.pieces.set_chunk(items);
+            self.chunks.set_chunk(items);
             self
         }
 
-        /// How long each item may run; see [`Builder::deadline`](crate::Builder::deadline). With a fixed
-        /// [`chunk`](Self::chunk) its items share their time.
+        /// Sets the hard deadline of each item; see
+        /// [`PoolBuilder::deadline`](crate::PoolBuilder::deadline).
+        ///
+        /// With a fixed [`chunk`](Self::chunk) size, the items of a chunk share their time.
         pub fn deadline(mut self, limit: std::time::Duration) -> Self {
-            self.pieces.set_deadline(limit);
+            self.chunks.set_deadline(limit);
             self
         }
 
-        /// As [`TaskBuilder::retries`](crate::TaskBuilder::retries), for each item.
+        /// Sets the number of retries of each item; see
+        /// [`TaskBuilder::retries`](crate::TaskBuilder::retries).
         pub fn retries(mut self, retries: u32) -> Self {
-            self.pieces.set_retries(retries);
+            self.chunks.set_retries(retries);
             self
         }
     };
@@ -82,16 +93,16 @@ where
     R: Serialize + DeserializeOwned + 'static,
 {
     pub(crate) fn new(pool: &'pool Pool, function: F, inputs: I) -> Self {
-        let pieces = Pieces::new(pool, function, inputs);
-        Self { pieces, current: None, next: 0, early: BTreeMap::new() }
+        let chunks = Chunks::new(pool, function, inputs);
+        Self { chunks, current: None, next: 0, early: BTreeMap::new() }
     }
 
     settings!();
 
-    /// Makes the results at `next` the current ones, if they are there.
-    fn turn(&mut self) -> bool {
-        while let Some(results) = self.pieces.settled() {
-            self.early.insert(results.place(), results);
+    /// Makes the results at `next` the current ones, and returns `true` if they have arrived.
+    fn advance(&mut self) -> bool {
+        while let Some(results) = self.chunks.settled() {
+            self.early.insert(results.position(), results);
         }
         self.current = self.early.remove(&self.next);
         if let Some(results) = &self.current {
@@ -112,20 +123,20 @@ where
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
-        if self.pieces.is_forked() {
-            return self.pieces.forked().map(Err);
+        if self.chunks.is_forked() {
+            return self.chunks.forked().map(Err);
         }
         loop {
-            self.pieces.keep_going();
+            self.chunks.make_progress();
             if let Some(result) = self.current.as_mut().and_then(Results::next) {
-                self.pieces.yielded();
+                self.chunks.yielded();
                 return Some(result);
             }
             if let Some(done) = self.current.take() {
-                self.pieces.is_done_with(&done);
+                self.chunks.release(&done);
             }
-            self.pieces.refill();
-            if !self.turn() && !self.pieces.wait() {
+            self.chunks.refill();
+            if !self.advance() && !self.chunks.wait() {
                 return None;
             }
         }
@@ -140,7 +151,7 @@ where
     R: Serialize + DeserializeOwned + 'static,
 {
     pub(crate) fn new(pool: &'pool Pool, function: F, inputs: I) -> Self {
-        Self { pieces: Pieces::new(pool, function, inputs), current: None }
+        Self { chunks: Chunks::new(pool, function, inputs), current: None }
     }
 
     settings!();
@@ -157,21 +168,21 @@ where
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
-        if self.pieces.is_forked() {
-            return self.pieces.forked().map(Err);
+        if self.chunks.is_forked() {
+            return self.chunks.forked().map(Err);
         }
         loop {
-            self.pieces.keep_going();
+            self.chunks.make_progress();
             if let Some(result) = self.current.as_mut().and_then(Results::next) {
-                self.pieces.yielded();
+                self.chunks.yielded();
                 return Some(result);
             }
             if let Some(done) = self.current.take() {
-                self.pieces.is_done_with(&done);
+                self.chunks.release(&done);
             }
-            self.pieces.refill();
-            self.current = self.pieces.settled();
-            if self.current.is_none() && !self.pieces.wait() {
+            self.chunks.refill();
+            self.current = self.chunks.settled();
+            if self.current.is_none() && !self.chunks.wait() {
                 return None;
             }
         }
@@ -180,12 +191,12 @@ where
 
 impl<F, I: Iterator, R> fmt::Debug for Map<'_, F, I, R> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("Map").field("pieces", &self.pieces).finish_non_exhaustive()
+        out.debug_struct("Map").field("chunks", &self.chunks).finish_non_exhaustive()
     }
 }
 
 impl<F, I: Iterator, R> fmt::Debug for MapUnordered<'_, F, I, R> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("MapUnordered").field("pieces", &self.pieces).finish_non_exhaustive()
+        out.debug_struct("MapUnordered").field("chunks", &self.chunks).finish_non_exhaustive()
     }
 }

@@ -1,17 +1,18 @@
-//! Encoded arguments and results on the host's side: in a buffer, or, large ones, in memory that workers share.
+//! Encoded arguments and values on the host: in a buffer or, if large, in memory shared with
+//! workers.
 
 use std::sync::Arc;
 
 use brigade_sys::arena::{ArgumentArena, Loan, SharedBlock};
 use brigade_wire::codec::{self, CodecError, Source};
-use brigade_wire::link::PLACE_FROM;
+use brigade_wire::link::ARENA_THRESHOLD;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// From this size on memory goes back to the system when it is freed, which takes a while.
+/// From this size on, freeing memory returns it to the system, which takes long.
 const LARGE: usize = 64 << 10;
 
-/// An encoded argument. A placed one can be read by workers until it is dropped.
+/// An encoded argument. Workers can read a placed one until it is dropped.
 #[derive(Debug)]
 pub(crate) enum Argument {
     Inline(Vec<u8>),
@@ -19,7 +20,7 @@ pub(crate) enum Argument {
 }
 
 impl Argument {
-    /// The encoded value, placed if it is large and there is an arena with room.
+    /// Encodes a value. It is placed in the arena if it is large and the arena has room.
     pub(crate) fn encode<T: Serialize + 'static>(
         value: &T,
         limit: usize,
@@ -27,7 +28,7 @@ impl Argument {
     ) -> Result<Self, CodecError> {
         if let (Some(arena), Some((prefix, bytes))) = (arena, codec::contiguous_parts(value)) {
             let length = bytes.len().saturating_add(prefix.as_slice().len());
-            if length >= PLACE_FROM
+            if length >= ARENA_THRESHOLD
                 && length <= limit
                 && let Some(block) = arena.put(&[prefix.as_slice(), bytes])
             {
@@ -39,9 +40,9 @@ impl Argument {
         Ok(Self::of(encoded, arena))
     }
 
-    /// Encoded bytes, placed if they are many and there is an arena with room.
+    /// Takes encoded bytes. They are placed in the arena if they are large and the arena has room.
     pub(crate) fn of(encoded: Vec<u8>, arena: Option<&Arc<ArgumentArena>>) -> Self {
-        if encoded.len() >= PLACE_FROM
+        if encoded.len() >= ARENA_THRESHOLD
             && let Some(block) = arena.and_then(|arena| arena.put(&[&encoded]))
         {
             return Self::Placed(block);
@@ -49,7 +50,7 @@ impl Argument {
         Self::Inline(encoded)
     }
 
-    /// Whether it takes a while to free it.
+    /// Returns `true` if freeing the argument takes long.
     pub(crate) fn is_large(&self) -> bool {
         match self {
             Self::Inline(encoded) => encoded.capacity() >= LARGE,
@@ -57,7 +58,7 @@ impl Argument {
         }
     }
 
-    /// The bytes that are freed with it.
+    /// Returns the number of bytes that are freed with the argument.
     pub(crate) fn size(&self) -> usize {
         match self {
             Self::Inline(encoded) => encoded.capacity(),
@@ -73,17 +74,18 @@ impl Argument {
     }
 }
 
-/// An encoded result. A placed one lies in its worker's memory, which may not keep still.
+/// An encoded value. A placed one lies in its worker's memory, whose content may change at any
+/// time.
 #[derive(Debug)]
 pub(crate) enum Value {
     Inline(Vec<u8>),
-    /// Boxed, because all values are moved and few are placed.
+    /// Boxed because all values are moved but few are placed.
     Placed(Box<PlacedValue>),
-    /// One of the others, for several who decode it.
+    /// One of the other variants, shared by several owners that decode it.
     Shared(Arc<Value>),
 }
 
-/// See [`Value`].
+/// A value that lies in its worker's memory; see [`Value`].
 #[derive(Debug)]
 pub(crate) struct PlacedValue(pub(crate) Loan);
 
@@ -96,7 +98,7 @@ impl Value {
         }
     }
 
-    /// Whether it takes a while to free it.
+    /// Returns `true` if freeing the value takes long.
     pub(crate) fn is_large(&self) -> bool {
         match self {
             Self::Inline(encoded) => encoded.capacity() >= LARGE,
@@ -105,7 +107,7 @@ impl Value {
         }
     }
 
-    /// The same value once more, without a copy.
+    /// Returns the same value again, without a copy.
     pub(crate) fn share(&mut self) -> Self {
         let shared = match std::mem::replace(self, Self::Inline(Vec::new())) {
             Self::Shared(shared) => shared,

@@ -1,96 +1,85 @@
-//! The pool as its users see it.
+//! The pool's public interface.
 
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use brigade_scheduler::Shutdown;
 use brigade_wire::{Attempt, codec};
 use brigade_worker::function_of;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::builder::{Builder, MOST_WORKERS, require};
-use crate::callee::Callee;
+use crate::builder::{MAX_WORKERS, PoolBuilder, require};
 use crate::cell::TaskCell;
 use crate::config::Config;
 use crate::drive::{Drive, Shared};
 use crate::error::{PoolError, SubmitError, SubmitErrorKind};
+use crate::function_ref::FunctionRef;
 use crate::handle::Handle;
-use crate::machine::Shutdown;
 use crate::map::{Map, MapUnordered};
 use crate::payload::Argument;
+use crate::shutdown_report::ShutdownReport;
 use crate::task::{TaskBuilder, TaskOptions};
 
-/// A pool of worker processes. All methods take `&self`; share it by reference, `Arc` or a static.
+/// A pool of worker processes.
 ///
-/// Dropping it does what [`shutdown`](Self::shutdown) does.
+/// All methods take `&self`; share a pool by reference, by `Arc`, or as a static. Dropping it does
+/// the same as [`shutdown`](Self::shutdown).
 ///
-/// A pool belongs to the process that built it, and does not survive `fork`. In a fork (without `exec`) every call of the copy
-/// and of its handles is an error ([`PoolError::Forked`] and its like), and dropping them does nothing; the original goes on
-/// as if there were no copy. A program that becomes a daemon builds its pool after that: the threads of a pool that was built
-/// before end with the original, and so do its workers.
+/// A pool belongs to the process that built it and does not survive `fork`. In a fork (without
+/// `exec`), every call on the copy and its handles returns an error ([`PoolError::Forked`] or the
+/// equivalent), and dropping them does nothing; the original pool is not affected. A program that
+/// daemonizes has to build its pool afterwards: the threads of a pool that was built before end
+/// with the original process, and its workers with them.
 pub struct Pool {
     drive: Drive,
 }
 
-/// What a submitter does when the queue is full.
+/// Reaction of a submission to a full queue.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Room {
+pub(crate) enum WhenFull {
+    /// Waits for room.
     Wait,
-    Now,
-    Until(Instant),
+    /// Fails.
+    Fail,
+    /// Waits for room until this time, then fails.
+    WaitUntil(Instant),
 }
 
-impl Room {
-    /// A time too long for the clock is as good as none.
+impl WhenFull {
+    /// Waits for `timeout`. A timeout beyond the range of the clock counts as no timeout.
     pub(crate) fn within(timeout: Duration) -> Self {
-        Instant::now().checked_add(timeout).map_or(Self::Wait, Self::Until)
+        Instant::now().checked_add(timeout).map_or(Self::Wait, Self::WaitUntil)
     }
 }
 
-/// What a shutdown found and did, from its first call to the end of the last worker.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct ShutdownReport {
-    /// Tasks that a worker answered during the shutdown, with a value or a failure of their own.
-    pub finished: u64,
-    /// Tasks that were cancelled.
-    pub cancelled: u64,
-    /// Tasks whose worker died during the shutdown by itself.
-    pub failed: u64,
-    /// Tasks that ran when the pool killed their worker.
-    pub killed: u64,
-    /// Workers that were asked to leave.
-    pub workers_stopped: u64,
-    /// Workers that had to be killed.
-    pub workers_killed: u64,
-    /// From the first call to the end.
-    pub elapsed: Duration,
-}
-
 impl Pool {
-    /// Settings for a new pool.
-    pub fn builder() -> Builder {
-        Builder::new()
+    /// Returns a builder with the default settings.
+    pub fn builder() -> PoolBuilder {
+        PoolBuilder::new()
     }
 
     pub(crate) fn start(config: Config) -> Result<Self, PoolError> {
         Ok(Self { drive: Drive::start(config)? })
     }
 
-    /// Submits a task: `function` runs with `argument` in a worker process. Waits while the queue is full.
+    /// Submits a task: `function` is called with `argument` in a worker process. Blocks while the
+    /// queue is full.
     ///
-    /// `function` is a function item, or a closure that captures nothing; anything else does not compile:
+    /// `function` is a function item or a closure that captures nothing. Anything else does not
+    /// compile:
     ///
     /// ```compile_fail
-    /// # let pool = brigade_pool::Pool::builder().build().unwrap();
+    /// # let pool = brigade::Pool::builder().build().unwrap();
     /// let captured = std::env::args().count();
     /// let handle = pool.submit(move |x: usize| x + captured, 1);
     /// ```
     ///
     /// # Errors
-    /// [`SubmitError`] gives the argument back: the pool is shut down or broken, or the argument cannot be encoded.
+    /// Returns a [`SubmitError`], which contains the argument, if the pool is shut down or broken,
+    /// or if the argument cannot be encoded.
     pub fn submit<F, A, R>(&self, function: F, argument: A) -> Result<Handle<R>, SubmitError<A>>
     where
         F: Fn(A) -> R + Copy + Send + 'static,
@@ -100,10 +89,10 @@ impl Pool {
         self.task(function).submit(argument)
     }
 
-    /// As [`submit`](Self::submit), but a full queue is an error.
+    /// Submits a task like [`submit`](Self::submit), but returns an error if the queue is full.
     ///
     /// # Errors
-    /// [`SubmitErrorKind::Full`] when the queue is full, and those of `submit`.
+    /// [`SubmitErrorKind::Full`] if the queue is full; otherwise as `submit`.
     pub fn try_submit<F, A, R>(&self, function: F, argument: A) -> Result<Handle<R>, SubmitError<A>>
     where
         F: Fn(A) -> R + Copy + Send + 'static,
@@ -113,10 +102,11 @@ impl Pool {
         self.task(function).try_submit(argument)
     }
 
-    /// As [`submit`](Self::submit), but waits at most `timeout` for room in the queue.
+    /// Submits a task like [`submit`](Self::submit), but waits at most `timeout` for room in the
+    /// queue.
     ///
     /// # Errors
-    /// [`SubmitErrorKind::TimedOut`] when the queue stayed full, and those of `submit`.
+    /// [`SubmitErrorKind::TimedOut`] if the queue stayed full; otherwise as `submit`.
     pub fn submit_timeout<F, A, R>(
         &self,
         function: F,
@@ -131,14 +121,17 @@ impl Pool {
         self.task(function).submit_timeout(argument, timeout)
     }
 
-    /// As [`submit`](Self::submit), for a function that the worker's program has registered by name.
+    /// Submits a task like [`submit`](Self::submit), for a function that the worker program
+    /// registered under `name`.
     ///
-    /// Such workers are programs of their own, whose `main` runs a `Server`; see
-    /// [`Builder::worker_command`]. Nothing compares the types of the two sides: a worker that cannot decode the argument,
-    /// or a host that cannot decode the result, gives a codec error that names the type.
+    /// Such workers are separate programs whose `main` runs a `Server`; see
+    /// [`PoolBuilder::worker_command`]. The types of the two sides are not compared: if the worker
+    /// cannot decode the argument, or the host cannot decode the result, the task fails with a
+    /// codec error that names the type.
     ///
     /// # Errors
-    /// Those of `submit`. A name that the worker does not know is an error of the task, which lists the names that it knows.
+    /// As `submit`. A name that the worker does not know fails the task; the error lists the names
+    /// that it does know.
     pub fn submit_named<A, R>(&self, name: &str, argument: A) -> Result<Handle<R>, SubmitError<A>>
     where
         A: Serialize + DeserializeOwned + 'static,
@@ -147,10 +140,11 @@ impl Pool {
         self.named_task(name).submit(argument)
     }
 
-    /// As [`submit_named`](Self::submit_named), but a full queue is an error.
+    /// Submits a task like [`submit_named`](Self::submit_named), but returns an error if the queue
+    /// is full.
     ///
     /// # Errors
-    /// [`SubmitErrorKind::Full`] when the queue is full, and those of `submit`.
+    /// [`SubmitErrorKind::Full`] if the queue is full; otherwise as `submit`.
     pub fn try_submit_named<A, R>(
         &self,
         name: &str,
@@ -163,29 +157,30 @@ impl Pool {
         self.named_task(name).try_submit(argument)
     }
 
-    /// As [`task`](Self::task), for a function that the worker's program has registered by name.
+    /// Returns a builder like [`task`](Self::task), for a function that the worker program
+    /// registered under `name`.
     pub fn named_task<A, R>(&self, name: &str) -> TaskBuilder<'_, A, R>
     where
         A: Serialize + DeserializeOwned + 'static,
         R: Serialize + DeserializeOwned + 'static,
     {
-        TaskBuilder::new(self, Callee::named(name))
+        TaskBuilder::new(self, FunctionRef::named(name))
     }
 
-    /// A task with settings of its own: deadlines, retries, a priority, a label.
+    /// Returns a builder for a task with its own settings: deadlines, retries, a priority, a label.
     pub fn task<F, A, R>(&self, function: F) -> TaskBuilder<'_, A, R>
     where
         F: Fn(A) -> R + Copy + Send + 'static,
         A: Serialize + DeserializeOwned + 'static,
         R: Serialize + DeserializeOwned + 'static,
     {
-        TaskBuilder::new(self, Callee::of(function_of::<F, A, R>(function)))
+        TaskBuilder::new(self, FunctionRef::of(function_of::<F, A, R>(function)))
     }
 
     /// Applies `function` to each input and yields the results in the order of the inputs.
     ///
-    /// It is lazy and bounded: inputs are taken as results are. A task that fails is an item that is an error;
-    /// iteration goes on.
+    /// The iterator is lazy and bounded: it takes inputs as results are consumed. A task that fails
+    /// yields an error item, and the iteration continues.
     pub fn map<F, I, R>(&self, function: F, inputs: I) -> Map<'_, F, I::IntoIter, R>
     where
         I: IntoIterator,
@@ -196,7 +191,8 @@ impl Pool {
         Map::new(self, function, inputs.into_iter())
     }
 
-    /// As [`map`](Self::map), with the results in the order of completion.
+    /// Applies `function` to each input like [`map`](Self::map), but yields the results in the
+    /// order of completion.
     pub fn map_unordered<F, I, R>(
         &self,
         function: F,
@@ -211,19 +207,20 @@ impl Pool {
         MapUnordered::new(self, function, inputs.into_iter())
     }
 
-    /// Starts all workers and waits until they are ready.
+    /// Starts all workers and blocks until they are ready.
     ///
     /// # Errors
-    /// [`PoolError::Broken`] when no worker can be had, [`PoolError::Start`] when not all can, [`PoolError::Closed`]
-    /// after a shutdown.
+    /// [`PoolError::Broken`] if no worker can be started, [`PoolError::Start`] if only some can,
+    /// [`PoolError::Closed`] after a shutdown.
     pub fn warm_up(&self) -> Result<(), PoolError> {
         self.drive.shared().warm_up()
     }
 
-    /// Runs `function` once in each worker, those that have not started yet included; one handle for each slot.
+    /// Runs `function` once in each worker, including workers that have not started yet, and
+    /// returns one handle per slot.
     ///
-    /// A worker that dies before it has begun leaves its task to its replacement. With a pool that becomes smaller
-    /// meanwhile, tasks of slots that are gone are cancelled.
+    /// If a worker dies before it starts its task, its replacement runs the task. If the pool
+    /// shrinks in the meantime, the tasks of removed slots are cancelled.
     ///
     /// # Errors
     /// As [`submit`](Self::submit).
@@ -238,15 +235,15 @@ impl Pool {
         R: Serialize + DeserializeOwned + 'static,
     {
         let shared = self.drive.shared();
-        let callee = Callee::of(function_of::<F, A, R>(function));
-        let (callee, encoded) = match self.prepare(&callee, &argument) {
-            Ok((callee, encoded)) => (callee, encoded.into_vec()),
+        let function = FunctionRef::of(function_of::<F, A, R>(function));
+        let (function, encoded) = match self.prepare(&function, &argument) {
+            Ok((function, encoded)) => (function, encoded.into_vec()),
             Err(kind) => return Err(SubmitError::new(kind, argument)),
         };
         let cells = shared.broadcast(|| {
-            let (limits, _) = TaskOptions::default().terms(&shared.config);
+            let (deadlines, _) = TaskOptions::default().constraints(&shared.config);
             let encoded = Argument::of(encoded.clone(), shared.arguments());
-            TaskCell::new(shared.next_task_ids(1), callee.clone(), encoded, None, limits)
+            TaskCell::new(shared.next_task_ids(1), function.clone(), encoded, None, deadlines)
         });
         match cells {
             Ok(cells) => {
@@ -256,20 +253,23 @@ impl Pool {
         }
     }
 
-    /// Another number of workers, from now on. Workers that are too many finish what they run and leave; those that stay
-    /// are the same processes. More are started when there is work for them.
+    /// Sets the maximum number of workers.
+    ///
+    /// Surplus workers finish their current task and exit; the others keep running. Additional
+    /// workers start when there is work for them.
     ///
     /// # Errors
-    /// [`PoolError::Configuration`] when the number is not possible, [`PoolError::Broken`], [`PoolError::Closed`].
+    /// [`PoolError::Configuration`] if the number is out of range or there are too few cores,
+    /// [`PoolError::Broken`], [`PoolError::Closed`].
     pub fn resize(&self, workers: usize) -> Result<(), PoolError> {
-        require((1..=MOST_WORKERS).contains(&workers), "resize", || {
-            format!("{workers} is not possible; give 1 to {MOST_WORKERS}")
+        require((1..=MAX_WORKERS).contains(&workers), "resize", || {
+            format!("must be between 1 and {MAX_WORKERS}, but is {workers}")
         })?;
         self.drive.shared().resize(workers)
     }
 
-    /// Gives the processes back that have nothing to do, and waits until they are gone. Those that run something follow
-    /// when they have finished. The next task starts what it needs.
+    /// Stops all idle workers and waits for them to exit. Busy workers exit when they have
+    /// finished. The next task starts the workers that it needs.
     ///
     /// # Errors
     /// [`PoolError::Broken`], [`PoolError::Closed`].
@@ -277,41 +277,43 @@ impl Pool {
         self.drive.shared().quiesce()
     }
 
-    /// The process ids of the workers that are ready for tasks, in no particular order.
+    /// Returns the process ids of the workers that are ready for tasks, in no particular order.
     pub fn worker_pids(&self) -> Vec<u32> {
         self.drive.shared().worker_pids()
     }
 
-    /// What events call the pool.
+    /// Returns the pool's name, used in events and thread names.
     pub fn name(&self) -> &str {
         &self.drive.shared().config.name
     }
 
-    /// The most workers at a time.
+    /// Returns the maximum number of workers.
     pub fn workers(&self) -> usize {
         self.drive.shared().target.load(Ordering::Relaxed)
     }
 
-    /// How many worker processes were started to replace others, so far.
+    /// Returns the number of worker processes started so far to replace others.
     pub fn worker_restarts(&self) -> u64 {
         self.drive.shared().restarts()
     }
 
-    /// Runs everything that was accepted, then ends the workers and the pool's threads.
+    /// Runs all accepted tasks, then ends the workers and the pool's threads.
     ///
-    /// May be called again and from several threads; each call returns when the pool has ended. It waits for
-    /// running tasks as long as they run, but not for a worker that is stopped by a signal: that one is killed.
+    /// May be called repeatedly and from several threads; each call returns once the pool has
+    /// ended. It waits for running tasks without a limit, but a worker that is stopped by a signal
+    /// is killed instead.
     ///
     /// # Errors
-    /// [`PoolError::Broken`] when the pool broke before it was shut down.
+    /// [`PoolError::Broken`] if the pool broke before it was shut down.
     pub fn shutdown(&self) -> Result<ShutdownReport, PoolError> {
         self.drive.shutdown(Shutdown::Drain, None)
     }
 
-    /// Ends the pool in the given way; after `timeout` the next stronger way follows: drain, terminate, kill.
+    /// Ends the pool in the given mode. After `timeout` it escalates to the next stronger mode:
+    /// drain, terminate, kill.
     ///
-    /// So it returns soon after `timeout` plus the stop grace, whatever the workers do. Callbacks that are due then have
-    /// one more grace.
+    /// It therefore returns soon after `timeout` plus the stop grace, whatever the workers do.
+    /// Callbacks that are due at that point get one further grace period.
     ///
     /// # Errors
     /// As [`shutdown`](Self::shutdown).
@@ -329,42 +331,43 @@ impl Pool {
 
     pub(crate) fn submit_to<A: Serialize + 'static, R>(
         &self,
-        callee: &Result<Callee, String>,
+        function: &Result<FunctionRef, String>,
         argument: A,
         options: TaskOptions,
-        room: Room,
+        when_full: WhenFull,
     ) -> Result<Handle<R>, SubmitError<A>> {
         let shared = self.drive.shared();
-        let (callee, encoded) = match self.prepare(callee, &argument) {
+        let (function, encoded) = match self.prepare(function, &argument) {
             Ok(prepared) => prepared,
             Err(kind) => return Err(SubmitError::new(kind, argument)),
         };
-        let (limits, terms) = options.terms(&shared.config);
+        let (deadlines, constraints) = options.constraints(&shared.config);
         let id = shared.next_task_ids(1);
-        let cell = TaskCell::new(id, callee, encoded, options.label, limits);
-        match shared.submit(&cell, Attempt::first(), options.retries, terms, room) {
+        let cell = TaskCell::new(id, function, encoded, options.label, deadlines);
+        match shared.submit(&cell, Attempt::first(), options.retries, constraints, when_full) {
             Ok(()) => Ok(Handle::new(cell, Arc::clone(shared))),
             Err(kind) => Err(SubmitError::new(kind, argument)),
         }
     }
 
-    /// A function and an argument as they are sent.
+    /// Resolves the function and encodes the argument.
     fn prepare<A: Serialize + 'static>(
         &self,
-        callee: &Result<Callee, String>,
+        function: &Result<FunctionRef, String>,
         argument: &A,
-    ) -> Result<(Callee, Argument), SubmitErrorKind> {
+    ) -> Result<(FunctionRef, Argument), SubmitErrorKind> {
         let shared = self.drive.shared();
-        let callee = callee.clone().map_err(|message| SubmitErrorKind::Function { message })?;
+        let function = function.clone().map_err(|message| SubmitErrorKind::Function { message })?;
         let encoded = Argument::encode(argument, shared.config.message_limit, shared.arguments())
             .map_err(|error| SubmitErrorKind::Codec { message: codec::chain(&error) })?;
-        Ok((callee, encoded))
+        Ok((function, encoded))
     }
 }
 
 impl Drop for Pool {
     fn drop(&mut self) {
-        // A broken pool has told its reason to every task; there is nobody left to tell it to.
+        // A broken pool has reported its reason to every task, so nobody is left to hear of it
+        // here.
         let _ = self.drive.shutdown(Shutdown::Drain, None);
     }
 }
@@ -379,6 +382,6 @@ impl fmt::Debug for Pool {
     }
 }
 
-// Fails to compile when a pool can no longer be shared between threads.
+// Fails to compile if a pool can no longer be shared between threads.
 const fn assert_shareable<T: Send + Sync>() {}
 const _: () = assert_shareable::<Pool>();

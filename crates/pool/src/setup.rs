@@ -1,4 +1,4 @@
-//! What a pool has its workers run before their first task, and before they leave.
+//! The initializer and the finalizer of a pool's workers.
 
 use std::fmt::Display;
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use serde::de::DeserializeOwned;
 
 use crate::error::PoolError;
 
-/// Loading a model or a large table takes seconds; what takes longer than this hangs.
+/// Loading a model or a large table takes seconds; anything that takes longer than this hangs.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Checked settings.
+/// Checked initializer and finalizer.
 #[derive(Debug, Clone)]
 pub(crate) struct Setup {
     pub(crate) initializer: Option<Initializer>,
@@ -30,22 +30,22 @@ impl Setup {
     }
 }
 
-/// A function and its encoded argument, which is there once for all workers.
+/// A function with its encoded argument, which exists once for all workers.
 #[derive(Debug, Clone)]
 pub(crate) struct Initializer {
     pub(crate) function: FunctionOffset,
     pub(crate) argument: Arc<SealedBytes>,
 }
 
-/// Settings as they were made; problems wait for `build`.
+/// Collects the settings; problems are reported by `build`.
 #[derive(Debug)]
-pub(crate) struct Draft {
+pub(crate) struct SetupBuilder {
     initializer: Option<Result<Initializer, String>>,
     timeout: Duration,
     finalizer: Option<EntryPoint>,
 }
 
-impl Draft {
+impl SetupBuilder {
     pub(crate) fn new() -> Self {
         Self { initializer: None, timeout: DEFAULT_TIMEOUT, finalizer: None }
     }
@@ -78,11 +78,12 @@ impl Draft {
         self.finalizer = Some(finalizer_of(function));
     }
 
-    /// The settings, if every one of them can work; an argument may have `limit` bytes.
+    /// Returns the settings if all of them are valid. `limit` is the maximum size of an argument in
+    /// bytes.
     pub(crate) fn check(self, limit: usize) -> Result<Setup, PoolError> {
         let wrong = |field, problem| PoolError::Configuration { field, problem };
         if self.timeout.is_zero() {
-            let problem = "no initializer returns in no time".to_owned();
+            let problem = "must be greater than zero".to_owned();
             return Err(wrong("initializer_timeout", problem));
         }
         let initializer =

@@ -1,32 +1,32 @@
-//! A task before its submission: its function and its settings.
+//! The builder of a single task: its function and its settings.
 
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
+use brigade_scheduler::Constraints;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::Handle;
-use crate::callee::Callee;
-use crate::config::{Config, Deadlines};
+use crate::config::Config;
+use crate::deadlines::{Deadlines, TaskDeadlines};
 use crate::error::SubmitError;
-use crate::limits::Limits;
-use crate::machine::Terms;
-use crate::pool::{Pool, Room};
+use crate::function_ref::FunctionRef;
+use crate::pool::{Pool, WhenFull};
 
-/// A task with settings of its own; get one from [`Pool::task`] or [`Pool::named_task`].
+/// A task with its own settings; returned by [`Pool::task`] and [`Pool::named_task`].
 #[must_use = "a task is nothing until it is submitted"]
 pub struct TaskBuilder<'pool, A, R> {
     pool: &'pool Pool,
-    /// Or why no worker can call it, which is an error of the submit.
-    callee: Result<Callee, String>,
+    /// The function, or the reason why no worker can call it, which fails the submission.
+    function: Result<FunctionRef, String>,
     options: TaskOptions,
     types: PhantomData<fn(A) -> R>,
 }
 
-/// What can be set for one task.
+/// Settings of one task.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct TaskOptions {
     pub(crate) retries: u32,
@@ -36,20 +36,25 @@ pub(crate) struct TaskOptions {
 }
 
 impl TaskOptions {
-    /// What the task's cell and the machine have to know.
-    pub(crate) fn terms(&self, config: &Config) -> (Option<Box<Limits>>, Option<Box<Terms>>) {
+    /// Resolves the settings against the pool's defaults, for the task and for the scheduler.
+    pub(crate) fn constraints(
+        &self,
+        config: &Config,
+    ) -> (Option<Box<TaskDeadlines>>, Option<Box<Constraints>>) {
         let (own, default) = (&self.deadlines, &config.deadlines);
-        let limits = Limits::new(
+        let deadlines = TaskDeadlines::new(
             own.queue.or(default.queue),
             own.soft.or(default.soft),
             own.hard.or(default.hard),
             config.stop_grace,
         );
-        if limits.is_none() && self.priority == 0 {
+        if deadlines.is_none() && self.priority == 0 {
             return (None, None);
         }
-        let terms = limits.as_ref().map_or_else(Terms::default, Limits::terms);
-        (limits.map(Box::new), Some(Box::new(Terms { priority: self.priority, ..terms })))
+        let mut constraints =
+            deadlines.as_ref().map_or_else(Constraints::default, TaskDeadlines::constraints);
+        constraints.priority = self.priority;
+        (deadlines.map(Box::new), Some(Box::new(constraints)))
     }
 }
 
@@ -58,42 +63,50 @@ where
     A: Serialize + DeserializeOwned + 'static,
     R: Serialize + DeserializeOwned + 'static,
 {
-    pub(crate) fn new(pool: &'pool Pool, callee: Result<Callee, String>) -> Self {
-        Self { pool, callee, options: TaskOptions::default(), types: PhantomData }
+    pub(crate) fn new(pool: &'pool Pool, function: Result<FunctionRef, String>) -> Self {
+        Self { pool, function, options: TaskOptions::default(), types: PhantomData }
     }
 
-    /// How long the task may run, from its begin; then its worker is killed, and the outcome is
-    /// [`DeadlineExceeded`](crate::TaskErrorKind::DeadlineExceeded). A result that was complete before counts.
+    /// Limits the run time of the task.
+    ///
+    /// If the task exceeds it, the worker is killed, and the outcome is
+    /// [`DeadlineExceeded`](crate::TaskErrorKind::DeadlineExceeded). A result that was complete
+    /// before that still counts.
     pub fn deadline(mut self, limit: Duration) -> Self {
         self.options.deadlines.hard = Some(limit);
         self
     }
 
-    /// After so long a run `worker::cancelled()` turns true in the task, which may then clean up and return. If it has not
-    /// returned at its [`deadline`](Self::deadline), or without one within the pool's
-    /// [`stop_grace`](crate::Builder::stop_grace), its worker is killed.
+    /// Sets the run time after which `worker::cancelled()` returns `true` in the task, so that it
+    /// can clean up and return.
+    ///
+    /// If the task has not returned by its [`deadline`](Self::deadline), or, without one, within
+    /// the pool's [`stop_grace`](crate::PoolBuilder::stop_grace), its worker is killed.
     pub fn soft_deadline(mut self, limit: Duration) -> Self {
         self.options.deadlines.soft = Some(limit);
         self
     }
 
-    /// How long the task may wait, from its submission until a worker begins it; then it is given up.
+    /// Limits the time from submission until a worker starts the task. When it is exceeded, the
+    /// task fails without having run.
     pub fn queue_deadline(mut self, limit: Duration) -> Self {
         self.options.deadlines.queue = Some(limit);
         self
     }
 
-    /// Tasks with a higher priority begin first, in the order of submission within one. Default: 0.
+    /// Sets the priority. Tasks with a higher priority start first; tasks of equal priority start
+    /// in the order of submission. Default: 0.
     ///
-    /// A step of priority is worth ten seconds of waiting, so that no task waits for ever. What was sent to a worker
-    /// already, to hide the way there, is not overtaken: at most half a millisecond of work, or one task of up to 50 ms.
+    /// Each step of priority is worth ten seconds of waiting, so that no task waits forever. Tasks
+    /// already sent to a worker, to hide the latency of the link, are not overtaken; that is at
+    /// most half a millisecond of work, or one task of up to 50 ms.
     pub fn priority(mut self, priority: i32) -> Self {
         self.options.priority = priority;
         self
     }
 
-    /// How often the task runs again when its worker dies under it, or after a deadline for running. Only for tasks that
-    /// may run twice. Default: 0.
+    /// Sets how many times the task is run again after its worker died while running it or its
+    /// run-time deadline passed. Use it only for tasks that may safely run twice. Default: 0.
     pub fn retries(mut self, retries: u32) -> Self {
         self.set_retries(retries);
         self
@@ -103,29 +116,29 @@ where
         self.options.retries = retries;
     }
 
-    /// What errors and events call the task.
+    /// Sets a label, which errors and events show.
     pub fn label(mut self, label: impl Into<Arc<str>>) -> Self {
         self.options.label = Some(label.into());
         self
     }
 
-    /// Submits the task; waits while the queue is full.
+    /// Submits the task. Blocks while the queue is full.
     ///
     /// # Errors
     /// As [`Pool::submit`].
     pub fn submit(&self, argument: A) -> Result<Handle<R>, SubmitError<A>> {
-        self.submit_with(argument, Room::Wait)
+        self.submit_with(argument, WhenFull::Wait)
     }
 
-    /// Submits the task if the queue has room.
+    /// Submits the task, or returns an error if the queue is full.
     ///
     /// # Errors
     /// As [`Pool::try_submit`].
     pub fn try_submit(&self, argument: A) -> Result<Handle<R>, SubmitError<A>> {
-        self.submit_with(argument, Room::Now)
+        self.submit_with(argument, WhenFull::Fail)
     }
 
-    /// Submits the task; waits at most `timeout` while the queue is full.
+    /// Submits the task. Blocks for at most `timeout` while the queue is full.
     ///
     /// # Errors
     /// As [`Pool::submit_timeout`].
@@ -134,18 +147,18 @@ where
         argument: A,
         timeout: Duration,
     ) -> Result<Handle<R>, SubmitError<A>> {
-        self.submit_with(argument, Room::within(timeout))
+        self.submit_with(argument, WhenFull::within(timeout))
     }
 
-    fn submit_with(&self, argument: A, room: Room) -> Result<Handle<R>, SubmitError<A>> {
-        self.pool.submit_to(&self.callee, argument, self.options.clone(), room)
+    fn submit_with(&self, argument: A, when_full: WhenFull) -> Result<Handle<R>, SubmitError<A>> {
+        self.pool.submit_to(&self.function, argument, self.options.clone(), when_full)
     }
 }
 
 impl<A, R> fmt::Debug for TaskBuilder<'_, A, R> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_struct("TaskBuilder")
-            .field("callee", &self.callee)
+            .field("function", &self.function)
             .field("options", &self.options)
             .finish_non_exhaustive()
     }

@@ -1,4 +1,4 @@
-//! Waiting for several handles at once.
+//! Waits for several handles at once.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -6,48 +6,50 @@ use std::ptr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::arrivals::Arrivals;
-use crate::cell::Ending;
+use crate::cell::OutcomeKind;
+use crate::completion_queue::CompletionQueue;
 use crate::drive::Shared;
 use crate::handle::Handle;
 
-/// What [`wait`] waits for.
+/// The condition that ends a [`wait`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Until {
-    /// All tasks have ended.
+    /// All tasks have finished.
     All,
-    /// A task has ended, in whichever way.
+    /// A task has finished, with any outcome.
     First,
-    /// A task has failed, or all have ended. A cancellation is no failure.
+    /// A task has failed, or all have finished. A cancellation is not a failure.
     FirstError,
 }
 
-/// Which tasks had ended when a [`wait`] did. Each is in one of the two, once, in the order in which they were given.
+/// The handles passed to [`wait`], divided into finished and pending ones. Each handle is in
+/// exactly one list, once, in the order given.
 #[non_exhaustive]
 pub struct Waited<'a, R> {
-    /// Those that have an outcome; a cancellation is one.
+    /// Handles of tasks that have an outcome; a cancellation is one.
     pub done: Vec<&'a Handle<R>>,
-    /// The others.
+    /// Handles of the other tasks.
     pub pending: Vec<&'a Handle<R>>,
 }
 
-/// Waits until so much of the tasks have ended, or for `timeout`; says which have ended by then.
+/// Blocks until `until` is satisfied or `timeout` elapses, and reports which tasks have finished.
 ///
-/// Nothing is taken from the handles, nothing is cancelled, and tasks of several pools may be waited for together. Several
-/// threads may wait for the same handles. One that is given twice counts once.
+/// The outcomes stay in the handles, nothing is cancelled, and the tasks may belong to several
+/// pools. Several threads may wait for the same handles. A handle that is given twice counts once.
 ///
-/// A task has failed when it has no value: a value that is an `Err` of the function's is none.
+/// A returned `Err` is a value, not a failure; a task fails if it panics, crashes, or exceeds a
+/// deadline.
 ///
-/// To go through many handles as their tasks end, use [`as_completed`](crate::as_completed): each call of this looks at
-/// all of them.
+/// To process many handles in the order in which their tasks finish, use
+/// [`as_completed`](crate::as_completed): each call of `wait` looks at all handles.
 ///
 /// ```no_run
 /// use std::time::Duration;
-/// use brigade_pool::{Until, wait};
+/// use brigade::{Until, wait};
 ///
 /// # fn square(x: u64) -> u64 { x * x }
-/// # let pool = brigade_pool::Pool::builder().build().unwrap();
+/// # let pool = brigade::Pool::builder().build().unwrap();
 /// let handles = (1..10).map(|x| pool.submit(square, x)).collect::<Result<Vec<_>, _>>()?;
 /// let waited = wait(&handles, Until::All, Duration::from_secs(1));
 /// println!("{} are still to come", waited.pending.len());
@@ -62,7 +64,7 @@ pub fn wait<'a, R: 'a, I>(
 where
     I: IntoIterator<Item = &'a Handle<R>>,
 {
-    // A time too long for the clock is as good as none.
+    // A timeout beyond the range of the clock counts as no timeout.
     let deadline = timeout.into().and_then(|timeout| Instant::now().checked_add(timeout));
     let mut seen = HashSet::new();
     let handles: Vec<_> =
@@ -71,52 +73,54 @@ where
         Until::All => wait_for_all(&handles, deadline),
         Until::First => wait_for_one(&handles, |_| true, deadline),
         Until::FirstError => {
-            wait_for_one(&handles, |ending| ending == Ending::Failure, deadline);
+            wait_for_one(&handles, |kind| kind == OutcomeKind::Failure, deadline);
         }
     }
     let (done, pending) = handles.into_iter().partition(|handle| handle.is_done());
     Waited { done, pending }
 }
 
-/// One after the other: while this thread waits for one it collects the answers of others.
+/// Waits for one handle after the other: while this thread waits for one, it collects the outcomes
+/// of the others.
 fn wait_for_all<R>(handles: &[&Handle<R>], deadline: Option<Instant>) {
-    let arrivals = Arc::default();
+    let completions = Arc::default();
     for handle in handles.iter().filter(|handle| !handle.is_done()) {
-        // Not through the task's own place for a sleeper: several threads may wait for it.
-        handle.watch(&arrivals, 0);
-        if arrivals.next(Some(handle.shared()), deadline).is_none() {
-            return handle.unwatch(&arrivals);
+        // The task has room for only one sleeper of its own, but several threads may wait for it.
+        handle.watch(&completions, 0);
+        if completions.next(Some(handle.shared()), deadline).is_none() {
+            return handle.unwatch(&completions);
         }
     }
 }
 
-/// Waits for one that ends in the wanted way, or for all.
+/// Waits until a task has finished with a wanted outcome, or all have finished.
 fn wait_for_one<R>(
     handles: &[&Handle<R>],
-    is_wanted: impl Fn(Ending) -> bool,
+    is_wanted: impl Fn(OutcomeKind) -> bool,
     deadline: Option<Instant>,
 ) {
-    let has_come = |handle: &Handle<R>| handle.ending().is_some_and(&is_wanted);
+    let has_come = |handle: &Handle<R>| handle.outcome_kind().is_some_and(&is_wanted);
     if handles.iter().any(|handle| has_come(handle)) {
         return;
     }
-    let arrivals = Arc::<Arrivals>::default();
-    for (name, handle) in (0..).zip(handles) {
-        handle.watch(&arrivals, name);
+    let completions = Arc::<CompletionQueue>::default();
+    for (token, handle) in (0..).zip(handles) {
+        handle.watch(&completions, token);
     }
     let pool = only_pool(handles.iter().copied());
     for _ in handles {
-        match arrivals.next(pool, deadline).and_then(|name| usize::try_from(name).ok()) {
+        match completions.next(pool, deadline).and_then(|token| usize::try_from(token).ok()) {
             Some(index) if !has_come(handles[index]) => {}
             Some(_) | None => break,
         }
     }
     for handle in handles.iter().filter(|handle| !handle.is_done()) {
-        handle.unwatch(&arrivals);
+        handle.unwatch(&completions);
     }
 }
 
-/// The pool of the tasks, if it is one: a thread that waits for them then drives it.
+/// Returns the pool of the tasks if they all belong to one. A thread that waits for them then
+/// collects its outcomes.
 pub(crate) fn only_pool<'a, R: 'a>(
     handles: impl IntoIterator<Item = &'a Handle<R>>,
 ) -> Option<&'a Arc<Shared>> {

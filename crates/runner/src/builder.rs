@@ -1,4 +1,4 @@
-//! Configuring a run.
+//! The configuration of a run.
 
 use std::num::NonZeroUsize;
 use std::thread::available_parallelism;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use brigade_cores::{CorePool, Policy, Smt};
 
 use crate::cores::{Cores, Shape};
-use crate::drive::Conduct;
+use crate::drive::Config;
 use crate::error::{BuildError, ConfigError};
 use crate::halt::Halt;
 use crate::job::Job;
@@ -25,23 +25,25 @@ pub struct Builder {
     pool: Option<CorePool>,
     shape: Shape,
     allows_duplicates: bool,
-    /// As it will be, but for the slots and the cores.
-    conduct: Conduct,
+    /// The configuration so far; [`build`](Self::build) fills in the slots and the cores.
+    config: Config,
 }
 
-/// How long a canary may take.
+/// The default time limit of a canary.
 pub const CANARY_LIMIT: Duration = Duration::from_secs(60);
-/// From SIGTERM to SIGKILL, for a job that is over its limit.
+/// The default time between SIGTERM and SIGKILL for a job that exceeds its limit.
 pub const KILL_GRACE: Duration = Duration::from_secs(1);
-/// From the first sign of patience to SIGTERM, for a run that is stopped; the original runner waits as long.
+/// The default grace period of a stopped run: the time between the first countdown, half a second
+/// after SIGINT, and SIGTERM. The original runner waits as long.
 pub const STOP_GRACE: Duration = Duration::from_secs(10);
-/// The nicest there is.
-const NICEST: i32 = 19;
-/// Each job takes some descriptors and threads of the kernel; more at once is no plan for one machine.
-const MOST_JOBS: usize = 16_384;
+/// The highest niceness that the kernel knows.
+const MAX_NICE: i32 = 19;
+/// Each job takes some descriptors and kernel threads; one machine cannot sensibly run more at
+/// once.
+const MAX_JOBS: usize = 16_384;
 
 impl Runner {
-    /// A runner that pins each job to one core of its own, on all usable cores.
+    /// Returns a builder for a runner that pins each job to one core, using all usable cores.
     pub fn builder() -> Builder {
         Builder {
             jobs: None,
@@ -49,7 +51,7 @@ impl Runner {
             pool: None,
             shape: Shape::default(),
             allows_duplicates: false,
-            conduct: Conduct {
+            config: Config {
                 settings: Settings {
                     slots: NonZeroUsize::MIN,
                     retries: 0,
@@ -75,180 +77,190 @@ impl Runner {
 }
 
 impl Builder {
-    /// How many jobs may run at once. By default as many as there are cores for.
+    /// Sets the maximum number of jobs that run at once. The default is the number of usable cores.
     ///
-    /// Pinned jobs never have more cores together than there are, so a larger number changes nothing for them.
+    /// Pinned jobs never hold more cores than there are, so a larger number has no effect on them.
     #[must_use]
     pub fn jobs(mut self, jobs: NonZeroUsize) -> Self {
         self.jobs = Some(jobs);
         self
     }
 
-    /// How many cores a job gets that does not say itself. One by default.
+    /// Sets the number of cores for jobs that do not set their own. The default is one.
     #[must_use]
     pub fn cores_per_job(mut self, cores: NonZeroUsize) -> Self {
-        self.conduct.cores_per_job = cores;
+        self.config.cores_per_job = cores;
         self
     }
 
-    /// The pool that leases the cores, which others may lease from, too. All usable cores by default.
+    /// Sets the pool that leases the cores; others may lease from it, too. The default is a pool of
+    /// all usable cores.
     #[must_use]
     pub fn cores(mut self, pool: CorePool) -> Self {
         self.pool = Some(pool);
         self
     }
 
-    /// How the cores of a job lie to each other. Contiguous by default.
+    /// Sets how the cores of a job are placed relative to each other. The default is contiguous.
     #[must_use]
     pub fn policy(mut self, policy: Policy) -> Self {
         self.shape.policy = policy;
         self
     }
 
-    /// What counts as a core: hardware threads by default.
+    /// Sets what counts as a core. The default is a hardware thread.
     #[must_use]
     pub fn smt(mut self, smt: Smt) -> Self {
         self.shape.smt = smt;
         self
     }
 
-    /// Lets jobs run on any core, for those that wait more than they work.
+    /// Lets jobs run on any core; useful for jobs that mostly wait.
     #[must_use]
     pub fn unpinned(mut self) -> Self {
         self.is_pinned = false;
         self
     }
 
-    /// How many more attempts a job gets after one that failed. None by default.
+    /// Sets the number of additional attempts for a job that fails. The default is 0.
     ///
-    /// The next attempt starts after the one before was reaped, with all of its group.
+    /// The next attempt starts after the previous one and its process group have been reaped.
     #[must_use]
     pub fn retries(mut self, retries: u32) -> Self {
-        self.conduct.settings.retries = retries;
+        self.config.settings.retries = retries;
         self
     }
 
-    /// How long an attempt may take: then it gets SIGTERM, and after [`kill_grace`](Self::kill_grace) SIGKILL.
+    /// Sets the time limit of an attempt: it gets SIGTERM, and SIGKILL after
+    /// [`kill_grace`](Self::kill_grace).
     #[must_use]
     pub fn limit(mut self, limit: Limit) -> Self {
-        self.conduct.settings.limit = Some(limit);
+        self.config.settings.limit = Some(limit);
         self
     }
 
-    /// When to stop before all jobs have run.
+    /// Sets the policy for stopping before all jobs have run.
     #[must_use]
     pub fn halt(mut self, halt: Halt) -> Self {
-        self.conduct.settings.halt = Some(halt);
+        self.config.settings.halt = Some(halt);
         self
     }
 
-    /// The least time between two starts.
+    /// Sets the minimum time between two starts.
     #[must_use]
     pub fn stagger(mut self, delay: Duration) -> Self {
-        self.conduct.settings.delay = delay;
+        self.config.settings.delay = delay;
         self
     }
 
-    /// A job that must succeed before any other is started, and once more after each distinct prelude.
+    /// Sets a job that must succeed before any other job starts, and once more for each distinct
+    /// prelude.
     ///
-    /// Preludes are tried even without one.
+    /// Preludes are tried even without a canary.
     #[must_use]
     pub fn canary(mut self, canary: Job) -> Self {
-        self.conduct.settings.canary = Some(canary);
+        self.config.settings.canary = Some(canary);
         self
     }
 
-    /// How long a canary may take; [`CANARY_LIMIT`] by default.
+    /// Sets the time limit of a canary. The default is [`CANARY_LIMIT`].
     #[must_use]
     pub fn canary_limit(mut self, limit: Duration) -> Self {
-        self.conduct.settings.canary_limit = limit;
+        self.config.settings.canary_limit = limit;
         self
     }
 
-    /// How long a job has from SIGTERM to SIGKILL; [`KILL_GRACE`] by default.
+    /// Sets the time between SIGTERM and SIGKILL for an attempt that is ended. The default is
+    /// [`KILL_GRACE`].
     #[must_use]
     pub fn kill_grace(mut self, grace: Duration) -> Self {
-        self.conduct.settings.kill_grace = grace;
+        self.config.settings.kill_grace = grace;
         self
     }
 
-    /// How long jobs have from SIGINT to SIGTERM when the run is stopped; [`STOP_GRACE`] by default.
+    /// Sets the grace period between SIGINT and SIGTERM when the run is stopped. The default is
+    /// [`STOP_GRACE`].
     #[must_use]
     pub fn stop_grace(mut self, grace: Duration) -> Self {
-        self.conduct.settings.stop_grace = grace;
+        self.config.settings.stop_grace = grace;
         self
     }
 
-    /// Tells [`Event::Tick`](crate::Event::Tick) this often, for a display that shows how time goes by.
+    /// Emits [`Event::Tick`](crate::Event::Tick) at this interval, for displays that show elapsed
+    /// time.
     #[must_use]
     pub fn tick(mut self, tick: Duration) -> Self {
-        self.conduct.settings.tick = Some(tick);
+        self.config.settings.tick = Some(tick);
         self
     }
 
-    /// Where outputs go. By default the last 64 KiB of each stream are kept.
+    /// Sets where outputs go. By default the last 64 KiB of each stream are kept.
     #[must_use]
     pub fn output(mut self, output: Output) -> Self {
-        self.conduct.output = output;
+        self.config.output = output;
         self
     }
 
-    /// Tells lines as [`Event::Output`](crate::Event::Output) when they are printed, besides keeping them.
+    /// Emits output lines as [`Event::Output`](crate::Event::Output) as they arrive, in addition to
+    /// keeping them.
     #[must_use]
     pub fn live(mut self, live: bool) -> Self {
-        self.conduct.live = live;
+        self.config.live = live;
         self
     }
 
-    /// What to add to the niceness of jobs, from 0 to 19.
+    /// Sets the amount added to the niceness of jobs, from 0 to 19.
     #[must_use]
     pub fn nice(mut self, nice: i32) -> Self {
-        self.conduct.nice = nice;
+        self.config.nice = nice;
         self
     }
 
-    /// Starts a job only while this much memory is available, in bytes.
+    /// Starts a job only while at least this many bytes of memory are available.
     #[must_use]
     pub fn least_memory(mut self, bytes: u64) -> Self {
-        self.conduct.least_memory = Some(bytes);
+        self.config.least_memory = Some(bytes);
         self
     }
 
-    /// Adopts processes that leave their job's group and outlive it, and ends them with the run.
+    /// Adopts processes that leave their job's process group and outlive it, and kills them at the
+    /// end of the run.
     ///
-    /// Only for a program that has no children but its jobs: it changes whose parent this process is, for good.
+    /// Use this only in a program whose only children are its jobs: it permanently makes this
+    /// process the parent of all orphaned descendants.
     #[must_use]
     pub fn adopt_orphans(mut self) -> Self {
-        self.conduct.adopts_orphans = true;
+        self.config.adopts_orphans = true;
         self
     }
 
-    /// Runs jobs that are the same, instead of calling them an error.
+    /// Runs duplicate jobs instead of reporting an error.
     #[must_use]
     pub fn allow_duplicates(mut self) -> Self {
         self.allows_duplicates = true;
         self
     }
 
-    /// The runner.
+    /// Builds the runner.
     ///
     /// # Errors
-    /// When a value makes no sense, or the cores cannot be found out.
+    /// Returns an error if a setting is invalid or the cores of the machine cannot be determined.
     pub fn build(self) -> Result<Runner, BuildError> {
-        let mut conduct = self.conduct;
+        let mut config = self.config;
         let wrong = |field, problem| Err(BuildError::Config(ConfigError { field, problem }));
-        if !(0..=NICEST).contains(&conduct.nice) {
-            let problem = format!("is {}: give a number from 0 to {NICEST}", conduct.nice);
+        if !(0..=MAX_NICE).contains(&config.nice) {
+            let problem = format!("must be from 0 to {MAX_NICE}, not {}", config.nice);
             return wrong("nice", problem);
         }
-        if self.jobs.is_some_and(|jobs| jobs.get() > MOST_JOBS) {
-            return wrong("jobs", format!("is more than {MOST_JOBS}: give a smaller number"));
+        if self.jobs.is_some_and(|jobs| jobs.get() > MAX_JOBS) {
+            return wrong("jobs", format!("must be at most {MAX_JOBS}"));
         }
-        if conduct.settings.canary_limit.is_zero() {
-            return wrong("canary_limit", "is zero: no canary could pass".to_owned());
+        if config.settings.canary_limit.is_zero() {
+            return wrong("canary_limit", "must be greater than zero".to_owned());
         }
-        if matches!(conduct.output, Output::Files { .. }) {
-            let problem = "names files that all jobs would share: name them at each job".to_owned();
+        if matches!(config.output, Output::Files { .. }) {
+            let problem =
+                "must not name files that all jobs share: set them for each job".to_owned();
             return wrong("output", problem);
         }
         if self.is_pinned {
@@ -257,19 +269,19 @@ impl Builder {
                 None => CorePool::new().map_err(BuildError::Cores)?,
             };
             let cores = Cores::new(pool, self.shape);
-            cores.check(conduct.cores_per_job.get()).map_err(BuildError::NeverFits)?;
-            conduct.cores = Some(cores);
+            cores.check(config.cores_per_job.get()).map_err(BuildError::NeverFits)?;
+            config.cores = Some(cores);
         }
-        let usable = match &conduct.cores {
+        let usable = match &config.cores {
             Some(cores) => cores.usable(),
             None => available_parallelism().unwrap_or(NonZeroUsize::MIN),
         };
-        conduct.settings.slots = match (&conduct.cores, self.jobs) {
+        config.settings.slots = match (&config.cores, self.jobs) {
             (Some(_), Some(jobs)) => jobs.min(usable),
             (None, Some(jobs)) => jobs,
             (_, None) => usable,
         };
         let stopper = Stopper::new().map_err(BuildError::Waker)?;
-        Ok(Runner { conduct, stopper, allows_duplicates: self.allows_duplicates })
+        Ok(Runner { config, stopper, allows_duplicates: self.allows_duplicates })
     }
 }

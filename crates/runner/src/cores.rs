@@ -1,4 +1,4 @@
-//! The cores of a run: the one place that knows where they come from and how a job waits for them.
+//! Leases the cores of jobs from a core pool.
 
 use std::num::NonZeroUsize;
 
@@ -8,8 +8,8 @@ use crate::stopper::Stopper;
 
 /// The cores that jobs are pinned to.
 ///
-/// Only the job that is next asks for cores, so at most one place in the pool's queue is held. Others may lease from the
-/// same pool: the queue is fair to them and to us.
+/// Only the next job asks for cores, so the run holds at most one place in the pool's queue. Others
+/// may lease from the same pool; its queue is fair to everybody.
 #[derive(Debug)]
 pub(crate) struct Cores {
     pool: CorePool,
@@ -17,7 +17,7 @@ pub(crate) struct Cores {
     waiting: Option<Ticket>,
 }
 
-/// What is asked for besides a number of cores.
+/// The requested arrangement of cores.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Shape {
     pub(crate) policy: Policy,
@@ -35,10 +35,10 @@ impl Cores {
         Self { pool, shape, waiting: None }
     }
 
-    /// How many jobs of one core there is room for.
+    /// Returns the number of jobs of one core each that can run at once.
     pub(crate) fn usable(&self) -> NonZeroUsize {
         let cpus = self.pool.cpus().len();
-        // Under a quota, more cores at once than it allows would only throttle each other.
+        // Under a quota, more cores than it allows would only throttle each other.
         let quota =
             self.pool.topology().quota().map_or(cpus, |quota| {
                 usize::try_from(quota.millicpus() / 1000).unwrap_or(usize::MAX)
@@ -46,7 +46,8 @@ impl Cores {
         NonZeroUsize::new(cpus.min(quota)).unwrap_or(NonZeroUsize::MIN)
     }
 
-    /// Cores for the job that is next, or none yet: then `stopper` is woken when there are.
+    /// Leases cores for the next job. Returns `None` if they are not free yet, and wakes `stopper`
+    /// when they are.
     pub(crate) fn lease(
         &mut self,
         count: usize,
@@ -62,7 +63,7 @@ impl Cores {
             }
             return Ok(lease);
         }
-        // Another job is next than the one for which we queued.
+        // The next job is not the one that queued before.
         self.waiting = None;
         match self.pool.try_reserve(request) {
             Err(ReserveError::Busy { .. }) => {}
@@ -75,7 +76,7 @@ impl Cores {
         Ok(lease)
     }
 
-    /// Whether such a job could ever run.
+    /// Returns an error if a job of this width could never run.
     pub(crate) fn check(&self, count: usize) -> Result<(), ReserveError> {
         match self.pool.try_reserve(self.shape.request(count)) {
             Ok(_) | Err(ReserveError::Busy { .. }) => Ok(()),

@@ -1,27 +1,27 @@
-//! The one thread of a run: it does what the machine says, and waits for whatever comes first.
+//! Drives a run on one thread: carries out the machine's actions, and waits for whatever comes
+//! first.
 //!
-//! It waits in one place, on an epoll over the processes (pidfds), their pipes and the waker, until the machine's next
-//! time. Nothing is looked at before it has something to say.
+//! The thread waits in one place, on a poller over the processes (pidfds), their pipes and
+//! the waker, until the machine's next deadline. It polls nothing.
 //!
-//! A token names slot, descriptor and generation: an event that was fetched together with the end of its job is not taken
-//! for one of the job that follows on the slot.
+//! A token names slot, descriptor and generation. So an event that was fetched in the same batch as
+//! the end of its job is not mistaken for an event of the next job on that slot.
 
 mod attempt;
-mod duplicates;
 mod prepare;
 mod strays;
 mod streams;
 
-use std::mem::MaybeUninit;
-use std::os::fd::OwnedFd;
+use std::mem;
 use std::time::Duration;
 
 use brigade_sys::clock::{Monotonic, now};
 use brigade_sys::guardian::Guardian;
 use brigade_sys::launch::{Ended, Launcher, Usage};
+use brigade_sys::poller::Poller;
 use brigade_sys::process::{Exit, Signal};
-use rustix::event::{Timespec, epoll};
 
+use crate::client::{Client, Supply};
 use crate::cores::Cores;
 use crate::error::RunnerError;
 use crate::event::{Event, Reason};
@@ -29,18 +29,16 @@ use crate::machine::{Action, Attempt, Machine, Notice, Settings};
 use crate::memory;
 use crate::outcome::{Ending, Outcome, StartFailure};
 use crate::output::Output;
-use crate::source::{Source, Supply};
 use crate::stopper::Stopper;
 use crate::summary::Summary;
 
-use attempt::{Live, Remains};
-pub use duplicates::check as check_duplicates;
+use attempt::{Collected, Live};
 use prepare::Preparation;
 use streams::Token;
 
-/// What the driver is told once.
+/// The settings of a run.
 #[derive(Debug)]
-pub(crate) struct Conduct {
+pub(crate) struct Config {
     pub(crate) settings: Settings,
     pub(crate) cores: Option<Cores>,
     pub(crate) cores_per_job: std::num::NonZeroUsize,
@@ -52,68 +50,67 @@ pub(crate) struct Conduct {
 }
 
 pub(crate) struct Drive<'a> {
-    conduct: Conduct,
+    config: Config,
     machine: Machine,
-    source: &'a mut dyn Source,
-    tell: &'a mut dyn FnMut(Event<'_>),
+    client: &'a mut dyn Client,
     stopper: Stopper,
-    /// How often the stop was heard.
-    heard: u8,
-    epoll: OwnedFd,
+    /// Number of stop requests that were passed to the machine.
+    handled_stops: u8,
+    poller: Poller,
+    /// The tokens of a batch of events; kept for its memory.
+    ready: Vec<u64>,
     launcher: Launcher,
     preparation: Preparation,
     live: Vec<Option<Live>>,
-    /// Goes after what it guards.
+    /// Declared after `live`, and so dropped after the processes that it guards.
     guardian: Guardian,
     generation: u32,
     start: Monotonic,
     buffer: Box<[u8]>,
     summary: Summary,
     failure: Option<RunnerError>,
-    /// Whether nothing is left to look after.
+    /// `true` once nothing is left to clean up.
     is_over: bool,
 }
 
-/// How much is read from a pipe at once: what a pipe holds.
+/// Number of bytes read from a pipe at once: the usual capacity of a pipe.
 const READ_BYTES: usize = 64 * 1024;
-/// How many events are fetched at once.
-const EVENTS: usize = 64;
-/// How long to wait before memory is looked at again. The kernel tells nobody when it gets free.
+/// The wait before memory is checked again. The kernel does not notify anybody when memory is
+/// freed.
 const MEMORY_PAUSE: Duration = Duration::from_secs(1);
 
 impl<'a> Drive<'a> {
     pub(crate) fn new(
-        conduct: Conduct,
+        config: Config,
         stopper: Stopper,
-        source: &'a mut dyn Source,
-        tell: &'a mut dyn FnMut(Event<'_>),
+        client: &'a mut dyn Client,
     ) -> Result<Self, RunnerError> {
         stopper.check_process()?;
-        let slots = conduct.settings.slots.get();
-        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)
-            .map_err(RunnerError::system("make an epoll"))?;
-        let waker = epoll::EventData::new_u64(Token::WAKER.into());
-        epoll::add(&epoll, stopper.waker(), waker, epoll::EventFlags::IN)
-            .map_err(RunnerError::system("wait for a waker"))?;
-        if conduct.adopts_orphans {
+        let slots = config.settings.slots.get();
+        let mut poller = Poller::new().map_err(RunnerError::system("create an epoll instance"))?;
+        poller
+            .add(stopper.waker(), Token::WAKER.into())
+            .map_err(RunnerError::system("watch the waker"))?;
+        if config.adopts_orphans {
             brigade_sys::orphans::adopt().map_err(RunnerError::system("adopt orphans"))?;
         }
-        // Before anything else is started: it copies this process, and should copy little.
+        // Before anything else is started: the guardian is a copy of this process, and should copy
+        // little.
         let preparation = Preparation::new().map_err(RunnerError::system("open /dev/null"))?;
         let guardian = Guardian::start(slots, preparation.mark())
             .map_err(RunnerError::system("start the guardian"))?;
-        let death = epoll::EventData::new_u64(Token::GUARDIAN.into());
-        epoll::add(&epoll, guardian.pidfd(), death, epoll::EventFlags::IN)
+        poller
+            .add(guardian.pidfd(), Token::GUARDIAN.into())
             .map_err(RunnerError::system("watch the guardian"))?;
         let start = now();
         Ok(Self {
-            machine: Machine::new(conduct.settings.clone(), start),
-            conduct,
-            source,
-            tell,
+            machine: Machine::new(config.settings.clone(), start),
+            config,
+            client,
             stopper,
-            heard: 0,
-            epoll,
+            handled_stops: 0,
+            poller,
+            ready: Vec::new(),
             launcher: Launcher::new(),
             guardian,
             preparation,
@@ -129,7 +126,7 @@ impl<'a> Drive<'a> {
 
     pub(crate) fn run(mut self) -> Result<Summary, RunnerError> {
         loop {
-            // The source and the closure are code of users, which may fork and return in both processes.
+            // The client is user code, which may fork and return in both processes.
             self.stopper.check_process()?;
             match self.machine.next(now()) {
                 Action::Pull => self.pull(),
@@ -137,22 +134,24 @@ impl<'a> Drive<'a> {
                 Action::Signal(slot, signal) => {
                     if let Some(live) = &self.live[slot] {
                         tracing::debug!(number = live.attempt.number, ?signal, "job signalled");
-                        // A group that cannot be signalled has changed its user; SIGKILL of the leader comes last.
+                        // Fails if the group has changed its user; SIGKILL of the leader comes
+                        // last.
                         let _ = live.leader.signal_group(signal);
-                        // One that has stopped (it wanted the terminal, say) hears nothing else before it goes on.
+                        // A stopped process (it wanted the terminal, say) handles the signal only
+                        // once it continues.
                         let _ = live.leader.signal_group(Signal::Continue);
                     }
                 }
                 Action::Abandon(slot) => self.abandon(slot),
                 Action::GiveUp(verdict) => {
-                    self.conclude(None, verdict, now(), Remains::default());
+                    self.conclude(None, verdict, now(), Collected::default());
                 }
-                Action::Tell(notice) => self.tell_notice(notice),
+                Action::Notify(notice) => self.notify(notice),
                 Action::Wait(until) => self.wait(until)?,
                 Action::Finish => break,
             }
         }
-        if self.conduct.adopts_orphans {
+        if self.config.adopts_orphans {
             self.end_strays();
             self.stopper.check_process()?;
         }
@@ -165,10 +164,10 @@ impl<'a> Drive<'a> {
     }
 
     fn pull(&mut self) {
-        match self.source.next() {
+        match self.client.next() {
             Supply::Job(job) => {
                 self.machine.supplied(*job);
-                self.machine.note_remaining(self.source.remaining());
+                self.machine.note_remaining(self.client.remaining());
             }
             Supply::Later => self.machine.supply_later(),
             Supply::End => self.machine.supply_ended(),
@@ -176,19 +175,19 @@ impl<'a> Drive<'a> {
         }
     }
 
-    /// No more is started; the first failure is what the run says in the end.
+    /// Starts no more jobs. The run reports the first failure.
     fn fail(&mut self, failure: RunnerError) {
         self.failure.get_or_insert(failure);
         self.machine.drain(Reason::Failed);
     }
 
     fn start(&mut self, slot: usize, attempt: Attempt) {
-        if self.conduct.least_memory.is_some_and(|least| memory::available() < least) {
+        if self.config.least_memory.is_some_and(|least| memory::available() < least) {
             let until = now().saturating_add(MEMORY_PAUSE);
             return self.machine.hold(slot, attempt, until);
         }
-        let count = attempt.job.cores.unwrap_or(self.conduct.cores_per_job).get();
-        let lease = match self.conduct.cores.as_mut().map(|cores| cores.lease(count, &self.stopper))
+        let count = attempt.job.cores.unwrap_or(self.config.cores_per_job).get();
+        let lease = match self.config.cores.as_mut().map(|cores| cores.lease(count, &self.stopper))
         {
             None => None,
             Some(Ok(Some(lease))) => Some(lease),
@@ -199,7 +198,7 @@ impl<'a> Drive<'a> {
                 return self.fail(RunnerError::NeverFits { number, job, source });
             }
         };
-        // Making the process is a part of what the job takes.
+        // Creating the process counts towards the job's duration.
         let started = now();
         match self.launch(slot, attempt.clone(), lease) {
             Ok(()) => {
@@ -208,7 +207,7 @@ impl<'a> Drive<'a> {
                     live.map_or((0, [].as_slice()), |live| (live.leader.pid(), &live.cpus));
                 tracing::debug!(number = attempt.number, pid, ?cores, "job started");
                 if !attempt.is_canary {
-                    (self.tell)(Event::Started {
+                    self.client.event(Event::Started {
                         number: attempt.number,
                         job: &attempt.job,
                         attempt: attempt.nth,
@@ -220,7 +219,7 @@ impl<'a> Drive<'a> {
                 }
                 self.machine.started(slot, attempt, started);
             }
-            // What is missing comes back when another job ends.
+            // The missing resource comes back when another job ends.
             Err(failure) if failure.is_shortage && self.live.iter().any(Option::is_some) => {
                 tracing::debug!(number = attempt.number, failure = failure.message, "job waits");
                 self.machine.no_room(slot, attempt);
@@ -232,20 +231,14 @@ impl<'a> Drive<'a> {
     fn not_started(&mut self, slot: usize, attempt: Attempt, failure: StartFailure) {
         let time = now();
         let verdict = self.machine.start_failed(slot, attempt, failure, time);
-        self.conclude(Some(slot), verdict, time, Remains::default());
+        self.conclude(Some(slot), verdict, time, Collected::default());
     }
 
     fn wait(&mut self, until: Option<Monotonic>) -> Result<(), RunnerError> {
-        let mut events = [MaybeUninit::uninit(); EVENTS];
-        let timeout = until.map(|until| timespec(until.saturating_since(now())));
-        let fetched = match epoll::wait(&self.epoll, &mut events, timeout.as_ref()) {
-            Ok((fetched, _)) => fetched,
-            Err(rustix::io::Errno::INTR) => return Ok(()),
-            Err(error) => return Err(RunnerError::system("wait for jobs")(error)),
-        };
-        for event in fetched {
+        let mut ready = mem::take(&mut self.ready);
+        self.poller.ready_until(until, &mut ready).map_err(RunnerError::system("wait for jobs"))?;
+        for token in ready.drain(..).map(Token::from) {
             self.stopper.check_process()?;
-            let token = Token::from(event.data.u64());
             if token == Token::WAKER {
                 self.woken();
             } else if token == Token::GUARDIAN {
@@ -256,24 +249,25 @@ impl<'a> Drive<'a> {
                 self.readable(token);
             }
         }
+        self.ready = ready;
         Ok(())
     }
 
     fn woken(&mut self) {
         self.stopper.waker().drain();
-        if self.conduct.adopts_orphans {
+        if self.config.adopts_orphans {
             self.reap_adopted();
         }
         self.machine.supply_woken();
         self.machine.cores_freed();
-        let asked = self.stopper.asked();
-        while self.heard < asked {
-            self.heard += 1;
+        let requests = self.stopper.requests();
+        while self.handled_stops < requests {
+            self.handled_stops += 1;
             self.machine.stop(now());
         }
     }
 
-    /// A process has ended: its group is killed, it is reaped, and what it wrote is taken.
+    /// Handles the end of a process: kills its group, reaps it and reads the rest of its output.
     fn ended(&mut self, token: Token) {
         let slot = token.slot();
         let Some(live) =
@@ -285,8 +279,9 @@ impl<'a> Drive<'a> {
             Ok(Some(ended)) => ended,
             Ok(None) => return,
             Err(error) => {
-                // Somebody else in this program waits for any child: how it ended is lost, that it ended is not.
-                tracing::warn!(%error, "a job's exit status was taken by somebody else");
+                // Other code in this program waits for any child. The status is lost, but the end
+                // is not.
+                tracing::warn!(%error, "a job's exit status was collected by other code in this process");
                 if let Some(slot) = self.guardian.slot(slot) {
                     slot.clear();
                 }
@@ -295,13 +290,13 @@ impl<'a> Drive<'a> {
         };
         let time = now();
         self.drain(slot);
-        self.ignore(slot);
+        self.unwatch(slot);
         let Some(live) = self.live[slot].take() else { return };
-        let remains = live.into_remains(ended.usage);
+        let collected = live.into_collected(ended.usage);
         if let Some(verdict) = self.machine.exited(slot, ended.exit, time) {
-            self.conclude(Some(slot), verdict, time, remains);
+            self.conclude(Some(slot), verdict, time, collected);
         }
-        if self.conduct.adopts_orphans {
+        if self.config.adopts_orphans {
             self.reap_adopted();
         }
     }
@@ -311,23 +306,23 @@ impl<'a> Drive<'a> {
         slot: Option<usize>,
         verdict: crate::machine::Verdict,
         time: Monotonic,
-        remains: Remains,
+        collected: Collected,
     ) {
         let attempt = verdict.attempt;
         tracing::debug!(number = attempt.number, ending = %verdict.ending, "job ended");
         if attempt.is_canary {
             let prelude = attempt.job.prelude.clone();
             if verdict.ending.is_success() {
-                (self.tell)(Event::CanaryPassed { prelude: prelude.as_deref() });
+                self.client.event(Event::CanaryPassed { prelude: prelude.as_deref() });
             } else if verdict.ending != Ending::Stopped {
-                let output = remains.last_words();
+                let output = collected.output_tail();
                 let ending = verdict.ending;
                 self.fail(RunnerError::Canary { prelude, ending, output });
             }
             return;
         }
         if verdict.is_retried {
-            (self.tell)(Event::Retrying {
+            self.client.event(Event::Retrying {
                 number: attempt.number,
                 job: &attempt.job,
                 attempt: attempt.nth,
@@ -342,23 +337,23 @@ impl<'a> Drive<'a> {
             ending: verdict.ending,
             attempts: attempt.nth,
             slot: slot.map_or(0, |slot| slot + 1),
-            cores: remains.cores,
+            cores: collected.cores,
             started,
             wall: verdict.wall,
-            user: remains.usage.user,
-            system: remains.usage.system,
-            peak_memory: remains.usage.peak_memory,
-            stdout: remains.stdout,
-            stderr: remains.stderr,
+            user: collected.usage.user,
+            system: collected.usage.system,
+            peak_memory: collected.usage.peak_memory,
+            stdout: collected.stdout,
+            stderr: collected.stderr,
         };
         self.summary.count(&outcome);
-        (self.tell)(Event::Finished(outcome));
+        self.client.event(Event::Finished(outcome));
         if verdict.is_halting {
-            self.tell_notice(Notice::Halting(Reason::Halted));
+            self.notify(Notice::Halting(Reason::Halted));
         }
     }
 
-    fn tell_notice(&mut self, notice: Notice) {
+    fn notify(&mut self, notice: Notice) {
         let event = match notice {
             Notice::Halting(reason) => {
                 self.summary.halted = Some(reason);
@@ -368,12 +363,12 @@ impl<'a> Drive<'a> {
             Notice::Signalled { running, signal } => Event::Signalled { running, signal },
             Notice::Tick => Event::Tick,
         };
-        (self.tell)(event);
+        self.client.event(event);
     }
 }
 
-/// A run that ends by a panic (of the closure that is told, of the source) or by an error leaves as little behind as one
-/// that was killed.
+/// Cleans up after a run that ends by an error or a panic of the client:
+/// leaves as little behind as a killed run.
 impl Drop for Drive<'_> {
     fn drop(&mut self) {
         if self.is_over || self.stopper.check_process().is_err() {
@@ -382,15 +377,8 @@ impl Drop for Drive<'_> {
         // Kills each group and reaps its leader.
         self.live.clear();
         self.guardian.end_marked();
-        if self.conduct.adopts_orphans {
+        if self.config.adopts_orphans {
             self.kill_strays(|_, _| ());
         }
-    }
-}
-
-fn timespec(duration: Duration) -> Timespec {
-    Timespec {
-        tv_sec: i64::try_from(duration.as_secs()).unwrap_or(i64::MAX),
-        tv_nsec: i64::from(duration.subsec_nanos()),
     }
 }

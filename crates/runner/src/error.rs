@@ -1,4 +1,4 @@
-//! What can go wrong with a run as a whole. What goes wrong with a job is in its [`Outcome`](crate::Outcome).
+//! Errors of a run as a whole. The failure of a job is in its [`Outcome`](crate::Outcome) instead.
 
 use std::io;
 
@@ -6,47 +6,48 @@ use brigade_cores::ReserveError;
 
 use crate::outcome::Ending;
 
-/// The run could not be carried out.
+/// A run that failed as a whole.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunnerError {
-    /// A job can never have the cores that it needs.
+    /// A job needs cores that it can never get.
     #[error("job {number} ({job}) can never run")]
     NeverFits {
         /// The job's number.
         number: u64,
         /// The job.
         job: String,
-        /// What it needs, and what there is.
+        /// The reason why the cores can never be reserved.
         #[source]
         source: ReserveError,
     },
-    /// Two jobs are the same.
+    /// Two jobs are duplicates.
     #[error(
-        "job {second} is the same as job {first}: {job}\nremove one of them, give them labels, or allow duplicates"
+        "job {second} is the same as job {first}: {job}\nremove one of them, give them labels, or allow \
+         duplicates (`--allow-duplicates`)"
     )]
     Duplicate {
-        /// The number of the one that came first.
+        /// The number of the first one.
         first: u64,
-        /// The number of the other.
+        /// The number of the second one.
         second: u64,
         /// Their label or command.
         job: String,
     },
-    /// The canary failed, so no job that needs it was run.
+    /// The canary failed, so no job that needs it has run.
     #[error("the canary failed ({ending}){}: {output}", prelude.as_deref().map(|line| format!(" after `{line}`")).unwrap_or_default())]
     Canary {
-        /// The prelude that was tried.
+        /// The prelude that was tried, if any.
         prelude: Option<String>,
-        /// How the canary ended.
+        /// The result of the canary.
         ending: Ending,
-        /// The last of what it printed.
+        /// The end of its output.
         output: String,
     },
-    /// The source of jobs failed; the jobs before it were run.
-    #[error("cannot read the next job")]
+    /// The client could not supply a job. The jobs before it have run.
+    #[error("cannot get the next job")]
     Source(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// This process is a fork of the one that built the runner, which has the jobs.
+    /// This process is a fork of the one that built the runner, which still has the jobs.
     #[error(
         "the runner belongs to another process: this one is a fork of it; build a runner after the fork"
     )]
@@ -54,66 +55,67 @@ pub enum RunnerError {
     /// The system is out of descriptors, memory or processes.
     #[error("cannot {operation}")]
     System {
-        /// What was to be done.
+        /// The operation that failed.
         operation: &'static str,
-        /// Why it could not be.
+        /// The error of the operating system.
         #[source]
         source: io::Error,
     },
 }
 
 impl RunnerError {
-    /// For `map_err`.
+    /// Returns a closure for `map_err`.
     pub(crate) fn system<E: Into<io::Error>>(operation: &'static str) -> impl FnOnce(E) -> Self {
         move |source| Self::System { operation, source: source.into() }
     }
 }
 
-/// A runner could not be built.
+/// A runner that could not be built.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildError {
-    /// A value makes no sense.
+    /// A setting is invalid.
     #[error(transparent)]
     Config(ConfigError),
-    /// The cores of the machine could not be found out.
+    /// The cores of the machine could not be determined.
     #[error(transparent)]
     Cores(brigade_cores::BuildError),
-    /// No job could ever have the cores that it would get.
-    #[error("`cores_per_job` cannot be had")]
+    /// The cores of a single job could never be reserved.
+    #[error("cannot reserve `cores_per_job` cores")]
     NeverFits(#[source] ReserveError),
-    /// There are no descriptors left.
-    #[error("cannot make a waker")]
+    /// The system is out of descriptors.
+    #[error("cannot create a waker")]
     Waker(#[source] io::Error),
 }
 
-/// A builder was given a value that makes no sense.
+/// An invalid setting of a builder.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{field}` {problem}")]
 pub struct ConfigError {
-    /// The method of the builder.
+    /// The builder method that set it.
     pub field: &'static str,
-    /// What is wrong, and what to do.
+    /// The problem, and the allowed values.
     pub problem: String,
 }
 
-/// A halt policy that cannot be read.
+/// A text that is not a halt policy.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{text}` is no halt policy: write `now` or `soon`, a comma, `fail`, `success` or `done`, and `=` with a number \
+    "`{text}` is not a halt policy: write `now` or `soon`, a comma, `fail`, `success` or `done`, and `=` with a number \
      or a percentage, as in `now,fail=1` or `soon,done=10%`"
 )]
 pub struct HaltError {
-    /// What was given.
+    /// The text.
     pub text: String,
 }
 
-/// A time limit that cannot be read.
+/// A text that is not a time limit.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{text}` is no time limit: write seconds (`2.5`), or a percentage of the median of the jobs so far (`300%`)"
+    "`{text}` is not a time limit: write seconds (`2.5`), or a percentage of the median duration so \
+     far (`300%`)"
 )]
 pub struct LimitError {
-    /// What was given.
+    /// The text.
     pub text: String,
 }

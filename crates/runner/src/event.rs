@@ -1,4 +1,4 @@
-//! What a runner tells while it runs.
+//! Events of a run.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,86 +6,89 @@ use std::time::Duration;
 use crate::job::Job;
 use crate::outcome::{Ending, Outcome};
 
-/// Something has happened.
+/// An event of a run.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Event<'a> {
-    /// An attempt of a job was started.
+    /// An attempt of a job has started.
     Started {
         /// The job's number.
         number: u64,
         /// The job.
         job: &'a Arc<Job>,
-        /// Which attempt, from 1.
+        /// Number of the attempt, from 1.
         attempt: u32,
-        /// The place it runs on, from 1.
+        /// The slot it runs on, from 1.
         slot: usize,
-        /// The number of its process, which leads a group of that number.
+        /// The id of its process, and of the process group that it leads.
         pid: u32,
-        /// The cores it is pinned to; empty if it is not.
+        /// The cores it is pinned to; empty if it is not pinned.
         cores: &'a [u32],
-        /// Since the start of the run.
+        /// Time since the start of the run.
         at: Duration,
     },
-    /// A job printed something, which is told at once if the runner was asked to.
+    /// A running job has printed something. Emitted only if [`Builder::live`](crate::Builder::live)
+    /// is set.
     Output {
         /// The job's number.
         number: u64,
-        /// Where it printed.
+        /// The stream that it printed to.
         stream: Stream,
-        /// What it printed: whole lines, but for the last of a job.
+        /// The printed text: whole lines, except for the end of a job's output and for very long
+        /// lines.
         lines: &'a [u8],
     },
-    /// An attempt failed; another will be made.
+    /// An attempt failed; there will be another.
     Retrying {
         /// The job's number.
         number: u64,
         /// The job.
         job: &'a Arc<Job>,
-        /// Which attempt failed, from 1.
+        /// Number of the attempt that failed, from 1.
         attempt: u32,
-        /// How.
+        /// The result of that attempt.
         ending: &'a Ending,
     },
     /// A job is over.
     Finished(Outcome),
     /// A canary succeeded.
     CanaryPassed {
-        /// The prelude that it tried.
+        /// The prelude that it tried, if any.
         prelude: Option<&'a str>,
     },
-    /// No more jobs are started. If a policy was met, this follows the outcome that met it at once.
+    /// No more jobs will start. If a halt policy was met, this follows the outcome that met it
+    /// immediately.
     Halting(Reason),
-    /// Jobs were asked to end, and have this long until they are made to.
+    /// Jobs were interrupted, and have this long before SIGTERM.
     Grace {
-        /// How many jobs still run.
+        /// Number of jobs that still run.
         running: usize,
         /// The time left.
         left: Duration,
     },
-    /// Jobs were told to end.
+    /// All running jobs were sent a signal.
     Signalled {
-        /// How many.
+        /// Number of running jobs.
         running: usize,
-        /// By what.
+        /// Name of the signal.
         signal: &'static str,
     },
-    /// A process had left its job's group and outlived it, and was killed.
+    /// A process that had left its job's process group and outlived the job was killed.
     Stray {
-        /// Its number.
+        /// Its process id.
         pid: u32,
-        /// What it was called.
+        /// Its name.
         name: &'a str,
-        /// The job that started it, if that can be told.
+        /// The job that started it, if known.
         number: Option<u64>,
-        /// Whether it is gone. Only a process that waits for a device or a file server is not.
+        /// `true` if the process is gone. It is not if it waits for a device or a file server.
         is_gone: bool,
     },
-    /// The time that was asked for has passed.
+    /// The interval set by [`Builder::tick`](crate::Builder::tick) has elapsed.
     Tick,
 }
 
-/// Which of its two outputs a job has used.
+/// One of a job's two output streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Stream {
     /// Standard output.
@@ -94,14 +97,14 @@ pub enum Stream {
     Stderr,
 }
 
-/// Why no more jobs are started.
+/// The reason why no more jobs start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Reason {
-    /// Somebody called [`Stopper::stop`](crate::Stopper::stop).
+    /// [`Stopper::stop`](crate::Stopper::stop) was called.
     Stopped,
     /// The halt policy was met.
     Halted,
-    /// A canary failed, or the source of jobs did.
+    /// A canary failed, or the client could not supply a job.
     Failed,
 }

@@ -1,48 +1,49 @@
-//! How long the rest will take.
+//! Estimates the remaining time of a run.
 
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
-/// Foretells how long the rest of a list will take, from what its jobs have taken so far.
+/// Estimates how long the rest of a list will take from the durations of its finished jobs.
 #[derive(Debug, Clone)]
 pub struct Forecast {
     slots: usize,
     cores: usize,
     finished: u32,
     wall: Duration,
-    /// The cores of all finished jobs together.
+    /// The core counts of all finished jobs, added up.
     widths: u64,
 }
 
-/// Fewer results say nothing about the rest; the original runner waits for as many.
-pub const LEAST_FOR_A_FORECAST: u32 = 5;
+/// The minimum number of finished jobs for an estimate. The original runner waits for as many.
+pub const MIN_JOBS_FOR_FORECAST: u32 = 5;
 
 impl Forecast {
-    /// Nothing is known yet but how many jobs may run at once, on how many cores.
+    /// Creates a forecast for a run with this many slots and cores.
     pub fn new(slots: NonZeroUsize, cores: NonZeroUsize) -> Self {
         let (slots, cores) = (slots.get(), cores.get());
         Self { slots, cores, finished: 0, wall: Duration::ZERO, widths: 0 }
     }
 
-    /// A job has finished that took this long on this many cores.
+    /// Records a finished job that took `wall` on `cores` cores.
     pub fn finished(&mut self, wall: Duration, cores: usize) {
         self.finished = self.finished.saturating_add(1);
         self.wall += wall;
         self.widths += cores.max(1) as u64;
     }
 
-    /// How long `waiting` jobs will take together with those that run, of which each has run for one of `ages`. None before
-    /// [`LEAST_FOR_A_FORECAST`] jobs have finished.
-    #[expect(clippy::cast_precision_loss, reason = "a forecast is good for two digits at most")]
+    /// Returns the estimated time for `waiting` jobs and the running ones, which have run for
+    /// `ages` so far. Returns `None` before [`MIN_JOBS_FOR_FORECAST`] jobs have finished.
+    #[expect(clippy::cast_precision_loss, reason = "an estimate is good for two digits at most")]
     pub fn rest(&self, waiting: u64, ages: impl IntoIterator<Item = Duration>) -> Option<Duration> {
-        if self.finished < LEAST_FOR_A_FORECAST {
+        if self.finished < MIN_JOBS_FOR_FORECAST {
             return None;
         }
         let mean = self.wall / self.finished;
         let running: Duration = ages.into_iter().map(|age| mean.saturating_sub(age)).sum();
         let work = mean.as_secs_f64() * waiting as f64 + running.as_secs_f64();
         let width = self.widths as f64 / f64::from(self.finished);
-        // Narrow jobs are limited by the slots, wide ones by the cores; one job at least runs at any time.
+        // Narrow jobs are limited by the slots, wide ones by the cores; at least one job runs at
+        // any time.
         let at_once = (self.cores as f64 / width).min(self.slots as f64).max(1.0);
         Duration::try_from_secs_f64(work / at_once).ok()
     }
@@ -62,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_foretold_from_four_results() {
+    fn four_results_are_too_few_for_a_forecast() {
         assert_eq!(after(4, 1).rest(10, []), None);
     }
 
@@ -75,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn running_jobs_count_with_what_is_left_of_them() {
+    fn running_jobs_count_with_their_remaining_time() {
         let ages = [2, 20].map(Duration::from_secs);
         assert_eq!(after(5, 4).rest(0, ages), Some(Duration::from_secs(6)));
     }

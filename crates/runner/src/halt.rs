@@ -1,21 +1,22 @@
-//! When to stop early.
+//! Policies for ending a run early.
 
 use std::str::FromStr;
 
 use crate::error::HaltError;
 
-/// Stops the run when enough jobs have failed, succeeded or finished: `now,fail=1`, `soon,success=10%`.
+/// A policy that ends the run when enough jobs have failed, succeeded or finished, such as
+/// `now,fail=1` or `soon,success=10%`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Halt {
-    /// What happens to the jobs that run at that moment.
+    /// The treatment of running jobs.
     pub when: HaltWhen,
-    /// Which jobs count.
+    /// The jobs that count.
     pub on: HaltOn,
-    /// How many of them are enough.
+    /// Number of jobs that is enough.
     pub threshold: Threshold,
 }
 
-/// What happens to the jobs that run when the run halts.
+/// The treatment of running jobs when the run halts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum HaltWhen {
     /// They are ended.
@@ -24,7 +25,7 @@ pub enum HaltWhen {
     Soon,
 }
 
-/// Which jobs count.
+/// The jobs that count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum HaltOn {
     /// Those that failed.
@@ -35,16 +36,17 @@ pub enum HaltOn {
     Done,
 }
 
-/// How many jobs are enough.
+/// Number of jobs that is enough to halt.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Threshold {
     /// This many.
     Count(u64),
-    /// This part of all jobs of the list, from 0 to 1, as soon as it is known how many those are.
+    /// This fraction of all jobs of the list, from 0 to 1. Applies once the length of the list is
+    /// known.
     Part(f64),
 }
 
-/// Jobs that have finished so far, and how many there will be, if that is known.
+/// Number of jobs that have finished so far, and the total if it is known.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Finished {
     pub(crate) failed: u64,
@@ -53,7 +55,7 @@ pub(crate) struct Finished {
 }
 
 impl Halt {
-    /// Whether the run should halt by now.
+    /// Returns `true` if the run should halt now.
     pub(crate) fn is_reached(&self, finished: Finished) -> bool {
         let count = match self.on {
             HaltOn::Fail => finished.failed,
@@ -62,7 +64,10 @@ impl Halt {
         };
         match (self.threshold, finished.total) {
             (Threshold::Count(enough), _) => count >= enough,
-            #[expect(clippy::cast_precision_loss, reason = "a part of 2^53 jobs needs no more")]
+            #[expect(
+                clippy::cast_precision_loss,
+                reason = "a fraction of 2^53 jobs is precise enough"
+            )]
             (Threshold::Part(part), Some(total)) => {
                 count > 0 && count as f64 >= part * total as f64
             }
@@ -115,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn policies_are_written_as_for_gnu_parallel() {
+    fn policies_are_written_as_in_gnu_parallel() {
         let halt = parse("now,fail=1").expect("valid");
         assert_eq!((halt.when, halt.on), (HaltWhen::Now, HaltOn::Fail));
         assert_eq!(halt.threshold, Threshold::Count(1));
@@ -126,11 +131,11 @@ mod tests {
     }
 
     #[test]
-    fn a_part_is_one_of_all_jobs_of_the_list() {
+    fn a_percentage_refers_to_all_jobs_of_the_list() {
         let halt = parse("soon,fail=50%").expect("valid");
         let after = |failed, total| halt.is_reached(Finished { failed, succeeded: 0, total });
         assert!(!after(2, Some(6)));
         assert!(after(3, Some(6)));
-        assert!(!after(3, None), "the end of the list was not seen yet");
+        assert!(!after(3, None), "the end of the list has not been seen yet");
     }
 }

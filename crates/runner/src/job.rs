@@ -1,4 +1,4 @@
-//! What is to be run.
+//! A command to run and its settings.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use crate::output::Output;
 
-/// A command to run, and how. Made by [`Job::new`] or [`Job::shell`]; everything else has a default, most of it the
-/// runner's.
+/// A command to run and its settings. Created by [`Job::new`] or [`Job::shell`]; all other settings
+/// have defaults, most of them the runner's.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Job {
     pub(crate) command: Command,
@@ -27,24 +27,24 @@ pub struct Job {
     pub(crate) slot_marker: Option<OsString>,
 }
 
-/// What a job executes.
+/// The command of a job.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Command {
-    /// A program and its arguments, passed on as they are: no shell sees them, nothing needs quoting.
+    /// A program and its arguments, passed on unchanged: no shell, no quoting.
     Argv(Vec<OsString>),
-    /// A line for `/bin/sh`.
+    /// A command line for `/bin/sh`.
     Shell(OsString),
 }
 
-/// Where a job reads from.
+/// The standard input of a job.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Stdin {
-    /// An end of file at once.
+    /// Nothing: immediate end of file.
     #[default]
     Null,
-    /// What the runner's own process reads from. Two jobs at once share it in no particular way.
+    /// The standard input of this process. Concurrent jobs share it in no particular way.
     Inherit,
     /// A file.
     File(PathBuf),
@@ -53,12 +53,14 @@ pub enum Stdin {
 }
 
 impl Job {
-    /// A program, found on `PATH` if its name has no slash, without arguments.
+    /// Creates a job that runs a program without arguments. A name without a slash is looked up on
+    /// `PATH`.
     pub fn new(program: impl Into<OsString>) -> Self {
         Self::from_command(Command::Argv(vec![program.into()]))
     }
 
-    /// A line for `/bin/sh`: pipes, redirections, variables. Whatever is put into the line must be quoted for a shell.
+    /// Creates a job that runs a line in `/bin/sh`, with pipes, redirections and variables. Quote
+    /// anything that you insert into the line.
     pub fn shell(line: impl Into<OsString>) -> Self {
         Self::from_command(Command::Shell(line.into()))
     }
@@ -80,13 +82,13 @@ impl Job {
         }
     }
 
-    /// One more argument. For a shell line it becomes `$1` and so on.
+    /// Adds an argument. For a shell line it becomes `$1` and so on.
     #[must_use]
     pub fn arg(self, argument: impl Into<OsString>) -> Self {
         self.args([argument])
     }
 
-    /// More arguments. For a shell line they become `$1` and so on.
+    /// Adds arguments. For a shell line they become `$1` and so on.
     #[must_use]
     pub fn args(mut self, arguments: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
         let arguments = arguments.into_iter().map(Into::into);
@@ -100,91 +102,94 @@ impl Job {
         self
     }
 
-    /// Its number in the outcome, which otherwise is one more than that of the job before it, from 1.
+    /// Sets the number in the job's outcome. The default is one more than the previous job's,
+    /// starting at 1.
     #[must_use]
     pub fn number(mut self, number: u64) -> Self {
         self.number = Some(number);
         self
     }
 
-    /// What people call it. Two jobs with one label are duplicates; without labels, two that run the same in the same
-    /// folder and environment are.
+    /// Sets the name shown to people. Two jobs with the same label are duplicates; so are two
+    /// unlabeled jobs that run the same command in the same directory and environment.
     #[must_use]
     pub fn label(mut self, label: impl Into<String>) -> Self {
         self.label = Some(label.into());
         self
     }
 
-    /// How many cores it needs.
+    /// Sets the number of cores it needs.
     #[must_use]
     pub fn cores(mut self, cores: NonZeroUsize) -> Self {
         self.cores = Some(cores);
         self
     }
 
-    /// A variable of its environment, over what the runner's own process has.
+    /// Sets an environment variable, in addition to those of this process.
     #[must_use]
     pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
         self.environment.push((name.into(), value.into()));
         self
     }
 
-    /// The folder it starts in.
+    /// Sets the working directory.
     #[must_use]
     pub fn folder(mut self, folder: impl Into<PathBuf>) -> Self {
         self.folder = Some(folder.into());
         self
     }
 
-    /// What it reads.
+    /// Sets its standard input.
     #[must_use]
     pub fn stdin(mut self, stdin: Stdin) -> Self {
         self.stdin = stdin;
         self
     }
 
-    /// Where its output goes, instead of where the runner sends it.
+    /// Sets where its output goes, overriding the runner's setting.
     #[must_use]
     pub fn output(mut self, output: Output) -> Self {
         self.output = Some(output);
         self
     }
 
-    /// How long one attempt may take, instead of the runner's limit.
+    /// Sets the time limit of an attempt, overriding the runner's limit.
     #[must_use]
     pub fn deadline(mut self, deadline: Duration) -> Self {
         self.deadline = Some(deadline);
         self
     }
 
-    /// How many more attempts it gets after one that failed, instead of the runner's number.
+    /// Sets the number of additional attempts after a failure, overriding the runner's number.
     #[must_use]
     pub fn retries(mut self, retries: u32) -> Self {
         self.retries = Some(retries);
         self
     }
 
-    /// A shell line to run first, in the same shell: `source env.sh`, `module load gcc`. The runner's canary tries each
-    /// distinct prelude once before any job that has it.
+    /// Sets a shell line to run first, in the same shell, such as `source env.sh` or `module load
+    /// gcc`. The runner tries each distinct prelude once, with its canary, before any job that has
+    /// it.
     #[must_use]
     pub fn prelude(mut self, line: impl Into<String>) -> Self {
         self.prelude = Some(line.into());
         self
     }
 
-    /// Replaces each occurrence of `marker` in its words, when it starts, by the number of the slot that it runs on.
+    /// Sets a marker. At the start of an attempt, each occurrence in the job's words is replaced
+    /// with the number of its slot.
     #[must_use]
     pub fn slot_marker(mut self, marker: impl Into<OsString>) -> Self {
         self.slot_marker = Some(marker.into());
         self
     }
 
-    /// What it executes on this slot: with the slot's number where its marker stands.
+    /// Returns the command for this slot, with the slot's number in place of the marker.
     pub fn command_on(&self, slot: usize) -> Command {
         self.with_slot(&slot.to_string())
     }
 
-    /// What it executes, with a text where the number of the slot will stand.
+    /// Returns the command with `slot` in place of the marker.
     pub fn with_slot(&self, slot: &str) -> Command {
         let on_slot = |word: &OsString| match &self.slot_marker {
             Some(marker) => replace(word, marker, slot),
@@ -196,9 +201,10 @@ impl Job {
         }
     }
 
-    /// What its command does not say: folder, variables, input and prelude, as bytes that are the same in every version of
-    /// this library. Two jobs with the same command do the same if these are the same, too.
-    pub fn surroundings(&self) -> Vec<u8> {
+    /// Returns everything but the command that determines what the job does: its directory,
+    /// variables, input and prelude, in an encoding that is the same in every version of this
+    /// library. Two jobs do the same if both their commands and these bytes are equal.
+    pub fn context_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         let mut put = |tag: u8, parts: &[&[u8]]| {
             bytes.push(tag);
@@ -225,22 +231,22 @@ impl Job {
         bytes
     }
 
-    /// What it executes, if that does not depend on the slot.
+    /// Returns the command if it does not depend on the slot.
     pub fn fixed_command(&self) -> Option<&Command> {
         self.slot_marker.is_none().then_some(&self.command)
     }
 
-    /// What it executes.
+    /// Returns the command.
     pub fn command(&self) -> &Command {
         &self.command
     }
 
-    /// What people call it, if it was given a label.
+    /// Returns the label, if the job has one.
     pub fn label_text(&self) -> Option<&str> {
         self.label.as_deref()
     }
 
-    /// The words that are executed, the shell included.
+    /// Returns the words to execute, including the shell.
     pub(crate) fn words_on(&self, slot: usize) -> Vec<OsString> {
         match self.command_on(slot) {
             Command::Argv(words) => words,
@@ -248,7 +254,7 @@ impl Job {
         }
     }
 
-    /// The line that tries its prelude before `canary`.
+    /// Returns `canary` with `prelude` to run before it.
     pub(crate) fn prelude_before(prelude: &str, canary: Self) -> Self {
         let mut job = canary;
         job.prelude = Some(prelude.to_owned());
@@ -256,7 +262,7 @@ impl Job {
     }
 }
 
-/// The label, or the command with quotes where a shell would need them.
+/// Writes the label, or the command quoted for a shell.
 impl fmt::Display for Job {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.label {
@@ -266,7 +272,7 @@ impl fmt::Display for Job {
     }
 }
 
-/// As a line that a shell would understand as the same command.
+/// Writes a line that a shell reads as the same command.
 impl fmt::Display for Command {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -298,7 +304,7 @@ fn replace(word: &OsStr, marker: &OsStr, with: &str) -> OsString {
     OsString::from_vec(replaced)
 }
 
-/// A word as a shell reads it back.
+/// Quotes a word for a shell, if necessary.
 pub fn quote(word: &str) -> std::borrow::Cow<'_, str> {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./:,@%+=^".contains(&byte);
     if !word.is_empty() && word.bytes().all(plain) {
@@ -314,7 +320,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_job_reads_as_its_label_or_as_its_command() {
+    fn a_job_is_shown_as_its_label_or_its_command() {
         let job = Job::new("cc").args(["-o", "a b", "it's", ""]);
         assert_eq!(job.to_string(), r"cc -o 'a b' 'it'\''s' ''");
         assert_eq!(job.label("compile").to_string(), "compile");
@@ -328,14 +334,14 @@ mod tests {
     }
 
     #[test]
-    fn a_marker_becomes_the_slot() {
+    fn the_slot_marker_is_replaced_with_the_slots_number() {
         let job = Job::new("a").args(["x%y%", "z"]).slot_marker("%");
         assert_eq!(job.words_on(12), ["a", "x12y12", "z"]);
     }
 
     proptest! {
         #[test]
-        fn a_shell_reads_back_what_was_quoted(words in prop::collection::vec("[^\0]*", 1..4)) {
+        fn a_shell_reads_back_a_quoted_word(words in prop::collection::vec("[^\0]*", 1..4)) {
             let line: Vec<_> = words.iter().map(|word| quote(word)).collect();
             let output = std::process::Command::new("sh")
                 .args(["-c", &format!("printf '%s\\0' {}", line.join(" "))])

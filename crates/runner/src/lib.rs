@@ -1,8 +1,9 @@
-//! Runs a list of commands as jobs, each on cores of its own, and loses none of them.
+//! Runs a list of commands as jobs, each pinned to cores of its own, and reports every outcome.
 //!
-//! A [`Runner`] (from [`Runner::builder`]) takes [`Job`]s, starts what fits, and tells [`Event`]s on the thread that
-//! called it; each job ends in one [`Outcome`]. A [`Stopper`] stops the run from anywhere, as Ctrl-C does. Jobs that are
-//! not all there yet come from a [`Source`].
+//! A [`Runner`] (from [`Runner::builder`]) takes [`Job`]s, starts those that fit, and reports
+//! [`Event`]s on the thread that called it. Each job ends in exactly one [`Outcome`]. A [`Stopper`]
+//! stops the run from anywhere, as Ctrl-C does. A [`Client`] supplies jobs that are not all known
+//! at the start.
 //!
 //! # Example
 //!
@@ -24,19 +25,22 @@
 //!
 //! # Invariants
 //!
-//! - Each job that was taken gets exactly one outcome.
-//! - No core is leased to two jobs, and every lease is returned when its attempt was reaped.
-//! - A job leads a process group of its own, which is gone when the job is over, when the run is, and when this process
-//!   is, even if SIGKILL ended it.
-//! - A retry starts only after the attempt before it was reaped with its group.
-//! - Jobs start in the order in which they came: a wide job is not passed by narrow ones.
-//! - Memory does not grow with the number of jobs, nor with what they print.
+//! - Each job that was supplied gets exactly one outcome.
+//! - No core is leased to two jobs at once, and every lease is returned when its attempt has been
+//!   reaped.
+//! - A job leads its own process group. The group is gone when the job is over, when the run is
+//!   over, and when this process is gone, even after SIGKILL.
+//! - A retry starts only after the previous attempt and its process group have been reaped.
+//! - Jobs start in the order in which they were supplied: narrow jobs do not overtake a wide one.
+//! - Memory use does not grow with the number of jobs or the size of their output.
 
 #![forbid(unsafe_code)]
 
 mod builder;
+mod client;
 mod cores;
 mod drive;
+mod duplicates;
 mod error;
 mod event;
 mod forecast;
@@ -48,21 +52,20 @@ mod memory;
 mod outcome;
 mod output;
 mod runner;
-mod source;
 mod stopper;
 mod summary;
 
 pub use builder::{Builder, CANARY_LIMIT, KILL_GRACE, STOP_GRACE};
-pub use drive::check_duplicates;
+pub use client::{Client, Supply};
+pub use duplicates::{Duplicates, check_duplicates};
 pub use error::{BuildError, ConfigError, HaltError, LimitError, RunnerError};
 pub use event::{Event, Reason, Stream};
-pub use forecast::{Forecast, LEAST_FOR_A_FORECAST};
+pub use forecast::{Forecast, MIN_JOBS_FOR_FORECAST};
 pub use halt::{Halt, HaltOn, HaltWhen, Threshold};
 pub use job::{Command, Job, Stdin, quote};
-pub use limit::{LEAST_FOR_A_MEDIAN, Limit};
+pub use limit::{Limit, MIN_JOBS_FOR_MEDIAN};
 pub use outcome::{Ending, Outcome, StartFailure};
-pub use output::{Captured, DEFAULT_TAIL, IN_MEMORY, Output};
+pub use output::{Captured, DEFAULT_TAIL, MAX_IN_MEMORY, Output};
 pub use runner::Runner;
-pub use source::{Jobs, Source, Supply};
 pub use stopper::Stopper;
 pub use summary::Summary;

@@ -1,4 +1,4 @@
-//! How long a job may take.
+//! Time limits of jobs.
 
 use std::str::FromStr;
 use std::time::Duration;
@@ -7,17 +7,19 @@ use hdrhistogram::Histogram;
 
 use crate::error::LimitError;
 
-/// How long one attempt of a job may take.
+/// The time limit of one attempt of a job.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Limit {
-    /// This long.
+    /// A fixed duration.
     Fixed(Duration),
-    /// This many times the median of the jobs that have succeeded, once [`LEAST_FOR_A_MEDIAN`] have.
+    /// A multiple of the median duration of successful jobs; applies from [`MIN_JOBS_FOR_MEDIAN`]
+    /// successes on.
     OfMedian(f64),
 }
 
-/// A median of fewer jobs says little; GNU parallel waits for the same number.
-pub const LEAST_FOR_A_MEDIAN: u64 = 3;
+/// The minimum number of successful jobs for a median. Fewer say little; GNU parallel waits for the
+/// same number.
+pub const MIN_JOBS_FOR_MEDIAN: u64 = 3;
 
 /// Three significant digits: the median is exact to a tenth of a percent.
 const DIGITS: u8 = 3;
@@ -54,15 +56,16 @@ impl Durations {
     }
 
     pub(crate) fn record(&mut self, duration: Duration) {
-        // The histogram grows for any number of microseconds but the largest, which is 584,000 years.
+        // The histogram can hold any number of microseconds but the largest, which is 584,000
+        // years.
         let _ = self.0.record(u64::try_from(duration.as_micros()).unwrap_or(u64::MAX));
     }
 
-    /// The limit at this moment; none while too few jobs are known.
+    /// Returns the limit at this moment, or `None` if too few jobs have succeeded.
     pub(crate) fn limit(&self, limit: Limit) -> Option<Duration> {
         match limit {
             Limit::Fixed(limit) => Some(limit),
-            Limit::OfMedian(times) if self.0.len() >= LEAST_FOR_A_MEDIAN => {
+            Limit::OfMedian(times) if self.0.len() >= MIN_JOBS_FOR_MEDIAN => {
                 let median = Duration::from_micros(self.0.value_at_quantile(0.5));
                 Duration::try_from_secs_f64(median.as_secs_f64() * times).ok()
             }
@@ -76,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_limit_is_seconds_or_a_part_of_the_median() {
+    fn a_limit_is_seconds_or_a_percentage_of_the_median() {
         assert_eq!("2.5".parse(), Ok(Limit::Fixed(Duration::from_millis(2500))));
         assert_eq!("300%".parse(), Ok(Limit::OfMedian(3.0)));
         for wrong in ["", "0", "-1", "a", "0%", "%", "nan", "inf", "inf%"] {

@@ -1,13 +1,17 @@
-//! What to do next: a pure state machine. Time is an argument; starting, signalling and waiting are somebody else's.
+//! Decides what to do next: a pure state machine. Time is an argument; the driver starts, signals
+//! and waits.
 //!
-//! The driver asks [`next`](Machine::next) until it says to wait, and reports what came of it. A job is in exactly one
-//! place: waiting, or running on a slot, or over.
+//! The driver calls [`next`](Machine::next) until it returns [`Action::Wait`] or
+//! [`Action::Finish`], and reports the results. A job is in exactly one state: waiting, running on
+//! a slot, or over.
 //!
-//! - Jobs start in the order in which they came. One that finds no cores holds up those behind it, so it waits no longer
-//!   than the jobs that ran when it was its turn, however wide it is.
-//! - An attempt is over when its process was reaped; only then does its slot get free or the next attempt wait.
-//! - Whatever is to be ended ends: each ladder ends in SIGKILL, and what survives that is waited for no longer.
-//! - Each job that was supplied gets one verdict, also if the run ends before it starts.
+//! - Jobs start in the order in which they were supplied. One that finds no cores holds up those
+//!   behind it. So even a wide job waits no longer than the jobs that ran when its turn came.
+//! - An attempt is over when its process has been reaped; only then does its slot become free or
+//!   its next attempt start to wait.
+//! - Ending a job takes a bounded time: each escalation ends in SIGKILL, and a process that
+//!   survives it is abandoned.
+//! - Each job that was supplied gets one verdict, even if the run ends before it starts.
 
 mod canary;
 mod exit;
@@ -20,8 +24,8 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use brigade_sys::clock::Monotonic;
 use brigade_sys::process::Signal;
+use brigade_time::{Monotonic, TimerHeap, TimerKey};
 
 use crate::event::Reason;
 use crate::halt::Finished;
@@ -32,50 +36,53 @@ use crate::outcome::Ending;
 use canary::Canaries;
 pub(crate) use exit::Verdict;
 pub(crate) use settings::Settings;
-use stop::Ladder;
+use stop::Escalation;
 
 pub(crate) struct Machine {
     settings: Settings,
-    course: Course,
+    phase: Phase,
     supply: SupplyState,
     waiting: VecDeque<Attempt>,
     slots: Vec<Option<Running>>,
     free: BTreeSet<usize>,
-    timers: BTreeSet<(Monotonic, Timer)>,
-    orders: VecDeque<Action>,
+    timers: TimerHeap<Timer>,
+    /// The timer of the escalation.
+    escalation_timer: Option<TimerKey>,
+    actions: VecDeque<Action>,
     canaries: Canaries,
-    ladder: Ladder,
+    escalation: Escalation,
     durations: Durations,
     finished: Finished,
-    /// Whether the next job may find cores; it may not again before another has ended.
-    room: bool,
+    /// `true` if the next job may find cores. After a failed attempt to start it, `false` until
+    /// another job ends.
+    has_room: bool,
     not_before: Monotonic,
     next_number: u64,
     supplied: u64,
 }
 
-/// What the driver is to do.
+/// An action for the driver to carry out.
 #[derive(Debug)]
 pub(crate) enum Action {
-    /// Take a job from the source, and say what it answered.
+    /// Take a job from the client, and report the answer.
     Pull,
-    /// Start this on that slot, and say whether it started.
+    /// Start this attempt on this slot, and report whether it started.
     Start(usize, Attempt),
-    /// Send a signal to the group on a slot.
+    /// Send a signal to the process group on a slot.
     Signal(usize, Signal),
-    /// Tell the user.
-    Tell(Notice),
-    /// Wait no longer for what runs on a slot: it was killed some time ago, and lives.
+    /// Emit an event.
+    Notify(Notice),
+    /// Stop waiting for the attempt on a slot: it has survived SIGKILL for some time.
     Abandon(usize),
-    /// Tell that this will not be started any more.
+    /// Report that this attempt will not start.
     GiveUp(Verdict),
-    /// Wait for something to happen, until this time at most.
+    /// Wait until something happens, but no longer than until this time.
     Wait(Option<Monotonic>),
-    /// All is over.
+    /// Return: the run is over.
     Finish,
 }
 
-/// What the user is told besides what happens to jobs.
+/// An event about the run as a whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Notice {
     Halting(Reason),
@@ -84,16 +91,16 @@ pub(crate) enum Notice {
     Tick,
 }
 
-/// One run of a job, to be started or running.
+/// One run of a job, waiting or running.
 #[derive(Debug, Clone)]
 pub(crate) struct Attempt {
     pub(crate) number: u64,
     pub(crate) job: Arc<Job>,
-    /// Which attempt of its job, from 1.
+    /// Number of this attempt of its job, from 1.
     pub(crate) nth: u32,
-    /// How the attempt before it failed.
-    pub(crate) before: Option<Ending>,
-    /// Whether it tries out whether jobs can run at all.
+    /// The failure of the previous attempt.
+    pub(crate) previous: Option<Ending>,
+    /// `true` if it only tests that jobs can run at all.
     pub(crate) is_canary: bool,
 }
 
@@ -101,15 +108,15 @@ pub(crate) struct Attempt {
 struct Running {
     attempt: Attempt,
     started: Monotonic,
-    /// What it is allowed, if anything limits it.
+    /// Its time limit, if any.
     limit: Option<Duration>,
-    /// The one timer that it has.
-    timer: Option<Monotonic>,
+    /// Its only timer.
+    timer: Option<TimerKey>,
     ending: Option<Cause>,
     is_killed: bool,
 }
 
-/// Why we end an attempt.
+/// The reason why we end an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Cause {
     TimedOut(Duration),
@@ -117,24 +124,24 @@ enum Cause {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Course {
+enum Phase {
     Running,
-    /// Nothing more is started.
+    /// Nothing more starts.
     Draining,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum SupplyState {
     Open,
-    /// It will say when there is something.
+    /// The client has no job yet, and will wake the runner.
     Later,
     Ended,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Timer {
     Slot(usize),
-    Ladder,
+    Escalation,
     Tick,
 }
 
@@ -142,18 +149,19 @@ impl Machine {
     pub(crate) fn new(settings: Settings, now: Monotonic) -> Self {
         let slots = settings.slots.get();
         let mut machine = Self {
-            course: Course::Running,
+            phase: Phase::Running,
             supply: SupplyState::Open,
             waiting: VecDeque::new(),
             slots: (0..slots).map(|_| None).collect(),
             free: (0..slots).collect(),
-            timers: BTreeSet::new(),
-            orders: VecDeque::new(),
+            timers: TimerHeap::new(),
+            escalation_timer: None,
+            actions: VecDeque::new(),
             canaries: Canaries::default(),
-            ladder: Ladder::Idle,
+            escalation: Escalation::Idle,
             durations: Durations::new(),
             finished: Finished::default(),
-            room: true,
+            has_room: true,
             not_before: now,
             next_number: 1,
             supplied: 0,
@@ -163,14 +171,14 @@ impl Machine {
         machine
     }
 
-    /// What to do now. To be asked again until it says to wait.
+    /// Returns the next action. Call it again until it returns [`Action::Wait`].
     pub(crate) fn next(&mut self, now: Monotonic) -> Action {
         self.fire_timers(now);
-        if let Some(order) = self.orders.pop_front() {
-            return order;
+        if let Some(action) = self.actions.pop_front() {
+            return action;
         }
         let idle = self.free.len() == self.slots.len();
-        let mut wake = self.timers.first().map(|(time, _)| *time);
+        let mut wake = self.timers.next_deadline();
         if self.may_start() {
             if self.waiting.is_empty() {
                 match self.supply {
@@ -183,7 +191,7 @@ impl Machine {
             } else {
                 wake = Some(wake.map_or(self.not_before, |time| time.min(self.not_before)));
             }
-        } else if idle && self.course == Course::Draining {
+        } else if idle && self.phase == Phase::Draining {
             return match self.waiting.pop_front() {
                 Some(attempt) => Action::GiveUp(Self::give_up(attempt)),
                 None => Action::Finish,
@@ -192,40 +200,40 @@ impl Machine {
         Action::Wait(wake)
     }
 
-    /// The source has given a job. Answers its number.
+    /// Handles a job from the client. Returns its number.
     pub(crate) fn supplied(&mut self, job: Job) -> u64 {
         let number = job.number.unwrap_or(self.next_number);
         self.next_number = number.saturating_add(1);
         self.supplied += 1;
         let job = Arc::new(job);
-        self.waiting.push_back(Attempt { number, job, nth: 1, before: None, is_canary: false });
+        self.waiting.push_back(Attempt { number, job, nth: 1, previous: None, is_canary: false });
         number
     }
 
-    /// How many jobs are still to come, if that is known.
+    /// Records the number of jobs still to come, if known.
     pub(crate) fn note_remaining(&mut self, remaining: Option<u64>) {
         self.finished.total = remaining.map(|remaining| self.supplied.saturating_add(remaining));
     }
 
-    /// The source has nothing yet.
+    /// Handles an answer of the client: no job yet.
     pub(crate) fn supply_later(&mut self) {
         self.supply = SupplyState::Later;
     }
 
-    /// The source may have something again.
+    /// Handles a wake-up: the client may have a job again.
     pub(crate) fn supply_woken(&mut self) {
         if self.supply == SupplyState::Later {
             self.supply = SupplyState::Open;
         }
     }
 
-    /// The source has no more.
+    /// Handles an answer of the client: no more jobs.
     pub(crate) fn supply_ended(&mut self) {
         self.supply = SupplyState::Ended;
         self.note_remaining(Some(0));
     }
 
-    /// There were no cores for what was to be started: it is the first to get those that come free.
+    /// Puts back an attempt that found no cores: it is the first to get those that become free.
     pub(crate) fn no_room(&mut self, slot: usize, attempt: Attempt) {
         self.free.insert(slot);
         if attempt.is_canary {
@@ -233,50 +241,50 @@ impl Machine {
         } else {
             self.waiting.push_front(attempt);
         }
-        self.room = false;
+        self.has_room = false;
     }
 
-    /// There may be cores again that somebody else had.
+    /// Handles a wake-up: others may have returned cores.
     pub(crate) fn cores_freed(&mut self) {
-        self.room = true;
+        self.has_room = true;
     }
 
-    /// Nothing is to be started before this time; what was to be started goes back.
+    /// Puts back an attempt, and starts nothing before `until`.
     pub(crate) fn hold(&mut self, slot: usize, attempt: Attempt, until: Monotonic) {
         self.no_room(slot, attempt);
-        self.room = true;
+        self.has_room = true;
         self.not_before = self.not_before.max(until);
     }
 
-    /// What was to be started runs.
+    /// Handles the start of an attempt.
     pub(crate) fn started(&mut self, slot: usize, attempt: Attempt, now: Monotonic) {
         let limit = self.limit_of(&attempt);
         let mut running =
             Running { attempt, started: now, limit, timer: None, ending: None, is_killed: false };
         if let Some(limit) = limit {
-            set_timer(&mut self.timers, slot, &mut running, Some(now.saturating_add(limit)));
+            self.timers.set(&mut running.timer, Some(now.saturating_add(limit)), Timer::Slot(slot));
         }
         self.slots[slot] = Some(running);
         self.not_before = self.not_before.max(now.saturating_add(self.settings.delay));
     }
 
-    /// How many attempts run.
+    /// Returns the number of running attempts.
     pub(crate) fn running(&self) -> usize {
         self.slots.len() - self.free.len()
     }
 
-    /// No more is started; what runs may finish.
+    /// Starts no more jobs; running ones may finish.
     pub(crate) fn drain(&mut self, reason: Reason) {
-        if self.course == Course::Running {
-            self.course = Course::Draining;
-            self.orders.push_back(Action::Tell(Notice::Halting(reason)));
+        if self.phase == Phase::Running {
+            self.phase = Phase::Draining;
+            self.actions.push_back(Action::Notify(Notice::Halting(reason)));
         }
     }
 
-    /// Whether something may be started, if it is there and it is time.
+    /// Returns `true` if a waiting job may start now, apart from the delay between starts.
     fn may_start(&self) -> bool {
-        self.course == Course::Running
-            && self.room
+        self.phase == Phase::Running
+            && self.has_room
             && !self.free.is_empty()
             && !self.canaries.is_running()
     }
@@ -302,15 +310,12 @@ impl Machine {
     }
 
     fn fire_timers(&mut self, now: Monotonic) {
-        while let Some((time, timer)) =
-            self.timers.first().copied().filter(|(time, _)| *time <= now)
-        {
-            self.timers.remove(&(time, timer));
-            match timer {
+        while let Some(fired) = self.timers.expire(now) {
+            match fired.value {
                 Timer::Slot(slot) => self.slot_timer(slot, now),
-                Timer::Ladder => self.ladder_timer(now),
+                Timer::Escalation => self.escalation_due(now),
                 Timer::Tick => {
-                    self.orders.push_back(Action::Tell(Notice::Tick));
+                    self.actions.push_back(Action::Notify(Notice::Tick));
                     self.arm_tick(now);
                 }
             }
@@ -319,23 +324,7 @@ impl Machine {
 
     fn arm_tick(&mut self, now: Monotonic) {
         if let Some(tick) = self.settings.tick {
-            self.timers.insert((now.saturating_add(tick), Timer::Tick));
+            self.timers.arm(now.saturating_add(tick), Timer::Tick);
         }
     }
-}
-
-/// A running attempt has one timer at most.
-fn set_timer(
-    timers: &mut BTreeSet<(Monotonic, Timer)>,
-    slot: usize,
-    running: &mut Running,
-    time: Option<Monotonic>,
-) {
-    if let Some(before) = running.timer {
-        timers.remove(&(before, Timer::Slot(slot)));
-    }
-    if let Some(time) = time {
-        timers.insert((time, Timer::Slot(slot)));
-    }
-    running.timer = time;
 }

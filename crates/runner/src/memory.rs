@@ -1,8 +1,9 @@
-//! How much memory the machine has to spare.
+//! The memory that the machine can spare.
 
 use std::fs;
 
-/// What the kernel thinks could be used without swapping, in bytes; everything if it does not say.
+/// Returns the number of bytes that the kernel estimates can be used without swapping, or
+/// `u64::MAX` if it does not say.
 pub(crate) fn available() -> u64 {
     fs::read_to_string("/proc/meminfo").ok().and_then(|text| parse(&text)).unwrap_or(u64::MAX)
 }
@@ -18,7 +19,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_kernel_says_what_is_available() {
+    fn available_memory_is_read_from_the_kernels_table() {
         let text = "MemTotal:  100 kB\nMemAvailable:      23 kB\n";
         assert_eq!(parse(text), Some(23 * 1024));
         assert_eq!(parse(""), None);

@@ -1,4 +1,4 @@
-//! How a job has ended, and what it has used.
+//! The outcome of a job: how it ended, what it printed and what it used.
 
 use std::fmt;
 use std::io;
@@ -11,7 +11,7 @@ use brigade_sys::process::{Exit, signal_name};
 use crate::job::Job;
 use crate::output::Captured;
 
-/// All that is known of a job that is over.
+/// Everything known about a job that is over.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Outcome {
@@ -19,70 +19,72 @@ pub struct Outcome {
     pub number: u64,
     /// The job itself.
     pub job: Arc<Job>,
-    /// How its last attempt ended.
+    /// The result of its last attempt.
     pub ending: Ending,
-    /// How many attempts it took; none if the run ended before it was started.
+    /// Number of attempts made; 0 if the run ended before the first one.
     pub attempts: u32,
-    /// On which place of the run it ran, from 1; no two jobs have the same at a time. 0 if the run ended before its next
-    /// attempt was started.
+    /// The slot it ran on, from 1; no two jobs share a slot at a time. 0 if the run ended before
+    /// its next attempt started.
     pub slot: usize,
-    /// The cores it was pinned to, by their numbers; empty if it was not.
+    /// Numbers of the cores it was pinned to; empty if it was not pinned.
     pub cores: Vec<u32>,
-    /// From the start of the run to that of the last attempt.
+    /// Time from the start of the run to the start of the last attempt.
     pub started: Duration,
-    /// How long the last attempt took.
+    /// Duration of the last attempt.
     pub wall: Duration,
-    /// Processor time in user mode, of the last attempt with all children that it waited for.
+    /// Processor time of the last attempt in user mode, including all children that it waited for.
     pub user: Duration,
-    /// Processor time in the kernel, likewise.
+    /// Processor time in the kernel, including the same children.
     pub system: Duration,
-    /// The largest resident memory of one of its processes, in bytes.
+    /// The largest resident memory of any one of its processes, in bytes.
     pub peak_memory: u64,
-    /// What it printed.
+    /// Captured standard output.
     pub stdout: Captured,
-    /// What it complained.
+    /// Captured standard error.
     pub stderr: Captured,
 }
 
-/// How an attempt has ended.
+/// The result of an attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Ending {
     /// It exited with this code.
     Exited(i32),
-    /// A signal ended it that was not ours.
+    /// It was ended by a signal that the runner did not send.
     Signalled(i32),
-    /// It took longer than the limit, and was ended.
+    /// It exceeded its time limit and was ended.
     TimedOut {
-        /// What it was allowed.
+        /// The limit.
         limit: Duration,
     },
     /// It was ended because the run stopped.
     Stopped,
     /// It could not be started.
     NotStarted(StartFailure),
-    /// It lives on: it was killed, but belongs to another user or waits for a device. Nobody looks after it any more.
+    /// It is still running: it was killed, but belongs to another user or waits for a device. The
+    /// runner no longer watches it.
     NotKilled,
 }
 
-/// Why an attempt could not be started.
+/// The reason why an attempt could not be started.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StartFailure {
-    /// What could not be done, and why, for people.
+    /// The operation that failed and the reason, for people.
     pub message: String,
-    /// The code a shell would give: 127 if there is no such program, 126 if it cannot be executed.
+    /// The exit code that a shell would report: 127 if there is no such program, 126 if it cannot
+    /// be executed.
     pub code: i32,
-    /// Whether it lacked only what other jobs give back when they end.
+    /// `true` if it lacked only resources that other jobs return when they end.
     pub(crate) is_shortage: bool,
 }
 
 impl Ending {
-    /// Whether the job did what it should: it exited with 0.
+    /// Returns `true` if the job exited with code 0.
     pub fn is_success(&self) -> bool {
         matches!(self, Self::Exited(0))
     }
 
-    /// Whether another attempt may end otherwise.
+    /// Returns `true` if another attempt may end differently.
     pub(crate) fn is_worth_a_retry(&self) -> bool {
         match self {
             Self::Exited(code) => *code != 0,
@@ -92,7 +94,7 @@ impl Ending {
     }
 }
 
-/// The exit code of a job whose status somebody else has taken.
+/// The exit code of a job whose status was collected by other code in this process.
 const STATUS_LOST: i32 = -1;
 
 impl From<Exit> for Ending {
@@ -100,7 +102,7 @@ impl From<Exit> for Ending {
         match exit {
             Exit::Code(code) => Self::Exited(code),
             Exit::Signal(signal) => Self::Signalled(signal),
-            // The command has no word for it; the event says what happened.
+            // `Ending` has no variant for an unknown status; a logged warning says what happened.
             _ => Self::Exited(STATUS_LOST),
         }
     }
@@ -115,12 +117,12 @@ impl fmt::Display for Ending {
                 None => write!(formatter, "killed by signal {signal}"),
             },
             Self::TimedOut { limit } => {
-                write!(formatter, "took longer than {:.3} s", limit.as_secs_f64())
+                write!(formatter, "exceeded its time limit of {:.3} s", limit.as_secs_f64())
             }
             Self::Stopped => formatter.write_str("stopped with the run"),
             Self::NotStarted(failure) => formatter.write_str(&failure.message),
             Self::NotKilled => formatter.write_str(
-                "it cannot be killed, and still runs: end it as the user that it belongs to",
+                "could not be killed and is still running; end it as the user that owns it",
             ),
         }
     }
@@ -133,19 +135,17 @@ impl StartFailure {
         let message = match (error.stage(), cause.kind(), cause.raw_os_error()) {
             (LaunchStage::Program, io::ErrorKind::NotFound, _) if program.contains('/') => {
                 format!(
-                    "there is no program `{program}` (or the interpreter in its #! line is missing)"
+                    "program `{program}` not found (or the interpreter in its #! line is missing)"
                 )
             }
             (LaunchStage::Program, io::ErrorKind::NotFound, _) => {
-                format!("there is no program `{program}` on PATH")
+                format!("program `{program}` not found on PATH")
             }
             (LaunchStage::Program, io::ErrorKind::PermissionDenied, _) => {
-                format!(
-                    "`{program}` is not executable: is it a file with the permission to execute?"
-                )
+                format!("`{program}` is not executable: it must be a file with execute permission")
             }
             (LaunchStage::Program, _, Some(ENOEXEC)) => {
-                format!("`{program}` is no program: a script needs a first line like #!/bin/sh")
+                format!("`{program}` is not a program: a script needs a first line like #!/bin/sh")
             }
             (LaunchStage::Program, _, Some(E2BIG)) => {
                 "its arguments and environment are longer than the system allows".to_owned()
@@ -165,7 +165,7 @@ impl StartFailure {
     }
 }
 
-/// No descriptors, processes or memory are left.
+/// Returns `true` if the system is out of descriptors, processes or memory.
 fn is_shortage(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(EAGAIN | ENOMEM | ENFILE | EMFILE))
 }

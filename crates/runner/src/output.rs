@@ -1,4 +1,4 @@
-//! What a job prints: kept, bounded in memory whatever it is.
+//! Captures the output of jobs in bounded memory.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -6,31 +6,33 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
-/// Where the output of a job goes.
+/// The destination of a job's output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Output {
-    /// The last bytes of each stream are kept, this many at most.
+    /// Keeps the last bytes of each stream, at most this many.
     Tail(usize),
-    /// All of it is kept: up to [`IN_MEMORY`] bytes of each stream in memory, more in a file without a name.
+    /// Keeps everything: up to [`MAX_IN_MEMORY`] bytes of each stream in memory, more in an unnamed
+    /// file.
     Whole,
-    /// It goes where that of the runner's process goes.
+    /// Uses the standard output and error of this process.
     Inherit,
-    /// It is thrown away.
+    /// Discards it.
     Null,
-    /// It goes to files, which the job writes itself. Their folders must exist; what was in them is gone.
+    /// Lets the job write to files itself. Their directories must exist; existing files are
+    /// truncated.
     Files {
-        /// For standard output.
+        /// Path for standard output.
         stdout: PathBuf,
-        /// For standard error.
+        /// Path for standard error.
         stderr: PathBuf,
     },
 }
 
-/// How much of a stream is kept in memory before a file is made for it.
-pub const IN_MEMORY: usize = 256 * 1024;
+/// Maximum number of bytes of a stream kept in memory; a longer one moves to a file.
+pub const MAX_IN_MEMORY: usize = 256 * 1024;
 
-/// How much of each stream is kept by default.
+/// Number of bytes of each stream that are kept by default.
 pub const DEFAULT_TAIL: usize = 64 * 1024;
 
 impl Default for Output {
@@ -39,11 +41,11 @@ impl Default for Output {
     }
 }
 
-/// What one stream of a job has brought.
+/// The captured output of one stream of a job.
 #[derive(Debug, Default)]
 pub struct Captured {
     kept: Kept,
-    /// Bytes that came but were not kept.
+    /// Number of bytes that arrived but were not kept.
     dropped: u64,
 }
 
@@ -56,7 +58,7 @@ enum Kept {
         limit: usize,
     },
     Memory(Vec<u8>),
-    /// A file without a name, or one that the job wrote itself.
+    /// An unnamed file, or one that the job wrote itself.
     File(File),
 }
 
@@ -73,23 +75,24 @@ impl Captured {
         Self { kept: Kept::File(file), dropped: 0 }
     }
 
-    /// Bytes that were printed but not kept: more than a tail holds, or more than the disk did.
+    /// Returns the number of bytes that were printed but not kept, because the tail or the disk had
+    /// no room for them.
     pub fn dropped(&self) -> u64 {
         self.dropped
     }
 
-    /// Whether nothing is here.
+    /// Returns `true` if no bytes were kept.
     ///
     /// # Errors
-    /// When the file cannot be asked for its length.
+    /// Returns an error if the length of the file cannot be read.
     pub fn is_empty(&self) -> io::Result<bool> {
         Ok(self.len()? == 0)
     }
 
-    /// How many bytes are here.
+    /// Returns the number of bytes that were kept.
     ///
     /// # Errors
-    /// When the file cannot be asked for its length.
+    /// Returns an error if the length of the file cannot be read.
     pub fn len(&self) -> io::Result<u64> {
         Ok(match &self.kept {
             Kept::Nothing => 0,
@@ -99,7 +102,7 @@ impl Captured {
         })
     }
 
-    /// How much memory it takes, and whether it takes a descriptor.
+    /// Returns the number of bytes held in memory, and `true` if a file descriptor is held.
     pub fn costs(&self) -> (usize, bool) {
         match &self.kept {
             Kept::Nothing => (0, false),
@@ -109,10 +112,10 @@ impl Captured {
         }
     }
 
-    /// The last bytes, `limit` at most.
+    /// Returns the last bytes, at most `limit`.
     ///
     /// # Errors
-    /// When the file cannot be read.
+    /// Returns an error if the file cannot be read.
     pub fn tail(&self, limit: usize) -> io::Result<Vec<u8>> {
         Ok(match &self.kept {
             Kept::Nothing => Vec::new(),
@@ -128,10 +131,10 @@ impl Captured {
         })
     }
 
-    /// Writes all that is here, and says how much it was.
+    /// Writes all bytes that were kept, and returns their number.
     ///
     /// # Errors
-    /// When the file cannot be read or the writer fails.
+    /// Returns an error if the file cannot be read or the writer fails.
     pub fn copy_to(&self, writer: &mut impl Write) -> io::Result<u64> {
         match &self.kept {
             Kept::Nothing => Ok(0),
@@ -146,7 +149,7 @@ impl Captured {
         }
     }
 
-    /// More has come.
+    /// Adds bytes that have arrived.
     pub(crate) fn push(&mut self, more: &[u8]) {
         match &mut self.kept {
             Kept::Nothing => self.dropped += more.len() as u64,
@@ -157,12 +160,12 @@ impl Captured {
                 bytes.extend(more_kept);
                 self.dropped += (excess + more.len() - more_kept.len()) as u64;
             }
-            Kept::Memory(bytes) if bytes.len() + more.len() <= IN_MEMORY => {
+            Kept::Memory(bytes) if bytes.len() + more.len() <= MAX_IN_MEMORY => {
                 bytes.extend_from_slice(more);
             }
             Kept::Memory(bytes) => match spill(bytes, more) {
                 Ok(file) => self.kept = Kept::File(file),
-                // No disk to spill to: the rest is lost, and counted.
+                // No disk to spill to: these bytes are lost, and counted.
                 Err(_) => self.dropped += more.len() as u64,
             },
             Kept::File(file) => {
@@ -174,10 +177,10 @@ impl Captured {
     }
 }
 
-/// What a file holds at one moment.
+/// The contents of a file at one moment.
 ///
-/// A process that has outlived its job may still write to it. So it is read without moving the position, which is also
-/// that of the writer, and no further than it reached when the reading began.
+/// A process that has outlived its job may still write to the file. So reading does not move the
+/// file's position, which the writer shares, and stops where the file ended when the reading began.
 struct Contents<'a> {
     file: &'a File,
     position: u64,
@@ -216,7 +219,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_tail_is_the_end_of_what_came(
+        fn a_tail_is_the_end_of_the_output(
             pieces in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..20), 0..10),
             limit in 0_usize..40,
         ) {
@@ -235,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_read_without_moving_its_writer_and_without_following_it() -> io::Result<()> {
+    fn a_file_is_read_without_disturbing_or_following_its_writer() -> io::Result<()> {
         struct Appends<'a>(&'a File, usize);
         impl Write for Appends<'_> {
             fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
@@ -258,9 +261,9 @@ mod tests {
     }
 
     #[test]
-    fn what_outgrows_memory_goes_on_in_a_file() -> io::Result<()> {
+    fn output_that_outgrows_memory_continues_in_a_file() -> io::Result<()> {
         let mut captured = Captured::whole();
-        let piece: Vec<u8> = (0..=u8::MAX).cycle().take(IN_MEMORY / 2 + 1).collect();
+        let piece: Vec<u8> = (0..=u8::MAX).cycle().take(MAX_IN_MEMORY / 2 + 1).collect();
         for _ in 0..3 {
             captured.push(&piece);
         }

@@ -1,77 +1,78 @@
-//! Running jobs.
+//! The entry point: runs jobs on the calling thread.
 
 use std::num::NonZeroUsize;
 
+use crate::client::{Client, Simple};
 use crate::cores::Cores;
-use crate::drive::{Conduct, Drive, check_duplicates};
+use crate::drive::{Config, Drive};
+use crate::duplicates::check_duplicates;
 use crate::error::RunnerError;
 use crate::event::Event;
 use crate::job::Job;
-use crate::source::{Jobs, Source};
 use crate::stopper::Stopper;
 use crate::summary::Summary;
 
-/// Runs jobs, on the thread that asks for it.
+/// Runs jobs on the calling thread.
 ///
-/// It belongs to the process that built it. In a copy that `fork` has made, `run` and `run_source` are errors
-/// ([`RunnerError::Forked`]), also if what the run has called forks and returns in both processes: the original goes on.
+/// A runner belongs to the process that built it. In a copy made by `fork`, `run` and `run_client`
+/// return [`RunnerError::Forked`]. This holds even if code that the run has called forks and
+/// returns in both processes: the original continues.
 #[derive(Debug)]
 pub struct Runner {
-    pub(crate) conduct: Conduct,
+    pub(crate) config: Config,
     pub(crate) stopper: Stopper,
     pub(crate) allows_duplicates: bool,
 }
 
 impl Runner {
-    /// Stops the run, from anywhere.
+    /// Returns a handle that stops the run from anywhere.
     pub fn stopper(&self) -> Stopper {
         self.stopper.clone()
     }
 
-    /// How many jobs run at once at most.
+    /// Returns the maximum number of jobs that run at once.
     pub fn slots(&self) -> NonZeroUsize {
-        self.conduct.settings.slots
+        self.config.settings.slots
     }
 
-    /// How many cores there are for jobs; as many as slots if jobs are not pinned.
+    /// Returns the number of cores available to jobs, or the number of slots if jobs are not
+    /// pinned.
     pub fn cores(&self) -> NonZeroUsize {
-        self.conduct.cores.as_ref().map_or(self.slots(), Cores::usable)
+        self.config.cores.as_ref().map_or(self.slots(), Cores::usable)
     }
 
-    /// Whether each job is pinned to cores of its own.
+    /// Returns `true` if each job is pinned to its own cores.
     pub fn is_pinned(&self) -> bool {
-        self.conduct.cores.is_some()
+        self.config.cores.is_some()
     }
 
-    /// Runs all jobs, and tells what happens.
+    /// Runs all jobs and passes each event to `on_event`.
     ///
-    /// When it returns, no process of a job is left.
+    /// No process of a job is left when it returns.
     ///
     /// # Errors
-    /// [`RunnerError`]. A job that fails is no error: its [`Outcome`](crate::Outcome) says so.
+    /// Returns a [`RunnerError`] if the run as a whole fails. A job that fails is not an error of
+    /// the run: its [`Outcome`](crate::Outcome) says so.
     pub fn run(
         self,
         jobs: impl IntoIterator<Item = Job>,
-        tell: impl FnMut(Event<'_>),
+        on_event: impl FnMut(Event<'_>),
     ) -> Result<Summary, RunnerError> {
         let jobs: Vec<Job> = jobs.into_iter().collect();
         if !self.allows_duplicates {
             check_duplicates(&jobs)?;
         }
-        self.run_source(&mut Jobs(jobs.into_iter()), tell)
+        self.run_client(&mut Simple { jobs: jobs.into_iter(), on_event })
     }
 
-    /// Runs the jobs of a source, one after the other as there is room, however many there are.
+    /// Runs the jobs that a client supplies, however many there are, taking each when there is room
+    /// for it.
     ///
-    /// Duplicates are not looked for, as that would need memory for every job.
+    /// Does not look for duplicates, which would need memory for every job.
     ///
     /// # Errors
-    /// As [`run`](Self::run), and when the source fails.
-    pub fn run_source(
-        self,
-        source: &mut dyn Source,
-        mut tell: impl FnMut(Event<'_>),
-    ) -> Result<Summary, RunnerError> {
-        Drive::new(self.conduct, self.stopper, source, &mut tell)?.run()
+    /// As for [`run`](Self::run), and if the client fails to supply a job.
+    pub fn run_client(self, client: &mut dyn Client) -> Result<Summary, RunnerError> {
+        Drive::new(self.config, self.stopper, client)?.run()
     }
 }

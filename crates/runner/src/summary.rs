@@ -1,23 +1,24 @@
-//! What came of a run.
+//! The result of a run in numbers.
 
 use std::time::Duration;
 
 use crate::event::Reason;
 use crate::outcome::{Ending, Outcome};
 
-/// What came of a run, in numbers.
+/// The result of a run in numbers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Summary {
     /// Jobs that exited with 0.
     pub succeeded: u64,
-    /// Jobs that did not, those that were stopped among them.
+    /// Jobs that did not, including those that were stopped while they ran.
     pub failed: u64,
-    /// Jobs that were ended because the run stopped, and those taken from the source that it left unstarted.
+    /// Jobs that were ended because the run stopped, and jobs that were supplied but never
+    /// started.
     pub stopped: u64,
-    /// Why the run ended before its jobs, if it did.
+    /// The reason if the run ended before all its jobs had run.
     pub halted: Option<Reason>,
-    /// How long it took.
+    /// Duration of the run.
     pub wall: Duration,
 }
 

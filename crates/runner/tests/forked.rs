@@ -1,4 +1,7 @@
-//! A process that forks without `exec`: the copy neither goes on with a run of the original, nor ends its jobs.
+//! Tests of processes that fork without `exec`: the copy neither continues the original's run, nor
+//! ends its jobs.
+
+#![expect(clippy::expect_used, reason = "a test stops where a value is missing")]
 
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -12,9 +15,10 @@ fn is_refused<T: std::fmt::Debug>(result: Result<T, RunnerError>) {
     assert!(error.to_string().contains("build a runner after the fork"), "{error}");
 }
 
-/// Runs two jobs, and forks while both run; the copy leaves the run by a panic or as it likes.
+/// Runs two jobs, and forks while both run. The copy leaves the run by a panic if `panics`, else by
+/// returning.
 fn fork_in_the_closure(panics: bool) {
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = tempfile::tempdir().expect("a directory");
     let path = folder.path().to_owned();
     let job = |number| {
         let line = format!("until test -e go; do sleep 0.01; done; echo {number}");
@@ -23,19 +27,19 @@ fn fork_in_the_closure(panics: bool) {
     let jobs = [job(1), job(2)];
     let runner = Runner::builder().unpinned().jobs(2.try_into().expect("not 0")).build();
     let (mut in_the_copy, mut started, mut succeeded) = (None, 0, 0);
-    let tell = |event: Event<'_>| match event {
+    let on_event = |event: Event<'_>| match event {
         Event::Started { .. } => {
             started += 1;
             if started < 2 {
                 return;
             }
-            // The guardian and the jobs.
+            // The guardian and the two jobs.
             let children = processes::children();
             assert!(children.len() >= 3);
             match copy_process() {
                 Side::Original(copy) => {
-                    copy.is_well();
-                    assert_eq!(processes::children(), children, "the copy has ended them");
+                    copy.assert_success();
+                    assert_eq!(processes::children(), children, "the copy must not end them");
                     fs::write(path.join("go"), "").expect("a file");
                 }
                 Side::Copy(copy) => {
@@ -47,9 +51,9 @@ fn fork_in_the_closure(panics: bool) {
         Event::Finished(outcome) => succeeded += usize::from(outcome.ending.is_success()),
         _ => {}
     };
-    let result = catch_unwind(AssertUnwindSafe(|| runner.expect("valid").run(jobs, tell)));
+    let result = catch_unwind(AssertUnwindSafe(|| runner.expect("valid").run(jobs, on_event)));
     if let Some(copy) = in_the_copy {
-        // The folder is the original's.
+        // The directory belongs to the original.
         std::mem::forget(folder);
         copy.end_after(|| match result {
             Ok(result) => is_refused(result),
@@ -61,7 +65,7 @@ fn fork_in_the_closure(panics: bool) {
 }
 
 #[test]
-fn a_fork_that_returns_from_the_closure_ends_with_an_error_and_no_job_ends() {
+fn a_fork_that_returns_from_the_closure_gets_an_error() {
     fork_in_the_closure(false);
 }
 
@@ -71,7 +75,7 @@ fn a_fork_that_panics_in_the_closure_ends_no_job() {
 }
 
 #[test]
-fn a_runner_that_was_built_before_a_fork_is_an_error_in_it() {
+fn a_runner_built_before_a_fork_refuses_to_run_in_the_copy() {
     let runner = Runner::builder().unpinned().build().expect("valid");
     let copy = match copy_process() {
         Side::Original(copy) => copy,
@@ -80,7 +84,7 @@ fn a_runner_that_was_built_before_a_fork_is_an_error_in_it() {
             is_refused(runner.run([Job::new("true")], |_| ()));
         }),
     };
-    copy.is_well();
+    copy.assert_success();
     let summary = runner.run([Job::new("true")], |_| ()).expect("a run");
     assert_eq!(summary.succeeded, 1);
 }

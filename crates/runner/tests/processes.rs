@@ -1,15 +1,15 @@
-//! Runs with real processes, in programs that do what programs may do.
+//! Tests with real processes, in programs that panic or leak descriptors.
 
 use std::fs;
 use std::os::fd::{AsFd, OwnedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
-use brigade_runner::{Event, Job, Runner, Source, Supply};
+use brigade_runner::{Client, Event, Job, Runner, Stopper, Supply};
 use rustix::process::{PidfdFlags, PidfdGetfdFlags, getpid, pidfd_getfd, pidfd_open};
 use rustix::time::{ClockId, clock_gettime};
 
-/// Anything that takes longer than this hangs.
+/// A test that takes longer than this hangs.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 fn is_alive(pid: &str) -> bool {
@@ -25,7 +25,8 @@ fn until_dead(pids: &str) {
     }
 }
 
-/// A job with a child in its group and one that has left it, which writes down all three.
+/// Returns a job with one child in its group and one that has left it. It writes down the ids of
+/// all three.
 fn family(folder: &std::path::Path) -> Job {
     let script = "echo $$ >> pids; sleep 600 & echo $! >> pids
         setsid sh -c 'echo $$ >> pids; touch ready; exec sleep 600' & wait";
@@ -34,7 +35,7 @@ fn family(folder: &std::path::Path) -> Job {
 
 #[test]
 fn a_panic_in_the_closure_leaves_no_process() {
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = tempfile::tempdir().expect("a directory");
     let runner = Runner::builder().unpinned().tick(Duration::from_millis(5)).build();
     let run = || {
         runner.expect("valid").run([family(folder.path())], |_| {
@@ -48,9 +49,9 @@ fn a_panic_in_the_closure_leaves_no_process() {
 }
 
 #[test]
-fn a_panic_in_the_source_leaves_no_process() {
-    struct Panics(Option<Job>, std::path::PathBuf);
-    impl Source for Panics {
+fn a_panic_in_the_client_leaves_no_process() {
+    struct Panics(Option<Job>, std::path::PathBuf, Stopper);
+    impl Client for Panics {
         fn next(&mut self) -> Supply {
             match self.0.take() {
                 Some(job) => Supply::Job(Box::new(job)),
@@ -58,8 +59,12 @@ fn a_panic_in_the_source_leaves_no_process() {
                 None => Supply::Later,
             }
         }
+
+        fn event(&mut self, _: Event<'_>) {
+            self.2.wake();
+        }
     }
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = tempfile::tempdir().expect("a directory");
     let two = std::num::NonZeroUsize::new(2).expect("two");
     let runner = Runner::builder()
         .unpinned()
@@ -68,15 +73,15 @@ fn a_panic_in_the_source_leaves_no_process() {
         .build()
         .expect("valid");
     let stopper = runner.stopper();
-    let mut source = Panics(Some(family(folder.path())), folder.path().join("ready"));
-    let run = || runner.run_source(&mut source, |_| stopper.wake());
+    let mut client = Panics(Some(family(folder.path())), folder.path().join("ready"), stopper);
+    let run = || runner.run_client(&mut client);
     assert!(catch_unwind(AssertUnwindSafe(run)).is_err());
     until_dead(&fs::read_to_string(folder.path().join("pids")).expect("written"));
 }
 
 #[test]
 fn copies_of_a_jobs_descriptors_do_not_keep_the_run_busy() {
-    let own = pidfd_open(getpid(), PidfdFlags::empty()).expect("ours");
+    let own = pidfd_open(getpid(), PidfdFlags::empty()).expect("own process");
     let mut copies: Vec<OwnedFd> = Vec::new();
     let mut busy = None;
     let jobs = [Job::shell("sleep 0.1; echo"), Job::shell("sleep 1")];
@@ -85,7 +90,7 @@ fn copies_of_a_jobs_descriptors_do_not_keep_the_run_busy() {
     let used = || clock_gettime(ClockId::ThreadCPUTime);
     let summary = runner.run(jobs, |event| match event {
         Event::Started { number: 1, .. } => {
-            // What a fork of this process would have.
+            // The descriptors that a fork of this process would have.
             let folder = fs::read_dir("/proc/self/fd").expect("proc");
             let numbers = folder.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
             let numbers: Vec<i32> = numbers.collect();
@@ -99,5 +104,5 @@ fn copies_of_a_jobs_descriptors_do_not_keep_the_run_busy() {
     assert_eq!(summary.expect("possible").succeeded, 2);
     let (before, after) = (busy.expect("started"), used());
     let nanos = (after.tv_sec - before.tv_sec) * 1_000_000_000 + after.tv_nsec - before.tv_nsec;
-    assert!(nanos < 300_000_000, "it was busy for {nanos} ns while it had nothing to do");
+    assert!(nanos < 300_000_000, "it was busy for {nanos} ns with nothing to do");
 }

@@ -1,32 +1,34 @@
-//! On which cpus a thread may run.
+//! Reads and sets the cpus on which a thread may run.
 //!
-//! Masks are words of 64 cpus, cpu 0 in the lowest bit of the first word, of any length: the fixed `cpu_set_t` of the C library
-//! ends at 1,024 cpus, and `sched_getaffinity` refuses it on kernels that are built for more.
+//! Masks are words of 64 cpus, cpu 0 in the lowest bit of the first word, of any length: the fixed
+//! `cpu_set_t` of the C library ends at 1,024 cpus, and `sched_getaffinity` refuses it on kernels
+//! that are built for more.
 
 use std::io;
 
-/// The longest mask that is tried: 524,288 cpus, 64 times what kernels can be built for.
+/// The longest mask that is tried: 524,288 cpus, 64 times the most that kernels can be built for.
 const MAX_WORDS: usize = 1 << 13;
 
-/// Starts at the size of `cpu_set_t`, which fits nearly everywhere.
+/// The size of `cpu_set_t`, which suffices nearly everywhere.
 const FIRST_WORDS: usize = 16;
 
 // The kernel's masks are arrays of `unsigned long`.
 const _: () = assert!(size_of::<libc::c_ulong>() == size_of::<u64>(), "masks are words of 64 bits");
 
-/// The calling thread's mask, without cpus that its cpuset forbids.
+/// Returns the calling thread's mask, without cpus that its cpuset forbids.
 pub fn current() -> io::Result<Vec<u64>> {
     get(0)
 }
 
-/// The mask of the thread `tid`; of a process' main thread if it is the id of a process.
+/// Returns the mask of the thread `tid`; a process id stands for the process's main thread.
 pub fn of_thread(tid: u32) -> io::Result<Vec<u64>> {
     get(thread_id(tid)?)
 }
 
-/// Restricts the calling thread, and what it starts from now on, to `mask`.
+/// Restricts the calling thread, and everything that it starts from now on, to `mask`.
 ///
-/// The kernel silently drops cpus that are offline or outside of the cpuset: read [`current`] back.
+/// The kernel silently drops cpus that are offline or outside the cpuset: call [`current`] for the
+/// actual mask.
 ///
 /// # Errors
 /// `EINVAL` if no cpu remains.
@@ -34,23 +36,25 @@ pub fn set_current(mask: &[u64]) -> io::Result<()> {
     set(0, mask)
 }
 
-/// Restricts the thread `tid`; a process' main thread, and none of its others, if it is the id of a process.
+/// Restricts the thread `tid`; a process id stands for the process's main thread only.
 ///
 /// # Errors
-/// As [`set_current`]; `ESRCH` if there is no such thread, `EPERM` if it belongs to somebody else.
+/// Like [`set_current`]; `ESRCH` if there is no such thread, `EPERM` if it belongs to another user.
 pub fn set_of_thread(tid: u32, mask: &[u64]) -> io::Result<()> {
     set(thread_id(tid)?, mask)
 }
 
-/// The cpu that the calling thread runs on at this moment.
+/// Returns the cpu that the calling thread runs on at this moment.
 pub fn current_cpu() -> usize {
     rustix::thread::sched_getcpu()
 }
 
-/// Runs `f` with the calling thread restricted to `mask`, and restores the thread's mask afterwards, also if `f` panics.
+/// Runs `f` with the calling thread restricted to `mask`, and restores the thread's mask
+/// afterwards, even if `f` panics.
 ///
-/// Threads and processes that `f` starts inherit the restriction: so a child is pinned before its first instruction, without a
-/// hook between fork and exec. `f` is given the mask that the kernel made of `mask`.
+/// Threads and processes that `f` starts inherit the restriction, so a child is pinned before its
+/// first instruction, without a hook between fork and exec. `f` receives the mask that the kernel
+/// has actually set.
 pub fn restricted<T>(mask: &[u64], f: impl FnOnce(&[u64]) -> T) -> io::Result<T> {
     let _restore = Restore(current()?);
     set_current(mask)?;
@@ -62,7 +66,8 @@ struct Restore(Vec<u64>);
 
 impl Drop for Restore {
     fn drop(&mut self) {
-        // Fails only if the cpuset has lost all of the old cpus meanwhile; the kernel has then moved the thread itself.
+        // Fails only if the cpuset has lost all of the old cpus in the meantime; the kernel has
+        // then moved the thread itself.
         let _ = set_current(&self.0);
     }
 }
@@ -79,7 +84,8 @@ fn get(tid: libc::pid_t) -> io::Result<Vec<u64>> {
     let mut words = FIRST_WORDS;
     loop {
         let mut mask = vec![0_u64; words];
-        // SAFETY: the kernel writes at most the given number of bytes, all of which belong to `mask`.
+        // SAFETY: the kernel writes at most the given number of bytes, all of which belong to
+        // `mask`.
         let written = unsafe {
             libc::syscall(
                 libc::SYS_sched_getaffinity,
@@ -145,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_child_inherits_the_restriction_and_the_thread_gets_its_mask_back() {
+    fn a_child_inherits_the_mask_and_the_thread_gets_its_own_back() {
         thread::spawn(|| {
             let before = current().unwrap();
             let one = lowest(&before);
@@ -179,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mask_without_a_cpu_and_a_thread_that_is_not_there_are_errors() {
+    fn an_empty_mask_and_a_missing_thread_are_errors() {
         assert_eq!(set_current(&[0]).unwrap_err().raw_os_error(), Some(libc::EINVAL));
         assert_eq!(of_thread(0).unwrap_err().raw_os_error(), Some(libc::ESRCH));
         assert_eq!(of_thread(u32::MAX).unwrap_err().raw_os_error(), Some(libc::ESRCH));

@@ -1,28 +1,36 @@
-//! Large payloads between a host and its workers, each copied once into shared memory and once out of it.
+//! Carries large payloads between a host and its workers, each copied once into shared memory and
+//! once out of it.
 //!
-//! An arena is a large sparse memfd that is mapped once, at the handshake, and in which blocks are allocated. A message
-//! then says where its payload lies. Memory is taken only as far as blocks touch it, and memory that was used before is
-//! used again first: it is *warm* (has its pages), while a fresh page costs several times what copying into it costs.
+//! An arena is a large sparse memfd that is mapped once, at the handshake, and in which blocks are
+//! allocated. A message then holds only the location of its payload. Memory is taken only as far as
+//! blocks touch it, and memory that was used before is used again first: it is *warm* (has its
+//! pages), while a fresh page costs several times as much as copying into it.
 //!
-//! | arena | how many | written by | read by | allocated and freed by |
+//! | arena | number | written by | read by | allocated and freed by |
 //! |---|---|---|---|---|
-//! | arguments | one a pool | host: [`ArgumentArena`] | workers: [`ArgumentView`] | host |
-//! | results | one a worker | worker: [`ResultArena`] | host: [`ResultView`] | worker, when the host has cleared the block's flag |
+//! | arguments | one per pool | host: [`ArgumentArena`] | workers: [`ArgumentView`] | host |
+//! | results | one per worker | worker: [`ResultArena`] | host: [`ResultView`] | worker |
 //!
-//! # Who may touch what when
+//! A worker frees a block of results after the host has cleared the block's flag.
 //!
-//! - Workers get the argument arena by a descriptor that cannot be written through: their mapping is read-only and cannot be
-//!   made anything else, and they keep no descriptor of it. So a worker that runs wild reaches no other worker's argument.
-//!   (The seal `F_SEAL_FUTURE_WRITE` would do that too, but under it the kernel refuses to give memory back piece by piece.)
-//! - The host writes a block before it sends the message about it, and frees it after the answer. In between nobody writes.
-//! - A worker may scribble over its result arena at any time. The host never has a reference to bytes in there; it copies
-//!   them out and looks at the copy.
-//! - A block of results begins with a header of [`HEADER`] bytes, whose first word is its flag: [`IN_USE`] by the worker,
-//!   then, by the host, how much of the block is still warm, or [`RELEASED`] if all of it is.
-//! - A fork of the host shares the arenas with it, and touches neither blocks nor flags: to drop a block or a loan there does
-//!   nothing.
+//! # Access rules
 //!
-//! The memory has no name, and its size is sealed: an access never raises SIGBUS because somebody made it smaller.
+//! - Workers get the argument arena as a descriptor without write access: their mapping is
+//!   read-only and cannot be made writable, and they keep no descriptor of it. So a worker that
+//!   runs wild reaches no other worker's argument. (The seal `F_SEAL_FUTURE_WRITE` would do that
+//!   too, but with it the kernel refuses to release parts of the memory.)
+//! - The host writes a block before it sends the message about it, and frees it after the outcome
+//!   has arrived. In between nobody writes.
+//! - A worker may scribble over its result arena at any time. The host never holds a reference to
+//!   bytes in it; it copies them out and looks at the copy.
+//! - A block of results begins with a header of [`HEADER`] bytes, whose first word is its flag:
+//!   [`IN_USE`], set by the worker; then, set by the host, the part of the block that is still
+//!   warm, or [`RELEASED`] if all of it is.
+//! - A fork of the host shares the arenas with it, and touches neither blocks nor flags: dropping a
+//!   block or a loan there has no effect.
+//!
+//! The memory has no name, and its size is sealed: nobody can shrink it, so an access never raises
+//! SIGBUS.
 //!
 //! ```
 //! use brigade_sys::arena::{ArgumentArena, ArgumentView};
@@ -50,19 +58,22 @@ pub use loan::{Loan, ResultView};
 pub use result::ResultArena;
 pub use view::ArgumentView;
 
-/// The most free memory that an arena keeps warm; what is more goes back to the system.
+/// Maximum free memory that an arena keeps warm; the rest goes back to the system.
 ///
-/// Enough for four payloads of 16 MiB, one after the other or at once, and little enough that each worker can have it.
+/// Enough for four payloads of 16 MiB, one after the other or at once, and little enough that each
+/// worker can have it.
 pub const KEPT: usize = 64 << 20;
 
-/// The smallest size of an arena of which there was to be more: less would not be worth its descriptor.
+/// Minimum size of an arena that had to be reduced: a smaller one would not be worth its
+/// descriptor.
 pub const SMALLEST: usize = 16 << 20;
 
-/// How many bytes each arena may have where `sharers` of them are about to be made: `most`, or less when this process has a
-/// limit of its address space. Then all of them together take an eighth of what is left of it now. `None` when an
-/// arena would be smaller than [`SMALLEST`].
+/// Returns the size in bytes for each of `sharers` new arenas: `most`, or less if the address space
+/// of this process is limited. Then all of them together take an eighth of the address space that
+/// is left. Returns `None` if an arena would be smaller than [`SMALLEST`].
 ///
-/// A process that was started by this one has the same limit and less in use, so that it can map them as well.
+/// A process that was started by this one has the same limit and less in use, so it can map them
+/// too.
 pub fn affordable(most: usize, sharers: usize) -> Option<usize> {
     share_of(memory::address_space_left(), most, sharers)
 }
@@ -73,15 +84,17 @@ fn share_of(left: Option<u64>, most: usize, sharers: usize) -> Option<usize> {
     Some(share.min(most)).filter(|share| *share >= SMALLEST)
 }
 
-/// Most of the address space is the program's.
+/// Fraction of the address space for all arenas; most of it is the program's.
 const SHARE: usize = 8;
 
-/// Bytes before the payload of a block of results: a cache line, so that flag and payload do not share one.
+/// Bytes before the payload of a block of results: a cache line, so that flag and payload do not
+/// share one.
 pub const HEADER: usize = 64;
 
 /// The flag of a block of results that the host may still read.
 pub const IN_USE: u64 = 1;
 
-/// The flag of a block of results that the host is done with, all of it warm. Any other value is done with too, and
-/// says how many bytes of the block, a whole number of pages, are warm.
+/// The flag of a block of results that the host has released with all of its memory warm. Any other
+/// value except [`IN_USE`] also means released: it is the number of bytes of the block, in whole
+/// pages, that are warm.
 pub const RELEASED: u64 = 0;

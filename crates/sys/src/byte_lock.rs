@@ -1,16 +1,17 @@
-//! Locks on bytes of a file that belong to an open file description (Linux 3.15).
+//! Locks bytes of a file for an open file description (Linux 3.15).
 //!
-//! The kernel releases them when the last descriptor of the description is closed: at the latest with the end of the process,
-//! whatever ended it. Classic record locks, which belong to processes, would be lost when *any* descriptor of the file is closed.
-//! Descriptors that a child inherits hold the same locks, so the file must be close-on-exec. The bytes need not exist.
+//! The kernel releases the locks when the last descriptor of the description is closed: at the
+//! latest with the end of the process, however it ends. Classic record locks, which belong to
+//! processes, would be lost when *any* descriptor of the file is closed. Descriptors that a child
+//! inherits hold the same locks, so the file must be close-on-exec. The bytes need not exist.
 
 use std::io;
 use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd};
 
-/// Locks the bytes for writing; false if some of them are locked by another description.
+/// Locks the bytes for writing. Returns `false` if another description has locked some of them.
 ///
-/// Bytes that this description has locked already stay locked.
+/// Bytes that this description has already locked stay locked.
 pub fn try_lock(file: impl AsFd, bytes: Range<u64>) -> io::Result<bool> {
     match control(file, libc::F_OFD_SETLK, libc::F_WRLCK, &bytes) {
         Ok(_) => Ok(true),
@@ -26,7 +27,8 @@ pub fn unlock(file: impl AsFd, bytes: Range<u64>) -> io::Result<()> {
     control(file, libc::F_OFD_SETLK, libc::F_UNLCK, &bytes).map(drop)
 }
 
-/// Bytes of this range that another description has locked: one of its locks, and nothing if there is none.
+/// Returns the range of one lock that another description holds on these bytes; `None` if there is
+/// none.
 pub fn locked_elsewhere(file: impl AsFd, bytes: Range<u64>) -> io::Result<Option<Range<u64>>> {
     let found = control(file, libc::F_OFD_GETLK, libc::F_WRLCK, &bytes)?;
     if libc::c_int::from(found.l_type) == libc::F_UNLCK {
@@ -57,7 +59,8 @@ fn control(
     lock.l_start = libc::off_t::try_from(bytes.start).map_err(|_| invalid())?;
     lock.l_len = libc::off_t::try_from(length.ok_or_else(invalid)?).map_err(|_| invalid())?;
     loop {
-        // SAFETY: the descriptor is open for as long as `file` is borrowed, and these commands read and write one `flock`.
+        // SAFETY: the descriptor is open for as long as `file` is borrowed, and these commands read
+        // and write one `flock`.
         let result = unsafe { libc::fcntl(file.as_fd().as_raw_fd(), command, &raw mut lock) };
         if result != -1 {
             return Ok(lock);

@@ -1,4 +1,5 @@
-//! Packets and descriptors between a host and one worker; its closing tells that the other is gone.
+//! Carries packets and descriptors between a host and one worker; its closing shows each that the
+//! other is gone.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -15,20 +16,20 @@ use rustix::net::{
 use crate::clock::Monotonic;
 use crate::wait::wait_readable;
 
-/// The largest packet.
+/// Maximum size of a packet in bytes.
 pub const PACKET_LIMIT: usize = 64 * 1024;
 
-/// The most descriptors that travel with one packet.
+/// Maximum number of descriptors that travel with one packet.
 const DESCRIPTORS: usize = 8;
 
 /// One end of a control socket.
 ///
-/// A task may close all descriptors of its worker and open its own by the same numbers. Nothing is sent through those:
-/// the socket is looked at before.
+/// A task may close all descriptors of its worker and open its own with the same numbers. Nothing
+/// is sent through those: the socket's identity is checked before each send.
 #[derive(Debug)]
 pub struct ControlSocket {
     descriptor: OwnedFd,
-    /// What the system told of it at the beginning.
+    /// Identity of the socket at the beginning, if the system reported it.
     identity: Option<Identity>,
 }
 
@@ -40,56 +41,56 @@ fn identity(descriptor: impl AsFd) -> Option<Identity> {
     Some((status.st_dev, status.st_ino))
 }
 
-/// What `receive` found.
+/// The result of [`ControlSocket::receive`].
 #[derive(Debug)]
 pub enum Received {
     /// A packet, with the descriptors that came along.
     Packet {
         /// The packet.
         bytes: Vec<u8>,
-        /// Closed on `exec`.
+        /// The descriptors, which are close-on-exec.
         descriptors: Vec<OwnedFd>,
     },
-    /// The other end is closed, and everything it had sent was received.
+    /// The other end is closed, and everything that it had sent was received.
     Closed,
-    /// The deadline has come.
+    /// The deadline has passed.
     TimedOut,
-    /// The process whose pidfd was given is dead, and everything it had sent was received.
+    /// The process whose pidfd was given is dead, and everything that it had sent was received.
     PeerDied,
 }
 
 impl ControlSocket {
-    /// A pair of connected ends: one for here, one to give away.
+    /// Creates a pair of connected ends: one to use here, one to give away.
     ///
     /// # Errors
-    /// When descriptors run out.
+    /// If descriptors run out.
     pub fn pair() -> io::Result<(Self, OwnedFd)> {
         let (here, there) =
             socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
         Ok((Self::from_fd(here), there))
     }
 
-    /// Whether a descriptor is an end of some control socket, so far as its kind tells.
+    /// Returns `true` if a descriptor is, by its kind, an end of some control socket.
     pub fn is_end(descriptor: impl AsFd) -> bool {
         let kind = (socket_domain(&descriptor), socket_type(&descriptor));
         kind == (Ok(AddressFamily::UNIX), Ok(SocketType::SEQPACKET))
     }
 
-    /// An end that this process was given.
+    /// Wraps an end that this process was given.
     pub fn from_fd(descriptor: OwnedFd) -> Self {
         Self { identity: identity(&descriptor), descriptor }
     }
 
-    /// Sends one packet, and descriptors with it.
+    /// Sends one packet, with descriptors.
     ///
     /// # Errors
-    /// `InvalidInput` for a packet that is empty or too large; `BrokenPipe` when the other end is closed; `EBADF` when this
-    /// end was closed under it, also if another file has its number now.
+    /// `InvalidInput` for a packet that is empty or too large; `BrokenPipe` if the other end is
+    /// closed; `EBADF` if other code has closed this end, even if another file now has its number.
     pub fn send(&self, bytes: &[u8], descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
         if bytes.is_empty() || bytes.len() > PACKET_LIMIT || descriptors.len() > DESCRIPTORS {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidInput,
-                "a control packet of an impossible size",
+                "control packet size out of range",
             ));
         }
         if identity(&self.descriptor) != self.identity {
@@ -114,12 +115,13 @@ impl ControlSocket {
         }
     }
 
-    /// Waits for a packet until the deadline, or until the process behind the pidfd `death` is dead.
+    /// Waits for a packet until the deadline, or until the process behind the pidfd `death` is
+    /// dead.
     ///
-    /// A packet that is there wins over everything else.
+    /// A packet that has arrived takes precedence over everything else.
     ///
     /// # Errors
-    /// What the system says; a connection that is reset counts as closed, after its packets.
+    /// The system's error; a reset connection counts as closed, after its packets.
     pub fn receive(
         &self,
         deadline: Option<Monotonic>,
@@ -136,7 +138,7 @@ impl ControlSocket {
                 continue;
             }
             return Ok(match ready.get(1) {
-                // What it sent before its death is there by now.
+                // Everything that it sent before its death has arrived by now.
                 Some(true) => self.try_receive()?.unwrap_or(Received::PeerDied),
                 _ => Received::TimedOut,
             });
@@ -156,8 +158,8 @@ impl ControlSocket {
                 flags,
             ) {
                 Ok(message) => break message,
-                // A peer that closes with something unread leaves a reset in front of the packets that it had sent.
-                // Reading the reset takes it away: what follows is those packets, then the end.
+                // A peer that closes with unread data leaves a reset in front of the packets that
+                // it had sent. Reading the reset removes it; those packets follow, then the end.
                 Err(rustix::io::Errno::INTR | rustix::io::Errno::CONNRESET) => {}
                 Err(rustix::io::Errno::AGAIN) => return Ok(None),
                 Err(error) => return Err(error.into()),
@@ -174,7 +176,7 @@ impl ControlSocket {
             return Ok(Some(Received::Closed));
         }
         if message.flags.intersects(ReturnFlags::TRUNC | ReturnFlags::CTRUNC) {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "a control packet was cut off"));
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "truncated control packet"));
         }
         bytes.truncate(message.bytes);
         Ok(Some(Received::Packet { bytes, descriptors }))
@@ -215,10 +217,10 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_sent_through_another_socket_that_has_taken_the_number() -> io::Result<()> {
+    fn nothing_is_sent_through_a_socket_that_took_the_number() -> io::Result<()> {
         let (mut here, _there) = ControlSocket::pair()?;
         let (foreign, foreign_end) = ControlSocket::pair()?;
-        // As a task does that closes all descriptors and then opens its own.
+        // Like a task that closes all descriptors and then opens its own.
         rustix::io::dup2(foreign_end, &mut here.descriptor)?;
         assert!(here.send(b"for the host", &[]).is_err());
         assert!(matches!(foreign.receive(Some(now()), None)?, Received::TimedOut));
@@ -226,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn silence_ends_with_the_deadline() -> io::Result<()> {
+    fn a_silent_peer_is_waited_for_until_the_deadline() -> io::Result<()> {
         let (here, _there) = ControlSocket::pair()?;
         let deadline = now().saturating_add(Duration::from_millis(2));
         assert!(matches!(here.receive(Some(deadline), None)?, Received::TimedOut));
@@ -234,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_that_cannot_be_sent_are_refused() -> io::Result<()> {
+    fn empty_and_oversized_packets_are_refused() -> io::Result<()> {
         let (here, _there) = ControlSocket::pair()?;
         assert!(here.send(&[], &[]).is_err());
         assert!(here.send(&vec![0; PACKET_LIMIT + 1], &[]).is_err());

@@ -1,4 +1,4 @@
-//! One deadline as a descriptor, so that a thread can wait for it together with others.
+//! Turns one deadline into a descriptor, so that a thread can wait for it together with others.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -10,27 +10,28 @@ use rustix::time::{
 
 use crate::clock::Monotonic;
 
-/// Becomes readable at its deadline, never before, and without the slack that the timeout of a wait has.
+/// A timer that becomes readable at its deadline: never earlier, and without the slack of a wait's
+/// timeout.
 #[derive(Debug)]
 pub struct DeadlineTimer(OwnedFd);
 
 impl DeadlineTimer {
-    /// Without a deadline.
+    /// Creates a timer without a deadline.
     ///
     /// # Errors
-    /// When there are no descriptors left.
+    /// If descriptors run out.
     pub fn new() -> io::Result<Self> {
         let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
         Ok(Self(timerfd_create(TimerfdClockId::Monotonic, flags)?))
     }
 
-    /// Replaces the deadline, and makes the descriptor unreadable until then; `None` for ever.
+    /// Replaces the deadline and makes the descriptor unreadable until then; `None` means forever.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     pub fn set(&self, deadline: Option<Monotonic>) -> io::Result<()> {
         let value = deadline.map_or(ZERO, |deadline| {
-            // Zero would disarm it; a deadline at the clock's zero has come in any case.
+            // Zero would disarm it; a deadline at the clock's zero has passed in any case.
             let time = deadline.since_zero().max(std::time::Duration::from_nanos(1));
             Timespec {
                 tv_sec: i64::try_from(time.as_secs()).unwrap_or(i64::MAX),
@@ -60,7 +61,7 @@ mod tests {
     use crate::wait::wait_readable;
 
     #[test]
-    fn it_is_readable_at_its_deadline_and_not_before() -> io::Result<()> {
+    fn a_timer_is_readable_at_its_deadline_and_not_before() -> io::Result<()> {
         let timer = DeadlineTimer::new()?;
         let deadline = now().saturating_add(Duration::from_millis(2));
         timer.set(Some(deadline))?;
@@ -73,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn a_deadline_in_the_past_has_come_and_one_beyond_all_time_has_not() -> io::Result<()> {
+    fn a_past_deadline_has_come_and_an_infinite_one_has_not() -> io::Result<()> {
         let timer = DeadlineTimer::new()?;
         timer.set(Some(Monotonic::from_nanos(0)))?;
         let bound = now().saturating_add(Duration::from_secs(10));

@@ -1,103 +1,149 @@
-//! File descriptors: pipes, and what a worker inherits.
+//! Handles file descriptors: pipes, files in memory, and the descriptors that a worker inherits.
 
 use std::ffi::CString;
 use std::fs::File;
-use std::io;
+use std::io::{self, Seek, Write};
 use std::os::fd::{AsFd, OwnedFd, RawFd};
+use std::os::unix::fs::MetadataExt;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::{FdFlags, fcntl_dupfd_cloexec, fcntl_setfd};
 use rustix::pipe::{PipeFlags, pipe_with};
 
-/// Sees to it that descriptors which the parent left open by mistake go no further. Standard streams stay.
+/// Keeps descriptors that the parent left open by mistake from going any further. Standard streams
+/// stay.
 ///
-/// A descriptor that has survived `exec` is not close-on-exec, and those that Rust opens are. So the first call in a process
-/// closes what is not close-on-exec. Where several threads run it cannot: one of them may just have opened a
-/// file without the flag. Then, and in later calls, they only become close-on-exec.
+/// A descriptor that has survived `exec` is not close-on-exec, while those that Rust opens are. So
+/// the first call in a process closes the descriptors that are not close-on-exec. It cannot do that
+/// while several threads run, because one of them may just have opened a file without the flag.
+/// Then, and in later calls, they only become close-on-exec.
 ///
-/// A file that was opened without the flag before the first call is lost: it looks like one that was inherited.
+/// A file that was opened without the flag before the first call is lost: it looks like an
+/// inherited one.
 pub fn shed_inherited() {
     static SHED: AtomicBool = AtomicBool::new(false);
     if !SHED.swap(true, Ordering::Relaxed) && crate::environment::require_one_thread().is_ok() {
         for descriptor in inherited() {
-            // SAFETY: no memory is involved. The flag says that the descriptor came with this process, so that no value
-            // owns it. This runs once, before the program has begun its work; an owner that has made a
-            // descriptor without the flag until then gets errors, as the documentation says.
+            // SAFETY: no memory is involved. The flag shows that the descriptor came with this
+            // process, so no value owns it. This runs once, before the program has begun its work;
+            // an owner that has created a descriptor without the flag until then gets errors, as
+            // documented.
             unsafe { libc::close(descriptor) };
         }
     }
     close_on_exec_from(FIRST_OWN);
 }
 
-/// The first descriptor that is no standard stream.
+/// The first descriptor that is not a standard stream.
 const FIRST_OWN: u32 = 3;
 
-/// The descriptors that are not close-on-exec, without standard streams. None where there is no `/proc`.
+/// Returns the descriptors that are not close-on-exec, without standard streams. Returns none if
+/// there is no `/proc`.
 fn inherited() -> Vec<RawFd> {
+    if only_standard_streams_are_open() {
+        return Vec::new();
+    }
     let Ok(entries) = std::fs::read_dir("/proc/self/fd") else {
         return Vec::new();
     };
     let numbers = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    // SAFETY: the command reads a flag and touches no memory; it fails for a number that is not open.
-    let flags = |number: RawFd| unsafe { libc::fcntl(number, libc::F_GETFD) };
     numbers
         .filter(|number: &RawFd| number.unsigned_abs() >= FIRST_OWN)
-        .filter(|number| matches!(flags(*number), flags if flags != -1 && flags & libc::FD_CLOEXEC == 0))
+        .filter(|number| flags(*number).is_some_and(|flags| flags & libc::FD_CLOEXEC == 0))
         .collect()
 }
 
-/// Has every descriptor from `first` on closed when this process executes another program.
+/// Returns `true` if only the standard streams are open, as in nearly every new worker. Listing
+/// `/proc/self/fd` takes seven system calls and makes the kernel create a directory entry for each
+/// descriptor; reading its size, which Linux reports from 6.2 on, takes one. An older kernel
+/// reports 0.
+fn only_standard_streams_are_open() -> bool {
+    let open = std::fs::metadata("/proc/self/fd").map_or(0, |folder| folder.size());
+    open == u64::from(FIRST_OWN)
+        && (0..FIRST_OWN.cast_signed()).all(|number| flags(number).is_some())
+}
+
+/// Returns the descriptor's flags if it is open.
+fn flags(number: RawFd) -> Option<i32> {
+    // SAFETY: the command reads a flag and touches no memory; it fails for a number that is not
+    // open.
+    Some(unsafe { libc::fcntl(number, libc::F_GETFD) }).filter(|flags| *flags != -1)
+}
+
+/// Marks every descriptor from `first` on as close-on-exec.
 pub fn close_on_exec_from(first: u32) {
     // SAFETY: the flag changes nothing for this process; the kernel checks the range.
     unsafe { libc::syscall(libc::SYS_close_range, first, u32::MAX, libc::CLOSE_RANGE_CLOEXEC) };
 }
 
-/// Moves standard input to another descriptor and puts `/dev/null` in its place.
+/// Duplicates a descriptor to a number above those of the standard streams.
 ///
 /// # Errors
-/// When descriptors run out or `/dev/null` is missing.
+/// If descriptors run out.
+pub fn above_streams(descriptor: impl AsFd) -> io::Result<OwnedFd> {
+    Ok(fcntl_dupfd_cloexec(descriptor, FIRST_OWN.cast_signed())?)
+}
+
+/// Stores bytes in a file in memory, and returns it positioned at its begin. A pipe would need a
+/// thread to fill it.
+///
+/// # Errors
+/// If memory or descriptors run out, or the limit on the size of files is too low.
+pub fn memory_file(name: &str, bytes: &[u8]) -> io::Result<File> {
+    crate::file_limit::check(bytes.len() as u64)?;
+    let mut file = File::from(memfd_create(name, MemfdFlags::CLOEXEC)?);
+    file.write_all(bytes)?;
+    file.rewind()?;
+    Ok(file)
+}
+
+/// Moves standard input to another descriptor and replaces it with `/dev/null`.
+///
+/// # Errors
+/// If descriptors run out or `/dev/null` is missing.
 pub fn take_stdin() -> io::Result<OwnedFd> {
-    let moved = fcntl_dupfd_cloexec(io::stdin().as_fd(), 3)?;
+    let moved = above_streams(io::stdin())?;
     let null = File::open("/dev/null")?;
     rustix::stdio::dup2_stdin(&null)?;
     Ok(moved)
 }
 
-/// A pipe for a child's stderr: the reading end never blocks, the writing end does.
+/// Creates a pipe for a child's output: the reading end never blocks, the writing end does.
 ///
 /// # Errors
-/// When descriptors run out.
-pub fn stderr_pipe() -> io::Result<(OwnedFd, OwnedFd)> {
+/// If descriptors run out.
+pub fn output_pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
     rustix::io::ioctl_fionbio(&read, true)?;
     Ok((read, write))
 }
 
-/// Clears close-on-exec, so that the next program gets the descriptor. For tests of what is inherited.
+/// Clears close-on-exec, so that the next program gets the descriptor. For tests of inheritance.
 ///
 /// # Errors
-/// When the descriptor is not open.
+/// If the descriptor is not open.
 pub fn keep_on_exec(descriptor: impl AsFd) -> io::Result<()> {
     Ok(fcntl_setfd(descriptor, FdFlags::empty())?)
 }
 
-/// What `ps` and `top` call this process; the first 15 bytes of it.
+/// Sets the name of this process in `ps` and `top`, truncated to 15 bytes.
 pub fn name_process(name: &str) {
     if let Ok(name) = CString::new(name) {
-        // A name is a courtesy; the process works without.
+        // The name is a courtesy; the process works without.
         let _ = rustix::thread::set_name(&name);
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::io::{ErrorKind, Read, Write};
+    use std::io::{ErrorKind, Read};
 
     use super::*;
 
     #[test]
-    fn reading_an_empty_stderr_pipe_does_not_block() -> io::Result<()> {
-        let (read, write) = stderr_pipe()?;
+    fn reading_an_empty_output_pipe_does_not_block() -> io::Result<()> {
+        let (read, write) = output_pipe()?;
         let (mut read, mut write) = (File::from(read), File::from(write));
         let mut buffer = [0; 8];
         assert_eq!(
@@ -106,6 +152,13 @@ mod tests {
         );
         write.write_all(b"hello")?;
         assert_eq!(read.read(&mut buffer)?, 5);
+        Ok(())
+    }
+    #[test]
+    fn a_memory_file_is_read_from_its_begin() -> io::Result<()> {
+        let mut text = String::new();
+        memory_file("test", b"hello")?.read_to_string(&mut text)?;
+        assert_eq!(text, "hello");
         Ok(())
     }
 }

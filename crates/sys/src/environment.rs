@@ -1,4 +1,4 @@
-//! Changing the environment, which is allowed only while one thread runs.
+//! Changes the environment, which is allowed only while a single thread runs.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt;
 
 pub use crate::error::EnvironmentError;
 
-/// Takes a variable out of the environment.
+/// Removes a variable from the environment and returns its value.
 ///
 /// # Errors
 /// [`EnvironmentError`]; then nothing was changed.
@@ -15,7 +15,8 @@ pub fn take(name: &str) -> Result<Option<OsString>, EnvironmentError> {
         return Ok(None);
     };
     require_one_thread()?;
-    // SAFETY: this is the only thread of the process, so nobody reads or writes the environment meanwhile.
+    // SAFETY: this is the only thread of the process, so nobody reads or writes the environment
+    // meanwhile.
     unsafe { env::remove_var(name) };
     Ok(Some(value))
 }
@@ -23,7 +24,8 @@ pub fn take(name: &str) -> Result<Option<OsString>, EnvironmentError> {
 /// Runs `body` while a variable has another value, then restores it.
 ///
 /// # Errors
-/// [`EnvironmentError`]; then `body` did not run, or it has left a thread running and the variable keeps `value`.
+/// [`EnvironmentError`]; then `body` did not run, or it has left a thread running and the variable
+/// keeps `value`.
 pub fn with_var<R>(
     name: &str,
     value: impl AsRef<OsStr>,
@@ -31,15 +33,16 @@ pub fn with_var<R>(
 ) -> Result<R, EnvironmentError> {
     require_one_thread()?;
     let before = env::var_os(name);
-    // SAFETY: this is the only thread of the process, so nobody reads or writes the environment meanwhile.
+    // SAFETY: this is the only thread of the process, so nobody reads or writes the environment
+    // meanwhile.
     unsafe { env::set_var(name, value) };
     let result = body();
-    // `body` may have started a thread; then the old value must stay changed rather than race.
+    // `body` may have started a thread; then the new value must stay, because restoring would race.
     require_one_thread()?;
     match before {
-        // SAFETY: as above, checked again.
+        // SAFETY: see above, checked again.
         Some(before) => unsafe { env::set_var(name, before) },
-        // SAFETY: as above, checked again.
+        // SAFETY: see above, checked again.
         None => unsafe { env::remove_var(name) },
     }
     Ok(result)
@@ -70,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn a_variable_that_is_not_there_is_no_error() {
+    fn a_missing_variable_is_not_an_error() {
         assert!(matches!(take("BRIGADE_NO_SUCH_VARIABLE"), Ok(None)));
     }
 }

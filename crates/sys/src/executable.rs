@@ -1,8 +1,9 @@
-//! The program that host and worker both are: functions as numbers, and proof that the programs are the same.
+//! Identifies functions by numbers, and proves that two processes run the same program.
 //!
-//! A worker is normally a second process of the host's own executable. A function of that executable lies at another
-//! address there (the loader picks a random base), but at the same distance from the base. [`FunctionOffset`] is that
-//! distance, and [`BuildIdentity`] is compared before any such number is used.
+//! A worker is normally a second process of the host's own executable. A function of that
+//! executable lies at another address there (the loader picks a random base), but at the same
+//! distance from the base. [`FunctionOffset`] is that distance, and [`BuildIdentity`] is compared
+//! before any such number is used.
 
 mod entry;
 mod identity;
@@ -10,6 +11,6 @@ mod offset;
 mod program;
 
 pub use crate::error::{EntryError, ExecutableError};
-pub use entry::{Adapter, EntryPoint, Invocation, Placer, entry_point};
+pub use entry::{Adapter, EntryPoint, Invocation, StoreLarge, entry_point};
 pub use identity::{BuildIdentity, SameBuild, build_identity};
 pub use offset::FunctionOffset;

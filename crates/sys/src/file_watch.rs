@@ -1,4 +1,4 @@
-//! Hearing that another process writes to a file, or closes it.
+//! Notices that another process writes to a file, or closes it.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -7,14 +7,15 @@ use std::path::Path;
 
 use rustix::fs::inotify::{CreateFlags, ReadFlags, Reader, WatchFlags, add_watch, init};
 
-/// Readable, for [`wait_readable`](crate::wait::wait_readable), when somebody has written to a file or closed it after writing could
-/// have been possible; also when the process that had it open has died.
+/// A descriptor for [`wait_readable`](crate::wait::wait_readable) that is readable after somebody
+/// has written to a file or closed it after opening it for writing; this includes the death of the
+/// process that had it open.
 ///
-/// The kernel says so *before* it lets go of the locks of a closed file.
+/// The kernel reports the close *before* it releases the locks of the closed file.
 #[derive(Debug)]
 pub struct FileWatch(OwnedFd);
 
-/// The system drops events when too many have not been taken: a close may have been among them.
+/// The system drops events if too many have not been taken: a close may have been among them.
 const CLOSED: ReadFlags = ReadFlags::CLOSE_WRITE.union(ReadFlags::QUEUE_OVERFLOW);
 
 impl FileWatch {
@@ -25,13 +26,14 @@ impl FileWatch {
         Ok(watch)
     }
 
-    /// Watches the file that has this name now too, if it is another one.
+    /// Also watches the file that has this name now, if it is another one.
     pub fn follow(&self, path: &Path) -> io::Result<()> {
         add_watch(&self.0, path, WatchFlags::MODIFY | WatchFlags::CLOSE_WRITE)?;
         Ok(())
     }
 
-    /// Takes all events so far; whether one of them was that the file was closed, or may have been.
+    /// Takes all events so far. Returns `true` if one of them was, or may have been, a close of the
+    /// file.
     pub fn drain(&self) -> bool {
         let mut buffer = [const { MaybeUninit::<u8>::uninit() }; 1_024];
         let mut reader = Reader::new(&self.0, &mut buffer);
@@ -61,7 +63,7 @@ mod tests {
     use crate::wait::wait_readable;
 
     #[test]
-    fn writing_and_closing_are_heard() {
+    fn writing_and_closing_are_noticed() {
         let path = std::env::temp_dir().join(format!("brigade-watch-{}", std::process::id()));
         let mut file = PrivateFolder::open(&path).unwrap().file("a").unwrap();
         let watch = FileWatch::new(&path.join("a")).unwrap();
@@ -81,14 +83,14 @@ mod tests {
     }
 
     #[test]
-    fn a_close_that_the_system_has_dropped_is_heard_all_the_same() {
+    fn a_close_event_that_the_system_has_dropped_is_still_noticed() {
         let path = std::env::temp_dir().join(format!("brigade-flood-{}", std::process::id()));
         let folder = PrivateFolder::open(&path).unwrap();
         let mut files = ["a", "b"].map(|name| folder.file(name).unwrap());
         let watch = FileWatch::new(&path.join("a")).unwrap();
         watch.follow(&path.join("b")).unwrap();
         let room = std::fs::read_to_string("/proc/sys/fs/inotify/max_queued_events").unwrap();
-        // In turns, because equal events that follow each other are one.
+        // In turns, because equal events that follow each other are merged into one.
         for _ in 0..=room.trim().parse::<usize>().unwrap() / 2 {
             for file in &mut files {
                 file.write_all(b"x").unwrap();

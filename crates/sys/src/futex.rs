@@ -1,13 +1,13 @@
-//! Waiting on a word of shared memory, and waking who waits there.
+//! Waits on a word of shared memory, and wakes its waiters.
 //!
-//! Words have 64 bits, for this program and all that share them; the kernel looks at the lower 32. So no two accesses of
-//! programs to the same memory differ in size.
+//! Words have 64 bits, for this program and all that share them; the kernel looks at the lower 32.
+//! So no two accesses of programs to the same memory differ in size.
 
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
 use rustix::thread::futex::{self, Flags};
 
-/// Sleeps while the word's lower half is that of `expected`; may return early for no reason.
+/// Sleeps while the word's lower half equals that of `expected`; may return early for no reason.
 pub fn wait(word: &AtomicU64, expected: u64) {
     #[expect(clippy::cast_possible_truncation, reason = "the kernel looks at the lower half")]
     let expected = expected as u32;
@@ -17,15 +17,15 @@ pub fn wait(word: &AtomicU64, expected: u64) {
 
 /// Wakes one process or thread that waits on the word.
 pub fn wake(word: &AtomicU64) {
-    // It fails only for an address that is none.
+    // It fails only for an invalid address.
     let _ = futex::wake(lower_half(word), Flags::empty(), 1);
 }
 
-/// For the kernel's eyes only: nothing here reads or writes through it.
+/// For the kernel only: no code here reads or writes through it.
 fn lower_half(word: &AtomicU64) -> &AtomicU32 {
     let halves = std::ptr::from_ref(word).cast::<AtomicU32>();
     let lower = if cfg!(target_endian = "little") { halves } else { halves.wrapping_add(1) };
-    // SAFETY: it lies within the word, which lives as long, and is aligned for less. Both may change through shared
-    // references.
+    // SAFETY: it lies within the word, lives as long, and needs less alignment. Both may change
+    // through shared references.
     unsafe { &*lower }
 }

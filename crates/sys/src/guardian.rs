@@ -1,18 +1,22 @@
-//! A second process that outlives the first by a moment, to kill what it has started.
+//! A second process that briefly outlives the first and kills everything that the first has
+//! started.
 //!
-//! A parent that is killed by SIGKILL can do nothing any more. `PR_SET_PDEATHSIG` kills the leaders of its groups, but not
-//! the processes that those have started. The guardian does: it waits on a pidfd of its parent, and then kills each group
-//! that stands in memory that both share.
+//! A parent that is killed by SIGKILL can do nothing any more. `PR_SET_PDEATHSIG` kills the leaders
+//! of its groups, but not the processes that those have started. The guardian does: it waits on a
+//! pidfd of its parent, and then kills each group that is listed in memory that both share.
 //!
-//! - Processes that have left their group are known by a mark in their environment, which jobs are started with.
-//! - A slot is written by the child itself, before it executes anything ([`launch`](crate::launch)), and cleared by the
-//!   parent after the group was killed and before its leader is reaped. So no group is ever missing.
-//! - A group whose leader the parent's death has ended keeps its number as long as it has a member. An empty one has
-//!   nothing to kill; its number could be given to another group only if all numbers were used once within the moment
-//!   between the parent's death and the guardian's last kill.
-//! - The guardian is in a session of its own, blocks every signal and holds no descriptor but the pidfd, so neither a
-//!   terminal nor a kill of the parent's group ends it, and it delays no end-of-file. It runs in a copy of its parent's
-//!   memory and makes system calls only.
+//! - Processes that have left their group are identified by a mark in their environment, with which
+//!   jobs are started.
+//! - An entry is written by the child itself, before it executes anything
+//!   ([`launch`](crate::launch)), and cleared by the parent after the group was killed and before
+//!   its leader is reaped. So no group is ever missing.
+//! - A group whose leader was ended by the parent's death keeps its number as long as it has a
+//!   member. An empty group has no process to kill; its number could be given to another group only
+//!   if all numbers were used once within the moment between the parent's death and the guardian's
+//!   last kill.
+//! - The guardian is in a session of its own, blocks every signal and holds no descriptor but the
+//!   pidfd, so neither a terminal nor a kill of the parent's group ends it, and it delays no
+//!   end-of-file. It runs in a copy of its parent's memory and only makes system calls.
 
 mod sweep;
 
@@ -30,7 +34,8 @@ use rustix::process::{
 use crate::fork::Origin;
 use crate::signals::Blocked;
 
-/// The guardian of this process's groups. Dropping it ends it; in a copy of this process that `fork` has made it does not.
+/// The guardian of this process's groups. Dropping it ends the guardian, except in a copy of this
+/// process that `fork` has made.
 #[derive(Debug)]
 pub struct Guardian {
     slots: Slots,
@@ -40,33 +45,35 @@ pub struct Guardian {
     origin: Origin,
 }
 
-/// Where one group at a time is known to the guardian.
+/// An entry that tells the guardian about one group at a time.
 #[derive(Debug)]
 pub struct GroupSlot(AtomicI32);
 
 impl Guardian {
-    /// Starts the guardian, for at most `capacity` groups at once. `mark` is an entry `NAME=value` of the environment, by
-    /// which it knows processes that have left their group; it should be one of this run alone.
+    /// Starts the guardian, for at most `capacity` groups at once. `mark` is an entry `NAME=value`
+    /// of the environment, by which it finds processes that have left their group; it should be
+    /// unique to this run.
     ///
     /// # Errors
-    /// When there is no memory or no process left, or the mark is longer than 63 bytes.
+    /// If no memory or no process is left, or the mark is longer than 63 bytes.
     pub fn start(capacity: usize, mark: &str) -> io::Result<Self> {
         let slots = Slots::new(capacity)?;
         let (pid, pidfd) = fork(&slots, mark)?;
         Ok(Self { slots, mark: mark.to_owned(), pid, pidfd, origin: Origin::here() })
     }
 
-    /// Starts another guardian for the same groups, after this one has ended: somebody has killed it.
+    /// Starts another guardian for the same groups, after this one has ended because somebody
+    /// killed it.
     ///
     /// # Errors
-    /// As [`start`](Self::start).
+    /// Like [`start`](Self::start).
     pub fn restart(&mut self) -> io::Result<()> {
         self.end();
         (self.pid, self.pidfd) = fork(&self.slots, &self.mark)?;
         Ok(())
     }
 
-    /// The descriptor that becomes readable when the guardian has ended.
+    /// Returns the descriptor that becomes readable when the guardian has ended.
     pub fn pidfd(&self) -> BorrowedFd<'_> {
         self.pidfd.as_fd()
     }
@@ -78,18 +85,19 @@ impl Guardian {
         });
     }
 
-    /// The slot of this number.
+    /// Returns the entry at `index`.
     pub fn slot(&self, index: usize) -> Option<&GroupSlot> {
         self.slots.as_slice().get(index)
     }
 
-    /// Kills at once what the guardian would kill after our end because of its mark.
+    /// Kills at once the processes that the guardian would find by its mark after the end of this
+    /// process.
     pub fn end_marked(&self) {
         let mark: Vec<u8> = self.mark.bytes().chain([0]).collect();
         sweep::kill_marked(&mark);
     }
 
-    /// The number of the guardian's process.
+    /// Returns the guardian's process id.
     pub fn pid(&self) -> u32 {
         self.pid.as_raw_nonzero().get().unsigned_abs()
     }
@@ -104,12 +112,12 @@ impl Drop for Guardian {
 }
 
 impl GroupSlot {
-    /// The group that this process leads is there. Safe between `vfork` and `execve`.
+    /// Lists the group that this process leads. Safe between `vfork` and `execve`.
     pub(crate) fn announce(&self, group: i32) {
         self.0.store(group, Ordering::SeqCst);
     }
 
-    /// The group is gone. To be called before its leader is reaped.
+    /// Removes the group; call it before the leader is reaped.
     pub fn clear(&self) {
         self.0.store(0, Ordering::SeqCst);
     }
@@ -123,8 +131,8 @@ fn fork(slots: &Slots, mark: &str) -> io::Result<(Pid, OwnedFd)> {
     let parent = pidfd_open(getpid(), PidfdFlags::empty())?;
     // A signal of the terminal must not stop the guardian on its way out of our group.
     let _blocked = Blocked::all();
-    // SAFETY: the child of a process with several threads may only do what is safe in a signal handler; `guard`
-    // makes system calls only and never returns.
+    // SAFETY: the child of a process with several threads may only do what is safe in a signal
+    // handler; `guard` only makes system calls and never returns.
     match unsafe { libc::fork() } {
         -1 => Err(io::Error::last_os_error()),
         0 => guard(parent.as_raw_fd(), slots.as_slice(), entry),
@@ -133,7 +141,8 @@ fn fork(slots: &Slots, mark: &str) -> io::Result<(Pid, OwnedFd)> {
             match pidfd_open(pid, PidfdFlags::empty()) {
                 Ok(pidfd) => Ok((pid, pidfd)),
                 Err(error) => {
-                    // It would wait for our end. Nobody else has reaped it, so the number is its own.
+                    // It would wait for our end. Nobody else has reaped it, so the number is its
+                    // own.
                     let _ = kill_process(pid, Signal::KILL);
                     let _ = waitid(WaitId::Pid(pid), WaitIdOptions::EXITED);
                     Err(error.into())
@@ -143,12 +152,14 @@ fn fork(slots: &Slots, mark: &str) -> io::Result<(Pid, OwnedFd)> {
     }
 }
 
-/// The guardian's whole life. Its parent has blocked all signals.
+/// Runs the guardian until its end. Its parent has blocked all signals.
 fn guard(parent: libc::c_int, slots: &[GroupSlot], mark: &[u8]) -> ! {
-    // SAFETY: system calls with numbers and with structures of our own; nothing is allocated and no lock is taken.
+    // SAFETY: system calls with numbers and with structures of our own; nothing is allocated and no
+    // lock is taken.
     unsafe {
         libc::setsid();
-        // Not the parent's name: who kills all processes of that name should not kill their guardian.
+        // A different name than the parent's: killing all processes of that name should not kill
+        // their guardian.
         libc::prctl(libc::PR_SET_NAME, c"lifeline".as_ptr());
         let descriptor = parent.unsigned_abs();
         if descriptor > 0 {
@@ -177,18 +188,19 @@ struct Slots {
 
 // SAFETY: the memory is ours until the drop, and holds atomic numbers only.
 unsafe impl Send for Slots {}
-// SAFETY: as above.
+// SAFETY: see above.
 unsafe impl Sync for Slots {}
 
 impl Slots {
     fn new(count: usize) -> io::Result<Self> {
         let count = count.max(1);
-        // Checked, because a product that wraps around would make `as_slice` longer than the memory behind it.
+        // Checked, because a product that wraps around would make `as_slice` longer than the memory
+        // behind it.
         let bytes = count
             .checked_mul(size_of::<GroupSlot>())
             .filter(|bytes| isize::try_from(*bytes).is_ok())
             .ok_or(rustix::io::Errno::NOMEM)?;
-        // SAFETY: the kernel picks the place, so no other memory is touched.
+        // SAFETY: the kernel picks the address, so no other memory is touched.
         let start = unsafe {
             mmap_anonymous(
                 ptr::null_mut(),
@@ -202,7 +214,8 @@ impl Slots {
     }
 
     fn as_slice(&self) -> &[GroupSlot] {
-        // SAFETY: the memory is mapped, aligned to a page and zeroed, which is a valid slot; it lives as long as `self`.
+        // SAFETY: the memory is mapped, aligned to a page and zeroed, which is a valid entry; it
+        // lives as long as `self`.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.count) }
     }
 }

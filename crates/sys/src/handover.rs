@@ -1,4 +1,5 @@
-//! The descriptor of a socket that a library has made and does not show: the library sends it to a socket of ours.
+//! Obtains the descriptor of a socket that a library has created and does not expose: the library
+//! sends it to a socket of ours.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -12,7 +13,7 @@ use rustix::net::{
 
 use crate::control::ControlSocket;
 
-/// A place to which the library connects; it is gone when this is dropped.
+/// A socket to which the library connects; it is removed on drop.
 #[derive(Debug)]
 pub struct Handover {
     listener: OwnedFd,
@@ -20,10 +21,10 @@ pub struct Handover {
 }
 
 impl Handover {
-    /// Makes the place, in a folder that is private.
+    /// Creates the socket in a private folder.
     ///
     /// # Errors
-    /// When the path is too long or in use, or descriptors run out.
+    /// If the path is too long or in use, or descriptors run out.
     pub fn at(path: &Path) -> io::Result<Self> {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let listener = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
@@ -33,10 +34,10 @@ impl Handover {
         Ok(this)
     }
 
-    /// Takes the connection that was made.
+    /// Takes the library's connection.
     ///
     /// # Errors
-    /// `WouldBlock` when there is none.
+    /// `WouldBlock` if nobody has connected.
     pub fn accept(self) -> io::Result<ControlSocket> {
         Ok(ControlSocket::from_fd(accept_with(&self.listener, SocketFlags::CLOEXEC)?))
     }
@@ -44,23 +45,24 @@ impl Handover {
 
 impl Drop for Handover {
     fn drop(&mut self) {
-        // Whoever removes the folder removes it as well.
+        // Removing the folder removes it as well.
         let _ = std::fs::remove_file(&self.path);
     }
 }
 
-/// From now on sends and receives through any descriptor of this open socket fail instead of waiting.
+/// Makes sends and receives through any descriptor of this open socket fail instead of waiting.
 ///
 /// # Errors
-/// What the system says.
+/// The system's error.
 pub fn never_block(socket: impl AsFd) -> io::Result<()> {
     Ok(ioctl_fionbio(socket, true)?)
 }
 
-/// The other side finds the end of the connection behind what was sent, whoever has this socket open.
+/// Ends the sending side: the other side finds the end of the connection after the sent data, no
+/// matter who else has this socket open.
 ///
 /// # Errors
-/// What the system says; when the other side is closed as well.
+/// The system's error, for example if the other side is closed as well.
 pub fn end_sending(socket: impl AsFd) -> io::Result<()> {
     Ok(shutdown(socket, Shutdown::Write)?)
 }
@@ -71,7 +73,7 @@ mod tests {
     use crate::control::Received;
 
     #[test]
-    fn the_end_of_sending_is_seen_behind_what_was_sent_although_the_socket_stays_open() {
+    fn the_end_of_sending_follows_the_data_on_an_open_socket() {
         let (here, there) = ControlSocket::pair().unwrap();
         let there = ControlSocket::from_fd(there);
         there.send(b"last", &[]).unwrap();
@@ -83,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_without_a_visitor_is_an_error_and_leaves_nothing() {
+    fn a_handover_without_a_connection_leaves_nothing() {
         let path = std::env::temp_dir().join(format!("brigade-handover-{}", std::process::id()));
         let handover = Handover::at(&path).unwrap();
         assert!(path.exists());

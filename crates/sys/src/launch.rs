@@ -1,16 +1,19 @@
-//! Starting other people's programs: at the price of `vfork`, with what only the child itself can set.
+//! Starts other people's programs at the cost of `vfork`, with settings that only the child itself
+//! can make.
 //!
-//! A program that is not ours cannot be asked to arm `PR_SET_PDEATHSIG`, to pin itself or to lower its priority, and the
-//! standard library would fork the whole host for it (`pre_exec`). So the child runs a few system calls of ours between
-//! `clone(CLONE_VM | CLONE_VFORK)` and `execve`, as the C library's `posix_spawn` does. Letting the parent go on meanwhile
-//! was tried and costs more than it saves (docs/decisions/0012):
+//! Another program cannot be asked to arm `PR_SET_PDEATHSIG`, to pin itself or to lower its
+//! priority, and the standard library would fork the whole host for it (`pre_exec`). So the child
+//! runs a few system calls of ours between `clone(CLONE_VM | CLONE_VFORK)` and `execve`, as the C
+//! library's `posix_spawn` does. Letting the parent continue meanwhile was tried and costs more
+//! than it saves (docs/decisions/0012):
 //!
-//! 1. All signals are blocked while parent and child share their memory, so no handler of the host runs in the child.
-//! 2. The thread that launches is suspended until the child has executed its program or ended; nothing of what the child
-//!    reads can change meanwhile, but for what other threads may change, which is nothing that it is given.
-//! 3. The child makes system calls only: it allocates nothing, takes no lock and cannot panic.
-//! 4. Before it executes anything it leads its own group, is bound to the death of its parent, and stands in its
-//!    [`GroupSlot`]. A parent that dies at any moment leaves no unknown child.
+//! 1. All signals are blocked while parent and child share their memory, so no handler of the host
+//!    runs in the child.
+//! 2. The launching thread is suspended until the child has executed its program or ended. Nothing
+//!    that the child reads can change meanwhile, because other threads cannot reach its data.
+//! 3. The child only makes system calls: it allocates nothing, takes no lock and cannot panic.
+//! 4. Before it executes anything it leads its own group, is bound to the death of its parent, and
+//!    is listed in its [`GroupSlot`]. A parent that dies at any moment leaves no unknown child.
 
 mod child;
 mod failure;
@@ -31,55 +34,63 @@ use crate::guardian::GroupSlot;
 use crate::signals::Blocked;
 use child::Child;
 
-/// What a program is started with. Everything is prepared beforehand; nothing is allocated in the child.
+/// A program's start settings. Everything is prepared beforehand; nothing is allocated in the
+/// child.
 #[derive(Debug)]
 pub struct Launch<'a> {
-    /// Where the program may be; the first that can be executed is taken.
+    /// The program's possible paths; the first that can be executed is taken.
     pub program: &'a Program,
-    /// Its arguments, the first of which is its name.
+    /// The arguments, the first of which is the program's name.
     pub arguments: &'a [CString],
-    /// Its whole environment, as `NAME=value`.
+    /// The whole environment, as `NAME=value`.
     pub environment: &'a [&'a CStr],
-    /// The folder to start in; the parent's when `None`.
+    /// The folder to start in; `None` for the parent's.
     pub folder: Option<&'a CStr>,
-    /// Standard input, output and error. Each must be 3 or above, so that none is overwritten before it is in place.
+    /// Standard input, output and error. Each must be 3 or above, so that none is overwritten
+    /// before it is moved.
     pub streams: [BorrowedFd<'a>; 3],
-    /// The processors to run on, one bit each; the parent's when `None`.
+    /// The processors to run on, one bit each; `None` for the parent's.
     pub affinity: Option<&'a [u64]>,
-    /// What to add to the niceness.
+    /// Amount to add to the niceness.
     pub nice: Option<i32>,
-    /// Where the child announces itself to the guardian.
+    /// The entry in which the child lists itself for the guardian.
     pub slot: Option<&'a GroupSlot>,
 }
 
-/// Starts programs. Keeps the stack on which children run until they execute their program.
+/// Starts programs. It keeps the stack on which children run until they execute their program.
 ///
-/// The programs are killed when the *thread* that launched them ends: launch from one that outlives them.
+/// The programs are killed when the *thread* that launched them ends: launch from one that outlives
+/// them.
 #[derive(Debug)]
 pub struct Launcher {
     stack: Box<[MaybeUninit<u128>]>,
 }
 
-/// The child's stack: its calls need less than a page, and the C library's wrappers not much.
+/// Size of the child's stack: its calls need less than a page, and the C library's wrappers not
+/// much.
 const STACK_BYTES: usize = 64 * 1024;
 
 /// The first descriptor that is not a standard stream.
 const FIRST_OWN: c_int = 3;
 
 impl Launcher {
-    /// A launcher with its stack.
+    /// Creates a launcher with its stack.
     pub fn new() -> Self {
         Self { stack: vec![MaybeUninit::uninit(); STACK_BYTES / size_of::<u128>()].into() }
     }
 
-    /// Starts a program as the leader of a new group, and returns when it is executing.
+    /// Starts a program as the leader of a new group, and returns once it is executing.
     ///
     /// # Errors
-    /// [`LaunchError`] says at what stage the child failed, and why; it is reaped then.
+    /// [`LaunchError`] has the stage at which the child failed, and the cause; the child is reaped
+    /// then.
     pub fn launch(&mut self, launch: &Launch<'_>) -> Result<Leader, LaunchError> {
         let streams = launch.streams.map(|stream| stream.as_raw_fd());
         if streams.iter().any(|stream| *stream < FIRST_OWN) {
-            let error = io::Error::new(io::ErrorKind::InvalidInput, "a stream is below 3");
+            let error = io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "standard streams must be descriptors of at least 3",
+            );
             return Err(LaunchError::new(LaunchStage::Streams, error));
         }
         let arguments = pointers(launch.arguments);
@@ -99,7 +110,7 @@ impl Launcher {
         };
         let mut pidfd: c_int = -1;
         let pid = self.clone_child(&mut child, &mut pidfd)?;
-        // SAFETY: the kernel has just made this descriptor for us, and nobody else knows it.
+        // SAFETY: the kernel has just created this descriptor for us, and nobody else knows it.
         let pidfd = unsafe { OwnedFd::from_raw_fd(pidfd) };
         let leader = Leader::new(pid, pidfd);
         match child.failed {
@@ -123,9 +134,10 @@ impl Launcher {
         let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_PIDFD | libc::SIGCHLD;
         let top = self.stack.as_mut_ptr_range().end;
         let _blocked = Blocked::all();
-        // SAFETY: the stack is ours, aligned to 16 bytes, and this thread is suspended until the child needs it no
-        // more; the same holds for `child`, of which the child has the only reference meanwhile. `child::run` makes
-        // system calls only. With CLONE_PIDFD the kernel stores the descriptor where the parent's tid would go.
+        // SAFETY: the stack is ours, aligned to 16 bytes, and this thread is suspended until the
+        // child needs it no more; the same holds for `child`, of which the child has the only
+        // reference meanwhile. `child::run` only makes system calls. With CLONE_PIDFD the kernel
+        // stores the descriptor where the parent's tid would go.
         let pid = unsafe {
             libc::clone(
                 child::run,
@@ -148,7 +160,7 @@ impl Default for Launcher {
     }
 }
 
-/// A list as `execve` wants it: ended by a null pointer.
+/// Returns a list in the form that `execve` needs: ended by a null pointer.
 fn pointers(strings: &[impl AsRef<CStr>]) -> Vec<*const c_char> {
     strings.iter().map(|string| string.as_ref().as_ptr()).chain([ptr::null()]).collect()
 }

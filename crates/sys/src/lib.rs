@@ -1,31 +1,56 @@
-//! The operating system as Brigade needs it, behind safe functions.
+//! Wraps the operating system functions that Brigade needs in safe functions.
 //!
-//! This is the only crate of the workspace with `unsafe` code; every block says why it is sound.
-//! It knows nothing about tasks, pools or messages.
+//! This is the only crate of the workspace with `unsafe` code; every block says why it is sound. It
+//! knows nothing about tasks, pools or messages.
 //!
-//! | Module | What it gives |
-//! |---|---|
-//! | [`process`] | [`Process`](process::Process): start, signal and reap a process group without ever touching a recycled pid |
-//! | [`executable`] | [`FunctionOffset`](executable::FunctionOffset): a function as a number that another process of the same program can call |
-//! | [`control`] | [`ControlSocket`](control::ControlSocket): packets and descriptors between a host and its worker |
-//! | [`segment`] | [`Segment`](segment::Segment): anonymous shared memory of atomic words |
-//! | [`sealed`] | [`SealedBytes`](sealed::SealedBytes): shared memory that is written once and then only read |
-//! | [`arena`] | [`ArgumentArena`](arena::ArgumentArena), [`ResultArena`](arena::ResultArena): shared memory for large payloads, in blocks |
-//! | [`launch`] | [`Launcher`](launch::Launcher): starts programs that are not ours, pinned and bound to our death |
-//! | [`guardian`] | [`Guardian`](guardian::Guardian): kills the groups of a process that was killed |
-//! | [`orphans`] | what descendants leave behind, adopted and ended |
-//! | [`wait`] | [`wait_readable`](wait::wait_readable) with a deadline, and a [`Waker`](wait::Waker) that ends such a wait |
-//! | [`wake_set`] | [`WakeSet`](wake_set::WakeSet): such wake-ups from other processes |
-//! | [`poller`], [`deadline_timer`] | [`Poller`](poller::Poller): waiting for many descriptors; [`DeadlineTimer`](deadline_timer::DeadlineTimer): a deadline as one |
-//! | [`request_socket`] | packets from processes that the kernel names: [`Listener`](request_socket::Listener), [`RequestSocket`](request_socket::RequestSocket) |
-//! | [`environment`], [`descriptors`], [`signals`], [`parent_death`], [`lifeline`], [`before_main!`] | what a worker does in its first microseconds |
-//! | [`fork`] | [`Origin`](fork::Origin): whether this process is a copy that `fork` has made; [`PerProcess`](fork::PerProcess): a value of its own for each |
-//! | [`file_limit`] | whether shared memory of a size can be made |
-//! | [`memory`] | how much of it this process uses |
-//! | [`scheduling`] | how soon a thread runs that has become ready |
-//! | [`affinity`] | on which cpus a thread, and what it starts, may run |
-//! | [`byte_lock`], [`file_watch`], [`private_folder`] | locks between processes that die with their holder, and news of them |
-//! | [`clock`] | the monotonic clock as a number that is the same in every process |
+//! # Modules
+//!
+//! Processes:
+//! - [`process`]: [`Process`](process::Process) starts, signals and reaps a process group without
+//!   ever touching a recycled pid
+//! - [`launch`]: [`Launcher`](launch::Launcher) starts other people's programs, pinned and bound to
+//!   the death of their parent
+//! - [`guardian`]: [`Guardian`](guardian::Guardian) kills the process groups of a process that was
+//!   killed itself
+//! - [`orphans`]: adopts and ends processes whose parents have ended
+//! - [`fork`]: [`Origin`](fork::Origin) detects copies that `fork` has made of a process;
+//!   [`PerProcess`](fork::PerProcess) gives each copy a value of its own
+//! - [`environment`], [`descriptors`], [`signals`], [`parent_death`], [`lifeline`],
+//!   [`before_main!`]: what a worker does in its first microseconds
+//!
+//! Functions and memory:
+//! - [`executable`]: [`FunctionOffset`](executable::FunctionOffset) is a function as a number that
+//!   another process of the same program can call
+//! - [`segment`]: [`Segment`](segment::Segment) is anonymous shared memory of atomic words
+//! - [`sealed`]: [`SealedBytes`](sealed::SealedBytes) is shared memory that is written once and
+//!   then only read
+//! - [`arena`]: [`ArgumentArena`](arena::ArgumentArena) and [`ResultArena`](arena::ResultArena)
+//!   hold large payloads in blocks of shared memory
+//! - [`random`]: bytes that nobody can predict
+//! - [`memory`]: measures the memory that this process uses
+//! - [`file_limit`]: checks whether shared memory of a given size can be created
+//!
+//! Communication and waiting:
+//! - [`control`]: [`ControlSocket`](control::ControlSocket) carries packets and descriptors between
+//!   a host and its worker
+//! - [`request_socket`]: [`Listener`](request_socket::Listener) and
+//!   [`RequestSocket`](request_socket::RequestSocket) carry packets whose sender the kernel
+//!   identifies
+//! - [`wait`]: [`wait_readable`](wait::wait_readable) waits until a deadline, and a
+//!   [`Waker`](wait::Waker) ends such a wait
+//! - [`wake_set`]: [`WakeSet`](wake_set::WakeSet) receives wake-ups from other processes
+//! - [`poller`]: [`Poller`](poller::Poller) waits for many descriptors
+//! - [`deadline_timer`]: [`DeadlineTimer`](deadline_timer::DeadlineTimer) is a deadline as a
+//!   descriptor
+//! - [`sync`]: a [`Mutex`](sync::Mutex) and a [`Condvar`](sync::Condvar) that ignore poison
+//! - [`catch_panic`]: contains panics on threads that must go on
+//! - [`byte_lock`], [`file_watch`], [`private_folder`]: locks between processes that end with their
+//!   holder, and notifications about them
+//!
+//! Time and processors:
+//! - [`clock`]: the monotonic clock as a number that is the same in every process
+//! - [`affinity`]: the cpus on which a thread, and everything that it starts, may run
+//! - [`scheduling`]: how soon a thread runs after it has become ready
 //!
 //! # Example
 //!
@@ -44,10 +69,11 @@
 //!
 //! # Invariants
 //!
-//! - A signal never reaches a process that is not ours: single processes are signalled by pidfd, and a group only
-//!   while its leader has not been reaped.
+//! - A signal never reaches a stranger's process: single processes are signalled by pidfd, and a
+//!   group only while its leader has not been reaped.
 //! - Every descriptor that this crate creates is close-on-exec.
-//! - Every system call that a signal can interrupt is retried; every wait takes a deadline or ends with a death.
+//! - Every system call that a signal can interrupt is retried; every wait takes a deadline or ends
+//!   with a death.
 //! - Nothing is printed, and no thread is started.
 
 #[cfg(not(target_os = "linux"))]
@@ -57,6 +83,7 @@ pub mod affinity;
 pub mod arena;
 mod before_main;
 pub mod byte_lock;
+pub mod catch_panic;
 pub mod clock;
 pub mod control;
 pub mod deadline_timer;
@@ -80,10 +107,12 @@ pub mod parent_death;
 pub mod poller;
 pub mod private_folder;
 pub mod process;
+pub mod random;
 pub mod request_socket;
 pub mod scheduling;
 pub mod sealed;
 pub mod segment;
 pub mod signals;
+pub mod sync;
 pub mod wait;
 pub mod wake_set;

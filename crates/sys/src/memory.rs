@@ -1,4 +1,4 @@
-//! How much memory this process uses, and how much address space it has left.
+//! Measures the memory that this process uses, and the address space that it has left.
 
 use std::io;
 
@@ -6,26 +6,26 @@ use rustix::process::{Resource, getrlimit};
 
 use crate::arena::mapping::page_size;
 
-/// Bytes that are resident now, as `/proc/self/statm` tells.
+/// Returns the resident bytes of this process, from `/proc/self/statm`.
 ///
 /// # Errors
-/// When the file cannot be read or is not as the kernel documents it (proc(5)).
+/// If the file cannot be read or has another format than the kernel documents (proc(5)).
 pub fn resident() -> io::Result<u64> {
     let text = std::fs::read_to_string("/proc/self/statm")?;
-    bytes_of_field(&text, 1)
-        .ok_or_else(|| io::Error::other("/proc/self/statm has no second number"))
+    bytes_of_field(&text, 1).ok_or_else(|| io::Error::other("malformed /proc/self/statm"))
 }
 
-/// Bytes of address space that this process may still take under its limit (`ulimit -v`, `RLIMIT_AS`); `None` when it has no
-/// limit. Where `/proc` does not tell how much is in use, it is the whole limit.
+/// Returns the bytes of address space that this process may still take under its limit (`ulimit
+/// -v`, `RLIMIT_AS`); `None` if it has no limit. If `/proc` does not show the usage, this is the
+/// whole limit.
 pub fn address_space_left() -> Option<u64> {
     let limit = getrlimit(Resource::As).current?;
     let text = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
     Some(limit.saturating_sub(bytes_of_field(&text, 0).unwrap_or(0)))
 }
 
-/// Refuses what needs `bytes` of address space when that is more than is left: the last of it is better not given away,
-/// because a program ends when it is refused a few bytes.
+/// Returns an error if fewer than `bytes` bytes of address space are left. It is better not to use
+/// up the rest, because a program ends when it is refused a few bytes.
 ///
 /// # Errors
 /// `OutOfMemory`.
@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn memory_that_is_touched_is_counted() {
+    fn touched_memory_is_counted() {
         let before = resident().unwrap();
         let touched = std::hint::black_box(vec![1_u8; 32 << 20]);
         assert!(resident().unwrap() >= before + (24 << 20));

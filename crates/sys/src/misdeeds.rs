@@ -1,17 +1,21 @@
-//! For tests only: what foreign code in a task can do to its process and safe Rust cannot.
+//! For tests only: operations with which foreign code in a task can harm its process, and safe Rust
+//! cannot.
 //!
-//! These functions break promises that other code relies on, and are safe to call all the same: the tests that call them
-//! are about what the rest of the process does then. The feature of this name must not be used by anything else.
+//! These functions break promises that other code relies on, and are still safe to call: the tests
+//! that call them check how the rest of the process reacts. The feature of this name must not be
+//! used by anything else.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
-/// Makes a copy of this process, which has the calling thread only. Returns the copy's pid, and `None` in the copy.
+/// Creates a copy of this process, which has only the calling thread. Returns the copy's pid, and
+/// `None` in the copy.
 ///
 /// # Errors
-/// When the system has no room for another process.
+/// If the system has no room for another process.
 pub fn fork() -> io::Result<Option<u32>> {
-    // SAFETY: the C library's memory is usable in the copy; what else breaks there is what the test is about.
+    // SAFETY: the C library's memory is usable in the copy; what else breaks there is the subject
+    // of the test.
     match unsafe { libc::fork() } {
         -1 => Err(io::Error::last_os_error()),
         0 => Ok(None),
@@ -19,32 +23,34 @@ pub fn fork() -> io::Result<Option<u32>> {
     }
 }
 
-/// Closes a descriptor, whoever owns it.
+/// Closes a descriptor, no matter who owns it.
 pub fn close(descriptor: i32) {
-    // SAFETY: no memory is involved. Its owner gets errors, or another file, which is what the test is about.
+    // SAFETY: no memory is involved. Its owner gets errors, or another file, which is the subject
+    // of the test.
     unsafe { libc::close(descriptor) };
 }
 
-/// Closes every descriptor, whoever owns it.
+/// Closes every descriptor, no matter who owns it.
 pub fn close_all() {
     // SAFETY: as in `close`.
     unsafe { libc::syscall(libc::SYS_close_range, 0, u32::MAX, 0_u32) };
 }
 
-/// Puts another file in the place of a descriptor, whoever owns it.
+/// Replaces the file behind a descriptor, no matter who owns it.
 ///
 /// # Errors
-/// What `dup2` says.
+/// The error of `dup2`.
 pub fn replace(descriptor: i32, by: impl AsFd) -> io::Result<()> {
     // SAFETY: as in `close`.
     let replaced = unsafe { libc::dup2(by.as_fd().as_raw_fd(), descriptor) };
     if replaced == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Gives up the rights of root for good, as a program does that needs them only at its start. Does nothing for another user,
-/// and returns whether it did something.
+/// Gives up the rights of root for good, like a program that needs them only at its start. Returns
+/// `true` if it changed anything; for another user it does nothing.
 pub fn drop_privileges() -> bool {
-    // SAFETY: no memory is involved. The rights that other code relies on are gone, which is what the test is about.
+    // SAFETY: no memory is involved. The rights that other code relies on are gone, which is the
+    // subject of the test.
     unsafe { libc::geteuid() == 0 && libc::setgid(NOBODY) == 0 && libc::setuid(NOBODY) == 0 }
 }
 
@@ -57,12 +63,12 @@ pub fn ignore_termination() {
     unsafe { libc::signal(libc::SIGTERM, libc::SIG_IGN) };
 }
 
-/// Another descriptor of the same open file, whoever owns it.
+/// Returns another descriptor of the same open file, no matter who owns it.
 ///
 /// # Errors
-/// When it is not open, or descriptors run out.
+/// If it is not open, or descriptors run out.
 pub fn duplicate(descriptor: i32) -> io::Result<OwnedFd> {
-    // SAFETY: the number is used for this one call, which fails when it is not open.
+    // SAFETY: the number is used for this one call, which fails if it is not open.
     let borrowed = unsafe { BorrowedFd::borrow_raw(descriptor) };
-    Ok(rustix::io::fcntl_dupfd_cloexec(borrowed, 3)?)
+    crate::descriptors::above_streams(borrowed)
 }

@@ -1,7 +1,7 @@
-//! Processes whose parents have ended: the nearest subreaper adopts them, or else process 1 does.
+//! Adopts processes whose parents have ended. The nearest subreaper adopts them, or else process 1.
 //!
-//! Only for a program whose children are all its own business: a library that made its host a subreaper would have it
-//! adopt strangers, and `wait` for them.
+//! Only for a program that manages all of its children: a library that made its host a subreaper
+//! would have it adopt strangers, and `wait` for them.
 
 use std::fs;
 use std::io;
@@ -17,7 +17,7 @@ use rustix::process::{
 use crate::clock::now;
 use crate::wait::wait_readable;
 
-/// Has this process adopt what its descendants leave behind.
+/// Makes this process adopt the orphans among its descendants.
 ///
 /// # Errors
 /// On kernels before 3.4.
@@ -25,18 +25,19 @@ pub fn adopt() -> io::Result<()> {
     Ok(set_child_subreaper(Some(getpid()))?)
 }
 
-/// A child of this process, adopted or not. Its number is its own as long as nobody reaps it.
+/// A child of this process, adopted or not. Its pid belongs to it as long as nobody reaps it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Child {
     pid: Pid,
 }
 
 impl Child {
-    /// A child that has ended and was not reaped, if there is one.
+    /// Returns a child that has ended and was not reaped, if there is one.
     pub fn any_dead() -> Option<Self> {
         let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
         let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
-        // SAFETY: the structure is ours; zeroed it is valid, and its first number stays zero if nothing has ended.
+        // SAFETY: the structure is ours; zeroed it is valid, and its first number stays zero if no
+        // child has ended.
         let pid = unsafe {
             if libc::waitid(libc::P_ALL, 0, info.as_mut_ptr(), options) == -1 {
                 return None;
@@ -46,7 +47,7 @@ impl Child {
         Pid::from_raw(pid).map(|pid| Self { pid })
     }
 
-    /// All children of this process that the kernel lists: those of the calling thread.
+    /// Returns all children of this process that the kernel lists: those of the calling thread.
     pub fn all() -> Vec<Self> {
         let list = fs::read_to_string("/proc/thread-self/children").unwrap_or_default();
         list.split_whitespace()
@@ -55,18 +56,18 @@ impl Child {
             .collect()
     }
 
-    /// Its number.
+    /// Returns the process id.
     pub fn pid(&self) -> u32 {
         self.pid.as_raw_nonzero().get().unsigned_abs()
     }
 
-    /// What it is called.
+    /// Returns the name of the process.
     pub fn name(&self) -> String {
         let name = fs::read_to_string(format!("/proc/{}/comm", self.pid())).unwrap_or_default();
         name.trim_end().to_owned()
     }
 
-    /// The value of a variable that it was started with.
+    /// Returns the value of a variable in the environment with which the process was started.
     pub fn variable(&self, name: &str) -> Option<String> {
         let environment = fs::read(format!("/proc/{}/environ", self.pid())).ok()?;
         environment.split(|byte| *byte == 0).find_map(|entry| {
@@ -75,16 +76,16 @@ impl Child {
         })
     }
 
-    /// Reaps it, if it has ended.
+    /// Reaps the child if it has ended.
     pub fn reap(&self) {
-        // Somebody else may have reaped it, which is as good.
+        // Somebody else may have reaped it, which is just as good.
         let _ = waitid(WaitId::Pid(self.pid), WaitIdOptions::EXITED | WaitIdOptions::NOHANG);
     }
 
-    /// Kills it, waits for its end for at most `limit`, and reaps it.
+    /// Kills the child, waits at most `limit` for its end, and reaps it.
     ///
     /// # Errors
-    /// When it has not ended in time, as a process in an uninterruptible wait may.
+    /// If it has not ended in time; a process in an uninterruptible wait may take longer.
     pub fn kill(&self, limit: Duration) -> io::Result<()> {
         let pidfd: OwnedFd = pidfd_open(self.pid, PidfdFlags::empty())?;
         pidfd_send_signal(&pidfd, Signal::KILL)?;

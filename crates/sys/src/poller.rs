@@ -1,6 +1,7 @@
-//! Waiting for many descriptors, which stay the same from one wait to the next.
+//! Waits for many descriptors, which stay the same from one wait to the next.
 //!
-//! Unlike `poll` it works also when `RLIMIT_NOFILE` was lowered below the number of the descriptors that are watched.
+//! Unlike `poll` it works even if `RLIMIT_NOFILE` was lowered below the number of the watched
+//! descriptors.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -14,61 +15,66 @@ use rustix::time::Timespec;
 use crate::clock::Monotonic;
 use crate::wait::time_left;
 
-/// Tells which of its descriptors are readable or hung up.
+/// Reports which of its descriptors are readable or hung up.
 #[derive(Debug)]
 pub struct Poller {
     descriptor: OwnedFd,
-    /// So many descriptors are watched, and so many can be ready at once.
+    /// Number of watched descriptors, all of which may be ready at once.
     watched: usize,
 }
 
 impl Poller {
-    /// Without a descriptor.
+    /// Creates a poller without descriptors.
     ///
     /// # Errors
-    /// When there are no descriptors left.
+    /// If descriptors run out.
     pub fn new() -> io::Result<Self> {
         let descriptor = epoll::create(CreateFlags::CLOEXEC)?;
         Ok(Self { descriptor, watched: 0 })
     }
 
-    /// Has waits tell `token` while the descriptor is readable or hung up. Take it away before you close it.
+    /// Watches a descriptor: waits report `token` while it is readable or hung up. Remove it before
+    /// you close it.
     ///
     /// # Errors
-    /// When memory or the limit on watched descriptors is used up.
+    /// If memory or the limit on watched descriptors is used up.
     pub fn add(&mut self, descriptor: impl AsFd, token: u64) -> io::Result<()> {
         epoll::add(&self.descriptor, descriptor, EventData::new_u64(token), EventFlags::IN)?;
         self.watched += 1;
         Ok(())
     }
 
-    /// Takes a descriptor away that was added.
+    /// Stops watching a descriptor.
+    ///
+    /// Closing it is not enough: if a fork of this process has a copy, it stays watched, and a dead
+    /// process or a closed pipe would wake this thread again and again.
     pub fn remove(&mut self, descriptor: impl AsFd) {
-        // An error says that it is not there.
+        // An error means that it is not watched.
         if epoll::delete(&self.descriptor, descriptor).is_ok() {
             self.watched -= 1;
         }
     }
 
-    /// Puts the tokens of all ready descriptors into `ready`, whatever was in it. Waits until there is one, if `wait` says so.
+    /// Replaces the content of `ready` with the tokens of all ready descriptors. Waits until there
+    /// is one, if `wait` is `true`.
     ///
     /// # Errors
-    /// What the system says; an interruption is not an error.
+    /// The system's error; an interruption is not an error.
     pub fn ready(&self, wait: bool, ready: &mut Vec<u64>) -> io::Result<()> {
         self.collect((!wait).then_some(Monotonic::from_nanos(0)), ready)
     }
 
-    /// As [`ready`](Self::ready), and waits until the deadline at most.
+    /// Like [`ready`](Self::ready), but waits at most until the deadline.
     ///
     /// # Errors
-    /// What the system says; an interruption is not an error.
+    /// The system's error; an interruption is not an error.
     pub fn ready_until(&self, deadline: Option<Monotonic>, ready: &mut Vec<u64>) -> io::Result<()> {
         self.collect(deadline, ready)
     }
 
     fn collect(&self, deadline: Option<Monotonic>, ready: &mut Vec<u64>) -> io::Result<()> {
         ready.clear();
-        // Not kept between waits, as it cannot go from one thread to another.
+        // Not kept between waits, because it cannot move between threads.
         let mut events: Vec<Event> = Vec::with_capacity(self.watched.max(1));
         until(deadline, |timeout| {
             epoll::wait(&self.descriptor, spare_capacity(&mut events), timeout)
@@ -77,10 +83,11 @@ impl Poller {
         Ok(())
     }
 
-    /// Waits until a descriptor is ready, or the deadline has come: then it answers false. Allocates nothing.
+    /// Waits until a descriptor is ready; returns `false` if the deadline passes first. Allocates
+    /// nothing.
     ///
     /// # Errors
-    /// What the system says; an interruption is not an error.
+    /// The system's error; an interruption is not an error.
     pub fn wait(&self, deadline: Option<Monotonic>) -> io::Result<bool> {
         let mut events = [const { MaybeUninit::<Event>::uninit() }; 1];
         until(deadline, |timeout| {
@@ -111,7 +118,7 @@ mod tests {
     use crate::wait::Waker;
 
     #[test]
-    fn a_wait_ends_with_its_deadline_or_when_there_is_something() -> io::Result<()> {
+    fn a_wait_ends_with_its_deadline_or_a_ready_descriptor() -> io::Result<()> {
         let (mut poller, waker) = (Poller::new()?, Waker::new()?);
         poller.add(&waker, 3)?;
         let soon = now().saturating_add(Duration::from_millis(1));
@@ -129,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn all_that_is_ready_is_told_at_once_and_again_until_it_is_dealt_with() -> io::Result<()> {
+    fn all_ready_descriptors_are_reported_until_they_are_handled() -> io::Result<()> {
         let mut poller = Poller::new()?;
         let wakers = (0..100).map(|_| Waker::new()).collect::<io::Result<Vec<_>>>()?;
         for (token, waker) in (0..).zip(&wakers) {

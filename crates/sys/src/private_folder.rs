@@ -1,4 +1,4 @@
-//! A folder that nobody but this user can look into or change.
+//! A folder that only this user can read or change.
 
 use std::fs::File;
 use std::io;
@@ -14,13 +14,13 @@ use rustix::process::geteuid;
 pub struct PrivateFolder(OwnedFd);
 
 impl PrivateFolder {
-    /// Opens the folder, and makes it first if it is not there.
+    /// Opens the folder, and creates it first if it does not exist.
     ///
-    /// Its name may be in a place that everybody can write to, such as `/tmp`: a link is not followed, and what is checked is the
-    /// folder that was opened, not its name.
+    /// The folder may lie in one that everybody can write to, such as `/tmp`: a link is not
+    /// followed, and the opened folder is checked, not its name.
     ///
     /// # Errors
-    /// `PermissionDenied` if it belongs to somebody else or is open to others.
+    /// `PermissionDenied` if it belongs to another user or is open to others.
     pub fn open(path: &Path) -> io::Result<Self> {
         match mkdir(path, Mode::RWXU) {
             Ok(()) | Err(Errno::EXIST) => {}
@@ -41,13 +41,15 @@ impl PrivateFolder {
         Ok(Self(folder))
     }
 
-    /// Opens a file of the folder for reading and writing, and makes it first if it is not there. A link is not followed.
+    /// Opens a file of the folder for reading and writing, and creates it first if it does not
+    /// exist. A link is not followed.
     pub fn file(&self, name: &str) -> io::Result<File> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         Ok(File::from(openat(&self.0, name, flags, Mode::RUSR | Mode::WUSR)?))
     }
 
-    /// Opens a file of the folder for reading and writing; nothing if it is not there. A link is not followed.
+    /// Opens a file of the folder for reading and writing; `None` if it does not exist. A link is
+    /// not followed.
     pub fn existing_file(&self, name: &str) -> io::Result<Option<File>> {
         let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         match openat(&self.0, name, flags, Mode::empty()) {
@@ -57,14 +59,16 @@ impl PrivateFolder {
         }
     }
 
-    /// Takes the lock of the folder together with all others who take it like this; waits for the one who has it alone.
+    /// Takes the lock of the folder, shared with all others who call this; waits while somebody
+    /// holds it exclusively.
     ///
-    /// Cleaners of temporary folders, such as `systemd-tmpfiles`, pass over a folder that is locked.
+    /// Cleaners of temporary folders, such as `systemd-tmpfiles`, skip a locked folder.
     pub fn lock_shared(&self) -> io::Result<()> {
         Ok(retry_on_intr(|| flock(&self.0, FlockOperation::LockShared))?)
     }
 
-    /// Takes the lock of the folder alone; false if somebody else has it in either way.
+    /// Takes the lock of the folder exclusively. Returns `false` if somebody else holds it in
+    /// either way.
     pub fn try_lock_alone(&self) -> io::Result<bool> {
         match retry_on_intr(|| flock(&self.0, FlockOperation::NonBlockingLockExclusive)) {
             Ok(()) => Ok(true),
@@ -73,13 +77,13 @@ impl PrivateFolder {
         }
     }
 
-    /// Lets go of the lock of the folder.
+    /// Releases the lock of the folder.
     pub fn unlock(&self) -> io::Result<()> {
         Ok(retry_on_intr(|| flock(&self.0, FlockOperation::Unlock))?)
     }
 }
 
-/// The effective user of this process.
+/// Returns the effective user of this process.
 pub fn user_id() -> u32 {
     geteuid().as_raw()
 }
@@ -118,8 +122,8 @@ mod tests {
 
         let link = base.join("link");
         symlink(&base, &link).unwrap();
-        assert!(PrivateFolder::open(&link).is_err(), "a link is followed");
-        assert!(private.file("link").is_err(), "a link is followed");
+        assert!(PrivateFolder::open(&link).is_err(), "a link was followed");
+        assert!(private.file("link").is_err(), "a link was followed");
 
         let open = base.join("open");
         fs::create_dir(&open).unwrap();

@@ -1,13 +1,15 @@
-//! Starting, signalling and reaping processes; the one place where that happens.
+//! Starts, signals and reaps processes; no other code does.
 //!
-//! A pid names a process only until it is reaped; afterwards the kernel may give the number to a stranger. So a single
-//! process is signalled through its pidfd, which never names another one. A process group has no such handle, but its
-//! number stays reserved as long as its leader is at least a zombie. Hence the rules of [`Process`]:
+//! A pid names a process only until it is reaped; afterwards the kernel may give the number to a
+//! stranger. So a single process is signalled through its pidfd, which never names another one. A
+//! process group has no such handle, but its number stays reserved as long as its leader is at
+//! least a zombie. Hence the rules of [`Process`]:
 //!
-//! 1. The lock on the state is held while a group is signalled and while a zombie is reaped; so a group is never
-//!    signalled after its leader was reaped.
-//! 2. Before the leader is reaped the rest of its group is killed, while its number is still reserved.
-//! 3. Waiting happens without the lock and leaves the zombie in place, so it never holds up a signal.
+//! 1. The lock on the state is held while a group is signalled and while a zombie is reaped; so a
+//!    group is never signalled after its leader was reaped.
+//! 2. Before the leader is reaped the rest of its group is killed, while its number is still
+//!    reserved.
+//! 3. Waiting happens without the lock and leaves the zombie alone, so it never holds up a signal.
 
 mod descendants;
 mod exit;
@@ -28,14 +30,14 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::signals::Blocked;
+use crate::sync::{Mutex, MutexGuard};
 
 /// A process that we have started, with the group that it leads.
 ///
-/// All methods may be called from several threads at once. Dropping a process that was not reaped kills its group and
-/// reaps it; one that may not be killed is left alone.
+/// All methods may be called from several threads at once. Dropping an unreaped process kills its
+/// group and reaps it; a process that we may not kill is left alone.
 #[derive(Debug)]
 pub struct Process {
     pid: Pid,
@@ -48,19 +50,20 @@ enum State {
     /// Running or a zombie: its number belongs to it.
     Unreaped,
     Reaped(Exit),
-    /// Somebody else has reaped it, or the program ignores SIGCHLD: how it ended is unknown.
+    /// Somebody else has reaped it, or the program ignores SIGCHLD: its exit status is unknown.
     Lost,
 }
 
 impl Process {
     /// Starts a process as the leader of a new group.
     ///
-    /// Give it descriptors of your own as standard streams; the ends of `Stdio::piped` are closed here. The command must
-    /// not use `pre_exec` or another user: those make the standard library fork, which is slow in a large process, where
-    /// otherwise it uses `posix_spawn`.
+    /// Pass descriptors of your own as standard streams; the ends of `Stdio::piped` are closed
+    /// here. The command must not use `pre_exec` or another user: those make the standard library
+    /// fork, which is slow in a large process, while otherwise it uses `posix_spawn`.
     ///
-    /// The process starts with the signals of a terminal blocked, because one that stopped it in the middle of its start
-    /// would stop this thread for ever. A program of ours undoes that with [`signals::reset`](crate::signals::reset).
+    /// The process starts with the signals of a terminal blocked, because a signal that stopped it
+    /// in the middle of its start would stop this thread forever. Our own programs undo that with
+    /// [`signals::reset`](crate::signals::reset).
     pub fn spawn(command: &mut Command) -> io::Result<Self> {
         let blocked = Blocked::from_terminal();
         let mut child = command.process_group(0).spawn()?;
@@ -69,12 +72,13 @@ impl Process {
             .ok()
             .and_then(Pid::from_raw)
             .ok_or(Errno::SRCH)
-            // Nobody reaps the child before us, so its number cannot mean another process yet.
+            // Nobody reaps the child before us, so its number cannot name another process yet.
             .and_then(|pid| Ok((pid, pidfd_open(pid, PidfdFlags::empty())?)));
         match opened {
             Ok((pid, pidfd)) => Ok(Self { pid, pidfd, state: Mutex::new(State::Unreaped) }),
             Err(error) => {
-                // Without a pidfd (no descriptors left, say) we could not look after it.
+                // Without a pidfd (for example because no descriptors are left) we could not manage
+                // it.
                 let _ = child.kill();
                 let _ = child.wait();
                 Err(error.into())
@@ -82,23 +86,23 @@ impl Process {
         }
     }
 
-    /// Its number. After it was reaped the number may belong to another process.
+    /// Returns the process id. After it was reaped the number may belong to another process.
     pub fn pid(&self) -> u32 {
         self.pid.as_raw_nonzero().get().unsigned_abs()
     }
 
-    /// The descriptor that becomes readable when the process has ended, and stays so.
+    /// Returns the descriptor that becomes readable when the process has ended, and stays so.
     pub fn pidfd(&self) -> BorrowedFd<'_> {
         self.pidfd.as_fd()
     }
 
-    /// Sends a signal to the process. One that has ended already is not an error.
+    /// Sends a signal to the process. It is not an error if the process has already ended.
     pub fn signal(&self, signal: Signal) -> io::Result<()> {
         gone_is_fine(pidfd_send_signal(&self.pidfd, signal.into()))
     }
 
-    /// Sends a signal to every process of the group. After the leader was reaped it does nothing: the group was killed
-    /// then.
+    /// Sends a signal to every process of the group. Does nothing after the leader was reaped,
+    /// because the group was killed then.
     pub fn signal_group(&self, signal: Signal) -> io::Result<()> {
         let mut state = self.state();
         self.note_loss(&mut state);
@@ -108,30 +112,34 @@ impl Process {
         }
     }
 
-    /// Kills the process, its group, and all that it has started, also what has left the group.
+    /// Kills the process, its group, and all its descendants, including those that have left the
+    /// group.
     ///
-    /// Descendants are found as long as their parents live, and stopped before their own are looked for.
+    /// Descendants are found as long as their parents live, and stopped before their own children
+    /// are searched for.
     ///
     /// # Errors
-    /// When we may not kill the process.
+    /// If we may not kill the process.
     pub fn kill_tree(&self) -> io::Result<Swept> {
-        // Without a descriptor to spare nobody else is looked for. What must not fail is the kill itself.
+        // Without a spare descriptor no descendants are searched for. The kill itself must not
+        // fail.
         let swept = self.pidfd.try_clone().and_then(|pidfd| {
-            // Before it was reaped its number is its own, so what `/proc` says about it is said about it.
+            // Before it is reaped its number belongs to it, so `/proc` shows this very process.
             ForeignProcess::from_pidfd(self.pid(), pidfd).kill_tree(&mut Vec::new())
         });
-        // A kernel that knows no groups behind pidfds has killed the leader alone.
+        // A kernel without group signals through pidfds has killed only the leader.
         self.signal_group(Signal::Kill)?;
         Ok(swept.unwrap_or_default())
     }
 
-    /// Stops the process, and kills it with its group if a short look finds that it has started nothing. False: it is to be
-    /// killed by [`kill_tree`](Self::kill_tree), which takes a while for a process that has started many.
+    /// Stops the process, and kills it with its group if a short look finds no children. Otherwise
+    /// returns `false`: then kill it with [`kill_tree`](Self::kill_tree), which takes a while for a
+    /// process with many descendants.
     ///
     /// # Errors
-    /// When we may not kill the process.
+    /// If we may not kill the process.
     pub fn kill_if_alone(&self) -> io::Result<bool> {
-        // What cannot be stopped is killed all the same.
+        // Even if the stop fails, the process is killed.
         let _ = self.signal(Signal::Stop);
         if !descendants::has_none(self.pid()) {
             return Ok(false);
@@ -140,10 +148,11 @@ impl Process {
         Ok(true)
     }
 
-    /// How the process has ended, if it has. The first call after its end kills the rest of its group and reaps it; the
-    /// answer is remembered.
+    /// Returns the exit status if the process has ended. The first call after its end kills the
+    /// rest of its group and reaps it; the result is remembered.
     ///
-    /// The error [`ECHILD`](io::Error::raw_os_error) says that the process has ended, but somebody else has reaped it.
+    /// The error [`ECHILD`](io::Error::raw_os_error) means that the process has ended, but somebody
+    /// else has reaped it.
     pub fn try_reap(&self) -> io::Result<Option<Exit>> {
         let mut state = self.state();
         match *state {
@@ -156,8 +165,8 @@ impl Process {
             Ok(None) => return Ok(None),
             Err(error) => return Err(lose(&mut state, error)),
         }
-        // The worker may have left the group, or the group may have a member of another user: neither may keep the
-        // zombie from being reaped.
+        // The worker may have left the group, or the group may have a member of another user:
+        // neither may keep the zombie from being reaped.
         let _ = self.signal_reserved_group(Signal::Kill);
         match self.wait(WaitIdOptions::EXITED | WaitIdOptions::NOHANG) {
             Ok(status) => {
@@ -173,10 +182,12 @@ impl Process {
 
     /// Waits for the end of the process and reaps it as [`try_reap`](Self::try_reap) does.
     ///
-    /// The wait is as long as the process lives: kill it first, or see its pidfd readable.
+    /// The wait lasts as long as the process lives: kill it first, or wait until its pidfd is
+    /// readable.
     pub fn reap(&self) -> io::Result<Exit> {
         loop {
-            // An error means that another thread has reaped it meanwhile, which the next line finds out.
+            // An error means that another thread has reaped it meanwhile, which the next line
+            // notices.
             let _ = self.wait(WaitIdOptions::EXITED | WaitIdOptions::NOWAIT);
             if let Some(exit) = self.try_reap()? {
                 return Ok(exit);
@@ -184,10 +195,11 @@ impl Process {
         }
     }
 
-    /// Whether the process is stopped (SIGSTOP, SIGTSTP), in which state it reads and answers nothing.
+    /// Returns `true` if the process is stopped (SIGSTOP, SIGTSTP), in which state it reads and
+    /// writes nothing.
     ///
-    /// The kernel is asked through the pidfd, as `/proc/<pid>` could be another process.
-    /// A process that waits for its own `vfork` child is not stopped until that child has gone on.
+    /// The kernel is asked through the pidfd, because `/proc/<pid>` could be another process. A
+    /// process that waits for its own `vfork` child is not stopped until that child has continued.
     pub fn is_stopped(&self) -> bool {
         let options = WaitIdOptions::STOPPED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         self.wait(options).is_ok_and(|status| status.is_some_and(|status| status.stopped()))
@@ -200,14 +212,16 @@ impl Process {
     /// The caller holds the lock and has seen [`State::Unreaped`].
     fn signal_reserved_group(&self, signal: Signal) -> io::Result<()> {
         let sent = kill_process_group(self.pid, signal.into());
-        // A worker that has moved to another group takes no signals for this one, but it must not escape a kill.
+        // A worker that has moved to another group gets no signals of this one, but it must not
+        // escape a kill.
         if matches!(signal, Signal::Kill) || sent == Err(Errno::SRCH) {
             self.signal(signal)?;
         }
         gone_is_fine(sent)
     }
 
-    /// Finds out whether somebody else has reaped the process, in which case its number is no longer ours to signal.
+    /// Checks whether somebody else has reaped the process, in which case its number is no longer
+    /// ours to signal.
     fn note_loss(&self, state: &mut State) {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         if matches!(state, State::Unreaped)
@@ -218,34 +232,38 @@ impl Process {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // The state is a single assignment, so a panic elsewhere cannot have left it half done.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        // The state is a single assignment, so a panic elsewhere cannot have left it inconsistent.
+        self.state.lock()
     }
 }
 
 impl Drop for Process {
     fn drop(&mut self) {
         if matches!(*self.state(), State::Unreaped) {
-            // A process that we may not kill (it runs as another user by now) may live for ever, and nobody waits for it.
-            // Other errors say that somebody else has reaped it, and then there is nothing left to do.
+            // A process that we may not kill (for example because it runs as another user now) may
+            // live forever, and nobody waits for it. Other errors mean that somebody else has
+            // reaped it, and then there is no work left.
             let _ = self.signal_group(Signal::Kill).and_then(|()| self.reap());
         }
     }
 }
 
-/// A command for another program. Processes are started here and nowhere else, so that none escapes [`Process`]'s rules.
+/// Creates a command for another program. Processes are started only here, so that none escapes
+/// [`Process`]'s rules.
 pub fn command(program: impl AsRef<OsStr>) -> Command {
     Command::new(program)
 }
 
-/// The command that starts another process of this very program, even if its file was replaced or deleted meanwhile.
+/// Creates the command that starts another process of this very program, even if its file was
+/// replaced or deleted meanwhile.
 pub fn self_command() -> Command {
     let mut command = Command::new("/proc/self/exe");
     command.arg0("brigade-worker");
     command
 }
 
-/// The process that started this one, or the one that has adopted it; 0 if that is outside this pid namespace.
+/// Returns the process that started this one, or has adopted it; 0 if that is outside this pid
+/// namespace.
 pub fn parent_pid() -> u32 {
     getppid().map_or(0, |parent| parent.as_raw_nonzero().get().unsigned_abs())
 }

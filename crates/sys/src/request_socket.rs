@@ -1,12 +1,12 @@
-//! Packets from processes that the kernel names, so that a server knows whom it serves.
+//! Carries packets from processes that the kernel identifies, so that a server knows its clients.
 //!
-//! A packet arrives whole or not at all: a client that dies in the middle of a request has not sent it. The server learns
-//! three things from the kernel that no client can claim: the pidfd of the process that has connected, taken when it did
-//! and so never another's; its user; and with each packet the process that has sent it, which is not the same when the
-//! socket was inherited.
+//! A packet arrives whole or not at all: a client that dies in the middle of a request has not sent
+//! it. The server learns three things from the kernel that no client can forge: the pidfd of the
+//! process that has connected, taken at that moment and so never another's; its user; and with each
+//! packet the process that has sent it, which differs from the first if the socket was inherited.
 
 mod credentials;
-mod place;
+mod socket_file;
 
 use std::fmt;
 use std::io;
@@ -26,9 +26,9 @@ use crate::clock::{Monotonic, now};
 use crate::fork::Origin;
 use crate::process::ForeignProcess;
 use crate::wait::wait_writable;
-use place::Place;
+use socket_file::SocketFile;
 
-/// Where a server listens.
+/// The address of a server.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Address {
     /// A name without a file, which ends with its server. Written with an `@` in front.
@@ -37,17 +37,18 @@ pub enum Address {
     Path(PathBuf),
 }
 
-/// So long may a name or a path be: what the kernel has room for, less a byte.
+/// Maximum length of a name or path: the kernel's room for it, less one byte.
 const LONGEST: usize = 107;
 
-/// Connections that nobody has accepted yet; the kernel's own limit is lower or the same.
+/// Maximum number of connections that wait to be accepted; the kernel's own limit is lower or the
+/// same.
 const BACKLOG: i32 = 4096;
 
 impl Address {
-    /// The address that is written like this.
+    /// Parses an address.
     ///
     /// # Errors
-    /// [`InvalidInput`](io::ErrorKind::InvalidInput), with what is wrong.
+    /// [`InvalidInput`](io::ErrorKind::InvalidInput), with the problem.
     pub fn parse(text: &str) -> io::Result<Self> {
         let address = match text.strip_prefix('@') {
             Some(name) => Self::Abstract(name.to_owned()),
@@ -63,11 +64,11 @@ impl Address {
         };
         match self {
             Self::Abstract(name) if name.is_empty() || name.len() > LONGEST => {
-                Err(wrong("an empty or too long name"))
+                Err(wrong("empty or too long name"))
             }
             Self::Abstract(name) => Ok(SocketAddrUnix::new_abstract_name(name.as_bytes())?),
-            Self::Path(path) if !path.is_absolute() => Err(wrong("a path that is not absolute")),
-            Self::Path(path) if path.as_os_str().len() > LONGEST => Err(wrong("a too long path")),
+            Self::Path(path) if !path.is_absolute() => Err(wrong("path is not absolute")),
+            Self::Path(path) if path.as_os_str().len() > LONGEST => Err(wrong("path is too long")),
             Self::Path(path) => Ok(SocketAddrUnix::new(path.as_path())?),
         }
     }
@@ -82,24 +83,25 @@ impl fmt::Display for Address {
     }
 }
 
-/// The user that this process acts as.
+/// Returns the effective user of this process.
 pub fn own_user() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
-/// Where clients connect. A socket in the file system is removed on drop, if it is still this one.
+/// The server's socket, to which clients connect. A socket in the file system is removed on drop,
+/// if it is still the same file.
 #[derive(Debug)]
 pub struct Listener {
     descriptor: OwnedFd,
-    file: Option<Place>,
+    file: Option<SocketFile>,
     /// A fork of the process removes nothing.
     origin: Origin,
 }
 
-/// Who has connected.
+/// The process at the other end of a connection.
 #[derive(Debug)]
 pub struct Peer {
-    /// The process that did, even if it has ended since.
+    /// The process that has connected, even if it has ended since.
     pub process: ForeignProcess,
     /// Its user at that time.
     pub user: u32,
@@ -109,19 +111,19 @@ impl Listener {
     /// Listens at the address. `accept` never blocks.
     ///
     /// # Errors
-    /// [`AddrInUse`](io::ErrorKind::AddrInUse) when another server is there, or is being started there, or there is
-    /// something that is no socket. A socket that a server has left behind is replaced.
+    /// [`AddrInUse`](io::ErrorKind::AddrInUse) if another server runs or starts there, or if a file
+    /// there is not a socket. A socket that a server has left behind is replaced.
     pub fn bind(address: &Address) -> io::Result<Self> {
         let descriptor = unix_socket(SocketFlags::CLOEXEC | SocketFlags::NONBLOCK)?;
         let encoded = address.encode()?;
         let open = || -> io::Result<()> {
             bind(&descriptor, &encoded)?;
-            // Before anybody can connect: what is accepted inherits it.
+            // Before anybody can connect: accepted sockets inherit it.
             set_socket_passcred(&descriptor, true)?;
             Ok(listen(&descriptor, BACKLOG)?)
         };
         let file = match address {
-            Address::Path(path) => Some(Place::take(path, &encoded, open)?),
+            Address::Path(path) => Some(SocketFile::create(path, &encoded, open)?),
             Address::Abstract(_) => {
                 open()?;
                 None
@@ -130,10 +132,10 @@ impl Listener {
         Ok(Self { descriptor, file, origin: Origin::here() })
     }
 
-    /// The next connection, if one waits.
+    /// Accepts the next connection, if one waits.
     ///
     /// # Errors
-    /// When descriptors run out, or the kernel is older than 6.5 and has no pidfd of a peer.
+    /// If descriptors run out, or the kernel is older than 6.5 and has no pidfd of a peer.
     pub fn accept(&self) -> io::Result<Option<(RequestSocket, io::Result<Peer>)>> {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let socket = loop {
@@ -160,7 +162,8 @@ impl Drop for Listener {
         if !self.origin.is_here() {
             return;
         }
-        // A copy of the process may hold it open: whoever connects is refused, instead of waiting for it.
+        // A copy of the process may hold it open: new clients are refused, instead of waiting for
+        // it.
         let _ = shutdown(&self.descriptor, Shutdown::Both);
         if let Some(file) = &self.file {
             file.clear();
@@ -174,29 +177,30 @@ fn peer(socket: &OwnedFd) -> io::Result<Peer> {
     Ok(Peer { process, user })
 }
 
-/// One end of a connection. A drop ends it, also while copies of the process that `fork` has made hold it open; in a copy it
-/// does not.
+/// One end of a connection. A drop ends it, even while copies of the process that `fork` has made
+/// hold it open; in a copy it does not.
 #[derive(Debug)]
 pub struct RequestSocket {
     descriptor: OwnedFd,
     origin: Origin,
 }
 
-/// What [`RequestSocket::receive`] found.
+/// The result of [`RequestSocket::receive`].
 #[derive(Debug, PartialEq, Eq)]
 pub enum Request {
-    /// So many bytes are in the buffer.
+    /// A packet, which is now in the buffer.
     Packet {
-        /// How many.
+        /// Number of bytes.
         length: usize,
-        /// Who has sent them; 0 if the kernel did not say, or the sender has no number here.
+        /// The sending process; 0 if the kernel did not report it, or the sender has no number in
+        /// this pid namespace.
         sender: u32,
     },
     /// A packet that is larger than the buffer; it is lost.
     TooLarge,
-    /// The other end is closed, and everything it had sent was received.
+    /// The other end is closed, and everything that it had sent was received.
     Closed,
-    /// Nothing is there.
+    /// No packet has arrived.
     Nothing,
 }
 
@@ -205,16 +209,18 @@ impl RequestSocket {
         Self { descriptor, origin: Origin::here() }
     }
 
-    /// Connects to a server. While thousands of others wait to be accepted it waits as well, at most until the deadline.
+    /// Connects to a server. While thousands of others wait to be accepted it waits too, at most
+    /// until the deadline.
     ///
     /// # Errors
-    /// [`ConnectionRefused`](io::ErrorKind::ConnectionRefused) and [`NotFound`](io::ErrorKind::NotFound) when there is
-    /// no server; [`TimedOut`](io::ErrorKind::TimedOut) when it has accepted nobody for so long.
+    /// [`ConnectionRefused`](io::ErrorKind::ConnectionRefused) and
+    /// [`NotFound`](io::ErrorKind::NotFound) if there is no server;
+    /// [`TimedOut`](io::ErrorKind::TimedOut) if the server has accepted nobody until the deadline.
     pub fn connect(address: &Address, deadline: Monotonic) -> io::Result<Self> {
         let (socket, address) = (unix_socket(SocketFlags::CLOEXEC)?, address.encode()?);
         loop {
             let left = deadline.saturating_since(now());
-            // None at all would mean for ever.
+            // Zero would mean forever.
             let left = left.max(Duration::from_millis(1));
             set_socket_timeout(&socket, Timeout::Send, Some(left))?;
             match connect(&socket, &address) {
@@ -231,8 +237,9 @@ impl RequestSocket {
     /// Sends one packet, if there is room for it.
     ///
     /// # Errors
-    /// [`WouldBlock`](io::ErrorKind::WouldBlock) when there is none; [`BrokenPipe`](io::ErrorKind::BrokenPipe) or
-    /// [`ConnectionReset`](io::ErrorKind::ConnectionReset) when the other end is closed.
+    /// [`WouldBlock`](io::ErrorKind::WouldBlock) if there is no room;
+    /// [`BrokenPipe`](io::ErrorKind::BrokenPipe) or
+    /// [`ConnectionReset`](io::ErrorKind::ConnectionReset) if the other end is closed.
     pub fn send(&self, bytes: &[u8]) -> io::Result<()> {
         loop {
             match send(&self.descriptor, bytes, SendFlags::NOSIGNAL) {
@@ -246,7 +253,8 @@ impl RequestSocket {
     /// Sends one packet, and waits for room until the deadline.
     ///
     /// # Errors
-    /// [`TimedOut`](io::ErrorKind::TimedOut) when there was none; else as [`send`](Self::send).
+    /// [`TimedOut`](io::ErrorKind::TimedOut) if there was no room; otherwise like
+    /// [`send`](Self::send).
     pub fn send_by(&self, bytes: &[u8], deadline: Monotonic) -> io::Result<()> {
         loop {
             match self.send(bytes) {
@@ -262,12 +270,12 @@ impl RequestSocket {
     /// Takes the next packet, if there is one.
     ///
     /// # Errors
-    /// What the system says; a connection that is reset counts as closed, after its packets.
+    /// The system's error; a reset connection counts as closed, after its packets.
     pub fn receive(&self, buffer: &mut [u8]) -> io::Result<Request> {
         loop {
             match credentials::receive(&self.descriptor, buffer) {
                 Ok(request) => return Ok(request),
-                // Reading the reset takes it away: what follows is what was sent before, then the end.
+                // Reading the reset removes it: the packets sent before follow, then the end.
                 Err(Errno::INTR | Errno::CONNRESET) => {}
                 Err(Errno::AGAIN) => return Ok(Request::Nothing),
                 Err(error) => return Err(error.into()),

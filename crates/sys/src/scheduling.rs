@@ -1,8 +1,8 @@
-//! How soon the scheduler runs a thread that has become ready.
+//! Sets how soon the scheduler runs a thread that has become ready.
 
 use std::io;
 
-/// What the kernel's `sched_attr` began with in Linux 3.14; the kernel takes that size for ever.
+/// The kernel's `sched_attr` as of Linux 3.14; the kernel accepts that size forever.
 #[repr(C)]
 #[derive(Debug, Default, Clone, Copy)]
 struct Attributes {
@@ -16,33 +16,36 @@ struct Attributes {
     period: u64,
 }
 
-/// Bytes of [`Attributes`].
+/// Size of [`Attributes`] in bytes.
 const SIZE: u32 = 48;
 const _: () = assert!(size_of::<Attributes>() == SIZE as usize);
 
-/// The shortest slice that the kernel takes: 0.1 ms.
+/// The shortest slice that the kernel accepts: 0.1 ms.
 const SLICE: u64 = 100_000;
 
-/// Asks for this thread to run for short times, and soon after it has become ready, instead of long ones later. It gets no
-/// more of a core than before, and so needs no privilege. Since Linux 6.12; older kernels change nothing.
+/// Asks to run this thread for short times, soon after it has become ready, instead of for long
+/// times later. It gets the same share of a core as before, and so needs no privilege. Since Linux
+/// 6.12; older kernels change nothing.
 ///
 /// # Errors
-/// When the system refuses; then nothing was changed.
+/// If the system refuses; then nothing was changed.
 pub fn prefer_short_slices() -> io::Result<()> {
     let mut attributes = Attributes::default();
-    // SAFETY: the kernel writes at most `SIZE` bytes to the structure, which consists of numbers and lives on.
+    // SAFETY: the kernel writes at most `SIZE` bytes to the structure, which consists of numbers
+    // and outlives the call.
     let read =
         unsafe { libc::syscall(libc::SYS_sched_getattr, 0, &raw mut attributes, SIZE, 0_u32) };
     if read != 0 {
         return Err(io::Error::last_os_error());
     }
     if attributes.policy != SCHED_OTHER {
-        // Somebody has chosen something stronger.
+        // Somebody has chosen a stronger policy.
         return Ok(());
     }
     attributes.size = SIZE;
     attributes.runtime = SLICE;
-    // SAFETY: the kernel reads the `SIZE` bytes of the structure, which says its size, and nothing else.
+    // SAFETY: the kernel reads the `SIZE` bytes of the structure, which contains its size, and
+    // nothing else.
     let written =
         unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0_u32) };
     if written == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
@@ -56,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn any_thread_may_ask_and_ask_again() {
+    fn any_thread_may_ask_repeatedly() {
         std::thread::scope(|scope| {
             let thread = scope.spawn(|| {
                 prefer_short_slices().expect("it needs no privilege");

@@ -1,7 +1,8 @@
 //! Bytes that are written once and then can only be read, by any number of processes.
 //!
-//! The seals take the right to write from everybody, the maker included, and the right to change the size. So whoever
-//! sees them may look at the bytes in place for as long as the mapping stands.
+//! The seals take the right to write from everybody, including the creator, and the right to change
+//! the size. So a process that has seen the seals may use the bytes without a copy as long as the
+//! mapping exists.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -16,7 +17,7 @@ use crate::file_limit;
 const SEALS: SealFlags =
     SealFlags::SHRINK.union(SealFlags::GROW).union(SealFlags::WRITE).union(SealFlags::SEAL);
 
-/// The maker's side: a descriptor to hand out.
+/// The creator's side: a descriptor to hand out.
 #[derive(Debug)]
 pub struct SealedBytes {
     descriptor: OwnedFd,
@@ -24,10 +25,11 @@ pub struct SealedBytes {
 }
 
 impl SealedBytes {
-    /// Shared memory with these parts, one after the other. The name is seen in `/proc` only.
+    /// Creates shared memory with these parts, one after the other. The name appears only in
+    /// `/proc`.
     ///
     /// # Errors
-    /// When memory or descriptors run out.
+    /// If memory or descriptors run out.
     pub fn create(name: &str, parts: &[&[u8]]) -> io::Result<Self> {
         file_limit::check(parts.iter().map(|part| part.len() as u64).sum())?;
         let descriptor = memfd_create(name, MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
@@ -42,12 +44,12 @@ impl SealedBytes {
         Ok(Self { descriptor, length })
     }
 
-    /// How many bytes there are.
+    /// Returns the number of bytes.
     pub fn len(&self) -> usize {
         self.length
     }
 
-    /// Whether there are none.
+    /// Returns `true` if there are no bytes.
     pub fn is_empty(&self) -> bool {
         self.length == 0
     }
@@ -59,45 +61,46 @@ impl AsFd for SealedBytes {
     }
 }
 
-/// The readers' side: the bytes, mapped in a time that does not depend on how many they are.
+/// The readers' side: the bytes, mapped in a time that does not depend on their number.
 #[derive(Debug)]
 pub struct SealedView {
-    /// Dangling when there are no bytes: nothing is mapped then.
+    /// Dangling if there are no bytes: nothing is mapped then.
     address: NonNull<u8>,
     length: usize,
 }
 
 impl SealedView {
-    /// Maps what another process has made.
+    /// Maps memory that another process has created.
     ///
     /// # Errors
-    /// `InvalidData` when the memory is not sealed; else what the system says.
+    /// `InvalidData` if the memory is not sealed; otherwise the system's error.
     pub fn open(descriptor: impl AsFd) -> io::Result<Self> {
-        // Seals first: neither bytes nor size can change any more once they are seen.
+        // Seals first: once they are seen, neither bytes nor size can change any more.
         if !fcntl_get_seals(&descriptor)?.contains(SEALS) {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "not sealed memory"));
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "the memory is not sealed"));
         }
         let length = usize::try_from(fstat(&descriptor)?.st_size)
             .ok()
             .filter(|length| isize::try_from(*length).is_ok())
-            .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "an impossible size"))?;
+            .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "size out of range"))?;
         if length == 0 {
             return Ok(Self { address: NonNull::dangling(), length });
         }
-        // Private, because kernels before 6.7 take every shared mapping for one that may be written to later. The pages
-        // are those of the memory all the same, as nobody writes.
+        // Private, because kernels before 6.7 treat every shared mapping as one that may be written
+        // to later. The pages are still those of the memory, because nobody writes.
         let (access, flags) = (ProtFlags::READ, MapFlags::PRIVATE);
         // SAFETY: a new mapping at an address of the kernel's choice overlaps nothing.
         let address = unsafe { mmap(std::ptr::null_mut(), length, access, flags, &descriptor, 0) }?;
         let address = NonNull::new(address.cast())
-            .ok_or_else(|| io::Error::other("mapped at address zero"))?;
+            .ok_or_else(|| io::Error::other("the kernel mapped memory at address zero"))?;
         Ok(Self { address, length })
     }
 
-    /// The bytes.
+    /// Returns the bytes.
     pub fn bytes(&self) -> &[u8] {
-        // SAFETY: the mapping is that long (or the length is zero, for which a dangling pointer will do) and lives as long
-        // as `self`; by the seals that were seen nobody can write to it or make it shorter.
+        // SAFETY: the mapping has that length (or the length is zero, for which a dangling pointer
+        // suffices) and lives as long as `self`; by the seals that were seen nobody can write to it
+        // or make it shorter.
         unsafe { std::slice::from_raw_parts(self.address.as_ptr(), self.length) }
     }
 }
@@ -105,8 +108,8 @@ impl SealedView {
 impl Drop for SealedView {
     fn drop(&mut self) {
         if self.length > 0 {
-            // SAFETY: the mapping was made with this length and nobody holds a reference: `self` goes.
-            // It fails only for an address that is not mapped.
+            // SAFETY: the mapping was made with this length and nobody holds a reference, because
+            // `self` is being dropped. It fails only for an address that is not mapped.
             let _ = unsafe { munmap(self.address.as_ptr().cast(), self.length) };
         }
     }
@@ -129,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn no_bytes_are_bytes_too() -> io::Result<()> {
+    fn an_empty_payload_is_valid() -> io::Result<()> {
         let sealed = SealedBytes::create("test", &[])?;
         assert!(sealed.is_empty());
         assert_eq!(SealedView::open(&sealed)?.bytes(), b"");
@@ -137,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_can_change_them() -> io::Result<()> {
+    fn nobody_can_change_sealed_bytes() -> io::Result<()> {
         let sealed = SealedBytes::create("test", &[b"fixed"])?;
         assert!(rustix::io::pwrite(&sealed, b"x", 0).is_err());
         assert!(rustix::fs::ftruncate(&sealed, 0).is_err());
@@ -151,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_that_somebody_could_still_write_to_is_refused() -> io::Result<()> {
+    fn memory_that_is_still_writable_is_refused() -> io::Result<()> {
         let open = memfd_create("test", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
         fcntl_add_seals(&open, SealFlags::SHRINK | SealFlags::GROW)?;
         let refused = SealedView::open(&open).map(drop).map_err(|error| error.kind());

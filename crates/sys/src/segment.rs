@@ -1,8 +1,8 @@
-//! Anonymous shared memory, seen as atomic words.
+//! Anonymous shared memory, accessed as atomic words.
 //!
-//! The memory has no name, so nothing can be left behind; it cannot shrink (sealed), so an access never
-//! raises SIGBUS. Both sides touch it through atomics only, so a process that scribbles over it changes
-//! values and nothing else.
+//! The memory has no name, so nothing can be left behind; it cannot shrink (sealed), so an access
+//! never raises SIGBUS. Both sides access it only through atomics, so a process that scribbles over
+//! it changes values and nothing else.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -16,7 +16,7 @@ use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
 use crate::file_limit;
 
-/// See the module's documentation.
+/// A piece of shared memory; see the [module](self).
 #[derive(Debug)]
 pub struct Segment {
     descriptor: OwnedFd,
@@ -26,45 +26,46 @@ pub struct Segment {
 
 // SAFETY: the mapping belongs to the value and is reached only as shared references to atomics.
 unsafe impl Send for Segment {}
-// SAFETY: as above; atomics may be used from any thread.
+// SAFETY: see above; atomics may be used from any thread.
 unsafe impl Sync for Segment {}
 
 const SEALS: SealFlags = SealFlags::SHRINK.union(SealFlags::GROW).union(SealFlags::SEAL);
 
 impl Segment {
-    /// Makes a segment of `words` words, all zero. The name is seen in `/proc` only.
+    /// Creates a segment of `words` words, all zero. The name appears only in `/proc`.
     ///
     /// # Errors
-    /// When memory or descriptors run out.
+    /// If memory or descriptors run out.
     pub fn create(name: &str, words: usize) -> io::Result<Self> {
         let descriptor = memory(name, words)?;
         fcntl_add_seals(&descriptor, SEALS)?;
         Self::map(descriptor, words, ProtFlags::READ | ProtFlags::WRITE)
     }
 
-    /// As [`create`](Self::create), but nobody else can write to it: others map it as a [`SegmentView`].
+    /// Like [`create`](Self::create), but nobody else can write to it: others map it as a
+    /// [`SegmentView`].
     ///
     /// # Errors
-    /// When memory or descriptors run out.
+    /// If memory or descriptors run out.
     pub fn create_for_readers(name: &str, words: usize) -> io::Result<Self> {
         let descriptor = memory(name, words)?;
         let segment = Self::map(descriptor, words, ProtFlags::READ | ProtFlags::WRITE)?;
-        // From now on; our own mapping was there before.
+        // From now on; our own mapping existed before.
         fcntl_add_seals(&segment.descriptor, SEALS | SealFlags::FUTURE_WRITE)?;
         Ok(segment)
     }
 
-    /// Maps a segment that another process made.
+    /// Maps a segment that another process has created.
     ///
     /// # Errors
-    /// `InvalidData` when it is not a sealed segment of `words` words; else what the system says.
+    /// `InvalidData` if it is not a sealed segment of `words` words; otherwise the system's error.
     pub fn open(descriptor: OwnedFd, words: usize) -> io::Result<Self> {
         Self::open_as(descriptor, words, ProtFlags::READ | ProtFlags::WRITE)
     }
 
     fn open_as(descriptor: OwnedFd, words: usize, access: ProtFlags) -> io::Result<Self> {
         let bytes = size_in_bytes(words)?;
-        // Seals first: the size cannot change any more once they are seen.
+        // Seals first: once they are seen, the size cannot change any more.
         if !fcntl_get_seals(&descriptor)?.contains(SEALS)
             || usize::try_from(fstat(&descriptor)?.st_size) != Ok(bytes)
         {
@@ -83,14 +84,15 @@ impl Segment {
             mmap(std::ptr::null_mut(), length, access, MapFlags::SHARED, &descriptor, 0)
         }?;
         let address = NonNull::new(address.cast())
-            .ok_or_else(|| io::Error::other("mapped at address zero"))?;
+            .ok_or_else(|| io::Error::other("the kernel mapped memory at address zero"))?;
         Ok(Self { descriptor, address, words })
     }
 
-    /// The words.
+    /// Returns the words.
     pub fn words(&self) -> &[AtomicU64] {
-        // SAFETY: the mapping is that long, aligned to a page, lives as long as `self`, holds any bit pattern,
-        // and is accessed by all processes through atomics only; the seal keeps the pages there.
+        // SAFETY: the mapping has that length, is aligned to a page, lives as long as `self`, holds
+        // any bit pattern, and is accessed by all processes only through atomics; the seal keeps
+        // the pages there.
         unsafe { std::slice::from_raw_parts(self.address.as_ptr(), self.words) }
     }
 }
@@ -104,8 +106,8 @@ impl AsFd for Segment {
 impl Drop for Segment {
     fn drop(&mut self) {
         let length = self.words * size_of::<u64>();
-        // SAFETY: the mapping was made with this length and nobody holds a reference: `self` goes.
-        // It fails only for an address that is not mapped.
+        // SAFETY: the mapping was made with this length and nobody holds a reference, because
+        // `self` is being dropped. It fails only for an address that is not mapped.
         let _ = unsafe { munmap(self.address.as_ptr().cast(), length) };
     }
 }
@@ -115,18 +117,18 @@ impl Drop for Segment {
 pub struct SegmentView(Segment);
 
 impl SegmentView {
-    /// Maps a segment that another process made.
+    /// Maps a segment that another process has created.
     ///
     /// # Errors
-    /// As [`Segment::open`].
+    /// Like [`Segment::open`].
     pub fn open(descriptor: OwnedFd, words: usize) -> io::Result<Self> {
         Segment::open_as(descriptor, words, ProtFlags::READ).map(Self)
     }
 
-    /// A word.
+    /// Returns a word.
     ///
     /// # Panics
-    /// When there is no such word.
+    /// If `index` is out of range.
     #[inline]
     pub fn load(&self, index: usize) -> u64 {
         // The pages cannot be written to; a relaxed load of a word is a plain read.
@@ -134,7 +136,7 @@ impl SegmentView {
     }
 }
 
-/// New memory, not sealed yet.
+/// Creates memory that is not sealed yet.
 fn memory(name: &str, words: usize) -> io::Result<OwnedFd> {
     let bytes = size_in_bytes(words)?;
     file_limit::check(bytes as u64)?;
@@ -143,14 +145,13 @@ fn memory(name: &str, words: usize) -> io::Result<OwnedFd> {
     Ok(descriptor)
 }
 
-/// Checked, because a product that wraps around would make [`Segment::words`] longer than the memory behind it.
+/// Checked, because a product that wraps around would make [`Segment::words`] longer than the
+/// memory behind it.
 fn size_in_bytes(words: usize) -> io::Result<usize> {
     words
         .checked_mul(size_of::<u64>())
         .filter(|bytes| (1..=isize::MAX as usize).contains(bytes))
-        .ok_or_else(|| {
-            io::Error::new(io::ErrorKind::InvalidInput, "a segment of an impossible size")
-        })
+        .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "segment size out of range"))
 }
 
 #[cfg(test)]
@@ -180,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_made_for_readers_is_written_to_by_its_maker_only() -> io::Result<()> {
+    fn only_the_creator_writes_to_a_segment_for_readers() -> io::Result<()> {
         let segment = Segment::create_for_readers("test", 8)?;
         let other = || segment.as_fd().try_clone_to_owned();
         let view = SegmentView::open(other()?, 8)?;
@@ -200,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_that_no_memory_has_are_refused() {
+    fn impossible_sizes_are_refused() {
         for words in [0, usize::MAX, usize::MAX / 8 + 2] {
             assert_eq!(
                 Segment::create("test", words).map(drop).map_err(|error| error.kind()),

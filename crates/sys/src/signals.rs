@@ -1,36 +1,44 @@
-//! The signals that a terminal sends, and those that a process inherits from its parent.
+//! Handles signals from a terminal, and signal settings that a process inherits from its parent.
 //!
-//! A terminal signals its whole foreground group. A child belongs to that group from its birth until it has made a group of
-//! its own, so a signal that arrives in between is pending in the child after it has left. If it stopped the child then,
-//! nobody would continue it: `fg` reaches the parent's group only, and the parent waits in `vfork` until the child executes
-//! its program. Therefore:
+//! A terminal signals its whole foreground group. A child belongs to that group from its birth
+//! until it has created a group of its own, so a signal that arrives in between is pending in the
+//! child after it has left. If it stopped the child then, nobody would continue it: `fg` reaches
+//! only the parent's group, and the parent waits in `vfork` until the child executes its program.
+//! Therefore:
 //!
-//! 1. The child starts with these signals blocked: [`Process::spawn`](crate::process::Process::spawn) blocks them around the
-//!    start, [`launch`](crate::launch) and [`guardian`](crate::guardian) block all.
-//! 2. In its own group, the child discards what is pending before it unblocks anything. A program of ours calls [`reset`];
-//!    for a program of others, `launch` does it before it executes the program.
+//! 1. The child starts with these signals blocked:
+//!    [`Process::spawn`](crate::process::Process::spawn) blocks them around the start,
+//!    [`launch`](crate::launch) and [`guardian`](crate::guardian) block all.
+//! 2. In its own group, the child discards pending signals before it unblocks anything. Our own
+//!    programs call [`reset`]; for other programs, `launch` does it before it executes the program.
 
 use std::ffi::c_int;
 use std::mem::MaybeUninit;
 use std::ptr;
 
-/// What a terminal sends to a whole group.
+/// Signals that a terminal sends to a whole group.
 const FROM_TERMINAL: [c_int; 5] =
     [libc::SIGINT, libc::SIGQUIT, libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU];
 
 /// The highest signal of Linux.
 const LAST: c_int = 64;
 
+/// The highest signal below the real-time signals.
+const LAST_STANDARD: c_int = 31;
+
 /// Gives this process the signals of a worker, whatever it has inherited:
 ///
 /// - No signal is blocked in the calling thread, and none from the terminal is pending.
-/// - What the parent ignored has its default action, so that the process can be asked to end, and can wait for its
-///   children. SIGHUP stays ignored: `nohup` means everything below it.
-/// - SIGPIPE is ignored, as in every Rust program. So are SIGTTOU and SIGTTIN: the process is in the background of its
-///   terminal, where a write succeeds then and a read is an error. Otherwise either could stop it for ever.
-/// - Handlers that the program has installed stay.
+/// - Signals that the parent ignored have their default action, so that the process can be asked to
+///   end, and can wait for its children. SIGHUP stays ignored: `nohup` also covers all descendants.
+/// - SIGPIPE is ignored, as in every Rust program. So are SIGTTOU and SIGTTIN: the process is in
+///   the background of its terminal, where a write succeeds then and a read is an error. Otherwise
+///   either could stop it forever.
+/// - Handlers that the program has installed stay, and so do the actions of real-time signals:
+///   nothing ends or stops a process with them, and querying them would slow down each start of a
+///   worker.
 pub fn reset() {
-    set_actions(|signal, action| match (signal, action) {
+    set_actions(LAST_STANDARD, |signal, action| match (signal, action) {
         (libc::SIGPIPE | libc::SIGTTIN | libc::SIGTTOU, libc::SIG_DFL | libc::SIG_IGN) => {
             libc::SIG_IGN
         }
@@ -41,10 +49,11 @@ pub fn reset() {
     unblock_all();
 }
 
-/// Gives a child that is about to execute another program the signals with which programs start: nothing is blocked, no
-/// signal of the terminal is pending, and what the parent ignores is ignored, except SIGPIPE. System calls only.
+/// Gives a child that is about to execute another program the signals with which programs start:
+/// nothing is blocked, no signal of the terminal is pending, and signals that the parent ignores
+/// are ignored, except SIGPIPE. Only makes system calls.
 pub(crate) fn reset_for_program() {
-    set_actions(|signal, action| match (signal, action) {
+    set_actions(LAST, |signal, action| match (signal, action) {
         // Every Rust program ignores it for its own sake.
         (libc::SIGPIPE, _) => libc::SIG_DFL,
         (_, libc::SIG_IGN) => libc::SIG_IGN,
@@ -54,7 +63,7 @@ pub(crate) fn reset_for_program() {
     unblock_all();
 }
 
-/// Signals of the calling thread that are blocked as long as this lives.
+/// Keeps signals of the calling thread blocked until it is dropped.
 pub(crate) struct Blocked {
     before: libc::sigset_t,
 }
@@ -71,11 +80,11 @@ impl Blocked {
         Self::add(&set)
     }
 
-    /// Blocks what a terminal sends.
+    /// Blocks the signals that a terminal sends.
     pub(crate) fn from_terminal() -> Self {
         let mut set = empty();
         for signal in FROM_TERMINAL {
-            // SAFETY: the set is initialised and the signal valid.
+            // SAFETY: the set is initialized and the signal valid.
             unsafe { libc::sigaddset(&raw mut set, signal) };
         }
         Self::add(&set)
@@ -83,7 +92,8 @@ impl Blocked {
 
     fn add(set: &libc::sigset_t) -> Self {
         let mut before = MaybeUninit::uninit();
-        // SAFETY: the set is initialised; the call fails for no valid request, so it fills the other one.
+        // SAFETY: the set is initialized; the call does not fail for a valid request, so it fills
+        // the other one.
         unsafe {
             libc::pthread_sigmask(libc::SIG_BLOCK, set, before.as_mut_ptr());
             Self { before: before.assume_init() }
@@ -100,15 +110,15 @@ impl Drop for Blocked {
     }
 }
 
-/// Sets the action of each signal to what `choose` makes of the present one, and discards pending signals of the terminal
-/// unless a handler takes them.
-fn set_actions(choose: impl Fn(c_int, libc::sighandler_t) -> libc::sighandler_t) {
-    for signal in 1..=LAST {
-        // SAFETY: an action of zeros is a valid one.
+/// Sets the action of each signal up to `last` to the one that `choose` returns for the present
+/// action, and discards pending signals of the terminal unless a handler takes them.
+fn set_actions(last: c_int, choose: impl Fn(c_int, libc::sighandler_t) -> libc::sighandler_t) {
+    for signal in 1..=last {
+        // SAFETY: an action of zeros is valid.
         let mut action: libc::sigaction = unsafe { MaybeUninit::zeroed().assume_init() };
         // SAFETY: the structure is ours.
         if unsafe { libc::sigaction(signal, ptr::null(), &raw mut action) } != 0 {
-            // The C library keeps it for itself.
+            // The C library reserves it.
             continue;
         }
         let before = action.sa_sigaction;
@@ -123,16 +133,18 @@ fn set_actions(choose: impl Fn(c_int, libc::sighandler_t) -> libc::sighandler_t)
     }
 }
 
-/// Ignores the signal or gives it its default action. Fails for SIGKILL and SIGSTOP, which nobody can change.
+/// Ignores the signal or gives it its default action. Fails for SIGKILL and SIGSTOP, which nobody
+/// can change.
 fn set_action(signal: c_int, action: &mut libc::sigaction, to: libc::sighandler_t) {
     action.sa_sigaction = to;
-    // SAFETY: the structure is ours; `choose` gives the default, ignoring, or the handler that is there already.
+    // SAFETY: the structure is ours; `choose` returns the default, ignoring, or the present
+    // handler.
     unsafe { libc::sigaction(signal, action, ptr::null_mut()) };
 }
 
 fn unblock_all() {
     let none = empty();
-    // SAFETY: the set is initialised.
+    // SAFETY: the set is initialized.
     unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const none, ptr::null_mut()) };
 }
 

@@ -1,4 +1,4 @@
-//! Waiting for descriptors, and waking a thread that does.
+//! Waits for descriptors, and wakes a thread that waits.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -7,15 +7,15 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 
 use crate::clock::{Monotonic, now};
 
-/// Waits until at least one descriptor is readable or hung up, or the deadline has come.
+/// Waits until at least one descriptor is readable or hung up, or the deadline has passed.
 ///
-/// The system refuses more descriptors at once than `RLIMIT_NOFILE` allows, open or not: a [`Poller`](crate::poller::Poller)
-/// has no such rule.
+/// The system refuses more descriptors at once than `RLIMIT_NOFILE` allows, open or not; a
+/// [`Poller`](crate::poller::Poller) has no such limit.
 ///
-/// The answer has one entry for each descriptor; none is true when the time is over.
+/// The result has one entry for each descriptor; all are `false` if the deadline has passed.
 ///
 /// # Errors
-/// What `ppoll` says; an interruption is not an error.
+/// The error of `ppoll`; an interruption is not an error.
 pub fn wait_readable(
     descriptors: &[BorrowedFd<'_>],
     deadline: Option<Monotonic>,
@@ -28,10 +28,11 @@ pub fn wait_readable(
     Ok(polled.iter().map(|polled| !polled.revents().is_empty()).collect())
 }
 
-/// Waits until there is room to write, or nobody left to read, or the deadline has come: then it answers false.
+/// Waits until there is room to write or no reader is left. Returns `false` if the deadline passes
+/// first.
 ///
 /// # Errors
-/// As [`wait_readable`].
+/// Like [`wait_readable`].
 pub fn wait_writable(descriptor: BorrowedFd<'_>, deadline: Monotonic) -> io::Result<bool> {
     let mut polled = [PollFd::from_borrowed_fd(descriptor, PollFlags::OUT)];
     wait_for(&mut polled, Some(deadline))?;
@@ -49,7 +50,7 @@ fn wait_for(polled: &mut [PollFd<'_>], deadline: Option<Monotonic>) -> io::Resul
     }
 }
 
-/// For the system: how long it is until then.
+/// Returns the time until the deadline for a system call.
 pub(crate) fn time_left(deadline: Monotonic) -> Timespec {
     let left = deadline.saturating_since(now());
     Timespec {
@@ -58,28 +59,29 @@ pub(crate) fn time_left(deadline: Monotonic) -> Timespec {
     }
 }
 
-/// Wakes a thread that waits for it among other descriptors. Wake-ups that nobody took yet are one.
+/// Wakes a thread that waits for it among other descriptors. Several wake-ups in a row count as
+/// one.
 #[derive(Debug)]
 pub struct Waker(OwnedFd);
 
 impl Waker {
-    /// A waker that is not awake.
+    /// Creates a waker without a pending wake-up.
     ///
     /// # Errors
-    /// When there are no descriptors left.
+    /// If descriptors run out.
     pub fn new() -> io::Result<Self> {
         Ok(Self(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?))
     }
 
     /// Makes the descriptor readable.
     pub fn wake(&self) {
-        // The counter is full only after 2^64 - 2 wake-ups that nobody took: readable all the same.
+        // The counter is full only after 2^64 - 2 pending wake-ups, and still readable then.
         let _ = rustix::io::write(&self.0, &1_u64.to_ne_bytes());
     }
 
-    /// Takes all wake-ups so far.
+    /// Takes all pending wake-ups.
     pub fn drain(&self) {
-        // Nothing there is fine.
+        // It is fine if no wake-up is pending.
         let _ = rustix::io::read(&self.0, &mut [0_u8; 8]);
     }
 }

@@ -1,12 +1,14 @@
-//! Waking a thread from other processes, none of which can keep it from being woken by the others.
+//! Wakes a thread from other processes, none of which can keep the others from waking it.
 //!
-//! Each process gets an event descriptor of its own, and the thread waits for all of them through one `epoll`. The host
-//! never reads or writes these descriptors: it takes the edges. So nothing that a process does to its descriptor (read the
-//! counter away, fill it, change its flags, close it) is seen by anybody else. The host holds each as long as the process may
-//! have woken it: with the last descriptor the wake-ups go that nobody has taken.
+//! Each process gets an event descriptor of its own, and the thread waits for all of them through
+//! one `epoll`. The host never reads or writes these descriptors: it takes the edges. So whatever a
+//! process does to its descriptor (read the counter, fill it, change its flags, close it) affects
+//! nobody else. The host keeps each descriptor as long as the process may have woken it: pending
+//! wake-ups are lost with the last descriptor.
 //!
-//! A process knows its descriptor by a number, and a task may close it and open a file of its own by the same number.
-//! Nobody writes to that one: the descriptor carries a mark, and it is looked at before each write.
+//! A process knows its descriptor by a number, and a task may close it and open a file of its own
+//! with the same number. Nobody writes to that file: the descriptor carries a mark, which is
+//! checked before each write.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -18,17 +20,19 @@ use rustix::time::Timespec;
 
 use crate::wait::Waker;
 
-/// Readable from a wake-up until [`drain`](Self::drain).
+/// A descriptor that is readable from a wake-up until [`drain`](Self::drain).
 #[derive(Debug)]
 pub struct WakeSet {
     epoll: OwnedFd,
     own: Waker,
 }
 
-/// So many wake-ups are taken at once. More only make the next wait return for nothing.
+/// Maximum number of wake-ups taken at once. Further ones only make the next wait return without
+/// need.
 const TAKEN: usize = 64;
 
-/// The mark: the signal that the open file would send if it sent any. The highest there is, which nobody else asks for.
+/// The mark: the signal that the open file would send if it sent any. It is the highest signal,
+/// which nobody else asks for.
 const MARK: libc::c_int = 64;
 
 /// `fcntl` commands that libc does not name for this target.
@@ -36,24 +40,26 @@ const F_SETSIG: libc::c_int = 10;
 const F_GETSIG: libc::c_int = 11;
 
 impl WakeSet {
-    /// A set in which only this process wakes.
+    /// Creates a set in which only this process wakes.
     ///
     /// # Errors
-    /// When descriptors run out.
+    /// If descriptors run out.
     pub fn new() -> io::Result<Self> {
         let set = Self { epoll: epoll::create(CreateFlags::CLOEXEC)?, own: Waker::new()? };
         set.watch(&set.own)?;
         Ok(set)
     }
 
-    /// A descriptor for another process, to be made a [`RemoteWaker`] there. Keep it as long as that process may wake: with
-    /// the last descriptor the wake-ups go that nobody has taken.
+    /// Creates a descriptor for another process, which makes it a [`RemoteWaker`]. Keep the
+    /// descriptor as long as that process may wake: pending wake-ups are lost with the last
+    /// descriptor.
     ///
     /// # Errors
-    /// When descriptors or watches run out.
+    /// If descriptors or watches run out.
     pub fn remote(&self) -> io::Result<OwnedFd> {
         let descriptor = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        // SAFETY: a command with a number; without `O_ASYNC` it changes nothing but what `F_GETSIG` says.
+        // SAFETY: a command with a number; without `O_ASYNC` it changes nothing but the result of
+        // `F_GETSIG`.
         if unsafe { libc::fcntl(descriptor.as_raw_fd(), F_SETSIG, MARK) } == -1 {
             return Err(io::Error::last_os_error());
         }
@@ -66,16 +72,16 @@ impl WakeSet {
         Ok(epoll::add(&self.epoll, descriptor, EventData::new_u64(0), flags)?)
     }
 
-    /// Wakes from this process.
+    /// Wakes the thread from this process.
     pub fn wake(&self) {
         self.own.wake();
     }
 
-    /// Takes all wake-ups so far. Never blocks.
+    /// Takes all pending wake-ups. Never blocks.
     pub fn drain(&self) {
         let mut events = [const { MaybeUninit::<Event>::uninit() }; TAKEN];
         let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
-        // Nothing there is fine.
+        // It is fine if no wake-up is pending.
         let _ = epoll::wait(&self.epoll, &mut events, Some(&at_once));
     }
 }
@@ -91,22 +97,22 @@ impl AsFd for WakeSet {
 pub struct RemoteWaker(OwnedFd);
 
 impl RemoteWaker {
-    /// Over what [`WakeSet::remote`] made.
+    /// Wraps a descriptor that [`WakeSet::remote`] created.
     pub fn from_fd(descriptor: OwnedFd) -> Self {
         Self(descriptor)
     }
 
-    /// Wakes.
+    /// Wakes the thread.
     ///
     /// # Errors
-    /// When the descriptor was closed under it, also if another file has its number now.
+    /// If other code has closed the descriptor, even if another file now has its number.
     pub fn try_wake(&self) -> io::Result<()> {
-        // SAFETY: a command without an argument, on whatever has the number now.
+        // SAFETY: a command without an argument, on whatever file has the number now.
         if unsafe { libc::fcntl(self.0.as_raw_fd(), F_GETSIG) } != MARK {
             return Err(rustix::io::Errno::BADF.into());
         }
         match rustix::io::write(&self.0, &1_u64.to_ne_bytes()) {
-            // Full: it is readable, and so the other side has been woken.
+            // Full: it is readable, so the other side has been woken.
             Ok(_) | Err(rustix::io::Errno::AGAIN) => Ok(()),
             Err(error) => Err(error.into()),
         }
@@ -146,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_spoils_its_descriptor_spoils_no_other() -> io::Result<()> {
+    fn a_process_with_a_broken_descriptor_affects_no_other() -> io::Result<()> {
         let set = WakeSet::new()?;
         let (spoiled, other) = (set.remote()?, RemoteWaker::from_fd(set.remote()?));
         rustix::io::write(&spoiled, &(u64::MAX - 1).to_ne_bytes())?;

@@ -1,4 +1,4 @@
-//! What a control socket promises when the other side misbehaves or dies.
+//! Tests the promises of a control socket if the other side misbehaves or dies.
 
 #![forbid(unsafe_code)]
 
@@ -67,7 +67,7 @@ fn a_segment_that_travels_with_a_packet_is_the_same_memory() {
 }
 
 #[test]
-fn packets_without_bytes_or_above_a_limit_are_not_sent() {
+fn empty_and_oversized_packets_are_not_sent() {
     let (host, worker) = ends();
     let too_many = vec![host.as_fd(); 9];
     for (bytes, descriptors) in [(0, &[][..]), (PACKET_LIMIT + 1, &[]), (1, &too_many)] {
@@ -78,7 +78,7 @@ fn packets_without_bytes_or_above_a_limit_are_not_sent() {
 }
 
 #[test]
-fn a_packet_above_the_limit_from_a_hostile_peer_is_an_error_and_not_cut_short() {
+fn an_oversized_packet_from_a_hostile_peer_is_an_error() {
     let (host, worker) = ends();
     send(&worker, &vec![0; PACKET_LIMIT + 1], SendFlags::NOSIGNAL).unwrap();
     assert_eq!(host.receive(Some(soon()), None).unwrap_err().kind(), io::ErrorKind::InvalidData);
@@ -96,9 +96,9 @@ fn too_many_descriptors_from_a_hostile_peer_are_an_error() {
 }
 
 #[test]
-fn what_was_sent_before_a_hang_up_arrives_before_it() {
+fn packets_sent_before_a_hang_up_arrive_before_it() {
     let (host, worker) = ends();
-    // Something unread on the other side makes the kernel report a reset in front of the packets.
+    // Unread data on the other side makes the kernel report a reset in front of the packets.
     host.send(b"unread", &[]).unwrap();
     worker.send(b"one", &[]).unwrap();
     worker.send(b"two", &[]).unwrap();
@@ -110,7 +110,7 @@ fn what_was_sent_before_a_hang_up_arrives_before_it() {
 }
 
 #[test]
-fn a_hang_up_ends_a_receive_that_is_waiting() {
+fn a_hang_up_ends_a_waiting_receive() {
     let (host, worker) = ends();
     thread::scope(|scope| {
         let waiting = scope.spawn(|| host.receive(Some(soon()), None).unwrap());
@@ -120,7 +120,7 @@ fn a_hang_up_ends_a_receive_that_is_waiting() {
 }
 
 #[test]
-fn a_death_is_noticed_although_somebody_else_holds_the_socket() {
+fn a_death_is_noticed_while_somebody_else_holds_the_socket() {
     let (host, worker) = ends();
     let process = Process::spawn(Command::new("sleep").arg("60")).unwrap();
     process.signal_group(Signal::Kill).unwrap();

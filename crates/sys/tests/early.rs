@@ -1,5 +1,6 @@
-//! What a worker does in its first microseconds, in processes of their own: each test starts this very program again,
-//! and the part named by the variable `SCENARIO` runs there before `main`, when there is only one thread.
+//! Tests the first microseconds of a worker, in separate processes: each test starts this very
+//! program again, and the scenario named by the variable `SCENARIO` runs there before `main`, when
+//! there is only one thread.
 
 #![forbid(unsafe_code)]
 
@@ -28,7 +29,8 @@ use std::{env, fs, process, thread};
 before_main!(child);
 before_main!(counted::note);
 
-/// In the child: runs the scenario and ends the process. A failed assertion aborts it. In the parent: nothing.
+/// In the child: runs the scenario and ends the process. A failed assertion aborts it. In the
+/// parent: does nothing.
 fn child() {
     let Some(scenario) = env::var_os("SCENARIO") else {
         return;
@@ -64,7 +66,7 @@ mod counted {
 }
 
 #[test]
-fn functions_named_at_item_and_at_statement_position_ran_before_main() {
+fn functions_at_item_and_statement_position_run_before_main() {
     before_main!(counted::note);
     assert_eq!(counted::RUNS.load(Relaxed), 2);
 }
@@ -88,7 +90,7 @@ fn environment() {
 }
 
 #[test]
-fn a_control_socket_given_as_standard_input_is_moved_away_and_works() {
+fn a_control_socket_on_standard_input_is_moved_and_works() {
     let (host, theirs) = ControlSocket::pair().unwrap();
     let worker =
         Process::spawn(self_command().env("SCENARIO", "standard input").stdin(theirs)).unwrap();
@@ -112,7 +114,7 @@ fn standard_input() {
 }
 
 #[test]
-fn what_was_inherited_is_closed_and_what_is_our_own_is_not() {
+fn inherited_descriptors_are_closed_and_our_own_are_not() {
     let inherited = fs::File::open("/proc/self/environ").unwrap();
     descriptors::keep_on_exec(&inherited).unwrap();
     assert_succeeds(self_command().env("SCENARIO", "close"));
@@ -131,7 +133,7 @@ fn close() {
 }
 
 #[test]
-fn what_was_inherited_goes_no_further_while_threads_run() {
+fn inherited_descriptors_go_no_further_while_threads_run() {
     let inherited = fs::File::open("/proc/self/environ").unwrap();
     descriptors::keep_on_exec(&inherited).unwrap();
     assert_succeeds(self_command().env("SCENARIO", "close with threads"));
@@ -143,11 +145,11 @@ fn close_with_threads() {
     descriptors::shed_inherited();
     assert_eq!(open_descriptors(), before);
     let after = command("ls").arg("/proc/self/fd").output().unwrap();
-    // Three streams, and the one that looks.
+    // Three streams, and the descriptor of the listing itself.
     assert_eq!(String::from_utf8(after.stdout).unwrap().lines().count(), 4);
 }
 
-/// How many descriptors are open, without the one that looks.
+/// Returns the number of open descriptors, except that of the listing itself.
 fn open_descriptors() -> usize {
     fs::read_dir("/proc/self/fd").unwrap().count() - 1
 }
@@ -159,13 +161,13 @@ fn a_write_to_a_closed_pipe_becomes_an_error() {
 
 fn broken_pipe() {
     signals::reset();
-    let (reader, writer) = descriptors::stderr_pipe().unwrap();
+    let (reader, writer) = descriptors::output_pipe().unwrap();
     drop(reader);
     assert_eq!(write(&writer, b"x"), Err(Errno::PIPE));
 }
 
 #[test]
-fn a_worker_starts_with_the_signals_of_a_program_whatever_its_host_did_with_its_own() {
+fn a_worker_starts_with_default_signals_whatever_its_host_set() {
     let mut env = command("env");
     env.args(["--block-signal", "--ignore-signal=TERM,CHLD,TSTP,PIPE,TTOU"]);
     env.arg(env::current_exe().unwrap()).env("SCENARIO", "signals");
@@ -176,13 +178,14 @@ fn signals() {
     assert_ne!(signal_set("SigBlk"), 0, "`env` has blocked signals");
     signals::reset();
     assert_eq!(signal_set("SigBlk"), 0);
-    // SIGPIPE, SIGTTIN, SIGTTOU; the C library ignores two of its own (32 and 33) in what it spawns.
+    // SIGPIPE, SIGTTIN, SIGTTOU; the C library ignores two of its own (32 and 33) in processes that
+    // it spawns.
     let ignored = signal_set("SigIgn") & !(0b11 << 31);
     assert_eq!(ignored, 1 << 12 | 1 << 20 | 1 << 21);
 }
 
 #[test]
-fn a_worker_that_has_lost_its_parent_death_signal_ends_with_its_lifeline() {
+fn a_worker_without_parent_death_signal_ends_by_its_lifeline() {
     let (host, theirs) = ControlSocket::pair().unwrap();
     let worker = Process::spawn(self_command().env("SCENARIO", "lifeline").stdin(theirs)).unwrap();
     let lifeline = Lifeline::new().unwrap();
@@ -207,13 +210,14 @@ fn hold_on() {
 }
 
 #[test]
-fn a_guardian_for_which_no_descriptor_is_left_does_not_stay() {
+fn a_guardian_without_a_free_descriptor_does_not_stay() {
     assert_succeeds(self_command().env("SCENARIO", "guardian"));
 }
 
 fn unguarded() {
     descriptors::shed_inherited();
-    // One for the guardian's view of this process, and none for this process's view of the guardian.
+    // One for the guardian's view of this process, and none for this process's view of the
+    // guardian.
     setrlimit(Resource::Nofile, Rlimit { current: Some(4), maximum: Some(4) }).unwrap();
     let error = Guardian::start(1, "MARK=x").unwrap_err();
     assert_eq!(error.raw_os_error(), Some(Errno::MFILE.raw_os_error()));
@@ -221,7 +225,7 @@ fn unguarded() {
     assert_eq!(children.unwrap_err(), Errno::CHILD);
 }
 
-/// A line of `/proc/self/status`: bit 0 is signal 1.
+/// Returns a line of `/proc/self/status` as a mask: bit 0 is signal 1.
 fn signal_set(name: &str) -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(":"));
@@ -238,7 +242,7 @@ impl<F: Fn(&[u8]) -> Vec<u8>> Adapter<F> for Bytes {
 }
 
 #[test]
-fn a_function_is_found_again_in_another_process_of_the_same_program() {
+fn a_function_is_found_in_another_process_of_the_program() {
     let entry = entry_point::<_, Bytes>(|bytes: &[u8]| bytes.repeat(3));
     let offset = FunctionOffset::of(entry).unwrap();
     let mut command = self_command();
@@ -255,7 +259,7 @@ fn offset() {
         argument: b"ab",
         result: &mut result,
         limit: 100,
-        place: None,
+        store_large: None,
     })
     .unwrap();
     assert_eq!(result, b"ababab");
@@ -282,7 +286,7 @@ fn segment() {
 }
 
 #[test]
-fn a_worker_that_is_bound_dies_with_its_parent() {
+fn a_bound_worker_dies_with_its_parent() {
     let (middle, output) = start_middle("bound");
     assert_eq!(next_bytes(&output), b"bound");
     middle.signal(Signal::Kill).unwrap();
@@ -290,7 +294,7 @@ fn a_worker_that_is_bound_dies_with_its_parent() {
 }
 
 #[test]
-fn a_worker_that_is_unbound_outlives_its_parent_and_cannot_be_bound_to_it_again() {
+fn an_unbound_worker_outlives_its_parent_and_stays_unbound() {
     let (middle, output) = start_middle("unbound");
     assert_eq!(next_bytes(&output), b"unbound");
     middle.signal(Signal::Kill).unwrap();
@@ -298,9 +302,10 @@ fn a_worker_that_is_unbound_outlives_its_parent_and_cannot_be_bound_to_it_again(
     assert_eq!(next_bytes(&output), b"");
 }
 
-/// A process that starts another one with the scenario, and what that one prints.
+/// Starts a process that starts another one with the scenario; returns it and the output of the
+/// other.
 fn start_middle(scenario: &str) -> (Process, OwnedFd) {
-    let (reader, writer) = descriptors::stderr_pipe().unwrap();
+    let (reader, writer) = descriptors::output_pipe().unwrap();
     let mut command = self_command();
     command.env("SCENARIO", "middle").env("NEXT", scenario).stdout(writer);
     (Process::spawn(&mut command).unwrap(), reader)
@@ -334,7 +339,7 @@ fn unbound() {
 
 #[test]
 fn a_worker_that_has_left_its_group_cannot_escape_a_kill() {
-    let (reader, writer) = descriptors::stderr_pipe().unwrap();
+    let (reader, writer) = descriptors::output_pipe().unwrap();
     let worker = Process::spawn(self_command().env("SCENARIO", "moved").stdout(writer)).unwrap();
     assert_eq!(next_bytes(&reader), b"moved");
     worker.signal_group(Signal::Kill).unwrap();
@@ -356,18 +361,18 @@ fn deadline() -> Monotonic {
     now().saturating_add(Duration::from_secs(10))
 }
 
-/// Stays until it is killed, or fails the test if nobody does that.
+/// Stays until it is killed, or fails the test if nobody kills it.
 fn rest() {
     wait_readable(&[], Some(deadline())).unwrap();
     panic!("nobody has ended this process");
 }
 
-/// The next bytes of the pipe; empty once everybody who could write is gone.
+/// Returns the next bytes of the pipe; empty after all possible writers are gone.
 fn next_bytes(reader: &OwnedFd) -> Vec<u8> {
     assert_eq!(
         wait_readable(&[reader.as_fd()], Some(deadline())).unwrap(),
         [true],
-        "nothing within the deadline"
+        "the pipe is silent until the deadline"
     );
     let mut buffer = vec![0; 64];
     let count = read(reader, &mut buffer).unwrap();

@@ -1,4 +1,4 @@
-//! Copies of the test's own process, as `fork` makes them.
+//! Copies the test's own process by `fork`.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -9,41 +9,41 @@ use rustix::process::{Pid, WaitOptions, waitpid};
 use crate::processes::{Signal, hit_child};
 use crate::wait::{BOUND, wait_for};
 
-/// Where a thread finds itself after [`copy_process`].
+/// The process in which a thread continues after [`copy_process`].
 #[derive(Debug)]
 pub enum Side {
-    /// In the test's process.
+    /// The test's process.
     Original(Copied),
-    /// In the copy.
+    /// The copy.
     Copy(InTheCopy),
 }
 
-/// The copy, as the original sees it.
+/// The copy, as seen by the original.
 #[derive(Debug)]
 #[must_use = "somebody has to wait for the copy"]
 pub struct Copied(Pid);
 
-/// The thread that is all there is in the copy.
+/// The only thread of the copy.
 #[derive(Debug)]
 pub struct InTheCopy(Origin);
 
-/// Copies this process, without its other threads.
+/// Copies this process without its other threads.
 ///
 /// # Panics
-/// When the system has no room for another process.
+/// Panics if the system has no room for another process.
 pub fn copy_process() -> Side {
     let origin = Origin::here();
-    match misdeeds::fork().expect("a copy") {
+    match misdeeds::fork().expect("the process forks") {
         None => Side::Copy(InTheCopy(origin)),
         Some(pid) => {
             let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
-            Side::Original(Copied(pid.expect("the number of a process")))
+            Side::Original(Copied(pid.expect("fork returns a valid pid")))
         }
     }
 }
 
 impl InTheCopy {
-    /// Ends the copy after the check, which panics if something is wrong.
+    /// Ends the copy after `check`, which panics if something is wrong.
     pub fn end_after(self, check: impl FnOnce()) -> ! {
         if catch_unwind(AssertUnwindSafe(check)).is_ok() {
             self.0.end_copy();
@@ -53,23 +53,23 @@ impl InTheCopy {
 }
 
 impl Copied {
-    /// Waits for the end of the copy, whose check must not fail.
+    /// Waits for the copy to end and checks that it succeeded.
     ///
     /// # Panics
-    /// When it has failed, or the copy hangs.
+    /// Panics if the copy failed or hangs.
     #[track_caller]
-    pub fn is_well(self) {
-        let look = || waitpid(Some(self.0), WaitOptions::NOHANG).expect("a child");
+    pub fn assert_success(self) {
+        let look = || waitpid(Some(self.0), WaitOptions::NOHANG).expect("the copy is a child");
         let (_, status) = wait_for("the end of a copy", BOUND, look);
         assert_eq!(status.exit_status(), Some(0), "{status:?}");
     }
 }
 
-/// A copy that hangs is killed.
+/// Kills a copy that hangs.
 impl Drop for Copied {
     fn drop(&mut self) {
         if hit_child(self.0.as_raw_nonzero().get().unsigned_abs(), Signal::KILL) {
-            // It is dead, or about to be.
+            // It is dead, or about to die.
             let _ = waitpid(Some(self.0), WaitOptions::empty());
         }
     }

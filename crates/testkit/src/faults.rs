@@ -1,4 +1,4 @@
-//! Task functions that do what users' functions do at their worst.
+//! Task functions that misbehave in every way that users' functions do.
 
 mod carriage;
 mod endings;

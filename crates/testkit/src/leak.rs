@@ -1,4 +1,5 @@
-//! What a process holds: descriptors, threads, children, shared memory, temporary files.
+//! Counts the resources of a process: descriptors, threads, children, shared memory, temporary
+//! files.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
@@ -10,29 +11,29 @@ use std::time::{Duration, Instant};
 use crate::processes;
 use crate::wait::pause;
 
-/// Compares what this process holds now with what it held when the check was made.
+/// Compares the current resources of this process with those at the creation of the check.
 ///
-/// Everything that this process does in between counts, so nothing else may go on in it: use it in a
-/// program of its own, with a `TMPDIR` of its own.
+/// Everything that this process does in between counts, so nothing else may run in it: use it in a
+/// separate program with its own `TMPDIR`.
 #[must_use = "call `assert_none`"]
 #[derive(Debug)]
 pub struct LeakCheck {
     before: Holdings,
 }
 
-/// Between two looks.
+/// Time between two looks.
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
 impl LeakCheck {
-    /// Notes what the process holds now.
+    /// Records the current resources of the process.
     pub fn new() -> Self {
         Self { before: Holdings::now() }
     }
 
-    /// Panics with a list when the process holds more than before, and still does after `within`.
+    /// Checks that the process holds no more than before, at the latest after `within`.
     ///
     /// # Panics
-    /// See above.
+    /// Panics with a list if it holds more for longer than that.
     #[track_caller]
     pub fn assert_none(&self, within: Duration) {
         let begin = Instant::now();
@@ -56,9 +57,9 @@ impl Default for LeakCheck {
 
 #[derive(Debug)]
 struct Holdings {
-    /// Number and what it leads to.
+    /// Number of each descriptor and the file it refers to.
     descriptors: BTreeMap<String, String>,
-    /// Number and name.
+    /// Id and name of each thread.
     threads: BTreeMap<String, String>,
     children: BTreeSet<u32>,
     shared_memory: BTreeSet<OsString>,
@@ -69,7 +70,7 @@ impl Holdings {
     fn now() -> Self {
         let mut descriptors = BTreeMap::new();
         for name in names(Path::new("/proc/self/fd")) {
-            // The descriptor that this very look needs is closed by now and leads nowhere.
+            // The descriptor used by this very look is closed by now and leads nowhere.
             if let Ok(target) = fs::read_link(Path::new("/proc/self/fd").join(&name)) {
                 descriptors
                     .insert(name.to_string_lossy().into_owned(), target.display().to_string());
@@ -95,7 +96,7 @@ impl Holdings {
         }
     }
 
-    /// A line for each kind of which there is more than before; empty when there is none.
+    /// Returns a line for each kind of resource that increased; empty if none did.
     fn beyond(&self, before: &Self) -> String {
         let mut report = String::new();
         more("descriptors", &self.descriptors, &before.descriptors, &mut report);
@@ -107,7 +108,7 @@ impl Holdings {
     }
 }
 
-/// By number: a descriptor that was closed and another that was opened are no leak.
+/// Compares numbers: a descriptor that was closed and another that was opened are not a leak.
 fn more(
     kind: &str,
     now: &BTreeMap<String, String>,
@@ -132,7 +133,7 @@ fn added<T: Ord + std::fmt::Debug>(
     }
 }
 
-/// The pool's own; other programs use the same folder.
+/// Returns `true` for files of the library. Other programs use the same folder.
 fn is_ours(name: &OsStr) -> bool {
     name.to_string_lossy().starts_with("brigade")
 }
@@ -145,7 +146,8 @@ fn names(folder: &Path) -> BTreeSet<OsString> {
 mod tests {
     use super::*;
 
-    // One test, because the tests of one program run side by side and would count each other's holdings.
+    // A single test, because the tests of one program run side by side and would count each other's
+    // resources.
     #[test]
     fn each_kind_of_leak_is_found_and_named() {
         let held = |text: &[(&str, &str)]| {

@@ -1,11 +1,13 @@
-//! Helpers of Brigade's own tests; never published.
+//! Helpers for Brigade's own tests; never published.
 //!
-//! Waiting: [`wait_until`] and [`outcome`] never wait without a bound, a [`Watchdog`] bounds calls that
-//! should return by themselves, a [`Gate`] holds tasks until the test lets them go.
-//! Looking: [`LeakCheck`] counts what a process holds, [`processes`] finds other processes.
-//! Forking: [`copy_process`] copies the test itself, checks in the copy, and waits for it.
-//! Misbehaving: [`faults`] is a catalogue of task functions that do what users' functions do at their worst.
-//! [`Random`] repeats the same choices for the same seed.
+//! - Waiting: [`wait_until`] and [`outcome`] never wait without a bound, a [`Watchdog`] bounds
+//!   calls that should return by themselves, and a [`Gate`] holds tasks until the test lets them
+//!   go.
+//! - Observing: [`LeakCheck`] counts the resources of a process, [`processes`] finds other
+//!   processes.
+//! - Forking: [`copy_process`] copies the test itself, runs checks in the copy, and waits for it.
+//! - Misbehaving: [`faults`] is a catalog of task functions that misbehave as users' functions do.
+//! - Repeating: [`Random`] makes the same choices for the same seed.
 //!
 //! ```
 //! use std::time::Duration;
@@ -19,9 +21,11 @@
 //! check.assert_none(Duration::from_secs(5));
 //! ```
 //!
-//! Invariant: nothing here waits for a time where it could wait for a condition, and every wait has a bound.
+//! Invariant: nothing here waits for a time where it could wait for a condition, and every wait has
+//! a bound.
 
 #![forbid(unsafe_code)]
+#![expect(clippy::expect_used, reason = "the test that calls it stops where a value is missing")]
 
 mod copies;
 pub mod faults;

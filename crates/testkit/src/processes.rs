@@ -1,7 +1,7 @@
-//! Finding processes, and hitting them.
+//! Finds processes and sends signals to them.
 //!
-//! All of it reads `/proc`, which tells about a process as long as it is not reaped. Signals are sent by pidfd after
-//! a look at the process, so that a number that the system has given to another process hits nobody.
+//! Processes are found through `/proc`, which describes a process until it is reaped. Signals to
+//! children are sent by pidfd after a check of the process, so that a recycled pid hits nobody.
 
 use std::fs;
 use std::os::fd::AsRawFd;
@@ -11,18 +11,19 @@ use rustix::process::{
     Pid, PidfdFlags, Resource, Rlimit, getrlimit, pidfd_open, pidfd_send_signal, setrlimit,
 };
 
-/// Forbids this process descriptors from this number on; those that it has stay open.
+/// Forbids this process to open descriptors with numbers from `limit` on. Open ones stay open.
 ///
 /// # Panics
-/// When the hard limit is lower.
+/// Panics if the hard limit is lower.
 pub fn forbid_descriptors_from(limit: u64) {
     let maximum = getrlimit(Resource::Nofile).maximum;
     setrlimit(Resource::Nofile, Rlimit { current: Some(limit), maximum }).expect("a limit");
 }
 
-/// Living processes that were started with the variable `name` set to `value`: their pids.
+/// Returns the pids of living processes that were started with the variable `name` set to `value`.
 ///
-/// The environment is the one at the start of the process, whatever it did to it since.
+/// The environment counts as it was at the start of the process, whatever the process changed
+/// since.
 pub fn with_variable(name: &str, value: &str) -> Vec<u32> {
     let wanted = format!("{name}={value}").into_bytes();
     all()
@@ -34,46 +35,46 @@ pub fn with_variable(name: &str, value: &str) -> Vec<u32> {
         .collect()
 }
 
-/// The children of this process, those that are dead and not reaped included.
+/// Returns the children of this process, including those that are dead but not reaped.
 pub fn children() -> Vec<u32> {
     children_of(std::process::id())
 }
 
-/// The children of a process, those that are dead and not reaped included.
+/// Returns the children of a process, including those that are dead but not reaped.
 pub fn children_of(parent: u32) -> Vec<u32> {
     all().filter(|pid| parent_of(*pid) == Some(parent)).collect()
 }
 
-/// The parent of a process, if there is such a process.
+/// Returns the parent of a process, if the process exists.
 pub fn parent_of(pid: u32) -> Option<u32> {
     status_field(pid, 1)?.parse().ok()
 }
 
-/// The process group of a process, if there is such a process.
+/// Returns the process group of a process, if the process exists.
 pub fn group_of(pid: u32) -> Option<u32> {
     status_field(pid, 2)?.parse().ok()
 }
 
-/// Whether the process exists and is not dead.
+/// Returns `true` if the process exists and is not dead.
 pub fn is_alive(pid: u32) -> bool {
     state(pid).is_some_and(|state| state != 'Z' && state != 'X')
 }
 
-/// Whether the process is stopped by a signal.
+/// Returns `true` if the process is stopped by a signal.
 pub fn is_stopped(pid: u32) -> bool {
     state(pid) == Some('T')
 }
 
-/// Whether a thread of this process sleeps, that is, waits for something.
+/// Returns `true` if a thread of this process sleeps, that is, waits for something.
 pub fn thread_sleeps(thread: u32) -> bool {
     let text = fs::read_to_string(format!("/proc/self/task/{thread}/stat")).unwrap_or_default();
     field(&text, 0).is_some_and(|state| state == "S")
 }
 
-/// Bytes of memory that this process has resident.
+/// Returns the resident memory of this process in bytes.
 ///
 /// # Panics
-/// When the system does not tell.
+/// Panics if `/proc` does not report it.
 pub fn resident_memory() -> u64 {
     let status = fs::read_to_string("/proc/self/status").expect("a process may look at itself");
     let line = status.lines().find(|line| line.starts_with("VmRSS:")).expect("its memory");
@@ -81,25 +82,26 @@ pub fn resident_memory() -> u64 {
     kibibytes.expect("a number of KiB") << 10
 }
 
-/// The kernel's number for the thread that calls.
+/// Returns the kernel's id of the calling thread.
 pub fn this_thread() -> u32 {
     rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs()
 }
 
-/// Limits the address space of this process and of what it starts later; `None` is the most that it may have.
+/// Limits the address space of this process and of processes it starts later; `None` lifts the
+/// limit to the hard one.
 ///
 /// # Panics
-/// When it may not have so much.
+/// Panics if `bytes` exceeds the hard limit.
 pub fn limit_address_space(bytes: Option<u64>) {
     let maximum = getrlimit(Resource::As).maximum;
     let current = bytes.or(maximum);
     setrlimit(Resource::As, Rlimit { current, maximum }).expect("a limit");
 }
 
-/// Leaves this process, and what it starts later, so many descriptors more than it has.
+/// Limits this process, and processes it starts later, to `more` descriptors beyond those it has.
 ///
 /// # Panics
-/// When none is left before.
+/// Panics if it cannot open even one now.
 pub fn limit_descriptors(more: u64) {
     let free = fs::File::open("/dev/null").expect("a descriptor").as_raw_fd();
     let limit = u64::try_from(free).expect("not negative") + more;
@@ -107,27 +109,29 @@ pub fn limit_descriptors(more: u64) {
     setrlimit(Resource::Nofile, Rlimit { current: Some(limit), maximum }).expect("a limit");
 }
 
-/// Sends a signal to a child of this process; false when there is no such child (any more).
+/// Sends a signal to a child of this process. Returns `false` if there is no such child (any more).
 pub fn hit_child(pid: u32, signal: Signal) -> bool {
     let Some(target) = i32::try_from(pid).ok().and_then(Pid::from_raw) else { return false };
     let Ok(descriptor) = pidfd_open(target, PidfdFlags::empty()) else { return false };
-    // The descriptor was opened before this look: if the look finds our child, the descriptor is our child's.
+    // The descriptor was opened before this check: if the check finds our child, the descriptor is
+    // our child's.
     let ours = parent_of(pid) == Some(std::process::id()) && is_alive(pid);
     ours && pidfd_send_signal(descriptor, signal).is_ok()
 }
 
-/// Sends a signal to any process; for helpers of a test that are known to be there.
+/// Sends a signal to any process; for helper processes that are known to exist.
 pub fn hit(pid: u32, signal: Signal) {
     if let Some(target) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
-        // Gone already is as good.
+        // A process that has already ended is fine.
         let _ = rustix::process::kill_process(target, signal);
     }
 }
 
-/// Sends a signal to a process group whose leader was not reaped yet, as a terminal does to its foreground group.
+/// Sends a signal to a process group whose leader has not been reaped yet, as a terminal does to
+/// its foreground group.
 pub fn hit_group(leader: u32, signal: Signal) {
     if let Some(group) = i32::try_from(leader).ok().and_then(Pid::from_raw) {
-        // Gone already is as good.
+        // A group that has already ended is fine.
         let _ = rustix::process::kill_process_group(group, signal);
     }
 }
@@ -145,9 +149,9 @@ fn status_field(pid: u32, index: usize) -> Option<String> {
     field(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?, index).map(str::to_owned)
 }
 
-/// A field of a `stat` file, counted from the state.
+/// Returns a field of a `stat` file, counted from the state.
 fn field(text: &str, index: usize) -> Option<&str> {
-    // The name stands in brackets before it and may contain anything, brackets too.
+    // The name stands in parentheses before it and may contain anything, including parentheses.
     text.rsplit_once(')')?.1.split_whitespace().nth(index)
 }
 

@@ -1,31 +1,33 @@
-//! Choices that a seed repeats.
+//! Random choices that a seed repeats.
 
 use std::hash::{BuildHasher, RandomState};
 use std::ops::Range;
 use std::time::Duration;
 
-/// A generator that gives the same numbers for the same seed (`SplitMix64`): good enough for tests, for nothing else.
+use brigade_ids::SplitMix64;
+
+/// A generator that yields the same numbers for the same seed. Good enough for tests only.
 #[derive(Debug, Clone)]
 pub struct Random {
-    state: u64,
+    numbers: SplitMix64,
 }
 
 impl Random {
-    /// The generator for `seed`.
+    /// Creates the generator for `seed`.
     pub fn new(seed: u64) -> Self {
-        Self { state: seed }
+        Self { numbers: SplitMix64::new(seed) }
     }
 
-    /// A seed that nobody has used before.
+    /// Returns a random seed.
     pub fn fresh_seed() -> u64 {
         // The standard library's hasher is keyed by the system's generator.
         RandomState::new().hash_one("seed")
     }
 
-    /// A seed from the environment variable `variable`, or a fresh one.
+    /// Returns the seed in the environment variable `variable`, or a fresh one.
     ///
     /// # Panics
-    /// When the variable is there and is no number.
+    /// Panics if the variable is set and not a number.
     pub fn seed_from(variable: &str) -> u64 {
         match std::env::var(variable) {
             Ok(text) => {
@@ -35,39 +37,35 @@ impl Random {
         }
     }
 
-    /// Any number.
+    /// Returns a random number.
     pub fn number(&mut self) -> u64 {
-        self.state = self.state.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut mixed = self.state;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        mixed ^ (mixed >> 31)
+        self.numbers.number()
     }
 
-    /// A number in a range that is not empty.
+    /// Returns a number within `range`.
     ///
     /// # Panics
-    /// When the range is empty.
+    /// Panics if the range is empty.
     pub fn within(&mut self, range: Range<u64>) -> u64 {
         assert!(!range.is_empty(), "no number lies in {range:?}");
         range.start + self.number() % (range.end - range.start)
     }
 
-    /// True `percent` times in a hundred.
+    /// Returns `true` in `percent` of a hundred cases.
     pub fn chance(&mut self, percent: u64) -> bool {
         self.within(0..100) < percent
     }
 
-    /// One of several.
+    /// Returns a random element.
     ///
     /// # Panics
-    /// When there is none.
+    /// Panics if `from` is empty.
     pub fn choose<'a, T>(&mut self, from: &'a [T]) -> &'a T {
         let index = self.within(0..from.len() as u64);
         &from[usize::try_from(index).expect("an index of a slice")]
     }
 
-    /// A duration below `limit`.
+    /// Returns a duration shorter than `limit`.
     pub fn below(&mut self, limit: Duration) -> Duration {
         let nanoseconds = u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX);
         Duration::from_nanos(self.within(0..nanoseconds.max(1)))

@@ -1,4 +1,4 @@
-//! Waiting for a condition, with a bound.
+//! Waits for a condition, with a bound.
 
 use std::fmt::Debug;
 use std::thread;
@@ -7,53 +7,55 @@ use std::time::{Duration, Instant};
 use brigade::{Handle, TaskError};
 use serde::de::DeserializeOwned;
 
-/// What takes longer than this hangs. Generous, because a test machine may be busy with other tests.
+/// Anything that takes longer counts as a hang. Generous, because a test machine may be busy with
+/// other tests.
 pub const BOUND: Duration = Duration::from_secs(20);
 
-/// Between two looks at a condition that nobody announces.
+/// Time between two looks at a condition that nobody announces.
 const LOOK_AGAIN: Duration = Duration::from_millis(1);
 
-/// Returns as soon as `condition` holds; panics with `what` when it does not within `bound`.
+/// Blocks until `condition` holds. Panics with `what` if that takes longer than `bound`.
 ///
-/// The condition is a level, not an edge: it is looked at until it holds, so that no signal can be missed.
+/// The condition is a level, not an edge: it is checked until it holds, so no signal can be missed.
 #[track_caller]
 pub fn wait_until(what: &str, bound: Duration, mut condition: impl FnMut() -> bool) {
     wait_for(what, bound, || condition().then_some(()));
 }
 
-/// As [`wait_until`], for a condition that comes with a value.
+/// Like [`wait_until`], for a condition that comes with a value.
 ///
 /// # Panics
-/// With `what` when nothing comes within `bound`.
+/// Panics with `what` if there is no value within `bound`.
 #[track_caller]
 pub fn wait_for<T>(what: &str, bound: Duration, mut look: impl FnMut() -> Option<T>) -> T {
     let begin = Instant::now();
     loop {
-        // The time is read before the look, so that a slow look counts in favour of the condition.
+        // The time is read before the look, so that a slow look counts in favor of the condition.
         let waited = begin.elapsed();
         if let Some(found) = look() {
             return found;
         }
-        assert!(waited < bound, "waited {bound:?} in vain for: {what}");
+        assert!(waited < bound, "timed out after {bound:?} waiting for {what}");
         pause(LOOK_AGAIN);
     }
 }
 
-/// The outcome of a task that must end by itself.
+/// Waits for the outcome of a task that must end by itself.
 ///
 /// # Panics
-/// When it does not within [`BOUND`].
+/// Panics if it does not end within [`BOUND`].
 #[track_caller]
 pub fn outcome<R: DeserializeOwned + Debug + 'static>(
     mut handle: Handle<R>,
 ) -> Result<R, TaskError> {
     match handle.wait_timeout(BOUND) {
         Some(outcome) => outcome,
-        None => panic!("waited {BOUND:?} in vain for the outcome of {handle:?}"),
+        None => panic!("timed out after {BOUND:?} waiting for the outcome of {handle:?}"),
     }
 }
 
-/// Lets time pass, where time itself is meant: a fault at a random moment, a task that takes long.
+/// Sleeps for `time`, where the time itself matters: a fault at a random moment, a task that takes
+/// long.
 pub fn pause(time: Duration) {
     thread::sleep(time);
 }
@@ -64,14 +66,14 @@ mod tests {
     use std::panic::catch_unwind;
 
     #[test]
-    fn a_wait_in_vain_says_what_it_waited_for() {
-        let vain = || wait_until("the moon to fall", Duration::from_millis(5), || false);
-        let message = *catch_unwind(vain).unwrap_err().downcast::<String>().unwrap();
+    fn a_wait_that_times_out_names_its_condition() {
+        let wait = || wait_until("the moon to fall", Duration::from_millis(5), || false);
+        let message = *catch_unwind(wait).unwrap_err().downcast::<String>().unwrap();
         assert!(message.contains("the moon to fall"), "{message}");
     }
 
     #[test]
-    fn a_condition_is_looked_at_even_without_time() {
+    fn a_condition_is_checked_even_with_a_zero_bound() {
         assert_eq!(wait_for("something that is there", Duration::ZERO, || Some(1)), 1);
     }
 }

@@ -1,26 +1,26 @@
-//! A bound for calls that have none of their own.
+//! Bounds calls that have no timeout of their own.
 
 use std::io::Write;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::Duration;
 
-/// Ends the whole process, saying what was awaited, unless it is dropped in time.
+/// Ends the whole process unless it is dropped in time, and says what was awaited.
 ///
-/// A call that hangs cannot be taken back from within, so that only the end of the process makes the
-/// hang a failure with a name. Workers follow, because their host is gone.
+/// A call that hangs cannot be cancelled from within. Only the end of the process turns the hang
+/// into a failure with a name. Workers end with it, because they lose their host.
 #[must_use = "a watchdog watches as long as it is kept"]
 #[derive(Debug)]
 pub struct Watchdog {
-    // Never sent on; closed by the drop.
+    // Nothing is ever sent; the drop closes the channel.
     _alive: Sender<()>,
 }
 
 impl Watchdog {
-    /// Watches until it is dropped, at most for `bound`.
+    /// Watches until it is dropped, for at most `bound`.
     ///
     /// # Panics
-    /// When no thread can be started.
+    /// Panics if no thread can be started.
     pub fn new(what: impl Into<String>, bound: Duration) -> Self {
         let (alive, ended) = channel::<()>();
         let what = what.into();
@@ -28,15 +28,16 @@ impl Watchdog {
             .name("watchdog".to_owned())
             .spawn(move || {
                 if ended.recv_timeout(bound) == Err(RecvTimeoutError::Timeout) {
-                    // Directly, because the test harness keeps what `eprintln` writes for a report that never comes.
+                    // Written directly, because the test harness keeps the output of `eprintln` for
+                    // a report that never comes.
                     let _ = writeln!(
                         std::io::stderr(),
-                        "watchdog: waited {bound:?} in vain for: {what}"
+                        "watchdog: timed out after {bound:?} waiting for {what}"
                     );
                     std::process::exit(101);
                 }
             })
-            .expect("a thread for the watchdog");
+            .expect("the watchdog thread starts");
         Self { _alive: alive }
     }
 }

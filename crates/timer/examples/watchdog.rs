@@ -1,4 +1,4 @@
-//! Guards three child processes: one in time, one late, and one that has children of its own and hangs.
+//! Guards three child processes: one finishes in time, one is late, and one has children and hangs.
 //!
 //! ```sh
 //! cargo run -p brigade-timer --example watchdog
@@ -12,7 +12,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use brigade_sys::process::{Process, command};
-use brigade_timer::{Ladder, Signal, TimerClient, TimerEvent, TimerServer};
+use brigade_timer::{Escalation, Signal, TimerClient, TimerEvent, TimerServer};
 
 fn main() -> Result<(), Box<dyn Error>> {
     match std::env::args().nth(1) {
@@ -22,9 +22,9 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 fn parent() -> Result<(), Box<dyn Error>> {
-    // A worker that overruns may say goodbye for 100 ms; then it is killed with all that it has started.
-    let ladder = Ladder::kill().after(Signal::Terminate, Duration::from_millis(100));
-    let mut server = TimerServer::builder().ladder(ladder).on_event(tell).build()?;
+    // A process that overruns gets 100 ms to clean up. Then it is killed with all its descendants.
+    let escalation = Escalation::kill().after(Signal::Terminate, Duration::from_millis(100));
+    let mut server = TimerServer::builder().escalation(escalation).on_event(tell).build()?;
     server.start()?;
     let client = server.client();
     let children = ["in-time", "late", "family"].map(|role| -> Result<_, Box<dyn Error>> {
@@ -68,7 +68,7 @@ fn child(role: &str) -> Result<(), Box<dyn Error>> {
         return Ok(());
     }
     let _family = if role == "family" {
-        // They ignore SIGTERM, and some of them leave the group.
+        // They ignore SIGTERM, and some of them leave the process group.
         let script = "trap '' TERM; setsid sh -c 'sleep 60 & sleep 60' & sleep 60";
         Some(Process::spawn(command("sh").args(["-c", script]))?)
     } else {
@@ -76,7 +76,7 @@ fn child(role: &str) -> Result<(), Box<dyn Error>> {
     };
     let _guard = client.expires(Duration::from_millis(300))?;
     loop {
-        // Parked, and nobody will ever wake it.
+        // Parked forever.
         std::thread::park();
     }
 }

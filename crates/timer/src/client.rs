@@ -1,4 +1,4 @@
-//! Clients: how a process arms deadlines for itself.
+//! The client, through which a process arms deadlines for itself.
 
 mod connection;
 mod guard;
@@ -8,16 +8,17 @@ use std::env;
 use std::fmt;
 use std::process::Command;
 use std::str::FromStr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use brigade_sys::clock::{Monotonic, now};
 use brigade_sys::fork::PerProcess;
 use brigade_sys::request_socket::Address;
+use brigade_sys::sync::{Mutex, MutexGuard};
 use serde::{Deserialize, Serialize};
 
 use crate::error::ClientError;
-use crate::ladder::Ladder;
+use crate::escalation::Escalation;
 use crate::request::{Request, packet};
 use crate::scope::{SCOPE_LIMIT, Scope};
 use connection::Connection;
@@ -26,13 +27,15 @@ pub use process_wide::{configure, expires};
 
 /// Arms deadlines for the process that uses it, at the server that it names.
 ///
-/// It is a name and a connection that is made when it is first used. The name goes to other processes in any way: as text
-/// (`to_string` and `parse`), through serde, or in the environment ([`hand_to`](Self::hand_to) and
-/// [`from_environment`](Self::from_environment)). Each process gets a connection of its own, and whose timers they are
-/// the kernel says: nobody arms timers for others. A process that was forked counts as another.
+/// A client is a server address and a connection that opens on first use. Pass it to other
+/// processes as text (`to_string` and `parse`), through serde, or in the environment
+/// ([`hand_to`](Self::hand_to) and [`from_environment`](Self::from_environment)). Each process
+/// opens its own connection, and the kernel tells the server which process that is, so a process
+/// cannot arm timers for another one. A forked copy counts as a process of its own.
 ///
-/// Requests are sent and not answered; they are on their way when the method returns. Deadlines are points in time, so the
-/// way costs nothing. They stay armed when the client is dropped, until they are released, moved, or the process ends.
+/// Methods send a request and return without waiting for a reply. Deadlines are points in time, so
+/// the delay of the transport does not shift them. They stay armed after the client is dropped,
+/// until they are released or moved, or the process ends.
 ///
 /// ```
 /// # let mut server = brigade_timer::TimerServer::builder().build()?;
@@ -49,62 +52,65 @@ pub use process_wide::{configure, expires};
 #[serde(try_from = "String", into = "String")]
 pub struct TimerClient {
     address: Address,
-    ladder: Option<Ladder>,
-    /// Shared by clones. The lock may be held by another thread when the process forks, so a copy has its own.
+    escalation: Option<Escalation>,
+    /// Shared by clones. Another thread may hold the lock during a fork, so the copy gets its own.
     connection: Arc<PerProcess<Mutex<Option<Arc<Connection>>>>>,
 }
 
-/// The environment variable by which a server's address goes to a child.
+/// The environment variable that passes a server's address to a child process.
 pub const ADDRESS_VARIABLE: &str = "BRIGADE_TIMER";
 
 impl TimerClient {
     pub(crate) fn at(address: Address) -> Self {
-        Self { address, ladder: None, connection: Arc::default() }
+        Self { address, escalation: None, connection: Arc::default() }
     }
 
-    /// The client that a parent has handed to this process.
+    /// Returns the client that the parent process passed in the environment.
     ///
     /// # Errors
-    /// [`ClientError::Environment`] when there is none.
+    /// [`ClientError::Environment`] if the variable is not set, [`ClientError::Address`] if it
+    /// holds no server address.
     pub fn from_environment() -> Result<Self, ClientError> {
         let address = env::var(ADDRESS_VARIABLE);
         address.map_err(|_| ClientError::Environment { variable: ADDRESS_VARIABLE })?.parse()
     }
 
-    /// Hands it to a process that is about to be started.
+    /// Passes the client to a process that is about to be started, in its environment.
     pub fn hand_to<'a>(&self, command: &'a mut Command) -> &'a mut Command {
         command.env(ADDRESS_VARIABLE, self.to_string())
     }
 
-    /// A client whose timers have this ladder, whatever the server's is. It shares the connection.
+    /// Returns a client whose timers use this escalation instead of the server's. It shares the
+    /// connection.
     #[must_use]
-    pub fn with_ladder(&self, ladder: Ladder) -> Self {
-        Self { ladder: Some(ladder), ..self.clone() }
+    pub fn with_escalation(&self, escalation: Escalation) -> Self {
+        Self { escalation: Some(escalation), ..self.clone() }
     }
 
-    /// Arms a timer: at the deadline this process is killed, unless the scope is released before. A scope that is armed
-    /// already gets the new deadline.
+    /// Arms a timer: this process is killed at the deadline unless the scope is released first. A
+    /// scope that is already armed gets the new deadline.
     ///
     /// # Errors
-    /// See [`ClientError`]; the timer is then not armed.
+    /// See [`ClientError`]. On error, the timer is not armed.
     pub fn acquire(&self, scope: impl Into<Scope>, deadline: Instant) -> Result<(), ClientError> {
         let scope = checked(scope.into())?;
-        // In this order, so that whatever comes between makes it later and not earlier.
+        // In this order, so that a delay between the two readings makes the deadline later, not
+        // earlier.
         let left = deadline.saturating_duration_since(Instant::now());
         self.acquire_at(scope, now().saturating_add(left))
     }
 
     fn acquire_at(&self, scope: Scope, deadline: Monotonic) -> Result<(), ClientError> {
         match self.connection(None)?.reserve() {
-            // A server of the same name may have taken its place; then it is asked.
+            // Another server may have taken over the address; `send` connects to it.
             Err(ClientError::Gone(_)) => {}
             reserved => reserved?,
         }
-        let (deadline, ladder) = (deadline.as_nanos(), self.ladder.clone());
-        self.send(&Request::Acquire { scope, deadline, ladder })
+        let (deadline, escalation) = (deadline.as_nanos(), self.escalation.clone());
+        self.send(&Request::Acquire { scope, deadline, escalation })
     }
 
-    /// Disarms a timer. A scope that is not armed is no error.
+    /// Disarms a timer. Releasing a scope that is not armed is not an error.
     ///
     /// # Errors
     /// See [`ClientError`].
@@ -112,19 +118,20 @@ impl TimerClient {
         self.send(&Request::Release { scope: checked(scope.into())? })
     }
 
-    /// Arms a timer of its own scope, which is released when the guard is dropped, also by a panic.
+    /// Arms a timer with a scope of its own. Dropping the guard releases it, including during a
+    /// panic.
     ///
     /// # Errors
-    /// See [`ClientError`]; the timer is then not armed.
+    /// See [`ClientError`]. On error, the timer is not armed.
     pub fn expires(&self, after: Duration) -> Result<TimerGuard, ClientError> {
         self.expires_as(Scope::unique(), after)
     }
 
-    /// As [`expires`](Self::expires) with a scope of a name. A guard inside of another of the same name replaces its
-    /// deadline, and releases both.
+    /// Like [`expires`](Self::expires), with a named scope. A guard nested in another one of the
+    /// same name replaces its deadline, and its drop releases both.
     ///
     /// # Errors
-    /// See [`ClientError`]; the timer is then not armed.
+    /// See [`ClientError`]. On error, the timer is not armed.
     pub fn expires_as(
         &self,
         scope: impl Into<Scope>,
@@ -135,7 +142,7 @@ impl TimerClient {
         Ok(TimerGuard::new(self.clone(), scope))
     }
 
-    /// Connects, if this process is not connected yet: to find out now whether the server is there.
+    /// Connects if this process is not connected yet, which checks that the server is running.
     ///
     /// # Errors
     /// See [`ClientError`].
@@ -148,11 +155,11 @@ impl TimerClient {
         let connection = self.connection(None)?;
         match connection.send(&packet) {
             Err(ClientError::Gone(_)) => {
-                if let Some(refused) = connection.farewell() {
+                if let Some(refused) = connection.refusal() {
                     self.forget(&connection);
                     return Err(refused);
                 }
-                // A server of the same name may have taken its place.
+                // Another server may have taken over the address.
                 self.connection(Some(&connection))?.send(&packet)
             }
             sent => sent,
@@ -166,7 +173,7 @@ impl TimerClient {
         }
     }
 
-    /// The connection of this process, made anew if it is the one that is broken.
+    /// Returns this process's connection, and replaces it if it is the `broken` one.
     fn connection(&self, broken: Option<&Arc<Connection>>) -> Result<Arc<Connection>, ClientError> {
         let mut held = self.lock();
         if let Some(connection) = &*held
@@ -182,7 +189,7 @@ impl TimerClient {
 
     fn lock(&self) -> MutexGuard<'_, Option<Arc<Connection>>> {
         let connection = self.connection.get_or_make(|_| Mutex::default());
-        connection.lock().unwrap_or_else(PoisonError::into_inner)
+        connection.lock()
     }
 }
 
@@ -196,7 +203,7 @@ fn checked(scope: Scope) -> Result<Scope, ClientError> {
 }
 
 impl fmt::Display for TimerClient {
-    /// The server's address; a ladder is not part of it.
+    /// Writes the server's address; the escalation is not part of it.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.address.fmt(out)
     }
@@ -205,7 +212,9 @@ impl fmt::Display for TimerClient {
 impl fmt::Debug for TimerClient {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut out = out.debug_struct("TimerClient");
-        out.field("address", &self.address).field("ladder", &self.ladder).finish_non_exhaustive()
+        out.field("address", &self.address)
+            .field("escalation", &self.escalation)
+            .finish_non_exhaustive()
     }
 }
 

@@ -1,8 +1,8 @@
-//! What can go wrong on either side.
+//! Errors of clients and servers.
 
 use std::io;
 
-/// Why a deadline could not be armed or released.
+/// An error of arming or releasing a deadline.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientError {
@@ -12,34 +12,34 @@ pub enum ClientError {
          `TimerClient::expires`"
     )]
     NotConfigured,
-    /// The variable that tells where the server is.
-    #[error("the environment variable {variable} does not say where a timer server is")]
+    /// The environment variable with the server's address is not set.
+    #[error("the environment variable {variable} does not hold a timer server address")]
     Environment {
-        /// Its name.
+        /// The variable's name.
         variable: &'static str,
     },
-    /// The text is no address.
-    #[error("no address of a timer server")]
+    /// The text is not an address.
+    #[error("not a timer server address")]
     Address(#[source] io::Error),
-    /// No server listens there, or it is too busy for more clients.
+    /// No server listens at the address, or its queue of new clients is full.
     #[error("failed to connect to the timer server at {address}")]
     Connect {
-        /// Where.
+        /// The address.
         address: String,
-        /// Why.
+        /// The cause.
         #[source]
         source: io::Error,
     },
-    /// The server does not serve this process.
+    /// The server refuses to serve this process.
     #[error("the timer server refused this process: {0}")]
     Refused(String),
-    /// The server has ended, or has closed the connection because of what this process had sent.
+    /// The server has ended, or closed the connection because of what this process sent.
     #[error("the timer server is gone")]
     Gone(#[source] io::Error),
-    /// The server runs, if at all, without reading requests.
+    /// The server does not read requests. It may not have been started.
     #[error("the timer server does not answer: is it started?")]
     Stalled,
-    /// This process has as many timers as a process may have.
+    /// This process has the maximum number of timers.
     #[error("this process has {limit} timers, which is the limit: release some")]
     TooManyTimers {
         /// The limit.
@@ -55,20 +55,20 @@ pub enum ClientError {
     },
 }
 
-/// Why a server could not be made or used.
+/// An error of building or using a server.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServerError {
-    /// Another server is there, or the name or path cannot be used.
+    /// Another server listens there, or the name or path cannot be used.
     #[error("failed to listen at {address}")]
     Listen {
-        /// Where.
+        /// The address.
         address: String,
-        /// Why.
+        /// The cause.
         #[source]
         source: io::Error,
     },
-    /// Descriptors, memory or threads are used up.
+    /// The system is out of descriptors, memory or threads.
     #[error("failed to set up the timer server")]
     Setup(#[source] io::Error),
     /// This process is a fork of the one that built the server.
@@ -76,10 +76,10 @@ pub enum ServerError {
         "the timer server belongs to another process: this one is a fork of it; build a server after the fork"
     )]
     Forked,
-    /// It is running already.
-    #[error("the timer server is running already")]
+    /// The server is already running.
+    #[error("the timer server is already running")]
     AlreadyRunning,
-    /// What the system said when the server waited.
+    /// Waiting for requests failed.
     #[error("failed to wait for requests")]
     Wait(#[source] io::Error),
 }

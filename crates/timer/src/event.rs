@@ -1,84 +1,86 @@
-//! What a server tells about its work.
+//! Events that a server emits.
 
 use std::time::Duration;
 
 use brigade_sys::clock::Monotonic;
 use brigade_sys::process::Swept;
 
-use crate::ladder::Ladder;
+use crate::escalation::Escalation;
 use crate::scope::Scope;
 
-/// A timer whose deadline has come.
+/// A timer whose deadline has passed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExpiredTimer {
-    /// What it was for.
+    /// The timer's scope.
     pub scope: Scope,
-    /// When it was due.
+    /// The timer's deadline.
     pub deadline: Monotonic,
-    /// What the request wants to happen; the reaper decides when it says nothing.
-    pub ladder: Option<Ladder>,
+    /// The escalation that the request asked for. Without one, the reaper decides.
+    pub escalation: Option<Escalation>,
 }
 
-/// So many scopes are in a line of the log; a process may have thousands, and the server waits while it is written.
+/// Number of scopes in a log line. A process may have thousands, and the server waits while the
+/// line is written.
 const SCOPES_LOGGED: usize = 16;
 
-/// Something that a server has done or seen. Each is a `tracing` event as well.
+/// An action or observation of a server. Each one is also emitted as a `tracing` event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TimerEvent {
-    /// The server's thread serves requests.
+    /// The server's thread is serving requests.
     Started,
-    /// It does not any more; timers stay as they are.
+    /// The server's thread has stopped. Timers stay armed.
     Stopped,
     /// A process has connected for the first time.
     Registered {
-        /// Which.
+        /// The process.
         pid: u32,
     },
-    /// A process has ended by itself, or after it was killed; its timers are gone.
+    /// A process has exited, by itself or because it was killed. Its timers are gone.
     Exited {
-        /// Which.
+        /// The process.
         pid: u32,
-        /// So many were armed.
+        /// Number of timers it had armed.
         timers: usize,
     },
-    /// Deadlines have come.
+    /// Deadlines of a process have passed.
     Expired {
-        /// Whose.
+        /// The process.
         pid: u32,
-        /// Which; never none.
+        /// The expired timers; never empty.
         timers: Vec<ExpiredTimer>,
-        /// From the first deadline until this was seen.
+        /// Time from the first deadline until the server noticed it.
         lateness: Duration,
     },
-    /// The reaper calls the process gone; or it has ended at a signal of its ladder.
+    /// The reaper reported the process gone, or it exited after a signal of its escalation.
     Killed {
-        /// Which.
+        /// The process.
         pid: u32,
-        /// From the first deadline until the reaper was done, with the steps of a ladder in between.
+        /// Time from the first deadline until the reaper was done, including the steps of an
+        /// escalation.
         lateness: Duration,
-        /// What else was killed, and what could not be.
+        /// The descendants that were killed, and those that could not be.
         swept: Swept,
     },
-    /// The reaper has failed, or kept the process.
+    /// The reaper failed, or kept the process.
     Failed {
-        /// Which.
+        /// The process.
         pid: u32,
-        /// Why.
+        /// The reason.
         reason: String,
-        /// When it is tried again; if not, all timers of the process are given up.
+        /// Time until the next attempt; `None` if all timers of the process are dropped instead.
         retry_in: Option<Duration>,
     },
-    /// A process was not served, or not any more.
+    /// A process was not accepted, or was disconnected.
     Refused {
-        /// Which; 0 if it has no number here.
+        /// The process; 0 if it has no pid in the server's namespace.
         pid: u32,
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// A step of the server's loop did not work; the loop goes on.
+    /// An iteration of the server's loop failed. The loop goes on.
     TurnFailed {
-        /// Why.
+        /// The reason.
         reason: String,
     },
 }
@@ -102,14 +104,14 @@ impl TimerEvent {
                     swept = ?swept.killed,
                     unseen = ?swept.unseen,
                     escaped = ?swept.escaped,
-                    "worker killed"
+                    "timer client killed"
                 );
             }
             Self::Failed { pid, reason, retry_in } => {
-                tracing::error!(pid, reason, ?retry_in, "worker could not be reaped");
+                tracing::error!(pid, reason, ?retry_in, "failed to reap timer client");
             }
             Self::Refused { pid, reason } => tracing::warn!(pid, reason, "timer client refused"),
-            Self::TurnFailed { reason } => tracing::error!(reason, "timer server's turn failed"),
+            Self::TurnFailed { reason } => tracing::error!(reason, "timer server turn failed"),
         }
     }
 }

@@ -1,8 +1,9 @@
-//! Deadlines for processes: what overruns is killed, on time, and nothing else.
+//! Enforces deadlines on processes: a process that overruns is killed on time, and no other is.
 //!
-//! A [`TimerServer`] is one thread that sleeps until the next deadline. A [`TimerClient`] arms deadlines for the process
-//! that uses it; a [`TimerGuard`] is one for a section of code. What happens at a deadline a [`Reaper`] decides: by default
-//! a [`Ladder`] of signals to the worker's process group. [`TimerHeap`] is the timers alone, over numbers.
+//! A [`TimerServer`] is one thread that sleeps until the next deadline. A [`TimerClient`] arms
+//! deadlines for the process that uses it; a [`TimerGuard`] holds one for a section of code. A
+//! [`Reaper`] decides what happens at a deadline: by default, an [`Escalation`] of signals goes to
+//! the process group. [`TimerHeap`] holds timers alone.
 //!
 //! ```
 //! use brigade_timer::{TimerEvent, TimerServer};
@@ -11,7 +12,7 @@
 //!
 //! let (events, seen) = mpsc::channel();
 //! let mut server = TimerServer::builder()
-//!     .reaper(brigade_timer::LogReaper) // Nobody is killed in an example.
+//!     .reaper(brigade_timer::LogReaper) // Kills nothing: this is only an example.
 //!     .on_event(move |event| events.send(event.clone()).unwrap())
 //!     .build()?;
 //! server.start()?;
@@ -27,31 +28,32 @@
 //!
 //! Invariants:
 //! - No deadline is served early. Only the monotonic clock counts.
-//! - A process arms timers for itself and for nobody else: the kernel says who it is.
-//! - A signal reaches the process that has registered, or nobody: it is held by a pidfd, never by its number.
-//! - A worker that exits loses its timers at once; what a client sends cannot stop the server.
-//! - The server waits without an interval: without requests and deadlines it makes no system calls.
+//! - A process arms timers only for itself: the kernel tells the server which process sent a
+//!   request.
+//! - A signal reaches the process that registered, or none: the server addresses it by pidfd, never
+//!   by pid.
+//! - A process that exits loses its timers at once. Nothing that a client sends can stop the
+//!   server.
+//! - The server does not poll: without requests and deadlines it makes no system calls.
 
 #![forbid(unsafe_code)]
 
 mod client;
 mod error;
+mod escalation;
 mod event;
-mod heap;
-mod ladder;
 mod machine;
 mod reaper;
 mod request;
 mod scope;
 mod server;
 
-pub use brigade_sys::clock::Monotonic;
 pub use brigade_sys::process::{ForeignProcess, Signal, Swept};
+pub use brigade_time::{Fired, Monotonic, TimerHeap, TimerKey};
 pub use client::{ADDRESS_VARIABLE, TimerClient, TimerGuard, configure, expires};
 pub use error::{ClientError, ServerError};
+pub use escalation::{ESCALATION_LIMIT, Escalation};
 pub use event::{ExpiredTimer, TimerEvent};
-pub use heap::{Fired, TimerHeap, TimerKey};
-pub use ladder::{LADDER_LIMIT, Ladder};
 pub use reaper::{Expiry, LogReaper, Reap, Reaper, SignalReaper};
 pub use scope::{SCOPE_LIMIT, Scope};
 pub use server::{TimerServer, TimerServerBuilder};

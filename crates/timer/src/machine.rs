@@ -1,61 +1,62 @@
-//! What a server decides: which worker is reaped, when, and what becomes of its timers. No clock, no IO, no process.
+//! The server's decisions: which process is reaped and when, and what happens to its timers.
+//! A pure state machine: no clock, no IO, no processes.
 //!
 //! ```text
-//!              a deadline comes                 Gone, Logged, Panicked
-//!  watched ----------------------> being reaped ----------------------> watched
-//!                                     |    |  Kept                        ^
-//!                                     |    +-----> kept: again after a    | the expired scopes are
-//!                                     |            pause that doubles ----+ released or acquired anew
-//!                                     |  Again
-//!                                     +----------> doomed: the next step of the ladder after a pause,
-//!                                                  requests are ignored
+//!            a deadline passes                Gone, Logged, Panicked
+//!  watched --------------------> being reaped ----------------------> watched
+//!                                   |    |  Kept                        ^
+//!                                   |    +-----> kept: reaped again     | the expired scopes are
+//!                                   |            after a growing pause -+ released or moved
+//!                                   |  Again
+//!                                   +----------> escalating: the next step after a pause,
+//!                                                requests are ignored
 //! ```
-//! However many timers of a worker have expired, it is reaped once. A worker that exits is forgotten at once, in any state.
+//! A process is reaped once, however many of its timers have expired. A process that exits is
+//! forgotten at once, in any state.
 
 mod expired;
 
 use std::collections::HashMap;
 use std::time::Duration;
 
-use brigade_sys::clock::Monotonic;
 use brigade_sys::process::Swept;
+use brigade_time::{Monotonic, TimerHeap, TimerKey};
 
+use crate::escalation::Escalation;
 use crate::event::{ExpiredTimer, TimerEvent};
-use crate::heap::{TimerHeap, TimerKey};
-use crate::ladder::Ladder;
 use crate::scope::Scope;
 use expired::Expired;
 
-/// A process as this server knows it; never used again for another.
+/// Identifies a client process for the lifetime of the server; never reused, unlike a pid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct WorkerId(pub(crate) u64);
+pub(crate) struct ClientId(pub(crate) u64);
 
-/// What has happened.
+/// An input of the machine.
 #[derive(Debug)]
 pub(crate) enum Event {
     Registered {
-        worker: WorkerId,
+        client: ClientId,
         pid: u32,
     },
     Acquire {
-        worker: WorkerId,
+        client: ClientId,
         scope: Scope,
-        deadline: u64,
-        ladder: Option<Ladder>,
+        deadline: Monotonic,
+        escalation: Option<Escalation>,
     },
     Release {
-        worker: WorkerId,
+        client: ClientId,
         scope: Scope,
     },
     Exited {
-        worker: WorkerId,
+        client: ClientId,
     },
-    /// An answer to [`Action::Reap`].
+    /// The result of an [`Action::Reap`].
     Reaped {
-        worker: WorkerId,
+        client: ClientId,
         result: Reaped,
     },
-    /// Time has passed.
+    /// The time of the next deadline has come.
     Tick,
 }
 
@@ -68,60 +69,63 @@ pub(crate) enum Reaped {
     Panicked(String),
 }
 
-/// What is to be done, in this order.
+/// An output of the machine. Actions are carried out in their order.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Action {
-    /// Answered by [`Event::Reaped`], before time goes on.
+    /// To be followed by [`Event::Reaped`], before time advances.
     Reap {
-        worker: WorkerId,
+        client: ClientId,
         timers: Vec<ExpiredTimer>,
         step: u32,
     },
     Report(TimerEvent),
-    /// The worker that has just exited was doomed, since this deadline.
+    /// The process that has just exited was escalating, since this deadline.
     CleanUp {
         pid: u32,
         deadline: Monotonic,
     },
-    /// The worker wants too much; its timers stay.
+    /// The process arms too many timers. Those that it has stay armed.
     Disconnect {
-        worker: WorkerId,
+        client: ClientId,
         reason: String,
     },
 }
 
-/// So many timers a worker may have: an honest one has a few, a broken one must not take all memory.
-pub(crate) const TIMERS_PER_WORKER: usize = 65_536;
+/// Maximum number of timers of a process. A sound one has a few; a broken one must not use up the
+/// memory.
+pub(crate) const TIMERS_PER_PROCESS: usize = 65_536;
 
-/// The pause before a worker that was kept is reaped again; each is twice as long as the one before.
+/// The first and the longest pause before a kept process is reaped again. Each pause is twice as
+/// long as the previous one.
 const FIRST_RETRY: Duration = Duration::from_millis(100);
 const LAST_RETRY: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Default)]
 pub(crate) struct Machine {
     alarms: TimerHeap<Alarm>,
-    workers: HashMap<WorkerId, Worker>,
-    /// Whose alarms have gone off in this tick, in that order; empty between ticks.
-    touched: Vec<WorkerId>,
+    clients: HashMap<ClientId, Client>,
+    /// Processes whose alarms fired in this tick, in that order; empty between ticks.
+    touched: Vec<ClientId>,
 }
 
 #[derive(Debug)]
 struct Alarm {
-    worker: WorkerId,
-    /// `None`: the worker is to be reaped again.
+    client: ClientId,
+    /// `None` if the process is to be reaped again.
     scope: Option<Scope>,
 }
 
 #[derive(Debug)]
-struct Worker {
+struct Client {
     pid: u32,
     armed: HashMap<Scope, Armed>,
-    /// The earliest first.
+    /// Ordered by expiry.
     expired: Expired,
     phase: Phase,
-    /// How many times in a row the reaper has kept it.
+    /// Number of times in a row that the reaper has kept the process.
     kept: u32,
-    /// Of this tick, between ticks nothing: how many timers have expired, and whether to reap.
+    /// For the current tick, zero between ticks: the number of timers that expired, and whether to
+    /// reap.
     new: usize,
     due: bool,
 }
@@ -129,50 +133,50 @@ struct Worker {
 #[derive(Debug)]
 struct Armed {
     alarm: TimerKey,
-    ladder: Option<Ladder>,
+    escalation: Option<Escalation>,
 }
 
 #[derive(Debug, Clone, Copy)]
 enum Phase {
     Watched,
-    /// Until it is reaped again.
+    /// Until the alarm, when it is reaped again.
     Kept {
         alarm: TimerKey,
     },
-    /// Before this step.
-    Doomed {
+    /// Until the alarm, when this step is taken.
+    Escalating {
         alarm: TimerKey,
         step: u32,
     },
 }
 
 impl Machine {
-    /// When the next [`Event::Tick`] is due.
-    pub(crate) fn next_deadline(&self) -> Option<u64> {
+    /// Returns the time at which the next [`Event::Tick`] is due.
+    pub(crate) fn next_deadline(&self) -> Option<Monotonic> {
         self.alarms.next_deadline()
     }
 
-    /// How many timers a worker has, those that have expired and were kept included.
-    pub(crate) fn timers(&self, worker: WorkerId) -> usize {
-        self.workers.get(&worker).map_or(0, Worker::timers)
+    /// Returns the number of timers of a process, including expired ones if the process was kept.
+    pub(crate) fn timers(&self, client: ClientId) -> usize {
+        self.clients.get(&client).map_or(0, Client::timers)
     }
 
-    /// Takes one event, at a time that never goes back, and appends what is to be done.
-    pub(crate) fn handle(&mut self, now: u64, event: Event, outbox: &mut Vec<Action>) {
+    /// Handles one event and appends the resulting actions. `now` must never decrease.
+    pub(crate) fn handle(&mut self, now: Monotonic, event: Event, outbox: &mut Vec<Action>) {
         match event {
-            Event::Registered { worker, pid } => self.register(worker, pid, outbox),
-            Event::Acquire { worker, scope, deadline, ladder } => {
-                self.acquire(worker, scope, deadline, ladder, outbox);
+            Event::Registered { client, pid } => self.register(client, pid, outbox),
+            Event::Acquire { client, scope, deadline, escalation } => {
+                self.acquire(client, scope, deadline, escalation, outbox);
             }
-            Event::Release { worker, scope } => self.release(worker, &scope),
-            Event::Exited { worker } => self.exited(worker, outbox),
-            Event::Reaped { worker, result } => self.reaped(now, worker, result, outbox),
+            Event::Release { client, scope } => self.release(client, &scope),
+            Event::Exited { client } => self.exited(client, outbox),
+            Event::Reaped { client, result } => self.reaped(now, client, result, outbox),
             Event::Tick => self.tick(now, outbox),
         }
     }
 
-    fn register(&mut self, id: WorkerId, pid: u32, outbox: &mut Vec<Action>) {
-        let worker = Worker {
+    fn register(&mut self, id: ClientId, pid: u32, outbox: &mut Vec<Action>) {
+        let client = Client {
             pid,
             armed: HashMap::new(),
             expired: Expired::default(),
@@ -181,153 +185,154 @@ impl Machine {
             new: 0,
             due: false,
         };
-        self.workers.insert(id, worker);
+        self.clients.insert(id, client);
         outbox.push(Action::Report(TimerEvent::Registered { pid }));
     }
 
     fn acquire(
         &mut self,
-        id: WorkerId,
+        id: ClientId,
         scope: Scope,
-        deadline: u64,
-        ladder: Option<Ladder>,
+        deadline: Monotonic,
+        escalation: Option<Escalation>,
         outbox: &mut Vec<Action>,
     ) {
-        let Some(worker) = self.workers.get_mut(&id) else { return };
-        if matches!(worker.phase, Phase::Doomed { .. }) {
+        let Some(client) = self.clients.get_mut(&id) else { return };
+        if matches!(client.phase, Phase::Escalating { .. }) {
             return;
         }
-        worker.forgive(&scope, &mut self.alarms);
-        if let Some(armed) = worker.armed.get_mut(&scope) {
+        client.clear_expired(&scope, &mut self.alarms);
+        if let Some(armed) = client.armed.get_mut(&scope) {
             self.alarms.rearm(armed.alarm, deadline);
-            armed.ladder = ladder;
-        } else if worker.timers() >= TIMERS_PER_WORKER {
-            let reason = format!("more than {TIMERS_PER_WORKER} timers at once");
-            let refused = TimerEvent::Refused { pid: worker.pid, reason: reason.clone() };
+            armed.escalation = escalation;
+        } else if client.timers() >= TIMERS_PER_PROCESS {
+            let reason = format!("more than {TIMERS_PER_PROCESS} timers at once");
+            let refused = TimerEvent::Refused { pid: client.pid, reason: reason.clone() };
             outbox.push(Action::Report(refused));
-            outbox.push(Action::Disconnect { worker: id, reason });
+            outbox.push(Action::Disconnect { client: id, reason });
         } else {
-            let alarm = self.alarms.arm(deadline, Alarm { worker: id, scope: Some(scope.clone()) });
-            worker.armed.insert(scope, Armed { alarm, ladder });
+            let alarm = self.alarms.arm(deadline, Alarm { client: id, scope: Some(scope.clone()) });
+            client.armed.insert(scope, Armed { alarm, escalation });
         }
     }
 
-    /// A scope that is not armed is no error: it may have expired on the way.
-    fn release(&mut self, id: WorkerId, scope: &Scope) {
-        let Some(worker) = self.workers.get_mut(&id) else { return };
-        worker.forgive(scope, &mut self.alarms);
-        if let Some(armed) = worker.armed.remove(scope) {
+    /// A scope that is not armed is not an error: it may have expired while the request was in
+    /// transit.
+    fn release(&mut self, id: ClientId, scope: &Scope) {
+        let Some(client) = self.clients.get_mut(&id) else { return };
+        client.clear_expired(scope, &mut self.alarms);
+        if let Some(armed) = client.armed.remove(scope) {
             self.alarms.cancel(armed.alarm);
         }
     }
 
-    fn exited(&mut self, id: WorkerId, outbox: &mut Vec<Action>) {
-        let Some(mut worker) = self.workers.remove(&id) else { return };
-        let timers = worker.timers();
-        if let (Phase::Doomed { .. }, Some(first)) = (worker.phase, worker.expired.first()) {
-            outbox.push(Action::CleanUp { pid: worker.pid, deadline: first.deadline });
+    fn exited(&mut self, id: ClientId, outbox: &mut Vec<Action>) {
+        let Some(mut client) = self.clients.remove(&id) else { return };
+        let timers = client.timers();
+        if let (Phase::Escalating { .. }, Some(first)) = (client.phase, client.expired.first()) {
+            outbox.push(Action::CleanUp { pid: client.pid, deadline: first.deadline });
         }
-        worker.clear(&mut self.alarms);
-        outbox.push(Action::Report(TimerEvent::Exited { pid: worker.pid, timers }));
+        client.clear(&mut self.alarms);
+        outbox.push(Action::Report(TimerEvent::Exited { pid: client.pid, timers }));
     }
 
-    fn tick(&mut self, now: u64, outbox: &mut Vec<Action>) {
+    fn tick(&mut self, now: Monotonic, outbox: &mut Vec<Action>) {
         while let Some(fired) = self.alarms.expire(now) {
-            let Alarm { worker: id, scope } = fired.value;
-            let Some(worker) = self.workers.get_mut(&id) else { continue };
-            if worker.new == 0 && !worker.due {
+            let Alarm { client: id, scope } = fired.value;
+            let Some(client) = self.clients.get_mut(&id) else { continue };
+            if client.new == 0 && !client.due {
                 self.touched.push(id);
             }
             if let Some(scope) = scope {
-                let ladder = worker.armed.remove(&scope).and_then(|armed| armed.ladder);
-                let deadline = Monotonic::from_nanos(fired.deadline);
-                worker.expired.push(ExpiredTimer { scope, deadline, ladder });
-                worker.new += 1;
-                // A worker that is kept is reaped at its own time.
-                worker.due |= matches!(worker.phase, Phase::Watched);
+                let escalation = client.armed.remove(&scope).and_then(|armed| armed.escalation);
+                let deadline = fired.deadline;
+                client.expired.push(ExpiredTimer { scope, deadline, escalation });
+                client.new += 1;
+                // A kept process is reaped when its own alarm fires.
+                client.due |= matches!(client.phase, Phase::Watched);
             } else {
-                worker.due = true;
+                client.due = true;
             }
         }
         for id in self.touched.drain(..) {
-            let Some(worker) = self.workers.get_mut(&id) else { continue };
-            let new = std::mem::take(&mut worker.new);
+            let Some(client) = self.clients.get_mut(&id) else { continue };
+            let new = std::mem::take(&mut client.new);
             if new > 0 {
-                let timers = worker.expired.latest(new);
-                let lateness = Monotonic::from_nanos(now).saturating_since(timers[0].deadline);
-                let report = TimerEvent::Expired { pid: worker.pid, timers, lateness };
+                let timers = client.expired.latest(new);
+                let lateness = now.saturating_since(timers[0].deadline);
+                let report = TimerEvent::Expired { pid: client.pid, timers, lateness };
                 outbox.push(Action::Report(report));
             }
-            if std::mem::take(&mut worker.due) {
-                let step = match worker.phase {
-                    Phase::Doomed { step, .. } => step,
+            if std::mem::take(&mut client.due) {
+                let step = match client.phase {
+                    Phase::Escalating { step, .. } => step,
                     Phase::Watched | Phase::Kept { .. } => 0,
                 };
-                outbox.push(Action::Reap { worker: id, timers: worker.expired.to_vec(), step });
+                outbox.push(Action::Reap { client: id, timers: client.expired.to_vec(), step });
             }
         }
     }
 
-    fn reaped(&mut self, now: u64, id: WorkerId, result: Reaped, outbox: &mut Vec<Action>) {
-        let Some(worker) = self.workers.get_mut(&id) else { return };
-        let pid = worker.pid;
+    fn reaped(&mut self, now: Monotonic, id: ClientId, result: Reaped, outbox: &mut Vec<Action>) {
+        let Some(client) = self.clients.get_mut(&id) else { return };
+        let pid = client.pid;
         let alarm_in = |pause: Duration, alarms: &mut TimerHeap<Alarm>| {
-            let deadline = Monotonic::from_nanos(now).saturating_add(pause).as_nanos();
-            alarms.arm(deadline, Alarm { worker: id, scope: None })
+            let deadline = now.saturating_add(pause);
+            alarms.arm(deadline, Alarm { client: id, scope: None })
         };
         match result {
             Reaped::Gone(swept) => {
-                let first = worker.expired.first().map(|timer| timer.deadline);
-                let lateness = first.map_or(Duration::ZERO, |deadline| {
-                    Monotonic::from_nanos(now).saturating_since(deadline)
-                });
-                worker.clear(&mut self.alarms);
+                let first = client.expired.first().map(|timer| timer.deadline);
+                let lateness =
+                    first.map_or(Duration::ZERO, |deadline| now.saturating_since(deadline));
+                client.clear(&mut self.alarms);
                 outbox.push(Action::Report(TimerEvent::Killed { pid, lateness, swept }));
             }
             Reaped::Panicked(reason) => {
-                worker.clear(&mut self.alarms);
+                client.clear(&mut self.alarms);
                 let failed = TimerEvent::Failed { pid, reason, retry_in: None };
                 outbox.push(Action::Report(failed));
             }
             Reaped::Logged => {
-                worker.expired.clear();
-                worker.phase = Phase::Watched;
-                worker.kept = 0;
+                client.expired.clear();
+                client.phase = Phase::Watched;
+                client.kept = 0;
             }
             Reaped::Kept(reason) => {
-                let pause = retry_after(worker.kept);
-                worker.kept = worker.kept.saturating_add(1);
+                let pause = retry_after(client.kept);
+                client.kept = client.kept.saturating_add(1);
                 let alarm = alarm_in(pause, &mut self.alarms);
-                worker.phase = match worker.phase {
-                    // The ladder goes on where it was.
-                    Phase::Doomed { step, .. } => Phase::Doomed { alarm, step },
+                client.phase = match client.phase {
+                    // The escalation goes on with the same step.
+                    Phase::Escalating { step, .. } => Phase::Escalating { alarm, step },
                     Phase::Watched | Phase::Kept { .. } => Phase::Kept { alarm },
                 };
                 let failed = TimerEvent::Failed { pid, reason, retry_in: Some(pause) };
                 outbox.push(Action::Report(failed));
             }
             Reaped::Again(pause) => {
-                let step = match worker.phase {
-                    Phase::Doomed { step, .. } => step.saturating_add(1),
+                let step = match client.phase {
+                    Phase::Escalating { step, .. } => step.saturating_add(1),
                     Phase::Watched | Phase::Kept { .. } => 1,
                 };
-                let expired = std::mem::take(&mut worker.expired);
-                worker.clear(&mut self.alarms);
-                worker.expired = expired;
-                worker.phase = Phase::Doomed { alarm: alarm_in(pause, &mut self.alarms), step };
+                let expired = std::mem::take(&mut client.expired);
+                client.clear(&mut self.alarms);
+                client.expired = expired;
+                client.phase = Phase::Escalating { alarm: alarm_in(pause, &mut self.alarms), step };
             }
         }
     }
 }
 
-impl Worker {
-    /// Those of a worker that is kept have expired and are waited for all the same.
+impl Client {
+    /// Number of timers. Expired ones of a kept process count too: it is still expected to release
+    /// them.
     fn timers(&self) -> usize {
         self.armed.len() + self.expired.len()
     }
 
-    /// A scope that has expired is not overdue any more; with the last one goes the reason to reap a worker that was kept.
-    fn forgive(&mut self, scope: &Scope, alarms: &mut TimerHeap<Alarm>) {
+    /// Clears an expired scope. Without any left, there is no reason to reap a kept process again.
+    fn clear_expired(&mut self, scope: &Scope, alarms: &mut TimerHeap<Alarm>) {
         if let Phase::Kept { alarm } = self.phase {
             self.expired.remove(scope);
             if self.expired.is_empty() {
@@ -338,12 +343,12 @@ impl Worker {
         }
     }
 
-    /// As if it had never acquired anything.
+    /// Clears all timers, as if the process had never acquired any.
     fn clear(&mut self, alarms: &mut TimerHeap<Alarm>) {
         for (_, armed) in self.armed.drain() {
             alarms.cancel(armed.alarm);
         }
-        if let Phase::Kept { alarm } | Phase::Doomed { alarm, .. } = self.phase {
+        if let Phase::Kept { alarm } | Phase::Escalating { alarm, .. } = self.phase {
             alarms.cancel(alarm);
         }
         self.expired.clear();

@@ -1,4 +1,4 @@
-//! What is done to a worker whose deadline has come.
+//! Reapers, which act on a process whose deadline has passed.
 
 use std::collections::HashMap;
 use std::io;
@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use brigade_sys::process::{ForeignProcess, Swept};
 
+use crate::escalation::Escalation;
 use crate::event::ExpiredTimer;
-use crate::ladder::Ladder;
 
-/// A worker with timers that have expired.
+/// A process with expired timers.
 #[derive(Debug)]
 pub struct Expiry<'a> {
     pub(crate) process: &'a ForeignProcess,
@@ -18,49 +18,51 @@ pub struct Expiry<'a> {
 }
 
 impl Expiry<'_> {
-    /// The worker. Signals that are sent here reach it or nobody.
+    /// The process. A signal sent through this handle reaches this process or none.
     pub fn process(&self) -> &ForeignProcess {
         self.process
     }
 
-    /// The timers that have expired, the earliest first; never none.
+    /// The expired timers, the earliest first; never empty.
     pub fn timers(&self) -> &[ExpiredTimer] {
         self.timers
     }
 
-    /// How many times [`Reap::Again`] was answered before.
+    /// Number of times that the reaper has returned [`Reap::Again`] for this process.
     pub fn step(&self) -> u32 {
         self.step
     }
 }
 
-/// How it went.
+/// The result of a [`Reaper`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reap {
-    /// The worker is gone, or as good as gone: all its timers are cleared.
+    /// The process is gone, or about to be: all its timers are cleared.
     Gone(Swept),
-    /// The worker lives on: its timers are kept, and the reaper is called again, first after 100 ms, then after twice the
-    /// time before up to 10 s, until the timers are released or the worker is gone.
+    /// The process lives on and its timers are kept. The reaper is called again after 100 ms, then
+    /// after twice the previous time, up to 10 s, until the timers are released or the process is
+    /// gone.
     Kept,
-    /// The worker's end has begun: the reaper is called again after this time, unless the worker is gone by then. Its
-    /// requests are ignored from now on.
+    /// The process is being ended: the reaper is called again after this time unless the process is
+    /// gone by then. Requests of the process are ignored from now on.
     Again(Duration),
-    /// The expired timers are done with. The worker and its other timers go on.
+    /// The expired timers are dropped. The process and its other timers are left alone.
     Logged,
 }
 
-/// Reaps workers whose deadline has come.
+/// Acts on processes whose deadline has passed.
 ///
-/// It runs on the server's thread, once for each worker however many of its timers have expired; while it runs, no other
-/// deadline is served. A panic is contained, and clears the worker's timers; an error is as [`Reap::Kept`].
+/// It runs on the server's thread, once per process however many of its timers have expired. While
+/// it runs, no other deadline is served. A panic is contained and clears the process's timers; an
+/// error counts as [`Reap::Kept`].
 pub trait Reaper: Send {
-    /// Reaps one worker.
+    /// Acts on one process.
     ///
     /// # Errors
-    /// Why it could not be reaped now.
+    /// The reason why it could not act now.
     fn reap(&mut self, expiry: &Expiry<'_>) -> io::Result<Reap>;
 
-    /// Deals with what a worker has left behind that was to be reaped again ([`Reap::Again`]), and has ended before.
+    /// Cleans up after a process that exited between two calls of `reap` ([`Reap::Again`]).
     fn clean_up(&mut self, _ended: &ForeignProcess) -> Swept {
         Swept::default()
     }
@@ -72,40 +74,44 @@ impl<F: FnMut(&Expiry<'_>) -> io::Result<Reap> + Send> Reaper for F {
     }
 }
 
-/// Sends a ladder of signals: the one of the request, else its own, SIGKILL by default.
+/// Sends an escalation of signals: the request's own, or else the reaper's, which is SIGKILL by
+/// default.
 ///
-/// Signals go to the process group that the worker leads, or to the worker alone if it leads none. SIGKILL also goes to
-/// descendants of the worker that have left the group. A worker may end at an earlier signal than what it has started; so
-/// its descendants are noted before the first, and killed when it has ended.
+/// Signals go to the process group that the process leads, or to the process alone if it leads
+/// none. SIGKILL also goes to descendants that have left the group. A process may exit at an
+/// earlier signal than its descendants do, so they are recorded before the first signal, and killed
+/// when the process has exited.
 #[derive(Debug, Default)]
 pub struct SignalReaper {
-    ladder: Ladder,
-    /// By worker, whose number is its own until it has ended, and that is when the entry goes.
+    escalation: Escalation,
+    /// By pid, which belongs to the process until it has ended; the entry is removed at that
+    /// moment.
     descendants: HashMap<u32, Vec<ForeignProcess>>,
 }
 
 impl SignalReaper {
-    /// With a ladder for requests that have none.
-    pub fn new(ladder: Ladder) -> Self {
-        Self { ladder, descendants: HashMap::new() }
+    /// Creates a reaper with an escalation for requests that have none.
+    pub fn new(escalation: Escalation) -> Self {
+        Self { escalation, descendants: HashMap::new() }
     }
 }
 
 impl Reaper for SignalReaper {
     fn reap(&mut self, expiry: &Expiry<'_>) -> io::Result<Reap> {
-        let ladders = expiry.timers().iter().map(|timer| timer.ladder.as_ref());
-        let mut ladders = ladders.map(|ladder| ladder.unwrap_or(&self.ladder));
-        let Some(ladder) = ladders.find(|ladder| !ladder.is_log_only()) else {
+        let escalations = expiry.timers().iter().map(|timer| timer.escalation.as_ref());
+        let mut escalations = escalations.map(|escalation| escalation.unwrap_or(&self.escalation));
+        let Some(escalation) = escalations.find(|escalation| !escalation.is_log_only()) else {
             return Ok(Reap::Logged);
         };
         let step = usize::try_from(expiry.step()).unwrap_or(usize::MAX);
         let (process, pid) = (expiry.process(), expiry.process().pid());
-        if let Some((signal, wait)) = ladder.steps().get(step) {
-            // Before the signal, at which it may end.
+        if let Some((signal, wait)) = escalation.steps().get(step) {
+            // Recorded before the signal, at which the process may exit.
             let mut known = self.descendants.remove(&pid).unwrap_or_default();
             process.note_descendants(&mut known);
             let sent = process.signal_group(*signal);
-            // A worker whose end has not begun may end without a word, and its number go to another.
+            // Before its first signal, a process may exit without `clean_up`, and its pid may be
+            // reused.
             if sent.is_ok() || step > 0 {
                 self.descendants.insert(pid, known);
             }
@@ -121,12 +127,12 @@ impl Reaper for SignalReaper {
 
     fn clean_up(&mut self, ended: &ForeignProcess) -> Swept {
         let mut known = self.descendants.remove(&ended.pid()).unwrap_or_default();
-        // It is gone; only what it has left behind may be out of reach.
+        // The process is gone, so an error can only concern what it left behind.
         ended.kill_tree(&mut known).unwrap_or_default()
     }
 }
 
-/// Kills nobody: expiries are events, and that is all.
+/// Kills nothing: expiries are only reported as events.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct LogReaper;
 

@@ -1,23 +1,23 @@
-//! What clients and server say to each other: one packet each, encoded by [`codec`].
+//! The messages between clients and server: one packet each, encoded by [`codec`].
 //!
 //! ```text
 //! client: Hello { version }          server: Welcome, or Refused and the end
 //! client: Acquire, Release, ...      server: nothing, unless it refuses them: Refused and the end
 //! client: Count                      server: Count
 //! ```
-//! A request names no worker: whose it is the kernel says. Deadlines are on the monotonic clock, so that time spent on the
-//! way changes nothing.
+//! A request does not name a process: the kernel tells the server who sent it. Deadlines are on the
+//! monotonic clock, so that time spent in transit changes nothing.
 
-use brigade_wire::codec;
+use brigade_codec as codec;
 use serde::{Deserialize, Serialize};
 
-use crate::ladder::Ladder;
+use crate::escalation::Escalation;
 use crate::scope::{SCOPE_LIMIT, Scope};
 
-/// Of this protocol.
+/// Version of this protocol.
 pub(crate) const VERSION: u16 = 2;
 
-/// The most bytes of a packet: a scope, a ladder, and room.
+/// Maximum size of a packet: a scope, an escalation, and some reserve.
 pub(crate) const PACKET_LIMIT: usize = 512;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,14 +27,14 @@ pub(crate) enum Request {
     },
     Acquire {
         scope: Scope,
-        /// Nanoseconds since the zero of the monotonic clock.
+        /// In nanoseconds on the monotonic clock.
         deadline: u64,
-        ladder: Option<Ladder>,
+        escalation: Option<Escalation>,
     },
     Release {
         scope: Scope,
     },
-    /// Asks how many timers the process has.
+    /// Asks for the number of timers that the process has.
     Count,
 }
 
@@ -52,21 +52,22 @@ impl Request {
             Self::Acquire { scope, .. } | Self::Release { scope }
                 if scope.length() > SCOPE_LIMIT =>
             {
-                Err("a scope above the limit".into())
+                Err("scope exceeds the limit".into())
             }
-            Self::Acquire { ladder: Some(ladder), .. } if !ladder.is_within_limit() => {
-                Err("a ladder above the limit".into())
+            Self::Acquire { escalation: Some(escalation), .. } if !escalation.is_within_limit() => {
+                Err("escalation exceeds the limit".into())
             }
             _ => Ok(request),
         }
     }
 }
 
-/// The packet of a request or an answer.
+/// Encodes a request or an answer as a packet.
+#[expect(clippy::expect_used, reason = "all parts are bounded")]
 pub(crate) fn packet<T: Serialize + 'static>(message: &T) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(32);
     codec::encode(message, &mut bytes, PACKET_LIMIT)
-        .expect("all parts have limits, and their sum fits into a packet");
+        .expect("all parts are bounded and fit into a packet");
     bytes
 }
 
@@ -78,27 +79,28 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::ladder::LADDER_LIMIT;
+    use crate::escalation::ESCALATION_LIMIT;
 
     fn scope() -> impl Strategy<Value = Scope> {
         prop_oneof!["[a-z]{0,128}".prop_map(Scope::from), any::<u64>().prop_map(Scope::Unique)]
     }
 
-    fn ladder() -> impl Strategy<Value = Ladder> {
+    fn escalation() -> impl Strategy<Value = Escalation> {
         let step = (prop_oneof![Just(Signal::Abort), Just(Signal::Interrupt)], any::<Duration>());
-        let kill = proptest::collection::vec(step, 0..=LADDER_LIMIT).prop_map(|steps| {
-            steps
-                .into_iter()
-                .fold(Ladder::kill(), |ladder, (signal, wait)| ladder.after(signal, wait))
+        let kill = proptest::collection::vec(step, 0..=ESCALATION_LIMIT).prop_map(|steps| {
+            steps.into_iter().fold(Escalation::kill(), |escalation, (signal, wait)| {
+                escalation.after(signal, wait)
+            })
         });
-        prop_oneof![Just(Ladder::log_only()), kill]
+        prop_oneof![Just(Escalation::log_only()), kill]
     }
 
     fn request() -> impl Strategy<Value = Request> {
         prop_oneof![
             any::<u16>().prop_map(|version| Request::Hello { version }),
-            (scope(), any::<u64>(), proptest::option::of(ladder()))
-                .prop_map(|(scope, deadline, ladder)| Request::Acquire { scope, deadline, ladder }),
+            (scope(), any::<u64>(), proptest::option::of(escalation())).prop_map(
+                |(scope, deadline, escalation)| Request::Acquire { scope, deadline, escalation }
+            ),
             scope().prop_map(|scope| Request::Release { scope }),
             Just(Request::Count),
         ]
@@ -106,7 +108,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_request_arrives_as_it_was_sent_and_no_part_of_it_is_one(request in request()) {
+        fn a_request_survives_encoding_and_a_prefix_is_an_error(request in request()) {
             let packet = packet(&request);
             prop_assert!(packet.len() <= PACKET_LIMIT);
             for cut in 0..packet.len() {
@@ -116,7 +118,7 @@ mod tests {
         }
 
         #[test]
-        fn random_bytes_are_an_error_or_a_request_within_its_limits(bytes: Vec<u8>) {
+        fn random_bytes_decode_to_an_error_or_a_bounded_request(bytes: Vec<u8>) {
             if let Ok(request) = Request::decode(&bytes) {
                 packet(&request);
             }
@@ -124,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_above_a_limit_is_refused() {
+    fn a_scope_above_the_limit_is_refused() {
         let scope = Scope::from("x".repeat(SCOPE_LIMIT + 1));
         assert!(Request::decode(&packet(&Request::Release { scope })).is_err());
     }

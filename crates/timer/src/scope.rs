@@ -1,11 +1,11 @@
-//! What a timer is for: its name within one worker.
+//! Scopes, which identify the timers of a process.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::{Deserialize, Serialize};
 
-/// Names a timer of one worker. Two workers may use the same name for two timers.
+/// Identifies a timer of one process. Two processes may use the same name for different timers.
 ///
 /// ```
 /// use brigade_timer::Scope;
@@ -15,23 +15,23 @@ use serde::{Deserialize, Serialize};
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Scope {
-    /// A name that the user gives. Acquiring it again replaces its deadline.
+    /// A name chosen by the user. Acquiring it again replaces its deadline.
     Named(Box<str>),
-    /// Nobody else's in this process.
+    /// A number that is unique in this process.
     Unique(u64),
 }
 
-/// The most bytes of a name. Requests have a bound, and so must what is in them.
+/// Maximum length of a name in bytes. It bounds the size of requests.
 pub const SCOPE_LIMIT: usize = 128;
 
 impl Scope {
-    /// A scope that this process has not used before.
+    /// Returns a scope that this process has not used before.
     pub fn unique() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         Self::Unique(NEXT.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// How long the name is.
+    /// Returns the length of the name.
     pub(crate) fn length(&self) -> usize {
         match self {
             Self::Named(name) => name.len(),

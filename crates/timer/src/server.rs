@@ -1,18 +1,19 @@
-//! The timer server: one thread that sleeps until the next deadline, a request, or the end of a worker.
+//! The timer server: one thread that sleeps until a deadline, a request, or the end of a client
+//! process.
 
 mod builder;
 mod connections;
-mod contained;
 mod event_loop;
 
 use std::mem;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use brigade_sys::clock::{Monotonic, now};
 use brigade_sys::fork::Origin;
+use brigade_sys::sync::Mutex;
 use brigade_sys::wait::Waker;
 
 use crate::client::TimerClient;
@@ -22,11 +23,12 @@ use event_loop::EventLoop;
 
 /// Kills processes that do not release their timers in time.
 ///
-/// It listens from the moment it is built: clients can have its address, but are answered, and their deadlines served,
-/// only while it runs. Dropping it stops it.
+/// It listens from the moment it is built. Clients may use its address from then on, but it answers
+/// them and serves their deadlines only while it runs. Dropping it stops it.
 ///
-/// It belongs to the process that built it: in a copy that `fork` has made it does not run, [`start`](Self::start) and
-/// [`run_once`](Self::run_once) are errors, and its drop does nothing.
+/// It belongs to the process that built it. In a forked copy it does not run,
+/// [`start`](Self::start) and [`run_once`](Self::run_once) return errors, and dropping it does
+/// nothing.
 ///
 /// ```
 /// use brigade_timer::TimerServer;
@@ -34,11 +36,11 @@ use event_loop::EventLoop;
 ///
 /// let mut server = TimerServer::builder().build()?;
 /// server.start()?;
-/// // For this process; `hand_to` or `to_string` take it to others.
+/// // For this process; pass it to others with `hand_to` or `to_string`.
 /// let client = server.client();
 /// {
 ///     let _guard = client.expires(Duration::from_secs(60))?;
-///     // What takes longer than a minute in here ends this process.
+///     // If this takes longer than a minute, the process is killed.
 /// }
 /// server.stop();
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -46,26 +48,27 @@ use event_loop::EventLoop;
 #[derive(Debug)]
 pub struct TimerServer {
     shared: Arc<Shared>,
-    /// Locked by the thread as long as it runs.
+    /// Locked by the thread while it runs. The state is consistent between steps, and each step
+    /// contains the panics of user code.
     event_loop: Arc<Mutex<EventLoop>>,
     client: TimerClient,
     thread: Option<JoinHandle<()>>,
-    /// A fork of the process does not have the thread, and must not touch what the thread uses.
+    /// A forked copy of the process does not have the thread and must not touch the thread's state.
     origin: Origin,
 }
 
-/// What the server's thread and its owner both touch.
+/// State shared by the server's thread and its owner.
 #[derive(Debug)]
 struct Shared {
-    /// Wakes the thread to look at `stopping`.
+    /// Wakes the thread so that it reads `stopping`.
     waker: Waker,
     stopping: AtomicBool,
-    /// When the last turn ended, in nanoseconds of the monotonic clock; 0 before the first.
+    /// The end of the last turn, in nanoseconds on the monotonic clock; 0 before the first.
     last_progress: AtomicU64,
 }
 
 impl TimerServer {
-    /// A server with the default settings unless they are changed.
+    /// Returns a builder with the default settings.
     pub fn builder() -> TimerServerBuilder {
         TimerServerBuilder::default()
     }
@@ -73,7 +76,8 @@ impl TimerServer {
     /// Starts the thread.
     ///
     /// # Errors
-    /// [`ServerError::AlreadyRunning`]; [`ServerError::Setup`] when there is no thread to be had; [`ServerError::Forked`].
+    /// [`ServerError::AlreadyRunning`]; [`ServerError::Setup`] if no thread can be started;
+    /// [`ServerError::Forked`].
     pub fn start(&mut self) -> Result<(), ServerError> {
         self.check_process()?;
         if self.thread.is_some() {
@@ -83,58 +87,61 @@ impl TimerServer {
         let event_loop = Arc::clone(&self.event_loop);
         let thread = thread::Builder::new()
             .name("brigade-timer".into())
-            .spawn(move || lock(&event_loop).run())
+            .spawn(move || event_loop.lock().run())
             .map_err(ServerError::Setup)?;
         self.thread = Some(thread);
         Ok(())
     }
 
-    /// Stops the thread, and returns when it has ended, after whatever hook, observer or reaper runs on it; called by one of
-    /// those, at once. Timers stay: what is overdue at the next start expires then.
-    /// Stopping a server that does not run does nothing.
+    /// Stops the thread and waits until it has ended, including a hook, observer or reaper that is
+    /// running on it. Called by one of those, it returns at once. Timers stay armed: overdue ones
+    /// expire at the next start.
+    ///
+    /// Does nothing if the server does not run.
     pub fn stop(&mut self) {
         if let Some(thread) = self.thread.take() {
             if !self.origin.is_here() {
-                // It is the original's, also to be detached.
+                // The thread belongs to the original, so it must not even be detached here.
                 mem::forget(thread);
                 return;
             }
             self.shared.stopping.store(true, Ordering::Release);
             self.shared.waker.wake();
-            // On its own thread, where hooks run, it ends after the hook.
+            // A hook may call this on the server's own thread, which ends after the hook.
             if thread.thread().id() != thread::current().id() {
-                // A panic of the thread would be a bug of ours; it was printed when it happened.
+                // A panic of the thread is a bug of this crate, and was printed when it happened.
                 let _ = thread.join();
             }
         }
     }
 
-    /// Deals, on this thread, with all that is there now, and waits for nothing. For tests, and for owners with a loop.
+    /// Runs one turn on this thread: serves everything that is ready and does not wait. Meant for
+    /// tests, and for owners with an event loop of their own.
     ///
     /// # Errors
-    /// [`ServerError::AlreadyRunning`] while the thread runs; [`ServerError::Wait`]; [`ServerError::Forked`].
+    /// [`ServerError::AlreadyRunning`] while the thread runs; [`ServerError::Wait`];
+    /// [`ServerError::Forked`].
     pub fn run_once(&mut self) -> Result<(), ServerError> {
         self.check_process()?;
         if self.thread.is_some() {
             return Err(ServerError::AlreadyRunning);
         }
-        let mut event_loop = match self.event_loop.try_lock() {
-            Ok(event_loop) => event_loop,
-            Err(TryLockError::Poisoned(event_loop)) => event_loop.into_inner(),
-            // A thread that one of its own hooks has stopped.
-            Err(TryLockError::WouldBlock) => return Err(ServerError::AlreadyRunning),
+        let Some(mut event_loop) = self.event_loop.try_lock() else {
+            // One of its own hooks has stopped the thread, which still runs.
+            return Err(ServerError::AlreadyRunning);
         };
         event_loop.turn(false).map_err(ServerError::Wait)
     }
 
-    /// Whether the thread runs.
+    /// Returns `true` if the thread is running.
     pub fn is_running(&self) -> bool {
         self.origin.is_here() && self.thread.as_ref().is_some_and(|thread| !thread.is_finished())
     }
 
-    /// How long ago the server has last finished a turn; `None` before the first.
+    /// Returns the time since the last turn; `None` before the first.
     ///
-    /// A server without requests and deadlines sleeps, and makes no progress: a long time alone is no sign of trouble.
+    /// A server without requests and deadlines sleeps and makes no progress, so a long time alone
+    /// is no sign of trouble.
     pub fn last_progress(&self) -> Option<Duration> {
         match self.shared.last_progress.load(Ordering::Acquire) {
             0 => None,
@@ -142,7 +149,8 @@ impl TimerServer {
         }
     }
 
-    /// A client of this server. It is a name: it works in any process of this host, see [`TimerClient`].
+    /// Returns a client of this server, which works in any process of this host; see
+    /// [`TimerClient`].
     pub fn client(&self) -> TimerClient {
         self.client.clone()
     }
@@ -150,11 +158,6 @@ impl TimerServer {
     fn check_process(&self) -> Result<(), ServerError> {
         if self.origin.is_here() { Ok(()) } else { Err(ServerError::Forked) }
     }
-}
-
-/// The loop's state is whole between its steps, each of which contains the panics of code that is not ours.
-fn lock(event_loop: &Mutex<EventLoop>) -> MutexGuard<'_, EventLoop> {
-    event_loop.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Drop for TimerServer {

@@ -1,4 +1,4 @@
-//! How host and worker come to know each other, over the control socket.
+//! The handshake of host and worker over the control socket.
 //!
 //! ```text
 //! host                                   worker
@@ -7,23 +7,25 @@
 //!   [opens the link]  Go               -->
 //!                                     <-- Ready (or Refused)
 //!                   [runs the initializer, if there is one]
-//!                                     <-- Initialised (or InitializerFailed)
+//!                                     <-- Initialized (or InitializerFailed)
 //! ```
-//! `Go` and `Ready` are for links that are opened; rings are there from the beginning.
+//! `Go` and `Ready` are only for links that need to be opened; rings are usable at once.
 //!
-//! All packets are postcard and fit into one packet of the control socket. The token proves to each side that the other
-//! is the process that shares the control socket, also on the link, whose server has a name that others might find.
+//! All packets are encoded with postcard and fit into one packet of the control socket. The token
+//! proves to each side that the other is the process at the control socket. The link needs this
+//! proof too, because other processes could find the name of its server.
 
 use std::fmt;
 use std::path::PathBuf;
 
 use brigade_sys::control::PACKET_LIMIT;
+use brigade_sys::random;
 use serde::{Deserialize, Serialize};
 
 use crate::error::MessageError;
 use crate::ids::WorkerId;
 
-/// From the host.
+/// A handshake packet from the host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ToWorkerControl {
     /// The first message; the table of task states comes along as a descriptor.
@@ -32,38 +34,38 @@ pub enum ToWorkerControl {
     Go,
 }
 
-/// From the worker.
+/// A handshake packet from the worker.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FromWorkerControl {
-    /// The answer to `Hello`.
+    /// The reply to `Hello`.
     Answer(Answer),
     /// The link is open at both ends.
     Ready,
-    /// The worker cannot work here. This variant keeps its place and form in all versions, so that a worker of another
-    /// version can say that it is one.
+    /// The worker cannot work here. This variant keeps its position and its form in all versions,
+    /// so that a worker of another version can report the mismatch.
     Refused {
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// The initializer of the greeting has returned; tasks may come.
-    Initialised,
-    /// It has not: it panicked or gave an error. The worker ends.
+    /// The initializer from `Hello` has returned; the worker accepts tasks.
+    Initialized,
+    /// The initializer panicked or returned an error. The worker exits.
     InitializerFailed {
-        /// A fragment that can follow "the worker could not be started: ".
+        /// A fragment that fits after "the worker could not be started: ".
         reason: String,
     },
-    /// Of a worker at work: the task that runs has a section that must end in time. The host is to look at the
-    /// [table](crate::slots::SlotTable::section) then.
+    /// Sent while the worker runs a task: the task has entered a section that must end in time. The
+    /// host looks at the [table](crate::slots::SlotTable::section) when the section is due.
     Section {
-        /// Nanoseconds of the monotonic clock.
+        /// Time on the monotonic clock in nanoseconds.
         due: u64,
     },
 }
 
-/// Who the worker is to be.
+/// The host's greeting, which tells the worker its role.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hello {
-    /// The host's protocol; compared before anything else is believed.
+    /// The host's protocol version; compared before any other field is used.
     pub version: u32,
     /// A secret of this handshake.
     pub token: Token,
@@ -71,65 +73,69 @@ pub struct Hello {
     pub worker: WorkerId,
     /// The pool's name.
     pub pool: String,
-    /// The most bytes of one message.
+    /// Maximum number of bytes of a payload.
     pub message_limit: u64,
-    /// The length of the table of task states.
+    /// Number of entries in the table of task states.
     pub slots: u16,
-    /// Whether the worker's end of the host's lifeline is the second descriptor.
+    /// `true` if the second descriptor is the worker's end of the host's lifeline.
     pub lifeline: bool,
-    /// How tasks will travel.
+    /// The kind of link that carries the tasks.
     pub link: LinkKind,
-    /// Bytes of the pool's arena of arguments and of the worker's arena of results, whose descriptors come last; none of
-    /// them when 0.
+    /// Bytes of the pool's arena of arguments and of the worker's arena of results, whose
+    /// descriptors come last. Both are absent if these are 0.
     pub arenas: (u64, u64),
-    /// The folder that the worker makes for the server of an ipc link, and removes; empty for other links.
+    /// The folder that the worker creates for the server of an ipc link, and removes; empty for
+    /// other links.
     pub folder: PathBuf,
-    /// Whether the worker was started on cores of its own.
+    /// `true` if the worker was started on reserved cores.
     pub pinned: bool,
     /// Resident bytes above which the worker asks to be replaced; 0 for no limit.
     pub max_rss: u64,
-    /// How many pools deep the worker is nested; 1 for a pool of the main program.
+    /// Nesting depth of the pool; 1 for a pool of the main program.
     pub depth: u32,
-    /// The identity of the host's executable: a worker of another build calls nothing by its offset.
+    /// Identity of the host's executable: a worker of another build calls no function by its
+    /// offset.
     pub identity: [u8; 32],
-    /// The offset of what runs before the first task. Its encoded argument is the last descriptor, sealed memory.
+    /// Offset of the function to call before the first task. Its encoded argument is the last
+    /// descriptor, a sealed memory file.
     pub initializer: Option<u64>,
-    /// The offset of what runs before the worker leaves.
+    /// Offset of the function to call before the worker exits.
     pub finalizer: Option<u64>,
 }
 
-/// The flavour of the link.
+/// The kind of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum LinkKind {
-    /// Rings behind the table of task states. The doorbell's page and descriptors come along; the answer completes it.
+    /// Rings behind the table of task states. The doorbell's page and descriptors come along; the
+    /// link is complete with the worker's reply.
     Ring,
-    /// ipc-channel, whose server the worker makes.
+    /// ipc-channel, with a server that the worker creates.
     Ipc,
 }
 
-/// Who the worker is.
+/// The worker's reply to `Hello`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Answer {
-    /// The worker's protocol.
+    /// The worker's protocol version.
     pub version: u32,
     /// The host's token.
     pub token: Token,
-    /// The worker's process.
+    /// The worker's process id.
     pub pid: u32,
-    /// The identity of the worker's executable.
+    /// Identity of the worker's executable.
     pub identity: [u8; 32],
-    /// The name of the server of an ipc link; empty for rings.
+    /// Name of the server of an ipc link; empty for rings.
     pub server: String,
-    /// Whether the worker has mapped the arenas of the greeting. If not, what would be placed there travels in the messages.
+    /// `true` if the worker has mapped the arenas. Otherwise large payloads travel in the messages.
     pub arenas: bool,
-    /// Set by a program that takes tasks by name, and so need not be of the host's build.
+    /// Set by a program that takes tasks by name; it may be of another build than the host.
     pub program: Option<ServerProgram>,
 }
 
 /// A program that has registered functions by name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerProgram {
-    /// The version that its author gave it.
+    /// The version that the program's author has set.
     pub version: Option<String>,
 }
 
@@ -138,17 +144,17 @@ pub struct ServerProgram {
 pub struct Token([u8; 16]);
 
 impl Token {
-    /// A new secret.
+    /// Creates a random token.
     ///
     /// # Panics
-    /// When the system has no randomness, which Linux has from the start of the machine on.
+    /// If the system has no randomness; Linux provides it from boot on.
     pub fn random() -> Self {
-        let mut bytes = [0; 16];
-        getrandom::fill(&mut bytes).expect("the system has a random number generator");
-        Self(bytes)
+        #[expect(clippy::expect_used, reason = "documented under Panics; Linux never fails")]
+        Self(random::bytes().expect("the system has a random number generator"))
     }
 
-    /// A few characters for names that should not collide; tells nothing of use about other tokens.
+    /// Returns a few characters for names that should not collide. They reveal nothing useful about
+    /// other tokens.
     pub fn short(&self) -> String {
         let [a, b, c, d, ..] = self.0;
         format!("{:08x}", u32::from_be_bytes([a, b, c, d]))
@@ -159,14 +165,14 @@ impl Token {
 impl PartialEq for Token {
     fn eq(&self, other: &Self) -> bool {
         let difference = self.0.iter().zip(other.0).fold(0, |all, (a, b)| all | (a ^ b));
-        // Keeps the optimiser from stopping at the first difference.
+        // Keeps the optimizer from stopping at the first difference.
         std::hint::black_box(difference) == 0
     }
 }
 
 impl Eq for Token {}
 
-/// A secret does not belong into logs.
+/// A secret must not appear in logs.
 impl fmt::Debug for Token {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str("Token(..)")
@@ -176,27 +182,28 @@ impl fmt::Debug for Token {
 macro_rules! packets {
     ($($type:ty),*) => {$(
         impl $type {
-            /// The message as one packet.
+            /// Encodes the message as one packet.
             ///
             /// # Errors
-            /// [`MessageError::Encode`] when it holds a path that is not UTF-8, or more than a packet does.
+            /// [`MessageError::Encode`] if the message holds a path that is not UTF-8, or exceeds
+            /// the size of a packet.
             pub fn encode(&self) -> Result<Vec<u8>, MessageError> {
                 let packet = postcard::to_stdvec(self)
-                    .map_err(|_| MessageError::Encode("a path in it is not UTF-8"))?;
+                    .map_err(|_| MessageError::Encode("a path is not UTF-8"))?;
                 if packet.len() > PACKET_LIMIT {
-                    return Err(MessageError::Encode("its texts are longer than 64 KiB"));
+                    return Err(MessageError::Encode("the packet exceeds 64 KiB"));
                 }
                 Ok(packet)
             }
 
-            /// The message in a packet.
+            /// Decodes the message in a packet.
             ///
             /// # Errors
-            /// [`MessageError::Decode`] when there is none.
+            /// [`MessageError::Decode`] if the packet is not a handshake message.
             pub fn decode(packet: &[u8]) -> Result<Self, MessageError> {
                 match postcard::take_from_bytes(packet) {
                     Ok((message, [])) => Ok(message),
-                    _ => Err(MessageError::Decode("a packet that is no handshake")),
+                    _ => Err(MessageError::Decode("malformed handshake packet")),
                 }
             }
         }

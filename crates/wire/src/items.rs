@@ -1,19 +1,20 @@
-//! Several encoded values one after the other: each is its length, then its bytes.
+//! Encodes several values one after the other, each as its length followed by its bytes.
 //!
-//! The length is one byte, or the byte 255 and then four, little-endian.
+//! The length is one byte, or the byte 255 and then four bytes, little-endian.
 
 use crate::error::MessageError;
 
-/// Lengths from here on take five bytes.
+/// Lengths from this value on take five bytes.
 const LONG: u8 = u8::MAX;
 
-/// Appends an item that `write` appends to `items`; when that fails or panics, `items` is as it was.
+/// Appends the item that `write` produces to `items`. If `write` fails or panics, `items` is left
+/// unchanged.
 ///
 /// # Errors
 /// Those of `write`.
 ///
 /// # Panics
-/// When the item has 4 GiB or more; limits of messages are below.
+/// If the item has 4 GiB or more; the limits of messages are lower.
 #[inline]
 pub fn push_with<E>(
     items: &mut Vec<u8>,
@@ -29,14 +30,15 @@ pub fn push_with<E>(
     if let Some(length) = short(length) {
         items[start] = length;
     } else {
-        // Only now is it known that the length takes four more bytes.
+        // Only now is it known that the length needs four more bytes.
+        #[expect(clippy::expect_used, reason = "a message is shorter than 4 GiB")]
         let length = u32::try_from(length).expect("an item is shorter than 4 GiB").to_le_bytes();
         items.splice(start..=start, std::iter::once(LONG).chain(length));
     }
     Ok(())
 }
 
-/// Takes an item off again that was not finished: what writes it is code of users, which may panic.
+/// Removes an unfinished item: `write` is user code, which may panic.
 struct Unfinished<'a> {
     items: &'a mut Vec<u8>,
     start: Option<usize>,
@@ -53,7 +55,7 @@ impl Drop for Unfinished<'_> {
 /// Appends an item.
 ///
 /// # Errors
-/// [`MessageError`] when it has 4 GiB or more; then nothing is appended.
+/// [`MessageError`] if the item has 4 GiB or more; then nothing is appended.
 #[inline]
 pub fn push(items: &mut Vec<u8>, bytes: &[u8]) -> Result<(), MessageError> {
     if let Some(length) = short(bytes.len()) {
@@ -67,18 +69,19 @@ pub fn push(items: &mut Vec<u8>, bytes: &[u8]) -> Result<(), MessageError> {
     Ok(())
 }
 
-const TOO_LONG: MessageError = MessageError::Encode("an item of 4 GiB or more");
+const TOO_LONG: MessageError = MessageError::Encode("item of 4 GiB or more");
 
-/// Appends an empty item, which stands for one that is elsewhere.
+/// Appends an empty item, which stands for one that is stored elsewhere.
 #[inline]
 pub fn push_empty(items: &mut Vec<u8>) {
     items.push(0);
 }
 
-/// Takes the first item off; `None` at the end.
+/// Removes the first item and returns it; `None` at the end.
 ///
 /// # Errors
-/// [`MessageError`] when the rest is shorter than the item says; then nothing is taken.
+/// [`MessageError`] if the rest is shorter than the item's declared length; then nothing is
+/// removed.
 #[inline]
 pub fn take<'a>(items: &mut &'a [u8]) -> Option<Result<&'a [u8], MessageError>> {
     let (first, rest) = items.split_first()?;
@@ -90,7 +93,7 @@ pub fn take<'a>(items: &mut &'a [u8]) -> Option<Result<&'a [u8], MessageError>> 
         })
     };
     let Some((item, rest)) = parts else {
-        return Some(Err(MessageError::Decode("an item that is cut off")));
+        return Some(Err(MessageError::Decode("truncated item")));
     };
     *items = rest;
     Some(Ok(item))
@@ -126,7 +129,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn items_come_back_as_they_were(
+        fn decoded_items_equal_the_encoded_ones(
             items in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..600), 0..20),
         ) {
             let (mut pushed, mut written) = (Vec::new(), Vec::new());
@@ -149,7 +152,7 @@ mod tests {
         }
 
         #[test]
-        fn random_bytes_end_in_an_error_or_at_their_end(bytes: Vec<u8>) {
+        fn random_bytes_decode_to_items_or_an_error(bytes: Vec<u8>) {
             let mut rest = bytes.as_slice();
             while let Some(item) = take(&mut rest) {
                 if item.is_err() {

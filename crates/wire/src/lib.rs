@@ -1,8 +1,9 @@
-//! What crosses the process boundary: ids, messages, the handshake, the codec and the links.
+//! Defines what crosses the process boundary: ids, messages, the handshake, the codec and the
+//! links.
 //!
-//! There is no policy in here and no thread. The principal types: [`ToWorker`] and [`FromWorker`] (the messages),
-//! [`link::LinkSender`] and [`link::LinkReceiver`] (how they travel), [`slots::SlotTable`] (which task has begun, in shared
-//! memory) and the [`handshake`]'s packets.
+//! This crate has no policy and no threads. The main types are [`ToWorker`] and [`FromWorker`] (the
+//! messages), [`link::LinkSender`] and [`link::LinkReceiver`] (the transport), [`slots::SlotTable`]
+//! (the tasks that have started, in shared memory) and the packets of the [`handshake`].
 //!
 //! ```
 //! use brigade_wire::link::{LinkReceiver, LinkSender, memory};
@@ -22,16 +23,16 @@
 //! ```
 //!
 //! Invariants:
-//! - Bytes from another process are never trusted: a length is believed only as far as bytes arrive.
+//! - Bytes from another process are never trusted: no memory is allocated for a declared length
+//!   before the bytes arrive.
 //! - The host's end of a link never blocks on sending.
-//! - Of a worker that begins a task and a host that takes it back exactly one wins.
+//! - If a worker starts a task while the host revokes it, exactly one of them wins.
 
 #![forbid(unsafe_code)]
 
-pub mod codec;
 mod error;
+pub mod fragments;
 pub mod handshake;
-mod ids;
 pub mod items;
 pub mod link;
 mod message;
@@ -40,7 +41,13 @@ pub mod ring;
 pub mod slots;
 pub mod version;
 
-pub use error::{CodecError, MessageError};
+use brigade_ids as ids;
+
+pub use brigade_codec as codec;
+pub use brigade_codec::CodecError;
+pub use error::MessageError;
 pub use ids::{Attempt, TaskId, WorkerId};
-pub use message::{Chunk, Finished, FromWorker, Function, Item, Place, Run, RunLimits, ToWorker};
+pub use message::{
+    Chunk, Finished, FromWorker, Function, Item, Location, Run, RunLimits, ToWorker,
+};
 pub use outcome::{Outcome, PanicReport};

@@ -1,29 +1,32 @@
-//! Links: how messages travel between a host and one worker.
+//! Links, which carry messages between a host and one worker.
 //!
-//! A link is private to the two, duplex, and keeps the order. Each flavour has the same two halves at each end, and passes
-//! the same conformance tests (`tests/link_conformance.rs`).
+//! A link is private to the two, works in both directions, and keeps the order. Every kind of link
+//! has the same two halves at each end and passes the same conformance tests
+//! (`crates/link-ipc/tests/link_conformance.rs`).
 
-pub mod ipc;
+pub mod connect;
 pub mod memory;
 pub mod ring;
 
 use std::io;
 
-/// The sending half.
+/// The sending half of a link's end.
 pub trait LinkSender: Send {
     /// Sends one message, `head` followed by `payload`.
     ///
-    /// The host's end never blocks: what the other side has no room for yet waits in here. A worker's end may block until
-    /// the host, which always reads, has read.
+    /// The host's end never blocks: it keeps what the other side has no room for yet. A worker's
+    /// end may block until the host has read; the host always reads.
     ///
     /// # Errors
-    /// [`LinkError::TooLarge`] leaves the link usable; after any other error nothing can be sent any more.
+    /// [`LinkError::TooLarge`] leaves the link usable; after any other error nothing can be sent
+    /// any more.
     fn send(&mut self, head: &[u8], payload: &[u8]) -> Result<(), LinkError>;
 
-    /// As [`send`](Self::send), but a sleeping other side may be left asleep until [`announce`](Self::announce).
+    /// Like [`send`](Self::send), but may leave a sleeping receiver asleep until
+    /// [`announce`](Self::announce).
     ///
     /// # Errors
-    /// As `send`.
+    /// Like `send`.
     fn send_unannounced(&mut self, head: &[u8], payload: &[u8]) -> Result<(), LinkError> {
         self.send(head, payload)
     }
@@ -31,53 +34,74 @@ pub trait LinkSender: Send {
     /// Wakes the other side if it sleeps.
     ///
     /// # Errors
-    /// When the system refuses; then nothing can be sent any more.
+    /// If the system call fails; then nothing can be sent any more.
     fn announce(&mut self) -> Result<(), LinkError> {
         Ok(())
     }
 }
 
-/// The receiving half.
+impl<S: LinkSender + ?Sized> LinkSender for Box<S> {
+    fn send(&mut self, head: &[u8], payload: &[u8]) -> Result<(), LinkError> {
+        (**self).send(head, payload)
+    }
+
+    fn send_unannounced(&mut self, head: &[u8], payload: &[u8]) -> Result<(), LinkError> {
+        (**self).send_unannounced(head, payload)
+    }
+
+    fn announce(&mut self) -> Result<(), LinkError> {
+        (**self).announce()
+    }
+}
+
+/// The receiving half of a link's end.
 pub trait LinkReceiver: Send {
-    /// Waits for the next whole message. It is there until the next call.
+    /// Blocks until the next whole message arrives and returns it. The message is valid until the
+    /// next call.
     ///
     /// # Errors
-    /// [`LinkError::Closed`] when the other end is gone and everything that it had sent was received;
-    /// [`LinkError::Protocol`] for bytes that are no message, which are passed over.
+    /// [`LinkError::Closed`] if the other end is gone and all its messages were received;
+    /// [`LinkError::Protocol`] for bytes that are not a message, which are skipped.
     fn receive(&mut self) -> Result<&[u8], LinkError>;
 }
 
-/// Why a message did not get through.
+impl<R: LinkReceiver + ?Sized> LinkReceiver for Box<R> {
+    fn receive(&mut self) -> Result<&[u8], LinkError> {
+        (**self).receive()
+    }
+}
+
+/// The reason why a message was not sent or received.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LinkError {
     /// The other end is gone.
     #[error("the other end of the link is closed")]
     Closed,
-    /// The other end sent bytes that are no message.
-    #[error("the other end of the link broke the protocol: {0}")]
+    /// The other end sent bytes that are not a message.
+    #[error("the other end of the link violated the protocol: {0}")]
     Protocol(&'static str),
-    /// The message is larger than the link carries.
+    /// The message exceeds the link's limit.
     #[error("a message of {size} bytes is larger than the link's limit of {limit}")]
     TooLarge {
-        /// The message.
+        /// Size of the message in bytes.
         size: usize,
-        /// The limit.
+        /// The limit in bytes.
         limit: usize,
     },
-    /// The system refused.
-    #[error("failed to use the link")]
+    /// A system call failed.
+    #[error("failed to send or receive on the link")]
     Io(#[source] io::Error),
 }
 
-/// Arguments and results from this size on are placed in an arena, where there is one: two copies and no waiting for room,
-/// instead of four copies.
-pub const PLACE_FROM: usize = 16 * 1024;
+/// Arguments and values from this size on are stored in an arena, if there is one. This costs two
+/// copies and no waiting for room, instead of four copies.
+pub const ARENA_THRESHOLD: usize = 16 * 1024;
 
-/// So much more than a payload's limit a whole message may have: its head, with names and reports.
+/// Bytes that a message may have beyond its payload: the head, with names and reports.
 pub const HEAD_LIMIT: usize = 64 * 1024;
 
-/// The most bytes of a message whose payload is limited to `payload` bytes.
+/// Returns the maximum size of a message whose payload is limited to `payload` bytes.
 pub const fn message_limit(payload: usize) -> usize {
     payload.saturating_add(HEAD_LIMIT)
 }

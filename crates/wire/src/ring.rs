@@ -1,21 +1,24 @@
-//! Byte messages from one process to another through shared memory: one writes, one reads.
+//! Carries byte messages from one process to another through shared memory, with one writer and one
+//! reader.
 //!
 //! ```text
-//! word 0     head      what the producer has published, in words since the beginning; only the producer writes it
-//! word 16    tail      what the consumer has consumed, likewise; only the consumer writes it
-//! word 32    bell      a futex word: who sleeps here, and whether
-//! word 40    more      whether the producer has more than there was room for
+//! word 0     head      published words since the beginning; only the producer writes it
+//! word 16    tail      consumed words since the beginning; only the consumer writes it
+//! word 32    bell      a futex word: set while the side that sleeps here is asleep
+//! word 40    more      set while the producer has more than there was room for
 //! word 48..  data      a power of two of words; position modulo that number is the index
 //! ```
 //! Head, tail and bell have cache lines of their own (two each, because processors fetch pairs).
 //!
-//! A *piece* is a frame word (its length in bytes, and whether it is the first and the last of its message), for a first
-//! piece the message's length, then the bytes, padded to whole words. The producer writes all of it and then publishes
-//! it with one store (release) to `head`, so a producer that dies at any instruction leaves either a whole piece or none.
+//! A *fragment* is a frame word (the length in bytes, and flags for the first and the last fragment
+//! of a message), for a first fragment the message's length, then the bytes, padded to whole words.
+//! The producer writes all of it and then publishes it with one store (release) to `head`, so a
+//! producer that dies at any instruction leaves either a whole fragment or none.
 //!
-//! Neither side trusts the other: positions are compared with the side's own copy, lengths with what was published, and
-//! what does not fit is an error and not an access. All memory is read and written as relaxed atomics, so a process
-//! that scribbles over it changes values and nothing else.
+//! Neither side trusts the other: positions are compared with the side's own copy, lengths with the
+//! published words, and a value out of range is an error and never an access. All memory is read
+//! and written as relaxed atomics, so a process that scribbles over it changes values and nothing
+//! else.
 
 mod bell;
 mod consumer;
@@ -26,7 +29,7 @@ mod producer;
 #[cfg(test)]
 mod tests;
 
-pub use bell::{Bell, Doorbell, Knocker, Listener};
+pub use bell::{Bell, Doorbell, Listener, RemoteDoorbell};
 pub use consumer::Consumer;
 pub use memory::Region;
 pub use producer::{Producer, Pushed};
@@ -37,18 +40,19 @@ const BELL: usize = 32;
 const MORE: usize = 40;
 const DATA: usize = 48;
 
-/// Words of a ring with so many data words.
+/// Returns the number of words of a ring with `capacity` data words.
 pub const fn words(capacity: usize) -> usize {
     DATA + capacity
 }
 
-/// The most bytes of a piece; all pieces of a message but its last have as many. With frame and length it takes a quarter
-/// of the ring, so that one side writes while the other reads.
-const fn piece_bytes(capacity: usize) -> usize {
+/// Returns the maximum number of bytes in a fragment; all fragments of a message but the last have
+/// exactly as many. With frame and length a fragment takes a quarter of the ring, so that one side
+/// writes while the other reads.
+const fn fragment_bytes(capacity: usize) -> usize {
     (capacity / 4 - 2) * 8
 }
 
-/// Bits of a frame word above the length.
+/// Flags of a frame word, above the length.
 const FIRST: u64 = 1 << 40;
 const LAST: u64 = 1 << 41;
 const LENGTH: u64 = (1 << 40) - 1;

@@ -1,4 +1,5 @@
-//! The table of task states: one word for each task under way to a worker, in memory that both sides share.
+//! The table of task states: one word for each task assigned to a worker, in memory that both sides
+//! share.
 //!
 //! ```text
 //!            host: arm                 worker: begin
@@ -9,26 +10,31 @@
 //!                       Revoked(tag)
 //! ```
 //!
-//! Who may touch what: the host alone arms, and arms a slot again only after the worker has answered the task that was in
-//! it. From *queued* the worker (`begin`) and the host (`revoke`) compete with one compare-and-swap each, so exactly one
-//! wins: a task that was revoked never begins, and one that has begun cannot be revoked. Nothing
-//! follows on *running*: that the task has ended is told by its answer, and only then does the host arm the slot again. (A
-//! state *done* would be written after the answer was sent, and could hit a slot that is armed again already.) The word
-//! stays readable after the worker's death, which is how the host knows what ran.
+//! Access rules: only the host arms an entry, and it arms the entry again only after the worker has
+//! sent the outcome of the task in it. From *queued* the worker (`begin`) and the host (`revoke`)
+//! compete with one compare-and-swap each, so exactly one wins: a revoked task never starts, and a
+//! task that has started cannot be revoked. No state follows *running*: the outcome itself reports
+//! the end of the task, and only then does the host arm the entry again. (A state *done* would have
+//! to be written after the outcome was sent, and could hit an entry that is already armed again.)
+//! The word stays readable after the worker's death, which is how the host knows what was running.
 //!
-//! The time of the begin is written before the swap (release) and read after the state (acquire); it is a hint of a process
-//! that may lie, and nothing but reports depends on it.
+//! The start time is written before the swap (release) and read after the state (acquire). It is a
+//! hint from a process that may lie, so only reports depend on it.
 //!
-//! For a chunk of items a third word counts those that have begun; the worker raises it before each. After a death the
-//! host compares it with the items that were answered: at most one has begun and was not.
+//! For a chunk, a third word counts the items that have started; the worker raises it before each
+//! item. After the worker's death the host compares the count with the outcomes that it has
+//! received: at most one item has started without an outcome.
 //!
-//! Two more words say until when the part must have ended that the running task has put a limit on. Worker and host agree by
-//! these words alone: the worker sends word when they are set, and the host looks at them when the time has come.
+//! Two more words hold the deadline of the section that the running task has entered. Worker and
+//! host agree through these words alone: the worker notifies the host when they are set, and the
+//! host looks at them when the section is due.
 //!
-//! A word that is neither *queued* nor *running* with the right tag when the host takes the task back is a breach of the
-//! protocol, unless the host itself had taken it back before: it must not pass for a begin.
+//! A word that is neither *queued* nor *running* with the right tag when the host revokes the task
+//! is a breach of the protocol, unless the host itself had revoked the task before. Such a word
+//! must not count as a start.
 //!
-//! The tag makes each arming distinct: a worker that is handed an old message finds another tag and passes over it.
+//! The tag makes each arming distinct: a worker that receives an outdated message finds another tag
+//! and skips it.
 
 #[cfg(all(test, loom))]
 mod loom;
@@ -39,52 +45,41 @@ use std::time::Duration;
 
 use brigade_sys::clock::Monotonic;
 use brigade_sys::segment::Segment;
-use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+pub use crate::ids::Revocation;
 use crate::ids::{Attempt, TaskId};
 
-/// The state of a slot.
+/// The state of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SlotState {
     /// Never used.
     Free,
-    /// Sent and not begun.
+    /// Sent and not started.
     Queued,
-    /// Begun.
+    /// Started.
     Running {
-        /// When.
+        /// The start time.
         since: Monotonic,
     },
-    /// Taken back before it began.
+    /// Revoked before it started.
     Revoked,
 }
 
-/// What came of taking a task back.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Revocation {
-    /// It never begins.
-    Revoked,
-    /// The worker has begun it.
-    Begun,
-    /// The word says neither that the task is there nor that it has begun. It was taken back before, or the worker wrote
-    /// over it.
-    Neither,
-}
-
-/// See the module's documentation. Both sides have one, over the same memory.
+/// The table of task states, described at the [module](self). Host and worker each have one, over
+/// the same memory.
 #[derive(Debug, Clone)]
 pub struct SlotTable {
     segment: Arc<Segment>,
     slots: u16,
 }
 
-/// A part of a task that must end in time.
+/// A section of a task that must end in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Section {
-    /// When it must have ended.
+    /// The time by which it must have ended.
     pub due: Monotonic,
-    /// How long it may take.
+    /// The duration that it may take.
     pub limit: Duration,
 }
 
@@ -92,68 +87,69 @@ fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// What tells two tasks in the same slot apart.
+/// Returns the tag that distinguishes two tasks in the same entry.
 pub fn slot_tag(task: TaskId, attempt: Attempt) -> u32 {
     let [a, b, c, d, ..] = task.get().to_le_bytes();
     u32::from_le_bytes([a, b, c, d]) ^ attempt.get().rotate_left(24)
 }
 
 impl SlotTable {
-    /// The words that a segment for so many slots needs: a state and a time each, then a number of items each, then two for
-    /// the section that the running task is in.
+    /// Returns the number of words that a table of `slots` entries needs: a state and a time for
+    /// each, an item count for each, and two for the section of the running task.
     pub const fn words(slots: u16) -> usize {
         slots as usize * 3 + 2
     }
 
-    /// A table over a segment of `words(slots)` words.
+    /// Creates a table over a segment of `words(slots)` words.
     ///
     /// # Panics
-    /// When the segment is too short.
+    /// If the segment is too short.
     pub fn new(segment: impl Into<Arc<Segment>>, slots: u16) -> Self {
         let segment = segment.into();
         assert!(
             segment.words().len() >= Self::words(slots),
-            "the segment is too short for {slots} slots"
+            "the segment is too short for {slots} entries"
         );
         Self { segment, slots }
     }
 
-    /// Host: a task is about to be sent for this slot.
+    /// Host: marks a task as queued, before the task is sent.
     #[inline]
-    pub fn arm(&self, slot: u16, tag: u32) {
-        if let Some((state, _)) = self.slot(slot) {
+    pub fn arm(&self, ring_index: u16, tag: u32) {
+        if let Some((state, _)) = self.words_of(ring_index) {
             word::arm(state, tag);
         }
     }
 
-    /// Host: before `arm`, for a chunk: none of its items has begun.
-    pub fn reset_items(&self, slot: u16) {
-        if let Some(items) = self.items(slot) {
+    /// Host: before `arm`, resets the number of items that have started.
+    pub fn reset_items(&self, ring_index: u16) {
+        if let Some(items) = self.items(ring_index) {
             items.store(0, Ordering::Relaxed);
         }
     }
 
-    /// Host: how many items of a chunk have begun.
-    pub fn begun_items(&self, slot: u16) -> u64 {
-        self.items(slot).map_or(0, |items| items.load(Ordering::Acquire))
+    /// Host: returns the number of items of a chunk that have started.
+    pub fn begun_items(&self, ring_index: u16) -> u64 {
+        self.items(ring_index).map_or(0, |items| items.load(Ordering::Acquire))
     }
 
-    /// Worker: so many items of the chunk have begun, the one that is about to run included.
+    /// Worker: sets the number of items of the chunk that have started, including the one about to
+    /// run.
     #[inline]
-    pub fn begin_item(&self, slot: u16, count: u64) {
-        if let Some(items) = self.items(slot) {
+    pub fn begin_item(&self, ring_index: u16, count: u64) {
+        if let Some(items) = self.items(ring_index) {
             items.store(count, Ordering::Release);
         }
     }
 
-    /// Host: takes the task back.
-    pub fn revoke(&self, slot: u16, tag: u32) -> Revocation {
-        self.slot(slot).map_or(Revocation::Neither, |(state, _)| word::revoke(state, tag))
+    /// Host: revokes the task.
+    pub fn revoke(&self, ring_index: u16, tag: u32) -> Revocation {
+        self.words_of(ring_index).map_or(Revocation::Neither, |(state, _)| word::revoke(state, tag))
     }
 
-    /// Host: what is in the slot.
-    pub fn state(&self, slot: u16) -> SlotState {
-        let Some((state, since)) = self.slot(slot) else {
+    /// Host: returns the state of the entry.
+    pub fn state(&self, ring_index: u16) -> SlotState {
+        let Some((state, since)) = self.words_of(ring_index) else {
             return SlotState::Free;
         };
         match word::read(state) {
@@ -166,30 +162,32 @@ impl SlotTable {
         }
     }
 
-    /// Host, of a worker that is dead: whether the task may have begun. Only a word that still says *queued*, for this very
-    /// task, says that it has not; one that was written over says nothing.
-    pub fn may_have_begun(&self, slot: u16, tag: u32) -> bool {
-        !self.slot(slot).is_some_and(|(state, _)| word::is_queued(state, tag))
+    /// Host, after the worker's death: returns `true` if the task may have started. Only a word
+    /// that still says *queued* for this very task proves that it has not; an overwritten word
+    /// proves nothing.
+    pub fn may_have_begun(&self, ring_index: u16, tag: u32) -> bool {
+        !self.words_of(ring_index).is_some_and(|(state, _)| word::is_queued(state, tag))
     }
 
-    /// Worker: begins the task. False when it was taken back, or there is no such slot.
+    /// Worker: starts the task. Returns `false` if the task was revoked or the table has no such
+    /// entry.
     #[inline]
-    pub fn begin(&self, slot: u16, tag: u32, now: Monotonic) -> bool {
-        self.slot(slot).is_some_and(|(state, since)| {
+    pub fn begin(&self, ring_index: u16, tag: u32, now: Monotonic) -> bool {
+        self.words_of(ring_index).is_some_and(|(state, since)| {
             since.store(now.as_nanos(), Ordering::Relaxed);
             word::begin(state, tag)
         })
     }
 
-    /// Worker: when the section that the running task is in must have ended, and how long it may take; `None` when it is in
-    /// none.
+    /// Worker: sets the deadline and the limit of the section that the running task is in; `None`
+    /// if it is in no section.
     pub fn set_section(&self, section: Option<Section>) {
         let [due, limit] = self.section_words();
         limit.store(section.map_or(0, |section| nanos(section.limit)), Ordering::Relaxed);
         due.store(section.map_or(0, |section| section.due.as_nanos().max(1)), Ordering::Release);
     }
 
-    /// Host: the section that the running task is in.
+    /// Host: returns the section that the running task is in.
     pub fn section(&self) -> Option<Section> {
         let [due, limit] = self.section_words();
         let due = due.load(Ordering::Acquire);
@@ -206,18 +204,18 @@ impl SlotTable {
     }
 
     #[inline]
-    fn items(&self, slot: u16) -> Option<&AtomicU64> {
-        let index = usize::from(self.slots) * 2 + usize::from(slot);
-        (slot < self.slots).then(|| &self.segment.words()[index])
+    fn items(&self, ring_index: u16) -> Option<&AtomicU64> {
+        let index = usize::from(self.slots) * 2 + usize::from(ring_index);
+        (ring_index < self.slots).then(|| &self.segment.words()[index])
     }
 
-    /// `None` for a slot beyond the table: the number may come from another process.
+    /// Returns `None` for an index beyond the table: it may come from another process.
     #[inline]
-    fn slot(&self, slot: u16) -> Option<(&AtomicU64, &AtomicU64)> {
-        if slot >= self.slots {
+    fn words_of(&self, ring_index: u16) -> Option<(&AtomicU64, &AtomicU64)> {
+        if ring_index >= self.slots {
             return None;
         }
-        let index = usize::from(slot) * 2;
+        let index = usize::from(ring_index) * 2;
         let words = self.segment.words();
         Some((&words[index], &words[index + 1]))
     }
@@ -262,7 +260,7 @@ mod tests {
         assert_eq!(
             host.state(3),
             SlotState::Queued,
-            "the answer was received and the slot is used again"
+            "the outcome was received and the entry is in use again"
         );
     }
 
@@ -276,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_that_was_written_over_is_no_begin() {
+    fn an_overwritten_word_is_not_a_start() {
         let (host, worker) = tables();
         for garbage in [0, 0xa5a5_a5a5_a5a5_a5a5, u64::MAX] {
             host.arm(0, 7);
@@ -285,11 +283,11 @@ mod tests {
         }
         host.arm(0, 7);
         assert_eq!(host.revoke(0, 7), Revocation::Revoked);
-        assert_eq!(host.revoke(0, 7), Revocation::Neither, "it was taken back before");
+        assert_eq!(host.revoke(0, 7), Revocation::Neither, "it was revoked before");
     }
 
     #[test]
-    fn only_the_word_for_this_very_task_says_that_it_has_not_begun() {
+    fn only_the_word_of_this_very_task_proves_that_it_has_not_begun() {
         let (host, worker) = tables();
         host.arm(0, 7);
         assert!(!host.may_have_begun(0, 7));
@@ -299,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn another_tag_is_another_task() {
+    fn a_task_with_another_tag_does_not_begin() {
         let (host, worker) = tables();
         host.arm(0, 7);
         assert!(!worker.begin(0, 8, now()));
@@ -318,11 +316,11 @@ mod tests {
         worker.begin_item(3, 2);
         assert_eq!((host.begun_items(3), host.begun_items(2)), (2, 0));
         worker.begin_item(4, 1);
-        assert_eq!(host.begun_items(4), 0, "there is no such slot");
+        assert_eq!(host.begun_items(4), 0, "there is no such entry");
     }
 
     #[test]
-    fn slots_beyond_the_table_are_harmless() {
+    fn an_index_beyond_the_table_is_harmless() {
         let (host, worker) = tables();
         host.arm(4, 1);
         assert!(!worker.begin(4, 1, now()));

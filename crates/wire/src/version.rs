@@ -1,6 +1,6 @@
-//! What both sides must agree on before anything else.
+//! The version and the marker, which both sides compare first.
 
-/// Goes up with every change of a message or of the handshake.
+/// Version of the protocol; it goes up with every change of a message or of the handshake.
 pub const PROTOCOL_VERSION: u32 = 3;
 
 /// The environment variable that makes a process a worker; its value is `<version>:<host's pid>`.

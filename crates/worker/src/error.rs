@@ -1,25 +1,26 @@
-//! Why a worker ended without being asked to.
+//! Errors that end a worker.
 
 use std::ffi::OsString;
 use std::io;
 
 use brigade_sys::parent_death::ParentGone;
 use brigade_wire::MessageError;
+use brigade_wire::handshake::LinkKind;
 use brigade_wire::link::LinkError;
-use brigade_wire::link::ipc::ServerError;
+use brigade_wire::link::connect::{BoxedError, ListenError};
 use brigade_wire::version::PROTOCOL_VERSION;
 
 use crate::exit_code;
 
-/// Why a worker did not come to its tasks; each ends the process with an exit code of its own kind.
+/// An error before the first task. Each variant determines the exit code of the process.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum StartError {
     #[error(
-        "the variable BRIGADE_WORKER has the value {0:?}, which no host writes; remove it from the environment"
+        "the variable BRIGADE_WORKER has the malformed value {0:?}; remove it from the environment"
     )]
     Marker(OsString),
     #[error(
-        "the host speaks version {0} of the protocol, this program version {PROTOCOL_VERSION}; build both from the same release"
+        "the host uses version {0} of the protocol, this program version {PROTOCOL_VERSION}; build both from the same release"
     )]
     Version(u32),
     #[error(transparent)]
@@ -40,12 +41,14 @@ pub(crate) enum StartError {
     Slots(#[source] io::Error),
     #[error("failed to map the argument of the initializer")]
     Argument(#[source] io::Error),
-    #[error("failed to make the server of the link")]
-    Server(#[source] ServerError),
+    #[error("failed to create the socket of the link")]
+    Server(#[source] ListenError),
     #[error("failed to accept the link")]
-    Accept(#[source] ServerError),
-    #[error("somebody who does not know the token connected to the link's socket")]
-    Token,
+    Accept(#[source] BoxedError),
+    #[error(
+        "the host uses `Link::{0:?}`, and this program was built without it; enable the feature `ipc` of brigade here, or use `Link::Ring` in the host"
+    )]
+    NoConnector(LinkKind),
 }
 
 impl StartError {
@@ -53,29 +56,29 @@ impl StartError {
         match self {
             Self::Marker(_) => exit_code::MARKER,
             Self::Version(_) => exit_code::VERSION,
-            Self::Server(ServerError::Environment(_)) => exit_code::THREADS,
+            Self::Server(ListenError::OtherThreads(_)) => exit_code::THREADS,
             Self::HostGone(_) | Self::ControlClosed => exit_code::HOST_GONE,
             Self::Control { .. } | Self::Unexpected(_) | Self::Message(_) => exit_code::CONTROL,
             Self::Slots(_) | Self::Argument(_) => exit_code::SLOTS,
             Self::Server(_) => exit_code::SERVER,
-            Self::Accept(_) | Self::Token => exit_code::LINK_REFUSED,
+            Self::Accept(_) | Self::NoConnector(_) => exit_code::LINK_REFUSED,
         }
     }
 
-    /// Whether another start would end the same way, so that the host had better not try.
+    /// Returns `true` if another start would fail the same way, so that the host should not try.
     pub(crate) fn is_permanent(&self) -> bool {
-        matches!(self, Self::Version(_) | Self::Server(_))
+        matches!(self, Self::Version(_) | Self::Server(_) | Self::NoConnector(_))
     }
 }
 
-/// Why a worker left its tasks without being asked to.
+/// An error that ended the event loop.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum LoopError {
-    #[error("the host closed the link without saying stop")]
+    #[error("the host closed the link without asking the worker to stop")]
     Closed,
     #[error("failed to receive a task (a task may have closed descriptors that are not its own)")]
     Receive(#[source] LinkError),
-    #[error("received something that is no task")]
+    #[error("received a malformed message")]
     Message(#[source] MessageError),
     #[error(
         "failed to send an outcome (the task may have closed descriptors that are not its own)"

@@ -1,72 +1,71 @@
-//! What a worker does all its life: receive, run, report.
+//! The worker's main loop: receives tasks, runs them, and sends their outcomes.
 //!
-//! A task that waits in the link still belongs to the host, which may revoke it. So the worker first *begins* it in
-//! the table of task states; only one of the two sides gets its way there. The slot says
-//! *running* until the host uses it again: a death before the outcome was handed to the link is a death of that task.
+//! A task that waits in the link still belongs to the host, which may revoke it. So the worker
+//! first *begins* the task in the table of task states, where only one of the two sides can win.
+//! The state word stays *running* until the host uses it again: if the worker dies before it has
+//! handed the outcome to the link, the task is interrupted.
 //!
-//! The items of a chunk are answered one by one, each before the next begins: what was done survives a death. The host
-//! need not hear of each at once, so it is woken at the chunk's end, or when items turn out to take long. Then the
-//! rest of the chunk goes back too, so that it does not wait behind them while another worker has nothing to do.
+//! The outcome of each item of a chunk is sent before the next item starts, so that finished items
+//! survive a crash. The host need not learn about each at once, so it is woken at the end of the
+//! chunk, or when items turn out to take long. In the latter case the worker also returns the
+//! remaining items, so that they do not wait while another worker is idle.
 //!
-//! A task that forks may return in both processes. The copy has the memory that the original shares with the host, so it
-//! ends before it writes there: before it places a result, and when it comes back from the function.
+//! A task that forks may return in both processes. The copy shares memory with the host, as the
+//! original does, so it ends before it writes there: before it stores a result, and when the
+//! function returns in it.
 
 use std::ops::Range;
 use std::sync::Arc;
 
-use brigade_sys::arena::{ArgumentView, ResultArena};
+use brigade_sys::arena::ArgumentView;
 use brigade_sys::clock::{self, Monotonic};
 use brigade_sys::executable::{EntryError, Invocation};
 use brigade_sys::fork::Origin;
-use brigade_wire::link::{LinkError, LinkReceiver, LinkSender, PLACE_FROM};
+use brigade_wire::link::{ARENA_THRESHOLD, LinkError, LinkReceiver, LinkSender};
 use brigade_wire::slots::{SlotTable, slot_tag};
 use brigade_wire::{
-    Chunk, Finished, FromWorker, Item, Outcome, Place, Run, TaskId, ToWorker, items,
+    Chunk, Finished, FromWorker, Item, Location, Outcome, Run, TaskId, ToWorker, items,
 };
 
+use crate::arenas::Arenas;
 use crate::bounded::bounded;
 use crate::context;
 use crate::error::LoopError;
 use crate::functions::Functions;
+use crate::memory_limit::MemoryLimit;
 use crate::panic_capture;
 use crate::sections;
-use crate::weight::Weight;
 
-/// A result's buffer is kept for the next result, unless it has grown beyond this.
+/// The buffer of a result is reused for the next one, unless it has grown beyond this.
 const KEPT_BUFFER: usize = 1 << 20;
 
-/// What a type's own `serde` code says about a failure is cut beyond this, so that every link carries it.
+/// Error texts of a type's own `serde` code are truncated to this, so that every link can carry
+/// them.
 const REASON_LIMIT: usize = 16 * 1024;
 
-/// Runs the tasks that come over a link, one after the other, on the thread that calls [`run`](Self::run).
+/// Runs the tasks that arrive over a link, one after the other, on the thread that calls
+/// [`run`](Self::run).
 pub(crate) struct EventLoop<S, R> {
     receiver: R,
     reporter: Reporter<S>,
     slots: SlotTable,
     runner: Runner,
-    weight: Weight,
+    memory_limit: MemoryLimit,
 }
 
-/// The way to and from the arenas in which large payloads lie.
-#[derive(Debug)]
-pub(crate) struct Arenas {
-    pub(crate) arguments: ArgumentView,
-    pub(crate) results: ResultArena,
-}
-
-/// What it takes to run a task.
+/// Everything that is needed to run a task.
 struct Runner {
     functions: Arc<Functions>,
     arenas: Option<Arenas>,
     result: Vec<u8>,
-    /// The most bytes of a result.
+    /// Maximum size of a result.
     limit: usize,
-    /// The worker's process.
+    /// The worker's process, as opposed to a fork of it.
     origin: Origin,
 }
 
 impl<S: LinkSender, R: LinkReceiver> EventLoop<S, R> {
-    /// A loop whose results may have `limit` bytes each.
+    /// Returns a loop whose results may have up to `limit` bytes.
     pub(crate) fn new(
         sender: S,
         receiver: R,
@@ -78,10 +77,16 @@ impl<S: LinkSender, R: LinkReceiver> EventLoop<S, R> {
         let reporter = Reporter { sender, head: Vec::new() };
         let runner =
             Runner { functions, arenas, result: Vec::new(), limit, origin: Origin::here() };
-        Self { receiver, reporter, slots, runner, weight: Weight::limited_to(context::max_rss()) }
+        Self {
+            receiver,
+            reporter,
+            slots,
+            runner,
+            memory_limit: MemoryLimit::new(context::max_rss()),
+        }
     }
 
-    /// Runs tasks until the host says stop.
+    /// Runs tasks until the host asks the worker to stop.
     pub(crate) fn run(mut self) -> Result<(), LoopError> {
         loop {
             let message = match self.receiver.receive() {
@@ -93,11 +98,11 @@ impl<S: LinkSender, R: LinkReceiver> EventLoop<S, R> {
                 ToWorker::Run(run) => run,
                 ToWorker::Stop => return Ok(()),
             };
-            let Run { task, attempt, slot, .. } = run;
+            let Run { task, attempt, ring_index, .. } = run;
             let tag = slot_tag(task, attempt);
             let began = clock::now();
-            if !self.slots.begin(slot, tag, began) {
-                self.reporter.send(&FromWorker::Skipped { task, attempt, slot })?;
+            if !self.slots.begin(ring_index, tag, began) {
+                self.reporter.send(&FromWorker::Skipped { task, attempt, ring_index })?;
                 continue;
             }
             let outcome = match run.chunk {
@@ -109,8 +114,8 @@ impl<S: LinkSender, R: LinkReceiver> EventLoop<S, R> {
             };
             sections::end_of_task();
             let run_time = clock::now().saturating_since(began);
-            let worn = self.weight.is_too_much();
-            let finished = Finished { task, attempt, slot, run_time, worn, outcome };
+            let worn = self.memory_limit.is_exceeded();
+            let finished = Finished { task, attempt, ring_index, run_time, worn, outcome };
             self.reporter.send(&FromWorker::Finished(finished))?;
             if self.runner.result.capacity() > KEPT_BUFFER {
                 self.runner.result = Vec::new();
@@ -119,7 +124,7 @@ impl<S: LinkSender, R: LinkReceiver> EventLoop<S, R> {
     }
 }
 
-/// A chunk that has begun.
+/// A chunk that has started.
 struct Items<'a> {
     run: &'a Run<'a>,
     chunk: Chunk,
@@ -127,14 +132,15 @@ struct Items<'a> {
 }
 
 impl Items<'_> {
-    /// Runs and answers the items in their order, until the budget is used up; how the chunk ends.
+    /// Runs the items in order and sends their outcomes, until the budget is used up. Returns the
+    /// outcome of the chunk.
     fn run<S: LinkSender>(
         &self,
         slots: &SlotTable,
         reporter: &mut Reporter<S>,
         runner: &mut Runner,
     ) -> Result<Outcome<'static>, LoopError> {
-        let Run { task, slot, .. } = *self.run;
+        let Run { task, ring_index, .. } = *self.run;
         let mut taken = 0;
         let mut tick = clock::last_tick();
         for index in 0..self.chunk.items {
@@ -142,12 +148,12 @@ impl Items<'_> {
                 let reason = format!("the chunk ends before its item {index}");
                 return Ok(Outcome::ArgumentCodec(reason));
             };
-            slots.begin_item(slot, u64::from(index) + 1);
+            slots.begin_item(ring_index, u64::from(index) + 1);
             let id = TaskId::new(task.get() + u64::from(index));
             let outcome = runner.run(self.run, id, Some(item));
             sections::end_of_item();
-            reporter.send_unannounced(&FromWorker::Item(Item { slot, index, outcome }))?;
-            // The exact time costs more than a short item.
+            reporter.send_unannounced(&FromWorker::Item(Item { ring_index, index, outcome }))?;
+            // Reading the exact time costs more than a short item.
             if clock::last_tick() != tick {
                 tick = clock::last_tick();
                 reporter.announce()?;
@@ -161,7 +167,7 @@ impl Items<'_> {
 }
 
 impl Runner {
-    /// Where the next item of a chunk lies in the argument, behind what was taken.
+    /// Returns the range of the next item in the argument of a chunk, after the `taken` bytes.
     fn item(&self, run: &Run<'_>, taken: &mut usize) -> Option<Range<usize>> {
         let argument = argument(self.arenas.as_ref(), run)?;
         let mut rest = argument.get(*taken..)?;
@@ -170,7 +176,8 @@ impl Runner {
         Some(*taken - item.len()..*taken)
     }
 
-    /// Runs one task, or an item of it. Whatever it does short of ending the process becomes its outcome.
+    /// Runs a task, or an item of a chunk. Anything that it does, short of ending the process,
+    /// becomes its outcome.
     fn run(&mut self, run: &Run<'_>, id: TaskId, item: Option<Range<usize>>) -> Outcome<'_> {
         let entry = match self.functions.find(&run.function) {
             Ok(entry) => entry,
@@ -185,34 +192,40 @@ impl Runner {
             Some(item) => argument.get(item),
             None => Some(argument),
         }) else {
-            return Outcome::ArgumentCodec("the argument is not where it should be".to_owned());
+            return Outcome::ArgumentCodec(
+                "the location of the argument is out of bounds".to_owned(),
+            );
         };
         result.clear();
-        let mut placed = None;
+        let mut location = None;
         let current = context::enter(id, run.attempt, run.limits);
         let answer = panic_capture::run(|| {
             let mut put = |parts: &[&[u8]]| {
                 origin.end_copy();
-                placed = results.as_mut().and_then(|results| results.put(parts));
-                placed.is_some()
+                location = results.as_mut().and_then(|results| results.put(parts));
+                location.is_some()
             };
-            let mut invocation =
-                Invocation { argument, result: &mut *result, limit: *limit, place: Some(&mut put) };
+            let mut invocation = Invocation {
+                argument,
+                result: &mut *result,
+                limit: *limit,
+                store_large: Some(&mut put),
+            };
             entry(&mut invocation)
         });
         origin.end_copy();
         drop(current);
         if run.limits.are_some() {
-            context::leave_limits();
+            context::clear_deadlines();
         }
         match answer {
             Ok(Ok(())) => {
-                if placed.is_none() && result.len() >= PLACE_FROM {
-                    placed = results.and_then(|results| results.put(&[result]));
+                if location.is_none() && result.len() >= ARENA_THRESHOLD {
+                    location = results.and_then(|results| results.put(&[result]));
                 }
-                match placed {
+                match location {
                     Some((offset, length)) => {
-                        Outcome::Placed(Place { offset: offset as u64, length: length as u64 })
+                        Outcome::InArena(Location { offset: offset as u64, length: length as u64 })
                     }
                     None => Outcome::Value(result),
                 }
@@ -232,13 +245,13 @@ fn argument<'a>(arenas: Option<&'a Arenas>, run: &'a Run<'_>) -> Option<&'a [u8]
     argument_in(arenas.map(|arenas| &arenas.arguments), run)
 }
 
-/// The encoded argument, in the message or in the arena.
+/// Returns the encoded argument, which lies in the message or in the arena.
 fn argument_in<'a>(view: Option<&'a ArgumentView>, run: &'a Run<'_>) -> Option<&'a [u8]> {
-    let Some(Place { offset, length }) = run.placed else { return Some(run.argument) };
+    let Some(Location { offset, length }) = run.location else { return Some(run.argument) };
     view?.bytes(usize::try_from(offset).ok()?, usize::try_from(length).ok()?)
 }
 
-/// The way back to the host.
+/// Sends messages to the host.
 struct Reporter<S> {
     sender: S,
     head: Vec<u8>,

@@ -1,4 +1,4 @@
-//! Which functions this worker can call, and by what.
+//! Looks up the functions that this worker can call.
 
 use std::collections::BTreeMap;
 
@@ -9,12 +9,13 @@ use brigade_wire::Function;
 
 use crate::bounded::bounded;
 
-/// A name that is not known is repeated only so far, and so are the names that are.
+/// Unknown names, and the list of known ones, are truncated to this size in errors.
 const NAMES_LIMIT: usize = 4 * 1024;
 
-/// The functions of this program, as its host may name them.
+/// The functions of this program, found by name or by offset.
 ///
-/// An offset means something in one build only. A host of another build is believed in names, never in offsets.
+/// An offset is meaningful in one build only. From a host of another build, only names are
+/// accepted.
 #[derive(Debug)]
 pub(crate) struct Functions {
     named: Named,
@@ -23,16 +24,16 @@ pub(crate) struct Functions {
     same_build: Option<SameBuild>,
 }
 
-/// Functions by the names under which the program has registered them.
+/// Functions by their registered names.
 pub(crate) type Named = BTreeMap<String, EntryPoint>;
 
 impl Functions {
-    /// For a host of the build `host`.
+    /// Returns the functions for a host of the build `host`.
     pub(crate) fn new(named: Named, host: BuildIdentity) -> Self {
         Self { named, host, same_build: host.same_build() }
     }
 
-    /// What is to be called, or why it cannot be.
+    /// Returns the function to call, or the reason why it cannot be called.
     pub(crate) fn find(&self, function: &Function<'_>) -> Result<EntryPoint, String> {
         match function {
             Function::Offset(offset) => self.at(*offset),
@@ -43,12 +44,12 @@ impl Functions {
         }
     }
 
-    /// The function at an offset of the host's program, which must be this very program.
+    /// Returns the function at an offset in the host's program, which must be this same build.
     pub(crate) fn at(&self, offset: u64) -> Result<EntryPoint, String> {
         let Some(same_build) = self.same_build else {
             let host = self.host;
             return Err(format!(
-                "the worker is another program (build {}) than its host (build {host}), so it takes tasks by name only, \
+                "the worker is another program (build {}) than its host (build {host}), so it accepts tasks by name only, \
                  with `submit_named` or `named_task`: {}",
                 build_identity(),
                 self.known()
@@ -101,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_name_is_told_with_those_that_are_known() {
+    fn an_unknown_name_is_reported_with_the_known_ones() {
         let functions = Functions::new(server(), build_identity());
         let reason = functions.find(&Function::Name("su")).expect_err("no such name");
         assert_eq!(reason, r#"unknown function "su": the worker knows "not", "sum""#);

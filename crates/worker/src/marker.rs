@@ -1,9 +1,10 @@
-//! The variable that makes a process a worker.
+//! The environment variable that turns a process into a worker.
 //!
-//! A worker takes it out of its environment, so that nothing that its tasks start is taken for a worker. While another
-//! thread runs that is not allowed (an allocator or a preloaded library may start one before `main`). Then what the tasks
-//! start inherits the variable. Such a process is no worker all the same: it has another parent than the host, and
-//! its standard input is no control socket.
+//! A worker removes it from its environment, so that processes that its tasks start are not
+//! mistaken for workers. That is not allowed while another thread runs (an allocator or a preloaded
+//! library may start one before `main`). Then these processes inherit the variable. They are no
+//! workers nevertheless, because their parent is not the host and their standard input is not a
+//! control socket.
 
 use std::env;
 use std::ffi::OsStr;
@@ -15,7 +16,7 @@ use brigade_wire::version::MARKER;
 
 use crate::error::StartError;
 
-/// What the variable says: "version:host".
+/// The content of the variable: "version:host".
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Marker {
     pub(crate) version: u32,
@@ -23,13 +24,14 @@ pub(crate) struct Marker {
 }
 
 impl Marker {
-    /// Whether a host has started this very process as a worker. A value that no host writes counts: it is an error that
-    /// [`read`](Self::read) reports.
+    /// Returns `true` if a host has started this process as a worker. A malformed value counts;
+    /// [`read`](Self::read) reports it as an error.
     pub(crate) fn is_ours() -> bool {
         let Some(value) = env::var_os(MARKER) else {
             return false;
         };
-        // The parent alone would not do: a host that has ended is nobody's parent, nor is one behind a wrapper.
+        // Checking the parent alone is not enough: a host that has ended is no parent, nor is one
+        // behind a wrapper.
         Self::parse(&value).is_none_or(|marker| {
             marker.host == parent_pid() || ControlSocket::is_end(std::io::stdin())
         })
@@ -40,9 +42,9 @@ impl Marker {
         Self::parse(&value).ok_or(StartError::Marker(value))
     }
 
-    /// Takes the variable out of the environment, if that is allowed.
-    pub(crate) fn take_away() {
-        // If not it stays, and does no harm, as this module says.
+    /// Removes the variable from the environment, if that is allowed.
+    pub(crate) fn remove() {
+        // Otherwise it stays, and does no harm; see the module's documentation.
         let _ = environment::take(MARKER);
     }
 
@@ -57,13 +59,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_marker_is_a_version_and_a_process() {
+    fn a_marker_holds_a_version_and_a_process_id() {
         let marker = Marker::parse(OsStr::new("1:4711"));
         assert_eq!(marker, Some(Marker { version: 1, host: 4711 }));
     }
 
     #[test]
-    fn values_that_no_host_writes_are_refused() {
+    fn malformed_values_are_refused() {
         for value in ["", "1", "1:", ":2", "one:2", "1:2:3", "-1:2", "1:99999999999"] {
             assert_eq!(Marker::parse(OsStr::new(value)), None, "{value:?}");
         }

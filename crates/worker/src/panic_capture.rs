@@ -1,51 +1,55 @@
-//! Panics of tasks become reports instead of lines on stderr.
+//! Turns panics of tasks into reports instead of lines on stderr.
 //!
-//! The panic hook knows message and place of a panic, and the stack below it; `catch_unwind` only gets the payload.
-//! So a hook notes what it sees and [`run`] picks the note up. The hook acts only on the thread that is inside
-//! [`run`]; the panics of all other threads go to the hook that was there before.
+//! The panic hook gets the message, the location and the backtrace of a panic; `catch_unwind` gets
+//! only the payload. So a hook records them, and [`run`] picks them up. The hook acts only on the
+//! thread that is inside [`run`]. Panics of all other threads go to the previous hook.
 //!
-//! A panic that ends the process cannot become a report, so it must not be silenced: with `panic = "abort"` the hook
-//! is not installed, and before a panic that may not unwind the note of the panic that led to it is printed.
+//! A panic that ends the process cannot become a report, so it must not be silenced. With `panic =
+//! "abort"` the hook is not installed, and before a panic that must not unwind, the record of the
+//! panic that led to it is printed.
 
 use std::any::Any;
 use std::backtrace::Backtrace;
 use std::cell::{Cell, RefCell};
+use std::env;
 use std::fmt;
 use std::panic::{self, AssertUnwindSafe, PanicHookInfo};
 use std::sync::Once;
-use std::{env, mem};
 
+use brigade_sys::catch_panic::{drop_payload, panic_text};
 use brigade_wire::PanicReport;
 
 use crate::bounded::bounded;
-use crate::last_words::last_words;
+use crate::stderr::report_end;
 
-/// A message beyond this is cut. With the backtrace it stays below what every link carries beside a result
-/// (`brigade_wire::link::HEAD_LIMIT`), however small the limit of results is.
+/// Messages are truncated to this. With the backtrace, a report stays below the size that every
+/// link carries besides a result (`brigade_wire::link::HEAD_LIMIT`), however small the limit of
+/// results is.
 const MESSAGE_LIMIT: usize = 16 * 1024;
 
-/// A backtrace beyond this, of a deep recursion, is cut.
+/// Backtraces, which a deep recursion makes long, are truncated to this.
 const BACKTRACE_LIMIT: usize = 32 * 1024;
 
-/// What the runtime says when a panic meets code that must not unwind; the process aborts right after.
+/// The runtime's messages when a panic reaches code that must not unwind. The process aborts right
+/// after.
 const CANNOT_UNWIND: [&str; 2] =
     ["panic in a function that cannot unwind", "panic in a destructor during cleanup"];
 
 thread_local! {
-    /// Whether this thread is inside `run`.
+    /// `true` while this thread is inside `run`.
     static RUNNING: Cell<bool> = const { Cell::new(false) };
-    /// The latest panic inside `run`; the task itself may have caught it.
+    /// The latest panic inside `run`, which the task itself may have caught.
     static NOTE: RefCell<Option<Note>> = const { RefCell::new(None) };
 }
 
 struct Note {
     message: String,
     location: Option<String>,
-    /// Resolved to names only when a report is made of it, after unwinding.
+    /// Resolved to names only for the report, after unwinding.
     backtrace: Option<Backtrace>,
 }
 
-/// Installs the hook, once in a process.
+/// Installs the hook, once per process.
 pub(crate) fn install() {
     static INSTALLED: Once = Once::new();
     if cfg!(panic = "abort") {
@@ -61,25 +65,26 @@ pub(crate) fn install() {
     });
 }
 
-/// Runs `task`; a panic in it becomes a report.
+/// Runs `task` and turns a panic into a report.
 pub(crate) fn run<T>(task: impl FnOnce() -> T) -> Result<T, PanicReport> {
     RUNNING.set(true);
-    // What the task leaves half done is only its own: the loop clears the result before it is used again.
+    // Only the task's own data can be left inconsistent. The event loop clears the result before it
+    // is used again.
     let outcome = panic::catch_unwind(AssertUnwindSafe(task)).map_err(report);
     RUNNING.set(false);
     NOTE.take();
     outcome
 }
 
-/// Notes a panic if this thread is inside `run`, and says whether it did.
+/// Records a panic and returns `true` if this thread is inside `run`.
 fn note(panic: &PanicHookInfo<'_>) -> bool {
     if !is_running() {
         return false;
     }
-    let message = message_of(panic.payload());
+    let message = bounded(panic_text(panic.payload()), MESSAGE_LIMIT);
     if CANNOT_UNWIND.contains(&message.as_str()) {
         if let Some(earlier) = NOTE.take() {
-            last_words(&earlier);
+            report_end(&earlier);
         }
         return false;
     }
@@ -93,17 +98,17 @@ fn note(panic: &PanicHookInfo<'_>) -> bool {
     true
 }
 
-/// Whether this thread is inside `run`. A thread that is ending is not.
+/// Returns `true` if this thread is inside `run`. A thread that is ending is not.
 fn is_running() -> bool {
     RUNNING.try_with(Cell::get).unwrap_or(false)
 }
 
 fn report(payload: Box<dyn Any + Send>) -> PanicReport {
-    let message = message_of(&*payload);
+    let message = bounded(panic_text(&*payload), MESSAGE_LIMIT);
     let note = NOTE.take();
-    discard(payload);
-    // No note, or the note of another panic: the task raised this one without the hook (`resume_unwind`), or it
-    // has replaced the hook.
+    drop_payload(payload);
+    // There is no record, or that of another panic, if the task raised this panic without the hook
+    // (`resume_unwind`) or has replaced the hook.
     let note = note.filter(|note| note.message == message);
     let (location, backtrace) = match note {
         Some(note) => (note.location, note.backtrace),
@@ -111,23 +116,6 @@ fn report(payload: Box<dyn Any + Send>) -> PanicReport {
     };
     let backtrace = backtrace.map_or_else(String::new, |frames| bounded(&frames, BACKTRACE_LIMIT));
     PanicReport { message, location, backtrace }
-}
-
-/// Drops a payload, whose own drop may panic, and so may the drop of that panic's payload.
-fn discard(payload: Box<dyn Any + Send>) {
-    if let Err(second) = panic::catch_unwind(AssertUnwindSafe(|| drop(payload))) {
-        mem::forget(second);
-    }
-}
-
-fn message_of(payload: &(dyn Any + Send)) -> String {
-    if let Some(text) = payload.downcast_ref::<&str>() {
-        bounded(text, MESSAGE_LIMIT)
-    } else if let Some(text) = payload.downcast_ref::<String>() {
-        bounded(text, MESSAGE_LIMIT)
-    } else {
-        "non-string payload".to_owned()
-    }
 }
 
 impl fmt::Display for Note {

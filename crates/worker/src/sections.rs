@@ -1,40 +1,46 @@
-//! Parts of a task that must end in time.
+//! Parts of a task that must end within a time limit.
 //!
-//! Protocol: the sections that are open are kept under a lock. After each change the one that must end first stands in
-//! the table that the host shares. The host is told when its next look would be too late: when the first section is opened, or one that must end
-//! before all that it knows of. It looks when the earliest time that it was told has come, and at whatever stands there then. So
-//! opening and closing sections in a loop sends word once in the time that a section may take, and closing never does.
-//! A copy that a task makes with `fork` has no sections: the table is the original's.
+//! Protocol: the open sections are kept under a lock. After each change, the section that must end
+//! first is written to the table that the host shares. The host is notified only if its next check
+//! would be too late: when the first section is opened, or one that must end before all sections
+//! that the host knows of. It checks at the earliest time that it was notified of, and then reads
+//! the table. So opening and closing sections in a loop sends one message per time limit, and
+//! closing sends none. A fork of the worker has no sections, because the table belongs to the
+//! original.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use brigade_sys::clock::{self, Monotonic};
 use brigade_sys::fork::Origin;
+use brigade_sys::sync::{Mutex, MutexGuard};
 use brigade_wire::handshake::FromWorkerControl;
 use brigade_wire::slots::{Section, SlotTable};
 
-use crate::bootstrap::Control;
+use crate::control::Control;
 
-/// Guards a part of a task: if it is not dropped within its time, the host kills the worker, and the task has exceeded its
-/// deadline.
+/// A guard for a part of a task, created by [`expires`].
+///
+/// If it is not dropped within its time limit, the host kills the worker, and the task fails
+/// because it exceeded its deadline.
 #[must_use = "a section ends when its guard is dropped"]
 #[derive(Debug)]
 pub struct SectionGuard {
-    /// `None` outside a worker and in a copy of one.
+    /// `None` outside a worker and in a fork of one.
     number: Option<u64>,
 }
 
-/// Begins a part of the running task that must end within `limit`; it ends when the guard is dropped, also by a panic.
+/// Starts a part of the running task that must end within `limit`. It ends when the guard is
+/// dropped, even by a panic.
 ///
-/// Guards may be nested, and each holds. At the end of the task, or of the item of a map, those that are left are
-/// forgotten. Outside a worker, and in
-/// a copy that the task has made with `fork`, nothing happens.
+/// Guards may be nested, and each limit applies. Guards that are left at the end of the task, or of
+/// the item of a map, are forgotten. Outside a worker, and in a process that the task has forked,
+/// this has no effect.
 ///
 /// ```
-/// let guard = brigade_worker::expires(std::time::Duration::from_secs(5));
+/// let guard = brigade::worker::expires(std::time::Duration::from_secs(5));
 /// // Something that may hang.
 /// drop(guard);
 /// ```
@@ -50,23 +56,23 @@ impl Drop for SectionGuard {
     }
 }
 
-/// Makes sections possible in this process.
+/// Enables sections in this process.
 pub(crate) fn begin(slots: SlotTable, control: Arc<Control>) {
-    // There is one host, and one call.
+    // Setting it fails only if called twice, and a process has one host.
     let origin = Origin::here();
     let state = Mutex::default();
     let some_open = AtomicBool::new(false);
     let _ = SECTIONS.set(Sections { slots, control, state, some_open, origin });
 }
 
-/// Forgets what a task has left open.
+/// Forgets the sections that a task has left open.
 pub(crate) fn end_of_task() {
     if let Some(sections) = sections() {
         sections.clear();
     }
 }
 
-/// Forgets what an item of a chunk has left open, so that it does not end the items behind it.
+/// Forgets the sections that an item of a chunk has left open, so that they do not end later items.
 #[inline]
 pub(crate) fn end_of_item() {
     if let Some(sections) = sections()
@@ -76,7 +82,8 @@ pub(crate) fn end_of_item() {
     }
 }
 
-/// Not to be found in a copy, where also the lock may be held by a thread that is not there.
+/// Returns the sections, except in a fork, where the lock may be held by a thread that does not
+/// exist there.
 fn sections() -> Option<&'static Sections> {
     SECTIONS.get().filter(|sections| sections.origin.is_here())
 }
@@ -88,8 +95,8 @@ struct Sections {
     slots: SlotTable,
     control: Arc<Control>,
     state: Mutex<State>,
-    /// Whether a section is open; written under the lock. What is opened on another thread while an item ends may count for
-    /// either item.
+    /// `true` if a section is open; written under the lock. A section that another thread opens
+    /// while an item ends may count for either item.
     some_open: AtomicBool,
     origin: Origin,
 }
@@ -98,11 +105,12 @@ struct Sections {
 struct State {
     open: BTreeMap<u64, Section>,
     opened: u64,
-    /// When the host looks next, as far as this side knows.
+    /// Time of the host's next check, as far as this side knows.
     look: Option<Monotonic>,
 }
 
-/// So long before the host looks it is told again: it may be looking already.
+/// If the host's next check is closer than this, it is notified again, because it may already be
+/// checking.
 const MARGIN: Duration = Duration::from_millis(1);
 
 impl Sections {
@@ -118,8 +126,9 @@ impl Sections {
             state.look.is_some_and(|look| look <= first && look > now.saturating_add(MARGIN));
         if !known {
             state.look = Some(first);
-            // A host that is gone needs no word, and a task that has closed this socket gets no limit.
-            let _ = self.control.tell(&FromWorkerControl::Section { due: first.as_nanos() });
+            // A host that is gone needs no message, and a task that has closed this socket loses
+            // the limit.
+            let _ = self.control.send(&FromWorkerControl::Section { due: first.as_nanos() });
         }
         number
     }
@@ -139,7 +148,7 @@ impl Sections {
         }
     }
 
-    /// The host still looks at this task when it was told to, and finds nothing.
+    /// The host still checks this task at the time that it was notified of, and finds nothing.
     #[cold]
     fn forget_open(&self) {
         let mut state = self.lock();
@@ -147,7 +156,8 @@ impl Sections {
         self.publish(&state);
     }
 
-    /// Shows the host the section that must end first; when that is.
+    /// Writes the section that must end first to the table, and returns the time at which it must
+    /// end.
     fn publish(&self, state: &State) -> Monotonic {
         let first = state.open.values().min_by_key(|section| section.due).copied();
         self.slots.set_section(first);
@@ -157,6 +167,6 @@ impl Sections {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         // Nothing that panics runs under this lock.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }

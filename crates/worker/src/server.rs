@@ -1,4 +1,4 @@
-//! A worker program of its own: its functions are called by name, so that it need not be the host's executable.
+//! Worker programs that are not the host's executable. Their functions are called by name.
 
 use std::fmt;
 
@@ -7,11 +7,13 @@ use serde::de::DeserializeOwned;
 
 use crate::function_of;
 use crate::functions::Named;
-use crate::start::{self, Program};
+use crate::program::{Connectors, Program};
+use crate::start;
 
-/// The functions that a worker program offers, for hosts that start it with `Builder::worker_command`.
+/// The functions of a worker program, for hosts that start it with `PoolBuilder::worker_command`.
 ///
-/// A host of the same build may also call functions that have no name, as if this were [`init`](crate::init).
+/// A host of the same build may also call functions that have no name, as if the program had called
+/// [`init`](crate::init).
 ///
 /// ```no_run
 /// fn resize((image, width): (Vec<u8>, u32)) -> Vec<u8> {
@@ -34,15 +36,16 @@ pub struct Server {
 }
 
 impl Server {
-    /// A server without functions.
+    /// Returns a server without functions.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Offers a function under a name. It is a function item, or a closure that captures nothing.
+    /// Registers a function under a name. The function is a function item, or a closure that
+    /// captures nothing.
     ///
     /// # Panics
-    /// When another function has that name.
+    /// Panics if another function has that name.
     pub fn task<F, A, R>(mut self, name: impl Into<String>, function: F) -> Self
     where
         F: Fn(A) -> R + Copy + Send + 'static,
@@ -51,22 +54,31 @@ impl Server {
     {
         let name = name.into();
         let entry = function_of::<F, A, R>(function);
-        assert!(!self.named.contains_key(&name), "two functions with the name {name:?}");
+        assert!(!self.named.contains_key(&name), "two functions have the name {name:?}");
         self.named.insert(name, entry);
         self
     }
 
-    /// The version of what the functions take and return; a host compares it with its `Builder::worker_version`.
+    /// Sets the version of the functions and their types. A host compares it with its
+    /// `PoolBuilder::worker_version`.
     pub fn version(mut self, version: impl Into<String>) -> Self {
         self.version = Some(version.into());
         self
     }
 
-    /// Makes this process a worker if a host has started it as one; should come before any thread is started.
+    /// Turns this process into a worker if a host has started it as one. Call it before any thread
+    /// is started.
     ///
-    /// In any other process it returns at once. In a worker it never returns, as [`init`](crate::init).
+    /// In any other process it returns at once. In a worker it never returns, like
+    /// [`init`](crate::init).
     pub fn run(self) {
-        start::run(Program { named: self.named, server: true, version: self.version });
+        self.run_with(&[]);
+    }
+
+    /// Like [`run`](Self::run), for a program that can also use other links than rings.
+    pub fn run_with(self, connectors: Connectors) {
+        let Self { named, version } = self;
+        start::run(Program { named, server: true, version, connectors });
     }
 }
 
@@ -85,13 +97,13 @@ mod tests {
     use std::panic::catch_unwind;
 
     #[test]
-    fn a_process_that_no_host_has_started_goes_on() {
+    fn run_returns_in_a_process_that_no_host_started() {
         Server::new().task("not", |value: bool| !value).version("1").run();
-        assert!(crate::is_initialised());
+        assert!(crate::is_initialized());
     }
 
     #[test]
-    fn two_functions_with_one_name_are_a_mistake_that_is_told() {
+    fn two_functions_with_one_name_panic_with_the_name() {
         let twice = || {
             drop(Server::new().task("not", |value: bool| !value).task("not", |value: u8| !value));
         };

@@ -1,8 +1,9 @@
-//! What runs in a worker before its first task, and before it leaves.
+//! Runs the initializer before a worker's first task, and the finalizer before it ends.
 //!
-//! Both run on the thread that runs the tasks. The initializer is part of the start: the host waits for its answer, and a
-//! worker whose initializer fails never gets a task. The finalizer is part of an orderly end: the host gives it the time
-//! that any worker has to leave, then ends the process.
+//! Both run on the thread that runs the tasks. The initializer is part of the start: the host waits
+//! for its result, and a worker whose initializer fails never gets a task. The finalizer is part of
+//! an orderly end: the host allows it the grace period of any worker that stops, then ends the
+//! process.
 
 use std::fmt::Display;
 use std::marker::PhantomData;
@@ -14,13 +15,14 @@ use serde::de::DeserializeOwned;
 
 use crate::bounded::bounded;
 use crate::functions::Functions;
-use crate::last_words::last_words;
+use crate::stderr::report_end;
 use crate::{panic_capture, state};
 
-/// An error's text is cut beyond this, so that it fits into a packet.
+/// Error texts are truncated to this, so that they fit into a packet.
 const REASON_LIMIT: usize = 16 * 1024;
 
-/// The plain function by which a worker calls an initializer that cannot fail: decodes an `A`, keeps the `T`.
+/// Returns the plain function through which a worker calls an initializer that cannot fail. It
+/// decodes an `A` and keeps the `T`.
 pub fn initializer_of<F, A, T>(function: F) -> EntryPoint
 where
     F: Fn(A) -> T + Copy + Send + 'static,
@@ -30,7 +32,8 @@ where
     entry_point::<F, Initializes<A, T>>(function)
 }
 
-/// As [`initializer_of`], for one that may give an error.
+/// Returns the plain function through which a worker calls an initializer that may fail; see
+/// [`initializer_of`].
 pub fn try_initializer_of<F, A, T, E>(function: F) -> EntryPoint
 where
     F: Fn(A) -> Result<T, E> + Copy + Send + 'static,
@@ -41,7 +44,7 @@ where
     entry_point::<F, TriesToInitialize<A, T, E>>(function)
 }
 
-/// The plain function by which a worker calls a finalizer.
+/// Returns the plain function through which a worker calls a finalizer.
 pub fn finalizer_of<F: Fn() + Copy + Send + 'static>(function: F) -> EntryPoint {
     entry_point::<F, Finalizes>(function)
 }
@@ -70,7 +73,7 @@ where
     E: Display + 'static,
 {
     fn call(function: F, invocation: &mut Invocation<'_>) -> Result<(), EntryError> {
-        // Nothing is ever encoded here, so a result that failed is the function's own error.
+        // Nothing is encoded here, so `EntryError::Result` is the function's own error.
         let value = function(argument(invocation)?)
             .map_err(|error| EntryError::Result(bounded(&error, REASON_LIMIT)))?;
         state::set(value);
@@ -91,7 +94,7 @@ impl<F: Fn()> Adapter<F> for Finalizes {
     }
 }
 
-/// What the host's greeting asks for.
+/// The initializer and the finalizer of the host's greeting.
 #[derive(Debug, Default)]
 pub(crate) struct Setup {
     pub(crate) initializer: Option<(u64, SealedView)>,
@@ -99,10 +102,10 @@ pub(crate) struct Setup {
 }
 
 impl Setup {
-    /// Runs the initializer, if there is one; says whether there was. The error can follow "the worker could not be
-    /// started: ".
-    pub(crate) fn initialise(&mut self, functions: &Functions) -> Result<bool, String> {
-        // Taken, because the argument is needed this once.
+    /// Runs the initializer and returns `true`. Returns `false` if there is no initializer. The
+    /// error can follow "the worker could not be started: ".
+    pub(crate) fn initialize(&mut self, functions: &Functions) -> Result<bool, String> {
+        // Taken, because the argument is needed only once.
         let Some((offset, argument)) = self.initializer.take() else { return Ok(false) };
         match call(functions, offset, argument.bytes()) {
             Ok(Ok(Ok(()))) => Ok(true),
@@ -113,34 +116,35 @@ impl Setup {
             Ok(Ok(Err(EntryError::Result(reason)))) => {
                 Err(format!("its initializer failed: {reason}"))
             }
-            Ok(Err(report)) => Err(told("its initializer", &report)),
+            Ok(Err(report)) => Err(describe_panic("its initializer", &report)),
             Err(reason) => Err(format!("its initializer cannot be called: {reason}")),
         }
     }
 
-    /// Runs the finalizer, if there is one. Nobody waits for its answer, so what goes wrong is told on stderr.
-    pub(crate) fn finalise(&self, functions: &Functions) {
+    /// Runs the finalizer, if there is one. Nobody waits for its result, so errors are written to
+    /// stderr.
+    pub(crate) fn finalize(&self, functions: &Functions) {
         let Some(offset) = self.finalizer else { return };
         match call(functions, offset, &[]) {
             Ok(Ok(_)) => {}
-            Ok(Err(report)) => last_words(&told("the finalizer", &report)),
-            Err(reason) => last_words(&format_args!("the finalizer cannot be called: {reason}")),
+            Ok(Err(report)) => report_end(&describe_panic("the finalizer", &report)),
+            Err(reason) => report_end(&format_args!("the finalizer cannot be called: {reason}")),
         }
     }
 }
 
-/// From the outside in: whether it could be called, whether it panicked, what it said.
+/// From the outside in: the error if it could not be called, its panic, its own result.
 type Called = Result<Result<Result<(), EntryError>, PanicReport>, String>;
 
 fn call(functions: &Functions, offset: u64, argument: &[u8]) -> Called {
     let entry = functions.at(offset)?;
     Ok(panic_capture::run(|| {
         let mut result = Vec::new();
-        entry(&mut Invocation { argument, result: &mut result, limit: 0, place: None })
+        entry(&mut Invocation { argument, result: &mut result, limit: 0, store_large: None })
     }))
 }
 
-fn told(who: &str, report: &PanicReport) -> String {
+fn describe_panic(who: &str, report: &PanicReport) -> String {
     match &report.location {
         Some(location) => format!("{who} panicked at {location}: {}", report.message),
         None => format!("{who} panicked: {}", report.message),

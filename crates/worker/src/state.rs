@@ -1,4 +1,4 @@
-//! What a worker's initializer has made, for the tasks that come after it.
+//! Holds the value that the initializer returned, for the tasks of this worker.
 
 use std::any::Any;
 use std::cell::Cell;
@@ -7,17 +7,18 @@ thread_local! {
     static STATE: Cell<Option<&'static dyn Any>> = const { Cell::new(None) };
 }
 
-/// The value that the pool's initializer has returned in this worker.
+/// Returns the value that the pool's initializer returned in this worker.
 ///
-/// `None` for another type, on another thread than the one that runs tasks (so the type need not be `Sync`), without an
-/// initializer and outside a worker. The value lives until the process ends and is not dropped; what must happen then
-/// belongs into a finalizer.
+/// Returns `None` if the value has another type, on any thread other than the one that runs tasks
+/// (so that the type need not be `Sync`), if there is no initializer, and outside a worker. The
+/// value lives until the process ends and is not dropped. Cleanup that must happen at the end
+/// belongs in a finalizer.
 pub fn state<T: 'static>() -> Option<&'static T> {
-    // A thread that is ending has none.
+    // Thread-local storage is gone on a thread that is ending.
     STATE.try_with(Cell::get).ok().flatten()?.downcast_ref()
 }
 
-/// Makes `value` the state of this thread.
+/// Sets the state of this thread.
 pub(crate) fn set<T: 'static>(value: T) {
     STATE.set(Some(Box::leak(Box::new(value))));
 }
@@ -27,7 +28,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_thread_that_made_it_sees_it_and_only_as_its_type() {
+    fn state_is_visible_only_to_its_thread_and_as_its_type() {
         assert_eq!(state::<u32>(), None);
         set(7_u32);
         assert_eq!((state::<u32>(), state::<i32>()), (Some(&7), None));

@@ -1,17 +1,17 @@
-//! From typed functions to calls with encoded bytes.
+//! Turns typed functions into functions on encoded bytes.
 
 use std::marker::PhantomData;
 
 use brigade_sys::executable::{Adapter, EntryError, EntryPoint, Invocation, entry_point};
 use brigade_wire::codec;
-use brigade_wire::link::PLACE_FROM;
+use brigade_wire::link::ARENA_THRESHOLD;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// Decodes an `A`, calls the function, encodes its `R`.
+/// Decodes an `A`, calls the function, and encodes its `R`.
 ///
-/// Everything that belongs to the task happens in here, the drop of its result included; so a panic in any of it is
-/// the task's panic.
+/// Everything that belongs to the task happens in here, including the drop of its result, so a
+/// panic anywhere in it is the task's panic.
 #[derive(Debug)]
 pub struct Typed<A, R>(PhantomData<fn(A) -> R>);
 
@@ -25,7 +25,7 @@ where
         let argument = codec::decode(invocation.argument)
             .map_err(|error| EntryError::Argument(codec::chain(&error)))?;
         let result = function(argument);
-        if place_large(&result, invocation) {
+        if store_large(&result, invocation) {
             return Ok(());
         }
         codec::encode(&result, invocation.result, invocation.limit)
@@ -33,27 +33,30 @@ where
     }
 }
 
-/// Puts a large `Vec<u8>` or `String` to where the host reads it, in one copy; false for others.
-fn place_large<R: 'static>(result: &R, invocation: &mut Invocation<'_>) -> bool {
-    let Some(place) = &mut invocation.place else { return false };
+/// Copies a large `Vec<u8>` or `String` once, to where the host reads it. Returns `false` for other
+/// values.
+fn store_large<R: 'static>(result: &R, invocation: &mut Invocation<'_>) -> bool {
+    let Some(store) = &mut invocation.store_large else { return false };
     let Some((prefix, bytes)) = codec::contiguous_parts(result) else { return false };
     let length = bytes.len().saturating_add(prefix.as_slice().len());
-    length >= PLACE_FROM && length <= invocation.limit && place(&[prefix.as_slice(), bytes])
+    length >= ARENA_THRESHOLD && length <= invocation.limit && store(&[prefix.as_slice(), bytes])
 }
 
-/// The plain function by which a worker calls a task function.
+/// Returns the plain function through which a worker calls a task function.
 ///
 /// ```
 /// use brigade_sys::executable::Invocation;
 ///
 /// let entry = brigade_worker::function_of(|(a, b): (u8, u8)| a + b);
 /// let mut result = Vec::new();
-/// entry(&mut Invocation { argument: &[40, 2], result: &mut result, limit: 1024, place: None })?;
+/// let limit = 1024;
+/// entry(&mut Invocation { argument: &[40, 2], result: &mut result, limit, store_large: None })?;
 /// assert_eq!(result, [42]);
 /// # Ok::<(), brigade_sys::executable::EntryError>(())
 /// ```
 ///
-/// A closure that captures something would find nothing of it in the worker, so it does not compile:
+/// A closure that captures variables does not compile, because the worker does not have their
+/// values:
 ///
 /// ```compile_fail
 /// let factor = std::env::args().count();
@@ -74,7 +77,7 @@ mod tests {
 
     fn run(entry: EntryPoint, argument: &[u8], limit: usize) -> Result<Vec<u8>, EntryError> {
         let mut result = Vec::new();
-        entry(&mut Invocation { argument, result: &mut result, limit, place: None })
+        entry(&mut Invocation { argument, result: &mut result, limit, store_large: None })
             .map(|()| result)
     }
 
@@ -89,31 +92,31 @@ mod tests {
     }
 
     #[test]
-    fn a_typed_function_is_called_with_what_was_encoded() {
+    fn a_typed_function_is_called_with_the_decoded_argument() {
         let argument = encoded(&("ab".to_owned(), 3_usize));
         let result = run(function_of(repeat), &argument, 1024);
         assert_eq!(result, Ok(encoded(&"ababab".to_owned())));
     }
 
     #[test]
-    fn an_argument_of_another_type_is_named() {
+    fn an_argument_of_another_type_names_the_type() {
         let Err(EntryError::Argument(text)) = run(function_of(repeat), &[0xff], 1024) else {
-            panic!("an argument was made of garbage")
+            panic!("garbage was decoded into an argument")
         };
         assert!(text.contains("String"), "{text}");
     }
 
     #[test]
-    fn a_result_above_the_limit_is_refused_and_leaves_nothing() {
+    fn a_result_above_the_limit_is_an_error_and_leaves_no_bytes() {
         let argument = encoded(&("ab".to_owned(), 300_usize));
         let mut result = Vec::new();
         let answer = function_of(repeat)(&mut Invocation {
             argument: &argument,
             result: &mut result,
             limit: 100,
-            place: None,
+            store_large: None,
         });
-        let Err(EntryError::Result(text)) = answer else { panic!("the limit was not kept") };
+        let Err(EntryError::Result(text)) = answer else { panic!("the limit was not enforced") };
         assert!(text.contains("100"), "{text}");
         assert_eq!(result, []);
     }

@@ -1,47 +1,60 @@
-//! A worker in a real process, against a host that does one thing at a time and not always the right one.
+//! Tests of a real worker process, with a fake host that does one step at a time, not always the
+//! right one.
 //!
-//! This very program is the worker: [`init`] runs before `main`.
+//! This same program is the worker: [`init`] runs before `main`.
 
 #![forbid(unsafe_code)]
+#![expect(clippy::expect_used, reason = "a test stops where a value is missing")]
 
+use std::env;
 use std::fs::{self, File};
 use std::io::Read;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
-use std::process::{self, Stdio};
+use std::process::{self, Command, Stdio};
 use std::time::Duration;
 
+use brigade_link_ipc::{self as ipc, HostEnd, Ipc};
 use brigade_sys::before_main;
 use brigade_sys::clock::{Monotonic, now};
 use brigade_sys::control::{ControlSocket, Received};
-use brigade_sys::descriptors::stderr_pipe;
+use brigade_sys::descriptors::output_pipe;
 use brigade_sys::executable::{EntryPoint, FunctionOffset, build_identity};
 use brigade_sys::process::{Exit, Process, self_command};
 use brigade_sys::segment::Segment;
 use brigade_sys::wait::wait_readable;
 use brigade_wire::handshake::{Answer, FromWorkerControl, Hello, LinkKind, ToWorkerControl, Token};
-use brigade_wire::link::ipc::{self, HostEnd};
 use brigade_wire::link::{LinkReceiver, LinkSender, message_limit};
 use brigade_wire::slots::{SlotTable, slot_tag};
 use brigade_wire::version::{MARKER, PROTOCOL_VERSION};
 use brigade_wire::{
     Attempt, FromWorker, Function, Outcome, Run, TaskId, ToWorker, WorkerId, codec,
 };
-use brigade_worker::{context, exit_code, function_of, init};
+use brigade_worker::{context, exit_code, function_of, init_with};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 before_main!(init);
 
+/// Makes a worker of this program know no link but rings.
+const WITHOUT_LINKS: &str = "BRIGADE_TEST_WITHOUT_LINKS";
+
+fn init() {
+    match env::var_os(WITHOUT_LINKS) {
+        None => init_with(&[&Ipc]),
+        Some(_) => brigade_worker::init(),
+    }
+}
+
 const SLOTS: u16 = 4;
 const LIMIT: usize = 1 << 20;
 
-/// No step takes as long on any machine; a test that waits so long has failed.
+/// Returns the deadline of a step. It is longer than any step takes on any machine.
 fn soon() -> Monotonic {
     now().saturating_add(Duration::from_secs(20))
 }
 
-/// A host that has started a process and said nothing yet.
+/// A host that has started a process and sent nothing yet.
 struct Host {
     process: Process,
     control: ControlSocket,
@@ -56,16 +69,18 @@ impl Host {
     }
 
     fn start_with(marker: &str) -> Self {
-        let (control, worker_end) = ControlSocket::pair().expect("a socket");
-        let (stderr, worker_stderr) = stderr_pipe().expect("a pipe");
         let mut command = self_command();
-        command
-            .env(MARKER, marker)
-            .stdin(Stdio::from(worker_end))
-            .stderr(Stdio::from(worker_stderr));
+        command.env(MARKER, marker);
+        Self::start_command(command)
+    }
+
+    fn start_command(mut command: Command) -> Self {
+        let (control, worker_end) = ControlSocket::pair().expect("a socket");
+        let (stderr, worker_stderr) = output_pipe().expect("a pipe");
+        command.stdin(Stdio::from(worker_end)).stderr(Stdio::from(worker_stderr));
         let process = Process::spawn(&mut command).expect("a process");
         let token = Token::random();
-        let folder = std::env::temp_dir().join(format!("brigade-test-{}", token.short()));
+        let folder = env::temp_dir().join(format!("brigade-test-{}", token.short()));
         Self { process, control, stderr, token, folder }
     }
 
@@ -102,14 +117,14 @@ impl Host {
             Ok(Received::Packet { bytes, .. }) => {
                 FromWorkerControl::decode(&bytes).expect("a message")
             }
-            other => panic!("no message but {other:?}"),
+            other => panic!("{other:?} instead of a message"),
         }
     }
 
     fn answer(&self) -> Answer {
         match self.receive() {
             FromWorkerControl::Answer(answer) => answer,
-            other => panic!("no answer but {other:?}"),
+            other => panic!("{other:?} instead of an answer"),
         }
     }
 
@@ -117,7 +132,7 @@ impl Host {
         self.control.send(&ToWorkerControl::Go.encode().expect("encodes"), &[]).expect("a worker");
     }
 
-    /// Does everything right.
+    /// Completes the handshake correctly.
     fn complete(self) -> Ready {
         let slots = self.greet(self.hello());
         let link =
@@ -128,7 +143,7 @@ impl Host {
         Ready { host: self, slots, link }
     }
 
-    /// Waits for the end; gives what the worker wrote to stderr, too.
+    /// Waits for the worker's end, and returns its exit and its output on stderr.
     fn end(&self) -> (Exit, String) {
         let ended = wait_readable(&[self.process.pidfd()], Some(soon())).expect("a wait");
         assert!(ended[0], "the worker does not end");
@@ -136,7 +151,7 @@ impl Host {
         let read =
             File::from(self.stderr.try_clone().expect("a descriptor")).read_to_end(&mut stderr);
         let exit = self.process.reap().expect("an exit");
-        // The end of the pipe, or nothing more in it.
+        // The pipe has ended or is empty.
         drop(read);
         assert!(!self.folder.exists(), "the folder outlives the worker");
         (exit, String::from_utf8_lossy(&stderr).into_owned())
@@ -165,19 +180,19 @@ struct Ready {
 
 impl Ready {
     fn send<A: Serialize + 'static>(&mut self, entry: EntryPoint, argument: &A) {
-        let (task, attempt, slot) = (TaskId::new(77), Attempt::first(), 1);
+        let (task, attempt, ring_index) = (TaskId::new(77), Attempt::first(), 1);
         let mut argument_bytes = Vec::new();
         codec::encode(argument, &mut argument_bytes, LIMIT).expect("encodes");
         let function = Function::Offset(FunctionOffset::of(entry).expect("ours").raw());
-        self.slots.arm(slot, slot_tag(task, attempt));
+        self.slots.arm(ring_index, slot_tag(task, attempt));
         self.post(&ToWorker::Run(Run {
             task,
             attempt,
-            slot,
+            ring_index,
             function,
             chunk: None,
             limits: brigade_wire::RunLimits::NONE,
-            placed: None,
+            location: None,
             argument: &argument_bytes,
         }));
     }
@@ -198,9 +213,9 @@ impl Ready {
         match FromWorker::decode(message).expect("a message") {
             FromWorker::Finished(finished) => match finished.outcome {
                 Outcome::Value(bytes) => codec::decode(bytes).expect("a value"),
-                other => panic!("no value but {other:?}"),
+                other => panic!("{other:?} instead of a value"),
             },
-            other => panic!("no end of the task but {other:?}"),
+            other => panic!("{other:?} instead of the end of the task"),
         }
     }
 }
@@ -212,7 +227,7 @@ fn place((): ()) -> Place {
 }
 
 #[test]
-fn a_worker_knows_its_place_runs_tasks_and_stops_in_peace() {
+fn a_worker_knows_its_id_runs_tasks_and_stops() {
     let mut ready = Host::start().complete();
     let id = WorkerId { slot: 3, generation: 2 };
     let expected: Place = (Some(id), Some(1), Some(TaskId::new(77)), Some(Attempt::first()));
@@ -226,20 +241,21 @@ fn a_worker_knows_its_place_runs_tasks_and_stops_in_peace() {
 }
 
 #[test]
-fn a_result_of_the_limits_size_passes_the_link() {
+fn a_result_as_large_as_the_limit_passes_the_link() {
     let mut ready = Host::start().complete();
     let length = LIMIT - 3;
     let bytes: Vec<u8> = ready.call(function_of(|length: usize| vec![7_u8; length]), &length);
     assert_eq!(bytes.len(), length);
 }
 
-/// Descriptors that a program started by the task would inherit, beside the standard streams.
+/// Returns the descriptors that a program started by the task would inherit, other than the
+/// standard streams.
 fn inheritable((): ()) -> Vec<String> {
     const CLOSE_ON_EXEC: u32 = 0o2_000_000;
     let mut found = Vec::new();
     for entry in fs::read_dir("/proc/self/fdinfo").expect("a folder").flatten() {
         let number = entry.file_name().into_string().expect("a number");
-        // The descriptor of this very listing may be gone.
+        // The descriptor of this listing itself may be closed.
         let Ok(info) = fs::read_to_string(entry.path()) else {
             continue;
         };
@@ -254,9 +270,9 @@ fn inheritable((): ()) -> Vec<String> {
 }
 
 #[test]
-fn what_a_task_starts_inherits_neither_marker_nor_link() {
+fn children_of_a_task_inherit_neither_marker_nor_link() {
     let mut ready = Host::start().complete();
-    let marker: Option<String> = ready.call(function_of(|()| std::env::var(MARKER).ok()), &());
+    let marker: Option<String> = ready.call(function_of(|()| env::var(MARKER).ok()), &());
     assert_eq!(marker, None);
     assert_eq!(ready.call::<_, Vec<String>>(function_of(inheritable), &()), Vec::<String>::new());
     let stdin: PathBuf =
@@ -265,7 +281,7 @@ fn what_a_task_starts_inherits_neither_marker_nor_link() {
 }
 
 #[test]
-fn the_answer_proves_who_answers() {
+fn the_answer_identifies_the_worker() {
     let host = Host::start();
     host.greet(host.hello());
     let answer = host.answer();
@@ -276,7 +292,7 @@ fn the_answer_proves_who_answers() {
 }
 
 #[test]
-fn a_marker_that_no_host_writes_is_refused() {
+fn a_malformed_marker_is_refused() {
     Host::start_with("yes").assert_ends(exit_code::MARKER, "\"yes\"");
 }
 
@@ -300,7 +316,7 @@ fn another_version_of_the_protocol_is_refused_with_a_reason() {
 }
 
 #[test]
-fn a_greeting_that_is_none_or_lacks_the_table_ends_the_worker() {
+fn a_malformed_greeting_ends_the_worker() {
     let host = Host::start();
     host.control.send(&[0xff; 10], &[]).expect("a worker");
     host.assert_ends(exit_code::CONTROL, "control");
@@ -317,7 +333,19 @@ fn a_greeting_that_is_none_or_lacks_the_table_ends_the_worker() {
 }
 
 #[test]
-fn a_folder_that_cannot_be_made_is_refused_with_a_reason() {
+fn a_link_that_was_not_built_in_is_refused_with_a_reason() {
+    let mut command = self_command();
+    command.env(MARKER, format!("{PROTOCOL_VERSION}:{}", process::id())).env(WITHOUT_LINKS, "1");
+    let host = Host::start_command(command);
+    host.greet(host.hello());
+    let FromWorkerControl::Refused { reason } = host.receive() else { panic!("not refused") };
+    assert!(reason.contains("Link::Ipc") && reason.contains("feature `ipc`"), "{reason}");
+    assert!(!host.folder.exists());
+    host.assert_ends(exit_code::LINK_REFUSED, "Link::Ipc");
+}
+
+#[test]
+fn a_folder_that_cannot_be_created_is_refused_with_a_reason() {
     let host = Host::start();
     host.greet(Hello { folder: PathBuf::from("/proc/brigade"), ..host.hello() });
     let FromWorkerControl::Refused { reason } = host.receive() else { panic!("not refused") };
@@ -326,7 +354,7 @@ fn a_folder_that_cannot_be_made_is_refused_with_a_reason() {
 }
 
 #[test]
-fn a_host_that_goes_at_any_step_leaves_nothing_behind() {
+fn a_host_that_ends_at_any_step_leaves_nothing_behind() {
     Host::start().leave();
 
     let host = Host::start();
@@ -337,7 +365,7 @@ fn a_host_that_goes_at_any_step_leaves_nothing_behind() {
 }
 
 #[test]
-fn whoever_connects_without_the_token_is_refused() {
+fn a_connection_without_the_token_is_refused() {
     let host = Host::start();
     host.greet(host.hello());
     let link = ipc::connect(&host.answer().server, &Token::random(), LIMIT);
@@ -347,7 +375,7 @@ fn whoever_connects_without_the_token_is_refused() {
 }
 
 #[test]
-fn a_link_that_closes_ends_the_worker() {
+fn a_closed_link_ends_the_worker() {
     let Ready { host, link, .. } = Host::start().complete();
     drop(link);
     host.assert_ends(exit_code::LINK_CLOSED, "closed the link");
@@ -358,7 +386,7 @@ fn panic_elsewhere((): ()) -> bool {
 }
 
 #[test]
-fn a_panic_of_another_thread_is_printed_as_ever() {
+fn a_panic_of_another_thread_is_printed_as_usual() {
     let mut ready = Host::start().complete();
     assert!(ready.call::<_, bool>(function_of(panic_elsewhere), &()));
     ready.post(&ToWorker::Stop);

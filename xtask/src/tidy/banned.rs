@@ -1,61 +1,63 @@
-//! Words that may not stand in code, with the places where each is right all the same.
+//! Checks that code does not contain banned words, except in listed paths.
 
-use super::{Finding, mask};
+use super::Finding;
 use crate::checkout::{Checkout, File};
+use crate::tokens::occurrences;
 
+/// A word that code must not contain.
 struct Ban {
     word: &'static str,
-    /// What to write instead.
+    /// Advice for the message.
     instead: &'static str,
-    /// Beginnings of paths where the word is right, each with the reason.
+    /// Prefixes of paths where the word is allowed, each with the reason.
     exceptions: &'static [(&'static str, &'static str)],
-    /// Whether test code may use it: folders `tests`, files `tests.rs`, and the test module at the
-    /// end of a file.
-    tests_may: bool,
+    /// `true` if test code may use it: folders `tests`, files `tests.rs`, and the test module at
+    /// the end of a file.
+    allowed_in_tests: bool,
 }
 
 const BANS: &[Ban] = &[
     Ban::everywhere(
         "#[ignore",
-        "repair the test or delete it; a test that does not run protects nothing",
+        "repair the test or delete it; a test that never runs protects nothing",
     ),
     Ban::everywhere("todo!", "write it, or leave it out"),
     Ban::everywhere("unimplemented!", "write it, or leave it out"),
     Ban::everywhere(
         "#[allow(",
-        "use `#[expect(lint, reason = \"...\")]`, which tells when it is no longer needed",
+        "use `#[expect(lint, reason = \"...\")]`, which warns when it is no longer needed",
     ),
     Ban::everywhere(
         "#![allow(",
-        "use `#![expect(lint, reason = \"...\")]`, which tells when it is no longer needed",
+        "use `#![expect(lint, reason = \"...\")]`, which warns when it is no longer needed",
     ),
     Ban {
         word: "thread::sleep",
-        instead: "wait for the condition itself, with a bound; if time must pass here, add the \
+        instead: "wait for the condition itself, with a timeout; if time must pass here, add the \
                   file with its reason to xtask/src/tidy/banned.rs",
         exceptions: &[
             (
                 "crates/testkit/src/",
-                "tasks that must take long, and the pause between two looks of a bounded wait",
+                "tasks that must take long, and the pause between two polls of a bounded wait",
             ),
             ("crates/integration/src/bin/", "programs that misbehave by hanging"),
-            ("crates/brigade/examples/", "stands for work that takes time"),
+            ("crates/brigade/examples/", "simulates work that takes time"),
         ],
-        tests_may: false,
+        allowed_in_tests: false,
     },
     Ban {
         word: "Command::new",
-        instead: "start processes through brigade-sys, which keeps the child in a group of its \
-                  own, holds a pidfd and reaps it",
+        instead: "start processes through brigade-sys, which keeps the child in its own process \
+                  group, holds a pidfd and reaps it",
         exceptions: &[
-            ("crates/sys/", "the one place where processes are started"),
-            ("crates/testkit/", "helpers of tests"),
-            ("crates/integration/", "tests over real processes"),
-            ("crates/brigade/examples/", "an example may start whatever it shows"),
-            ("benches/", "compares with a bare process"),
+            ("crates/sys/", "the crate that starts processes"),
+            ("crates/testkit/", "helpers for tests"),
+            ("crates/integration/", "tests with real processes"),
+            ("crates/brigade/examples/", "an example may start any program"),
+            ("benches/", "compares with bare processes"),
             ("xtask/", "runs cargo"),
         ],
-        tests_may: true,
+        allowed_in_tests: true,
     },
 ];
 
@@ -66,12 +68,12 @@ pub(super) fn check(checkout: &Checkout) -> Vec<Finding> {
         for (number, line) in file.code_lines() {
             let in_test = file.is_test() || number >= first_test_line;
             for ban in BANS.iter().filter(|ban| ban.applies(file, in_test)) {
-                if mask::occurrences(line, ban.word).next().is_some() {
+                if occurrences(line, ban.word).next().is_some() {
                     let message = format!("`{}`: {}", ban.word, ban.instead);
                     findings.push(Finding::new(&file.path, number, message));
                 }
             }
-            if line.contains("cfg_attr(") && mask::occurrences(line, "allow(").next().is_some() {
+            if line.contains("cfg_attr(") && occurrences(line, "allow(").next().is_some() {
                 findings.push(Finding::new(
                     &file.path,
                     number,
@@ -85,26 +87,26 @@ pub(super) fn check(checkout: &Checkout) -> Vec<Finding> {
 
 impl Ban {
     const fn everywhere(word: &'static str, instead: &'static str) -> Self {
-        Self { word, instead, exceptions: &[], tests_may: false }
+        Self { word, instead, exceptions: &[], allowed_in_tests: false }
     }
 
     fn applies(&self, file: &File, in_test: bool) -> bool {
         let excepted = self.exceptions.iter().any(|(start, _reason)| file.path.starts_with(start));
-        !(excepted || in_test && self.tests_may)
+        !(excepted || in_test && self.allowed_in_tests)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::check;
-    use crate::tidy::places;
+    use crate::tidy::locations;
 
     fn found(path: &str, source: &str) -> Vec<String> {
-        places(check, &[(path, source)])
+        locations(check, &[(path, source)])
     }
 
     #[test]
-    fn what_is_banned_everywhere_is_found_in_tests_too() {
+    fn words_banned_everywhere_are_found_in_tests_too() {
         for word in [
             "#[ignore]",
             "#[ignore = \"slow\"]",
@@ -123,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn words_in_comments_and_strings_are_no_code() {
+    fn words_in_comments_and_strings_are_ignored() {
         assert!(
             found("a/src/b.rs", "// todo!()\nlet a = \"#[allow(\";\nlet b = my_todo!();\n")
                 .is_empty()
@@ -131,14 +133,14 @@ mod tests {
     }
 
     #[test]
-    fn sleep_is_found_in_tests_and_allowed_where_a_reason_is_given() {
+    fn sleep_is_allowed_only_in_listed_paths() {
         let source = "std::thread::sleep(second);\n";
         assert_eq!(found("crates/pool/tests/a.rs", source), ["crates/pool/tests/a.rs:1"]);
         assert!(found("crates/testkit/src/wait.rs", source).is_empty());
     }
 
     #[test]
-    fn processes_are_started_by_the_leaf_and_by_tests() {
+    fn processes_are_started_only_in_sys_and_in_tests() {
         let source =
             "Command::new(\"a\");\n#[cfg(test)]\nmod tests {\n    Command::new(\"b\");\n}\n";
         assert_eq!(found("crates/pool/src/a.rs", source), ["crates/pool/src/a.rs:1"]);

@@ -1,17 +1,18 @@
-//! The tables of promises are true: each row of the one of conformance is there once, and each test that they name exists.
+//! Checks the tables of promises: rows of `docs/conformance.md` are complete and in order, and
+//! every test that a table names exists.
 
 use super::Finding;
-use super::mask::occurrences;
 use crate::checkout::Checkout;
+use crate::tokens::occurrences;
 
 const TABLE: &str = "docs/conformance.md";
 
 const FAILURES: &str = "docs/failure-model.md";
 
-/// The part of the failure model whose table names tests.
+/// The section of the failure model whose table names tests.
 const WRITES: &str = "What a worker can write";
 
-/// A test without a path stands in a file of this folder.
+/// The folder of tests that are named without a path.
 const TESTS: &str = "crates/integration/tests/";
 
 pub(super) fn check(checkout: &Checkout) -> Vec<Finding> {
@@ -21,12 +22,12 @@ pub(super) fn check(checkout: &Checkout) -> Vec<Finding> {
     let mut last = 0;
     for (number, line) in (1..).zip(table.text.lines()) {
         let Some(row) = row(line) else { continue };
-        // What lies between D9 and the rows beyond is chosen; up to there none is left out.
+        // Rows above LAST_WITHOUT_GAPS are a selection; below, every row must be present.
         if row <= last || (row <= LAST_WITHOUT_GAPS && row != last + 1) {
             findings.push(Finding::new(
                 TABLE,
                 number,
-                format!("row {row} follows row {last}: each stands here once and in order"),
+                format!("row {row} follows row {last}: list each row once and in order"),
             ));
         }
         last = row;
@@ -39,7 +40,7 @@ fn missing_tests(checkout: &Checkout, path: &str) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut counts = path == TABLE;
     for (number, line) in (1..).zip(table.text.lines()) {
-        // Elsewhere the failure model names functions of the same form.
+        // Other sections of the failure model name functions, which have the same form.
         if let Some(heading) = line.strip_prefix("## ") {
             counts = path == TABLE || heading == WRITES;
         }
@@ -51,17 +52,18 @@ fn missing_tests(checkout: &Checkout, path: &str) -> Vec<Finding> {
     findings
 }
 
+/// The last row up to which no row may be missing.
 const LAST_WITHOUT_GAPS: u32 = 111;
 
-/// The number of a row of the tables: `| 12 | ... |`.
+/// Returns the number of a row: `| 12 | ... |`.
 fn row(line: &str) -> Option<u32> {
     line.strip_prefix("| ")?.split(' ').next()?.parse().ok()
 }
 
-/// What stands between backticks and names a test: `file::test`.
+/// Returns the names of tests in code spans: `file::test`.
 fn tests(line: &str) -> impl Iterator<Item = &str> {
     let code = line.split('`').skip(1).step_by(2);
-    // A type begins with a capital, so `Pool::submit` is no test.
+    // A type begins with a capital letter, so `Pool::submit` is not a test.
     let is_name = |text: &str| {
         let letters = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit();
         text.chars().all(|letter| letters(letter) || letter == '_')
@@ -80,7 +82,7 @@ fn exists(checkout: &Checkout, test: &str) -> bool {
     let Some((file, name)) = test.split_once("::") else { return false };
     let path = if is_path(file) { file.to_owned() } else { format!("{TESTS}{file}.rs") };
     let function = format!("fn {name}(");
-    // A macro makes one for each of its lines: `name: what, it, tries;`.
+    // A macro generates a test for each of its lines: `name: some, arguments;`.
     let line = format!("{name}: ");
     checkout.file(&path).is_some_and(|file| {
         occurrences(&file.code, &function).next().is_some()
@@ -91,7 +93,7 @@ fn exists(checkout: &Checkout, test: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::{LAST_WITHOUT_GAPS, check};
-    use crate::tidy::places;
+    use crate::tidy::locations;
 
     const INTEGRATION: (&str, &str) =
         ("crates/integration/tests/a.rs", "#[test]\nfn holds() {}\n// fn is_gone() {}\n");
@@ -100,36 +102,36 @@ mod tests {
     #[test]
     fn tests_that_exist_pass() {
         let table = "| 1 | x | `a::holds`, `crates/b/src/c.rs::holds_too`; `Pool::submit()` |\n";
-        assert!(places(check, &[("docs/conformance.md", table), INTEGRATION, UNIT]).is_empty());
+        assert!(locations(check, &[("docs/conformance.md", table), INTEGRATION, UNIT]).is_empty());
     }
 
     #[test]
-    fn a_test_that_is_gone_is_found() {
+    fn a_missing_test_is_found() {
         let table = "`a::is_gone`\n`a::holds`\n`b::holds`\n`crates/b/src/d.rs::holds`\n";
-        let found = places(check, &[("docs/conformance.md", table), INTEGRATION, UNIT]);
+        let found = locations(check, &[("docs/conformance.md", table), INTEGRATION, UNIT]);
         let lines = ["docs/conformance.md:1", "docs/conformance.md:3", "docs/conformance.md:4"];
         assert_eq!(found, lines);
     }
 
     #[test]
-    fn a_test_that_the_failure_model_names_may_come_from_a_macro() {
+    fn a_test_of_the_failure_model_may_come_from_a_macro() {
         let made = ("crates/integration/tests/m.rs", "variants! {\n    made: Positions;\n}\n");
         let table = "`worker::expires`\n\
                      ## What a worker can write\n| `m::made`, `a::holds` |\n| `m::gone` |\n\
                      ## In the host\n`worker::expires`\n";
-        let found = places(check, &[("docs/failure-model.md", table), made, INTEGRATION]);
+        let found = locations(check, &[("docs/failure-model.md", table), made, INTEGRATION]);
         assert_eq!(found, ["docs/failure-model.md:4"]);
     }
 
     #[test]
-    fn rows_are_there_once_and_none_is_left_out() {
+    fn repeated_and_missing_rows_are_found() {
         let table = "| 1 | x | y |\n| 3 | x | y |\n| 3 | x | y |\n| 4 | x | y |\n";
-        let found = places(check, &[("docs/conformance.md", table)]);
+        let found = locations(check, &[("docs/conformance.md", table)]);
         assert_eq!(found, ["docs/conformance.md:2", "docs/conformance.md:3"]);
         let rows: Vec<String> =
             (1..=LAST_WITHOUT_GAPS).map(|row| format!("| {row} | x |\n")).collect();
         let rows = rows.concat();
         let table = format!("{rows}| 124 | x |\n| 128 | x |\n");
-        assert!(places(check, &[("docs/conformance.md", &table)]).is_empty());
+        assert!(locations(check, &[("docs/conformance.md", &table)]).is_empty());
     }
 }

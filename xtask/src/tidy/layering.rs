@@ -1,17 +1,17 @@
-//! Which package may use which. The table is the one in ARCHITECTURE.md; a new edge is a decision,
-//! not an accident.
+//! Checks that packages use only packages of lower layers. The layers are described in
+//! `docs/architecture.md`; a new edge needs a decision.
 //!
-//! Dependencies of tests and examples are free: they reach no user, and `testkit` stands on top of
-//! everything.
+//! Dependencies of tests and examples are not restricted: they do not reach users, and `testkit`
+//! is above all other packages.
 
 use super::Finding;
 use super::manifest::Manifest;
 use crate::checkout::Checkout;
 
-/// Which packages of the workspace a package may use.
+/// Packages of the workspace that a package may use.
 enum Uses {
     Only(&'static [&'static str]),
-    /// All packages of the rows before its own.
+    /// All packages in earlier rows.
     AllBefore,
 }
 
@@ -19,24 +19,40 @@ use Uses::{AllBefore, Only};
 
 /// Each package of the workspace, lowest first.
 const LAYERS: &[(&str, Uses)] = &[
-    ("brigade-sys", Only(&[])),
-    ("brigade-wire", Only(&["brigade-sys"])),
-    ("brigade-timer", Only(&["brigade-wire", "brigade-sys"])),
-    ("brigade-worker", Only(&["brigade-wire", "brigade-timer", "brigade-sys"])),
+    ("brigade-time", Only(&[])),
+    ("brigade-ids", Only(&[])),
+    ("brigade-codec", Only(&[])),
+    ("brigade-sys", Only(&["brigade-time"])),
+    ("brigade-wire", Only(&["brigade-codec", "brigade-ids", "brigade-sys"])),
+    ("brigade-link-ipc", Only(&["brigade-wire", "brigade-sys"])),
+    ("brigade-scheduler", Only(&["brigade-ids", "brigade-time"])),
+    ("brigade-timer", Only(&["brigade-codec", "brigade-time", "brigade-sys"])),
+    ("brigade-worker", Only(&["brigade-wire", "brigade-sys"])),
     ("brigade-cores", Only(&["brigade-sys"])),
-    ("brigade-metrics", Only(&[])),
-    ("brigade-pool", AllBefore),
-    ("brigade-runner", Only(&["brigade-cores", "brigade-timer", "brigade-metrics", "brigade-sys"])),
+    (
+        "brigade-pool",
+        Only(&[
+            "brigade-cores",
+            "brigade-link-ipc",
+            "brigade-scheduler",
+            "brigade-worker",
+            "brigade-wire",
+            "brigade-sys",
+        ]),
+    ),
+    ("brigade-runner", Only(&["brigade-cores", "brigade-time", "brigade-sys"])),
     ("brigade", AllBefore),
-    ("brigade-cli", Only(&["brigade"])),
+    ("brigade-cli", Only(&["brigade", "brigade-ids", "brigade-sys"])),
     ("brigade-testkit", AllBefore),
     ("brigade-integration", AllBefore),
     ("brigade-benches", AllBefore),
-    // It checks the others, so it must compile when they do not.
+    // It checks the other packages, so it must compile even if they do not.
     ("xtask", Only(&[])),
 ];
 
 const TABLE: &str = "LAYERS in xtask/src/tidy/layering.rs";
+
+const DOCUMENT: &str = "docs/architecture.md";
 
 pub(super) fn check(checkout: &Checkout) -> Vec<Finding> {
     checkout
@@ -45,22 +61,22 @@ pub(super) fn check(checkout: &Checkout) -> Vec<Finding> {
         .collect()
 }
 
-fn check_manifest(path: &str, manifest: &Manifest) -> Vec<Finding> {
+fn check_manifest(path: &str, manifest: &Manifest<'_>) -> Vec<Finding> {
     let Some(package) = manifest.package() else {
         return Vec::new();
     };
     let Some(layer) = layer(package) else {
         let message =
-            format!("package `{package}` has no layer: add it to {TABLE} and to ARCHITECTURE.md");
+            format!("package `{package}` has no layer: add it to {TABLE} and to {DOCUMENT}");
         return vec![Finding::new(path, 1, message)];
     };
     let mut findings = Vec::new();
     for dependency in manifest.dependencies() {
         let name = dependency.name;
-        if !may_use(layer, name) {
+        if !may_use(layer, &name) {
             let message = format!(
-                "`{package}` may not use `{name}`: move what it needs to a lower crate, or argue \
-                 for the edge in docs/decisions/ and add it to {TABLE}"
+                "`{package}` may not use `{name}`: move the shared code to a lower crate, or \
+                 justify the edge in docs/decisions/ and add it to {TABLE}"
             );
             findings.push(Finding::new(path, dependency.line, message));
         }
@@ -68,12 +84,13 @@ fn check_manifest(path: &str, manifest: &Manifest) -> Vec<Finding> {
     findings
 }
 
-/// The row of a package of the workspace.
+/// Returns the row of a package, or `None` for a package from outside the workspace.
 fn layer(package: &str) -> Option<usize> {
     LAYERS.iter().position(|(name, _)| *name == package)
 }
 
-/// Packages from outside of the workspace are no matter of layers.
+/// Returns `true` if the package in row `user` may use `package`. Packages from outside the
+/// workspace have no layer and are always allowed.
 fn may_use(user: usize, package: &str) -> bool {
     let Some(below) = layer(package) else {
         return true;
@@ -87,14 +104,14 @@ fn may_use(user: usize, package: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::{LAYERS, check, may_use};
-    use crate::tidy::places;
+    use crate::tidy::locations;
 
     #[test]
     fn an_upward_edge_is_found() {
         let wire = "[package]\nname = \"brigade-wire\"\n[dependencies]\n\
                     brigade-sys.workspace = true\nserde = \"1\"\nbrigade-pool.workspace = true\n";
         assert_eq!(
-            places(check, &[("crates/wire/Cargo.toml", wire)]),
+            locations(check, &[("crates/wire/Cargo.toml", wire)]),
             ["crates/wire/Cargo.toml:6"]
         );
     }
@@ -103,20 +120,20 @@ mod tests {
     fn tests_may_use_the_testkit() {
         let pool = "[package]\nname = \"brigade-pool\"\n[dev-dependencies]\n\
                     brigade-testkit.workspace = true\n";
-        assert!(places(check, &[("crates/pool/Cargo.toml", pool)]).is_empty());
+        assert!(locations(check, &[("crates/pool/Cargo.toml", pool)]).is_empty());
     }
 
     #[test]
     fn a_package_without_a_layer_is_found() {
         let stray = "[package]\nname = \"stray\"\n";
         assert_eq!(
-            places(check, &[("crates/stray/Cargo.toml", stray)]),
+            locations(check, &[("crates/stray/Cargo.toml", stray)]),
             ["crates/stray/Cargo.toml:1"]
         );
     }
 
     #[test]
-    fn the_table_points_down_only() {
+    fn the_table_only_points_down() {
         for (user, (name, _)) in LAYERS.iter().enumerate() {
             for (used, (package, _)) in LAYERS.iter().enumerate().skip(user) {
                 assert!(!may_use(user, package), "{name} ({user}) uses {package} ({used})");

@@ -1,4 +1,5 @@
-//! A file is one concept: aim at 120 lines, never above 400; tests may go to 800.
+//! Checks the length of files: 400 lines at most, and 800 for tests. Aim at 120, for one concept
+//! per file.
 
 use super::Finding;
 use crate::checkout::Checkout;
@@ -13,14 +14,14 @@ pub(super) fn check(checkout: &Checkout) -> Vec<Finding> {
         let lines = file.text.lines().count();
         if lines > limit {
             let advice = if file.is_test() {
-                "split it by what is tested"
+                "split it by subject"
             } else {
-                "split it by concept, or move its tests to a sibling file tests.rs"
+                "split it by concept, or move its tests to a sibling file `tests.rs`"
             };
             findings.push(Finding::new(
                 &file.path,
                 limit + 1,
-                format!("{lines} lines, {limit} at most: {advice}"),
+                format!("{lines} lines, but {limit} are allowed: {advice}"),
             ));
         }
     }
@@ -30,7 +31,7 @@ pub(super) fn check(checkout: &Checkout) -> Vec<Finding> {
 #[cfg(test)]
 mod tests {
     use super::check;
-    use crate::tidy::places;
+    use crate::tidy::locations;
 
     #[test]
     fn the_limit_depends_on_the_kind_of_file() {
@@ -42,6 +43,9 @@ mod tests {
             ("crates/a/tests/c.rs", &too_long),
             ("docs/d.md", &too_long),
         ];
-        assert_eq!(places(check, &files), ["crates/a/src/long.rs:401", "crates/a/tests/c.rs:801"]);
+        assert_eq!(
+            locations(check, &files),
+            ["crates/a/src/long.rs:401", "crates/a/tests/c.rs:801"]
+        );
     }
 }

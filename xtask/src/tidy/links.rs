@@ -1,5 +1,9 @@
-//! Links between the Markdown files of the repository lead somewhere: to a file, and to a heading
-//! in it.
+//! Checks that links between the Markdown files of the repository lead to an existing file and
+//! heading.
+
+use std::path::Path;
+
+use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
 use super::Finding;
 use crate::checkout::{Checkout, File};
@@ -7,52 +11,41 @@ use crate::checkout::{Checkout, File};
 pub(super) fn check(checkout: &Checkout) -> Vec<Finding> {
     let mut findings = Vec::new();
     for file in checkout.files.iter().filter(|file| is_markdown(&file.path)) {
-        for (number, line) in prose(&file.text) {
-            for target in targets(&line) {
-                if let Some(problem) = problem(checkout, file, target) {
-                    findings.push(Finding::new(
-                        &file.path,
-                        number,
-                        format!("link `{target}`: {problem}"),
-                    ));
-                }
+        for (line, target) in targets(&file.text) {
+            if let Some(problem) = problem(checkout, file, &target) {
+                let message = format!("link `{target}`: {problem}");
+                findings.push(Finding::new(&file.path, line, message));
             }
         }
     }
     findings
 }
 
-fn is_markdown(path: &str) -> bool {
-    path.rsplit_once('.').is_some_and(|(_, extension)| extension == "md")
+pub(super) fn is_markdown(path: &str) -> bool {
+    Path::new(path).extension().is_some_and(|extension| extension == "md")
 }
 
-/// Numbered lines outside fenced code, with code between backticks blanked.
-fn prose(text: &str) -> Vec<(usize, String)> {
-    let mut fenced = false;
-    let mut lines = Vec::new();
-    for (number, line) in (1..).zip(text.lines()) {
-        if line.trim_start().starts_with("```") {
-            fenced = !fenced;
-        } else if !fenced {
-            // An unpaired backtick is not code.
-            let parts: Vec<&str> = line.split('`').collect();
-            let code = |index: usize| index % 2 == 1 && index + 1 < parts.len();
-            let kept =
-                parts.iter().enumerate().map(|(index, part)| if code(index) { "" } else { part });
-            lines.push((number, kept.collect::<Vec<_>>().join("`")));
+fn parse(text: &str) -> Parser<'_> {
+    Parser::new_ext(text, Options::ENABLE_TABLES)
+}
+
+/// Returns the targets of links, images and link definitions, with their lines.
+fn targets(text: &str) -> Vec<(usize, String)> {
+    let line = |start: usize| 1 + text[..start].matches('\n').count();
+    let parser = parse(text);
+    let mut targets: Vec<(usize, String)> = parser
+        .reference_definitions()
+        .iter()
+        .map(|(_, definition)| (line(definition.span.start), definition.dest.to_string()))
+        .collect();
+    for (event, range) in parser.into_offset_iter() {
+        if let Event::Start(Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. }) = event {
+            targets.push((line(range.start), dest_url.into_string()));
         }
     }
-    lines
-}
-
-/// Targets of `[text](target)` and of `[name]: target`.
-fn targets(line: &str) -> Vec<&str> {
-    let inline = line.split("](").skip(1).filter_map(|rest| rest.split([')', ' ']).next());
-    let reference = line
-        .strip_prefix('[')
-        .and_then(|rest| rest.split_once("]: "))
-        .and_then(|(_, target)| target.split_whitespace().next());
-    inline.chain(reference).collect()
+    targets.sort();
+    targets.dedup();
+    targets
 }
 
 fn problem(checkout: &Checkout, from: &File, target: &str) -> Option<String> {
@@ -70,11 +63,14 @@ fn problem(checkout: &Checkout, from: &File, target: &str) -> Option<String> {
         return if exists { None } else { Some(format!("there is no `{path}`: correct the path")) };
     };
     let heading = heading.filter(|_| is_markdown(&path))?;
-    let found = headings(&file.text).any(|anchor| anchor == heading);
-    if found { None } else { Some(format!("`{path}` has no heading with this anchor: correct it")) }
+    if anchors(&file.text).iter().any(|anchor| anchor == heading) {
+        None
+    } else {
+        Some(format!("`{path}` has no heading with this anchor: correct it"))
+    }
 }
 
-/// The path of `target` from the root, seen from the folder of `from`.
+/// Returns the path from the root of `target`, which is relative to the folder of `from`.
 fn resolve(from: &str, target: &str) -> String {
     let mut parts: Vec<&str> = from.split('/').collect();
     parts.pop();
@@ -90,17 +86,20 @@ fn resolve(from: &str, target: &str) -> String {
     parts.join("/")
 }
 
-/// Anchors as GitHub makes them from headings.
-fn headings(text: &str) -> impl Iterator<Item = String> {
-    let mut fenced = false;
-    text.lines().filter_map(move |line| {
-        if line.trim_start().starts_with("```") {
-            fenced = !fenced;
+/// Returns the anchors that GitHub makes of the headings.
+fn anchors(text: &str) -> Vec<String> {
+    let (mut anchors, mut heading) = (Vec::new(), None::<String>);
+    for event in parse(text) {
+        match (event, &mut heading) {
+            (Event::Start(Tag::Heading { .. }), _) => heading = Some(String::new()),
+            (Event::End(TagEnd::Heading(_)), _) => {
+                anchors.extend(heading.take().as_deref().map(anchor));
+            }
+            (Event::Text(text) | Event::Code(text), Some(heading)) => heading.push_str(&text),
+            _ => {}
         }
-        let title = line.trim_start_matches('#');
-        let is_heading = !fenced && line.starts_with('#') && title.starts_with(' ');
-        is_heading.then(|| anchor(title.trim()))
-    })
+    }
+    anchors
 }
 
 fn anchor(title: &str) -> String {
@@ -116,12 +115,12 @@ fn anchor(title: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::check;
-    use crate::tidy::places;
+    use crate::tidy::locations;
 
     const TARGET: (&str, &str) = ("docs/b.md", "# The life of a `task`\n```\n# not one\n```\n");
 
     #[test]
-    fn links_that_lead_somewhere_pass() {
+    fn links_to_existing_targets_pass() {
         let text = "[b](b.md) [h](b.md#the-life-of-a-task) [up](../README.md) [folder](decisions/)\n\
                     [out](https://example.org/x) [here](#title) `[code](none.md)`\n\n# Title\n\
                     ```\n[x](none.md)\n```\n[r]: b.md\n";
@@ -131,13 +130,13 @@ mod tests {
             ("README.md", "[d](docs/b.md)\n"),
             ("docs/decisions/1.md", ""),
         ];
-        assert!(places(check, &files).is_empty());
+        assert!(locations(check, &files).is_empty());
     }
 
     #[test]
     fn broken_links_are_found_with_their_line() {
-        let text = "[a](none.md)\n[b](b.md#not-one)\n[c](../b.md)\n[d]: gone.md\n";
-        let expected = ["docs/a.md:1", "docs/a.md:2", "docs/a.md:3", "docs/a.md:4"];
-        assert_eq!(places(check, &[("docs/a.md", text), TARGET]), expected);
+        let text = "[a](none.md)\n[b](b.md#not-one)\n[c](../b.md)\n\n[d]: gone.md\n";
+        let expected = ["docs/a.md:1", "docs/a.md:2", "docs/a.md:3", "docs/a.md:5"];
+        assert_eq!(locations(check, &[("docs/a.md", text), TARGET]), expected);
     }
 }

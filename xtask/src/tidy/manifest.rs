@@ -1,138 +1,97 @@
-//! As much TOML as the manifests of this workspace use: sections, keys, values over several lines,
-//! comments.
+//! Reads the entries of a `Cargo.toml` that the rules check, with their lines.
 
-/// The keys of one Cargo.toml in order.
-pub(super) struct Manifest {
-    pub(super) entries: Vec<Entry>,
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+/// The contents of a `Cargo.toml`.
+pub(super) struct Manifest<'a> {
+    text: &'a str,
+    root: DeTable<'a>,
 }
 
-/// `key = value` with its section.
+/// A dependency of a package: normal, for its build script, or for tests.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Entry {
-    pub(super) section: String,
-    pub(super) key: String,
-    /// As written, without comments; several lines are joined by spaces.
-    pub(super) value: String,
+pub(super) struct Dependency {
+    pub(super) name: String,
     /// Counted from 1.
     pub(super) line: usize,
-}
-
-/// A dependency that reaches the users of a package: normal, for its build, or for some platforms.
-pub(super) struct Dependency<'a> {
-    pub(super) name: &'a str,
-    pub(super) line: usize,
-    /// Whether version and features come from `[workspace.dependencies]`.
+    /// `true` if version and features come from `[workspace.dependencies]`.
     pub(super) inherits: bool,
+    /// `true` if it is a package of this repository.
+    pub(super) is_local: bool,
 }
 
-impl Manifest {
-    pub(super) fn parse(text: &str) -> Self {
-        let mut entries: Vec<Entry> = Vec::new();
-        let mut section = String::new();
-        let mut open_brackets = 0;
-        for (line, raw) in (1..).zip(text.lines()) {
-            let content = without_comment(raw).trim();
-            if open_brackets > 0 {
-                if let Some(entry) = entries.last_mut() {
-                    entry.value = format!("{} {content}", entry.value);
-                }
-                open_brackets += bracket_balance(content);
-            } else if content.starts_with('[') {
-                content.trim_matches(['[', ']']).clone_into(&mut section);
-            } else if let Some((key, value)) = content.split_once('=') {
-                let (key, value) = (key.trim().to_owned(), value.trim().to_owned());
-                open_brackets = bracket_balance(&value);
-                entries.push(Entry { section: section.clone(), key, value, line });
-            }
-        }
-        Self { entries }
+impl<'a> Manifest<'a> {
+    /// Parses a manifest. An invalid one has no entries: cargo refuses it before any rule runs.
+    pub(super) fn parse(text: &'a str) -> Self {
+        let root = DeTable::parse(text).map(Spanned::into_inner).unwrap_or_default();
+        Self { text, root }
     }
 
-    pub(super) fn get(&self, section: &str, key: &str) -> Option<&str> {
-        let entry =
-            self.entries.iter().find(|entry| entry.section == section && entry.key == key)?;
-        Some(entry.value.trim_matches('"'))
+    /// Returns the value at a path of keys, such as `["package", "name"]`.
+    pub(super) fn get(&self, path: &[&str]) -> Option<&DeValue<'a>> {
+        let (first, rest) = path.split_first()?;
+        let first = self.root.get(*first)?.get_ref();
+        rest.iter().try_fold(first, |value, key| Some(value.get(*key)?.get_ref()))
     }
 
-    /// The name of the package, if the manifest has one.
+    /// Returns the name of the package, if the manifest has one.
     pub(super) fn package(&self) -> Option<&str> {
-        self.get("package", "name")
+        self.get(&["package", "name"])?.as_str()
     }
 
-    /// Dependencies that a user of the package gets; those of tests and examples are left out.
-    pub(super) fn dependencies(&self) -> Vec<Dependency<'_>> {
-        self.dependencies_in(|kind| matches!(kind, "dependencies" | "build-dependencies"))
+    /// Returns `true` if the value at `path` is `true`.
+    pub(super) fn is_true(&self, path: &[&str]) -> bool {
+        self.get(path).and_then(DeValue::as_bool) == Some(true)
     }
 
-    /// Dependencies of every kind.
-    pub(super) fn all_dependencies(&self) -> Vec<Dependency<'_>> {
-        self.dependencies_in(|kind| {
-            matches!(kind, "dependencies" | "build-dependencies" | "dev-dependencies")
-        })
+    /// Returns the dependencies that a user of the package gets, without those of tests and
+    /// examples.
+    pub(super) fn dependencies(&self) -> Vec<Dependency> {
+        self.dependencies_of(&["dependencies", "build-dependencies"])
     }
 
-    fn dependencies_in(&self, wanted: fn(&str) -> bool) -> Vec<Dependency<'_>> {
-        let mut found: Vec<Dependency<'_>> = Vec::new();
-        for entry in &self.entries {
-            let (kind, own_section) = dependency_section(&entry.section);
-            if !wanted(kind) {
-                continue;
-            }
-            let (name, key) = match own_section {
-                Some(name) => (name, entry.key.as_str()),
-                None => entry.key.split_once('.').unwrap_or((&entry.key, "")),
-            };
-            let inherits = (key == "workspace" && entry.value == "true")
-                || entry.value.replace(' ', "").contains("workspace=true");
-            // A section of its own has several keys; one of them says `workspace`.
-            match found.last_mut().filter(|last| own_section.is_some() && last.name == name) {
-                Some(last) => last.inherits |= inherits,
-                None => found.push(Dependency { name, line: entry.line, inherits }),
-            }
-        }
+    /// Returns dependencies of every kind.
+    pub(super) fn all_dependencies(&self) -> Vec<Dependency> {
+        self.dependencies_of(&["dependencies", "build-dependencies", "dev-dependencies"])
+    }
+
+    /// Returns the entries of `[workspace.dependencies]`.
+    pub(super) fn workspace_dependencies(&self) -> Vec<Dependency> {
+        let table = self.get(&["workspace", "dependencies"]).and_then(DeValue::as_table);
+        self.entries(table.into_iter())
+    }
+
+    /// Returns dependencies of these kinds for all platforms, in the order of lines.
+    fn dependencies_of(&self, kinds: &[&str]) -> Vec<Dependency> {
+        let targets = self.get(&["target"]).and_then(DeValue::as_table);
+        let targets = targets.into_iter().flat_map(DeTable::values);
+        let tables = targets.filter_map(|target| target.get_ref().as_table());
+        let sections = tables.chain([&self.root]).flat_map(|table| {
+            kinds.iter().filter_map(|kind| table.get(*kind)?.get_ref().as_table())
+        });
+        self.entries(sections)
+    }
+
+    fn entries<'b>(&self, tables: impl Iterator<Item = &'b DeTable<'a>>) -> Vec<Dependency>
+    where
+        'a: 'b,
+    {
+        let mut found: Vec<Dependency> = tables
+            .flatten()
+            .map(|(name, value)| {
+                let field = |key| value.get_ref().get(key).map(Spanned::get_ref);
+                Dependency {
+                    name: name.get_ref().to_string(),
+                    line: 1 + self.text[..name.span().start].matches('\n').count(),
+                    inherits: field("workspace").and_then(DeValue::as_bool) == Some(true),
+                    is_local: field("path").is_some(),
+                }
+            })
+            .collect();
+        found.sort_by_key(|dependency| dependency.line);
         found
     }
-}
-
-/// Splits `target.'cfg(loom)'.dependencies.loom` into the kind and, if the section is of one
-/// dependency, its name.
-fn dependency_section(section: &str) -> (&str, Option<&str>) {
-    for kind in ["dev-dependencies", "build-dependencies", "dependencies"] {
-        let Some(start) = section.find(kind) else {
-            continue;
-        };
-        let in_target = section.starts_with("target.") && section[..start].ends_with('.');
-        let after = &section[start + kind.len()..];
-        if (start == 0 || in_target) && (after.is_empty() || after.starts_with('.')) {
-            return (kind, after.strip_prefix('.'));
-        }
-    }
-    ("", None)
-}
-
-fn without_comment(line: &str) -> &str {
-    let mut quoted = false;
-    for (index, character) in line.char_indices() {
-        match character {
-            '"' => quoted = !quoted,
-            '#' if !quoted => return &line[..index],
-            _ => {}
-        }
-    }
-    line
-}
-
-fn bracket_balance(value: &str) -> i32 {
-    let mut quoted = false;
-    value.chars().fold(0, |balance, character| match character {
-        '"' => {
-            quoted = !quoted;
-            balance
-        }
-        '[' | '{' if !quoted => balance + 1,
-        ']' | '}' if !quoted => balance - 1,
-        _ => balance,
-    })
 }
 
 #[cfg(test)]
@@ -145,7 +104,6 @@ name = "brigade-wire" # the package
 keywords = [
     "a", # = not a key
 ]
-description = "has a # in it"
 
 [dependencies]
 brigade-sys.workspace = true
@@ -161,15 +119,18 @@ features = ["x"]
 
 [dev-dependencies]
 proptest.workspace = true
+
+[lints]
+workspace = true
 "#;
 
     #[test]
-    fn keys_are_found_in_their_section() {
+    fn values_are_found_by_path() {
         let manifest = Manifest::parse(TEXT);
         assert_eq!(manifest.package(), Some("brigade-wire"));
-        assert_eq!(manifest.get("package", "description"), Some("has a # in it"));
-        assert_eq!(manifest.get("package", "keywords"), Some("[ \"a\", ]"));
-        assert_eq!(manifest.get("dependencies", "name"), None);
+        assert!(manifest.is_true(&["lints", "workspace"]));
+        assert!(!manifest.is_true(&["package", "name"]));
+        assert!(manifest.get(&["dependencies", "name"]).is_none());
     }
 
     #[test]
@@ -177,19 +138,25 @@ proptest.workspace = true
         let manifest = Manifest::parse(TEXT);
         let listed: Vec<_> = manifest
             .dependencies()
-            .iter()
+            .into_iter()
             .map(|found| (found.name, found.line, found.inherits))
             .collect();
+        let expected = [
+            ("brigade-sys", 9, true),
+            ("serde", 10, true),
+            ("stray", 11, false),
+            ("loom", 14, true),
+            ("own", 16, true),
+        ];
         assert_eq!(
             listed,
-            [
-                ("brigade-sys", 10, true),
-                ("serde", 11, true),
-                ("stray", 12, false),
-                ("loom", 15, true),
-                ("own", 18, true)
-            ]
+            expected.map(|(name, line, inherits)| (name.to_owned(), line, inherits))
         );
         assert!(manifest.all_dependencies().iter().any(|found| found.name == "proptest"));
+    }
+
+    #[test]
+    fn an_invalid_manifest_has_no_entries() {
+        assert_eq!(Manifest::parse("[package\nname = 1").package(), None);
     }
 }

@@ -1,5 +1,5 @@
-//! Every package takes its lints, its package fields and its dependencies' versions from the
-//! workspace.
+//! Checks that every package inherits its lints, its package fields and the versions of its
+//! dependencies from the workspace.
 
 use super::Finding;
 use super::manifest::Manifest;
@@ -9,8 +9,9 @@ const INHERITED: &[&str] = &["version", "edition", "rust-version", "license", "r
 
 pub(super) fn check(checkout: &Checkout) -> Vec<Finding> {
     let root = checkout.file("Cargo.toml").map(|file| Manifest::parse(&file.text));
-    let members =
-        root.as_ref().and_then(|root| root.get("workspace", "members")).unwrap_or_default();
+    let members = root.as_ref().and_then(|root| root.get(&["workspace", "members"])?.as_array());
+    let members: Vec<&str> =
+        members.into_iter().flatten().filter_map(|member| member.get_ref().as_str()).collect();
     let mut findings = Vec::new();
     for file in checkout.manifests() {
         let manifest = Manifest::parse(&file.text);
@@ -20,20 +21,20 @@ pub(super) fn check(checkout: &Checkout) -> Vec<Finding> {
         let mut report =
             |line, message: String| findings.push(Finding::new(&file.path, line, message));
         let folder = file.path.trim_end_matches("/Cargo.toml");
-        if !members.contains(&format!("\"{folder}\"")) {
+        if !members.contains(&folder) {
             report(
                 1,
                 format!(
-                    "nothing builds this package: add \"{folder}\" to members in the root \
-                     Cargo.toml"
+                    "this package is not a member of the workspace: add \"{folder}\" to `members` \
+                     in the root Cargo.toml"
                 ),
             );
         }
-        if manifest.get("lints", "workspace") != Some("true") {
+        if !manifest.is_true(&["lints", "workspace"]) {
             report(1, "lints are not inherited: add `[lints]` with `workspace = true`".to_owned());
         }
         for field in INHERITED {
-            if manifest.get("package", &format!("{field}.workspace")) != Some("true") {
+            if !manifest.is_true(&["package", field, "workspace"]) {
                 report(
                     1,
                     format!(
@@ -43,13 +44,14 @@ pub(super) fn check(checkout: &Checkout) -> Vec<Finding> {
             }
         }
         for dependency in manifest.all_dependencies() {
-            if !dependency.inherits {
+            // A dependency of tests by path alone has no version, and publishing drops it.
+            if !dependency.inherits && !dependency.is_local {
                 let name = dependency.name;
                 report(
                     dependency.line,
                     format!(
-                        "`{name}` has a version of its own: write `{name}.workspace = true`, and \
-                         the version with its reason in [workspace.dependencies] of the root \
+                        "`{name}` has its own version: write `{name}.workspace = true`, and add \
+                         the version and its reason to [workspace.dependencies] in the root \
                          Cargo.toml"
                     ),
                 );
@@ -62,7 +64,7 @@ pub(super) fn check(checkout: &Checkout) -> Vec<Finding> {
 #[cfg(test)]
 mod tests {
     use super::check;
-    use crate::tidy::places;
+    use crate::tidy::locations;
 
     const ROOT: &str = "[workspace]\nmembers = [\n    \"crates/a\", # comment\n]\n";
     const GOOD: &str = "[package]\nname = \"a\"\nversion.workspace = true\n\
@@ -72,25 +74,35 @@ mod tests {
 
     #[test]
     fn a_member_that_inherits_everything_passes() {
-        assert!(places(check, &[("Cargo.toml", ROOT), ("crates/a/Cargo.toml", GOOD)]).is_empty());
+        assert!(
+            locations(check, &[("Cargo.toml", ROOT), ("crates/a/Cargo.toml", GOOD)]).is_empty()
+        );
     }
 
     #[test]
-    fn what_is_not_inherited_is_found() {
+    fn fields_that_are_not_inherited_are_found() {
         for (from, to, line) in [
             ("edition.workspace = true", "edition = \"2024\"", 1),
             ("[lints]\nworkspace = true\n", "", 1),
             ("serde.workspace = true", "serde = \"1\"", 11),
         ] {
             let manifest = GOOD.replace(from, to);
-            let found = places(check, &[("Cargo.toml", ROOT), ("crates/a/Cargo.toml", &manifest)]);
+            let found =
+                locations(check, &[("Cargo.toml", ROOT), ("crates/a/Cargo.toml", &manifest)]);
             assert_eq!(found, [format!("crates/a/Cargo.toml:{line}")], "{from}");
         }
     }
 
     #[test]
-    fn a_package_that_is_no_member_is_found() {
-        let found = places(check, &[("Cargo.toml", ROOT), ("crates/b/Cargo.toml", GOOD)]);
+    fn a_dependency_by_path_passes() {
+        let manifest = format!("{GOOD}[dev-dependencies]\nb = {{ path = \"../b\" }}\n");
+        let found = locations(check, &[("Cargo.toml", ROOT), ("crates/a/Cargo.toml", &manifest)]);
+        assert!(found.is_empty(), "{found:?}");
+    }
+
+    #[test]
+    fn a_package_that_is_not_a_member_is_found() {
+        let found = locations(check, &[("Cargo.toml", ROOT), ("crates/b/Cargo.toml", GOOD)]);
         assert_eq!(found, ["crates/b/Cargo.toml:1"]);
     }
 }

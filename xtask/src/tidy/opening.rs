@@ -1,4 +1,4 @@
-//! Every Rust file opens by saying what it is.
+//! Checks that every Rust file begins with a comment about its contents.
 
 use super::Finding;
 use crate::checkout::Checkout;
@@ -8,7 +8,7 @@ pub(super) fn check(checkout: &Checkout) -> Vec<Finding> {
         .rust_files()
         .filter(|file| !says_something(file.text.lines().next().unwrap_or_default()))
         .map(|file| {
-            Finding::new(&file.path, 1, "begin with a `//!` comment that says what this file is")
+            Finding::new(&file.path, 1, "begin the file with a `//!` comment about its contents")
         })
         .collect()
 }
@@ -20,16 +20,16 @@ fn says_something(line: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::check;
-    use crate::tidy::places;
+    use crate::tidy::locations;
 
     #[test]
-    fn a_file_without_opening_comment_is_found() {
+    fn a_file_without_an_opening_comment_is_found() {
         let files = [
-            ("a.rs", "//! What a is.\n"),
+            ("a.rs", "//! Checks a.\n"),
             ("b.rs", "use std::fmt;\n"),
             ("c.rs", "//!\n"),
             ("d.rs", ""),
         ];
-        assert_eq!(places(check, &files), ["b.rs:1", "c.rs:1", "d.rs:1"]);
+        assert_eq!(locations(check, &files), ["b.rs:1", "c.rs:1", "d.rs:1"]);
     }
 }

@@ -1,25 +1,27 @@
-//! `unsafe` stays in crates/sys, where clippy demands a `SAFETY` comment for each block.
+//! Checks that `unsafe` is used only in crates/sys, where clippy requires a `SAFETY` comment for
+//! each block.
 
-use super::{Finding, mask};
+use super::Finding;
 use crate::checkout::{Checkout, File};
+use crate::tokens::occurrences;
 
-const LEAF: &str = "crates/sys/";
+const SYS: &str = "crates/sys/";
 const FORBID: &str = "#![forbid(unsafe_code)]";
 
 pub(super) fn check(checkout: &Checkout) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for file in checkout.rust_files().filter(|file| !file.path.starts_with(LEAF)) {
+    for file in checkout.rust_files().filter(|file| !file.path.starts_with(SYS)) {
         if is_crate_root(file) && !file.code.contains(FORBID) {
             findings.push(Finding::new(
                 &file.path,
                 1,
-                format!("add `{FORBID}` below the crate's comment"),
+                format!("add `{FORBID}` below the opening comment"),
             ));
         }
         for (number, line) in file.code_lines() {
-            if mask::occurrences(line, "unsafe").next().is_some() {
+            if occurrences(line, "unsafe").next().is_some() {
                 let message =
-                    "`unsafe` outside crates/sys: put the operation there, behind a safe function";
+                    "`unsafe` outside crates/sys: move the operation there, behind a safe function";
                 findings.push(Finding::new(&file.path, number, message));
             }
         }
@@ -27,8 +29,8 @@ pub(super) fn check(checkout: &Checkout) -> Vec<Finding> {
     findings
 }
 
-/// Roots of libraries and programs; tests and examples have one root a file, and the second rule
-/// covers them.
+/// Returns `true` for roots of libraries and programs. Each test and example is a root too; the
+/// second rule covers them.
 fn is_crate_root(file: &File) -> bool {
     file.path.ends_with("src/lib.rs")
         || file.path.ends_with("src/main.rs")
@@ -38,10 +40,10 @@ fn is_crate_root(file: &File) -> bool {
 #[cfg(test)]
 mod tests {
     use super::check;
-    use crate::tidy::places;
+    use crate::tidy::locations;
 
     #[test]
-    fn a_root_that_does_not_forbid_is_found() {
+    fn a_root_that_does_not_forbid_unsafe_is_found() {
         let good = "//! A.\n#![forbid(unsafe_code)]\n";
         let bad = "//! A. `#![forbid(unsafe_code)]`\n";
         let files = [
@@ -50,17 +52,17 @@ mod tests {
             ("crates/b/src/bin/c.rs", bad),
             ("b/src/d.rs", bad),
         ];
-        assert_eq!(places(check, &files), ["crates/b/src/lib.rs:1", "crates/b/src/bin/c.rs:1"]);
+        assert_eq!(locations(check, &files), ["crates/b/src/lib.rs:1", "crates/b/src/bin/c.rs:1"]);
     }
 
     #[test]
-    fn the_word_is_found_in_code_only_and_allowed_in_the_leaf() {
+    fn unsafe_is_found_only_in_code_outside_sys() {
         let source = "// unsafe\nlet text = \"unsafe\";\nunsafe { x() }\n";
         let files = [
             ("crates/a/tests/b.rs", source),
             ("crates/sys/src/c.rs", source),
             ("crates/sys/src/lib.rs", ""),
         ];
-        assert_eq!(places(check, &files), ["crates/a/tests/b.rs:3"]);
+        assert_eq!(locations(check, &files), ["crates/a/tests/b.rs:3"]);
     }
 }

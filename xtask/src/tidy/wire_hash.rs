@@ -1,8 +1,8 @@
-//! The messages that cross the process boundary do not change without their document.
+//! Checks that the messages between host and worker do not change without their document.
 //!
-//! docs/wire-protocol.md records a hash of the files that define them. Whoever changes those files
-//! reads the document again, raises the protocol version if old workers would misunderstand, and
-//! runs `cargo xtask tidy --bless`.
+//! `docs/wire-protocol.md` records a hash of the files that define the messages. After a change of
+//! these files, bring the document up to date, raise the protocol version if an old worker would
+//! misunderstand, and run `cargo xtask tidy --bless`.
 
 use super::Finding;
 use crate::checkout::{self, Checkout};
@@ -42,18 +42,18 @@ pub(super) fn check(checkout: &Checkout) -> Vec<Finding> {
     }
 }
 
-/// Writes the hash of the present messages into the document; says what it wrote.
+/// Writes the hash of the current messages into the document, and returns a message about it.
 pub(super) fn bless(checkout: &Checkout) -> Result<String, String> {
     let hash = messages_hash(checkout).map_err(|missing| missing.to_string())?;
     let document =
         checkout.file(DOCUMENT).ok_or_else(|| format!("{DOCUMENT} is missing: write it first"))?;
     let path = checkout::root().join(DOCUMENT);
     std::fs::write(&path, blessed(&document.text, &hash))
-        .map_err(|error| format!("{DOCUMENT} cannot be written: {error}"))?;
+        .map_err(|error| format!("could not write {DOCUMENT}: {error}"))?;
     Ok(format!("recorded messages {hash} in {DOCUMENT}"))
 }
 
-/// The document with its line replaced, or with one at the end if it had none.
+/// Returns the document with its hash replaced, or appended if it had none.
 fn blessed(document: &str, hash: &str) -> String {
     let line = recorded_line(hash);
     let mut replaced = false;
@@ -72,7 +72,7 @@ fn recorded_line(hash: &str) -> String {
     format!("{OPEN}{hash}{CLOSE}")
 }
 
-/// FNV-1a, which takes ten lines: nobody attacks this hash, it only has to notice a change.
+/// Returns the FNV-1a hash of the messages. It only has to notice accidental changes.
 fn messages_hash(checkout: &Checkout) -> Result<String, Finding> {
     const OFFSET_BASIS: u64 = 0xcbf2_9ce4_8422_2325;
     const PRIME: u64 = 0x0100_0000_01b3;
@@ -85,7 +85,7 @@ fn messages_hash(checkout: &Checkout) -> Result<String, Finding> {
                 "the file is missing: if it was renamed, name it in xtask/src/tidy/wire_hash.rs",
             )
         })?;
-        // Comments and tests may change freely, and so may indentation.
+        // Comments, tests and indentation may change freely.
         let lines = file.text.lines().take(file.first_test_line() - 1).map(str::trim);
         for line in lines.filter(|line| !line.is_empty() && !line.starts_with("//")) {
             for byte in line.bytes().chain([b'\n']) {
@@ -100,7 +100,7 @@ fn messages_hash(checkout: &Checkout) -> Result<String, Finding> {
 mod tests {
     use super::{blessed, check, messages_hash, recorded_line};
     use crate::checkout::Checkout;
-    use crate::tidy::places;
+    use crate::tidy::locations;
 
     const MESSAGE: &str =
         "//! Messages.\n/// Doc.\nenum ToWorker { Run, Stop }\n#[cfg(test)]\nmod tests {}\n";
@@ -116,14 +116,17 @@ mod tests {
     fn a_blessed_document_passes_until_the_messages_change() {
         let document = blessed("# Wire\ntext\n", &hash_of(MESSAGE));
         let found = |message: &str| {
-            places(check, &[(MESSAGE_PATH, message), HANDSHAKE, (DOCUMENT_PATH, document.as_str())])
+            locations(
+                check,
+                &[(MESSAGE_PATH, message), HANDSHAKE, (DOCUMENT_PATH, document.as_str())],
+            )
         };
         assert!(found(MESSAGE).is_empty(), "{document}");
         assert_eq!(found(&MESSAGE.replace("Stop", "Halt")), ["docs/wire-protocol.md:4"]);
     }
 
     #[test]
-    fn comments_tests_and_indentation_do_not_count() {
+    fn comments_tests_and_indentation_may_change() {
         let same = "//! Other words.\n\n  enum ToWorker { Run, Stop }\n#[cfg(test)]\n\
                     mod tests { fn more() {} }\n";
         assert_eq!(hash_of(same), hash_of(MESSAGE));
@@ -136,13 +139,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_named() {
-        assert_eq!(places(check, &[HANDSHAKE]), ["crates/wire/src/message.rs:1"]);
+    fn missing_files_are_named() {
+        assert_eq!(locations(check, &[HANDSHAKE]), ["crates/wire/src/message.rs:1"]);
         assert_eq!(
-            places(check, &[(MESSAGE_PATH, MESSAGE), HANDSHAKE]),
+            locations(check, &[(MESSAGE_PATH, MESSAGE), HANDSHAKE]),
             ["docs/wire-protocol.md:1"]
         );
         let unrecorded = [(MESSAGE_PATH, MESSAGE), HANDSHAKE, (DOCUMENT_PATH, "# Wire\n")];
-        assert_eq!(places(check, &unrecorded), ["docs/wire-protocol.md:1"]);
+        assert_eq!(locations(check, &unrecorded), ["docs/wire-protocol.md:1"]);
     }
 }

@@ -1,6 +1,6 @@
-//! Measures one section of procspawn: `procspawn-peer SECTION LOAD`. One JSON object on stdout.
+//! Measures one section of procspawn: `procspawn-peer SECTION LOAD`. Prints one JSON object.
 //!
-//! Names and loads are those of Brigade's own measurements in `benches/src/ours`.
+//! Figures and loads are the same as in Brigade's own measurements in `benches/src/ours`.
 
 #![forbid(unsafe_code)]
 
@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use rustix::process::{Signal, getppid, set_parent_process_death_signal};
 use serde::{Deserialize, Serialize};
 
-/// What stands in the load for all contestants; the rest is for others.
+/// The fields of the load that are needed here.
 #[derive(Debug, Deserialize)]
 struct Load {
     workers: usize,
@@ -35,18 +35,18 @@ struct Report {
     version: &'static str,
     figures: BTreeMap<String, f64>,
     missing: BTreeMap<String, String>,
-    answer: Option<String>,
+    checksum: Option<String>,
 }
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
 fn main() -> Outcome<()> {
     procspawn::init();
-    // The run ends, however it ends, and this with it.
+    // Exit with the run, however it ends.
     set_parent_process_death_signal(Some(Signal::KILL))?;
     let parent = getppid().map(|parent| parent.as_raw_nonzero().get().to_string());
     if parent != std::env::var("BRIGADE_BENCH_PARENT").ok() {
-        return Err("the run that started this is gone".into());
+        return Err("the run that started this process has ended".into());
     }
     let mut arguments = std::env::args().skip(1);
     let section = arguments.next().ok_or("no section")?;

@@ -1,4 +1,4 @@
-//! Where tasks meet: a socket at which the host waits until so many have come.
+//! A socket at which the host waits until a number of tasks have begun.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixListener;
@@ -18,6 +18,7 @@ pub(crate) struct Meeting {
 }
 
 impl Meeting {
+    /// Returns a meeting that ends when `count` tasks have begun.
     pub(crate) fn of(count: usize) -> Outcome<Self> {
         let folder = TempDir::with_prefix("brigade-bench-")?;
         let address = folder.path().join("meeting");
@@ -40,14 +41,14 @@ impl Meeting {
                 Ok(pids)
             };
             if let Ok(pids) = serve() {
-                // Nobody may be waiting any more.
+                // The host may have stopped waiting.
                 let _ = sender.send(pids);
             }
         });
         Ok(Self { _folder: folder, address: address.display().to_string(), pids })
     }
 
-    /// The workers that have met.
+    /// Waits for the tasks, and returns the pids of their workers.
     pub(crate) fn wait(&self) -> Outcome<Vec<u32>> {
         Ok(self.pids.recv_timeout(Duration::from_secs(20))?)
     }

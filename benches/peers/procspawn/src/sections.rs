@@ -1,4 +1,4 @@
-//! What is measured.
+//! The measurements of each section.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -19,14 +19,14 @@ pub(crate) fn measure(section: &str, load: &Load, report: &mut Report) -> Outcom
         "start" => start(load, report),
         "crash" => crash(load, report),
         "work" => work(load, report),
-        _ => Err("not measured of procspawn".into()),
+        _ => Err("not measured for procspawn".into()),
     }
 }
 
-/// Each outstanding task holds descriptors; more than this and there are none left.
+/// Maximum number of outstanding tasks. Each of them holds descriptors, which would run out.
 const WINDOW: usize = 2_000;
 
-/// Items of a task where a map is cut into tasks by hand.
+/// Items per task of a map; procspawn does not form chunks itself.
 const CHUNK: usize = 1_000;
 
 fn throughput(load: &Load, report: &mut Report) -> Outcome<()> {
@@ -143,18 +143,18 @@ fn crash(load: &Load, report: &mut Report) -> Outcome<()> {
         let target = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or("no pid")?;
         let begin = Instant::now();
         kill_process(target, Signal::KILL)?;
-        match victim.join_timeout(PATIENCE) {
-            Ok(_) => return Err("a killed task has a result".into()),
+        match victim.join_timeout(TIMEOUT) {
+            Ok(_) => return Err("a killed task returned a value".into()),
             Err(error) if error.is_timeout() => {
-                let reason = "the caller is told nothing".to_owned();
+                let reason = "the caller does not learn of it".to_owned();
                 report.missing.insert("learned_p50_seconds".to_owned(), reason);
                 return Ok(());
             }
             Err(_) => learned.push(begin.elapsed().as_secs_f64()),
         }
-        match pool.spawn((), tasks::pid).join_timeout(PATIENCE) {
+        match pool.spawn((), tasks::pid).join_timeout(TIMEOUT) {
             Ok(after) if after != pid => recovered.push(begin.elapsed().as_secs_f64()),
-            Ok(_) => return Err("the dead worker answered".into()),
+            Ok(_) => return Err("the dead worker ran a task".into()),
             Err(error) => {
                 let reason = format!("does not survive ({error})");
                 report.missing.insert("recovered_p50_seconds".to_owned(), reason);
@@ -167,9 +167,9 @@ fn crash(load: &Load, report: &mut Report) -> Outcome<()> {
     Ok(())
 }
 
-const PATIENCE: Duration = Duration::from_secs(3);
+const TIMEOUT: Duration = Duration::from_secs(3);
 
-/// A path a task would take five times as long; chunks are what its user would make.
+/// Tasks of one path each would take five times as long, so a user would form chunks.
 fn work(load: &Load, report: &mut Report) -> Outcome<()> {
     let list = fs::read_to_string(&load.list)?;
     let paths: Vec<String> = list.lines().map(str::to_owned).collect();
@@ -184,8 +184,8 @@ fn work(load: &Load, report: &mut Report) -> Outcome<()> {
         Ok(digests)
     })?;
     report.figures.insert("files_seconds".to_owned(), time);
-    let answer = Sha256::digest(digests.as_flattened());
-    report.answer = Some(answer.iter().map(|byte| format!("{byte:02x}")).collect());
+    let checksum = Sha256::digest(digests.as_flattened());
+    report.checksum = Some(checksum.iter().map(|byte| format!("{byte:02x}")).collect());
     Ok(())
 }
 

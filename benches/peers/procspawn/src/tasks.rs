@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 
 pub(crate) fn noop((): ()) {}
 
-/// Tasks of a map: procspawn has no chunks, so they are made by hand.
+/// A chunk of a map.
 pub(crate) fn nothing(numbers: Vec<u64>) -> Vec<()> {
     numbers.into_iter().map(|_| ()).collect()
 }
@@ -19,7 +19,7 @@ pub(crate) fn length(payload: Vec<u8>) -> usize {
     payload.len()
 }
 
-/// What the next call hands over.
+/// The value for the next call of [`hand_over`].
 static READY: Mutex<Vec<u8>> = Mutex::new(Vec::new());
 
 pub(crate) fn prepare(size: usize) {
@@ -34,7 +34,7 @@ pub(crate) fn pid((): ()) -> u32 {
     std::process::id()
 }
 
-/// Returns when the host has seen as many tasks begin as it waits for.
+/// Waits until the host has seen the expected number of tasks begin.
 pub(crate) fn meet(address: String) -> Result<u32, String> {
     let meet = || -> std::io::Result<u32> {
         let mut connection = UnixStream::connect(&address)?;
@@ -46,7 +46,7 @@ pub(crate) fn meet(address: String) -> Result<u32, String> {
     meet().map_err(|error| error.to_string())
 }
 
-/// Says that it has begun, and never ends.
+/// Reports that it has begun, and hangs.
 pub(crate) fn hang(address: String) -> Result<u32, String> {
     meet(address)?;
     std::thread::park_timeout(Duration::from_secs(600));

@@ -1,4 +1,4 @@
-//! What runs in the workers.
+//! The task function, which runs in the workers.
 
 use std::cell::RefCell;
 use std::ffi::OsString;
@@ -12,14 +12,14 @@ use sha2::{Digest, Sha256};
 
 use crate::failure::ReadFailure;
 
-/// A file to digest. `OsString` carries every name that the file system allows, which `PathBuf` does not with serde.
+/// A file to digest. With serde, `OsString` supports every file name, which `PathBuf` does not.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Job {
     path: OsString,
     crash: bool,
 }
 
-/// A digest and how much was read for it.
+/// A digest and the number of bytes it covers.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Digested {
     pub(crate) sha256: [u8; 32],
@@ -33,7 +33,7 @@ impl Job {
     }
 }
 
-/// The task function: a failure to read is a value like any other; only a crash is a `TaskError`.
+/// The task function. A failed read is a value like any other; only a crash is a `TaskError`.
 pub(crate) fn digest(job: Job) -> Result<Digested, ReadFailure> {
     let Job { path, crash } = job;
     if crash {
@@ -44,11 +44,11 @@ pub(crate) fn digest(job: Job) -> Result<Digested, ReadFailure> {
 }
 
 thread_local! {
-    /// A worker runs one task after the other; the buffer serves them all.
+    /// A worker runs one task after the other, so they can share a buffer.
     static BUFFER: RefCell<Vec<u8>> = RefCell::new(vec![0; 128 * 1024]);
 }
 
-/// Reads the file in pieces, so that its size does not matter.
+/// Reads the file in blocks, so that its size does not matter.
 fn digest_file(path: &Path) -> io::Result<Digested> {
     let mut file = open(path)?;
     let mut hasher = Sha256::new();
@@ -69,15 +69,16 @@ fn digest_file(path: &Path) -> io::Result<Digested> {
     Ok(Digested { sha256: hasher.finalize().into(), bytes })
 }
 
-/// The walk saw a regular file, but by now the name may belong to a pipe, which `File::open` would wait at forever.
+/// Opens a regular file. By now its name may belong to a pipe, on which `File::open` would block
+/// forever.
 fn open(path: &Path) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
     let file = rustix::io::retry_on_intr(|| rustix::fs::open(path, flags, Mode::empty()))?;
     let file = File::from(file);
     let kind = file.metadata()?.file_type();
-    // Reading a folder fails by itself, and says so better.
+    // Reading a folder fails too, with a better message.
     if kind.is_file() || kind.is_dir() {
         return Ok(file);
     }
-    Err(io::Error::other("not a regular file any more"))
+    Err(io::Error::other("no longer a regular file"))
 }

@@ -1,4 +1,4 @@
-//! Why a file has no digest.
+//! The reasons why a file has no digest.
 
 use std::fmt;
 use std::io;
@@ -7,7 +7,7 @@ use brigade::{Exit, TaskError, TaskErrorKind};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// Why a file has no digest.
+/// The reason why a file has no digest.
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// It could not be read.
@@ -16,7 +16,7 @@ pub(crate) enum Failure {
     Task(TaskError),
 }
 
-/// What the system said; it travels from the worker as a value.
+/// An error of the system, which the worker returns as a value.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct ReadFailure {
     kind: String,
@@ -24,7 +24,7 @@ pub(crate) struct ReadFailure {
 }
 
 impl Failure {
-    /// What the summary counts it as.
+    /// Returns the kind of failure for the summary.
     pub(crate) fn kind(&self) -> String {
         let error = match self {
             Self::Read(failure) => return failure.kind.clone(),
@@ -42,7 +42,7 @@ impl Failure {
         if let Self::Task(error) = self {
             object["attempt"] = error.attempt().into();
             if let TaskErrorKind::WorkerDied { pid, exit, .. } = error.kind() {
-                object["pid"] = pid.into();
+                object["pid"] = (*pid).into();
                 object["exit"] = match exit {
                     Exit::Code(code) => json!({ "code": code }),
                     Exit::Signal(number) => json!({ "signal": number }),
@@ -66,9 +66,9 @@ impl fmt::Display for Failure {
 impl From<&io::Error> for ReadFailure {
     fn from(error: &io::Error) -> Self {
         let text = error.to_string();
-        // As other commands say it: the number behind the words helps nobody.
+        // Like other commands, omit the error number.
         let message = text.split(" (os error ").next().unwrap_or(&text).to_owned();
-        // What the system has not said is a kind of its own.
+        // An error that is not from the system is its own kind.
         let kind = error.raw_os_error().map_or_else(|| text.clone(), |_| error.kind().to_string());
         Self { kind, message }
     }

@@ -1,12 +1,13 @@
-//! SHA-256 of every file below some folders, computed in worker processes, in the format of `sha256sum`.
+//! Prints the SHA-256 of every file below some folders, computed in worker processes, in the format
+//! of `sha256sum`.
 //!
 //! ```sh
 //! cargo run --release -p brigade --example checksum -- /usr/share > checksums.txt
 //! sha256sum -c --quiet checksums.txt
 //! ```
 //!
-//! The walk is lazy and a bounded window of tasks is under way, so memory does not grow with the tree. Output is in the
-//! order of the walk, whatever the workers do.
+//! The walk is lazy and the number of submitted tasks is bounded, so memory does not grow with the
+//! tree. The output is in the order of the walk, in whatever order the workers finish.
 
 #![forbid(unsafe_code)]
 
@@ -28,37 +29,39 @@ use clap::Parser;
 
 use digest::{Digested, Job, digest};
 use failure::{Failure, ReadFailure};
-use output::{Output, complain};
+use output::{Output, print_line};
 use report::Report;
 use walk::{Found, Walk};
 
-/// Prints the SHA-256 of every regular file below the given folders, in a form that `sha256sum -c` accepts.
+/// Prints the SHA-256 of every regular file below the given folders, in a form that `sha256sum -c`
+/// accepts.
 ///
-/// Each file is read and digested by a worker process. A worker that dies costs the file it was reading and nothing
-/// else. Symbolic links are followed only where they are given as arguments.
+/// Each file is read and digested by a worker process. A worker that dies costs only the file that
+/// it was reading. Symbolic links are followed only if they are given as arguments.
 ///
-/// Exit status: 0 when every file was digested, 1 when some were not, 2 when it could not work at all.
+/// Exit status: 0 if every file was digested, 1 if some were not, 2 if the program could not run.
 #[derive(Debug, Parser)]
 #[command(name = "checksum")]
 struct Arguments {
     /// Folders and files.
     #[arg(required = true)]
     paths: Vec<PathBuf>,
-    /// Worker processes; as many as there are usable cores unless given.
+    /// Number of worker processes [default: number of usable cores].
     #[arg(long, value_name = "N")]
     workers: Option<usize>,
-    /// How often a file is tried again when its worker dies.
+    /// Number of retries for a file whose worker died.
     #[arg(long, value_name = "N", default_value_t = 0)]
     retries: u32,
-    /// Kill the worker (SIGKILL) that meets a path with this text in it, at every try: to see what a crash costs.
+    /// Kill the worker (SIGKILL) at every attempt of a path that contains this text, to show the
+    /// cost of a crash.
     #[arg(long, value_name = "SUBSTRING")]
     crash_on: Option<String>,
-    /// One JSON object for each file on stdout, and the summary as one on stderr.
+    /// Print one JSON object per file on stdout, and the summary as JSON on stderr.
     #[arg(long)]
     json: bool,
 }
 
-/// Files under way for each worker: enough that no worker waits for the walk or the output.
+/// Number of submitted files per worker: enough that no worker waits for the walk or the output.
 const FILES_PER_WORKER: usize = 64;
 
 fn main() -> ExitCode {
@@ -70,13 +73,13 @@ fn main() -> ExitCode {
     }
     match run(&arguments) {
         Ok(report) => {
-            complain(&if arguments.json { report.to_json() } else { report.to_string() });
+            print_line(&if arguments.json { report.to_json() } else { report.to_string() });
             ExitCode::from(u8::from(report.failures() > 0))
         }
-        // Whoever read our output has seen enough.
+        // The reader of the output has seen enough.
         Err(error) if is_broken_pipe(&*error) => ExitCode::SUCCESS,
         Err(error) => {
-            complain(&format!("checksum: {}", chain(&*error)));
+            print_line(&format!("checksum: {}", chain(&*error)));
             ExitCode::from(2)
         }
     }
@@ -88,10 +91,11 @@ fn run(arguments: &Arguments) -> Result<Report, Box<dyn Error>> {
     let mut output = Output::new(arguments.json);
     let mut report = Report::default();
     let outcome = digest_all(&pool, arguments, &mut output, &mut report);
-    // Also after a failure: the bar has to go, and the lines that are ready are good.
+    // Even after a failure, the bar must be removed, and the lines that are ready are valid.
     let finished = output.finish();
     if let Err(error) = outcome.and(finished.map_err(Into::into)) {
-        // Nobody wants the rest any more, so the pool need not run it; the failure is told, whatever this one says.
+        // The remaining results are not needed, so the pool need not produce them. The first
+        // failure is reported, whatever the result of the shutdown.
         let _ = pool.shutdown_with(Shutdown::Kill, Duration::ZERO);
         return Err(error);
     }
@@ -108,9 +112,10 @@ fn start_pool(workers: Option<usize>) -> Result<Pool, PoolError> {
     }
 }
 
-/// Keeps a window of tasks under way and takes their outcomes in the order of the walk.
+/// Keeps a window of tasks submitted and handles their outcomes in the order of the walk.
 ///
-/// `pool.map` does the same in one line for those who do not need to know which input an error belongs to.
+/// If you do not need to know which input an error belongs to, `pool.map` does the same in one
+/// line.
 fn digest_all(
     pool: &Pool,
     arguments: &Arguments,
@@ -140,7 +145,7 @@ fn digest_all(
                 report.digested(digested.bytes);
                 output.digested(&path, &digested)?;
             }
-            Err(Failure::Task(error)) if is_end_of_pool(&error.kind()) => return Err(error.into()),
+            Err(Failure::Task(error)) if is_end_of_pool(error.kind()) => return Err(error.into()),
             Err(failure) => {
                 report.failed(failure.kind());
                 output.failed(&path, &failure)?;
@@ -150,14 +155,14 @@ fn digest_all(
     }
 }
 
-/// A file that was submitted, or why it could not even be.
+/// A submitted file, or the reason why it could not be submitted.
 type Submitted = Result<Handle<Result<Digested, ReadFailure>>, ReadFailure>;
 
 fn outcome(submitted: Submitted) -> Result<Digested, Failure> {
     submitted.map_err(Failure::Read)?.wait().map_err(Failure::Task)?.map_err(Failure::Read)
 }
 
-/// Whether no other task can succeed either.
+/// Returns `true` if no other task can succeed either.
 fn is_end_of_pool(kind: &TaskErrorKind) -> bool {
     matches!(kind, TaskErrorKind::PoolBroken { .. } | TaskErrorKind::PoolClosed)
 }
@@ -166,7 +171,7 @@ fn is_broken_pipe(error: &(dyn Error + 'static)) -> bool {
     error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }
 
-/// The error and its causes in one line.
+/// Returns the error and its causes in one line.
 fn chain(error: &dyn Error) -> String {
     std::iter::successors(Some(error), |&error| error.source())
         .map(ToString::to_string)

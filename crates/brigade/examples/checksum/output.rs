@@ -1,4 +1,4 @@
-//! Lines on stdout, failures and a progress bar on stderr.
+//! Writes lines to stdout, and failures and a progress bar to stderr.
 
 use std::fmt::Write as _;
 use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
@@ -13,10 +13,10 @@ use crate::digest::Digested;
 use crate::failure::Failure;
 use crate::report::Report;
 
-/// Where results go.
+/// The output streams.
 pub(crate) struct Output {
     stdout: BufWriter<StdoutLock<'static>>,
-    /// Whether somebody watches the lines, perhaps on the terminal that shows the bar.
+    /// `true` if stdout is a terminal, possibly the one that shows the bar.
     watched: bool,
     json: bool,
     bar: ProgressBar,
@@ -49,7 +49,7 @@ impl Output {
             self.line(object.to_string().as_bytes())?;
         }
         let message = format!("checksum: {}: {failure}", printable(path));
-        self.bar.suspend(|| complain(&message));
+        self.bar.suspend(|| print_line(&message));
         Ok(())
     }
 
@@ -71,33 +71,35 @@ impl Output {
         let mut write = || {
             stdout.write_all(line)?;
             stdout.write_all(b"\n")?;
-            // Somebody who watches gets each line at once, and the bar finds none of it in its way afterwards.
+            // On a terminal, each line is shown at once, so that none is left to disturb the bar
+            // later.
             if *watched { stdout.flush() } else { Ok(()) }
         };
         if *watched { bar.suspend(write) } else { write() }
     }
 }
 
-/// A line on stderr. When it is closed there is nobody left to be told.
-pub(crate) fn complain(message: &str) {
+/// Writes a line to stderr. There is nowhere to report that stderr is closed.
+pub(crate) fn print_line(message: &str) {
     let _ = writeln!(io::stderr(), "{message}");
 }
 
-/// There is no telling how long it takes, because the walk is lazy; so it shows what is done.
+/// Returns a bar that shows the work done. The total is unknown, because the walk is lazy.
 fn bar() -> ProgressBar {
-    // Events of the library go to stderr as well, and know of no bar.
+    // Events of the library also go to stderr, and would disturb the bar.
     if !io::stderr().is_terminal() || std::env::var_os("RUST_LOG").is_some() {
         return ProgressBar::hidden();
     }
     let style = ProgressStyle::with_template("{spinner} {human_pos} files, {msg}, {elapsed}")
         .unwrap_or_else(|_| ProgressStyle::default_spinner());
     let bar = ProgressBar::new_spinner().with_style(style).with_message("0 MB, 0 failed");
-    // It moves while a large file is read, too.
+    // Keep it moving while a large file is read.
     bar.enable_steady_tick(Duration::from_millis(100));
     bar
 }
 
-/// As GNU sha256sum: a name with a backslash or a line break is escaped and its line begins with a backslash.
+/// Escapes a name like GNU sha256sum: a backslash or a line break is escaped, and the line then
+/// begins with a backslash.
 fn escape(name: &[u8]) -> (bool, Vec<u8>) {
     let mut escaped = Vec::with_capacity(name.len());
     for byte in name {
@@ -111,7 +113,8 @@ fn escape(name: &[u8]) -> (bool, Vec<u8>) {
     (escaped.len() != name.len(), escaped)
 }
 
-/// The path for a message of one line: what is not text, or would steer the terminal, is escaped.
+/// Returns the path for a one-line message. Bytes that are not text, and control characters, are
+/// escaped.
 fn printable(path: &Path) -> String {
     let mut text = String::new();
     for chunk in path.as_os_str().as_bytes().utf8_chunks() {
@@ -134,7 +137,8 @@ fn hex(bytes: &[u8]) -> String {
     })
 }
 
-/// JSON has no bytes: a name that is not UTF-8 is given in hexadecimal as well.
+/// Returns a JSON object with the path. If the name is not UTF-8, it is also given in hexadecimal,
+/// because JSON has no byte strings.
 fn named(path: &Path) -> Value {
     match path.to_str() {
         Some(path) => json!({ "path": path }),

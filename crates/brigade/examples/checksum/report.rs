@@ -1,4 +1,4 @@
-//! The summary.
+//! The summary of the run.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -6,16 +6,16 @@ use std::time::Duration;
 
 use serde_json::json;
 
-/// What came of the run.
+/// The counts and times of the run.
 #[derive(Debug, Default)]
 pub(crate) struct Report {
-    /// Files digested.
+    /// Number of files digested.
     pub(crate) files: u64,
-    /// Their bytes.
+    /// Number of bytes digested.
     pub(crate) bytes: u64,
-    /// Symbolic links that were passed over.
+    /// Number of symbolic links skipped.
     pub(crate) links: u64,
-    /// Sockets, pipes and devices that were passed over.
+    /// Number of sockets, pipes and devices skipped.
     pub(crate) special: u64,
     failures: BTreeMap<String, u64>,
     seconds: f64,
@@ -49,8 +49,8 @@ impl Report {
             "megabytes_per_second": self.megabytes_per_second(),
             "files_per_second": self.files_per_second(),
             "failures": self.failures,
-            "symbolic_links_passed_over": self.links,
-            "special_files_passed_over": self.special,
+            "symbolic_links_skipped": self.links,
+            "special_files_skipped": self.special,
             "worker_restarts": self.restarts,
         });
         json!({ "summary": summary }).to_string()

@@ -1,4 +1,4 @@
-//! The files below some folders, one at a time, in an order that is the same each time.
+//! Iterates over the files below some folders, in the same order each time.
 
 use std::ffi::OsString;
 use std::fs::{self, DirEntry, FileType};
@@ -8,24 +8,25 @@ use std::vec;
 
 use crate::failure::ReadFailure;
 
-/// What the walk comes across.
+/// An entry that the walk has found.
 pub(crate) enum Found {
     /// A regular file.
     File(PathBuf),
-    /// A folder, or a path that was asked for, that cannot be looked at.
+    /// A folder or an argument that could not be read.
     Unreadable(PathBuf, ReadFailure),
-    /// A symbolic link; not followed, so that no file comes twice and no circle is walked.
+    /// A symbolic link. It is not followed, so that no file is found twice and no cycle is entered.
     Link,
     /// A socket, pipe or device.
     Special,
 }
 
-/// Walks depth first, names in the order of their bytes.
+/// A depth-first walk, with names in the order of their bytes.
 ///
-/// It holds the names in the folders of the open branch, never the whole tree, and no descriptors.
+/// It holds the names in the folders of the current branch, never the whole tree, and no
+/// descriptors.
 pub(crate) struct Walk {
     roots: vec::IntoIter<PathBuf>,
-    /// The open branch; the deepest folder is last.
+    /// The current branch; the deepest folder is last.
     open: Vec<Folder>,
 }
 
@@ -39,7 +40,7 @@ impl Walk {
         Self { roots: roots.into_iter(), open: Vec::new() }
     }
 
-    /// The next path, and what it is.
+    /// Returns the next path and its type.
     fn step(&mut self) -> Option<(PathBuf, io::Result<FileType>)> {
         while let Some(folder) = self.open.last_mut() {
             if let Some((name, kind)) = folder.entries.next() {
@@ -48,7 +49,7 @@ impl Walk {
             self.open.pop();
         }
         let root = self.roots.next()?;
-        let kind = asked_for(&root);
+        let kind = argument_type(&root);
         Some((root, kind))
     }
 }
@@ -78,7 +79,8 @@ impl Iterator for Walk {
 }
 
 impl Folder {
-    /// Reads all names, because they have to be sorted. A folder that cannot be read to its end counts as unreadable.
+    /// Reads all names, because they have to be sorted. A folder that fails before its end counts
+    /// as unreadable.
     fn read(path: &Path) -> io::Result<Self> {
         let entry = |entry: DirEntry| (entry.file_name(), entry.file_type());
         let mut entries =
@@ -88,9 +90,9 @@ impl Folder {
     }
 }
 
-/// What a path given as an argument is. A symbolic link is followed here and nowhere else, and what is passed over in a
-/// folder is a failure here: somebody has asked for it.
-fn asked_for(path: &Path) -> io::Result<FileType> {
+/// Returns the type of a path that was given as an argument. Only here, a symbolic link is
+/// followed, and an entry that the walk would skip is an error, because the user asked for it.
+fn argument_type(path: &Path) -> io::Result<FileType> {
     let kind = fs::metadata(path)?.file_type();
     if kind.is_file() || kind.is_dir() {
         return Ok(kind);

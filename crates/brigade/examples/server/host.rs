@@ -1,15 +1,15 @@
-//! A host whose workers are another program, and what it is told when the two do not fit.
+//! A host whose workers are another program, and the errors that it gets if the two do not match.
 //!
 //! ```sh
 //! cargo build -p brigade --examples
 //! cargo run -p brigade --example server-host
 //! ```
 //!
-//! It resizes a picture in the worker, then makes the mistakes that one makes: a name that the worker does not know, a
-//! function of this program, and a worker program that was not updated.
+//! It resizes a picture in the worker, then makes the common mistakes: a name that the worker does
+//! not know, a function of this program, and a worker program that was not updated.
 
 #![forbid(unsafe_code)]
-#![expect(clippy::print_stdout, reason = "it shows what a pool says")]
+#![expect(clippy::print_stdout, reason = "it prints the results and errors of a pool")]
 
 mod picture;
 
@@ -17,7 +17,7 @@ use std::error::Error;
 use std::path::PathBuf;
 use std::process::Command;
 
-use brigade::{Builder, Pool};
+use brigade::{Pool, PoolBuilder};
 
 use picture::{Picture, RESIZE, Resize, VERSION};
 
@@ -43,8 +43,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Workers that are the program next to this one.
-fn workers() -> Result<Builder, Box<dyn Error>> {
+/// Returns a pool builder whose workers are the program next to this one.
+fn workers() -> Result<PoolBuilder, Box<dyn Error>> {
     let program: PathBuf = std::env::current_exe()?.with_file_name("server-worker");
     if !program.exists() {
         return Err("build the worker first: cargo build -p brigade --examples".into());

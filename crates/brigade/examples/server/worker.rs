@@ -1,9 +1,10 @@
-//! The worker program: it offers a function by name and knows nothing of the program that calls it.
+//! The worker program: it offers a function by name and knows nothing about the program that calls
+//! it.
 //!
 //! See `host.rs`, which starts it.
 
 #![forbid(unsafe_code)]
-#![expect(clippy::print_stderr, reason = "whoever starts it by hand is told what it is")]
+#![expect(clippy::print_stderr, reason = "it explains itself if it is started by hand")]
 
 mod picture;
 
@@ -13,7 +14,7 @@ use brigade::worker::Server;
 
 use picture::{Picture, RESIZE, Resize, VERSION};
 
-/// Takes every pixel from the nearest one of the original.
+/// Scales a picture by copying the nearest pixel of the original.
 fn resize(Resize { picture, width }: Resize) -> Result<Picture, String> {
     if width == 0 || picture.width == 0 {
         return Err("a picture needs a width".to_owned());

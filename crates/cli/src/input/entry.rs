@@ -1,4 +1,4 @@
-//! A job as it stands in a file.
+//! The description of a job in a file.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
@@ -8,30 +8,30 @@ use std::time::Duration;
 use brigade::runner::{Job, Stdin};
 use serde::Deserialize;
 
-/// A job as it stands in a TOML file or on a line of JSON. What it leaves out is taken from the defaults of the file, then
-/// from the options of the command.
+/// The description of a job in a TOML file or on a line of JSON. Missing fields are taken from the
+/// defaults of the file, then from the options of the command.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct Specification {
     /// A program and its arguments.
     command: Option<Vec<String>>,
-    /// A line for the shell, instead.
+    /// A line for the shell; excludes `command`.
     shell: Option<String>,
     label: Option<String>,
     cores: Option<NonZeroUsize>,
     #[serde(default)]
     env: BTreeMap<String, String>,
     folder: Option<PathBuf>,
-    /// A file to read from.
+    /// A file to use as standard input.
     stdin: Option<PathBuf>,
-    /// What to read, instead.
+    /// The text to use as standard input; excludes `stdin`.
     input: Option<String>,
     timeout: Option<Time>,
     retries: Option<u32>,
     prelude: Option<String>,
 }
 
-/// Seconds, or a duration as people write it: `90`, `1.5`, `"2m 30s"`.
+/// Seconds, or a duration with units: `90`, `1.5`, `"2m 30s"`.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(try_from = "RawTime")]
 struct Time(Duration);
@@ -56,32 +56,36 @@ impl TryFrom<RawTime> for Time {
             }
         }?;
         if time.is_zero() {
-            return Err("a timeout of nothing would end every job at once".to_owned());
+            return Err("`timeout` must be greater than zero".to_owned());
         }
         Ok(Self(time))
     }
 }
 
 impl Specification {
-    /// The job, with what it leaves out taken from `defaults`.
+    /// Converts to a job, taking missing fields from `defaults`.
     pub(crate) fn into_job(self, defaults: &Self) -> Result<Job, String> {
         let mut job = match (self.command, self.shell) {
             (Some(words), None) => {
                 let mut words = words.into_iter();
                 let program = words.next().filter(|program| !program.is_empty());
-                Job::new(program.ok_or("`command` is empty: name a program")?).args(words)
+                Job::new(program.ok_or("`command` must name a program")?).args(words)
             }
             (None, Some(line)) => Job::shell(line),
-            (Some(_), Some(_)) => return Err("`command` and `shell` exclude each other".to_owned()),
+            (Some(_), Some(_)) => {
+                return Err("`command` and `shell` cannot be used together".to_owned());
+            }
             (None, None) => {
                 return Err(
-                    "there is no `command = [\"program\", \"argument\"]` and no `shell = \"line\"`"
+                    "expected `command = [\"program\", \"argument\"]` or `shell = \"line\"`"
                         .to_owned(),
                 );
             }
         };
         job = match (self.stdin.or_else(|| defaults.stdin.clone()), self.input) {
-            (Some(_), Some(_)) => return Err("`stdin` and `input` exclude each other".to_owned()),
+            (Some(_), Some(_)) => {
+                return Err("`stdin` and `input` cannot be used together".to_owned());
+            }
             (Some(path), None) => job.stdin(Stdin::File(path)),
             (None, Some(text)) => job.stdin(Stdin::Bytes(text.into_bytes())),
             (None, None) => job,
@@ -108,14 +112,15 @@ impl Specification {
         env.extend(self.env);
         for (name, value) in env {
             if name.is_empty() || name.contains(['=', '\0']) {
-                return Err(format!("`{name}` cannot be the name of a variable"));
+                return Err(format!("`{name}` is not a valid variable name"));
             }
             job = job.env(name, value);
         }
         Ok(job)
     }
 
-    /// What a file of jobs may not have as a default: it would be the same for all.
+    /// Returns the name of a field that is not allowed as a default, as it would be the same for
+    /// all jobs.
     pub(crate) fn check_defaults(&self) -> Result<(), &'static str> {
         let own = [
             ("command", self.command.is_some()),

@@ -1,4 +1,4 @@
-//! Files of jobs in TOML and JSON lines.
+//! Reads job files in TOML and JSON lines.
 
 use std::path::Path;
 
@@ -10,19 +10,19 @@ use toml::Spanned;
 
 use super::Specification;
 
-/// How a file of jobs is written.
+/// The format of a job file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
-    /// One command a line, for the shell
+    /// One shell command per line
     Lines,
     /// A table `[[job]]` for each job
     Toml,
-    /// One JSON object a line
+    /// One JSON object per line
     Jsonl,
 }
 
 impl Format {
-    /// What the name of a file says.
+    /// Returns the format that a file's extension suggests.
     pub(crate) fn of(path: &Path) -> Self {
         match path.extension().and_then(|extension| extension.to_str()) {
             Some("toml") => Self::Toml,
@@ -40,7 +40,7 @@ struct Jobs {
     job: Vec<Spanned<Specification>>,
 }
 
-/// The jobs of a TOML file. What is wrong is shown where it stands.
+/// Reads the jobs of a TOML file. Errors show the offending lines.
 pub(crate) fn jobs_of_toml(name: &str, text: &str) -> Result<Vec<Job>, Report> {
     let source = || NamedSource::new(name, text.to_owned()).with_language("TOML");
     let at = |message: String, span: std::ops::Range<usize>| {
@@ -49,7 +49,8 @@ pub(crate) fn jobs_of_toml(name: &str, text: &str) -> Result<Vec<Job>, Report> {
         miette!(labels = vec![label], "{message}").with_source_code(source())
     };
     let jobs: Jobs = toml::from_str(text).map_err(|error| {
-        let help = "a file of jobs is a list of tables: [[job]] with command = [\"program\", \"argument\"]";
+        let help =
+            "a job file is a list of tables: [[job]] with command = [\"program\", \"argument\"]";
         let label = LabeledSpan::new_primary_with_span(
             Some("here".to_owned()),
             SourceSpan::from(error.span().unwrap_or_default()),
@@ -60,7 +61,8 @@ pub(crate) fn jobs_of_toml(name: &str, text: &str) -> Result<Vec<Job>, Report> {
         None => Specification::default(),
         Some(defaults) => {
             if let Err(field) = defaults.get_ref().check_defaults() {
-                let message = format!("`{field}` belongs to a job, not to all of them");
+                let message =
+                    format!("`{field}` is not allowed in `[defaults]`; set it for each job");
                 return Err(at(message, defaults.span()));
             }
             defaults.into_inner()
@@ -75,7 +77,7 @@ pub(crate) fn jobs_of_toml(name: &str, text: &str) -> Result<Vec<Job>, Report> {
         .collect()
 }
 
-/// The job on a line of JSON.
+/// Reads a job from a line of JSON.
 pub(crate) fn jobs_of_json_line(number: u64, line: &[u8]) -> Result<Job, JsonError> {
     let wrong = |message| JsonError { number, message };
     let specification: Specification =
@@ -83,9 +85,9 @@ pub(crate) fn jobs_of_json_line(number: u64, line: &[u8]) -> Result<Job, JsonErr
     specification.into_job(&Specification::default()).map_err(wrong)
 }
 
-/// A line that is no job.
+/// A line that does not describe a job.
 #[derive(Debug, thiserror::Error)]
-#[error("job {number} is wrong: {message}")]
+#[error("job {number} is invalid: {message}")]
 pub(crate) struct JsonError {
     number: u64,
     message: String,
@@ -105,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_takes_what_it_leaves_out_from_the_defaults() {
+    fn a_job_takes_missing_fields_from_the_defaults() {
         let text = r#"
             [defaults]
             cores = 2
@@ -130,13 +132,15 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said() {
+    fn errors_name_the_field_that_is_wrong() {
         assert!(error("[[job]]\ncomand = []").contains("unknown field `comand`"));
-        assert_eq!(error("[[job]]\ncommand = []"), "`command` is empty: name a program");
-        assert!(error("[[job]]\n").contains("there is no `command"));
-        assert!(error("[[job]]\ncommand = ['a']\nshell = 'b'").contains("exclude each other"));
+        assert_eq!(error("[[job]]\ncommand = []"), "`command` must name a program");
+        assert!(error("[[job]]\n").contains("expected `command"));
+        assert!(error("[[job]]\ncommand = ['a']\nshell = 'b'").contains("cannot be used together"));
         assert!(error("[[job]]\ncommand = ['a']\ntimeout = 'soon'").contains("`soon`"));
-        assert!(error("[defaults]\nlabel = 'x'").contains("`label` belongs to a job"));
+        assert!(
+            error("[defaults]\nlabel = 'x'").contains("`label` is not allowed in `[defaults]`")
+        );
         assert!(error("[[job]]\ncommand = ['a']\nenv = { 'A=' = 'b' }").contains("`A=`"));
     }
 
@@ -146,18 +150,18 @@ mod tests {
             jobs_of_json_line(1, br#"{"command": ["a", "b c"], "retries": 2}"#).expect("valid");
         assert_eq!(job, Job::new("a").arg("b c").retries(2));
         let error = jobs_of_json_line(4, b"{").expect_err("cut");
-        assert!(error.to_string().starts_with("job 4 is wrong: EOF"), "{error}");
+        assert!(error.to_string().starts_with("job 4 is invalid: EOF"), "{error}");
     }
 
     proptest! {
         #[test]
-        fn any_text_is_jobs_or_an_error(text in "\\PC*", bytes in prop::collection::vec(any::<u8>(), 0..50)) {
+        fn any_text_yields_jobs_or_an_error(text in "\\PC*", bytes in prop::collection::vec(any::<u8>(), 0..50)) {
             let _ = jobs_of_toml("jobs.toml", &text);
             let _ = jobs_of_json_line(1, &bytes);
         }
 
         #[test]
-        fn commands_come_through_as_they_are(words in prop::collection::vec("[^\0]{1,8}", 1..5)) {
+        fn commands_are_read_unchanged(words in prop::collection::vec("[^\0]{1,8}", 1..5)) {
             let mut rest = words.iter();
             let expected = Job::new(rest.next().expect("one")).args(rest);
             let json = serde_json::json!({ "command": words }).to_string();

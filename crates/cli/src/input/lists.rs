@@ -1,22 +1,23 @@
-//! Lists of arguments: `::: A B`, `:::: FILE`, and all combinations of several.
+//! Argument lists: `::: A B`, `:::: FILE`, and the combinations of several lists.
 
-use std::collections::HashMap;
 use std::ffi::OsString;
 use std::fs;
 use std::io::{self, Read};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
+use brigade::runner::Duplicates;
+
 use super::{Entry, Fetch, Input};
 use crate::template::Template;
 
-/// The words after `--`: a command, and lists of arguments.
+/// The words after `--`: a command and its argument lists.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Split {
     pub(crate) command: Vec<OsString>,
     pub(crate) lists: Vec<List>,
 }
 
-/// A list of arguments, as it was given.
+/// An argument list as given on the command line.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum List {
     /// `::: A B`
@@ -25,7 +26,7 @@ pub(crate) enum List {
     Files(Vec<OsString>),
 }
 
-/// Takes the command and its lists apart.
+/// Separates the command from its argument lists.
 pub(crate) fn split(words: Vec<OsString>) -> Split {
     let mut command = Vec::new();
     let mut lists: Vec<List> = Vec::new();
@@ -42,7 +43,7 @@ pub(crate) fn split(words: Vec<OsString>) -> Split {
     Split { command, lists }
 }
 
-/// A list that cannot be read, or has something twice.
+/// An argument list that could not be read or contains a duplicate.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ListError {
     #[error("cannot read the arguments in {file}")]
@@ -51,16 +52,16 @@ pub(crate) enum ListError {
         #[source]
         source: io::Error,
     },
-    #[error("`::::` names no file")]
+    #[error("`::::` must be followed by a file")]
     NoFile,
     #[error(
-        "argument {second} of list {list} is the same as argument {first}: {value}\nremove one of them, or give \
+        "argument {second} of list {list} is the same as argument {first}: {value}\nremove one of them, or use \
          --allow-duplicates"
     )]
-    Duplicate { list: usize, first: usize, second: usize, value: String },
+    Duplicate { list: usize, first: u64, second: u64, value: String },
 }
 
-/// The contents of the lists.
+/// Reads the contents of the lists.
 pub(crate) fn read(lists: Vec<List>, separator: u8) -> Result<Vec<Vec<OsString>>, ListError> {
     let mut all = Vec::new();
     for list in lists {
@@ -95,12 +96,12 @@ fn arguments(bytes: &[u8], separator: u8) -> Vec<OsString> {
     bytes.split(|byte| *byte == separator).map(|word| OsString::from_vec(word.to_vec())).collect()
 }
 
-/// Finds an argument that stands twice in one list.
+/// Checks that no list contains an argument twice.
 pub(crate) fn check(lists: &[Vec<OsString>]) -> Result<(), ListError> {
     for (list, words) in (1..).zip(lists) {
-        let mut seen = HashMap::new();
+        let mut duplicates = Duplicates::default();
         for (second, word) in (1..).zip(words) {
-            if let Some(first) = seen.insert(word, second) {
+            if let Some(first) = duplicates.add(word, second) {
                 let value = word.display().to_string();
                 return Err(ListError::Duplicate { list, first, second, value });
             }
@@ -109,12 +110,12 @@ pub(crate) fn check(lists: &[Vec<OsString>]) -> Result<(), ListError> {
     Ok(())
 }
 
-/// All combinations of several lists; the last varies fastest.
+/// The combinations of several lists; the last list varies fastest.
 #[derive(Debug)]
 pub(crate) struct Lists {
     template: Template,
     arguments: Vec<Vec<OsString>>,
-    /// Of the next combination; `None` after the last.
+    /// The next combination; `None` after the last one.
     positions: Option<Vec<usize>>,
     next_number: u64,
 }
@@ -182,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn several_lists_are_combined_the_last_one_fastest() {
+    fn the_last_of_several_lists_varies_fastest() {
         assert_eq!(commands("x {2}{1} ::: a b ::: 1 2"), ["1 x 1a", "2 x 2a", "3 x 1b", "4 x 2b"]);
         assert_eq!(commands("x ::: a b ::: 1"), ["1 x 'a 1'", "2 x 'b 1'"]);
     }
@@ -202,13 +203,13 @@ mod tests {
     }
 
     #[test]
-    fn an_argument_that_stands_twice_is_an_error_that_names_both() {
+    fn a_duplicate_argument_is_an_error_that_names_both_positions() {
         let error = check(&[words("a b"), words("c d c")]).expect_err("twice");
         assert!(error.to_string().starts_with("argument 3 of list 2 is the same as argument 1: c"));
     }
 
     #[test]
-    fn a_file_of_arguments_has_one_a_line() {
+    fn a_file_of_arguments_has_one_per_line() {
         assert_eq!(arguments(b"a b\n\nc\n", b'\n'), ["a b", "", "c"]);
         assert_eq!(arguments(b"a\nb\0c", 0), ["a\nb", "c"]);
         assert!(arguments(b"", b'\n').is_empty());

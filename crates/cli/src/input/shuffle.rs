@@ -1,12 +1,14 @@
-//! Jobs in another order.
+//! Shuffles jobs.
+
+use brigade_ids::SplitMix64;
 
 use super::{Entry, Fetch, Input, Ready};
 
-/// All jobs of an input, in an order that a seed decides. They keep their numbers.
+/// Puts all jobs of an input in an order determined by a seed. They keep their numbers.
 pub(crate) struct Shuffled;
 
 impl Shuffled {
-    /// Reads all jobs, and shuffles them.
+    /// Reads all jobs and shuffles them.
     pub(crate) fn read(
         mut input: Box<dyn Input>,
         seed: u64,
@@ -24,19 +26,12 @@ impl Shuffled {
     }
 }
 
-/// Fisher and Yates, over the numbers of `SplitMix64` (Steele, Lea, Flood 2014). The same seed gives the same order on every
-/// machine and with every version.
+/// Fisher–Yates shuffle. The same seed gives the same order on every machine and with every
+/// version.
 fn shuffle(entries: &mut [Entry], seed: u64) {
-    let mut state = seed;
-    let mut random = || {
-        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = state;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    };
+    let mut random = SplitMix64::new(seed);
     for last in (1..entries.len()).rev() {
-        let pick = random() % (last as u64 + 1);
+        let pick = random.number() % (last as u64 + 1);
         entries.swap(last, usize::try_from(pick).unwrap_or(last));
     }
 }
@@ -56,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn a_seed_gives_one_order_of_all_jobs() {
+    fn a_seed_determines_one_order_of_all_jobs() {
         assert_eq!(order(1), order(1));
         assert_ne!(order(1), order(2));
         let mut sorted = order(1);

@@ -1,7 +1,7 @@
-//! Lines that come while jobs run: from standard input or a file, of any length, in little memory.
+//! Reads jobs line by line while others run, from a file or standard input of any length.
 //!
-//! A thread reads, because a read may wait for ever, and hands over what it has; it waits in turn when the runner is
-//! behind. So there is never more in memory than [`WAITING`] pieces.
+//! A thread does the reading, because a read may block forever. When the runner is behind, the
+//! thread waits for it, so at most [`MAX_WAITING`] batches are in memory.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -16,37 +16,37 @@ use super::{Entry, Fetch, Input, jobs_of_json_line};
 use crate::line;
 use crate::template::Template;
 
-/// What a line is.
+/// The meaning of a line.
 #[derive(Debug)]
 pub(crate) enum Meaning {
     /// A command, for the shell.
     Command,
-    /// The argument of a command.
+    /// An argument of a command.
     Argument(Template),
-    /// A job, in JSON.
+    /// A job in JSON.
     Json,
 }
 
-/// The jobs of a stream of lines.
+/// The jobs read from a stream of lines.
 #[derive(Debug)]
 pub(crate) struct Lines {
-    pieces: Receiver<Piece>,
+    batches: Receiver<Batch>,
     ready: VecDeque<Vec<u8>>,
     meaning: Meaning,
     next_number: u64,
     total: Option<u64>,
 }
 
-/// Some lines, or why there are no more.
-type Piece = Result<Vec<Vec<u8>>, std::io::Error>;
+/// Some lines, or the error that ended the stream.
+type Batch = Result<Vec<Vec<u8>>, std::io::Error>;
 
-/// How many pieces may wait.
-const WAITING: usize = 4;
-/// How much is read at once.
-const PIECE_BYTES: usize = 64 * 1024;
+/// Maximum number of batches that wait for the runner.
+const MAX_WAITING: usize = 4;
+/// Number of bytes read at once.
+const READ_BYTES: usize = 64 * 1024;
 
 impl Lines {
-    /// Starts to read. `total` is how many lines there are, if that is known.
+    /// Starts reading. `total` is the number of lines, if known.
     pub(crate) fn new(
         reader: impl Read + Send + 'static,
         separator: u8,
@@ -54,21 +54,21 @@ impl Lines {
         total: Option<u64>,
         stopper: Stopper,
     ) -> Self {
-        let (sender, pieces) = bounded(WAITING);
+        let (sender, batches) = bounded(MAX_WAITING);
         thread::spawn(move || {
-            read(reader, separator, |piece| {
-                let is_wanted = sender.send(piece).is_ok();
+            read(reader, separator, |batch| {
+                let is_wanted = sender.send(batch).is_ok();
                 stopper.wake();
                 is_wanted
             });
             drop(sender);
             stopper.wake();
         });
-        Self { pieces, ready: VecDeque::new(), meaning, next_number: 1, total }
+        Self { batches, ready: VecDeque::new(), meaning, next_number: 1, total }
     }
 
     fn take_ready(&mut self) -> Option<Fetch> {
-        // An empty line is an empty argument, but no command.
+        // An empty line is an empty argument, but not a command.
         let may_be_empty = matches!(self.meaning, Meaning::Argument(_));
         let line = loop {
             let line = self.ready.pop_front()?;
@@ -91,8 +91,8 @@ impl Lines {
         Some(Fetch::Entry(Box::new(Entry { number, job, arguments: vec![argument] })))
     }
 
-    fn accept(&mut self, piece: Piece) -> Option<Fetch> {
-        match piece {
+    fn accept(&mut self, batch: Batch) -> Option<Fetch> {
+        match batch {
             Ok(lines) => {
                 self.ready.extend(lines);
                 None
@@ -108,8 +108,8 @@ impl Input for Lines {
             if let Some(fetch) = self.take_ready() {
                 return fetch;
             }
-            let failed = match self.pieces.try_recv() {
-                Ok(piece) => self.accept(piece),
+            let failed = match self.batches.try_recv() {
+                Ok(batch) => self.accept(batch),
                 Err(TryRecvError::Empty) => return Fetch::Later,
                 Err(TryRecvError::Disconnected) => return Fetch::End,
             };
@@ -124,8 +124,8 @@ impl Input for Lines {
             if let Some(fetch) = self.take_ready() {
                 return fetch;
             }
-            let failed = match self.pieces.recv() {
-                Ok(piece) => self.accept(piece),
+            let failed = match self.batches.recv() {
+                Ok(batch) => self.accept(batch),
                 Err(_) => return Fetch::End,
             };
             if let Some(failed) = failed {
@@ -139,9 +139,9 @@ impl Input for Lines {
     }
 }
 
-/// Hands over whole lines as soon as they are there, until nobody wants more.
-fn read(mut reader: impl Read, separator: u8, mut hand_over: impl FnMut(Piece) -> bool) {
-    let mut buffer = vec![0; PIECE_BYTES];
+/// Hands over complete lines as soon as they arrive, until the receiver is gone.
+fn read(mut reader: impl Read, separator: u8, mut hand_over: impl FnMut(Batch) -> bool) {
+    let mut buffer = vec![0; READ_BYTES];
     let mut line = Vec::new();
     loop {
         let count = match reader.read(&mut buffer) {
@@ -176,10 +176,10 @@ mod tests {
 
     use super::*;
 
-    /// Gives out its bytes a few at a time.
-    struct Dribble(Vec<u8>, usize);
+    /// A reader that returns a few bytes at a time.
+    struct SlowReader(Vec<u8>, usize);
 
-    impl Read for Dribble {
+    impl Read for SlowReader {
         fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
             let count = self.1.min(self.0.len()).min(buffer.len());
             buffer[..count].copy_from_slice(&self.0[..count]);
@@ -190,10 +190,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn lines_are_the_same_however_they_come(text in "[a\n]{0,40}", step in 1_usize..9) {
+        fn lines_do_not_depend_on_how_they_arrive(text in "[a\n]{0,40}", step in 1_usize..9) {
             let mut lines = Vec::new();
-            read(Dribble(text.clone().into_bytes(), step), b'\n', |piece| {
-                lines.extend(piece.expect("no error"));
+            read(SlowReader(text.clone().into_bytes(), step), b'\n', |batch| {
+                lines.extend(batch.expect("no error"));
                 true
             });
             let expected: Vec<Vec<u8>> = text.lines().map(|line| line.as_bytes().to_vec()).collect();

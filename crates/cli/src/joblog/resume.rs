@@ -1,4 +1,4 @@
-//! What an earlier run has done, read from its log.
+//! Reads the log of an earlier run.
 
 use std::fs::File;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -7,36 +7,38 @@ use std::path::Path;
 
 use brigade::runner::Job;
 
-use super::deed;
+use super::job_hash;
 
-/// Which jobs have succeeded, by their numbers.
+/// The numbers of the jobs that have succeeded.
 #[derive(Debug, Default)]
 pub(crate) struct Resume {
-    /// For each number the hash of what it did, or zero: eight bytes a job. In a log of ours that is all that the job did,
-    /// and the lowest bit is set; in one of GNU parallel's it is the command.
+    /// For each job number a hash, or zero: eight bytes per job. In a log of ours the hash covers
+    /// everything the job did, and its lowest bit is set; in one of GNU parallel's it covers the
+    /// command.
     succeeded: Vec<u64>,
     count: u64,
 }
 
-/// A log that cannot be gone on with.
+/// An error that prevents resuming from a log.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ResumeError {
-    #[error("cannot read it")]
+    #[error("cannot read the file")]
     Read(#[from] io::Error),
-    #[error("line {line} is no line of a joblog: {text}")]
+    #[error("line {line} is not a joblog line: {text}")]
     Format { line: usize, text: String },
     #[error(
-        "job {number} is not the one that the log says has succeeded: the list has changed since. Give another log, or \
-         run without --resume"
+        "job {number} is not the job that the log records as successful: the list has changed; use another log, or run \
+         without --resume"
     )]
     Changed { number: u64 },
 }
 
-/// Numbers beyond this come from no list that anybody has run; a broken line must not take all memory.
+/// The highest job number accepted. No real list is this long; a broken line must not take all
+/// memory.
 const HIGHEST: u64 = 1 << 32;
 
 impl Resume {
-    /// Reads a log. One that does not exist is empty.
+    /// Reads a log. A missing file counts as an empty log.
     pub(crate) fn read(path: &Path) -> Result<Self, ResumeError> {
         let file = match File::open(path) {
             Ok(file) => file,
@@ -66,7 +68,10 @@ impl Resume {
                 text: text.chars().take(80).collect(),
             })?;
             if entry.is_success {
-                resume.note(entry.number, entry.deed.map_or_else(|| hash(entry.command), whole));
+                resume.note(
+                    entry.number,
+                    entry.job_hash.map_or_else(|| hash(entry.command), full_hash),
+                );
             }
         }
         Ok(resume)
@@ -81,20 +86,20 @@ impl Resume {
         self.succeeded[index] = known;
     }
 
-    /// How many jobs have succeeded.
+    /// Returns the number of jobs that have succeeded.
     pub(crate) fn count(&self) -> u64 {
         self.count
     }
 
-    /// Whether this job has succeeded.
+    /// Returns `true` if this job has succeeded.
     ///
-    /// A slot's number in the command may differ from run to run, so a command with one is not compared to that in a log of
-    /// GNU parallel's.
+    /// A command that contains its slot number may differ from run to run, so it is not compared
+    /// with a log of GNU parallel's.
     pub(crate) fn has(&self, number: u64, job: &Job) -> Result<bool, ResumeError> {
         let index = usize::try_from(number).unwrap_or(usize::MAX);
         match self.succeeded.get(index) {
             None | Some(0) => Ok(false),
-            Some(known) if known & 1 == 1 => is_same(number, *known == whole(deed(job))),
+            Some(known) if known & 1 == 1 => is_same(number, *known == full_hash(job_hash(job))),
             Some(known) => match job.fixed_command() {
                 Some(command) => {
                     let command = command.to_string().replace('\n', "\0");
@@ -106,13 +111,13 @@ impl Resume {
     }
 }
 
-/// One line of a log, as GNU parallel or we have written it.
+/// One line of a log, written by GNU parallel or by us.
 struct Entry<'a> {
     number: u64,
     is_success: bool,
     command: &'a str,
-    /// The hash of all that the job did.
-    deed: Option<u64>,
+    /// The hash of everything the job did; only in our logs.
+    job_hash: Option<u64>,
 }
 
 impl<'a> Entry<'a> {
@@ -124,13 +129,14 @@ impl<'a> Entry<'a> {
         let signal: i64 = columns.next()?.parse().ok()?;
         let command = columns.next()?;
         let (command, ours) = command.rsplit_once("\t# cores=").unwrap_or((command, ""));
-        let deed =
-            ours.rsplit_once(" deed=").and_then(|(_, deed)| u64::from_str_radix(deed, 16).ok());
-        Some(Self { number, is_success: exit == 0 && signal == 0, command, deed })
+        let job_hash =
+            ours.rsplit_once(" deed=").and_then(|(_, hash)| u64::from_str_radix(hash, 16).ok());
+        Some(Self { number, is_success: exit == 0 && signal == 0, command, job_hash })
     }
 }
 
-/// How much of a log is lines that have an end. The rest was cut short when its writer was killed.
+/// Returns the length of the complete lines of a log. The rest was cut short when its writer was
+/// killed.
 pub(super) fn whole_lines(file: &File) -> io::Result<u64> {
     const STEP: u64 = 4096;
     let mut file = file;
@@ -152,13 +158,13 @@ pub(super) fn whole_lines(file: &File) -> io::Result<u64> {
 fn hash(command: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
     command.hash(&mut hasher);
-    // Zero means that there is none.
+    // Zero stands for "not succeeded"; the lowest bit marks hashes of whole jobs.
     (hasher.finish() & !1).max(2)
 }
 
-/// The hash of all that a job did, as it is kept.
-fn whole(deed: u64) -> u64 {
-    deed | 1
+/// Marks a hash as one that covers a whole job.
+fn full_hash(job_hash: u64) -> u64 {
+    job_hash | 1
 }
 
 fn is_same(number: u64, is_same: bool) -> Result<bool, ResumeError> {
@@ -203,19 +209,19 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_is_none_is_named() {
-        let error = read(format!("{HEADER}nonsense\n").as_bytes()).expect_err("no line");
-        assert_eq!(error.to_string(), "line 2 is no line of a joblog: nonsense");
+    fn a_malformed_line_is_an_error_that_shows_it() {
+        let error = read(format!("{HEADER}nonsense\n").as_bytes()).expect_err("malformed");
+        assert_eq!(error.to_string(), "line 2 is not a joblog line: nonsense");
     }
 
     #[test]
-    fn a_log_that_does_not_exist_is_empty() {
+    fn a_missing_log_is_empty() {
         assert_eq!(Resume::read(Path::new("/no/such/log")).expect("empty").count(), 0);
     }
 
     proptest! {
         #[test]
-        fn a_log_that_is_cut_anywhere_loses_at_most_the_line_that_was_cut(
+        fn a_log_cut_anywhere_loses_at_most_the_line_that_was_cut(
             codes in prop::collection::vec(0_u8..2, 1..20),
             cut in any::<prop::sample::Index>(),
         ) {
@@ -225,17 +231,17 @@ mod tests {
                 writeln!(log, "{number}\t:\t{rest}\t{code}\t0\tcommand {number}").expect("memory");
             }
             let cut = cut.index(log.len() + 1);
-            let whole = log[..cut].split(|byte| *byte == b'\n').count().saturating_sub(2);
-            let resume = read(&log[..cut]).expect("whole lines");
+            let complete = log[..cut].split(|byte| *byte == b'\n').count().saturating_sub(2);
+            let resume = read(&log[..cut]).expect("complete lines");
             for (number, code) in (1..).zip(&codes) {
-                let expected = number <= whole as u64 && *code == 0;
+                let expected = number <= complete as u64 && *code == 0;
                 let job = Job::shell(format!("command {number}"));
                 prop_assert_eq!(resume.has(number, &job).expect("the same"), expected);
             }
         }
 
         #[test]
-        fn any_bytes_are_a_log_or_an_error(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        fn any_bytes_yield_a_log_or_an_error(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
             let _ = read(&bytes);
         }
     }

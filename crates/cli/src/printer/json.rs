@@ -1,11 +1,11 @@
-//! What happens, as JSON lines.
+//! Prints events as JSON lines.
 
 use std::io::{self, Write};
 
 use brigade::runner::{Captured, Ending, Event, Outcome};
 use serde_json::{Value, json};
 
-/// How much of each output an event carries.
+/// Number of bytes of each output that an event carries.
 const TAIL: usize = 4096;
 
 /// Prints an event as a line of JSON on standard output.

@@ -1,4 +1,5 @@
-//! The page: one file that needs nothing else, with the timeline of cores, how many jobs waited, and how long they took.
+//! The report: one self-contained HTML page with a timeline of the cores, the number of waiting
+//! jobs, and job durations.
 
 use std::io::{self, Write};
 
@@ -7,9 +8,9 @@ use serde_json::json;
 use crate::record::{Record, Records};
 use crate::screen::Statistics;
 
-/// The page without its data. The data stands between its two halves.
+/// The page without its data, which goes between its two halves.
 const PAGE: &str = include_str!("page.html");
-/// Where the data goes.
+/// The marker in the page that the data replaces.
 const DATA: &str = "/*DATA*/";
 
 pub(super) fn write(
@@ -31,15 +32,16 @@ pub(super) fn write(
     writer.write_all(after.as_bytes())
 }
 
-/// A job as the page's script reads it: number, start, wall, end, cores, processor time, memory, name, failure.
+/// Returns a job as the page's script reads it: number, start, wall, end, cores, processor time,
+/// memory, name, failure, attempts.
 fn row(record: &Record, is_pinned: bool) -> String {
-    // A job that could not be started had no cores, and has no row.
+    // A job that could not be started had no cores, and gets no row.
     let rows = if is_pinned { json!(record.cores) } else { json!([record.slot]) };
     json!([
         record.number,
         record.start,
         record.wall,
-        record.end,
+        record.status,
         rows,
         record.busy,
         record.memory,
@@ -50,7 +52,7 @@ fn row(record: &Record, is_pinned: bool) -> String {
     .to_string()
 }
 
-/// JSON that cannot end the script it stands in.
+/// Escapes JSON so that it cannot end the script that contains it.
 fn in_script(json: &str) -> String {
     json.replace('<', "\\u003c").replace('\u{2028}', "\\u2028").replace('\u{2029}', "\\u2029")
 }

@@ -1,4 +1,4 @@
-//! A trace in the format of Chrome's tracing: one row for each core, or for each slot if jobs were not pinned.
+//! A trace in Chrome's format: one row per core, or per slot if jobs were not pinned.
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::record::{Record, Records};
 
-/// The one process of the trace.
+/// The id of the only process in the trace.
 const PROCESS: u32 = 1;
 
 pub(super) fn write(writer: &mut impl Write, records: &mut Records) -> io::Result<()> {
@@ -17,7 +17,7 @@ pub(super) fn write(writer: &mut impl Write, records: &mut Records) -> io::Resul
         for row in rows_of(&record) {
             rows.insert((row, record.cores.is_empty()));
             let event = json!({
-                "name": record.name, "cat": record.end, "ph": "X", "pid": PROCESS, "tid": row,
+                "name": record.name, "cat": record.status, "ph": "X", "pid": PROCESS, "tid": row,
                 "ts": record.start, "dur": record.wall,
                 "args": {
                     "job": record.number, "attempts": record.attempts, "failure": record.failure,

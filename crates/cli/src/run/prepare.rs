@@ -1,7 +1,6 @@
-//! From the options to what a run needs; what makes no sense is said before anything runs.
+//! Converts the options to the parts of a run, and rejects invalid input before anything runs.
 
-use std::collections::HashMap;
-use std::collections::hash_map::{DefaultHasher, Entry as Slot};
+use std::collections::hash_map::DefaultHasher;
 use std::fs::{self, File};
 use std::hash::{Hash, Hasher};
 use std::io::{self, BufRead, BufReader};
@@ -9,7 +8,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use brigade::cores::{Policy, Smt};
-use brigade::runner::{Job, Output, Runner, Stopper, check_duplicates};
+use brigade::runner::{Duplicates, Job, Output, Runner, Stopper, check_duplicates};
 use miette::{IntoDiagnostic, Report, WrapErr, miette};
 
 use crate::arguments::{CorePolicy, Run};
@@ -71,7 +70,7 @@ pub(super) fn input(options: &Run, stopper: &Stopper) -> Result<Box<dyn Input>, 
         None if options.command.is_empty() => {
             return Err(miette!(
                 help = "brigade run -- COMMAND {} ::: A B C, or brigade run FILE; see brigade run --help",
-                "there is nothing to run"
+                "nothing to run"
             ));
         }
         None => from_command(options, stopper)?,
@@ -81,7 +80,7 @@ pub(super) fn input(options: &Run, stopper: &Stopper) -> Result<Box<dyn Input>, 
     }
     let seed = match options.seed {
         Some(seed) => seed,
-        None => getrandom::u64().map_err(|error| miette!("cannot make a seed: {error}"))?,
+        None => getrandom::u64().map_err(|error| miette!("cannot generate a seed: {error}"))?,
     };
     let shuffled = Shuffled::read(input, seed).map_err(|error| miette!("{error}"))?;
     Ok(Box::new(shuffled))
@@ -95,11 +94,11 @@ fn from_command(options: &Run, stopper: &Stopper) -> Result<Box<dyn Input>, Repo
     let split = split(options.command.clone());
     if split.command.is_empty() {
         return Err(miette!(
-            help = "arguments are for a command: brigade run -- COMMAND {} ::: A B C",
-            "there is no command before the list"
+            help = "write the command before its arguments: brigade run -- COMMAND {} ::: A B C",
+            "no command before the list"
         ));
     }
-    warn_of_shell(&split.command, options)?;
+    reject_quoted_command(&split.command, options)?;
     if split.lists.is_empty() {
         let template = Template::parse(&split.command, options.shell, 1).into_diagnostic()?;
         let meaning = Meaning::Argument(template);
@@ -114,16 +113,16 @@ fn from_command(options: &Run, stopper: &Stopper) -> Result<Box<dyn Input>, Repo
     Ok(Box::new(Lists::new(template, lists)))
 }
 
-/// One word with spaces in it is no program, but what people give to GNU parallel.
-fn warn_of_shell(command: &[std::ffi::OsString], options: &Run) -> Result<(), Report> {
+/// Rejects a command of one word with spaces, which GNU parallel would run in a shell.
+fn reject_quoted_command(command: &[std::ffi::OsString], options: &Run) -> Result<(), Report> {
     let [word] = command else { return Ok(()) };
     let text = word.to_string_lossy();
     if options.shell || !text.contains(' ') || Path::new(word).exists() {
         return Ok(());
     }
     Err(miette!(
-        help = "without quotes around it, it is a program and its arguments; with --shell it is a line for /bin/sh",
-        "`{text}` is one word, and no program"
+        help = "remove the quotes to run a program with arguments, or add --shell to run a line of /bin/sh",
+        "`{text}` is a single word, and no such program exists"
     ))
 }
 
@@ -149,12 +148,12 @@ fn from_file(file: &Path, options: &Run, stopper: &Stopper) -> Result<Box<dyn In
     let opened = File::open(file).into_diagnostic().wrap_err_with(cannot_read)?;
     let is_regular = opened.metadata().is_ok_and(|metadata| metadata.is_file());
     let total = if is_regular {
-        let lines = count(BufReader::new(&opened), separator, options.allow_duplicates);
+        let lines = count_jobs(BufReader::new(&opened), separator, options.allow_duplicates);
         Some(lines.into_diagnostic().wrap_err_with(cannot_read)??)
     } else {
         None
     };
-    // Read a second time, as it comes: a long list is never in memory.
+    // Opened a second time and read while jobs run: a long list is never in memory as a whole.
     let again = File::open(file).into_diagnostic().wrap_err_with(cannot_read)?;
     Ok(Box::new(Lines::new(again, separator, meaning, total, stopper.clone())))
 }
@@ -167,34 +166,26 @@ fn ready(jobs: Vec<Job>) -> Ready {
     Ready::new(entries.collect())
 }
 
-/// How many jobs there are in a file with one a line, of which no two are the same.
-fn count(
+/// Counts the jobs in a file with one per line, and checks that no two are the same.
+fn count_jobs(
     mut reader: impl BufRead,
     separator: u8,
     allows_duplicates: bool,
 ) -> io::Result<Result<u64, Report>> {
-    // A hash of 64 bits for each line: two different lines of a million share one in one of 37 million files.
-    let mut seen: HashMap<u64, u64> = HashMap::new();
+    // A hash of 64 bits per line: among a million different lines, two collide in one of 37 million
+    // files.
+    let mut duplicates: Duplicates<u64> = Duplicates::default();
     let (mut number, mut line) = (0, Vec::new());
     while reader.read_until(separator, &mut line)? > 0 {
         let text = line.strip_suffix(&[separator]).unwrap_or(&line);
         if !text.trim_ascii().is_empty() {
             number += 1;
-            let mut hasher = DefaultHasher::new();
-            text.hash(&mut hasher);
-            match seen.entry(hasher.finish()) {
-                _ if allows_duplicates => {}
-                Slot::Vacant(slot) => {
-                    slot.insert(number);
-                }
-                Slot::Occupied(first) => {
-                    return Ok(Err(miette!(
-                        help = "remove one of them, or give --allow-duplicates",
-                        "job {number} is the same as job {}: {}",
-                        first.get(),
-                        String::from_utf8_lossy(text)
-                    )));
-                }
+            if !allows_duplicates && let Some(first) = duplicates.add(hash_of(text), number) {
+                return Ok(Err(miette!(
+                    help = "remove one of them, or use --allow-duplicates",
+                    "job {number} is the same as job {first}: {}",
+                    String::from_utf8_lossy(text)
+                )));
             }
         }
         line.clear();
@@ -202,11 +193,19 @@ fn count(
     Ok(Ok(number))
 }
 
+fn hash_of(text: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    text.hash(&mut hasher);
+    hasher.finish()
+}
+
 pub(super) fn joblog(options: &Run, start: StartTime) -> Result<(Resume, Option<JobLog>), Report> {
     let Some(path) = &options.joblog else { return Ok((Resume::default(), None)) };
     let about = || format!("the joblog {}", path.display());
     let (resume, joblog) = if options.resume || options.resume_failed {
-        (Resume::read(path).into_diagnostic().wrap_err_with(about)?, JobLog::append(path, start))
+        let resumed = Resume::read(path).into_diagnostic();
+        let resumed = resumed.wrap_err_with(|| format!("cannot resume from {}", about()))?;
+        (resumed, JobLog::append(path, start))
     } else {
         (Resume::default(), JobLog::create(path, start))
     };
@@ -214,11 +213,11 @@ pub(super) fn joblog(options: &Run, start: StartTime) -> Result<(Resume, Option<
     Ok((resume, Some(joblog)))
 }
 
-/// Somewhere to keep what a report needs, if there is to be one.
+/// Creates the file for the records of the report and the trace, if either is wanted.
 pub(super) fn records(options: &Run) -> Result<Option<Records>, Report> {
     if options.report.is_none() && options.trace.is_none() {
         return Ok(None);
     }
     let records = Records::new().into_diagnostic();
-    records.map(Some).wrap_err("cannot make a file for what the report needs")
+    records.map(Some).wrap_err("cannot create a temporary file for the report")
 }

@@ -1,19 +1,19 @@
-//! What happens to what happens: outputs are printed, finished jobs are logged, the screen shows both.
+//! Handles the events of a run: prints outputs, logs finished jobs, updates the screen.
 
 use std::io;
 
 use brigade::runner::{Ending, Event, Outcome, Reason, Stopper};
 use miette::{IntoDiagnostic, Report, WrapErr};
 
-use super::feed::Shared;
+use super::client::Shared;
 use super::status::BROKEN_PIPE;
 use crate::joblog::JobLog;
-use crate::printer::{Order, Printer, json};
+use crate::printer::{Printer, ReorderBuffer, json};
 use crate::record::{Record, Records};
 use crate::results::Results;
 use crate::screen::{Screen, Statistics};
 
-/// Takes the events of a run.
+/// Handles the events of a run, on the output thread.
 pub(super) struct Session {
     pub(super) screen: Screen,
     pub(super) statistics: Statistics,
@@ -25,29 +25,29 @@ pub(super) struct Session {
     pub(super) is_live: bool,
     pub(super) shared: Shared,
     pub(super) stopper: Stopper,
-    /// How the job ended that ended last.
+    /// The ending of the job that finished last.
     pub(super) last: Option<Ending>,
-    /// How the job ended that met the halt policy.
+    /// The ending of the job that met the halt policy.
     pub(super) decisive: Option<Ending>,
-    /// The first thing of ours that went wrong, which stops the run.
-    pub(super) trouble: Option<Result<u8, Report>>,
+    /// Our own first failure, which stops the run.
+    pub(super) failure: Option<Result<u8, Report>>,
 }
 
-/// What is left when the run is over.
-pub(super) struct Closing {
+/// The data of a session that is needed after its end.
+pub(super) struct SessionEnd {
     pub(super) records: Option<Records>,
     pub(super) statistics: Statistics,
     pub(super) decisive: Option<Ending>,
-    pub(super) trouble: Option<Result<u8, Report>>,
+    pub(super) failure: Option<Result<u8, Report>>,
 }
 
 impl Session {
-    /// Something has happened.
+    /// Handles an event.
     pub(super) fn take(&mut self, event: Event<'_>) {
         if let Event::Finished(outcome) = &event
             && outcome.attempts == 0
         {
-            // The run ended before it began: it is neither done nor failed.
+            // The run ended before the job started: it counts neither as done nor as failed.
             self.shared.take_arguments(outcome.number);
             return;
         }
@@ -62,8 +62,8 @@ impl Session {
             Event::Output { number, stream, lines } => {
                 let arguments = self.shared.arguments(number);
                 let print = || self.printer.print_lines(stream, lines, &arguments);
-                let printed = self.screen.aside(print);
-                self.check(printed, "cannot print what a job has printed");
+                let printed = self.screen.suspend(print);
+                self.check(printed, "cannot print a job's output");
             }
             Event::Finished(outcome) => self.finished(outcome),
             Event::Halting(Reason::Halted) => self.decisive = self.last.take(),
@@ -75,15 +75,15 @@ impl Session {
         self.last = Some(outcome.ending.clone());
         if let Some(records) = &mut self.records {
             let kept = records.push(&Record::of(&outcome));
-            self.check(kept, "cannot keep what the report needs");
+            self.check(kept, "cannot store a job's record for the report");
         }
         let mut shared = self.shared.lock();
-        let Some(order) = &mut shared.order else {
+        let Some(reorder) = &mut shared.reorder else {
             drop(shared);
             return self.deliver(&outcome);
         };
-        let turn = order.finished(outcome);
-        let has_room = !order.is_full();
+        let turn = reorder.finished(outcome);
+        let has_room = !reorder.is_full();
         let is_held = has_room && std::mem::take(&mut shared.is_held);
         drop(shared);
         for outcome in turn {
@@ -94,26 +94,27 @@ impl Session {
         }
     }
 
-    /// Gives a job out: what it printed first, then its line in the log. Whoever finds the line finds the output.
+    /// Prints a job's output, and then writes its line to the log: a logged job's output is
+    /// complete.
     fn deliver(&mut self, outcome: &Outcome) {
         let arguments = self.shared.take_arguments(outcome.number);
         if !self.is_json && !self.is_live {
-            let printed = self.screen.aside(|| self.printer.print(outcome, &arguments));
-            self.check(printed, "cannot print what a job has printed");
+            let printed = self.screen.suspend(|| self.printer.print(outcome, &arguments));
+            self.check(printed, "cannot print a job's output");
         }
         if let Some(results) = self.results.as_ref().filter(|_| self.is_live) {
             let written = results.write(outcome, &arguments);
-            self.check(written, "cannot write to the folder of results");
+            self.check(written, "cannot write to the results directory");
         }
         for (captured, name) in [(&outcome.stdout, "output"), (&outcome.stderr, "error output")] {
             if captured.dropped() > 0 {
                 let (number, lost) = (outcome.number, captured.dropped());
                 let lost = format!(
-                    "{lost} bytes of the {name} of job {number} are lost: there is no room for them in the folder for \
-                     temporary files; make room, or set TMPDIR to another one"
+                    "{lost} bytes of the {name} of job {number} were lost: the directory for temporary files has no room for \
+                     them; free some space, or set TMPDIR to another directory"
                 );
-                self.check(Err(io::Error::other(lost)), "cannot keep what a job has printed");
-                // Not logged: what is logged as a success is not run again.
+                self.check(Err(io::Error::other(lost)), "cannot store a job's output");
+                // Not logged: a job that is logged as successful does not run again.
                 return;
             }
         }
@@ -129,31 +130,31 @@ impl Session {
         self.statistics.note_input(shared.remaining, shared.skipped);
     }
 
-    /// Stops the run if something of ours has failed.
+    /// Stops the run if an operation of our own failed.
     fn check(&mut self, result: io::Result<()>, what: &'static str) {
         let Err(error) = result else { return };
-        if self.trouble.is_some() {
+        if self.failure.is_some() {
             return;
         }
         if error.kind() == io::ErrorKind::BrokenPipe {
-            // Whoever reads has had enough, and needs not be told so.
-            self.trouble = Some(Ok(BROKEN_PIPE));
+            // The reader has had enough, and does not need a message.
+            self.failure = Some(Ok(BROKEN_PIPE));
             self.stopper.kill();
         } else {
-            self.trouble = Some(Err(error).into_diagnostic().wrap_err(what));
+            self.failure = Some(Err(error).into_diagnostic().wrap_err(what));
             self.stopper.stop();
         }
     }
 
-    /// Gives out what is left, and shows what came of the run.
-    pub(super) fn close(mut self) -> Closing {
-        let rest = self.shared.lock().order.as_mut().map(Order::rest);
+    /// Delivers the jobs that were held back, and shows the summary.
+    pub(super) fn close(mut self) -> SessionEnd {
+        let rest = self.shared.lock().reorder.as_mut().map(ReorderBuffer::rest);
         for outcome in rest.unwrap_or_default() {
             self.deliver(&outcome);
         }
         self.note_input();
         self.screen.close(&self.statistics);
-        let Self { records, statistics, decisive, trouble, .. } = self;
-        Closing { records, statistics, decisive, trouble }
+        let Self { records, statistics, decisive, failure, .. } = self;
+        SessionEnd { records, statistics, decisive, failure }
     }
 }

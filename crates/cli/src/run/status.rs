@@ -1,20 +1,21 @@
-//! The exit status, as GNU parallel has it.
+//! The exit status, as in GNU parallel.
 
 use brigade::runner::{Ending, Halt, HaltOn, Reason, Summary, Threshold};
 
-/// More failures than can be counted.
+/// The exit status that stands for any larger number of failures.
 const MANY: u64 = 101;
-/// What a shell says of a program that a signal has ended, less the signal.
+/// The status of a program that was ended by a signal is this plus the signal, as in a shell.
 const SIGNAL: i32 = 128;
-/// The reader of our output has gone away: what a shell says of SIGPIPE.
+/// The status after the reader of our output has gone away: a shell reports the same for SIGPIPE.
 pub(super) const BROKEN_PIPE: u8 = 141;
 
-/// The exit status of a run that a signal has stopped.
+/// Returns the exit status of a run that a signal has stopped.
 pub(super) fn stopped(signal: Option<i32>) -> u8 {
     byte(SIGNAL + signal.unwrap_or(0))
 }
 
-/// The exit status of a run. `decisive` is how the job ended that met the policy, `signal` what stopped the run.
+/// Returns the exit status of a run. `decisive` is the ending of the job that met the halt policy,
+/// `signal` the signal that stopped the run.
 pub(super) fn of(
     summary: &Summary,
     halt: Option<Halt>,
@@ -37,7 +38,7 @@ pub(super) fn of(
     }
 }
 
-/// What a shell would say of the job.
+/// Returns the status that a shell would report for the job.
 fn code(ending: &Ending) -> u8 {
     match ending {
         Ending::Exited(code) => byte(*code),

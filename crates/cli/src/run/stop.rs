@@ -1,4 +1,4 @@
-//! Ctrl-C and other requests to stop, and the ends of adopted processes.
+//! Handles Ctrl-C and other requests to stop, and the ends of adopted processes.
 
 use std::fs;
 use std::io;
@@ -10,45 +10,46 @@ use brigade::runner::Stopper;
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use super::desk::Desk;
+use super::event_queue::EventQueue;
 
-/// The signal that came first, if any did.
+/// The first signal that arrived, if any.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Heard(Arc<AtomicI32>);
+pub(super) struct FirstSignal(Arc<AtomicI32>);
 
-impl Heard {
-    pub(super) fn first(&self) -> Option<i32> {
+impl FirstSignal {
+    pub(super) fn get(&self) -> Option<i32> {
         Some(self.0.load(Ordering::SeqCst)).filter(|signal| *signal != 0)
     }
 }
 
-/// Stops the run at the first signal that asks for it, and at once at the second.
+/// Stops the run at the first stop signal, and kills its jobs at the second.
 ///
-/// A signal that is ignored stays ignored: `nohup`, and shells that start something in the background, want it so.
-/// SIGCHLD is heard in any case. Nobody else tells that an adopted process has ended while its job runs; and while it is
-/// ignored, the kernel keeps no exit status of any job.
-pub(super) fn on_signals(stopper: Stopper, desk: Desk) -> io::Result<Heard> {
+/// A signal that is ignored at the start stays ignored: `nohup`, and shells that start a background
+/// job, rely on that. SIGCHLD is handled in any case. Nothing else reports that an adopted process
+/// has ended while its job runs; and while SIGCHLD is ignored, the kernel keeps no exit status of
+/// any job.
+pub(super) fn on_signals(stopper: Stopper, queue: EventQueue) -> io::Result<FirstSignal> {
     let ignored = ignored(&fs::read_to_string("/proc/self/status")?);
     let stops = [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| !ignored.contains(signal));
     let mut signals = Signals::new(stops.chain([SIGCHLD]))?;
-    let heard = Heard::default();
-    let first = heard.clone();
-    // Waits in a read for as long as the program runs.
+    let first = FirstSignal::default();
+    let recorded = first.clone();
+    // Blocks in a read for as long as the program runs.
     thread::Builder::new().name("signals".to_owned()).spawn(move || {
         for signal in &mut signals {
             if signal == SIGCHLD {
                 stopper.wake();
                 continue;
             }
-            let _ = first.0.compare_exchange(0, signal, Ordering::SeqCst, Ordering::SeqCst);
+            let _ = recorded.0.compare_exchange(0, signal, Ordering::SeqCst, Ordering::SeqCst);
             stopper.stop();
-            desk.asked_to_stop();
+            queue.request_stop();
         }
     })?;
-    Ok(heard)
+    Ok(first)
 }
 
-/// The ignored signals, from what the kernel says of this process.
+/// Returns the ignored signals, from the kernel's status of this process.
 fn ignored(status: &str) -> Vec<i32> {
     let mask = status
         .lines()

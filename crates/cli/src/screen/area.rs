@@ -1,4 +1,4 @@
-//! The area of a terminal that shows progress: a bar, and the jobs that run.
+//! The progress area on a terminal: a bar and the running jobs.
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
@@ -6,7 +6,7 @@ use super::terminal::Terminal;
 use super::text::fit;
 use super::{Statistics, short};
 
-/// The area of a terminal that shows progress.
+/// The progress area on a terminal.
 #[derive(Debug)]
 pub(super) struct Area {
     all: MultiProgress,
@@ -14,13 +14,13 @@ pub(super) struct Area {
     jobs: Vec<ProgressBar>,
 }
 
-/// More running jobs than this are only counted.
-const MOST_JOBS: usize = 8;
-/// How many lines of the terminal are left to what jobs print.
+/// Maximum number of running jobs that are listed; the others are only counted.
+const MAX_JOBS: usize = 8;
+/// Number of lines of the terminal left for the output of jobs.
 const OTHER_LINES: usize = 4;
-/// How often the terminal is drawn at most, per second.
+/// Maximum number of redraws per second.
 const DRAWS: u8 = 10;
-/// Below this width there is only what matters most.
+/// Below this width only the most important parts are shown.
 const NARROW: usize = 60;
 
 impl Area {
@@ -32,7 +32,7 @@ impl Area {
         Self { all, bar, jobs: Vec::new() }
     }
 
-    pub(super) fn aside<T>(&self, print: impl FnOnce() -> T) -> T {
+    pub(super) fn suspend<T>(&self, print: impl FnOnce() -> T) -> T {
         self.all.suspend(print)
     }
 
@@ -40,7 +40,7 @@ impl Area {
         let (height, width) = console::Term::stderr().size();
         let (height, width) = (usize::from(height), usize::from(width));
         self.draw_bar(statistics, width);
-        let room = height.saturating_sub(OTHER_LINES).clamp(1, MOST_JOBS);
+        let room = height.saturating_sub(OTHER_LINES).clamp(1, MAX_JOBS);
         let running = statistics.running_count();
         let mut lines: Vec<String> =
             statistics.running().take(room).map(|job| job_line(job, width)).collect();
@@ -65,7 +65,7 @@ impl Area {
     }
 
     pub(super) fn clear(&mut self) {
-        // Nobody is left to tell if the terminal is gone.
+        // Fails only if the terminal is gone.
         let _ = self.all.clear();
     }
 
@@ -78,7 +78,7 @@ impl Area {
         }
         if width >= NARROW {
             parts.push(format!("{}/{} running", statistics.running_count(), statistics.slots()));
-            parts.push(format!("{} passed", short(statistics.elapsed())));
+            parts.push(format!("{} elapsed", short(statistics.elapsed())));
         }
         match (statistics.rest(), statistics.total()) {
             (Some(rest), _) => parts.push(format!("{} left", short(rest))),
@@ -93,7 +93,7 @@ impl Area {
             self.bar.set_prefix(format!("{done}/{total}"));
             self.bar.set_message(text);
         } else {
-            // How many there are is not known before the end of the input.
+            // The number of jobs is not known before the end of the input.
             self.bar.set_style(style("{msg}"));
             self.bar.set_message(fit(&format!("{done} done, {text}"), width));
         }
@@ -112,6 +112,6 @@ fn job_line(job: &super::statistics::Running, width: usize) -> String {
 }
 
 fn style(template: &str) -> ProgressStyle {
-    // The templates are constants of this file; should one be wrong, a bar of the default style is drawn.
+    // The templates are constants in this file; if one is wrong, the default style is used.
     ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
 }

@@ -1,17 +1,17 @@
-//! Progress as lines, where there is no terminal: few enough for a log.
+//! Progress as lines without a terminal: few enough for a log.
 
 use std::time::{Duration, Instant};
 
 use super::{Statistics, short};
 
-/// Says a line when another tenth of the jobs is done, or enough time has passed.
+/// Returns a line when another tenth of the jobs is done or enough time has passed.
 #[derive(Debug, Default)]
 pub(super) struct Plain {
     tenths: u64,
     last: Option<Instant>,
 }
 
-/// A log that is watched shows something this often.
+/// Time after which a line is due even without progress.
 const PAUSE: Duration = Duration::from_secs(10);
 
 impl Plain {
@@ -28,7 +28,7 @@ impl Plain {
         let rest =
             statistics.rest().map_or_else(String::new, |rest| format!(", {} left", short(rest)));
         Some(format!(
-            "{done}{of} done, {} failed, {} running, {} passed{rest}",
+            "{done}{of} done, {} failed, {} running, {} elapsed{rest}",
             statistics.failed(),
             statistics.running_count(),
             short(statistics.elapsed()),

@@ -1,4 +1,4 @@
-//! What is known of a run so far, in memory that does not grow with it.
+//! Statistics of a run so far, in memory that does not grow with the number of jobs.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -8,7 +8,7 @@ use brigade::runner::{Event, Forecast, Outcome, Runner};
 
 use super::text::one_line;
 
-/// What is known of a run so far.
+/// Statistics of a run so far.
 #[derive(Debug)]
 pub(crate) struct Statistics {
     start: Instant,
@@ -23,12 +23,12 @@ pub(crate) struct Statistics {
     forecast: Forecast,
     slowest: BinaryHeap<Reverse<(Duration, u64, String)>>,
     failures: Vec<Failure>,
-    /// Cores times the time for which they were leased.
+    /// Time for which cores were leased, added up over all cores.
     leased: Duration,
     busy: Duration,
 }
 
-/// A job that runs.
+/// A running job.
 #[derive(Debug)]
 pub(crate) struct Running {
     pub(crate) number: u64,
@@ -47,11 +47,11 @@ pub(crate) struct Failure {
     pub(crate) last_lines: Vec<String>,
 }
 
-/// How many of the slowest jobs and of the failures are named in the end.
+/// Number of slowest jobs and number of failures listed in the summary.
 const NAMED: usize = 5;
-/// How many lines of a failed job's output are repeated.
+/// Number of lines repeated from the output of a failed job.
 const LAST_LINES: usize = 5;
-/// How much of an output is looked at for them.
+/// Number of bytes of an output searched for these lines.
 const LAST_BYTES: usize = 4096;
 
 impl Statistics {
@@ -75,7 +75,7 @@ impl Statistics {
         }
     }
 
-    /// How many jobs are still to come, if that is known, and how many an earlier run has done.
+    /// Records the number of jobs still to come, if known, and of jobs done by an earlier run.
     pub(crate) fn note_input(&mut self, waiting: Option<u64>, skipped: u64) {
         (self.waiting, self.skipped) = (waiting, skipped);
     }
@@ -150,7 +150,7 @@ impl Statistics {
         self.succeeded + self.failed
     }
 
-    /// How many jobs there are in all, if that is known.
+    /// Returns the number of jobs in all, if known.
     pub(crate) fn total(&self) -> Option<u64> {
         Some(self.finished_count() + self.running.len() as u64 + self.waiting?)
     }
@@ -171,13 +171,13 @@ impl Statistics {
         self.start.elapsed()
     }
 
-    /// How long the rest will take.
+    /// Returns the estimated time until all jobs are done.
     pub(crate) fn rest(&self) -> Option<Duration> {
         let ages = self.running.values().map(|running| running.since.elapsed());
         self.forecast.rest(self.waiting?, ages)
     }
 
-    /// The slowest jobs, slowest first.
+    /// Returns the slowest jobs, slowest first.
     pub(crate) fn slowest(&self) -> Vec<(Duration, u64, &str)> {
         let mut slowest: Vec<_> = self
             .slowest
@@ -188,14 +188,14 @@ impl Statistics {
         slowest
     }
 
-    /// The first failures.
+    /// Returns the first failures.
     pub(crate) fn failures(&self) -> &[Failure] {
         &self.failures
     }
 
-    /// Which part of the cores' time, or that of the slots if jobs were not pinned, was used, and how many cores worked on
-    /// average.
-    pub(crate) fn utilisation(&self, wall: Duration) -> Option<(f64, f64)> {
+    /// Returns the fraction of the cores' time (of the slots' time if jobs are not pinned) that was
+    /// leased, and the average number of busy cores.
+    pub(crate) fn utilization(&self, wall: Duration) -> Option<(f64, f64)> {
         let have = wall.as_secs_f64() * f64::from(u32::try_from(self.cores).unwrap_or(u32::MAX));
         let busy = self.busy.as_secs_f64() / wall.as_secs_f64();
         (have > 0.0).then(|| (self.leased.as_secs_f64() / have, busy))
@@ -217,7 +217,7 @@ fn name(outcome: &Outcome) -> String {
     })
 }
 
-/// The end of what it complained, or else of what it printed.
+/// Returns the end of a job's standard error, or of its standard output if the former is empty.
 fn last_lines(outcome: &Outcome) -> Vec<String> {
     let tail = |captured: &brigade::runner::Captured| captured.tail(LAST_BYTES).unwrap_or_default();
     let mut bytes = tail(&outcome.stderr);

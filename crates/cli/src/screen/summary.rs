@@ -1,4 +1,4 @@
-//! What came of a run: how many jobs, how well the cores were used, the slowest jobs, the failures.
+//! The summary of a run: number of jobs, use of the cores, slowest jobs, failures.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::text::{Tint, fit};
 use super::{Statistics, short};
 
-/// Where there is no terminal, lines may be as long as this.
+/// Maximum length of lines without a terminal.
 const NO_TERMINAL: usize = 200;
 
 pub(super) fn text(statistics: &Statistics, wall: Duration, is_full: bool, tint: Tint) -> String {
@@ -30,11 +30,12 @@ fn write_summary(
     let failed = format!("{} failed", statistics.failed());
     let failed = if statistics.failed() > 0 { tint.bad(&failed) } else { failed };
     let jobs = statistics.finished_count();
-    write!(text, "brigade: {jobs} jobs in {}: {succeeded}, {failed}", short(wall))?;
+    let noun = if jobs == 1 { "job" } else { "jobs" };
+    write!(text, "brigade: {jobs} {noun} in {}: {succeeded}, {failed}", short(wall))?;
     if statistics.skipped() > 0 {
-        write!(text, ", {} done before", statistics.skipped())?;
+        write!(text, ", {} already done", statistics.skipped())?;
     }
-    if let Some((leased, busy)) = statistics.utilisation(wall)
+    if let Some((leased, busy)) = statistics.utilization(wall)
         && is_full
     {
         let (cores, used) = (statistics.cores(), leased * 100.0);
@@ -50,13 +51,13 @@ fn write_summary(
         }
     }
     if !is_full || statistics.failed() == 0 {
-        // Without a terminal each failure was said right after its output.
+        // Without a terminal each failure was printed together with its output.
         return Ok(());
     }
     writeln!(text, "failures:")?;
     for failure in statistics.failures() {
         let (number, wall) = (failure.number, short(failure.wall));
-        let line = format!("  job {number}, {} after {wall}: {}", failure.ending, failure.name);
+        let line = format!("  job {number} ({}, {wall}): {}", failure.ending, failure.name);
         writeln!(text, "{}", fit(&line, width))?;
         for line in &failure.last_lines {
             writeln!(text, "{}", tint.faint(&fit(&format!("    | {line}"), width)))?;

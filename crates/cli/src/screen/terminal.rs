@@ -5,7 +5,8 @@ use std::io;
 use console::Term;
 use indicatif::TermLike;
 
-/// A terminal that no longer exists is drawn on in vain, which is no error: indicatif would panic.
+/// A terminal that may disappear. Drawing on one that has is not an error, because indicatif would
+/// panic.
 #[derive(Debug)]
 pub(super) struct Terminal(Term);
 

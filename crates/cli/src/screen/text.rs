@@ -1,10 +1,10 @@
-//! Text for people: durations, colours, lines that fit.
+//! Text for people: durations, colors, lines that fit.
 
 use std::time::Duration;
 
 use console::Style;
 
-/// Colours, if they are wanted.
+/// Applies colors if they are wanted.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Tint {
     is_on: bool,
@@ -37,7 +37,7 @@ impl Tint {
     }
 }
 
-/// A duration in at most six characters: `0.04s`, `12.3s`, `4m05s`, `2h07m`, `3d04h`.
+/// Formats a duration in at most six characters: `0.04s`, `12.3s`, `4m05s`, `2h07m`, `3d04h`.
 pub(super) fn seconds(duration: Duration) -> String {
     let seconds = duration.as_secs();
     match seconds {
@@ -49,12 +49,12 @@ pub(super) fn seconds(duration: Duration) -> String {
     }
 }
 
-/// A command without line ends and control characters, which would spoil a display.
+/// Replaces newlines and control characters, which would garble a display.
 pub(super) fn one_line(text: &str) -> String {
     text.chars().map(|character| if character.is_control() { ' ' } else { character }).collect()
 }
 
-/// A text cut to a width of the terminal, with a sign that it was.
+/// Cuts a text to a width, ending it with `…` if it was cut.
 pub(super) fn fit(text: &str, width: usize) -> String {
     console::truncate_str(text, width, "…").into_owned()
 }
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_is_one_line_that_fits() {
+    fn a_command_is_cut_to_one_line_that_fits() {
         assert_eq!(fit(&one_line("a\nb\tc\u{1b}[31m"), 6), "a b c…");
         assert_eq!(fit("äöü", 3), "äöü");
     }

@@ -1,4 +1,4 @@
-//! What becomes of a command with places.
+//! Tests of commands with replacement strings.
 
 use proptest::prelude::*;
 
@@ -14,9 +14,9 @@ fn filled(command: &[&str], arguments: &[&str], is_shell: bool) -> String {
 }
 
 #[test]
-fn places_are_those_of_gnu_parallel() {
+fn replacement_strings_are_those_of_gnu_parallel() {
     let argument = ["/dir.d/sub/file.tar.gz"];
-    for (place, expected) in [
+    for (replacement, expected) in [
         ("{}", "/dir.d/sub/file.tar.gz"),
         ("{.}", "/dir.d/sub/file.tar"),
         ("{/}", "file.tar.gz"),
@@ -27,13 +27,13 @@ fn places_are_those_of_gnu_parallel() {
         ("x{#}-{%}y", "x7-2y"),
         ("{x}{", "'{x}{'"),
     ] {
-        let command = filled(&["echo", place, "{}"], &argument, false);
-        assert_eq!(command, format!("echo {expected} {}", argument[0]), "{place}");
+        let command = filled(&["echo", replacement, "{}"], &argument, false);
+        assert_eq!(command, format!("echo {expected} {}", argument[0]), "{replacement}");
     }
 }
 
 #[test]
-fn folders_and_extensions_of_odd_paths() {
+fn directories_and_extensions_of_unusual_paths() {
     for (path, folder, stem) in
         [("a", ".", "a"), ("/a", "/", "/a"), ("d.x/a", "d.x", "d.x/a"), ("a/", "a", "a/")]
     {
@@ -43,21 +43,21 @@ fn folders_and_extensions_of_odd_paths() {
 }
 
 #[test]
-fn a_command_without_a_place_gets_the_arguments_at_its_end() {
+fn arguments_are_appended_to_a_command_without_a_replacement() {
     assert_eq!(filled(&["echo", "-n"], &["a b"], false), "echo -n 'a b'");
     assert_eq!(filled(&["echo", "{#}"], &["a"], false), "echo 7 a");
     assert_eq!(filled(&["echo"], &[], false), "echo");
 }
 
 #[test]
-fn a_list_that_is_not_there_is_named() {
+fn a_list_that_does_not_exist_is_an_error() {
     let error = Template::parse(&words(&["echo", "{3}"]), false, 2).expect_err("two lists");
-    assert_eq!(error.to_string(), "`{3}` names argument 3, but there are only 2");
+    assert_eq!(error.to_string(), "`{3}` refers to argument 3, but each job has only 2");
     assert!(Template::parse(&words(&["echo", "{0}"]), false, 2).is_err());
 }
 
 #[test]
-fn what_is_put_into_a_shell_line_is_quoted() {
+fn arguments_are_quoted_for_the_shell() {
     assert_eq!(
         filled(&["echo {} | wc -c"], &["a; rm -rf 'x'"], true),
         r"echo 'a; rm -rf '\''x'\''' | wc -c"
@@ -66,7 +66,7 @@ fn what_is_put_into_a_shell_line_is_quoted() {
 }
 
 #[test]
-fn bytes_that_are_no_text_stay_as_they_are() {
+fn bytes_that_are_not_utf8_stay_unchanged() {
     let argument = [OsString::from_vec(vec![b'a', 0xff, b'\''])];
     for is_shell in [false, true] {
         let command = words(&["printf", "%s", "{}"]);
@@ -87,7 +87,7 @@ fn bytes_that_are_no_text_stay_as_they_are() {
 
 proptest! {
     #[test]
-    fn any_text_is_a_template(word in "[{}/.#%0-9a]{0,12}", argument in "[^\0]{0,8}") {
+    fn any_text_is_a_valid_template_or_an_error(word in "[{}/.#%0-9a]{0,12}", argument in "[^\0]{0,8}") {
         if let Ok(template) = Template::parse(&words(&["x", &word]), false, 1) {
             let _ = template.job(1, &words(&[&argument]));
         }

@@ -1,4 +1,4 @@
-//! Running the real command in a folder of its own.
+//! Support for tests that run the real command in a directory of its own.
 
 use std::fs;
 use std::io::Write;
@@ -8,22 +8,22 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
-/// A folder in which the command is run.
-pub(crate) struct Place(TempDir);
+/// A temporary directory in which the command runs.
+pub(crate) struct TestDir(TempDir);
 
-/// What came of a command.
-pub(crate) struct Ran {
+/// The output of a command.
+pub(crate) struct RunOutput {
     pub(crate) status: i32,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
 }
 
-/// Anything that takes longer than this hangs.
+/// A test that takes longer than this hangs.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-impl Place {
+impl TestDir {
     pub(crate) fn new() -> Self {
-        Self(tempfile::tempdir().expect("a folder"))
+        Self(tempfile::tempdir().expect("a directory"))
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -46,13 +46,13 @@ impl Place {
         command
     }
 
-    /// `brigade run` with these arguments.
-    pub(crate) fn run(&self, arguments: &[&str]) -> Ran {
+    /// Runs `brigade run` with these arguments.
+    pub(crate) fn run(&self, arguments: &[&str]) -> RunOutput {
         self.run_with(arguments, b"")
     }
 
-    /// `brigade run` with these arguments, reading this.
-    pub(crate) fn run_with(&self, arguments: &[&str], input: &[u8]) -> Ran {
+    /// Runs `brigade run` with these arguments and this standard input.
+    pub(crate) fn run_with(&self, arguments: &[&str], input: &[u8]) -> RunOutput {
         let arguments: Vec<&str> = ["run"].into_iter().chain(arguments.iter().copied()).collect();
         let mut command = self.command(&arguments);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -60,7 +60,7 @@ impl Place {
         let mut stdin = child.stdin.take().expect("piped");
         let input = input.to_vec();
         let feeder = std::thread::spawn(move || {
-            // A run that stops early reads no more.
+            // A run that stops early does not read all of it.
             let _ = stdin.write_all(&input);
         });
         let ran = child.wait_with_output().expect("brigade").into();
@@ -74,7 +74,7 @@ impl Place {
     }
 }
 
-impl From<Output> for Ran {
+impl From<Output> for RunOutput {
     fn from(output: Output) -> Self {
         Self {
             status: output.status.code().unwrap_or(-1),
@@ -84,8 +84,8 @@ impl From<Output> for Ran {
     }
 }
 
-impl Ran {
-    /// Its lines, sorted.
+impl RunOutput {
+    /// Returns the lines of standard output, sorted.
     pub(crate) fn lines(&self) -> Vec<&str> {
         let mut lines: Vec<&str> = self.stdout.lines().collect();
         lines.sort_unstable();
@@ -93,27 +93,27 @@ impl Ran {
     }
 }
 
-/// A text of this many pieces, each made of its number from 1.
-pub(crate) fn pieces(count: usize, piece: impl Fn(usize) -> String) -> String {
-    (1..=count).map(piece).collect::<Vec<_>>().concat()
+/// Returns `count` lines, each made from its number, which starts at 1.
+pub(crate) fn numbered(count: usize, line: impl Fn(usize) -> String) -> String {
+    (1..=count).map(line).collect::<Vec<_>>().concat()
 }
 
-/// Waits until something is so.
-pub(crate) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+/// Waits until `is_done` returns `true`.
+pub(crate) fn until(what: &str, mut is_done: impl FnMut() -> bool) {
     let start = Instant::now();
-    while !is_so() {
+    while !is_done() {
         assert!(start.elapsed() < PATIENCE, "{what} did not happen");
         std::thread::yield_now();
     }
 }
 
-/// Whether a process runs. A zombie does not.
+/// Returns `true` if a process is running. A zombie is not.
 pub(crate) fn is_alive(pid: &str) -> bool {
     fs::read_to_string(format!("/proc/{pid}/stat"))
         .is_ok_and(|stat| !stat.contains(") Z ") && !stat.contains(") X "))
 }
 
-/// The numbers in a file, once there are this many.
+/// Returns the process ids in a file, once it contains at least `count`.
 pub(crate) fn pids(file: &Path, count: usize) -> Vec<String> {
     let mut pids = Vec::new();
     until("processes started", || {

@@ -1,4 +1,6 @@
-//! The real command, as people run it.
+//! Tests of the real command, as users run it.
+
+#![expect(clippy::expect_used, reason = "a test stops where a value is missing")]
 
 mod common;
 mod hazards;

@@ -1,31 +1,32 @@
-//! What becomes of jobs that misbehave, and of all of them when the command is stopped or killed.
+//! Tests of misbehaving jobs, and of stopping and killing the command.
 
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use crate::common::{PATIENCE, Place, Ran, is_alive, pids, pieces, signal, until};
+use crate::common::{PATIENCE, RunOutput, TestDir, is_alive, numbered, pids, signal, until};
 
 #[test]
 fn after_sigkill_no_process_of_a_job_is_left() {
-    let place = Place::new();
-    // The shell, its child in the group, a grandchild whose parent has gone, and one that has left the group.
+    let dir = TestDir::new();
+    // The shell, its child in the group, a grandchild whose parent is gone, and a process that has
+    // left the group.
     let script = "echo $$ >> pids; (sleep 600 & echo $! >> pids); sleep 600 & echo $! >> pids
         setsid sh -c 'echo $$ >> pids; exec sleep 600' & wait";
-    let mut brigade = place.spawn(&["run", "-j1", "--", "sh", "-c", script, ":::", "x"]);
-    let pids = pids(&place.path("pids"), 4);
-    brigade.kill().expect("ours");
-    brigade.wait().expect("ours");
+    let mut brigade = dir.spawn(&["run", "-j1", "--", "sh", "-c", script, ":::", "x"]);
+    let pids = pids(&dir.path("pids"), 4);
+    brigade.kill().expect("own child");
+    brigade.wait().expect("own child");
     until("the end of all processes", || !pids.iter().any(|pid| is_alive(pid)));
 }
 
 #[test]
-fn a_guardian_that_is_killed_is_replaced() {
-    let place = Place::new();
+fn a_killed_guardian_is_replaced() {
+    let dir = TestDir::new();
     let script = "sleep 600 & echo $! >> pids
         setsid sh -c 'echo $$ >> pids; exec sleep 600' & wait";
-    let mut brigade = place.spawn(&["run", "-j1", "--", "sh", "-c", script, ":::", "x"]);
-    let pids = pids(&place.path("pids"), 2);
+    let mut brigade = dir.spawn(&["run", "-j1", "--", "sh", "-c", script, ":::", "x"]);
+    let pids = pids(&dir.path("pids"), 2);
     let number = brigade.id();
     let guardian = || {
         let children = std::fs::read_to_string(format!("/proc/{number}/task/{number}/children"));
@@ -37,40 +38,44 @@ fn a_guardian_that_is_killed_is_replaced() {
         };
         children.split_whitespace().find(is_guardian).and_then(|pid| pid.parse::<u32>().ok())
     };
-    let first = guardian().expect("there is one");
+    let first = guardian().expect("a guardian");
     signal(first, "KILL");
     until("another guardian", || guardian().is_some_and(|pid| pid != first));
-    brigade.kill().expect("ours");
-    brigade.wait().expect("ours");
+    brigade.kill().expect("own child");
+    brigade.wait().expect("own child");
     until("the end of all processes", || !pids.iter().any(|pid| is_alive(pid)));
 }
 
 #[test]
-fn the_first_interrupt_asks_and_the_second_kills() {
-    let place = Place::new();
+fn the_first_interrupt_asks_and_the_second_one_kills() {
+    let dir = TestDir::new();
     let script = "trap 'echo asked >> log' INT TERM; echo $$ >> pids; while :; do sleep 0.05; done";
-    let brigade = place.spawn(&["run", "--joblog", "joblog", "--", "sh", "-c", script, ":::", "x"]);
-    let pids = pids(&place.path("pids"), 1);
+    let brigade = dir.spawn(&["run", "--joblog", "joblog", "--", "sh", "-c", script, ":::", "x"]);
+    let pids = pids(&dir.path("pids"), 1);
     signal(brigade.id(), "INT");
-    until("the job's trap", || place.read("log").contains("asked"));
+    until("the job's trap", || dir.read("log").contains("asked"));
     assert!(is_alive(&pids[0]));
     signal(brigade.id(), "INT");
-    let ran: Ran = brigade.wait_with_output().expect("ours").into();
+    let ran: RunOutput = brigade.wait_with_output().expect("own child").into();
     assert_eq!(ran.status, 130, "{}", ran.stderr);
-    assert!(ran.stderr.contains("SIGKILL to 1 still running"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("1 still running; sending SIGKILL"), "{}", ran.stderr);
     assert!(!is_alive(&pids[0]));
-    assert_eq!(place.read("joblog").lines().count(), 2, "a stopped job is logged, as no success");
+    assert_eq!(
+        dir.read("joblog").lines().count(),
+        2,
+        "a stopped job is logged, but not as a success"
+    );
 }
 
 #[test]
-fn a_run_that_a_terminal_stops_and_continues_runs_all_its_jobs() {
-    let place = Place::new();
-    place.write("jobs", pieces(1500, |number| format!("true {number}\n")));
-    let mut command = place.command(&["run", "--joblog", "log", "jobs"]);
+fn a_run_stopped_and_continued_by_a_terminal_runs_all_jobs() {
+    let dir = TestDir::new();
+    dir.write("jobs", numbered(1500, |number| format!("true {number}\n")));
+    let mut command = dir.command(&["run", "--joblog", "log", "jobs"]);
     let mut brigade = command.process_group(0).stderr(Stdio::null()).spawn().expect("brigade");
     let group = format!("-{}", brigade.id());
     let hit = |name: &str| {
-        // It may have ended meanwhile.
+        // The run may have ended in the meantime.
         let _ =
             Command::new("kill").args(["-s", name, "--", &group]).stderr(Stdio::null()).status();
     };
@@ -78,108 +83,108 @@ fn a_run_that_a_terminal_stops_and_continues_runs_all_its_jobs() {
     let status = loop {
         hit("TSTP");
         hit("CONT");
-        if let Some(status) = brigade.try_wait().expect("ours") {
+        if let Some(status) = brigade.try_wait().expect("own child") {
             break status;
         }
         if start.elapsed() > PATIENCE / 2 {
             let _ = brigade.kill();
-            panic!("the run hangs after {} jobs", place.read("log").lines().count());
+            panic!("the run hangs after {} jobs", dir.read("log").lines().count());
         }
     };
     assert!(status.success(), "{status}");
-    assert_eq!(place.read("log").lines().count(), 1501);
+    assert_eq!(dir.read("log").lines().count(), 1501);
 }
 
 #[test]
-fn a_job_that_ignores_every_request_is_killed_after_its_limit() {
+fn a_job_that_ignores_requests_is_killed_after_its_limit() {
     let script = "trap '' INT TERM; echo $$ > pid; while :; do sleep 0.05; done";
-    let place = Place::new();
-    let ran = place.run(&["--timeout", "0.3", "--", "sh", "-c", script, ":::", "x"]);
+    let dir = TestDir::new();
+    let ran = dir.run(&["--timeout", "0.3", "--", "sh", "-c", script, ":::", "x"]);
     assert_eq!(ran.status, 1);
-    assert!(ran.stderr.contains("took longer than 0.300 s"), "{}", ran.stderr);
-    assert!(!is_alive(place.read("pid").trim()));
+    assert!(ran.stderr.contains("exceeded its time limit of 0.300 s"), "{}", ran.stderr);
+    assert!(!is_alive(dir.read("pid").trim()));
 }
 
 #[test]
-fn a_job_that_prints_a_lot_is_printed_whole() {
-    let place = Place::new();
+fn a_large_output_is_printed_whole() {
+    let dir = TestDir::new();
     let ran =
-        place.run(&["--shell", "--", "head -c 20000000 /dev/zero | tr '\\0' {}", ":::", "a", "b"]);
+        dir.run(&["--shell", "--", "head -c 20000000 /dev/zero | tr '\\0' {}", ":::", "a", "b"]);
     assert_eq!(ran.stdout.len(), 40_000_000);
-    // Job by job: each letter is one run.
+    // Job by job: each letter appears in one piece.
     assert_eq!(ran.stdout.as_bytes().chunk_by(|a, b| a == b).count(), 2);
 }
 
 #[test]
-fn a_job_that_closes_its_outputs_and_lives_on_is_waited_for() {
-    let place = Place::new();
+fn a_job_that_closes_its_outputs_is_waited_for() {
+    let dir = TestDir::new();
     let script = "exec >&- 2>&-; sleep 0.3; touch lived; exit 4";
-    let ran = place.run(&["--joblog", "log", "--", "sh", "-c", script, ":::", "x"]);
+    let ran = dir.run(&["--joblog", "log", "--", "sh", "-c", script, ":::", "x"]);
     assert_eq!(ran.status, 1);
-    assert!(place.path("lived").exists());
-    assert!(place.read("log").contains("\t4\t0\tsh"), "{}", place.read("log"));
+    assert!(dir.path("lived").exists());
+    assert!(dir.read("log").contains("\t4\t0\tsh"), "{}", dir.read("log"));
 }
 
 #[test]
-fn a_job_that_leaves_a_daemon_is_over_and_the_daemon_is_ended_with_the_run() {
-    let place = Place::new();
+fn a_daemon_does_not_delay_its_job_and_ends_with_the_run() {
+    let dir = TestDir::new();
     let script = "setsid sh -c 'echo $$ > pid; exec sleep 600' & while [ ! -s pid ]; do sleep 0.01; done; echo over";
-    let ran = place.run(&["--", "sh", "-c", script, ":::", "x"]);
+    let ran = dir.run(&["--", "sh", "-c", script, ":::", "x"]);
     assert_eq!((ran.stdout.as_str(), ran.status), ("over\n", 0));
     assert!(
-        ran.stderr.contains("of job 1 had left its job and outlived it, and was killed"),
+        ran.stderr.contains("left the process group of job 1 and outlived the job; it was killed"),
         "{}",
         ran.stderr
     );
-    assert!(!is_alive(place.read("pid").trim()));
+    assert!(!is_alive(dir.read("pid").trim()));
 }
 
 #[test]
-fn what_cannot_be_started_says_why_and_the_rest_runs() {
-    let place = Place::new();
-    place.write("plain", "echo no");
-    place.write("folder.toml", "[[job]]\ncommand = ['true']\nfolder = '/nowhere'\n");
+fn jobs_that_cannot_start_say_why_and_the_rest_runs() {
+    let dir = TestDir::new();
+    dir.write("plain", "echo no");
+    dir.write("folder.toml", "[[job]]\ncommand = ['true']\nfolder = '/nowhere'\n");
     let ran =
-        place.run_with(&["--joblog", "log", "-"], b"no-such-program x\n./plain\n/usr\necho fine\n");
+        dir.run_with(&["--joblog", "log", "-"], b"no-such-program x\n./plain\n/usr\necho fine\n");
     assert_eq!((ran.stdout.as_str(), ran.status), ("fine\n", 3));
     for message in [
-        "there is no program `no-such-program` on PATH",
+        "program `no-such-program` not found on PATH",
         "`./plain` is not executable",
         "`/usr` is not executable",
     ] {
         assert!(ran.stderr.contains(message), "{message}: {}", ran.stderr);
     }
-    let log = place.read("log");
+    let log = dir.read("log");
     assert!(
         log.contains("\t127\t0\tno-such-program x") && log.contains("\t126\t0\t./plain"),
         "{log}"
     );
-    let ran = place.run(&["folder.toml"]);
-    assert!(ran.stderr.contains("cannot enter its folder /nowhere"), "{}", ran.stderr);
+    let ran = dir.run(&["folder.toml"]);
+    assert!(ran.stderr.contains("cannot enter its directory /nowhere"), "{}", ran.stderr);
 }
 
 #[test]
-fn a_retry_starts_when_nothing_of_the_attempt_before_is_left() {
-    let place = Place::new();
+fn a_retry_starts_after_the_previous_attempt_is_gone() {
+    let dir = TestDir::new();
     let script = "mkdir lock || { echo overlap; exit 9; }; echo x >> tries; (trap 'rmdir lock' EXIT; sleep 0.1)
         [ $(wc -l < tries) = 3 ]";
     let ran =
-        place.run(&["--retries", "5", "--joblog", "log", "--", "bash", "-c", script, ":::", "x"]);
+        dir.run(&["--retries", "5", "--joblog", "log", "--", "bash", "-c", script, ":::", "x"]);
     assert_eq!((ran.status, ran.stdout.as_str()), (0, ""), "{}", ran.stderr);
-    assert!(place.read("log").contains("attempts=3"));
+    assert!(dir.read("log").contains("attempts=3"));
 }
 
 #[test]
-fn cores_are_never_overcommitted_by_wide_and_narrow_jobs() {
-    let place = Place::new();
-    let jobs = pieces(40, |number| {
+fn wide_and_narrow_jobs_never_share_cores() {
+    let dir = TestDir::new();
+    let jobs = numbered(40, |number| {
         let cores = if number % 3 == 0 { 2 } else { 1 };
         format!("[[job]]\nlabel = '{number}'\ncommand = ['sleep', '0.01']\ncores = {cores}\n")
     });
-    place.write("jobs.toml", &jobs);
-    let ran = place.run(&["--json", "jobs.toml"]);
+    dir.write("jobs.toml", &jobs);
+    let ran = dir.run(&["--json", "jobs.toml"]);
     if ran.stderr.contains("can never run") {
-        // A machine of one core has no room for the wide ones, and says so.
+        // A machine with one core has no room for the wide jobs, and says so.
         return;
     }
     assert_eq!(ran.status, 0, "{}", ran.stderr);
@@ -199,12 +204,12 @@ fn cores_are_never_overcommitted_by_wide_and_narrow_jobs() {
             _ => {}
         }
     }
-    assert!(order.is_sorted(), "no wide job was passed by narrow ones");
+    assert!(order.is_sorted(), "a wide job was overtaken by narrow ones");
     assert_eq!(order.len(), 40);
 }
 
 #[test]
-fn standard_input_of_a_job_is_empty_and_not_the_list_of_jobs() {
-    let ran = Place::new().run_with(&["-j1", "-"], b"cat\necho second\n");
+fn the_standard_input_of_a_job_is_empty() {
+    let ran = TestDir::new().run_with(&["-j1", "-"], b"cat\necho second\n");
     assert_eq!(ran.stdout, "second\n");
 }

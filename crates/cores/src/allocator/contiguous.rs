@@ -1,17 +1,18 @@
-//! Intervals of the topological order.
+//! Allocates intervals of the topological order.
 
 use std::cmp::Reverse;
 
 use crate::bits::Bits;
 
-/// The first interval of `count` free places.
+/// Returns the first interval of `count` free positions.
 pub(super) fn first_fit(free: &Bits, count: usize) -> Option<Bits> {
     let run = free.runs().find(|run| run.len() >= count)?;
     Some((run.start..run.start + count).collect())
 }
 
-/// As few intervals as possible, and of the last one the beginning of the shortest that is long enough.
-pub(super) fn fewest_pieces(free: &Bits, count: usize) -> Option<Bits> {
+/// Returns as few intervals as possible. The last one is the start of the shortest run that is long
+/// enough.
+pub(super) fn fewest_runs(free: &Bits, count: usize) -> Option<Bits> {
     let mut runs: Vec<_> = free.runs().collect();
     if runs.iter().map(ExactSizeIterator::len).sum::<usize>() < count {
         return None;

@@ -1,141 +1,148 @@
-//! The fewest groups with enough room: an exact search.
+//! Finds the fewest groups with enough room, by an exact search.
 //!
-//! The groups of a machine nest, so those that requests are judged by form a tree. The cost of a placement is how many groups of
-//! each level it touches, where one group of a larger level weighs more than all groups of the smaller ones. A group that holds no
-//! other one costs the same however much of it is taken. From there upwards each group offers, for each cost that is worth it, the
-//! most places that can be had for this cost; the offers of a group follow from those of the groups inside it.
+//! The groups of a machine nest, so those of the compared levels form a tree. The cost of a
+//! placement is the number of groups of each level that it touches, where one group of a larger
+//! level costs more than all groups of the smaller levels. A group that contains no other group
+//! costs the same however much of it is taken. From the leaves upward, each group lists, for each
+//! cost worth considering, the largest number of positions available at that cost. The choices of a
+//! group are computed from those of the groups inside it.
 
 use std::collections::HashMap;
 
-use super::place::pack;
+use super::placement::pack;
 use super::view::Groups;
 use crate::bits::Bits;
 
-/// A number for each level, the largest level in the highest digits.
+/// One number per level, the largest level in the highest digits.
 type Cost = u128;
 
 const DIGITS: u32 = 32;
 
-/// The groups of all judged levels.
+/// The groups of all compared levels.
 #[derive(Debug)]
 pub(super) struct Tree {
-    /// The groups inside come before those around them.
+    /// Children come before their parents.
     branches: Vec<Branch>,
-    /// Those that are in no other one.
-    outermost: Vec<usize>,
+    /// The groups without a parent.
+    roots: Vec<usize>,
 }
 
 #[derive(Debug)]
 struct Branch {
     level: usize,
-    /// Which group of the level.
+    /// The group's index in its level.
     member: usize,
     cost: Cost,
-    around: Option<usize>,
-    /// The next smaller groups; together they have all places of this one.
-    inside: Vec<usize>,
+    parent: Option<usize>,
+    /// The next smaller groups, which together hold all positions of this one.
+    children: Vec<usize>,
 }
 
-/// The most places for a cost.
+/// The largest number of positions available at a cost.
 #[derive(Debug, Clone, Copy)]
-struct Offer {
+struct Choice {
     cost: Cost,
-    places: usize,
-    /// Which offer of the groups before, and which of the group that was added last, it is made of.
+    positions: usize,
+    /// The choices that this one combines: that of the groups before, and that of the group added
+    /// last.
     parts: (usize, usize),
 }
 
-const NOTHING: Offer = Offer { cost: 0, places: 0, parts: (0, 0) };
+const NOTHING: Choice = Choice { cost: 0, positions: 0, parts: (0, 0) };
 
-/// Offers with ascending cost and places: of no group, of the first one, of the first two, and so on.
-type Sums = Vec<Vec<Offer>>;
+/// Choices with ascending cost and positions: of no group, of the first one, of the first two, and
+/// so on.
+type Sums = Vec<Vec<Choice>>;
 
 impl Tree {
-    /// Nothing if groups overlap without being part of each other, or if there are more levels than a cost has numbers.
+    /// Returns `None` if groups overlap without nesting, or if there are more levels than a cost
+    /// has digits.
     pub(super) fn new(levels: &[Groups]) -> Option<Self> {
-        let judged: Vec<usize> = (0..levels.len()).filter(|level| levels[*level].judged).collect();
+        let compared: Vec<usize> =
+            (0..levels.len()).filter(|level| levels[*level].compared).collect();
         let mut branches = Vec::new();
-        for (digit, &level) in (0..).zip(&judged) {
+        for (digit, &level) in (0..).zip(&compared) {
             let cost = Cost::from(1_u8).checked_shl(digit * DIGITS)?;
             branches.extend((0..levels[level].members.len()).map(|member| Branch {
                 level,
                 member,
                 cost,
-                around: None,
-                inside: Vec::new(),
+                parent: None,
+                children: Vec::new(),
             }));
         }
         let group = |branch: &Branch| &levels[branch.level].members[branch.member];
         branches.sort_by_key(|branch| (group(branch).len(), branch.level));
         let position: HashMap<(usize, usize), usize> =
             branches.iter().enumerate().map(|(at, one)| ((one.level, one.member), at)).collect();
-        let mut outermost = Vec::new();
+        let mut roots = Vec::new();
         for index in 0..branches.len() {
             let inner = group(&branches[index]);
-            let same_place = judged
+            let enclosing = compared
                 .iter()
                 .map(|level| position[&(*level, levels[*level].member_of[inner.first()])]);
-            let around = same_place.filter(|other| *other > index).min();
-            match around {
-                Some(around) if !inner.is_subset(group(&branches[around])) => return None,
-                Some(around) => branches[around].inside.push(index),
-                None => outermost.push(index),
+            let parent = enclosing.filter(|other| *other > index).min();
+            match parent {
+                Some(parent) if !inner.is_subset(group(&branches[parent])) => return None,
+                Some(parent) => branches[parent].children.push(index),
+                None => roots.push(index),
             }
-            branches[index].around = around;
+            branches[index].parent = parent;
         }
-        Some(Self { branches, outermost })
+        Some(Self { branches, roots })
     }
 
-    /// `count` of the free places in the fewest groups. There must be enough.
+    /// Chooses `count` free positions in the fewest groups. `free` must hold at least `count`.
     pub(super) fn fewest(&self, levels: &[Groups], free: &Bits, count: usize) -> Bits {
         let room = |branch: &Branch| levels[branch.level].members[branch.member].common(free);
         let room: Vec<usize> = self.branches.iter().map(room).collect();
-        let mut offers: Vec<Vec<Offer>> = Vec::with_capacity(self.branches.len());
+        let mut choices: Vec<Vec<Choice>> = Vec::with_capacity(self.branches.len());
         let mut sums: Vec<Sums> = Vec::with_capacity(self.branches.len());
         for (branch, room) in self.branches.iter().zip(&room) {
-            let sum = add_up(&branch.inside, &offers, count);
+            let sum = add_up(&branch.children, &choices, count);
             let mut own = match sum.last() {
                 _ if *room == 0 => vec![NOTHING],
-                Some(all) if !branch.inside.is_empty() => all.clone(),
-                _ => vec![NOTHING, Offer { places: *room.min(&count), ..NOTHING }],
+                Some(all) if !branch.children.is_empty() => all.clone(),
+                _ => vec![NOTHING, Choice { positions: *room.min(&count), ..NOTHING }],
             };
-            for offer in own.iter_mut().skip(1) {
-                offer.cost += branch.cost;
+            for choice in own.iter_mut().skip(1) {
+                choice.cost += branch.cost;
             }
-            offers.push(own);
+            choices.push(own);
             sums.push(sum);
         }
-        let all = add_up(&self.outermost, &offers, count);
+        let all = add_up(&self.roots, &choices, count);
         let cheapest =
-            all.last().and_then(|all| all.iter().position(|offer| offer.places >= count));
+            all.last().and_then(|all| all.iter().position(|choice| choice.positions >= count));
         let mut chosen = Vec::new();
         if let Some(cheapest) = cheapest {
-            self.collect(&self.outermost, &all, &sums, cheapest, &mut chosen);
+            self.collect(&self.roots, &all, &sums, cheapest, &mut chosen);
         }
         self.fill(levels, free, count, &room, chosen)
     }
 
-    /// The innermost groups of which an offer of `inside` is made.
+    /// Collects the leaves that a choice of `children` is made of.
     fn collect(
         &self,
-        inside: &[usize],
+        children: &[usize],
         sum: &Sums,
         sums: &[Sums],
-        mut offer: usize,
+        mut choice: usize,
         chosen: &mut Vec<usize>,
     ) {
-        for (&branch, after) in inside.iter().zip(&sum[1..]).rev() {
-            let (before, theirs) = after[offer].parts;
-            match self.branches[branch].inside.as_slice() {
+        for (&branch, after) in children.iter().zip(&sum[1..]).rev() {
+            let (before, theirs) = after[choice].parts;
+            match self.branches[branch].children.as_slice() {
                 _ if theirs == 0 => {}
                 [] => chosen.push(branch),
-                inside => self.collect(inside, &sums[branch], sums, theirs, chosen),
+                children => self.collect(children, &sums[branch], sums, theirs, chosen),
             }
-            offer = before;
+            choice = before;
         }
     }
 
-    /// All free places of the chosen groups but one; the rest from that one, or from a neighbour that it fits better.
+    /// Takes all free positions of the chosen groups but one, and the rest from that one, or from a
+    /// sibling with a better fit.
     fn fill(
         &self,
         levels: &[Groups],
@@ -155,39 +162,39 @@ impl Tree {
             taken.union_with(&of(branch).1);
         }
         let left = count - taken.len();
-        let neighbours = self.branches[largest]
-            .around
-            .map_or(&self.outermost, |around| &self.branches[around].inside);
+        let siblings = self.branches[largest]
+            .parent
+            .map_or(&self.roots, |parent| &self.branches[parent].children);
         let alike = |branch: &usize| {
             let (one, other) = (&self.branches[*branch], &self.branches[largest]);
-            one.inside.is_empty() && one.cost == other.cost && !chosen.contains(branch)
+            one.children.is_empty() && one.cost == other.cost && !chosen.contains(branch)
         };
-        let fitting = neighbours.iter().filter(|branch| alike(branch) && room[**branch] >= left);
+        let fitting = siblings.iter().filter(|branch| alike(branch) && room[**branch] >= left);
         let last = fitting.copied().min_by_key(|branch| (room[*branch], *branch));
-        let (level, places) = of(last.unwrap_or(largest));
-        taken.union_with(&pack(&levels[..level], places, left));
+        let (level, positions) = of(last.unwrap_or(largest));
+        taken.union_with(&pack(&levels[..level], positions, left));
         taken
     }
 }
 
-fn add_up(groups: &[usize], offers: &[Vec<Offer>], count: usize) -> Sums {
+fn add_up(groups: &[usize], choices: &[Vec<Choice>], count: usize) -> Sums {
     let mut sums = vec![vec![NOTHING]];
     for group in groups {
         let before = sums.last().map_or(&[NOTHING][..], Vec::as_slice);
-        let mut both: Vec<Offer> = Vec::with_capacity(before.len() * offers[*group].len());
-        for (theirs, more) in offers[*group].iter().enumerate() {
-            both.extend(before.iter().enumerate().map(|(ours, offer)| Offer {
-                cost: offer.cost + more.cost,
-                places: (offer.places + more.places).min(count),
+        let mut both: Vec<Choice> = Vec::with_capacity(before.len() * choices[*group].len());
+        for (theirs, more) in choices[*group].iter().enumerate() {
+            both.extend(before.iter().enumerate().map(|(ours, choice)| Choice {
+                cost: choice.cost + more.cost,
+                positions: (choice.positions + more.positions).min(count),
                 parts: (ours, theirs),
             }));
         }
-        // A stable sort of runs that are sorted merges them.
-        both.sort_by(|a, b| a.cost.cmp(&b.cost).then(b.places.cmp(&a.places)));
+        // A stable sort of sorted runs merges them.
+        both.sort_by(|a, b| a.cost.cmp(&b.cost).then(b.positions.cmp(&a.positions)));
         let mut most = None;
-        both.retain(|offer| {
-            let better = most.is_none_or(|most| offer.places > most);
-            most = most.max(Some(offer.places));
+        both.retain(|choice| {
+            let better = most.is_none_or(|most| choice.positions > most);
+            most = most.max(Some(choice.positions));
             better
         });
         sums.push(both);

@@ -1,4 +1,4 @@
-//! A topology as the allocator sees it: places in an order, and groups of places.
+//! A topology as the allocator sees it: ordered positions, and groups of them.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -9,13 +9,13 @@ use crate::topology::Topology;
 
 use super::view::View;
 
-/// What never changes while a pool lives.
+/// The part of the allocator that never changes.
 #[derive(Debug)]
 pub(crate) struct Layout {
-    /// The cpu at each place.
+    /// The cpu at each position.
     ids: Vec<u32>,
-    /// The places of each core: an interval, because a core's cpus are next to each other in the order.
-    core_places: Vec<Range<usize>>,
+    /// The positions of each core: an interval, because a core's cpus are adjacent in the order.
+    core_positions: Vec<Range<usize>>,
     core_of: Vec<usize>,
     pub(super) cpus: View,
     pub(super) cores: View,
@@ -24,45 +24,46 @@ pub(crate) struct Layout {
 impl Layout {
     pub(crate) fn new(topology: &Topology) -> Self {
         let ids = topology.order().to_vec();
-        let mut core_places: Vec<Range<usize>> = Vec::new();
+        let mut core_positions: Vec<Range<usize>> = Vec::new();
         let mut core_of = Vec::with_capacity(ids.len());
         for core in topology.cores() {
             let start = core_of.len();
-            // A core whose cpus are of two kinds would be nonsense, and is then two cores.
+            // A core whose cpus are of two kinds would be nonsense; it is treated as two cores.
             let length = ids[start..].iter().take_while(|cpu| core.contains(**cpu)).count();
-            core_of.extend(std::iter::repeat_n(core_places.len(), length));
-            core_places.push(start..start + length);
+            core_of.extend(std::iter::repeat_n(core_positions.len(), length));
+            core_positions.push(start..start + length);
         }
-        let places: HashMap<u32, usize> =
-            ids.iter().enumerate().map(|(place, cpu)| (*cpu, place)).collect();
-        let to_places = |cpus: &CpuSet| {
-            cpus.iter().filter_map(|cpu| places.get(&cpu).copied()).collect::<Bits>()
+        let positions: HashMap<u32, usize> =
+            ids.iter().enumerate().map(|(position, cpu)| (*cpu, position)).collect();
+        let to_positions = |cpus: &CpuSet| {
+            cpus.iter().filter_map(|cpu| positions.get(&cpu).copied()).collect::<Bits>()
         };
-        let to_cores = |cpus: &CpuSet| to_places(cpus).iter().map(|place| core_of[place]).collect();
-        let cpus = View::new(topology, ids.len(), to_places);
-        let cores = View::new(topology, core_places.len(), to_cores);
-        Self { ids, core_places, core_of, cpus, cores }
+        let to_cores =
+            |cpus: &CpuSet| to_positions(cpus).iter().map(|position| core_of[position]).collect();
+        let cpus = View::new(topology, ids.len(), to_positions);
+        let cores = View::new(topology, core_positions.len(), to_cores);
+        Self { ids, core_positions, core_of, cpus, cores }
     }
 
-    /// How many cpus there are.
+    /// Returns the number of cpus.
     pub(crate) fn len(&self) -> usize {
         self.ids.len()
     }
 
-    /// The system's numbers of the cpus at some places.
-    pub(crate) fn cpu_ids(&self, places: &Bits) -> CpuSet {
-        places.iter().map(|place| self.ids[place]).collect()
+    /// Returns the system's numbers of the cpus at these positions.
+    pub(crate) fn cpu_ids(&self, positions: &Bits) -> CpuSet {
+        positions.iter().map(|position| self.ids[position]).collect()
     }
 
-    pub(crate) fn cpu_id(&self, place: usize) -> u32 {
-        self.ids[place]
+    pub(crate) fn cpu_id(&self, position: usize) -> u32 {
+        self.ids[position]
     }
 
-    pub(super) fn core_of(&self, place: usize) -> usize {
-        self.core_of[place]
+    pub(super) fn core_of(&self, position: usize) -> usize {
+        self.core_of[position]
     }
 
     pub(super) fn cpus_of(&self, core: usize) -> Range<usize> {
-        self.core_places[core].clone()
+        self.core_positions[core].clone()
     }
 }

@@ -1,4 +1,4 @@
-//! Random requests against a naive allocator: lists of booleans, looked through from the start.
+//! Random requests compared with a naive allocator that searches lists of booleans from the start.
 
 use std::sync::Arc;
 
@@ -43,19 +43,20 @@ fn any_request() -> impl Strategy<Value = CoreRequest> {
 #[derive(Debug, Clone)]
 enum Step {
     Reserve(CoreRequest),
-    /// Of the leases at that moment, modulo their number.
-    GiveBack(usize),
+    /// Index into the current leases, modulo their number.
+    Release(usize),
 }
 
 fn any_steps() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
         3 => any_request().prop_map(Step::Reserve),
-        2 => any::<usize>().prop_map(Step::GiveBack),
+        2 => any::<usize>().prop_map(Step::Release),
     ];
     prop::collection::vec(step, 1..30)
 }
 
-/// The machine as a request sees it, worked out without bits: slots in topological order, each with its cpus.
+/// The machine as a request sees it, computed without bits: slots in topological order, each with
+/// its cpus.
 struct Naive<'a> {
     topology: &'a Topology,
     free: CpuSet,
@@ -71,7 +72,7 @@ impl Naive<'_> {
         }
     }
 
-    /// Whether each slot may be taken, if what is `free` is free.
+    /// Returns `true` for each slot that the request may take, given the free cpus.
     fn open(&self, request: &CoreRequest, free: &CpuSet) -> Vec<bool> {
         let kinds = self.topology.kinds();
         let node = |id| self.topology.objects(Level::NumaNode).find(|node| node.id == Some(id));
@@ -91,14 +92,14 @@ impl Naive<'_> {
             .collect()
     }
 
-    /// The first interval, slot by slot.
+    /// Finds the first free interval, slot by slot.
     fn interval(open: &[bool], count: usize) -> Option<usize> {
         (0..open.len()).find(|start| {
             *start + count <= open.len() && (*start..*start + count).all(|slot| open[slot])
         })
     }
 
-    /// How many slots are open in each group of a level.
+    /// Counts the open slots in each group of a level.
     fn shares(&self, request: &CoreRequest, open: &[bool], level: Level) -> Vec<usize> {
         let slots = self.slots(request);
         let groups = self.topology.objects(level);
@@ -113,7 +114,7 @@ impl Naive<'_> {
             .collect()
     }
 
-    /// In how few groups `count` slots have room.
+    /// Returns the smallest number of groups with room for `count` slots.
     fn fewest(mut shares: Vec<usize>, count: usize) -> usize {
         shares.sort_unstable_by(|a, b| b.cmp(a));
         let mut sum = 0;
@@ -126,9 +127,9 @@ impl Naive<'_> {
     }
 }
 
-const JUDGED: [Level; 3] = [Level::L3, Level::NumaNode, Level::Package];
+const COMPARED: [Level; 3] = [Level::L3, Level::NumaNode, Level::Package];
 
-/// What a grant must be, whatever the state.
+/// Checks what every grant must satisfy in any state.
 fn check_grant(naive: &Naive<'_>, request: &CoreRequest, cpus: &CpuSet, used: &CpuSet) {
     assert!(cpus.is_subset(&naive.free), "{cpus} of {}", naive.free);
     let open = naive.open(request, &naive.free);
@@ -155,7 +156,7 @@ fn check_grant(naive: &Naive<'_>, request: &CoreRequest, cpus: &CpuSet, used: &C
             }
         }
         Policy::Compact => {
-            for level in JUDGED {
+            for level in COMPARED {
                 let touched = naive.topology.touched(cpus, level);
                 let possible = Naive::fewest(naive.shares(request, &open, level), request.count);
                 if possible == 1 {
@@ -187,7 +188,7 @@ fn best_touched(topology: &Topology, grant: &Grant, level: Level) -> usize {
     topology.touched(&Layout::new(topology).cpu_ids(&grant.taken), level)
 }
 
-/// What must not be refused.
+/// Checks that the refusal was justified.
 fn check_refusal(naive: &Naive<'_>, request: &CoreRequest) {
     let open = naive.open(request, &naive.free);
     let free = open.iter().filter(|open| **open).count();
@@ -208,7 +209,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
     #[test]
-    fn leases_are_what_a_naive_allocator_would_give(topology in any_topology(), steps in any_steps()) {
+    fn leases_match_those_of_a_naive_allocator(topology in any_topology(), steps in any_steps()) {
         let mut allocator = allocator(&topology);
         let layout = Arc::clone(allocator.layout());
         let mut leases: Vec<Grant> = Vec::new();
@@ -227,28 +228,28 @@ proptest! {
                         None => check_refusal(&naive, &request),
                     }
                 }
-                Step::GiveBack(index) if !leases.is_empty() => {
+                Step::Release(index) if !leases.is_empty() => {
                     let lease = leases.swap_remove(index % leases.len());
-                    allocator.give_back(&lease.taken);
+                    allocator.release(&lease.taken);
                 }
-                Step::GiveBack(_) => {}
+                Step::Release(_) => {}
             }
             allocator.sanity_check();
         }
         for lease in leases {
-            allocator.give_back(&lease.taken);
+            allocator.release(&lease.taken);
         }
         allocator.sanity_check();
         prop_assert_eq!(allocator.free_cpus().len(), topology.cpus().len());
     }
 
     #[test]
-    fn what_can_be_had_at_most_can_be_had_and_one_more_cannot(
+    fn the_maximum_count_is_granted_and_one_more_is_not(
         topology in any_topology(),
         request in any_request(),
     ) {
         let allocator = allocator(&topology);
-        let most = allocator.most(&request);
+        let most = allocator.max_count(&request);
         if most > 0 {
             let all = CoreRequest { count: most, ..request };
             prop_assert!(choose(&allocator, &all).is_some());
@@ -261,7 +262,7 @@ proptest! {
     }
 
     #[test]
-    fn cores_that_are_excluded_are_not_chosen(
+    fn excluded_cores_are_not_chosen(
         topology in any_topology(),
         request in any_request(),
         excluded in any::<u64>(),
@@ -275,7 +276,7 @@ proptest! {
     }
 }
 
-/// A small machine of which some groups may be unknown; nodes may be inside of caches.
+/// Generates small machines. Some groups may be unknown, and nodes may lie inside caches.
 fn any_small_topology() -> impl Strategy<Value = Topology> {
     let chosen = prop::collection::vec(any::<prop::sample::Index>(), 1..13);
     let unknown = prop_oneof![Just(0.0), Just(0.3)]
@@ -298,7 +299,8 @@ fn any_small_topology() -> impl Strategy<Value = Topology> {
     )
 }
 
-/// The groups of a level as sets of slots, cpu by cpu as the document says it; none if the machine tells none.
+/// Returns the groups of a level as bit sets of slots, computed cpu by cpu as docs/cores.md states
+/// it; none if the machine describes none.
 fn groups(topology: &Topology, slots: &[CpuSet], level: Level) -> Vec<u32> {
     let objects: Vec<_> = ALL_LEVELS.iter().flat_map(|level| topology.objects(*level)).collect();
     let known: CpuSet = topology.objects(level).flat_map(|object| object.cpus.iter()).collect();
@@ -340,9 +342,9 @@ const ALL_LEVELS: [Level; 7] = [
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
-    /// Each placement that there is, of each number of slots, against the one that was taken.
+    /// Compares the chosen placement of each number of slots with every possible one.
     #[test]
-    fn no_placement_is_more_compact_than_the_one_that_is_taken(
+    fn no_possible_placement_is_more_compact(
         topology in any_small_topology(),
         whole in any::<bool>(),
         leased in any::<u32>(),
@@ -353,7 +355,7 @@ proptest! {
         let request = CoreRequest::new(1).policy(Policy::Compact).smt(smt);
         let naive = Naive { topology: &topology, free: topology.cpus().clone() };
         let slots = naive.slots(&request);
-        let levels = JUDGED.map(|level| groups(&topology, &slots, level));
+        let levels = COMPARED.map(|level| groups(&topology, &slots, level));
         let touched = |placement: u32| {
             levels.each_ref().map(|groups| {
                 groups.iter().filter(|group| **group & placement != 0).count()
@@ -385,7 +387,7 @@ proptest! {
                 prop_assert_eq!(placement.count_ones() as usize, count);
                 let got = touched(placement);
                 for other in possible {
-                    prop_assert!(!as_good(other, &got) || *other == got, "{count}: {other:?} is possible, {got:?} was taken");
+                    prop_assert!(!as_good(other, &got) || *other == got, "{count}: {other:?} is possible, {got:?} was chosen");
                 }
             } else {
                 prop_assert!(possible.is_empty());
@@ -409,7 +411,7 @@ fn granted(allocator: &mut Allocator, request: CoreRequest) -> String {
 }
 
 #[test]
-fn each_policy_places_as_it_says() {
+fn each_policy_places_cores_as_documented() {
     let topology = TWO_SOCKETS.numbered();
     for (policy, smt, expected) in [
         (Policy::Contiguous, Smt::Share, "0-3"),
@@ -425,21 +427,21 @@ fn each_policy_places_as_it_says() {
 }
 
 #[test]
-fn compact_fills_the_cache_that_it_fits_best() {
+fn compact_takes_the_cache_with_the_best_fit() {
     let mut allocator = allocator(&TWO_SOCKETS.numbered());
     let compact = |count| CoreRequest::new(count).policy(Policy::Compact);
-    // 8 cpus a cache: 2 are left in the second, which are just right for 2 more.
+    // Each cache has 8 cpus: 2 are left in the second one, exactly enough for the next 2.
     assert_eq!(granted(&mut allocator, compact(4)), "0-3");
     assert_eq!(granted(&mut allocator, compact(6)), "8-13");
     assert_eq!(granted(&mut allocator, compact(2)), "14-15");
     assert_eq!(granted(&mut allocator, compact(4)), "4-7");
-    // 8 are free in the third cache, 5 in the fourth.
+    // The third cache has 8 free cpus, the fourth 5.
     allocator.take(&Grant { taken: (24..27).collect(), used: Bits::default() });
     assert_eq!(granted(&mut allocator, compact(4)), "28-31");
 }
 
 #[test]
-fn strict_requests_wait_where_others_make_do() {
+fn strict_requests_wait_where_best_effort_is_granted() {
     let mut allocator = allocator(&TWO_SOCKETS.numbered());
     for cpu in [1, 9, 17, 25] {
         allocator.take(&Grant { taken: [cpu].into_iter().collect(), used: Bits::default() });
@@ -452,7 +454,7 @@ fn strict_requests_wait_where_others_make_do() {
 }
 
 #[test]
-fn nearer_nodes_are_taken_before_farther_ones() {
+fn nearer_nodes_are_preferred() {
     let topology = Shape { packages: 4, nodes: 1, caches: 1, cores: 4, threads: 1 }.numbered();
     let mut parts = crate::topology::Parts::from(topology);
     let row = |near: usize| (0..4).map(|to| if to == near { 15 } else { 30 }).collect::<Vec<_>>();
@@ -462,7 +464,7 @@ fn nearer_nodes_are_taken_before_farther_ones() {
     assert_eq!(allocator.layout().cpu_ids(&grant.used).to_string(), "0-3,8-11");
 }
 
-/// A machine of cpus 0 to 7 with these groups and no others.
+/// Returns a machine with cpus 0 to 7 and only these groups.
 fn described(groups: &[(Level, &str)]) -> Topology {
     let cpus: CpuSet = (0..8).collect();
     let object = |(level, list): &(Level, &str)| {
@@ -473,7 +475,7 @@ fn described(groups: &[(Level, &str)]) -> Topology {
 }
 
 #[test]
-fn cpus_of_no_known_cache_are_not_taken_for_neighbours() {
+fn cpus_without_a_known_cache_are_not_taken_for_neighbors() {
     let packages = [(Level::Package, "0,2,4,6"), (Level::Package, "1,3,5,7")];
     for caches in [
         [(Level::L2, "2,6"), (Level::L2, "3,7")],
@@ -490,7 +492,7 @@ fn cpus_of_no_known_cache_are_not_taken_for_neighbours() {
 }
 
 #[test]
-fn what_shares_a_cache_shares_the_package_that_is_not_known() {
+fn cpus_sharing_a_cache_share_an_unknown_package() {
     let topology = described(&[
         (Level::Package, "0-1"),
         (Level::L3, "0-1"),
@@ -502,5 +504,5 @@ fn what_shares_a_cache_shares_the_package_that_is_not_known() {
     for expected in ["0-1", "2-3", "5-6"] {
         assert_eq!(granted(&mut allocator, compact), expected);
     }
-    assert!(choose(&allocator, &compact).is_none(), "4 and 7 share nothing that is known");
+    assert!(choose(&allocator, &compact).is_none(), "4 and 7 share no known group");
 }

@@ -1,4 +1,4 @@
-//! Places (cpus, or whole cores) and the groups that they belong to, level by level.
+//! Groups of positions (of cpus or of whole cores), level by level.
 
 use std::collections::HashMap;
 
@@ -8,8 +8,8 @@ use crate::cpu_set::CpuSet;
 use crate::request::{CoreKind, CoreRequest};
 use crate::topology::{Level, Topology};
 
-/// The levels that divide a machine, and whether strict requests judge by them: which of the cores below one L3 cache are taken
-/// is all the same to them.
+/// The levels that divide a machine. `true` marks those by which strict requests compare
+/// placements: which of the cores below one L3 cache they get does not matter to them.
 const LEVELS: [(Level, bool); 9] = [
     (Level::Core, false),
     (Level::L2, false),
@@ -25,32 +25,32 @@ const LEVELS: [(Level, bool); 9] = [
 #[derive(Debug)]
 pub(super) struct View {
     size: usize,
-    /// The smallest groups first; the last is one group of everything.
+    /// The smallest groups first. The last level is one group of everything.
     pub(super) levels: Vec<Groups>,
-    /// For a machine whose groups nest.
+    /// `None` if the machine's groups do not nest.
     pub(super) tree: Option<Tree>,
-    /// What requests with a restriction may have.
+    /// The positions that requests with a restriction may get.
     eligible: HashMap<(Option<CoreKind>, Option<u32>), Bits>,
     nothing: Bits,
 }
 
-/// All places, divided.
+/// All positions, divided into groups.
 #[derive(Debug)]
 pub(super) struct Groups {
     pub(super) members: Vec<Group>,
-    /// To which each place belongs.
+    /// The group of each position.
     pub(super) member_of: Vec<usize>,
-    /// The size of the largest group.
+    /// Size of the largest group.
     pub(super) largest: usize,
-    /// Whether strict requests count these groups.
-    pub(super) judged: bool,
-    /// Whether these are kinds of core, which nobody wants to be spread over.
+    /// `true` if strict requests compare placements by these groups.
+    pub(super) compared: bool,
+    /// `true` if these are kinds of core. No policy spreads over them.
     pub(super) kinds: bool,
-    /// From each group to each other, for NUMA nodes.
+    /// Distances between groups, for NUMA nodes.
     distances: Vec<Vec<u32>>,
 }
 
-/// Places whose bits lie in a few words.
+/// Positions whose bits lie in a few words.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Group {
     first_word: usize,
@@ -61,25 +61,25 @@ impl View {
     pub(super) fn new(
         topology: &Topology,
         size: usize,
-        to_places: impl Fn(&CpuSet) -> Bits,
+        to_positions: impl Fn(&CpuSet) -> Bits,
     ) -> Self {
         let all = Bits::below(size);
         let mut levels: Vec<Groups> = LEVELS
             .iter()
-            .map(|(level, judged)| Groups {
-                judged: *judged,
-                ..Groups::of_level(topology, *level, size, &to_places)
+            .map(|(level, compared)| Groups {
+                compared: *compared,
+                ..Groups::of_level(topology, *level, size, &to_positions)
             })
             .collect();
-        let kinds = topology.kinds().iter().map(&to_places).collect();
+        let kinds = topology.kinds().iter().map(&to_positions).collect();
         levels.push(Groups { kinds: true, ..Groups::new(kinds, size) });
-        // Groups of one place, and one group of everything, divide nothing.
+        // Groups of one position, and one group of everything, divide nothing.
         levels.retain(|level| level.largest > 1 && level.members.len() > 1);
         levels.sort_by_key(|level| level.largest);
         levels.dedup_by(|level, smaller| {
             let same = level.members == smaller.members;
             if same {
-                smaller.judged |= level.judged;
+                smaller.compared |= level.compared;
                 smaller.kinds &= level.kinds;
                 if smaller.distances.is_empty() {
                     smaller.distances = std::mem::take(&mut level.distances);
@@ -92,7 +92,7 @@ impl View {
             size,
             tree: Tree::new(&levels),
             levels,
-            eligible: eligible(topology, &all, to_places),
+            eligible: eligible(topology, &all, to_positions),
             nothing: Bits::default(),
         }
     }
@@ -101,7 +101,7 @@ impl View {
         self.size
     }
 
-    /// The places that a request may have; nothing if it may have any.
+    /// Returns the positions that a request may get; `None` if it may get any.
     pub(super) fn eligible(&self, request: &CoreRequest) -> Option<&Bits> {
         if request.kind.is_none() && request.numa_node.is_none() {
             return None;
@@ -113,14 +113,17 @@ impl View {
 fn eligible(
     topology: &Topology,
     all: &Bits,
-    to_places: impl Fn(&CpuSet) -> Bits,
+    to_positions: impl Fn(&CpuSet) -> Bits,
 ) -> HashMap<(Option<CoreKind>, Option<u32>), Bits> {
     let (fastest, others) = topology.kinds().split_first().map_or_else(
         || (all.clone(), Bits::default()),
         |(fastest, others)| {
             (
-                to_places(fastest),
-                others.iter().flat_map(|kind| to_places(kind).iter().collect::<Vec<_>>()).collect(),
+                to_positions(fastest),
+                others
+                    .iter()
+                    .flat_map(|kind| to_positions(kind).iter().collect::<Vec<_>>())
+                    .collect(),
             )
         },
     );
@@ -129,10 +132,10 @@ fn eligible(
         (Some(CoreKind::Performance), fastest),
         (Some(CoreKind::Efficient), others),
     ];
-    let nodes = topology.objects(Level::NumaNode).map(|node| (node.id, to_places(&node.cpus)));
+    let nodes = topology.objects(Level::NumaNode).map(|node| (node.id, to_positions(&node.cpus)));
     let mut nodes: Vec<(Option<u32>, Bits)> = nodes.filter(|(id, _)| id.is_some()).collect();
     if nodes.is_empty() {
-        // A machine that says nothing of nodes is node 0.
+        // A machine that describes no nodes is node 0.
         nodes.push((Some(0), all.clone()));
     }
     nodes.push((None, all.clone()));
@@ -147,7 +150,8 @@ fn eligible(
     eligible
 }
 
-/// How far groups of cpus are from each other: as far as the nodes of their first cpus.
+/// Returns the distances between groups of cpus, which are those between the nodes of their first
+/// cpus.
 fn distances(topology: &Topology, groups: &[CpuSet]) -> Vec<Vec<u32>> {
     let node = |cpu| topology.object_of(cpu, Level::NumaNode).and_then(|node| node.id);
     let nodes: Vec<Option<u32>> = groups.iter().map(|group| node(group.first()?)).collect();
@@ -159,12 +163,13 @@ fn distances(topology: &Topology, groups: &[CpuSet]) -> Vec<Vec<u32>> {
 }
 
 impl Groups {
-    /// The groups of a level, also those that the machine does not tell; one of everything if it tells none.
+    /// Returns the groups of a level, including those that the machine does not describe; a single
+    /// group if it describes none.
     fn of_level(
         topology: &Topology,
         level: Level,
         size: usize,
-        to_places: impl Fn(&CpuSet) -> Bits,
+        to_positions: impl Fn(&CpuSet) -> Bits,
     ) -> Self {
         let mut cpus: Vec<CpuSet> =
             topology.objects(level).map(|object| object.cpus.clone()).collect();
@@ -175,11 +180,11 @@ impl Groups {
         let mut sets = Vec::new();
         cpus.retain(|cpus| {
             // Groups smaller than a core are the same core.
-            let mut places = to_places(cpus);
-            places.intersect_with(&rest);
-            rest.subtract(&places);
-            let any = !places.is_empty();
-            sets.extend(any.then_some(places));
+            let mut positions = to_positions(cpus);
+            positions.intersect_with(&rest);
+            rest.subtract(&positions);
+            let any = !positions.is_empty();
+            sets.extend(any.then_some(positions));
             any
         });
         let distances =
@@ -187,7 +192,7 @@ impl Groups {
         Self { distances, ..Self::new(sets, size) }
     }
 
-    /// Places that are in none of these sets, which do not overlap, are one group more.
+    /// Positions that are in none of these sets form another group. The sets do not overlap.
     fn new(mut sets: Vec<Bits>, size: usize) -> Self {
         let mut rest = Bits::below(size);
         for set in &sets {
@@ -197,16 +202,16 @@ impl Groups {
         sets.retain(|set| !set.is_empty());
         let mut member_of = vec![0; size];
         for (index, set) in sets.iter().enumerate() {
-            for place in set.iter() {
-                member_of[place] = index;
+            for position in set.iter() {
+                member_of[position] = index;
             }
         }
         let members: Vec<Group> = sets.iter().map(Group::new).collect();
         let largest = members.iter().map(Group::len).max().unwrap_or(0);
-        Self { members, member_of, largest, judged: false, kinds: false, distances: Vec::new() }
+        Self { members, member_of, largest, compared: false, kinds: false, distances: Vec::new() }
     }
 
-    /// How far a group is from those that were chosen before.
+    /// Returns the distance of a group from those that are already chosen.
     pub(super) fn distance(&self, group: usize, chosen: &[usize]) -> u64 {
         let row = self.distances.get(group);
         chosen.iter().filter_map(|other| Some(u64::from(*row?.get(*other)?))).sum()
@@ -214,8 +219,8 @@ impl Groups {
 }
 
 impl Group {
-    fn new(places: &Bits) -> Self {
-        let words = places.words();
+    fn new(positions: &Bits) -> Self {
+        let words = positions.words();
         let first_word = words.iter().position(|word| *word != 0).unwrap_or(0);
         Self { first_word, words: words[first_word..].to_vec() }
     }
@@ -227,7 +232,7 @@ impl Group {
         })
     }
 
-    /// The lowest place.
+    /// Returns the lowest position.
     pub(super) fn first(&self) -> usize {
         let zeros = self.words.first().map_or(0, |word| word.trailing_zeros());
         self.first_word * u64::BITS as usize + zeros as usize
@@ -237,9 +242,9 @@ impl Group {
         self.words.iter().map(|word| word.count_ones() as usize).sum()
     }
 
-    /// How many of `places` are in the group.
-    pub(super) fn common(&self, places: &Bits) -> usize {
-        let theirs = places.words().get(self.first_word..).unwrap_or_default();
+    /// Returns the number of `positions` that are in the group.
+    pub(super) fn common(&self, positions: &Bits) -> usize {
+        let theirs = positions.words().get(self.first_word..).unwrap_or_default();
         self.words
             .iter()
             .zip(theirs)
@@ -247,9 +252,9 @@ impl Group {
             .sum()
     }
 
-    /// Those of `places` that are in the group.
-    pub(super) fn part_of(&self, places: &Bits) -> Bits {
-        let theirs = places.words().get(self.first_word..).unwrap_or_default();
+    /// Returns the `positions` that are in the group.
+    pub(super) fn part_of(&self, positions: &Bits) -> Bits {
+        let theirs = positions.words().get(self.first_word..).unwrap_or_default();
         let mut words = vec![0; self.first_word];
         words.extend(self.words.iter().zip(theirs).map(|(word, theirs)| word & theirs));
         Bits::from_words(words)

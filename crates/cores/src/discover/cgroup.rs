@@ -1,14 +1,15 @@
-//! What the control groups of this process leave: cpus, memory nodes, processor time.
+//! Reads the limits that control groups set for this process: cpus, memory nodes, processor time.
 //!
-//! Version 1 and version 2 may both be mounted, anywhere; a file of the process' own group may be missing where a controller is
-//! not switched on, and then the nearest group above it decides. In a namespace of control groups both the process' group and what
-//! is mounted are told from the root of the namespace, and what is above that has no names.
+//! Versions 1 and 2 may both be mounted, anywhere. A file of the process's own group may be missing
+//! where a controller is not enabled; the nearest ancestor with the file decides then. In a cgroup
+//! namespace, the paths of the process's group and of the mounted group are relative to the
+//! namespace's root, and groups above the root have no names.
 
 use super::files::Files;
 use crate::cpu_set::CpuSet;
 use crate::topology::CpuQuota;
 
-/// What limits this process.
+/// The limits of this process.
 #[derive(Default)]
 pub(super) struct Limits {
     pub(super) cpus: Option<CpuSet>,
@@ -41,7 +42,7 @@ fn narrower(a: Option<CpuSet>, b: Option<CpuSet>) -> Option<CpuSet> {
     }
 }
 
-/// The first set that is not empty, of the innermost group that has one.
+/// Returns the first non-empty set, of the innermost group that has one.
 fn nearest(files: &mut Files<'_>, groups: &[String], names: &[&str]) -> Option<CpuSet> {
     groups
         .iter()
@@ -52,17 +53,17 @@ fn nearest(files: &mut Files<'_>, groups: &[String], names: &[&str]) -> Option<C
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     V2,
-    /// Version 1, with the controllers that we want.
+    /// Version 1, with the controllers that are relevant here.
     V1 {
         cpuset: bool,
         cpu: bool,
     },
-    /// What came before control groups; also version 1 without prefixes.
+    /// The predecessor of control groups, or version 1 mounted without prefixes.
     Cpuset,
 }
 
 impl Kind {
-    /// The files with the cpus and the memory nodes, those to be believed first.
+    /// Returns the files with the cpus and with the memory nodes, in order of precedence.
     fn cpuset_files(self) -> (&'static [&'static str], &'static [&'static str]) {
         match self {
             Self::V2 => (&["cpuset.cpus.effective"], &["cpuset.mems.effective"]),
@@ -98,21 +99,21 @@ impl Kind {
 /// A mounted hierarchy of groups.
 struct Hierarchy {
     kind: Kind,
-    /// Below the root, without slashes around it.
+    /// The mount point relative to the root, without slashes at its ends.
     mount: String,
     /// The group that is mounted there; not `/` in containers.
     mounted: String,
 }
 
 impl Hierarchy {
-    /// The folder of the process' group and of those above it, from the inside.
+    /// Returns the folders of the process's group and its ancestors, the innermost first.
     fn groups(&self, files: &mut Files<'_>, membership: &Membership) -> Vec<String> {
         let path = match self.kind {
             Kind::V2 => membership.v2.as_deref().or(membership.cpuset.as_deref()),
             Kind::V1 { cpuset: true, .. } | Kind::Cpuset => membership.cpuset.as_deref(),
             Kind::V1 { .. } => membership.cpu.as_deref(),
         };
-        // A group outside of what is mounted here cannot be looked at; the mounted one is the nearest to it.
+        // A group outside the mount cannot be read; the mounted group is the nearest to it.
         let inside = path.and_then(|path| self.inside(files, path)).unwrap_or_default();
         let mut folder = format!("{}{}", self.mount, inside.trim_end_matches('/'));
         let mut groups = Vec::new();
@@ -124,7 +125,7 @@ impl Hierarchy {
         groups
     }
 
-    /// Where a group is below the mount; nothing if it is not there, or not found.
+    /// Returns a group's path below the mount; `None` if it is outside or not found.
     fn inside(&self, files: &mut Files<'_>, path: &str) -> Option<String> {
         let (up, path) = ascended(path);
         let (mounted_up, mounted) = ascended(&self.mounted);
@@ -137,7 +138,7 @@ impl Hierarchy {
         (below && !inside.contains("/..")).then_some(inside)
     }
 
-    /// The group that holds this process, `unnamed` levels and then `path` below the mount.
+    /// Finds the group that holds this process, `unnamed` levels and then `path` below the mount.
     fn find(&self, files: &mut Files<'_>, unnamed: usize, path: &str) -> Option<String> {
         let stat = files.text("proc/self/stat").unwrap_or_default();
         let process = stat.split(' ').next().unwrap_or_default();
@@ -151,28 +152,29 @@ impl Hierarchy {
                 inner.extend(names.into_iter().map(|name| format!("{group}/{name}")));
             }
             groups = inner;
-            if groups.is_empty() || groups.len() > MOST_GROUPS {
+            if groups.is_empty() || groups.len() > MAX_GROUPS {
                 break;
             }
         }
-        groups.truncate(MOST_GROUPS);
+        groups.truncate(MAX_GROUPS);
         let holds = |group: &String| {
             let processes = files.text(&format!("{}{group}{path}/cgroup.procs", self.mount));
             processes.is_some_and(|all| all.lines().any(|one| one == process))
         };
         let found = groups.into_iter().find(holds);
         if found.is_none() {
-            let problem = "has the control group of this process at an unknown place; its limits are not known";
+            let problem = "does not show the control group of this process; its limits are unknown";
             files.warn(&self.mount, problem);
         }
         Some(found? + path)
     }
 }
 
-/// As many groups are looked through for the own one.
-const MOST_GROUPS: usize = 4_096;
+/// Maximum number of groups that are searched for the process's own one.
+const MAX_GROUPS: usize = 4_096;
 
-/// How many levels a path goes up from its root, and the rest of it without a slash at its end.
+/// Returns how many levels a path goes up from its root, and the rest of the path without a
+/// trailing slash.
 fn ascended(path: &str) -> (usize, &str) {
     let (mut up, mut rest) = (0, path.trim_end_matches('/'));
     while let Some(inner) =
@@ -183,7 +185,7 @@ fn ascended(path: &str) -> (usize, &str) {
     (up, rest)
 }
 
-/// To which groups this process belongs.
+/// The groups that this process belongs to.
 #[derive(Default)]
 struct Membership {
     v2: Option<String>,
@@ -208,7 +210,8 @@ impl Membership {
                 }
             }
         }
-        // The file knows no version: it is the path wherever cpusets are.
+        // The file does not depend on the version: it holds the path in whichever hierarchy has
+        // cpusets.
         if membership.cpuset.is_none() {
             membership.cpuset = files.text("proc/self/cpuset");
         }
@@ -216,7 +219,7 @@ impl Membership {
     }
 }
 
-/// What is mounted, or else where it usually is.
+/// Returns the mounted hierarchies, or the usual mount points if none is listed.
 fn hierarchies(files: &mut Files<'_>) -> Vec<Hierarchy> {
     let from_mountinfo = files.text("proc/self/mountinfo").map(|text| parse(&text, mountinfo));
     let mut found = from_mountinfo

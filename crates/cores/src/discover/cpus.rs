@@ -1,18 +1,19 @@
-//! Which cpus there are.
+//! Finds the online cpus, and those with a special role.
 
 use super::files::Files;
 use crate::cpu_set::CpuSet;
 
 pub(super) const CPUS: &str = "sys/devices/system/cpu";
 
-/// The cpus that are online; nothing if no file names one.
+/// Returns the online cpus; `None` if no file lists one.
 pub(super) fn online(files: &mut Files<'_>) -> Option<CpuSet> {
     let named = files.list(&format!("{CPUS}/online")).filter(|online| !online.is_empty());
     let online = named.or_else(|| switched_on(files)).map(|online| described(files, online));
     online.or_else(|| running(files))
 }
 
-/// The kernel describes a cpu only while it is online: one without a description, beside others that have one, is about to go.
+/// Removes cpus that are going offline: the kernel describes a cpu only while it is online, so one
+/// without a description, among others that have one, is about to go.
 fn described(files: &mut Files<'_>, online: CpuSet) -> CpuSet {
     let has_topology = |cpu: &u32| files.has_folder(&format!("{CPUS}/cpu{cpu}/topology"));
     let described: CpuSet = online.iter().filter(has_topology).collect();
@@ -20,14 +21,12 @@ fn described(files: &mut Files<'_>, online: CpuSet) -> CpuSet {
         return online;
     }
     let rest = online.difference(&described);
-    files.warn(
-        CPUS,
-        format!("cpus {rest} are online but not described as the others are; left out"),
-    );
+    files.warn(CPUS, format!("cpus {rest} are online but have no description; left out"));
     described
 }
 
-/// Old kernels have no list; a cpu that cannot be switched off has no switch.
+/// Finds online cpus on old kernels, which have no list. A cpu that is always online has no
+/// `online` file.
 fn switched_on(files: &mut Files<'_>) -> Option<CpuSet> {
     let present = files.numbered(CPUS, "cpu");
     let on =
@@ -35,7 +34,7 @@ fn switched_on(files: &mut Files<'_>) -> Option<CpuSet> {
     Some(on.collect::<CpuSet>()).filter(|on| !on.is_empty())
 }
 
-/// Without sysfs, procfs at least has numbers.
+/// Finds cpus without sysfs: procfs has at least their numbers.
 fn running(files: &mut Files<'_>) -> Option<CpuSet> {
     let text = files.text("proc/cpuinfo")?;
     let running: CpuSet = text
@@ -49,11 +48,14 @@ fn running(files: &mut Files<'_>) -> Option<CpuSet> {
     if running.is_empty() {
         return None;
     }
-    files.warn(CPUS, "is not there; the cpus are from proc/cpuinfo, what they share is not known");
+    files.warn(
+        CPUS,
+        "does not exist; the cpus are from proc/cpuinfo, without caches, nodes and packages",
+    );
     Some(running)
 }
 
-/// The isolated cpus, and those without a tick.
+/// Returns the isolated cpus, and those without a scheduling tick.
 pub(super) fn special(files: &mut Files<'_>) -> (CpuSet, CpuSet) {
     let isolated = files.list(&format!("{CPUS}/isolated")).unwrap_or_default();
     // Kernels without the feature write "(null)".

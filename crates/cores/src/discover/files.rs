@@ -1,4 +1,4 @@
-//! Where the files come from, and what is wrong with them.
+//! Reads the files of a machine and collects warnings about them.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -9,13 +9,14 @@ use super::recording::Recording;
 use crate::cpu_set::CpuSet;
 use crate::topology::Warning;
 
-/// The largest file in question is the list of mounts; a mask of 8,192 cpus has 2,304 characters.
-const LARGEST_FILE: u64 = 4 << 20;
+/// The largest relevant file is the list of mounts. A mask of 8,192 cpus has 2,304 characters.
+const MAX_FILE_SIZE: u64 = 4 << 20;
 
-/// A broken machine can be wrong about each of thousands of cpus; beyond this only the number of warnings grows.
-const WARNINGS: usize = 50;
+/// Maximum number of warnings in full. A broken machine can be wrong about each of thousands of
+/// cpus; further warnings are only counted.
+const MAX_WARNINGS: usize = 50;
 
-/// The files below a root, and the warnings so far.
+/// The files below a root, and the warnings about them.
 pub(super) struct Files<'a> {
     source: Source<'a>,
     warnings: Vec<Warning>,
@@ -41,7 +42,7 @@ impl<'a> Files<'a> {
     }
 
     pub(super) fn warn(&mut self, subject: &str, problem: impl std::fmt::Display) {
-        if self.warnings.len() < WARNINGS {
+        if self.warnings.len() < MAX_WARNINGS {
             self.warnings.push(Warning::new(subject, problem));
         } else {
             self.more_warnings += 1;
@@ -52,13 +53,13 @@ impl<'a> Files<'a> {
         let mut warnings = std::mem::take(&mut self.warnings);
         let more = std::mem::take(&mut self.more_warnings);
         if more > 0 {
-            warnings.push(Warning::new("warnings", format!("{more} more of them")));
+            warnings.push(Warning::new("warnings", format!("{more} more were dropped")));
         }
         warnings
     }
 
-    /// The content, without zero bytes and white space around it. Nothing if there is no such file; nothing and a warning if it
-    /// cannot be read.
+    /// Returns a file's content, without leading and trailing zero bytes and white space. Returns
+    /// `None` if the file does not exist, and warns if it cannot be read.
     pub(super) fn text(&mut self, path: &str) -> Option<String> {
         let text = match &self.source {
             Source::Recording(recording) => recording.file(path).map(str::to_owned),
@@ -80,7 +81,7 @@ impl<'a> Files<'a> {
         Some(trimmed.to_owned())
     }
 
-    /// A whole number; nothing and a warning for anything else.
+    /// Reads an integer. Warns about anything else.
     pub(super) fn number(&mut self, path: &str) -> Option<i64> {
         let text = self.text(path)?;
         let number = text.parse().ok();
@@ -88,7 +89,7 @@ impl<'a> Files<'a> {
             self.warn(
                 path,
                 format!(
-                    "`{}` is no number; ignored",
+                    "`{}` is not a number; ignored",
                     text.escape_debug().take(40).collect::<String>()
                 ),
             );
@@ -96,28 +97,28 @@ impl<'a> Files<'a> {
         number
     }
 
-    /// A number that stands for something: the kernel writes -1 where it does not know.
+    /// Reads an id; `None` for -1, which the kernel writes if it does not know the id.
     pub(super) fn id(&mut self, path: &str) -> Option<u32> {
         self.number(path).and_then(|id| u32::try_from(id).ok())
     }
 
-    /// Cpus (or nodes) in the list format.
+    /// Reads cpus (or nodes) in the list format.
     pub(super) fn list(&mut self, path: &str) -> Option<CpuSet> {
         let text = self.text(path)?;
         text.parse().map_err(|error| self.warn(path, format!("{error}; ignored"))).ok()
     }
 
-    /// Cpus from a mask, or else from the list of the same cpus beside it.
+    /// Reads cpus from a mask, or from the list of the same cpus if there is no valid mask.
     pub(super) fn cpus(&mut self, mask: &str, list: &str) -> Option<CpuSet> {
         let from_mask = self.text(mask).and_then(|text| {
             CpuSet::from_mask(&text)
-                .map_err(|error| self.warn(mask, format!("{error}; the list is taken instead")))
+                .map_err(|error| self.warn(mask, format!("{error}; the list is used instead")))
                 .ok()
         });
         from_mask.or_else(|| self.list(list))
     }
 
-    /// Whether there is such a folder.
+    /// Returns `true` if the folder exists.
     pub(super) fn has_folder(&self, path: &str) -> bool {
         match &self.source {
             Source::Recording(recording) => recording.names(path).next().is_some(),
@@ -125,7 +126,7 @@ impl<'a> Files<'a> {
         }
     }
 
-    /// The names of the entries of a folder; none without such a folder.
+    /// Returns the names in a folder; none if it does not exist.
     pub(super) fn names(&mut self, folder: &str) -> BTreeSet<String> {
         match &self.source {
             Source::Recording(recording) => recording.names(folder).map(str::to_owned).collect(),
@@ -143,7 +144,7 @@ impl<'a> Files<'a> {
         }
     }
 
-    /// The numbers of the entries of a folder that are called `prefix` and a number.
+    /// Returns the numbers of the entries in a folder that are named `prefix` and a number.
     pub(super) fn numbered(&mut self, folder: &str, prefix: &str) -> CpuSet {
         let number = |name: &str| {
             let digits = name.strip_prefix(prefix)?;
@@ -157,7 +158,7 @@ impl<'a> Files<'a> {
 
 fn read(path: &Path) -> io::Result<String> {
     let mut bytes = Vec::new();
-    File::open(path)?.take(LARGEST_FILE).read_to_end(&mut bytes)?;
+    File::open(path)?.take(MAX_FILE_SIZE).read_to_end(&mut bytes)?;
     Ok(String::from_utf8(bytes)
         .unwrap_or_else(|error| error.as_bytes().iter().map(|byte| char::from(*byte)).collect()))
 }

@@ -1,19 +1,20 @@
-//! Cores, clusters, dies, packages, books, drawers and caches: what sysfs says of each cpu.
+//! Reads cores, clusters, dies, packages, books, drawers and caches from the sysfs description of
+//! each cpu.
 
 use super::cpus::CPUS;
 use super::files::Files;
 use crate::cpu_set::CpuSet;
 use crate::topology::{Level, Object};
 
-/// A cpu has fewer; ia64 has five.
-const MOST_CACHES: usize = 10;
+/// Maximum number of caches of a cpu. All have fewer; ia64 has five.
+const MAX_CACHES: usize = 10;
 
-/// What the online cpus share. The groups of one level never overlap.
+/// Reads the groups of the online cpus. The groups of one level never overlap.
 pub(super) fn read(files: &mut Files<'_>, online: &CpuSet) -> Vec<Object> {
     let mut levels =
         [Level::Core, Level::Cluster, Level::Die, Level::Package, Level::L2, Level::L3]
             .map(Partition::new);
-    let mut frames = frames(files, online);
+    let mut books_and_drawers = books_and_drawers(files, online);
     for cpu in online.iter() {
         let folder = format!("{CPUS}/cpu{cpu}");
         let [core, cluster, die, package, l2, l3] = &mut levels;
@@ -30,7 +31,7 @@ pub(super) fn read(files: &mut Files<'_>, online: &CpuSet) -> Vec<Object> {
             let id = files.id(&format!("{folder}/topology/physical_package_id"));
             package.add(files, cpu, &cpus.intersection(online), id);
         }
-        for (partition, name) in &mut frames {
+        for (partition, name) in &mut books_and_drawers {
             if partition.is_missing(cpu)
                 && let Some(cpus) = siblings(files, &folder, &format!("{name}_siblings"), "")
             {
@@ -43,7 +44,7 @@ pub(super) fn read(files: &mut Files<'_>, online: &CpuSet) -> Vec<Object> {
                 && let Some(cpus) = siblings(files, &folder, &format!("{name}_cpus"), "")
             {
                 let cpus = cpus.intersection(online);
-                // Machines without dies or clusters have one for each cpu.
+                // Machines without dies or clusters report one for each cpu.
                 if cpus.len() > 1 {
                     let id = files.id(&format!("{folder}/topology/{name}_id"));
                     partition.add(files, cpu, &cpus, id);
@@ -53,21 +54,23 @@ pub(super) fn read(files: &mut Files<'_>, online: &CpuSet) -> Vec<Object> {
         read_caches(files, cpu, &folder, online, core, [(2, l2), (3, l3)]);
     }
     let [core, mut cluster, mut die, package, l2, l3] = levels;
-    // A cluster that is a core, and a die that is a package, are the architecture's way to say that there is none.
+    // Some architectures report a cluster per core, or a die per package, if they have no clusters
+    // or dies.
     cluster.objects.retain(|cluster| core.objects.iter().all(|core| core.cpus != cluster.cpus));
     die.objects.retain(|die| package.objects.iter().all(|package| package.cpus != die.cpus));
-    let frames = frames.into_iter().map(|(frame, _)| frame);
-    let levels = [core, cluster, die, package, l2, l3].into_iter().chain(frames);
+    let books_and_drawers = books_and_drawers.into_iter().map(|(partition, _)| partition);
+    let levels = [core, cluster, die, package, l2, l3].into_iter().chain(books_and_drawers);
     levels.flat_map(|level| level.objects).collect()
 }
 
-/// Books and drawers, on machines that have them (s390): the others are not asked of each cpu.
-fn frames(files: &mut Files<'_>, online: &CpuSet) -> Vec<(Partition, &'static str)> {
+/// Returns books and drawers on machines that have them (s390), so that other machines are not
+/// searched for them cpu by cpu.
+fn books_and_drawers(files: &mut Files<'_>, online: &CpuSet) -> Vec<(Partition, &'static str)> {
     let Some(first) = online.first() else { return Vec::new() };
     let names = files.names(&format!("{CPUS}/cpu{first}/topology"));
-    let frames = [(Level::Book, "book"), (Level::Drawer, "drawer")];
+    let books_and_drawers = [(Level::Book, "book"), (Level::Drawer, "drawer")];
     let there = |name: &str| names.iter().any(|file| file.strip_prefix(name) == Some("_siblings"));
-    let there = frames.into_iter().filter(|(_, name)| there(name));
+    let there = books_and_drawers.into_iter().filter(|(_, name)| there(name));
     there.map(|(level, name)| (Partition::new(level), name)).collect()
 }
 
@@ -78,7 +81,8 @@ fn siblings(files: &mut Files<'_>, folder: &str, name: &str, old_name: &str) -> 
     read(name).or_else(|| if old_name.is_empty() { None } else { read(old_name) })
 }
 
-/// The modules of AMD's Bulldozer share some units and are called siblings, but their cpus are cores with numbers of their own.
+/// Splits siblings with different core ids: the modules of AMD's Bulldozer share some units and are
+/// reported as siblings, but their cpus are separate cores.
 fn same_core(files: &mut Files<'_>, cpu: u32, siblings: &CpuSet) -> CpuSet {
     if siblings.len() < 2 {
         return siblings.clone();
@@ -96,9 +100,9 @@ fn read_caches(
     cores: &Partition,
     mut levels: [(i64, &mut Partition); 2],
 ) {
-    // The numbers may have holes.
+    // The numbers may have gaps.
     let indices = files.numbered(&format!("{folder}/cache"), "index");
-    for index in indices.iter().take(MOST_CACHES) {
+    for index in indices.iter().take(MAX_CACHES) {
         let cache = format!("{folder}/cache/index{index}");
         let Some(level) = files.number(&format!("{cache}/level")) else { continue };
         let Some((_, partition)) = levels.iter_mut().find(|(known, _)| *known == level) else {
@@ -114,7 +118,7 @@ fn read_caches(
             continue;
         };
         if cpus.is_empty() {
-            // Itanium leaves some maps empty; the cache is the core's own.
+            // Itanium leaves some maps empty; such a cache belongs to the core alone.
             cpus = cores.of(cpu).unwrap_or_default();
         }
         let size = size_kib(files, &format!("{cache}/size"));
@@ -134,14 +138,14 @@ fn size_kib(files: &mut Files<'_>, path: &str) -> Option<u64> {
     text.strip_suffix('K').unwrap_or(&text).parse().ok()
 }
 
-/// The groups of one level so far. The first cpu of a group speaks for all of it.
+/// The groups of one level so far. The first cpu of a group defines it for all its cpus.
 struct Partition {
     level: Level,
     objects: Vec<Object>,
     grouped: CpuSet,
-    /// Cpus that said something that is not believed.
+    /// Cpus whose description was rejected.
     disputed: CpuSet,
-    /// What was left out last: each cpu of a group says the same.
+    /// The set that was left out last: the other cpus of a group usually report the same one.
     left_out: CpuSet,
 }
 
@@ -164,7 +168,7 @@ impl Partition {
         Some(self.objects.iter().find(|object| object.cpus.contains(cpu))?.cpus.clone())
     }
 
-    /// The new group, unless it contradicts what other cpus said.
+    /// Adds and returns a new group, unless it contradicts those of other cpus.
     fn add(
         &mut self,
         files: &mut Files<'_>,
@@ -173,9 +177,9 @@ impl Partition {
         id: Option<u32>,
     ) -> Option<&mut Object> {
         let problem = if !cpus.contains(cpu) {
-            "without the cpu itself"
+            "which does not contain the cpu itself"
         } else if cpus.intersects(&self.grouped) || cpus.intersects(&self.disputed) {
-            "of which others say otherwise"
+            "which contradicts other cpus"
         } else {
             self.grouped = self.grouped.union(cpus);
             self.objects.push(Object::new(self.level, id, cpus.clone()));
@@ -184,7 +188,7 @@ impl Partition {
         self.disputed.insert(cpu);
         if self.left_out != *cpus {
             let subject = format!("{} of cpu {cpu}", self.level);
-            files.warn(&subject, format!("says {cpus}, {problem}; left out"));
+            files.warn(&subject, format!("lists {cpus}, {problem}; left out"));
             self.left_out = cpus.clone();
         }
         None

@@ -1,8 +1,9 @@
-//! Kinds of core on hybrid machines.
+//! Detects the kinds of core on hybrid machines.
 //!
-//! Maximum frequencies do not tell kinds apart: turbo modes give some cores of a kind a higher one. In this order, the first
-//! source that knows all cpus decides: what the kernel's performance counters call the kinds (Intel), the model of each core
-//! (ARM), capacities if they differ, base frequencies, nominal performance (ACPI).
+//! Maximum frequencies do not distinguish kinds: turbo modes give some cores of a kind a higher
+//! one. The first of these sources that covers all cpus decides: the kinds named by the kernel's
+//! performance counters (Intel), the model of each core (ARM), capacities if they differ, base
+//! frequencies, nominal performance (ACPI).
 
 use std::collections::BTreeMap;
 
@@ -10,14 +11,15 @@ use super::cpus::CPUS;
 use super::files::Files;
 use crate::cpu_set::CpuSet;
 
-/// Intel's names, the fastest first.
+/// Intel's names of the counters, the fastest kind first.
 const COUNTERS: [&str; 3] = ["cpu_core", "cpu_atom", "cpu_lowpower"];
 
-/// The kinds of the online cpus, the fastest first; one set if nothing tells them apart.
+/// Returns the kinds of the online cpus, the fastest first; a single set if no source distinguishes
+/// them.
 pub(super) fn read(files: &mut Files<'_>, online: &CpuSet) -> Vec<CpuSet> {
     let kinds = by_counters(files, online)
         .or_else(|| by_model(files, online))
-        // A kernel that does not know capacities writes the same one for each cpu.
+        // A kernel without capacities writes the same one for each cpu.
         .or_else(|| by_figure(files, online, "cpu_capacity").filter(|kinds| kinds.len() > 1))
         .or_else(|| by_figure(files, online, "cpufreq/base_frequency"))
         .or_else(|| by_figure(files, online, "acpi_cppc/nominal_perf"));
@@ -37,7 +39,8 @@ fn by_counters(files: &mut Files<'_>, online: &CpuSet) -> Option<Vec<CpuSet>> {
     left.is_empty().then_some(kinds)
 }
 
-/// The main id register of ARM names maker (bits 24 to 31) and model (bits 4 to 15); the rest are revisions.
+/// Groups cpus by the vendor (bits 24 to 31) and model (bits 4 to 15) in ARM's main id register.
+/// The other bits are revisions.
 fn by_model(files: &mut Files<'_>, online: &CpuSet) -> Option<Vec<CpuSet>> {
     const MAKER_AND_MODEL: u64 = 0xff00_fff0;
     let mut models: BTreeMap<u64, CpuSet> = BTreeMap::new();
@@ -57,7 +60,7 @@ fn by_model(files: &mut Files<'_>, online: &CpuSet) -> Option<Vec<CpuSet>> {
     Some(kinds)
 }
 
-/// Cores whose figures differ by a tenth at most are of one kind.
+/// Groups cpus by a figure. Figures that differ by at most a tenth belong to one kind.
 fn by_figure(files: &mut Files<'_>, online: &CpuSet, file: &str) -> Option<Vec<CpuSet>> {
     let mut figures: BTreeMap<i64, CpuSet> = BTreeMap::new();
     for cpu in online.iter() {

@@ -1,4 +1,4 @@
-//! NUMA nodes and their distances.
+//! Reads NUMA nodes and their distances.
 
 use super::files::Files;
 use crate::cpu_set::CpuSet;
@@ -9,11 +9,12 @@ const NODES: &str = "sys/devices/system/node";
 #[derive(Default)]
 pub(super) struct Numa {
     pub(super) nodes: Vec<Object>,
-    /// Each row: a node, and its distance to each node in the same order.
+    /// One row per node: its number, and its distances to all nodes in the same order.
     pub(super) distances: Vec<(u32, Vec<u32>)>,
 }
 
-/// The nodes with their online cpus, also those without cpus. Numbers may have holes.
+/// Reads the nodes with their online cpus, including nodes without cpus. Node numbers may have
+/// gaps.
 pub(super) fn read(files: &mut Files<'_>, online: &CpuSet) -> Numa {
     let listed = files.list(&format!("{NODES}/online"));
     let ids = listed.unwrap_or_else(|| files.numbered(NODES, "node"));
@@ -42,14 +43,15 @@ pub(super) fn read(files: &mut Files<'_>, online: &CpuSet) -> Numa {
         grouped = grouped.union(&cpus);
         numa.nodes.push(Object::new(Level::NumaNode, Some(id), cpus.intersection(online)));
     }
-    // A table with holes says nothing reliable about its columns.
+    // In a table with gaps, the columns cannot be matched to nodes.
     if numa.distances.len() != ids.len() {
         numa.distances.clear();
     }
     numa
 }
 
-/// The memory of NVIDIA's graphics cards is a node on POWER; it is nobody's working memory.
+/// Returns the nodes that hold the memory of NVIDIA's graphics cards on POWER, which is not working
+/// memory.
 fn graphics_memory(files: &mut Files<'_>) -> CpuSet {
     const CARDS: &str = "proc/driver/nvidia/gpus";
     let cards = files.names(CARDS);
@@ -67,7 +69,7 @@ fn distances(files: &mut Files<'_>, path: &str, nodes: usize) -> Option<Vec<u32>
         text.split_whitespace().map(|distance| distance.parse().ok()).collect();
     let row = row.filter(|row| row.len() == nodes);
     if row.is_none() {
-        files.warn(path, format!("is no row of {nodes} distances; ignored"));
+        files.warn(path, format!("is not a row of {nodes} distances; ignored"));
     }
     row
 }

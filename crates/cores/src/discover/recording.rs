@@ -1,12 +1,13 @@
-//! The files of another machine, in one value.
+//! Recordings of another machine's files.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// The files that describe a machine: path below the root, without a leading slash -> content.
+/// The files that describe a machine, by path below the root without a leading slash.
 ///
-/// It is any serde map of texts, for example a JSON object; bytes above 127 are written as the characters of the same number.
+/// It serializes as a map of strings, such as a JSON object. Bytes above 127 are stored as the
+/// characters with the same number.
 ///
 /// ```
 /// use brigade_cores::{Recording, Topology};
@@ -34,7 +35,7 @@ impl Recording {
         self.files.get(path).map(String::as_str)
     }
 
-    /// The names in a folder; each as often as it has files below it.
+    /// Returns the names in a folder. A folder's name is repeated for each file below it.
     pub(super) fn names<'a>(&'a self, folder: &str) -> impl Iterator<Item = &'a str> {
         let prefix = format!("{folder}/");
         let length = prefix.len();

@@ -1,4 +1,4 @@
-//! How a pool of cores is made.
+//! The settings of a pool of cores.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::error::BuildError;
 use crate::lock_file::{self, LockFile};
 use crate::topology::Topology;
 
-/// Makes a [`CorePool`].
+/// Builds a [`CorePool`].
 #[derive(Debug, Clone, Default)]
 #[must_use]
 pub struct CorePoolBuilder {
@@ -22,37 +22,40 @@ pub struct CorePoolBuilder {
 }
 
 impl CorePoolBuilder {
-    /// Another machine than what is discovered here: a recorded one, or a part of this.
+    /// Sets the topology, such as a recorded one or a part of this machine. By default this machine
+    /// is discovered.
     pub fn topology(self, topology: Topology) -> Self {
         Self { topology: Some(topology), ..self }
     }
 
-    /// Only these cpus, also if they are isolated.
+    /// Leases only these cpus, even if they are isolated.
     pub fn cpus(self, cpus: CpuSet) -> Self {
         Self { cpus: Some(cpus), ..self }
     }
 
-    /// Whether to lease isolated cpus too, which are left out otherwise.
+    /// Leases isolated cpus too if `include` is `true`. By default they are left out.
     pub fn include_isolated(self, include: bool) -> Self {
         Self { include_isolated: include, ..self }
     }
 
-    /// Never leases a core that an exclusive pool of another process of this user has leased (or one of this process).
+    /// Never leases a core that an exclusive pool of another process of this user has leased, nor
+    /// another exclusive pool of this process.
     ///
-    /// Those who wait are served as other processes give cores back, or die; but between processes nobody is first. The folder is
-    /// `$XDG_RUNTIME_DIR/brigade`, or `/tmp/brigade-UID` without that variable: processes agree only if they see the same one.
+    /// Waiting requests are served when other processes return cores or die, in no particular order
+    /// between processes. The folder is `$XDG_RUNTIME_DIR/brigade`, or `/tmp/brigade-UID` without
+    /// that variable. Processes exclude each other only if they use the same folder.
     pub fn exclusive(self) -> Self {
-        let folder = lock_file::usual_folder();
+        let folder = lock_file::default_folder();
         self.exclusive_in(folder)
     }
 
-    /// The same among the pools that are given this folder. It is made if it is missing; it must belong to this user and be closed to
-    /// all others (mode 0700).
+    /// Like [`exclusive`](Self::exclusive), among the pools that use this folder. It is created if
+    /// it is missing. It must belong to this user and be closed to all others (mode 0700).
     pub fn exclusive_in(self, folder: impl Into<PathBuf>) -> Self {
         Self { lock_folder: Some(folder.into()), ..self }
     }
 
-    /// The pool.
+    /// Builds the pool.
     pub fn build(self) -> Result<CorePool, BuildError> {
         let topology = self.topology.map_or_else(Topology::discover, Ok)?;
         let usable = topology.cpus();

@@ -1,8 +1,9 @@
-//! What the handles of a pool share: the allocator and the queue under one lock. The protocol is in [`super`].
+//! State shared by the handles of a pool: the allocator and the queue under one lock. [`super`]
+//! describes the protocol.
 
 use std::collections::VecDeque;
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use brigade_sys::fork::Origin;
 
@@ -13,14 +14,15 @@ use crate::error::ReserveError;
 use crate::lock_file::LockFile;
 use crate::request::CoreRequest;
 use crate::topology::Topology;
+use brigade_sys::sync::{Mutex, MutexGuard};
 
 pub(crate) struct Shared {
     topology: Topology,
     layout: Arc<Layout>,
-    /// For a pool that shares the machine with those of other processes.
+    /// `None` for a pool that is not exclusive between processes.
     lock_file: Option<LockFile>,
     state: Mutex<State>,
-    /// A fork of the process has the same locks, and gives none of them back.
+    /// A forked copy of the process shares the locks and must not release them.
     origin: Origin,
 }
 
@@ -49,8 +51,8 @@ impl Shared {
         self.lock_file.as_ref()
     }
 
-    /// Whether this process is a copy that `fork` has made. A lock may be held in it by a thread that it does not have, so
-    /// this is asked before any lock.
+    /// Returns `true` if this process is a forked copy. A thread that does not exist in the copy
+    /// may hold a lock, so this is checked before any lock is taken.
     pub(super) fn is_copy(&self) -> bool {
         !self.origin.is_here()
     }
@@ -66,7 +68,7 @@ impl Shared {
         if self.is_copy() { 0 } else { self.lock().queue.len() }
     }
 
-    /// Cores for whoever comes when nobody waits.
+    /// Grants a request at once if nothing waits before it.
     pub(super) fn try_grant(&self, request: CoreRequest) -> Result<Grant, ReserveError> {
         if self.is_copy() {
             return Err(ReserveError::Forked);
@@ -96,7 +98,7 @@ impl Shared {
         Ok(waiter)
     }
 
-    /// Takes a waiter out of the queue; those behind it may fit now.
+    /// Removes a waiter from the queue. Those behind it may fit now.
     pub(super) fn withdraw(&self, waiter: &Arc<Waiter>) {
         if self.is_copy() {
             return;
@@ -109,42 +111,44 @@ impl Shared {
         }
     }
 
-    pub(crate) fn give_back(&self, taken: &Bits) {
+    pub(crate) fn release(&self, taken: &Bits) {
         if self.is_copy() {
             return;
         }
         let mut state = self.lock();
-        // Still under the lock: afterwards the bytes may have been locked again for somebody else in this process.
+        // Unlocked under the lock: afterwards another thread of this process may have locked the
+        // bytes again.
         let unlocked = self
             .lock_file
             .as_ref()
             .map_or(Ok(()), |lock_file| lock_file.unlock(&self.layout.cpu_ids(taken)));
-        state.allocator.give_back(taken);
+        state.allocator.release(taken);
         let served = self.grant_all(state);
         if let Some(lock_file) = &self.lock_file {
-            // Before hooks run, which may take their time.
+            // Before hooks run, which may take long.
             lock_file.announce();
         }
         if let Err(error) = unlocked {
-            // The cores stay ours for the other processes until this one ends.
-            tracing::error!(?error, "cores could not be unlocked");
+            // Other processes see the cores as leased until this one ends.
+            tracing::error!(?error, "failed to unlock cores");
         }
-        served.tell();
+        served.notify();
     }
 
-    /// Looks whether other processes have given something back; whether somebody waits even so.
-    pub(super) fn look_again(&self) -> bool {
+    /// Serves the queue, because other processes may have returned cores. Returns `true` if
+    /// requests still wait.
+    pub(super) fn recheck(&self) -> bool {
         self.serve(self.lock());
         self.waiting() > 0
     }
 
     fn serve(&self, state: MutexGuard<'_, State>) {
-        self.grant_all(state).tell();
+        self.grant_all(state).notify();
     }
 
-    /// Grants what the head of the queue waits for, and so on, until one does not fit.
-    fn grant_all(&self, mut state: MutexGuard<'_, State>) -> Served {
-        let mut served = Served::default();
+    /// Grants requests from the head of the queue until one does not fit.
+    fn grant_all(&self, mut state: MutexGuard<'_, State>) -> Outcome {
+        let mut served = Outcome::default();
         while let Some(head) = state.queue.front() {
             let request = head.request;
             match state.grant(&request, self.lock_file.as_ref()) {
@@ -156,7 +160,7 @@ impl Shared {
                 }
                 Ok(None) => break,
                 Err(error) => {
-                    served.trouble = Some((request, error));
+                    served.lock_error = Some((request, error));
                     break;
                 }
             }
@@ -165,35 +169,36 @@ impl Shared {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // No code of users runs under the lock, and a panic of ours leaves cores leased at worst.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        // No user code runs under the lock, and a panic of this crate leaves cores leased at worst.
+        self.state.lock()
     }
 }
 
-/// What came of looking through the queue, to be told without the lock: hooks and subscribers are code of users.
+/// The outcome of serving the queue. It is reported without the lock, because hooks and subscribers
+/// are user code.
 #[derive(Default)]
-struct Served {
+struct Outcome {
     granted: Vec<Arc<Waiter>>,
-    trouble: Option<(CoreRequest, io::Error)>,
+    lock_error: Option<(CoreRequest, io::Error)>,
 }
 
-impl Served {
-    fn tell(self) {
-        if let Some((request, error)) = self.trouble {
-            // The same trouble was none when the request was made; the next event tries again.
-            tracing::error!(%request, ?error, "the file with the locks of cores cannot be used");
+impl Outcome {
+    fn notify(self) {
+        if let Some((request, error)) = self.lock_error {
+            // There was no such error when the request was made. The next event tries again.
+            tracing::error!(%request, ?error, "failed to lock cores in the lock file");
         }
         wake(self.granted);
     }
 }
 
 impl State {
-    /// Refuses what no state of the pool could satisfy.
+    /// Refuses a request that the pool could not grant in any state.
     fn check(&self, request: &CoreRequest) -> Result<(), ReserveError> {
         if request.count == 0 {
             return Err(ReserveError::ZeroCores);
         }
-        let most = self.allocator.most(request);
+        let most = self.allocator.max_count(request);
         if request.count > most {
             let size = self.allocator.layout().len();
             return Err(ReserveError::NeverFits { request: *request, most, size });
@@ -206,14 +211,16 @@ impl State {
         request: &CoreRequest,
         lock_file: Option<&LockFile>,
     ) -> io::Result<Option<Grant>> {
-        let mut elsewhere = Bits::default();
-        // Ends: each round excludes another cpu.
-        while let Some(grant) = self.allocator.choose(request, &elsewhere) {
+        let mut locked = Bits::default();
+        // Terminates: each round excludes another cpu.
+        while let Some(grant) = self.allocator.choose(request, &locked) {
             if let Some(lock_file) = lock_file {
                 let layout = self.allocator.layout();
                 if let Err(cpus) = lock_file.try_lock(&layout.cpu_ids(&grant.taken))? {
-                    let places = grant.taken.iter();
-                    elsewhere.extend(places.filter(|place| cpus.contains(layout.cpu_id(*place))));
+                    let positions = grant.taken.iter();
+                    locked.extend(
+                        positions.filter(|position| cpus.contains(layout.cpu_id(*position))),
+                    );
                     continue;
                 }
             }

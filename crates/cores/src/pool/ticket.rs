@@ -1,4 +1,4 @@
-//! A place in the queue.
+//! A position in the queue.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -8,7 +8,8 @@ use super::waiter::Waiter;
 use crate::lease::CoreLease;
 use crate::request::CoreRequest;
 
-/// A place in the queue of a [`CorePool`](crate::CorePool), for those who cannot block. Dropping it leaves the queue.
+/// A position in the queue of a [`CorePool`](crate::CorePool), for callers that cannot block.
+/// Dropping it leaves the queue.
 #[must_use = "dropping a ticket leaves the queue"]
 pub struct Ticket {
     pool: CorePool,
@@ -20,13 +21,13 @@ impl Ticket {
         Self { pool, waiter }
     }
 
-    /// What is waited for.
+    /// The request that is waiting.
     pub fn request(&self) -> CoreRequest {
         self.waiter.request
     }
 
-    /// The cores, if they have been granted. They are given once: afterwards the ticket has nothing more to give. In a fork of
-    /// the process it has nothing to give.
+    /// Returns the lease if the request has been granted. It is returned only once. In a forked
+    /// copy of the process, returns `None`.
     pub fn try_take(&mut self) -> Option<CoreLease> {
         if self.pool.shared.is_copy() {
             return None;
@@ -35,18 +36,18 @@ impl Ticket {
         Some(CoreLease::new(&self.pool.shared, self.waiter.request, grant))
     }
 
-    /// Waits for the cores, but no longer than `timeout`. The place in the queue is kept. In a fork of the
-    /// process it returns at once.
+    /// Blocks until the request is granted or `timeout` elapses. The position in the queue is kept.
+    /// In a forked copy of the process, returns at once.
     pub fn wait_timeout(&mut self, timeout: Duration) -> Option<CoreLease> {
         if self.pool.shared.is_copy() {
             return None;
         }
-        // A time that is too far to be represented never comes.
+        // A deadline too far away to be represented never passes.
         let grant = self.waiter.wait(Instant::now().checked_add(timeout))?;
         Some(CoreLease::new(&self.pool.shared, self.waiter.request, grant))
     }
 
-    /// Waits for the cores as long as it takes.
+    /// Blocks until the request is granted.
     pub(super) fn wait(self) -> CoreLease {
         loop {
             if let Some(grant) = self.waiter.wait(None) {
@@ -62,9 +63,9 @@ impl Drop for Ticket {
             return;
         }
         self.pool.shared.withdraw(&self.waiter);
-        // Out of the queue it cannot be granted any more.
+        // Once out of the queue, it can no longer be granted cores.
         if let Some(grant) = self.waiter.try_take() {
-            self.pool.shared.give_back(&grant.taken);
+            self.pool.shared.release(&grant.taken);
         }
     }
 }

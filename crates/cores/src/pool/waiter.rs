@@ -1,19 +1,20 @@
-//! Somebody in the queue.
+//! A request in the queue.
 
-use std::any::Any;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Instant;
+
+use brigade_sys::catch_panic::catch_panic;
+use brigade_sys::sync::{Condvar, Mutex, MutexGuard};
 
 use crate::allocator::Grant;
 use crate::request::CoreRequest;
 
-/// Called once when the grant is there.
+/// Called once, when the request is granted.
 pub(super) type Hook = Box<dyn Fn() + Send + Sync>;
 
 pub(super) struct Waiter {
     pub(super) request: CoreRequest,
-    /// Put in by whoever gave the cores back, taken out by who waits.
+    /// Set by the thread that returned the cores, taken by the waiter.
     grant: Mutex<Option<Grant>>,
     ready: Condvar,
     hook: Option<Hook>,
@@ -32,53 +33,45 @@ impl Waiter {
         self.lock().take()
     }
 
-    /// Waits for the grant; without a deadline for as long as it takes.
+    /// Blocks until the request is granted or the deadline passes; without a deadline, as long as
+    /// it takes.
     pub(super) fn wait(&self, deadline: Option<Instant>) -> Option<Grant> {
         let mut grant = self.lock();
         while grant.is_none() {
-            grant = match deadline
-                .map(|deadline| deadline.saturating_duration_since(Instant::now()))
-            {
-                None => self.ready.wait(grant).unwrap_or_else(PoisonError::into_inner),
-                Some(left) if left.is_zero() => return None,
-                Some(left) => {
-                    self.ready.wait_timeout(grant, left).unwrap_or_else(PoisonError::into_inner).0
-                }
-            };
+            grant =
+                match deadline.map(|deadline| deadline.saturating_duration_since(Instant::now())) {
+                    None => self.ready.wait(grant),
+                    Some(left) if left.is_zero() => return None,
+                    Some(left) => self.ready.wait_timeout(grant, left).0,
+                };
         }
         grant.take()
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<Grant>> {
-        self.grant.lock().unwrap_or_else(PoisonError::into_inner)
+        self.grant.lock()
     }
 }
 
-/// Tells those who have got a grant: first all threads, then the hooks, none of which keeps another one from being called. No lock
-/// may be held: hooks are code of users.
+/// Wakes the waiters that were granted cores: first all threads, then the hooks. A hook that panics
+/// does not keep the others from being called. The caller must hold no lock, because hooks are user
+/// code.
 pub(super) fn wake(granted: Vec<Arc<Waiter>>) {
     for waiter in &granted {
         waiter.ready.notify_one();
     }
     for waiter in granted {
         let request = waiter.request;
-        // Leases are given back in destructors, where a second panic would end the process. What a hook holds is dropped here too.
+        // Leases are returned in destructors, where a second panic would abort the process. The
+        // values captured by a hook are dropped here too.
         let call = || {
             if let Some(hook) = &waiter.hook {
                 hook();
             }
             drop(waiter);
         };
-        if let Err(panic) = catch_unwind(AssertUnwindSafe(call)) {
-            tracing::error!(%request, "the hook of a waiting request panicked");
-            drop_contained(panic);
+        if catch_panic(call).is_err() {
+            tracing::error!(%request, "the hook of a granted request panicked");
         }
-    }
-}
-
-/// What was thrown belongs to users as well; what its own destructor throws is forgotten.
-fn drop_contained(panic: Box<dyn Any + Send>) {
-    if let Err(second) = catch_unwind(AssertUnwindSafe(|| drop(panic))) {
-        std::mem::forget(second);
     }
 }

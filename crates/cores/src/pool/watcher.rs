@@ -1,4 +1,4 @@
-//! The thread that hears when other processes give cores back.
+//! The thread that notices when other processes return cores.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -13,15 +13,16 @@ use brigade_sys::wait::{Waker, wait_readable};
 
 use super::shared::Shared;
 
-/// After a file was closed, the locks that go with it are let go a moment later, of which there is no news.
+/// The locks of a closed file are released a moment after the close event, without another event.
 const AFTER_CLOSE: [Duration; 3] =
     [Duration::from_millis(1), Duration::from_millis(10), Duration::from_millis(100)];
 
-/// Lives as long as a pool that shares the machine with other processes. The thread holds no lease and no pool.
+/// Runs the thread for as long as a pool with a lock file lives. The thread keeps no lease and no
+/// pool alive.
 pub(super) struct Watcher {
     stop: Arc<Waker>,
     thread: Option<JoinHandle<()>>,
-    /// A fork of the process shares the waker, and does not have the thread.
+    /// A forked copy of the process shares the waker and does not have the thread.
     origin: Origin,
 }
 
@@ -41,7 +42,7 @@ impl Watcher {
 impl Drop for Watcher {
     fn drop(&mut self) {
         if !self.origin.is_here() {
-            // The thread is the original's, also to be detached.
+            // The thread belongs to the original, so it must not even be detached here.
             std::mem::forget(self.thread.take());
             return;
         }
@@ -50,7 +51,7 @@ impl Drop for Watcher {
             // A hook that drops the last handle of the pool runs on the thread itself.
             && thread.thread().id() != thread::current().id()
         {
-            // It contains panics of hooks, and has none of its own.
+            // The thread contains panics of hooks and does not panic itself.
             let _ = thread.join();
         }
     }
@@ -63,11 +64,8 @@ fn listen(watch: &FileWatch, stop: &Waker, shared: &Weak<Shared>) {
         let ready = match wait_readable(&[watch.as_fd(), stop.as_fd()], deadline) {
             Ok(ready) => ready,
             Err(error) => {
-                // For lack of memory only; then nobody is woken by others any more, but by this process still.
-                tracing::error!(
-                    ?error,
-                    "cores that other processes give back are not noticed any more"
-                );
+                // Only for lack of memory. From then on waiters are woken by this process alone.
+                tracing::error!(?error, "cores that other processes return are no longer noticed");
                 return;
             }
         };
@@ -76,8 +74,8 @@ fn listen(watch: &FileWatch, stop: &Waker, shared: &Weak<Shared>) {
         }
         let closed = watch.drain();
         let Some(shared) = shared.upgrade() else { return };
-        let somebody_waits = shared.look_again();
-        pauses = match (somebody_waits, closed) {
+        let requests_wait = shared.recheck();
+        pauses = match (requests_wait, closed) {
             (false, _) => AFTER_CLOSE.len(),
             (true, true) => 0,
             (true, false) => (pauses + 1).min(AFTER_CLOSE.len()),

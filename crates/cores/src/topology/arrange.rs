@@ -1,7 +1,8 @@
-//! From groups of cpus to a tree, and from the tree to an order.
+//! Arranges groups of cpus in a tree, and cpus in the order of that tree.
 //!
-//! Groups of a sane machine nest. Which level is above which differs (an L3 cache holds several NUMA nodes, or a node several
-//! caches), so that sizes decide, and the usual order of the levels only between equal groups.
+//! The groups of a sane machine nest. Which level contains which differs (an L3 cache may hold
+//! several NUMA nodes, or a node several caches), so sizes decide, and the usual order of the
+//! levels only decides between groups of equal size.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -9,12 +10,12 @@ use std::collections::BTreeMap;
 use crate::cpu_set::CpuSet;
 use crate::topology::{Level, Object, Warning};
 
-/// Drops groups that overlap others without containing them or being contained, and doubles.
+/// Removes duplicates and groups that overlap others without nesting.
 ///
-/// Sorted by level, then by first cpu, then by number.
+/// Sorts by level, then by first cpu, then by number.
 pub(super) fn nested(objects: Vec<Object>, warnings: &mut Vec<Warning>) -> Vec<Object> {
-    let mut objects = from_outside(objects);
-    // The innermost group so far that each cpu belongs to.
+    let mut objects = outermost_first(objects);
+    // The innermost group so far of each cpu.
     let mut innermost: Vec<Option<usize>> = Vec::new();
     let mut kept: Vec<Object> = Vec::new();
     for object in objects.drain(..) {
@@ -29,7 +30,7 @@ pub(super) fn nested(objects: Vec<Object>, warnings: &mut Vec<Warning>) -> Vec<O
                 warnings.push(Warning::new(object.level.to_string(), problem));
                 continue;
             }
-            // Doubles are sorted next to each other.
+            // Duplicates are adjacent after sorting.
             if kept
                 .last()
                 .is_some_and(|last| last.level == object.level && last.cpus == object.cpus)
@@ -52,12 +53,12 @@ pub(super) fn nested(objects: Vec<Object>, warnings: &mut Vec<Warning>) -> Vec<O
     kept
 }
 
-/// The cpus by kind, then by the first cpu of each group from the outermost to the innermost, then by number: the order in which
-/// a walk through the tree meets them.
+/// Orders cpus by kind, then by the first cpu of each enclosing group from the outermost to the
+/// innermost, then by number, as a walk through the tree visits them.
 pub(super) fn order(cpus: &CpuSet, objects: &[Object], kinds: &[CpuSet]) -> Vec<u32> {
     let end = cpus.iter().last().map_or(0, |last| last as usize + 1);
     let mut paths: Vec<Vec<u32>> = vec![Vec::new(); end];
-    for object in from_outside(objects.iter().collect::<Vec<_>>()) {
+    for object in outermost_first(objects.iter().collect::<Vec<_>>()) {
         for cpu in object.cpus.iter().filter(|cpu| cpus.contains(*cpu)) {
             paths[cpu as usize].extend(object.cpus.first());
         }
@@ -72,15 +73,17 @@ pub(super) fn order(cpus: &CpuSet, objects: &[Object], kinds: &[CpuSet]) -> Vec<
     order
 }
 
-/// The cpus that are in no group of `level`, divided into groups: those of one larger group are together; where no larger one is
-/// known, those of the largest smaller group, or each cpu alone.
+/// Divides the cpus that are in no group of `level` into groups: those of one larger group belong
+/// together. Where no larger group is known, those of the largest smaller group do, and any other
+/// cpu is alone.
 pub(super) fn ungrouped(cpus: &CpuSet, objects: &[Object], level: Level) -> Vec<CpuSet> {
     let grouped = objects.iter().filter(|object| object.level == level);
     let rest = grouped.fold(cpus.clone(), |rest, group| rest.difference(&group.cpus));
     let Some(last) = rest.iter().last() else { return Vec::new() };
-    // By cpu: the smallest group around it that is larger than those of the level, and the largest that is smaller.
+    // For each cpu: the smallest enclosing group that is larger than those of the level, and the
+    // largest one that is smaller.
     let mut around = vec![(None, None); last as usize + 1];
-    for (index, object) in from_outside(objects.iter().collect::<Vec<_>>()).iter().enumerate() {
+    for (index, object) in outermost_first(objects.iter().collect::<Vec<_>>()).iter().enumerate() {
         let smaller = object.level < level && object.cpus.is_subset(&rest);
         for cpu in object.cpus.iter().filter(|cpu| rest.contains(*cpu)) {
             let (above, below) = &mut around[cpu as usize];
@@ -104,8 +107,8 @@ pub(super) fn ungrouped(cpus: &CpuSet, objects: &[Object], level: Level) -> Vec<
     groups.into_values().collect()
 }
 
-/// The large ones first; of equal ones the one that usually contains the other.
-fn from_outside<T: std::borrow::Borrow<Object>>(mut objects: Vec<T>) -> Vec<T> {
+/// Sorts the larger groups first, and of equal ones the group that usually contains the other.
+fn outermost_first<T: std::borrow::Borrow<Object>>(mut objects: Vec<T>) -> Vec<T> {
     objects.sort_by_key(|object| {
         let object = object.borrow();
         (Reverse(object.cpus.len()), Reverse(object.level), object.cpus.first())

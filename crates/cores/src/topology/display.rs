@@ -1,4 +1,4 @@
-//! A topology drawn as a tree.
+//! Draws a topology as a tree.
 
 use std::fmt;
 
@@ -41,7 +41,7 @@ impl fmt::Display for Topology {
 }
 
 impl Topology {
-    /// Draws what is inside of `within`: `groups` are all groups there, the large ones first.
+    /// Draws the contents of `within`. `groups` are all groups in it, the larger ones first.
     fn draw(
         &self,
         f: &mut fmt::Formatter<'_>,
@@ -67,7 +67,7 @@ impl Topology {
         for (index, (cpus, groups)) in branches.iter().enumerate() {
             let (branch, trunk) =
                 if index == last { ("└─ ", "   ") } else { ("├─ ", "│  ") };
-            // Groups of the same cpus are one line.
+            // Groups with the same cpus share a line.
             let same = groups.iter().take_while(|group| group.cpus == *cpus).count();
             let names: Vec<String> = groups[..same].iter().map(|group| name(group)).collect();
             let names = if names.is_empty() { "cpu".to_owned() } else { names.join(" = ") };
@@ -84,7 +84,7 @@ impl Topology {
 
 fn name(object: &Object) -> String {
     let mut name = object.level.to_string();
-    // Numbers of caches and clusters say nothing to a reader.
+    // The numbers of caches and clusters mean nothing to a reader.
     if !matches!(object.level, Level::L2 | Level::L3 | Level::Cluster)
         && let Some(id) = object.id
     {

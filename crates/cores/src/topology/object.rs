@@ -1,4 +1,4 @@
-//! The parts that a topology is made of.
+//! The parts of a topology.
 
 use std::fmt;
 
@@ -6,32 +6,33 @@ use serde::{Deserialize, Serialize};
 
 use crate::cpu_set::CpuSet;
 
-/// What the cpus of a group have in common, the closest first.
+/// The level of a group: what its cpus share, the closest level first.
 ///
-/// The order is the usual one; on machines with several NUMA nodes below one L3 cache those two are the other way round.
+/// This is the usual order. On machines with several NUMA nodes below one L3 cache, those two are
+/// swapped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Level {
-    /// A physical core: its cpus are hardware threads that share everything.
+    /// A physical core. Its cpus are hardware threads that share everything.
     Core,
     /// A second-level cache.
     L2,
-    /// Cores that the firmware calls a cluster; most share a cache or its tags.
+    /// Cores that the firmware calls a cluster. Most share a cache or its tags.
     Cluster,
     /// A third-level cache.
     L3,
-    /// A die of a package with several.
+    /// A die, in a package with several.
     Die,
-    /// A NUMA node: local memory.
+    /// A NUMA node, with local memory.
     NumaNode,
     /// A socket.
     Package,
-    /// Sockets that are mounted together, on mainframes.
+    /// Sockets mounted together, on mainframes.
     Book,
-    /// Books that are mounted together, on mainframes.
+    /// Books mounted together, on mainframes.
     Drawer,
-    /// Everything.
+    /// The whole machine.
     Machine,
 }
 
@@ -56,16 +57,16 @@ impl fmt::Display for Level {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Object {
-    /// What they share.
+    /// The level of the group.
     pub level: Level,
-    /// The kernel's number for it; unique for NUMA nodes only (core numbers repeat in each package).
+    /// The kernel's number; unique only for NUMA nodes (core numbers repeat in each package).
     pub id: Option<u32>,
-    /// The usable cpus; empty for memory without any.
+    /// The usable cpus; empty for memory without cpus.
     pub cpus: CpuSet,
     /// The size of a cache in KiB.
     #[serde(default)]
     pub size_kib: Option<u64>,
-    /// Whether memory may be taken from it; false only for NUMA nodes that the cpuset forbids.
+    /// `true` if its memory may be used; `false` only for NUMA nodes that the cpuset forbids.
     #[serde(default = "yes")]
     pub memory: bool,
 }
@@ -80,7 +81,7 @@ impl Object {
     }
 }
 
-/// How many of each a machine has, counting only what it told about itself. The same numbers as hwloc's.
+/// Number of parts of each level that the machine describes; the same numbers as hwloc's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Counts {
@@ -92,27 +93,27 @@ pub struct Counts {
     pub l3_caches: usize,
     /// Sockets.
     pub packages: usize,
-    /// NUMA nodes whose memory may be used, also those without cpus; at least 1.
+    /// NUMA nodes whose memory may be used, including those without cpus; at least 1.
     pub numa_nodes: usize,
 }
 
-/// A limit of processor time: so many microseconds in each period.
+/// A limit on processor time per period.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct CpuQuota {
     /// Microseconds of processor time in each period.
     pub quota_us: u64,
-    /// Microseconds.
+    /// Length of a period in microseconds.
     pub period_us: u64,
 }
 
 impl CpuQuota {
-    /// Thousandths of a cpu.
+    /// Returns the limit in thousandths of a cpu.
     pub fn millicpus(self) -> u64 {
         self.quota_us.saturating_mul(1_000) / self.period_us.max(1)
     }
 
-    /// How many cpus can be kept busy all the time; at least 1.
+    /// Returns the number of cpus that can be kept busy all the time; at least 1.
     pub fn whole_cpus(self) -> usize {
         usize::try_from(self.millicpus() / 1_000).unwrap_or(usize::MAX).max(1)
     }
@@ -125,13 +126,14 @@ impl fmt::Display for CpuQuota {
     }
 }
 
-/// Something about a machine that could not be read, was nonsense, or had to be assumed.
+/// A problem with a machine's description: data that was unreadable, contradictory, or had to be
+/// guessed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Warning {
     /// A file below the root folder, or a part of the machine.
     pub subject: String,
-    /// What is wrong, and what was done about it.
+    /// The problem, and how it was handled.
     pub problem: String,
 }
 

@@ -1,11 +1,11 @@
-//! Made-up machines for tests.
+//! Synthetic machines for tests.
 
 use proptest::prelude::*;
 
 use super::{Level, Object, Parts, Topology};
 use crate::cpu_set::CpuSet;
 
-/// A regular machine: how many of each are in the next larger one.
+/// A regular machine: the number of parts of each level within the next larger one.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Shape {
     pub(crate) packages: u32,
@@ -20,7 +20,7 @@ impl Shape {
         self.packages * self.nodes * self.caches * self.cores * self.threads
     }
 
-    /// The machine whose places bear these numbers.
+    /// Returns the machine whose cpus have these numbers, in topological order.
     pub(crate) fn topology(self, numbers: &[u32]) -> Topology {
         let mut objects = Vec::new();
         let mut divide = |level, size: u32| {
@@ -41,13 +41,13 @@ impl Shape {
             .into()
     }
 
-    /// With cpus numbered as they lie.
+    /// Returns the machine with cpus numbered in topological order.
     pub(crate) fn numbered(self) -> Topology {
         self.topology(&(0..self.cpus()).collect::<Vec<_>>())
     }
 }
 
-/// Any small machine: odd numbering, cpus missing, two kinds of core.
+/// Generates small machines with odd numbering, missing cpus, and up to two kinds of core.
 pub(crate) fn any_topology() -> impl Strategy<Value = Topology> {
     let shape = (1..3_u32, 1..3_u32, 1..3_u32, 1..4_u32, 1..3_u32).prop_map(
         |(packages, nodes, caches, cores, threads)| Shape {

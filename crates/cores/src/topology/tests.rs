@@ -1,4 +1,4 @@
-//! The order, the drawing, and what is done about contradictions.
+//! The topological order, the drawing, and the handling of contradictions.
 
 use proptest::prelude::*;
 
@@ -17,10 +17,10 @@ proptest! {
         prop_assert_eq!(&order.iter().copied().collect::<CpuSet>(), topology.cpus());
         for kind in topology.kinds() {
             for object in &topology.parts.objects {
-                let places: Vec<usize> = (0..order.len())
-                    .filter(|place| object.cpus.contains(order[*place]) && kind.contains(order[*place]))
+                let positions: Vec<usize> = (0..order.len())
+                    .filter(|position| object.cpus.contains(order[*position]) && kind.contains(order[*position]))
                     .collect();
-                prop_assert!(places.windows(2).all(|pair| pair[1] == pair[0] + 1), "{object:?}");
+                prop_assert!(positions.windows(2).all(|pair| pair[1] == pair[0] + 1), "{object:?}");
             }
         }
     }
@@ -29,7 +29,7 @@ proptest! {
     fn a_topology_survives_serde(topology in any_topology()) {
         let json = serde_json::to_string(&topology).unwrap();
         prop_assert_eq!(&serde_json::from_str::<Topology>(&json).unwrap(), &topology);
-        // Not self-describing.
+        // Postcard is not self-describing.
         let bytes = postcard::to_stdvec(&topology).unwrap();
         prop_assert_eq!(postcard::from_bytes::<Topology>(&bytes).unwrap(), topology);
     }
@@ -46,7 +46,7 @@ proptest! {
 }
 
 #[test]
-fn what_contradicts_itself_is_left_out_with_a_warning() {
+fn a_contradictory_group_is_left_out_with_a_warning() {
     let cpus = set("0-3");
     let topology = Topology::from(Parts {
         cpus: cpus.clone(),
@@ -82,7 +82,7 @@ fn nodes_below_a_cache_nest_like_caches_below_a_node() {
 }
 
 #[test]
-fn the_span_is_the_closest_thing_that_is_shared() {
+fn the_span_is_the_closest_shared_level() {
     let topology = Shape { packages: 2, nodes: 2, caches: 2, cores: 2, threads: 2 }.numbered();
     for (cpus, span) in [
         ("0", Level::Core),
@@ -97,7 +97,7 @@ fn the_span_is_the_closest_thing_that_is_shared() {
 }
 
 #[test]
-fn a_quota_caps_the_parallelism_and_never_to_nothing() {
+fn a_quota_caps_the_parallelism_at_no_less_than_one() {
     for (quota_us, expected) in [(250_000, 2), (50_000, 1), (10_000_000, 4)] {
         let topology = Topology::from(Parts {
             cpus: set("0-3"),

@@ -1,8 +1,10 @@
-//! A worker that does not do its half of the start; how it fails is its argument.
+//! A worker that fails during its start, in the way given by its argument.
 //!
-//! Each run appends a line to the file that `BAD_WORKER_RUNS` names, so that a test can count the runs.
+//! Each run appends a line to the file named by `BAD_WORKER_RUNS`, so that a test can count the
+//! runs.
 
 #![forbid(unsafe_code)]
+#![expect(clippy::expect_used, reason = "the test that runs this program notices its panic")]
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -19,11 +21,11 @@ fn main() {
             OpenOptions::new().create(true).append(true).open(runs).expect("the file of runs");
         writeln!(file, "{}", std::process::id()).expect("the file of runs");
     }
-    let mode = std::env::args().nth(1).expect("how to fail");
+    let mode = std::env::args().nth(1).expect("a failure mode");
     match mode.as_str() {
         "silent" => hang(),
         "exits" => {
-            let _ = writeln!(std::io::stderr(), "bad_worker: no licence found");
+            let _ = writeln!(std::io::stderr(), "bad_worker: no license found");
             std::process::exit(3)
         }
         "killed" => faults::kills_itself(()),
@@ -40,7 +42,7 @@ fn main() {
         }
         mode => {
             let control = control();
-            let answering = Answering::parse(mode).expect("a known way to fail");
+            let answering = Answering::parse(mode).expect("a known failure mode");
             control
                 .send(&answering.answer(&hello(&control), identity()), &[])
                 .expect("the host listens");
@@ -56,18 +58,19 @@ fn control() -> ControlSocket {
 fn hello(control: &ControlSocket) -> Vec<u8> {
     match control.receive(None, None).expect("the host's hello") {
         Received::Packet { bytes, .. } => bytes,
-        other => panic!("the host's hello should come, not {other:?}"),
+        other => panic!("expected the host's hello, got {other:?}"),
     }
 }
 
-/// The identity of the host's executable, as the test tells it: one that differs would be noticed before anything else.
+/// Returns the identity of the host's executable, as given by the test. A different one would be
+/// noticed before any other defect.
 fn identity() -> [u8; 32] {
     let text = std::env::var("BAD_WORKER_IDENTITY").expect("the identity to claim");
     let bytes: Vec<u8> = text.split(',').map(|byte| byte.parse().expect("a byte")).collect();
     bytes.try_into().expect("32 bytes")
 }
 
-/// Until the host kills it, or a minute if it does not.
+/// Hangs until the host kills it, for a minute at most.
 fn hang() -> ! {
     pause(Duration::from_secs(60));
     std::process::exit(0)

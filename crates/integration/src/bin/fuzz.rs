@@ -1,7 +1,8 @@
-//! Tasks that scribble over all that their worker can reach: `fuzz --seed S --seconds N` or `--rounds N [--link ring|ipc]`.
+//! Tasks that scribble over everything that their worker can reach: `fuzz --seed S --seconds N` or
+//! `--rounds N [--link ring|ipc]`.
 
 #![forbid(unsafe_code)]
-#![expect(clippy::print_stdout, reason = "it is a program; the seed and the table are its output")]
+#![expect(clippy::print_stdout, reason = "a program; the seed and the table are its output")]
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -10,19 +11,20 @@ use brigade_integration::fuzz::{self, Amount, Settings, Wire};
 use brigade_testkit::Random;
 use clap::Parser;
 
-/// Runs pools in which some tasks scribble, and checks that all others get the outcome that they must get.
+/// Runs pools in which some tasks scribble, and checks that all others get the right outcome.
 #[derive(Debug, Parser)]
 struct Arguments {
-    /// Repeats a run; a fresh one is taken and printed when it is missing. Round n of a run is the first one of this seed plus n.
+    /// Seed of the first round; each further round uses the next number. Default: a random seed,
+    /// which is printed.
     #[arg(long)]
     seed: Option<u64>,
-    /// How long new rounds begin.
+    /// Seconds in which new rounds begin.
     #[arg(long, default_value_t = 10)]
     seconds: u64,
-    /// A number of rounds instead of a time.
+    /// Number of rounds, instead of a time.
     #[arg(long, conflicts_with = "seconds")]
     rounds: Option<u64>,
-    /// Both by turns when it is missing.
+    /// Link to use. Default: both, alternately.
     #[arg(long)]
     link: Option<Wire>,
 }

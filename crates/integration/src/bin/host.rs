@@ -1,7 +1,9 @@
-//! A program with a pool, for tests that look at a host from outside: they count its output, or kill it.
+//! A program with a pool, for tests that observe a host from outside: they count its output or kill
+//! it.
 
 #![forbid(unsafe_code)]
-#![expect(clippy::print_stdout, reason = "it is a program; what it prints is looked at")]
+#![expect(clippy::print_stdout, reason = "a program whose output the tests read")]
+#![expect(clippy::expect_used, reason = "the test that runs this program notices its panic")]
 
 use std::time::Duration;
 
@@ -13,7 +15,7 @@ use brigade_wire::codec::chain;
 
 fn main() {
     brigade::init();
-    let mode = std::env::args().nth(1).expect("what to do");
+    let mode = std::env::args().nth(1).expect("a mode");
     match mode.as_str() {
         "print" => {
             let pool = pool();
@@ -70,7 +72,7 @@ fn main() {
             }
         }
         "starved" => {
-            // Whoever starts us has taken something away that a pool needs.
+            // The test has taken away something that a pool needs before it started this program.
             let _watchdog = Watchdog::new("a pool that lacks something", BOUND);
             match starved() {
                 Ok(()) => println!("well"),
@@ -95,7 +97,7 @@ fn main() {
             println!("the terminal says {:?}", read.expect("a result"));
         }
         "exits" => {
-            // Without dropping the pool: nobody joins its threads, nobody ends its workers.
+            // Without dropping the pool: nobody joins its threads or ends its workers.
             let pool = pool();
             pool.warm_up().expect("all workers");
             let _handle = pool.submit(hangs, ()).expect("a task");
@@ -106,16 +108,16 @@ fn main() {
             pool.warm_up().expect("all workers");
             std::process::abort()
         }
-        other => panic!("no such mode: {other}"),
+        other => panic!("unknown mode: {other}"),
     }
 }
 
-/// Workers without their parent-death signal, which they lose in the way of the second argument. Each one that has lost it
-/// makes a file in the folder of the third.
+/// Runs workers that lose their parent-death signal, in the way given by the second argument. Each
+/// one that has lost it creates a file in the folder given by the third.
 fn adrift(is_busy: bool) {
     let mut arguments = std::env::args().skip(2);
-    let way = arguments.next().expect("how the signal is lost");
-    let folder = arguments.next().expect("where to make files");
+    let way = arguments.next().expect("the way in which the signal is lost");
+    let folder = arguments.next().expect("a folder");
     let builder = Pool::builder().workers(2);
     let pool = match way.as_str() {
         "initializer" => builder
@@ -158,7 +160,7 @@ fn pool() -> Pool {
     Pool::builder().workers(2).build().expect("a pool")
 }
 
-/// Writes to the terminal and reads from it, in the background; the error of the read.
+/// Writes to the terminal and reads from it, in the background. Returns the error of the read.
 fn uses_the_terminal((): ()) -> Option<i32> {
     println!("written by a task");
     let mut terminal = std::fs::File::open("/dev/tty").expect("a terminal");
@@ -166,7 +168,7 @@ fn uses_the_terminal((): ()) -> Option<i32> {
     read.err().and_then(|error| error.raw_os_error())
 }
 
-/// What a worker blocks, and whether what it starts can be waited for.
+/// Returns the signals that a worker blocks, and `true` if its children can be waited for.
 fn signals((): ()) -> String {
     let status = std::fs::read_to_string("/proc/self/status").expect("this process");
     let blocked = status.lines().find(|line| line.starts_with("SigBlk")).unwrap_or_default();
@@ -184,7 +186,7 @@ fn starved() -> Result<(), String> {
     Ok(())
 }
 
-/// Somebody kills this program; if nobody does, it ends by itself.
+/// Waits to be killed. If nobody does, the program ends by itself.
 fn wait_for_the_end() {
     pause(Duration::max(BOUND, Duration::from_secs(30)));
 }

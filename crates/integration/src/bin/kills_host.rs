@@ -1,7 +1,9 @@
-//! A host that is killed by one of its workers at a chosen step of that one's start, while the others start as they should:
-//! `kills_host host STEP FILE`. Its workers are itself; the first that creates the file is the one.
+//! A host that is killed by one of its workers at a chosen step of that worker's start, while the
+//! others start normally: `kills_host host STEP FILE`. It is its own worker program. The first
+//! worker that creates the file is the one that kills.
 
 #![forbid(unsafe_code)]
+#![expect(clippy::expect_used, reason = "the test that runs this program notices its panic")]
 
 use std::fs::File;
 use std::path::Path;
@@ -32,11 +34,12 @@ fn host(step: &str, file: &str) {
     command.args(["worker", step, file, &me.to_string()]);
     let pool = Pool::builder().workers(3).worker_command(&command).build().expect("a pool");
     let _handles = [(); 3].map(|()| pool.submit(strikes, me));
-    // One of its workers ends it; if none does, it ends by itself.
+    // One of the workers kills this process; if none does, it ends by itself.
     pause(Duration::from_secs(30));
 }
 
-/// One worker does its half of the handshake up to a step, by hand, and strikes then; the library does all of the others'.
+/// Lets one worker do its half of the handshake by hand up to a step, and then kill the host. The
+/// library does the handshake of all others.
 fn worker(step: &str, file: &Path, host: u32) {
     if step == "running" || File::create_new(file).is_err() {
         brigade::init();
@@ -45,11 +48,11 @@ fn worker(step: &str, file: &Path, host: u32) {
     if step != "started" {
         let hello = packet(&control);
         if step != "greeted" {
-            // Over rings that is a good answer: only the ipc link has a server.
+            // A valid answer over rings: only the ipc link has a server.
             let answer = Answering::Nowhere.answer(&hello, *build_identity().as_bytes());
             control.send(&answer, &[]).expect("the host listens");
             if step != "answered" {
-                assert_eq!(step, "told", "no such step");
+                assert_eq!(step, "replied", "unknown step");
                 packet(&control);
             }
         }
@@ -60,8 +63,8 @@ fn worker(step: &str, file: &Path, host: u32) {
 fn packet(control: &ControlSocket) -> Vec<u8> {
     match control.receive(None, None).expect("a packet of the host") {
         Received::Packet { bytes, .. } => bytes,
-        // Over ipc the host has found out that the answer was none.
-        other => panic!("a packet should come, not {other:?}"),
+        // Over ipc the host has noticed that the answer was invalid.
+        other => panic!("expected a packet, got {other:?}"),
     }
 }
 

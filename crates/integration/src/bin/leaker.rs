@@ -1,8 +1,10 @@
-//! Makes, uses and drops many pools, and fails when anything is left of them: `leaker SCENARIO COUNT`.
+//! Creates, uses and drops many pools, and fails if they leave anything behind: `leaker SCENARIO
+//! COUNT`.
 //!
-//! A program of its own, because it counts everything that its process holds.
+//! A separate program, because it counts all resources of its process.
 
 #![forbid(unsafe_code)]
+#![expect(clippy::expect_used, reason = "the test that runs this program notices its panic")]
 
 use std::process::Command;
 use std::sync::mpsc::channel;
@@ -31,10 +33,10 @@ fn main() {
         "set-up" => set_up,
         "ill-set-up" => ill_set_up,
         "called_back" => called_back,
-        other => panic!("no such scenario: {other}"),
+        other => panic!("unknown scenario: {other}"),
     };
     let check = LeakCheck::new();
-    // The first rounds fill caches that stay: the allocator's, the runtime's.
+    // The first rounds fill caches that stay: those of the allocator and the runtime.
     (0..count.div_ceil(5)).for_each(|_| scenario());
     let resident = processes::resident_memory();
     (0..count).for_each(|_| scenario());
@@ -50,7 +52,7 @@ fn pool(workers: usize) -> Pool {
 fn used() {
     let pool = pool(2);
     assert_eq!(pool.map(echoes, (0..20).map(|byte| vec![byte; 100])).flatten().count(), 20);
-    // One handle outlives its pool, one is dropped before its task is done.
+    // One handle outlives its pool; another is dropped before its task is done.
     let kept = pool.submit(sleeps, 0).expect("a task");
     drop(pool.submit(sleeps, 0).expect("a task"));
     drop(pool);
@@ -106,7 +108,7 @@ fn scribbled() {
         journal: journal.path().to_owned(),
     };
     for target in [Target::Positions, Target::SlotTable, Target::Messages] {
-        // It may have been found out in time.
+        // The host may have noticed in time.
         let _ = outcome(pool.submit(scribbles, scribble(target)).expect("a task"));
         let _ = outcome(pool.submit(sleeps, 0).expect("a task"));
     }
@@ -144,14 +146,14 @@ fn called_back() {
         pool.submit(sleeps, time).expect("a task").on_done(|outcome| assert!(outcome.is_ok()));
     }
     let hanging = [(); 2].map(|()| pool.submit(hangs, ()).expect("a task"));
-    // Some waits are over before their task is.
+    // Some waits end before their task does.
     for until in [Until::First, Until::All, Until::FirstError] {
         assert_eq!(wait(&hanging, until, Duration::ZERO).pending.len(), 2);
     }
     let [hanging, dropped] = hanging;
     drop(as_completed([dropped]));
     pool.shutdown_with(Shutdown::Kill, BOUND).expect("an end");
-    // The handle outlives its pool, and so may the thread that calls back.
+    // The handle outlives its pool, and so may the thread that runs the callback.
     let (sender, receiver) = channel();
     hanging.on_done(move |outcome| sender.send(outcome.is_err()).expect("somebody waits"));
     assert!(receiver.recv_timeout(BOUND).expect("a call"));

@@ -1,9 +1,10 @@
-//! A worker that starts well and then lies about what it does; how is its argument.
+//! A worker that starts correctly and then lies about its work, in the way given by its argument.
 //!
-//! It claims to be of its host's build, so it is sent functions by their place in the host's program. It calls none: where it
-//! is honest it answers with the encoded argument.
+//! It claims to be of its host's build, so the host sends functions by their offset in the host's
+//! program. It calls none of them: where it is honest it returns the encoded argument.
 
 #![forbid(unsafe_code)]
+#![expect(clippy::expect_used, reason = "the test that runs this program notices its panic")]
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -18,7 +19,7 @@ use brigade_sys::segment::Segment;
 use brigade_sys::wake_set::RemoteWaker;
 use brigade_wire::handshake::{Answer, FromWorkerControl, Hello, ToWorkerControl};
 use brigade_wire::link::{LinkReceiver, LinkSender, message_limit, ring};
-use brigade_wire::ring::Knocker;
+use brigade_wire::ring::RemoteDoorbell;
 use brigade_wire::slots::{SlotTable, slot_tag};
 use brigade_wire::version::PROTOCOL_VERSION;
 use brigade_wire::{Finished, FromWorker, Item, Outcome, Run, ToWorker, items};
@@ -29,14 +30,14 @@ fn main() {
     let mut worker = Worker::start();
     while let Some(run_frame) = worker.next() {
         match mode.as_str() {
-            // It says that it has done what it was sent, and has not looked at it.
+            // It reports its chunk as finished without having looked at it.
             "hollow" => worker.finish(&run_frame, Outcome::Value(&[])),
-            // Bytes that are no message, then an answer that would be right.
+            // Bytes that are not a message, followed by a correct outcome.
             "garbled" => {
                 worker.sender.send(&[0xff; 9], &[]).expect("the host listens");
                 worker.answer(&run_frame);
             }
-            // The first processes die when they have begun, before they begin an item.
+            // The first processes die after they began the chunk, before they begin an item.
             mode => {
                 let deaths: usize = mode.parse().expect("a way to lie, or a number of deaths");
                 if run <= deaths {
@@ -48,7 +49,8 @@ fn main() {
     }
 }
 
-/// Which of the pool's processes this is, from 1 on, by the file of runs.
+/// Returns the number of this process among those of the pool, from 1 on, counted in the file of
+/// runs.
 fn note_run() -> usize {
     let Some(path) = std::env::var_os("BAD_WORKER_RUNS") else { return 1 };
     let mut file = OpenOptions::new().create(true).append(true).open(&path).expect("a file");
@@ -56,11 +58,11 @@ fn note_run() -> usize {
     std::fs::read_to_string(path).expect("the notes").lines().count()
 }
 
-/// A task as it came, copied out of the link.
+/// A task as it arrived, copied out of the link.
 struct Frame {
     task: brigade_wire::TaskId,
     attempt: brigade_wire::Attempt,
-    slot: u16,
+    ring_index: u16,
     items: Option<u32>,
     argument: Vec<u8>,
 }
@@ -69,12 +71,12 @@ struct Worker {
     slots: SlotTable,
     sender: ring::WorkerSender,
     receiver: ring::WorkerReceiver,
-    /// The host takes its end for ours.
+    /// Kept open, because the host takes their closing for the end of the worker.
     _kept: (ControlSocket, Option<OwnedFd>),
 }
 
 impl Worker {
-    /// The worker's half of the handshake.
+    /// Does the worker's half of the handshake.
     fn start() -> Self {
         let control = descriptors::take_stdin().expect("the control socket");
         let control = ControlSocket::from_fd(control);
@@ -90,45 +92,48 @@ impl Worker {
         let lifeline = hello.lifeline.then(&mut next);
         let page = next();
         let (thread, caller) = (RemoteWaker::from_fd(next()), RemoteWaker::from_fd(next()));
-        let knocker = Knocker::new(page, thread, caller).expect("the doorbell");
+        let doorbell = RemoteDoorbell::new(page, thread, caller).expect("the doorbell");
         let limit = message_limit(usize::try_from(hello.message_limit).expect("a size"));
-        let end = ring::WorkerEnd::new(&segment, hello.slots, knocker, limit);
+        let end = ring::WorkerEnd::new(&segment, hello.slots, doorbell, limit);
         let answer = FromWorkerControl::Answer(answer(&hello)).encode().expect("an answer");
         control.send(&answer, &[]).expect("the host listens");
         let slots = SlotTable::new(segment, hello.slots);
         Self { slots, sender: end.sender, receiver: end.receiver, _kept: (control, lifeline) }
     }
 
-    /// Begins the next task; `None` when the host says stop.
+    /// Begins the next task. Returns `None` if the host says stop.
     fn next(&mut self) -> Option<Frame> {
         let message = self.receiver.receive().expect("a message");
         let ToWorker::Run(run) = ToWorker::decode(message).expect("a task") else { return None };
-        let Run { task, attempt, slot, chunk, argument, .. } = run;
+        let Run { task, attempt, ring_index, chunk, argument, .. } = run;
         let items = chunk.map(|chunk| chunk.items);
-        let frame = Frame { task, attempt, slot, items, argument: argument.to_vec() };
-        assert!(self.slots.begin(slot, slot_tag(task, attempt), now()), "nothing is taken back");
+        let frame = Frame { task, attempt, ring_index, items, argument: argument.to_vec() };
+        assert!(
+            self.slots.begin(ring_index, slot_tag(task, attempt), now()),
+            "nothing is taken back"
+        );
         Some(frame)
     }
 
-    /// As a worker does whose functions return their argument.
+    /// Answers as a worker does whose functions return their argument.
     fn answer(&mut self, frame: &Frame) {
         let Some(count) = frame.items else {
             return self.finish(frame, Outcome::Value(&frame.argument));
         };
         let mut rest = frame.argument.as_slice();
         for index in 0..count {
-            self.slots.begin_item(frame.slot, u64::from(index) + 1);
+            self.slots.begin_item(frame.ring_index, u64::from(index) + 1);
             let item = items::take(&mut rest).expect("an item").expect("a whole item");
             let outcome = Outcome::Value(item);
-            self.send(&FromWorker::Item(Item { slot: frame.slot, index, outcome }));
+            self.send(&FromWorker::Item(Item { ring_index: frame.ring_index, index, outcome }));
         }
         self.finish(frame, Outcome::Value(&[]));
     }
 
     fn finish(&mut self, frame: &Frame, outcome: Outcome<'_>) {
-        let Frame { task, attempt, slot, .. } = *frame;
+        let Frame { task, attempt, ring_index, .. } = *frame;
         let (run_time, worn) = (Duration::from_micros(1), false);
-        let finished = Finished { task, attempt, slot, run_time, worn, outcome };
+        let finished = Finished { task, attempt, ring_index, run_time, worn, outcome };
         self.send(&FromWorker::Finished(finished));
     }
 

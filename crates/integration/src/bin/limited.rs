@@ -1,7 +1,9 @@
-//! A host whose address space is limited: it sends large arguments there and back, and says what came of it.
+//! A host with a limited address space: sends large arguments back and forth, and reports the
+//! result.
 
 #![forbid(unsafe_code)]
-#![expect(clippy::print_stdout, reason = "it is a program; what it prints is looked at")]
+#![expect(clippy::print_stdout, reason = "a program whose output the tests read")]
+#![expect(clippy::expect_used, reason = "the test that runs this program notices its panic")]
 
 use std::process::Command;
 
@@ -9,7 +11,7 @@ use brigade::Pool;
 use brigade_testkit::faults::echoes;
 use brigade_testkit::{BOUND, Watchdog, outcome, processes};
 
-/// A pool whose limit was far away when it was made.
+/// Address space of a pool that was built long before any limit mattered.
 const PLENTY: u64 = 16 << 30;
 
 /// Less than a pool takes that has plenty and leaves nothing to others.
@@ -20,14 +22,14 @@ const AT_A_TIME: usize = 4;
 fn main() {
     brigade::init();
     let mut arguments = std::env::args().skip(1);
-    let mode = arguments.next().expect("what to do");
-    let workers = arguments.next().expect("how many workers").parse().expect("a number");
+    let mode = arguments.next().expect("a mode");
+    let workers = arguments.next().expect("a number of workers").parse().expect("a number");
     let _watchdog = Watchdog::new("a pool with little address space", BOUND);
     let result = match mode.as_str() {
         "carries" => pool(workers).and_then(|pool| carry(&pool, workers)),
         "lowers" => lowers(workers),
         "confined-workers" => confined_workers(workers).and_then(|pool| carry(&pool, workers)),
-        other => panic!("no such mode: {other}"),
+        other => panic!("unknown mode: {other}"),
     };
     match result {
         Ok(()) => println!("well"),
@@ -39,7 +41,7 @@ fn pool(workers: usize) -> Result<Pool, String> {
     Pool::builder().workers(workers).build().map_err(|error| error.to_string())
 }
 
-/// Workers that have less than the host, which has no limit.
+/// Builds a pool whose workers have less address space than the host, which has no limit.
 fn confined_workers(workers: usize) -> Result<Pool, String> {
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
     let mut command = Command::new("/bin/sh");
@@ -48,9 +50,10 @@ fn confined_workers(workers: usize) -> Result<Pool, String> {
     builder.build().map_err(|error| error.to_string())
 }
 
-/// Each worker that can be started gets large arguments, and returns them. Few at a time, as they take address space too.
+/// Sends large arguments to each worker that can be started, and back. Few at a time, because they
+/// take address space too.
 fn carry(pool: &Pool, workers: usize) -> Result<(), String> {
-    // With a few workers fewer it does its work as well.
+    // The pool does its work with fewer workers as well.
     let _ = pool.warm_up();
     for length in [20_000, 300_000] {
         for _ in 0..workers.div_ceil(AT_A_TIME) {
@@ -65,8 +68,8 @@ fn carry(pool: &Pool, workers: usize) -> Result<(), String> {
     Ok(())
 }
 
-/// Workers that start after the limit was lowered have less room than the host when it made the pool; those that start
-/// after it was raised again have as much.
+/// Tests workers that start after the limit was lowered, with less address space than the host had
+/// when it built the pool, and workers that start after it was raised again.
 fn lowers(workers: usize) -> Result<(), String> {
     processes::limit_address_space(Some(PLENTY));
     let pool = pool(workers)?;

@@ -1,6 +1,7 @@
-//! A proper worker, but of another program than the test that starts it.
+//! A correct worker of a different program than the test that starts it.
 
 #![forbid(unsafe_code)]
+#![expect(clippy::expect_used, reason = "the test that runs this program notices its panic")]
 
 use std::fs::OpenOptions;
 use std::io::Write;

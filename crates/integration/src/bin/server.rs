@@ -1,8 +1,9 @@
-//! A worker program of its own: not the host's executable, and started by it all the same.
+//! A separate worker program: not the host's executable, yet started by it.
 //!
-//! Its argument is the version that it claims to be, if any.
+//! Its argument, if any, is the version that it reports.
 
 #![forbid(unsafe_code)]
+#![expect(clippy::expect_used, reason = "the test that runs this program notices its panic")]
 
 use brigade::worker::{self, Server};
 use brigade_testkit::faults::{aborts, panics_with_string, sleeps};
@@ -11,7 +12,7 @@ fn double(number: u64) -> u64 {
     2 * number
 }
 
-/// Which attempt at its task this is, once the attempts before it have aborted.
+/// Returns the number of this attempt at its task; the attempts before it have aborted.
 fn succeeds_at(attempt: u32) -> u32 {
     let this = worker::attempt().expect("a task runs").get();
     if this < attempt {
@@ -32,6 +33,6 @@ fn main() {
         Some(version) => server.version(version).run(),
         None => server.run(),
     }
-    // Not started as a worker.
+    // This process was not started as a worker.
     std::process::exit(2)
 }

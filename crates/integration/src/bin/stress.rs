@@ -1,7 +1,8 @@
-//! Random faults in real processes, with a ledger: `stress --seed S --seconds N [--workers W]`, or `--tasks N` instead of seconds.
+//! Random faults in real processes, with a ledger: `stress --seed S --seconds N [--workers W]`, or
+//! `--tasks N` instead of seconds.
 
 #![forbid(unsafe_code)]
-#![expect(clippy::print_stdout, reason = "it is a program; the seed and the table are its output")]
+#![expect(clippy::print_stdout, reason = "a program; the seed and the table are its output")]
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -11,28 +12,28 @@ use brigade_integration::stress::{self, Settings, Surroundings};
 use brigade_testkit::Random;
 use clap::Parser;
 
-/// Runs random operations on pools and checks that every task gets the outcome that it must get.
+/// Runs random operations on pools and checks that every task gets a correct outcome.
 #[derive(Debug, Parser)]
 struct Arguments {
-    /// Repeats a run; a fresh one is taken and printed when it is missing.
+    /// Seed of the run. Default: a random seed, which is printed.
     #[arg(long)]
     seed: Option<u64>,
-    /// How long new pools are made.
+    /// Seconds in which new pools are made.
     #[arg(long, default_value_t = 10)]
     seconds: u64,
-    /// The most workers of a pool.
+    /// Maximum number of workers of a pool.
     #[arg(long, default_value_t = 4)]
     workers: usize,
-    /// One pool with so many tasks instead of many pools for some seconds.
+    /// Number of tasks for a single pool, instead of many pools for some seconds.
     #[arg(long, conflicts_with = "seconds")]
     tasks: Option<u64>,
-    /// Where that pool writes its journal, which is then replayed.
+    /// File for the journal of that pool, which is replayed at the end.
     #[arg(long, requires = "tasks")]
     journal: Option<PathBuf>,
-    /// Plays all rounds in a child process with these surroundings; an unknown name lists them.
+    /// Surroundings in which a child process plays all rounds; an unknown name lists them.
     #[arg(long, conflicts_with = "tasks")]
     surroundings: Option<Surroundings>,
-    /// Says that this process is that child.
+    /// Marks this process as that child.
     #[arg(long, hide = true, requires = "surroundings")]
     inside: bool,
 }

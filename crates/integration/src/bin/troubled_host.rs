@@ -1,8 +1,10 @@
-//! A program with a pool whose surroundings are bad: a stderr that nobody reads, a subscriber that panics, asks the pool or
-//! blocks, too few descriptors, rights that are gone. Each mode prints `well` when the pool keeps its promises all the same.
+//! A program with a pool in bad surroundings: a stderr that nobody reads, a subscriber that panics,
+//! queries the pool or blocks, too few descriptors, lost privileges. Each mode prints `well` if the
+//! pool keeps its promises nevertheless.
 
 #![forbid(unsafe_code)]
-#![expect(clippy::print_stdout, reason = "it is a program; what it prints is looked at")]
+#![expect(clippy::print_stdout, reason = "a program whose output the tests read")]
+#![expect(clippy::expect_used, reason = "the test that runs this program notices its panic")]
 
 use std::io::Write;
 use std::process::Command;
@@ -18,7 +20,7 @@ use tracing::{Event, Metadata, Subscriber, span};
 
 fn main() {
     brigade::init();
-    let mode = std::env::args().nth(1).expect("what to do");
+    let mode = std::env::args().nth(1).expect("a mode");
     let _watchdog = Watchdog::new(mode.clone(), BOUND);
     match mode.as_str() {
         "stderr-not-read" => stderr_is_not_read(),
@@ -31,12 +33,12 @@ fn main() {
         "subscriber-shuts-down" => subscriber(shuts_down, breaks),
         "few-descriptors" => few_descriptors(),
         "gives-up-rights" => gives_up_rights(),
-        other => panic!("no such mode: {other}"),
+        other => panic!("unknown mode: {other}"),
     }
     println!("well");
 }
 
-/// The pool that subscribers ask.
+/// The pool that subscribers query.
 static POOL: OnceLock<Pool> = OnceLock::new();
 
 fn pool() -> &'static Pool {
@@ -45,7 +47,7 @@ fn pool() -> &'static Pool {
     })
 }
 
-/// What every pool does: it reports a death, keeps a deadline, runs tasks, and ends.
+/// Checks the promises of every pool: it reports a death, keeps a deadline, runs tasks, and ends.
 fn deaths_and_deadlines() {
     let pool = pool();
     for _ in 0..2 {
@@ -65,15 +67,16 @@ fn deaths_and_deadlines() {
     outcome(killed).expect_err("it was killed");
 }
 
-/// A task that its deadline ends.
+/// Submits a task that is ended by its deadline.
 fn hanging(pool: &Pool) -> Handle<()> {
     pool.task(hangs).deadline(Duration::from_millis(100)).submit(()).expect("a task")
 }
 
-/// The test that has started this program holds the other end of our stderr and does not read.
+/// Runs while the test that started this program holds the other end of stderr and does not read
+/// it.
 fn stderr_is_not_read() {
     fn prints((): ()) {
-        // More than a pipe holds: the rest of it waits in the worker's own pipe.
+        // More than a pipe holds: the rest waits in the worker's own pipe.
         let _ = std::io::stderr().write_all(&vec![b'x'; 100 << 10]);
     }
     outcome(pool().submit(prints, ()).expect("a task")).expect("it does not wait for anybody");
@@ -83,20 +86,20 @@ fn stderr_is_not_read() {
     deaths_and_deadlines();
 }
 
-/// With the pipes full a task that prints waits, until something ends it.
+/// While the pipes are full, a task that prints waits until something ends it.
 fn outcome_or_death(mut handle: Handle<()>) {
     if handle.wait_timeout(Duration::from_millis(200)).is_none() {
         handle.kill();
     }
 }
 
-/// Runs something while all events go to a subscriber that does `on_event` at each of them.
+/// Runs `run` while a subscriber calls `on_event` for each event.
 fn subscriber(on_event: fn(&Event<'_>), run: impl FnOnce()) {
     tracing::subscriber::set_global_default(Trouble(on_event)).expect("no other subscriber");
     run();
 }
 
-/// What the pool is asked under the eyes of its own lock.
+/// Queries the pool from a subscriber, possibly while the pool holds its own lock.
 fn asks(_: &Event<'_>) {
     if let Some(pool) = POOL.get() {
         assert!(pool.worker_restarts() < 1_000_000);
@@ -119,13 +122,13 @@ fn shuts_down(event: &Event<'_>) {
     if *event.metadata().level() == tracing::Level::ERROR
         && let Some(pool) = POOL.get()
     {
-        // On the thread that tells events it does not wait.
+        // This does not block on the thread that emits events.
         let _ = pool.shutdown_with(Shutdown::Kill, Duration::ZERO);
         SHUT_DOWN.store(true, Ordering::Release);
     }
 }
 
-/// A pool whose workers cannot start breaks, and tells that.
+/// Runs a pool whose workers cannot start, which breaks and reports that.
 fn breaks() {
     let pool = POOL.get_or_init(|| {
         Pool::builder().workers(2).worker_command(&Command::new("true")).build().expect("a pool")
@@ -136,7 +139,7 @@ fn breaks() {
     assert!(SHUT_DOWN.load(Ordering::Acquire), "the subscriber was not called");
 }
 
-/// The program forbids itself further files once its workers are there.
+/// Forbids this program to open more files once its workers have started.
 fn few_descriptors() {
     for limit in [6, 0] {
         let pool = Pool::builder().workers(4).build().expect("a pool");
@@ -150,14 +153,15 @@ fn few_descriptors() {
             outcome(pool.submit(spins, number).expect("a task")).expect("a result");
         }
         let _running = pool.submit(hangs, ()).expect("a task");
-        // The pool may have broken, as no worker can be replaced.
+        // The pool may be broken, because no worker can be replaced.
         let _ = pool.shutdown_with(Shutdown::Kill, Duration::from_millis(300));
         drop(pool);
         processes::forbid_descriptors_from(1024);
     }
 }
 
-/// The program gives up its rights once its workers are there, and may not kill them any more.
+/// Gives up the program's privileges once its workers have started, so that it may not kill them
+/// any more.
 fn gives_up_rights() {
     let pool = Pool::builder().workers(2).build().expect("a pool");
     pool.warm_up().expect("all workers");

@@ -1,4 +1,4 @@
-//! Tasks that scribble, and what they do then.
+//! Tasks that scribble and then act as ordered.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -12,22 +12,23 @@ use super::Wire;
 use super::notes::{self, Kind};
 use super::targets::{Scene, Target};
 
-/// How long a task dawdles, a thread goes on, or a copy lives.
+/// Time that a task dawdles, a leftover thread goes on, or a copy lives.
 const WHILE: Duration = Duration::from_millis(100);
 
-/// How long a guilty task may run.
+/// Deadline of a guilty task.
 pub(super) const LIMIT: Duration = Duration::from_millis(200);
 
-/// What a task does when it has scribbled.
+/// The task's action after it has scribbled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 enum Then {
     Returns,
     Dawdles,
-    /// It returns, and leaves a thread behind that goes on scribbling for a while.
+    /// It returns and leaves a thread behind that goes on scribbling for a while.
     Lingers,
-    /// It returns, and leaves a copy of its process behind that holds all its descriptors for a while.
+    /// It returns and leaves a copy of its process behind that holds all its descriptors for a
+    /// while.
     LeavesACopy,
-    /// The same in a session of its own.
+    /// The same, with the copy in a session of its own.
     LeavesACopyElsewhere,
     Aborts,
     Hangs,
@@ -51,7 +52,7 @@ pub(super) struct Order {
     then: Then,
     seed: u64,
     link: Wire,
-    /// The first descriptor that is not spared.
+    /// The first descriptor that may be harmed.
     first: i32,
 }
 
@@ -64,7 +65,7 @@ impl Order {
     }
 }
 
-/// The task function; returns its number.
+/// The task function. Returns its number.
 pub(super) fn scribbles(order: Order) -> u64 {
     let Order { number, targets, then, seed, link, first } = order;
     notes::note(Kind::Guilty, number);
@@ -93,7 +94,7 @@ pub(super) fn scribbles(order: Order) -> u64 {
 fn leave_a_copy(elsewhere: bool) {
     if matches!(misdeeds::fork(), Ok(None)) {
         if elsewhere {
-            // It fails for the leader of a group only, which a copy is not.
+            // This fails only for the leader of a group, which a copy is not.
             let _ = setsid();
         }
         pause(5 * WHILE);

@@ -1,13 +1,14 @@
-//! Tasks that do no harm: argument and result are made from a number, so that each byte of both can be checked.
+//! Harmless tasks. Argument and value are computed from a number, so that each byte of both can be
+//! checked.
 
 use brigade_testkit::Random;
 
 use super::notes::{self, Kind};
 
-/// Number and size of the result.
+/// Bytes for the number and the size of the value.
 const HEAD: usize = 16;
 
-/// An argument for [`answers`], and what comes of it.
+/// An argument for [`answers`], and the expected value.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Innocent {
     pub(super) number: u64,
@@ -16,7 +17,7 @@ pub(super) struct Innocent {
 }
 
 impl Innocent {
-    /// Some are large enough to lie in arenas if `large`.
+    /// Creates a task. If `large`, some payloads are large enough for arenas.
     pub(super) fn new(random: &mut Random, number: u64, large: bool) -> Self {
         Self { number, argument: size(random, large), result: size(random, large) }
     }
@@ -33,7 +34,8 @@ impl Innocent {
     }
 }
 
-/// The task function: checks its argument and makes the result. A garbled argument has an empty one.
+/// The task function: checks its argument and computes the value, which is empty for a garbled
+/// argument.
 pub(super) fn answers(argument: Vec<u8>) -> Vec<u8> {
     let words = argument.as_chunks().0;
     let word = |index: usize| words.get(index).map_or(u64::MAX, |word| u64::from_le_bytes(*word));

@@ -6,10 +6,11 @@ use std::os::unix::fs::FileExt;
 
 use brigade_testkit::Random;
 
-/// So far into a mapping: an arena is sparse, and what is used of it lies at its beginning.
+/// Bytes at the beginning of a mapping that are scribbled over: an arena is sparse, and its used
+/// part lies there.
 const REACH: u64 = 2 << 20;
 
-/// Writes garbage here and there.
+/// Writes garbage at random locations.
 pub(super) fn scribble_anywhere(random: &mut Random) {
     let places: Vec<_> = mappings("rw-s").collect();
     for _ in 0..random.within(1..100) {
@@ -19,13 +20,14 @@ pub(super) fn scribble_anywhere(random: &mut Random) {
         let place = random.choose(&places).clone();
         let reach = (place.end - place.start).min(*random.choose(&[256, 8192, REACH]));
         let at = place.start + random.within(0..reach) / 8 * 8;
-        // As often as not a small number, which is more likely to be believed.
+        // Every other time a small number, which the host is more likely to believe.
         let word = if random.chance(50) { random.number() } else { random.within(0..100) };
         let _ = memory().write_all_at(&word.to_le_bytes(), at);
     }
 }
 
-/// The table of states stands at the beginning of the segment, over any link.
+/// Scribbles over the table of task states, which lies at the beginning of the segment, over any
+/// link.
 pub(super) fn scribble_over_the_states(random: &mut Random) {
     for place in mappings_named("rw-s", "/memfd:brigade ") {
         for at in place.step_by(8).take(512) {
@@ -36,10 +38,10 @@ pub(super) fn scribble_over_the_states(random: &mut Random) {
     }
 }
 
-/// Tries to write to what the worker can only read.
+/// Tries to write to memory that the worker can only read.
 ///
 /// # Panics
-/// When that succeeds.
+/// Panics if that succeeds.
 pub(super) fn fail_to_scribble(random: &mut Random) {
     for place in mappings("r--s") {
         let reach = (place.end - place.start).min(REACH);
@@ -49,8 +51,8 @@ pub(super) fn fail_to_scribble(random: &mut Random) {
     }
 }
 
-/// What a task says that must not happen.
-pub(super) const WRITABLE: &str = "a worker can write to what all workers read";
+/// A message that no task must ever report.
+pub(super) const WRITABLE: &str = "a worker can write to memory that all workers read";
 
 fn memory() -> File {
     let memory = OpenOptions::new().read(true).write(true).open("/proc/self/mem");

@@ -1,13 +1,15 @@
-//! Which process began which task: an empty file for each, named by both, as nothing else of a worker can be believed.
+//! Records which process began which task. Each note is an empty file whose name has both, because
+//! nothing else that a worker says can be believed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::path::Path;
 
-/// The variable that has the folder's path, and is the cookie of everything that the pool starts.
+/// The variable with the folder's path. It also marks every process that the pool starts.
 pub(super) const FOLDER: &str = "BRIGADE_FUZZ_NOTES";
 
-/// In a task: notes that it begins here. A worker that was scribbled over may fail to.
+/// Notes that the current task begins in this process. A worker that was scribbled over may fail
+/// to.
 pub(super) fn note(kind: Kind, number: u64) {
     if let Some(folder) = std::env::var_os(FOLDER) {
         let name = format!("{}-{number}-{}", kind.letter(), std::process::id());
@@ -62,7 +64,7 @@ impl Notes {
         notes
     }
 
-    /// A worker that nobody has scribbled over and that has begun this innocent task.
+    /// Returns a worker that nobody scribbled over and that began this innocent task.
     pub(super) fn sound_worker(&self, number: u64) -> Option<u32> {
         self.innocent.get(&number)?.difference(&self.victims).next().copied()
     }

@@ -1,26 +1,26 @@
-//! What is decided before a round begins.
+//! Decisions made before a round begins.
 
 use brigade::Stdio;
 use brigade_testkit::Random;
 
 use super::Wire;
 
-/// A round.
+/// The settings of a round.
 #[derive(Debug, Clone)]
 pub(super) struct Plan {
     pub(super) link: Wire,
     pub(super) workers: usize,
     pub(super) stdio: Stdio,
-    /// Whether arguments and results are large enough for arenas.
+    /// `true` if arguments and values are large enough for arenas.
     pub(super) large: bool,
     pub(super) retries: u32,
-    /// Items of a map that go to a worker at a time.
+    /// Items of a map that travel in one chunk.
     pub(super) chunk: Option<usize>,
-    /// What each of two threads does.
+    /// Operations of each of the two threads.
     pub(super) operations: u64,
-    /// How many of a hundred of these are guilty tasks.
+    /// Guilty tasks among a hundred operations.
     pub(super) guilty: u64,
-    /// Whether outcomes are awaited at the end only.
+    /// `true` if outcomes are awaited only at the end.
     pub(super) awaits_late: bool,
 }
 
@@ -30,7 +30,7 @@ impl Plan {
         Self {
             link,
             workers: small(random.within(2..5)),
-            // What workers inherit is the terminal of whoever runs this.
+            // Inherited output would go to the terminal of the person who runs this.
             stdio: *random.choose(&[Stdio::Capture, Stdio::Capture, Stdio::Null, Stdio::Inherit]),
             large: random.chance(60),
             retries: *random.choose(&[0, 0, 1, 3]),

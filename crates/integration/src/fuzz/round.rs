@@ -1,4 +1,4 @@
-//! One pool's life.
+//! The life of one pool.
 
 use std::fs;
 use std::thread;
@@ -13,19 +13,21 @@ use super::submitter::Submitter;
 use super::summary::Summary;
 use crate::watch::Watch;
 
-/// How long an innocent task may run, and wait. Only that ends what a guilty task has hidden.
+/// Deadline and queue deadline of an innocent task. Nothing else ends a task whose frame or outcome
+/// a guilty task has hidden.
 const LIMIT: Duration = Duration::from_secs(4);
 
-/// Numbers of tasks of each thread.
+/// Range of task numbers of each thread.
 const NUMBERS: u64 = 1 << 32;
 
-/// What the host may take for a round: what is under way at once, and what garbage can make it take.
+/// Memory that the host may take for a round: for tasks in flight, and for whatever garbage can
+/// make it take.
 const MEMORY: u64 = 300 << 20;
 
-/// How long the last processes and threads may take to go.
+/// Time in which the last processes and threads must be gone.
 const GOING: Duration = Duration::from_secs(10);
 
-/// Plays the plan and judges what came of it.
+/// Plays the plan and judges the outcomes.
 pub(super) fn run(
     plan: &Plan,
     random: &mut Random,
@@ -109,9 +111,9 @@ fn play(
     })
 }
 
-/// The peak is counted from now on.
+/// Resets the peak of resident memory.
 fn forget_the_peak() {
-    // Without it the peak of earlier rounds counts, and the bound is the less strict one.
+    // If that fails, the peak of earlier rounds counts, which makes the bound less strict.
     let _ = fs::write("/proc/self/clear_refs", "5");
 }
 

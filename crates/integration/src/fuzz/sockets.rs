@@ -1,7 +1,7 @@
-//! Messages that are well-formed and lie: in the ring of answers, or in any socket that a worker has.
+//! Well-formed messages that lie: in the ring of outcomes, or in any socket of a worker.
 //!
-//! A packet of ipc-channel begins with the length of its whole message; a packet of the link over it has flags, the
-//! credit, and for the first piece of a message its length.
+//! A packet of ipc-channel begins with the length of its whole message; a packet of the link over
+//! it has flags, the credit, and in the first fragment of a message the message's length.
 
 use std::fs::File;
 use std::io::IoSlice;
@@ -10,7 +10,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
 use brigade_testkit::Random;
-use brigade_wire::{Attempt, Finished, FromWorker, Item, Outcome, Place, TaskId};
+use brigade_wire::{Attempt, Finished, FromWorker, Item, Location, Outcome, TaskId};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 
 use super::Wire;
@@ -21,7 +21,7 @@ const WHOLE: u8 = 3;
 const CREDIT: u8 = 4;
 const UNKNOWN: u8 = 8;
 
-/// Answers of all kinds, to its own task and to others.
+/// Forges outcomes of all kinds, for its own task and for others.
 pub(super) fn forge_answers(scene: &mut Scene) {
     for _ in 0..scene.random.within(1..6) {
         let message = answer(&mut scene.random);
@@ -37,7 +37,7 @@ pub(super) fn forge_answers(scene: &mut Scene) {
     }
 }
 
-/// That it has read more than it has.
+/// Claims to have read more than it has.
 pub(super) fn claim_credit(scene: &mut Scene) {
     for _ in 0..scene.random.within(1..20) {
         let flags = if scene.random.chance(95) { CREDIT } else { UNKNOWN };
@@ -46,7 +46,7 @@ pub(super) fn claim_credit(scene: &mut Scene) {
     }
 }
 
-/// Packets whose length is not the one that they claim.
+/// Sends packets whose claimed length is wrong.
 pub(super) fn claim_lengths(scene: &mut Scene) {
     for _ in 0..scene.random.within(1..6) {
         let lengths = [0, 1, 9, 1000, 1 << 20, 1 << 32, 1 << 40, u64::MAX];
@@ -61,7 +61,7 @@ pub(super) fn claim_lengths(scene: &mut Scene) {
     }
 }
 
-/// Open files, along with credit of nothing.
+/// Attaches open files to packets without credit.
 pub(super) fn attach_descriptors(scene: &mut Scene) {
     let Ok(nowhere) = File::open("/dev/null") else { return };
     let packet = [&[CREDIT], &[0; 8][..]].concat();
@@ -79,7 +79,7 @@ fn send_everywhere(scene: &mut Scene, claimed: u64, packet: &[u8]) {
     }
 }
 
-/// Fails for what is no socket, and where there is no room.
+/// Fails silently for files that are not sockets, and where there is no room.
 fn send(socket: &OwnedFd, claimed: u64, packet: &[u8], attached: Option<&File>) {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut control = SendAncillaryBuffer::new(&mut space);
@@ -111,12 +111,12 @@ fn answer(random: &mut Random) -> Vec<u8> {
                 if random.chance(50) { random.within(0..1 << 20) } else { random.number() };
             let length =
                 if random.chance(80) { random.within(0..3 << 20) } else { random.number() };
-            Outcome::Placed(Place { offset: offset / 64 * 64, length })
+            Outcome::InArena(Location { offset: offset / 64 * 64, length })
         }
         2 => Outcome::ResultCodec(String::from_utf8_lossy(&garbage).into_owned()),
         _ => Outcome::UnknownFunction("garbage".to_owned()),
     };
-    let slot = u16::try_from(random.within(0..520)).expect("a small number");
+    let ring_index = u16::try_from(random.within(0..520)).expect("a small number");
     let own = brigade::worker::task().map_or(0, TaskId::get);
     let task = TaskId::new(if random.chance(60) {
         own + random.within(0..4)
@@ -125,12 +125,12 @@ fn answer(random: &mut Random) -> Vec<u8> {
     });
     let attempt = Attempt::new(u32::try_from(random.within(1..3)).expect("a small number"));
     let answer = match random.within(0..4) {
-        0 => FromWorker::Item(Item { slot, index: u32::from(slot) % 8, outcome }),
-        1 => FromWorker::Skipped { task, attempt, slot },
+        0 => FromWorker::Item(Item { ring_index, index: u32::from(ring_index) % 8, outcome }),
+        1 => FromWorker::Skipped { task, attempt, ring_index },
         _ => FromWorker::Finished(Finished {
             task,
             attempt,
-            slot: slot % 4,
+            ring_index: ring_index % 4,
             run_time: Duration::from_nanos(random.number()),
             worn: random.chance(20),
             outcome,

@@ -15,7 +15,7 @@ pub(super) struct Submitter<'a> {
     pub(super) plan: &'a Plan,
     pub(super) watch: &'a Watch,
     pub(super) random: Random,
-    /// Of the first task.
+    /// Number of the first task.
     pub(super) number: u64,
     pub(super) cases: Vec<Case>,
     pub(super) summary: Summary,
@@ -24,7 +24,7 @@ pub(super) struct Submitter<'a> {
 }
 
 impl Submitter<'_> {
-    /// The outcomes that are not simply right, to be judged when all is known.
+    /// Returns the outcomes that are not simply right. They are judged when everything is known.
     pub(super) fn run(mut self) -> Result<(Vec<Case>, Summary), String> {
         for _ in 0..self.plan.operations {
             match self.random.within(0..100) {

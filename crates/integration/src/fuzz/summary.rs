@@ -1,4 +1,4 @@
-//! What a run has seen.
+//! Counts of a run.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::Wire;
 use super::targets::Target;
 
-/// Counts, for whoever reads the output.
+/// Counts, for the person who reads the output.
 #[derive(Debug, Clone, Default)]
 pub struct Summary {
     pub(super) rounds: u64,
@@ -15,10 +15,10 @@ pub struct Summary {
     pub(super) garbled: u64,
     pub(super) died: u64,
     pub(super) late: u64,
-    /// Scribbles of guilty tasks.
+    /// Number of scribbles per link and target.
     targets: BTreeMap<(Wire, Target), u64>,
     guilty: BTreeMap<Wire, u64>,
-    /// The most resident memory of the host.
+    /// Maximum resident memory of the host.
     pub(super) peak: u64,
     pub(super) longest_round: Duration,
 }

@@ -1,4 +1,4 @@
-//! What is scribbled over: memory that is shared, descriptors, and the files behind them.
+//! Targets of scribbles: shared memory, descriptors, and the files behind them.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::{Wire, memory, sockets};
 use crate::scribble::{self, SharedMemory};
 
-/// Where garbage goes.
+/// A target of garbage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(super) enum Target {
     /// A part of the segment of a link over rings.
@@ -24,35 +24,35 @@ pub(super) enum Target {
     Segment,
     /// The table of task states.
     States,
-    /// Any words of any memory that is shared and can be written to, the arena of results included.
+    /// Any words of any writable shared memory, including the arena of results.
     AnySharedMemory,
-    /// Memory that is shared and cannot be written to.
+    /// Shared memory that is read-only.
     ReadOnlyMemory,
-    /// Answers that make sense, to tasks that it may have or not.
+    /// Well-formed outcomes, for tasks that the worker may or may not have.
     ForgedAnswers,
-    /// Credit for what was not consumed.
+    /// Credit for bytes that were not consumed.
     Credit,
-    /// Packets that claim to be longer than they are, or shorter.
+    /// Packets that claim to be longer or shorter than they are.
     Lengths,
-    /// Descriptors, sent along with a packet.
+    /// Descriptors attached to a packet.
     Attachments,
-    /// A number: closed.
+    /// A descriptor, which is closed.
     Close,
-    /// A number: another file.
+    /// A descriptor, which is replaced by another file.
     Replace,
     /// The flags of an open file.
     Flags,
-    /// Its bytes.
+    /// The contents of an open file.
     Garbage,
-    /// What others have written.
+    /// Bytes that others have written, which are read away.
     Read,
-    /// As much as there is room for.
+    /// The free room of a file, which is filled up.
     Fill,
     /// Both directions of a socket.
     ShutDown,
     /// The length of a file.
     Truncate,
-    /// Much garbage on stdout and stderr.
+    /// A flood of garbage on stdout and stderr.
     Output,
 }
 
@@ -79,14 +79,14 @@ const RING: [Target; 5] =
 
 const IPC: [Target; 3] = [Target::Credit, Target::Lengths, Target::States];
 
-/// More numbers than a worker has descriptors.
+/// Upper bound of the descriptors of a worker.
 const END: i32 = 24;
 
-/// Where a task finds itself.
+/// The process of a guilty task.
 pub(super) struct Scene {
     pub(super) random: Random,
     pub(super) link: Wire,
-    /// The first descriptor that is not spared.
+    /// The first descriptor that may be harmed.
     pub(super) first: i32,
 }
 
@@ -96,7 +96,7 @@ impl Scene {
         (self.first..END).filter(|_| self.random.chance(percent)).collect()
     }
 
-    /// Some of the open files.
+    /// Returns some of the open files.
     pub(super) fn files(&mut self) -> Vec<OwnedFd> {
         let numbers = self.numbers();
         numbers.into_iter().filter_map(|number| misdeeds::duplicate(number).ok()).collect()
@@ -113,7 +113,8 @@ impl Target {
         *random.choose(from)
     }
 
-    /// Fails silently where an earlier one has taken what it needs.
+    /// Scribbles over the target. Fails silently if an earlier scribble has taken away what it
+    /// needs.
     pub(super) fn scribble(self, scene: &mut Scene) {
         match self {
             Self::Positions => over_the_segment(scribble::Target::Positions, scene),
@@ -177,7 +178,7 @@ fn replace(scene: &mut Scene) {
                 }
             }
             1 => {
-                // Whoever writes to it waits, as nobody reads; whoever reads finds nothing.
+                // A writer to it waits, as nobody reads; a reader finds nothing.
                 if let Ok((one, other)) = UnixStream::pair() {
                     let _ = misdeeds::replace(number, one);
                     std::mem::forget(other);
@@ -205,7 +206,7 @@ fn write(scene: &mut Scene, times: usize, most: u64) {
     fill(files, scene, times, most);
 }
 
-/// Writes until there is no room, but not for ever, as somebody may read.
+/// Writes until there is no room, for a bounded number of times, as somebody may be reading.
 fn fill(files: Vec<OwnedFd>, scene: &mut Scene, times: usize, most: u64) {
     for mut file in files.into_iter().map(File::from) {
         for _ in 0..times {

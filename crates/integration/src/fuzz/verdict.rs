@@ -1,4 +1,4 @@
-//! Whether an outcome may be what it is.
+//! Judges whether an outcome is possible.
 
 use brigade::{TaskError, TaskErrorKind};
 
@@ -6,16 +6,16 @@ use super::memory::WRITABLE;
 use super::notes::Notes;
 use super::summary::Summary;
 
-/// An innocent task that does not have its value.
+/// An innocent task that did not get its value.
 #[derive(Debug)]
 pub(super) struct Case {
     pub(super) number: u64,
-    /// A wrong value, an error, or none, as an item of a map.
+    /// A wrong value, an error, or `None` for a missing item of a map.
     pub(super) outcome: Option<Result<Vec<u8>, TaskError>>,
 }
 
 impl Case {
-    /// Fails unless a worker that was scribbled over explains it.
+    /// Fails unless a worker that was scribbled over explains the outcome.
     pub(super) fn judge(
         &self,
         notes: &Notes,
@@ -36,7 +36,7 @@ impl Case {
         };
         let is_last = error.attempt() > retries || error.is_queue_deadline();
         match error.kind() {
-            TaskErrorKind::WorkerDied { pid, .. } if !notes.victims.contains(&pid) => {
+            TaskErrorKind::WorkerDied { pid, .. } if !notes.victims.contains(pid) => {
                 wrong("its worker was sound")
             }
             TaskErrorKind::WorkerDied { .. } if is_last => {
@@ -68,7 +68,8 @@ impl Case {
     }
 }
 
-/// Any outcome of a guilty task will do that is its own, as long as it has not written where it must not.
+/// Accepts any outcome of a guilty task that belongs to it, unless the task could write to
+/// read-only memory.
 pub(super) fn check_guilty(outcome: Result<u64, TaskError>) -> Result<(), String> {
     let Err(error) = outcome else { return Ok(()) };
     let fine = match error.kind() {

@@ -1,7 +1,7 @@
-//! One pool and very many tasks, with everything that can happen to them.
+//! One pool and very many tasks, with every fault that is possible.
 //!
-//! Accounts are settled as it goes, because nothing may grow with the number of tasks: neither here nor in the pool, whose
-//! memory is measured at even distances.
+//! Accounts are settled as the run goes on, because nothing may grow with the number of tasks:
+//! neither here nor in the pool, whose memory is measured at regular intervals.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -20,20 +20,20 @@ use super::round::{GRACE, SetAtEnd};
 use super::submitter::{Account, Submitter};
 use crate::watch::Watch;
 
-/// Threads that submit.
+/// Number of submitting threads.
 const SUBMITTERS: u64 = 3;
 
-/// Of how many looks in a thousand the intruder makes use: about ten processes a second.
+/// Looks of a thousand that the intruder uses: about ten processes a second.
 const INTRUSIONS: u64 = 40;
 
-/// How often the memory is measured.
+/// Number of measurements of the memory.
 const SAMPLES: u64 = 20;
 
-/// The memory in the second half may be larger than in the first by so many bytes: three times what 20 runs of a million
-/// tasks showed, and some bytes for each task.
+/// Bytes by which the memory in the second half may exceed that in the first: three times the
+/// difference in 20 runs of a million tasks, and some bytes per task.
 const SLACK: u64 = 6 << 20;
 
-/// What is accounted for so far, by all submitters.
+/// The accounts of all submitters so far.
 pub(super) struct Books<'a> {
     intrusions: &'a Intrusions,
     ledger: Mutex<Ledger>,
@@ -45,12 +45,12 @@ pub(super) struct Books<'a> {
 struct Ledger {
     summary: Summary,
     problem: Option<String>,
-    /// Bytes of the host at even distances.
+    /// Memory of the host in bytes, at regular intervals.
     memory: Vec<u64>,
 }
 
 impl Books<'_> {
-    /// A pool has accepted one more task.
+    /// Counts a task that a pool has accepted.
     pub(super) fn one_more(&self) {
         let accepted = self.accepted.fetch_add(1, Ordering::Relaxed) + 1;
         if accepted.is_multiple_of((self.tasks / SAMPLES).max(1)) {
@@ -58,12 +58,12 @@ impl Books<'_> {
         }
     }
 
-    /// False when there were enough tasks, or something went wrong.
+    /// Returns `false` once there were enough tasks, or something went wrong.
     pub(super) fn goes_on(&self) -> bool {
         self.accepted.load(Ordering::Relaxed) < self.tasks
     }
 
-    /// Closes what can be closed of an account.
+    /// Settles the closed part of an account.
     pub(super) fn settle(&self, account: &mut Account) {
         let part = Account {
             closed: std::mem::take(&mut account.closed),
@@ -95,7 +95,7 @@ impl Books<'_> {
     }
 }
 
-/// Plays until a pool has accepted so many tasks, and drains it.
+/// Plays until a pool has accepted `tasks` tasks, and drains it.
 pub(super) fn run(
     random: &mut Random,
     tasks: u64,
@@ -115,7 +115,7 @@ pub(super) fn run(
         .stop_grace(GRACE)
         .max_tasks_per_worker(5_000)
         .max_worker_age(Duration::from_secs(2))
-        // The intruder's victims may all be without a task.
+        // All victims of the intruder may be without a task.
         .restart_budget(u32::MAX, Duration::from_secs(1))
         .build()
         .map_err(|error| format!("no pool: {error}"))?;
@@ -147,7 +147,7 @@ pub(super) fn run(
     Ok(summary)
 }
 
-/// What is still open when the pool has been drained.
+/// Returns the accounts that are still open after the pool was drained.
 fn play(
     random: &mut Random,
     workers: usize,
@@ -200,7 +200,7 @@ fn stays_flat(memory: &[u64]) -> Result<(), String> {
     }
 }
 
-/// The pool's decisions once more, without the pool; how many events there were.
+/// Repeats the pool's decisions without the pool. Returns the number of events.
 fn replay(path: &Path) -> Result<u64, String> {
     let file = std::fs::File::open(path).map_err(|error| error.to_string())?;
     let played = journal::replay(file)

@@ -1,4 +1,4 @@
-//! What a task does, and what must come of it.
+//! A task's deed, and the outcome that must follow.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use super::plan::{Mix, happens};
 use super::surroundings::Surroundings;
 use crate::attempt;
 
-/// What a task does.
+/// The deed of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(super) enum Deed {
     Returns,
@@ -40,14 +40,14 @@ pub(super) struct Order {
     pub(super) spoil: Spoil,
 }
 
-/// What is wrong with an argument.
+/// The defect of an argument.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) enum Spoil {
     Nothing,
     Argument(CannotArrive),
 }
 
-/// The result of every task of a run.
+/// The value of every task of a run.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Reply {
     number: u64,
@@ -56,11 +56,11 @@ pub(super) struct Reply {
     spoil: Option<SpoilsEncoding>,
 }
 
-/// Encodes, but does not decode.
+/// Can be encoded, but not decoded.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CannotArrive;
 
-/// No message may be larger.
+/// The pool's `message_limit`.
 pub(super) const MESSAGE_LIMIT: usize = 2 << 20;
 
 const MUCH: usize = 300_000;
@@ -83,7 +83,7 @@ impl Deed {
         Self::SpoilsItsResult,
     ];
 
-    /// Mostly harmless.
+    /// Chooses a deed, mostly a harmless one.
     pub(super) fn choose(random: &mut Random, mix: Mix, may_hang: bool) -> Self {
         if !happens(random, mix.misdeeds) {
             let slow = happens(random, mix.slow);
@@ -135,20 +135,21 @@ fn exit_code(number: u64) -> i32 {
     i32::try_from(number % 100).expect("a small number")
 }
 
-/// Whether an outcome may come of an order; the error says what is wrong with it.
+/// Judges whether an outcome may follow from an order. The error describes the contradiction.
 pub(super) fn judge(
     sent: &Sent,
     outcome: &Result<Reply, TaskError>,
     circumstances: &Circumstances,
 ) -> Result<(), String> {
-    // Who is to be killed does not run again, also if its worker was on its way to death for another reason.
+    // A task that is to be killed does not run again, even if its worker was about to die for
+    // another reason.
     let last =
         sent.killed || outcome.as_ref().is_err_and(|error| error.attempt() == sent.retries + 1);
     let scribbled = circumstances.surroundings == Some(Surroundings::Scribbler);
     let fits = match outcome.as_ref().map_err(TaskError::kind) {
         Ok(reply) => reply_fits(sent, reply),
         Err(TaskErrorKind::Panicked { message, .. }) => {
-            sent.deed == Deed::Panics && message == format!("panic number {}", sent.number)
+            sent.deed == Deed::Panics && *message == format!("panic number {}", sent.number)
         }
         Err(TaskErrorKind::Codec { .. }) => {
             matches!(
@@ -158,12 +159,12 @@ pub(super) fn judge(
         }
         Err(TaskErrorKind::WorkerDied { pid, exit, .. }) => {
             let own = match sent.deed {
-                Deed::Exits => exit == Exit::Code(exit_code(sent.number)),
-                Deed::Aborts | Deed::SurvivesTheThird => exit == Exit::Signal(6),
-                Deed::KillsItself => exit == Exit::Signal(9),
+                Deed::Exits => *exit == Exit::Code(exit_code(sent.number)),
+                Deed::Aborts | Deed::SurvivesTheThird => *exit == Exit::Signal(6),
+                Deed::KillsItself => *exit == Exit::Signal(9),
                 _ => false,
             };
-            let intruded = exit == Exit::Signal(9) && circumstances.killed.contains(&pid);
+            let intruded = *exit == Exit::Signal(9) && circumstances.killed.contains(pid);
             (own || intruded) && last || scribbled
         }
         Err(TaskErrorKind::PoolBroken { .. }) => {
@@ -188,11 +189,11 @@ pub(super) fn judge(
     if fits && cancel_kept {
         return Ok(());
     }
-    let told = outcome.as_ref().map(|reply| (reply.number, reply.attempt, reply.ballast.len()));
+    let found = outcome.as_ref().map(|reply| (reply.number, reply.attempt, reply.ballast.len()));
     let Circumstances { killed, stopped_any, may_cancel, may_kill, .. } = circumstances;
     let killed = killed.len();
     Err(format!(
-        "{sent:?} may not end in {told:?} when {killed} workers were killed from outside (any stopped: {stopped_any}) and \
+        "{sent:?} may not end in {found:?} when {killed} workers were killed from outside (any stopped: {stopped_any}) and \
          the shutdown {} cancel and {} kill",
         if *may_cancel { "may" } else { "may not" },
         if *may_kill { "may" } else { "may not" },
@@ -211,26 +212,26 @@ fn reply_fits(sent: &Sent, reply: &Reply) -> bool {
         Deed::Returns | Deed::Spins | Deed::Sleeps | Deed::ReturnsMuch | Deed::StopsItself => {
             1..=sent.retries + 1
         }
-        // Nothing can come of the others.
+        // No other outcome is possible.
         _ => return false,
     };
     reply.number == sent.number && ballast && attempt.contains(&reply.attempt)
 }
 
-/// What is kept of an order that a pool accepted.
+/// The record of an order that a pool accepted.
 #[derive(Debug, Clone)]
 pub(super) struct Sent {
     pub(super) deed: Deed,
     pub(super) number: u64,
     pub(super) size: usize,
     pub(super) retries: u32,
-    /// What the last `cancel` said.
+    /// The value returned by the last `cancel`.
     pub(super) cancelled: Option<bool>,
-    /// Whether a `kill` was said to work.
+    /// `true` if a `kill` reported success.
     pub(super) killed: bool,
-    /// Whether it may run for a limited time only.
+    /// `true` if the task has a deadline.
     pub(super) may_be_late: bool,
-    /// Whether it may wait for a limited time only.
+    /// `true` if the task has a queue deadline.
     pub(super) may_expire: bool,
 }
 

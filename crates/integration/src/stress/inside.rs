@@ -1,4 +1,4 @@
-//! What a process does to itself, to have the [`Surroundings`] of a run.
+//! Actions of a process on itself that create the [`Surroundings`] of a run.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -16,19 +16,19 @@ use tracing::{Event, Metadata, Subscriber, span};
 
 use super::surroundings::Surroundings;
 
-/// The pool of the round that is played, for code that runs where a pool calls it.
+/// The pool of the current round, for user code that the pool calls.
 static POOL: Mutex<Option<Arc<Pool>>> = Mutex::new(None);
 
-/// Events that a subscriber has seen.
+/// Number of events that a subscriber has seen.
 static EVENTS: AtomicU64 = AtomicU64::new(0);
 
-/// Every so many events the subscriber does what it must not do.
+/// The subscriber misbehaves at one event of this many.
 const EVERY: u64 = 3;
 
 /// Prepares this process.
 ///
 /// # Errors
-/// When another subscriber is there already.
+/// Returns an error if another subscriber is installed already.
 pub(super) fn enter(surroundings: Surroundings) -> Result<(), String> {
     let subscribe = |conduct| {
         let subscriber = Disturbing { conduct };
@@ -37,7 +37,7 @@ pub(super) fn enter(surroundings: Surroundings) -> Result<(), String> {
     match surroundings {
         Surroundings::PanickingSubscriber => {
             let usual = std::panic::take_hook();
-            // Hundreds of these are what the run is for.
+            // The run causes hundreds of these on purpose.
             std::panic::set_hook(Box::new(move |panic| {
                 if panic.payload().downcast_ref::<&str>() != Some(&POISON) {
                     usual(panic);
@@ -66,13 +66,13 @@ impl Drop for Published {
     }
 }
 
-/// Allows this process few open files, until it is dropped.
+/// Limits the open files of this process to a few, until it is dropped.
 pub(super) struct FewDescriptors(Rlimit);
 
 impl FewDescriptors {
     pub(super) fn allow(number: u64) -> Self {
         let before = getrlimit(Resource::Nofile);
-        // It may be raised again up to the hard limit, which stays.
+        // The limit may be raised again up to the hard limit, which stays.
         let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(number), ..before });
         Self(before)
     }
@@ -85,7 +85,7 @@ impl Drop for FewDescriptors {
     }
 }
 
-/// Waits for an outcome as a future whose waker blocks, and asks the pool, before it wakes.
+/// Waits for an outcome as a future whose waker blocks and queries the pool before it wakes.
 pub(super) fn wait_with_blocking_waker<R: DeserializeOwned + 'static>(
     mut handle: Handle<R>,
     pause: Duration,
@@ -96,7 +96,7 @@ pub(super) fn wait_with_blocking_waker<R: DeserializeOwned + 'static>(
     loop {
         match Pin::new(&mut handle).poll(&mut context) {
             Poll::Ready(outcome) => return outcome,
-            // The watch bounds it.
+            // The watch bounds this wait.
             Poll::Pending => drop(woken.recv()),
         }
     }
@@ -111,17 +111,17 @@ impl Wake for Blocking {
     fn wake(self: Arc<Self>) {
         pause(self.pause);
         ask();
-        // One that is there already is as good.
+        // An earlier notification is enough.
         let _ = self.sender.try_send(());
     }
 }
 
-/// Code of users that runs where the pool calls it, and uses the pool.
+/// User code that the pool calls and that uses the pool.
 fn ask() {
     let Some(pool) = current().clone() else { return };
     assert!(format!("{pool:?}").contains("Pool"), "a pool has a name");
     drop((pool.worker_restarts(), pool.worker_pids()));
-    // Whoever has the last reference would end the pool, which is the round's business.
+    // The holder of the last reference would end the pool, which is the round's task.
     drop(pool);
 }
 
@@ -136,7 +136,7 @@ enum Conduct {
     TakesItsTime,
 }
 
-/// A subscriber that does what it should not do.
+/// A subscriber that misbehaves.
 struct Disturbing {
     conduct: Conduct,
 }

@@ -1,4 +1,4 @@
-//! Kills and stops workers from outside, and sees to it that none stays stopped.
+//! Kills and stops workers from outside, and makes sure that none stays stopped.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -11,14 +11,15 @@ use brigade_testkit::{Random, pause};
 
 use super::plan::happens;
 
-/// What the intruder does: noted before it is done, so that nobody sees its consequences first.
+/// Actions of the intruder. Each is recorded before it is done, so that nobody sees its
+/// consequences first.
 #[derive(Debug, Default)]
 pub(super) struct Intrusions {
     killed: Mutex<BTreeSet<u32>>,
     stopped: AtomicU64,
 }
 
-/// Intrudes until `done`; `share` of a thousand looks are used.
+/// Kills and stops workers until `done`, in `share` of a thousand looks.
 pub(super) fn run(
     pool: &Pool,
     mut random: Random,
@@ -26,7 +27,7 @@ pub(super) fn run(
     done: &AtomicBool,
     intrusions: &Intrusions,
 ) {
-    // A worker that stopped is left so for a few looks.
+    // A stopped worker is left so for a few looks.
     let mut patience: BTreeMap<u32, u64> = BTreeMap::new();
     while !done.load(Ordering::Acquire) {
         pause(Duration::from_millis(random.within(1..6)));
@@ -59,19 +60,19 @@ pub(super) fn run(
 }
 
 impl Intrusions {
-    /// Processes that were killed.
+    /// Returns the processes that were killed.
     pub(super) fn killed(&self) -> BTreeSet<u32> {
         self.killed.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// How many processes were stopped.
+    /// Returns the number of processes that were stopped.
     pub(super) fn stopped(&self) -> u64 {
         self.stopped.load(Ordering::Relaxed)
     }
 
     fn kill(&self, pid: u32) {
         let killed = || self.killed.lock().unwrap_or_else(PoisonError::into_inner);
-        // The system may have given the number of one that was killed before to this one.
+        // The system may have recycled the pid of a process killed earlier.
         let is_new = killed().insert(pid);
         if !processes::hit_child(pid, Signal::KILL) && is_new {
             killed().remove(&pid);

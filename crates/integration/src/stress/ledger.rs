@@ -9,35 +9,36 @@ use super::deed::{Deed, Reply, Sent, judge};
 use super::submitter::Account;
 use super::surroundings::Surroundings;
 
-/// What was done to the tasks of a round, as far as it decides which outcomes are possible.
+/// Actions on the tasks of a round that decide which outcomes are possible.
 #[derive(Debug, Default)]
 pub(super) struct Circumstances {
     /// Workers that the intruder killed.
     pub(super) killed: BTreeSet<u32>,
-    /// Whether the intruder stopped any; a drain kills what is stopped.
+    /// `true` if the intruder stopped any worker; a drain kills stopped ones.
     pub(super) stopped_any: bool,
-    /// Whether the shutdown could take back what had not begun.
+    /// `true` if the shutdown could cancel tasks that had not begun.
     pub(super) may_cancel: bool,
-    /// Whether the shutdown could end what ran.
+    /// `true` if the shutdown could kill running tasks.
     pub(super) may_kill: bool,
-    /// Scribbling tasks ruin their workers, and a pool without descriptors may break.
+    /// Surroundings of the round: scribbling tasks ruin their workers, and a pool without
+    /// descriptors may break.
     pub(super) surroundings: Option<Surroundings>,
 }
 
-/// What a run did.
+/// Counts of a run.
 #[derive(Debug, Default)]
 pub struct Summary {
     pub(super) rounds: u64,
-    /// Child processes with surroundings of their own, whose tasks are counted nowhere.
+    /// Number of child processes per surroundings. Their tasks are not counted.
     pub(super) children: BTreeMap<Surroundings, u64>,
-    /// The output of the only child process, if there was nothing else.
+    /// Output of the only child process, if there was nothing else.
     pub(super) printed: Option<String>,
     pub(super) killed: u64,
     pub(super) stopped: u64,
     pub(super) refused: u64,
-    /// Bytes of the host at even distances, if there were very many tasks.
+    /// Memory of the host in bytes at regular intervals, in a run with a number of tasks.
     pub(super) memory: Vec<u64>,
-    /// Events of a journal that a machine without a pool answered in the same way.
+    /// Number of journal events for which a machine without a pool made the same decisions.
     pub(super) replayed: Option<u64>,
     counts: BTreeMap<Deed, [u64; COLUMNS.len()]>,
 }
@@ -46,7 +47,7 @@ const COLUMNS: [&str; 9] =
     ["accepted", "value", "panicked", "died", "cancelled", "killed", "late", "codec", "dropped"];
 
 impl Summary {
-    /// Closes the books of a submitter whose pool has ended.
+    /// Settles the account of a submitter whose pool has ended.
     pub(super) fn settle(
         &mut self,
         account: Account,

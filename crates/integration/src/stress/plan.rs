@@ -1,4 +1,4 @@
-//! What a round is going to be: drawn before it begins.
+//! The plan of a round, drawn before it begins.
 
 use std::time::Duration;
 
@@ -16,22 +16,23 @@ pub(super) struct Plan {
     pub(super) idle_timeout: Option<Duration>,
     pub(super) max_tasks: Option<u64>,
     pub(super) max_age: Option<Duration>,
-    /// Whether the number of workers changes.
+    /// `true` if the number of workers changes.
     pub(super) resizes: bool,
     pub(super) submitters: u64,
     /// Operations of each submitter.
     pub(super) operations: u64,
-    /// Of how many looks in a thousand the intruder makes use.
+    /// Looks of a thousand that the intruder uses.
     pub(super) intrusions: u64,
     pub(super) ending: Ending,
-    /// When the pool is shut down; after the last submitter if there is no moment.
+    /// Moment of the shutdown; `None` means after the last submitter.
     pub(super) moment: Option<Duration>,
-    /// Short tasks one by one before everything else, of a pool without workers; then one that hangs, and others.
+    /// Number of short tasks that come one by one before everything else, in a pool without
+    /// workers. A hanging task and others follow.
     pub(super) short_tasks: Option<u64>,
     pub(super) surroundings: Option<Surroundings>,
 }
 
-/// How a pool ends.
+/// The way in which a pool ends.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Ending {
     Drop,
@@ -39,27 +40,27 @@ pub(super) enum Ending {
     Within(Shutdown, Duration),
 }
 
-/// How often things happen, of a thousand times.
+/// Frequencies, in thousandths.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Mix {
-    /// Tasks that do harm, or fail.
+    /// Tasks that do harm or fail.
     pub(super) misdeeds: u64,
-    /// Of the harmless ones, those that take time.
+    /// Slow tasks among the harmless ones.
     pub(super) slow: u64,
-    /// Arguments that are large.
+    /// Large arguments.
     pub(super) large: u64,
-    /// Moments at which the number of workers may change, all may be wanted, or a map may run.
+    /// Upheavals: resizes, warm-ups, broadcasts and maps.
     pub(super) upheavals: u64,
 }
 
 impl Mix {
-    /// Hardly anything goes well, so that little time suffices.
+    /// Nearly everything fails, so that a short time suffices.
     pub(super) const WILD: Self = Self { misdeeds: 200, slow: 667, large: 30, upheavals: 50 };
-    /// As it goes in a bad pool, so that very many tasks can be done.
+    /// The load of a badly treated pool, calm enough for very many tasks.
     pub(super) const CALM: Self = Self { misdeeds: 12, slow: 50, large: 1, upheavals: 1 };
 }
 
-/// Whether something happens that happens so many times of a thousand.
+/// Returns `true` in `share` of a thousand cases.
 pub(super) fn happens(random: &mut Random, share: u64) -> bool {
     random.within(0..1000) < share
 }
@@ -100,7 +101,8 @@ impl Plan {
         self.surroundings == Some(surroundings)
     }
 
-    /// Whether a task that hangs is ended by the end of the pool, and nobody waits for it before.
+    /// Returns `true` if hanging tasks are ended by the end of the pool, and nobody waits for them
+    /// before.
     pub(super) fn tasks_may_hang(&self) -> bool {
         self.moment.is_some() && matches!(self.ending, Ending::Within(..))
     }

@@ -1,4 +1,4 @@
-//! One pool's life.
+//! The life of one pool.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ pub(super) fn run(
     summary: &mut Summary,
 ) -> Result<(), String> {
     let mut builder = Pool::builder();
-    // A pool that was not asked for more starts workers when there is work.
+    // A pool without `min_workers` starts workers when there is work.
     let min_workers = if plan.short_tasks.is_some() { 0 } else { plan.min_workers };
     if let Some(timeout) = plan.idle_timeout {
         builder = builder.idle_timeout(timeout);
@@ -53,7 +53,7 @@ pub(super) fn run(
         .queue_limit(plan.queue_limit)
         .message_limit(MESSAGE_LIMIT)
         .stop_grace(GRACE)
-        // The intruder's victims may all be without a task.
+        // All victims of the intruder may be without a task.
         .restart_budget(u32::MAX, Duration::from_secs(1))
         .build()
         .map_err(|error| format!("no pool: {error}"))?;
@@ -69,7 +69,7 @@ pub(super) fn run(
     let timed = matches!(plan.ending, Ending::Within(..));
     let circumstances = Circumstances {
         stopped_any: intrusions.stopped() > 0,
-        // After its timeout every ending becomes stronger.
+        // After its timeout every shutdown escalates.
         may_cancel: timed,
         may_kill: timed,
         killed: intrusions.killed(),
@@ -93,7 +93,7 @@ fn play(
 ) -> Result<Vec<Account>, String> {
     let (closing, done) = (AtomicBool::new(false), AtomicBool::new(false));
     thread::scope(|scope| {
-        // Set also when this function fails, or the scope would wait for the intruder for ever.
+        // Also set when this function fails; else the scope would wait for the intruder forever.
         let _done = SetAtEnd(&done);
         let own = Random::new(random.number());
         scope.spawn(|| intruder::run(pool, own, plan.intrusions, &done, intrusions));
@@ -132,12 +132,12 @@ fn play(
     })
 }
 
-/// An initializer; the worker then has other rights than its host.
+/// An initializer that gives its worker other privileges than the host's.
 fn drops_privileges((): ()) {
     misdeeds::drop_privileges();
 }
 
-/// Does one by one what is short, and then something that hangs: it must not hold up what comes after it.
+/// Runs short tasks one by one, and then a task that hangs, which must not hold up those after it.
 fn long_after_short(
     short: u64,
     random: &mut Random,
@@ -168,7 +168,7 @@ fn long_after_short(
     }
 }
 
-/// Does to the process what its surroundings ask for, until `done`.
+/// Disturbs the process as its surroundings require, until `done`.
 fn disturb(plan: &Plan, pool: &Pool, mut random: Random, done: &AtomicBool, watch: &Watch) {
     while !done.load(Ordering::Acquire) {
         match plan.surroundings {
@@ -185,7 +185,7 @@ fn disturb(plan: &Plan, pool: &Pool, mut random: Random, done: &AtomicBool, watc
     }
 }
 
-/// A task that writes over what its worker shares with the host.
+/// Submits a task that writes over the memory that its worker shares with the host.
 fn scribble(pool: &Pool, random: &mut Random) {
     let Ok(journal) = tempfile::NamedTempFile::new() else { return };
     let order = Scribble {
@@ -202,7 +202,7 @@ fn scribble(pool: &Pool, random: &mut Random) {
     };
     let task = pool.task(scribbles).deadline(Duration::from_millis(200));
     if let Ok(handle) = task.try_submit(order) {
-        // Any outcome is right, as long as there is one; a pool that ends has one for it as well.
+        // Any outcome is right, as long as there is one; a pool that ends yields one as well.
         drop(handle.wait());
     }
 }
@@ -228,7 +228,8 @@ fn copy(pool: &Pool) {
     }
 }
 
-/// The pool, once subscribers and wakers have let go of it: one of them must not be who ends it.
+/// Returns the pool once subscribers and wakers have dropped their references: none of them must be
+/// the one that ends it.
 fn alone(mut pool: Arc<Pool>) -> Pool {
     loop {
         match Arc::try_unwrap(pool) {
@@ -239,7 +240,8 @@ fn alone(mut pool: Arc<Pool>) -> Pool {
     }
 }
 
-/// Ends the pool as planned; a second time it has ended already. A pool that is to be dropped is left as it is.
+/// Ends the pool as planned; a second call finds it ended. A pool that is to be dropped is left as
+/// it is.
 fn end(plan: &Plan, watch: &Watch, pool: &Pool) -> Result<(), String> {
     let begin = Instant::now();
     let ended =
@@ -258,7 +260,7 @@ fn end(plan: &Plan, watch: &Watch, pool: &Pool) -> Result<(), String> {
         Err(PoolError::Broken { .. }) if plan.is_in(Surroundings::FewDescriptors) => return Ok(()),
         other => other.map_err(|error| format!("the pool did not end well: {error}"))?,
     };
-    // Twice the grace, and as much as a busy machine may need.
+    // Twice the grace, plus the time that a busy machine may need.
     let bound = bound.map(|bound| bound + 2 * GRACE + Duration::from_secs(5));
     if bound.is_some_and(|bound| begin.elapsed() > bound) {
         return Err(format!(
@@ -269,7 +271,7 @@ fn end(plan: &Plan, watch: &Watch, pool: &Pool) -> Result<(), String> {
     Ok(())
 }
 
-/// Set also when what sets it fails or panics, or others would go on for ever.
+/// Sets a flag even if its owner fails or panics; else others would go on forever.
 pub(super) struct SetAtEnd<'a>(pub(super) &'a AtomicBool);
 
 impl Drop for SetAtEnd<'_> {

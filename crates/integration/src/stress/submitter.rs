@@ -1,4 +1,4 @@
-//! One thread's operations on a pool.
+//! The operations of one thread on a pool.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -12,39 +12,39 @@ use super::inside::wait_with_blocking_waker;
 use super::plan::{Mix, happens};
 use crate::watch::Watch;
 
-/// Tasks that a submitter keeps when there are very many.
+/// Maximum number of open tasks of a submitter in a run with very many tasks.
 const MOST_OPEN: usize = 300;
 
-/// Everything that one submitter knows at its end.
+/// The state of one submitter at its end.
 #[derive(Debug, Default)]
 pub(super) struct Account {
-    /// Not waited for yet.
+    /// Tasks that nobody has waited for yet.
     pub(super) open: Vec<(Sent, Handle<Reply>)>,
-    /// With their outcome.
+    /// Tasks with their outcomes.
     pub(super) closed: Vec<(Sent, Result<Reply, TaskError>)>,
-    /// Handles that were dropped, with their task's outcome unknown.
+    /// Tasks whose handles were dropped, with unknown outcomes.
     pub(super) dropped: Vec<Sent>,
     /// Submissions that were refused because the queue was full.
     pub(super) refused: u64,
 }
 
-/// What a submitter works with.
+/// The tools of a submitter.
 pub(super) struct Submitter<'a> {
     pub(super) pool: &'a Pool,
     pub(super) random: Random,
     pub(super) operations: u64,
     pub(super) mix: Mix,
-    /// Where accounts are settled as it goes, if there are so many tasks that they cannot be kept.
+    /// Books for settling accounts on the way, if there are too many tasks to keep.
     pub(super) books: Option<&'a Books<'a>>,
     pub(super) may_hang: bool,
-    /// The most workers that the pool may be given, if their number may change.
+    /// Maximum number of workers for `resize`, if their number may change.
     pub(super) resizes: Option<usize>,
     /// Set before the pool is shut down.
     pub(super) closing: &'a AtomicBool,
     pub(super) watch: &'a Watch,
-    /// Whether outcomes are awaited with wakers that block.
+    /// `true` if outcomes are awaited with wakers that block.
     pub(super) blocking_wakers: bool,
-    /// Whether the pool may break because it cannot start workers.
+    /// `true` if the pool may break because it cannot start workers.
     pub(super) may_break: bool,
 }
 
@@ -87,7 +87,7 @@ impl Submitter<'_> {
         Ok(account)
     }
 
-    /// False when there is nothing left to do.
+    /// Settles some tasks. Returns `false` if nothing is left to do.
     fn settle_some(&mut self, books: &Books<'_>, account: &mut Account) -> bool {
         while account.open.len() > MOST_OPEN {
             self.collect(account);
@@ -98,17 +98,17 @@ impl Submitter<'_> {
         books.goes_on()
     }
 
-    /// False when the pool takes nothing any more.
+    /// Causes an upheaval. Returns `false` if the pool no longer accepts tasks.
     fn upheaval(&mut self) -> Result<bool, String> {
         match self.random.within(0..5) {
             0 => self.warm_up(),
-            1 => self.change_crew(),
+            1 => self.resize_or_quiesce(),
             2 => self.broadcast(),
             _ => self.map(),
         }
     }
 
-    /// False when the pool takes nothing any more.
+    /// Submits a task. Returns `false` if the pool no longer accepts tasks.
     fn submit(&mut self, account: &mut Account) -> Result<bool, String> {
         let deadline = self.random.chance(15).then(|| self.random.within(1..30));
         let queue_deadline = self.random.chance(5).then(|| self.random.within(1..30));
@@ -158,14 +158,14 @@ impl Submitter<'_> {
                     account.refused += 1;
                     self.assert(
                         error.into_argument().number == sent.number,
-                        "a refused argument is another one",
+                        "a refused submit returned another argument",
                     )?;
                     Ok(true)
                 }
                 SubmitErrorKind::PoolClosed => {
                     self.assert(
                         self.closing.load(Ordering::Acquire),
-                        "the pool was closed, but nobody closed it",
+                        "a submit reported a closed pool, but nobody closed it",
                     )?;
                     Ok(false)
                 }
@@ -189,8 +189,8 @@ impl Submitter<'_> {
         }
     }
 
-    /// Another number of workers, or none for a while.
-    fn change_crew(&mut self) -> Result<bool, String> {
+    /// Resizes or quiesces the pool.
+    fn resize_or_quiesce(&mut self) -> Result<bool, String> {
         let changed = match self.resizes {
             Some(most) if self.random.chance(70) => {
                 let most = u64::try_from(most).expect("a small number");
@@ -208,14 +208,15 @@ impl Submitter<'_> {
         }
     }
 
-    /// Each worker answers once, unless it is killed, or its place is given up.
+    /// Broadcasts a task. Each worker returns one outcome, unless it is killed or its slot goes
+    /// away.
     fn broadcast(&mut self) -> Result<bool, String> {
         let slot = |(): ()| brigade::worker::slot();
         match self.watch.during("broadcast", || self.pool.broadcast(slot, ())) {
             Ok(handles) => {
                 for (index, handle) in (0..).zip(handles) {
-                    match self.watch.during("the answer to a broadcast", || handle.wait()) {
-                        Ok(slot) => self.assert(slot == Some(index), "another worker answered")?,
+                    match self.watch.during("the outcome of a broadcast", || handle.wait()) {
+                        Ok(slot) => self.assert(slot == Some(index), "another worker ran it")?,
                         Err(error) => self.assert(
                             error.is_cancelled()
                                 || error.is_worker_death()
@@ -227,7 +228,7 @@ impl Submitter<'_> {
                 }
                 Ok(true)
             }
-            Err(error) if error.kind() == SubmitErrorKind::PoolClosed || self.may_break => {
+            Err(error) if *error.kind() == SubmitErrorKind::PoolClosed || self.may_break => {
                 Ok(false)
             }
             Err(error) => Err(format!("a broadcast was refused: {error}")),
@@ -244,7 +245,7 @@ impl Submitter<'_> {
             }
             _ => {
                 let pause = self.random.below(Duration::from_millis(3));
-                let outcome = self.watch.during(&format!("wait for {sent:?}"), || {
+                let outcome = self.watch.during(&format!("the outcome of {sent:?}"), || {
                     if self.blocking_wakers {
                         wait_with_blocking_waker(handle, pause)
                     } else {
@@ -270,7 +271,7 @@ impl Submitter<'_> {
         }
     }
 
-    /// A short map; retries outlast every intruder.
+    /// Runs a short map; its retries outlast every intruder.
     fn map(&mut self) -> Result<bool, String> {
         let inputs = 0..self.random.within(1..30);
         let taken = usize::try_from(self.random.within(1..30)).expect("a small number");
@@ -280,7 +281,7 @@ impl Submitter<'_> {
         });
         for (number, outcome) in inputs.zip(outcomes) {
             match outcome {
-                Ok(result) => self.assert(result == 2 * number, "map mixed its results up")?,
+                Ok(result) => self.assert(result == 2 * number, "map mixed up its values")?,
                 Err(error) => {
                     self.assert(
                         self.closing.load(Ordering::Acquire) || self.may_break,

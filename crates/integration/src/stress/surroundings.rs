@@ -1,8 +1,9 @@
-//! Surroundings in which a program may find itself, and which a pool must endure.
+//! Adverse surroundings of a program that a pool must endure.
 //!
-//! They concern a whole process, so each is played in a child process: the same program with `--surroundings NAME`, in a
-//! process group of its own. The parent provides what comes from outside (a stderr that nobody reads, stops by the
-//! terminal) and bounds the run; [`inside`](super::inside) does what the process does to itself.
+//! They concern a whole process, so each is played in a child process: the same program with
+//! `--surroundings NAME`, in its own process group. The parent provides everything that comes from
+//! outside (a stderr that nobody reads, stops by the terminal) and bounds the run;
+//! [`inside`](super::inside) does everything that the process does to itself.
 
 use std::fmt;
 use std::io::{PipeReader, Read, Seek, Write};
@@ -29,9 +30,9 @@ pub enum Surroundings {
     ClosedStderr,
     /// The `tracing` subscriber panics now and then.
     PanickingSubscriber,
-    /// The `tracing` subscriber asks the pool.
+    /// The `tracing` subscriber queries the pool.
     CuriousSubscriber,
-    /// The `tracing` subscriber takes its time.
+    /// The `tracing` subscriber is slow.
     SlowSubscriber,
     /// Futures are awaited with wakers that block, and that use the pool.
     BlockingWakers,
@@ -41,7 +42,7 @@ pub enum Surroundings {
     NoPrivileges,
     /// Workers drop their privileges when they start, and the host keeps its own.
     DroppedPrivileges,
-    /// The terminal stops the process group and continues it, again and again.
+    /// The terminal stops and continues the process group, again and again.
     StopAndContinue,
     /// The process forks, and the copies use and drop the pool.
     Forks,
@@ -49,13 +50,13 @@ pub enum Surroundings {
     Scribbler,
 }
 
-/// How long a child may take beyond its rounds.
+/// Time that a child may take beyond its rounds.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Between two looks at a child.
+/// Time between two looks at a child.
 const LOOK_AGAIN: Duration = Duration::from_millis(2);
 
-/// Marks the processes that come from a child.
+/// Marks the processes started by a child.
 const COOKIE: &str = "BRIGADE_STRESS_COOKIE";
 
 impl Surroundings {
@@ -116,10 +117,10 @@ impl FromStr for Surroundings {
     }
 }
 
-/// Plays rounds in a child process that has these surroundings; returns what it printed.
+/// Plays rounds in a child process with these surroundings. Returns its output.
 ///
 /// # Errors
-/// The line that repeats the run, and what the child printed.
+/// Returns the line that repeats the run, and the output of the child.
 pub(super) fn play(settings: &Settings, surroundings: Surroundings) -> Result<String, String> {
     let settings = Settings { surroundings: Some(surroundings), ..settings.clone() };
     let mut random = Random::new(settings.seed);
@@ -144,7 +145,7 @@ pub(super) fn play(settings: &Settings, surroundings: Surroundings) -> Result<St
             scope.spawn(|| read_slowly(reader.as_ref()));
         }
         let status = wait(&mut child, &settings, surroundings, &mut random);
-        // The child may have been killed, and its workers print on.
+        // The child may have been killed while its workers go on printing.
         kill_all(&cookie, status.is_ok())?;
         status
     });
@@ -159,10 +160,11 @@ pub(super) fn play(settings: &Settings, surroundings: Surroundings) -> Result<St
     }
 }
 
-/// The user without rights.
+/// The uid of the user without privileges.
 const NOBODY: u32 = 65_534;
 
-/// The child, and what is to be kept of its standard error as long as it lives.
+/// Returns the command of the child, and the end of its standard error that must be kept open while
+/// it lives.
 fn command(
     settings: &Settings,
     surroundings: Surroundings,
@@ -194,7 +196,7 @@ fn command(
     Ok((command, kept))
 }
 
-/// Writes until the pipe takes nothing more.
+/// Writes until the pipe is full.
 fn fill(writer: &mut std::io::PipeWriter) -> std::io::Result<()> {
     let flags = rustix::fs::fcntl_getfl(&*writer)?;
     rustix::fs::fcntl_setfl(&*writer, flags | rustix::fs::OFlags::NONBLOCK)?;
@@ -236,7 +238,7 @@ fn wait(
         if surroundings == Surroundings::StopAndContinue && begin.elapsed() < settings.time {
             let group = |signal| {
                 if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
-                    // A child that has just ended is as good.
+                    // A child that has just ended is fine.
                     let _ = kill_process_group(group, signal);
                 }
             };
@@ -249,7 +251,7 @@ fn wait(
     }
 }
 
-/// What each thread of a process waits for in the kernel.
+/// Returns the kernel stack of each thread of a process.
 fn stacks(pid: u32) -> String {
     let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     let lines = tasks.map(|task| {
@@ -259,7 +261,8 @@ fn stacks(pid: u32) -> String {
     lines.collect::<Vec<_>>().join(", ")
 }
 
-/// Kills whatever comes from a child; an error if something was left although it ended well.
+/// Kills every process that comes from a child. Returns an error if any was left although the child
+/// ended well.
 fn kill_all(cookie: &str, ended_well: bool) -> Result<(), String> {
     let begin = Instant::now();
     let mut left = processes::with_variable(COOKIE, cookie);

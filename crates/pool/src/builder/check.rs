@@ -1,18 +1,18 @@
-//! From settings to a configuration, or to the setting that is wrong.
+//! Turns the builder's settings into a checked configuration.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Builder, MOST_WORKERS};
+use super::{MAX_WORKERS, PoolBuilder};
 use crate::config::Config;
 use crate::cores::SlotCores;
 use crate::error::PoolError;
-use crate::surroundings::check_variable;
+use crate::process_env::check_variable;
 
-impl Builder {
+impl PoolBuilder {
     pub(super) fn check(self) -> Result<Config, PoolError> {
         require(self.cores_per_worker != Some(0), "cores_per_worker", || {
-            "a worker cannot run on no core; give at least 1".into()
+            "must be at least 1".into()
         })?;
         let cores = SlotCores::new(self.cores, self.cores_per_worker)?;
         let workers = match (self.workers, &cores) {
@@ -20,42 +20,34 @@ impl Builder {
             (None, Some(cores)) => cores.workers(),
             (None, None) => std::thread::available_parallelism().map_or(1, usize::from),
         };
-        require((1..=MOST_WORKERS).contains(&workers), "workers", || {
-            format!("{workers} is not possible; give 1 to {MOST_WORKERS}")
+        require((1..=MAX_WORKERS).contains(&workers), "workers", || {
+            format!("must be between 1 and {MAX_WORKERS}, but is {workers}")
         })?;
         require(self.min_workers <= workers, "min_workers", || {
-            format!("{} is more than the {workers} workers there may be", self.min_workers)
+            format!("must be at most `workers` ({workers}), but is {}", self.min_workers)
         })?;
-        require(self.max_tasks != Some(0), "max_tasks_per_worker", || {
-            "0 would do nothing; give at least 1".into()
-        })?;
+        require(self.max_tasks != Some(0), "max_tasks_per_worker", || "must be at least 1".into())?;
         require(self.max_age != Some(Duration::ZERO), "max_worker_age", || {
-            "the time must not be zero".into()
+            "must be greater than zero".into()
         })?;
-        require(self.max_rss != Some(0), "max_worker_rss", || {
-            "0 bytes is less than any process takes".into()
-        })?;
-        require(self.quarantine > 0, "quarantine_after", || {
-            "0 would allow no task to run; give at least 1".into()
-        })?;
+        require(self.max_rss != Some(0), "max_worker_rss", || "must be greater than zero".into())?;
+        require(self.quarantine > 0, "quarantine_after", || "must be at least 1".into())?;
         for (field, limit) in [
             ("deadline", self.deadlines.hard),
             ("soft_deadline", self.deadlines.soft),
             ("queue_deadline", self.deadlines.queue),
         ] {
-            require(limit != Some(Duration::ZERO), field, || "no task ends in no time".into())?;
+            require(limit != Some(Duration::ZERO), field, || "must be greater than zero".into())?;
         }
-        require(self.queue_limit > 0, "queue_limit", || {
-            "0 would take no task; give at least 1".into()
-        })?;
+        require(self.queue_limit > 0, "queue_limit", || "must be at least 1".into())?;
         require(!self.restart_budget.1.is_zero(), "restart_budget", || {
-            "the time must not be zero".into()
+            "the period must be greater than zero".into()
         })?;
         require(!self.start_timeout.is_zero(), "start_timeout", || {
-            "no worker can start in no time".into()
+            "must be greater than zero".into()
         })?;
         require((64..=u32::MAX as usize).contains(&self.message_limit), "message_limit", || {
-            format!("{} bytes is not possible; give 64 to {}", self.message_limit, u32::MAX)
+            format!("must be between 64 and {} bytes, but is {}", u32::MAX, self.message_limit)
         })?;
         if let Some(cores) = &cores {
             cores.reserve(workers, "cores_per_worker")?;
@@ -72,6 +64,7 @@ impl Builder {
             max_tasks: self.max_tasks,
             max_age: self.max_age,
             max_rss: self.max_rss,
+            #[cfg(feature = "journal")]
             journal: self.journal,
             quarantine: self.quarantine,
             deadlines: self.deadlines,
@@ -84,7 +77,7 @@ impl Builder {
             link: self.link.resolve()?,
             worker_command: self.worker_command,
             worker_version: self.worker_version,
-            surroundings: self.surroundings.check()?,
+            process_env: self.process_env.check()?,
             setup: self.setup.check(self.message_limit)?,
         })
     }

@@ -1,4 +1,4 @@
-//! Waking a thread of the pool, also one that cannot wait for descriptors any more.
+//! Wakes a thread of the pool, even one that can no longer wait for descriptors.
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::OnceLock;
@@ -8,7 +8,7 @@ use std::time::Duration;
 use brigade_sys::clock::{self, Monotonic};
 use brigade_sys::wait::Waker;
 
-/// A descriptor to wait for among others, and a way to do without.
+/// A descriptor to wait for among others, with parking as a fallback.
 #[derive(Debug)]
 pub(super) struct Alarm {
     waker: Waker,
@@ -32,17 +32,18 @@ impl Alarm {
         self.waker.drain();
     }
 
-    /// From now on this thread is woken by `unpark`. Look once more at what there is to do before [`sleep`](Self::sleep).
-    pub(super) fn do_without_descriptors(&self) {
+    /// From now on the current thread is woken by `unpark`. The caller has to check once more for
+    /// work before it calls [`sleep`](Self::sleep).
+    pub(super) fn switch_to_parking(&self) {
         self.parked.get_or_init(thread::current);
     }
 
-    /// Whether [`do_without_descriptors`](Self::do_without_descriptors) was called.
-    pub(super) fn does_without(&self) -> bool {
+    /// Returns `true` if [`switch_to_parking`](Self::switch_to_parking) was called.
+    pub(super) fn is_parking(&self) -> bool {
         self.parked.get().is_some()
     }
 
-    /// Sleeps until woken, or until the deadline; may end early.
+    /// Sleeps until woken or until the deadline. May wake up spuriously.
     pub(super) fn sleep(deadline: Option<Monotonic>) {
         match deadline {
             None => thread::park(),

@@ -1,97 +1,103 @@
-//! The host's thread for one worker: handshake, then reading, then the report of its death.
+//! The thread that attends one worker: it does the handshake. If the link is not a ring, it then
+//! reads the link and reports the worker's death.
 
 use std::sync::{Arc, OnceLock};
 
+use brigade_scheduler::{Event, StartFailure};
 use brigade_sys::control::ControlSocket;
 use brigade_sys::process::Process;
-use brigade_wire::link::{LinkError, LinkReceiver, ipc};
+use brigade_wire::link::connect::HostEnd;
+use brigade_wire::link::{LinkError, LinkReceiver};
 use brigade_wire::{Finished, FromWorker, WorkerId};
 use tracing::{Level, debug, warn};
 
-use super::bootstrap::{self, Link, Ready};
-use super::console::Output;
+use super::bootstrap::{self, HandshakeResult, Link};
 use super::death;
-use super::outcome::{Facts, answer, finish_chunk, take_item};
-use super::post::{Life, Line, Wire};
-use super::reaper::Watched;
+use super::outcome::{EventData, decode_outcome, finish_chunk, take_item};
+use super::output::WorkerStreams;
 use super::shared::Shared;
-use crate::machine::{Event, StartFailure};
+use super::watched_worker::WatchedWorker;
+use super::worker_slot::{Connection, HostLink, ProcessState};
 
-/// A process that was just started.
-pub(super) struct Newborn {
+/// A process that was just started, before its handshake.
+pub(super) struct StartedWorker {
     pub(super) worker: WorkerId,
     pub(super) process: Arc<Process>,
-    pub(super) life: Arc<Life>,
+    pub(super) state: Arc<ProcessState>,
     pub(super) control: ControlSocket,
-    pub(super) output: Output,
+    pub(super) streams: WorkerStreams,
 }
 
-/// Attends a worker from its start to its end.
-pub(super) fn run(shared: &Shared, newborn: Newborn) {
-    let worker = newborn.worker;
-    let pid = newborn.process.pid();
-    match bootstrap::run(shared, &newborn) {
-        Ok(ready) => {
+/// Attends a worker. Over rings it returns after the handshake, over other links after the worker's
+/// death.
+pub(super) fn run(shared: &Shared, started: StartedWorker) {
+    let worker = started.worker;
+    let pid = started.process.pid();
+    match bootstrap::run(shared, &started) {
+        Ok(result) => {
             shared
-                .console
+                .output
                 .note(Level::DEBUG, move |pool| debug!(pool, %worker, pid, "worker ready"));
-            attend(shared, newborn, ready);
+            attend(shared, started, result);
         }
         Err(failure) => {
             let cause = failure.reason.clone();
-            shared.console.note(
+            shared.output.note(
                 Level::WARN,
                 move |pool| warn!(pool, %worker, pid, cause, "worker failed to start"),
             );
             let failure =
                 StartFailure { permanent: failure.permanent, reason: failure.reason.into() };
-            shared.bury(worker, Event::StartFailed { worker, failure }, Facts::Nothing);
+            shared.remove_dead(worker, Event::StartFailed { worker, failure }, EventData::Nothing);
         }
     }
 }
 
-fn attend(shared: &Shared, newborn: Newborn, ready: Ready) {
-    let Newborn { worker, process, life, control, output } = newborn;
-    let Ready { link, slots, results, ringers } = ready;
-    let (wire, ipc) = match link {
-        Link::Ring(end) => (Wire::Ring(end), None),
-        Link::Ipc(ipc::HostEnd { sender, receiver, poison }) => {
-            (Wire::Ipc(sender), Some((receiver, poison)))
+fn attend(shared: &Shared, started: StartedWorker, result: HandshakeResult) {
+    let StartedWorker { worker, process, state, control, streams } = started;
+    let HandshakeResult { link, table, results, ringers } = result;
+    let (link, incoming) = match link {
+        Link::Ring(end) => (HostLink::Ring(end), None),
+        Link::Connected(HostEnd { sender, receiver, end_mark }) => {
+            (HostLink::Connected(sender), Some((receiver, end_mark)))
         }
     };
-    let (receiver, end_mark) = ipc.unzip();
+    let (receiver, end_mark) = incoming.unzip();
     let death = OnceLock::new();
-    let line = Line {
-        wire,
-        slots: Arc::clone(&slots),
+    let connection = Connection {
+        link,
+        table: Arc::clone(&table),
         results,
         _ringers: ringers,
         unannounced: 0,
         broken: false,
     };
-    let watched = Watched { worker, process, life, output, slots, end_mark, death, control };
+    let watched =
+        WatchedWorker { worker, process, state, streams, table, end_mark, death, control };
     let watched = Arc::new(watched);
-    shared.open_line(worker, line);
+    shared.open_connection(worker, connection);
     shared.reaper.watch(Arc::clone(&watched));
-    shared.step(Event::Ready { worker }, Facts::Nothing);
-    // Answers through shared memory are collected by callers and the collector thread; this thread's work is done.
+    shared.step(Event::Ready { worker }, EventData::Nothing);
+    // Outcomes in rings are collected by callers and the collector thread, so this thread has
+    // nothing left to do.
     if let Some(mut receiver) = receiver {
         read_to_the_end(shared, worker, &mut receiver);
         death::report(shared, &watched);
     }
 }
 
-/// Handles everything that the worker writes, up to the end mark that follows its death. Behind what made no sense nothing
-/// counts any more.
+/// Handles all messages of the worker up to the end mark that follows its death. After a malformed
+/// message, the rest is ignored.
 fn read_to_the_end(shared: &Shared, worker: WorkerId, receiver: &mut dyn LinkReceiver) {
     let mut broken = false;
     loop {
         let problem = match receiver.receive() {
             Ok(_) if broken => continue,
-            Ok(message) => hear(shared, worker, message).err(),
+            Ok(message) => handle_message(shared, worker, message).err(),
             Err(LinkError::Closed) => return,
             Err(error @ LinkError::Io(_)) => {
-                // It would come again and again. The report of the death, which is next, ends the process.
+                // The error would repeat forever. The report of the death comes next and ends the
+                // process.
                 return shared.misbehaved(worker, &error.to_string());
             }
             Err(error) => Some(error.to_string()),
@@ -103,23 +109,23 @@ fn read_to_the_end(shared: &Shared, worker: WorkerId, receiver: &mut dyn LinkRec
     }
 }
 
-/// Handles a message, or says why it makes no sense.
-fn hear(shared: &Shared, worker: WorkerId, message: &[u8]) -> Result<(), String> {
-    let (event, facts) = match FromWorker::decode(message).map_err(|error| error.to_string())? {
+/// Handles a message. Returns an error if the message breaks the protocol.
+fn handle_message(shared: &Shared, worker: WorkerId, message: &[u8]) -> Result<(), String> {
+    let (event, data) = match FromWorker::decode(message).map_err(|error| error.to_string())? {
         FromWorker::Item(item) => {
             return shared.with_due(worker, |due| take_item(due, item, None));
         }
         FromWorker::Finished(finished) => {
             shared.with_due(worker, |due| finish_chunk(due, &finished))?;
-            let facts = Facts::Answer(answer(finished.outcome, None)?);
+            let data = EventData::Outcome(decode_outcome(finished.outcome, None)?);
             let Finished { task, attempt, run_time, worn, .. } = finished;
-            (Event::Finished { worker, task, attempt, run_time, worn }, facts)
+            (Event::Finished { worker, task, attempt, run_time, worn }, data)
         }
         FromWorker::Skipped { task, attempt, .. } => {
-            (Event::Skipped { worker, task, attempt }, Facts::Nothing)
+            (Event::Skipped { worker, task, attempt }, EventData::Nothing)
         }
     };
-    shared.step(event, facts);
-    shared.step(Event::Balance, Facts::Nothing);
+    shared.step(event, data);
+    shared.step(Event::Balance, EventData::Nothing);
     Ok(())
 }

@@ -1,117 +1,146 @@
-//! Carrying out what the machine asks for.
+//! Carries out the scheduler's actions.
 
 use std::sync::Arc;
 
-use brigade_wire::link::LinkError;
+use brigade_scheduler::{Action, End, Event, KillCause, Observation, TaskKey, TaskRef};
+use brigade_sys::clock::{Monotonic, now};
+use brigade_wire::link::{LinkError, LinkSender};
 use brigade_wire::slots::{Revocation, SlotState, slot_tag};
-use brigade_wire::{Attempt, Place, Run, RunLimits, TaskId, ToWorker, WorkerId};
+use brigade_wire::{Attempt, Location, Run, RunLimits, TaskId, ToWorker, WorkerId};
 use tracing::{Level, debug, error, info, warn};
 
-use super::afterwards::{Afterwards, Remains};
-use super::outcome::{Facts, raw_outcome};
-use super::post::{Life, Post};
-use super::shared::{Core, Shared, now};
+use super::deferred::{Deferred, ToFree};
+use super::outcome::{EventData, outcome_of};
+use super::shared::{Core, Shared};
+use super::worker_slot::{Connection, ProcessState, WorkerSlot};
 use crate::cell::{Completed, TaskCell};
 use crate::chunk::ChunkProgress;
-use crate::limits::Limits;
-use crate::machine::{Action, End, Event, KillCause, Now, Observation, TaskKey, TaskRef};
+use crate::deadlines::TaskDeadlines;
 use crate::payload::Argument;
 
 impl Core {
     /// Handles an event and everything that follows from it.
     pub(super) fn handle(
         &mut self,
-        now: Now,
+        now: Monotonic,
         event: Event<Arc<TaskCell>>,
-        mut facts: Facts,
+        mut data: EventData,
         shared: &Shared,
-        after: &mut Afterwards,
+        deferred: &mut Deferred,
     ) {
-        self.decide(now, event, after);
+        self.decide(now, event, deferred);
         loop {
             while let Some(action) = self.outbox.pop() {
-                self.carry_out(action, &mut facts, shared, after);
+                self.carry_out(action, &mut data, shared, deferred);
             }
-            match self.answers.pop_front() {
-                Some(answer) => self.decide(now, answer, after),
+            match self.replies.pop_front() {
+                Some(reply) => self.decide(now, reply, deferred),
                 None => break,
             }
         }
-        shared.reaper.sleep_until(self.machine.armed());
+        self.plan_tick(now, shared, deferred);
         self.wake_waiters(shared);
     }
 
-    fn decide(&mut self, now: Now, event: Event<Arc<TaskCell>>, after: &mut Afterwards) {
-        let Some(journal) = &mut self.journal else {
-            return self.machine.handle(now, event, &mut self.outbox);
-        };
-        if let Err(error) = journal.record(&mut self.machine, now, event, &mut self.outbox) {
-            after.note(Level::WARN, move |pool| {
-                warn!(pool, %error, "failed to write the journal, which ends here");
-            });
-            self.journal = None;
+    /// Makes the reaper sleep no longer than until the scheduler's next deadline. A deadline that
+    /// moves away is published only once the old one has passed: until then the reaper would wake
+    /// up in vain, but each task with a deadline would have to wake it.
+    fn plan_tick(&mut self, now: Monotonic, shared: &Shared, deferred: &mut Deferred) {
+        let (next, planned) = (self.scheduler.next_deadline(), self.next_tick);
+        let is_earlier = next.is_some_and(|next| planned.is_none_or(|planned| next < planned));
+        if is_earlier || planned.is_some_and(|planned| planned <= now) {
+            self.next_tick = next;
+            shared.reaper.sleep_until(next);
         }
+        deferred.wake_reaper |= is_earlier;
+    }
+
+    #[cfg_attr(
+        not(feature = "journal"),
+        expect(unused_variables, reason = "only the journal has something to report")
+    )]
+    fn decide(&mut self, now: Monotonic, event: Event<Arc<TaskCell>>, deferred: &mut Deferred) {
+        #[cfg(feature = "journal")]
+        if let Some(journal) = &mut self.journal {
+            if let Err(error) = journal.record(&mut self.scheduler, now, event, &mut self.outbox) {
+                deferred.note(Level::WARN, move |pool| {
+                    warn!(pool, %error, "failed to write the journal; it ends here");
+                });
+                self.journal = None;
+            }
+            return;
+        }
+        self.scheduler.handle(now, event, &mut self.outbox);
     }
 
     fn carry_out(
         &mut self,
         action: Action<Arc<TaskCell>>,
-        facts: &mut Facts,
+        data: &mut EventData,
         shared: &Shared,
-        after: &mut Afterwards,
+        deferred: &mut Deferred,
     ) {
         match action {
             Action::Accepted { task } => {
-                if let Some(entry) = self.machine.task(task.key) {
-                    entry.set_place(task.key);
+                if let Some(entry) = self.scheduler.task(task.key) {
+                    entry.set_key(task.key);
                 }
             }
-            Action::Send { worker, link_slot, key, id, attempt, ahead } => {
-                if let Err(error) = self.send(worker, link_slot, key, id, attempt, ahead) {
-                    // The frame is lost; only the worker's end brings the task back.
+            Action::Send { worker, ring_index, key, id, attempt, unanswered } => {
+                if let Err(error) = self.send(worker, ring_index, key, id, attempt, unanswered) {
+                    // The frame is lost; only the worker's death brings the task back.
                     let pid = self.pid(worker);
-                    after.note(
+                    deferred.note(
                         Level::WARN,
                         move |pool| warn!(pool, %worker, pid, %error, "failed to send a task"),
                     );
-                    self.answers.push_back(Event::Misbehaved { worker });
+                    self.replies.push_back(Event::Misbehaved { worker });
                 }
             }
-            Action::Revoke { worker, link_slot, task, why } => {
-                let attempt = self.machine.assignment(task).map(|(_, _, attempt)| attempt);
-                let line = self.post(worker).and_then(|post| post.line.as_ref());
-                let found = match (attempt, line) {
-                    (Some(attempt), Some(line)) => {
-                        line.slots.revoke(link_slot, slot_tag(task.id, attempt))
+            Action::Revoke { worker, ring_index, task, why } => {
+                let attempt = self.scheduler.assignment(task).map(|(_, _, attempt)| attempt);
+                let connection = self.connection(worker);
+                let found = match (attempt, connection) {
+                    (Some(attempt), Some(connection)) => {
+                        connection.table.revoke(ring_index, slot_tag(task.id, attempt))
                     }
                     _ => Revocation::Begun,
                 };
-                self.answers.push_back(Event::RevokeAnswer { task, worker, link_slot, why, found });
+                self.replies.push_back(Event::RevokeAnswer {
+                    task,
+                    worker,
+                    ring_index,
+                    why,
+                    found,
+                });
             }
             Action::Complete { task, attempt, end, .. } => {
-                self.complete(task, attempt, end, facts, after);
+                self.complete(task, attempt, end, data, deferred);
             }
             Action::Spawn { worker } => {
-                let life = Life::new();
+                let state = ProcessState::new();
                 let slot = worker.slot as usize;
-                if slot >= self.posts.len() {
-                    self.posts.resize_with(slot + 1, || None);
+                if slot >= self.worker_slots.len() {
+                    self.worker_slots.resize_with(slot + 1, || None);
                 }
-                self.posts[slot] = Some(Post { id: worker, life: Arc::clone(&life), line: None });
-                shared.order_spawn(worker, life);
+                self.worker_slots[slot] =
+                    Some(WorkerSlot { id: worker, state: Arc::clone(&state), connection: None });
+                shared.order_spawn(worker, state);
             }
             Action::Stop { worker } => {
-                if let Some(line) = self.post_mut(worker).and_then(|post| post.line.as_mut()) {
+                if let Some(connection) = self.connection_mut(worker) {
                     let mut head = Vec::new();
                     ToWorker::Stop.encode_head(&mut head);
-                    // A worker that is gone has left already.
-                    let _ = line.sender().send(&head, &[]);
+                    // If the worker is gone, there is nothing to stop.
+                    let _ = connection.link.send(&head, &[]);
                 }
             }
             Action::Terminate { worker } => {
-                if let Some(Err(error)) = self.post(worker).map(|post| post.life.terminate()) {
+                if let Some(Err(error)) =
+                    self.worker_slot(worker).map(|slot| slot.state.terminate())
+                {
                     let pid = self.pid(worker);
-                    after.note(
+                    deferred.note(
                         Level::WARN,
                         move |pool| warn!(pool, %worker, pid, %error, "failed to terminate a worker"),
                     );
@@ -120,39 +149,37 @@ impl Core {
             Action::Kill { worker, cause, at_once } => {
                 let cause = describe(cause);
                 let pid = self.pid(worker);
-                after.note(
+                deferred.note(
                     Level::INFO,
                     move |pool| info!(pool, %worker, pid, cause, "worker killed"),
                 );
-                // What a chunk has come to is known when its process is dead, and no item begins twice. The chunk that is
-                // killed need not come first: what is before it may have answers that nobody has read.
-                let at_once = at_once && !self.machine.under_way(worker).any(|task| task.is_chunk);
-                if let Some(post) = self.post(worker) {
-                    after.kill(worker, Arc::clone(&post.life), at_once);
+                // A chunk's outcomes are known only when its process is dead, because no item may
+                // start twice. This applies to any chunk under way, not only to the first: the
+                // tasks before it may have outcomes that nobody has read.
+                let at_once =
+                    at_once && !self.scheduler.under_way(worker).any(|task| task.is_chunk);
+                if let Some(worker_slot) = self.worker_slot(worker) {
+                    deferred.kill(worker, Arc::clone(&worker_slot.state), at_once);
                 }
             }
-            Action::Observe { worker, link_slot, task } => {
-                let seen = Box::new(self.observe(worker, link_slot, task));
-                self.answers.push_back(Event::Observed { task, seen });
+            Action::Observe { worker, ring_index, task } => {
+                let seen = Box::new(self.observe(worker, ring_index, task));
+                self.replies.push_back(Event::Observed { task, seen });
             }
             Action::Inspect { worker } => {
-                if self.post(worker).is_some_and(|post| post.life.is_stopped()) {
-                    self.answers.push_back(Event::FoundStopped { worker });
+                if self.worker_slot(worker).is_some_and(|slot| slot.state.is_stopped()) {
+                    self.replies.push_back(Event::FoundStopped { worker });
                 }
             }
             told @ (Action::Retired { .. }
             | Action::Condemned { .. }
             | Action::Retried { .. }
             | Action::Requeued { .. }
-            | Action::Broke) => self.note(told, after),
-            Action::Rearm => {
-                self.machine.arm();
-                after.wake_reaper = true;
-            }
+            | Action::Broke) => self.note(told, deferred),
             Action::Ended => {
                 self.elapsed = self.shutdown_began.map(|began| began.elapsed());
-                after.note(Level::DEBUG, move |pool| debug!(pool, "pool ended"));
-                after.ended = true;
+                deferred.note(Level::DEBUG, move |pool| debug!(pool, "pool ended"));
+                deferred.ended = true;
             }
         }
     }
@@ -162,48 +189,48 @@ impl Core {
         task: Arc<TaskCell>,
         attempt: Attempt,
         end: End,
-        facts: &mut Facts,
-        after: &mut Afterwards,
+        data: &mut EventData,
+        deferred: &mut Deferred,
     ) {
-        let broken = self.machine.broken_reason();
-        let outcome = raw_outcome(&task, attempt, end, facts, broken.as_deref());
-        let Completed { watch, argument, is_large } = task.complete(outcome);
-        if let Some(watch) = watch {
-            after.tell(*watch);
+        let broken = self.scheduler.broken_reason();
+        let outcome = outcome_of(&task, attempt, end, data, broken.as_deref());
+        let Completed { waiters, argument, is_large } = task.complete(outcome);
+        if let Some(waiters) = waiters {
+            deferred.notify(*waiters);
         }
         if let Some(argument) = argument {
-            after.free(Remains::Argument(argument));
+            deferred.free(ToFree::Argument(argument));
         }
         if is_large {
-            after.free(Remains::Task(task));
+            deferred.free(ToFree::Task(task));
         }
     }
 
-    /// What is to be told and not done.
-    fn note(&self, action: Action<Arc<TaskCell>>, after: &mut Afterwards) {
+    /// Emits events for actions that only inform.
+    fn note(&self, action: Action<Arc<TaskCell>>, deferred: &mut Deferred) {
         match action {
             Action::Retired { worker, why } => {
                 let pid = self.pid(worker);
-                after.note(
+                deferred.note(
                     Level::DEBUG,
-                    move |pool| debug!(pool, %worker, pid, cause = why, "worker asked to leave"),
+                    move |pool| debug!(pool, %worker, pid, cause = why, "worker asked to exit"),
                 );
             }
             Action::Condemned { worker, task, cause } => {
                 let (pid, cause) = (self.pid(worker), describe(cause));
-                after.note(Level::DEBUG, move |pool| {
+                deferred.note(Level::DEBUG, move |pool| {
                     debug!(pool, %worker, pid, %task, cause, "task ended by killing its worker");
                 });
             }
-            Action::Retried { id, attempt, worker } => after.note(Level::INFO, move |pool| {
-                info!(pool, task = %id, attempt = attempt.get(), %worker, "task will run again, its worker died");
+            Action::Retried { id, attempt, worker } => deferred.note(Level::INFO, move |pool| {
+                info!(pool, task = %id, attempt = attempt.get(), %worker, "task will be retried because its worker died");
             }),
-            Action::Requeued { id, worker } => after.note(Level::DEBUG, move |pool| {
-                debug!(pool, task = %id, %worker, "task had not begun and goes back to the queue");
+            Action::Requeued { id, worker } => deferred.note(Level::DEBUG, move |pool| {
+                debug!(pool, task = %id, %worker, "task had not started and returns to the queue");
             }),
             Action::Broke => {
-                let reason = self.machine.broken_reason();
-                after.note(
+                let reason = self.scheduler.broken_reason();
+                deferred.note(
                     Level::ERROR,
                     move |pool| error!(pool, reason = reason.as_deref(), "pool broken"),
                 );
@@ -212,98 +239,110 @@ impl Core {
         }
     }
 
-    /// How far a worker says that it has come with what is in a slot of its table.
-    fn observe(&self, worker: WorkerId, link_slot: u16, task: TaskRef) -> Observation {
-        let line = self.post(worker).and_then(|post| post.line.as_ref());
-        let attempt = self.machine.assignment(task).map(|(.., attempt)| attempt);
-        let (Some(line), Some(attempt)) = (line, attempt) else {
+    /// Reads from the worker's table how far a task has progressed.
+    fn observe(&self, worker: WorkerId, ring_index: u16, task: TaskRef) -> Observation {
+        let connection = self.connection(worker);
+        let attempt = self.scheduler.assignment(task).map(|(.., attempt)| attempt);
+        let (Some(connection), Some(attempt)) = (connection, attempt) else {
             return Observation { began: None, section: None };
         };
-        let began = match line.slots.state(link_slot) {
-            SlotState::Running { since } => Some(since.since_zero()),
-            // A table that was written over does not say that the task has begun; its time runs from now at the latest.
-            _ => line.slots.may_have_begun(link_slot, slot_tag(task.id, attempt)).then(now),
+        let began = match connection.table.state(ring_index) {
+            SlotState::Running { since } => Some(since),
+            // If the worker has overwritten its table, the state of the task is unknown, so its
+            // time runs from now at the latest.
+            _ => connection.table.may_have_begun(ring_index, slot_tag(task.id, attempt)).then(now),
         };
-        let section = line.slots.section();
-        Observation { began, section: section.map(|section| section.due.since_zero()) }
+        let section = connection.table.section();
+        Observation { began, section: section.map(|section| section.due) }
     }
 
     fn send(
         &mut self,
         worker: WorkerId,
-        link_slot: u16,
+        ring_index: u16,
         key: TaskKey,
         id: TaskId,
         attempt: Attempt,
-        ahead: u16,
+        unanswered: u16,
     ) -> Result<(), LinkError> {
-        let Some(Some(post)) = self.posts.get_mut(worker.slot as usize) else { return Ok(()) };
-        let (Some(line), Some(task)) = (post.line.as_mut(), self.machine.task(key)) else {
+        let Some(Some(worker_slot)) = self.worker_slots.get_mut(worker.slot as usize) else {
+            return Ok(());
+        };
+        let (Some(connection), Some(task)) =
+            (worker_slot.connection.as_mut(), self.scheduler.task(key))
+        else {
             return Ok(());
         };
         if task.is_chunk {
-            line.slots.reset_items(link_slot);
+            connection.table.reset_items(ring_index);
             task.with_chunk_progress(ChunkProgress::begin_anew);
         }
-        line.slots.arm(link_slot, slot_tag(id, attempt));
+        connection.table.arm(ring_index, slot_tag(id, attempt));
         self.head.clear();
-        let function = task.callee.for_the_wire();
-        let limits = task.limits.as_deref().map_or(RunLimits::NONE, Limits::run_limits);
-        let reads_arena = line.results.is_some();
+        let function = task.function.for_the_wire();
+        let limits = task.deadlines.as_deref().map_or(RunLimits::NONE, TaskDeadlines::run_limits);
+        let reads_arena = connection.results.is_some();
         let sent = task.with_argument(|argument, chunk| {
-            let slot = link_slot;
-            let (placed, argument): (_, &[u8]) = match argument {
+            let (location, argument): (_, &[u8]) = match argument {
                 Argument::Inline(encoded) => (None, encoded),
                 Argument::Placed(block) if !reads_arena => (None, block.as_bytes()),
                 Argument::Placed(block) => {
                     let (offset, length) = (block.offset() as u64, block.len() as u64);
-                    (Some(Place { offset, length }), &[])
+                    (Some(Location { offset, length }), &[])
                 }
             };
             let run = ToWorker::Run(Run {
                 task: id,
                 attempt,
-                slot,
+                ring_index,
                 function,
                 chunk,
                 limits,
-                placed,
+                location,
                 argument,
             });
             run.encode_head(&mut self.head);
-            line.send(&self.head, argument, ahead)
+            connection.send(&self.head, argument, unanswered)
         });
-        self.woke_worker = line.woke_worker();
+        self.woke_worker = connection.woke_worker();
         // A task that is assigned has no outcome yet.
         debug_assert!(sent.is_some(), "a task with an outcome was sent");
         match sent.unwrap_or(Ok(())) {
-            // The worker is gone, and its death puts the task back into the queue.
+            // The worker is gone, and its death returns the task to the queue.
             Ok(()) | Err(LinkError::Closed) => Ok(()),
             Err(error) => Err(error),
         }
     }
 
     fn pid(&self, worker: WorkerId) -> Option<u32> {
-        self.post(worker).and_then(|post| post.life.pid())
+        self.worker_slot(worker).and_then(|slot| slot.state.pid())
     }
 
-    pub(super) fn post(&self, worker: WorkerId) -> Option<&Post> {
-        self.posts.get(worker.slot as usize)?.as_ref().filter(|post| post.id == worker)
+    pub(super) fn worker_slot(&self, worker: WorkerId) -> Option<&WorkerSlot> {
+        self.worker_slots.get(worker.slot as usize)?.as_ref().filter(|slot| slot.id == worker)
     }
 
-    pub(super) fn post_mut(&mut self, worker: WorkerId) -> Option<&mut Post> {
-        self.posts.get_mut(worker.slot as usize)?.as_mut().filter(|post| post.id == worker)
+    pub(super) fn worker_slot_mut(&mut self, worker: WorkerId) -> Option<&mut WorkerSlot> {
+        self.worker_slots.get_mut(worker.slot as usize)?.as_mut().filter(|slot| slot.id == worker)
+    }
+
+    pub(super) fn connection(&self, worker: WorkerId) -> Option<&Connection> {
+        self.worker_slot(worker)?.connection.as_ref()
+    }
+
+    pub(super) fn connection_mut(&mut self, worker: WorkerId) -> Option<&mut Connection> {
+        self.worker_slot_mut(worker)?.connection.as_mut()
     }
 }
 
 fn describe(cause: KillCause) -> &'static str {
     match cause {
-        KillCause::Protocol => "it broke the protocol",
-        KillCause::Shutdown => "the pool shuts down",
-        KillCause::Stopped => "it is stopped by a signal and the pool drains",
-        KillCause::Deadline => "its task ran longer than it may",
-        KillCause::Section => "a section of its task ran longer than it may",
-        KillCause::Asked => "its task was killed",
-        KillCause::Unwanted => "it is not needed any more",
+        KillCause::Protocol => "broke the protocol",
+        KillCause::Shutdown => "pool shut down",
+        KillCause::Stopped => "stopped by a signal while the pool drains",
+        KillCause::Deadline => "task exceeded its deadline",
+        KillCause::Section => "task exceeded the time limit of a section",
+        KillCause::Asked => "task was killed",
+        KillCause::Unwanted => "no longer needed",
     }
 }

@@ -1,27 +1,29 @@
-//! The thread for what takes a while and is nobody's code: it looks for what a worker has started before it kills it, and gives
-//! large memory back to the system. Deadlines of others do not wait for that.
+//! The thread for slow work that is not user code.
 //!
-//! A worker that is left to it is stopped already, so that its task is over. The jobs are bounded: a kill looks at no more than
-//! some thousand processes.
+//! It finds the processes that a worker has started before it kills the worker, and it returns
+//! large memory to the system, so that deadlines do not have to wait for either. A worker is
+//! stopped before it is handed to this thread, so its task no longer runs. The jobs are bounded: a
+//! kill examines at most a few thousand processes.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use brigade_sys::catch_panic::catch_panic;
 use brigade_sys::process::{Process, Swept};
+use brigade_sys::sync::Mutex;
 use brigade_wire::WorkerId;
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use tracing::{Level, debug, warn};
 
-use super::afterwards::Remains;
-use super::post::{Killed, Life};
+use super::deferred::ToFree;
 use super::shared::Shared;
-use crate::contained::contain;
+use super::worker_slot::{Killed, ProcessState};
 
-/// See the module's documentation.
+/// The job queue of the cleaner thread; `None` once the pool has ended.
 pub(super) struct Cleaner(Mutex<Option<Sender<Job>>>);
 
 pub(super) enum Job {
-    Kill { worker: WorkerId, life: Arc<Life>, process: Arc<Process>, at_once: bool },
-    Free { remains: Vec<Remains> },
+    Kill { worker: WorkerId, state: Arc<ProcessState>, process: Arc<Process>, at_once: bool },
+    Free { to_free: Vec<ToFree> },
 }
 
 impl Cleaner {
@@ -30,64 +32,67 @@ impl Cleaner {
         (Self(Mutex::new(Some(sender))), receiver)
     }
 
-    pub(super) fn free(&self, remains: Vec<Remains>) {
-        // When the thread is gone, so are all that could wait for this one.
-        drop(self.give(Job::Free { remains }));
+    pub(super) fn free(&self, to_free: Vec<ToFree>) {
+        // If the thread has ended, so have all threads that could wait for this one, and it may
+        // free the memory itself.
+        drop(self.push(Job::Free { to_free }));
     }
 
-    /// Gives the job back when the thread has ended.
-    fn give(&self, job: Job) -> Option<Job> {
-        match &*self.0.lock().unwrap_or_else(PoisonError::into_inner) {
+    /// Returns the job if the thread has ended.
+    fn push(&self, job: Job) -> Option<Job> {
+        match &*self.0.lock() {
             Some(jobs) => jobs.send(job).err().map(|refused| refused.0),
             None => Some(job),
         }
     }
 
     pub(super) fn end(&self) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        self.0.lock().take();
     }
 }
 
-/// Does jobs until there can be no more.
+/// Runs jobs until the pool ends.
 pub(super) fn run(shared: &Shared, jobs: &Receiver<Job>) {
     while let Ok(job) = jobs.recv() {
-        // Nothing in there is known to panic; if it does, the panic hook has said so, and the next job is not worse off.
-        let _ = contain(|| shared.do_job(job));
+        // Nothing in a job is known to panic. If it does, the panic hook has reported it, and the
+        // next job is not affected.
+        let _ = catch_panic(|| shared.do_job(job));
     }
 }
 
 impl Shared {
-    /// Kills a worker; `at_once`: its death may be reported now, although the system is still clearing it up.
-    pub(super) fn kill_worker(&self, worker: WorkerId, life: &Arc<Life>, at_once: bool) {
-        match life.kill() {
+    /// Kills a worker. With `at_once`, its death may be reported immediately, while the system is
+    /// still cleaning up the process.
+    pub(super) fn kill_worker(&self, worker: WorkerId, state: &Arc<ProcessState>, at_once: bool) {
+        match state.kill() {
             Ok(Killed::NotYet) => {}
-            Ok(Killed::Sent) => self.killed(life, at_once),
+            Ok(Killed::Sent) => self.after_kill(state, at_once),
             Ok(Killed::Stopped(process)) => {
-                let job = Job::Kill { worker, life: Arc::clone(life), process, at_once };
-                if let Some(job) = self.cleaner.give(job) {
+                let job = Job::Kill { worker, state: Arc::clone(state), process, at_once };
+                if let Some(job) = self.cleaner.push(job) {
                     self.do_job(job);
                 }
             }
-            Err(error) => self.could_not_kill(worker, life, error),
+            Err(error) => self.could_not_kill(worker, state, error),
         }
     }
 
     fn do_job(&self, job: Job) {
         match job {
-            Job::Free { remains } => drop(remains),
-            Job::Kill { worker, life, process, at_once } => match process.kill_tree() {
+            Job::Free { to_free } => drop(to_free),
+            Job::Kill { worker, state, process, at_once } => match process.kill_tree() {
                 Ok(swept) => {
-                    self.killed(&life, at_once);
+                    self.after_kill(&state, at_once);
                     self.note_swept(worker, process.pid(), swept);
                 }
-                Err(error) => self.could_not_kill(worker, &life, error),
+                Err(error) => self.could_not_kill(worker, &state, error),
             },
         }
     }
 
-    fn killed(&self, life: &Life, at_once: bool) {
+    fn after_kill(&self, state: &ProcessState, at_once: bool) {
         if at_once {
-            life.need_not_be_waited_for();
+            state.allow_early_report();
             self.reaper.wake();
         }
     }
@@ -95,13 +100,13 @@ impl Shared {
     fn note_swept(&self, worker: WorkerId, pid: u32, swept: Swept) {
         let Swept { killed, escaped, unseen, .. } = swept;
         if !killed.is_empty() {
-            self.console.note(Level::DEBUG, move |pool| {
-                debug!(pool, %worker, pid, ?killed, "processes that a worker had started were killed with it");
+            self.output.note(Level::DEBUG, move |pool| {
+                debug!(pool, %worker, pid, ?killed, "killed the processes that a worker had started");
             });
         }
         if !escaped.is_empty() || !unseen.is_empty() {
-            self.console.note(Level::WARN, move |pool| {
-                warn!(pool, %worker, pid, ?escaped, ?unseen, "processes that a worker had started could not be killed");
+            self.output.note(Level::WARN, move |pool| {
+                warn!(pool, %worker, pid, ?escaped, ?unseen, "failed to kill processes that a worker had started");
             });
         }
     }

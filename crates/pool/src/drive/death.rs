@@ -1,109 +1,126 @@
-//! The last report on a worker: which task ran when its process died, and how it died.
+//! Reports a worker's death to the scheduler: how the process ended, and which attempts it
+//! interrupted.
 
 use std::time::Duration;
 
+use brigade_scheduler::{Event, StartFailure};
 use brigade_sys::clock;
 use brigade_sys::process::{Exit, Process};
 use brigade_wire::WorkerId;
 use brigade_wire::slots::{SlotState, SlotTable, slot_tag};
 use tracing::{Level, debug, info, warn};
 
-use super::outcome::{DeathReport, Facts};
-use super::reaper::Watched;
+use super::outcome::{DeathReport, EventData};
 use super::shared::Shared;
-use crate::machine::{Event, StartFailure};
+use super::watched_worker::WatchedWorker;
 
-/// Tells the machine, once everything that the worker had written is handled.
-pub(super) fn report(shared: &Shared, watched: &Watched) {
-    let (worker, slots) = (watched.worker, &watched.slots);
+/// Reports the death, once everything the worker had written has been handled.
+pub(super) fn report(shared: &Shared, watched: &WatchedWorker) {
+    let (worker, table) = (watched.worker, &watched.table);
     let pid = watched.process.pid();
-    let (exit, stderr_tail, ran) = if let Some(death) = watched.death.get() {
-        (death.exit, death.last_words.clone(), death.ran.clone())
+    let (exit, stderr_tail, interrupted) = if let Some(death) = watched.death.get() {
+        (death.exit, death.stderr_tail.clone(), death.interrupted.clone())
     } else {
-        // The link ended by itself although we hold its other end; the process may still live.
+        // The link was closed although the host holds its other end. The process may still be
+        // alive.
         let exit = end_process(shared, &watched.process);
-        let (last_words, _) = shared.console.last_words(&watched.output);
-        (exit, last_words, None)
+        let (stderr_tail, _) = shared.output.finish_streams(&watched.streams);
+        (exit, stderr_tail, None)
     };
-    let ran = ran.unwrap_or_else(|| Ran::now(shared, worker, slots));
-    let expected = matches!(exit, Exit::Code(0) | Exit::Unknown) && ran.slots.is_empty();
+    let interrupted = interrupted.unwrap_or_else(|| Interrupted::read(shared, worker, table));
+    let expected =
+        matches!(exit, Exit::Code(0) | Exit::Unknown) && interrupted.ring_indices.is_empty();
     if expected {
         let tell = move |pool: &str| debug!(pool, %worker, pid, %exit, "worker exited");
-        shared.console.note(Level::DEBUG, tell);
-    } else if !watched.life.is_left_behind() {
-        let ran = ran.slots.len();
+        shared.output.note(Level::DEBUG, tell);
+    } else if !watched.state.is_left_behind() {
+        let ran = interrupted.ring_indices.len();
         let tell = move |pool: &str| info!(pool, %worker, pid, %exit, ran, "worker died");
-        shared.console.note(Level::INFO, tell);
+        shared.output.note(Level::INFO, tell);
     }
-    ran.bury(shared, worker, (pid, exit, stderr_tail));
+    interrupted.report(shared, worker, (pid, exit, stderr_tail));
 }
 
-/// The end of a worker whose attendant has panicked: it is killed, and its tasks are not lost.
-pub(super) fn abandon(shared: &Shared, worker: WorkerId) {
-    let Some((life, slots)) = shared.post_of(worker) else { return };
-    let pid = life.pid();
-    shared.console.note(Level::WARN, move |pool| {
-        warn!(pool, %worker, pid, "worker killed, its attendant has panicked");
+/// Kills a worker whose attendant has panicked, and reports its death so that its tasks are not
+/// lost.
+pub(super) fn kill_orphaned(shared: &Shared, worker: WorkerId) {
+    let Some((state, table)) = shared.process_of(worker) else { return };
+    let pid = state.pid();
+    shared.output.note(Level::WARN, move |pool| {
+        warn!(pool, %worker, pid, "worker killed because its attendant panicked");
     });
-    // The reaper, or dropping the process, does the rest.
-    shared.kill_worker(worker, &life, false);
-    let Some(slots) = slots else {
-        let reason = format!("{worker} could not be started: its attendant thread has panicked");
+    // The reaper does the rest, or the drop of the process.
+    shared.kill_worker(worker, &state, false);
+    let Some(table) = table else {
+        let reason = format!("{worker} could not be started: its attendant thread panicked");
         let failure = StartFailure { permanent: false, reason: reason.into() };
-        return shared.bury(worker, Event::StartFailed { worker, failure }, Facts::Nothing);
+        return shared.remove_dead(
+            worker,
+            Event::StartFailed { worker, failure },
+            EventData::Nothing,
+        );
     };
-    let pid = life.pid().unwrap_or(0);
-    Ran::now(shared, worker, &slots).bury(shared, worker, (pid, Exit::Signal(9), String::new()));
+    let pid = state.pid().unwrap_or(0);
+    Interrupted::read(shared, worker, &table).report(
+        shared,
+        worker,
+        (pid, Exit::Signal(9), String::new()),
+    );
 }
 
-/// What a worker runs, as far as its table says.
+/// The attempts that a worker's death interrupted, according to its table.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Ran {
-    /// Which slots hold a task that may have begun and is not answered. Honest workers run one at a time; where the table
-    /// was written over, no task can be said not to have begun, and none runs twice without being asked to.
-    slots: Vec<u16>,
+pub(super) struct Interrupted {
+    /// Ring indices of tasks that may have started and have no outcome. A correct worker runs one
+    /// task at a time. If it has overwritten its table, all its tasks count as started, so that
+    /// none is run twice without permission.
+    ring_indices: Vec<u16>,
     elapsed: Option<Duration>,
-    /// How long the section may last that it is in.
+    /// Time limit of the section that the task was in.
     section_limit: Duration,
-    /// The pool killed it, as it broke the protocol.
+    /// The pool killed the worker because it broke the protocol.
     broke_protocol: bool,
 }
 
-impl Ran {
-    pub(super) fn now(shared: &Shared, worker: WorkerId, slots: &SlotTable) -> Self {
-        let section_limit = slots.section().map_or(Duration::ZERO, |section| section.limit);
-        let mut ran = Self { section_limit, ..Self::default() };
+impl Interrupted {
+    pub(super) fn read(shared: &Shared, worker: WorkerId, table: &SlotTable) -> Self {
+        let section_limit = table.section().map_or(Duration::ZERO, |section| section.limit);
+        let mut interrupted = Self { section_limit, ..Self::default() };
         let core = shared.lock();
-        ran.broke_protocol = core.machine.has_broken_the_protocol(worker);
-        let is_believed =
-            core.post(worker).and_then(|post| post.line.as_ref()).is_none_or(|line| !line.broken);
-        for (link_slot, task, attempt) in core.machine.occupants(worker) {
-            if slots.may_have_begun(link_slot, slot_tag(task.id, attempt)) {
-                let begun = if is_believed { slots.begun_items(link_slot) } else { u64::MAX };
-                let cell = core.machine.task(task.key);
+        interrupted.broke_protocol = core.scheduler.has_broken_the_protocol(worker);
+        let is_believed = core.connection(worker).is_none_or(|connection| !connection.broken);
+        for (ring_index, task, attempt) in core.scheduler.occupants(worker) {
+            if table.may_have_begun(ring_index, slot_tag(task.id, attempt)) {
+                let begun = if is_believed { table.begun_items(ring_index) } else { u64::MAX };
+                let cell = core.scheduler.task(task.key);
                 let died_in_an_item =
                     cell.and_then(|cell| cell.with_chunk_progress(|chunk| chunk.lost_at(begun)));
-                // A chunk that has come to nothing yet goes back as a task does that has not begun.
+                // A chunk without a single outcome returns to the queue like a task that has not
+                // started.
                 if died_in_an_item.unwrap_or(true) {
-                    ran.slots.push(link_slot);
+                    interrupted.ring_indices.push(ring_index);
                 }
             }
-            if let SlotState::Running { since } = slots.state(link_slot) {
-                ran.elapsed = Some(clock::now().saturating_since(since));
+            if let SlotState::Running { since } = table.state(ring_index) {
+                interrupted.elapsed = Some(clock::now().saturating_since(since));
             }
         }
-        ran
+        interrupted
     }
 
-    fn bury(
+    fn report(
         self,
         shared: &Shared,
         worker: WorkerId,
         (pid, exit, stderr_tail): (u32, Exit, String),
     ) {
-        let Self { slots: ran, elapsed, section_limit, broke_protocol } = self;
+        let Self { ring_indices: ran, elapsed, section_limit, broke_protocol } = self;
         let report = DeathReport { pid, exit, stderr_tail, elapsed, section_limit, broke_protocol };
-        shared.bury(worker, Event::Died { worker, ran }, Facts::Death(Box::new(report)));
+        shared.remove_dead(
+            worker,
+            Event::Died { worker, interrupted: ran },
+            EventData::Death(Box::new(report)),
+        );
     }
 }
 
@@ -113,8 +130,8 @@ fn end_process(shared: &Shared, process: &Process) -> Exit {
     ended.unwrap_or_else(|error| {
         let pid = process.pid();
         shared
-            .console
-            .note(Level::WARN, move |pool| warn!(pool, pid, %error, "failed to end a worker"));
+            .output
+            .note(Level::WARN, move |pool| warn!(pool, pid, %error, "failed to kill a worker"));
         Exit::Unknown
     })
 }

@@ -1,34 +1,36 @@
-//! Calls that change how many workers there are, up to the end of them all. They wait for what the pool's threads do.
+//! Calls that change the number of workers, including the shutdown. They wait for the pool's
+//! threads.
 
-use std::sync::MutexGuard;
-use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use super::afterwards::Afterwards;
-use super::foreign::Foreign;
-use super::outcome::Facts;
-use super::shared::{Core, Shared, now};
+use brigade_scheduler::{Event, Shutdown};
+use brigade_sys::clock::now;
+use brigade_sys::sync::MutexGuard;
+
+use super::deferred::Deferred;
+use super::outcome::EventData;
+use super::shared::{Core, Shared};
+use super::user_code::UserCode;
 use crate::error::PoolError;
-use crate::machine::{Event, Shutdown};
-use crate::pool::ShutdownReport;
+use crate::shutdown_report::ShutdownReport;
 
 impl Shared {
     pub(crate) fn warm_up(&self) -> Result<(), PoolError> {
-        self.is_open()?;
-        self.step(Event::WarmUp, Facts::Nothing);
+        self.check_open()?;
+        self.step(Event::WarmUp, EventData::Nothing);
         let mut core = self.lock();
         loop {
-            if let Some(reason) = core.machine.broken_reason() {
+            if let Some(reason) = core.scheduler.broken_reason() {
                 return Err(PoolError::Broken { reason: reason.to_string() });
             }
-            if !core.machine.is_open() {
+            if !core.scheduler.is_open() {
                 return Err(PoolError::Closed);
             }
-            if let Some(reason) = core.machine.not_warmed() {
+            if let Some(reason) = core.scheduler.not_warmed() {
                 return Err(PoolError::Start { reason: reason.to_string() });
             }
-            if !core.machine.is_warming() {
+            if !core.scheduler.is_warming() {
                 return Ok(());
             }
             core = self.wait_for_progress(core);
@@ -36,64 +38,65 @@ impl Shared {
     }
 
     pub(crate) fn resize(&self, workers: usize) -> Result<(), PoolError> {
-        // One after the other: cores are reserved before the machine decides, and the last decision counts for both.
-        let turn = self.resizing.lock().unwrap_or_else(PoisonError::into_inner);
-        self.is_open()?;
+        // Resizes take turns, because cores are reserved before the scheduler decides, and the last
+        // decision has to hold for both.
+        let turn = self.resizing.lock();
+        self.check_open()?;
         let cores = self.config.cores.as_ref();
         if let Some(cores) = cores {
             cores.reserve(workers, "resize")?;
         }
-        let mut after = Afterwards::default();
+        let mut deferred = Deferred::default();
         let mut core = self.lock();
-        core.handle(now(), Event::Resize { workers }, Facts::Nothing, self, &mut after);
-        // A pool that was closed meanwhile keeps its size.
-        let target = core.machine.target();
+        core.handle(now(), Event::Resize { workers }, EventData::Nothing, self, &mut deferred);
+        // A pool that was closed in the meantime keeps its size.
+        let target = core.scheduler.target();
         self.target.store(target, Ordering::Relaxed);
-        let wanted = if core.machine.has_ended() { 0 } else { target };
-        let has_process = |slot: usize| core.posts.get(slot).is_some_and(Option::is_some);
+        let wanted = if core.scheduler.has_ended() { 0 } else { target };
+        let has_process = |slot: usize| core.worker_slots.get(slot).is_some_and(Option::is_some);
         let unneeded = cores.map(|cores| cores.keep(wanted, has_process));
         drop(core);
-        // Before the next turn, which may need them.
-        self.call(unneeded.into_iter().flatten().map(Foreign::Lease).collect());
+        // The next resize may need these cores, so they are returned before it gets its turn.
+        self.call(unneeded.into_iter().flatten().map(UserCode::Lease).collect());
         drop(turn);
-        after.run(self);
-        if target == workers { Ok(()) } else { self.is_open() }
+        deferred.run(self);
+        if target == workers { Ok(()) } else { self.check_open() }
     }
 
     pub(crate) fn quiesce(&self) -> Result<(), PoolError> {
-        self.is_open()?;
-        self.step(Event::Quiesce, Facts::Nothing);
+        self.check_open()?;
+        self.step(Event::Quiesce, EventData::Nothing);
         let mut core = self.lock();
-        while core.machine.is_losing_workers() && core.machine.is_open() {
+        while core.scheduler.is_losing_workers() && core.scheduler.is_open() {
             core = self.wait_for_progress(core);
         }
         Ok(())
     }
 
-    fn is_open(&self) -> Result<(), PoolError> {
+    fn check_open(&self) -> Result<(), PoolError> {
         if self.is_forked() {
             return Err(PoolError::Forked);
         }
         let core = self.lock();
-        match core.machine.broken_reason() {
+        match core.scheduler.broken_reason() {
             Some(reason) => Err(PoolError::Broken { reason: reason.to_string() }),
-            None if core.machine.is_open() => Ok(()),
+            None if core.scheduler.is_open() => Ok(()),
             None => Err(PoolError::Closed),
         }
     }
 
-    /// Begins the end and does not wait for it; the report tells how far it has come.
+    /// Begins the shutdown without waiting for it; the report gives the progress so far.
     pub(super) fn begin_shutdown(
         &self,
         mode: Shutdown,
         timeout: Option<Duration>,
     ) -> ShutdownReport {
         self.lock().shutdown_began.get_or_insert_with(Instant::now);
-        self.step(Event::Shutdown { mode, timeout }, Facts::Nothing);
+        self.step(Event::Shutdown { mode, timeout }, EventData::Nothing);
         self.lock().report()
     }
 
-    /// Brings the pool to its end and waits for it.
+    /// Ends the pool and waits for the end.
     pub(super) fn shutdown(
         &self,
         mode: Shutdown,
@@ -101,14 +104,14 @@ impl Shared {
     ) -> Result<ShutdownReport, PoolError> {
         self.begin_shutdown(mode, timeout);
         let mut core = self.lock();
-        while !core.machine.has_ended() {
+        while !core.scheduler.has_ended() {
             core = self.wait_for_progress(core);
         }
         let left_behind = self.left_behind();
         if !left_behind.is_empty() {
             return Err(PoolError::LeftBehind { pids: left_behind });
         }
-        match core.machine.broken_reason() {
+        match core.scheduler.broken_reason() {
             Some(reason) => Err(PoolError::Broken { reason: reason.to_string() }),
             None => Ok(core.report()),
         }
@@ -116,7 +119,7 @@ impl Shared {
 
     fn wait_for_progress<'a>(&self, mut core: MutexGuard<'a, Core>) -> MutexGuard<'a, Core> {
         core.waiting_for_progress += 1;
-        let mut core = self.progress.wait(core).unwrap_or_else(PoisonError::into_inner);
+        let mut core = self.progress.wait(core);
         core.waiting_for_progress -= 1;
         core
     }
@@ -124,10 +127,10 @@ impl Shared {
 
 impl Core {
     fn report(&mut self) -> ShutdownReport {
-        let tally = self.machine.tally();
+        let tally = self.scheduler.tally();
         let so_far = self.shutdown_began.map_or(Duration::ZERO, |began| began.elapsed());
         let elapsed =
-            if self.machine.has_ended() { *self.elapsed.get_or_insert(so_far) } else { so_far };
+            if self.scheduler.has_ended() { *self.elapsed.get_or_insert(so_far) } else { so_far };
         ShutdownReport {
             finished: tally.finished,
             cancelled: tally.cancelled,

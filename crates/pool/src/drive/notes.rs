@@ -1,21 +1,22 @@
-//! Events of `tracing` on their way to the subscriber.
+//! `tracing` events that wait to be emitted.
 //!
-//! A subscriber is code of users: it may panic, block, ask the pool, or end it. So nothing that drives the pool calls it.
-//! An event is *noted* where it happens, as a closure that will emit it, and the console thread emits it: see
-//! `console`. Without a subscriber for the level nothing is made, so that noting costs a load.
+//! A subscriber is user code: it may panic, block, query the pool, or end it, so no thread that
+//! drives the pool calls it. An event is *noted* where it happens, as a closure, and the output
+//! thread calls the closure to emit it; see `output`. If no subscriber wants the level, no closure
+//! is created, so noting costs one load.
 
 use tracing::Level;
 use tracing::level_filters::LevelFilter;
 
-/// Emits an event; it is given the pool's name.
+/// Emits an event; called with the pool's name.
 pub(super) type Note = Box<dyn FnOnce(&str) + Send>;
 
-/// Events in their order.
+/// Noted events in their order.
 #[derive(Default)]
 pub(super) struct Notes(Vec<Note>);
 
 impl Notes {
-    /// Adds an event, if anybody may want one of its level. Asks no subscriber.
+    /// Adds an event if any subscriber may want its level. Calls no subscriber.
     pub(super) fn add(&mut self, level: Level, emit: impl FnOnce(&str) + Send + 'static) {
         if is_wanted(level) {
             self.0.push(Box::new(emit));

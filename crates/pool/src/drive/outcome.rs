@@ -1,102 +1,105 @@
-//! From what a worker reports, or how it died, to what the handle gets.
+//! Turns a worker's message, or its death, into the outcome that the handle gets.
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use brigade_scheduler::{End, KillCause};
 use brigade_sys::arena::ResultView;
 use brigade_sys::clock;
 use brigade_sys::process::Exit;
-use brigade_wire::{Attempt, Finished, Item, Outcome, PanicReport};
+use brigade_wire::{self as wire, Attempt, Finished, Item, PanicReport};
 
-use crate::cell::{RawOutcome, TaskCell};
-use crate::chunk::Answered;
+use crate::cell::{Outcome, TaskCell};
+use crate::chunk::ValueRef;
 use crate::error::{TaskError, TaskErrorKind};
-use crate::machine::{End, KillCause};
 use crate::payload::{PlacedValue, Value};
 
-/// What the driver knows while an event is handled; the machine only says whom it concerns.
-pub(super) enum Facts {
+/// Data that belongs to an event and that the scheduler does not need to know.
+pub(super) enum EventData {
     Nothing,
-    /// A worker's answer.
-    Answer(Answer),
-    /// How a worker died.
+    /// A worker's outcome of a task.
+    Outcome(WorkerOutcome),
+    /// The report of a worker's death.
     Death(Box<DeathReport>),
 }
 
-/// What a worker answered. Few answers are failures, so a failure takes a pointer's room and no more.
-pub(super) type Answer = Result<Value, Box<TaskErrorKind>>;
+/// The outcome of a task as a worker sends it. Failures are rare, so they are boxed.
+pub(super) type WorkerOutcome = Result<Value, Box<TaskErrorKind>>;
 
-/// How a worker's process ended.
+/// The end of a worker's process.
 #[derive(Debug, Clone)]
 pub(super) struct DeathReport {
     pub(super) pid: u32,
     pub(super) exit: Exit,
     pub(super) stderr_tail: String,
-    /// How long the task had been running.
+    /// Time that the task had been running.
     pub(super) elapsed: Option<Duration>,
-    /// How long the section might take that it was in.
+    /// Time limit of the section that the task was in.
     pub(super) section_limit: Duration,
-    /// The pool killed it, as it broke the protocol.
+    /// The pool killed the worker because it broke the protocol.
     pub(super) broke_protocol: bool,
 }
 
-/// Copies a worker's answer out of the link's buffer; an error when it names a place that cannot be.
+/// Copies a worker's outcome out of the link's buffer. Returns an error if it names an invalid
+/// location.
 #[inline]
-pub(super) fn answer(
-    outcome: Outcome<'_>,
+pub(super) fn decode_outcome(
+    outcome: wire::Outcome<'_>,
     results: Option<&Arc<ResultView>>,
-) -> Result<Answer, String> {
-    Ok(match answered(outcome, results)? {
-        Ok(Answered::Inline(bytes)) => Ok(Value::Inline(bytes.to_vec())),
-        Ok(Answered::Placed(placed)) => Ok(Value::Placed(Box::new(placed))),
+) -> Result<WorkerOutcome, String> {
+    Ok(match decode_value(outcome, results)? {
+        Ok(ValueRef::Inline(bytes)) => Ok(Value::Inline(bytes.to_vec())),
+        Ok(ValueRef::Placed(placed)) => Ok(Value::Placed(Box::new(placed))),
         Err(kind) => Err(Box::new(kind)),
     })
 }
 
-/// The encoded value, still in the link's buffer or in the worker's memory, or why there is none.
+/// Returns the encoded value, which is still in the link's buffer or in the worker's memory, or the
+/// failure.
 #[inline]
-fn answered<'a>(
-    outcome: Outcome<'a>,
+fn decode_value<'a>(
+    outcome: wire::Outcome<'a>,
     results: Option<&Arc<ResultView>>,
-) -> Result<Result<Answered<'a>, TaskErrorKind>, String> {
+) -> Result<Result<ValueRef<'a>, TaskErrorKind>, String> {
     Ok(match outcome {
-        Outcome::Value(bytes) => Ok(Answered::Inline(bytes)),
-        Outcome::Placed(place) => {
+        wire::Outcome::Value(bytes) => Ok(ValueRef::Inline(bytes)),
+        wire::Outcome::InArena(location) => {
             let loan = results.and_then(|results| {
                 let (offset, length) =
-                    (place.offset.try_into().ok()?, place.length.try_into().ok()?);
+                    (location.offset.try_into().ok()?, location.length.try_into().ok()?);
                 results.loan(offset, length)
             });
-            Ok(Answered::Placed(PlacedValue(loan.ok_or("a result at a place that cannot be")?)))
+            Ok(ValueRef::Placed(PlacedValue(loan.ok_or("result location out of bounds")?)))
         }
-        Outcome::Panicked(report) => {
+        wire::Outcome::Panicked(report) => {
             let PanicReport { message, location, backtrace } = *report;
             let location = location.unwrap_or_else(|| "unknown".to_owned());
             Err(TaskErrorKind::Panicked { message, location, backtrace })
         }
-        Outcome::ArgumentCodec(message) | Outcome::ResultCodec(message) => {
+        wire::Outcome::ArgumentCodec(message) | wire::Outcome::ResultCodec(message) => {
             Err(TaskErrorKind::Codec { message })
         }
-        Outcome::UnknownFunction(message) => Err(TaskErrorKind::Function { message }),
+        wire::Outcome::UnknownFunction(message) => Err(TaskErrorKind::Function { message }),
     })
 }
 
-/// Tells a chunk, if that is what the worker has to answer next, that the worker says it has ended.
+/// Records the end of a chunk, if the task that the worker has to answer next is one.
 #[inline]
 pub(super) fn finish_chunk(
     due: Option<&Arc<TaskCell>>,
     finished: &Finished<'_>,
 ) -> Result<(), String> {
     let Some(task) = due.filter(|task| task.is_chunk) else { return Ok(()) };
-    let has_failed = !matches!(finished.outcome, Outcome::Value(_) | Outcome::Placed(_));
+    let has_failed =
+        !matches!(finished.outcome, wire::Outcome::Value(_) | wire::Outcome::InArena(_));
     let is_right = task.with_chunk_progress(|chunk| chunk.finish(finished.run_time, has_failed));
     if is_right == Some(false) {
-        return Err("finished a chunk without an answer to any of its items".to_owned());
+        return Err("finished a chunk without an outcome for any of its items".to_owned());
     }
     Ok(())
 }
 
-/// Gives the answer to an item to its chunk, which is the task that the worker has to answer next.
+/// Adds the outcome of an item to its chunk, which is the task that the worker has to answer next.
 #[inline]
 pub(super) fn take_item(
     due: Option<&Arc<TaskCell>>,
@@ -104,37 +107,37 @@ pub(super) fn take_item(
     results: Option<&Arc<ResultView>>,
 ) -> Result<(), String> {
     let answer = match item.outcome {
-        // By far the most, and without the room that a failure takes.
-        Outcome::Value(result) => Ok(Answered::Inline(result)),
-        other => answered(other, results)?.map_err(Box::new),
+        // By far the most common case; it avoids the room that a failure takes.
+        wire::Outcome::Value(result) => Ok(ValueRef::Inline(result)),
+        other => decode_value(other, results)?.map_err(Box::new),
     };
     let taken =
         due.and_then(|task| task.with_chunk_progress(|chunk| chunk.answer(item.index, answer)));
     match taken {
         Some(true) => Ok(()),
-        Some(false) | None => Err(format!("answered item {}, which was not due", item.index)),
+        Some(false) | None => Err(format!("answered item {} out of order", item.index)),
     }
 }
 
-/// The outcome that a task gets at its end.
-pub(super) fn raw_outcome(
+/// Returns the outcome of a task from the way it ended.
+pub(super) fn outcome_of(
     task: &TaskCell,
     attempt: Attempt,
     end: End,
-    facts: &mut Facts,
+    data: &mut EventData,
     broken: Option<&str>,
-) -> RawOutcome {
+) -> Outcome {
     let mut elapsed = None;
     let (mut quarantined, mut waited_too_long) = (false, false);
-    let broke_protocol = matches!(&*facts, Facts::Death(report) if report.broke_protocol);
-    let kind = match (end, facts) {
-        (End::Reported, Facts::Answer(answer)) => {
+    let broke_protocol = matches!(&*data, EventData::Death(report) if report.broke_protocol);
+    let kind = match (end, data) {
+        (End::Reported, EventData::Outcome(answer)) => {
             match std::mem::replace(answer, Ok(Value::Inline(Vec::new()))) {
                 Ok(value) => return Ok(value),
                 Err(kind) => *kind,
             }
         }
-        (End::Died | End::Killed(KillCause::Protocol), Facts::Death(report)) => {
+        (End::Died | End::Killed(KillCause::Protocol), EventData::Death(report)) => {
             elapsed = report.elapsed;
             TaskErrorKind::WorkerDied {
                 pid: report.pid,
@@ -142,7 +145,7 @@ pub(super) fn raw_outcome(
                 stderr_tail: report.stderr_tail.clone(),
             }
         }
-        (End::Quarantined, Facts::Death(report)) => {
+        (End::Quarantined, EventData::Death(report)) => {
             elapsed = report.elapsed;
             quarantined = true;
             TaskErrorKind::WorkerDied {
@@ -151,27 +154,29 @@ pub(super) fn raw_outcome(
                 stderr_tail: report.stderr_tail.clone(),
             }
         }
-        (End::Killed(KillCause::Deadline), facts) => {
-            if let Facts::Death(report) = facts {
+        (End::Killed(KillCause::Deadline), data) => {
+            if let EventData::Death(report) = data {
                 elapsed = report.elapsed;
             }
-            let limit = task.limits.as_ref().and_then(|limits| limits.hard).unwrap_or_default();
+            let limit =
+                task.deadlines.as_ref().and_then(|deadlines| deadlines.hard).unwrap_or_default();
             TaskErrorKind::DeadlineExceeded { limit, elapsed: elapsed.unwrap_or(limit).max(limit) }
         }
-        (End::Killed(KillCause::Section), Facts::Death(report)) => {
+        (End::Killed(KillCause::Section), EventData::Death(report)) => {
             elapsed = report.elapsed;
             let limit = report.section_limit;
             TaskErrorKind::DeadlineExceeded { limit, elapsed: elapsed.unwrap_or(limit).max(limit) }
         }
         (End::Expired, _) => {
-            let limits = task.limits.as_ref();
-            let limit = limits.and_then(|limits| limits.queue).unwrap_or_default();
-            let waited = limits.map(|limits| clock::now().saturating_since(limits.submitted));
+            let deadlines = task.deadlines.as_ref();
+            let limit = deadlines.and_then(|deadlines| deadlines.queue).unwrap_or_default();
+            let waited =
+                deadlines.map(|deadlines| clock::now().saturating_since(deadlines.submitted));
             waited_too_long = true;
             TaskErrorKind::DeadlineExceeded { limit, elapsed: waited.unwrap_or(limit) }
         }
-        (End::Killed(_), facts) => {
-            if let Facts::Death(report) = facts {
+        (End::Killed(_), data) => {
+            if let EventData::Death(report) = data {
                 elapsed = report.elapsed;
             }
             TaskErrorKind::Killed
@@ -182,8 +187,9 @@ pub(super) fn raw_outcome(
         }
         (End::Closed, _) => TaskErrorKind::PoolClosed,
         (End::Reported | End::Died | End::Quarantined, _) => {
-            // The machine says so only while it handles the event that carries the facts.
-            debug_assert!(false, "an end without its facts");
+            // The scheduler ends a task this way only while it handles the event that carries the
+            // data.
+            debug_assert!(false, "an end without its event data");
             TaskErrorKind::PoolClosed
         }
     };

@@ -1,43 +1,43 @@
-//! Which threads are the pool's own, and what must not be done there.
+//! Marks the pool's own threads and restricts what they do.
 
 use std::cell::Cell;
 
 use super::Shared;
 
 thread_local! {
-    /// The pool whose thread this is, by the address of what its threads share.
+    /// The pool that owns the current thread, as the address of its shared state.
     static OWNER: Cell<usize> = const { Cell::new(0) };
     static ROLE: Cell<Role> = const { Cell::new(Role::Other) };
 }
 
-/// What a thread is to a pool.
+/// The role of a thread in a pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
-    /// A user's thread, or one that drives nothing.
+    /// A caller's thread, or one that drives nothing.
     Other,
-    /// It handles answers, and runs code of users that has nowhere else to run.
+    /// The thread that collects outcomes and runs user code that has no other thread.
     Collector,
-    /// Deadlines, deaths or starts depend on it.
+    /// A thread that deadlines, deaths or starts depend on.
     Driver,
 }
 
-/// The current thread has this role until it ends.
+/// Sets the role of the current thread until it ends.
 pub(super) fn take_role(role: Role) {
     ROLE.set(role);
 }
 
-/// Whether code of users is to run elsewhere.
-pub(super) fn must_not_run_foreign_code() -> bool {
+/// Returns `true` if user code has to run on another thread.
+pub(super) fn must_not_run_user_code() -> bool {
     ROLE.get() == Role::Driver
 }
 
-/// Whether others wait when this thread does something that takes a while.
+/// Returns `true` if other threads wait while this one does slow work.
 pub(super) fn is_depended_on() -> bool {
     ROLE.get() != Role::Other
 }
 
 impl Shared {
-    /// Marks the current thread as one of the pool's; says whose it was before.
+    /// Marks the current thread as owned by this pool, and returns the previous owner.
     pub(super) fn own_this_thread(&self) -> usize {
         OWNER.replace(std::ptr::from_ref(self).addr())
     }
@@ -47,7 +47,8 @@ impl Shared {
         OWNER.set(owner);
     }
 
-    /// Whether the current thread is one of the pool's, which must not wait for the pool.
+    /// Returns `true` if the current thread is owned by this pool and therefore must not wait for
+    /// it.
     pub(super) fn is_own_thread(&self) -> bool {
         OWNER.get() == std::ptr::from_ref(self).addr()
     }

@@ -1,83 +1,63 @@
-//! Deaths and deadlines: one thread that waits for both.
+//! The thread that waits for deaths and deadlines.
 //!
 //! It sleeps in one `epoll` over the pidfds of all ready workers and an event descriptor, until the
-//! machine's next deadline. When a worker is dead it reaps it, takes its last words, and puts an end mark
-//! into the worker's link; the attendant reads everything that the worker had written before that mark and
-//! only then tells the machine of the death. So a result that was complete before the death counts.
+//! scheduler's next deadline. When a worker has died, the thread reaps it, takes its last output,
+//! and puts an end mark into an ipc link; the attendant reads everything that the worker had
+//! written before the mark and only then reports the death to the scheduler. Over rings, this
+//! thread reads the rest itself. So a result that was complete before the death counts.
 //!
-//! When the machine is due is in `due`, which whoever holds the core's lock keeps up to date; it is read without the lock, because
-//! threads that come by may have done what was due. A worker that was killed and whose task will not run again is reported
-//! before its death is seen, on this thread as well: what it ran is read first and its answers then, so that what it does in
-//! between changes nothing. Its process stays in the list until it is reaped, and the pool ends after that.
+//! `due` holds the scheduler's next deadline. Threads that hold the core's lock keep it up to date;
+//! the reaper reads it without the lock, because such a thread may already have done what was due.
 //!
-//! Everything here is bounded: no code of users runs on this thread, nothing is written, nobody is waited for. A death whose
-//! captured lines are to be told first is put aside until they are, or for `console::PATIENCE`. If the thread cannot wait for
-//! descriptors, or panics, it breaks the pool, ends all workers, and goes on without.
+//! A worker that was killed and whose task will not be retried is reported before its death is
+//! observed, also by this thread. It first reads which attempt was interrupted and then the
+//! outcomes, so that nothing the worker does in between makes a difference. The process stays in
+//! the list until it is reaped, and the pool does not end before that.
+//!
+//! All work here is bounded: the thread runs no user code, writes no output, and waits for no other
+//! thread. A death whose captured lines have to be emitted first is deferred until they are, or for
+//! `output::EMIT_TIMEOUT`. If the thread panics or cannot wait for descriptors, it breaks the pool,
+//! kills all workers, and continues without descriptors.
 
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::AsFd;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use brigade_sys::clock::{self, Monotonic};
-use brigade_sys::control::{ControlSocket, Received};
+use brigade_scheduler::Event;
+use brigade_sys::catch_panic::catch_panic;
+use brigade_sys::clock::{Monotonic, now};
+use brigade_sys::control::Received;
 use brigade_sys::poller::Poller;
-use brigade_sys::process::{Exit, Process, Signal};
+use brigade_sys::process::{Exit, Signal};
 use brigade_sys::scheduling::prefer_short_slices;
-use brigade_wire::WorkerId;
+use brigade_sys::sync::Mutex;
 use brigade_wire::handshake::FromWorkerControl;
-use brigade_wire::link::ipc::Poison;
-use brigade_wire::slots::SlotTable;
 use tracing::{Level, warn};
 
-use super::afterwards::Afterwards;
 use super::alarm::Alarm;
-use super::console::{LastLines, Output, PATIENCE};
-use super::death::{self, Ran};
-use super::outcome::Facts;
-use super::post::Life;
-use super::shared::{Shared, now};
-use crate::machine::{Event, Now};
+use super::death::{self, Interrupted};
+use super::deferred::Deferred;
+use super::outcome::EventData;
+use super::output::{EMIT_TIMEOUT, LastLines};
+use super::shared::Shared;
+use super::watched_worker::{Death, WatchedWorker};
 
-/// How a process ends that was killed.
+/// The signal that ends a killed process.
 const SIGKILL: i32 = 9;
 
-/// How a process ended whose end is not known.
+/// Exit status of a process whose end was not observed.
 const UNKNOWN: Exit = Exit::Unknown;
 
 pub(super) struct Reaper {
-    /// Workers that the thread does not know yet.
-    new: Mutex<Vec<Arc<Watched>>>,
+    /// Workers that the thread has not added yet.
+    new: Mutex<Vec<Arc<WatchedWorker>>>,
     alarm: Alarm,
-    /// Nanoseconds of the machine's clock; the largest number is never. Written under the core's lock.
+    /// The next deadline in nanoseconds of the scheduler's clock; `u64::MAX` stands for none.
+    /// Written under the core's lock.
     due: AtomicU64,
     ended: AtomicBool,
-}
-
-/// A ready worker whose death is waited for.
-pub(super) struct Watched {
-    pub(super) worker: WorkerId,
-    pub(super) process: Arc<Process>,
-    pub(super) life: Arc<Life>,
-    pub(super) output: Output,
-    pub(super) slots: Arc<SlotTable>,
-    /// For an ipc link, whose attendant reports the death.
-    pub(super) end_mark: Option<Poison>,
-    /// Set before the end mark is put into the link.
-    pub(super) death: OnceLock<Death>,
-    /// Closing it earlier would tell the worker that we are gone.
-    pub(super) control: ControlSocket,
-}
-
-/// How a process ended.
-#[derive(Debug, Clone)]
-pub(super) struct Death {
-    pub(super) exit: Exit,
-    pub(super) last_words: String,
-    /// What ran when it was reported, if that was before the death was seen.
-    pub(super) ran: Option<Ran>,
 }
 
 impl Reaper {
@@ -90,8 +70,8 @@ impl Reaper {
         })
     }
 
-    pub(super) fn watch(&self, watched: Arc<Watched>) {
-        self.new.lock().unwrap_or_else(PoisonError::into_inner).push(watched);
+    pub(super) fn watch(&self, watched: Arc<WatchedWorker>) {
+        self.new.lock().push(watched);
         self.wake();
     }
 
@@ -99,17 +79,20 @@ impl Reaper {
         self.alarm.wake();
     }
 
-    /// When the machine is to tick. Who makes it earlier wakes the reaper as well.
-    pub(super) fn sleep_until(&self, due: Option<Now>) {
-        let due = due.map_or(u64::MAX, |due| u64::try_from(due.as_nanos()).unwrap_or(u64::MAX));
-        // Mostly it is what it was, and the reaper's copy of the line stays valid.
+    /// Sets the next deadline. A thread that makes it earlier has to wake the reaper as well.
+    pub(super) fn sleep_until(&self, due: Option<Monotonic>) {
+        let due = due.map_or(u64::MAX, Monotonic::as_nanos);
+        // Usually the deadline is unchanged; skipping the store keeps the reaper's cache line
+        // valid.
         if self.due.load(Ordering::Relaxed) != due {
             self.due.store(due, Ordering::Release);
         }
     }
 
-    fn due(&self) -> Option<Now> {
-        Some(self.due.load(Ordering::Acquire)).filter(|due| *due != u64::MAX).map(Now::from_nanos)
+    fn due(&self) -> Option<Monotonic> {
+        Some(self.due.load(Ordering::Acquire))
+            .filter(|due| *due != u64::MAX)
+            .map(Monotonic::from_nanos)
     }
 
     pub(super) fn end(&self) {
@@ -120,9 +103,9 @@ impl Reaper {
 
 /// Waits and reaps until the pool ends.
 pub(super) fn run(shared: &Shared, poller: Poller) {
-    // Deadlines are kept on this thread, on busy machines too. A kernel that cannot do it changes nothing.
+    // This thread keeps deadlines on busy machines too. Failure on older kernels is harmless.
     let _ = prefer_short_slices();
-    let mut round = Round {
+    let mut thread = ReaperThread {
         shared,
         poller,
         watched: HashMap::new(),
@@ -130,29 +113,29 @@ pub(super) fn run(shared: &Shared, poller: Poller) {
         unreported: Vec::new(),
         ready: Vec::new(),
     };
-    if let Err(error) = round.poller.add(&shared.reaper.alarm, ALARM) {
-        round.go_on_without_descriptors(&error);
+    if let Err(error) = thread.poller.add(&shared.reaper.alarm, ALARM) {
+        thread.continue_without_descriptors(&error);
     }
-    // A waker may have forked, and returned in both processes.
+    // A waker may have forked and returned in both processes.
     while !shared.is_forked() {
-        match catch_unwind(AssertUnwindSafe(|| round.turn())) {
+        match catch_panic(|| thread.turn()) {
             Ok(Ok(Turn::Next)) => {}
             Ok(Ok(Turn::Last)) => return,
-            Ok(Err(error)) => round.go_on_without_descriptors(&error),
-            // The panic hook has said where. If it happens again and again, then not at full speed.
-            Err(_) if shared.reaper.alarm.does_without() => {
-                Alarm::sleep(Some(clock::now().saturating_add(PATIENCE)));
+            Ok(Err(error)) => thread.continue_without_descriptors(&error),
+            // The panic hook has reported it. If it happens repeatedly, the pause limits the rate.
+            Err(_) if shared.reaper.alarm.is_parking() => {
+                Alarm::sleep(Some(now().saturating_add(EMIT_TIMEOUT)));
             }
-            Err(_) => round.go_on_without_descriptors(&"the thread that does has panicked"),
+            Err(_) => thread.continue_without_descriptors(&"the reaper thread panicked"),
         }
     }
 }
 
-/// What the thread keeps from one turn to the next.
-struct Round<'a> {
+/// State of the thread that lasts from one turn to the next.
+struct ReaperThread<'a> {
     shared: &'a Shared,
     poller: Poller,
-    /// By the token of their pidfd; that of the control socket is the next one.
+    /// Keyed by the token of the pidfd; the token of the control socket is the next number.
     watched: HashMap<u64, Entry>,
     next: u64,
     unreported: Vec<Unreported>,
@@ -160,16 +143,16 @@ struct Round<'a> {
 }
 
 struct Entry {
-    watched: Arc<Watched>,
-    /// The worker has closed its end of the control socket, so there is nothing to wait for any more.
+    watched: Arc<WatchedWorker>,
+    /// The worker has closed its end of the control socket, which is no longer polled.
     hung_up: bool,
-    /// Its death was reported, or is about to be; only the process itself is left to be reaped.
+    /// The death was reported or is about to be; the process still has to be reaped.
     reported: bool,
 }
 
-/// A death that is known and whose last lines are on their way.
+/// A known death that waits for the worker's last lines to be emitted.
 struct Unreported {
-    watched: Arc<Watched>,
+    watched: Arc<WatchedWorker>,
     lines: LastLines,
     until: Monotonic,
 }
@@ -181,38 +164,38 @@ enum Turn {
 
 const ALARM: u64 = 0;
 
-impl Round<'_> {
+impl ReaperThread<'_> {
     fn turn(&mut self) -> io::Result<Turn> {
         let reaper = &self.shared.reaper;
         let ended = reaper.ended.load(Ordering::Acquire);
         self.take_new()?;
-        // A process that could not be killed may live for ever.
-        let is_awaited = |entry: &Entry| entry.reported && !entry.watched.life.is_left_behind();
+        // A process that could not be killed may live forever.
+        let is_awaited = |entry: &Entry| entry.reported && !entry.watched.state.is_left_behind();
         if ended && !self.watched.values().any(is_awaited) {
             return Ok(Turn::Last);
         }
         self.report_early();
-        self.report_told();
-        // What was due may have been done by a thread that came by: then the core's lock is not taken.
+        self.report_emitted();
+        // Another thread may have done what was due; then the core's lock is not needed.
         let due = match reaper.due() {
             Some(due) if due <= now() => tick(self.shared),
             due => due,
         };
         let patience = self.unreported.iter().map(|unreported| unreported.until).min();
-        let deadline = due.map(Monotonic::from_zero).into_iter().chain(patience).min();
-        if reaper.alarm.does_without() {
-            self.end_all();
+        let deadline = due.into_iter().chain(patience).min();
+        if reaper.alarm.is_parking() {
+            self.kill_all();
             Alarm::sleep(deadline);
             return Ok(Turn::Next);
         }
         let mut ready = std::mem::take(&mut self.ready);
         let waited = self.poller.ready_until(deadline, &mut ready);
-        // What a worker said before its death comes first.
+        // Control messages that a worker sent before its death come first.
         ready.sort_unstable_by_key(|token| token % 2 != 0);
         for token in ready.iter().copied() {
             match token {
                 ALARM => reaper.alarm.drain(),
-                control if control % 2 == 0 => self.hear(control - 1),
+                control if control % 2 == 0 => self.receive_control(control - 1),
                 pidfd => self.reap(pidfd),
             }
         }
@@ -222,12 +205,12 @@ impl Round<'_> {
 
     fn take_new(&mut self) -> io::Result<()> {
         let reaper = &self.shared.reaper;
-        let new = std::mem::take(&mut *reaper.new.lock().unwrap_or_else(PoisonError::into_inner));
+        let new = std::mem::take(&mut *reaper.new.lock());
         let mut added = Ok(());
         for watched in new {
             let token = self.next;
             self.next += 2;
-            if !reaper.alarm.does_without() && added.is_ok() {
+            if !reaper.alarm.is_parking() && added.is_ok() {
                 added = self.poller.add(watched.process.pidfd(), token);
                 added = added.and_then(|()| self.poller.add(watched.control.as_fd(), token + 1));
             }
@@ -236,21 +219,21 @@ impl Round<'_> {
         added
     }
 
-    /// Takes one packet from a worker.
-    fn hear(&mut self, token: u64) {
+    /// Receives one packet from a worker.
+    fn receive_control(&mut self, token: u64) {
         let Some(entry) = self.watched.get_mut(&token) else { return };
         let watched = &entry.watched;
         let worker = watched.worker;
-        let problem = match watched.control.receive(Some(clock::now()), None) {
+        let problem = match watched.control.receive(Some(now()), None) {
             Ok(Received::Packet { bytes, .. }) => match FromWorkerControl::decode(&bytes) {
                 Ok(FromWorkerControl::Section { due }) => {
-                    let due = Monotonic::from_nanos(due).since_zero();
+                    let due = Monotonic::from_nanos(due);
                     return self.shared.section_begun(worker, due);
                 }
                 _ => "an unexpected packet on the control socket",
             },
             Ok(Received::TimedOut | Received::PeerDied) => return,
-            // It is about to end, or its task has closed everything.
+            // The worker is about to end, or its task has closed all descriptors.
             Ok(Received::Closed) | Err(_) => {
                 self.poller.remove(watched.control.as_fd());
                 entry.hung_up = true;
@@ -260,17 +243,19 @@ impl Round<'_> {
         self.shared.misbehaved(worker, problem);
     }
 
-    /// Reports workers that were killed and are still being cleared up, and those that could not be killed. Of the former not
-    /// more at a time than the pool has workers, or tasks that fill the memory and are killed one after the other would fill
-    /// it together.
+    /// Reports workers that were killed but not reaped yet, and workers that could not be killed.
+    ///
+    /// The number of the former at any time is limited to the number of workers of the pool.
+    /// Otherwise, tasks that fill the memory and are killed one after the other would together
+    /// exceed it.
     fn report_early(&mut self) {
         let most = self.shared.target.load(Ordering::Relaxed);
         let mut room =
             most.saturating_sub(self.watched.values().filter(|entry| entry.reported).count());
         let mut early = Vec::new();
         for entry in self.watched.values_mut().filter(|entry| !entry.reported) {
-            let left_behind = entry.watched.life.is_left_behind();
-            if left_behind || (room > 0 && entry.watched.life.may_be_reported()) {
+            let left_behind = entry.watched.state.is_left_behind();
+            if left_behind || (room > 0 && entry.watched.state.may_be_reported()) {
                 room = room.saturating_sub(1);
                 entry.reported = true;
                 let exit = if left_behind { UNKNOWN } else { Exit::Signal(SIGKILL) };
@@ -278,10 +263,11 @@ impl Round<'_> {
             }
         }
         for (watched, exit) in early {
-            // Before the answers are looked at: what the process answers in its last moment has then run and not been
-            // answered, whereas a look after it would find a task that seems never to have begun.
-            let ran = Ran::now(self.shared, watched.worker, &watched.slots);
-            self.take_last_words(watched, exit, Some(ran));
+            // This has to be read before the outcomes. If the process sends an outcome at the last
+            // moment, the attempt then counts as interrupted; in the other order, the task would
+            // seem never to have started.
+            let interrupted = Interrupted::read(self.shared, watched.worker, &watched.table);
+            self.read_last_output(watched, exit, Some(interrupted));
         }
     }
 
@@ -292,105 +278,115 @@ impl Round<'_> {
         if !hung_up {
             self.poller.remove(watched.control.as_fd());
         }
-        self.bury(watched, reported);
+        self.reap_process(watched, reported);
     }
 
-    fn bury(&mut self, watched: Arc<Watched>, reported: bool) {
+    fn reap_process(&mut self, watched: Arc<WatchedWorker>, reported: bool) {
         let exit = match watched.process.reap() {
             Ok(exit) => exit,
             Err(error) => {
-                // Somebody else in this process waits for any child; the status is lost, the death is not.
+                // Other code in this process has reaped the child. The exit status is lost, but the
+                // death is certain.
                 let pid = watched.process.pid();
-                self.shared.console.note(
+                self.shared.output.note(
                     Level::WARN,
-                    move |pool| warn!(pool, pid, %error, "failed to read how a worker ended"),
+                    move |pool| warn!(pool, pid, %error, "failed to read the exit status of a worker"),
                 );
                 UNKNOWN
             }
         };
         if !reported {
-            self.take_last_words(watched, exit, None);
+            self.read_last_output(watched, exit, None);
         }
     }
 
-    fn take_last_words(&mut self, watched: Arc<Watched>, exit: Exit, ran: Option<Ran>) {
-        let (last_words, lines) = self.shared.console.last_words(&watched.output);
-        // Only this thread sets it, once for each process.
-        let _ = watched.death.set(Death { exit, last_words, ran });
+    fn read_last_output(
+        &mut self,
+        watched: Arc<WatchedWorker>,
+        exit: Exit,
+        interrupted: Option<Interrupted>,
+    ) {
+        let (stderr_tail, lines) = self.shared.output.finish_streams(&watched.streams);
+        // Only this thread sets it, once per process.
+        let _ = watched.death.set(Death { exit, stderr_tail, interrupted });
         match lines {
             None => report(self.shared, &watched),
             Some(lines) => {
-                let until = clock::now().saturating_add(PATIENCE);
+                let until = now().saturating_add(EMIT_TIMEOUT);
                 self.unreported.push(Unreported { watched, lines, until });
             }
         }
     }
 
-    /// Reports deaths whose last lines are told, or would have been by somebody who is not blocked.
-    fn report_told(&mut self) {
+    /// Reports deaths whose last lines have been emitted or have waited long enough.
+    fn report_emitted(&mut self) {
         if self.unreported.is_empty() {
             return;
         }
-        let (shared, now) = (self.shared, clock::now());
-        let is_due = |it: &mut Unreported| it.until <= now || shared.console.is_told(it.lines);
+        let (shared, now) = (self.shared, now());
+        let is_due = |it: &mut Unreported| it.until <= now || shared.output.are_emitted(it.lines);
         let due: Vec<Unreported> = self.unreported.extract_if(.., is_due).collect();
         for Unreported { watched, .. } in due {
             report(shared, &watched);
         }
     }
 
-    /// Without descriptors no death is seen: every worker is killed and waited for.
-    fn end_all(&mut self) {
+    /// Kills and reaps every worker. Without descriptors, no death would be noticed.
+    fn kill_all(&mut self) {
         for (_, Entry { watched, reported, .. }) in std::mem::take(&mut self.watched) {
             match watched.process.signal_group(Signal::Kill) {
-                Ok(()) => self.bury(watched, reported),
+                Ok(()) => self.reap_process(watched, reported),
                 Err(error) => {
-                    if !watched.life.is_left_behind() {
-                        self.shared.could_not_kill(watched.worker, &watched.life, error);
+                    if !watched.state.is_left_behind() {
+                        self.shared.could_not_kill(watched.worker, &watched.state, error);
                     }
                     if !reported {
-                        self.take_last_words(watched, UNKNOWN, None);
+                        self.read_last_output(watched, UNKNOWN, None);
                     }
                 }
             }
         }
     }
 
-    fn go_on_without_descriptors(&self, problem: &dyn std::fmt::Display) {
+    fn continue_without_descriptors(&self, problem: &dyn std::fmt::Display) {
         let reaper = &self.shared.reaper;
-        if !reaper.alarm.does_without() {
-            reaper.alarm.do_without_descriptors();
-            self.shared.give_up("wait for workers", problem);
+        if !reaper.alarm.is_parking() {
+            reaper.alarm.switch_to_parking();
+            self.shared.give_up("wait for worker deaths", problem);
         }
     }
 }
 
-/// Does what is due, and returns when that will be next. One lock for both: while tasks are submitted the lock is nearly
-/// always held, and each time that this thread has to sleep for it, a submitter has to wake it.
-fn tick(shared: &Shared) -> Option<Now> {
-    let mut after = Afterwards::default();
+/// Does what is due and returns the next deadline. It takes the lock only once for both: while
+/// tasks are being submitted the lock is nearly always held, and each time this thread sleeps for
+/// it, a submitter has to wake it.
+fn tick(shared: &Shared) -> Option<Monotonic> {
+    let mut deferred = Deferred::default();
     let mut core = shared.lock();
-    if core.machine.armed().is_some_and(|due| due <= now()) {
-        // A task that has ended in time, and whose answer lies there, costs no worker its life.
-        core.collect(shared, &mut after);
-        core.handle(now(), Event::Tick, Facts::Nothing, shared, &mut after);
+    if core.scheduler.next_deadline().is_some_and(|due| due <= now()) {
+        // A task that has finished in time, but whose outcome was not collected yet, must not cost
+        // its worker's life.
+        core.collect(shared, &mut deferred);
+        core.handle(now(), Event::Tick, EventData::Nothing, shared, &mut deferred);
     }
-    let next = core.machine.armed();
+    let next = core.scheduler.next_deadline();
+    core.next_tick = next;
+    shared.reaper.sleep_until(next);
     drop(core);
-    // This thread sleeps until then without being woken for it.
-    after.is_armed();
-    after.run(shared);
+    // This thread knows the deadline and need not be woken for it.
+    deferred.skip_reaper_wake();
+    deferred.run(shared);
     next
 }
 
 /// Has everything handled that the worker had written, and then its death.
-fn report(shared: &Shared, watched: &Watched) {
+fn report(shared: &Shared, watched: &WatchedWorker) {
     if let Some(end_mark) = &watched.end_mark {
-        end_mark.poison();
+        end_mark.send();
     } else {
-        let mut after = Afterwards::default();
-        shared.lock().collect_slot(watched.worker.slot as usize, shared, &mut after);
-        after.run(shared);
+        let mut deferred = Deferred::default();
+        shared.lock().collect_slot(watched.worker.slot as usize, shared, &mut deferred);
+        deferred.run(shared);
         death::report(shared, watched);
     }
 }

@@ -1,119 +1,115 @@
-//! What all threads of a pool share, and the calls that users' threads make.
+//! The state shared by a pool's threads, and the functions that callers use.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
-use brigade_sys::clock::{self, Monotonic};
+#[cfg(feature = "journal")]
+use brigade_scheduler::journal::Journal;
+use brigade_scheduler::{Event, Outbox, Scheduler, TaskRef};
+use brigade_sys::clock::{Monotonic, now};
 use brigade_sys::fork::Origin;
 use brigade_sys::lifeline::Lifeline;
+use brigade_sys::sync::{Condvar, Mutex, MutexGuard};
 use brigade_wire::slots::{SlotState, SlotTable};
 use brigade_wire::{TaskId, WorkerId};
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use tracing::{Level, warn};
 
-use super::afterwards::Afterwards;
 use super::cleaner::{Cleaner, Job};
 use super::collect::Collecting;
-use super::console::Console;
+use super::deferred::Deferred;
 use super::folders::Folders;
-use super::foreign::{Foreign, ForeignQueue};
-use super::outcome::Facts;
-use super::post::{Life, Line, Post};
+use super::outcome::EventData;
+use super::output::OutputForwarder;
 use super::reaper::Reaper;
 use super::spawner::SpawnOrder;
-use crate::awaited::Sleeper;
+use super::user_code::{UserCode, UserCodeQueue};
+use super::worker_slot::{Connection, ProcessState, WorkerSlot};
 use crate::callbacks::Callbacks;
 use crate::cell::TaskCell;
-use crate::config::{CREDIT, Config, Link};
+use crate::config::Config;
 use crate::error::PoolError;
-use crate::journal::Journal;
-use crate::machine::{Event, Machine, Now, Outbox, Settings, TaskRef};
+use crate::waiting::Sleeper;
 
-/// See the module's documentation.
+/// The state shared by a pool's threads.
 pub(crate) struct Shared {
     pub(crate) config: Config,
     origin: Origin,
     core: Mutex<Core>,
-    /// Submitters that found the queue full wait here.
+    /// Notified when the queue has room, for submitters that found it full.
     pub(super) room: Condvar,
-    /// Callers of `warm_up` and `shutdown` wait here.
+    /// Notified on progress, for callers of `warm_up` and `shutdown`.
     pub(super) progress: Condvar,
     next_task: AtomicU64,
     spawn_orders: Mutex<Option<Sender<SpawnOrder>>>,
     pub(super) reaper: Reaper,
-    pub(super) console: Console,
+    pub(super) output: OutputForwarder,
     pub(super) cleaner: Cleaner,
-    pub(super) foreign: ForeignQueue,
-    /// Processes that could not be killed.
+    pub(super) user_code: UserCodeQueue,
+    /// Process ids of workers that could not be killed.
     pub(super) left_behind: Mutex<Vec<u32>>,
     pub(super) folders: Folders,
     pub(crate) callbacks: Arc<Callbacks>,
-    /// For answers through shared memory; without it links are ipc.
+    /// Set if workers write outcomes to rings in shared memory; otherwise each worker's attendant
+    /// reads its link.
     pub(super) collecting: Option<Collecting>,
-    /// By which workers end with this process; `None` where the system has none to give.
+    /// Makes workers end with this process; `None` if the system does not support it.
     pub(super) lifeline: Option<Lifeline>,
-    /// The most workers; changed under the core's lock.
+    /// Maximum number of workers; changed under the core's lock.
     pub(crate) target: AtomicUsize,
     /// Held while the number of workers is changed.
     pub(super) resizing: Mutex<()>,
-    /// Cores that this process and its workers may use.
+    /// Number of cores that this process and its workers may use.
     pub(super) cores: usize,
 }
 
-/// What the core's lock guards.
+/// The state behind the core's lock.
 pub(super) struct Core {
-    pub(super) machine: Machine<Arc<TaskCell>>,
-    pub(super) posts: Vec<Option<Post>>,
-    /// Empty between calls, and kept so that handling an event allocates nothing.
+    pub(super) scheduler: Scheduler<Arc<TaskCell>>,
+    pub(super) worker_slots: Vec<Option<WorkerSlot>>,
+    /// The time at which the reaper wakes up for the scheduler, or has woken up.
+    pub(super) next_tick: Option<Monotonic>,
+    /// Empty between calls; kept so that handling an event allocates nothing.
     pub(super) outbox: Outbox<Arc<TaskCell>>,
+    #[cfg(feature = "journal")]
     pub(super) journal: Option<Box<Journal>>,
-    pub(super) answers: VecDeque<Event<Arc<TaskCell>>>,
+    pub(super) replies: VecDeque<Event<Arc<TaskCell>>>,
     pub(super) head: Vec<u8>,
     pub(super) submitted: usize,
     pub(super) waiting_for_room: usize,
-    /// Of those that wait for room the ones that handle answers meanwhile: see `submit`.
+    /// Threads that wait for room while they collect outcomes; see `submit`.
     pub(super) sleeping_for_room: Vec<Sleeper>,
     pub(super) waiting_for_progress: usize,
-    /// Whether the worker that was sent the last task slept.
+    /// `true` if the worker that was sent the last task was asleep.
     pub(super) woke_worker: bool,
     /// See `collect`.
     pub(super) caller_listens: bool,
     pub(super) thread_is_quiet: bool,
     pub(super) waiting_callers: Vec<Thread>,
-    pub(super) taken_by_callers: u64,
+    pub(super) collected_by_callers: u64,
     pub(super) shutdown_began: Option<Instant>,
     pub(super) elapsed: Option<Duration>,
 }
 
-/// What the spawner and the cleaner are to do.
+/// Orders of the spawner and jobs of the cleaner.
 pub(super) type Work = (Receiver<SpawnOrder>, Receiver<Job>);
 
 impl Shared {
     pub(super) fn new(config: Config) -> Result<(Arc<Self>, Work), PoolError> {
-        let settings = Settings {
-            workers: config.workers,
-            min_workers: config.min_workers,
-            idle_timeout: config.idle_timeout,
-            max_tasks: config.max_tasks,
-            max_age: config.max_age,
-            quarantine: config.quarantine,
-            queue_limit: config.queue_limit,
-            credit: CREDIT,
-            restart_limit: config.restart_limit,
-            restart_window: config.restart_window,
-            stop_grace: config.stop_grace,
-        };
-        let journal =
-            config.journal.as_deref().map(|path| Journal::create(path, &settings)).transpose()?;
+        let settings = config.settings();
+        #[cfg(feature = "journal")]
+        let journal = config.create_journal(&settings)?;
         let core = Core {
-            machine: Machine::new(settings),
+            scheduler: Scheduler::new(settings),
+            #[cfg(feature = "journal")]
             journal: journal.map(Box::new),
-            posts: std::iter::repeat_with(|| None).take(config.workers).collect(),
+            worker_slots: std::iter::repeat_with(|| None).take(config.workers).collect(),
+            next_tick: None,
             outbox: Outbox::default(),
-            answers: VecDeque::new(),
+            replies: VecDeque::new(),
             head: Vec::new(),
             submitted: 0,
             waiting_for_room: 0,
@@ -123,19 +119,17 @@ impl Shared {
             caller_listens: false,
             thread_is_quiet: false,
             waiting_callers: Vec::new(),
-            taken_by_callers: 0,
+            collected_by_callers: 0,
             shutdown_began: None,
             elapsed: None,
         };
-        let collecting = match config.link {
-            Link::Ipc => None,
-            Link::Auto | Link::Ring => {
-                Some(Collecting::new().map_err(PoolError::system("make the pool's doorbell"))?)
-            }
+        let collecting = match config.link.connector() {
+            Some(_) => None,
+            None => Some(Collecting::new().map_err(PoolError::system("make the pool's doorbell"))?),
         };
         let (sender, receiver) = unbounded();
         let (cleaner, jobs) = Cleaner::new();
-        let stdio = config.surroundings.stdio;
+        let stdio = config.process_env.stdio;
         let shared = Self {
             target: AtomicUsize::new(config.workers),
             resizing: Mutex::new(()),
@@ -148,9 +142,10 @@ impl Shared {
             next_task: AtomicU64::new(1),
             spawn_orders: Mutex::new(Some(sender)),
             reaper: Reaper::new().map_err(PoolError::system("make an event descriptor"))?,
-            console: Console::new(stdio).map_err(PoolError::system("make an event descriptor"))?,
+            output: OutputForwarder::new(stdio)
+                .map_err(PoolError::system("make an event descriptor"))?,
             cleaner,
-            foreign: ForeignQueue::default(),
+            user_code: UserCodeQueue::default(),
             left_behind: Mutex::default(),
             folders: Folders::default(),
             collecting,
@@ -160,57 +155,60 @@ impl Shared {
         Ok((Arc::new(shared), (receiver, jobs)))
     }
 
-    /// Whether this process is a fork of the one that built the pool. Then nothing of the pool may be touched: its locks may
-    /// have been held at the fork, its threads are not here, and its memory is shared with the other process's workers.
+    /// Returns `true` if this process is a fork of the one that built the pool. Nothing of the pool
+    /// may be used then: its locks may have been held at the fork, its threads do not exist here,
+    /// and its memory is shared with the workers of the other process.
     #[inline]
     pub(crate) fn is_forked(&self) -> bool {
         !self.origin.is_here()
     }
 
-    /// Only after `is_forked` was false.
+    /// Locks the core. Call it only after `is_forked` has returned `false`.
     pub(super) fn lock(&self) -> MutexGuard<'_, Core> {
-        // A panic under this lock is a defect of ours; going on beats hanging every caller.
-        self.core.lock().unwrap_or_else(PoisonError::into_inner)
+        // A panic under this lock is a bug of the pool, but going on is better than blocking every
+        // caller.
+        self.core.lock()
     }
 
-    /// Hands an event to the machine and does what follows.
-    pub(super) fn step(&self, event: Event<Arc<TaskCell>>, facts: Facts) {
-        let mut after = Afterwards::default();
-        self.lock().handle(now(), event, facts, self, &mut after);
-        after.run(self);
+    /// Passes an event to the scheduler and carries out its actions.
+    pub(super) fn step(&self, event: Event<Arc<TaskCell>>, data: EventData) {
+        let mut deferred = Deferred::default();
+        self.lock().handle(now(), event, data, self, &mut deferred);
+        deferred.run(self);
     }
 
-    /// The first of so many numbers for tasks, one after the other.
+    /// Reserves `count` consecutive task ids and returns the first.
     pub(crate) fn next_task_ids(&self, count: u64) -> TaskId {
         TaskId::new(self.next_task.fetch_add(count, Ordering::Relaxed))
     }
 
-    /// Takes a task back; true when it never ran and never will.
-    pub(crate) fn cancel(&self, place: TaskRef, cell: &TaskCell) -> bool {
+    /// Cancels a task. Returns `true` if it has not run and never will.
+    pub(crate) fn cancel(&self, task: TaskRef, cell: &TaskCell) -> bool {
         if self.is_forked() {
             return false;
         }
-        self.step(Event::Cancel(place), Facts::Nothing);
+        self.step(Event::Cancel(task), EventData::Nothing);
         cell.ended() == Some(true)
     }
 
-    /// Ends a task, also while it runs; true when it is gone before it began, or its worker is killed now.
-    pub(crate) fn kill(&self, place: TaskRef, cell: &TaskCell) -> bool {
-        let mut after = Afterwards::default();
+    /// Ends a task even if it is running. Returns `true` if it had not started, or if its worker is
+    /// being killed.
+    pub(crate) fn kill(&self, task: TaskRef, cell: &TaskCell) -> bool {
+        let mut deferred = Deferred::default();
         let mut core = self.lock();
-        // What has been answered is not killed.
-        core.collect(self, &mut after);
-        core.handle(now(), Event::Kill(place), Facts::Nothing, self, &mut after);
-        let killed = core.machine.is_being_killed(place);
+        // A task whose outcome has arrived must not be killed.
+        core.collect(self, &mut deferred);
+        core.handle(now(), Event::Kill(task), EventData::Nothing, self, &mut deferred);
+        let killed = core.scheduler.is_being_killed(task);
         drop(core);
-        after.run(self);
+        deferred.run(self);
         killed || cell.ended() == Some(true)
     }
 
-    /// Whether a task that has no outcome yet has begun.
-    pub(crate) fn state_of(&self, place: TaskRef, cell: &TaskCell) -> crate::TaskState {
+    /// Returns the progress of a task.
+    pub(crate) fn state_of(&self, task: TaskRef, cell: &TaskCell) -> crate::TaskState {
         use crate::TaskState;
-        let running = self.running_since(place).is_some();
+        let running = self.running_since(task).is_some();
         match (cell.ended(), running) {
             (Some(true), _) => TaskState::Cancelled,
             (Some(false), _) => TaskState::Done,
@@ -219,33 +217,33 @@ impl Shared {
         }
     }
 
-    /// When a worker has begun a task that has no outcome yet.
-    pub(crate) fn running_since(&self, place: TaskRef) -> Option<Monotonic> {
+    /// Returns the time at which a worker started the task, or `None` if it is not running.
+    pub(crate) fn running_since(&self, task: TaskRef) -> Option<Monotonic> {
         let core = self.lock();
-        let (worker, link_slot, _) = core.machine.assignment(place)?;
-        match core.post(worker)?.line.as_ref()?.slots.state(link_slot) {
+        let (worker, ring_index, _) = core.scheduler.assignment(task)?;
+        match core.connection(worker)?.table.state(ring_index) {
             SlotState::Running { since } => Some(since),
             SlotState::Free | SlotState::Queued | SlotState::Revoked => None,
         }
     }
 
-    /// A worker says that the task that it runs has begun a section: the last one that it has begun, as answers may be under
-    /// way to tasks before.
-    pub(super) fn section_begun(&self, worker: WorkerId, due: Now) {
-        let mut after = Afterwards::default();
+    /// Records that a worker's current task has entered a section. The current task is the last one
+    /// that the worker has started, because the outcomes of earlier ones may still be under way.
+    pub(super) fn section_begun(&self, worker: WorkerId, due: Monotonic) {
+        let mut deferred = Deferred::default();
         let mut core = self.lock();
-        let slots = core.post(worker).and_then(|post| post.line.as_ref()).map(|line| &line.slots);
-        let running = slots.and_then(|slots| {
-            let occupants = core.machine.occupants(worker);
-            let runs = |link_slot| matches!(slots.state(link_slot), SlotState::Running { .. });
-            occupants.into_iter().rev().map(|(link_slot, ..)| link_slot).find(|slot| runs(*slot))
+        let table = core.connection(worker).map(|connection| &connection.table);
+        let running = table.and_then(|table| {
+            let occupants = core.scheduler.occupants(worker);
+            let runs = |ring_index| matches!(table.state(ring_index), SlotState::Running { .. });
+            occupants.into_iter().rev().map(|(ring_index, ..)| ring_index).find(|slot| runs(*slot))
         });
-        if let Some(link_slot) = running {
-            let event = Event::SectionBegun { worker, link_slot, due };
-            core.handle(now(), event, Facts::Nothing, self, &mut after);
+        if let Some(ring_index) = running {
+            let event = Event::SectionBegun { worker, ring_index, due };
+            core.handle(now(), event, EventData::Nothing, self, &mut deferred);
         }
         drop(core);
-        after.run(self);
+        deferred.run(self);
     }
 
     pub(crate) fn worker_pids(&self) -> Vec<u32> {
@@ -253,111 +251,120 @@ impl Shared {
             return Vec::new();
         }
         let core = self.lock();
-        let ready = core.posts.iter().flatten().filter(|post| post.line.is_some());
-        ready.filter_map(|post| post.life.pid()).collect()
+        let ready = core.worker_slots.iter().flatten().filter(|slot| slot.connection.is_some());
+        ready.filter_map(|slot| slot.state.pid()).collect()
     }
 
     pub(crate) fn restarts(&self) -> u64 {
         if self.is_forked() {
             return 0;
         }
-        self.lock().machine.counters().respawned
+        self.lock().scheduler.counters().respawned
     }
 
-    /// Lets the pool's threads end; there is nothing left for them.
+    /// Ends the pool's threads, which have nothing left to do.
     pub(super) fn release_threads(&self) {
-        // Handles may outlive the pool, and its cores are free.
+        // Handles may outlive the pool, but its cores must not stay reserved.
         if let Some(cores) = &self.config.cores {
-            self.call(cores.keep(0, |_| false).into_iter().map(Foreign::Lease).collect());
+            self.call(cores.keep(0, |_| false).into_iter().map(UserCode::Lease).collect());
         }
-        self.spawn_orders.lock().unwrap_or_else(PoisonError::into_inner).take();
+        self.spawn_orders.lock().take();
         self.reaper.end();
-        self.console.end();
+        self.output.end();
         self.cleaner.end();
         self.callbacks.end();
         match &self.collecting {
             Some(collecting) => collecting.end(),
-            None => self.foreign.end(),
+            None => self.user_code.end(),
         }
     }
 
-    /// A worker can take tasks from the next event on.
-    pub(super) fn open_line(&self, worker: WorkerId, line: Line) {
-        if let Some(post) = self.lock().post_mut(worker) {
-            post.line = Some(line);
+    /// Makes a worker available for tasks from the next event on.
+    pub(super) fn open_connection(&self, worker: WorkerId, connection: Connection) {
+        if let Some(worker_slot) = self.lock().worker_slot_mut(worker) {
+            worker_slot.connection = Some(connection);
         }
     }
 
-    /// What is left of a worker: its process, and its table if it was ready.
-    pub(super) fn post_of(&self, worker: WorkerId) -> Option<(Arc<Life>, Option<Arc<SlotTable>>)> {
+    /// Returns the process of a worker, and its table of task states if it was ready.
+    pub(super) fn process_of(
+        &self,
+        worker: WorkerId,
+    ) -> Option<(Arc<ProcessState>, Option<Arc<SlotTable>>)> {
         let core = self.lock();
-        let post = core.post(worker)?;
-        Some((Arc::clone(&post.life), post.line.as_ref().map(|line| Arc::clone(&line.slots))))
+        let worker_slot = core.worker_slot(worker)?;
+        Some((
+            Arc::clone(&worker_slot.state),
+            worker_slot.connection.as_ref().map(|connection| Arc::clone(&connection.table)),
+        ))
     }
 
-    /// Lends the task that a worker has to answer next.
+    /// Passes the task whose outcome a worker has to send next to `with`.
     pub(super) fn with_due<T>(
         &self,
         worker: WorkerId,
         with: impl FnOnce(Option<&Arc<TaskCell>>) -> T,
     ) -> T {
-        with(self.lock().machine.due(worker))
+        with(self.lock().scheduler.due(worker))
     }
 
-    /// What a worker wrote made no sense: it is killed, and what it says that it has begun is not believed.
+    /// Handles a protocol violation: the worker is killed, and its table of task states is no
+    /// longer trusted.
     pub(super) fn misbehaved(&self, worker: WorkerId, problem: &str) {
         let problem = problem.to_owned();
-        self.console.note(
+        self.output.note(
             Level::WARN,
             move |pool| warn!(pool, %worker, problem, "worker broke the protocol"),
         );
-        let mut after = Afterwards::default();
+        let mut deferred = Deferred::default();
         let mut core = self.lock();
-        if let Some(line) = core.post_mut(worker).and_then(|post| post.line.as_mut()) {
-            line.broken = true;
+        if let Some(connection) = core.connection_mut(worker) {
+            connection.broken = true;
         }
-        core.handle(now(), Event::Misbehaved { worker }, Facts::Nothing, self, &mut after);
+        core.handle(now(), Event::Misbehaved { worker }, EventData::Nothing, self, &mut deferred);
         drop(core);
-        after.run(self);
+        deferred.run(self);
     }
 
-    /// The last event of a worker's process. The post goes in the same step: the slot may get its next process in it.
-    pub(super) fn bury(&self, worker: WorkerId, event: Event<Arc<TaskCell>>, facts: Facts) {
-        let mut after = Afterwards::default();
-        let turn = self
-            .config
-            .cores
-            .as_ref()
-            .map(|_| self.resizing.lock().unwrap_or_else(PoisonError::into_inner));
+    /// Handles the last event of a worker's process. The worker is removed in the same step,
+    /// because the slot may get its next process in it.
+    pub(super) fn remove_dead(
+        &self,
+        worker: WorkerId,
+        event: Event<Arc<TaskCell>>,
+        data: EventData,
+    ) {
+        let mut deferred = Deferred::default();
+        let turn = self.config.cores.as_ref().map(|_| self.resizing.lock());
         let mut core = self.lock();
-        if core.post(worker).is_some() {
-            core.posts[worker.slot as usize] = None;
+        if core.worker_slot(worker).is_some() {
+            core.worker_slots[worker.slot as usize] = None;
         }
-        core.handle(now(), event, facts, self, &mut after);
+        core.handle(now(), event, data, self, &mut deferred);
         // The same step may have started the slot's next process.
-        let is_vacant = core.posts.get(worker.slot as usize).is_none_or(Option::is_none);
+        let is_vacant = core.worker_slots.get(worker.slot as usize).is_none_or(Option::is_none);
         let cores = self.config.cores.as_ref().filter(|_| is_vacant);
-        let unneeded = cores.and_then(|cores| cores.release(worker.slot)).map(Foreign::Lease);
+        let unneeded = cores.and_then(|cores| cores.release(worker.slot)).map(UserCode::Lease);
         drop(core);
-        // Before the next turn of a resize, which may need them.
+        // A resize that is waiting for its turn may need these cores.
         self.call(unneeded.into_iter().collect());
         drop(turn);
-        after.run(self);
+        deferred.run(self);
     }
 
-    pub(super) fn order_spawn(&self, worker: WorkerId, life: Arc<Life>) {
-        let orders = self.spawn_orders.lock().unwrap_or_else(PoisonError::into_inner);
+    pub(super) fn order_spawn(&self, worker: WorkerId, state: Arc<ProcessState>) {
+        let orders = self.spawn_orders.lock();
         if let Some(orders) = &*orders {
-            // The spawner takes orders as long as this end exists.
-            let _ = orders.send(SpawnOrder { worker, life });
+            // The spawner receives orders as long as this sender exists.
+            let _ = orders.send(SpawnOrder { worker, state });
         }
     }
 }
 
 impl Core {
-    /// After each event: callers whose condition may hold now.
+    /// Wakes callers whose condition may have become true; called after each event.
     pub(super) fn wake_waiters(&mut self, shared: &Shared) {
-        if self.waiting_for_room > 0 && (self.machine.has_room() || !self.machine.is_open()) {
+        if self.waiting_for_room > 0 && (self.scheduler.has_room() || !self.scheduler.is_open()) {
             shared.room.notify_all();
             for sleeper in self.sleeping_for_room.drain(..) {
                 if sleeper.wake()
@@ -371,9 +378,4 @@ impl Core {
             shared.progress.notify_all();
         }
     }
-}
-
-/// The machine's clock.
-pub(super) fn now() -> Now {
-    clock::now().since_zero()
 }

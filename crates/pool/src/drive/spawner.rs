@@ -1,16 +1,16 @@
-//! The one thread that starts processes.
+//! The thread that starts all worker processes.
 //!
-//! It lives until every worker is gone, because the kernel sends a worker its parent-death signal when
-//! the *thread* that started it exits. Starting is quick (no fork of a large parent: see
-//! `brigade_sys::process`); the handshake goes on in the worker's attendant.
+//! It lives until every worker has ended, because the kernel sends a worker its parent-death signal
+//! when the *thread* that started it exits. Starting is fast, as it does not fork a large parent
+//! (see `brigade_sys::process`); the handshake takes place in the worker's attendant.
 
 use std::os::fd::OwnedFd;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::{Command, Stdio as Stream};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use brigade_cores::CoreLease;
+use brigade_scheduler::{Event, StartFailure};
+use brigade_sys::catch_panic::catch_panic;
 use brigade_sys::control::ControlSocket;
 use brigade_sys::memory::require_address_space;
 use brigade_sys::process::{self, Process};
@@ -19,131 +19,144 @@ use brigade_wire::version::{MARKER, PROTOCOL_VERSION};
 use crossbeam_channel::Receiver;
 use tracing::{Level, debug, warn};
 
-use super::SPACE_LEFT;
-use super::attendant::{self, Newborn};
-use super::console::{Ends, Writer};
+use super::RESERVED_SPACE;
+use super::attendant::{self, StartedWorker};
 use super::death;
-use super::outcome::Facts;
+use super::outcome::EventData;
+use super::output::{HostEnds, Writer};
 use super::owner::{self, Role};
-use super::post::Life;
 use super::shared::Shared;
+use super::worker_slot::ProcessState;
 use crate::config::Config;
-use crate::cores::THREAD_VARIABLES;
-use crate::machine::{Event, StartFailure};
+use crate::cores;
 
-/// Start a process for this worker.
+/// An order to start the process of a worker.
 pub(crate) struct SpawnOrder {
     pub(super) worker: WorkerId,
-    pub(super) life: Arc<Life>,
+    pub(super) state: Arc<ProcessState>,
 }
 
-/// Starts processes until there can be no more orders, then waits for their attendants.
+/// Starts processes until the pool ends, then waits for their attendants.
+///
+/// If another process is already ordered, it is started before the attendant of the previous one. A
+/// new process that starts beside two runnable threads is often queued behind the previous process
+/// on the other core for a time slice; that delayed a third of all starts of two workers by a
+/// millisecond. The attendant has nothing to do in the meantime, because a process takes longer
+/// than that to load its libraries.
 pub(super) fn run(shared: &Arc<Shared>, orders: &Receiver<SpawnOrder>) {
     let mut attendants: Vec<JoinHandle<()>> = Vec::new();
     while let Ok(order) = orders.recv() {
-        attendants.retain(|attendant| !attendant.is_finished());
-        match catch_unwind(AssertUnwindSafe(|| start(shared, &order))) {
-            Ok(Ok(Some(attendant))) => attendants.push(attendant),
-            Ok(Ok(None)) => refuse(shared, order.worker, "it was not wanted any more"),
-            Ok(Err((operation, error))) => {
-                refuse(shared, order.worker, &format!("failed to {operation}: {error}"));
-            }
-            // The panic hook has said where. The kernel would kill all workers with this thread.
-            Err(_) => refuse(shared, order.worker, "the thread that starts workers has panicked"),
+        let mut unattended = or_refuse(shared, order.worker, || launch(shared, &order));
+        while let Some(started) = unattended {
+            unattended = orders
+                .try_recv()
+                .ok()
+                .and_then(|next| or_refuse(shared, next.worker, || launch(shared, &next)));
+            let worker = started.worker;
+            attendants.retain(|attendant| !attendant.is_finished());
+            attendants.extend(or_refuse(shared, worker, || start_attendant(shared, started)));
         }
     }
     for attendant in attendants {
-        // A panic there was reported by the panic hook.
+        // The panic hook has reported a panic there.
         let _ = attendant.join();
     }
 }
 
+/// Returns the result of `start`, or reports that the worker could not be started.
+fn or_refuse<T>(
+    shared: &Shared,
+    worker: WorkerId,
+    start: impl FnOnce() -> Result<Option<T>, SpawnError>,
+) -> Option<T> {
+    match catch_panic(start) {
+        Ok(Ok(Some(made))) => return Some(made),
+        Ok(Ok(None)) => refuse(shared, worker, "it is no longer needed"),
+        Ok(Err((operation, error))) => {
+            refuse(shared, worker, &format!("failed to {operation}: {error}"));
+        }
+        // The panic hook has reported it. The thread has to live on: the kernel would kill all
+        // workers with it.
+        Err(_) => refuse(shared, worker, "the spawner thread panicked"),
+    }
+    None
+}
+
 fn refuse(shared: &Shared, worker: WorkerId, reason: &str) {
-    // The system may have more descriptors or memory in a moment: not permanent.
+    // The failure is not permanent: the system may have more descriptors or memory in a moment.
     let failure = StartFailure {
         permanent: false,
         reason: format!("{worker} could not be started: {reason}").into(),
     };
-    shared.bury(worker, Event::StartFailed { worker, failure }, Facts::Nothing);
+    shared.remove_dead(worker, Event::StartFailed { worker, failure }, EventData::Nothing);
 }
 
-type Step = (&'static str, std::io::Error);
+type SpawnError = (&'static str, std::io::Error);
 
-fn start(shared: &Arc<Shared>, order: &SpawnOrder) -> Result<Option<JoinHandle<()>>, Step> {
-    if order.life.is_doomed() {
+/// Starts the process. Returns `None` if the worker was killed in the meantime.
+fn launch(shared: &Shared, order: &SpawnOrder) -> Result<Option<StartedWorker>, SpawnError> {
+    if order.state.was_killed_before_start() {
         return Ok(None);
     }
-    require_address_space(SPACE_LEFT).map_err(|error| ("start its attendant thread", error))?;
+    require_address_space(RESERVED_SPACE).map_err(|error| ("start its attendant thread", error))?;
     let (control, worker_end) =
         ControlSocket::pair().map_err(|error| ("make a control socket", error))?;
     let (ends, worker_ends) =
-        Ends::open(shared.config.surroundings.stdio).map_err(|error| ("make a pipe", error))?;
+        HostEnds::open(shared.config.process_env.stdio).map_err(|error| ("make a pipe", error))?;
     let mut command = command(&shared.config, worker_end);
-    worker_ends.give(&mut command);
+    worker_ends.apply(&mut command);
     let lease = shared.config.cores.as_ref().and_then(|cores| cores.of(order.worker.slot));
     let process = match &lease {
         None => Process::spawn(&mut command),
-        Some(lease) => spawn_pinned(shared, order.worker, lease, &mut command),
+        Some(lease) => cores::spawn_pinned(lease, &mut command, |requested, effective| {
+            let worker = order.worker;
+            shared.output.note(Level::WARN, move |pool| {
+                warn!(pool, %worker, %requested, %effective, "worker may run only on some of its cores");
+            });
+        }),
     };
     let process = process.map_err(|error| ("start its process", error))?;
-    // The host's copies of the worker's ends go with the command.
+    // The command holds the host's copies of the worker's ends.
     drop(command);
     let process = Arc::new(process);
-    if !order.life.begin(&process) {
+    if !order.state.set_started(&process) {
         // Dropping the process kills and reaps it.
         return Ok(None);
     }
     let (worker, pid) = (order.worker, process.pid());
-    shared.console.note(Level::DEBUG, move |pool| debug!(pool, %worker, pid, "worker spawned"));
+    shared.output.note(Level::DEBUG, move |pool| debug!(pool, %worker, pid, "worker spawned"));
     let writer = Writer {
         pool: shared.config.name.as_str().into(),
         worker: order.worker,
         pid: process.pid(),
     };
-    let output = shared.console.attach(ends, writer);
-    let newborn =
-        Newborn { worker: order.worker, process, life: Arc::clone(&order.life), control, output };
+    let streams = shared.output.attach(ends, writer);
+    Ok(Some(StartedWorker { worker, process, state: Arc::clone(&order.state), control, streams }))
+}
+
+fn start_attendant(
+    shared: &Arc<Shared>,
+    started: StartedWorker,
+) -> Result<Option<JoinHandle<()>>, SpawnError> {
+    const OPERATION: &str = "start its attendant thread";
+    // The process that was started in the meantime may have taken the space that `launch` saw.
+    require_address_space(RESERVED_SPACE).map_err(|error| (OPERATION, error))?;
     let shared = Arc::clone(shared);
     std::thread::Builder::new()
-        .name(format!("brigade-{}", order.worker.slot))
+        .name(format!("brigade-{}", started.worker.slot))
         .spawn(move || {
             shared.own_this_thread();
             owner::take_role(Role::Driver);
-            let worker = newborn.worker;
-            // Nothing in there is known to panic, but an attendant that is gone would leave its tasks without an end.
-            let attended = catch_unwind(AssertUnwindSafe(|| attendant::run(&shared, newborn)));
+            let worker = started.worker;
+            // Nothing in an attendant is known to panic, but without its attendant a worker's tasks
+            // would never get an outcome.
+            let attended = catch_panic(|| attendant::run(&shared, started));
             if attended.is_err() {
-                death::abandon(&shared, worker);
+                death::kill_orphaned(&shared, worker);
             }
         })
         .map(Some)
-        .map_err(|error| ("start its attendant thread", error))
-}
-
-/// A process inherits the mask of the thread that starts it, so it never runs anywhere else.
-fn spawn_pinned(
-    shared: &Shared,
-    worker: WorkerId,
-    lease: &CoreLease,
-    command: &mut Command,
-) -> std::io::Result<Process> {
-    for variable in THREAD_VARIABLES {
-        let is_set = std::env::var_os(variable).is_some()
-            || command.get_envs().any(|(key, _)| key == variable);
-        if !is_set {
-            command.env(variable, lease.cores().len().to_string());
-        }
-    }
-    let spawned = lease.run_pinned(|pinned| {
-        if !pinned.is_exact() {
-            let (requested, effective) = (pinned.requested.clone(), pinned.effective.clone());
-            shared.console.note(Level::WARN, move |pool| {
-                warn!(pool, %worker, %requested, %effective, "the system lets a worker run on fewer cores than it has");
-            });
-        }
-        Process::spawn(command)
-    });
-    spawned.map_err(std::io::Error::other)?
+        .map_err(|error| (OPERATION, error))
 }
 
 fn command(config: &Config, control: OwnedFd) -> Command {
@@ -164,7 +177,7 @@ fn command(config: &Config, control: OwnedFd) -> Command {
             command
         }
     };
-    config.surroundings.apply(&mut command);
+    config.process_env.apply(&mut command);
     command
         .env(MARKER, format!("{PROTOCOL_VERSION}:{}", std::process::id()))
         .stdin(Stream::from(control));

@@ -1,24 +1,25 @@
-//! Tasks on their way in, on the thread of the caller.
+//! Submits tasks on the caller's thread.
 
-use std::sync::{Arc, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use brigade_sys::clock;
+use brigade_scheduler::{Constraints, Event, Submission};
+use brigade_sys::clock::{self, now};
+use brigade_sys::sync::MutexGuard;
 use brigade_wire::Attempt;
 
-use super::afterwards::Afterwards;
-use super::foreign;
-use super::outcome::Facts;
-use super::shared::{Core, Shared, now};
-use crate::awaited::{Awaited, Sleeper};
+use super::deferred::Deferred;
+use super::outcome::EventData;
+use super::shared::{Core, Shared};
+use super::user_code;
 use crate::cell::TaskCell;
 use crate::error::SubmitErrorKind;
-use crate::machine::{Event, Now, Submission, Terms};
-use crate::pool::Room;
+use crate::pool::WhenFull;
+use crate::waiting::{Sleeper, Wait};
 
-/// Submitters look for answers once for so many tasks: a look at what another core has just written costs as much as
-/// submitting a task.
-const LOOK_EVERY: usize = 32;
+/// Submitters look for outcomes once per this number of tasks. Reading what another core has just
+/// written costs as much as submitting a task.
+const COLLECT_EVERY: usize = 32;
 
 impl Shared {
     pub(crate) fn submit(
@@ -26,13 +27,13 @@ impl Shared {
         task: &Arc<TaskCell>,
         attempt: Attempt,
         retries: u32,
-        terms: Option<Box<Terms>>,
-        room: Room,
+        constraints: Option<Box<Constraints>>,
+        when_full: WhenFull,
     ) -> Result<(), SubmitErrorKind> {
-        let mut core = self.open_with_room(room)?;
-        let mut after = Afterwards::default();
-        // Limits count from the exact time.
-        let time = if terms.is_some() { now() } else { last_tick() };
+        let mut core = self.open_with_room(when_full)?;
+        let mut deferred = Deferred::default();
+        // Deadlines count from the exact time. The last tick is slightly behind, but much cheaper.
+        let time = if constraints.is_some() { now() } else { clock::last_tick() };
         core.handle(
             time,
             Event::Submit(Submission {
@@ -40,87 +41,94 @@ impl Shared {
                 task: Arc::clone(task),
                 attempt,
                 retries,
-                terms,
+                constraints,
             }),
-            Facts::Nothing,
+            EventData::Nothing,
             self,
-            &mut after,
+            &mut deferred,
         );
         core.submitted = core.submitted.wrapping_add(1);
-        if core.machine.backlog() % LOOK_EVERY == 1 || core.submitted.is_multiple_of(LOOK_EVERY) {
-            // Before somebody must be woken for what workers have answered meanwhile.
-            let collected = core.collect(self, &mut after);
-            core.taken_by_callers += collected as u64;
+        if core.scheduler.backlog() % COLLECT_EVERY == 1
+            || core.submitted.is_multiple_of(COLLECT_EVERY)
+        {
+            // Collecting now saves waking a thread for the outcomes that have arrived meanwhile.
+            let collected = core.collect(self, &mut deferred);
+            core.collected_by_callers += collected as u64;
         }
         drop(core);
-        after.run(self);
+        deferred.run(self);
         Ok(())
     }
 
-    /// Submits a task of its own for each worker.
+    /// Submits one task for each worker.
     pub(crate) fn broadcast(
         &self,
         mut make: impl FnMut() -> Arc<TaskCell>,
     ) -> Result<Vec<Arc<TaskCell>>, SubmitErrorKind> {
-        // Each task has a copy of the argument, which may be large: none is made or freed under the lock.
+        // Each task has its own copy of the argument, which may be large, so none is allocated or
+        // freed under the lock.
         let mut tasks = Vec::new();
         let mut core = loop {
-            let core = self.open_with_room(Room::Wait)?;
-            let missing = core.machine.target().saturating_sub(tasks.len());
+            let core = self.open_with_room(WhenFull::Wait)?;
+            let missing = core.scheduler.target().saturating_sub(tasks.len());
             if missing == 0 {
                 break core;
             }
             drop(core);
             tasks.extend(std::iter::repeat_with(&mut make).take(missing));
         };
-        let surplus = tasks.split_off(core.machine.target());
-        let mut after = Afterwards::default();
+        let surplus = tasks.split_off(core.scheduler.target());
+        let mut deferred = Deferred::default();
         for (slot, task) in (0..).zip(&tasks) {
-            let terms = task.limits.as_ref().map_or_else(Terms::default, |limits| limits.terms());
+            let mut constraints = task
+                .deadlines
+                .as_ref()
+                .map_or_else(Constraints::default, |deadlines| deadlines.constraints());
+            constraints.slot = Some(slot);
             let submission = Submission {
                 id: task.id,
                 task: Arc::clone(task),
                 attempt: Attempt::first(),
                 retries: 0,
-                terms: Some(Box::new(Terms { slot: Some(slot), ..terms })),
+                constraints: Some(Box::new(constraints)),
             };
-            core.handle(now(), Event::Submit(submission), Facts::Nothing, self, &mut after);
+            core.handle(now(), Event::Submit(submission), EventData::Nothing, self, &mut deferred);
         }
         drop(core);
         drop(surplus);
-        after.run(self);
+        deferred.run(self);
         Ok(tasks)
     }
 
-    /// The core of a pool that is open and whose queue has room.
-    fn open_with_room(&self, room: Room) -> Result<MutexGuard<'_, Core>, SubmitErrorKind> {
+    /// Locks the core of an open pool whose queue has room.
+    fn open_with_room(&self, when_full: WhenFull) -> Result<MutexGuard<'_, Core>, SubmitErrorKind> {
         if self.is_forked() {
             return Err(SubmitErrorKind::Forked);
         }
         let mut core = self.lock();
         loop {
-            if let Some(reason) = core.machine.broken_reason() {
+            if let Some(reason) = core.scheduler.broken_reason() {
                 return Err(SubmitErrorKind::PoolBroken { reason: reason.to_string() });
             }
-            if !core.machine.is_open() {
+            if !core.scheduler.is_open() {
                 return Err(SubmitErrorKind::PoolClosed);
             }
-            if core.machine.has_room() {
+            if core.scheduler.has_room() {
                 return Ok(core);
             }
-            core = self.wait_for_room(core, room)?;
+            core = self.wait_for_room(core, when_full)?;
         }
     }
 
     fn wait_for_room<'a>(
         &'a self,
         mut core: MutexGuard<'a, Core>,
-        room: Room,
+        when_full: WhenFull,
     ) -> Result<MutexGuard<'a, Core>, SubmitErrorKind> {
-        let left = match room {
-            Room::Now => return Err(SubmitErrorKind::Full),
-            Room::Wait => None,
-            Room::Until(deadline) => {
+        let left = match when_full {
+            WhenFull::Fail => return Err(SubmitErrorKind::Full),
+            WhenFull::Wait => None,
+            WhenFull::WaitUntil(deadline) => {
                 let left = deadline.saturating_duration_since(Instant::now());
                 if left.is_zero() {
                     return Err(SubmitErrorKind::TimedOut);
@@ -128,17 +136,16 @@ impl Shared {
                 Some(left)
             }
         };
-        if foreign::is_running() && self.collecting.is_some() {
-            // A waker of this pool has submitted: perhaps nobody else is there to handle answers.
+        if user_code::is_running() && self.collecting.is_some() {
+            // A waker of this pool is submitting a task. Perhaps no other thread is left to collect
+            // outcomes.
             drop(core);
             return Ok(self.collect_until_there_is_room(left));
         }
         core.waiting_for_room += 1;
         let mut core = match left {
-            None => self.room.wait(core).unwrap_or_else(PoisonError::into_inner),
-            Some(left) => {
-                self.room.wait_timeout(core, left).unwrap_or_else(PoisonError::into_inner).0
-            }
+            None => self.room.wait(core),
+            Some(left) => self.room.wait_timeout(core, left).0,
         };
         core.waiting_for_room -= 1;
         Ok(core)
@@ -146,7 +153,7 @@ impl Shared {
 }
 
 impl Shared {
-    /// The core, when there may be room or the time is over.
+    /// Collects outcomes until the queue may have room or the time is up, and locks the core.
     fn collect_until_there_is_room(&self, left: Option<Duration>) -> MutexGuard<'_, Core> {
         self.lock().waiting_for_room += 1;
         self.wait_for(&RoomOf(self), left.and_then(|left| Instant::now().checked_add(left)));
@@ -156,13 +163,13 @@ impl Shared {
     }
 }
 
-/// Room in a pool's queue, or the pool's end, waited for by one that handles answers meanwhile.
+/// Room in the pool's queue, or the end of the pool.
 struct RoomOf<'a>(&'a Shared);
 
-impl Awaited for RoomOf<'_> {
-    fn is_awaited(&self) -> bool {
+impl Wait for RoomOf<'_> {
+    fn is_pending(&self) -> bool {
         let core = self.0.lock();
-        core.machine.is_open() && !core.machine.has_room()
+        core.scheduler.is_open() && !core.scheduler.has_room()
     }
 
     fn set_sleeper(&self, sleeper: Sleeper) {
@@ -173,16 +180,11 @@ impl Awaited for RoomOf<'_> {
         core.sleeping_for_room.push(sleeper);
     }
 
-    fn wake_up(&self) {
-        // Others that sleep so look again, and sleep again.
+    fn clear_sleeper(&self) {
+        // Other threads that wait for room look again and go back to sleep.
         let sleepers = std::mem::take(&mut self.0.lock().sleeping_for_room);
         for sleeper in sleepers {
             let _ = sleeper.wake();
         }
     }
-}
-
-/// The machine's clock for events that set no time: a little behind, and much cheaper.
-fn last_tick() -> Now {
-    clock::last_tick().since_zero()
 }

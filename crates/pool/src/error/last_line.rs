@@ -1,19 +1,20 @@
-//! Which line of a dead worker's stderr says most.
+//! Selects the most informative line of a dead worker's stderr.
 
-/// The last line that is neither empty nor a part of a backtrace, or of the note how to get one; the last one if all are.
+/// Returns the last line that is neither empty nor part of a backtrace or of the note about
+/// backtraces. If there is no such line, returns the last line that is not empty.
 pub(crate) fn last_line(stderr: &str) -> Option<&str> {
     let mut in_backtrace = false;
-    let mut told = None;
+    let mut last = None;
     for line in stderr.lines().map(str::trim_end).filter(|line| !line.is_empty()) {
         in_backtrace = line == "stack backtrace:" || in_backtrace && is_frame(line);
         if !in_backtrace && !is_note(line) {
-            told = Some(line);
+            last = Some(line);
         }
     }
-    told.or_else(|| stderr.lines().rev().find(|line| !line.trim().is_empty()))
+    last.or_else(|| stderr.lines().rev().find(|line| !line.trim().is_empty()))
 }
 
-/// `  12: std::thread::spawn`, or below it `             at src/main.rs:3:5`.
+/// Matches `  12: std::thread::spawn` and the line below it, `             at src/main.rs:3:5`.
 fn is_frame(line: &str) -> bool {
     let line = line.trim_start();
     let number = line.split_once(": ").map(|(number, _)| number);
@@ -30,13 +31,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_line_is_told() {
+    fn the_last_line_that_is_not_empty_is_chosen() {
         assert_eq!(last_line("one\ntwo\n\n"), Some("two"));
         assert_eq!(last_line(" \n"), None);
     }
 
     #[test]
-    fn notes_and_backtraces_are_passed_over() {
+    fn notes_and_backtraces_are_skipped() {
         let note = "note: run with `RUST_BACKTRACE=1` environment variable to display a backtrace";
         let text = format!("memory allocation of 9 bytes failed\n{note}\n");
         assert_eq!(last_line(&text), Some("memory allocation of 9 bytes failed"));

@@ -1,11 +1,11 @@
-//! Why a task was not taken.
+//! Errors of submissions.
 
 use std::error::Error;
 use std::fmt;
 
 use super::{FORKED, TaskError, TaskErrorKind};
 
-/// Why a task was not taken. Its argument comes back with [`into_argument`](Self::into_argument).
+/// The reason why a task was refused. [`into_argument`](Self::into_argument) returns its argument.
 pub struct SubmitError<A> {
     kind: SubmitErrorKind,
     argument: A,
@@ -15,25 +15,25 @@ pub struct SubmitError<A> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SubmitErrorKind {
-    /// The queue is full; `submit` would wait.
+    /// The queue is full, and the submission was not to wait.
     Full,
-    /// The queue stayed full for the time given.
+    /// The queue stayed full until the timeout.
     TimedOut,
     /// The pool has been shut down.
     PoolClosed,
-    /// No worker can be had any more.
+    /// The pool cannot start workers anymore.
     PoolBroken {
-        /// Why.
+        /// Reason for the failure.
         reason: String,
     },
     /// The argument could not be encoded.
     Codec {
-        /// What failed, with the name of the type.
+        /// Description of the failure, with the name of the type.
         message: String,
     },
-    /// The function cannot be found again by a worker.
+    /// A worker could not find the function.
     Function {
-        /// Why.
+        /// Reason for the failure.
         message: String,
     },
     /// This process is a fork of the one that built the pool.
@@ -45,22 +45,22 @@ impl<A> SubmitError<A> {
         Self { kind, argument }
     }
 
-    /// What kind of failure it is.
-    pub fn kind(&self) -> SubmitErrorKind {
-        self.kind.clone()
+    /// Returns the kind of the failure.
+    pub fn kind(&self) -> &SubmitErrorKind {
+        &self.kind
     }
 
-    /// The argument, untouched.
+    /// Returns the argument, unchanged.
     pub fn into_argument(self) -> A {
         self.argument
     }
 
-    /// Whether a later try may succeed.
+    /// Returns `true` if a later attempt may succeed.
     pub fn is_full(&self) -> bool {
         matches!(self.kind, SubmitErrorKind::Full | SubmitErrorKind::TimedOut)
     }
 
-    /// The same failure as the outcome of a task, for iterators whose items are outcomes.
+    /// Converts the failure to the outcome of a task, for iterators that yield outcomes.
     pub(crate) fn into_task_error(self) -> TaskError {
         TaskError::new(match self.kind {
             SubmitErrorKind::PoolBroken { reason } => TaskErrorKind::PoolBroken { reason },
@@ -68,7 +68,7 @@ impl<A> SubmitError<A> {
             SubmitErrorKind::Function { message } => TaskErrorKind::Function { message },
             SubmitErrorKind::Forked => TaskErrorKind::Forked,
             SubmitErrorKind::PoolClosed => TaskErrorKind::PoolClosed,
-            // The pool lives: the task was given up before it began.
+            // The pool is still open; the task was given up before it started.
             SubmitErrorKind::Full | SubmitErrorKind::TimedOut => TaskErrorKind::Cancelled,
         })
     }
@@ -79,7 +79,7 @@ impl<A> fmt::Display for SubmitError<A> {
         match &self.kind {
             SubmitErrorKind::Full => out.write_str("the pool's queue is full"),
             SubmitErrorKind::TimedOut => {
-                out.write_str("the pool's queue stayed full for the time given")
+                out.write_str("the pool's queue stayed full until the timeout")
             }
             SubmitErrorKind::PoolClosed => out.write_str("the pool has been shut down"),
             SubmitErrorKind::PoolBroken { reason } => write!(out, "the pool is broken: {reason}"),
@@ -109,8 +109,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_full_queue_is_not_told_as_a_closed_pool() {
-        let kind = |kind| SubmitError::new(kind, ()).into_task_error().kind();
+    fn a_full_queue_is_not_reported_as_a_closed_pool() {
+        let kind = |kind| SubmitError::new(kind, ()).into_task_error().kind().clone();
         assert_eq!(kind(SubmitErrorKind::PoolClosed), TaskErrorKind::PoolClosed);
         for full in [SubmitErrorKind::Full, SubmitErrorKind::TimedOut] {
             assert_eq!(kind(full), TaskErrorKind::Cancelled);

@@ -1,39 +1,42 @@
-//! How many items make a piece.
+//! Decides how many items make a chunk.
 //!
-//! A frame costs a worker and the host about a microsecond together, and a wake-up some tens of them; half a
-//! millisecond of work makes both vanish and is still short enough that workers end at the same time. While it is not known
-//! how long an item takes, a piece is one item; then pieces grow at most eightfold at a time.
+//! A frame costs a worker and the host about a microsecond together, and a wake-up some tens of
+//! microseconds. Half a millisecond of work makes both negligible, and is still short enough for
+//! all workers to finish at about the same time. While the run time of an item is unknown, a chunk
+//! is one item. Then chunks grow at most eightfold at a time.
 
 use std::time::Duration;
 
-/// Work in a piece, as far as it can be told beforehand.
+/// Amount of work intended for a chunk.
 const AIM: Duration = Duration::from_micros(500);
 
-/// A worker that has been at a piece for so long gives the rest back.
+/// Time after which a worker returns the remaining items of a chunk.
 pub(super) const BUDGET: Duration = Duration::from_millis(2);
 
-/// Less work than this is not worth a frame of its own: about a wake-up.
+/// The least work that is worth a frame of its own: about a wake-up.
 const LEAST: Duration = Duration::from_micros(50);
 
-/// No piece has more items.
+/// Maximum number of items of a chunk.
 const MOST_ITEMS: u32 = 4096;
 
-/// Bytes of arguments, and of results, that a piece may have: several fit into a ring of 256 KiB.
+/// Maximum size of the arguments, and of the results, of a chunk: several chunks fit into a ring of
+/// 256 KiB.
 const MOST_BYTES: u32 = 32 * 1024;
 
-/// How much a piece counts less for each later one: the average follows items that become slower or faster.
+/// Factor by which the weight of a chunk decreases with each later one, so that the average follows
+/// items that become slower or faster.
 const FADING: f64 = 0.95;
 
-/// The size of pieces: fixed by the user, or learnt.
+/// The size of chunks: set by the user, or learned.
 #[derive(Debug)]
 pub(super) struct Sizing {
     fixed: Option<u32>,
     workers: usize,
-    /// Fading sums over the pieces that have ended.
+    /// Decaying sums over the chunks that have ended.
     items: f64,
     seconds: f64,
     result_bytes: f64,
-    /// Items of the largest piece that has ended as a whole.
+    /// Number of items of the largest chunk that has ended.
     largest: u32,
 }
 
@@ -46,28 +49,29 @@ impl Sizing {
         self.fixed = Some(u32::try_from(items.max(1)).unwrap_or(u32::MAX));
     }
 
-    /// Whether the user has said how many.
+    /// Returns `true` if the user has set the size.
     pub(super) fn is_fixed(&self) -> bool {
         self.fixed.is_some()
     }
 
-    /// When a worker gives the rest of a piece back.
+    /// Returns the time after which a worker returns the remaining items of a chunk.
     pub(super) fn budget(&self) -> Duration {
         if self.fixed.is_some() { Duration::MAX } else { BUDGET }
     }
 
-    /// Bytes of arguments after which a piece is full.
+    /// Returns the size of arguments at which a chunk is full.
     pub(super) fn argument_bytes(&self) -> usize {
         if self.fixed.is_some() { usize::MAX } else { MOST_BYTES as usize }
     }
 
-    /// In how many pieces what a worker gave back is sent again: a slow item may be followed by others, which all workers
-    /// are to share.
+    /// Returns the number of chunks into which returned items are split. A slow item may be
+    /// followed by others, which all workers should share.
     pub(super) fn parts(&self) -> usize {
         if self.fixed.is_some() { 1 } else { 2 * self.workers }
     }
 
-    /// Items for the next piece, when so many inputs are known to be left.
+    /// Returns the number of items for the next chunk. `left` is the number of remaining inputs, if
+    /// known.
     pub(super) fn next(&self, left: Option<usize>) -> u32 {
         if let Some(fixed) = self.fixed {
             return fixed;
@@ -78,7 +82,8 @@ impl Sizing {
         let by_time = self.worth(AIM);
         let by_bytes = as_count(f64::from(MOST_BYTES) * self.items / self.result_bytes.max(1.0));
         let by_growth = self.largest.saturating_mul(8);
-        // Towards the end pieces get smaller, so that no worker sits on a large one while the others are done.
+        // Toward the end chunks get smaller, so that no worker is busy with a large one when the
+        // others are done.
         let by_end = left.map_or(u32::MAX, |left| {
             let share = u32::try_from(left / (2 * self.workers)).unwrap_or(u32::MAX);
             share.max(self.worth(LEAST))
@@ -86,7 +91,7 @@ impl Sizing {
         by_time.min(by_bytes).min(by_growth).min(by_end).clamp(1, MOST_ITEMS)
     }
 
-    /// A piece has ended: so many of its items were answered.
+    /// Updates the averages after a chunk has ended with this number of finished items.
     pub(super) fn learn(&mut self, items: u32, run_time: Duration, result_bytes: usize) {
         if items == 0 {
             return;
@@ -98,7 +103,7 @@ impl Sizing {
         self.largest = self.largest.max(items);
     }
 
-    /// As many items as take so long.
+    /// Returns the number of items that take this time.
     fn worth(&self, time: Duration) -> u32 {
         as_count(time.as_secs_f64() * self.items / self.seconds.max(1e-12))
     }
@@ -107,7 +112,7 @@ impl Sizing {
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
-    reason = "an `as` from a float ends at the limits of the integer, which is meant"
+    reason = "`as` from a float saturates at the limits of the integer, as intended"
 )]
 fn as_count(number: f64) -> u32 {
     number as u32
@@ -117,7 +122,7 @@ fn as_count(number: f64) -> u32 {
 mod tests {
     use super::*;
 
-    fn learnt(items: u32, nanos_each: u64, result_bytes: usize) -> Sizing {
+    fn learned(items: u32, nanos_each: u64, result_bytes: usize) -> Sizing {
         let mut sizing = Sizing::new(2);
         sizing.learn(
             items,
@@ -128,35 +133,35 @@ mod tests {
     }
 
     #[test]
-    fn the_first_pieces_are_single_items_and_growth_is_bounded() {
+    fn the_first_chunk_is_one_item_and_growth_is_bounded() {
         assert_eq!(Sizing::new(2).next(None), 1);
-        assert_eq!(learnt(1, 50, 0).next(None), 8);
-        assert_eq!(learnt(8, 50, 0).next(None), 64);
-        assert_eq!(learnt(4096, 50, 0).next(None), 4096);
+        assert_eq!(learned(1, 50, 0).next(None), 8);
+        assert_eq!(learned(8, 50, 0).next(None), 64);
+        assert_eq!(learned(4096, 50, 0).next(None), 4096);
     }
 
     #[test]
-    fn a_piece_is_half_a_millisecond_of_work() {
-        assert_eq!(learnt(100, 10_000, 0).next(None), 50);
-        assert_eq!(learnt(100, 600_000, 0).next(None), 1);
+    fn a_chunk_is_half_a_millisecond_of_work() {
+        assert_eq!(learned(100, 10_000, 0).next(None), 50);
+        assert_eq!(learned(100, 600_000, 0).next(None), 1);
     }
 
     #[test]
-    fn large_results_make_small_pieces() {
-        assert_eq!(learnt(100, 100, 1024).next(None), 32);
-        assert_eq!(learnt(100, 100, 1 << 20).next(None), 1);
+    fn large_results_make_small_chunks() {
+        assert_eq!(learned(100, 100, 1024).next(None), 32);
+        assert_eq!(learned(100, 100, 1 << 20).next(None), 1);
     }
 
     #[test]
-    fn the_last_pieces_are_smaller_but_worth_a_frame() {
-        assert_eq!(learnt(4096, 1_000, 0).next(Some(1_000_000)), 500);
-        assert_eq!(learnt(4096, 1_000, 0).next(Some(800)), 200);
-        assert_eq!(learnt(4096, 1_000, 0).next(Some(10)), 50);
+    fn the_last_chunks_are_smaller_but_worth_a_frame() {
+        assert_eq!(learned(4096, 1_000, 0).next(Some(1_000_000)), 500);
+        assert_eq!(learned(4096, 1_000, 0).next(Some(800)), 200);
+        assert_eq!(learned(4096, 1_000, 0).next(Some(10)), 50);
     }
 
     #[test]
-    fn one_slow_item_among_fast_ones_is_not_forgotten_at_once() {
-        let mut sizing = learnt(100, 10_000, 0);
+    fn one_slow_item_is_remembered_for_a_while() {
+        let mut sizing = learned(100, 10_000, 0);
         sizing.learn(1, Duration::from_millis(100), 0);
         for _ in 0..10 {
             sizing.learn(1, Duration::from_micros(10), 0);
@@ -165,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fixed_size_is_kept() {
+    fn a_fixed_chunk_size_is_kept() {
         let mut sizing = Sizing::new(2);
         sizing.fix(0);
         assert_eq!(sizing.next(None), 1);

@@ -1,23 +1,25 @@
-//! Processes that have left their job's group and outlived it: adopted, reaped when they end, ended with the run.
+//! Handles strays: processes that left their job's group and outlived the job. They are adopted,
+//! reaped when they end, and killed at the end of the run.
 
 use std::collections::HashSet;
 use std::time::Duration;
 
 use brigade_sys::orphans::Child;
-use rustix::event::epoll;
 
 use super::Drive;
-use super::streams::{Token, forget};
+use super::streams::Token;
 use crate::event::Event;
 
-/// How long a killed stray may take to be gone.
-const STRAY_LIMIT: Duration = Duration::from_secs(1);
+/// The time that a killed stray may take to be gone, as long as for a job; a busy machine needs
+/// more than a second.
+const STRAY_LIMIT: Duration = Duration::from_secs(5);
 
-/// Strays may have children that become ours when they end; a tree deeper than this is not followed.
-const GENERATIONS: usize = 16;
+/// Children of a stray become ours when it ends. Deeper trees than this are not followed.
+const MAX_GENERATIONS: usize = 16;
 
 impl Drive<'_> {
-    /// Reaps adopted processes that have ended. A leader's end is told by its own pidfd.
+    /// Reaps adopted processes that have ended. The ends of group leaders arrive through their
+    /// pidfds instead.
     pub(super) fn reap_adopted(&self) {
         while let Some(dead) = Child::any_dead() {
             if self.is_leader(dead.pid()) {
@@ -27,15 +29,15 @@ impl Drive<'_> {
         }
     }
 
-    /// Ends what has outlived its job, at the end of the run.
+    /// Kills the processes that have outlived their jobs, at the end of the run.
     pub(super) fn end_strays(&mut self) {
-        self.kill_strays(|drive, event| (drive.tell)(event));
+        self.kill_strays(|drive, event| drive.client.event(event));
     }
 
-    pub(super) fn kill_strays(&mut self, mut tell: impl FnMut(&mut Self, Event<'_>)) {
-        // Those that cannot be killed, and those that nobody waits for any more.
+    pub(super) fn kill_strays(&mut self, mut report: impl FnMut(&mut Self, Event<'_>)) {
+        // The guardian, and strays that could not be killed.
         let mut given_up = HashSet::from([self.guardian.pid()]);
-        for _ in 0..GENERATIONS {
+        for _ in 0..MAX_GENERATIONS {
             let strays: Vec<Child> = Child::all()
                 .into_iter()
                 .filter(|child| !given_up.contains(&child.pid()) && !self.is_leader(child.pid()))
@@ -54,22 +56,23 @@ impl Drive<'_> {
                     given_up.insert(pid);
                 }
                 if !name.is_empty() {
-                    tell(self, Event::Stray { pid, name: &name, number, is_gone });
+                    report(self, Event::Stray { pid, name: &name, number, is_gone });
                 }
             }
         }
     }
 
-    /// Somebody has killed the guardian. Without one, a SIGKILL of this process would leave what jobs have started.
+    /// Replaces a guardian that was killed. Without one, SIGKILL of this process would leave
+    /// processes of jobs behind.
     pub(super) fn restart_guardian(&mut self) {
-        forget(&self.epoll, self.guardian.pidfd());
-        tracing::warn!("the guardian was killed; another one is started");
-        let restarted = self.guardian.restart().and_then(|()| {
-            let death = epoll::EventData::new_u64(Token::GUARDIAN.into());
-            Ok(epoll::add(&self.epoll, self.guardian.pidfd(), death, epoll::EventFlags::IN)?)
-        });
+        self.poller.remove(self.guardian.pidfd());
+        tracing::warn!("the guardian was killed; starting another one");
+        let restarted = self
+            .guardian
+            .restart()
+            .and_then(|()| self.poller.add(self.guardian.pidfd(), Token::GUARDIAN.into()));
         if let Err(error) = restarted {
-            tracing::warn!(%error, "there is no guardian any more");
+            tracing::warn!(%error, "cannot restart the guardian");
         }
     }
 

@@ -1,40 +1,38 @@
-//! The pipes of running jobs: read whenever there is something, so that no job waits for us.
+//! Reads the pipes of running jobs as soon as data arrives, so that no job waits for us.
 
-use std::os::fd::{AsFd, OwnedFd};
-
-use rustix::event::epoll;
-use rustix::io::Errno;
+use std::fs::File;
+use std::io::{ErrorKind, Read};
 
 use super::Drive;
 use crate::event::{Event, Stream};
 use crate::output::Captured;
 
-/// One output of a running attempt.
+/// The state of one output stream of a running attempt.
 #[derive(Debug, Default)]
-pub(super) struct Streaming {
-    pub(super) pipe: Option<OwnedFd>,
+pub(super) struct StreamState {
+    pub(super) pipe: Option<File>,
     pub(super) captured: Captured,
-    /// What came after the last end of a line, when lines are told as they come.
+    /// The start of an unfinished line, kept if lines are reported as they arrive.
     pub(super) line: Vec<u8>,
 }
 
-/// What an epoll event is about: generation, slot and descriptor.
+/// The subject of a poller's event: generation, slot and descriptor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Token(u64);
 
 const STREAMS: [Stream; 2] = [Stream::Stdout, Stream::Stderr];
 
-/// The descriptor number of a token that means the process itself.
+/// The descriptor number that stands for the process itself.
 const PIDFD: u64 = 2;
 
-/// A line longer than this is told in pieces.
+/// Lines longer than this are reported in fragments.
 const LONGEST_LINE: usize = 1 << 20;
 
-/// How much is read of a job that has ended: what a pipe can hold at most by default. A process that has left its group
-/// may write for ever.
-const LEFT_BEHIND: usize = 1 << 20;
+/// Maximum number of bytes read after a job has ended: the largest default capacity of a pipe. A
+/// process that has left the job's group may write forever.
+const MAX_LEFTOVER: usize = 1 << 20;
 
-impl Streaming {
+impl StreamState {
     pub(super) fn of(captured: Captured) -> Self {
         Self { captured, ..Self::default() }
     }
@@ -42,7 +40,7 @@ impl Streaming {
 
 impl Token {
     pub(super) const WAKER: Self = Self(u64::MAX);
-    /// Of slots that do not exist, like the waker's.
+    /// Like the waker's, outside the range of slots.
     pub(super) const GUARDIAN: Self = Self(u64::MAX - 1);
 
     fn new(slot: usize, generation: u32, descriptor: u64) -> Self {
@@ -86,15 +84,8 @@ impl From<u64> for Token {
     }
 }
 
-/// Closing is not enough: a copy of the descriptor in a fork of this process keeps what it waits for, and a dead process
-/// or a closed pipe would wake this thread again and again.
-pub(super) fn forget(epoll: &OwnedFd, descriptor: impl AsFd) {
-    // Fails only for what was never waited for.
-    let _ = epoll::delete(epoll, descriptor);
-}
-
 impl Drive<'_> {
-    /// A pipe has something, or its last writer is gone.
+    /// Handles a pipe that has data, or whose last writer is gone.
     pub(super) fn readable(&mut self, token: Token) {
         let slot = token.slot();
         let current = self.live.get(slot).and_then(Option::as_ref);
@@ -103,10 +94,10 @@ impl Drive<'_> {
         }
     }
 
-    /// Takes what is still in the pipes of a job that has ended, and closes them.
+    /// Reads the rest of the output of a job that has ended, and closes its pipes.
     pub(super) fn drain(&mut self, slot: usize) {
         for index in 0..STREAMS.len() {
-            let mut left = LEFT_BEHIND;
+            let mut left = MAX_LEFTOVER;
             while left > 0 {
                 match self.read(slot, index) {
                     0 => break,
@@ -117,19 +108,23 @@ impl Drive<'_> {
         }
     }
 
-    /// Reads once. Answers how much there was.
+    /// Reads once. Returns the number of bytes.
     fn read(&mut self, slot: usize, index: usize) -> usize {
         let Some(live) = &mut self.live[slot] else { return 0 };
-        let streaming = &mut live.streams[index];
-        let Some(pipe) = &streaming.pipe else { return 0 };
-        let count = match rustix::io::read(pipe, &mut *self.buffer) {
+        let state = &mut live.streams[index];
+        let Some(pipe) = &mut state.pipe else { return 0 };
+        let count = match pipe.read(&mut self.buffer) {
             Ok(0) => {
-                // Closed by all writers. The job may live on without.
+                // Closed by all writers. The job may continue without its output.
                 self.close(slot, index);
                 return 0;
             }
             Ok(count) => count,
-            Err(Errno::AGAIN | Errno::INTR) => return 0,
+            Err(error)
+                if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) =>
+            {
+                return 0;
+            }
             Err(error) => {
                 tracing::warn!(%error, "a job's output cannot be read");
                 self.close(slot, index);
@@ -137,38 +132,38 @@ impl Drive<'_> {
             }
         };
         let bytes = &self.buffer[..count];
-        streaming.captured.push(bytes);
-        if self.conduct.live && !live.attempt.is_canary {
+        state.captured.push(bytes);
+        if self.config.live && !live.attempt.is_canary {
             let end = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
             let (lines, rest) = bytes.split_at(end);
-            streaming.line.extend_from_slice(lines);
-            if end > 0 || streaming.line.len() + rest.len() > LONGEST_LINE {
+            state.line.extend_from_slice(lines);
+            if end > 0 || state.line.len() + rest.len() > LONGEST_LINE {
                 let (number, stream) = (live.attempt.number, STREAMS[index]);
-                (self.tell)(Event::Output { number, stream, lines: &streaming.line });
-                streaming.line.clear();
+                self.client.event(Event::Output { number, stream, lines: &state.line });
+                state.line.clear();
             }
-            streaming.line.extend_from_slice(rest);
+            state.line.extend_from_slice(rest);
         }
         count
     }
 
-    /// Nothing of what runs on a slot is waited for any more.
-    pub(super) fn ignore(&self, slot: usize) {
+    /// Stops watching the process on a slot.
+    pub(super) fn unwatch(&mut self, slot: usize) {
         if let Some(live) = &self.live[slot] {
-            forget(&self.epoll, live.leader.pidfd());
+            self.poller.remove(live.leader.pidfd());
         }
     }
 
     fn close(&mut self, slot: usize, index: usize) {
         let Some(live) = &mut self.live[slot] else { return };
-        let streaming = &mut live.streams[index];
-        if let Some(pipe) = streaming.pipe.take() {
-            forget(&self.epoll, &pipe);
+        let state = &mut live.streams[index];
+        if let Some(pipe) = state.pipe.take() {
+            self.poller.remove(&pipe);
         }
-        if !streaming.line.is_empty() {
+        if !state.line.is_empty() {
             let (number, stream) = (live.attempt.number, STREAMS[index]);
-            (self.tell)(Event::Output { number, stream, lines: &streaming.line });
-            streaming.line.clear();
+            self.client.event(Event::Output { number, stream, lines: &state.line });
+            state.line.clear();
         }
     }
 }
@@ -178,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_gives_back_what_it_was_made_of() {
+    fn a_token_returns_its_parts() {
         for (slot, generation) in [(0, 0), (7, 1), (0x3fff_ffff, u32::MAX - 1)] {
             let token = Token::from(u64::from(Token::pidfd(slot, generation)));
             assert!(token.is_pidfd() && token != Token::WAKER);

@@ -1,4 +1,4 @@
-//! Trying out whether jobs can run at all, before any does.
+//! Tests with a canary that jobs can run at all, before any job starts.
 
 use std::collections::HashSet;
 
@@ -7,7 +7,7 @@ use crate::event::Reason;
 use crate::job::Job;
 use std::sync::Arc;
 
-/// Which preludes were tried.
+/// The preludes that have passed, and the state of the canary.
 #[derive(Debug, Default)]
 pub(super) struct Canaries {
     passed: HashSet<Option<String>>,
@@ -19,14 +19,14 @@ impl Canaries {
         self.running
     }
 
-    /// The canary was not started after all.
+    /// Handles a canary that could not start yet.
     pub(super) fn put_back(&mut self) {
         self.running = false;
     }
 }
 
 impl Machine {
-    /// The canary that must pass before the first waiting job may start.
+    /// Returns the canary that must pass before the first waiting job may start, if any.
     pub(super) fn canary_for_next(&mut self) -> Option<Attempt> {
         let job = &self.waiting.front()?.job;
         let prelude = job.prelude.as_deref();
@@ -35,7 +35,7 @@ impl Machine {
         {
             return None;
         }
-        // Without a canary of the user's, the prelude itself is what is tried.
+        // Without a canary from the user, only the prelude is tested.
         let mut canary = self.settings.canary.clone().unwrap_or_else(|| Job::new("true"));
         if let Some(prelude) = prelude {
             canary = Job::prelude_before(prelude, canary);
@@ -44,7 +44,7 @@ impl Machine {
             canary.folder.clone_from(&job.folder);
         }
         self.canaries.running = true;
-        Some(Attempt { number: 0, job: Arc::new(canary), nth: 1, before: None, is_canary: true })
+        Some(Attempt { number: 0, job: Arc::new(canary), nth: 1, previous: None, is_canary: true })
     }
 
     pub(super) fn canary_ended(&mut self, attempt: &Attempt, passed: bool) {
@@ -52,7 +52,7 @@ impl Machine {
         if passed {
             self.canaries.passed.insert(attempt.job.prelude.clone());
         } else {
-            // If the run was stopped meanwhile, that is why it ends.
+            // If the run was stopped in the meantime, the stop stays the reason for its end.
             self.drain(Reason::Failed);
         }
     }

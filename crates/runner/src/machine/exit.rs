@@ -1,49 +1,49 @@
-//! The end of an attempt: whether there is another, and whether the run goes on.
+//! Handles the end of an attempt: decides about retries and halting.
 
 use std::time::Duration;
 
 use brigade_sys::clock::Monotonic;
 use brigade_sys::process::Exit;
 
-use super::{Attempt, Cause, Course, Machine, Running, set_timer};
+use super::{Attempt, Cause, Machine, Phase, Running, Timer};
 use crate::halt::HaltWhen;
 use crate::limit::Limit;
 use crate::outcome::{Ending, StartFailure};
 
-/// What an ended attempt means.
+/// The machine's decision about an attempt that is over.
 #[derive(Debug)]
 pub(crate) struct Verdict {
     pub(crate) attempt: Attempt,
     pub(crate) ending: Ending,
-    /// How long it took.
+    /// Duration of the attempt.
     pub(crate) wall: Duration,
-    /// Whether another attempt will be made.
+    /// `true` if another attempt will be made.
     pub(crate) is_retried: bool,
-    /// Whether this outcome met the halt policy.
+    /// `true` if this outcome met the halt policy.
     pub(crate) is_halting: bool,
 }
 
 impl Machine {
-    /// The attempt on this slot was reaped, and its cores are free again.
+    /// Handles an attempt that was reaped and whose cores are free again.
     pub(crate) fn exited(&mut self, slot: usize, exit: Exit, now: Monotonic) -> Option<Verdict> {
-        self.over(slot, Some(exit), now)
+        self.ended(slot, Some(exit), now)
     }
 
-    /// The attempt on this slot still runs, and nothing can be done about it.
+    /// Handles an attempt that survives SIGKILL and was abandoned.
     pub(crate) fn abandoned(&mut self, slot: usize, now: Monotonic) -> Option<Verdict> {
-        self.over(slot, None, now)
+        self.ended(slot, None, now)
     }
 
-    fn over(&mut self, slot: usize, exit: Option<Exit>, now: Monotonic) -> Option<Verdict> {
+    fn ended(&mut self, slot: usize, exit: Option<Exit>, now: Monotonic) -> Option<Verdict> {
         let mut running = self.slots[slot].take()?;
-        set_timer(&mut self.timers, slot, &mut running, None);
+        self.timers.set(&mut running.timer, None, Timer::Slot(slot));
         self.free.insert(slot);
-        self.room = true;
+        self.has_room = true;
         let wall = now.saturating_since(running.started);
         let ending = match running.ending {
             _ if exit.is_none() => Ending::NotKilled,
             Some(Cause::TimedOut(limit)) => Ending::TimedOut { limit },
-            // It may have ended cleanly all the same, but nobody knows whether it had finished what it was to do.
+            // It may have exited with 0 all the same, but nobody knows if its work was complete.
             Some(Cause::Stopped) => Ending::Stopped,
             None => exit.map_or(Ending::NotKilled, Ending::from),
         };
@@ -54,7 +54,7 @@ impl Machine {
         Some(self.judge(running.attempt, ending, wall, now))
     }
 
-    /// What was to be started on this slot could not be.
+    /// Handles an attempt that could not be started.
     pub(crate) fn start_failed(
         &mut self,
         slot: usize,
@@ -63,7 +63,7 @@ impl Machine {
         now: Monotonic,
     ) -> Verdict {
         self.free.insert(slot);
-        self.room = true;
+        self.has_room = true;
         self.judge(attempt, Ending::NotStarted(failure), Duration::ZERO, now)
     }
 
@@ -80,12 +80,13 @@ impl Machine {
         }
         let retries = attempt.job.retries.unwrap_or(self.settings.retries);
         let is_retried =
-            self.course == Course::Running && ending.is_worth_a_retry() && attempt.nth <= retries;
+            self.phase == Phase::Running && ending.is_worth_a_retry() && attempt.nth <= retries;
         let mut is_halting = false;
         if is_retried {
-            // Behind what waits already: a wide job that is next must not wait for retries of narrow ones.
-            let (nth, before) = (attempt.nth + 1, Some(ending.clone()));
-            self.waiting.push_back(Attempt { nth, before, ..attempt.clone() });
+            // At the back of the queue: a wide job at the front must not wait for retries of narrow
+            // ones.
+            let (nth, previous) = (attempt.nth + 1, Some(ending.clone()));
+            self.waiting.push_back(Attempt { nth, previous, ..attempt.clone() });
         } else {
             if ending.is_success() {
                 self.finished.succeeded += 1;
@@ -97,21 +98,22 @@ impl Machine {
         Verdict { attempt, ending, wall, is_retried, is_halting }
     }
 
-    /// An attempt that the run will not make any more.
+    /// Concludes an attempt that the run will not make any more.
     pub(super) fn give_up(mut attempt: Attempt) -> Verdict {
-        let ending = attempt.before.take().unwrap_or(Ending::Stopped);
+        let ending = attempt.previous.take().unwrap_or(Ending::Stopped);
         attempt.nth -= 1;
         let (wall, is_retried, is_halting) = (Duration::ZERO, false, false);
         Verdict { attempt, ending, wall, is_retried, is_halting }
     }
 
-    /// The driver tells of it, together with the outcome that the policy waited for.
+    /// Returns `true` if the policy is met. The driver reports that together with the outcome that
+    /// met it.
     fn halt_if_reached(&mut self, now: Monotonic) -> bool {
         let Some(halt) = self.settings.halt else { return false };
-        if self.course != Course::Running || !halt.is_reached(self.finished) {
+        if self.phase != Phase::Running || !halt.is_reached(self.finished) {
             return false;
         }
-        self.course = Course::Draining;
+        self.phase = Phase::Draining;
         if halt.when == HaltWhen::Now {
             for slot in 0..self.slots.len() {
                 self.terminate(slot, Cause::Stopped, now);
@@ -120,7 +122,7 @@ impl Machine {
         true
     }
 
-    /// A new median moves the limits of all that run.
+    /// Applies a new median to the limits of all running attempts.
     fn follow_median(&mut self) {
         let Some(limit @ Limit::OfMedian(_)) = self.settings.limit else { return };
         let Some(limit) = self.durations.limit(limit) else { return };
@@ -128,7 +130,7 @@ impl Machine {
             if let Some(running) = running.as_mut().filter(|running| follows_median(running)) {
                 running.limit = Some(limit);
                 let time = running.started.saturating_add(limit);
-                set_timer(&mut self.timers, slot, running, Some(time));
+                self.timers.set(&mut running.timer, Some(time), Timer::Slot(slot));
             }
         }
     }

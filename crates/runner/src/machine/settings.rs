@@ -1,4 +1,4 @@
-//! What a run is told once.
+//! The settings of a run that the machine needs.
 
 use std::num::NonZeroUsize;
 use std::time::Duration;
@@ -9,20 +9,20 @@ use crate::limit::Limit;
 
 #[derive(Debug, Clone)]
 pub(crate) struct Settings {
-    /// How many attempts may run at once.
+    /// Maximum number of attempts that run at once.
     pub(crate) slots: NonZeroUsize,
-    /// How many more attempts a job gets that does not say itself.
+    /// Number of additional attempts for jobs that do not set their own.
     pub(crate) retries: u32,
-    /// How long an attempt may take whose job does not say itself.
+    /// Time limit of an attempt for jobs that do not set their own.
     pub(crate) limit: Option<Limit>,
     pub(crate) halt: Option<Halt>,
-    /// The least time between two starts.
+    /// Minimum time between two starts.
     pub(crate) delay: Duration,
     pub(crate) canary: Option<Job>,
     pub(crate) canary_limit: Duration,
-    /// From SIGTERM to SIGKILL, for an attempt that is over its limit.
+    /// Time between SIGTERM and SIGKILL for an attempt over its limit.
     pub(crate) kill_grace: Duration,
-    /// From SIGINT to SIGTERM, when the run is stopped.
+    /// Grace period between SIGINT and SIGTERM when the run is stopped.
     pub(crate) stop_grace: Duration,
     pub(crate) tick: Option<Duration>,
 }

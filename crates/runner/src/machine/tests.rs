@@ -1,4 +1,4 @@
-//! The machine with a clock of its own.
+//! Tests of the machine with a simulated clock and simulated processes.
 
 use std::num::NonZeroUsize;
 
@@ -14,17 +14,17 @@ const SECOND: u64 = 1_000_000_000;
 struct World {
     machine: Machine,
     time: u64,
-    /// Jobs that the source still has, by their cores.
+    /// Jobs that the source still has, by their number of cores.
     source: VecDeque<usize>,
     cores: usize,
-    /// Per slot, the cores that the attempt holds.
+    /// For each slot, the number of cores that its attempt holds.
     running: Vec<Option<usize>>,
     started: Vec<u64>,
     signals: Vec<(usize, Signal)>,
     notices: Vec<Notice>,
-    /// Jobs that were not started any more.
+    /// Verdicts on jobs that will not start any more.
     given_up: Vec<Verdict>,
-    /// Jobs that were killed in vain.
+    /// Numbers of jobs that survived SIGKILL.
     abandoned: Vec<u64>,
 }
 
@@ -63,8 +63,9 @@ impl World {
         Monotonic::from_nanos(self.time)
     }
 
-    /// Does what the machine says until it waits. Answers until when, or `None` when all is over.
-    #[expect(clippy::option_option, reason = "over, waiting for ever, waiting until a time")]
+    /// Carries out the machine's actions until it waits. Returns the time to wait for, or `None`
+    /// when the run is over.
+    #[expect(clippy::option_option, reason = "over, waiting without a limit, waiting until a time")]
     fn settle(&mut self) -> Option<Option<u64>> {
         loop {
             match self.machine.next(self.now()) {
@@ -88,7 +89,7 @@ impl World {
                     }
                 }
                 Action::Signal(slot, signal) => self.signals.push((slot, signal)),
-                Action::Tell(notice) => self.notices.push(notice),
+                Action::Notify(notice) => self.notices.push(notice),
                 Action::GiveUp(verdict) => self.given_up.push(verdict),
                 Action::Abandon(slot) => {
                     self.cores += self.running[slot].take().expect("runs");
@@ -117,18 +118,22 @@ impl World {
 
     fn check(&self) {
         let machine = &self.machine;
+        let of_slots = machine.slots.iter().flatten().filter(|running| running.timer.is_some());
+        let others = usize::from(machine.escalation_timer.is_some())
+            + usize::from(machine.settings.tick.is_some());
+        assert_eq!(machine.timers.len(), of_slots.count() + others, "a timer has no owner");
         for (slot, running) in machine.slots.iter().enumerate() {
             assert_eq!(running.is_none(), machine.free.contains(&slot));
             assert_eq!(running.is_some(), self.running[slot].is_some());
-            let timer = running.as_ref().and_then(|running| running.timer);
-            let timers = machine.timers.iter().filter(|(_, timer)| *timer == Timer::Slot(slot));
-            assert_eq!(timers.map(|(time, _)| *time).next(), timer);
+            if let Some(timer) = running.as_ref().and_then(|running| running.timer) {
+                assert_eq!(machine.timers.get(timer), Some(&Timer::Slot(slot)));
+            }
         }
     }
 }
 
 #[test]
-fn a_wide_job_is_not_passed_by_narrow_ones() {
+fn narrow_jobs_do_not_overtake_a_wide_one() {
     let mut world = World::new(settings(2), 2, &[1, 2, 1, 1]);
     world.settle();
     assert_eq!(world.started, [1], "the second needs both cores, so the third waits behind it");
@@ -141,7 +146,7 @@ fn a_wide_job_is_not_passed_by_narrow_ones() {
 }
 
 #[test]
-fn an_attempt_over_its_limit_is_asked_and_then_made_to_end() {
+fn an_attempt_over_its_limit_gets_sigterm_then_sigkill() {
     let limit = Limit::Fixed(Duration::from_secs(5));
     let mut world = World::new(Settings { limit: Some(limit), ..settings(1) }, 1, &[1]);
     assert_eq!(world.settle(), Some(Some(5 * SECOND)));
@@ -157,7 +162,7 @@ fn an_attempt_over_its_limit_is_asked_and_then_made_to_end() {
 }
 
 #[test]
-fn a_retry_waits_until_the_attempt_before_it_was_reaped() {
+fn a_retry_waits_until_the_previous_attempt_is_reaped() {
     let mut world = World::new(Settings { retries: 1, ..settings(2) }, 2, &[1]);
     world.settle();
     assert!(world.exit(0, 1).is_retried);
@@ -168,7 +173,7 @@ fn a_retry_waits_until_the_attempt_before_it_was_reaped() {
 }
 
 #[test]
-fn a_median_limits_jobs_that_run_already() {
+fn a_new_median_limits_running_jobs() {
     let settings = Settings { limit: Some(Limit::OfMedian(5.0)), ..settings(2) };
     let mut world = World::new(settings, 2, &[1; 4]);
     world.settle();
@@ -177,13 +182,13 @@ fn a_median_limits_jobs_that_run_already() {
         world.exit(1, 0);
         world.settle();
     }
-    // Job 1 has run since the beginning; three others took a second each.
+    // Job 1 has run since the beginning; three others took one second each.
     let until = world.settle().flatten().expect("limited");
     assert!((4_990_000_000..=5_010_000_000).contains(&until), "{until}");
 }
 
 #[test]
-fn a_stopped_run_goes_down_the_ladder() {
+fn a_stopped_run_escalates_from_sigint_to_sigkill() {
     let mut world = World::new(settings(1), 1, &[1, 1]);
     world.settle();
     world.machine.stop(world.now());
@@ -213,7 +218,7 @@ fn a_stopped_run_goes_down_the_ladder() {
 }
 
 #[test]
-fn being_stopped_twice_kills_at_once() {
+fn a_second_stop_kills_immediately() {
     let mut world = World::new(settings(1), 1, &[1]);
     world.settle();
     world.machine.stop(world.now());
@@ -223,7 +228,7 @@ fn being_stopped_twice_kills_at_once() {
 }
 
 #[test]
-fn a_stop_does_not_wait_for_what_cannot_be_killed() {
+fn a_stop_does_not_wait_for_an_unkillable_process() {
     let mut world = World::new(settings(2), 2, &[1, 1]);
     world.settle();
     world.machine.stop(world.now());
@@ -232,21 +237,22 @@ fn a_stop_does_not_wait_for_what_cannot_be_killed() {
         assert!(world.abandoned.is_empty());
         world.time = until.expect("bounded");
     }
+    world.abandoned.sort_unstable();
     assert_eq!((world.time, world.abandoned), (5 * SECOND, vec![1, 2]));
 }
 
 #[test]
-fn a_limit_does_not_wait_for_what_cannot_be_killed() {
+fn a_limit_does_not_wait_for_an_unkillable_process() {
     let limit = Some(Limit::Fixed(Duration::from_secs(5)));
     let mut world = World::new(Settings { limit, retries: 3, ..settings(1) }, 1, &[1, 1]);
     while world.started.len() < 2 {
         world.time = world.settle().flatten().expect("bounded");
     }
-    assert_eq!((world.started, world.abandoned), (vec![1, 2], vec![1]), "and is not tried again");
+    assert_eq!((world.started, world.abandoned), (vec![1, 2], vec![1]), "and is not retried");
 }
 
 #[test]
-fn jobs_that_were_taken_and_not_started_have_an_outcome_when_the_run_ends() {
+fn jobs_that_were_taken_but_not_started_get_an_outcome() {
     let mut world = World::new(Settings { retries: 1, ..settings(2) }, 2, &[1, 2, 1]);
     world.settle();
     world.exit(0, 3);
@@ -261,7 +267,7 @@ fn jobs_that_were_taken_and_not_started_have_an_outcome_when_the_run_ends() {
 }
 
 #[test]
-fn a_stop_while_a_canary_runs_is_no_failure_of_the_canary() {
+fn a_stop_during_a_canary_is_not_a_failed_canary() {
     let canary = Some(Job::new("canary"));
     let mut world = World::new(Settings { canary, ..settings(1) }, 1, &[1]);
     world.settle();
@@ -273,7 +279,7 @@ fn a_stop_while_a_canary_runs_is_no_failure_of_the_canary() {
 }
 
 #[test]
-fn the_outcome_that_meets_the_policy_says_so() {
+fn the_outcome_that_meets_the_halt_policy_is_marked() {
     let halt = Some("now,fail=1".parse().expect("valid"));
     let mut world = World::new(Settings { halt, ..settings(3) }, 3, &[1, 1, 1]);
     world.settle();
@@ -283,7 +289,7 @@ fn the_outcome_that_meets_the_policy_says_so() {
 }
 
 #[test]
-fn no_job_runs_before_the_canary_has_passed() {
+fn no_job_starts_before_the_canary_has_passed() {
     let canary = Some(Job::new("canary"));
     let mut world = World::new(Settings { canary, ..settings(2) }, 2, &[1, 1]);
     world.settle();
@@ -294,7 +300,7 @@ fn no_job_runs_before_the_canary_has_passed() {
 }
 
 #[test]
-fn no_job_runs_after_the_canary_has_failed() {
+fn no_job_starts_after_the_canary_has_failed() {
     let canary = Some(Job::new("canary"));
     let mut world = World::new(Settings { canary, ..settings(2) }, 2, &[1, 1]);
     world.settle();
@@ -304,7 +310,7 @@ fn no_job_runs_after_the_canary_has_failed() {
 }
 
 #[test]
-fn halting_now_ends_what_runs_and_halting_soon_does_not() {
+fn halting_now_ends_running_jobs_and_halting_soon_does_not() {
     for (policy, signals) in [("now,fail=1", 1), ("soon,fail=1", 0)] {
         let halt = Some(policy.parse().expect("valid"));
         let mut world = World::new(Settings { halt, ..settings(2) }, 2, &[1, 1, 1]);
@@ -318,7 +324,7 @@ fn halting_now_ends_what_runs_and_halting_soon_does_not() {
 }
 
 #[test]
-fn starts_keep_their_distance() {
+fn starts_are_separated_by_the_delay() {
     let delay = Duration::from_secs(1);
     let mut world = World::new(Settings { delay, ..settings(3) }, 3, &[1, 1, 1]);
     assert_eq!(world.settle(), Some(Some(SECOND)));
@@ -330,7 +336,7 @@ fn starts_keep_their_distance() {
 
 proptest! {
     #[test]
-    fn every_job_is_over_once_whatever_happens(
+    fn every_job_ends_exactly_once_in_any_order_of_events(
         widths in prop::collection::vec(1_usize..=4, 0..30),
         choices in prop::collection::vec((0_usize..4, 0_i32..3), 0..400),
         slots in 1_usize..=4,
@@ -368,7 +374,7 @@ proptest! {
         over.extend(world.given_up.iter().map(|verdict| verdict.attempt.number));
         over.extend(&world.abandoned);
         over.sort_unstable();
-        // A stop leaves jobs in the source; each that was taken has one outcome.
+        // A stop leaves jobs in the source; each job that was taken has one outcome.
         let taken = widths.len() - world.source.len();
         prop_assert_eq!(&over, &(1..=taken as u64).collect::<Vec<_>>());
         if stop_at.is_none_or(|stop| stop > step) {

@@ -1,8 +1,8 @@
-//! The host's side of the arguments.
+//! The host's side of the arena of arguments.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use rustix::fs::{Mode, OFlags, fchmod, open};
 
@@ -10,6 +10,7 @@ use super::KEPT;
 use super::mapping::{self, Mapping, whole_pages};
 use super::ranges::Ranges;
 use crate::fork::Origin;
+use crate::sync::{Mutex, MutexGuard};
 
 /// The arena that the host writes and all workers of a pool read.
 #[derive(Debug)]
@@ -17,20 +18,21 @@ pub struct ArgumentArena {
     mapping: Mapping,
     readers: OwnedFd,
     ranges: Mutex<Ranges>,
-    /// A fork of the process may neither allocate here nor give anything back.
+    /// A fork of the process may neither allocate nor free blocks here.
     origin: Origin,
 }
 
 impl ArgumentArena {
-    /// An arena of `bytes` bytes; of half as many, and so on, when the system refuses that: see [`len`](Self::len).
-    /// The name is seen in `/proc` only.
+    /// Creates an arena of `bytes` bytes. If the system refuses that, the size is halved until it
+    /// succeeds: see [`len`](Self::len). The name appears only in `/proc`.
     ///
     /// # Errors
-    /// When address space or descriptors run out, or there is no `/proc`.
+    /// If address space or descriptors run out, or there is no `/proc`.
     pub fn create(name: &str, bytes: usize) -> io::Result<Arc<Self>> {
         let (writers, mapping) = mapping::create(name, bytes)?;
-        // Through this descriptor nobody can write, and who has it cannot open the file anew for writing either (if it is
-        // not root). The one that can write is closed at the end of this function; our mapping stays writable.
+        // This descriptor allows no writing, and its holder cannot reopen the file for writing
+        // either (unless it is root). The writable descriptor is closed at the end of this
+        // function; our mapping stays writable.
         fchmod(&writers, Mode::RUSR)?;
         let path = format!("/proc/self/fd/{}", writers.as_raw_fd());
         let readers = open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
@@ -38,14 +40,14 @@ impl ArgumentArena {
         Ok(Arc::new(Self { mapping, readers, ranges, origin: Origin::here() }))
     }
 
-    /// How many bytes the arena has, whether they are used or not.
+    /// Returns the size of the arena in bytes, used or not.
     #[expect(clippy::len_without_is_empty, reason = "an arena is never empty")]
     pub fn len(&self) -> usize {
         self.mapping.len()
     }
 
-    /// A block of `length` bytes, whose content is whatever was there before. `None` when there is no room, or no memory,
-    /// and in a fork of the process.
+    /// Allocates a block of `length` bytes with arbitrary content. Returns `None` if there is no
+    /// room or no memory, and in a fork of the process.
     pub fn allocate(self: &Arc<Self>, length: usize) -> Option<ArgumentBlock> {
         if !self.origin.is_here() {
             return None;
@@ -67,7 +69,7 @@ impl ArgumentArena {
         Some(ArgumentBlock(SharedBlock { arena: Arc::clone(self), start, taken, length }))
     }
 
-    /// A block with these bytes, one part after the other.
+    /// Allocates a block and writes the parts to it, one after the other.
     pub fn put(self: &Arc<Self>, parts: &[&[u8]]) -> Option<SharedBlock> {
         let length = parts.iter().try_fold(0_usize, |sum, part| sum.checked_add(part.len()))?;
         let mut block = self.allocate(length)?;
@@ -80,29 +82,29 @@ impl ArgumentArena {
     }
 
     fn ranges(&self) -> MutexGuard<'_, Ranges> {
-        // Nothing in there panics halfway through a change.
-        self.ranges.lock().unwrap_or_else(PoisonError::into_inner)
+        // No code panics halfway through a change of the ranges.
+        self.ranges.lock()
     }
 }
 
-/// What workers get: a descriptor through which the arena can be read and not written.
+/// The descriptor for workers, through which the arena can be read and not written.
 impl AsFd for ArgumentArena {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.readers.as_fd()
     }
 }
 
-/// A block that is being written. Dropped, it gives its memory back.
+/// A block that is being written. Dropping it frees its memory.
 #[derive(Debug)]
 pub struct ArgumentBlock(SharedBlock);
 
 impl ArgumentBlock {
-    /// Where it lies in the arena.
+    /// Returns the offset of the block in the arena.
     pub fn offset(&self) -> usize {
         self.0.start
     }
 
-    /// Its length as it was asked for.
+    /// Returns the requested length.
     #[expect(clippy::len_without_is_empty, reason = "nobody asks for an empty block")]
     pub fn len(&self) -> usize {
         self.0.length
@@ -111,39 +113,40 @@ impl ArgumentBlock {
     /// Writes bytes from `at` on.
     ///
     /// # Panics
-    /// When the block ends before the bytes do.
+    /// If the block is too short.
     pub fn fill(&mut self, at: usize, bytes: &[u8]) {
         let block = &self.0;
         let fits = at.checked_add(bytes.len()).is_some_and(|end| end <= block.length);
-        assert!(fits, "bytes beyond their block");
-        // SAFETY: the host's mapping is writable. The block is part of no other block and was handed to nobody yet, so
-        // that there is no reference to its bytes.
+        assert!(fits, "the bytes exceed the block");
+        // SAFETY: the host's mapping is writable. The block is part of no other block and was not
+        // handed out yet, so there is no reference to its bytes.
         unsafe { block.arena.mapping.write(block.start + at, bytes) };
     }
 
-    /// From now on it can be read by others, and not be written any more.
+    /// Makes the block readable for others and ends writing.
     pub fn freeze(self) -> SharedBlock {
         self.0
     }
 }
 
-/// A block that workers may read. Dropped, it gives its memory back: keep it until the worker has answered.
+/// A block that workers may read. Dropping it frees its memory: keep it until the worker has sent
+/// the outcome.
 #[derive(Debug)]
 pub struct SharedBlock {
     arena: Arc<ArgumentArena>,
     start: usize,
-    /// Whole pages.
+    /// Allocated length in whole pages.
     taken: usize,
     length: usize,
 }
 
 impl SharedBlock {
-    /// Where it lies in the arena.
+    /// Returns the offset of the block in the arena.
     pub fn offset(&self) -> usize {
         self.start
     }
 
-    /// Its length as it was asked for.
+    /// Returns the requested length.
     #[expect(clippy::len_without_is_empty, reason = "nobody asks for an empty block")]
     pub fn len(&self) -> usize {
         self.length
@@ -151,10 +154,10 @@ impl SharedBlock {
 }
 
 impl SharedBlock {
-    /// Its bytes.
+    /// Returns the bytes of the block.
     pub fn as_bytes(&self) -> &[u8] {
-        // SAFETY: the block is ours until it is dropped, it was written before it became one that is shared, and nobody
-        // else can write to the arena.
+        // SAFETY: the block is ours until it is dropped, it was written before it became a shared
+        // one, and nobody else can write to the arena.
         unsafe { self.arena.mapping.bytes(self.start, self.length) }
     }
 }
@@ -178,7 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_block_without_memory_is_not_taken_for_a_warm_one() -> io::Result<()> {
+    fn a_block_without_memory_does_not_count_as_warm() -> io::Result<()> {
         let arena = ArgumentArena::create("test", 1 << 20)?;
         arena.mapping.spoil_page(16 * mapping::page_size())?;
         for _ in 0..2 {

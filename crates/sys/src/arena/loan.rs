@@ -1,4 +1,4 @@
-//! The host's side of a worker's results.
+//! The host's side of a worker's arena of results.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -9,25 +9,27 @@ use super::mapping::{self, Mapping, page_size, whole_pages};
 use super::{HEADER, KEPT, RELEASED};
 use crate::fork::Origin;
 
-/// The arena that one worker writes, as the host sees it: bytes that may change at any time, to be copied out.
+/// The arena that one worker writes, as the host sees it: bytes that may change at any time and
+/// must be copied out.
 #[derive(Debug)]
 pub struct ResultView {
     descriptor: OwnedFd,
     mapping: Mapping,
-    /// The most bytes of a payload.
+    /// Maximum number of bytes of a payload.
     longest: usize,
-    /// Bytes of all loans.
+    /// Total bytes of all loans.
     lent: AtomicUsize,
-    /// A fork of the process may not give anything back.
+    /// A fork of the process may not release anything.
     origin: Origin,
 }
 
 impl ResultView {
-    /// An arena of `bytes` bytes for payloads of at most `longest`; of half as many, and so on, when the system refuses
-    /// that: see [`len`](Self::len). The name is seen in `/proc` only.
+    /// Creates an arena of `bytes` bytes for payloads of at most `longest` bytes. If the system
+    /// refuses that size, it is halved until it succeeds: see [`len`](Self::len). The name appears
+    /// only in `/proc`.
     ///
     /// # Errors
-    /// When address space or descriptors run out.
+    /// If address space or descriptors run out.
     pub fn create(name: &str, bytes: usize, longest: usize) -> io::Result<Arc<Self>> {
         let (descriptor, mapping) = mapping::create(name, bytes)?;
         Ok(Arc::new(Self {
@@ -39,14 +41,14 @@ impl ResultView {
         }))
     }
 
-    /// How many bytes the arena has, whether they are used or not.
+    /// Returns the size of the arena in bytes, used or not.
     #[expect(clippy::len_without_is_empty, reason = "an arena is never empty")]
     pub fn len(&self) -> usize {
         self.mapping.len()
     }
 
-    /// The payload that a worker says it has put there. `None` when no block can have it there or it is too long: the
-    /// worker breaks the protocol.
+    /// Returns the payload that a worker claims to have stored at a location. Returns `None` if no
+    /// block can lie there or the payload is too long: then the worker has broken the protocol.
     pub fn loan(self: &Arc<Self>, offset: usize, length: usize) -> Option<Loan> {
         let start = offset.checked_sub(HEADER)?;
         if length > self.longest
@@ -61,55 +63,55 @@ impl ResultView {
     }
 }
 
-/// What the worker gets: it writes through it.
+/// The descriptor for the worker, which writes through it.
 impl AsFd for ResultView {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.descriptor.as_fd()
     }
 }
 
-/// A payload in a worker's arena. Dropped, it lets the worker use the memory again.
+/// A payload in a worker's arena. Dropping it lets the worker use the memory again.
 ///
-/// A worker that lies may have several loans of the same memory under way, or use it again while it is lent. Then it gets
-/// the memory back earlier, and the copies have other bytes.
+/// A worker that lies may cause several loans of the same memory, or use memory again while it is
+/// lent. Then it gets the memory back earlier, and the copies hold other bytes.
 #[derive(Debug)]
 pub struct Loan {
     view: Arc<ResultView>,
-    /// Of the block, where its flag is.
+    /// Start of the block, where its flag is.
     start: usize,
-    /// Whole pages.
+    /// Allocated length in whole pages.
     taken: usize,
     length: usize,
 }
 
 impl Loan {
-    /// The payload's length.
+    /// Returns the length of the payload.
     pub fn len(&self) -> usize {
         self.length
     }
 
-    /// Whether there is no payload.
+    /// Returns `true` if the payload is empty.
     pub fn is_empty(&self) -> bool {
         self.length == 0
     }
 
-    /// A copy of `length` bytes from `at` on, as they are now.
+    /// Copies `length` bytes from `at` on, in their current state.
     ///
     /// # Panics
-    /// When the payload ends before.
+    /// If the payload is too short.
     pub fn copy_to_vec(&self, at: usize, length: usize) -> Vec<u8> {
         let mut copy = Vec::new();
         self.copy_into(at, length, &mut copy);
         copy
     }
 
-    /// Appends a copy of `length` bytes from `at` on, as they are now.
+    /// Appends a copy of `length` bytes from `at` on, in their current state, to `into`.
     ///
     /// # Panics
-    /// When the payload ends before.
+    /// If the payload is too short.
     pub fn copy_into(&self, at: usize, length: usize, into: &mut Vec<u8>) {
         let fits = at.checked_add(length).is_some_and(|end| end <= self.length);
-        assert!(fits, "bytes beyond their loan");
+        assert!(fits, "the bytes exceed the loan");
         let before = into.len();
         into.reserve_exact(length);
         self.view.mapping.read(self.start + HEADER + at, &mut into.spare_capacity_mut()[..length]);
@@ -117,8 +119,8 @@ impl Loan {
         unsafe { into.set_len(before + length) };
     }
 
-    /// How much of the block stays warm: all of it while what is lent is little. The worker may be idle, so that only the
-    /// host can give back what is beyond that.
+    /// Returns the number of bytes of the block that stay warm: all of them while little is lent.
+    /// The worker may be idle, so only the host can release what exceeds that.
     fn keep(&self) -> usize {
         let others =
             self.view.lent.fetch_sub(self.taken, Ordering::Relaxed).saturating_sub(self.taken);
@@ -140,8 +142,8 @@ impl Drop for Loan {
             self.view.mapping.discard(self.start + kept, self.taken - kept);
             kept as u64
         };
-        // Release: what was copied was copied before. Of a worker that lies it is a word that means nothing, in memory that
-        // only that worker uses.
+        // Release: the copies were made before. If the worker lies, this is a meaningless word in
+        // memory that only that worker uses.
         self.view.mapping.word(self.start).store(flag, Ordering::Release);
     }
 }

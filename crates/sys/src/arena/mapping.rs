@@ -1,4 +1,4 @@
-//! A sparse sealed memfd, and its mapping.
+//! A sparse sealed memfd and its mapping.
 
 #[cfg(target_arch = "x86_64")]
 use std::arch::asm;
@@ -25,23 +25,22 @@ pub(super) struct Mapping {
     length: usize,
 }
 
-// SAFETY: the mapping belongs to the value, and whoever reads or writes through it answers for races.
+// SAFETY: the mapping belongs to the value, and the code that reads or writes through it is
+// responsible for races.
 unsafe impl Send for Mapping {}
-// SAFETY: as above.
+// SAFETY: see above.
 unsafe impl Sync for Mapping {}
 
 const SEALS: SealFlags = SealFlags::SHRINK.union(SealFlags::GROW).union(SealFlags::SEAL);
 
-/// Makes an arena of at least `bytes` bytes and maps it writable. When the system refuses so much, it is halved until the
-/// system grants it, and then a quarter of that, so that the arena does not take the last address space; down to
-/// [`SMALLEST`].
+/// Creates an arena of at least `bytes` bytes and maps it writable. If the system refuses that
+/// size, it is halved until the system grants it, and then divided by four, so that the arena does
+/// not take the last address space; but never below [`SMALLEST`].
 pub(super) fn create(name: &str, bytes: usize) -> io::Result<(OwnedFd, Mapping)> {
     let mut length = whole_pages(bytes)
         .filter(|length| (1..=isize::MAX.unsigned_abs()).contains(length))
-        .ok_or_else(|| {
-            io::Error::new(io::ErrorKind::InvalidInput, "an arena of an impossible size")
-        })?;
-    // A file beyond this limit would not be refused: the process would get a signal.
+        .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "arena size out of range"))?;
+    // The system would not refuse a file beyond this limit: the process would get a signal.
     if let Some(limit) = file_limit::current() {
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
         while length > limit && length / 2 >= SMALLEST {
@@ -70,9 +69,9 @@ pub(super) fn create(name: &str, bytes: usize) -> io::Result<(OwnedFd, Mapping)>
     Ok((descriptor, mapping))
 }
 
-/// Maps an arena that another process made.
+/// Maps an arena that another process has created.
 pub(super) fn open(descriptor: impl AsFd, bytes: usize, access: ProtFlags) -> io::Result<Mapping> {
-    // Seals first: the size cannot change any more once they are seen.
+    // Seals first: once they are seen, the size cannot change any more.
     if bytes == 0
         || !fcntl_get_seals(&descriptor)?.contains(SEALS)
         || usize::try_from(fstat(&descriptor)?.st_size) != Ok(bytes)
@@ -86,7 +85,7 @@ pub(super) fn invalid(problem: &'static str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, problem)
 }
 
-/// The length of whole pages that so many bytes take; at least one page, and `None` if there is no such number.
+/// Returns `bytes` rounded up to whole pages, at least one page; `None` on overflow.
 pub(super) fn whole_pages(bytes: usize) -> Option<usize> {
     bytes.max(1).checked_next_multiple_of(page_size())
 }
@@ -97,9 +96,10 @@ pub(crate) fn page_size() -> usize {
     usize::try_from(size).ok().filter(|size| size.is_power_of_two()).unwrap_or(LARGEST_PAGE)
 }
 
-/// No system has larger pages.
+/// Size of the largest pages on any system.
 const LARGEST_PAGE: usize = 64 << 10;
 
+#[expect(clippy::expect_used, reason = "half of a length has a next multiple")]
 fn halve(length: usize) -> usize {
     whole_pages(length / 2).expect("half of a length is one")
 }
@@ -110,9 +110,10 @@ impl Mapping {
         let address =
             unsafe { mmap(ptr::null_mut(), length, access, MapFlags::SHARED, descriptor, 0) }?;
         let address = NonNull::new(address.cast())
-            .ok_or_else(|| io::Error::other("mapped at address zero"))?;
+            .ok_or_else(|| io::Error::other("the kernel mapped memory at address zero"))?;
         let mapping = Self { address, length };
-        // A core dump is not to hold the arguments of a thousand tasks. If it does, that is only large.
+        // A core dump should not contain the arguments of a thousand tasks. If it does, it is
+        // merely large.
         let _ = mapping.advise(0, length, Advice::LinuxDontDump);
         Ok(mapping)
     }
@@ -121,11 +122,12 @@ impl Mapping {
         self.length
     }
 
-    /// Gives the range its memory at once, which is faster than page by page, and where there is none it is an error here
-    /// and not a signal later.
+    /// Gives the range its memory at once. That is faster than page by page, and a lack of memory
+    /// is an error here instead of a signal later.
     pub(super) fn populate(&self, start: usize, length: usize) -> io::Result<()> {
         match self.advise(start, length, Advice::LinuxPopulateWrite) {
-            // Systems before Linux 5.14 do not know it, not even for no bytes. On others the mapping cannot be written.
+            // Systems before Linux 5.14 do not support it, not even for zero bytes. On others the
+            // mapping is not writable.
             Err(Errno::INVAL) if self.advise(start, 0, Advice::LinuxPopulateWrite).is_err() => {
                 Ok(())
             }
@@ -133,35 +135,37 @@ impl Mapping {
         }
     }
 
-    /// Gives the memory of whole pages back to the system; they are zero then.
+    /// Releases the memory of whole pages to the system; they are zero then.
     pub(super) fn discard(&self, start: usize, length: usize) {
         // If it fails, the memory stays, and nothing else is different.
         let _ = self.advise(start, length, Advice::LinuxRemove);
     }
 
     fn advise(&self, start: usize, length: usize, advice: Advice) -> Result<(), Errno> {
-        // SAFETY: the range lies in the mapping. None of the advices used here moves or unmaps it; `LinuxRemove` changes
-        // bytes as any writer of a shared mapping may, in blocks that nobody is promised to find unchanged.
+        // SAFETY: the range lies in the mapping. None of the advices used here moves or unmaps it;
+        // `LinuxRemove` changes bytes as any writer of a shared mapping may, in blocks whose
+        // content nobody may rely on.
         unsafe { madvise(self.at(start, length).cast::<c_void>(), length, advice) }
     }
 
-    /// Puts a page in the place of one of ours to which the system cannot give memory.
+    /// Replaces one of our pages with a page to which the system cannot give memory.
     #[cfg(test)]
     pub(super) fn spoil_page(&self, start: usize) -> io::Result<()> {
         let empty = memfd_create("empty", MemfdFlags::CLOEXEC)?;
-        let (place, flags) = (self.at(start, page_size()), MapFlags::SHARED | MapFlags::FIXED);
+        let (page, flags) = (self.at(start, page_size()), MapFlags::SHARED | MapFlags::FIXED);
         let access = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: the page is part of our mapping, to whose bytes the tests that call this have no reference.
-        unsafe { mmap(place.cast(), page_size(), access, flags, &empty, 0) }?;
+        // SAFETY: the page is part of our mapping, and the tests that call this have no reference
+        // to its bytes.
+        unsafe { mmap(page.cast(), page_size(), access, flags, &empty, 0) }?;
         Ok(())
     }
 
-    /// Where a range begins.
+    /// Returns the address of a range.
     ///
     /// # Panics
-    /// When the range does not lie in the arena.
+    /// If the range does not lie in the arena.
     fn at(&self, start: usize, length: usize) -> *mut u8 {
-        assert!(self.contains(start, length), "a range beyond its arena");
+        assert!(self.contains(start, length), "the range exceeds the arena");
         // SAFETY: it lies in the mapping, as was just checked.
         unsafe { self.address.as_ptr().add(start) }
     }
@@ -170,16 +174,17 @@ impl Mapping {
         start.checked_add(length).is_some_and(|end| end <= self.length)
     }
 
-    /// The word at the beginning of a block.
+    /// Returns the word at the beginning of a block.
     ///
     /// # Panics
-    /// When it is not aligned, or not there.
+    /// If the word is not aligned or not in the arena.
     pub(super) fn word(&self, start: usize) -> &AtomicU64 {
         #[expect(clippy::cast_ptr_alignment, reason = "the next line checks it")]
         let word = self.at(start, size_of::<u64>()).cast::<AtomicU64>();
-        assert!(word.is_aligned(), "a block begins within a word");
-        // SAFETY: the word is there as long as the mapping, aligned, and any value is one. The processes that share it
-        // reach it as an atomic; one that does not, because it runs wild, changes its value and nothing else.
+        assert!(word.is_aligned(), "a block starts inside a word");
+        // SAFETY: the word exists as long as the mapping, is aligned, and any value is valid. The
+        // processes that share it access it as an atomic; one that runs wild changes its value and
+        // nothing else.
         unsafe { &*word }
     }
 
@@ -188,48 +193,54 @@ impl Mapping {
     /// # Safety
     /// The mapping is writable, and no reference to these bytes exists in this process.
     pub(super) unsafe fn write(&self, start: usize, bytes: &[u8]) {
-        let place = self.at(start, bytes.len());
-        // SAFETY: the place lies in the mapping, which the caller says is writable and unseen; `bytes` lie elsewhere,
-        // because the caller says that there is no reference to this part of the mapping.
-        unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), place, bytes.len()) };
+        let to = self.at(start, bytes.len());
+        // SAFETY: the destination lies in the mapping, which the caller says is writable and
+        // unreferenced; `bytes` lie elsewhere, because the caller says that there is no reference
+        // to this part of the mapping.
+        unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) };
     }
 
     /// Copies bytes out of an arena that another process may write at the same time.
     pub(super) fn read(&self, start: usize, into: &mut [MaybeUninit<u8>]) {
-        let place = self.at(start, into.len());
-        // SAFETY: the place lies in the mapping and `into` is private memory of the same length. Another process may
-        // change the bytes meanwhile: then each byte of the copy is an old or a new one. Nothing is decided by them here
-        // and any byte is valid; the copy, which nobody else can reach, is what is looked at.
-        unsafe { copy_unstable(place, into.as_mut_ptr().cast(), into.len()) }
+        let from = self.at(start, into.len());
+        // SAFETY: the source lies in the mapping and `into` is private memory of the same length.
+        // Another process may change the bytes meanwhile: then each byte of the copy is an old or a
+        // new one. No decision depends on them here and any byte is valid; callers look only at the
+        // copy, which nobody else can reach.
+        unsafe { copy_unstable(from, into.as_mut_ptr().cast(), into.len()) }
     }
 
-    /// The bytes of an arena that only the host writes.
+    /// Returns bytes of an arena that only the host writes.
     ///
     /// # Safety
     /// Nobody writes these bytes while the reference lives.
     pub(super) unsafe fn bytes(&self, start: usize, length: usize) -> &[u8] {
-        // SAFETY: the range lies in the mapping, which lives as long as `self`; that it does not change says the caller.
+        // SAFETY: the range lies in the mapping, which lives as long as `self`; the caller
+        // guarantees that it does not change.
         unsafe { std::slice::from_raw_parts(self.at(start, length), length) }
     }
 }
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: the mapping was made with this length and nobody holds a reference: `self` goes.
-        // It fails only for an address that is not mapped.
+        // SAFETY: the mapping was made with this length and nobody holds a reference, because
+        // `self` is being dropped. It fails only for an address that is not mapped.
         let _ = unsafe { munmap(self.address.as_ptr().cast(), self.length) };
     }
 }
 
-/// Copies bytes that may change at any time. To the compiler `ptr::copy` of such bytes would be a data race: it could read
-/// them again instead of the copy. An instruction of the machine reads what is there, once, and the compiler knows nothing of it.
+/// Copies bytes that may change at any time. For the compiler, `ptr::copy` of such bytes would be a
+/// data race: it could read them again instead of the copy. A machine instruction reads the memory
+/// once, and the compiler cannot look into it.
 ///
 /// # Safety
-/// `length` bytes can be read at `from` and written at `to`, and do not overlap. Nobody else reaches those at `to`.
+/// `length` bytes can be read at `from` and written at `to`, and do not overlap. Nobody else
+/// reaches those at `to`.
 #[cfg(target_arch = "x86_64")]
 unsafe fn copy_unstable(from: *const u8, to: *mut u8, length: usize) {
-    // SAFETY: the instruction reads and writes the ranges that the caller vouches for, forwards, as the direction flag is
-    // clear at the beginning of every block. It changes the three registers and no flag.
+    // SAFETY: the instruction reads and writes the ranges that the caller vouches for, forwards,
+    // because the direction flag is clear at the beginning of every block. It changes the three
+    // registers and no flag.
     unsafe {
         asm!(
             "rep movsb",
@@ -241,14 +252,15 @@ unsafe fn copy_unstable(from: *const u8, to: *mut u8, length: usize) {
     }
 }
 
-/// As above, where the instruction is not there: slower than it.
+/// Like the function above, for processors without that instruction; slower.
 ///
 /// # Safety
-/// As above.
+/// Like the function above.
 #[cfg(not(target_arch = "x86_64"))]
 unsafe fn copy_unstable(from: *const u8, to: *mut u8, length: usize) {
     for index in 0..length {
-        // SAFETY: both places lie in the ranges that the caller vouches for. A volatile read is done once, as it is written.
+        // SAFETY: both addresses lie in the ranges that the caller vouches for. A volatile read
+        // happens exactly once.
         unsafe { to.add(index).write(from.add(index).read_volatile()) };
     }
 }

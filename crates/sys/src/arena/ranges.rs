@@ -1,4 +1,5 @@
-//! Which parts of an arena are free, and which of these are warm. Numbers only: it touches no memory.
+//! Tracks the free parts of an arena, and which of these are warm. It works on numbers only and
+//! touches no memory.
 //!
 //! A range of bytes is in one of four states:
 //!
@@ -6,38 +7,39 @@
 //! cold  --take-->  taken  --give_back-->  warm  --take, take_warm-->  taken
 //!                                         warm  --give_back-->  leaving  --give_back_cold-->  cold
 //! ```
-//! There are never more than `kept` warm bytes. What is beyond that, at the highest addresses, *leaves*: its memory is
-//! about to go back to the system, and until then nobody can take it.
+//! There are never more than `kept` warm bytes. The bytes beyond that, at the highest addresses,
+//! are *leaving*: their memory is about to go back to the system, and until then nobody can take
+//! them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-/// See the module's documentation.
+/// The free parts of an arena; see the [module](self).
 #[derive(Debug)]
 pub(super) struct Ranges {
-    /// All that can be taken.
+    /// All bytes that can be taken.
     free: RangeSet,
-    /// The part of it that is warm.
+    /// The warm part of `free`.
     warm: RangeSet,
     kept: usize,
 }
 
 impl Ranges {
-    /// So many bytes, all free and cold.
+    /// Creates `length` free and cold bytes.
     pub(super) fn new(length: usize, kept: usize) -> Self {
         let (mut free, warm) = (RangeSet::default(), RangeSet::default());
         free.insert(0..length);
         Self { free, warm, kept }
     }
 
-    /// Takes warm memory only. Of the places that are large enough it is the smallest, and of these the first.
+    /// Takes warm memory only: the first of the smallest ranges that are large enough.
     pub(super) fn take_warm(&mut self, length: usize) -> Option<usize> {
         let start = self.warm.best_fit(length)?;
         self.remove(start..start + length);
         Some(start)
     }
 
-    /// Takes memory that is warm in parts, or not at all.
+    /// Takes memory that may be warm, cold, or warm in parts.
     pub(super) fn take(&mut self, length: usize) -> Option<usize> {
         let start = self.free.best_fit(length)?;
         self.remove(start..start + length);
@@ -49,8 +51,8 @@ impl Ranges {
         self.warm.remove(&range);
     }
 
-    /// What was taken comes back, warm. The ranges that are returned have to leave: when their memory is gone they are
-    /// given back cold.
+    /// Gives back a taken range, which is warm. Returns the ranges that have to leave: give them
+    /// back cold when their memory is gone.
     #[must_use]
     pub(super) fn give_back(&mut self, range: Range<usize>) -> Vec<Range<usize>> {
         self.free.insert(range.clone());
@@ -65,13 +67,13 @@ impl Ranges {
         leaving
     }
 
-    /// What was taken, or had to leave, comes back without memory.
+    /// Gives back a range that was taken or leaving, without its memory.
     pub(super) fn give_back_cold(&mut self, range: Range<usize>) {
         self.free.insert(range);
     }
 }
 
-/// Ranges that neither overlap nor touch, by place and by length.
+/// Ranges that neither overlap nor touch, by start and by length.
 #[derive(Debug, Default)]
 struct RangeSet {
     /// Start and end.
@@ -83,21 +85,21 @@ struct RangeSet {
 }
 
 impl RangeSet {
-    /// Adds a range of which nothing is there, and joins it with its neighbours.
+    /// Adds a range that does not overlap the set, and joins it with its neighbors.
     fn insert(&mut self, range: Range<usize>) {
         let Range { mut start, mut end } = range;
         if start >= end {
             return;
         }
         if let Some((&before, &its_end)) = self.by_start.range(..=start).next_back() {
-            debug_assert!(its_end <= start, "a range that is there already");
+            debug_assert!(its_end <= start, "the range is already in the set");
             if its_end == start {
                 self.cut(before, its_end);
                 start = before;
             }
         }
         if let Some((&after, &its_end)) = self.by_start.range(start..).next() {
-            debug_assert!(after >= end, "a range that is there already");
+            debug_assert!(after >= end, "the range is already in the set");
             if after == end {
                 self.cut(after, its_end);
                 end = its_end;
@@ -106,7 +108,7 @@ impl RangeSet {
         self.add(start, end);
     }
 
-    /// Takes out what is there of a range.
+    /// Removes the parts of a range that are in the set.
     fn remove(&mut self, range: &Range<usize>) {
         while let Some((&start, &end)) = self.by_start.range(..range.end).next_back() {
             if end <= range.start {

@@ -1,4 +1,4 @@
-//! A worker's side of its results.
+//! A worker's side of its arena of results.
 
 use std::io;
 use std::ops::Range;
@@ -16,40 +16,41 @@ use super::{HEADER, IN_USE, KEPT, RELEASED};
 pub struct ResultArena {
     mapping: Mapping,
     ranges: Ranges,
-    /// The blocks whose flag was set and not yet seen to be cleared.
+    /// Blocks whose flag was set and not yet seen to be cleared.
     in_use: Vec<Range<usize>>,
 }
 
 impl ResultArena {
-    /// Maps the arena and closes the descriptor: a task may close all of them, and open its own files by the same numbers.
+    /// Maps the arena and closes the descriptor: a task may close all descriptors, and open its own
+    /// files with the same numbers.
     ///
     /// # Errors
-    /// `InvalidData` when it is not a sealed arena of so many bytes; else what the system says.
+    /// `InvalidData` if it is not a sealed arena of `bytes` bytes; otherwise the system's error.
     pub fn open(descriptor: OwnedFd, bytes: usize) -> io::Result<Self> {
         let mapping = mapping::open(&descriptor, bytes, ProtFlags::READ | ProtFlags::WRITE)?;
         Ok(Self { mapping, ranges: Ranges::new(bytes, KEPT), in_use: Vec::new() })
     }
 
-    /// Copies the parts one after the other into a new block; where they lie, and how long they are together. `None` when
-    /// there is no room, or no memory.
+    /// Copies the parts one after the other into a new block. Returns their offset and total
+    /// length, or `None` if there is no room or no memory.
     pub fn put(&mut self, parts: &[&[u8]]) -> Option<(usize, usize)> {
         let length = parts.iter().try_fold(0_usize, |sum, part| sum.checked_add(part.len()))?;
         let block = self.allocate(whole_pages(length.checked_add(HEADER)?)?)?;
         let offset = block.start + HEADER;
         let mut at = offset;
         for part in parts {
-            // SAFETY: the mapping is writable, the bytes are those of a block that is no part of another one, and this
-            // type gives nobody a reference into its mapping.
+            // SAFETY: the mapping is writable, the bytes belong to a block that is part of no other
+            // block, and this type hands out no reference into its mapping.
             unsafe { self.mapping.write(at, part) };
             at += part.len();
         }
-        // The host learns of the block by a message, and with it sees all of this.
+        // The host learns of the block by a message, and with the message it sees all of this.
         self.mapping.word(block.start).store(IN_USE, Ordering::Release);
         self.in_use.push(block);
         Some((offset, length))
     }
 
-    /// Warm memory if there is any after all; the host's releases are looked at only when they are needed.
+    /// Allocates memory, warm if possible; looks at the host's releases only if it needs memory.
     fn allocate(&mut self, taken: usize) -> Option<Range<usize>> {
         let mut warm = self.ranges.take_warm(taken);
         if warm.is_none() {
@@ -70,12 +71,12 @@ impl ResultArena {
         Some(block)
     }
 
-    /// Takes back what the host has released. [`put`](Self::put) does so when it needs memory; in between, what the host
-    /// has released keeps its memory, at most [`KEPT`] bytes of it.
+    /// Takes back the blocks that the host has released. [`put`](Self::put) does so when it needs
+    /// memory; until then released blocks keep their memory, at most [`KEPT`] bytes of it.
     pub fn reclaim(&mut self) {
         let mut index = 0;
         while let Some(block) = self.in_use.get(index) {
-            // Acquire: the host has copied what it wanted before it stored this.
+            // Acquire: the host stored this after it had copied what it wanted.
             match self.mapping.word(block.start).load(Ordering::Acquire) {
                 IN_USE => index += 1,
                 flag => {
@@ -96,7 +97,7 @@ impl ResultArena {
     }
 }
 
-/// How much of a block the host has left warm: whole pages.
+/// Returns the number of bytes of a block that the host has left warm, in whole pages.
 fn warm_part(flag: u64, block: &Range<usize>) -> usize {
     let warm = usize::try_from(flag).unwrap_or(usize::MAX).min(block.len());
     warm - warm % page_size()
@@ -107,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_block_without_memory_is_not_taken_for_a_warm_one() -> io::Result<()> {
+    fn a_block_without_memory_does_not_count_as_warm() -> io::Result<()> {
         let (descriptor, _host) = mapping::create("test", 1 << 20)?;
         let mut arena = ResultArena::open(descriptor, 1 << 20)?;
         arena.mapping.spoil_page(16 * page_size())?;

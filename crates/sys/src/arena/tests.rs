@@ -1,4 +1,4 @@
-//! Both sides in one process, over descriptors as they would be handed over.
+//! Tests both sides in one process, over descriptors as they would be handed over.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -18,12 +18,12 @@ fn copy_of(descriptor: &impl AsFd) -> OwnedFd {
     descriptor.as_fd().try_clone_to_owned().expect("a descriptor")
 }
 
-/// Bytes that can be told from others and from a shifted copy of themselves.
+/// Returns bytes that differ from other payloads and from a shifted copy of themselves.
 fn payload(number: usize, length: usize) -> Vec<u8> {
     (0..length).map(|index| u8::try_from((index * 31 + number) % 251).expect("below 251")).collect()
 }
 
-/// Bytes of memory behind a file.
+/// Returns the bytes of memory behind a file.
 fn memory(file: impl AsFd) -> usize {
     usize::try_from(fstat(file).expect("its size").st_blocks).expect("not negative") * 512
 }
@@ -95,10 +95,10 @@ fn a_worker_cannot_write_arguments() {
     assert_eq!(try_to_map(worker, writable), Err(Errno::ACCESS));
     let readable = try_to_map(worker, ProtFlags::READ).expect("it can be read");
     let flags = MprotectFlags::READ | MprotectFlags::WRITE;
-    // SAFETY: of a mapping that nobody else knows of.
+    // SAFETY: nobody else knows of this mapping.
     let made_writable = unsafe { mprotect(readable.cast(), page_size(), flags) };
     assert_eq!(made_writable, Err(Errno::ACCESS));
-    // SAFETY: as above.
+    // SAFETY: see above.
     unsafe { munmap(readable.cast(), page_size()) }.expect("it was mapped");
     assert_eq!(rustix::io::write(worker, b"x"), Err(Errno::BADF));
     assert!(ftruncate(worker, 0).is_err());
@@ -111,7 +111,7 @@ fn a_worker_cannot_write_arguments() {
 }
 
 #[test]
-fn what_is_no_arena_is_refused() {
+fn a_file_that_is_not_an_arena_is_refused() {
     let kind = |error: io::Error| error.kind();
     let invalid = Some(io::ErrorKind::InvalidData);
     let arguments = ArgumentArena::create("test", MEBIBYTE).expect("memory");
@@ -138,20 +138,20 @@ fn arenas_leave_most_of_the_address_space_to_the_program() {
     assert_eq!(share_of(Some(1 << 46), most, 64), Some(most));
     assert_eq!(share_of(Some(24 * gibibyte), most, 1), Some(3 << 30));
     assert_eq!(share_of(Some(24 * gibibyte), most, 64), Some((3 << 30) / 64));
-    assert_eq!(share_of(Some(gibibyte), most, 64), None, "a few pages are no arena");
+    assert_eq!(share_of(Some(gibibyte), most, 64), None, "a few pages are not an arena");
     assert_eq!(share_of(Some(0), most, 0), None);
 }
 
 #[test]
-fn too_much_is_halved_until_the_system_can_do_it() {
-    // More than any address space; the kernel takes the file and refuses the mapping.
+fn a_size_too_large_is_halved_until_the_system_grants_it() {
+    // More than any address space; the kernel creates the file and refuses the mapping.
     let arena = ArgumentArena::create("test", 1 << 62).expect("memory");
     assert!((SMALLEST..1 << 62).contains(&arena.len()));
-    assert_eq!(memory(&arena), 0, "an arena that nobody uses takes memory");
+    assert_eq!(memory(&arena), 0, "an unused arena takes memory");
 }
 
 #[test]
-fn places_outside_are_refused() {
+fn locations_outside_are_refused() {
     let (_arena, view) = arguments(MEBIBYTE);
     assert!(view.bytes(MEBIBYTE - 1, 1).is_some());
     for (offset, length) in [(MEBIBYTE - 1, 2), (MEBIBYTE + 1, 0), (1, usize::MAX), (usize::MAX, 1)]
@@ -175,7 +175,7 @@ fn places_outside_are_refused() {
 }
 
 #[test]
-fn memory_that_was_freed_is_used_again_and_is_warm() {
+fn freed_memory_is_used_again_and_is_warm() {
     let length = 16 * MEBIBYTE;
     let (arena, view) = arguments(1 << 30);
     let first = arena.put(&[&payload(1, length)]).expect("room").offset();
@@ -221,7 +221,7 @@ fn an_arena_that_is_full_recovers() {
 }
 
 #[test]
-fn memory_beyond_what_is_kept_goes_back() {
+fn memory_beyond_the_kept_amount_goes_back() {
     let length = 2 * KEPT;
     let (arena, _view) = arguments(1 << 30);
     let block = arena.allocate(length).expect("room");
@@ -235,26 +235,26 @@ fn memory_beyond_what_is_kept_goes_back() {
 }
 
 #[test]
-fn the_host_gives_back_what_an_idle_worker_would_not() {
+fn the_host_releases_memory_for_an_idle_worker() {
     let (mut arena, view) = results(1 << 30);
     let bytes = payload(0, MEBIBYTE - HEADER);
-    let mut places = Vec::new();
+    let mut offsets = Vec::new();
     let loans: Vec<_> = (0..128)
         .map(|_| {
             let (offset, length) = arena.put(&[&bytes]).expect("room");
-            places.push(offset);
+            offsets.push(offset);
             view.loan(offset, length).expect("a block")
         })
         .collect();
     assert_eq!(memory(&view), 2 * KEPT);
     drop(loans);
-    // Half of the blocks were given back but for the page with the flag.
+    // Half of the blocks were released except for the page with the flag.
     assert_eq!(memory(&view), KEPT + 64 * page_size());
     arena.reclaim();
     assert_eq!(memory(&view), KEPT);
     for _ in 0..128 {
         let (offset, length) = arena.put(&[&bytes]).expect("room");
-        assert!(places.contains(&offset));
+        assert!(offsets.contains(&offset));
         assert_eq!(all(&view.loan(offset, length).expect("a block")), bytes);
     }
     let large = payload(1, 2 * KEPT);
@@ -267,7 +267,7 @@ fn the_host_gives_back_what_an_idle_worker_would_not() {
 }
 
 #[test]
-fn a_worker_that_lies_harms_itself_only() {
+fn a_lying_worker_harms_only_itself() {
     let (mut arena, view) = results(MEBIBYTE);
     let bytes = payload(0, 100_000);
     let (offset, length) = arena.put(&[&bytes]).expect("room");
@@ -279,11 +279,11 @@ fn a_worker_that_lies_harms_itself_only() {
     assert_eq!(again, offset);
     assert_eq!(all(&second), payload(1, length));
     drop((second, third));
-    // Nothing was ever put there.
+    // Nothing was ever stored there.
     let never = view.loan(page_size() * 40 + HEADER, 10_000).expect("inside");
     assert_eq!(all(&never), [0; 10_000]);
     drop(never);
-    // More than there is, in sum.
+    // More than exists, in total.
     let loans: Vec<_> =
         (0..1000).map(|_| view.loan(HEADER, MEBIBYTE - HEADER).expect("inside")).collect();
     drop(loans);
@@ -291,7 +291,7 @@ fn a_worker_that_lies_harms_itself_only() {
 }
 
 #[test]
-fn copies_are_exact_at_any_place_and_of_any_length() {
+fn copies_are_exact_at_any_offset_and_length() {
     let (mut arena, view) = results(MEBIBYTE);
     let bytes = payload(5, 5000);
     let (offset, length) = arena.put(&[&bytes]).expect("room");
@@ -305,7 +305,7 @@ fn copies_are_exact_at_any_place_and_of_any_length() {
 }
 
 #[test]
-fn a_mapping_that_cannot_be_written_is_not_taken_for_populated() {
+fn a_read_only_mapping_does_not_count_as_populated() {
     let (descriptor, writable) = mapping::create("test", MEBIBYTE).expect("memory");
     writable.populate(0, MEBIBYTE).expect("memory");
     let readable = mapping::open(&descriptor, MEBIBYTE, ProtFlags::READ).expect("an arena");

@@ -1,26 +1,27 @@
-//! Task functions of every type behind one plain function pointer.
+//! Puts task functions of every type behind one plain function pointer.
 
 use crate::error::EntryError;
 use std::fmt;
 use std::ptr::NonNull;
 
-/// What a task function looks like to the event loop, whatever its types.
+/// A task function as the event loop calls it, whatever its types.
 pub type EntryPoint = fn(&mut Invocation<'_>) -> Result<(), EntryError>;
 
 /// One call of a task function: bytes in, bytes out.
 pub struct Invocation<'a> {
     /// The encoded argument.
     pub argument: &'a [u8],
-    /// Where the encoded result is appended.
+    /// Receives the encoded value.
     pub result: &'a mut Vec<u8>,
-    /// The encoded result may not have more bytes than this.
+    /// Maximum number of bytes of the encoded value.
     pub limit: usize,
-    /// Takes a large result, encoded in parts, instead of `result`; false when it has no room.
-    pub place: Option<&'a mut Placer<'a>>,
+    /// Stores a large value, encoded in parts, instead of `result`; returns `false` if it has no
+    /// room.
+    pub store_large: Option<&'a mut StoreLarge<'a>>,
 }
 
-/// See [`Invocation::place`].
-pub type Placer<'a> = dyn FnMut(&[&[u8]]) -> bool + 'a;
+/// The type of [`Invocation::store_large`].
+pub type StoreLarge<'a> = dyn FnMut(&[&[u8]]) -> bool + 'a;
 
 impl fmt::Debug for Invocation<'_> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -33,16 +34,17 @@ impl fmt::Debug for Invocation<'_> {
     }
 }
 
-/// Implemented by a zero-sized type that knows how to call a function of type `F` with encoded bytes.
+/// A zero-sized type that can call a function of type `F` with encoded bytes.
 pub trait Adapter<F> {
-    /// Decodes the argument, calls `function`, encodes its result.
+    /// Decodes the argument, calls `function`, encodes its value.
     fn call(function: F, invocation: &mut Invocation<'_>) -> Result<(), EntryError>;
 }
 
-/// The plain function that calls a task function of type `F` through the adapter `H`.
+/// Returns the plain function that calls a task function of type `F` through the adapter `H`.
 ///
-/// `F` must have no size: a function item, or a closure that captures nothing. Anything else does not compile, because
-/// what it captures would not exist in another process. The witness proves that a value of the type exists.
+/// `F` must have no size: a function item, or a closure that captures nothing. Anything else does
+/// not compile, because a captured value would not exist in another process. The witness proves
+/// that a value of the type exists.
 ///
 /// ```
 /// use brigade_sys::executable::{Adapter, EntryError, Invocation, entry_point};
@@ -61,7 +63,7 @@ pub trait Adapter<F> {
 ///
 /// let mut result = Vec::new();
 /// let entry = entry_point::<_, Bytes>(double);
-/// entry(&mut Invocation { argument: b"ab", result: &mut result, limit: 100, place: None })?;
+/// entry(&mut Invocation { argument: b"ab", result: &mut result, limit: 100, store_large: None })?;
 /// assert_eq!(result, b"abab");
 /// # Ok::<(), EntryError>(())
 /// ```
@@ -88,13 +90,13 @@ pub fn entry_point<F: Copy + Send + 'static, H: Adapter<F>>(witness: F) -> Entry
     call::<F, H>
 }
 
-/// Only [`entry_point`] names this, after it has seen a value of the zero-sized `F`.
+/// Only [`entry_point`] names this function, after it has seen a value of the zero-sized `F`.
 fn call<F: Copy + Send + 'static, H: Adapter<F>>(
     invocation: &mut Invocation<'_>,
 ) -> Result<(), EntryError> {
-    // SAFETY: `F` has no size, so a dangling aligned pointer can be read. A value of it exists (the program can only
-    // get here through `entry_point`, in this process or in the host, which is the same program), it may be copied, and
-    // the copy may be used on any thread and for ever.
+    // SAFETY: `F` has no size, so a dangling aligned pointer can be read. A value of it exists (the
+    // program can only get here through `entry_point`, in this process or in the host, which is the
+    // same program), it may be copied, and the copy may be used on any thread and forever.
     let function = unsafe { NonNull::<F>::dangling().read() };
     H::call(function, invocation)
 }
@@ -121,7 +123,7 @@ mod tests {
 
     fn run(entry: EntryPoint, argument: &[u8]) -> Result<String, EntryError> {
         let mut result = Vec::new();
-        entry(&mut Invocation { argument, result: &mut result, limit: 8, place: None })?;
+        entry(&mut Invocation { argument, result: &mut result, limit: 8, store_large: None })?;
         Ok(String::from_utf8(result).unwrap())
     }
 
@@ -130,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn function_items_and_closures_that_capture_nothing_can_be_called() {
+    fn function_items_and_captureless_closures_can_be_called() {
         assert_eq!(run(entry_point::<_, Text>(shout), b"abc").unwrap(), "ABC");
         assert_eq!(
             run(entry_point::<_, Text>(|text: &str| text.repeat(2)), b"abc").unwrap(),
@@ -139,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn functions_of_the_same_type_signature_stay_apart() {
+    fn functions_with_the_same_signature_stay_distinct() {
         let one = entry_point::<_, Text>(|text: &str| format!("{text}1"));
         let two = entry_point::<_, Text>(|text: &str| format!("{text}2"));
         assert_eq!(run(one, b"x").unwrap(), "x1");
@@ -147,9 +149,9 @@ mod tests {
     }
 
     #[test]
-    fn each_half_that_fails_is_told_apart() {
+    fn a_failed_decode_and_a_failed_encode_are_different_errors() {
         let entry = entry_point::<_, Text>(shout);
         assert!(matches!(run(entry, b"\xff"), Err(EntryError::Argument(_))));
-        assert!(matches!(run(entry, b"much too long"), Err(EntryError::Result(_))));
+        assert!(matches!(run(entry, b"far too long"), Err(EntryError::Result(_))));
     }
 }

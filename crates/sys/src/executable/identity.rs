@@ -1,4 +1,4 @@
-//! Proof that two processes run the same program.
+//! Proves that two processes run the same program.
 
 use super::program::{Program, program};
 use std::fmt;
@@ -6,31 +6,33 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::sync::OnceLock;
 
-/// What tells one build of a program from another. Equal identities mean equal [`FunctionOffset`](super::FunctionOffset)s.
+/// Identifies one build of a program. Equal identities mean equal
+/// [`FunctionOffset`](super::FunctionOffset)s.
 ///
-/// It protects from mistakes (an executable that was replaced, a worker program that was not rebuilt), not from somebody
-/// who forges it: such a process already runs under our user and could do what it likes.
+/// It protects from mistakes (an executable that was replaced, a worker program that was not
+/// rebuilt), not from forgery: a forging process already runs under our user and could do anything.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct BuildIdentity([u8; 32]);
 
 impl BuildIdentity {
-    /// An identity as another process has sent it.
+    /// Wraps an identity that another process has sent.
     pub const fn from_bytes(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }
 
-    /// Compares the identity with that of this process.
+    /// Compares the identity with that of this process; returns a proof if they are equal.
     pub fn same_build(self) -> Option<SameBuild> {
         (self == build_identity()).then_some(SameBuild(()))
     }
 
-    /// The identity as bytes to send.
+    /// Returns the identity as bytes to send.
     pub const fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }
 }
 
-/// Proof that another process has shown the identity of this one's program. Only [`BuildIdentity::same_build`] makes it.
+/// Proof that another process has shown the identity of this one's program. Only
+/// [`BuildIdentity::same_build`] creates it.
 ///
 /// ```compile_fail
 /// use brigade_sys::executable::SameBuild;
@@ -40,7 +42,7 @@ impl BuildIdentity {
 #[derive(Debug, Clone, Copy)]
 pub struct SameBuild(());
 
-/// The first eight bytes in hexadecimal, enough to tell builds apart in a message.
+/// Shows the first eight bytes in hexadecimal, enough to distinguish builds in a message.
 impl fmt::Display for BuildIdentity {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0[..8].iter().try_for_each(|byte| write!(formatter, "{byte:02x}"))
@@ -53,10 +55,10 @@ impl fmt::Debug for BuildIdentity {
     }
 }
 
-/// The identity of the program that this process runs.
+/// Returns the identity of the program that this process runs.
 ///
-/// It is made of the GNU build-id that the linker has put in, or else of the file's device, inode, size and time of
-/// change; and of the size of the code.
+/// It consists of the GNU build id that the linker has put in, or else of the file's device, inode,
+/// size and time of change; and of the size of the code.
 pub fn build_identity() -> BuildIdentity {
     static IDENTITY: OnceLock<BuildIdentity> = OnceLock::new();
     *IDENTITY.get_or_init(|| identity_of(program()))
@@ -71,8 +73,8 @@ fn identity_of(program: &Program) -> BuildIdentity {
     BuildIdentity(spread(&description))
 }
 
-/// Which file this process was started from. The link leads to that file even if another one has taken its name.
-/// Where `/proc` is missing the size of the code has to do.
+/// Describes the file that this process was started from. The link leads to that file even if
+/// another one has taken its name. If `/proc` is missing, the size of the code must suffice.
 fn file_description() -> Vec<u8> {
     let Ok(file) = fs::metadata("/proc/self/exe") else {
         return Vec::new();
@@ -82,8 +84,8 @@ fn file_description() -> Vec<u8> {
     numbers.into_iter().chain(changed).flatten().collect()
 }
 
-/// Folds a description of any length into 32 bytes: four FNV-1a sums that start differently. What goes in is already a
-/// hash or a few numbers, so nothing stronger is needed.
+/// Folds a description of any length into 32 bytes: four FNV-1a sums that start differently. The
+/// input is already a hash or a few numbers, so nothing stronger is needed.
 fn spread(description: &[u8]) -> [u8; 32] {
     const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
     const PRIME: u64 = 0x0000_0100_0000_01b3;
@@ -103,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_identity_is_stable_and_survives_the_journey() {
+    fn the_identity_is_stable_and_survives_conversion() {
         let identity = build_identity();
         assert_eq!(identity, build_identity());
         assert_eq!(identity, BuildIdentity::from_bytes(*identity.as_bytes()));
@@ -122,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_without_build_id_is_known_by_its_file() {
+    fn a_program_without_build_id_is_identified_by_its_file() {
         let without = Program::default();
         assert_eq!(identity_of(&without), identity_of(&without));
         assert_eq!(file_description().len(), 40);

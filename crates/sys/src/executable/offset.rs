@@ -7,10 +7,11 @@ use crate::error::ExecutableError;
 use std::fmt;
 use std::mem;
 
-/// Where an entry point lies in the program, the same in every process that runs the same program.
+/// Offset of an entry point in the program, the same in every process that runs the same program.
 ///
-/// The number may be sent to such a process, and to no other: a number from another build can name the middle of
-/// any function. So it takes a proof that the [`BuildIdentity`](super::BuildIdentity) of the sender was compared to call one.
+/// The number may be sent to such a process, and to no other: a number from another build can point
+/// to the middle of any function. So calling it takes a proof that the
+/// [`BuildIdentity`](super::BuildIdentity) of the sender was compared.
 ///
 /// ```compile_fail
 /// use brigade_sys::executable::FunctionOffset;
@@ -21,7 +22,7 @@ use std::mem;
 pub struct FunctionOffset(u64);
 
 impl FunctionOffset {
-    /// The offset of an entry point of the main program.
+    /// Returns the offset of an entry point of the main program.
     pub fn of(entry: EntryPoint) -> Result<Self, ExecutableError> {
         let address = entry as usize;
         let program = program();
@@ -31,7 +32,8 @@ impl FunctionOffset {
         Ok(Self(address.wrapping_sub(program.base) as u64))
     }
 
-    /// The entry point that [`of`](Self::of) was given, in this process or in another one of the same program.
+    /// Returns the entry point that was passed to [`of`](Self::of), in this process or in another
+    /// one of the same program.
     pub fn resolve(self, _: SameBuild) -> Result<EntryPoint, ExecutableError> {
         let unknown = ExecutableError::UnknownOffset { offset: self.0 };
         let Ok(distance) = usize::try_from(self.0) else {
@@ -41,18 +43,18 @@ impl FunctionOffset {
         if !program().is_code(address) {
             return Err(unknown);
         }
-        // SAFETY: the address lies in the program's own code, so it is not null, and by the contract of this type it
-        // comes from `of` in a process of the same program, of which the caller has the proof, and which had an
-        // `EntryPoint` there.
+        // SAFETY: the address lies in the program's own code, so it is not null, and by the
+        // contract of this type it comes from `of` in a process of the same program, of which the
+        // caller has the proof, and which had an `EntryPoint` there.
         Ok(unsafe { mem::transmute::<usize, EntryPoint>(address) })
     }
 
-    /// An offset as [`raw`](Self::raw) gave it in a process of the same program.
+    /// Wraps an offset that [`raw`](Self::raw) returned in a process of the same program.
     pub const fn from_raw(raw: u64) -> Self {
         Self(raw)
     }
 
-    /// The offset as a number to send.
+    /// Returns the offset as a number to send.
     pub const fn raw(self) -> u64 {
         self.0
     }
@@ -85,13 +87,13 @@ mod tests {
         let offset = FunctionOffset::of(answer).unwrap();
         let entry = FunctionOffset::from_raw(offset.raw()).resolve(proof()).unwrap();
         let mut result = Vec::new();
-        entry(&mut Invocation { argument: &[], result: &mut result, limit: 1, place: None })
+        entry(&mut Invocation { argument: &[], result: &mut result, limit: 1, store_large: None })
             .unwrap();
         assert_eq!(result, [42]);
     }
 
     #[test]
-    fn another_build_is_no_proof() {
+    fn another_build_gives_no_proof() {
         assert!(BuildIdentity::from_bytes([7; 32]).same_build().is_none());
     }
 
@@ -105,7 +107,7 @@ mod tests {
 
     #[test]
     fn a_function_of_a_shared_library_is_refused() {
-        // SAFETY: it is never called. It stands for an entry point that a plugin has given us.
+        // SAFETY: it is never called. It stands for an entry point from a plugin.
         let foreign =
             unsafe { mem::transmute::<usize, EntryPoint>(libc::getpid as *const () as usize) };
         let error = FunctionOffset::of(foreign).unwrap_err();

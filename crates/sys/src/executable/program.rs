@@ -1,57 +1,61 @@
-//! Where the main program lies in memory, from its own program headers.
+//! Finds the main program in memory, from its own program headers.
 
 use std::ffi::c_int;
 use std::ops::Range;
 use std::slice;
 use std::sync::OnceLock;
 
-/// The main program as the loader has placed it.
+/// The main program as loaded into memory.
 #[derive(Debug, Default)]
 pub(super) struct Program {
-    /// What the loader added to every address of the file; zero for a program that must lie at a fixed address.
+    /// Offset that the loader added to every address of the file; zero for a program with a fixed
+    /// address.
     pub(super) base: usize,
     /// The executable segments.
     pub(super) code: Vec<Range<usize>>,
-    /// The GNU build-id, if the linker has put one in.
+    /// The GNU build id, if the linker has put one in.
     pub(super) build_id: Option<Vec<u8>>,
 }
 
 impl Program {
-    /// Whether machine code of the main program lies at the address.
+    /// Returns `true` if machine code of the main program lies at the address.
     pub(super) fn is_code(&self, address: usize) -> bool {
         self.code.iter().any(|segment| segment.contains(&address))
     }
 
-    /// How many bytes of code there are.
+    /// Returns the number of bytes of code.
     pub(super) fn code_size(&self) -> usize {
         self.code.iter().map(ExactSizeIterator::len).sum()
     }
 }
 
-/// The main program; read once, as it never moves.
+/// Returns the main program, which is read once, as it never moves.
 pub(super) fn program() -> &'static Program {
     static PROGRAM: OnceLock<Program> = OnceLock::new();
     PROGRAM.get_or_init(|| {
         let mut program = Program::default();
-        // SAFETY: the callback has the type that the function asks for, and `data` is the `Program` it expects, which
-        // outlives the call.
+        // SAFETY: the callback has the type that the function asks for, and `data` is the `Program`
+        // it expects, which outlives the call.
         unsafe { libc::dl_iterate_phdr(Some(read_first), (&raw mut program).cast()) };
         program
     })
 }
 
-/// Reads the first object, which is the main program by the definition of `dl_iterate_phdr`, and stops.
+/// Reads the first object, which is the main program by the definition of `dl_iterate_phdr`, and
+/// stops.
 unsafe extern "C" fn read_first(
     info: *mut libc::dl_phdr_info,
     _size: libc::size_t,
     data: *mut libc::c_void,
 ) -> c_int {
-    // SAFETY: the loader passes a valid `info`, and `data` is what `program` passed, borrowed by nobody else.
+    // SAFETY: the loader passes a valid `info`, and `data` is the pointer that `program` passed,
+    // borrowed by nobody else.
     let (info, program) = unsafe { (&*info, &mut *data.cast::<Program>()) };
-    // SAFETY: the loader says where the headers lie, and they stay there as long as the program runs.
+    // SAFETY: the loader reports the address of the headers, and they stay there as long as the
+    // program runs.
     let headers = unsafe { slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)) };
     program.base = address(info.dlpi_addr);
-    let place = |header: &libc::Elf64_Phdr| {
+    let range = |header: &libc::Elf64_Phdr| {
         let start = program.base.wrapping_add(address(header.p_vaddr));
         start..start.saturating_add(address(header.p_memsz))
     };
@@ -59,17 +63,18 @@ unsafe extern "C" fn read_first(
         headers
             .iter()
             .filter(move |header| header.p_type == libc::PT_LOAD && header.p_flags & flag != 0)
-            .map(place)
+            .map(range)
     };
     program.code = loaded(libc::PF_X).collect();
     program.build_id = headers
         .iter()
         .filter(|header| header.p_type == libc::PT_NOTE)
-        .filter(|header| loaded(libc::PF_R).any(|segment| covers(&segment, &place(header))))
+        .filter(|header| loaded(libc::PF_R).any(|segment| covers(&segment, &range(header))))
         .find_map(|header| {
-            let place = place(header);
-            // SAFETY: the range lies in a loaded, readable segment, which is never unmapped; notes are never written.
-            let notes = unsafe { slice::from_raw_parts(place.start as *const u8, place.len()) };
+            let range = range(header);
+            // SAFETY: the range lies in a loaded, readable segment, which is never unmapped; notes
+            // are never written.
+            let notes = unsafe { slice::from_raw_parts(range.start as *const u8, range.len()) };
             build_id(notes, address(header.p_align)).map(<[u8]>::to_vec)
         });
     1
@@ -79,7 +84,7 @@ fn covers(outer: &Range<usize>, inner: &Range<usize>) -> bool {
     outer.start <= inner.start && inner.end <= outer.end
 }
 
-/// The description of the note of type `NT_GNU_BUILD_ID` (3) and owner `GNU`.
+/// Returns the description of the note of type `NT_GNU_BUILD_ID` (3) and owner `GNU`.
 fn build_id(mut notes: &[u8], alignment: usize) -> Option<&[u8]> {
     // The ELF standard says 4; 64-bit GNU property notes use 8. Other values mean 4.
     let alignment = if alignment == 8 { 8 } else { 4 };
@@ -99,7 +104,8 @@ fn build_id(mut notes: &[u8], alignment: usize) -> Option<&[u8]> {
     }
 }
 
-/// An address or size of the loader, which has the width of a pointer on every target that we compile for.
+/// Converts an address or size from the loader, which has the width of a pointer on every supported
+/// target.
 #[expect(
     clippy::cast_possible_truncation,
     reason = "the ELF class of the program is that of its pointers"
@@ -126,9 +132,9 @@ mod tests {
     }
 
     #[test]
-    fn our_code_is_code_and_our_data_is_not() {
+    fn only_addresses_of_code_count_as_code() {
         static DATA: u8 = 1;
-        assert!(program().is_code(our_code_is_code_and_our_data_is_not as *const () as usize));
+        assert!(program().is_code(only_addresses_of_code_count_as_code as *const () as usize));
         assert!(!program().is_code(&raw const DATA as usize));
         assert!(!program().is_code(0));
         assert!(program().code_size() > 1000);

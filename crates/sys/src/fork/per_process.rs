@@ -1,9 +1,10 @@
-//! A value of its own for each process that has the memory: the original, and each copy that `fork` has made of it.
+//! A separate value for each process that has the memory: the original, and each copy that `fork`
+//! has made of it.
 //!
-//! # Protocol
-//! The values form a list, the newest first. A thread that finds none of its process in front adds one with a single
-//! compare-and-swap; whoever comes second takes the first one's. Nothing is removed before the whole list is dropped, so a
-//! reference stays good. No lock is taken, so a copy never waits for a thread that it does not have.
+//! # Protocol The values form a list, the newest first. A thread that finds no value of its process
+//! in front adds one with a single compare-and-swap; the loser of a race uses the winner's value.
+//! Nothing is removed before the whole list is dropped, so a reference stays valid. No lock is
+//! taken, so a copy never waits for a thread that it does not have.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -12,8 +13,8 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 
 use super::Origin;
 
-/// Gives each process a value of its own, a lock for example: one that another thread holds when the process forks stays
-/// locked in the copy for ever.
+/// Gives each process its own value, for example a lock: one that another thread holds when the
+/// process forks stays locked in the copy forever.
 ///
 /// ```
 /// use brigade_sys::fork::PerProcess;
@@ -34,19 +35,20 @@ struct Node<T> {
 }
 
 impl<T> PerProcess<T> {
-    /// No value yet, for any process.
+    /// Creates an empty list, without a value for any process.
     pub const fn new() -> Self {
         Self { newest: AtomicPtr::new(ptr::null_mut()), owns: PhantomData }
     }
 }
 
 impl<T: Send + Sync> PerProcess<T> {
-    /// Returns this process's value, which is made first if there is none. `make` gets the value of the nearest ancestor that
-    /// has one, in the state in which it was copied; it must not fork, and what it makes is dropped if another thread is faster.
+    /// Returns this process's value, which is created on first use. `make` gets the value
+    /// of the nearest ancestor that has one, in the state in which it was copied; it must not fork,
+    /// and its value is dropped if another thread is faster.
     pub fn get_or_make(&self, make: impl FnOnce(Option<&T>) -> T) -> &T {
         let newest = self.newest.load(Ordering::Acquire);
-        // SAFETY: the pointer is null or that of a node, which is shared from the moment it was published, not changed, and
-        // freed when `self` is dropped.
+        // SAFETY: the pointer is null or points to a node, which is shared from the moment it was
+        // published, not changed, and freed when `self` is dropped.
         let before = unsafe { newest.as_ref() };
         if let Some(node) = before.filter(|node| node.origin.is_here()) {
             return &node.value;
@@ -57,12 +59,13 @@ impl<T: Send + Sync> PerProcess<T> {
         let node = match first {
             Ok(_) => new,
             Err(first) => {
-                // SAFETY: made above and not published.
+                // SAFETY: created above and not published.
                 drop(unsafe { Box::from_raw(new) });
                 first
             }
         };
-        // SAFETY: as above; it is not null. Another thread of this process has put it there: no other process can.
+        // SAFETY: see above; it is not null. Another thread of this process has stored it: no other
+        // process can.
         unsafe { &(*node).value }
     }
 }
@@ -83,7 +86,8 @@ impl<T> Drop for PerProcess<T> {
     fn drop(&mut self) {
         let mut next = *self.newest.get_mut();
         while !next.is_null() {
-            // SAFETY: each node came from a box, is in the list once, and nobody has a reference any more.
+            // SAFETY: each node came from a box, is in the list once, and nobody has a reference
+            // any more.
             let node = unsafe { Box::from_raw(next) };
             next = node.older;
         }
@@ -99,25 +103,25 @@ mod tests {
     use crate::fork::tests::in_a_copy;
 
     #[test]
-    fn threads_of_a_process_get_the_same_value_and_it_is_dropped_once() {
+    fn threads_of_a_process_share_one_value_dropped_once() {
         let (values, count) = (PerProcess::new(), Arc::new(()));
         let start = Barrier::new(8);
         let make = || {
             start.wait();
             ptr::from_ref(values.get_or_make(|_| Arc::clone(&count))).addr()
         };
-        let places: Vec<usize> = thread::scope(|scope| {
+        let addresses: Vec<usize> = thread::scope(|scope| {
             let threads: Vec<_> = (0..8).map(|_| scope.spawn(make)).collect();
-            threads.into_iter().map(|thread| thread.join().expect("a place")).collect()
+            threads.into_iter().map(|thread| thread.join().expect("an address")).collect()
         });
-        assert!(places.iter().all(|place| *place == places[0]));
+        assert!(addresses.iter().all(|address| *address == addresses[0]));
         assert_eq!(Arc::strong_count(&count), 2);
         drop(values);
         assert_eq!(Arc::strong_count(&count), 1);
     }
 
     #[test]
-    fn a_copy_has_a_lock_of_its_own_and_can_look_at_its_parents() {
+    fn a_copy_has_its_own_lock_and_sees_the_parents_lock() {
         let locks = PerProcess::new();
         let held = locks.get_or_make(|_| Mutex::new(1)).lock().expect("no panic before");
         assert!(in_a_copy(|| {

@@ -1,6 +1,8 @@
-//! Ending processes that have left their group, by a mark in the environment that they were started with.
+//! Ends processes that have left their group, by a mark in the environment that they were started
+//! with.
 //!
-//! It runs in a forked copy of a process that may have had several threads: no allocation, no lock, nothing that panics.
+//! It runs in a forked copy of a process that may have had several threads: no allocation, no lock,
+//! no code that panics.
 
 use std::ffi::CStr;
 use std::mem::MaybeUninit;
@@ -9,20 +11,22 @@ use std::os::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags, RawDir, open, openat};
 use rustix::process::{Pid, PidfdFlags, Signal, getpid, pidfd_open, pidfd_send_signal};
 
-/// The longest mark, its final zero byte included.
+/// Maximum length of a mark, its final zero byte included.
 pub(super) const LONGEST_MARK: usize = 64;
 
-/// A process may fork while it is looked for; each pass finds what the one before has missed.
+/// A process may fork while it is searched for; each pass finds processes that the one before has
+/// missed.
 const PASSES: usize = 16;
 
-/// So many passes in a row that find nothing are the end. One is too few: while a process executes a program, its
-/// environment is empty for a moment.
+/// Number of successive passes without a find that end the search. One is too few: while a process
+/// executes a program, its environment is empty for a moment.
 const ENOUGH: usize = 2;
 
-/// How much of an environment is looked at at once.
+/// Bytes of an environment that are read at once.
 const CHUNK: usize = 8 * 1024;
 
-/// Kills every process with this entry in its environment. `mark` ends with a zero byte, as entries do.
+/// Kills every process with this entry in its environment. `mark` ends with a zero byte, as entries
+/// do.
 pub(super) fn kill_marked(mark: &[u8]) {
     if mark.is_empty() {
         return;
@@ -36,7 +40,7 @@ pub(super) fn kill_marked(mark: &[u8]) {
     }
 }
 
-/// Whether anything was killed.
+/// Returns `true` if anything was killed.
 fn pass(mark: &[u8]) -> bool {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let Ok(folder) = open(c"/proc", flags, Mode::empty()) else { return false };
@@ -45,7 +49,7 @@ fn pass(mark: &[u8]) -> bool {
     let mut has_killed = false;
     while let Some(Ok(entry)) = entries.next() {
         let Some(pid) = number(entry.file_name()).filter(|pid| *pid != getpid()) else { continue };
-        // Opened before the environment is read, so that it is this process that is killed.
+        // Opened before the environment is read, so that exactly this process is killed.
         let Ok(pidfd) = pidfd_open(pid, PidfdFlags::empty()) else { continue };
         if environment(&folder, entry.file_name()).is_some_and(|file| contains(&file, mark)) {
             has_killed |= pidfd_send_signal(&pidfd, Signal::KILL).is_ok();
@@ -66,8 +70,8 @@ fn number(name: &CStr) -> Option<Pid> {
 fn environment(folder: &OwnedFd, pid: &CStr) -> Option<OwnedFd> {
     let mut path = [0_u8; 32];
     let parts = pid.to_bytes().iter().chain(b"/environ");
-    for (place, byte) in path.iter_mut().zip(parts) {
-        *place = *byte;
+    for (target, byte) in path.iter_mut().zip(parts) {
+        *target = *byte;
     }
     let path = CStr::from_bytes_until_nul(&path).ok()?;
     openat(folder, path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok()

@@ -1,4 +1,5 @@
-//! What the child does before it is another program. System calls only: it runs in its parent's memory.
+//! Runs in the child until it executes another program. It only makes system calls, because it runs
+//! in its parent's memory.
 
 use std::ffi::{c_char, c_int, c_void};
 
@@ -6,7 +7,7 @@ use super::failure::LaunchStage;
 use crate::guardian::GroupSlot;
 use crate::signals;
 
-/// What parent and child share while the parent is suspended.
+/// Data that parent and child share while the parent is suspended.
 pub(super) struct Child<'a> {
     pub(super) candidates: *const *const c_char,
     pub(super) arguments: *const *const c_char,
@@ -17,42 +18,44 @@ pub(super) struct Child<'a> {
     pub(super) nice: c_int,
     pub(super) slot: Option<&'a GroupSlot>,
     pub(super) parent: libc::pid_t,
-    /// Where the child gave up, and the error.
+    /// The stage at which the child failed, and the error.
     pub(super) failed: Option<(LaunchStage, c_int)>,
 }
 
-/// What a shell's child exits with when its program cannot be executed. Nobody sees it: `failed` is what counts.
+/// The exit code of a shell's child whose program cannot be executed. Nobody sees it: the parent
+/// reads `failed`.
 const NOT_EXECUTED: c_int = 127;
 
 /// The child's main function; `shared` is a [`Child`].
 pub(super) extern "C" fn run(shared: *mut c_void) -> c_int {
-    // SAFETY: the parent passes a `Child` to which nobody else has access until this process executes or ends.
+    // SAFETY: the parent passes a `Child` to which nobody else has access until this process
+    // executes or ends.
     let child = unsafe { &mut *shared.cast::<Child<'_>>() };
     if let Err(stage) = prepare(child) {
         child.failed = Some((stage, errno()));
     }
-    // SAFETY: ends the child without running anything of its parent's.
+    // SAFETY: ends the child without running any code of its parent's.
     unsafe { libc::_exit(NOT_EXECUTED) }
 }
 
-/// Returns only when something has failed.
+/// Returns only on failure.
 fn prepare(child: &Child<'_>) -> Result<(), LaunchStage> {
     // SAFETY: no memory is involved in these three.
     unsafe {
         check(libc::setpgid(0, 0), LaunchStage::Process)?;
         check(libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL), LaunchStage::Process)?;
-        // The kernel sends nothing for a parent that is dead already.
+        // The kernel sends nothing for a parent that is already dead.
         if libc::getppid() != child.parent {
             return Err(LaunchStage::Process);
         }
     }
     if let Some(slot) = child.slot {
-        // SAFETY: reads this process's number.
+        // SAFETY: reads this process's id.
         slot.announce(unsafe { libc::getpid() });
     }
     if !child.affinity.is_empty() {
         let bytes = size_of_val(child.affinity);
-        // SAFETY: the mask is as long as is said; a null thread is this one.
+        // SAFETY: the mask has the given length; a null thread is this one.
         let set = unsafe {
             libc::syscall(libc::SYS_sched_setaffinity, 0, bytes, child.affinity.as_ptr())
         };
@@ -71,7 +74,8 @@ fn prepare(child: &Child<'_>) -> Result<(), LaunchStage> {
         check(unsafe { libc::chdir(child.folder) }, LaunchStage::Folder)?;
     }
     for (stream, target) in child.streams.iter().zip(0..) {
-        // SAFETY: the descriptors are 3 or above, so none is overwritten; `dup2` clears close-on-exec.
+        // SAFETY: the descriptors are 3 or above, so none is overwritten; `dup2` clears
+        // close-on-exec.
         check(unsafe { libc::dup2(*stream, target) }, LaunchStage::Streams)?;
     }
     signals::reset_for_program();
@@ -79,17 +83,18 @@ fn prepare(child: &Child<'_>) -> Result<(), LaunchStage> {
     Err(LaunchStage::Program)
 }
 
-/// Tries one place after the other, as `execvp` does. Returns only if none could be executed, with the error set.
+/// Tries one path after the other, as `execvp` does. Returns only if none could be executed, with
+/// the error set.
 fn execute(child: &Child<'_>) {
     let mut candidate = child.candidates;
     let mut denied = false;
-    // SAFETY: the list ends with a null pointer, as do the two that are passed on; the parent that owns them is
-    // suspended.
+    // SAFETY: the list ends with a null pointer, as do the two that are passed on; the parent that
+    // owns them is suspended.
     unsafe {
         while !(*candidate).is_null() {
             libc::execve(*candidate, child.arguments, child.environment);
             match errno() {
-                // Elsewhere on the path there may be one that may be executed; if not, this is what to say.
+                // A later path may be executable; if none is, this is the error to report.
                 libc::EACCES => denied = true,
                 libc::ENOENT | libc::ENOTDIR => {}
                 _ => return,
@@ -107,6 +112,7 @@ fn check(result: c_int, stage: LaunchStage) -> Result<(), LaunchStage> {
 }
 
 fn errno() -> c_int {
-    // SAFETY: the location belongs to this thread, whose storage the child shares with its suspended parent.
+    // SAFETY: the location belongs to this thread, whose storage the child shares with its
+    // suspended parent.
     unsafe { *libc::__errno_location() }
 }

@@ -1,4 +1,4 @@
-//! Why a program could not be started.
+//! The reason why a program could not be started.
 
 use std::fmt;
 use std::io;
@@ -12,11 +12,11 @@ pub struct LaunchError {
     source: io::Error,
 }
 
-/// What could not be done.
+/// The step of a start that failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum LaunchStage {
-    /// Making the process, or binding it to its parent.
+    /// Creating the process, or binding it to its parent.
     Process,
     /// Pinning it to its processors.
     Affinity,
@@ -35,12 +35,12 @@ impl LaunchError {
         Self { stage, source }
     }
 
-    /// What could not be done.
+    /// Returns the step that failed.
     pub fn stage(&self) -> LaunchStage {
         self.stage
     }
 
-    /// Why.
+    /// Returns the cause.
     pub fn cause(&self) -> &io::Error {
         &self.source
     }
@@ -49,7 +49,7 @@ impl LaunchError {
 impl fmt::Display for LaunchStage {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
-            Self::Process => "make a process",
+            Self::Process => "create a process",
             Self::Affinity => "pin the process to its cores",
             Self::Nice => "change the priority",
             Self::Folder => "enter the folder",

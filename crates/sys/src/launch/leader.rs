@@ -1,4 +1,4 @@
-//! A program that was launched, with the group that it leads.
+//! A launched program, with the group that it leads.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -16,9 +16,10 @@ use crate::wait::wait_readable;
 
 /// The leader of a group of processes.
 ///
-/// It belongs to one thread, so that the rules of [`process`](crate::process) hold without a lock: the group is signalled
-/// only while its leader is unreaped. Dropping one that was not reaped kills the group and reaps the leader;
-/// in a copy of this process that `fork` has made it does nothing.
+/// It belongs to one thread, so that the rules of [`process`](crate::process) hold without a lock:
+/// the group is signalled only while its leader is unreaped. Dropping an unreaped leader kills the
+/// group and reaps the leader; in a copy of this process that `fork` has made the drop has no
+/// effect.
 #[derive(Debug)]
 pub struct Leader {
     pid: libc::pid_t,
@@ -27,12 +28,12 @@ pub struct Leader {
     origin: Origin,
 }
 
-/// How the leader has ended, and what it and the children it waited for have used.
+/// The end of a leader, with the resources that it and the children it waited for have used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ended {
-    /// How it has ended.
+    /// Exit status of the leader.
     pub exit: Exit,
-    /// What it has used.
+    /// Resources used.
     pub usage: Usage,
 }
 
@@ -43,12 +44,13 @@ pub struct Usage {
     pub user: Duration,
     /// Processor time in the kernel.
     pub system: Duration,
-    /// The largest resident memory of one process, in bytes. It counts what the process had in common with its parent
-    /// before it executed its program, so it is never less than what the parent has.
+    /// The largest resident memory of one process, in bytes. It includes memory that the process
+    /// shared with its parent before it executed its program, so it is never less than the
+    /// parent's.
     pub peak_memory: u64,
 }
 
-/// How long the drop of a leader waits for its end: one that cannot be killed must not hold up its parent for ever.
+/// Timeout of a drop: an unkillable process must not hold up its parent forever.
 const DROP_LIMIT: Duration = Duration::from_secs(1);
 
 impl Leader {
@@ -56,12 +58,12 @@ impl Leader {
         Self { pid, pidfd, reaped: false, origin: Origin::here() }
     }
 
-    /// Its number, which is also that of its group.
+    /// Returns the leader's process id, which is also that of its group.
     pub fn pid(&self) -> u32 {
         self.pid.unsigned_abs()
     }
 
-    /// The descriptor that becomes readable when the leader has ended.
+    /// Returns the descriptor that becomes readable when the leader has ended.
     pub fn pidfd(&self) -> BorrowedFd<'_> {
         self.pidfd.as_fd()
     }
@@ -71,10 +73,10 @@ impl Leader {
         self.reaped = true;
     }
 
-    /// Sends a signal to every process of the group; nothing once the leader was reaped.
+    /// Sends a signal to every process of the group; does nothing after the leader was reaped.
     ///
     /// # Errors
-    /// What `kill` says; a group that is gone is no error.
+    /// The error of `kill`; a group that is gone is not an error.
     pub fn signal_group(&self, signal: Signal) -> io::Result<()> {
         if self.reaped {
             return Ok(());
@@ -91,11 +93,11 @@ impl Leader {
         }
     }
 
-    /// How the leader has ended, if it has; then the rest of its group is killed first, while the group's number is
-    /// still reserved, and its slot is cleared.
+    /// Reaps the leader if it has ended. Before that, the rest of its group is killed, while the
+    /// group's number is still reserved, and its entry is cleared.
     ///
     /// # Errors
-    /// `ECHILD` when somebody else has reaped it.
+    /// `ECHILD` if somebody else has reaped it.
     pub fn try_reap(&mut self, slot: Option<&GroupSlot>) -> io::Result<Option<Ended>> {
         if self.wait(libc::WNOHANG | libc::WNOWAIT)?.is_none() {
             return Ok(None);
@@ -114,8 +116,8 @@ impl Leader {
         loop {
             let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
             let mut usage = MaybeUninit::<libc::rusage>::zeroed();
-            // SAFETY: both structures are ours and large enough; the C library's `waitid` has no argument for the
-            // usage, the system call has.
+            // SAFETY: both structures are ours and large enough; the C library's `waitid` has no
+            // argument for the usage, the system call has.
             let waited = unsafe {
                 libc::syscall(
                     libc::SYS_waitid,
@@ -134,8 +136,9 @@ impl Leader {
                 self.reaped |= error.raw_os_error() == Some(libc::ECHILD);
                 return Err(error);
             }
-            // SAFETY: zeroed structures of numbers are valid; the kernel has filled them, or left the first zero if
-            // nothing has ended. `si_pid` and `si_status` are valid for what `waitid` reports.
+            // SAFETY: zeroed structures of numbers are valid; the kernel has filled them, or left
+            // the first zero if no child has ended. `si_pid` and `si_status` are valid for the
+            // events that `waitid` reports.
             return Ok(unsafe {
                 let (info, usage) = (info.assume_init(), usage.assume_init());
                 (info.si_pid() != 0).then(|| Ended {

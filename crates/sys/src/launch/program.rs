@@ -1,25 +1,26 @@
-//! Where a program may be found.
+//! Finds a program on the search path.
 
 use std::ffi::{CString, NulError, OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
-/// The places at which a program may be, in the order of the search path.
+/// The possible paths of a program, in the order of the search path.
 ///
-/// Preparing it once for many starts of the same program saves building the paths again.
+/// Preparing them once for many starts of the same program saves building the paths again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Program {
     candidates: Vec<CString>,
 }
 
-/// Where programs are looked for when there is no `PATH`, as `execvp` does.
+/// The search path if there is no `PATH`, as in `execvp`.
 const DEFAULT_PATH: &str = "/bin:/usr/bin";
 
 impl Program {
-    /// A name with a slash is a path; another is looked for in `path`, the value of `PATH`.
+    /// Returns the possible paths of a program. A name with a slash is a path; another is searched
+    /// for in `path`, the value of `PATH`.
     ///
     /// # Errors
-    /// When the name or a folder of the path contains a zero byte.
+    /// If the name or a folder of the path contains a zero byte.
     pub fn find(name: &OsStr, path: Option<&OsStr>) -> Result<Self, NulError> {
         if name.as_bytes().contains(&b'/') {
             return Ok(Self { candidates: vec![CString::new(name.as_bytes())?] });
@@ -29,10 +30,10 @@ impl Program {
             .as_bytes()
             .split(|byte| *byte == b':')
             .map(|folder| {
-                // An empty entry is the current folder, by an old custom.
+                // An empty entry means the current folder, by an old custom.
                 let folder = if folder.is_empty() { b".".as_slice() } else { folder };
-                let place: OsString = Path::new(OsStr::from_bytes(folder)).join(name).into();
-                CString::new(place.into_vec())
+                let file: OsString = Path::new(OsStr::from_bytes(folder)).join(name).into();
+                CString::new(file.into_vec())
             })
             .collect::<Result<_, _>>()?;
         Ok(Self { candidates })
@@ -49,7 +50,7 @@ mod tests {
 
     fn found(name: &str, path: Option<&str>) -> Vec<String> {
         let program = Program::find(name.as_ref(), path.map(str::as_ref)).expect("no zero byte");
-        program.candidates.into_iter().map(|place| place.into_string().expect("UTF-8")).collect()
+        program.candidates.into_iter().map(|path| path.into_string().expect("UTF-8")).collect()
     }
 
     #[test]
@@ -60,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_is_taken_as_it_is() {
+    fn a_path_is_used_unchanged() {
         assert_eq!(found("./cc", Some("/a:/b")), ["./cc"]);
     }
 }

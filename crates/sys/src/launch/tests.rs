@@ -1,4 +1,4 @@
-//! What a launched program finds, and what is left when it cannot be started.
+//! Tests the surroundings of a launched program, and that a failed start leaves nothing behind.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -60,7 +60,7 @@ fn a_program_gets_its_arguments_environment_and_folder() {
 }
 
 #[test]
-fn it_leads_its_group_dies_with_its_parent_and_takes_every_signal() {
+fn a_program_leads_its_group_and_blocks_no_signal() {
     let run = run(
         &["sh", "-c", "ps -o pid=,pgid= -p $$; grep -E 'Sig(Blk|Ign)' /proc/self/status"],
         |_| {},
@@ -68,13 +68,14 @@ fn it_leads_its_group_dies_with_its_parent_and_takes_every_signal() {
     let mut words = run.output.split_whitespace();
     assert_eq!(words.next(), words.next(), "{}", run.output);
     let masks: Vec<u64> = words.filter_map(|word| u64::from_str_radix(word, 16).ok()).collect();
-    // Whatever else the program that runs the tests ignores, the standard library of Rust ignores SIGPIPE.
+    // Even if the program that runs the tests ignores nothing else, Rust's standard library ignores
+    // SIGPIPE.
     let pipe = 1 << (libc::SIGPIPE - 1);
     assert!(masks.len() == 2 && masks[0] == 0 && masks[1] & pipe == 0, "{}", run.output);
 }
 
 #[test]
-fn it_runs_on_the_processor_that_it_was_given() {
+fn a_program_runs_on_the_given_processor() {
     let run = run(&["grep", "Cpus_allowed_list", "/proc/self/status"], |launch| {
         launch.affinity = Some(&[1]);
     });
@@ -82,7 +83,7 @@ fn it_runs_on_the_processor_that_it_was_given() {
 }
 
 #[test]
-fn what_it_used_is_counted() {
+fn used_resources_are_counted() {
     let run = run(&["sh", "-c", "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done"], |_| {});
     let usage = run.outcome.expect("started").usage;
     assert!(usage.user.as_micros() > 1000, "{usage:?}");
@@ -90,7 +91,7 @@ fn what_it_used_is_counted() {
 }
 
 #[test]
-fn a_program_that_cannot_be_executed_says_why() {
+fn an_error_has_the_stage_and_the_cause() {
     for (line, stage, errno) in [
         ("no-such-program", LaunchStage::Program, libc::ENOENT),
         ("/etc/passwd", LaunchStage::Program, libc::EACCES),
@@ -105,14 +106,14 @@ fn a_program_that_cannot_be_executed_says_why() {
 }
 
 #[test]
-fn what_the_leader_leaves_in_its_group_ends_with_it() {
+fn processes_left_in_the_group_end_with_the_leader() {
     let run = run(&["sh", "-c", "sleep 60 & echo $!"], |_| {});
     let pid = run.output.trim();
     let gone = || {
         std::fs::read_to_string(format!("/proc/{pid}/stat"))
             .map_or(true, |stat| stat.contains(") Z "))
     };
-    // It was killed before the leader was reaped; only its own end is to be waited for.
+    // It was killed before the leader was reaped; only its own end is awaited.
     let start = now();
     while !gone() {
         assert!(now().saturating_since(start).as_secs() < 10, "{pid} lives");
@@ -131,7 +132,7 @@ fn a_slot_knows_the_group_until_it_is_cleared() {
 }
 
 #[test]
-fn a_copy_of_this_process_ends_neither_programs_nor_their_guardian_by_its_drop() {
+fn a_drop_in_a_copy_ends_neither_programs_nor_guardian() {
     let null = File::open("/dev/null").expect("/dev/null");
     let launch = Launch {
         program: &Program::find(OsStr::new("sleep"), None).expect("no zero byte"),

@@ -1,12 +1,13 @@
-//! Who has started whom, as `/proc` says: a number at one moment.
+//! Reads parents and children of processes from `/proc`, which identifies them by numbers at one
+//! moment.
 
 use std::fs;
 use std::io;
 
-/// The children of all threads of a process; none when it is gone.
+/// Returns the children of all threads of a process; empty if the process is gone.
 ///
 /// # Errors
-/// When the system is short of descriptors or memory.
+/// If the system is short of descriptors or memory.
 pub(super) fn children(pid: u32) -> io::Result<Vec<u32>> {
     let threads = match fs::read_dir(format!("/proc/{pid}/task")) {
         Err(error) if !is_shortage(&error) => return Ok(Vec::new()),
@@ -19,17 +20,19 @@ pub(super) fn children(pid: u32) -> io::Result<Vec<u32>> {
                 children.extend(list.split_whitespace().filter_map(|pid| pid.parse::<u32>().ok()));
             }
             Err(error) if is_shortage(&error) => return Err(error),
-            // A kernel without CONFIG_PROC_CHILDREN; or a thread that has ended, and then this costs a little.
+            // A kernel without CONFIG_PROC_CHILDREN; or a thread that has ended, in which case this
+            // costs a little.
             Err(_) => return children_by_search(pid),
         }
     }
     Ok(children)
 }
 
-/// Threads whose children a short look asks for.
+/// Number of threads whose children a short look reads.
 const FEW_THREADS: usize = 16;
 
-/// Whether a short look finds that a process has no children. One with many threads may have some.
+/// Returns `true` if a short look finds that a process has no children. A process with many threads
+/// may have some.
 pub(super) fn has_none(pid: u32) -> bool {
     let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else {
         return false;
@@ -55,21 +58,21 @@ fn children_by_search(parent: u32) -> io::Result<Vec<u32>> {
     Ok(children)
 }
 
-/// The parent of a process, if there is one of this number.
+/// Returns the parent of a process, if a process has this number.
 ///
 /// # Errors
-/// When the system is short of descriptors or memory.
+/// If the system is short of descriptors or memory.
 pub(super) fn parent_of(pid: u32) -> io::Result<Option<u32>> {
     let stat = match fs::read_to_string(format!("/proc/{pid}/stat")) {
         Err(error) if !is_shortage(&error) => return Ok(None),
         stat => stat?,
     };
-    // The name in parentheses may hold anything; state and parent follow the last one.
+    // The name in parentheses may contain anything; state and parent follow the last parenthesis.
     let field = stat.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().nth(1));
     Ok(field.and_then(|field| field.parse().ok()))
 }
 
-/// Whether it says nothing about what was looked for.
+/// Returns `true` if the error is a lack of resources and says nothing about the process.
 pub(super) fn is_shortage(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE | libc::ENOMEM))
 }
@@ -90,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_is_not_there_has_nobody() {
+    fn a_missing_process_has_neither_parent_nor_children() {
         assert!(children(u32::MAX).unwrap().is_empty());
         assert_eq!(parent_of(u32::MAX).unwrap(), None);
     }

@@ -1,8 +1,8 @@
-//! How a process has ended.
+//! The exit status of a process.
 
 use std::fmt;
 
-/// How a process has ended.
+/// The exit status of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Exit {
@@ -10,7 +10,8 @@ pub enum Exit {
     Code(i32),
     /// A signal has ended it: its own abort or memory fault, or a kill from outside.
     Signal(i32),
-    /// It has ended, and its status was lost: this program ignores SIGCHLD, or waits for any child elsewhere.
+    /// It has ended, and its status was lost: this program ignores SIGCHLD, or waits for any child
+    /// elsewhere.
     Unknown,
 }
 
@@ -27,7 +28,7 @@ impl fmt::Display for Exit {
     }
 }
 
-/// The name of a standard signal; real-time signals have none.
+/// Returns the name of a standard signal; real-time signals have none.
 pub fn signal_name(number: i32) -> Option<&'static str> {
     Some(match number {
         libc::SIGHUP => "SIGHUP",
@@ -69,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_end_reads_as_people_say_it() {
+    fn an_exit_status_is_displayed_in_plain_words() {
         assert_eq!(Exit::Code(3).to_string(), "exit code 3");
         assert_eq!(Exit::Signal(9).to_string(), "SIGKILL (signal 9)");
         assert_eq!(Exit::Signal(40).to_string(), "signal 40");

@@ -1,4 +1,4 @@
-//! Processes that we have not started, and so can neither reap nor hold the number of.
+//! Processes that we have not started, so we can neither reap them nor reserve their numbers.
 
 use std::collections::HashSet;
 use std::io;
@@ -12,74 +12,78 @@ use super::{Signal, gone_is_fine};
 use crate::clock::now;
 use crate::wait::wait_readable;
 
-/// A process that somebody else has started. It is signalled through its pidfd and in no other way.
+/// A process that somebody else has started. It is signalled only through its pidfd.
 #[derive(Debug)]
 pub struct ForeignProcess {
     pid: u32,
     pidfd: OwnedFd,
 }
 
-/// What [`ForeignProcess::kill_tree`] found below the process, outside of its group or in it.
+/// The descendants that [`ForeignProcess::kill_tree`] found, inside or outside the process's group.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Swept {
-    /// Descendants that were sent SIGKILL one by one.
+    /// Descendants that were sent SIGKILL individually.
     pub killed: Vec<u32>,
-    /// Descendants that could not be: those of another user, and those for which there was no descriptor left.
+    /// Descendants that could not be killed: those of another user, and those for which no
+    /// descriptor was left.
     pub escaped: Vec<u32>,
-    /// Processes whose children could not be looked for, because no descriptors were left.
+    /// Processes whose children could not be read, because no descriptors were left.
     pub unseen: Vec<u32>,
 }
 
-/// More descendants than this are not looked for: a process that forks without end is killed without them.
+/// Maximum number of descendants to search for: a process that forks endlessly is killed without
+/// the rest.
 const MOST_DESCENDANTS: usize = 4_096;
 
 impl ForeignProcess {
-    /// The process that has this number now. The caller knows in some other way that it is the one that it means.
+    /// Opens the process that has this number now. The caller must know by other means that it is
+    /// the intended one.
     ///
     /// # Errors
-    /// When there is none, or no descriptors are left.
+    /// If there is no such process, or no descriptors are left.
     pub fn open(pid: u32) -> io::Result<Self> {
         let number = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or(Errno::SRCH)?;
         Ok(Self { pid, pidfd: pidfd_open(number, PidfdFlags::empty())? })
     }
 
-    /// The process behind a pidfd, which had this number.
+    /// Wraps a pidfd of the process that had this number.
     pub(crate) fn from_pidfd(pid: u32, pidfd: OwnedFd) -> Self {
         Self { pid, pidfd }
     }
 
-    /// Its number, which is another's once it was reaped.
+    /// Returns the process id, which may belong to another process after this one was reaped.
     pub fn pid(&self) -> u32 {
         self.pid
     }
 
-    /// The descriptor that becomes readable when the process has ended, and stays so.
+    /// Returns the descriptor that becomes readable when the process has ended, and stays so.
     pub fn pidfd(&self) -> BorrowedFd<'_> {
         self.pidfd.as_fd()
     }
 
-    /// Whether it has ended, reaped or not.
+    /// Returns `true` if the process has ended, reaped or not.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     pub fn has_ended(&self) -> io::Result<bool> {
         Ok(wait_readable(&[self.pidfd()], Some(now()))?[0])
     }
 
-    /// Sends a signal to the process. One that has ended already is not an error.
+    /// Sends a signal to the process. It is not an error if the process has already ended.
     ///
     /// # Errors
-    /// When we may not.
+    /// If we may not.
     pub fn signal(&self, signal: Signal) -> io::Result<()> {
         gone_is_fine(pidfd_send_signal(&self.pidfd, signal.into()))
     }
 
-    /// Sends a signal to the group that the process leads; to the process alone if it leads none, or if the kernel is older
-    /// than 6.9 and knows no groups behind pidfds: a number would be a guess.
+    /// Sends a signal to the group that the process leads. It goes to the process alone if it leads
+    /// no group, or if the kernel is older than 6.9 and cannot signal groups through pidfds: a
+    /// number would be a guess.
     ///
     /// # Errors
-    /// When we may not.
+    /// If we may not.
     pub fn signal_group(&self, signal: Signal) -> io::Result<()> {
         match self.signal_group_by_pidfd(signal) {
             Err(Errno::SRCH | Errno::INVAL) => self.signal(signal),
@@ -89,7 +93,8 @@ impl ForeignProcess {
 
     fn signal_group_by_pidfd(&self, signal: Signal) -> Result<(), Errno> {
         let signal: rustix::process::Signal = signal.into();
-        // SAFETY: no memory is involved: no siginfo is given, and the descriptor is open as long as `self`.
+        // SAFETY: no memory is involved: no siginfo is given, and the descriptor is open as long as
+        // `self`.
         let result = unsafe {
             libc::syscall(
                 libc::SYS_pidfd_send_signal,
@@ -107,8 +112,8 @@ impl ForeignProcess {
             .map_or(Errno::INVAL, Errno::from_raw_os_error))
     }
 
-    /// Adds all that it has started, directly or not, and whose parents live, to those that are known; we ourselves are not
-    /// among them. Those that have ended go.
+    /// Adds all direct and indirect children whose parents live to `known`, except this process
+    /// itself. Removes those that have ended.
     pub fn note_descendants(&self, known: &mut Vec<Self>) {
         known.retain(Self::is_alive);
         let mut noted = known.iter().map(|process| process.pid).collect();
@@ -122,15 +127,16 @@ impl ForeignProcess {
         }
     }
 
-    /// Kills the process, the group that it leads, and its descendants, also those that have left the group. Those that
-    /// are `known` are killed with all below them, even if the process has ended since; afterwards none is known.
+    /// Kills the process, the group that it leads, and its descendants, including those that have
+    /// left the group. The `known` processes are killed with all their descendants, even if the
+    /// process has ended since; afterwards `known` is empty.
     ///
-    /// Descendants are stopped before their own children are looked for, so that none is born behind our back. Whose
-    /// parent has ended is nobody's child and not found, unless it is known or has stayed in the group. It takes two
-    /// descriptors, and one for each generation.
+    /// Descendants are stopped before their own children are searched for, so that none is born
+    /// unnoticed. A process whose parent has ended is not found, unless it is known or has stayed
+    /// in the group. The search takes two descriptors, and one for each generation.
     ///
     /// # Errors
-    /// When we may not kill the process itself. Nothing has happened then.
+    /// If we may not kill the process itself. Nothing has happened then.
     pub fn kill_tree(&self, known: &mut Vec<Self>) -> io::Result<Swept> {
         self.signal(Signal::Stop)?;
         let mut sweep = Sweep::default();
@@ -147,7 +153,8 @@ impl ForeignProcess {
         self.has_ended().is_ok_and(|ended| !ended)
     }
 
-    /// Its child of this number, if both have not ended: then what `/proc` says is said about them.
+    /// Returns the child with this number, if neither has ended: only then does `/proc` describe
+    /// these two processes.
     fn child(&self, pid: u32) -> io::Result<Option<Self>> {
         let process = match Self::open(pid) {
             Err(error) if !is_shortage(&error) => return Ok(None),
@@ -166,7 +173,7 @@ struct Sweep {
 }
 
 impl Sweep {
-    /// Kills a process and all below it.
+    /// Kills a process and all its descendants.
     fn tree(&mut self, process: ForeignProcess) {
         if self.is_new(process.pid) {
             self.stop(&process);
@@ -174,7 +181,7 @@ impl Sweep {
         }
     }
 
-    /// Kills all below a process that is stopped.
+    /// Kills all descendants of a stopped process.
     fn below(&mut self, process: &ForeignProcess) {
         for pid in self.children(process) {
             if let Some(child) = self.stopped_child(process, pid) {
@@ -183,21 +190,22 @@ impl Sweep {
         }
     }
 
-    /// Kills all below a process that is stopped, then the process. Depth first, so that few descriptors are enough.
+    /// Kills all descendants of a stopped process, then the process. Depth first, so that few
+    /// descriptors suffice.
     fn descend(&mut self, process: ForeignProcess) {
         let children = self.children(&process);
-        let mut line = vec![(process, children)];
-        while let Some((process, children)) = line.last_mut() {
+        let mut path = vec![(process, children)];
+        while let Some((process, children)) = path.last_mut() {
             if let Some(pid) = children.pop() {
                 if let Some(child) = self.stopped_child(process, pid) {
                     let children = self.children(&child);
-                    line.push((child, children));
+                    path.push((child, children));
                 }
             } else {
                 if process.signal(Signal::Kill).is_ok() {
                     self.swept.killed.push(process.pid);
                 }
-                line.pop();
+                path.pop();
             }
         }
     }
@@ -213,7 +221,7 @@ impl Sweep {
         child.inspect(|child| self.stop(child))
     }
 
-    /// What cannot be stopped is killed all the same, if it can.
+    /// Stops a process. If that fails, the process is still killed if possible.
     fn stop(&mut self, process: &ForeignProcess) {
         if process.signal(Signal::Stop).is_err() {
             self.swept.escaped.push(process.pid);
@@ -232,7 +240,7 @@ impl Sweep {
     }
 }
 
-/// Adds those children of a process that are not noted.
+/// Adds those children of a process that are not noted yet.
 fn add_children(
     process: &ForeignProcess,
     found: &mut Vec<ForeignProcess>,
@@ -240,7 +248,7 @@ fn add_children(
 ) {
     for pid in children(process.pid).unwrap_or_default() {
         let is_wanted = pid != std::process::id() && noted.len() < MOST_DESCENDANTS;
-        // Those that are noted have not ended, so the same number is the same process.
+        // Noted processes have not ended, so the same number means the same process.
         if is_wanted
             && !noted.contains(&pid)
             && let Ok(Some(child)) = process.child(pid)

@@ -1,4 +1,4 @@
-//! The signals that we send.
+//! The signals that this crate sends.
 
 use rustix::process::Signal as Raw;
 
@@ -6,17 +6,17 @@ use rustix::process::Signal as Raw;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Signal {
-    /// SIGINT: what Ctrl-C sends.
+    /// SIGINT, which Ctrl-C sends.
     Interrupt,
-    /// SIGTERM: please end.
+    /// SIGTERM, a request to exit.
     Terminate,
-    /// SIGKILL: cannot be caught.
+    /// SIGKILL, which cannot be caught.
     Kill,
-    /// SIGSTOP: cannot be caught; the process stays where it is until [`Continue`](Self::Continue).
+    /// SIGSTOP, which cannot be caught; the process pauses until [`Continue`](Self::Continue).
     Stop,
-    /// SIGCONT: go on after a stop.
+    /// SIGCONT, which ends a stop.
     Continue,
-    /// SIGABRT: end with a core dump, if those are enabled.
+    /// SIGABRT, which ends the process with a core dump, if those are enabled.
     Abort,
 }
 

@@ -1,8 +1,8 @@
-//! Processes that end, are stopped, leave children or were reaped by somebody else.
+//! Tests processes that end, are stopped, leave children or were reaped by somebody else.
 
 use super::*;
 use crate::clock::{Monotonic, now};
-use crate::descriptors::stderr_pipe;
+use crate::descriptors::output_pipe;
 use crate::fork::tests::in_a_copy;
 use crate::wait::wait_readable;
 use rustix::io::read;
@@ -14,9 +14,9 @@ fn shell(script: &str) -> Process {
     Process::spawn(Command::new("sh").args(["-c", script])).unwrap()
 }
 
-/// A shell whose descendants can be counted out: the pipe hangs up when the last of them is gone.
+/// Starts a shell whose descendants all hold the pipe: it hangs up when the last of them is gone.
 fn shell_with_pipe(script: &str) -> (Process, OwnedFd) {
-    let (reader, writer) = stderr_pipe().unwrap();
+    let (reader, writer) = output_pipe().unwrap();
     let process = Process::spawn(Command::new("sh").args(["-c", script]).stdout(writer)).unwrap();
     (process, reader)
 }
@@ -25,12 +25,12 @@ fn deadline() -> Monotonic {
     now().saturating_add(Duration::from_secs(10))
 }
 
-/// The next bytes of the pipe; empty once everybody who could write is gone.
+/// Returns the next bytes of the pipe; empty after all possible writers are gone.
 fn next_bytes(reader: &OwnedFd) -> Vec<u8> {
     assert_eq!(
         wait_readable(&[reader.as_fd()], Some(deadline())).unwrap(),
         [true],
-        "nothing within the deadline"
+        "the pipe is silent until the deadline"
     );
     let mut buffer = vec![0; 64];
     let count = read(reader, &mut buffer).unwrap();
@@ -41,7 +41,7 @@ fn next_bytes(reader: &OwnedFd) -> Vec<u8> {
 fn until(condition: impl Fn() -> bool) {
     let deadline = deadline();
     while !condition() {
-        assert!(now() < deadline, "the condition did not come true");
+        assert!(now() < deadline, "the condition is still false at the deadline");
         thread::yield_now();
     }
 }
@@ -61,13 +61,13 @@ fn a_signal_is_reported() {
 }
 
 #[test]
-fn a_process_that_runs_is_not_reaped() {
+fn a_running_process_is_not_reaped() {
     let process = shell("sleep 60");
     assert_eq!(process.try_reap().unwrap(), None);
 }
 
 #[test]
-fn its_pidfd_tells_of_the_end() {
+fn the_pidfd_becomes_readable_at_the_end() {
     let process = shell("sleep 60");
     assert_eq!(wait_readable(&[process.pidfd()], Some(now())).unwrap(), [false]);
     process.signal(Signal::Terminate).unwrap();
@@ -83,7 +83,7 @@ fn each_process_leads_its_own_group() {
 }
 
 #[test]
-fn a_signal_to_the_group_reaches_what_the_process_has_started() {
+fn a_signal_to_the_group_reaches_the_children() {
     let (process, reader) = shell_with_pipe("sleep 60 & echo started; wait");
     assert_eq!(next_bytes(&reader), b"started\n");
     process.signal_group(Signal::Kill).unwrap();
@@ -92,7 +92,7 @@ fn a_signal_to_the_group_reaches_what_the_process_has_started() {
 }
 
 #[test]
-fn reaping_kills_what_the_process_has_left_behind() {
+fn reaping_kills_the_rest_of_the_group() {
     let (process, reader) = shell_with_pipe("sleep 60 & exit 3");
     assert_eq!(process.reap().unwrap(), Exit::Code(3));
     assert_eq!(next_bytes(&reader), b"");
@@ -104,12 +104,12 @@ fn dropping_kills_and_reaps_the_group() {
     let pid = process.pid;
     drop(process);
     assert_eq!(next_bytes(&reader), b"");
-    // No child of that number is left, not even as a zombie.
+    // No child with that number is left, not even a zombie.
     assert_eq!(waitpid(Some(pid), WaitOptions::NOHANG).unwrap_err(), Errno::CHILD);
 }
 
 #[test]
-fn signals_after_the_end_are_no_errors() {
+fn signals_after_the_end_are_not_errors() {
     let process = shell("exit 0");
     wait_readable(&[process.pidfd()], Some(deadline())).unwrap();
     process.signal(Signal::Kill).unwrap();
@@ -120,7 +120,7 @@ fn signals_after_the_end_are_no_errors() {
 }
 
 #[test]
-fn a_process_that_somebody_else_has_reaped_is_never_signalled_by_number() {
+fn a_process_reaped_elsewhere_is_never_signalled_by_number() {
     let process = shell("exit 0");
     waitpid(Some(process.pid), WaitOptions::empty()).unwrap();
     process.signal_group(Signal::Kill).unwrap();
@@ -131,8 +131,8 @@ fn a_process_that_somebody_else_has_reaped_is_never_signalled_by_number() {
 
 #[test]
 fn a_stopped_process_is_seen_continues_and_can_be_killed() {
-    // Without a shell in between: a stop that hits the child of a `vfork` before its `exec` leaves the shell waiting in
-    // the kernel, where it is not stopped.
+    // Without a shell in between: a stop that hits the child of a `vfork` before its `exec` leaves
+    // the shell waiting in the kernel, where it is not stopped.
     let process = Process::spawn(Command::new("sleep").arg("60")).unwrap();
     assert!(!process.is_stopped());
     process.signal_group(Signal::Stop).unwrap();
@@ -148,7 +148,7 @@ fn a_stopped_process_is_seen_continues_and_can_be_killed() {
 }
 
 #[test]
-fn a_thread_that_waits_for_the_end_does_not_hold_up_a_kill() {
+fn a_waiting_thread_does_not_hold_up_a_kill() {
     let process = shell("sleep 60");
     thread::scope(|scope| {
         let waiting = [(); 3].map(|()| scope.spawn(|| process.reap().unwrap()));
@@ -177,13 +177,13 @@ fn signals_and_reaps_from_several_threads_agree() {
 }
 
 #[test]
-fn a_program_that_is_not_there_is_an_error() {
+fn a_missing_program_is_an_error() {
     let error = Process::spawn(&mut Command::new("/nowhere/brigade")).unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::NotFound);
 }
 
 #[test]
-fn a_process_with_children_is_stopped_first_and_killed_with_them() {
+fn a_process_with_children_is_killed_with_them() {
     let (process, reader) = shell_with_pipe("sleep 60 & echo; wait");
     assert_eq!(next_bytes(&reader), b"\n");
     assert!(!process.kill_if_alone().unwrap());
@@ -199,11 +199,11 @@ fn a_process_without_children_is_killed_at_once() {
     let process = Process::spawn(Command::new("sleep").arg("60")).unwrap();
     assert!(process.kill_if_alone().unwrap());
     assert_eq!(process.reap().unwrap(), Exit::Signal(9));
-    assert!(process.kill_if_alone().is_ok(), "what is gone needs no kill");
+    assert!(process.kill_if_alone().is_ok(), "a process that is gone needs no kill");
 }
 
 #[test]
-fn a_copy_of_this_process_ends_nothing_by_its_drop() {
+fn a_drop_in_a_copy_of_this_process_ends_nothing() {
     let mut process = Some(shell("sleep 60"));
     assert!(in_a_copy(|| {
         drop(process.take());

@@ -1,7 +1,7 @@
-//! What the kernel says about the other end of a socket.
+//! Asks the kernel about the other end of a socket.
 //!
-//! rustix has these calls too, but holds pids in a type without zero, which is what a process gets that has no number in
-//! our pid namespace: anybody's, who comes from a container, say.
+//! rustix has these calls too, but holds pids in a type without zero. Zero is the pid of a process
+//! that has no number in our pid namespace, for example one outside our container.
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -10,32 +10,34 @@ use rustix::io::Errno;
 
 use super::Request;
 
-/// The process that has connected, 0 if it has no number here, and its user.
+/// Returns the process that has connected, 0 if it has no number here, and its user.
 pub(super) fn of_peer(socket: &OwnedFd) -> io::Result<(u32, u32)> {
     let mut credentials = libc::ucred { pid: 0, uid: 0, gid: 0 };
     option(socket, libc::SO_PEERCRED, &mut credentials)?;
     Ok((credentials.pid.unsigned_abs(), credentials.uid))
 }
 
-/// The process that has connected. Since Linux 6.5.
+/// Returns a pidfd of the process that has connected. Since Linux 6.5.
 pub(super) fn pidfd_of_peer(socket: &OwnedFd) -> io::Result<OwnedFd> {
     let mut pidfd: libc::c_int = -1;
     option(socket, libc::SO_PEERPIDFD, &mut pidfd)?;
     if pidfd < 0 {
         return Err(Errno::BADF.into());
     }
-    // SAFETY: the kernel has just made this descriptor for us, close-on-exec, and nobody else knows it.
+    // SAFETY: the kernel has just created this descriptor for us, close-on-exec, and nobody else
+    // knows it.
     Ok(unsafe { OwnedFd::from_raw_fd(pidfd) })
 }
 
-/// Types of plain numbers, for which any bytes will do.
+/// Types of plain numbers, for which any bytes are valid.
 trait Plain: Copy {}
 impl Plain for libc::ucred {}
 impl Plain for libc::c_int {}
 
 fn option<T: Plain>(socket: &OwnedFd, name: libc::c_int, value: &mut T) -> io::Result<()> {
     let mut length = length_of::<T>();
-    // SAFETY: both pointers are to live values, and the kernel writes at most `length` bytes, of which any are a `T`.
+    // SAFETY: both pointers are to live values, and the kernel writes at most `length` bytes, any
+    // of which form a valid `T`.
     let result = unsafe {
         libc::getsockopt(
             socket.as_raw_fd(),
@@ -50,16 +52,17 @@ fn option<T: Plain>(socket: &OwnedFd, name: libc::c_int, value: &mut T) -> io::R
 
 /// Takes one packet, and the number of its sender.
 pub(super) fn receive(socket: &OwnedFd, buffer: &mut [u8]) -> Result<Request, Errno> {
-    // Room for the sender and nothing else: descriptors that somebody sends along are closed by the kernel.
+    // Room for the sender and nothing else: the kernel closes descriptors that somebody sends
+    // along.
     let mut control: Control = [0; 4];
     let mut part = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
-    // SAFETY: the structure is plain numbers and pointers, for which zero is a value.
+    // SAFETY: the structure consists of plain numbers and pointers, for which zero is valid.
     let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
     message.msg_iov = &raw mut part;
     message.msg_iovlen = 1;
     message.msg_control = (&raw mut control).cast();
     message.msg_controllen = size_of::<Control>();
-    // SAFETY: all pointers in `message` are to live values of the lengths that it says.
+    // SAFETY: all pointers in `message` are to live values of the lengths given there.
     let received =
         unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut message, libc::MSG_CMSG_CLOEXEC) };
     let Ok(length) = usize::try_from(received) else {
@@ -75,11 +78,11 @@ pub(super) fn receive(socket: &OwnedFd, buffer: &mut [u8]) -> Result<Request, Er
     Ok(Request::Packet { length, sender: sender(&message) })
 }
 
-/// As many words as a header and credentials take, aligned for both.
+/// Enough words for a header and credentials, aligned for both.
 type Control = [u64; 4];
 
 fn sender(message: &libc::msghdr) -> u32 {
-    // SAFETY: the kernel has filled in the message and its control data, which are both still there.
+    // SAFETY: the kernel has filled in the message and its control data, both of which still exist.
     let header = unsafe { libc::CMSG_FIRSTHDR(message).as_ref() };
     let Some(header) = header else { return 0 };
     let enough = size_of::<libc::cmsghdr>() + size_of::<libc::ucred>();
@@ -88,11 +91,13 @@ fn sender(message: &libc::msghdr) -> u32 {
     if !is_sender || header.cmsg_len < enough {
         return 0;
     }
-    // SAFETY: behind a header of this kind and length the kernel has written credentials, inside of the control data.
+    // SAFETY: after a header of this kind and length the kernel has written credentials, inside the
+    // control data.
     let credentials = unsafe { libc::CMSG_DATA(header).cast::<libc::ucred>().read_unaligned() };
     credentials.pid.unsigned_abs()
 }
 
+#[expect(clippy::expect_used, reason = "control data is a few bytes long")]
 fn length_of<T>() -> libc::socklen_t {
     libc::socklen_t::try_from(size_of::<T>()).expect("a few bytes")
 }

@@ -1,4 +1,4 @@
-//! Clients that are others than they seem, die, flood or send what is too large.
+//! Tests clients that claim to be others, die, flood or send too much.
 
 use std::os::fd::AsFd;
 use std::time::Duration;
@@ -31,7 +31,7 @@ fn until_readable(descriptor: impl AsFd) {
 }
 
 #[test]
-fn the_kernel_says_who_has_connected_and_who_sends() {
+fn the_kernel_identifies_the_client_and_each_sender() {
     let (client, server, peer) = connected();
     assert_eq!(peer.process.pid(), std::process::id());
     assert!(!peer.process.has_ended().expect("a look"));
@@ -44,7 +44,7 @@ fn the_kernel_says_who_has_connected_and_who_sends() {
 }
 
 #[test]
-fn packets_too_large_are_lost_and_the_next_is_not() {
+fn a_packet_too_large_is_lost_and_the_next_is_not() {
     let (client, server, _) = connected();
     client.send(&[0; 9]).expect("room");
     client.send(&[1; 8]).expect("room");
@@ -56,22 +56,22 @@ fn packets_too_large_are_lost_and_the_next_is_not() {
 }
 
 #[test]
-fn a_server_that_does_not_read_is_no_reason_to_block() {
+fn sending_to_a_server_that_does_not_read_never_blocks() {
     let (client, server, _) = connected();
-    let full = (0..100_000).find_map(|_| client.send(&[0; 64]).err()).expect("room has an end");
+    let full = (0..100_000).find_map(|_| client.send(&[0; 64]).err()).expect("room is limited");
     assert_eq!(full.kind(), io::ErrorKind::WouldBlock);
     drop(server);
     let gone = client.send(&[0]).expect_err("nobody reads").kind();
     assert!(matches!(gone, io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset));
 }
 
-/// For calls that return at once.
+/// A deadline for calls that return at once.
 fn soon() -> Monotonic {
     now().saturating_add(Duration::from_secs(20))
 }
 
 #[test]
-fn a_client_waits_for_room_among_those_that_were_not_accepted() {
+fn a_client_waits_while_too_many_others_wait_to_be_accepted() {
     let address = address();
     let full = unix_socket(SocketFlags::CLOEXEC).expect("a socket");
     bind(&full, &address.encode().expect("a name")).expect("a free name");
@@ -87,19 +87,19 @@ fn a_client_waits_for_room_among_those_that_were_not_accepted() {
 }
 
 #[test]
-fn a_socket_that_was_left_behind_is_replaced_and_nothing_else_is() {
-    let folder = std::env::temp_dir().join(format!("brigade-place-{}", std::process::id()));
+fn only_a_socket_left_behind_is_replaced() {
+    let folder = std::env::temp_dir().join(format!("brigade-socket-file-{}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("a folder");
     let path = folder.join("socket");
     let address = Address::parse(path.to_str().expect("a name")).expect("an address");
-    // As after SIGKILL: the file is there, and nobody listens.
+    // Like after SIGKILL: the file exists, and nobody listens.
     let left = unix_socket(SocketFlags::CLOEXEC).expect("a socket");
     bind(&left, &address.encode().expect("a path")).expect("a free path");
     drop(left);
     let first = Listener::bind(&address).expect("nobody is there");
     assert_eq!(Listener::bind(&address).expect_err("in use").kind(), io::ErrorKind::AddrInUse);
     RequestSocket::connect(&address, soon()).expect("the first is there");
-    // Somebody else makes room for another; the first leaves it alone when it ends.
+    // Somebody else replaces the socket; the first server leaves it alone when it ends.
     std::fs::remove_file(&path).expect("the socket");
     let second = Listener::bind(&address).expect("a free path");
     drop(first);
@@ -114,7 +114,7 @@ fn a_socket_that_was_left_behind_is_replaced_and_nothing_else_is() {
 }
 
 #[test]
-fn a_file_goes_with_its_listener() {
+fn a_socket_file_is_removed_with_its_listener() {
     let path = std::env::temp_dir().join(format!("brigade-{}.socket", std::process::id()));
     let address = Address::parse(path.to_str().expect("a name")).expect("an address");
     let listener = Listener::bind(&address).expect("a free path");
@@ -126,7 +126,7 @@ fn a_file_goes_with_its_listener() {
 }
 
 #[test]
-fn an_address_is_what_it_is_written_as() {
+fn a_displayed_address_parses_to_itself() {
     for text in ["@name", "/run/timer.socket"] {
         assert_eq!(Address::parse(text).expect("an address").to_string(), text);
     }
@@ -138,8 +138,8 @@ fn an_address_is_what_it_is_written_as() {
 }
 
 #[test]
-fn a_foreign_process_and_all_below_it_are_killed_and_named() {
-    // The inner shell leaves the group; what it starts is in a session of its own.
+fn a_foreign_process_and_its_descendants_are_killed() {
+    // The inner shell leaves the group; its children are in a session of its own.
     let script = "setsid sh -c 'sleep 60 & sleep 60' & sleep 60";
     let process = Process::spawn(command("sh").args(["-c", script])).expect("a shell");
     let foreign = ForeignProcess::open(process.pid()).expect("it is there");
@@ -178,7 +178,7 @@ fn descendants(pid: u32) -> Vec<u32> {
 }
 
 #[test]
-fn a_group_without_its_leader_in_it_is_not_signalled() {
+fn a_process_that_leads_no_group_is_signalled_alone() {
     // The second shell is in the group of the first.
     let process = Process::spawn(command("sh").args(["-c", "sleep 60 & wait"])).expect("a shell");
     let bound = now().saturating_add(Duration::from_secs(10));
@@ -194,7 +194,7 @@ fn a_group_without_its_leader_in_it_is_not_signalled() {
 }
 
 #[test]
-fn a_pipe_in_the_place_of_the_lock_does_not_hold_up_a_server() {
+fn a_pipe_instead_of_the_lock_does_not_hold_up_a_server() {
     let path = std::env::temp_dir().join(format!("brigade-pipe-{}", std::process::id()));
     let lock = path.with_extension("lock");
     mkfifoat(CWD, &lock, Mode::RWXU).expect("a pipe");
@@ -202,7 +202,7 @@ fn a_pipe_in_the_place_of_the_lock_does_not_hold_up_a_server() {
     let (done, until_done) = std::sync::mpsc::channel();
     std::thread::spawn(move || done.send(Listener::bind(&address).map(drop)));
     let bound = until_done.recv_timeout(Duration::from_secs(10));
-    // Lets a thread go that waits for a reader.
+    // Releases a thread that waits for a reader.
     let _ = std::fs::File::options().read(true).write(true).open(&lock);
     std::fs::remove_file(&lock).expect("the pipe");
     assert!(bound.expect("an answer").is_err());

@@ -1,15 +1,15 @@
-//! Values that cannot be carried over: what goes wrong when they are encoded or decoded.
+//! Values that fail to be encoded or decoded.
 
 use serde::de::Error as _;
 use serde::ser::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// What happens in the middle of encoding or decoding.
+/// The fault that occurs in the middle of encoding or decoding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum How {
-    /// Nothing; the value arrives.
+    /// None; the value arrives.
     NotAtAll,
-    /// An error, as it should be told.
+    /// An error that the library must report.
     Fails,
     /// A panic.
     Panics,
@@ -19,30 +19,30 @@ pub enum How {
     Aborts,
 }
 
-/// Can be decoded, but not encoded.
+/// A value that can be decoded, but not encoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 pub struct SpoilsEncoding(pub How);
 
-/// Can be encoded, but not decoded.
+/// A value that can be encoded, but not decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct SpoilsDecoding(pub How);
 
-/// A task whose argument is trouble for the host.
+/// A task whose argument fails in the host.
 pub fn takes_what_spoils_encoding(argument: SpoilsEncoding) -> How {
     argument.0
 }
 
-/// A task whose argument is trouble for the worker.
+/// A task whose argument fails in the worker.
 pub fn takes_what_spoils_decoding(argument: SpoilsDecoding) -> How {
     argument.0
 }
 
-/// A task whose result is trouble for the worker.
+/// A task whose value fails in the worker.
 pub fn returns_what_spoils_encoding(how: How) -> SpoilsEncoding {
     SpoilsEncoding(how)
 }
 
-/// A task whose result is trouble for the host.
+/// A task whose value fails in the host.
 pub fn returns_what_spoils_decoding(how: How) -> SpoilsDecoding {
     SpoilsDecoding(how)
 }
@@ -51,8 +51,8 @@ impl How {
     fn happens(self) -> Result<(), &'static str> {
         match self {
             Self::NotAtAll => Ok(()),
-            Self::Fails => Err("spoilt on purpose"),
-            Self::Panics => panic!("spoilt by a panic"),
+            Self::Fails => Err("spoiled on purpose"),
+            Self::Panics => panic!("spoiled by a panic"),
             Self::Exits => std::process::exit(4),
             Self::Aborts => std::process::abort(),
         }
@@ -62,7 +62,7 @@ impl How {
 impl Serialize for SpoilsEncoding {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.0.happens().map_err(S::Error::custom)?;
-        // As a new-type struct, which is what the derived `Deserialize` expects.
+        // As a newtype struct, which the derived `Deserialize` expects.
         serializer.serialize_newtype_struct("SpoilsEncoding", &self.0)
     }
 }

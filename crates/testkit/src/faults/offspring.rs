@@ -1,14 +1,14 @@
-//! A task that starts a process of its own and leaves it behind.
+//! A task that starts a process and leaves it behind.
 
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-/// Starts a process that holds the worker's standard streams for five minutes; returns its pid.
+/// Starts a process that holds the worker's standard streams for five minutes. Returns its pid.
 ///
-/// Unless it gets a `group` of its own, it belongs to the worker's process group.
+/// The process belongs to the worker's process group unless `group` gives it its own.
 ///
 /// # Panics
-/// When the program `sleep` cannot be started.
+/// Panics if the program `sleep` cannot be started.
 pub fn leaves_a_grandchild(group: bool) -> u32 {
     let mut command = Command::new("sleep");
     command.arg("300");

@@ -5,10 +5,10 @@ use std::io::{Write, stderr, stdout};
 /// 1 MiB.
 pub const MEBIBYTE: usize = 1 << 20;
 
-/// Writes 1 MiB to stdout and 1 MiB to stderr, by turns; returns how much that is together.
+/// Writes 1 MiB to stdout and 1 MiB to stderr, alternately. Returns the total number of bytes.
 ///
 /// # Panics
-/// When a stream does not take it.
+/// Panics if a stream refuses them.
 pub fn prints_a_mebibyte((): ()) -> usize {
     const LINE: &[u8; 64] = b"a task may print what it likes, nobody speaks a protocol there.\n";
     let (mut out, mut err) = (stdout().lock(), stderr().lock());

@@ -1,4 +1,4 @@
-//! Tasks that panic, in every way that there is.
+//! Tasks that panic in every possible way.
 
 use std::panic::panic_any;
 use std::thread;
@@ -20,7 +20,7 @@ pub fn panics_with_string(what: String) {
     panic!("made for the occasion: {what}");
 }
 
-/// Panics with something that is no text.
+/// Panics with a payload that is not text.
 ///
 /// # Panics
 /// Always.
@@ -28,7 +28,7 @@ pub fn panics_with_an_object((): ()) {
     panic_any(vec![1_u8, 2, 3]);
 }
 
-/// Panics with something that panics again when it is dropped.
+/// Panics with a payload that panics again when it is dropped.
 ///
 /// # Panics
 /// Always.
@@ -36,10 +36,10 @@ pub fn panics_with_a_bomb((): ()) {
     panic_any(Bomb);
 }
 
-/// Lets a thread of its own panic and survives that; true when the thread's panic was seen.
+/// Starts a thread that panics, and survives that. Returns `true` if the thread panicked.
 ///
 /// # Panics
-/// Not the task itself, only its thread.
+/// Only its thread panics, not the task itself.
 pub fn panics_in_a_thread((): ()) -> bool {
     thread::spawn(|| panic!("in a thread")).join().is_err()
 }

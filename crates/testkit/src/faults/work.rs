@@ -1,17 +1,17 @@
-//! Tasks that take time or memory, or carry much.
+//! Tasks that take time or memory, or carry large payloads.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use crate::wait::pause;
 
-/// Sleeps so many milliseconds and returns the number.
+/// Sleeps for `milliseconds` and returns that number.
 pub fn sleeps(milliseconds: u64) -> u64 {
     pause(Duration::from_millis(milliseconds));
     milliseconds
 }
 
-/// Uses a core for so many microseconds and returns the number.
+/// Keeps a core busy for `microseconds` and returns that number.
 pub fn spins(microseconds: u64) -> u64 {
     let begin = Instant::now();
     while begin.elapsed() < Duration::from_micros(microseconds) {
@@ -20,17 +20,17 @@ pub fn spins(microseconds: u64) -> u64 {
     microseconds
 }
 
-/// Sleeps until its process is killed; ten minutes if nobody does.
+/// Sleeps until its process is killed, for ten minutes at most.
 pub fn hangs((): ()) {
     pause(Duration::from_secs(600));
 }
 
-/// Uses so many bytes of memory for a moment; returns how many.
+/// Allocates `bytes` for a moment and returns that number.
 pub fn allocates(bytes: usize) -> usize {
     black_box(vec![1_u8; bytes]).len()
 }
 
-/// Returns so many bytes, each of them the low byte of its place.
+/// Returns `bytes` bytes, each the low byte of its index.
 pub fn returns_bytes(bytes: usize) -> Vec<u8> {
     (0..=u8::MAX).cycle().take(bytes).collect()
 }

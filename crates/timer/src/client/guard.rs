@@ -1,4 +1,4 @@
-//! A deadline for a section of code.
+//! A guard that holds a deadline for a section of code.
 
 use brigade_sys::fork::Origin;
 
@@ -6,9 +6,9 @@ use super::TimerClient;
 use crate::error::ClientError;
 use crate::scope::Scope;
 
-/// A deadline that is released when this is dropped, however the section is left.
+/// A deadline that is released when the guard is dropped, however the section is left.
 ///
-/// In a copy of the process that `fork` has made nothing is released: the deadline is the original's.
+/// A forked copy of the process releases nothing: the deadline belongs to the original.
 #[derive(Debug)]
 #[must_use = "the deadline is released when the guard is dropped"]
 pub struct TimerGuard {
@@ -23,15 +23,15 @@ impl TimerGuard {
         Self { client, scope, released: false, origin: Origin::here() }
     }
 
-    /// What the timer is called.
+    /// The timer's scope.
     pub fn scope(&self) -> &Scope {
         &self.scope
     }
 
-    /// Releases the deadline, and tells whether that worked.
+    /// Releases the deadline and reports errors, which a drop can only log.
     ///
     /// # Errors
-    /// See [`ClientError`]; the deadline may then still stand.
+    /// See [`ClientError`]. On error, the deadline may still be armed.
     pub fn release(mut self) -> Result<(), ClientError> {
         self.released = true;
         if !self.origin.is_here() {
@@ -47,8 +47,8 @@ impl Drop for TimerGuard {
             && self.origin.is_here()
             && let Err(error) = self.client.release(self.scope.clone())
         {
-            // A server that is gone kills nobody; one that is stalled may yet.
-            tracing::warn!(%error, "a deadline could not be released");
+            // A server that is gone kills nobody; one that is stalled may still do so.
+            tracing::warn!(%error, "failed to release a deadline");
         }
     }
 }

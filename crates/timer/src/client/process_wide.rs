@@ -1,4 +1,4 @@
-//! The client that a process has chosen for all its code.
+//! The client that all code of a process shares.
 
 use std::mem;
 use std::sync::{PoisonError, RwLock, TryLockError};
@@ -10,37 +10,38 @@ use super::TimerClient;
 use super::guard::TimerGuard;
 use crate::error::ClientError;
 
-type Chosen = RwLock<Option<TimerClient>>;
+type Configured = RwLock<Option<TimerClient>>;
 
-static CLIENT: PerProcess<Chosen> = PerProcess::new();
+static CLIENT: PerProcess<Configured> = PerProcess::new();
 
-/// Chooses the client that [`expires`] uses in this process, or none.
+/// Sets the client that [`expires`] uses in this process, or removes it.
 ///
-/// A copy of the process that `fork` has made begins with the same client; or with none, if another thread was about to
-/// choose one at that moment.
+/// A forked copy of the process starts with the same client; or with none, if another thread was
+/// changing it at the moment of the fork.
 pub fn configure(client: impl Into<Option<TimerClient>>) {
     let client = client.into();
-    let mut chosen = chosen().write().unwrap_or_else(PoisonError::into_inner);
-    let before = mem::replace(&mut *chosen, client);
-    drop(chosen);
+    let mut configured = configured().write().unwrap_or_else(PoisonError::into_inner);
+    let before = mem::replace(&mut *configured, client);
+    drop(configured);
     drop(before);
 }
 
-/// [`TimerClient::expires`] of the client that was chosen with [`configure`].
+/// Calls [`TimerClient::expires`] on the client that [`configure`] has set.
 ///
 /// # Errors
-/// [`ClientError::NotConfigured`] without one.
+/// [`ClientError::NotConfigured`] if none is set, and those of [`TimerClient::expires`].
 pub fn expires(after: Duration) -> Result<TimerGuard, ClientError> {
-    let client = chosen().read().unwrap_or_else(PoisonError::into_inner).clone();
+    let client = configured().read().unwrap_or_else(PoisonError::into_inner).clone();
     client.ok_or(ClientError::NotConfigured)?.expires(after)
 }
 
-fn chosen() -> &'static Chosen {
+fn configured() -> &'static Configured {
     CLIENT.get_or_make(|parents| RwLock::new(parents.and_then(inherited)))
 }
 
-/// What the parent had chosen. Its lock may be held for ever.
-fn inherited(parents: &Chosen) -> Option<TimerClient> {
+/// Returns the parent's client. The parent's lock may be held forever in this copy, so it is only
+/// tried.
+fn inherited(parents: &Configured) -> Option<TimerClient> {
     match parents.try_read() {
         Ok(client) => client.clone(),
         Err(TryLockError::Poisoned(client)) => client.into_inner().clone(),

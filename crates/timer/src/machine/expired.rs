@@ -1,6 +1,7 @@
-//! The expired timers of one worker, in the order in which they have expired, and by scope.
+//! The expired timers of one process, ordered by expiry and indexed by scope.
 //!
-//! A worker that is kept may have as many as it may have timers, and each of its requests may forgive one.
+//! A kept process may have up to the maximum number of timers in here, and each of its requests may
+//! remove one.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -10,29 +11,29 @@ use crate::scope::Scope;
 #[derive(Debug, Default)]
 pub(super) struct Expired {
     timers: BTreeMap<u64, ExpiredTimer>,
-    /// A scope that expires again takes the place of the one before.
-    places: HashMap<Scope, u64>,
+    /// The key in `timers`. A scope that expires again replaces its earlier entry.
+    keys: HashMap<Scope, u64>,
     next: u64,
 }
 
 impl Expired {
     pub(super) fn push(&mut self, timer: ExpiredTimer) {
-        if let Some(before) = self.places.insert(timer.scope.clone(), self.next) {
-            self.timers.remove(&before);
+        if let Some(earlier) = self.keys.insert(timer.scope.clone(), self.next) {
+            self.timers.remove(&earlier);
         }
         self.timers.insert(self.next, timer);
         self.next += 1;
     }
 
     pub(super) fn remove(&mut self, scope: &Scope) {
-        if let Some(place) = self.places.remove(scope) {
-            self.timers.remove(&place);
+        if let Some(key) = self.keys.remove(scope) {
+            self.timers.remove(&key);
         }
     }
 
     pub(super) fn clear(&mut self) {
         self.timers.clear();
-        self.places.clear();
+        self.keys.clear();
     }
 
     pub(super) fn len(&self) -> usize {
@@ -43,7 +44,7 @@ impl Expired {
         self.timers.is_empty()
     }
 
-    /// The earliest.
+    /// Returns the earliest.
     pub(super) fn first(&self) -> Option<&ExpiredTimer> {
         self.timers.first_key_value().map(|(_, timer)| timer)
     }
@@ -52,7 +53,7 @@ impl Expired {
         self.timers.values().cloned().collect()
     }
 
-    /// The last ones, the earliest first.
+    /// Returns the last `count` timers, the earliest first.
     pub(super) fn latest(&self, count: usize) -> Vec<ExpiredTimer> {
         let mut latest: Vec<_> = self.timers.values().rev().take(count).cloned().collect();
         latest.reverse();

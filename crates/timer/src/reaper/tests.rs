@@ -1,4 +1,4 @@
-//! The reaper and real families: whom it notes, and for how long.
+//! The reaper with real process families: which descendants it records, and for how long.
 
 use std::io::Read;
 use std::process::{Child, Command, Stdio};
@@ -9,7 +9,7 @@ use brigade_sys::process::Signal;
 use super::*;
 use crate::scope::Scope;
 
-/// A shell with two children, of which one has left its group and has a child of its own.
+/// Starts a shell with two children, one of which has left its group and has a child of its own.
 fn family() -> (Child, ForeignProcess) {
     let script = "sleep 600 & setsid sh -c 'sleep 600 & echo up; wait' & wait";
     let mut shell =
@@ -21,13 +21,17 @@ fn family() -> (Child, ForeignProcess) {
 }
 
 fn timer() -> ExpiredTimer {
-    ExpiredTimer { scope: Scope::from("work"), deadline: Monotonic::from_nanos(1), ladder: None }
+    ExpiredTimer {
+        scope: Scope::from("work"),
+        deadline: Monotonic::from_nanos(1),
+        escalation: None,
+    }
 }
 
-/// Its first signal changes nothing.
+/// Returns a reaper whose first signals have no effect.
 fn reaper() -> SignalReaper {
-    let ladder = Ladder::kill().after(Signal::Continue, Duration::ZERO);
-    SignalReaper::new(ladder.after(Signal::Continue, Duration::ZERO))
+    let escalation = Escalation::kill().after(Signal::Continue, Duration::ZERO);
+    SignalReaper::new(escalation.after(Signal::Continue, Duration::ZERO))
 }
 
 fn reap(reaper: &mut SignalReaper, process: &ForeignProcess, step: u32) -> Reap {
@@ -36,7 +40,7 @@ fn reap(reaper: &mut SignalReaper, process: &ForeignProcess, step: u32) -> Reap 
 }
 
 #[test]
-fn however_often_a_step_is_tried_each_descendant_is_noted_once_and_killed_with_its_worker() {
+fn repeated_steps_record_each_descendant_once() {
     let (mut shell, process) = family();
     let mut reaper = reaper();
     for step in [0, 0, 0, 1, 1] {
@@ -51,7 +55,7 @@ fn however_often_a_step_is_tried_each_descendant_is_noted_once_and_killed_with_i
 }
 
 #[test]
-fn a_worker_that_ends_on_its_ladder_leaves_no_note_and_no_descendant() {
+fn a_process_that_exits_during_escalation_leaves_nothing() {
     let (mut shell, process) = family();
     let mut reaper = reaper();
     assert_eq!(reap(&mut reaper, &process, 0), Reap::Again(Duration::ZERO));

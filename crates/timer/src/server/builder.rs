@@ -1,21 +1,23 @@
-//! How a server is set up.
+//! The settings of a server.
 
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
-use std::sync::{Arc, Mutex};
 
 use brigade_sys::fork::Origin;
+use brigade_sys::random;
 use brigade_sys::request_socket::{Address, Listener};
+use brigade_sys::sync::Mutex;
 use brigade_sys::wait::Waker;
 
 use super::event_loop::{EventLoop, Hooks};
 use super::{Shared, TimerServer};
 use crate::client::TimerClient;
 use crate::error::ServerError;
+use crate::escalation::Escalation;
 use crate::event::TimerEvent;
-use crate::ladder::Ladder;
 use crate::reaper::{Expiry, Reaper, SignalReaper};
 
 /// Settings of a [`TimerServer`].
@@ -46,48 +48,53 @@ impl Default for TimerServerBuilder {
 }
 
 impl TimerServerBuilder {
-    /// Listens at a path of the file system, for clients that find it by name. Who may connect is said by the permissions
-    /// of the folder. By default the server has a random name without a file, which its clients are told.
+    /// Listens at a path in the file system, where clients can find it by name. The permissions of
+    /// the folder decide who may connect. By default the server has a random abstract name without
+    /// a file, and only holders of a client know it.
     pub fn path(mut self, path: impl Into<PathBuf>) -> Self {
         self.address = Some(Address::Path(path.into()));
         self
     }
 
-    /// Sends these signals to workers that overrun and whose requests have no ladder; SIGKILL by default.
-    pub fn ladder(self, ladder: Ladder) -> Self {
-        self.reaper(SignalReaper::new(ladder))
+    /// Sets the escalation for processes that overrun and whose requests have none; SIGKILL by
+    /// default.
+    pub fn escalation(self, escalation: Escalation) -> Self {
+        self.reaper(SignalReaper::new(escalation))
     }
 
-    /// Has another reaper deal with workers that overrun.
+    /// Sets the reaper that handles processes that overrun.
     pub fn reaper(mut self, reaper: impl Reaper + 'static) -> Self {
         self.hooks.reaper = Box::new(reaper);
         self
     }
 
-    /// Calls this with a worker and its expired timers before each call of the reaper, on the server's thread: to take a
-    /// stack of it, say. A panic in it is contained, and the reaper called all the same. What
-    /// [`on_event`](Self::on_event) says of time and clients holds here, too.
+    /// Calls `hook` with a process and its expired timers before each call of the reaper, for
+    /// example to record the process's stack. It runs on the server's thread. A panic in it is
+    /// contained, and the reaper is called nevertheless. The notes on time and clients at
+    /// [`on_event`](Self::on_event) apply here too.
     pub fn before_reap(mut self, hook: impl FnMut(&Expiry<'_>) + Send + 'static) -> Self {
         self.hooks.before_reap.push(Box::new(hook));
         self
     }
 
-    /// Calls this with each event, on the server's thread. A panic in it is contained.
+    /// Calls `observer` with each event, on the server's thread. A panic in it is contained.
     ///
-    /// While it runs no deadline is served, nor while the subscriber of `tracing` takes the same event: hand on what takes
-    /// long. A client of this server must not be used in it: nobody would answer, and it would fail after 5 s.
+    /// No deadline is served while it runs, nor while a `tracing` subscriber handles the same
+    /// event: hand long work to another thread. Do not use a client of this server in it: nobody
+    /// would answer, and the call would fail after 5 s.
     pub fn on_event(mut self, observer: impl FnMut(&TimerEvent) + Send + 'static) -> Self {
         self.hooks.on_event.push(Box::new(observer));
         self
     }
 
-    /// Serves processes of all users. By default only those of the server's own, and root's.
+    /// Serves processes of all users. By default, the server serves only processes of its own user
+    /// and of root.
     pub fn any_user(mut self) -> Self {
         self.any_user = true;
         self
     }
 
-    /// Makes the server; it listens, and serves once it is started.
+    /// Creates the server. It listens at once, and serves when it is started.
     ///
     /// # Errors
     /// [`ServerError::Listen`], [`ServerError::Setup`].
@@ -112,7 +119,5 @@ impl TimerServerBuilder {
 }
 
 fn random_name() -> io::Result<String> {
-    let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes).map_err(|error| io::Error::other(error.to_string()))?;
-    Ok(format!("brigade-timer-{:032x}", u128::from_ne_bytes(bytes)))
+    Ok(format!("brigade-timer-{:032x}", u128::from_ne_bytes(random::bytes()?)))
 }

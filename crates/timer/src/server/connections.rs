@@ -1,4 +1,4 @@
-//! Who is connected, and which process that is.
+//! The client processes and their connections.
 
 use std::collections::HashMap;
 use std::io;
@@ -10,46 +10,49 @@ use brigade_sys::poller::Poller;
 use brigade_sys::process::ForeignProcess;
 use brigade_sys::request_socket::{Listener, Peer, Request as Packet, RequestSocket, own_user};
 
-use crate::machine::WorkerId;
+use crate::machine::ClientId;
 use crate::request::{Answer, PACKET_LIMIT, Request, VERSION, packet};
 
-/// So many connections a process may have; one is enough.
-const CONNECTIONS_PER_WORKER: usize = 16;
+/// Maximum number of connections of a process; one is enough.
+const CONNECTIONS_PER_PROCESS: usize = 16;
 
-/// So many packets of one connection are read in a turn. More than fit into a socket of the usual size (about 280), so
-/// that all that was sent before the turn is read in it; and few enough for the others.
+/// Maximum number of packets read from one connection per turn. It is more than a socket of the
+/// usual size holds (about 280), so that everything sent before the turn is read in it, and small
+/// enough to be fair to other clients.
 const PACKETS_PER_TURN: usize = 512;
 
-/// Tokens below this are not ours.
+/// Tokens below this belong to the event loop.
 pub(super) const FIRST_TOKEN: u64 = 16;
 
-/// All workers and their connections.
+/// All client processes and their connections.
 #[derive(Debug)]
 pub(super) struct Connections {
     listener: Listener,
     any_user: bool,
-    /// By token. A worker's token is its id, under which its pidfd is watched.
-    workers: HashMap<u64, Worker>,
+    /// By token. A client's token is also its id, and its pidfd is watched under it.
+    clients: HashMap<u64, Client>,
     sockets: HashMap<u64, Connection>,
-    /// The living workers by their numbers.
+    /// Tokens of the living clients, by pid.
     by_pid: HashMap<u32, u64>,
     next_token: u64,
-    /// Descriptors to be given up when there are no others, so that a client can be turned away and a worker's descendants
-    /// can be found.
-    spare: Vec<OwnedFd>,
-    /// When a refusal of a process that is not served was last reported, and how many have followed.
-    last_stranger: Option<Monotonic>,
-    strangers: u64,
+    /// Descriptors in reserve, to be closed when there are no others: for refusing a client, and
+    /// for finding a process's descendants.
+    reserve: Vec<OwnedFd>,
+    /// The last report of a refused process that is not served, and the number of such refusals
+    /// since.
+    last_report: Option<Monotonic>,
+    unreported: u64,
 }
 
 /// Enough to look for children a few generations deep.
-const SPARE: usize = 8;
+const RESERVE: usize = 8;
 
-/// Processes that are not served may come as often as they like; they are reported so often.
-const STRANGERS_PER: Duration = Duration::from_secs(1);
+/// Processes that are not served may connect as often as they like, but their refusals are
+/// reported at most once per interval.
+const REPORT_INTERVAL: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
-struct Worker {
+struct Client {
     process: ForeignProcess,
     connections: usize,
 }
@@ -57,16 +60,16 @@ struct Worker {
 #[derive(Debug)]
 struct Connection {
     socket: RequestSocket,
-    worker: u64,
-    greeted: bool,
+    client: u64,
+    said_hello: bool,
 }
 
-/// What reading has brought.
+/// An event that was read from the sockets.
 #[derive(Debug)]
-pub(super) enum News {
-    Registered { worker: WorkerId, pid: u32 },
-    Request { worker: WorkerId, connection: u64, request: Request },
-    Exited { worker: WorkerId, process: ForeignProcess },
+pub(super) enum ConnectionEvent {
+    Registered { client: ClientId, pid: u32 },
+    Request { client: ClientId, connection: u64, request: Request },
+    Exited { client: ClientId, process: ForeignProcess },
     Refused { pid: u32, reason: String },
 }
 
@@ -75,29 +78,29 @@ impl Connections {
         let mut this = Self {
             listener,
             any_user,
-            workers: HashMap::new(),
+            clients: HashMap::new(),
             sockets: HashMap::new(),
             by_pid: HashMap::new(),
             next_token: FIRST_TOKEN,
-            spare: Vec::new(),
-            last_stranger: None,
-            strangers: 0,
+            reserve: Vec::new(),
+            last_report: None,
+            unreported: 0,
         };
-        // A server that cannot have them begins without.
-        this.save_descriptors();
+        // A server that cannot reserve them starts without.
+        this.fill_reserve();
         this
     }
 
-    /// Lets go of the spare descriptors, until they are saved again.
-    pub(super) fn spend_descriptors(&mut self) {
-        self.spare.clear();
+    /// Closes the reserved descriptors, until they are reserved again.
+    pub(super) fn release_reserve(&mut self) {
+        self.reserve.clear();
     }
 
-    pub(super) fn save_descriptors(&mut self) {
-        while self.spare.len() < SPARE
+    pub(super) fn fill_reserve(&mut self) {
+        while self.reserve.len() < RESERVE
             && let Ok(descriptor) = self.listener.as_fd().try_clone_to_owned()
         {
-            self.spare.push(descriptor);
+            self.reserve.push(descriptor);
         }
     }
 
@@ -105,30 +108,34 @@ impl Connections {
         &self.listener
     }
 
-    pub(super) fn process(&self, worker: WorkerId) -> Option<&ForeignProcess> {
-        self.workers.get(&worker.0).map(|worker| &worker.process)
+    pub(super) fn process(&self, client: ClientId) -> Option<&ForeignProcess> {
+        self.clients.get(&client.0).map(|client| &client.process)
     }
 
-    /// Takes one client that waits, if there is one; false if not.
-    pub(super) fn accept(&mut self, poller: &mut Poller, news: &mut Vec<News>) -> io::Result<bool> {
+    /// Accepts one waiting client. Returns `false` if none is waiting.
+    pub(super) fn accept(
+        &mut self,
+        poller: &mut Poller,
+        events: &mut Vec<ConnectionEvent>,
+    ) -> io::Result<bool> {
         let accepted = match self.listener.accept() {
             Err(error) => {
-                // The client that waits would have us woken again and again.
-                self.spend_descriptors();
+                // Left in the backlog, the client would wake the server again and again.
+                self.release_reserve();
                 let accepted = self.listener.accept();
                 if let Ok(Some((socket, peer))) = accepted {
-                    turn_away(&socket, peer.ok(), &error, news);
+                    refuse_for_shortage(&socket, peer.ok(), &error, events);
                 }
-                self.save_descriptors();
+                self.fill_reserve();
                 return Err(error);
             }
             Ok(accepted) => accepted,
         };
         let Some((socket, peer)) = accepted else { return Ok(false) };
         match peer {
-            Ok(peer) => self.admit(socket, peer, poller, news)?,
+            Ok(peer) => self.admit(socket, peer, poller, events)?,
             Err(error) => {
-                turn_away(&socket, None, &error, news);
+                refuse_for_shortage(&socket, None, &error, events);
                 return Err(error);
             }
         }
@@ -140,91 +147,91 @@ impl Connections {
         socket: RequestSocket,
         peer: Peer,
         poller: &mut Poller,
-        news: &mut Vec<News>,
+        events: &mut Vec<ConnectionEvent>,
     ) -> io::Result<()> {
         let Peer { process, user } = peer;
         let pid = process.pid();
         let reason = if pid == 0 {
-            Some("it is outside of the server's pid namespace")
+            Some("the process is outside the server's pid namespace")
         } else if !(self.any_user || user == own_user() || user == 0) {
-            Some("it is another user's")
+            Some("the process belongs to another user")
         } else {
             None
         };
         if let Some(reason) = reason {
-            self.refuse_stranger(&socket, pid, reason, news);
+            self.refuse_unserved(&socket, pid, reason, events);
             return Ok(());
         }
         let known = self.by_pid.get(&pid).copied();
         let known = match known {
-            // The number is another process's now; what is left of the old one goes first.
-            Some(worker) if self.workers[&worker].process.has_ended()? => {
-                self.exited(worker, poller, news);
+            // The pid belongs to a new process now: the old one is removed first.
+            Some(client) if self.clients[&client].process.has_ended()? => {
+                self.exited(client, poller, events);
                 None
             }
             known => known,
         };
-        if known.is_some_and(|id| self.workers[&id].connections >= CONNECTIONS_PER_WORKER) {
-            let reason = format!("it has {CONNECTIONS_PER_WORKER} connections already");
-            refuse(&socket, pid, reason, news);
+        if known.is_some_and(|id| self.clients[&id].connections >= CONNECTIONS_PER_PROCESS) {
+            let reason = format!("the process already has {CONNECTIONS_PER_PROCESS} connections");
+            refuse(&socket, pid, reason, events);
             return Ok(());
         }
         let id = match known {
             Some(id) => id,
-            None => match self.register(process, poller, news) {
+            None => match self.register(process, poller, events) {
                 Ok(id) => id,
                 Err(error) => {
-                    turn_away(&socket, None, &error, news);
+                    refuse_for_shortage(&socket, None, &error, events);
                     return Err(error);
                 }
             },
         };
         let token = self.token();
         if let Err(error) = poller.add(&socket, token) {
-            turn_away(&socket, None, &error, news);
+            refuse_for_shortage(&socket, None, &error, events);
             return Err(error);
         }
-        self.sockets.insert(token, Connection { socket, worker: id, greeted: false });
-        if let Some(worker) = self.workers.get_mut(&id) {
-            worker.connections += 1;
+        self.sockets.insert(token, Connection { socket, client: id, said_hello: false });
+        if let Some(client) = self.clients.get_mut(&id) {
+            client.connections += 1;
         }
         Ok(())
     }
 
-    fn refuse_stranger(
+    fn refuse_unserved(
         &mut self,
         socket: &RequestSocket,
         pid: u32,
         reason: &str,
-        news: &mut Vec<News>,
+        events: &mut Vec<ConnectionEvent>,
     ) {
         let time = now();
         let is_due =
-            self.last_stranger.is_none_or(|last| time.saturating_since(last) >= STRANGERS_PER);
+            self.last_report.is_none_or(|last| time.saturating_since(last) >= REPORT_INTERVAL);
         if !is_due {
-            self.strangers += 1;
-            tell_refusal(socket, reason);
+            self.unreported += 1;
+            send_refusal(socket, reason);
             return;
         }
-        self.last_stranger = Some(time);
-        let reason = match std::mem::take(&mut self.strangers) {
+        self.last_report = Some(time);
+        let reason = match std::mem::take(&mut self.unreported) {
             0 => reason.to_owned(),
-            others => format!("{reason}; so were {others} others that came after the one before"),
+            more => format!("{reason}; {more} more refused since the previous report"),
         };
-        refuse(socket, pid, reason, news);
+        refuse(socket, pid, reason, events);
     }
 
     fn register(
         &mut self,
         process: ForeignProcess,
         poller: &mut Poller,
-        news: &mut Vec<News>,
+        events: &mut Vec<ConnectionEvent>,
     ) -> io::Result<u64> {
         let (id, pid) = (self.token(), process.pid());
         poller.add(process.pidfd(), id)?;
         self.by_pid.insert(pid, id);
-        self.workers.insert(id, Worker { process, connections: 0 });
-        news.push(News::Registered { worker: WorkerId(id), pid });
+        self.clients.insert(id, Client { process, connections: 0 });
+        events.push(ConnectionEvent::Registered { client: ClientId(id), pid });
         Ok(id)
     }
 
@@ -234,19 +241,24 @@ impl Connections {
         token
     }
 
-    /// Reads from what the token means: requests from a connection, the end from a worker.
-    pub(super) fn read(&mut self, token: u64, poller: &mut Poller, news: &mut Vec<News>) {
-        if self.workers.contains_key(&token) {
-            self.exited(token, poller, news);
+    /// Handles a ready token: reads requests from a connection, or handles the exit of a process.
+    pub(super) fn read(
+        &mut self,
+        token: u64,
+        poller: &mut Poller,
+        events: &mut Vec<ConnectionEvent>,
+    ) {
+        if self.clients.contains_key(&token) {
+            self.exited(token, poller, events);
             return;
         }
         let Some(connection) = self.sockets.get_mut(&token) else { return };
-        let Some(worker) = self.workers.get(&connection.worker) else { return };
-        match connection.read(token, worker.process.pid(), news) {
+        let Some(client) = self.clients.get(&connection.client) else { return };
+        match connection.read(token, client.process.pid(), events) {
             Ok(true) => {}
             Ok(false) => self.close(token, poller),
             Err(reason) => {
-                refuse(&connection.socket, worker.process.pid(), reason, news);
+                refuse(&connection.socket, client.process.pid(), reason, events);
                 self.close(token, poller);
             }
         }
@@ -255,23 +267,23 @@ impl Connections {
     fn close(&mut self, token: u64, poller: &mut Poller) {
         let Some(connection) = self.sockets.remove(&token) else { return };
         poller.remove(&connection.socket);
-        if let Some(worker) = self.workers.get_mut(&connection.worker) {
-            worker.connections -= 1;
+        if let Some(client) = self.clients.get_mut(&connection.client) {
+            client.connections -= 1;
         }
     }
 
-    /// Closes all connections of a worker, with a reason if there is one.
+    /// Closes all connections of a process, and sends the reason if there is one.
     pub(super) fn disconnect(
         &mut self,
-        worker: WorkerId,
+        client: ClientId,
         reason: Option<&str>,
         poller: &mut Poller,
     ) {
-        let its = self.sockets.iter().filter(|(_, connection)| connection.worker == worker.0);
+        let its = self.sockets.iter().filter(|(_, connection)| connection.client == client.0);
         let tokens: Vec<u64> = its.map(|(token, _)| *token).collect();
         for token in tokens {
             if let (Some(reason), Some(connection)) = (reason, self.sockets.get(&token)) {
-                tell_refusal(&connection.socket, reason);
+                send_refusal(&connection.socket, reason);
             }
             self.close(token, poller);
         }
@@ -280,52 +292,61 @@ impl Connections {
     /// Answers a request.
     pub(super) fn answer(&self, connection: u64, answer: &Answer) {
         if let Some(connection) = self.sockets.get(&connection) {
-            // A client that does not read its answers gets no more of them.
+            // A client that does not read its answers loses them.
             let _ = connection.socket.send(&packet(answer));
         }
     }
 
-    fn exited(&mut self, id: u64, poller: &mut Poller, news: &mut Vec<News>) {
-        let worker = WorkerId(id);
-        // A child of the worker may hold its connections open; they are of no use to anybody.
-        self.disconnect(worker, None, poller);
-        if let Some(gone) = self.workers.remove(&id) {
+    fn exited(&mut self, id: u64, poller: &mut Poller, events: &mut Vec<ConnectionEvent>) {
+        let client = ClientId(id);
+        // A child of the process may hold its connections open; nobody can use them any more.
+        self.disconnect(client, None, poller);
+        if let Some(gone) = self.clients.remove(&id) {
             poller.remove(gone.process.pidfd());
             self.by_pid.remove(&gone.process.pid());
-            news.push(News::Exited { worker, process: gone.process });
+            events.push(ConnectionEvent::Exited { client, process: gone.process });
         }
     }
 }
 
 impl Connection {
-    /// Reads what is there; false at the end, and an error for a client that does not keep to the protocol.
-    fn read(&mut self, token: u64, pid: u32, news: &mut Vec<News>) -> Result<bool, String> {
+    /// Reads the packets that are there. Returns `false` at the end of the connection, and an error
+    /// if the client violates the protocol.
+    fn read(
+        &mut self,
+        token: u64,
+        pid: u32,
+        events: &mut Vec<ConnectionEvent>,
+    ) -> Result<bool, String> {
         let mut buffer = [0; PACKET_LIMIT];
         for _ in 0..PACKETS_PER_TURN {
             let length = match self.socket.receive(&mut buffer) {
                 Ok(Packet::Packet { length, sender }) if sender == pid => length,
                 Ok(Packet::Packet { sender, .. }) => {
-                    return Err(format!("process {sender} uses a connection of its own"));
+                    return Err(format!("process {sender} must open its own connection"));
                 }
-                Ok(Packet::TooLarge) => return Err("a packet above the limit".into()),
+                Ok(Packet::TooLarge) => return Err("packet exceeds the limit".into()),
                 Ok(Packet::Nothing) => return Ok(true),
                 Ok(Packet::Closed) => return Ok(false),
                 Err(error) => return Err(error.to_string()),
             };
             let request = Request::decode(&buffer[..length])?;
             match request {
-                Request::Hello { version: VERSION } if !self.greeted => {
-                    self.greeted = true;
-                    // Nothing was sent before, so there is room, unless the client is gone: that is seen next.
+                Request::Hello { version: VERSION } if !self.said_hello => {
+                    self.said_hello = true;
+                    // It is the first packet, so there is room, unless the client is gone; that is
+                    // noticed next.
                     let _ = self.socket.send(&packet(&Answer::Welcome));
                 }
                 Request::Hello { version } => {
-                    return Err(format!("version {version} of the protocol, not {VERSION}"));
+                    return Err(format!(
+                        "protocol version {version} is not supported, expected {VERSION}"
+                    ));
                 }
-                _ if !self.greeted => return Err("a request before the greeting".into()),
+                _ if !self.said_hello => return Err("request before `Hello`".into()),
                 request => {
-                    let worker = WorkerId(self.worker);
-                    news.push(News::Request { worker, connection: token, request });
+                    let client = ClientId(self.client);
+                    events.push(ConnectionEvent::Request { client, connection: token, request });
                 }
             }
         }
@@ -333,21 +354,26 @@ impl Connection {
     }
 }
 
-fn refuse(socket: &RequestSocket, pid: u32, reason: String, news: &mut Vec<News>) {
-    tell_refusal(socket, &reason);
-    news.push(News::Refused { pid, reason });
+fn refuse(socket: &RequestSocket, pid: u32, reason: String, events: &mut Vec<ConnectionEvent>) {
+    send_refusal(socket, &reason);
+    events.push(ConnectionEvent::Refused { pid, reason });
 }
 
-/// A courtesy: who does not read it sees the connection closed.
-fn tell_refusal(socket: &RequestSocket, reason: &str) {
+/// Best effort: a client that does not read it sees the connection closed.
+fn send_refusal(socket: &RequestSocket, reason: &str) {
     let _ = socket.send(&packet(&Answer::Refused { reason: reason.to_owned() }));
 }
 
-/// Refuses a client for whom the system has no room.
-fn turn_away(socket: &RequestSocket, peer: Option<Peer>, error: &io::Error, news: &mut Vec<News>) {
+/// Refuses a client for which the system has no resources.
+fn refuse_for_shortage(
+    socket: &RequestSocket,
+    peer: Option<Peer>,
+    error: &io::Error,
+    events: &mut Vec<ConnectionEvent>,
+) {
     let pid = peer.map_or(0, |peer| peer.process.pid());
-    let reason = format!("the server is full, it needs two descriptors for each process: {error}");
-    refuse(socket, pid, reason, news);
+    let reason = format!("the server is full (it needs two descriptors per process): {error}");
+    refuse(socket, pid, reason, events);
 }
 
 #[cfg(test)]

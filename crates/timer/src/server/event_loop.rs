@@ -1,16 +1,18 @@
 //! The server's loop: wait, read, decide, act.
 //!
-//! Everything is owned by the thread that turns the loop; others have the waker and two atomics ([`Shared`]).
+//! The thread that runs the loop owns everything in it. Other threads share only the waker and two
+//! atomics ([`Shared`]).
 //!
-//! The race avoided: a worker releases its timer just before the deadline, and the deadline is served first. So when a
-//! deadline has come, everything that was sent until then is read before anybody is reaped; the time that counts is
-//! taken before the reading.
+//! The loop avoids this race: a process releases its timer just before the deadline, and the
+//! deadline is served first. So when a deadline has passed, everything that was sent until then is
+//! read before any process is reaped; the time that counts is taken before the reading.
 
 use std::fmt;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use brigade_sys::catch_panic::catch_panic;
 use brigade_sys::clock::{Monotonic, now};
 use brigade_sys::deadline_timer::DeadlineTimer;
 use brigade_sys::poller::Poller;
@@ -19,10 +21,9 @@ use brigade_sys::request_socket::Listener;
 use brigade_sys::scheduling::prefer_short_slices;
 
 use super::Shared;
-use super::connections::{Connections, FIRST_TOKEN, News};
-use super::contained::{contained, log};
+use super::connections::{ConnectionEvent, Connections, FIRST_TOKEN};
 use crate::event::{ExpiredTimer, TimerEvent};
-use crate::machine::{Action, Event, Machine, Reaped, WorkerId};
+use crate::machine::{Action, ClientId, Event, Machine, Reaped};
 use crate::reaper::{Expiry, Reap, Reaper};
 use crate::request::{Answer, Request};
 
@@ -30,10 +31,11 @@ const TIMER: u64 = 0;
 const WAKER: u64 = 1;
 const LISTENER: u64 = 2;
 
-/// So many clients are admitted in a turn: whoever connects in a loop must not hold up the deadlines of others.
+/// Maximum number of clients accepted per turn, so that one that connects in a loop does not hold
+/// up deadlines.
 const ADMITTED_PER_TURN: usize = 8;
 
-/// The code of the server's owner.
+/// Code of the server's owner.
 pub(super) struct Hooks {
     pub(super) reaper: Box<dyn Reaper>,
     pub(super) before_reap: Vec<BeforeReap>,
@@ -47,18 +49,18 @@ pub(super) struct EventLoop {
     shared: Arc<Shared>,
     poller: Poller,
     timer: DeadlineTimer,
-    /// What the timer is set to, unless that has come.
-    set_to: Option<u64>,
-    /// The timer is readable, and stays so until it is set again.
+    /// The deadline that the timer is set to; `None` once it has fired.
+    set_to: Option<Monotonic>,
+    /// `true` if the timer is readable, as it stays until it is set again.
     fired: bool,
     connections: Connections,
     machine: Machine,
     hooks: Hooks,
-    /// The worker that has exited last.
+    /// The process that exited last, while its exit is handled.
     ended: Option<ForeignProcess>,
-    // Kept for their memory.
+    // Empty between turns; kept to reuse their memory.
     ready: Vec<u64>,
-    news: Vec<News>,
+    events: Vec<ConnectionEvent>,
     outbox: Vec<Action>,
 }
 
@@ -93,20 +95,22 @@ impl EventLoop {
             hooks,
             ended: None,
             ready: Vec::new(),
-            news: Vec::new(),
+            events: Vec::new(),
             outbox: Vec::new(),
         })
     }
 
-    /// Turns until it is told to stop.
+    /// Runs turns until the owner stops the server.
     pub(super) fn run(&mut self) {
         if let Err(error) = prefer_short_slices() {
-            log(|| tracing::debug!(%error, "the timer's thread is scheduled like any other"));
+            log(
+                || tracing::debug!(%error, "cannot request short scheduling slices for the timer thread"),
+            );
         }
         self.report(&TimerEvent::Started);
         while !self.shared.stopping.load(Ordering::Acquire) {
             if let Err(error) = self.turn(true) {
-                // Waiting itself does not work. To go on would be to spin.
+                // Waiting itself fails. Going on would busy-loop.
                 self.report(&TimerEvent::TurnFailed { reason: error.to_string() });
                 break;
             }
@@ -114,55 +118,55 @@ impl EventLoop {
         self.report(&TimerEvent::Stopped);
     }
 
-    /// Deals with all that is there, after waiting for something if `wait` says so.
+    /// Serves everything that is ready. If `wait` is `true`, it first blocks until something is.
     pub(super) fn turn(&mut self, wait: bool) -> io::Result<()> {
         self.poller.ready(wait, &mut self.ready)?;
-        let somebody_waits = self.read();
-        let mut time = now().as_nanos();
+        let client_waits = self.read();
+        let mut time = now();
         if self.machine.next_deadline().is_some_and(|deadline| deadline <= time) {
-            time = now().as_nanos();
+            time = now();
             self.poller.ready(false, &mut self.ready)?;
-            // Who has not been admitted has nothing to release.
+            // New connections can wait: a client that is not accepted yet has nothing to release.
             self.read();
             self.machine.handle(time, Event::Tick, &mut self.outbox);
             self.act();
         }
-        if somebody_waits {
+        if client_waits {
             self.admit();
-            self.tell_news();
+            self.handle_events();
         }
         self.set_timer();
         self.shared.last_progress.store(now().as_nanos(), Ordering::Release);
         Ok(())
     }
 
-    /// True when somebody wants to connect.
+    /// Reads all ready tokens. Returns `true` if a client wants to connect.
     fn read(&mut self) -> bool {
-        let mut somebody_waits = false;
+        let mut client_waits = false;
         let mut ready = std::mem::take(&mut self.ready);
         for token in ready.drain(..) {
             match token {
                 TIMER => (self.set_to, self.fired) = (None, true),
                 WAKER => self.shared.waker.drain(),
-                LISTENER => somebody_waits = true,
+                LISTENER => client_waits = true,
                 _ => {
                     debug_assert!(token >= FIRST_TOKEN);
-                    self.connections.read(token, &mut self.poller, &mut self.news);
+                    self.connections.read(token, &mut self.poller, &mut self.events);
                 }
             }
-            self.tell_news();
+            self.handle_events();
         }
         self.ready = ready;
-        somebody_waits
+        client_waits
     }
 
     fn admit(&mut self) {
         for _ in 0..ADMITTED_PER_TURN {
-            match self.connections.accept(&mut self.poller, &mut self.news) {
+            match self.connections.accept(&mut self.poller, &mut self.events) {
                 Ok(true) => {}
                 Ok(false) => break,
                 Err(error) => {
-                    let reason = format!("a client could not be admitted: {error}");
+                    let reason = format!("failed to accept a client: {error}");
                     self.report(&TimerEvent::TurnFailed { reason });
                     break;
                 }
@@ -170,29 +174,30 @@ impl EventLoop {
         }
     }
 
-    fn tell_news(&mut self) {
-        let time = now().as_nanos();
-        let mut all = std::mem::take(&mut self.news);
-        for news in all.drain(..) {
-            let event = match news {
-                News::Registered { worker, pid } => Event::Registered { worker, pid },
-                News::Exited { worker, process } => {
+    fn handle_events(&mut self) {
+        let time = now();
+        let mut all = std::mem::take(&mut self.events);
+        for event in all.drain(..) {
+            let event = match event {
+                ConnectionEvent::Registered { client, pid } => Event::Registered { client, pid },
+                ConnectionEvent::Exited { client, process } => {
                     self.ended = Some(process);
-                    Event::Exited { worker }
+                    Event::Exited { client }
                 }
-                News::Request { worker, connection, request } => match request {
-                    Request::Acquire { scope, deadline, ladder } => {
-                        Event::Acquire { worker, scope, deadline, ladder }
+                ConnectionEvent::Request { client, connection, request } => match request {
+                    Request::Acquire { scope, deadline, escalation } => {
+                        let deadline = Monotonic::from_nanos(deadline);
+                        Event::Acquire { client, scope, deadline, escalation }
                     }
-                    Request::Release { scope } => Event::Release { worker, scope },
+                    Request::Release { scope } => Event::Release { client, scope },
                     Request::Count => {
-                        let count = self.machine.timers(worker);
+                        let count = self.machine.timers(client);
                         self.connections.answer(connection, &Answer::Count(count as u64));
                         continue;
                     }
                     Request::Hello { .. } => continue,
                 },
-                News::Refused { pid, reason } => {
+                ConnectionEvent::Refused { pid, reason } => {
                     self.report(&TimerEvent::Refused { pid, reason });
                     continue;
                 }
@@ -200,11 +205,11 @@ impl EventLoop {
             self.machine.handle(time, event, &mut self.outbox);
             self.act();
         }
-        self.news = all;
+        self.events = all;
         self.ended = None;
     }
 
-    /// Does what the machine wants done.
+    /// Carries out the actions of the machine.
     fn act(&mut self) {
         let mut actions = Vec::new();
         while !self.outbox.is_empty() {
@@ -212,41 +217,41 @@ impl EventLoop {
             for action in actions.drain(..) {
                 match action {
                     Action::Report(event) => self.report(&event),
-                    Action::Disconnect { worker, reason } => {
-                        self.connections.disconnect(worker, Some(&reason), &mut self.poller);
+                    Action::Disconnect { client, reason } => {
+                        self.connections.disconnect(client, Some(&reason), &mut self.poller);
                     }
                     Action::CleanUp { pid, deadline } => {
-                        self.connections.spend_descriptors();
+                        self.connections.release_reserve();
                         let swept = self.clean_up();
-                        self.connections.save_descriptors();
+                        self.connections.fill_reserve();
                         let lateness = now().saturating_since(deadline);
                         self.report(&TimerEvent::Killed { pid, lateness, swept });
                     }
-                    Action::Reap { worker, timers, step } => {
-                        self.connections.spend_descriptors();
-                        let result = self.reap(worker, &timers, step);
-                        self.connections.save_descriptors();
-                        let event = Event::Reaped { worker, result };
-                        self.machine.handle(now().as_nanos(), event, &mut self.outbox);
+                    Action::Reap { client, timers, step } => {
+                        self.connections.release_reserve();
+                        let result = self.reap(client, &timers, step);
+                        self.connections.fill_reserve();
+                        let event = Event::Reaped { client, result };
+                        self.machine.handle(now(), event, &mut self.outbox);
                     }
                 }
             }
         }
     }
 
-    fn reap(&mut self, worker: WorkerId, timers: &[ExpiredTimer], step: u32) -> Reaped {
-        let Some(process) = self.connections.process(worker) else {
+    fn reap(&mut self, client: ClientId, timers: &[ExpiredTimer], step: u32) -> Reaped {
+        let Some(process) = self.connections.process(client) else {
             return Reaped::Gone(Swept::default());
         };
         let expiry = Expiry { process, timers, step };
         for hook in &mut self.hooks.before_reap {
-            if let Err(reason) = contained(|| hook(&expiry)) {
-                log(|| tracing::error!(reason, "the hook before a reap has panicked"));
+            if let Err(reason) = catch_panic(|| hook(&expiry)) {
+                log(|| tracing::error!(reason, "a `before_reap` hook panicked"));
             }
         }
-        match contained(|| self.hooks.reaper.reap(&expiry)) {
+        match catch_panic(|| self.hooks.reaper.reap(&expiry)) {
             Ok(Ok(Reap::Gone(swept))) => Reaped::Gone(swept),
-            Ok(Ok(Reap::Kept)) => Reaped::Kept("the reaper has kept it".into()),
+            Ok(Ok(Reap::Kept)) => Reaped::Kept("the reaper kept the process".into()),
             Ok(Ok(Reap::Again(pause))) => Reaped::Again(pause),
             Ok(Ok(Reap::Logged)) => Reaped::Logged,
             Ok(Err(error)) => Reaped::Kept(error.to_string()),
@@ -256,8 +261,8 @@ impl EventLoop {
 
     fn clean_up(&mut self) -> Swept {
         let Some(process) = &self.ended else { return Swept::default() };
-        contained(|| self.hooks.reaper.clean_up(process)).unwrap_or_else(|reason| {
-            log(|| tracing::error!(reason, "the reaper has panicked while it cleaned up"));
+        catch_panic(|| self.hooks.reaper.clean_up(process)).unwrap_or_else(|reason| {
+            log(|| tracing::error!(reason, "the reaper panicked in `clean_up`"));
             Swept::default()
         })
     }
@@ -265,25 +270,32 @@ impl EventLoop {
     fn report(&mut self, event: &TimerEvent) {
         log(|| event.trace());
         for observer in &mut self.hooks.on_event {
-            if let Err(reason) = contained(|| observer(event)) {
-                log(|| tracing::error!(reason, "an observer of the timer server has panicked"));
+            if let Err(reason) = catch_panic(|| observer(event)) {
+                log(|| tracing::error!(reason, "an `on_event` observer panicked"));
             }
         }
     }
 
-    /// Only an earlier deadline sets the timer anew; one that was released costs a wake-up, once.
+    /// Sets the timer to the next deadline. It is only set anew for an earlier deadline: one that
+    /// was released costs a single needless wake-up.
     fn set_timer(&mut self) {
         let next = self.machine.next_deadline();
         let earlier = next.is_some_and(|next| self.set_to.is_none_or(|set_to| next < set_to));
         if !earlier && !self.fired {
             return;
         }
-        match self.timer.set(next.map(Monotonic::from_nanos)) {
+        match self.timer.set(next) {
             Ok(()) => (self.set_to, self.fired) = (next, false),
             Err(error) => {
-                let reason = format!("the timer could not be set: {error}");
+                let reason = format!("failed to set the timer: {error}");
                 self.report(&TimerEvent::TurnFailed { reason });
             }
         }
     }
+}
+
+/// Writes to the log, whose subscriber is user code.
+fn log(write: impl FnOnce()) {
+    // There is nowhere left to report a panic of the subscriber.
+    let _ = catch_panic(write);
 }

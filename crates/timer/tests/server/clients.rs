@@ -1,49 +1,49 @@
-//! What clients are promised.
+//! The promises to clients.
 
 use std::time::{Duration, Instant};
 
 use brigade_testkit::LeakCheck;
 use brigade_timer::{
-    ClientError, Ladder, LogReaper, ServerError, TimerClient, TimerEvent, TimerServer,
+    ClientError, Escalation, LogReaper, ServerError, TimerClient, TimerEvent, TimerServer,
 };
 
-use crate::{BOUND, CONFIGURED, LONG, server, worker};
+use crate::{BOUND, CONFIGURED, LONG, server, start_child};
 
 #[test]
-fn ten_processes_with_ten_scopes_each_acquire_and_release_them_all() {
+fn ten_processes_acquire_and_release_ten_scopes_each() {
     let (server, seen) = server(|settings| settings);
     let client = server.client();
-    let workers: Vec<_> = (0..10).map(|_| worker(&client, "ten", 0)).collect();
-    for worker in &workers {
-        worker.until_it_hangs();
+    let children: Vec<_> = (0..10).map(|_| start_child(&client, "ten", 0)).collect();
+    for child in &children {
+        child.wait_until_hanging();
     }
-    // A request of ours comes after all of theirs.
-    let log = client.with_ladder(Ladder::log_only());
+    // This process's request arrives after all of theirs.
+    let log = client.with_escalation(Escalation::log_only());
     log.acquire("now", Instant::now()).expect("a server");
     seen.until(|event| matches!(event, TimerEvent::Expired { .. }));
-    for worker in &workers {
-        worker.signal(brigade_timer::Signal::Kill);
+    for child in &children {
+        child.signal(brigade_timer::Signal::Kill);
     }
     let mut left = 0;
-    for _ in &workers {
+    for _ in &children {
         let exited = seen.until(|event| matches!(event, TimerEvent::Exited { .. }));
         if let TimerEvent::Exited { timers, .. } = exited {
             left += timers;
         }
     }
-    assert_eq!(left, 0, "nothing was armed any more");
+    assert_eq!(left, 0, "no timer is left armed");
 }
 
 #[test]
-fn a_client_goes_to_others_as_text_and_through_serde() {
+fn a_client_travels_as_text_and_through_serde() {
     let (server, seen) = server(|settings| settings.reaper(LogReaper));
     let client = server.client();
     let bytes = {
         let mut bytes = Vec::new();
-        brigade_wire::codec::encode(&client, &mut bytes, 200).expect("a short text");
+        brigade_codec::encode(&client, &mut bytes, 200).expect("a short text");
         bytes
     };
-    let by_serde: TimerClient = brigade_wire::codec::decode(&bytes).expect("an address");
+    let by_serde: TimerClient = brigade_codec::decode(&bytes).expect("an address");
     let by_text: TimerClient = client.to_string().parse().expect("an address");
     for (name, client) in [("serde", by_serde), ("text", by_text), ("clone", client.clone())] {
         client.acquire(name, Instant::now()).expect("a server");
@@ -54,7 +54,7 @@ fn a_client_goes_to_others_as_text_and_through_serde() {
 }
 
 #[test]
-fn two_connections_of_a_process_are_one_worker() {
+fn two_connections_of_a_process_share_its_timers() {
     let (server, seen) = server(|settings| settings.reaper(LogReaper));
     let one = server.client();
     let two: TimerClient = one.to_string().parse().expect("an address");
@@ -73,19 +73,19 @@ fn without_a_server_a_request_is_an_error() {
     let server = TimerServer::builder().build().expect("a server");
     let client = server.client();
     drop(server);
-    let error = client.acquire("work", Instant::now() + LONG).expect_err("nobody is there");
+    let error = client.acquire("work", Instant::now() + LONG).expect_err("the server is gone");
     assert!(matches!(error, ClientError::Connect { .. }), "{error}");
 }
 
 #[test]
-fn a_server_that_has_ended_is_an_error_of_the_next_request() {
+fn the_next_request_reports_that_the_server_has_ended() {
     let (server, _seen) = server(|settings| settings);
     let client = server.client();
     client.connect().expect("a server");
     drop(server);
     assert!(client.release("work").is_err());
     let guard = client.expires(LONG);
-    assert!(guard.is_err(), "nothing pretends to be guarded");
+    assert!(guard.is_err(), "no guard without a server");
 }
 
 #[test]
@@ -95,7 +95,7 @@ fn a_server_of_the_same_path_takes_over_its_clients() {
     let client = first.client();
     client.connect().expect("a server");
     let second = TimerServer::builder().path(&path).build();
-    assert!(matches!(second, Err(ServerError::Listen { .. })), "the first one is there");
+    assert!(matches!(second, Err(ServerError::Listen { .. })), "the path is in use");
     drop(first);
     let (_second, seen) = server(|settings| settings.path(&path).reaper(LogReaper));
     client.acquire("work", Instant::now()).expect("a server");
@@ -103,8 +103,8 @@ fn a_server_of_the_same_path_takes_over_its_clients() {
 }
 
 #[test]
-fn without_a_configured_client_expires_is_an_error_and_with_one_it_is_used() {
-    let _configured = CONFIGURED.lock().expect("no test has failed under it");
+fn expires_uses_the_configured_client_or_fails() {
+    let _configured = CONFIGURED.lock().expect("not poisoned");
     brigade_timer::configure(None);
     let error = brigade_timer::expires(LONG).expect_err("none is configured");
     assert!(matches!(error, ClientError::NotConfigured));
@@ -118,9 +118,9 @@ fn without_a_configured_client_expires_is_an_error_and_with_one_it_is_used() {
 }
 
 #[test]
-fn no_address_and_no_text_that_is_none_is_an_error_that_says_so() {
+fn a_missing_or_malformed_address_is_an_error() {
     assert!(matches!("".parse::<TimerClient>(), Err(ClientError::Address(_))));
-    let error = TimerClient::from_environment().expect_err("nobody has handed it over");
+    let error = TimerClient::from_environment().expect_err("the variable is not set");
     assert!(error.to_string().contains("BRIGADE_TIMER"));
 }
 
@@ -136,11 +136,11 @@ fn a_server_leaves_no_thread_and_no_descriptor() {
 }
 
 #[test]
-fn a_timer_beyond_the_limit_is_an_error_and_not_forgotten() {
+fn a_timer_beyond_the_limit_is_an_error() {
     const LIMIT: usize = 65_536;
     let (server, _seen) = server(|settings| settings.reaper(LogReaper));
     let client = server.client();
-    let other = client.with_ladder(Ladder::log_only());
+    let other = client.with_escalation(Escalation::log_only());
     let far = Instant::now() + LONG;
     let mut armed = 0;
     let refused = loop {
@@ -150,7 +150,7 @@ fn a_timer_beyond_the_limit_is_an_error_and_not_forgotten() {
             Ok(()) => armed += 1,
             Err(error) => break error,
         }
-        assert!(armed <= LIMIT, "more than a process may have");
+        assert!(armed <= LIMIT, "more timers than allowed");
     };
     assert!(matches!(refused, ClientError::TooManyTimers { limit: LIMIT }), "{refused}");
     assert_eq!(armed, LIMIT);

@@ -1,4 +1,5 @@
-//! A process that forks without `exec`: the copy's server does nothing, its clients work, and nothing hangs.
+//! A process that forks without `exec`: the copy's server does nothing, its clients work, and
+//! nothing hangs.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
@@ -11,7 +12,7 @@ use brigade_timer::{ClientError, LogReaper, ServerError, TimerEvent};
 use crate::{CONFIGURED, LONG, idle_server, server};
 
 #[test]
-fn a_server_is_an_error_in_a_fork_and_goes_on_in_the_original() {
+fn a_forked_server_is_an_error_and_the_original_goes_on() {
     let (mut server, seen) = server(|settings| settings.reaper(LogReaper));
     let client = server.client();
     let guard = client.expires(LONG).expect("a server");
@@ -20,19 +21,19 @@ fn a_server_is_an_error_in_a_fork_and_goes_on_in_the_original() {
         Side::Copy(copy) => copy.end_after(move || {
             assert!(!server.is_running());
             for refused in [server.start(), server.run_once()] {
-                let error = refused.expect_err("the thread is the original's");
+                let error = refused.expect_err("the thread belongs to the original");
                 assert!(matches!(error, ServerError::Forked), "{error}");
                 assert!(error.to_string().contains("build a server after the fork"), "{error}");
             }
             server.stop();
             drop(server);
-            guard.release().expect("nothing of ours");
+            guard.release().expect("a release in the copy does nothing");
             let mut own = brigade_timer::TimerServer::builder().build().expect("a server");
             own.start().expect("a thread");
             drop(own.client().expires(LONG).expect("our own server"));
         }),
     };
-    copy.is_well();
+    copy.assert_success();
     assert!(server.is_running());
     client.acquire("now", Instant::now()).expect("a server");
     let first = seen.until(
@@ -43,14 +44,14 @@ fn a_server_is_an_error_in_a_fork_and_goes_on_in_the_original() {
 }
 
 #[test]
-fn a_fork_while_another_thread_connects_has_a_client_of_its_own() {
+fn a_fork_during_a_connect_gets_its_own_connection() {
     let (mut server, seen) = idle_server(|settings| settings.reaper(LogReaper));
     let client = server.client();
     let same = client.clone();
     let (sender, thread) = channel();
     let connects = thread::spawn(move || {
         sender.send(processes::this_thread()).expect("the test waits");
-        // Under the client's lock it waits for the server, which does not run yet.
+        // Holds the client's lock while it waits for the server, which does not run yet.
         same.connect()
     });
     let thread = thread.recv().expect("the thread's number");
@@ -68,13 +69,13 @@ fn a_fork_while_another_thread_connects_has_a_client_of_its_own() {
     let TimerEvent::Expired { pid, timers, .. } = expired else { unreachable!() };
     assert_eq!(timers[0].scope.to_string(), "the copy's");
     assert_ne!(pid, std::process::id());
-    // It is killed.
+    // Kills the copy.
     drop(copy);
 }
 
 #[test]
-fn a_fork_has_the_configured_client_and_never_waits_for_who_configures_another() {
-    let _configured = CONFIGURED.lock().expect("no test has failed under it");
+fn a_fork_inherits_the_configured_client_and_never_blocks() {
+    let _configured = CONFIGURED.lock().expect("not poisoned");
     let (server, _seen) = server(|settings| settings);
     brigade_timer::configure(server.client());
     let copy = match copy_process() {
@@ -83,7 +84,7 @@ fn a_fork_has_the_configured_client_and_never_waits_for_who_configures_another()
             copy.end_after(|| drop(brigade_timer::expires(LONG).expect("the same client")))
         }
     };
-    copy.is_well();
+    copy.assert_success();
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
         scope.spawn(|| {
@@ -102,7 +103,7 @@ fn a_fork_has_the_configured_client_and_never_waits_for_who_configures_another()
                     drop(brigade_timer::expires(LONG).expect("configured in here"));
                 }),
             };
-            copy.is_well();
+            copy.assert_success();
         }
         stop.store(true, Ordering::Relaxed);
     });
@@ -110,7 +111,7 @@ fn a_fork_has_the_configured_client_and_never_waits_for_who_configures_another()
 }
 
 #[test]
-fn a_fork_that_lives_on_does_not_hide_the_end_of_the_server() {
+fn a_living_fork_does_not_hide_the_end_of_the_server() {
     let (server, _seen) = server(|settings| settings);
     let (client, late) = (server.client(), server.client().to_string());
     client.connect().expect("a server");
@@ -119,11 +120,11 @@ fn a_fork_that_lives_on_does_not_hide_the_end_of_the_server() {
         Side::Copy(copy) => copy.end_after(|| park_for_ever()),
     };
     drop(server);
-    client.acquire("work", Instant::now() + LONG).expect_err("nobody will serve it");
+    client.acquire("work", Instant::now() + LONG).expect_err("the server is gone");
     let late: brigade_timer::TimerClient = late.parse().expect("an address");
-    let error = late.connect().expect_err("nobody is there");
+    let error = late.connect().expect_err("the server is gone");
     assert!(matches!(error, ClientError::Connect { .. }), "{error}");
-    // It is killed.
+    // Kills the copy.
     drop(copy);
 }
 

@@ -1,17 +1,19 @@
-//! A timer server and real processes: in time, late, forking, broken, killed.
+//! A timer server and real processes that are in time, late, forking, broken or killed.
 //!
-//! This very program is the worker as well: [`play`] runs before `main`, and what it does a variable says.
+//! This executable is the client process as well: [`play`] runs before `main` and reads its role
+//! from a variable.
 
 #![forbid(unsafe_code)]
+#![expect(clippy::expect_used, reason = "a test stops where a value is missing")]
 
 mod clients;
 mod deadlines;
 mod forked;
+mod other_users;
 mod owners;
 mod recycled;
 mod requests;
 mod shortage;
-mod strangers;
 
 use std::env;
 use std::io::{Read, Write};
@@ -23,22 +25,22 @@ use std::time::{Duration, Instant};
 
 use brigade_sys::before_main;
 use brigade_sys::clock::now;
-use brigade_sys::descriptors::stderr_pipe;
+use brigade_sys::descriptors::output_pipe;
 use brigade_sys::process::{Exit, Process, command};
 use brigade_sys::wait::wait_readable;
 use brigade_testkit::{BOUND, wait_until};
-use brigade_timer::{Ladder, Signal, TimerClient, TimerEvent, TimerServer, TimerServerBuilder};
+use brigade_timer::{Escalation, Signal, TimerClient, TimerEvent, TimerServer, TimerServerBuilder};
 
 before_main!(play);
 
-/// Says what part this process plays; without it, this is the test.
+/// The role of this process. Without it, the process runs the tests.
 const ROLE: &str = "BRIGADE_TIMER_TEST_ROLE";
 /// Milliseconds, or another number that the role needs.
 const NUMBER: &str = "BRIGADE_TIMER_TEST_NUMBER";
-/// Finds a worker and all that it has started.
+/// Identifies a child and all its descendants.
 const COOKIE: &str = "BRIGADE_TIMER_TEST_COOKIE";
 
-/// Held by tests that change what this process has configured.
+/// Held by tests that change this process's configured client.
 static CONFIGURED: Mutex<()> = Mutex::new(());
 
 /// Longer than any test.
@@ -85,7 +87,7 @@ fn play() {
             std::process::exit(3);
         }
         "logged" => {
-            let log = client.with_ladder(Ladder::log_only());
+            let log = client.with_escalation(Escalation::log_only());
             log.acquire("logged", Instant::now()).expect("a server");
             client.acquire("work", Instant::now() + after).expect("a server");
             hang();
@@ -123,7 +125,7 @@ fn play() {
     std::process::exit(0);
 }
 
-/// Says that all was sent, and does nothing more.
+/// Reports that all requests were sent, and then does nothing.
 fn hang() -> ! {
     std::io::stdout().write_all(b".").expect("the test reads it");
     std::io::stdout().flush().expect("the test reads it");
@@ -132,27 +134,27 @@ fn hang() -> ! {
     }
 }
 
-/// A process that plays a role.
-struct Worker {
+/// A child process that plays a role.
+struct Child {
     process: Process,
     stdout: OwnedFd,
 }
 
-/// A worker of this server.
-fn worker(client: &TimerClient, role: &str, number: u64) -> Worker {
-    let (stdout, its_stdout) = stderr_pipe().expect("a pipe");
+/// Starts a child that uses this server.
+fn start_child(client: &TimerClient, role: &str, number: u64) -> Child {
+    let (stdout, its_stdout) = output_pipe().expect("a pipe");
     let mut command = command(env::current_exe().expect("this program"));
     client.hand_to(&mut command).env(ROLE, role).env(NUMBER, number.to_string());
     command.env(COOKIE, cookie(role, number)).stdin(Stdio::null()).stdout(its_stdout);
-    Worker { process: Process::spawn(&mut command).expect("a process"), stdout }
+    Child { process: Process::spawn(&mut command).expect("a process"), stdout }
 }
 
-impl Worker {
+impl Child {
     /// Waits until it has sent all its requests.
-    fn until_it_hangs(&self) {
+    fn wait_until_hanging(&self) {
         let bound = now().saturating_add(BOUND);
         let ready = wait_readable(&[self.stdout.as_fd()], Some(bound)).expect("a wait");
-        assert_eq!(ready, [true], "the worker has not come so far");
+        assert_eq!(ready, [true], "the child has not sent its requests");
     }
 
     fn exit(&self) -> Exit {
@@ -172,7 +174,7 @@ impl Worker {
     }
 }
 
-/// Waits until the deadline of a worker has come that hangs already.
+/// Waits until a deadline that was armed before has passed.
 fn wait_past(after: Duration) {
     let deadline = Instant::now() + after;
     wait_until("a deadline", BOUND, || Instant::now() > deadline);
@@ -182,7 +184,7 @@ fn cookie(role: &str, number: u64) -> String {
     format!("{}/{role}/{number}", std::process::id())
 }
 
-/// A server that runs, and its events.
+/// Returns a running server and its events.
 fn server(settings: impl FnOnce(TimerServerBuilder) -> TimerServerBuilder) -> (TimerServer, Seen) {
     let (mut server, seen) = idle_server(settings);
     server.start().expect("a thread");
@@ -190,19 +192,19 @@ fn server(settings: impl FnOnce(TimerServerBuilder) -> TimerServerBuilder) -> (T
     (server, seen)
 }
 
-/// A server that does not run yet.
+/// Returns a server that is not started.
 fn idle_server(
     settings: impl FnOnce(TimerServerBuilder) -> TimerServerBuilder,
 ) -> (TimerServer, Seen) {
     let (sender, receiver) = channel();
     let builder = TimerServer::builder().on_event(move |event| {
-        // The test may have ended before its workers.
+        // The test may end before its children do.
         let _ = sender.send(event.clone());
     });
     (settings(builder).build().expect("a server"), Seen(receiver))
 }
 
-/// What a server has told.
+/// The events of a server.
 struct Seen(Receiver<TimerEvent>);
 
 impl Seen {
@@ -210,7 +212,7 @@ impl Seen {
         self.0.recv_timeout(BOUND).expect("an event within the bound")
     }
 
-    /// The first event from here on of which this is true.
+    /// Returns the next event that satisfies `wanted`.
     fn until(&self, mut wanted: impl FnMut(&TimerEvent) -> bool) -> TimerEvent {
         loop {
             let event = self.next();
@@ -220,33 +222,33 @@ impl Seen {
         }
     }
 
-    /// What was told and not looked at.
+    /// Returns the events that were not read yet.
     fn rest(&self) -> Vec<TimerEvent> {
         self.0.try_iter().collect()
     }
 
-    /// Turns a server that does not run, until a worker has connected.
-    fn turn_until_registered(&self, server: &mut TimerServer, process: &Worker) {
+    /// Runs turns of a server without a thread until a child has connected.
+    fn turn_until_registered(&self, server: &mut TimerServer, process: &Child) {
         let registered = TimerEvent::Registered { pid: process.pid() };
-        wait_until("a worker's connection", BOUND, || {
+        wait_until("a child's connection", BOUND, || {
             server.run_once().expect("a turn");
             self.rest().contains(&registered)
         });
-        // The greeting is still to come, and then its requests, which may be read or not.
-        wait_until("a worker's greeting", BOUND, || {
+        // `Hello` is still to come, then the child's requests, which may be read or not.
+        wait_until("a child's `Hello`", BOUND, || {
             server.run_once().expect("a turn");
             let bound = now().saturating_add(Duration::from_millis(1));
             wait_readable(&[process.stdout.as_fd()], Some(bound)).expect("a wait")[0]
         });
     }
 
-    fn until_registered(&self, process: &Worker) {
+    fn until_registered(&self, process: &Child) {
         let pid = process.pid();
         self.until(|event| *event == TimerEvent::Registered { pid });
     }
 
-    /// Waits until a process has ended; answers how many timers it had left.
-    fn until_exited(&self, process: &Worker) -> usize {
+    /// Waits until a child has exited and returns the number of timers it had armed.
+    fn until_exited(&self, process: &Child) -> usize {
         let exited = self.until(
             |event| matches!(event, TimerEvent::Exited { pid, .. } if *pid == process.pid()),
         );

@@ -1,4 +1,4 @@
-//! Code of the server's owner, on the server's thread: whatever it does, the server goes on.
+//! Code of the server's owner on the server's thread: whatever it does, the server goes on.
 
 use std::panic::panic_any;
 use std::sync::{Arc, Mutex};
@@ -11,17 +11,17 @@ use tracing::{Event, Metadata, Subscriber};
 
 use crate::{LONG, idle_server, server};
 
-/// What is thrown, and throws when it is dropped.
+/// A panic payload that panics when it is dropped.
 struct Bomb;
 
 impl Drop for Bomb {
     fn drop(&mut self) {
-        panic_any("the drop of what was thrown");
+        panic_any("the drop of the payload");
     }
 }
 
 #[test]
-fn what_is_thrown_by_hooks_observers_and_reapers_may_panic_when_it_is_dropped() {
+fn a_panic_payload_of_user_code_may_panic_when_dropped() {
     let (mut server, seen) = idle_server(|settings| {
         let settings = settings.before_reap(|_| panic_any(Bomb)).on_event(|_| panic_any(Bomb));
         settings.reaper(|_: &brigade_timer::Expiry<'_>| panic_any(Bomb))
@@ -35,7 +35,7 @@ fn what_is_thrown_by_hooks_observers_and_reapers_may_panic_when_it_is_dropped() 
     assert!(server.is_running());
 }
 
-/// A subscriber that fails.
+/// A subscriber that panics.
 struct Broken;
 
 impl Subscriber for Broken {
@@ -58,7 +58,7 @@ impl Subscriber for Broken {
 fn a_subscriber_that_panics_does_not_end_the_server() {
     let copy = match copy_process() {
         Side::Original(copy) => copy,
-        // The subscriber is for a whole process.
+        // The subscriber is set for a whole process.
         Side::Copy(copy) => copy.end_after(|| {
             tracing::subscriber::set_global_default(Broken).expect("the first one");
             let (server, seen) = server(|settings| settings.reaper(LogReaper));
@@ -70,31 +70,31 @@ fn a_subscriber_that_panics_does_not_end_the_server() {
             assert!(server.is_running());
         }),
     };
-    copy.is_well();
+    copy.assert_success();
 }
 
 #[test]
 fn an_observer_may_stop_the_server_and_drop_it() {
-    let place: Arc<Mutex<Option<TimerServer>>> = Arc::default();
+    let holder: Arc<Mutex<Option<TimerServer>>> = Arc::default();
     let stopped = Arc::new(Mutex::new(None));
-    let (same, result) = (Arc::clone(&place), Arc::clone(&stopped));
+    let (same, result) = (Arc::clone(&holder), Arc::clone(&stopped));
     let observer = move |event: &TimerEvent| {
         if matches!(event, TimerEvent::Expired { .. }) {
-            let mut server = same.lock().expect("no panic").take().expect("it is here");
+            let mut server = same.lock().expect("not poisoned").take().expect("it is here");
             server.stop();
             let turn = server.run_once();
             drop(server);
-            *result.lock().expect("no panic") = Some(turn);
+            *result.lock().expect("not poisoned") = Some(turn);
         }
     };
     let (server, _seen) = idle_server(|settings| settings.reaper(LogReaper).on_event(observer));
     let client = server.client();
-    let mut held = place.lock().expect("no panic");
+    let mut held = holder.lock().expect("not poisoned");
     held.insert(server).start().expect("a thread");
     drop(held);
     client.acquire("now", Instant::now()).expect("a server");
-    wait_until("the stop", BOUND, || stopped.lock().expect("no panic").is_some());
-    let turn = stopped.lock().expect("no panic").take();
+    wait_until("the stop", BOUND, || stopped.lock().expect("not poisoned").is_some());
+    let turn = stopped.lock().expect("not poisoned").take();
     assert!(matches!(turn, Some(Err(ServerError::AlreadyRunning))), "{turn:?}");
     wait_until("the end of the server", BOUND, || {
         client.acquire("late", Instant::now() + LONG).is_err()

@@ -1,4 +1,4 @@
-//! Numbers of processes that are used again: the second process of a number is never signalled.
+//! Reused pids: the second process with a pid is never signalled.
 
 use std::fs;
 use std::io;
@@ -8,24 +8,24 @@ use brigade_sys::process::{ForeignProcess, Process, command};
 use brigade_testkit::{BOUND, wait_until};
 use brigade_timer::{Expiry, Reap, Signal, TimerEvent};
 
-use crate::{idle_server, wait_past, worker};
+use crate::{idle_server, start_child, wait_past};
 
-/// The kernel gives out the number after this one next, where it lets us write it.
+/// The kernel assigns the pid after this one next, if it may be written.
 const LAST_PID: &str = "/proc/sys/kernel/ns_last_pid";
 
-/// A process with a child, under a number that is free. Where the kernel does not let us choose, numbers are used up
-/// until this one comes round.
+/// Starts a process with a child, under a pid that is free. Where the next pid cannot be chosen,
+/// starts processes until this one comes up.
 fn process_with_number(pid: u32) -> Process {
     let started = Instant::now();
     loop {
-        // Other tests start processes as well, so it may take more than one try.
+        // Other tests start processes too, so it may take more than one try.
         let _ = fs::write(LAST_PID, (pid - 1).to_string());
         let process = Process::spawn(command("sh").args(["-c", "sleep 3600 & wait"]));
         let process = process.expect("a process");
         if process.pid() == pid {
             return process;
         }
-        assert!(started.elapsed() < 30 * BOUND, "the number {pid} does not come round");
+        assert!(started.elapsed() < 30 * BOUND, "the pid {pid} does not come up");
     }
 }
 
@@ -38,27 +38,27 @@ fn children(pid: u32) -> Vec<u32> {
 }
 
 #[test]
-fn a_process_that_got_the_number_of_a_worker_is_never_signalled() {
+fn a_process_that_reuses_a_pid_is_never_signalled() {
     let (mut server, seen) = idle_server(|settings| settings);
-    let victim = worker(&server.client(), "late", 500);
+    let victim = start_child(&server.client(), "late", 500);
     seen.turn_until_registered(&mut server, &victim);
-    // Its deadline comes while nobody serves it; it dies, and another gets its number.
+    // Its deadline passes while the server is idle; it dies, and another process gets its pid.
     wait_past(Duration::from_millis(500));
     victim.signal(Signal::Kill);
     let pid = victim.pid();
     victim.exit();
-    let stranger = process_with_number(pid);
+    let other = process_with_number(pid);
     server.run_once().expect("a turn");
     server.run_once().expect("a turn");
     let events = seen.rest();
     assert!(events.contains(&TimerEvent::Exited { pid, timers: 1 }), "{events:?}");
     assert!(!events.iter().any(|event| matches!(event, TimerEvent::Killed { .. })), "{events:?}");
-    assert!(is_untouched(&stranger));
+    assert!(is_untouched(&other));
 }
 
 #[test]
-fn a_number_that_is_used_again_between_the_decision_and_the_kill_harms_nobody() {
-    // The same, but at the worst moment: the reaper is called already.
+fn a_pid_reused_between_decision_and_kill_harms_nobody() {
+    // The same at the worst moment: the reaper has already been called.
     let (victim, handle) = {
         let process = Process::spawn(command("sleep").arg("3600")).expect("a process");
         let handle = ForeignProcess::open(process.pid()).expect("it is there");
@@ -67,19 +67,19 @@ fn a_number_that_is_used_again_between_the_decision_and_the_kill_harms_nobody() 
     let pid = victim.pid();
     victim.signal(Signal::Kill).expect("our child");
     victim.reap().expect("our child");
-    let stranger = process_with_number(pid);
-    wait_until("a child of the stranger", BOUND, || !children(pid).is_empty());
+    let other = process_with_number(pid);
+    wait_until("a child of the other process", BOUND, || !children(pid).is_empty());
     let grandchild = children(pid);
     let swept = handle.kill_tree(&mut Vec::new()).expect("gone is fine");
     handle.signal_group(Signal::Kill).expect("gone is fine");
     handle.signal(Signal::Kill).expect("gone is fine");
-    assert_eq!(swept.killed, [], "the stranger's children are not the worker's");
-    assert!(is_untouched(&stranger));
+    assert_eq!(swept.killed, [], "the other process's children are spared");
+    assert!(is_untouched(&other));
     assert_eq!(children(pid), grandchild);
 }
 
 #[test]
-fn a_worker_that_dies_while_its_reaper_runs_is_gone_and_no_error() {
+fn a_process_that_dies_during_its_reap_is_gone() {
     let dies_first = |expiry: &Expiry<'_>| -> io::Result<Reap> {
         expiry.process().signal(Signal::Kill)?;
         while !expiry.process().has_ended()? {
@@ -88,7 +88,7 @@ fn a_worker_that_dies_while_its_reaper_runs_is_gone_and_no_error() {
         expiry.process().kill_tree(&mut Vec::new()).map(Reap::Gone)
     };
     let (mut server, seen) = idle_server(|settings| settings.reaper(dies_first));
-    let process = worker(&server.client(), "late", 500);
+    let process = start_child(&server.client(), "late", 500);
     seen.turn_until_registered(&mut server, &process);
     server.start().expect("a thread");
     seen.until(|event| matches!(event, TimerEvent::Killed { .. }));

@@ -1,4 +1,5 @@
-//! Clients that die, lie, flood or break the protocol: the server goes on, and serves the others.
+//! Clients that die, impersonate others, flood, or break the protocol: the server goes on and
+//! serves the others.
 
 use std::collections::VecDeque;
 use std::process::Stdio;
@@ -11,20 +12,21 @@ use brigade_sys::wait::wait_readable;
 use brigade_testkit::{BOUND, LeakCheck};
 use brigade_timer::{ClientError, LogReaper, SCOPE_LIMIT, Signal, TimerClient, TimerEvent};
 
-use crate::{LONG, Seen, server, worker};
+use crate::{LONG, Seen, server, start_child};
 
 /// `Hello { version: 2 }`.
 const HELLO: &[u8] = &[0, 2];
 
-/// `Acquire` of a scope of this name, at the first nanosecond of the clock, without a ladder: overdue.
+/// Encodes an `Acquire` of this scope, at the first nanosecond of the clock and without an
+/// escalation: overdue.
 fn acquire(scope: &str) -> Vec<u8> {
     let length = u8::try_from(scope.len()).expect("a short name");
     [&[1, 0, length], scope.as_bytes(), &[1, 0]].concat()
 }
 
-/// The role of a client that is killed when so many bytes of its request are sent.
+/// The role of a client that is killed after it has sent `length` bytes of a request.
 pub(crate) fn send_a_part_and_die(client: &TimerClient, length: u64) {
-    let socket = greeted(client);
+    let socket = connected(client);
     let request = acquire("rendezvous");
     let length = usize::try_from(length).expect("small").min(request.len());
     socket.send(&request[..length]).expect("room");
@@ -32,13 +34,13 @@ pub(crate) fn send_a_part_and_die(client: &TimerClient, length: u64) {
     us.signal(Signal::Kill).expect("us");
 }
 
-/// A connection below the level of [`TimerClient`].
+/// Opens a connection below the level of [`TimerClient`].
 fn raw(client: &TimerClient) -> RequestSocket {
     let address = Address::parse(&client.to_string()).expect("an address");
     RequestSocket::connect(&address, now().saturating_add(BOUND)).expect("a server")
 }
 
-fn greeted(client: &TimerClient) -> RequestSocket {
+fn connected(client: &TimerClient) -> RequestSocket {
     let socket = raw(client);
     socket.send(HELLO).expect("room");
     let (length, answer) = answer(&socket);
@@ -46,7 +48,7 @@ fn greeted(client: &TimerClient) -> RequestSocket {
     socket
 }
 
-/// The next packet from the server; empty at the end.
+/// Receives the next packet from the server; empty at the end.
 fn answer(socket: &RequestSocket) -> (usize, [u8; 512]) {
     let bound = now().saturating_add(BOUND);
     let ready = wait_readable(&[std::os::fd::AsFd::as_fd(socket)], Some(bound)).expect("a wait");
@@ -68,8 +70,8 @@ fn until_refused(seen: &Seen) -> String {
 }
 
 #[test]
-fn a_client_killed_in_the_middle_of_a_request_at_every_byte_a_thousand_times_stops_nobody() {
-    // The log tells of deadlines and kills nobody: the raw requests here are overdue.
+fn clients_killed_within_a_request_do_not_stop_the_server() {
+    // Only logs, because the raw requests here are overdue.
     let (server, seen) = server(|settings| settings.reaper(LogReaper));
     let client = server.client();
     let check = LeakCheck::new();
@@ -79,7 +81,7 @@ fn a_client_killed_in_the_middle_of_a_request_at_every_byte_a_thousand_times_sto
         |event: &TimerEvent| exited += usize::from(matches!(event, TimerEvent::Exited { .. }));
     let bytes = acquire("rendezvous").len() as u64 + 1;
     for number in 0..1_000 {
-        living.push_back(worker(&client, "cut", number % bytes));
+        living.push_back(start_child(&client, "cut", number % bytes));
         if living.len() == 4 {
             assert_eq!(living.pop_front().expect("four").exit(), Exit::Signal(9));
         }
@@ -98,11 +100,11 @@ fn a_client_killed_in_the_middle_of_a_request_at_every_byte_a_thousand_times_sto
 }
 
 #[test]
-fn clients_killed_anywhere_in_a_stream_of_requests_leave_nothing_behind() {
+fn clients_killed_while_sending_leave_nothing_behind() {
     let (server, seen) = server(|settings| settings);
     let client = server.client();
     for _ in 0..50 {
-        let process = worker(&client, "requests", 0);
+        let process = start_child(&client, "requests", 0);
         seen.until_registered(&process);
         process.signal(Signal::Kill);
         seen.until_exited(&process);
@@ -111,39 +113,39 @@ fn clients_killed_anywhere_in_a_stream_of_requests_leave_nothing_behind() {
 }
 
 #[test]
-fn garbage_ends_its_own_connection_and_no_other() {
+fn garbage_closes_only_its_own_connection() {
     let (server, seen) = server(|settings| settings);
     let client = server.client();
-    let bystander = greeted(&client);
+    let bystander = connected(&client);
     let mut random = brigade_testkit::Random::new(7);
     for length in 0..200_usize {
-        let socket = greeted(&client);
-        // No request begins like this.
+        let socket = connected(&client);
+        // No request starts with this byte.
         let garbage: Vec<u8> = std::iter::once(0xff)
             .chain((0..length).map(|_| *random.choose(&[0, 1, 2, 0x7f, 0x80])))
             .collect();
         socket.send(&garbage).expect("room");
         until_refused(&seen);
     }
-    let too_large = greeted(&client);
+    let too_large = connected(&client);
     too_large.send(&[1; 4096]).expect("room");
-    assert_eq!(until_refused(&seen), "a packet above the limit");
+    assert_eq!(until_refused(&seen), "packet exceeds the limit");
     let hasty = raw(&client);
     hasty.send(&acquire("rendezvous")).expect("room");
-    assert_eq!(until_refused(&seen), "a request before the greeting");
+    assert_eq!(until_refused(&seen), "request before `Hello`");
     let other = raw(&client);
     other.send(&[0, 9]).expect("room");
-    assert_eq!(until_refused(&seen), "version 9 of the protocol, not 2");
+    assert_eq!(until_refused(&seen), "protocol version 9 is not supported, expected 2");
     bystander.send(&[2, 1, 1]).expect("a release, by a connection that is open");
     assert!(server.is_running());
 }
 
 #[test]
-fn a_connection_that_another_process_uses_is_closed_and_arms_nothing() {
+fn a_connection_used_by_another_process_is_closed() {
     let (server, seen) = server(|settings| settings.reaper(LogReaper));
     let client = server.client();
-    let socket = greeted(&client);
-    // The child writes an overdue deadline into its parent's connection, as a forked process could.
+    let socket = connected(&client);
+    // The child writes an overdue deadline to its parent's connection, as a forked process could.
     let octal: Vec<String> =
         acquire("rendezvous").iter().map(|byte| format!("\\{byte:03o}")).collect();
     let descriptor = std::os::fd::AsFd::as_fd(&socket).try_clone_to_owned().expect("descriptors");
@@ -154,7 +156,7 @@ fn a_connection_that_another_process_uses_is_closed_and_arms_nothing() {
     );
     let child = child.expect("a shell");
     let reason = until_refused(&seen);
-    assert_eq!(reason, format!("process {} uses a connection of its own", child.pid()));
+    assert_eq!(reason, format!("process {} must open its own connection", child.pid()));
     child.reap().expect("our child");
     client.acquire("ours", Instant::now() + LONG).expect("a server");
     let armed = seen.rest();
@@ -162,18 +164,18 @@ fn a_connection_that_another_process_uses_is_closed_and_arms_nothing() {
 }
 
 #[test]
-fn a_flood_of_one_client_does_not_keep_another_ones_deadline_from_being_served() {
+fn a_flood_of_requests_does_not_delay_other_deadlines() {
     let (server, seen) = server(|settings| settings);
-    let flood = worker(&server.client(), "requests", 0);
+    let flood = start_child(&server.client(), "requests", 0);
     seen.until_registered(&flood);
-    let late = worker(&server.client(), "late", 50);
+    let late = start_child(&server.client(), "late", 50);
     assert_eq!(late.exit(), Exit::Signal(9));
     flood.signal(Signal::Kill);
     seen.until_exited(&flood);
 }
 
 #[test]
-fn a_process_with_too_many_connections_is_refused_more() {
+fn a_process_may_have_sixteen_connections() {
     let (server, seen) = server(|settings| settings);
     let client = server.client();
     let connections: Vec<TimerClient> =
@@ -186,7 +188,7 @@ fn a_process_with_too_many_connections_is_refused_more() {
 }
 
 #[test]
-fn a_scope_above_the_limit_is_an_error_of_the_client() {
+fn the_client_refuses_a_scope_above_the_limit() {
     let (server, _seen) = server(|settings| settings);
     let client = server.client();
     let long = "x".repeat(SCOPE_LIMIT + 1);

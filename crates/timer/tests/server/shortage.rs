@@ -1,23 +1,24 @@
-//! A server without descriptors.
+//! A server that runs out of descriptors.
 
 use brigade_sys::process::{ForeignProcess, Process, command};
 use brigade_testkit::{BOUND, Side, copy_process, processes, wait_for, wait_until};
 use brigade_timer::{ClientError, TimerClient, TimerServer};
 
-/// Three children that have left their group.
+/// Starts three children that leave their process group.
 const FAMILY: &str = "for child in 1 2 3; do setsid sleep 60 & done; wait";
 
-/// Kills a family with so many descriptors to spare; how many were killed, and how many could not be looked below.
+/// Kills a family with `descriptors` to spare. `wanted`: descendants killed, and processes whose
+/// children could not be listed.
 fn kill_with(descriptors: u64, wanted: (usize, usize)) {
     let copy = match copy_process() {
         Side::Original(copy) => copy,
-        // The limit is for all threads of a process.
+        // The limit applies to all threads of a process.
         Side::Copy(copy) => copy.end_after(|| {
             let parent = Process::spawn(command("sh").args(["-c", FAMILY])).expect("a process");
             let foreign = ForeignProcess::open(parent.pid()).expect("it is there");
             let has_left = |pid: &u32| processes::group_of(*pid) == Some(*pid);
             let mut children = Vec::new();
-            wait_until("the family", BOUND, || {
+            wait_until("the children", BOUND, || {
                 children = processes::children_of(parent.pid());
                 children.iter().filter(|pid| has_left(pid)).count() == 3
             });
@@ -29,16 +30,16 @@ fn kill_with(descriptors: u64, wanted: (usize, usize)) {
             assert_eq!((swept.killed.len(), swept.unseen.len()), wanted, "{swept:?}");
         }),
     };
-    copy.is_well();
+    copy.assert_success();
 }
 
 #[test]
-fn a_kill_reaches_all_descendants_with_few_descriptors_and_says_when_it_cannot_look() {
+fn a_kill_with_few_descriptors_reports_what_it_cannot_reach() {
     kill_with(4, (3, 0));
     kill_with(0, (0, 1));
 }
 
-/// What a client of a server with so many descriptors to spare gets.
+/// Connects to a server with `descriptors` to spare and returns the client's result.
 fn connect_to_server_with(descriptors: u64) -> Result<(), ClientError> {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("server");
@@ -55,22 +56,25 @@ fn connect_to_server_with(descriptors: u64) -> Result<(), ClientError> {
     };
     let client: TimerClient = path.display().to_string().parse().expect("an address");
     let answered = wait_for("a server", BOUND, || match client.connect() {
-        // It does not listen yet.
+        // The server does not listen yet.
         Err(ClientError::Connect { .. }) => None,
         answered => Some(answered),
     });
-    // It is killed.
+    // Kills the copy.
     drop(copy);
     answered
 }
 
 #[test]
-fn a_client_for_whom_there_are_no_descriptors_is_told_so() {
+fn a_client_without_descriptors_is_refused_with_a_reason() {
     for descriptors in [0, 1] {
         let error = connect_to_server_with(descriptors).expect_err("it has no room");
         assert!(matches!(error, ClientError::Refused(_)), "{error:?}");
         let text = error.to_string();
-        assert!(text.contains("the server is full, it needs two descriptors"), "{text}");
+        assert!(
+            text.contains("the server is full (it needs two descriptors per process)"),
+            "{text}"
+        );
         assert!(text.contains("Too many open files"), "{text}");
     }
     connect_to_server_with(2).expect("room for one");

@@ -1,4 +1,4 @@
-//! Every packet survives the way; nothing else is taken for one.
+//! Every packet decodes to itself, and no other bytes decode.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
@@ -61,14 +61,14 @@ fn from_worker() -> impl Strategy<Value = FromWorkerControl> {
         answers().prop_map(FromWorkerControl::Answer),
         Just(FromWorkerControl::Ready),
         any::<String>().prop_map(|reason| FromWorkerControl::Refused { reason }),
-        Just(FromWorkerControl::Initialised),
+        Just(FromWorkerControl::Initialized),
         any::<String>().prop_map(|reason| FromWorkerControl::InitializerFailed { reason }),
     ]
 }
 
 proptest! {
     #[test]
-    fn packets_survive_the_way_and_cut_or_longer_ones_do_not(host in to_worker(), worker in from_worker()) {
+    fn packets_decode_to_themselves_and_truncated_ones_do_not(host in to_worker(), worker in from_worker()) {
         let mut packet = host.encode().expect("encodes");
         for cut in 0..packet.len() {
             prop_assert!(ToWorkerControl::decode(&packet[..cut]).is_err());
@@ -98,7 +98,7 @@ proptest! {
 }
 
 #[test]
-fn what_does_not_fit_into_a_packet_is_refused_with_the_reason() {
+fn an_oversized_packet_is_refused_with_the_reason() {
     let nameless = PathBuf::from(OsString::from_vec(vec![b'/', 0xff]));
     let error = ToWorkerControl::Hello(hello("pool".to_owned(), nameless)).encode();
     assert!(error.expect_err("refused").to_string().contains("UTF-8"));
@@ -113,7 +113,7 @@ fn a_refusal_reads_the_same_in_all_versions() {
 }
 
 #[test]
-fn tokens_differ_in_any_bit_and_are_not_shown() {
+fn tokens_compare_all_bits_and_hide_them_from_debug() {
     let token = Token::random();
     assert_eq!(token, token);
     assert_ne!(token, Token::random());

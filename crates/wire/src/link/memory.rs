@@ -7,27 +7,27 @@ use super::{LinkError, LinkReceiver, LinkSender};
 /// One end of a memory link.
 #[derive(Debug)]
 pub struct End {
-    /// What this end sends with.
+    /// The sending half.
     pub sender: MemorySender,
-    /// What this end receives with.
+    /// The receiving half.
     pub receiver: MemoryReceiver,
 }
 
-/// See [`LinkSender`].
+/// The sending half of a memory link.
 #[derive(Debug)]
 pub struct MemorySender {
     channel: Sender<Vec<u8>>,
     limit: usize,
 }
 
-/// See [`LinkReceiver`].
+/// The receiving half of a memory link.
 #[derive(Debug)]
 pub struct MemoryReceiver {
     channel: Receiver<Vec<u8>>,
     current: Vec<u8>,
 }
 
-/// Two connected ends that carry messages of at most `limit` bytes: the host's and the worker's.
+/// Creates the host's and the worker's end of a link for messages of at most `limit` bytes.
 pub fn pair(limit: usize) -> (End, End) {
     let (to_worker, from_host) = unbounded();
     let (to_host, from_worker) = unbounded();

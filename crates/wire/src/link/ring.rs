@@ -1,11 +1,13 @@
-//! The link over shared memory: two rings and a table of task states in one segment, a doorbell for all workers.
+//! The link over shared memory: two rings and the table of task states in one segment, and a
+//! doorbell for all workers.
 //!
 //! ```text
-//! words 0..                 the table of task states, padded to cache lines
-//! then                      the ring to the worker; the worker sleeps on its bell
-//! then                      the ring to the host; the worker sleeps on its bell when the ring is full
+//! words 0..     the table of task states, padded to cache lines
+//! then          the ring to the worker; the worker sleeps on its bell
+//! then          the ring to the host; the worker sleeps on its bell when the ring is full
 //! ```
-//! The host does not wait on a worker's memory: workers ring the pool's [`Doorbell`](ring::Doorbell).
+//! The host does not wait on a worker's memory: workers ring the pool's
+//! [`Doorbell`](ring::Doorbell).
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -15,22 +17,22 @@ use brigade_sys::clock::now;
 use brigade_sys::segment::Segment;
 
 use super::{LinkError, LinkReceiver, LinkSender};
-use crate::ring::{self, Bell, Consumer, Knocker, Producer, Pushed, Region};
+use crate::ring::{self, Bell, Consumer, Producer, Pushed, Region, RemoteDoorbell};
 use crate::slots::SlotTable;
 
-/// Data words of each ring: 256 KiB. Memory is touched, and so taken, only as far as it is used.
+/// Data words of each ring: 256 KiB. Only the parts that are used take memory.
 pub const CAPACITY: usize = 1 << 15;
 
-/// How long a side that may spin looks before it sleeps: about what a wake-up costs on a virtual machine (25 to 60 µs),
-/// so that the wait is at most twice what the better choice would have cost.
+/// Time for which a side that may spin looks before it sleeps: about the cost of a wake-up on a
+/// virtual machine (25 to 60 µs), so that waiting costs at most twice as much as the better choice.
 pub const SPIN: Duration = Duration::from_micros(50);
 
-/// Words of a segment with a table of so many slots and two rings.
+/// Returns the number of words of a segment with a table of `slots` entries and two rings.
 pub const fn words(slots: u16) -> usize {
     ring_at(slots) + 2 * ring::words(CAPACITY)
 }
 
-/// Where the first ring begins, on a cache line of its own.
+/// Returns the offset of the first ring, on a cache line of its own.
 const fn ring_at(slots: u16) -> usize {
     SlotTable::words(slots).next_multiple_of(16)
 }
@@ -41,24 +43,24 @@ fn regions(segment: &Arc<Segment>, slots: u16) -> (Region, Region) {
     (Region::new(segment, first, length), Region::new(segment, first + length, length))
 }
 
-/// The host's end. It never sleeps; it is looked at when the doorbell was rung.
+/// The host's end. It never sleeps; the host looks at it after the doorbell was rung.
 #[derive(Debug)]
 pub struct HostEnd {
     producer: Producer,
     consumer: Consumer,
-    /// The worker sleeps here for want of tasks.
+    /// The worker sleeps here while it has no tasks.
     worker_bell: Bell,
-    /// The worker sleeps here for want of room.
+    /// The worker sleeps here while it has no room.
     room_bell: Bell,
-    /// Messages for which there was no room, the first one sent up to an offset.
+    /// Messages for which there was no room; the first one was sent up to an offset.
     waiting: VecDeque<(Vec<u8>, usize)>,
-    /// Whether the worker slept at the last announcement.
+    /// `true` if the worker slept at the last announcement.
     woke_worker: bool,
     limit: usize,
 }
 
 impl HostEnd {
-    /// The host's end over a new segment of `words(slots)` words.
+    /// Creates the host's end over a new segment of `words(slots)` words.
     pub fn new(segment: &Arc<Segment>, slots: u16, limit: usize) -> Self {
         let (to_worker, to_host) = regions(segment, slots);
         Self {
@@ -72,7 +74,7 @@ impl HostEnd {
         }
     }
 
-    /// Takes the next answer, if there is one; [`message`](Self::message) has it.
+    /// Takes the next message, if there is one; [`message`](Self::message) returns it.
     ///
     /// # Errors
     /// [`LinkError::Protocol`]: nothing can be received any more.
@@ -81,36 +83,36 @@ impl HostEnd {
         self.consumer.advance()
     }
 
-    /// The answer that `advance` has found.
+    /// Returns the message that `advance` has found.
     pub fn message(&self) -> &[u8] {
         self.consumer.message()
     }
 
-    /// Whether an answer has begun to arrive and waits for room for the rest.
+    /// Returns `true` if a message has begun to arrive and waits for room for the rest.
     pub fn is_in_the_middle(&self) -> bool {
         self.consumer.is_in_the_middle()
     }
 
-    /// Whether `advance` or `pump` may have something to do.
+    /// Returns `true` if `advance` or `pump` may have something to do.
     #[inline]
     pub fn has_more(&self) -> bool {
         self.consumer.has_more() || !self.waiting.is_empty()
     }
 
-    /// Whether the worker slept when it was announced to last that something was sent.
+    /// Returns `true` if the worker slept at the last announcement.
     pub fn woke_worker(&self) -> bool {
         self.woke_worker
     }
 
-    /// After answers were taken: lets a worker go on that had no room for more.
+    /// Wakes a worker that had no room for more; call it after messages were taken.
     pub fn made_room(&self) {
         self.room_bell.ring();
     }
 
-    /// Sends on what had to wait.
+    /// Sends the messages that had to wait, as far as there is room.
     ///
     /// # Errors
-    /// [`LinkError::Protocol`]: nothing can be sent any more, and what waits is dropped.
+    /// [`LinkError::Protocol`]: nothing can be sent any more, and the waiting messages are dropped.
     #[inline]
     pub fn pump(&mut self) -> Result<(), LinkError> {
         self.producer.check()?;
@@ -157,7 +159,7 @@ impl LinkSender for HostEnd {
             return Err(LinkError::TooLarge { size, limit: self.limit });
         }
         let mut offset = 0;
-        // An empty message is a piece as well.
+        // An empty message still needs one fragment.
         let mut whole = false;
         if self.waiting.is_empty() {
             while !whole && let Pushed::UpTo(end) = self.producer.push(head, payload, offset)? {
@@ -169,7 +171,7 @@ impl LinkSender for HostEnd {
             self.worker_bell.ring();
             self.waiting.push_back(([head, payload].concat(), offset));
             self.producer.has_more_waiting(true);
-            // The worker may have made room, and looked whether more is waiting, just before.
+            // The worker may have made room, and checked for more, just before.
             self.pump()?;
         }
         Ok(())
@@ -184,18 +186,18 @@ impl LinkSender for HostEnd {
 /// The worker's end.
 #[derive(Debug)]
 pub struct WorkerEnd {
-    /// Sends answers.
+    /// Sends outcomes.
     pub sender: WorkerSender,
     /// Receives tasks.
     pub receiver: WorkerReceiver,
 }
 
-/// Sends answers; see [`LinkSender`].
+/// Sends outcomes; see [`LinkSender`].
 #[derive(Debug)]
 pub struct WorkerSender {
     producer: Producer,
     room_bell: Bell,
-    knocker: Arc<Knocker>,
+    doorbell: Arc<RemoteDoorbell>,
     limit: usize,
 }
 
@@ -204,25 +206,25 @@ pub struct WorkerSender {
 pub struct WorkerReceiver {
     consumer: Consumer,
     bell: Bell,
-    knocker: Arc<Knocker>,
+    doorbell: Arc<RemoteDoorbell>,
 }
 
 impl WorkerEnd {
-    /// The worker's end over the host's segment.
-    pub fn new(segment: &Arc<Segment>, slots: u16, knocker: Knocker, limit: usize) -> Self {
+    /// Creates the worker's end over the host's segment.
+    pub fn new(segment: &Arc<Segment>, slots: u16, doorbell: RemoteDoorbell, limit: usize) -> Self {
         let (to_worker, to_host) = regions(segment, slots);
-        let knocker = Arc::new(knocker);
+        let doorbell = Arc::new(doorbell);
         Self {
             sender: WorkerSender {
                 producer: Producer::new(to_host.clone()),
                 room_bell: Bell::new(to_host),
-                knocker: Arc::clone(&knocker),
+                doorbell: Arc::clone(&doorbell),
                 limit,
             },
             receiver: WorkerReceiver {
                 consumer: Consumer::new(to_worker.clone(), limit),
                 bell: Bell::new(to_worker),
-                knocker,
+                doorbell,
             },
         }
     }
@@ -246,7 +248,7 @@ impl LinkSender for WorkerSender {
                 Pushed::UpTo(end) if end == size => return Ok(()),
                 Pushed::UpTo(end) => offset = end,
                 Pushed::Full => {
-                    self.knocker.ring().map_err(LinkError::Io)?;
+                    self.doorbell.ring().map_err(LinkError::Io)?;
                     self.room_bell.sleep_unless(|| self.producer.has_moved());
                 }
             }
@@ -254,7 +256,7 @@ impl LinkSender for WorkerSender {
     }
 
     fn announce(&mut self) -> Result<(), LinkError> {
-        self.knocker.ring().map_err(LinkError::Io)
+        self.doorbell.ring().map_err(LinkError::Io)
     }
 }
 
@@ -263,9 +265,9 @@ impl LinkReceiver for WorkerReceiver {
         while !self.consumer.advance()? {
             if self.consumer.more_is_waiting() {
                 // The host had more than the ring holds, and does not know that there is room now.
-                self.knocker.ring().map_err(LinkError::Io)?;
+                self.doorbell.ring().map_err(LinkError::Io)?;
             }
-            if !self.knocker.may_spin() || !spin_until(|| self.consumer.has_more()) {
+            if !self.doorbell.may_spin() || !spin_until(|| self.consumer.has_more()) {
                 self.bell.sleep_unless(|| self.consumer.has_more());
             }
         }
@@ -273,7 +275,7 @@ impl LinkReceiver for WorkerReceiver {
     }
 }
 
-/// Looks for at most [`SPIN`]; whether what was looked for came.
+/// Checks `condition` repeatedly for at most [`SPIN`]. Returns `true` if it was met.
 pub fn spin_until(mut condition: impl FnMut() -> bool) -> bool {
     let end = now().saturating_add(SPIN);
     loop {

@@ -1,10 +1,11 @@
-//! How long a task may run, as it is sent.
+//! The wire form of a task's deadlines.
 
 use std::time::Duration;
 
 use super::words::{limit_word, split_limit_word};
 
-/// How long a task may run, from its begin in the worker; of a chunk each item. Two words, as every task has them.
+/// Time limits of a task, measured from its start in the worker; for a chunk, of each item. Kept as
+/// two words, because every task has them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RunLimits {
     pub(super) soft: u64,
@@ -12,25 +13,26 @@ pub struct RunLimits {
 }
 
 impl RunLimits {
-    /// For ever.
+    /// No limits.
     pub const NONE: Self = Self { soft: u64::MAX, hard: u64::MAX };
 
-    /// Until the task is told to end, and until the host kills the worker. Limits of centuries are none.
+    /// Creates limits: `soft` until the task is asked to stop, `hard` until the host kills the
+    /// worker. Limits of several centuries count as no limit.
     pub fn new(soft: Option<Duration>, hard: Option<Duration>) -> Self {
         Self { soft: limit_word(soft), hard: limit_word(hard) }
     }
 
-    /// Until it is told to end.
+    /// Returns the time until the task is asked to stop.
     pub fn soft(&self) -> Option<Duration> {
         split_limit_word(self.soft)
     }
 
-    /// Until the host kills the worker.
+    /// Returns the time until the host kills the worker.
     pub fn hard(&self) -> Option<Duration> {
         split_limit_word(self.hard)
     }
 
-    /// Whether there is a limit.
+    /// Returns `true` if there is a limit.
     pub fn are_some(&self) -> bool {
         *self != Self::NONE
     }

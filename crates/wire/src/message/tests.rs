@@ -1,4 +1,4 @@
-//! Every message survives the way; nothing else is taken for one.
+//! Every message decodes to itself, and no other bytes decode.
 
 use proptest::prelude::*;
 
@@ -7,8 +7,8 @@ use super::*;
 const KINDS: u8 = 7;
 
 prop_compose! {
-    fn places()(offset: u64, length: u64) -> Place {
-        Place { offset, length }
+    fn locations()(offset: u64, length: u64) -> Location {
+        Location { offset, length }
     }
 }
 
@@ -33,14 +33,14 @@ prop_compose! {
 }
 
 prop_compose! {
-    fn ids()(task: u64, attempt: u32, slot: u16) -> (TaskId, Attempt, u16) {
-        (TaskId::new(task), Attempt::new(attempt), slot)
+    fn ids()(task: u64, attempt: u32, ring_index: u16) -> (TaskId, Attempt, u16) {
+        (TaskId::new(task), Attempt::new(attempt), ring_index)
     }
 }
 
 fn from_worker(
     (kind, is_item): (u8, bool),
-    (task, attempt, slot): (TaskId, Attempt, u16),
+    (task, attempt, ring_index): (TaskId, Attempt, u16),
     nanos: u64,
     value: &[u8],
     report: PanicReport,
@@ -50,16 +50,16 @@ fn from_worker(
         1 => Outcome::ArgumentCodec(report.message),
         2 => Outcome::ResultCodec(report.message),
         3 => Outcome::UnknownFunction(report.message),
-        5 => Outcome::Placed(Place { offset: nanos, length: 7 }),
+        5 => Outcome::InArena(Location { offset: nanos, length: 7 }),
         4 => Outcome::Panicked(Box::new(report)),
-        _ => return FromWorker::Skipped { task, attempt, slot },
+        _ => return FromWorker::Skipped { task, attempt, ring_index },
     };
     if is_item {
-        return FromWorker::Item(Item { slot, index: attempt.get(), outcome });
+        return FromWorker::Item(Item { ring_index, index: attempt.get(), outcome });
     }
     let run_time = Duration::from_nanos(nanos);
     let worn = nanos % 2 == 1;
-    FromWorker::Finished(Finished { task, attempt, slot, run_time, worn, outcome })
+    FromWorker::Finished(Finished { task, attempt, ring_index, run_time, worn, outcome })
 }
 
 fn function(offset: u64, name: Option<&str>) -> Function<'_> {
@@ -68,13 +68,16 @@ fn function(offset: u64, name: Option<&str>) -> Function<'_> {
 
 proptest! {
     #[test]
-    fn tasks_survive_the_way_and_cut_heads_do_not(
-        (task, attempt, slot) in ids(), offset: u64, name in proptest::option::of("[a-zäß]{0,40}"), argument: Vec<u8>,
-        chunk in proptest::option::of(chunks()), placed in proptest::option::of(places()),
+    fn tasks_decode_to_themselves_and_truncated_heads_do_not(
+        (task, attempt, ring_index) in ids(), offset: u64,
+        name in proptest::option::of("[a-zäß]{0,40}"), argument: Vec<u8>,
+        chunk in proptest::option::of(chunks()), location in proptest::option::of(locations()),
         limits in limits(),
     ) {
         let function = function(offset, name.as_deref());
-        let message = ToWorker::Run(Run { task, attempt, slot, function, chunk, limits, placed, argument: &argument });
+        let argument = &argument;
+        let run = Run { task, attempt, ring_index, function, chunk, limits, location, argument };
+        let message = ToWorker::Run(run);
         let mut bytes = Vec::new();
         message.encode_head(&mut bytes);
         for cut in 0..bytes.len() {
@@ -85,7 +88,7 @@ proptest! {
     }
 
     #[test]
-    fn answers_survive_the_way_and_cut_heads_do_not(
+    fn outcomes_decode_to_themselves_and_truncated_heads_do_not(
         kind in (0..KINDS, any::<bool>()), ids in ids(), nanos: u64, value: Vec<u8>, report in reports(),
     ) {
         let message = from_worker(kind, ids, nanos, &value, report);
@@ -97,14 +100,15 @@ proptest! {
         let head = bytes.len();
         bytes.extend(message.payload());
         for cut in head..bytes.len() {
-            // A text that is cut within a character is an error, other payloads are shorter ones.
+            // A text that is truncated within a character is an error; other truncated payloads are
+            // shorter ones.
             let _ = FromWorker::decode(&bytes[..cut]);
         }
         prop_assert_eq!(FromWorker::decode(&bytes), Ok(message));
     }
 
     #[test]
-    fn random_bytes_are_an_error_or_a_message_no_larger_than_they_are(bytes: Vec<u8>, kind in 0..32_u8) {
+    fn random_bytes_never_decode_to_a_larger_message(bytes: Vec<u8>, kind in 0..32_u8) {
         let mut with_kind = bytes.clone();
         with_kind.insert(0, kind);
         for bytes in [&bytes, &with_kind] {
@@ -118,7 +122,7 @@ proptest! {
     }
 
     #[test]
-    fn random_payloads_cost_no_more_memory_than_they_have_bytes(kind in VALUE..=SKIPPED + ITEM, payload: Vec<u8>) {
+    fn random_payloads_take_no_more_memory_than_their_bytes(kind in VALUE..=SKIPPED + ITEM, payload: Vec<u8>) {
         let mut bytes = Vec::new();
         push(&mut bytes, first_word(kind, 0, 0, 1));
         if kind < ITEM {
@@ -133,11 +137,11 @@ proptest! {
     }
 }
 
-/// How much memory a decoded outcome has taken, or borrows.
+/// Returns the memory that a decoded outcome has allocated or borrows.
 fn held(outcome: &Outcome<'_>) -> usize {
     match outcome {
         Outcome::Value(value) => value.len(),
-        Outcome::Placed(_) => 0,
+        Outcome::InArena(_) => 0,
         Outcome::Panicked(report) => {
             let location = report.location.as_ref().map_or(0, String::capacity);
             report.message.capacity() + location + report.backtrace.capacity()
@@ -149,7 +153,7 @@ fn held(outcome: &Outcome<'_>) -> usize {
 }
 
 #[test]
-fn stop_is_one_word_and_nothing_else() {
+fn stop_is_exactly_one_word() {
     let mut bytes = Vec::new();
     ToWorker::Stop.encode_head(&mut bytes);
     assert_eq!(ToWorker::decode(&bytes), Ok(ToWorker::Stop));
@@ -159,7 +163,7 @@ fn stop_is_one_word_and_nothing_else() {
 
 #[test]
 fn a_head_is_words_in_little_endian() {
-    let (task, attempt, slot) = (TaskId::new(0x0102), Attempt::new(3), 0x0405);
+    let (task, attempt, ring_index) = (TaskId::new(0x0102), Attempt::new(3), 0x0405);
     let words =
         |words: &[u64]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<_>>();
     let mut run = Vec::new();
@@ -168,11 +172,11 @@ fn a_head_is_words_in_little_endian() {
     ToWorker::Run(Run {
         task,
         attempt,
-        slot,
+        ring_index,
         function,
         chunk,
         limits: RunLimits::NONE,
-        placed: None,
+        location: None,
         argument: &[9],
     })
     .encode_head(&mut run);
@@ -183,22 +187,22 @@ fn a_head_is_words_in_little_endian() {
     let mut finished = Vec::new();
     let run_time = Duration::from_nanos(0x0607);
     let outcome = Outcome::Value(&[9]);
-    let message = Finished { task, attempt, slot, run_time, worn: false, outcome };
+    let message = Finished { task, attempt, ring_index, run_time, worn: false, outcome };
     FromWorker::Finished(message).encode_head(&mut finished);
     assert_eq!(finished, words(&[0x0000_0003_0405_0010, 0x0102, 0x0607]));
 
     let mut item = Vec::new();
     let outcome = Outcome::Value(&[9]);
-    FromWorker::Item(Item { slot, index: 8, outcome }).encode_head(&mut item);
+    FromWorker::Item(Item { ring_index, index: 8, outcome }).encode_head(&mut item);
     assert_eq!(item, words(&[0x0000_0008_0405_0030]));
 }
 
 #[test]
-fn a_run_time_that_is_too_long_for_the_head_is_the_longest() {
+fn a_run_time_too_long_for_the_head_is_clamped() {
     let (task, attempt) = (TaskId::new(1), Attempt::first());
     let outcome = Outcome::Value(&[]);
     let message =
-        Finished { task, attempt, slot: 0, run_time: Duration::MAX, worn: false, outcome };
+        Finished { task, attempt, ring_index: 0, run_time: Duration::MAX, worn: false, outcome };
     let mut bytes = Vec::new();
     FromWorker::Finished(message).encode_head(&mut bytes);
     let Ok(FromWorker::Finished(decoded)) = FromWorker::decode(&bytes) else {
@@ -208,12 +212,12 @@ fn a_run_time_that_is_too_long_for_the_head_is_the_longest() {
 }
 
 #[test]
-fn what_follows_a_panic_report_makes_it_none() {
+fn bytes_after_a_panic_report_are_an_error() {
     let (task, attempt) = (TaskId::new(1), Attempt::first());
     let report = PanicReport { message: "m".to_owned(), location: None, backtrace: String::new() };
     let outcome = Outcome::Panicked(Box::new(report));
     let message =
-        Finished { task, attempt, slot: 0, run_time: Duration::ZERO, worn: false, outcome };
+        Finished { task, attempt, ring_index: 0, run_time: Duration::ZERO, worn: false, outcome };
     let mut bytes = Vec::new();
     FromWorker::Finished(message).encode_head(&mut bytes);
     assert!(FromWorker::decode(&bytes).is_ok());

@@ -1,11 +1,11 @@
-//! The words of a message's head: written whole, and read without running over the end.
+//! Writes and reads the words of a message's head.
 
 use std::time::Duration;
 
-use super::{Chunk, Place};
+use super::{Chunk, Location};
 use crate::error::MessageError;
 
-/// A name is shorter than this.
+/// Upper bound on the length of a function's name, exclusive.
 pub(super) const NAME_LIMIT: usize = 64 * 1024;
 
 #[inline]
@@ -14,19 +14,19 @@ pub(super) fn push(head: &mut Vec<u8>, word: u64) {
 }
 
 #[inline]
-pub(super) fn first_word(kind: u8, flags: u8, slot: u16, number: u32) -> u64 {
-    u64::from(kind) | u64::from(flags) << 8 | u64::from(slot) << 16 | u64::from(number) << 32
+pub(super) fn first_word(kind: u8, flags: u8, ring_index: u16, number: u32) -> u64 {
+    u64::from(kind) | u64::from(flags) << 8 | u64::from(ring_index) << 16 | u64::from(number) << 32
 }
 
 #[inline]
 pub(super) fn split_first_word(word: u64) -> (u8, u8, u16, u32) {
-    let [kind, flags, slot @ .., a, b, c, d] = word.to_le_bytes();
-    (kind, flags, u16::from_le_bytes(slot), u32::from_le_bytes([a, b, c, d]))
+    let [kind, flags, ring_index @ .., a, b, c, d] = word.to_le_bytes();
+    (kind, flags, u16::from_le_bytes(ring_index), u32::from_le_bytes([a, b, c, d]))
 }
 
-pub(super) fn push_place(head: &mut Vec<u8>, place: Place) {
-    push(head, place.offset);
-    push(head, place.length);
+pub(super) fn push_location(head: &mut Vec<u8>, location: Location) {
+    push(head, location.offset);
+    push(head, location.length);
 }
 
 pub(super) fn limit_word(limit: Option<Duration>) -> u64 {
@@ -51,7 +51,7 @@ pub(super) fn split_chunk_word(word: u64) -> Chunk {
     }
 }
 
-/// Takes bytes from the front and never runs over the end.
+/// Takes values from the front of a slice and returns an error at its end.
 pub(super) struct Reader<'a>(pub(super) &'a [u8]);
 
 impl<'a> Reader<'a> {
@@ -62,8 +62,8 @@ impl<'a> Reader<'a> {
         Ok(u64::from_le_bytes(*word))
     }
 
-    pub(super) fn place(&mut self) -> Result<Place, MessageError> {
-        Ok(Place { offset: self.word()?, length: self.word()? })
+    pub(super) fn location(&mut self) -> Result<Location, MessageError> {
+        Ok(Location { offset: self.word()?, length: self.word()? })
     }
 
     pub(super) fn name(&mut self, length: u64) -> Result<&'a str, MessageError> {
@@ -71,8 +71,8 @@ impl<'a> Reader<'a> {
         let (name, rest) =
             length.and_then(|length| self.0.split_at_checked(length)).ok_or(CUT_OFF)?;
         self.0 = rest;
-        std::str::from_utf8(name).map_err(|_| MessageError::Decode("a name that is not UTF-8"))
+        std::str::from_utf8(name).map_err(|_| MessageError::Decode("name is not UTF-8"))
     }
 }
 
-const CUT_OFF: MessageError = MessageError::Decode("a message that is cut off");
+const CUT_OFF: MessageError = MessageError::Decode("truncated message");

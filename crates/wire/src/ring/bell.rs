@@ -1,7 +1,8 @@
-//! Sleeping until the other side has done something, and waking it only when it sleeps.
+//! Puts a side of a ring to sleep until the other side has done something, and wakes it only if it
+//! sleeps.
 //!
-//! The race to avoid: a consumer finds nothing and goes to sleep while the producer publishes and sees nobody asleep. Both
-//! do two steps with a full fence between them, in opposite order:
+//! The race to avoid: a consumer finds nothing and goes to sleep while the producer publishes and
+//! sees nobody asleep. Both do two steps with a full fence between them, in opposite order:
 //!
 //! ```text
 //! sleeper                          other side
@@ -10,11 +11,13 @@
 //!   anything published? stay up      bell == ASLEEP? swap it to AWAKE and wake
 //!   sleep while bell == ASLEEP
 //! ```
-//! Of two such threads at least one sees the other's store, so either the sleeper stays up or it is woken. If it is woken
-//! before it sleeps, the word has changed and the kernel does not let it sleep.
+//! Of two such threads at least one sees the other's store, so either the sleeper stays up or it is
+//! woken. If it is woken before it sleeps, the word has changed and the kernel does not let it
+//! sleep.
 //!
-//! A bell in a ring is a futex word, which works even after a task has closed all descriptors of the process. The host
-//! waits for many workers at once, so each worker rings it through event descriptors of its own: [`Doorbell`].
+//! A bell in a ring is a futex word, which works even after a task has closed all descriptors of
+//! the process. The host waits for many workers at once, so each worker wakes it through event
+//! descriptors of its own: [`Doorbell`].
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -29,17 +32,18 @@ use super::{BELL, Region};
 pub(super) const AWAKE: u64 = 0;
 pub(super) const ASLEEP: u64 = 1;
 
-/// The futex bell of a ring, for the side that has no descriptor to wait on.
+/// The futex bell of a ring, for the side that has no descriptor to wait for.
 #[derive(Debug, Clone)]
 pub struct Bell(Region);
 
 impl Bell {
-    /// The bell in a ring's region.
+    /// Creates the bell of a ring's region.
     pub fn new(region: Region) -> Self {
         Self(region)
     }
 
-    /// Sleeps until rung, unless `stay_up` says so after everybody can see that we are about to sleep.
+    /// Sleeps until rung, unless `stay_up` returns `true` after the word already says that this
+    /// side sleeps.
     pub fn sleep_unless(&self, stay_up: impl Fn() -> bool) {
         let word = self.word();
         word.store(ASLEEP, Ordering::SeqCst);
@@ -53,8 +57,8 @@ impl Bell {
         }
     }
 
-    /// After publishing: wakes the other side if it sleeps, or if a value that nobody writes hides whether it does; true if
-    /// it was woken.
+    /// Wakes the other side if it sleeps, or if an unexpected value hides whether it sleeps; call
+    /// it after publishing. Returns `true` if it woke the other side.
     #[inline]
     pub fn ring(&self) -> bool {
         fence(Ordering::SeqCst);
@@ -72,10 +76,10 @@ impl Bell {
     }
 }
 
-/// Who on the host's side wants to be woken when a worker has answered.
+/// The waiter on the host's side to wake after a worker has sent a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Listener {
-    /// Somebody is awake and looks.
+    /// A thread is awake and looks at the rings.
     Nobody,
     /// The collector thread sleeps.
     Thread,
@@ -83,10 +87,12 @@ pub enum Listener {
     Caller,
 }
 
-/// The host's doorbell: one for all workers of a pool. The host says who listens; workers ring that listener.
+/// The host's doorbell: one for all workers of a pool. The host sets the listener; workers ring
+/// that listener.
 ///
-/// A wake-up is kept until it is taken, so a worker that rings between the host's last look and its sleep is not lost. All
-/// workers read the same page and none can write to it: one that could might tell the others that nobody listens.
+/// A wake-up is kept until it is taken, so a worker that rings between the host's last look and its
+/// sleep is not lost. All workers read the same page and none can write to it: a worker that could
+/// write might tell the others that nobody listens.
 #[derive(Debug)]
 pub struct Doorbell {
     page: Segment,
@@ -97,28 +103,29 @@ pub struct Doorbell {
 const LISTENER: usize = 0;
 const MAY_SPIN: usize = 16;
 
-/// Words of the doorbell's page.
+/// Number of words of the doorbell's page.
 const PAGE_WORDS: usize = 32;
 
 impl Doorbell {
-    /// A new one.
+    /// Creates a doorbell.
     ///
     /// # Errors
-    /// When memory or descriptors run out.
+    /// If memory or descriptors run out.
     pub fn new() -> io::Result<Self> {
         let page = Segment::create_for_readers("brigade-bell", PAGE_WORDS)?;
         Ok(Self { page, thread: WakeSet::new()?, caller: WakeSet::new()? })
     }
 
-    /// What a worker rings by: descriptors for a [`Knocker`]. Keep them until the worker's last answer was taken.
+    /// Creates the descriptors for a worker's [`RemoteDoorbell`]. Keep them until the worker's last
+    /// message was taken.
     ///
     /// # Errors
-    /// When descriptors run out.
+    /// If descriptors run out.
     pub fn for_worker(&self) -> io::Result<[OwnedFd; 2]> {
         Ok([self.thread.remote()?, self.caller.remote()?])
     }
 
-    /// From now on this one is to be rung. Look at all rings after this.
+    /// Sets the listener to ring from now on. Look at all rings after this call.
     pub fn listen(&self, listener: Listener) {
         let value = match listener {
             Listener::Nobody => 0,
@@ -129,7 +136,7 @@ impl Doorbell {
         fence(Ordering::SeqCst);
     }
 
-    /// Whether workers may spin, which is so while cores are left for them.
+    /// Sets whether workers may spin, which makes sense while cores are left for them.
     pub fn allow_spinning(&self, allowed: bool) {
         let (word, value) = (self.word(MAY_SPIN), u64::from(allowed));
         if word.load(Ordering::Relaxed) != value {
@@ -137,17 +144,17 @@ impl Doorbell {
         }
     }
 
-    /// Wakes the collector thread.
+    /// Returns the wake set of the collector thread.
     pub fn thread(&self) -> &WakeSet {
         &self.thread
     }
 
-    /// Wakes a caller.
+    /// Returns the wake set of a waiting caller.
     pub fn caller(&self) -> &WakeSet {
         &self.caller
     }
 
-    /// The page, to be handed over.
+    /// Returns the page to hand over to workers.
     pub fn page(&self) -> &Segment {
         &self.page
     }
@@ -157,33 +164,34 @@ impl Doorbell {
     }
 }
 
-/// A worker's hand on the host's doorbell.
+/// The worker's end of the host's doorbell.
 #[derive(Debug)]
-pub struct Knocker {
+pub struct RemoteDoorbell {
     page: SegmentView,
     thread: RemoteWaker,
     caller: RemoteWaker,
 }
 
-impl Knocker {
-    /// Over the page of a [`Doorbell`] and the two descriptors that it made [for this worker](Doorbell::for_worker).
+impl RemoteDoorbell {
+    /// Creates the worker's end from the page of a [`Doorbell`] and the two descriptors that it
+    /// created [for this worker](Doorbell::for_worker).
     ///
     /// # Errors
-    /// When the page cannot be mapped.
+    /// If the page cannot be mapped.
     pub fn new(page: OwnedFd, thread: RemoteWaker, caller: RemoteWaker) -> io::Result<Self> {
         Ok(Self { page: SegmentView::open(page, PAGE_WORDS)?, thread, caller })
     }
 
-    /// Whether the worker may spin before it sleeps.
+    /// Returns `true` if the worker may spin before it sleeps.
     #[inline]
     pub fn may_spin(&self) -> bool {
         self.page.load(MAY_SPIN) == 1
     }
 
-    /// After publishing.
+    /// Wakes the host's listener; call it after publishing.
     ///
     /// # Errors
-    /// When the descriptor was closed under it; what has its number now is left alone.
+    /// If a descriptor was closed by other code; a new file with its number is left alone.
     #[inline]
     pub fn ring(&self) -> io::Result<()> {
         fence(Ordering::SeqCst);

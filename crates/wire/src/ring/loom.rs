@@ -1,4 +1,5 @@
-//! Every interleaving of a side that is about to sleep and a side that publishes; `data` has those of writing and reading.
+//! Checks every interleaving of a side that is about to sleep and a side that publishes; `data`
+//! checks those of writing and reading.
 
 mod data;
 mod model;
@@ -9,8 +10,9 @@ use loom::thread;
 
 use super::bell::{ASLEEP, AWAKE};
 
-/// The steps of [`Bell::sleep_unless`](super::Bell::sleep_unless) up to the sleep, and those of publishing and
-/// [`Bell::ring`](super::Bell::ring). Whether the sleeper would be woken is the swap that the publisher won.
+/// The steps of [`Bell::sleep_unless`](super::Bell::sleep_unless) up to the sleep, and those of
+/// publishing and [`Bell::ring`](super::Bell::ring). The sleeper would be woken if the publisher
+/// has won the swap.
 #[test]
 fn a_side_that_sleeps_is_woken_or_the_word_has_changed() {
     loom::model(|| {
@@ -28,17 +30,18 @@ fn a_side_that_sleeps_is_woken_or_the_word_has_changed() {
         fence(Ordering::SeqCst);
         let sleeps = head.load(Ordering::Acquire) == 0;
         let rung = publisher.join().expect("the publisher");
-        assert!(!sleeps || rung, "asleep, and nobody rings");
+        assert!(!sleeps || rung, "it sleeps and nobody rings");
         assert!(
             !rung || bell.load(Ordering::Relaxed) == AWAKE,
-            "rung, and the kernel lets it sleep"
+            "it was rung and the kernel lets it sleep"
         );
     });
 }
 
-/// A host that says who listens and then looks, against a worker that publishes and then looks who listens.
+/// A host that sets the listener and then looks, against a worker that publishes and then reads the
+/// listener.
 #[test]
-fn an_answer_is_seen_by_the_last_look_or_rung() {
+fn a_message_is_seen_by_the_last_look_or_rung() {
     loom::model(|| {
         let (head, listener) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
         let worker = {
@@ -53,6 +56,6 @@ fn an_answer_is_seen_by_the_last_look_or_rung() {
         fence(Ordering::SeqCst);
         let seen = head.load(Ordering::Acquire) == 1;
         let rung = worker.join().expect("the worker");
-        assert!(seen || rung, "an answer that nobody hears of");
+        assert!(seen || rung, "the host misses a message");
     });
 }

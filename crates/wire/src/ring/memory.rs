@@ -1,11 +1,11 @@
-//! Where a ring lies in a segment, and what its words can do.
+//! The location of a ring in a segment, and the operations on its words.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 use brigade_sys::segment::Segment;
 
-/// The fewest data words: a quarter of them holds a piece with eight bytes or more.
+/// Minimum number of data words: a quarter of them holds a fragment with eight bytes or more.
 const FEWEST: usize = 16;
 
 /// A part of a shared segment.
@@ -17,12 +17,12 @@ pub struct Region {
 }
 
 impl Region {
-    /// `length` words from `offset` on.
+    /// Creates the region of `length` words from `offset` on.
     ///
     /// # Panics
-    /// When the segment ends before.
+    /// If the segment is too short.
     pub fn new(segment: &Arc<Segment>, offset: usize, length: usize) -> Self {
-        assert!(offset + length <= segment.words().len(), "a region beyond its segment");
+        assert!(offset + length <= segment.words().len(), "the region exceeds its segment");
         Self { segment: Arc::clone(segment), offset, length }
     }
 
@@ -30,19 +30,19 @@ impl Region {
         &self.segment.words()[self.offset..self.offset + self.length]
     }
 
-    /// The data words that fit, as a mask for positions.
+    /// Returns the number of data words, which is a power of two, so that positions can be masked.
     pub(super) fn capacity(&self) -> usize {
         let capacity = self.length - super::DATA;
         assert!(
             capacity.is_power_of_two() && capacity >= FEWEST,
-            "a ring has a power of two of data words, and at least {FEWEST}"
+            "a ring needs a power of two of data words, at least {FEWEST}"
         );
         capacity
     }
 }
 
-/// An atomic word of a ring: the standard library's, or that of the model in `loom.rs`. Both get their orderings from
-/// the cursors of producer and consumer, so that what loom checks is what runs.
+/// An atomic word of a ring: the standard library's, or that of the model in `loom.rs`. Both get
+/// their orderings from the cursors of producer and consumer, so loom checks the code that runs.
 pub(super) trait Word {
     fn load(&self, ordering: Ordering) -> u64;
     fn store(&self, value: u64, ordering: Ordering);

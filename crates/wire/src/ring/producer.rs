@@ -1,39 +1,41 @@
-//! The writing side.
+//! The writing side of a ring.
 
 use std::sync::atomic::Ordering;
 
 use super::memory::Word;
-use super::{DATA, FIRST, HEAD, LAST, MORE, Region, TAIL, piece_bytes};
+use super::{DATA, FIRST, HEAD, LAST, MORE, Region, TAIL, fragment_bytes};
+use crate::fragments::Fragment;
 use crate::link::LinkError;
 
-/// Writes pieces into a ring. There is one for each ring.
+/// Writes fragments into a ring. Each ring has one.
 #[derive(Debug)]
 pub struct Producer {
     region: Region,
     cursor: WriteCursor,
 }
 
-/// What `push` did.
+/// The result of `push`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pushed {
-    /// The message is published up to this offset; all of it when that is its length.
+    /// The message is published up to this offset; all of it if that is its length.
     UpTo(usize),
-    /// There is no room for more now.
+    /// There is no room for more at present.
     Full,
 }
 
 impl Producer {
-    /// The producer of a new ring.
+    /// Creates the producer of a new ring.
     pub fn new(region: Region) -> Self {
         let cursor = WriteCursor::new(region.capacity());
         Self { region, cursor }
     }
 
-    /// Writes a piece of the message that is `head` and `payload` together, from `offset` on: all that is left, but at most
-    /// a quarter of the ring.
+    /// Writes one fragment of the message `head` + `payload`, from `offset` on: all that is left,
+    /// but at most a quarter of the ring.
     ///
     /// # Errors
-    /// [`LinkError::Protocol`] when the consumer's tail cannot be; nothing can be sent any more.
+    /// [`LinkError::Protocol`] if the consumer's tail is out of range; nothing can be sent any
+    /// more.
     #[inline]
     pub fn push(
         &mut self,
@@ -44,43 +46,43 @@ impl Producer {
         self.cursor.push(self.region.words(), head, payload, offset)
     }
 
-    /// Whether anything can be sent.
+    /// Returns an error if nothing can be sent any more.
     ///
     /// # Errors
-    /// The error of the `push` that found out that the consumer broke the protocol.
+    /// The error of the `push` that noticed the consumer's breach of the protocol.
     #[inline]
     pub fn check(&self) -> Result<(), LinkError> {
-        if self.cursor.broken { Err(LinkError::Protocol(IMPOSSIBLE_TAIL)) } else { Ok(()) }
+        if self.cursor.broken { Err(LinkError::Protocol(TAIL_OUT_OF_RANGE)) } else { Ok(()) }
     }
 
-    /// Where the ring lies.
+    /// Returns the region of the ring.
     pub fn region(&self) -> &Region {
         &self.region
     }
 
-    /// Tells the consumer whether there is more than there was room for, so that it asks before it sleeps. Look for room
-    /// once more after this.
+    /// Sets whether there is more than there was room for, so that the consumer asks before it
+    /// sleeps. Look for room once more after this call.
     pub fn has_more_waiting(&self, more: bool) {
         WriteCursor::set_more(self.region.words(), more);
     }
 
-    /// Whether the consumer has consumed anything since there was no room.
+    /// Returns `true` if the consumer has consumed anything since there was no room.
     pub fn has_moved(&self) -> bool {
         self.cursor.has_moved(self.region.words())
     }
 }
 
-const IMPOSSIBLE_TAIL: &str = "a ring's tail that cannot be";
+const TAIL_OUT_OF_RANGE: &str = "ring tail out of range";
 
-/// The producer's half of the protocol, apart from where the words lie.
+/// The producer's half of the protocol, independent of the memory.
 #[derive(Debug)]
 pub(super) struct WriteCursor {
     capacity: usize,
-    /// What is written, in words since the beginning.
+    /// Written words since the beginning.
     position: u64,
     /// The consumer's tail when it was last read.
     tail: u64,
-    /// The consumer broke the protocol.
+    /// `true` if the consumer broke the protocol.
     broken: bool,
 }
 
@@ -97,15 +99,14 @@ impl WriteCursor {
         payload: &[u8],
         offset: usize,
     ) -> Result<Pushed, LinkError> {
-        let total = head.len() + payload.len();
-        let length = (total - offset).min(piece_bytes(self.capacity));
-        let first = offset == 0;
-        let needed = 1 + usize::from(first) + length.div_ceil(8);
+        let fragment = Fragment::new(head, payload, offset, fragment_bytes(self.capacity));
+        let length = fragment.len();
+        let needed = 1 + usize::from(fragment.total.is_some()) + length.div_ceil(8);
         if !self.has_room(words, needed)? {
             return Ok(Pushed::Full);
         }
-        let last = offset + length == total;
-        let flags = if first { FIRST } else { 0 } | if last { LAST } else { 0 };
+        let first = if fragment.total.is_some() { FIRST } else { 0 };
+        let last = if fragment.last { LAST } else { 0 };
         let mut writer = Writer {
             words: &words[DATA..],
             position: self.position,
@@ -113,22 +114,20 @@ impl WriteCursor {
             pending: 0,
             bits: 0,
         };
-        writer.word(length as u64 | flags);
-        if first {
-            writer.word(total as u64);
+        writer.word(length as u64 | first | last);
+        if let Some(total) = fragment.total {
+            writer.word(total);
         }
-        let from_head = head.get(offset..).unwrap_or_default();
-        let from_head = &from_head[..from_head.len().min(length)];
-        let start = (offset + from_head.len()).saturating_sub(head.len());
-        writer.bytes(from_head);
-        writer.bytes(&payload[start..start + length - from_head.len()]);
+        writer.bytes(fragment.head);
+        writer.bytes(fragment.payload);
         self.position = writer.finish();
         words[HEAD].store(self.position, Ordering::Release);
         Ok(Pushed::UpTo(offset + length))
     }
 
-    /// The fence lies between this store and the producer's next look at the tail. The consumer has one between moving
-    /// the tail and its look at this word, so one of the two sees what the other has done.
+    /// The fence lies between this store and the producer's next look at the tail. The consumer has
+    /// a fence between moving the tail and its look at this word, so one of the two sees what the
+    /// other has done.
     pub(super) fn set_more<W: Word>(words: &[W], more: bool) {
         words[MORE].store(u64::from(more), Ordering::Relaxed);
         W::fence();
@@ -147,7 +146,7 @@ impl WriteCursor {
         let tail = words[TAIL].load(Ordering::Acquire);
         self.broken |= tail < self.tail || tail > self.position;
         if self.broken {
-            return Err(LinkError::Protocol(IMPOSSIBLE_TAIL));
+            return Err(LinkError::Protocol(TAIL_OUT_OF_RANGE));
         }
         self.tail = tail;
         Ok(capacity - (self.position - self.tail) >= needed as u64)

@@ -1,4 +1,4 @@
-//! Messages come out as they went in; whatever the other side writes, nothing panics and nothing grows.
+//! Messages arrive unchanged; whatever the other side writes, nothing panics and no memory grows.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -17,12 +17,12 @@ fn ring(limit: usize) -> (Producer, Consumer, Arc<Segment>) {
     (Producer::new(region.clone()), Consumer::new(region, limit), segment)
 }
 
-/// The next message, if it is there.
+/// Returns the next message, if there is one.
 fn pop(consumer: &mut Consumer) -> Result<Option<&[u8]>, LinkError> {
     Ok(if consumer.advance()? { Some(consumer.message()) } else { None })
 }
 
-/// Sends a message, reading on the other side whenever the ring is full.
+/// Sends a message and reads on the other side whenever the ring is full.
 fn carry(producer: &mut Producer, consumer: &mut Consumer, head: &[u8], payload: &[u8]) -> Vec<u8> {
     let (total, mut offset) = (head.len() + payload.len(), 0);
     loop {
@@ -38,7 +38,7 @@ fn carry(producer: &mut Producer, consumer: &mut Consumer, head: &[u8], payload:
 
 proptest! {
     #[test]
-    fn messages_of_any_size_come_out_as_they_went_in(
+    fn messages_of_any_size_arrive_unchanged(
         messages in proptest::collection::vec((
             proptest::collection::vec(any::<u8>(), 1..40), proptest::collection::vec(any::<u8>(), 0..2000)
         ), 1..20)
@@ -70,7 +70,7 @@ proptest! {
     }
 
     #[test]
-    fn both_sides_survive_anything_that_is_written_over_the_memory(
+    fn both_sides_survive_any_overwritten_memory(
         scribbles in proptest::collection::vec((0..words(CAPACITY), any::<u64>(), any::<bool>()), 1..200)
     ) {
         let (mut producer, mut consumer, segment) = ring(4096);
@@ -78,7 +78,7 @@ proptest! {
         for (index, value, honest) in scribbles {
             if honest {
                 let sent = producer.push(&[1, 2, 3], &[4; 30], 0).is_ok();
-                prop_assert!(can_send || !sent, "it was broken, and is not any more");
+                prop_assert!(can_send || !sent, "it recovered after a breach");
                 prop_assert_eq!(producer.check().is_ok(), sent);
                 can_send = sent;
             } else {
@@ -88,7 +88,7 @@ proptest! {
             }
             for _ in 0..=CAPACITY {
                 let message = pop(&mut consumer);
-                prop_assert!(can_receive || message.is_err(), "it was broken, and is not any more");
+                prop_assert!(can_receive || message.is_err(), "it recovered after a breach");
                 can_receive = message.is_ok();
                 match message {
                     Ok(Some(message)) => prop_assert!(message.len() <= 4096),
@@ -100,15 +100,19 @@ proptest! {
 }
 
 #[test]
-fn what_no_producer_publishes_is_an_error_and_stays_one() {
-    let full = piece_bytes(CAPACITY) as u64;
+fn invalid_words_are_an_error_and_the_error_stays() {
+    let full = fragment_bytes(CAPACITY) as u64;
     let cases: [(&[u64], u64, &str); 6] = [
-        (&[], CAPACITY as u64 + 1, "a ring's head that cannot be"),
-        (&[FIRST | LAST | 9, 9], 3, "a piece longer than what was published"),
-        (&[LAST | 8], 2, "a piece of no message"),
-        (&[FIRST, 4000], 2, "a piece that is not full"),
-        (&[FIRST | full, full - 1], 2 + full / 8, "a message of another length than it said"),
-        (&[FIRST | LAST | 8, 4097], 3, "a message above the limit"),
+        (&[], CAPACITY as u64 + 1, "ring head out of range"),
+        (&[FIRST | LAST | 9, 9], 3, "fragment longer than the published words"),
+        (&[LAST | 8], 2, "fragment outside a message"),
+        (&[FIRST, 4000], 2, "fragment too short"),
+        (
+            &[FIRST | full, full - 1],
+            2 + full / 8,
+            "message length differs from the declared length",
+        ),
+        (&[FIRST | LAST | 8, 4097], 3, "message exceeds the limit"),
     ];
     for (published, head, problem) in cases {
         let (_, mut consumer, segment) = ring(4096);

@@ -1,4 +1,5 @@
-//! Every interleaving of a worker that begins and a host that revokes or arms again.
+//! Checks every interleaving of a worker that starts a task and a host that revokes it or arms the
+//! entry again.
 
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU64, Ordering};
@@ -60,7 +61,7 @@ fn a_host_that_sees_a_task_running_sees_when_it_began() {
 }
 
 #[test]
-fn an_old_message_never_begins_the_next_task_in_the_slot() {
+fn an_outdated_message_never_begins_the_next_task() {
     loom::model(|| {
         let state = Arc::new(AtomicU64::new(0));
         word::arm(&*state, 7);
@@ -81,7 +82,7 @@ fn an_old_message_never_begins_the_next_task_in_the_slot() {
 }
 
 #[test]
-fn a_slot_is_free_for_the_next_task_once_the_answer_is_there() {
+fn an_entry_is_free_once_the_outcome_has_arrived() {
     loom::model(|| {
         let state = Arc::new(AtomicU64::new(0));
         let answered = Arc::new(AtomicU64::new(0));
@@ -93,7 +94,7 @@ fn a_slot_is_free_for_the_next_task_once_the_answer_is_there() {
             thread::spawn(move || {
                 assert!(word::begin(&*state, 7));
                 answered.store(1, Ordering::Release);
-                // The link's order: what was sent comes after what was written to the table before.
+                // The link's order: the task was sent after the table was written.
                 let next = sent.load(Ordering::Acquire) == 1;
                 (next, next && word::begin(&*state, 8))
             })

@@ -1,22 +1,22 @@
-//! The state word and its transitions, apart from where it lies, so that loom can check them.
+//! The state word and its transitions, independent of its memory, so that loom can check them.
 
 use std::sync::atomic::Ordering;
 
 use super::Revocation;
 
-/// Bits of the state; the rest is the tag.
+/// Number of state bits; the other bits are the tag.
 const STATE_BITS: u32 = 3;
 
 pub(super) const QUEUED: u64 = 1;
 pub(super) const RUNNING: u64 = 2;
 pub(super) const REVOKED: u64 = 3;
 
-/// The atomic word: the standard library's, or loom's in the model beside this file. Both get their orderings from the
-/// transitions below, so that what loom checks is what runs.
+/// An atomic word: the standard library's, or loom's in the model beside this file. Both get their
+/// orderings from the transitions below, so loom checks the code that runs.
 pub(super) trait Word {
     fn load(&self, ordering: Ordering) -> u64;
     fn store(&self, value: u64, ordering: Ordering);
-    /// The error is what was there instead.
+    /// On failure returns the actual value.
     fn swap_if(&self, expected: u64, value: u64, won: Ordering, lost: Ordering) -> Result<(), u64>;
 }
 
@@ -58,7 +58,8 @@ pub(super) fn read(word: &impl Word) -> u64 {
     word.load(Ordering::Acquire) & ((1 << STATE_BITS) - 1)
 }
 
-/// Only one of those who try succeeds; the others get what was there.
+/// Leaves the state *queued*. Only one of several contenders succeeds; the others get the actual
+/// value.
 fn leave_queued(word: &impl Word, tag: u32, state: u64) -> Result<(), u64> {
     word.swap_if(compose(tag, QUEUED), compose(tag, state), Ordering::AcqRel, Ordering::Acquire)
 }

@@ -1,4 +1,4 @@
-//! The loop over a memory link, in one process.
+//! Tests of the event loop over a memory link, in one process.
 
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -29,7 +29,7 @@ struct Host {
     next: u64,
 }
 
-/// What came back for a task, with everything copied out of the link.
+/// The result of a task, copied out of the link.
 #[derive(Debug, PartialEq)]
 enum Answer {
     Value(Vec<u8>),
@@ -60,32 +60,32 @@ impl Host {
         Self { end, slots: SlotTable::new(segment, SLOTS), event_loop, next: 0 }
     }
 
-    /// Sends a task for `slot` and gives its number.
+    /// Sends a task for `slot` and returns its id.
     fn send<A: Serialize + 'static>(
         &mut self,
-        slot: u16,
+        ring_index: u16,
         entry: EntryPoint,
         argument: &A,
     ) -> TaskId {
         let mut encoded = Vec::new();
         codec::encode(argument, &mut encoded, LIMIT).expect("encodes");
         let offset = FunctionOffset::of(entry).expect("a function of this program").raw();
-        self.send_raw(slot, Function::Offset(offset), &encoded)
+        self.send_raw(ring_index, Function::Offset(offset), &encoded)
     }
 
-    fn send_raw(&mut self, slot: u16, function: Function<'_>, argument: &[u8]) -> TaskId {
+    fn send_raw(&mut self, ring_index: u16, function: Function<'_>, argument: &[u8]) -> TaskId {
         let task = TaskId::new(self.next);
         self.next += 1;
         let attempt = Attempt::first();
-        self.slots.arm(slot, slot_tag(task, attempt));
+        self.slots.arm(ring_index, slot_tag(task, attempt));
         self.post(&ToWorker::Run(Run {
             task,
             attempt,
-            slot,
+            ring_index,
             function,
             chunk: None,
             limits: brigade_wire::RunLimits::NONE,
-            placed: None,
+            location: None,
             argument,
         }));
         task
@@ -101,7 +101,7 @@ impl Host {
         let message = self.end.receiver.receive().expect("the loop runs");
         match FromWorker::decode(message).expect("a message") {
             FromWorker::Skipped { task, .. } => (task, Answer::Skipped),
-            FromWorker::Item(item) => panic!("an item of no chunk: {item:?}"),
+            FromWorker::Item(item) => panic!("an item without a chunk: {item:?}"),
             FromWorker::Finished(finished) => {
                 assert!(finished.run_time > Duration::ZERO);
                 (finished.task, answer(finished.outcome))
@@ -117,26 +117,26 @@ impl Host {
             items::push_with(&mut argument, |bytes| codec::encode(item, bytes, LIMIT))
                 .expect("encodes");
         }
-        let (task, attempt, slot) = (TaskId::new(700), Attempt::first(), 0);
+        let (task, attempt, ring_index) = (TaskId::new(700), Attempt::first(), 0);
         let count = u32::try_from(items.len()).expect("few");
-        self.slots.reset_items(slot);
-        self.slots.arm(slot, slot_tag(task, attempt));
+        self.slots.reset_items(ring_index);
+        self.slots.arm(ring_index, slot_tag(task, attempt));
         let function = Function::Offset(function);
         let chunk = Some(Chunk { items: count, budget });
         let argument = &argument;
         self.post(&ToWorker::Run(Run {
             task,
             attempt,
-            slot,
+            ring_index,
             function,
             chunk,
             limits: brigade_wire::RunLimits::NONE,
-            placed: None,
+            location: None,
             argument,
         }));
     }
 
-    /// The answers to the items of a chunk, up to its end.
+    /// Returns the results of the items of a chunk, up to its end.
     fn items(&mut self) -> Vec<Answer> {
         let mut answers = Vec::new();
         loop {
@@ -158,21 +158,21 @@ impl Host {
     fn value<T: DeserializeOwned + 'static>(&mut self) -> T {
         match self.receive() {
             (_, Answer::Value(bytes)) => codec::decode(&bytes).expect("decodes"),
-            (task, other) => panic!("{task} has no value but {other:?}"),
+            (task, other) => panic!("{task} has {other:?} instead of a value"),
         }
     }
 
     fn failure(&mut self, expected: &Failure) -> String {
         match self.receive() {
             (_, Answer::Failed(failure, text)) if failure == *expected => text,
-            (task, other) => panic!("{task} did not fail by {expected:?}: {other:?}"),
+            (task, other) => panic!("{task} did not fail with {expected:?}: {other:?}"),
         }
     }
 
     /// Checks that the loop still works, then stops it.
     fn stop(mut self) {
         self.send(0, function_of(double), &4_u32);
-        assert_eq!(self.value::<u32>(), 8, "the loop does not work any more");
+        assert_eq!(self.value::<u32>(), 8, "the loop no longer works");
         self.post(&ToWorker::Stop);
         assert!(matches!(self.event_loop.join(), Ok(Ok(()))));
     }
@@ -181,7 +181,7 @@ impl Host {
 fn answer(outcome: Outcome<'_>) -> Answer {
     match outcome {
         Outcome::Value(bytes) => Answer::Value(bytes.to_vec()),
-        Outcome::Placed(place) => panic!("a place without an arena: {place:?}"),
+        Outcome::InArena(location) => panic!("no arena for {location:?}"),
         Outcome::Panicked(report) => Answer::Failed(Failure::Panic, report.message),
         Outcome::ArgumentCodec(text) => Answer::Failed(Failure::Argument, text),
         Outcome::ResultCodec(text) => Answer::Failed(Failure::Result, text),
@@ -194,7 +194,7 @@ fn double(number: u32) -> u32 {
 }
 
 #[test]
-fn the_items_of_a_chunk_are_answered_one_by_one_and_fail_one_by_one() {
+fn items_of_a_chunk_are_reported_and_fail_one_by_one() {
     let mut host = Host::start();
     let picky = |number: u32| assert!(number != 2, "no {number}");
     host.send_chunk(function_of(picky), &[1, 2, 3], Duration::MAX);
@@ -205,13 +205,13 @@ fn the_items_of_a_chunk_are_answered_one_by_one_and_fail_one_by_one() {
 }
 
 #[test]
-fn a_chunk_whose_budget_is_used_up_gives_the_rest_back() {
+fn a_chunk_that_exceeds_its_budget_returns_the_remaining_items() {
     let mut host = Host::start();
     let wait = |millis: u32| {
         let end = clock::now().saturating_add(Duration::from_millis(millis.into()));
         while clock::now() < end {}
     };
-    // Longer than any tick of the system's timer.
+    // Longer than any tick of the system timer.
     host.send_chunk(function_of(wait), &[0, 0, 30, 0, 0], Duration::from_millis(5));
     assert_eq!(host.items().len(), 3);
     assert_eq!(host.slots.begun_items(0), 3);
@@ -219,7 +219,7 @@ fn a_chunk_whose_budget_is_used_up_gives_the_rest_back() {
 }
 
 #[test]
-fn a_value_comes_back_and_stop_ends_the_loop() {
+fn a_value_is_returned_and_stop_ends_the_loop() {
     let mut host = Host::start();
     host.send(0, function_of(double), &21_u32);
     assert_eq!(host.value::<u32>(), 42);
@@ -227,7 +227,7 @@ fn a_value_comes_back_and_stop_ends_the_loop() {
 }
 
 #[test]
-fn the_order_is_kept() {
+fn outcomes_are_sent_in_order() {
     let mut host = Host::start();
     let sent: Vec<TaskId> =
         (0..SLOTS).map(|slot| host.send(slot, function_of(double), &u32::from(slot))).collect();
@@ -247,7 +247,7 @@ fn a_panic_is_reported_and_the_loop_goes_on() {
     host.stop();
 }
 
-/// Its own serde code and its drop do what the number says.
+/// A type whose serde code or drop misbehaves as the number says.
 struct Awkward(u8);
 
 const PANICS_IN_DROP: u8 = 1;
@@ -286,7 +286,7 @@ impl<'de> Deserialize<'de> for Unreadable {
 }
 
 #[test]
-fn panics_of_the_tasks_types_are_the_tasks_panics() {
+fn panics_of_argument_and_result_types_fail_the_task() {
     let mut host = Host::start();
     host.send(0, function_of(Awkward), &PANICS_IN_DROP);
     assert_eq!(host.failure(&Failure::Panic), "panicked in drop");
@@ -298,7 +298,7 @@ fn panics_of_the_tasks_types_are_the_tasks_panics() {
 }
 
 #[test]
-fn a_result_that_cannot_be_encoded_fails_its_task_only() {
+fn a_result_that_cannot_be_encoded_fails_only_its_task() {
     let mut host = Host::start();
     host.send(0, function_of(Awkward), &REFUSES_TO_BE_ENCODED);
     assert!(host.failure(&Failure::Result).contains("Awkward"));
@@ -308,7 +308,7 @@ fn a_result_that_cannot_be_encoded_fails_its_task_only() {
 }
 
 #[test]
-fn a_result_of_the_limits_size_comes_back() {
+fn a_result_as_large_as_the_limit_is_returned() {
     let mut host = Host::start();
     let length_takes = 2;
     host.send(0, function_of(|length: usize| vec![0_u8; length]), &(LIMIT - length_takes));
@@ -317,7 +317,7 @@ fn a_result_of_the_limits_size_comes_back() {
 }
 
 #[test]
-fn an_argument_that_cannot_be_decoded_fails_its_task_only() {
+fn an_argument_that_cannot_be_decoded_fails_only_its_task() {
     let mut host = Host::start();
     host.send(0, function_of(|text: String| text), &u64::MAX);
     assert!(host.failure(&Failure::Argument).contains("String"));
@@ -325,7 +325,7 @@ fn an_argument_that_cannot_be_decoded_fails_its_task_only() {
 }
 
 #[test]
-fn a_function_that_is_not_there_fails_its_task_only() {
+fn an_unknown_function_fails_only_its_task() {
     let mut host = Host::start();
     host.send_raw(0, Function::Offset(u64::MAX), &[]);
     assert!(host.failure(&Failure::Function).contains("not the same program"));
@@ -351,7 +351,7 @@ fn a_revoked_task_is_skipped_and_does_not_run() {
     host.stop();
 }
 
-/// Holds a task until the test lets it go.
+/// Blocks a task until the test opens it.
 struct Gate(Mutex<bool>, Condvar);
 
 static GATE: Gate = Gate(Mutex::new(false), Condvar::new());
@@ -369,18 +369,18 @@ fn wait_for_gate((): ()) {
 }
 
 #[test]
-fn a_task_of_an_older_arming_and_a_slot_beyond_the_table_are_skipped() {
+fn a_task_with_a_stale_or_invalid_slot_is_skipped() {
     let mut host = Host::start();
     let task = TaskId::new(900);
-    for slot in [3, SLOTS, u16::MAX] {
+    for ring_index in [3, SLOTS, u16::MAX] {
         let run = Run {
             task,
             attempt: Attempt::first(),
-            slot,
+            ring_index,
             function: Function::Offset(0),
             chunk: None,
             limits: brigade_wire::RunLimits::NONE,
-            placed: None,
+            location: None,
             argument: &[],
         };
         host.post(&ToWorker::Run(run));
@@ -389,9 +389,10 @@ fn a_task_of_an_older_arming_and_a_slot_beyond_the_table_are_skipped() {
     host.stop();
 }
 
-/// Nothing that the worker does after its answer may touch the slot: it may hold the next task by then.
+/// After sending the outcome, the worker must not touch the slot, which may hold the next task by
+/// then.
 #[test]
-fn a_slot_can_be_armed_again_as_soon_as_its_answer_is_there() {
+fn a_slot_can_be_armed_again_as_soon_as_its_outcome_arrives() {
     let mut host = Host::start();
     for number in 0..5_000_u32 {
         host.send(0, function_of(double), &number);
@@ -401,23 +402,23 @@ fn a_slot_can_be_armed_again_as_soon_as_its_answer_is_there() {
 }
 
 #[test]
-fn a_link_that_closes_is_no_stop() {
+fn a_closed_link_is_an_error() {
     let host = Host::start();
     drop(host.end);
     assert!(matches!(host.event_loop.join(), Ok(Err(LoopError::Closed))));
 }
 
 #[test]
-fn a_message_that_is_none_ends_the_loop() {
+fn a_malformed_message_ends_the_loop() {
     let mut host = Host::start();
     host.end.sender.send(&[0xff; 40], &[]).expect("the loop runs");
     assert!(matches!(host.event_loop.join(), Ok(Err(LoopError::Message(_)))));
 }
 
 #[test]
-fn an_outcome_that_nobody_takes_ends_the_loop() {
+fn an_outcome_that_cannot_be_sent_ends_the_loop() {
     let mut host = Host::start();
-    // Only the way back is closed, as by a task that closes descriptors.
+    // Only the direction to the host is closed, as by a task that closes descriptors.
     host.end.receiver = memory::pair(1).0.receiver;
     host.send(0, function_of(double), &1_u32);
     let ended = host.event_loop.join().expect("no panic");

@@ -1,4 +1,4 @@
-//! Against a model with one state for each unit of memory.
+//! Tests the ranges against a model with one state for each unit of memory.
 
 use proptest::prelude::*;
 
@@ -16,23 +16,23 @@ enum Unit {
 }
 
 #[derive(Debug, Clone)]
-enum Deed {
+enum Step {
     Take(usize),
     TakeWarm(usize),
-    /// One of those that are taken.
+    /// One of the taken ranges.
     GiveBack(prop::sample::Index),
     GiveBackCold(prop::sample::Index),
-    /// One of those that are leaving has left.
+    /// One of the leaving ranges has left.
     Left(prop::sample::Index),
 }
 
-fn deeds() -> impl Strategy<Value = Deed> {
+fn steps() -> impl Strategy<Value = Step> {
     prop_oneof![
-        3 => (1..20_usize).prop_map(Deed::Take),
-        2 => (1..20_usize).prop_map(Deed::TakeWarm),
-        4 => any::<prop::sample::Index>().prop_map(Deed::GiveBack),
-        1 => any::<prop::sample::Index>().prop_map(Deed::GiveBackCold),
-        2 => any::<prop::sample::Index>().prop_map(Deed::Left),
+        3 => (1..20_usize).prop_map(Step::Take),
+        2 => (1..20_usize).prop_map(Step::TakeWarm),
+        4 => any::<prop::sample::Index>().prop_map(Step::GiveBack),
+        1 => any::<prop::sample::Index>().prop_map(Step::GiveBackCold),
+        2 => any::<prop::sample::Index>().prop_map(Step::Left),
     ]
 }
 
@@ -49,33 +49,33 @@ impl World {
         Self { ranges, units: [Unit::Cold; LENGTH], taken: Vec::new(), leaving: Vec::new() }
     }
 
-    fn step(&mut self, deed: &Deed) {
-        match deed {
-            Deed::Take(length) => {
+    fn step(&mut self, step: &Step) {
+        match step {
+            Step::Take(length) => {
                 let start = self.ranges.take(*length);
                 self.check_choice(*length, start, |unit| matches!(unit, Unit::Cold | Unit::Warm));
             }
-            Deed::TakeWarm(length) => {
+            Step::TakeWarm(length) => {
                 let start = self.ranges.take_warm(*length);
                 self.check_choice(*length, start, |unit| unit == Unit::Warm);
             }
-            Deed::GiveBack(which) => {
+            Step::GiveBack(which) => {
                 let Some(range) = pick(&mut self.taken, *which) else { return };
                 let leaving = self.ranges.give_back(range.clone());
                 self.set(range, Unit::Taken, Unit::Warm);
                 for range in leaving {
                     self.set(range.clone(), Unit::Warm, Unit::Leaving);
                     let above = &self.units[range.end..];
-                    assert!(!above.contains(&Unit::Warm), "the highest leave first");
+                    assert!(!above.contains(&Unit::Warm), "the highest ranges leave first");
                     self.leaving.push(range);
                 }
             }
-            Deed::GiveBackCold(which) => {
+            Step::GiveBackCold(which) => {
                 let Some(range) = pick(&mut self.taken, *which) else { return };
                 self.ranges.give_back_cold(range.clone());
                 self.set(range, Unit::Taken, Unit::Cold);
             }
-            Deed::Left(which) => {
+            Step::Left(which) => {
                 let Some(range) = pick(&mut self.leaving, *which) else { return };
                 self.ranges.give_back_cold(range.clone());
                 self.set(range, Unit::Leaving, Unit::Cold);
@@ -84,10 +84,11 @@ impl World {
         self.sanity_check();
     }
 
-    /// The choice is the smallest place that is large enough, and the first of these; none if there is none.
+    /// Checks that the choice is the first of the smallest runs that are large enough; `None` if
+    /// there is no such run.
     fn check_choice(&mut self, length: usize, start: Option<usize>, fits: impl Fn(Unit) -> bool) {
-        let places = runs(&self.units, fits).into_iter().filter(|run| run.len() >= length);
-        let best = places.min_by_key(|run| (run.len(), run.start)).map(|run| run.start);
+        let candidates = runs(&self.units, fits).into_iter().filter(|run| run.len() >= length);
+        let best = candidates.min_by_key(|run| (run.len(), run.start)).map(|run| run.start);
         assert_eq!(start, best);
         if let Some(start) = start {
             self.units[start..start + length].fill(Unit::Taken);
@@ -109,7 +110,7 @@ impl World {
             (&self.ranges.warm, runs(&self.units, |unit| unit == Unit::Warm)),
         ] {
             let by_start: Vec<_> = set.by_start.iter().map(|(&start, &end)| start..end).collect();
-            assert_eq!(by_start, runs, "the ranges are the longest runs of such units");
+            assert_eq!(by_start, runs, "the ranges are not the longest runs of such units");
             let mut by_length: Vec<_> = runs.iter().map(|run| (run.len(), run.start)).collect();
             by_length.sort_unstable();
             assert_eq!(set.by_length.iter().copied().collect::<Vec<_>>(), by_length);
@@ -123,7 +124,7 @@ fn pick(from: &mut Vec<Range<usize>>, which: prop::sample::Index) -> Option<Rang
     (!from.is_empty()).then(|| from.swap_remove(which.index(from.len())))
 }
 
-/// The longest runs of units of a kind, in order.
+/// Returns the longest runs of units of a kind, in order.
 fn runs(units: &[Unit], kind: impl Fn(Unit) -> bool) -> Vec<Range<usize>> {
     let mut runs: Vec<Range<usize>> = Vec::new();
     for index in (0..units.len()).filter(|index| kind(units[*index])) {
@@ -137,10 +138,10 @@ fn runs(units: &[Unit], kind: impl Fn(Unit) -> bool) -> Vec<Range<usize>> {
 
 proptest! {
     #[test]
-    fn ranges_do_what_a_table_of_units_does(deeds in proptest::collection::vec(deeds(), 0..120)) {
+    fn ranges_behave_like_a_table_of_units(steps in proptest::collection::vec(steps(), 0..120)) {
         let mut world = World::new();
-        for deed in &deeds {
-            world.step(deed);
+        for step in &steps {
+            world.step(step);
         }
         for range in std::mem::take(&mut world.taken) {
             let leaving = world.ranges.give_back(range);
@@ -149,12 +150,12 @@ proptest! {
         for range in std::mem::take(&mut world.leaving) {
             world.ranges.give_back_cold(range);
         }
-        prop_assert_eq!(world.ranges.free.last(), Some(0..LENGTH), "everything came back, in one piece");
+        prop_assert_eq!(world.ranges.free.last(), Some(0..LENGTH), "not everything came back as one range");
     }
 }
 
 #[test]
-fn what_was_just_given_back_is_taken_again() {
+fn memory_just_given_back_is_taken_again() {
     let mut ranges = Ranges::new(1000, 100);
     assert_eq!(ranges.take(60), Some(0));
     assert_eq!(ranges.take(30), Some(60));
@@ -164,7 +165,7 @@ fn what_was_just_given_back_is_taken_again() {
 }
 
 #[test]
-fn what_is_beyond_the_bound_leaves() {
+fn memory_beyond_the_bound_leaves() {
     let mut ranges = Ranges::new(1000, 100);
     assert_eq!(ranges.take(150), Some(0));
     assert!(ranges.give_back(0..150).iter().eq([&(100..150)]));

@@ -1,39 +1,39 @@
-//! Clients of other users, as far as this process can play them.
+//! Clients of other users, as far as this process can imitate them.
 
 use std::time::Instant;
 
+use brigade_codec as codec;
 use brigade_sys::request_socket::Address;
 use brigade_sys::wait::wait_readable;
-use brigade_wire::codec;
 
 use super::*;
 
-/// A server's connections, and where clients connect.
-struct Place {
+/// A server's connections, and the address where clients connect.
+struct TestServer {
     connections: Connections,
     poller: Poller,
     address: Address,
 }
 
-fn place(name: &str, any_user: bool) -> Place {
+fn test_server(name: &str, any_user: bool) -> TestServer {
     let name = format!("brigade-connections-{name}-{}", std::process::id());
     let address = Address::Abstract(name);
     let listener = Listener::bind(&address).expect("a new name");
     let connections = Connections::new(listener, any_user);
-    Place { connections, poller: Poller::new().expect("an epoll"), address }
+    TestServer { connections, poller: Poller::new().expect("an epoll"), address }
 }
 
-impl Place {
-    /// A client of another user than the server's.
-    fn stranger(&mut self) -> (RequestSocket, Vec<News>) {
+impl TestServer {
+    /// Connects a client that belongs to another user than the server.
+    fn other_user(&mut self) -> (RequestSocket, Vec<ConnectionEvent>) {
         let deadline = now().saturating_add(Duration::from_secs(20));
         let client = RequestSocket::connect(&self.address, deadline).expect("room");
         let (socket, peer) = self.connections.listener.accept().expect("room").expect("a client");
         let mut peer = peer.expect("a pidfd of it");
         peer.user = own_user().wrapping_add(1).max(1);
-        let mut news = Vec::new();
-        self.connections.admit(socket, peer, &mut self.poller, &mut news).expect("no shortage");
-        (client, news)
+        let mut events = Vec::new();
+        self.connections.admit(socket, peer, &mut self.poller, &mut events).expect("no shortage");
+        (client, events)
     }
 }
 
@@ -51,24 +51,24 @@ fn refusal(client: &RequestSocket) -> String {
 }
 
 #[test]
-fn each_process_of_another_user_is_told_why_it_is_refused_and_few_are_reported() {
-    let mut place = place("refused", false);
+fn other_users_get_a_reason_and_few_refusals_are_reported() {
+    let mut test = test_server("refused", false);
     let start = Instant::now();
     let mut reported = 0;
     for _ in 0..50 {
-        let (client, news) = place.stranger();
-        assert_eq!(refusal(&client), "it is another user's");
-        reported += news.len();
-        assert!(matches!(&news[..], [] | [News::Refused { .. }]), "{news:?}");
+        let (client, events) = test.other_user();
+        assert_eq!(refusal(&client), "the process belongs to another user");
+        reported += events.len();
+        assert!(matches!(&events[..], [] | [ConnectionEvent::Refused { .. }]), "{events:?}");
     }
     let most = start.elapsed().as_secs() + 1;
     assert!((1..=most).contains(&(reported as u64)), "{reported} reports");
-    assert!(place.connections.workers.is_empty() && place.connections.sockets.is_empty());
+    assert!(test.connections.clients.is_empty() && test.connections.sockets.is_empty());
 }
 
 #[test]
-fn processes_of_all_users_are_admitted_if_the_server_says_so() {
-    let mut place = place("admitted", true);
-    let (_client, news) = place.stranger();
-    assert!(matches!(&news[..], [News::Registered { .. }]), "{news:?}");
+fn any_user_admits_processes_of_other_users() {
+    let mut test = test_server("admitted", true);
+    let (_client, events) = test.other_user();
+    assert!(matches!(&events[..], [ConnectionEvent::Registered { .. }]), "{events:?}");
 }

@@ -1,5 +1,5 @@
-//! A host's end over memory that somebody scribbles over: it goes on or says that the protocol was broken, and it comes
-//! back from every call. (A call that does not is ended by nextest.)
+//! Tests a host's end over memory that another thread scribbles over: it continues or reports a
+//! breach of the protocol, and every call returns. (nextest ends a call that does not return.)
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -14,7 +14,8 @@ const SLOTS: u16 = 8;
 /// Above the ring's size, so that messages wait for room.
 const LIMIT: usize = 600 << 10;
 
-/// Which of the words before the data mean something: see `ring`. The slot table's are met by the random ones.
+/// The words before the data that have a meaning: see `ring`. Random indexes hit those of the table
+/// of task states.
 const MEANINGFUL: [usize; 4] = [0, 16, 32, 40];
 
 #[derive(Debug, Clone)]
@@ -29,11 +30,11 @@ enum Step {
     Advance,
     Pump,
     MadeRoom,
-    /// The worker, which knows nothing of the scribbles, answers.
+    /// The worker, which knows nothing of the scribbles, sends a message.
     Answer {
         length: usize,
     },
-    /// The worker takes what is there.
+    /// The worker takes what has arrived.
     Take,
 }
 
@@ -60,7 +61,7 @@ fn word() -> impl Strategy<Value = usize> {
     ]
 }
 
-/// Mostly those that look like positions, lengths and frames.
+/// Mostly values that look like positions, lengths and frames.
 fn value() -> impl Strategy<Value = u64> {
     let frame = (0..4_u64, 0..100_u64).prop_map(|(flags, length)| flags << 40 | length);
     prop_oneof![3 => 0..100_u64, 1 => 0..70_000_u64, 2 => frame, 2 => any::<u64>()]
@@ -74,12 +75,12 @@ fn length() -> impl Strategy<Value = usize> {
 struct Worker {
     producer: Producer,
     consumer: Consumer,
-    /// The length of an answer, and how much of it there was room for.
+    /// Length of the message being sent, and how much of it there was room for.
     under_way: Option<(usize, usize)>,
 }
 
 impl Worker {
-    /// Goes on with the answer that is under way, or begins one.
+    /// Continues to send the current message, or begins one.
     fn answer(&mut self, length: usize) {
         let (length, offset) = self.under_way.unwrap_or((length, 0));
         let pushed = self.producer.push(&vec![3; length], &[], offset);
@@ -102,7 +103,7 @@ fn ends() -> (HostEnd, Worker, Arc<Segment>) {
     (HostEnd::new(&segment, SLOTS, LIMIT), worker, segment)
 }
 
-/// The host's end, and what must be true of it in the end and always.
+/// The host's end with its invariants.
 struct Checked {
     end: HostEnd,
     cannot_send: bool,
@@ -125,22 +126,25 @@ impl Checked {
     }
 
     fn sending_said(&mut self, result: &Result<(), LinkError>) {
-        assert!(result.is_err() || !self.cannot_send, "it was broken, and is not any more");
+        assert!(result.is_err() || !self.cannot_send, "it recovered after a breach");
         assert!(matches!(result, Ok(()) | Err(LinkError::Protocol(_))), "{result:?}");
         self.cannot_send = result.is_err();
-        assert!(!self.cannot_send || self.end.waiting.is_empty(), "what is never sent is kept");
+        assert!(
+            !self.cannot_send || self.end.waiting.is_empty(),
+            "keeps messages that it can never send"
+        );
     }
 
-    /// True when there was a message.
+    /// Returns `true` if there was a message.
     fn advance(&mut self) -> bool {
         let advanced = self.end.advance();
-        assert!(advanced.is_err() || !self.cannot_receive, "it was broken, and is not any more");
+        assert!(advanced.is_err() || !self.cannot_receive, "it recovered after a breach");
         self.cannot_receive = advanced.is_err();
         assert!(self.end.message().len() <= LIMIT);
         advanced.unwrap_or(false)
     }
 
-    /// All that can be done, once more.
+    /// Does everything once more.
     fn use_all(&mut self) {
         while self.advance() {}
         self.end.made_room();
@@ -165,7 +169,7 @@ proptest! {
     #![proptest_config(config(400))]
 
     #[test]
-    fn a_hosts_end_survives_what_is_scribbled_between_its_calls(steps in steps()) {
+    fn the_host_end_survives_scribbles_between_its_calls(steps in steps()) {
         let (end, mut worker, segment) = ends();
         let mut host = Checked::new(end);
         for step in steps {
@@ -180,7 +184,7 @@ proptest! {
             }
         }
         host.use_all();
-        // Nothing moves any more, so nothing more comes.
+        // Nothing moves any more, so nothing more arrives.
         prop_assert!(!host.advance());
     }
 }
@@ -189,7 +193,7 @@ proptest! {
     #![proptest_config(config(24))]
 
     #[test]
-    fn a_hosts_end_survives_what_is_scribbled_during_its_calls(
+    fn the_host_end_survives_scribbles_during_its_calls(
         scribbles in proptest::collection::vec((word(), value()), 1..30), lengths in proptest::collection::vec(length(), 8)
     ) {
         let (end, mut worker, segment) = ends();
@@ -197,7 +201,7 @@ proptest! {
         let ended = AtomicBool::new(false);
         thread::scope(|scope| {
             let scribbling = scope.spawn(|| {
-                // Some answers first, so that there is something to be scribbled over.
+                // Some messages first, so that there is something to scribble over.
                 for length in &lengths {
                     worker.answer(*length);
                     worker.take();
@@ -226,13 +230,15 @@ fn without_scribbles_everything_arrives() {
     let mut host = Checked::new(end);
     for length in [0, 1, 30, 300_000, LIMIT] {
         host.send(length);
-        let mut taken = false;
+        let mut taken = None;
         // As often as the ring is full.
         for _ in 0..100 {
-            taken |= worker.consumer.advance().expect("an honest host");
+            if worker.consumer.advance().expect("an honest host") {
+                taken = Some(worker.consumer.message().len());
+            }
             host.pump();
         }
-        assert!(taken && worker.consumer.message().len() == length);
+        assert_eq!(taken, Some(length));
     }
     assert!(!host.cannot_send && !host.end.has_more());
 }

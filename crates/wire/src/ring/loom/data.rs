@@ -1,24 +1,25 @@
-//! Every interleaving of a producer that writes and a consumer that reads.
+//! Checks every interleaving of a producer that writes and a consumer that reads.
 
 use loom::thread;
 
 use super::model::{CAPACITY, ring};
 use crate::ring::producer::Pushed;
 
-/// A message of so many bytes, each different from its neighbours and from those of another number.
+/// Returns a message of `length` bytes, each different from its neighbors and from those of another
+/// number.
 fn message(number: u8, length: u8) -> Vec<u8> {
     (0..length).map(|index| number.wrapping_mul(40).wrapping_add(index + 1)).collect()
 }
 
 #[test]
-fn what_is_published_is_read_whole_and_in_order() {
+fn published_messages_are_read_whole_and_in_order() {
     loom::model(|| {
         let (mut producer, mut consumer) = ring();
         let producer = thread::spawn(move || {
             producer.send(&message(1, 12), 0);
             producer.send(&message(2, 5), 0);
         });
-        // What is not there yet is not waited for, so that loom sees looks at every moment.
+        // Does not wait for messages, so that loom tries a look at every moment.
         let mut taken: Vec<_> = (0..2).filter_map(|_| consumer.take()).collect();
         producer.join().expect("the producer");
         taken.extend(std::iter::from_fn(|| consumer.take()));
@@ -30,7 +31,8 @@ fn what_is_published_is_read_whole_and_in_order() {
 fn a_message_that_wraps_around_is_read_whole() {
     loom::model(|| {
         let (mut producer, mut consumer) = ring();
-        // 14 of 16 words: the next message has its frame and its length at the end and its bytes at the beginning.
+        // 14 of 16 words: the next message has its frame and its length at the end and its bytes at
+        // the beginning.
         for _ in 0..2 {
             producer.send(&message(0, 10), 0);
             assert_eq!(consumer.take(), Some(message(0, 10)));
@@ -47,7 +49,7 @@ fn a_message_that_wraps_around_is_read_whole() {
 }
 
 #[test]
-fn a_producer_that_finds_the_ring_full_goes_on_when_there_is_room() {
+fn a_producer_that_finds_the_ring_full_continues_later() {
     loom::model(|| {
         let (mut producer, mut consumer) = ring();
         for number in 0..4 {
@@ -64,12 +66,12 @@ fn a_producer_that_finds_the_ring_full_goes_on_when_there_is_room() {
 }
 
 #[test]
-fn a_message_longer_than_the_ring_comes_in_pieces() {
+fn a_message_longer_than_the_ring_comes_in_fragments() {
     loom::model(|| {
         let (mut producer, mut consumer) = ring();
         let long = message(1, 178);
         assert!(long.len() > CAPACITY * 8);
-        // All but the last two pieces, which find the ring full again.
+        // All but the last two fragments, which find the ring full again.
         let mut offset = 0;
         while let Pushed::UpTo(end) = producer.push(&long, offset) {
             offset = end;
@@ -86,7 +88,7 @@ fn a_message_longer_than_the_ring_comes_in_pieces() {
 }
 
 #[test]
-fn a_producer_that_is_killed_leaves_a_whole_piece_or_none() {
+fn a_killed_producer_leaves_a_whole_fragment_or_none() {
     // Frame, length and two words of data; then the head.
     const STORES: usize = 5;
     for stores in 0..=STORES {
@@ -106,10 +108,11 @@ fn a_producer_that_is_killed_leaves_a_whole_piece_or_none() {
     }
 }
 
-/// The host has more than there was room for, says so and looks once more, as `HostEnd::send` does; the worker has
-/// taken all that was there and looks whether there is more before it sleeps, as `WorkerReceiver::receive` does.
+/// The host has more than there was room for, announces that and looks once more, as
+/// `HostEnd::send` does; the worker has taken everything and checks for more before it sleeps, as
+/// `WorkerReceiver::receive` does.
 #[test]
-fn a_consumer_that_made_room_hears_of_more_or_the_producer_sees_the_room() {
+fn the_consumer_asks_for_more_or_the_producer_sees_room() {
     loom::model(|| {
         let (mut producer, mut consumer) = ring();
         for number in 0..4 {
@@ -125,6 +128,6 @@ fn a_consumer_that_made_room_hears_of_more_or_the_producer_sees_the_room() {
         }
         let asks = taken == 5 || consumer.more_is_waiting();
         let sent = producer.join().expect("the producer");
-        assert!(asks || sent, "the rest of a message waits for ever");
+        assert!(asks || sent, "the rest of a message waits forever");
     });
 }

@@ -1,9 +1,10 @@
-//! A ring of loom's words, which notice what no value shows.
+//! A ring of loom's words that notices errors which no value shows.
 //!
-//! Loom reorders loads of what was stored before, but it never lets a load see a store that comes later. A producer that
-//! overwrites what the consumer is still reading would go unnoticed. So each data word counts, beside its value, how often
-//! it was written and which of these writes was read last, as plain relaxed words of loom's. What the protocol orders, each
-//! side finds up to date; what it does not order, loom shows out of date in some interleaving.
+//! Loom reorders loads of earlier stores, but it never lets a load see a store that comes later. A
+//! producer that overwrites words that the consumer is still reading would go unnoticed. So each
+//! data word counts, beside its value, how often it was written and which of these writes was read
+//! last, as plain relaxed loom words. Where the protocol orders accesses, each side finds them up
+//! to date; where it does not, loom shows them out of date in some interleaving.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -15,16 +16,16 @@ use crate::ring::memory::Word;
 use crate::ring::producer::{Pushed, WriteCursor};
 use crate::ring::{DATA, HEAD, words};
 
-/// Data words: a piece has at most 16 bytes and takes 3 of them, or 4.
+/// Data words: a fragment has at most 16 bytes and takes 3 or 4 of them.
 pub(super) const CAPACITY: usize = 16;
 
 /// The shared memory.
 #[derive(Clone)]
 pub(super) struct Memory(Arc<Vec<Modelled>>);
 
-/// A word, and what is known about it beside its value.
+/// A word with the model's knowledge about it.
 pub(super) enum Modelled {
-    /// Written by the consumer, or by nobody.
+    /// Written by the consumer or never.
     Plain(AtomicU64),
     /// The head.
     Head {
@@ -39,11 +40,11 @@ pub(super) enum Modelled {
     },
 }
 
-/// How many stores the producer still does before it is killed.
+/// Number of stores that the producer still does before it is killed.
 pub(super) struct Life(AtomicUsize);
 
 impl Life {
-    /// Whether the producer lives to do one more; then it does.
+    /// Takes one store from the rest; returns `true` if the producer still lives to do it.
     fn spend(&self) -> bool {
         let left = self.0.load(Ordering::Relaxed);
         self.0.store(left.saturating_sub(1), Ordering::Relaxed);
@@ -58,11 +59,7 @@ impl Word for Modelled {
         };
         let written = written.load(Ordering::Relaxed);
         let before = read.load(Ordering::Relaxed);
-        assert_eq!(
-            before + 1,
-            written,
-            "a word is read that was not published, or was read before"
-        );
+        assert_eq!(before + 1, written, "read a word that was not published or was read before");
         read.store(written, Ordering::Relaxed);
         value.load(ordering)
     }
@@ -75,11 +72,7 @@ impl Word for Modelled {
         }
         if let Self::Data { written, read, .. } = self {
             let before = written.load(Ordering::Relaxed);
-            assert_eq!(
-                read.load(Ordering::Relaxed),
-                before,
-                "a word is overwritten before it is read"
-            );
+            assert_eq!(read.load(Ordering::Relaxed), before, "overwrote a word before it was read");
             written.store(before + 1, Ordering::Relaxed);
         }
         self.value().store(new, ordering);
@@ -104,7 +97,7 @@ pub(super) struct Side<C> {
     cursor: C,
 }
 
-/// A new ring, whose producer is killed after so many stores from `let_live` on.
+/// Creates a ring whose producer is killed after `stores` stores from `let_live` on.
 pub(super) fn ring() -> (Side<WriteCursor>, Side<ReadCursor>) {
     let life = std::sync::Arc::new(Life(AtomicUsize::new(usize::MAX)));
     let zero = || AtomicU64::new(0);
@@ -129,7 +122,7 @@ impl Side<WriteCursor> {
         self.cursor.push(&self.memory.0, head, payload, offset).expect("an honest consumer")
     }
 
-    /// Sends all of it from `offset` on, and waits for room.
+    /// Sends all of the message from `offset` on, and waits for room.
     pub(super) fn send(&mut self, message: &[u8], mut offset: usize) {
         while offset < message.len() {
             match self.push(message, offset) {
@@ -144,7 +137,7 @@ impl Side<WriteCursor> {
         WriteCursor::set_more(&self.memory.0, true);
     }
 
-    /// The stores that it does from now on before it is killed.
+    /// Sets the number of stores that the producer does before it is killed.
     pub(super) fn let_live(&self, stores: usize) {
         let Modelled::Head { life, .. } = &self.memory.0[HEAD] else { unreachable!("the head") };
         life.0.store(stores, Ordering::Relaxed);
@@ -152,13 +145,13 @@ impl Side<WriteCursor> {
 }
 
 impl Side<ReadCursor> {
-    /// The next message, if it is there whole.
+    /// Returns the next message if all of it has arrived.
     pub(super) fn take(&mut self) -> Option<Vec<u8>> {
         let found = self.cursor.advance(&self.memory.0).expect("an honest producer");
         found.then(|| self.cursor.message().to_vec())
     }
 
-    /// The next message, which comes.
+    /// Waits for the next message and returns it.
     pub(super) fn wait(&mut self) -> Vec<u8> {
         loop {
             if let Some(message) = self.take() {

@@ -1,0 +1,158 @@
+//! Supplies jobs to the runner, and queues its events. Skips jobs that are already done, and sets
+//! up results directories.
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::sync::Arc;
+
+use brigade::runner::{Client, Event, Supply};
+
+use super::event_queue::EventQueue;
+use crate::arguments::Run;
+use crate::descriptors::most_held;
+use crate::input::{Fetch, Input};
+use crate::joblog::Resume;
+use crate::printer::ReorderBuffer;
+use crate::results::Results;
+use brigade_sys::sync::{Mutex, MutexGuard};
+
+/// State shared by the client and the output thread.
+#[derive(Debug, Clone)]
+pub(super) struct Shared(Arc<Mutex<State>>);
+
+#[derive(Debug)]
+pub(super) struct State {
+    /// The arguments of jobs that are not over, if they will be needed.
+    arguments: HashMap<u64, Vec<OsString>>,
+    keeps_arguments: bool,
+    pub(super) reorder: Option<ReorderBuffer>,
+    pub(super) remaining: Option<u64>,
+    pub(super) skipped: u64,
+    /// `true` if the client holds jobs back until held outputs are printed.
+    pub(super) is_held: bool,
+}
+
+impl Shared {
+    pub(super) fn new(options: &Run) -> Self {
+        Self(Arc::new(Mutex::new(State {
+            arguments: HashMap::new(),
+            keeps_arguments: options.tag || options.results.is_some(),
+            reorder: options.keep_order.then(|| ReorderBuffer::new(most_held())),
+            remaining: None,
+            skipped: 0,
+            is_held: false,
+        })))
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock()
+    }
+
+    /// Returns the arguments of a job that is not over.
+    pub(super) fn arguments(&self, number: u64) -> Vec<OsString> {
+        self.lock().arguments.get(&number).cloned().unwrap_or_default()
+    }
+
+    /// Removes and returns the arguments of a job that is over.
+    pub(super) fn take_arguments(&self, number: u64) -> Vec<OsString> {
+        self.lock().arguments.remove(&number).unwrap_or_default()
+    }
+}
+
+/// Supplies the jobs of a run, and queues its events for the output thread.
+pub(super) struct RunClient {
+    input: Box<dyn Input>,
+    resume: Resume,
+    /// The results directory, if jobs write to it themselves.
+    results: Option<Results>,
+    shared: Shared,
+    queue: EventQueue,
+}
+
+impl RunClient {
+    pub(super) fn new(
+        input: Box<dyn Input>,
+        resume: Resume,
+        shared: &Shared,
+        queue: EventQueue,
+        options: &Run,
+    ) -> Self {
+        // With `--line-buffer` the lines pass through here, and are written to the files at the
+        // end.
+        let results = options.results.clone().filter(|_| !options.line_buffer).map(Results::new);
+        let client = Self { input, resume, results, shared: shared.clone(), queue };
+        client.note_remaining();
+        client
+    }
+
+    fn note_remaining(&self) {
+        let remaining = self.remaining();
+        self.shared.lock().remaining = remaining;
+    }
+}
+
+impl Client for RunClient {
+    fn next(&mut self) -> Supply {
+        if self.queue.is_behind() {
+            return Supply::Later;
+        }
+        let mut shared = self.shared.lock();
+        if shared.reorder.as_ref().is_some_and(ReorderBuffer::is_full) {
+            shared.is_held = true;
+            return Supply::Later;
+        }
+        drop(shared);
+        loop {
+            let entry = match self.input.fetch() {
+                Fetch::Entry(entry) => entry,
+                Fetch::Later => return Supply::Later,
+                Fetch::End => {
+                    self.shared.lock().remaining = Some(0);
+                    return Supply::End;
+                }
+                Fetch::Failed(error) => return Supply::Failed(error),
+            };
+            let (number, mut job, arguments) = (entry.number, entry.job, entry.arguments);
+            match self.resume.has(number, &job) {
+                Ok(false) => {}
+                Ok(true) => {
+                    self.shared.lock().skipped += 1;
+                    continue;
+                }
+                Err(error) => return Supply::Failed(Box::new(error)),
+            }
+            if let Some(results) = &self.results {
+                match results.prepare(number, &arguments) {
+                    Ok(output) => job = job.output(output),
+                    Err(error) => {
+                        let folder = results.path().display();
+                        return Supply::Failed(
+                            format!("cannot create a directory in {folder}: {error}").into(),
+                        );
+                    }
+                }
+            }
+            let mut shared = self.shared.lock();
+            if shared.keeps_arguments {
+                shared.arguments.insert(number, arguments);
+            }
+            if let Some(reorder) = &mut shared.reorder {
+                reorder.taken(number);
+            }
+            drop(shared);
+            self.note_remaining();
+            return Supply::Job(Box::new(job));
+        }
+    }
+
+    fn remaining(&self) -> Option<u64> {
+        let remaining = self.input.remaining()?;
+        let skipped = self.shared.lock().skipped;
+        // Finished jobs lie before or between the rest; the number already skipped is known.
+        Some(remaining.saturating_sub(self.resume.count().saturating_sub(skipped)))
+    }
+
+    fn event(&mut self, event: Event<'_>) {
+        self.queue.push(event);
+    }
+}

@@ -1,0 +1,212 @@
+//! Passes events to a thread of their own, which prints, logs and draws.
+//!
+//! Printing, logging and drawing may block forever: on a reader of standard output, on a terminal
+//! stopped by Ctrl-S, on a disk. The runner's thread must not block with them: it enforces time
+//! limits and handles Ctrl-C.
+//!
+//! - The runner's thread appends events to a queue; the output thread takes them in the same order.
+//! - While the queue is long, the client supplies no jobs. So at most the events of a bounded queue
+//!   and of the running jobs wait.
+//! - A running job may print without end, and with `--line-buffer` its lines are in the queue. When
+//!   it is full, the runner's thread does block, until there is room or the run is asked to stop.
+//!   After that, lines that find no room are dropped: their job is being stopped, and is not a
+//!   success.
+//! - After a second request to stop, or a first one after all jobs are over, nobody waits any
+//!   longer for a reader that does not read. Output that was not printed by then is not in the log
+//!   either.
+
+use std::collections::VecDeque;
+use std::io;
+use std::panic;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use brigade::runner::{Event, Stopper};
+
+use super::owned_event::OwnedEvent;
+use super::session::{Session, SessionEnd};
+use crate::descriptors::most_held;
+use crate::printer::costs;
+use brigade_sys::sync::{Condvar, Mutex, MutexGuard};
+
+/// The queue of events for the output thread.
+#[derive(Debug, Clone)]
+pub(super) struct EventQueue(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+    stopper: Stopper,
+    most_files: usize,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    events: VecDeque<OwnedEvent>,
+    /// The number of events taken out so far.
+    taken: u64,
+    /// Bytes of output in the queue.
+    bytes: usize,
+    files: usize,
+    /// `true` if the client holds jobs back until the queue is shorter.
+    is_held: bool,
+    /// `true` if no more events will be added.
+    is_closed: bool,
+    /// Number of requests to stop.
+    stop_requests: u8,
+    /// `true` if the thread has handled all events, or has panicked.
+    is_over: bool,
+}
+
+/// Number of events at which the queue counts as long.
+const MAX_EVENTS: usize = 256;
+/// Bytes of output at which the queue counts as long.
+const MAX_BYTES: usize = 8 << 20;
+/// Maximum time for handling one event after a second request to stop.
+const READER_LIMIT: Duration = Duration::from_millis(500);
+
+impl EventQueue {
+    pub(super) fn new(stopper: Stopper) -> Self {
+        let (state, changed) = (Mutex::default(), Condvar::new());
+        Self(Arc::new(Shared { state, changed, stopper, most_files: most_held() }))
+    }
+
+    /// Starts the output thread, which passes events to a session.
+    pub(super) fn start(&self, mut session: Session) -> io::Result<JoinHandle<SessionEnd>> {
+        let over = Over(self.clone());
+        thread::Builder::new().name("output".to_owned()).spawn(move || {
+            let over = over;
+            while let Some(event) = over.0.pop() {
+                event.pass_to(|event| session.take(event));
+            }
+            session.close()
+        })
+    }
+
+    /// Adds an event.
+    pub(super) fn push(&self, event: Event<'_>) {
+        let Some(event) = OwnedEvent::new(event) else { return };
+        let (bytes, files) = event.costs();
+        let mut queue = self.lock();
+        match &event {
+            // The area will be drawn with the state at that time.
+            OwnedEvent::Tick if !queue.events.is_empty() => return,
+            OwnedEvent::Output { .. } => {
+                while queue.bytes >= MAX_BYTES && queue.stop_requests == 0 && !queue.is_over {
+                    queue = self.0.changed.wait(queue);
+                }
+                if queue.bytes >= MAX_BYTES {
+                    return;
+                }
+            }
+            _ => {}
+        }
+        queue.bytes += bytes;
+        queue.files += files;
+        queue.events.push_back(event);
+        drop(queue);
+        self.0.changed.notify_all();
+    }
+
+    /// Returns `true` if no more jobs should start for now. The stopper is woken when they should.
+    pub(super) fn is_behind(&self) -> bool {
+        let mut queue = self.lock();
+        queue.is_held = self.is_long(&queue);
+        queue.is_held
+    }
+
+    /// Records a request to stop the run.
+    pub(super) fn request_stop(&self) {
+        let mut queue = self.lock();
+        queue.stop_requests =
+            queue.stop_requests.saturating_add(if queue.is_closed { 2 } else { 1 });
+        drop(queue);
+        self.0.changed.notify_all();
+    }
+
+    /// Waits until all events are handled. Returns `None` if the run was asked twice to stop and
+    /// nobody reads its output.
+    pub(super) fn finish(&self, thread: JoinHandle<SessionEnd>) -> Option<SessionEnd> {
+        let mut queue = self.lock();
+        queue.is_closed = true;
+        self.0.changed.notify_all();
+        while !queue.is_over {
+            if queue.stop_requests < 2 {
+                queue = self.0.changed.wait(queue);
+                continue;
+            }
+            let taken = queue.taken;
+            let is_idle = |queue: &mut State| !queue.is_over && queue.taken == taken;
+            let (after, timeout) = self.0.changed.wait_timeout_while(queue, READER_LIMIT, is_idle);
+            if timeout.timed_out() {
+                return None;
+            }
+            queue = after;
+        }
+        drop(queue);
+        Some(thread.join().unwrap_or_else(|panic| panic::resume_unwind(panic)))
+    }
+
+    fn pop(&self) -> Option<OwnedEvent> {
+        let mut queue = self.lock();
+        loop {
+            if let Some(event) = queue.events.pop_front() {
+                let (bytes, files) = event.costs();
+                queue.bytes -= bytes;
+                queue.files -= files;
+                queue.taken += 1;
+                let is_released = queue.is_held && !self.is_long(&queue);
+                queue.is_held &= !is_released;
+                let is_closed = queue.is_closed;
+                drop(queue);
+                if is_released {
+                    self.0.stopper.wake();
+                }
+                if is_closed || matches!(event, OwnedEvent::Output { .. }) {
+                    self.0.changed.notify_all();
+                }
+                return Some(event);
+            }
+            if queue.is_closed {
+                return None;
+            }
+            queue = self.0.changed.wait(queue);
+        }
+    }
+
+    fn is_long(&self, queue: &State) -> bool {
+        queue.events.len() >= MAX_EVENTS
+            || queue.bytes >= MAX_BYTES
+            || queue.files >= self.0.most_files
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.state.lock()
+    }
+}
+
+impl OwnedEvent {
+    /// Returns the memory in bytes and the number of files of the outputs in it.
+    fn costs(&self) -> (usize, usize) {
+        match self {
+            Self::Output { lines, .. } => (lines.len(), 0),
+            Self::Finished(outcome) => costs(outcome),
+            _ => (0, 0),
+        }
+    }
+}
+
+/// Marks the thread as over when dropped, however the thread ends.
+struct Over(EventQueue);
+
+impl Drop for Over {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.0.0.stopper.kill();
+        }
+        self.0.lock().is_over = true;
+        self.0.0.changed.notify_all();
+    }
+}

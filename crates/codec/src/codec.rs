@@ -1,0 +1,237 @@
+//! Encodes arguments and values with postcard, up to a limit.
+//!
+//! The format is [postcard's](https://postcard.jamesmunns.com/wire-format). A top-level `Vec<u8>`
+//! or `String` is copied at once and not byte by byte through serde; the bytes are the same.
+
+use std::any::{Any, type_name};
+use std::error::Error;
+
+use postcard::ser_flavors::Flavor;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::error::{CodecError, LeftOver};
+
+/// Appends the encoded value to `into`, which grows by at most `limit` bytes.
+///
+/// Encoding stops as soon as the value exceeds the limit, so it never takes more memory than the
+/// limit.
+///
+/// # Errors
+/// [`CodecError::Encode`] and [`CodecError::TooLarge`]; `into` is left unchanged, including its
+/// capacity.
+pub fn encode<T: Serialize + 'static>(
+    value: &T,
+    into: &mut Vec<u8>,
+    limit: usize,
+) -> Result<(), CodecError> {
+    let (length, capacity) = (into.len(), into.capacity());
+    let bounded = Bounded::new(into, limit);
+    let result = match contiguous(value) {
+        Some(bytes) => encode_contiguous(bytes, bounded),
+        None => postcard::serialize_with_flavor(value, bounded),
+    };
+    result.map_err(|error| {
+        into.truncate(length);
+        into.shrink_to(capacity);
+        let type_name = type_name::<T>();
+        match error {
+            postcard::Error::SerializeBufferFull => CodecError::TooLarge { type_name, limit },
+            error => CodecError::Encode { type_name, source: error.into() },
+        }
+    })
+}
+
+/// Decodes a value that [`encode`] produced.
+///
+/// # Errors
+/// [`CodecError::Decode`], including when bytes are left over.
+pub fn decode<T: DeserializeOwned + 'static>(bytes: &[u8]) -> Result<T, CodecError> {
+    let wrong = |source| CodecError::Decode { type_name: type_name::<T>(), source };
+    if let Some(value) = decode_contiguous(bytes) {
+        return Ok(value);
+    }
+    let (value, rest) = postcard::take_from_bytes(bytes).map_err(|error| wrong(error.into()))?;
+    if rest.is_empty() { Ok(value) } else { Err(wrong(LeftOver(rest.len()).into())) }
+}
+
+/// Formats an error and its chain of sources in one line.
+pub fn chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(error) = source {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        source = error.source();
+    }
+    text
+}
+
+/// A `Vec` that refuses to grow beyond a limit.
+struct Bounded<'a> {
+    into: &'a mut Vec<u8>,
+    end: usize,
+    /// Never reset, so that a `Serialize` that continues after an error cannot produce bytes with a
+    /// gap.
+    overflowed: bool,
+}
+
+impl<'a> Bounded<'a> {
+    fn new(into: &'a mut Vec<u8>, limit: usize) -> Self {
+        let end = into.len().saturating_add(limit);
+        Self { into, end, overflowed: false }
+    }
+
+    /// Grows by doubling like a `Vec`, but never beyond the limit.
+    fn make_room(&mut self, count: usize) -> postcard::Result<()> {
+        let left = self.end - self.into.len();
+        if self.overflowed || count > left {
+            self.overflowed = true;
+            return Err(postcard::Error::SerializeBufferFull);
+        }
+        if count > self.into.capacity() - self.into.len() {
+            let doubled = self.into.capacity().max(SMALLEST_GROWTH).min(left);
+            self.into.reserve_exact(doubled.max(count));
+        }
+        Ok(())
+    }
+}
+
+impl Flavor for Bounded<'_> {
+    type Output = ();
+
+    fn try_push(&mut self, byte: u8) -> postcard::Result<()> {
+        self.make_room(1)?;
+        self.into.push(byte);
+        Ok(())
+    }
+
+    fn try_extend(&mut self, bytes: &[u8]) -> postcard::Result<()> {
+        self.make_room(bytes.len())?;
+        self.into.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn finalize(self) -> postcard::Result<()> {
+        if self.overflowed { Err(postcard::Error::SerializeBufferFull) } else { Ok(()) }
+    }
+}
+
+/// Most arguments are small; with a smaller first step their encoding would be a chain of
+/// reallocations.
+const SMALLEST_GROWTH: usize = 64;
+
+fn contiguous<T: 'static>(value: &T) -> Option<&[u8]> {
+    let value: &dyn Any = value;
+    let bytes = value.downcast_ref::<Vec<u8>>().map(Vec::as_slice);
+    bytes.or_else(|| value.downcast_ref::<String>().map(String::as_bytes))
+}
+
+fn encode_contiguous(bytes: &[u8], mut bounded: Bounded<'_>) -> postcard::Result<()> {
+    let prefix = Prefix::of(bytes.len());
+    // Length and bytes take one allocation; a value that does not fit allocates nothing.
+    bounded.make_room(bytes.len().saturating_add(prefix.as_slice().len()))?;
+    bounded.try_extend(prefix.as_slice())?;
+    bounded.try_extend(bytes)
+}
+
+/// The encoded length before the bytes of a `Vec<u8>` or `String`.
+#[derive(Debug, Clone, Copy)]
+pub struct Prefix {
+    bytes: [u8; 10],
+    length: usize,
+}
+
+impl Prefix {
+    fn of(mut number: usize) -> Self {
+        let mut prefix = Self { bytes: [0; 10], length: 0 };
+        loop {
+            let more = if number >= 0x80 { 0x80 } else { 0 };
+            prefix.bytes[prefix.length] = low_seven_bits(number) | more;
+            prefix.length += 1;
+            number >>= 7;
+            if number == 0 {
+                return prefix;
+            }
+        }
+    }
+
+    /// Returns the encoded length.
+    pub fn as_slice(&self) -> &[u8] {
+        &self.bytes[..self.length]
+    }
+}
+
+/// Returns the encoded form of a `Vec<u8>` or `String` in two parts and without a copy; `None` for
+/// other types.
+pub fn contiguous_parts<T: 'static>(value: &T) -> Option<(Prefix, &[u8])> {
+    let bytes = contiguous(value)?;
+    Some((Prefix::of(bytes.len()), bytes))
+}
+
+/// Encoded bytes that must be copied before use, because another process may change them at any
+/// time.
+pub trait Source {
+    /// Returns the number of bytes.
+    fn len(&self) -> usize;
+    /// Copies `length` bytes from position `at` on.
+    ///
+    /// # Panics
+    /// If the range exceeds the bytes.
+    fn copy(&self, at: usize, length: usize) -> Vec<u8>;
+    /// Returns `true` if there are no bytes.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// Decodes a value like [`decode`], but copies the bytes only once: those of a `Vec<u8>` or
+/// `String` directly to their destination.
+///
+/// # Errors
+/// Like `decode`.
+pub fn decode_from<T: DeserializeOwned + 'static>(source: &impl Source) -> Result<T, CodecError> {
+    let mut value: Option<T> = None;
+    let target: &mut dyn Any = &mut value;
+    if let Some(target) = target.downcast_mut::<Option<Vec<u8>>>() {
+        *target = copy_contiguous(source);
+    } else if let Some(target) = target.downcast_mut::<Option<String>>() {
+        *target = copy_contiguous(source).and_then(|bytes| String::from_utf8(bytes).ok());
+    }
+    // The bytes do not match the type: the general decoder produces the error.
+    value.map_or_else(|| decode(&source.copy(0, source.len())), Ok)
+}
+
+/// Copies the bytes that follow a length; `None` unless the length matches exactly.
+fn copy_contiguous(source: &impl Source) -> Option<Vec<u8>> {
+    let prefix = source.copy(0, source.len().min(10));
+    let (length, rest) = postcard::take_from_bytes::<usize>(&prefix).ok()?;
+    let start = prefix.len() - rest.len();
+    (source.len() - start == length).then(|| source.copy(start, length))
+}
+
+fn low_seven_bits(number: usize) -> u8 {
+    number.to_le_bytes()[0] & 0x7f
+}
+
+/// Returns `None` for other types, and for bytes that do not match the type: the general decoder
+/// then produces the error.
+fn decode_contiguous<T: 'static>(bytes: &[u8]) -> Option<T> {
+    let mut value: Option<T> = None;
+    let target: &mut dyn Any = &mut value;
+    if let Some(target) = target.downcast_mut::<Option<Vec<u8>>>() {
+        *target = Some(strip_length(bytes)?.to_vec());
+    } else if let Some(target) = target.downcast_mut::<Option<String>>() {
+        *target = Some(std::str::from_utf8(strip_length(bytes)?).ok()?.to_owned());
+    }
+    value
+}
+
+/// Returns the bytes that follow a length; `None` unless the length matches exactly.
+fn strip_length(bytes: &[u8]) -> Option<&[u8]> {
+    let (length, rest) = postcard::take_from_bytes::<usize>(bytes).ok()?;
+    (length == rest.len()).then_some(rest)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,181 @@
+//! Encoded values decode to themselves within the limit; anything else is an error that names the
+//! type.
+
+use proptest::prelude::*;
+use serde::ser::Error as _;
+use serde::{Deserialize, Serializer};
+
+use super::*;
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+enum Shape {
+    Nothing,
+    Text(String, Option<i64>),
+    Many { values: Vec<(u8, f64)>, name: Box<Shape> },
+}
+
+fn shapes() -> impl Strategy<Value = Shape> {
+    let leaf = prop_oneof![
+        Just(Shape::Nothing),
+        (any::<String>(), any::<Option<i64>>())
+            .prop_map(|(text, number)| Shape::Text(text, number))
+    ];
+    leaf.prop_recursive(3, 16, 2, |inner| {
+        (proptest::collection::vec((any::<u8>(), -1e9..1e9), 0..5), inner)
+            .prop_map(|(values, name)| Shape::Many { values, name: Box::new(name) })
+    })
+}
+
+fn encoded<T: Serialize + 'static>(value: &T) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    encode(value, &mut bytes, usize::MAX).expect("encodes");
+    bytes
+}
+
+proptest! {
+    #[test]
+    fn encoded_values_decode_to_themselves(value in shapes()) {
+        prop_assert_eq!(decode::<Shape>(&encoded(&value)).expect("decodes"), value);
+    }
+
+    #[test]
+    fn bytes_and_text_are_encoded_as_postcard_does(bytes in any::<Vec<u8>>(), text in any::<String>()) {
+        prop_assert_eq!(encoded(&bytes), postcard::to_stdvec(&bytes).expect("encodes"));
+        prop_assert_eq!(encoded(&text), postcard::to_stdvec(&text).expect("encodes"));
+        prop_assert_eq!(decode::<Vec<u8>>(&encoded(&bytes)).expect("decodes"), bytes);
+        prop_assert_eq!(decode::<String>(&encoded(&text)).expect("decodes"), text);
+    }
+
+    #[test]
+    fn truncated_or_random_bytes_never_panic(
+        value in shapes(), garbage in any::<Vec<u8>>()
+    ) {
+        let bytes = encoded(&value);
+        for cut in 0..bytes.len() {
+            prop_assert!(decode::<Shape>(&bytes[..cut]).is_err());
+        }
+        let _ = decode::<Shape>(&garbage);
+        let _ = decode::<Vec<u8>>(&garbage);
+        let _ = decode::<String>(&garbage);
+    }
+
+    #[test]
+    fn a_value_above_the_limit_leaves_the_buffer_unchanged(value in shapes(), cut in any::<prop::sample::Index>()) {
+        let length = encoded(&value).len();
+        let mut into = vec![1, 2, 3];
+        let error = encode(&value, &mut into, cut.index(length)).expect_err("too large");
+        prop_assert!(matches!(error, CodecError::TooLarge { .. }), "{}", error);
+        prop_assert_eq!(&into, &[1, 2, 3]);
+        encode(&value, &mut into, length).expect("fits exactly");
+    }
+}
+
+/// Claims to be ten billion numbers.
+struct Endless;
+
+impl Serialize for Endless {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(EndlessNumbers(10_000_000_000))
+    }
+}
+
+#[derive(Clone)]
+struct EndlessNumbers(usize);
+
+impl Iterator for EndlessNumbers {
+    type Item = u8;
+
+    fn next(&mut self) -> Option<u8> {
+        self.0 = self.0.checked_sub(1)?;
+        Some(0)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.0, Some(self.0))
+    }
+}
+
+#[test]
+fn encoding_stops_at_the_limit_and_takes_no_more_memory() {
+    for limit in [0, 1, 63, 1000, 100_000] {
+        let mut into = Vec::new();
+        let mut bounded = Bounded::new(&mut into, limit);
+        while bounded.try_push(7).is_ok() {}
+        assert!(bounded.finalize().is_err());
+        assert_eq!((into.len(), into.capacity()), (limit, limit));
+
+        let mut into = vec![1, 2, 3];
+        let before = into.capacity();
+        let error = encode(&Endless, &mut into, limit).expect_err("too large");
+        assert!(matches!(error, CodecError::TooLarge { .. }), "{error}");
+        assert_eq!((into.as_slice(), into.capacity()), (&[1, 2, 3][..], before));
+    }
+}
+
+#[test]
+fn bytes_above_the_limit_are_not_copied() {
+    let mut into = Vec::new();
+    let bytes = vec![0_u8; 200];
+    let error = encode(&bytes, &mut into, 201).expect_err("the length takes two bytes");
+    assert!(matches!(error, CodecError::TooLarge { limit: 201, .. }), "{error}");
+    assert_eq!(into.capacity(), 0);
+    encode(&bytes, &mut into, 202).expect("fits exactly");
+    assert_eq!(into.capacity(), 202);
+}
+
+/// Ignores that an element did not fit.
+struct Careless;
+
+impl Serialize for Careless {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        use serde::ser::SerializeTuple;
+        let mut tuple = serializer.serialize_tuple(2)?;
+        let _ = tuple.serialize_element("longer than the limit");
+        let _ = tuple.serialize_element(&1_u8);
+        tuple.end()
+    }
+}
+
+#[test]
+fn an_ignored_overflow_is_still_an_error() {
+    let mut into = Vec::new();
+    let error = encode(&Careless, &mut into, 10).expect_err("too large");
+    assert!(matches!(error, CodecError::TooLarge { .. }), "{error}");
+    assert!(into.is_empty());
+}
+
+#[test]
+fn a_false_length_does_not_allocate_memory() {
+    let mut bytes = postcard::to_stdvec(&u64::MAX).expect("encodes");
+    bytes.extend([1; 20]);
+    assert!(decode::<Vec<u8>>(&bytes).is_err());
+    assert!(decode::<Vec<u64>>(&bytes).is_err());
+    assert!(decode::<String>(&bytes).is_err());
+    assert!(decode::<Vec<String>>(&bytes).is_err());
+    assert!(decode::<std::collections::HashMap<u64, String>>(&bytes).is_err());
+}
+
+struct Refuses;
+
+impl Serialize for Refuses {
+    fn serialize<S: Serializer>(&self, _: S) -> Result<S::Ok, S::Error> {
+        Err(S::Error::custom("no"))
+    }
+}
+
+#[test]
+fn errors_name_the_type_and_their_chain_names_the_cause() {
+    let told = |error: CodecError| (error.to_string(), chain(&error));
+    let (what, _) = told(encode(&Refuses, &mut Vec::new(), 10).expect_err("refuses"));
+    assert!(what.contains("Refuses"), "{what}");
+    let (what, _) = told(encode(&Endless, &mut Vec::new(), 10).expect_err("too large"));
+    assert!(what.contains("Endless") && what.contains("10 bytes"), "{what}");
+    let (what, why) = told(decode::<Shape>(&[9]).expect_err("no such variant"));
+    assert!(what.contains("Shape"), "{what}");
+    assert!(why.len() > what.len(), "{why}");
+    let (what, why) = told(decode::<u8>(&[1, 2]).expect_err("one too many"));
+    assert!(what.contains("u8"), "{what}");
+    assert!(why.contains("1 bytes are left over") && !what.contains("left over"), "{why}");
+    let (what, _) = told(decode::<String>(&[2, 0xff, 0xff]).expect_err("not UTF-8"));
+    assert!(what.contains("String"), "{what}");
+}

@@ -1,0 +1,40 @@
+//! The codec's errors.
+
+use std::error::Error;
+
+/// A value could not be encoded or decoded.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CodecError {
+    /// The value's `Serialize` failed, or the format does not support the value.
+    #[error("a value of type {type_name} could not be encoded")]
+    Encode {
+        /// The type of the value.
+        type_name: &'static str,
+        /// The encoder's error.
+        source: Box<dyn Error + Send + Sync>,
+    },
+    /// The bytes are not an encoded value of this type.
+    #[error("a value of type {type_name} could not be decoded")]
+    Decode {
+        /// The type of the value.
+        type_name: &'static str,
+        /// The decoder's error.
+        source: Box<dyn Error + Send + Sync>,
+    },
+    /// The value needs more bytes than a message may have.
+    #[error(
+        "a value of type {type_name} needs more than {limit} bytes, the limit of one message (`message_limit`)"
+    )]
+    TooLarge {
+        /// The type of the value.
+        type_name: &'static str,
+        /// The limit in bytes.
+        limit: usize,
+    },
+}
+
+/// Bytes that the decoder did not need.
+#[derive(Debug, thiserror::Error)]
+#[error("{0} bytes are left over")]
+pub(crate) struct LeftOver(pub(crate) usize);

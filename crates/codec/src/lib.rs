@@ -1,0 +1,25 @@
+//! Encodes arguments and results: postcard with a limit, and bulk bytes without a detour.
+//!
+//! [`encode`] and [`decode`] work on any serde type. [`decode_from`] reads from a [`Source`] that
+//! somebody else may write to, for example shared memory. [`contiguous_parts`] returns the bytes of
+//! a `Vec<u8>` or `String` without copying them.
+//!
+//! ```
+//! let mut bytes = Vec::new();
+//! brigade_codec::encode(&(1_u8, "two".to_owned()), &mut bytes, 100)?;
+//! assert_eq!(brigade_codec::decode::<(u8, String)>(&bytes)?, (1, "two".to_owned()));
+//! # Ok::<(), brigade_codec::CodecError>(())
+//! ```
+//!
+//! Invariants:
+//! - The format is postcard's, byte for byte.
+//! - Encoding never takes more memory than the limit; decoding believes a length only as far as
+//!   bytes are there.
+
+#![forbid(unsafe_code)]
+
+mod codec;
+mod error;
+
+pub use codec::{Prefix, Source, chain, contiguous_parts, decode, decode_from, encode};
+pub use error::CodecError;

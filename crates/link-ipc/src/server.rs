@@ -1,0 +1,180 @@
+//! Connects the two ends: a one-shot server that the worker creates and the host connects to.
+
+use std::fmt;
+use std::fs::DirBuilder;
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use brigade_sys::catch_panic::catch_panic;
+use brigade_sys::control::ControlSocket;
+use brigade_sys::environment::{self, EnvironmentError};
+use brigade_wire::handshake::Token;
+use ipc_channel::ipc::{IpcOneShotServer, IpcSender};
+
+use crate::Channels;
+use crate::host::{HostEnd, host_end};
+
+/// A socket's path has room for 107 bytes; ipc-channel silently truncates longer ones.
+const LONGEST_PATH: usize = 100;
+
+/// Length of the suffix that ipc-channel appends to the folder: `/.tmpXXXXXX/socket`.
+const SUFFIX: usize = 18;
+
+/// Returns the folder that the worker creates for its server, with a path short enough for a
+/// socket.
+pub(crate) fn folder(pid: u32) -> Result<PathBuf, String> {
+    let name = format!("brigade-{pid}-{}", Token::random().short());
+    let preferred = std::env::temp_dir().join(&name);
+    if preferred.to_str().is_none() {
+        return Err(format!(
+            "the path of the temporary folder ({}) is not UTF-8; set TMPDIR to a UTF-8 path, or use rings",
+            preferred.display()
+        ));
+    }
+    if fits(&preferred) {
+        return Ok(preferred);
+    }
+    let fallback = Path::new("/tmp").join(name);
+    if fallback.parent().is_some_and(Path::is_dir) {
+        Ok(fallback)
+    } else {
+        Err(format!(
+            "the path of the temporary folder ({}) is too long for a socket; set TMPDIR to a shorter one",
+            preferred.display()
+        ))
+    }
+}
+
+/// Returns `true` if the path of a server in this folder is short enough.
+fn fits(folder: &Path) -> bool {
+    folder.as_os_str().len() + SUFFIX <= LONGEST_PATH
+}
+
+/// The reason why a worker's server could not be created or used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ServerError {
+    /// The folder's path is too long.
+    #[error("the path {} is too long for a socket; set TMPDIR to a shorter one", .0.display())]
+    PathTooLong(PathBuf),
+    /// The folder could not be created.
+    #[error("failed to create the folder {} for a socket", .0.display())]
+    Folder(PathBuf, #[source] io::Error),
+    /// The variable that tells ipc-channel where to put its socket could not be set.
+    #[error("failed to set TMPDIR for the socket's folder; `Link::Ring` needs no folder")]
+    Environment(#[source] EnvironmentError),
+    /// The socket could not be created.
+    #[error("failed to create a socket")]
+    Socket(#[source] io::Error),
+    /// The host did not connect, or sent something else.
+    #[error("failed to receive the link: {0}")]
+    Accept(String),
+    /// Another process than the host connected.
+    #[error("a connection to the socket of the link had the wrong token")]
+    Token,
+}
+
+/// The server and its name, as ipc-channel creates them.
+type OneShot = (IpcOneShotServer<Channels>, String);
+
+/// A worker's server. Its folder is removed by `accept` and on drop.
+pub struct Server {
+    server: IpcOneShotServer<Channels>,
+    folder: Folder,
+}
+
+/// A private folder, removed on drop.
+#[derive(Debug)]
+struct Folder(PathBuf);
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // The host may have removed it already.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Server").field("folder", &self.folder.0).finish_non_exhaustive()
+    }
+}
+
+impl Server {
+    /// Creates the folder, for this user only, and a server in it. Returns the server and its name.
+    ///
+    /// # Errors
+    /// See [`ServerError`]; nothing is left behind.
+    pub fn create(folder: &Path) -> Result<(Self, String), ServerError> {
+        Self::create_by(folder, || environment::with_var("TMPDIR", folder, IpcOneShotServer::new))
+    }
+
+    /// Like `create`, with another way to make ipc-channel put its socket into the folder.
+    pub(crate) fn create_by(
+        folder: &Path,
+        make: impl FnOnce() -> Result<io::Result<OneShot>, EnvironmentError>,
+    ) -> Result<(Self, String), ServerError> {
+        if !fits(folder) {
+            return Err(ServerError::PathTooLong(folder.to_owned()));
+        }
+        let private = DirBuilder::new().mode(0o700).create(folder);
+        private.map_err(|error| ServerError::Folder(folder.to_owned(), error))?;
+        let folder = Folder(folder.to_owned());
+        let (server, name) =
+            make().map_err(ServerError::Environment)?.map_err(ServerError::Socket)?;
+        if name.len() > LONGEST_PATH || !Path::new(&name).exists() {
+            return Err(ServerError::PathTooLong(name.into()));
+        }
+        Ok((Self { server, folder }, name))
+    }
+
+    /// Takes the host's message. Call it only after the host has connected: otherwise it blocks
+    /// without a limit.
+    ///
+    /// # Errors
+    /// [`ServerError::Accept`].
+    pub fn accept(self) -> Result<Channels, ServerError> {
+        let Self { server, folder } = self;
+        let accepted = server.accept();
+        drop(folder);
+        accepted
+            .map(|(_, channels)| channels)
+            .map_err(|error| ServerError::Accept(error.to_string()))
+    }
+}
+
+/// Connects to a worker's server and hands over the worker's ends of the link. Returns the host's
+/// end.
+///
+/// # Errors
+/// If the server is gone, descriptors run out, or [`Server::create`] cannot have returned the name.
+pub fn connect(name: &str, token: &Token, limit: usize) -> io::Result<HostEnd> {
+    // The worker reports the name; ipc-channel panics on a NUL, and truncates long names.
+    if name.len() > LONGEST_PATH || name.contains('\0') {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not the name of a server"));
+    }
+    check_free_descriptors()?;
+    let opened = catch_panic(|| {
+        let server = IpcSender::connect(name.to_owned())?;
+        // The worker's folder is private.
+        let path = Path::new(name).with_file_name("host");
+        let (end, channels) = host_end(*token, limit, &path)?;
+        server.send(channels).map_err(|error| io::Error::other(error.to_string()))?;
+        Ok(end)
+    });
+    opened.unwrap_or_else(|_| Err(io::Error::other("ipc-channel panicked")))
+}
+
+/// Returns an error if fewer descriptors are left than `connect` needs.
+///
+/// ipc-channel panics, and panics again on every later use, if it cannot create the socket with
+/// which it measures the maximum size of packets. Another thread may take the descriptors that are
+/// free here; then the panic is caught, and the damage lasts.
+fn check_free_descriptors() -> io::Result<()> {
+    // One to connect, four that are handed over or kept, four to duplicate one of them, two for
+    // that measurement, and one to spare.
+    let _room =
+        [(); 6].map(|()| ControlSocket::pair()).into_iter().collect::<io::Result<Vec<_>>>()?;
+    Ok(())
+}

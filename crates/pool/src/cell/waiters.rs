@@ -1,0 +1,63 @@
+//! The waiters of a task.
+
+use std::sync::Arc;
+use std::task::Waker;
+
+use brigade_wire::TaskId;
+
+use crate::callbacks::{Callback, Callbacks};
+use crate::completion_queue::CompletionQueue;
+use crate::waiting::Sleeper;
+
+/// Everything that is to be notified of a task's outcome.
+#[derive(Debug)]
+pub(crate) struct Waiters {
+    task: TaskId,
+    pub(super) waker: Option<Waker>,
+    /// Queues of threads that wait for several tasks, each with the task's token in it.
+    pub(super) completions: Vec<(Arc<CompletionQueue>, u64)>,
+    /// In the order of registration; pushed to their queue as soon as the outcome is known.
+    pub(super) callbacks: Option<(Arc<Callbacks>, Vec<Callback>)>,
+    /// The thread that sleeps for this task alone. There is at most one, because that takes the
+    /// handle or a unique reference to it.
+    pub(super) sleeper: Option<Sleeper>,
+}
+
+/// Wake-ups that remain after the waiters were notified.
+pub(crate) struct Wakeups {
+    /// `true` if a waiting thread sleeps at the pool's doorbell, which the calling thread has to
+    /// ring.
+    pub(crate) ring_doorbell: bool,
+    /// User code, to be called where it may run.
+    pub(crate) waker: Option<(TaskId, Waker)>,
+}
+
+impl Waiters {
+    pub(super) fn of(task: TaskId) -> Self {
+        Self { task, waker: None, completions: Vec::new(), callbacks: None, sleeper: None }
+    }
+
+    /// Wakes all waiters without running user code.
+    #[must_use]
+    pub(crate) fn notify(self) -> Wakeups {
+        if let Some((callbacks, _)) = self.callbacks {
+            callbacks.wake();
+        }
+        let mut ring_doorbell = self.sleeper.is_some_and(Sleeper::wake);
+        for (completions, token) in self.completions {
+            ring_doorbell |= completions.add(token);
+        }
+        Wakeups { ring_doorbell, waker: self.waker.map(|waker| (self.task, waker)) }
+    }
+
+    pub(crate) fn has_waker(&self) -> bool {
+        self.waker.is_some()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.waker.is_none()
+            && self.completions.is_empty()
+            && self.callbacks.is_none()
+            && self.sleeper.is_none()
+    }
+}

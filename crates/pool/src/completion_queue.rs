@@ -1,0 +1,96 @@
+//! Queue of the finished tasks among several that one caller waits for.
+//!
+//! Any thread that completes a task adds to it; only the waiting caller takes from it.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use brigade_sys::sync::{Mutex, MutexGuard};
+
+use crate::drive::Shared;
+use crate::waiting::{Sleeper, Wait, park_for};
+
+/// Tokens of finished tasks, in the order of completion. A token is chosen by whoever watches the
+/// task.
+#[derive(Debug, Default)]
+pub(crate) struct CompletionQueue {
+    /// `true` while the queue holds a token; written under the lock.
+    has_some: AtomicBool,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    tokens: VecDeque<u64>,
+    sleeper: Option<Sleeper>,
+}
+
+impl CompletionQueue {
+    /// Adds a finished task. Returns `true` if the waiting caller sleeps at the pool's doorbell,
+    /// which the calling thread then has to ring.
+    #[must_use]
+    pub(crate) fn add(&self, token: u64) -> bool {
+        let mut state = self.lock();
+        state.tokens.push_back(token);
+        self.has_some.store(true, Ordering::Release);
+        let sleeper = state.sleeper.take();
+        drop(state);
+        sleeper.is_some_and(Sleeper::wake)
+    }
+
+    /// Removes and returns the first token.
+    pub(crate) fn take(&self) -> Option<u64> {
+        if self.is_pending() {
+            return None;
+        }
+        let mut state = self.lock();
+        let token = state.tokens.pop_front();
+        self.has_some.store(!state.tokens.is_empty(), Ordering::Release);
+        token
+    }
+
+    /// Waits for a token and removes it; returns `None` once the deadline has passed.
+    ///
+    /// `pool` is the pool of all watched tasks. It is `None` if they belong to several pools, which
+    /// then run their tasks without this thread's help.
+    pub(crate) fn next(
+        &self,
+        pool: Option<&Arc<Shared>>,
+        deadline: Option<Instant>,
+    ) -> Option<u64> {
+        if let Some(token) = self.take() {
+            return Some(token);
+        }
+        match pool {
+            // With no time left to wait, outcomes that have arrived are still collected.
+            Some(pool) if deadline.is_some_and(|deadline| deadline <= Instant::now()) => {
+                pool.collect();
+            }
+            Some(pool) => pool.wait_for(self, deadline),
+            None => park_for(self, deadline),
+        }
+        self.take()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Nothing that panics runs under this lock.
+        self.state.lock()
+    }
+}
+
+impl Wait for CompletionQueue {
+    #[inline]
+    fn is_pending(&self) -> bool {
+        !self.has_some.load(Ordering::Acquire)
+    }
+
+    fn set_sleeper(&self, sleeper: Sleeper) {
+        self.lock().sleeper = Some(sleeper);
+    }
+
+    fn clear_sleeper(&self) {
+        self.lock().sleeper = None;
+    }
+}

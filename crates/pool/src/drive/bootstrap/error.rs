@@ -1,0 +1,118 @@
+//! Errors of the handshake, and their explanations.
+
+use std::time::Duration;
+
+use brigade_sys::process::Signal;
+use brigade_wire::handshake::FromWorkerControl;
+use brigade_worker::exit_code;
+
+use super::super::attendant::StartedWorker;
+use super::super::shared::Shared;
+use crate::config::Config;
+use crate::error::last_line;
+
+/// The reason why a worker could not be started.
+pub(in crate::drive) struct Failure {
+    pub(in crate::drive) permanent: bool,
+    pub(in crate::drive) reason: String,
+}
+
+/// An error of the handshake, before the exit status of the process is known.
+pub(super) enum HandshakeError {
+    /// The process has ended.
+    Gone,
+    /// A retry would fail too.
+    Permanent(String),
+    /// The system refused something that it may grant later.
+    Transient(String),
+}
+
+/// The phase of a worker's start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Phase {
+    Handshake,
+    Initializer,
+}
+
+impl Phase {
+    pub(super) fn limit(self, config: &Config) -> Duration {
+        match self {
+            Self::Handshake => config.start_timeout,
+            Self::Initializer => config.setup.timeout,
+        }
+    }
+
+    /// Returns the part of an error message that says that the phase was not completed.
+    pub(super) fn incomplete(self) -> &'static str {
+        match self {
+            Self::Handshake => "it did not complete the handshake",
+            Self::Initializer => "its initializer did not return",
+        }
+    }
+
+    pub(super) fn setting(self) -> &'static str {
+        match self {
+            Self::Handshake => "start_timeout",
+            Self::Initializer => "initializer_timeout",
+        }
+    }
+}
+
+/// Explains a valid message at the wrong time.
+pub(super) fn unexpected(message: FromWorkerControl) -> HandshakeError {
+    garbage(match message {
+        FromWorkerControl::Refused { reason } => {
+            return HandshakeError::Permanent(format!("it refused: {reason}"));
+        }
+        FromWorkerControl::Answer(_) => "a second answer",
+        FromWorkerControl::Section { .. } => "the start of a section without a task",
+        FromWorkerControl::Ready => "an unexpected `ready`",
+        FromWorkerControl::Initialized | FromWorkerControl::InitializerFailed { .. } => {
+            "an unexpected initializer result"
+        }
+    })
+}
+
+pub(super) fn garbage(what: &str) -> HandshakeError {
+    HandshakeError::Permanent(format!(
+        "it sent {what}; the program that was started is not a worker of this release"
+    ))
+}
+
+/// Ends the process and explains in one sentence what happened.
+pub(super) fn explain(
+    shared: &Shared,
+    started: &StartedWorker,
+    phase: Phase,
+    error: HandshakeError,
+) -> Failure {
+    // A process that may not be killed is not reaped; any other has ended or will end soon.
+    let killed = started.process.signal_group(Signal::Kill);
+    let exit = killed.and_then(|()| started.process.reap());
+    let (stderr_tail, lines) = shared.output.finish_streams(&started.streams);
+    if let Some(lines) = lines {
+        // No other thread waits for this one.
+        shared.output.wait_until_emitted(lines);
+    }
+    let when = match phase {
+        Phase::Handshake => "it ended before the handshake was complete",
+        Phase::Initializer => "it ended in its initializer",
+    };
+    let (permanent, what) = match (error, exit) {
+        (HandshakeError::Permanent(what), _) => (true, what),
+        (HandshakeError::Transient(what), _) => (false, what),
+        (HandshakeError::Gone, Ok(exit)) => {
+            let known =
+                exit_code::describe_exit(exit).map(|text| format!(", {text}")).unwrap_or_default();
+            (false, format!("{when}: {exit}{known}"))
+        }
+        (HandshakeError::Gone, Err(error)) => (false, format!("{when} ({error})")),
+    };
+    let mut reason =
+        format!("{} (pid {}) could not be started: {what}", started.worker, started.process.pid());
+    if let Some(line) = last_line(&stderr_tail) {
+        reason.push_str("; its last line on stderr: ");
+        reason.push_str(line);
+    }
+    Failure { permanent, reason }
+}

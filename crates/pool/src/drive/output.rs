@@ -1,0 +1,260 @@
+//! Forwards the workers' output, and emits `tracing` events.
+//!
+//! Workers write to their own pipes: always for stderr, so that a death can be reported with the
+//! worker's last words, and for stdout if it is captured. One thread forwards the bytes to the
+//! configured destination and emits the pool's events. Only this thread writes to the host's stderr
+//! and calls subscribers, so only it waits if they block. The pipes then fill up and the workers
+//! that write block too, as they would if they wrote directly. Nothing else is delayed, and memory
+//! is bounded: each pipe keeps at most one line and its tail, and events and the last output of
+//! dead workers wait in a bounded queue.
+//!
+//! Protocol:
+//! - Any thread may read a pipe, which never blocks and keeps the tail, but only the output thread
+//!   forwards what was read. A thread that handles a death reads what is left, closes the pipe, and
+//!   queues the bytes for the output thread. That thread reads nothing between taking bytes and
+//!   forwarding them, so the order is kept.
+//! - Captured lines come before the outcome of the task: the death is reported once they are
+//!   emitted, or after [`EMIT_TIMEOUT`] if the subscriber takes longer.
+//! - At the pool's end the thread empties the queue and ends. A thread that is blocked at that
+//!   point is left behind after a grace period.
+//!
+//! A pipe is closed once its worker is dead and its output has been read, even if other processes
+//! have inherited the other end.
+
+mod lines;
+mod pipe;
+mod queue;
+
+use std::collections::HashMap;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use brigade_sys::catch_panic::catch_panic;
+use brigade_sys::descriptors;
+use brigade_sys::poller::Poller;
+use brigade_sys::sync::Mutex;
+use tracing::{Level, warn};
+
+use super::alarm::Alarm;
+use super::notes::{Note, Notes, is_wanted};
+use super::shared::Shared;
+use crate::process_env::Stdio;
+use pipe::Pipe;
+pub(super) use pipe::Writer;
+use queue::{Entry, LostEntries, OutputQueue};
+
+/// Longest time that the report of a death waits for a subscriber to take the last lines.
+pub(super) const EMIT_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Number of bytes forwarded at a time.
+const CHUNK: usize = 16 * 1024;
+
+/// Maximum number of bytes read from a dead worker's pipe. A process that the worker has left
+/// behind may continue to write.
+const LAST_READ: usize = 1 << 20;
+
+pub(super) struct OutputForwarder {
+    stdio: Stdio,
+    /// Pipes that the thread has not added yet.
+    new: Mutex<Vec<Arc<Pipe>>>,
+    queue: OutputQueue,
+    alarm: Alarm,
+    ended: AtomicBool,
+}
+
+/// The queue position that has to be done before the worker's death is reported.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct LastLines(u64);
+
+/// The output streams of one worker that the pool reads.
+pub(super) struct WorkerStreams {
+    stdout: Option<Arc<Pipe>>,
+    stderr: Arc<Pipe>,
+}
+
+/// The host's ends of a new worker's streams.
+pub(super) struct HostEnds {
+    stdout: Option<OwnedFd>,
+    stderr: OwnedFd,
+}
+
+/// The worker's ends of its streams.
+pub(super) struct WorkerEnds {
+    /// Inherited or null, unless stdout is captured.
+    stdout: std::process::Stdio,
+    stderr: OwnedFd,
+}
+
+impl HostEnds {
+    /// Creates the pipes for a new worker.
+    pub(super) fn open(stdio: Stdio) -> io::Result<(Self, WorkerEnds)> {
+        let (stdout, worker_stdout) = match stdio {
+            Stdio::Inherit => (None, std::process::Stdio::inherit()),
+            Stdio::Null => (None, std::process::Stdio::null()),
+            Stdio::Capture => {
+                let (ours, theirs) = descriptors::output_pipe()?;
+                (Some(ours), theirs.into())
+            }
+        };
+        let (stderr, worker_stderr) = descriptors::output_pipe()?;
+        let worker_ends = WorkerEnds { stdout: worker_stdout, stderr: worker_stderr };
+        Ok((Self { stdout, stderr }, worker_ends))
+    }
+}
+
+impl WorkerEnds {
+    pub(super) fn apply(self, command: &mut Command) {
+        command.stdout(self.stdout).stderr(self.stderr);
+    }
+}
+
+impl OutputForwarder {
+    pub(super) fn new(stdio: Stdio) -> io::Result<Self> {
+        Ok(Self {
+            stdio,
+            new: Mutex::default(),
+            queue: OutputQueue::default(),
+            alarm: Alarm::new()?,
+            ended: AtomicBool::new(false),
+        })
+    }
+
+    /// Takes over the streams of a new worker.
+    pub(super) fn attach(&self, ends: HostEnds, writer: Writer) -> WorkerStreams {
+        let writer = Arc::new(writer);
+        let stdout = ends.stdout.map(|end| Arc::new(Pipe::of_stdout(end, &writer)));
+        let stderr = Arc::new(Pipe::of_stderr(ends.stderr, self.stdio, &writer));
+        let mut new = self.new.lock();
+        new.extend(stdout.clone());
+        new.push(Arc::clone(&stderr));
+        drop(new);
+        self.alarm.wake();
+        WorkerStreams { stdout, stderr }
+    }
+
+    /// Reads what is left in a dead worker's pipes and closes them. Returns the end of its stderr,
+    /// and the lines that have to be emitted before the death is reported.
+    pub(super) fn finish_streams(&self, streams: &WorkerStreams) -> (String, Option<LastLines>) {
+        let pipes = streams.stdout.iter().chain([&streams.stderr]);
+        let rests = pipes.map(|pipe| (Arc::clone(pipe), pipe.read_rest(LAST_READ)));
+        let is_awaited = self.stdio == Stdio::Capture;
+        let last = self.queue.push_rests(rests.collect(), is_awaited);
+        self.alarm.wake();
+        (streams.stderr.tail(), is_awaited.then_some(LastLines(last)))
+    }
+
+    pub(super) fn are_emitted(&self, lines: LastLines) -> bool {
+        self.queue.is_done(lines.0)
+    }
+
+    /// Waits until the lines are emitted, for at most [`EMIT_TIMEOUT`].
+    pub(super) fn wait_until_emitted(&self, lines: LastLines) {
+        self.queue.wait_until_done(lines.0, EMIT_TIMEOUT);
+    }
+
+    /// Queues an event if any subscriber may want its level.
+    pub(super) fn note(&self, level: Level, emit: impl FnOnce(&str) + Send + 'static) {
+        if is_wanted(level) {
+            self.push(Box::new(emit));
+        }
+    }
+
+    pub(super) fn note_all(&self, notes: Notes) {
+        notes.into_iter().for_each(|note| self.push(note));
+    }
+
+    fn push(&self, note: Note) {
+        if self.queue.note(note) {
+            self.alarm.wake();
+        }
+    }
+
+    pub(super) fn end(&self) {
+        self.ended.store(true, Ordering::Release);
+        self.alarm.wake();
+    }
+
+    /// Empties the queue. Returns `true` if the pool has ended.
+    fn process_queue(&self, shared: &Shared) -> bool {
+        // Read before the queue is emptied; anything added later is no longer needed.
+        let ended = self.ended.load(Ordering::Acquire);
+        let pool = shared.config.name.as_str();
+        while let Some(entry) = self.queue.next() {
+            match entry {
+                // A subscriber that panics loses this event; the panic hook reports it.
+                Entry::Event(emit) => drop(catch_panic(|| emit(pool))),
+                Entry::Rest(pipe, bytes) => pipe.forward(&bytes, true),
+            }
+            if self.queue.done() {
+                shared.reaper.wake();
+            }
+        }
+        if let Some(LostEntries { events, bytes }) = self.queue.take_lost() {
+            let tell = || {
+                warn!(
+                    pool,
+                    events,
+                    bytes,
+                    "events and output were lost because the subscriber or stderr is too slow"
+                );
+            };
+            let _ = catch_panic(tell);
+        }
+        ended
+    }
+}
+
+/// Forwards output and emits events until the pool ends.
+pub(super) fn run(shared: &Shared, poller: Poller) {
+    let output = &shared.output;
+    if let Err(error) = forward_all(shared, poller) {
+        shared.give_up("forward the workers' output", &error);
+        output.alarm.switch_to_parking();
+        // Nobody reads the pipes anymore. They are closed, so that a worker that writes gets an
+        // error instead of blocking.
+        while !output.process_queue(shared) {
+            output.new.lock().clear();
+            Alarm::sleep(None);
+        }
+    }
+    output.queue.end();
+}
+
+fn forward_all(shared: &Shared, mut poller: Poller) -> io::Result<()> {
+    let output = &shared.output;
+    poller.add(&output.alarm, ALARM)?;
+    let mut pipes: HashMap<u64, Arc<Pipe>> = HashMap::new();
+    let (mut next, mut ready, mut bytes) = (ALARM + 1, Vec::new(), Vec::new());
+    while !output.process_queue(shared) {
+        pipes.retain(|_, pipe| {
+            if pipe.is_closed() {
+                poller.remove(&**pipe);
+            }
+            !pipe.is_closed()
+        });
+        let new = std::mem::take(&mut *output.new.lock());
+        for pipe in new.into_iter().filter(|pipe| !pipe.is_closed()) {
+            poller.add(&*pipe, next)?;
+            pipes.insert(next, pipe);
+            next += 1;
+        }
+        poller.ready_until(None, &mut ready)?;
+        for token in &ready {
+            let Some(pipe) = pipes.get(token) else {
+                output.alarm.drain();
+                continue;
+            };
+            bytes.clear();
+            let is_end = pipe.read(CHUNK, &mut bytes);
+            pipe.forward(&bytes, is_end);
+        }
+    }
+    Ok(())
+}
+
+/// Token of the descriptor that wakes the thread.
+const ALARM: u64 = 0;

@@ -1,0 +1,181 @@
+//! An output stream of a worker.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use brigade_sys::catch_panic::catch_panic;
+use brigade_sys::sync::{Mutex, MutexGuard};
+use brigade_wire::WorkerId;
+use tracing::info;
+
+use super::CHUNK;
+use super::lines::Lines;
+use crate::process_env::Stdio;
+
+/// Number of bytes of a dead worker's stderr that are kept for the error.
+const TAIL: usize = 4096;
+
+/// The worker that writes to a stream.
+pub(in crate::drive) struct Writer {
+    pub(in crate::drive) pool: Box<str>,
+    pub(in crate::drive) worker: WorkerId,
+    pub(in crate::drive) pid: u32,
+}
+
+/// An output stream of a worker.
+pub(super) struct Pipe {
+    // Non-blocking, so that reading never waits.
+    end: File,
+    /// Locked while reading, so that two readers cannot swap their bytes, but never while bytes are
+    /// forwarded.
+    tail: Mutex<Tail>,
+    /// Destination of the bytes. Locked only by the output thread, for as long as forwarding takes.
+    sink: Mutex<Sink>,
+    /// `true` if the stream has ended or is no longer wanted.
+    closed: AtomicBool,
+}
+
+/// The last bytes; only kept for stderr.
+struct Tail(Option<VecDeque<u8>>);
+
+enum Sink {
+    OurStderr,
+    Nowhere,
+    Events { stream: &'static str, writer: Arc<Writer>, lines: Lines },
+}
+
+impl Pipe {
+    /// Creates the stream for a captured stdout.
+    pub(super) fn of_stdout(end: OwnedFd, writer: &Arc<Writer>) -> Self {
+        Self::new(end, None, Sink::events("stdout", writer))
+    }
+
+    pub(super) fn of_stderr(end: OwnedFd, stdio: Stdio, writer: &Arc<Writer>) -> Self {
+        let sink = match stdio {
+            Stdio::Inherit => Sink::OurStderr,
+            Stdio::Null => Sink::Nowhere,
+            Stdio::Capture => Sink::events("stderr", writer),
+        };
+        Self::new(end, Some(VecDeque::new()), sink)
+    }
+
+    fn new(end: OwnedFd, tail: Option<VecDeque<u8>>, sink: Sink) -> Self {
+        Self {
+            end: File::from(end),
+            tail: Mutex::new(Tail(tail)),
+            sink: Mutex::new(sink),
+            closed: AtomicBool::new(false),
+        }
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Acquire)
+    }
+
+    /// Reads available bytes, at most about `limit`, and appends them to `into`. Returns `true` at
+    /// the end of the stream. Forwarding the bytes is up to the output thread.
+    pub(super) fn read(&self, limit: usize, into: &mut Vec<u8>) -> bool {
+        let mut tail = self.lock_tail();
+        let mut buffer = [0; CHUNK];
+        let mut total = 0;
+        while total < limit && !self.is_closed() {
+            match (&self.end).read(&mut buffer) {
+                // Closed by the worker and by all processes that inherited it.
+                Ok(0) => {
+                    self.closed.store(true, Ordering::Release);
+                    return true;
+                }
+                Ok(count) => {
+                    total += count;
+                    tail.take(&buffer[..count]);
+                    into.extend_from_slice(&buffer[..count]);
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(_) => break,
+            }
+        }
+        false
+    }
+
+    /// Reads the rest, at most about `limit` bytes, and closes the stream.
+    pub(super) fn read_rest(&self, limit: usize) -> Vec<u8> {
+        let mut rest = Vec::new();
+        self.read(limit, &mut rest);
+        let _tail = self.lock_tail();
+        self.closed.store(true, Ordering::Release);
+        rest
+    }
+
+    /// Forwards bytes, and the end of the stream. Called only on the output thread, because the
+    /// destination may block.
+    pub(super) fn forward(&self, bytes: &[u8], is_end: bool) {
+        // A panic of the subscriber is caught below.
+        let mut sink = self.sink.lock();
+        sink.take(bytes);
+        if is_end {
+            sink.finish();
+        }
+    }
+
+    pub(super) fn tail(&self) -> String {
+        let bytes: Vec<u8> = self.lock_tail().0.iter().flatten().copied().collect();
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    fn lock_tail(&self) -> MutexGuard<'_, Tail> {
+        // Nothing that panics runs under this lock.
+        self.tail.lock()
+    }
+}
+
+impl AsFd for Pipe {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.end.as_fd()
+    }
+}
+
+impl Tail {
+    fn take(&mut self, bytes: &[u8]) {
+        if let Some(tail) = &mut self.0 {
+            tail.extend(bytes);
+            let excess = tail.len().saturating_sub(TAIL);
+            tail.drain(..excess);
+        }
+    }
+}
+
+impl Sink {
+    fn events(stream: &'static str, writer: &Arc<Writer>) -> Self {
+        Self::Events { stream, writer: Arc::clone(writer), lines: Lines::default() }
+    }
+
+    fn take(&mut self, bytes: &[u8]) {
+        match self {
+            // If the host's stderr is closed, the workers' output is not wanted there either.
+            Self::OurStderr => drop(io::stderr().write_all(bytes)),
+            Self::Nowhere => {}
+            Self::Events { stream, writer, lines } => {
+                lines.take(bytes, |line| emit_line(stream, writer, line));
+            }
+        }
+    }
+
+    fn finish(&mut self) {
+        if let Self::Events { stream, writer, lines } = self {
+            lines.finish(|line| emit_line(stream, writer, line));
+        }
+    }
+}
+
+fn emit_line(stream: &str, writer: &Writer, line: &str) {
+    let Writer { pool, worker, pid } = writer;
+    // A subscriber that panics loses this line; the panic hook reports it. It must not end the
+    // thread that all workers' output depends on, or they would block.
+    let _ = catch_panic(
+        || info!(target: "brigade::output", pool = &**pool, %worker, pid, stream, line),
+    );
+}

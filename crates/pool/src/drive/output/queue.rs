@@ -1,0 +1,180 @@
+//! The queue of the output thread: events to emit and output to forward, in order.
+
+use std::collections::VecDeque;
+use std::mem;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use brigade_sys::sync::{Condvar, Mutex, MutexGuard};
+
+use super::super::notes::Note;
+use super::pipe::Pipe;
+
+/// Maximum number of entries. Further events are lost and counted.
+const MAX_ENTRIES: usize = 4096;
+
+/// Maximum number of bytes of dead workers. Anything beyond is lost and counted.
+const MAX_BYTES: usize = 4 << 20;
+
+/// The queue of the output thread.
+#[derive(Default)]
+pub(super) struct OutputQueue {
+    state: Mutex<QueueState>,
+    /// Notified when an entry is done, and at the end.
+    done: Condvar,
+}
+
+#[derive(Default)]
+struct QueueState {
+    waiting: VecDeque<Entry>,
+    /// Number of bytes in the waiting entries.
+    bytes: usize,
+    lost: LostEntries,
+    pushed: u64,
+    done: u64,
+    /// The last entry that a thread waits for.
+    awaited: u64,
+    ended: bool,
+}
+
+/// Work for the output thread.
+pub(super) enum Entry {
+    Event(Note),
+    /// The rest of the output in a dead worker's pipe.
+    Rest(Arc<Pipe>, Vec<u8>),
+}
+
+/// Events and bytes that did not fit into the queue.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(super) struct LostEntries {
+    pub(super) events: u64,
+    pub(super) bytes: u64,
+}
+
+impl OutputQueue {
+    /// Adds an event. Returns `true` if the output thread has to be woken.
+    #[must_use]
+    pub(super) fn note(&self, note: Note) -> bool {
+        let mut state = self.lock();
+        if state.waiting.len() >= MAX_ENTRIES {
+            state.lost.events += 1;
+            return false;
+        }
+        state.push(Entry::Event(note))
+    }
+
+    /// Adds the rests of pipes. Returns the number of the entry after which all of them have been
+    /// forwarded.
+    pub(super) fn push_rests(&self, rests: Vec<(Arc<Pipe>, Vec<u8>)>, is_awaited: bool) -> u64 {
+        let mut state = self.lock();
+        for (pipe, mut bytes) in rests {
+            let room = MAX_BYTES - state.bytes.min(MAX_BYTES);
+            state.lost.bytes += bytes.len().saturating_sub(room) as u64;
+            bytes.truncate(room);
+            state.bytes += bytes.len();
+            // Added even without bytes, because it ends the last line.
+            let _ = state.push(Entry::Rest(pipe, bytes));
+        }
+        if is_awaited {
+            state.awaited = state.pushed;
+        }
+        state.pushed
+    }
+
+    pub(super) fn next(&self) -> Option<Entry> {
+        let mut state = self.lock();
+        let entry = state.waiting.pop_front()?;
+        if let Entry::Rest(_, bytes) = &entry {
+            state.bytes -= bytes.len();
+        }
+        Some(entry)
+    }
+
+    /// Marks the entry that was taken last as done. Returns `true` if a thread waits for it.
+    #[must_use]
+    pub(super) fn done(&self) -> bool {
+        let mut state = self.lock();
+        state.done += 1;
+        self.done.notify_all();
+        state.done == state.awaited
+    }
+
+    pub(super) fn take_lost(&self) -> Option<LostEntries> {
+        let lost = mem::take(&mut self.lock().lost);
+        (lost != LostEntries::default()).then_some(lost)
+    }
+
+    pub(super) fn is_done(&self, entry: u64) -> bool {
+        let state = self.lock();
+        state.done >= entry || state.ended
+    }
+
+    /// Waits until an entry is done, for at most `bound`.
+    pub(super) fn wait_until_done(&self, entry: u64, bound: Duration) {
+        let begin = Instant::now();
+        let mut state = self.lock();
+        while state.done < entry && !state.ended {
+            let left = bound.saturating_sub(begin.elapsed());
+            if left.is_zero() {
+                return;
+            }
+            state = self.done.wait_timeout(state, left).0;
+        }
+    }
+
+    /// Records that the output thread has ended.
+    pub(super) fn end(&self) {
+        self.lock().ended = true;
+        self.done.notify_all();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, QueueState> {
+        // Nothing that panics runs under this lock.
+        self.state.lock()
+    }
+}
+
+impl QueueState {
+    /// Adds an entry. Returns `true` if the queue was empty.
+    #[must_use]
+    fn push(&mut self, entry: Entry) -> bool {
+        self.pushed += 1;
+        self.waiting.push_back(entry);
+        self.waiting.len() == 1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waiting_events_are_bounded_and_lost_ones_counted() {
+        let queue = OutputQueue::default();
+        assert!(queue.note(Box::new(|_| ())), "the first entry wakes the thread");
+        for _ in 1..MAX_ENTRIES {
+            assert!(!queue.note(Box::new(|_| ())));
+        }
+        assert_eq!(queue.take_lost(), None);
+        assert!(!queue.note(Box::new(|_| ())));
+        assert_eq!(queue.take_lost(), Some(LostEntries { events: 1, bytes: 0 }));
+        assert_eq!(queue.take_lost(), None, "reported once");
+        for number in 1..=MAX_ENTRIES {
+            assert!(!queue.is_done(number as u64));
+            assert!(queue.next().is_some());
+            assert!(!queue.done());
+            assert!(queue.is_done(number as u64));
+        }
+        assert!(queue.next().is_none());
+    }
+
+    #[test]
+    fn a_wait_for_an_entry_is_bounded_and_ends_with_the_thread() {
+        let queue = OutputQueue::default();
+        queue.wait_until_done(1, Duration::from_millis(1));
+        assert!(!queue.is_done(1));
+        queue.end();
+        queue.wait_until_done(1, Duration::from_secs(60));
+        assert!(queue.is_done(1));
+    }
+}

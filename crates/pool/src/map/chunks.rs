@@ -1,0 +1,315 @@
+//! All chunks of a map: makes them of inputs, submits them, and takes their results when they have
+//! ended.
+
+mod submit;
+
+use std::collections::{HashMap, VecDeque};
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use brigade_wire::{codec, items};
+use brigade_worker::function_of;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::chunk::{Chunk, Results, split};
+use super::sizing::Sizing;
+use crate::Pool;
+use crate::completion_queue::CompletionQueue;
+use crate::error::{SubmitErrorKind, TaskError, TaskErrorKind};
+use crate::function_ref::FunctionRef;
+use crate::waiting::Wait;
+
+/// Number of frames per worker: one that runs, one that is ready when it ends, one that replaces
+/// that one.
+const FRAMES: usize = 3;
+
+/// The default window: number of inputs per worker that may be taken ahead of the results that were
+/// yielded.
+const WINDOW_ITEMS: usize = 128;
+
+/// The default window is exceeded while the encoded inputs and results take less memory than this,
+/// so that workers go on while a slow item holds up the order.
+const WINDOW_BYTES: usize = 16 << 20;
+
+/// Memory that a chunk takes in addition to its items.
+const BYTES_OF_A_CHUNK: usize = 512;
+
+/// If producing the inputs takes longer than this, a chunk is sent with the inputs that it has.
+const PATIENCE: Duration = Duration::from_micros(200);
+
+/// The chunks of a map; see the module's documentation.
+pub(super) struct Chunks<'pool, F, I: Iterator, R> {
+    pool: &'pool Pool,
+    function: Result<FunctionRef, TaskError>,
+    inputs: I,
+    exhausted: bool,
+    /// `true` if no worker will run any further inputs: the pool is closed or broken, or workers
+    /// cannot call the function.
+    refused: bool,
+    window: Option<usize>,
+    retries: u32,
+    /// The hard deadline of an item, if it differs from that of the pool's tasks.
+    deadline: Option<Duration>,
+    sizing: Sizing,
+    /// Encoded inputs that were taken and not submitted. They stay here for long only if the input
+    /// iterator has panicked.
+    filling: Vec<u8>,
+    filled: u32,
+    /// Number of inputs before those in `filling`.
+    submitted: u64,
+    yielded: u64,
+    /// Bytes of chunks with results that were not yielded yet.
+    held: usize,
+    completions: Arc<CompletionQueue>,
+    under_way: HashMap<u64, Chunk>,
+    settled: VecDeque<Results>,
+    /// Number of chunks that could not be submitted and have results that were not yielded yet.
+    unsent: usize,
+    types: PhantomData<fn(F) -> R>,
+}
+
+impl<'pool, F, I, R> Chunks<'pool, F, I, R>
+where
+    I: Iterator,
+    F: Fn(I::Item) -> R + Copy + Send + 'static,
+    I::Item: Serialize + DeserializeOwned + 'static,
+    R: Serialize + DeserializeOwned + 'static,
+{
+    pub(super) fn new(pool: &'pool Pool, function: F, inputs: I) -> Self {
+        let entry = function_of::<F, I::Item, R>(function);
+        let function = FunctionRef::of(entry)
+            .map_err(|message| TaskError::new(TaskErrorKind::Function { message }));
+        Self {
+            pool,
+            refused: function.is_err(),
+            function,
+            inputs,
+            exhausted: false,
+            window: None,
+            retries: 0,
+            deadline: None,
+            sizing: Self::sizing(pool),
+            filling: Vec::new(),
+            filled: 0,
+            submitted: 0,
+            yielded: 0,
+            held: 0,
+            completions: Arc::default(),
+            under_way: HashMap::new(),
+            settled: VecDeque::new(),
+            unsent: 0,
+            types: PhantomData,
+        }
+    }
+
+    /// Returns the sizing for this pool. Workers that retire after a number of tasks get single
+    /// items, so that they are counted.
+    fn sizing(pool: &Pool) -> Sizing {
+        let mut sizing = Sizing::new(pool.workers());
+        if pool.shared().config.max_tasks.is_some() {
+            sizing.fix(1);
+        }
+        sizing
+    }
+
+    pub(super) fn set_deadline(&mut self, limit: Duration) {
+        self.deadline = Some(limit);
+    }
+
+    pub(super) fn set_window(&mut self, items: usize) {
+        self.window = Some(items.max(1));
+    }
+
+    pub(super) fn set_chunk(&mut self, items: usize) {
+        self.sizing.fix(items);
+    }
+
+    pub(super) fn set_retries(&mut self, retries: u32) {
+        self.retries = retries;
+    }
+
+    /// Records that all results of a chunk were yielded.
+    pub(super) fn release(&mut self, results: &Results) {
+        self.held -= results.held;
+        self.unsent -= usize::from(results.unsent);
+    }
+
+    /// Records that a result was yielded, which makes room in the window.
+    #[inline]
+    pub(super) fn yielded(&mut self) {
+        self.yielded += 1;
+    }
+
+    /// Returns `true` if this process is a fork of the one that built the pool. Not even
+    /// `completions` may be accessed then.
+    #[inline]
+    pub(super) fn is_forked(&self) -> bool {
+        self.pool.shared().is_forked()
+    }
+
+    /// Returns the results in a forked process: an error, then the end.
+    pub(super) fn forked(&mut self) -> Option<TaskError> {
+        let is_first = !std::mem::replace(&mut self.exhausted, true);
+        (is_first || !self.under_way.is_empty()).then(|| {
+            self.under_way.clear();
+            TaskError::new(TaskErrorKind::Forked)
+        })
+    }
+
+    /// Handles chunks that have arrived and sends more, if anything may have changed.
+    #[inline]
+    pub(super) fn make_progress(&mut self) {
+        if !self.completions.is_pending() {
+            self.settle_arrived();
+            self.refill();
+        }
+    }
+
+    /// Returns the results of the next chunk that has ended, in order of completion.
+    pub(super) fn settled(&mut self) -> Option<Results> {
+        self.settled.pop_front()
+    }
+
+    /// Blocks until a chunk has ended. Returns `false` if there is no chunk left.
+    pub(super) fn wait(&mut self) -> bool {
+        if self.under_way.is_empty() {
+            return !self.settled.is_empty();
+        }
+        self.pool.shared().wait_for(&*self.completions, None);
+        self.settle_arrived();
+        true
+    }
+
+    /// Takes inputs and submits them, as far as the window and the maximum number of frames allow.
+    pub(super) fn refill(&mut self) {
+        while self.may_take() {
+            match self.room() {
+                0 => return,
+                size => self.next_chunk(size),
+            }
+        }
+    }
+
+    /// Returns `true` if inputs should be taken. When no task will run any more, an input is taken
+    /// only when its error is the next result.
+    fn may_take(&self) -> bool {
+        if self.exhausted {
+            false
+        } else if self.refused {
+            self.under_way.is_empty() && self.unsent == 0
+        } else {
+            self.under_way.len() < FRAMES * self.pool.workers()
+        }
+    }
+
+    /// Returns the number of inputs for the next chunk, or 0 if results have to be yielded first.
+    fn room(&self) -> u32 {
+        let left = match self.inputs.size_hint() {
+            (least, Some(most)) if least == most => Some(least),
+            _ => None,
+        };
+        let wanted = if self.refused { 1 } else { self.sizing.next(left) };
+        let taken = self.submitted + u64::from(self.filled);
+        let ahead = usize::try_from(taken - self.yielded).unwrap_or(usize::MAX);
+        let Some(window) = self.window else {
+            let usual = WINDOW_ITEMS * self.pool.workers();
+            // Inputs that were not sent keep no worker busy, so they do not extend the window.
+            let full = ahead >= usual && (self.held >= WINDOW_BYTES || self.unsent >= usual);
+            return if full { 0 } else { wanted };
+        };
+        let free = window.saturating_sub(ahead);
+        // Avoid a chunk for each single result that makes room.
+        if free < (wanted as usize).min((window / 4).max(1)) {
+            return 0;
+        }
+        wanted.min(u32::try_from(free).unwrap_or(u32::MAX))
+    }
+
+    fn next_chunk(&mut self, size: u32) {
+        let limit = self.pool.shared().config.message_limit;
+        let begin = Instant::now();
+        while self.filled < size && self.filling.len() < self.sizing.argument_bytes() {
+            let Some(input) = self.inputs.next() else {
+                self.exhausted = true;
+                break;
+            };
+            let before = self.filling.len();
+            let encoded =
+                items::push_with(&mut self.filling, |bytes| codec::encode(&input, bytes, limit));
+            if let Err(error) = encoded {
+                self.submit_filled();
+                let kind = SubmitErrorKind::Codec { message: codec::chain(&error) };
+                let items = self.next_items(1);
+                // It must count in the window before more inputs are taken.
+                return self.fail(items, kind);
+            } else if self.filling.len() > limit && self.filled > 0 {
+                let behind = self.filling.split_off(before);
+                self.submit_filled();
+                (self.filling, self.filled) = (behind, 1);
+            } else {
+                self.filled += 1;
+            }
+            // Reading the clock takes longer than producing a short input.
+            if self.filled.is_power_of_two() && self.filled > 1 && begin.elapsed() > PATIENCE {
+                break;
+            }
+        }
+        self.submit_filled();
+    }
+
+    fn submit_filled(&mut self) {
+        let count = std::mem::take(&mut self.filled);
+        if count > 0 {
+            let capacity = self.filling.len();
+            let encoded = std::mem::replace(&mut self.filling, Vec::with_capacity(capacity));
+            let items = self.next_items(count);
+            self.submit(items, encoded);
+        }
+    }
+
+    fn settle_arrived(&mut self) {
+        while let Some(name) = self.completions.take() {
+            let Some(chunk) = self.under_way.remove(&name) else { continue };
+            let Some(mut progress) = chunk.cell.take_chunk() else { continue };
+            self.held -= chunk.held;
+            let attempt_before = chunk.items.attempt.get();
+            let quarantine = self.pool.shared().config.quarantine;
+            let mut ended = chunk.end(&mut progress, quarantine);
+            let bytes = ended.results.encoded_bytes();
+            self.sizing.learn(progress.answered, progress.run_time, bytes);
+            if ended.results.len() > 0 {
+                ended.results.held = bytes + BYTES_OF_A_CHUNK;
+                self.held += ended.results.held;
+                self.settled.push_back(ended.results);
+            }
+            for (items, encoded) in split(ended.again, self.sizing.parts()) {
+                items.report_resubmission(self.pool.name(), attempt_before);
+                self.submit(items, encoded);
+            }
+        }
+    }
+}
+
+/// Cancels chunks that have not started. Running chunks go on.
+impl<F, I: Iterator, R> Drop for Chunks<'_, F, I, R> {
+    fn drop(&mut self) {
+        for chunk in self.under_way.values() {
+            if let Some(task) = chunk.cell.task_ref() {
+                self.pool.shared().cancel(task, &chunk.cell);
+            }
+        }
+    }
+}
+
+impl<F, I: Iterator, R> fmt::Debug for Chunks<'_, F, I, R> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Chunks")
+            .field("submitted", &self.submitted)
+            .field("yielded", &self.yielded)
+            .field("under_way", &self.under_way.len())
+            .finish_non_exhaustive()
+    }
+}

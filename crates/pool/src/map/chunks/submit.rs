@@ -1,0 +1,124 @@
+//! Submits the chunks of a map with their deadlines.
+
+use std::time::Duration;
+
+use brigade_scheduler::Constraints;
+use brigade_wire::Attempt;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::{BYTES_OF_A_CHUNK, Chunks};
+use crate::cell::TaskCell;
+use crate::chunk::ChunkProgress;
+use crate::config::Config;
+use crate::deadlines::TaskDeadlines;
+use crate::error::{SubmitError, SubmitErrorKind, TaskError};
+use crate::map::chunk::{Chunk, Items, Results};
+use crate::payload::Argument;
+use crate::pool::WhenFull;
+
+/// The maximum age of the clock by which workers check a chunk's budget: the longest tick that
+/// kernels are configured with.
+const LATEST_TICK: Duration = Duration::from_millis(10);
+
+impl<F, I, R> Chunks<'_, F, I, R>
+where
+    I: Iterator,
+    F: Fn(I::Item) -> R + Copy + Send + 'static,
+    I::Item: Serialize + DeserializeOwned + 'static,
+    R: Serialize + DeserializeOwned + 'static,
+{
+    /// Returns the description of the next `count` inputs, with new task ids.
+    pub(super) fn next_items(&mut self, count: u32) -> Items {
+        let position = self.submitted;
+        self.submitted += u64::from(count);
+        Items {
+            position,
+            count,
+            first: self.pool.shared().next_task_ids(count.into()),
+            attempt: Attempt::first(),
+            retries: self.retries,
+            deaths: 0,
+            submitted: None,
+        }
+    }
+
+    pub(super) fn submit(&mut self, mut items: Items, encoded: Vec<u8>) {
+        let function = match &self.function {
+            Ok(function) => function.clone(),
+            Err(error) => return self.fail_with(items, error.clone()),
+        };
+        let shape = brigade_wire::Chunk { items: items.count, budget: self.sizing.budget() };
+        let progress = ChunkProgress::new(shape);
+        let encoded_bytes = encoded.len();
+        let encoded = Argument::of(encoded, self.pool.shared().arguments());
+        let deadlines = self.deadlines(&items);
+        let constraints = deadlines
+            .as_ref()
+            .map(|deadlines| Box::new(self.constraints(deadlines, &items, &shape)));
+        items.submitted = deadlines.as_ref().map(|deadlines| deadlines.submitted);
+        let deadlines = deadlines.map(Box::new);
+        let cell = TaskCell::new_chunk(
+            items.first,
+            function,
+            encoded,
+            deadlines,
+            progress,
+            &self.completions,
+        );
+        let held = encoded_bytes + BYTES_OF_A_CHUNK;
+        self.held += held;
+        match self.pool.shared().submit(&cell, items.attempt, 0, constraints, WhenFull::Wait) {
+            Ok(()) => {
+                self.under_way.insert(items.first.get(), Chunk { cell, items, held });
+            }
+            Err(kind) => {
+                self.held -= held;
+                self.refused = true;
+                self.fail(items, kind);
+            }
+        }
+    }
+
+    /// Returns the deadlines of each item.
+    fn deadlines(&self, items: &Items) -> Option<TaskDeadlines> {
+        let Config { deadlines: default, stop_grace, .. } = &self.pool.shared().config;
+        let hard = self.deadline.or(default.hard);
+        let deadlines = TaskDeadlines::new(default.queue, default.soft, hard, *stop_grace)?;
+        let submitted = items.submitted.unwrap_or(deadlines.submitted);
+        Some(TaskDeadlines { submitted, ..deadlines })
+    }
+
+    /// Returns the scheduling constraints of a chunk. The start of the current item is not known
+    /// exactly, so a chunk gets extra time in which its last item may start. In a chunk of a fixed
+    /// size, the items share their time.
+    fn constraints(
+        &self,
+        deadlines: &TaskDeadlines,
+        items: &Items,
+        shape: &brigade_wire::Chunk,
+    ) -> Constraints {
+        let mut constraints = deadlines.constraints();
+        // The queue deadline no longer applies to an item that is retried. An item that never
+        // started continues to wait.
+        constraints.began = items.attempt != Attempt::first();
+        constraints.queue_limit = deadlines.queue_left();
+        constraints.hard_limit = constraints.hard_limit.map(|limit| {
+            if self.sizing.is_fixed() {
+                limit.saturating_mul(shape.items)
+            } else {
+                limit.saturating_add(shape.budget + LATEST_TICK)
+            }
+        });
+        constraints
+    }
+
+    pub(super) fn fail(&mut self, items: Items, kind: SubmitErrorKind) {
+        self.fail_with(items, SubmitError::new(kind, ()).into_task_error());
+    }
+
+    fn fail_with(&mut self, items: Items, error: TaskError) {
+        self.unsent += 1;
+        self.settled.push_back(Results::unsent(items, error));
+    }
+}

@@ -1,0 +1,155 @@
+//! The environment, working directory and standard streams of worker processes.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use brigade_wire::version::MARKER;
+
+use crate::error::PoolError;
+
+/// Destination of the workers' stdout and stderr.
+///
+/// The end of a worker's stderr is kept in any case, for the error of a task that was running when
+/// the worker died.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub enum Stdio {
+    /// The host's own stdout and stderr.
+    #[default]
+    Inherit,
+    /// Discarded.
+    Null,
+    /// `tracing` events, one per line, with the level `INFO`, the target `brigade::output` and the
+    /// fields `pool`, `worker`, `pid`, `stream` (`stdout` or `stderr`) and `line`.
+    ///
+    /// A line longer than 8 KiB is split into several events. When a worker ends, its last line is
+    /// emitted even without a newline, and before the outcome of the task that was running, unless
+    /// the subscriber takes longer than a second. Each of the two streams keeps its order, but
+    /// there is no order between them. A slow subscriber slows down the workers that write.
+    Capture,
+}
+
+/// Settings for every process that a pool starts. They override those of its command.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ProcessEnv {
+    /// In the order of the calls; the last entry for a variable wins.
+    environment: Vec<(OsString, Option<OsString>)>,
+    directory: Option<PathBuf>,
+    pub(crate) stdio: Stdio,
+}
+
+impl ProcessEnv {
+    pub(crate) fn set(&mut self, key: &OsStr, value: Option<&OsStr>) {
+        self.environment.push((key.to_owned(), value.map(ToOwned::to_owned)));
+    }
+
+    pub(crate) fn set_directory(&mut self, path: &Path) {
+        self.directory = Some(path.to_owned());
+    }
+
+    /// Checks that every variable can be set and that the directory exists, and makes its path
+    /// absolute, because this process may change its own directory later.
+    pub(crate) fn check(mut self) -> Result<Self, PoolError> {
+        for (key, value) in &self.environment {
+            let field = if value.is_some() { "env" } else { "env_remove" };
+            check_variable(field, key, value.as_deref())?;
+        }
+        if let Some(path) = self.directory {
+            self.directory = Some(check_directory(&path)?);
+        }
+        Ok(self)
+    }
+
+    pub(crate) fn apply(&self, command: &mut Command) {
+        for (key, value) in &self.environment {
+            match value {
+                Some(value) => command.env(key, value),
+                None => command.env_remove(key),
+            };
+        }
+        if let Some(directory) = &self.directory {
+            command.current_dir(directory);
+        }
+    }
+}
+
+/// Returns an error if the system cannot set the variable.
+pub(crate) fn check_variable(
+    field: &'static str,
+    key: &OsStr,
+    value: Option<&OsStr>,
+) -> Result<(), PoolError> {
+    let name = key.to_string_lossy();
+    let problem = if key.is_empty() {
+        "the name of a variable must not be empty".to_owned()
+    } else if key.as_bytes().contains(&b'=') || key.as_bytes().contains(&0) {
+        format!("{name:?} is not a valid variable name: it must contain neither `=` nor NUL")
+    } else if value.is_some_and(|value| value.as_bytes().contains(&0)) {
+        format!("the value of {name:?} must not contain NUL")
+    } else if key == MARKER {
+        format!("{MARKER} is reserved: it marks a process as a worker")
+    } else {
+        return Ok(());
+    };
+    Err(PoolError::Configuration { field, problem })
+}
+
+fn check_directory(path: &Path) -> Result<PathBuf, PoolError> {
+    let wrong = |problem| PoolError::Configuration { field: "current_dir", problem };
+    let found = std::fs::metadata(path)
+        .map_err(|error| wrong(format!("failed to access {}: {error}", path.display())))?;
+    if !found.is_dir() {
+        return Err(wrong(format!("{} is not a directory", path.display())));
+    }
+    std::path::absolute(path)
+        .map_err(|error| wrong(format!("failed to make {} absolute: {error}", path.display())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn field_of(result: Result<ProcessEnv, PoolError>) -> &'static str {
+        match result {
+            Err(PoolError::Configuration { field, .. }) => field,
+            other => panic!("expected a configuration error, got {other:?}"),
+        }
+    }
+
+    #[test]
+    fn invalid_variables_are_refused() {
+        for (key, value) in [("", "x"), ("a=b", "x"), ("a\0", "x"), ("a", "x\0"), (MARKER, "1:1")] {
+            let (key, value) = (OsStr::new(key), OsStr::new(value));
+            let mut process_env = ProcessEnv::default();
+            process_env.set(key, Some(value));
+            assert_eq!(field_of(process_env.check()), "env", "{key:?}");
+        }
+        let mut process_env = ProcessEnv::default();
+        process_env.set(OsStr::new("="), None);
+        assert_eq!(field_of(process_env.check()), "env_remove");
+    }
+
+    #[test]
+    fn paths_that_are_not_directories_are_refused() {
+        for path in ["/nowhere/to/be/found", "/dev/null", ""] {
+            let mut process_env = ProcessEnv::default();
+            process_env.set_directory(Path::new(path));
+            assert_eq!(field_of(process_env.check()), "current_dir", "{path:?}");
+        }
+    }
+
+    #[test]
+    fn the_last_setting_of_a_variable_wins() {
+        let mut process_env = ProcessEnv::default();
+        let (key, value) = (OsStr::new("KEY"), OsStr::new("value"));
+        process_env.set(key, Some(value));
+        process_env.set(key, None);
+        process_env.set_directory(Path::new("."));
+        let mut command = brigade_sys::process::command("true");
+        process_env.check().unwrap().apply(&mut command);
+        assert_eq!(command.get_envs().collect::<Vec<_>>(), [(key, None)]);
+        assert!(command.get_current_dir().unwrap().is_absolute());
+    }
+}

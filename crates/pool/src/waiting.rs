@@ -1,0 +1,66 @@
+//! Puts threads to sleep until an outcome or room in a queue arrives.
+
+use std::thread::{self, Thread};
+use std::time::Instant;
+
+/// Something that a thread can wait for while it collects outcomes for all callers.
+pub(crate) trait Wait {
+    /// Returns `true` while it has not arrived.
+    fn is_pending(&self) -> bool;
+    /// Registers the sleeper to wake on arrival. The caller has to check
+    /// [`is_pending`](Self::is_pending) again before it sleeps, because the arrival may have come
+    /// before the registration.
+    fn set_sleeper(&self, sleeper: Sleeper);
+    /// Removes the sleeper.
+    fn clear_sleeper(&self);
+}
+
+/// A sleeping thread and the way to wake it.
+#[derive(Debug)]
+pub(crate) enum Sleeper {
+    /// A parked thread.
+    Parked(Thread),
+    /// A thread that sleeps on the callers' descriptor of the pool's doorbell.
+    AtTheDoorbell,
+}
+
+impl Sleeper {
+    /// Wakes a parked thread. Returns `true` if the sleeper is at the pool's doorbell, which the
+    /// calling thread then has to ring.
+    #[must_use]
+    pub(crate) fn wake(self) -> bool {
+        match self {
+            Self::Parked(thread) => {
+                thread.unpark();
+                false
+            }
+            Self::AtTheDoorbell => true,
+        }
+    }
+}
+
+/// Parks the current thread until the awaited thing arrives or the deadline passes. Another thread
+/// has to bring it about.
+pub(crate) fn park_for(wait: &impl Wait, deadline: Option<Instant>) {
+    while wait.is_pending() {
+        wait.set_sleeper(Sleeper::Parked(thread::current()));
+        if wait.is_pending() && !park_until(deadline) {
+            return wait.clear_sleeper();
+        }
+    }
+}
+
+/// Parks the current thread, which may wake up spuriously. Returns `false` if the deadline has
+/// passed.
+pub(crate) fn park_until(deadline: Option<Instant>) -> bool {
+    let Some(deadline) = deadline else {
+        thread::park();
+        return true;
+    };
+    let left = deadline.saturating_duration_since(Instant::now());
+    if left.is_zero() {
+        return false;
+    }
+    thread::park_timeout(left);
+    true
+}

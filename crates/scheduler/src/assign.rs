@@ -1,0 +1,99 @@
+//! Assigns queued tasks to workers.
+//!
+//! The oldest task goes to an idle worker. If no worker is idle, the task stays in the queue or is
+//! prefetched; see [`prefetch`](crate::prefetch). Prefetched tasks that have not started are taken
+//! back for a worker that becomes idle; see [`balance`](crate::balance).
+
+use brigade_time::Monotonic;
+
+use crate::task::Place;
+use crate::{Action, Outbox, Scheduler, TaskKey, WorkerState};
+
+impl<T> Scheduler<T> {
+    /// Assigns queued tasks to workers that have room, and starts processes that are missing.
+    pub(crate) fn assign(&mut self, now: Monotonic, outbox: &mut Outbox<T>) {
+        if self.tasks.waiting() > self.tasks.queued() {
+            self.assign_reserved(now, outbox);
+        }
+        while self.tasks.queued() > 0 {
+            let slot = self.take_awake_worker(now, outbox).or_else(|| self.take_idle_worker());
+            let Some(slot) = slot.or_else(|| self.find_busy_worker(now, outbox)) else {
+                break;
+            };
+            let Some(key) = self.tasks.next_queued() else { break };
+            self.send_to(now, slot, key, outbox);
+        }
+        if !self.workers.is_complete() && self.has_demand() {
+            self.spawn_for_demand(now, outbox);
+        }
+    }
+
+    /// Assigns the tasks that only one worker may run.
+    fn assign_reserved(&mut self, now: Monotonic, outbox: &mut Outbox<T>) {
+        for index in 0..self.workers.len() {
+            while let worker = &self.workers[index]
+                && worker.may_be_assigned()
+                && worker.load() < usize::from(self.settings.credit)
+                && let slot = worker.id.slot
+                && let Some(key) = self.tasks.next_reserved(slot)
+            {
+                self.workers.remove_idle(slot);
+                self.send_to(now, slot, key, outbox);
+            }
+        }
+    }
+
+    /// Returns a task to the front of the queue. A task whose only worker is gone for good is
+    /// cancelled.
+    pub(crate) fn return_to_queue(&mut self, key: TaskKey, outbox: &mut Outbox<T>) {
+        if self.tasks[key].slot().is_some_and(|slot| slot as usize >= self.workers.target()) {
+            return self.end_cancelled(key, outbox);
+        }
+        self.tasks.wait_at_the_front(key);
+        self.arm_waiting(key);
+    }
+
+    fn take_idle_worker(&mut self) -> Option<u32> {
+        let slot = self.workers.take_idle()?;
+        debug_assert_eq!(self.workers[slot as usize].state, WorkerState::Ready);
+        Some(slot)
+    }
+
+    fn send_to(&mut self, now: Monotonic, slot: u32, key: TaskKey, outbox: &mut Outbox<T>) {
+        self.current = slot as usize;
+        let worker = &mut self.workers[slot as usize];
+        let unanswered = u16::try_from(worker.load()).unwrap_or(u16::MAX);
+        let ring_index = worker.push(key);
+        let task = &mut self.tasks[key];
+        task.place = Place::Assigned { worker: slot, ring_index };
+        outbox.push(Action::Send {
+            worker: worker.id,
+            ring_index,
+            key,
+            id: task.id,
+            attempt: task.attempt,
+            unanswered,
+        });
+        if task.constraints.is_some() {
+            self.arm_assigned(now, key);
+        }
+        if self.settings.max_tasks.is_some() {
+            self.retire_after_last_task(slot, outbox);
+        }
+    }
+
+    /// Asks a worker to stop after its last allowed task.
+    fn retire_after_last_task(&mut self, slot: u32, outbox: &mut Outbox<T>) {
+        let worker = &self.workers[slot as usize];
+        let id = worker.id;
+        let sent = worker.completed + worker.tasks() as u64;
+        if self.allowance(id).is_some_and(|allowance| sent >= allowance) {
+            let worker = &mut self.workers[slot as usize];
+            worker.state = WorkerState::Stopping { terminated: false };
+            self.workers.set_incomplete();
+            self.clear_alarms(slot);
+            outbox.push(Action::Retired { worker: id, why: "reached `max_tasks_per_worker`" });
+            outbox.push(Action::Stop { worker: id });
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! Takes prefetched tasks back, for a worker that is idle or for one that could be started.
+//!
+//! A task is prefetched in the expectation that the task before it is as short as usual. While
+//! another worker is idle, or could be started, the *rescue* checks that. It finds within two
+//! milliseconds that a worker makes no progress, or has far more tasks than it would be sent now,
+//! and takes back the tasks that wait there. The queue then asks for processes as for any other
+//! task.
+
+use std::time::Duration;
+
+use brigade_time::Monotonic;
+
+use crate::alarms::PoolAlarm;
+use crate::{Action, Occupant, Outbox, RevokeWhy, Scheduler, TaskKey};
+
+/// Interval at which workers are checked for progress while they have prefetched tasks.
+const RESCUE_INTERVAL: Duration = Duration::from_millis(1);
+
+/// A worker has to give tasks back once it has this many times its depth; the depth varies a little
+/// all the time.
+const FAR_BEYOND: usize = 2;
+
+/// The plan for the next check for progress.
+#[derive(Debug)]
+pub(crate) struct RescuePlan {
+    pub(crate) due: Monotonic,
+    /// `true` if more tasks were prefetched since the check was planned.
+    packed: bool,
+    /// `true` for the first check, which only records the workers' progress. It may come at once,
+    /// because the clock of submitters lags behind.
+    first: bool,
+}
+
+impl<T> Scheduler<T> {
+    /// Plans a check for progress after tasks were prefetched. If one is already due, the caller
+    /// makes it, so that the driver need not wake up.
+    pub(crate) fn plan_rescue(&mut self, now: Monotonic, outbox: &mut Outbox<T>) {
+        match &mut self.rescue {
+            None => self.rescue_later(now, true),
+            Some(plan) => {
+                plan.packed = true;
+                if plan.due <= now {
+                    self.rescue(now, outbox);
+                }
+            }
+        }
+    }
+
+    fn rescue_later(&mut self, now: Monotonic, first: bool) {
+        let due = now.saturating_add(RESCUE_INTERVAL);
+        self.rescue = Some(RescuePlan { due, packed: false, first });
+        self.alarms.set_pool(PoolAlarm::Rescue, Some(due));
+    }
+
+    /// Revokes tasks that wait behind a task that turned out not to be short, if another worker is
+    /// idle or can be started.
+    pub(crate) fn rescue(&mut self, now: Monotonic, outbox: &mut Outbox<T>) {
+        let Some(plan) = self.rescue.take_if(|plan| plan.due <= now) else { return };
+        self.alarms.set_pool(PoolAlarm::Rescue, None);
+        let wanted = !self.workers.idle().is_empty() || self.has_vacancy();
+        // Submitters that packed tasks since the last check will most likely go on. Planning a new
+        // check each time would wake the driver each time.
+        let mut goes_on = plan.packed || plan.first;
+        for index in 0..self.workers.len() {
+            let worker = &mut self.workers[index];
+            let progress = worker.completed != worker.completed_at_rescue;
+            worker.completed_at_rescue = worker.completed;
+            if plan.first {
+                continue;
+            }
+            worker.stalled = !progress && worker.is_at_work();
+            if wanted && self.newest_prefetched(index).is_some() {
+                goes_on = true;
+                self.take_back(index, outbox);
+            }
+        }
+        if goes_on {
+            self.rescue_later(now, false);
+        }
+    }
+
+    /// Revokes the tasks that, as far as is known now, the worker should not have been sent.
+    fn take_back(&mut self, index: usize, outbox: &mut Outbox<T>) {
+        let (depth, tasks) = (self.depth(), self.workers[index].tasks());
+        let count = match self.workers.idle().last() {
+            // It may not have started even the first one, which an idle worker starts at once.
+            Some(idle) if self.workers[index].stalled => {
+                if self.current == index {
+                    self.current = *idle as usize;
+                }
+                tasks
+            }
+            None if self.workers[index].stalled => tasks - 1,
+            _ if tasks > FAR_BEYOND.saturating_mul(depth) => tasks - depth,
+            _ => 0,
+        };
+        let worker = &self.workers[index];
+        let newest = worker.in_flight().rev().filter_map(|(ring_index, occupant)| match occupant {
+            Occupant::Task(key) => Some((ring_index, key)),
+            Occupant::Revoked { .. } => None,
+        });
+        // From newest to oldest, so that the front of the queue keeps the order of submission.
+        for (ring_index, key) in newest.take(count).filter(|(_, key)| self.is_movable(*key)) {
+            let task = self.tasks.reference(key);
+            outbox.push(Action::Revoke {
+                worker: worker.id,
+                ring_index,
+                task,
+                why: RevokeWhy::Steal,
+            });
+        }
+    }
+
+    /// Moves prefetched tasks to idle workers. Called when all outcomes that have arrived are
+    /// handled.
+    pub(crate) fn balance(&mut self, now: Monotonic, outbox: &mut Outbox<T>) {
+        if self.workers.is_complete() && self.workers.idle().is_empty() {
+            return;
+        }
+        let stolen = !self.workers.idle().is_empty() && self.steal_for_the_idle(outbox);
+        let waits = |index| self.newest_prefetched(index).is_some();
+        if !stolen && (0..self.workers.len()).any(waits) {
+            self.plan_rescue(now, outbox);
+        }
+    }
+
+    /// Revokes the newest task of the most loaded worker for an idle one. The next follows when
+    /// that task is finished. Short tasks stay where they are, unless their worker is known to make
+    /// no progress.
+    fn steal_for_the_idle(&self, outbox: &mut Outbox<T>) -> bool {
+        let short = self.run_times.are_short();
+        let victims = (0..self.workers.len()).filter_map(|index| {
+            if short && !self.workers[index].stalled {
+                return None;
+            }
+            let (ring_index, key) = self.newest_prefetched(index)?;
+            Some((&self.workers[index], ring_index, key))
+        });
+        let victim = victims.max_by_key(|(victim, ..)| victim.tasks());
+        if let Some((victim, ring_index, key)) = victim {
+            let task = self.tasks.reference(key);
+            let (worker, why) = (victim.id, RevokeWhy::Steal);
+            outbox.push(Action::Revoke { worker, ring_index, task, why });
+        }
+        victim.is_some()
+    }
+
+    /// Returns the newest prefetched task of a worker that another worker may run.
+    pub(crate) fn newest_prefetched(&self, index: usize) -> Option<(u16, TaskKey)> {
+        let worker = &self.workers[index];
+        if !worker.may_lose_tasks() || worker.tasks() < 2 {
+            return None;
+        }
+        let tasks = worker.in_flight().rev().filter_map(|(ring_index, occupant)| match occupant {
+            Occupant::Task(key) => Some((ring_index, key)),
+            Occupant::Revoked { .. } => None,
+        });
+        tasks.take(worker.tasks() - 1).find(|(_, key)| self.is_movable(*key))
+    }
+
+    /// Returns `true` if any worker may run the task.
+    pub(crate) fn is_movable(&self, key: TaskKey) -> bool {
+        self.tasks[key].slot().is_none()
+    }
+}

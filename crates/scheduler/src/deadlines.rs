@@ -1,0 +1,179 @@
+//! Enforces the queue deadlines and hard deadlines of tasks.
+//!
+//! Workers do not report when they start a task. So a timer is armed for the earliest moment at
+//! which a deadline can expire. When it fires, the driver looks up when the task started
+//! (`Action::Observe`), and the timer is armed again if the task started later than assumed. A task
+//! is therefore never ended early, and as exactly as the driver keeps time.
+
+use brigade_ids::WorkerId;
+use brigade_time::Monotonic;
+
+use crate::alarms::Alarm;
+use crate::task::{Constraints, Place};
+use crate::{
+    Action, End, KillCause, Observation, Occupant, Outbox, RevokeWhy, Scheduler, TaskKey, TaskRef,
+};
+
+impl<T> Scheduler<T> {
+    /// Arms or disarms the timer of a task that entered the queue or returned to it.
+    pub(crate) fn arm_waiting(&mut self, key: TaskKey) {
+        let task = &mut self.tasks[key];
+        let submitted = task.submitted;
+        let Some(constraints) = &mut task.constraints else { return };
+        match constraints.queue_due(submitted) {
+            Some(due) => self.set_timer(key, due),
+            None => self.disarm(key),
+        }
+    }
+
+    /// Arms the timer of a task that was sent to a worker. The task can start once no other is
+    /// before it; see `observe_first`.
+    pub(crate) fn arm_assigned(&mut self, now: Monotonic, key: TaskKey) {
+        let task = &mut self.tasks[key];
+        let submitted = task.submitted;
+        let Some(constraints) = &mut task.constraints else { return };
+        constraints.started_at = None;
+        let due = match task.place {
+            Place::Assigned { worker, .. }
+                if self.workers[worker as usize].front() == Some(Occupant::Task(key)) =>
+            {
+                constraints.due(now, submitted)
+            }
+            _ => constraints.queue_due(submitted),
+        };
+        if let Some(due) = due {
+            self.set_timer(key, due);
+        }
+    }
+
+    /// Watches the first task of a worker, which may be running because all tasks before it are
+    /// finished.
+    pub(crate) fn observe_first(&self, slot: u32, outbox: &mut Outbox<T>) {
+        let worker = &self.workers[slot as usize];
+        if let Some((ring_index, Occupant::Task(key))) = worker.in_flight().next()
+            && let task = &self.tasks[key]
+            && task.constraints.as_ref().is_some_and(|constraints| constraints.hard_limit.is_some())
+        {
+            let (worker, task) = (worker.id, TaskRef { key, id: task.id });
+            outbox.push(Action::Observe { worker, ring_index, task });
+        }
+    }
+
+    pub(crate) fn set_timer(&mut self, key: TaskKey, due: Monotonic) {
+        if let Some(constraints) = &mut self.tasks[key].constraints {
+            self.alarms.set(&mut constraints.alarm, due, Alarm::Task(key));
+        }
+    }
+
+    /// Clears the alarm of a task.
+    pub(crate) fn disarm(&mut self, key: TaskKey) {
+        if let Some(constraints) = &mut self.tasks[key].constraints {
+            self.alarms.clear(&mut constraints.alarm);
+        }
+    }
+
+    /// Handles a task whose alarm has gone off.
+    pub(crate) fn expire(&mut self, now: Monotonic, key: TaskKey, outbox: &mut Outbox<T>) {
+        let task = &mut self.tasks[key];
+        if let Some(constraints) = &mut task.constraints {
+            constraints.alarm = None;
+        }
+        let id = task.id;
+        match task.place {
+            // Only a queue deadline has an alarm there.
+            Place::Queued | Place::Reserved => {
+                self.tasks.stop_waiting(key);
+                self.end_expired(key, outbox);
+                self.settle(now, outbox);
+            }
+            Place::Assigned { worker, ring_index } => {
+                let worker = self.workers[worker as usize].id;
+                outbox.push(Action::Observe { worker, ring_index, task: TaskRef { key, id } });
+            }
+        }
+    }
+
+    /// Handles the answer to `Action::Observe`.
+    pub(crate) fn observed(
+        &mut self,
+        now: Monotonic,
+        task: TaskRef,
+        seen: Observation,
+        outbox: &mut Outbox<T>,
+    ) {
+        let Observation { began, section } = seen;
+        let Some((worker, ring_index, _)) = self.assignment(task) else { return };
+        let entry = &mut self.tasks[task.key];
+        let submitted = entry.submitted;
+        let Some(constraints) = &mut entry.constraints else { return };
+        let Some(began) = began.or(constraints.started_at) else {
+            let queue_due = constraints.queue_due(submitted);
+            if queue_due.is_some_and(|due| due <= now) {
+                outbox.push(Action::Revoke { worker, ring_index, task, why: RevokeWhy::Expire });
+                return;
+            }
+            let due = constraints.due(now, submitted);
+            if let Some(due) = due {
+                self.set_timer(task.key, due);
+            }
+            return;
+        };
+        // A worker that writes nonsense into the table must not live longer for it.
+        let began = began.min(*constraints.started_at.get_or_insert(now));
+        constraints.started_at = Some(began);
+        let run_due = constraints.hard_limit.map(|limit| began.saturating_add(limit));
+        if run_due.is_some_and(|due| due <= now) {
+            self.condemn(now, worker, task.key, KillCause::Deadline, outbox);
+        } else if section.is_some_and(|due| due <= now) {
+            self.condemn(now, worker, task.key, KillCause::Section, outbox);
+        } else if let Some(due) = run_due.into_iter().chain(section).min() {
+            self.set_timer(task.key, due);
+        }
+    }
+
+    /// Arms the timer for the section of a task. A section that the task opens in its place may
+    /// last longer, so the task is checked when the time comes, and not now.
+    pub(crate) fn section_begun(&mut self, worker: WorkerId, ring_index: u16, due: Monotonic) {
+        let entry = self.workers.live(worker);
+        let key = entry.and_then(|entry| match entry.occupant(ring_index)? {
+            Occupant::Task(key) => Some(key),
+            Occupant::Revoked { .. } => None,
+        });
+        if let Some(key) = key {
+            let constraints = self.tasks[key].constraints.get_or_insert_default();
+            let armed = constraints.alarm.and_then(|alarm| self.alarms.deadline(alarm));
+            let due = armed.map_or(due, |armed| due.min(armed));
+            self.set_timer(key, due);
+        }
+    }
+
+    /// Arms the timer of a task that started just when it was to be revoked, if it has a hard
+    /// deadline. Its worker cannot change the recorded start later.
+    pub(crate) fn started_after_all(&mut self, now: Monotonic, key: TaskKey) {
+        let Some(constraints) = &mut self.tasks[key].constraints else { return };
+        constraints.started_at = Some(now);
+        if let Some(limit) = constraints.hard_limit {
+            self.set_timer(key, now.saturating_add(limit));
+        }
+    }
+
+    /// Ends a task whose queue deadline has expired.
+    pub(crate) fn end_expired(&mut self, key: TaskKey, outbox: &mut Outbox<T>) {
+        self.counters.expired += 1;
+        self.end_task(key, End::Expired, outbox);
+    }
+}
+
+impl Constraints {
+    /// Returns the time to check a task that has not started and may start at any moment.
+    fn due(&self, now: Monotonic, submitted: Monotonic) -> Option<Monotonic> {
+        let run_due = self.hard_limit.map(|limit| now.saturating_add(limit));
+        self.queue_due(submitted).into_iter().chain(run_due).min()
+    }
+
+    /// Returns the time at which the queue deadline expires, if the task has one.
+    fn queue_due(&self, submitted: Monotonic) -> Option<Monotonic> {
+        let limit = self.queue_limit.filter(|_| !self.began)?;
+        Some(submitted.saturating_add(limit))
+    }
+}

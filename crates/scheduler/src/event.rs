@@ -1,0 +1,122 @@
+//! The scheduler's inputs.
+
+#![expect(missing_docs, reason = "fields are named after their types, which have documentation")]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use brigade_ids::Revocation;
+use brigade_ids::{Attempt, TaskId, WorkerId};
+use brigade_time::Monotonic;
+use serde::{Deserialize, Serialize};
+
+use crate::outbox::RevokeWhy;
+use crate::{Constraints, Shutdown, TaskRef};
+
+/// An input of the scheduler. In a journal, events lack the driver's data for tasks.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(bound(serialize = "", deserialize = "T: Default"))]
+pub enum Event<T> {
+    /// A caller submits a task. Sent only if there is room; otherwise the caller waits.
+    Submit(Submission<T>),
+    /// A caller cancels a task.
+    Cancel(TaskRef),
+    /// A caller ends a task, even while it runs.
+    Kill(TaskRef),
+    /// The answer to `Action::Observe`.
+    Observed {
+        task: TaskRef,
+        /// Boxed because it is rare and large, and events are passed by value for each task.
+        seen: Box<Observation>,
+    },
+    /// The task that a worker runs has opened a section that must end in time.
+    SectionBegun { worker: WorkerId, ring_index: u16, due: Monotonic },
+    /// The answer to `Action::Revoke`.
+    RevokeAnswer {
+        task: TaskRef,
+        worker: WorkerId,
+        ring_index: u16,
+        why: RevokeWhy,
+        found: Revocation,
+    },
+    /// A worker finished a task. The driver holds the outcome.
+    Finished {
+        worker: WorkerId,
+        task: TaskId,
+        attempt: Attempt,
+        run_time: Duration,
+        /// `true` if the worker exceeds `max_worker_rss`.
+        worn: bool,
+    },
+    /// A worker skipped a revoked task.
+    Skipped { worker: WorkerId, task: TaskId, attempt: Attempt },
+    /// All outcomes that have arrived are handled, so an idle worker may take over tasks of others.
+    Balance,
+    /// Start all workers, with or without work.
+    WarmUp,
+    /// Set the maximum number of workers.
+    Resize { workers: usize },
+    /// Retire idle workers until there is work again.
+    Quiesce,
+    /// A worker has completed its handshake.
+    Ready { worker: WorkerId },
+    /// A worker could not be started. Its process, if there was one, is reaped.
+    StartFailed { worker: WorkerId, failure: StartFailure },
+    /// A worker violated the protocol.
+    Misbehaved { worker: WorkerId },
+    /// The process of a ready worker is dead, and everything that it wrote is handled.
+    Died {
+        worker: WorkerId,
+        /// Positions in its table whose task had started and not finished.
+        interrupted: Vec<u16>,
+    },
+    /// The answer to `Action::Inspect`, for a worker that is stopped by a signal.
+    FoundStopped { worker: WorkerId },
+    /// Shut the pool down. The strongest of several requests counts, and the earliest deadline.
+    Shutdown { mode: Shutdown, timeout: Option<Duration> },
+    /// The time that `next_deadline` returned has come.
+    Tick,
+    /// The driver cannot go on, for this reason.
+    Break {
+        #[serde(skip)]
+        reason: Arc<str>,
+    },
+}
+
+/// The progress of a task that was sent to a worker.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Observation {
+    /// Time at which the worker started it; `None` if it has not.
+    pub began: Option<Monotonic>,
+    /// Time at which its current section must have ended.
+    pub section: Option<Monotonic>,
+}
+
+/// A task as it enters the scheduler.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(bound(serialize = "", deserialize = "T: Default"))]
+pub struct Submission<T> {
+    pub id: TaskId,
+    #[serde(skip)]
+    pub task: T,
+    /// The number of the first attempt made here.
+    pub attempt: Attempt,
+    /// Number of further attempts allowed after its worker died or its deadline expired.
+    pub retries: u32,
+    /// Set for the few tasks that have any.
+    pub constraints: Option<Box<Constraints>>,
+}
+
+/// The reason why a worker could not be started.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct StartFailure {
+    /// `true` if another start would fail the same way (another build, no answer in time).
+    pub permanent: bool,
+    /// The text that users see in `PoolBroken`.
+    #[serde(skip)]
+    pub reason: Arc<str>,
+}
+
+// Several events per task are passed by value.
+const _: () =
+    assert!(size_of::<Event<Arc<()>>>() <= 40, "`Event` exceeds 40 bytes: box the rare variants");

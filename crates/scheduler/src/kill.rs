@@ -1,0 +1,178 @@
+//! Kills workers, and ends running tasks without harming others.
+//!
+//! A running task is ended by killing its worker, which must not harm another task. First every
+//! task that waits behind it is taken back. If one of them cannot be taken back, it has started, so
+//! the condemned task has already ended, and the worker is spared. Otherwise the worker runs the
+//! condemned task or nothing, and outcomes that it wrote before the kill still count.
+//!
+//! Only the worker claims that a task has started. If the outcome of the condemned task, which the
+//! worker must have written before that, does not arrive within a second, the worker lied.
+
+use std::time::Duration;
+
+use brigade_ids::WorkerId;
+use brigade_time::Monotonic;
+
+use crate::task::Place;
+use crate::{
+    Action, KillCause, Occupant, Outbox, RevokeWhy, Scheduler, TaskKey, TaskRef, WorkerState,
+};
+
+/// Maximum time between the start of a task and the arrival of the outcome of the task before it.
+const ANSWERED_WITHIN: Duration = Duration::from_secs(1);
+
+/// A task whose worker will be killed once no other task can start there.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Condemned {
+    key: TaskKey,
+    cause: KillCause,
+    /// Number of revocations that are not answered yet.
+    pending: usize,
+    /// `true` if a task behind this one has started, so that this one has ended.
+    spared: bool,
+}
+
+impl<T> Scheduler<T> {
+    /// Kills a worker, unless it is already being killed. Its death is reported later.
+    pub(crate) fn kill(&mut self, worker: WorkerId, cause: KillCause, outbox: &mut Outbox<T>) {
+        self.kill_now(worker, cause, false, outbox);
+    }
+
+    /// Kills a worker as [`kill`](Self::kill) does; see [`Action::Kill`] for `at_once`.
+    pub(crate) fn kill_now(
+        &mut self,
+        worker: WorkerId,
+        cause: KillCause,
+        at_once: bool,
+        outbox: &mut Outbox<T>,
+    ) {
+        let Some(entry) = self.workers.live_mut(worker) else {
+            return;
+        };
+        if entry.state == WorkerState::Killing {
+            return;
+        }
+        entry.state = WorkerState::Killing;
+        entry.kill_cause = Some(cause);
+        entry.condemned = None;
+        self.workers.set_incomplete();
+        self.workers.remove_idle(worker.slot);
+        self.clear_alarms(worker.slot);
+        self.lifecycle.count(|tally| &mut tally.workers_killed);
+        outbox.push(Action::Kill { worker, cause, at_once });
+    }
+
+    /// Ends a task, even if it has started.
+    pub(crate) fn kill_task(&mut self, now: Monotonic, task: TaskRef, outbox: &mut Outbox<T>) {
+        match self.assignment(task) {
+            None => self.cancel(now, task, outbox),
+            Some((worker, ring_index, _)) => {
+                outbox.push(Action::Revoke { worker, ring_index, task, why: RevokeWhy::Kill });
+            }
+        }
+    }
+
+    /// Kills the worker of a running task, unless it turns out that the task has ended.
+    pub(crate) fn condemn(
+        &mut self,
+        now: Monotonic,
+        worker: WorkerId,
+        key: TaskKey,
+        cause: KillCause,
+        outbox: &mut Outbox<T>,
+    ) {
+        let Some(entry) = self.workers.live_mut(worker) else { return };
+        if entry.state == WorkerState::Killing || entry.condemned.is_some() {
+            return;
+        }
+        // The tasks before it are finished, even if their outcomes have not been read yet.
+        let behind: Vec<(u16, TaskKey)> = entry
+            .in_flight()
+            .skip_while(|(_, occupant)| *occupant != Occupant::Task(key))
+            .filter_map(|(ring_index, occupant)| match occupant {
+                Occupant::Task(other) if other != key => Some((ring_index, other)),
+                Occupant::Task(_) | Occupant::Revoked { .. } => None,
+            })
+            .collect();
+        let condemned = Condemned { key, cause, pending: behind.len(), spared: false };
+        entry.condemned = Some(condemned);
+        if behind.is_empty() {
+            self.execute(now, worker, condemned, outbox);
+        }
+        // From newest to oldest, so that the front of the queue keeps the order of submission.
+        for (ring_index, key) in behind.into_iter().rev() {
+            let task = self.tasks.reference(key);
+            outbox.push(Action::Revoke { worker, ring_index, task, why: RevokeWhy::Clear });
+        }
+    }
+
+    /// Handles the answer about one of the tasks behind a condemned one.
+    pub(crate) fn cleared(
+        &mut self,
+        now: Monotonic,
+        worker: WorkerId,
+        revoked: bool,
+        outbox: &mut Outbox<T>,
+    ) {
+        let Some(condemned) =
+            self.workers.live_mut(worker).and_then(|entry| entry.condemned.as_mut())
+        else {
+            return;
+        };
+        condemned.pending -= 1;
+        condemned.spared |= !revoked;
+        if condemned.pending == 0 {
+            let condemned = *condemned;
+            self.execute(now, worker, condemned, outbox);
+        }
+    }
+
+    fn execute(
+        &mut self,
+        now: Monotonic,
+        worker: WorkerId,
+        condemned: Condemned,
+        outbox: &mut Outbox<T>,
+    ) {
+        if let Some(entry) = self.workers.live_mut(worker) {
+            entry.condemned = None;
+        }
+        if condemned.spared {
+            self.spare(now, worker, condemned.key, outbox);
+        } else {
+            let task = &self.tasks[condemned.key];
+            let (id, cause) = (task.id, condemned.cause);
+            // Two attempts of one task must never overlap. Other tasks that are still assigned here
+            // may have started if the worker lies.
+            let again = (task.retries_left > 0 && cause != KillCause::Asked)
+                || self.workers.live(worker).is_some_and(|entry| {
+                    entry.in_flight().any(|(_, occupant)| match occupant {
+                        Occupant::Task(key) if key != condemned.key => {
+                            self.tasks[key].retries_left > 0
+                        }
+                        Occupant::Task(_) | Occupant::Revoked { .. } => false,
+                    })
+                });
+            outbox.push(Action::Condemned { worker, task: id, cause });
+            self.kill_now(worker, cause, !again && self.lifecycle.is_running(), outbox);
+        }
+    }
+
+    /// Spares the worker: the task has ended, if the worker tells the truth.
+    fn spare(&mut self, now: Monotonic, worker: WorkerId, key: TaskKey, outbox: &mut Outbox<T>) {
+        let Some(entry) = self.workers.live_mut(worker) else { return };
+        let completed = entry.completed;
+        match entry.spared {
+            Some((at, since)) if at == completed => {
+                if now.saturating_since(since) >= ANSWERED_WITHIN {
+                    return self.kill(worker, KillCause::Protocol, outbox);
+                }
+            }
+            _ => entry.spared = Some((completed, now)),
+        }
+        let task = self.tasks.get(key).map(|task| task.place);
+        if matches!(task, Some(Place::Assigned { worker: at, .. }) if at == worker.slot) {
+            self.set_timer(key, now.saturating_add(ANSWERED_WITHIN));
+        }
+    }
+}

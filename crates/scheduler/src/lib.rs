@@ -1,0 +1,110 @@
+//! The scheduler: makes all decisions of the pool, as a pure state machine.
+//!
+//! Everything enters through `handle(now, event, outbox)`. There is no clock, no thread and no
+//! input or output in here. The driver carries out the actions in the outbox and reports their
+//! results as further events. So every decision can be tested without a process, and a recorded
+//! sequence of events replays to the same decisions. After each event, `next_deadline` tells the
+//! driver how long it may sleep.
+//!
+//! A task is in exactly one of these states at any time:
+//!
+//! ```text
+//! Submit --> queued --Send--> assigned --(worker starts it)--> running --Finished--> done
+//!              ^                  |                               |
+//!              |<---- revoked ----+<-------- worker died ---------+
+//! ```
+//!
+//! Workers do not report when they start a task, because that would cost a message. The scheduler
+//! asks with `Action::Revoke` or `Action::Observe`, and the driver answers from the state words
+//! that host and worker share.
+//!
+//! This crate is a part of `brigade-pool`, which drives it. It is a crate of its own so that its
+//! list of dependencies keeps it pure. **Its interface is internal and not stable**: any release
+//! may change it.
+//!
+//! ```
+//! use std::time::Duration;
+//!
+//! use brigade_ids::{Attempt, TaskId};
+//! use brigade_scheduler::{Action, Event, Scheduler, Outbox, Settings, Submission};
+//! use brigade_time::Monotonic;
+//!
+//! let mut scheduler = Scheduler::new(Settings {
+//!     workers: 1,
+//!     min_workers: 0,
+//!     idle_timeout: None,
+//!     max_tasks: None,
+//!     max_age: None,
+//!     quarantine: 3,
+//!     queue_limit: 100,
+//!     credit: 8,
+//!     restart_limit: 5,
+//!     restart_window: Duration::from_secs(10),
+//!     stop_grace: Duration::from_secs(1),
+//! });
+//! let submission = Submission {
+//!     id: TaskId::new(1),
+//!     task: "the driver's data",
+//!     attempt: Attempt::first(),
+//!     retries: 0,
+//!     constraints: None,
+//! };
+//! let mut outbox = Outbox::default();
+//! scheduler.handle(Monotonic::ZERO, Event::Submit(submission), &mut outbox);
+//! assert!(matches!(outbox.pop(), Some(Action::Accepted { .. })));
+//! assert!(matches!(outbox.pop(), Some(Action::Spawn { .. })));
+//! ```
+//!
+//! Invariants:
+//! - The same events at the same times lead to the same actions: no clock, no input or output, no
+//!   thread, no randomness. (The feature `journal` adds reading and writing, around the scheduler.)
+//! - Each accepted task gets exactly one `Action::Complete`.
+//! - Two attempts of one task never overlap.
+
+#![forbid(unsafe_code)]
+
+mod alarms;
+mod assign;
+mod balance;
+mod deadlines;
+mod death;
+mod escalation;
+mod event;
+#[cfg(feature = "journal")]
+pub mod journal;
+mod kill;
+mod lifecycle;
+mod outbox;
+mod prefetch;
+mod queries;
+mod queue;
+mod restart_budget;
+mod revoke;
+mod run_times;
+#[cfg(test)]
+mod sanity;
+mod scaling;
+mod scheduler;
+mod settings;
+mod shutdown;
+mod spawn;
+mod task;
+mod tasks;
+#[cfg(test)]
+mod tests;
+mod timers;
+mod warm_up;
+mod worker;
+mod workers;
+
+pub use event::{Event, Observation, StartFailure, Submission};
+pub use lifecycle::Tally;
+pub use outbox::{Action, End, Outbox, RevokeWhy};
+pub use scheduler::Scheduler;
+pub use settings::{Counters, Settings};
+pub use shutdown::Shutdown;
+pub use task::{Constraints, TaskKey, TaskRef};
+pub use worker::KillCause;
+
+use lifecycle::Phase;
+use worker::{Occupant, WorkerEntry, WorkerState};

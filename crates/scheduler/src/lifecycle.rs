@@ -1,0 +1,241 @@
+//! The progress of a pool's life: running, broken, or a phase of its shutdown.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use brigade_time::Monotonic;
+
+use crate::{End, Shutdown};
+
+/// Time until a drain first looks for stopped workers; it doubles each time.
+const FIRST_INSPECTION: Duration = Duration::from_millis(250);
+
+/// The longest interval between two such checks.
+const LAST_INSPECTION: Duration = Duration::from_secs(30);
+
+/// The progress of the pool's shutdown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Phase {
+    Running,
+    Draining {
+        mode: Shutdown,
+        escalate_at: Option<Monotonic>,
+        inspect_at: Monotonic,
+        interval: Duration,
+    },
+    Terminating {
+        kill_at: Monotonic,
+    },
+    Killing,
+    Ended,
+}
+
+impl Phase {
+    pub(crate) fn is_terminating(self) -> bool {
+        matches!(self, Self::Terminating { .. } | Self::Killing)
+    }
+
+    /// Returns `true` if a task that returns from a worker is cancelled instead of run again.
+    pub(crate) fn cancels_pending(self) -> bool {
+        self.mode().is_some_and(|mode| mode >= Shutdown::CancelPending)
+    }
+
+    /// Returns the strongest mode that was requested so far.
+    pub(crate) fn mode(self) -> Option<Shutdown> {
+        match self {
+            Self::Running => None,
+            Self::Draining { mode, .. } => Some(mode),
+            Self::Terminating { .. } => Some(Shutdown::Terminate),
+            Self::Killing | Self::Ended => Some(Shutdown::Kill),
+        }
+    }
+}
+
+/// Counts of tasks and workers since the shutdown began.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Tasks that finished.
+    pub finished: u64,
+    /// Tasks that were cancelled.
+    pub cancelled: u64,
+    /// Tasks that failed because their worker died.
+    pub failed: u64,
+    /// Running tasks that were ended.
+    pub killed: u64,
+    /// Workers that were asked to stop.
+    pub workers_stopped: u64,
+    /// Workers that were killed.
+    pub workers_killed: u64,
+}
+
+/// The progress of a pool's life.
+#[derive(Debug)]
+pub(crate) struct Lifecycle {
+    phase: Phase,
+    tally: Tally,
+    broken: Option<Arc<str>>,
+    /// `true` if no worker is kept until there is work.
+    quiescent: bool,
+}
+
+impl Default for Lifecycle {
+    fn default() -> Self {
+        Self { phase: Phase::Running, tally: Tally::default(), broken: None, quiescent: false }
+    }
+}
+
+impl Lifecycle {
+    pub(crate) fn phase(&self) -> Phase {
+        self.phase
+    }
+
+    /// Returns `true` if no shutdown has begun.
+    #[inline]
+    pub(crate) fn is_running(&self) -> bool {
+        self.phase == Phase::Running
+    }
+
+    pub(crate) fn has_ended(&self) -> bool {
+        self.phase == Phase::Ended
+    }
+
+    pub(crate) fn is_broken(&self) -> bool {
+        self.broken.is_some()
+    }
+
+    pub(crate) fn broken_reason(&self) -> Option<Arc<str>> {
+        self.broken.clone()
+    }
+
+    /// Returns `true` if the pool is neither shut down nor broken.
+    #[inline]
+    pub(crate) fn is_open(&self) -> bool {
+        self.is_running() && !self.is_broken()
+    }
+
+    /// Returns the end of a task that is submitted now, if it is refused.
+    #[inline]
+    pub(crate) fn refusal(&self) -> Option<End> {
+        if self.is_broken() {
+            Some(End::Broken)
+        } else if !self.is_running() {
+            Some(End::Closed)
+        } else {
+            None
+        }
+    }
+
+    /// Returns `true` if the pool starts processes at all.
+    pub(crate) fn may_have_workers(&self) -> bool {
+        !self.is_broken() && matches!(self.phase, Phase::Running | Phase::Draining { .. })
+    }
+
+    /// Returns `true` if no worker is kept until there is work.
+    pub(crate) fn is_quiescent(&self) -> bool {
+        self.quiescent
+    }
+
+    pub(crate) fn set_quiescent(&mut self, quiescent: bool) {
+        self.quiescent = quiescent;
+    }
+
+    /// Breaks the pool. Returns `false` if it was broken before, or has ended.
+    pub(crate) fn break_down(&mut self, reason: Arc<str>) -> bool {
+        let breaks = !self.is_broken() && !self.has_ended();
+        if breaks {
+            self.broken = Some(reason);
+        }
+        breaks
+    }
+
+    /// Ends the pool.
+    pub(crate) fn end(&mut self) {
+        self.phase = Phase::Ended;
+    }
+
+    /// Enters a stronger mode. It never delays an end that an earlier request set.
+    pub(crate) fn enter(
+        &mut self,
+        now: Monotonic,
+        mode: Shutdown,
+        deadline: Option<Monotonic>,
+        grace: Duration,
+    ) {
+        let promised = match self.phase {
+            Phase::Draining { escalate_at, .. } => escalate_at,
+            _ => None,
+        };
+        self.phase = match mode {
+            Shutdown::Drain | Shutdown::CancelPending => Phase::Draining {
+                mode,
+                escalate_at: promised.into_iter().chain(deadline).min(),
+                inspect_at: now.saturating_add(FIRST_INSPECTION),
+                interval: FIRST_INSPECTION,
+            },
+            Shutdown::Terminate => {
+                let kill_at = deadline.unwrap_or(now.saturating_add(grace));
+                Phase::Terminating {
+                    kill_at: promised
+                        .map_or(kill_at, |time| kill_at.min(time.saturating_add(grace))),
+                }
+            }
+            Shutdown::Kill => Phase::Killing,
+        };
+    }
+
+    /// Applies a request that is no stronger than an earlier one. It can only bring the end
+    /// forward.
+    pub(crate) fn bring_forward(
+        &mut self,
+        now: Monotonic,
+        mode: Shutdown,
+        deadline: Option<Monotonic>,
+        grace: Duration,
+    ) {
+        match &mut self.phase {
+            Phase::Draining { escalate_at, .. } => {
+                *escalate_at = escalate_at.iter().copied().chain(deadline).min();
+            }
+            Phase::Terminating { kill_at } => {
+                let wanted = match mode {
+                    Shutdown::Terminate => Some(deadline.unwrap_or(now.saturating_add(grace))),
+                    _ => deadline.map(|deadline| deadline.saturating_add(grace)),
+                };
+                *kill_at = wanted.map_or(*kill_at, |wanted| wanted.min(*kill_at));
+            }
+            Phase::Running | Phase::Killing | Phase::Ended => {}
+        }
+    }
+
+    /// Resets the interval of checks for stopped workers. Returns `true` if there are such checks.
+    pub(crate) fn inspect_soon(&mut self, now: Monotonic) -> bool {
+        let Phase::Draining { inspect_at, interval, .. } = &mut self.phase else { return false };
+        *interval = FIRST_INSPECTION;
+        *inspect_at = now.saturating_add(FIRST_INSPECTION).min(*inspect_at);
+        true
+    }
+
+    /// Plans the next check for stopped workers. Returns `true` if there are such checks.
+    pub(crate) fn inspect_later(&mut self, now: Monotonic) -> bool {
+        let Phase::Draining { inspect_at, interval, .. } = &mut self.phase else { return false };
+        *interval = (*interval * 2).min(LAST_INSPECTION);
+        *inspect_at = now.saturating_add(*interval);
+        true
+    }
+
+    pub(crate) fn tally(&self) -> Tally {
+        self.tally
+    }
+
+    /// Returns the counts, for an event that belongs to the shutdown in any phase.
+    pub(crate) fn tally_mut(&mut self) -> &mut Tally {
+        &mut self.tally
+    }
+
+    /// Adds one to a count if the shutdown has begun.
+    pub(crate) fn count(&mut self, count: impl FnOnce(&mut Tally) -> &mut u64) {
+        if !self.is_running() {
+            *count(&mut self.tally) += 1;
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! The scheduler's outputs.
+
+#![expect(missing_docs, reason = "fields are named after their types, which have documentation")]
+
+use std::collections::VecDeque;
+
+use brigade_ids::{Attempt, TaskId, WorkerId};
+use serde::{Deserialize, Serialize};
+
+use crate::{KillCause, TaskKey, TaskRef};
+
+/// Actions in the order in which the driver carries them out.
+#[derive(Debug)]
+pub struct Outbox<T> {
+    actions: VecDeque<Action<T>>,
+}
+
+impl<T> Default for Outbox<T> {
+    fn default() -> Self {
+        Self { actions: VecDeque::new() }
+    }
+}
+
+impl<T> Outbox<T> {
+    pub fn push(&mut self, action: Action<T>) {
+        self.actions.push_back(action);
+    }
+
+    /// Returns the actions that are not carried out yet.
+    pub fn actions(&self) -> impl Iterator<Item = &Action<T>> {
+        self.actions.iter()
+    }
+
+    /// Removes and returns the next action.
+    pub fn pop(&mut self) -> Option<Action<T>> {
+        self.actions.pop_front()
+    }
+}
+
+/// An output of the scheduler, which the driver carries out.
+#[derive(Debug, Serialize)]
+#[serde(bound = "")]
+pub enum Action<T> {
+    /// A submitted task was accepted under this key.
+    Accepted { task: TaskRef },
+    /// Arm the state word and write the task into the worker's link.
+    Send {
+        worker: WorkerId,
+        ring_index: u16,
+        key: TaskKey,
+        id: TaskId,
+        attempt: Attempt,
+        /// Number of frames that the worker has not answered yet, as far as is known.
+        unanswered: u16,
+    },
+    /// Try to revoke an assigned task, and answer with `Event::RevokeAnswer`.
+    Revoke { worker: WorkerId, ring_index: u16, task: TaskRef, why: RevokeWhy },
+    /// Look up when the task started, and answer with `Event::Observed`.
+    Observe { worker: WorkerId, ring_index: u16, task: TaskRef },
+    /// The task has its outcome; the scheduler has removed it.
+    Complete {
+        #[serde(skip)]
+        task: T,
+        attempt: Attempt,
+        end: End,
+    },
+    /// Start a process for this worker.
+    Spawn { worker: WorkerId },
+    /// Ask the worker to stop when it has nothing left to do.
+    Stop { worker: WorkerId },
+    /// Send SIGTERM to the worker's process group.
+    Terminate { worker: WorkerId },
+    /// The worker is retired, for this reason.
+    Retired { worker: WorkerId, why: &'static str },
+    /// The worker that the next action kills runs this task, or nothing.
+    Condemned { worker: WorkerId, task: TaskId, cause: KillCause },
+    /// Kill the worker's process group.
+    Kill {
+        worker: WorkerId,
+        cause: KillCause,
+        /// `true` if its task will not run again. The worker may then be reported dead as soon as
+        /// the signal was sent. The system may take long to clean up a process, and its successor
+        /// need not wait for that.
+        at_once: bool,
+    },
+    /// Check if the worker's process is stopped by a signal, and answer with `Event::FoundStopped`
+    /// if it is.
+    Inspect { worker: WorkerId },
+    /// A task returned to the queue for another attempt.
+    Retried { id: TaskId, attempt: Attempt, worker: WorkerId },
+    /// A task that had not started returned to the queue.
+    Requeued { id: TaskId, worker: WorkerId },
+    /// The pool is broken, for the reason in `broken_reason`, and accepts no more tasks.
+    Broke,
+    /// The shutdown has ended: no task and no process is left.
+    Ended,
+}
+
+/// The end of a task, as far as the scheduler knows. The driver adds the details.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub enum End {
+    /// The worker finished it; the driver holds the outcome.
+    Reported,
+    /// It was cancelled before it started.
+    Cancelled,
+    /// Its worker died while it ran.
+    Died,
+    /// Too many workers died running it, so it is not retried although it has retries left.
+    Quarantined,
+    /// Its queue deadline expired before it started.
+    Expired,
+    /// The pool killed its worker while it ran.
+    Killed(KillCause),
+    /// The pool is broken.
+    Broken,
+    /// The pool had been shut down.
+    Closed,
+}
+
+/// The purpose of a revocation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum RevokeWhy {
+    /// A caller, or a shutdown, cancels the task.
+    Cancel,
+    /// Another worker takes the task over.
+    Steal,
+    /// The pool broke.
+    Break,
+    /// The queue deadline of the task expired.
+    Expire,
+    /// A caller ends the task, even while it runs.
+    Kill,
+    /// The task before it is about to be killed.
+    Clear,
+}
+
+// Several actions per task are passed by value.
+const _: () = assert!(
+    size_of::<Action<std::sync::Arc<()>>>() <= 40,
+    "`Action` exceeds 40 bytes: box the rare variants"
+);

@@ -1,0 +1,145 @@
+//! Read-only queries of the driver.
+
+use std::sync::Arc;
+
+use brigade_ids::{Attempt, WorkerId};
+
+use crate::task::Place;
+use crate::{
+    Counters, KillCause, Occupant, Scheduler, Tally, TaskKey, TaskRef, WorkerEntry, WorkerState,
+};
+
+impl<T> Scheduler<T> {
+    /// Returns `true` if a task may be submitted now. Otherwise callers wait or give up.
+    pub fn has_room(&self) -> bool {
+        self.tasks.waiting() < self.settings.queue_limit
+    }
+
+    /// Returns `true` if the pool accepts tasks: it is neither shut down nor broken.
+    pub fn is_open(&self) -> bool {
+        self.lifecycle.is_open()
+    }
+
+    /// Returns the reason why the pool is broken, if it is.
+    pub fn broken_reason(&self) -> Option<Arc<str>> {
+        self.lifecycle.broken_reason()
+    }
+
+    /// Returns `true` while a worker has not been ready since the last warm-up began.
+    pub fn is_warming(&self) -> bool {
+        self.warming
+    }
+
+    /// Returns the reason why the last warm-up was given up, if it was.
+    pub fn not_warmed(&self) -> Option<Arc<str>> {
+        self.not_warmed.clone()
+    }
+
+    /// Returns `true` if the shutdown has ended: no task and no process is left.
+    pub fn has_ended(&self) -> bool {
+        self.lifecycle.has_ended()
+    }
+
+    /// Returns the driver's data for a task.
+    pub fn task(&self, key: TaskKey) -> Option<&T> {
+        self.tasks.get(key).map(|entry| &entry.task)
+    }
+
+    /// Returns the unanswered assignments of a worker with their positions in its table.
+    pub fn occupants(&self, worker: WorkerId) -> Vec<(u16, TaskRef, Attempt)> {
+        self.workers.live(worker).map_or_else(Vec::new, |entry| {
+            entry
+                .in_flight()
+                .filter_map(|(ring_index, occupant)| match occupant {
+                    Occupant::Task(key) => {
+                        let task = &self.tasks[key];
+                        Some((ring_index, TaskRef { key, id: task.id }, task.attempt))
+                    }
+                    Occupant::Revoked { .. } => None,
+                })
+                .collect()
+        })
+    }
+
+    /// Returns the worker that a task is assigned to, the task's position in that worker's table,
+    /// and the attempt.
+    pub fn assignment(&self, task: TaskRef) -> Option<(WorkerId, u16, Attempt)> {
+        let entry = self.tasks.find(task)?;
+        match entry.place {
+            Place::Queued | Place::Reserved => None,
+            Place::Assigned { worker, ring_index } => {
+                Some((self.workers[worker as usize].id, ring_index, entry.attempt))
+            }
+        }
+    }
+
+    /// Returns the number of accepted tasks that are not assigned.
+    pub fn backlog(&self) -> usize {
+        self.tasks.waiting()
+    }
+
+    /// Returns the current maximum number of workers.
+    pub fn target(&self) -> usize {
+        self.workers.target()
+    }
+
+    /// Returns `true` if a worker was asked to stop, or killed, and still exists.
+    pub fn is_losing_workers(&self) -> bool {
+        let leaving = |worker: &WorkerEntry| {
+            matches!(worker.state, WorkerState::Stopping { .. } | WorkerState::Killing)
+                && worker.tasks() == 0
+        };
+        self.workers.iter().any(leaving)
+    }
+
+    /// Returns `true` if the worker that has the task is being killed.
+    pub fn is_being_killed(&self, task: TaskRef) -> bool {
+        let worker = self.assignment(task).and_then(|(worker, ..)| self.workers.live(worker));
+        worker.is_some_and(|worker| worker.state == WorkerState::Killing)
+    }
+
+    /// Returns `true` if a worker is being killed for violating the protocol.
+    pub fn has_broken_the_protocol(&self, worker: WorkerId) -> bool {
+        self.workers
+            .live(worker)
+            .is_some_and(|worker| worker.kill_cause == Some(KillCause::Protocol))
+    }
+
+    /// Returns the task that a worker has to answer next.
+    #[inline]
+    pub fn due(&self, worker: WorkerId) -> Option<&T> {
+        match self.workers.live(worker)?.front()? {
+            Occupant::Task(key) => Some(&self.tasks[key].task),
+            Occupant::Revoked { .. } => None,
+        }
+    }
+
+    /// Returns all tasks of a worker whose outcomes have not been read.
+    pub fn under_way(&self, worker: WorkerId) -> impl Iterator<Item = &T> {
+        let frames = self.workers.live(worker).into_iter().flat_map(WorkerEntry::in_flight);
+        frames.filter_map(|(_, occupant)| match occupant {
+            Occupant::Task(key) => Some(&self.tasks[key].task),
+            Occupant::Revoked { .. } => None,
+        })
+    }
+
+    /// Returns the number of workers that have something to do.
+    pub fn busy_workers(&self) -> usize {
+        self.workers.iter().filter(|worker| worker.load() > 0).count()
+    }
+
+    /// Returns the number of workers that are ready for tasks.
+    pub fn ready_workers(&self) -> usize {
+        self.workers.ready()
+    }
+
+    /// Returns the counters since the pool was created.
+    pub fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    /// Returns the counts since the shutdown began.
+    pub fn tally(&self) -> Tally {
+        self.lifecycle.tally()
+    }
+}

@@ -1,0 +1,105 @@
+//! Takes tasks back before they start.
+
+use brigade_ids::Revocation;
+use brigade_ids::WorkerId;
+use brigade_time::Monotonic;
+
+use crate::task::Place;
+use crate::{Action, End, KillCause, Outbox, RevokeWhy, Scheduler, TaskRef};
+
+impl<T> Scheduler<T> {
+    /// Cancels a task that has not started.
+    pub(crate) fn cancel(&mut self, now: Monotonic, task: TaskRef, outbox: &mut Outbox<T>) {
+        let Some(entry) = self.tasks.find(task) else {
+            return;
+        };
+        match entry.place {
+            Place::Queued | Place::Reserved => {
+                self.tasks.stop_waiting(task.key);
+                self.end_cancelled(task.key, outbox);
+                self.settle(now, outbox);
+            }
+            Place::Assigned { worker, ring_index } => {
+                let worker = self.workers[worker as usize].id;
+                outbox.push(Action::Revoke { worker, ring_index, task, why: RevokeWhy::Cancel });
+            }
+        }
+    }
+
+    /// Handles the answer to `Action::Revoke`: the task was revoked, or had started.
+    pub(crate) fn revoke_answer(
+        &mut self,
+        now: Monotonic,
+        task: TaskRef,
+        (worker, ring_index): (WorkerId, u16),
+        why: RevokeWhy,
+        found: Revocation,
+        outbox: &mut Outbox<T>,
+    ) {
+        // An answer to an earlier question says nothing about a task that has moved elsewhere, or
+        // was assigned to this worker again.
+        let assignment =
+            self.assignment(task).filter(|(at, slot, _)| (*at, *slot) == (worker, ring_index));
+        let Some((.., attempt)) = assignment else {
+            if why == RevokeWhy::Clear {
+                // It was revoked for another reason at the same moment, or has finished.
+                let never_begins =
+                    self.workers.live(worker).is_some_and(|entry| entry.is_revoked(task.id));
+                self.cleared(now, worker, never_begins, outbox);
+            }
+            return;
+        };
+        if found == Revocation::Neither {
+            // Otherwise a worker that overwrites the table could pretend that the task before has
+            // ended.
+            if why == RevokeWhy::Kill {
+                self.tasks[task.key].retries_left = 0;
+            }
+            return self.kill(worker, KillCause::Protocol, outbox);
+        }
+        if found == Revocation::Begun {
+            match why {
+                RevokeWhy::Kill => {
+                    // Its worker may already be dying, for a reason after which the task would run
+                    // again.
+                    self.tasks[task.key].retries_left = 0;
+                    self.condemn(now, worker, task.key, KillCause::Asked, outbox);
+                }
+                RevokeWhy::Clear => self.cleared(now, worker, false, outbox),
+                RevokeWhy::Expire => self.started_after_all(now, task.key),
+                RevokeWhy::Cancel | RevokeWhy::Break | RevokeWhy::Steal => {}
+            }
+            return;
+        }
+        let entry = &mut self.workers[worker.slot as usize];
+        entry.mark_revoked(ring_index, task.id, attempt);
+        match why {
+            RevokeWhy::Cancel | RevokeWhy::Kill => {
+                self.end_cancelled(task.key, outbox);
+                self.settle(now, outbox);
+            }
+            RevokeWhy::Expire => {
+                self.end_expired(task.key, outbox);
+                self.settle(now, outbox);
+            }
+            RevokeWhy::Clear => {
+                self.counters.requeued += 1;
+                self.return_to_queue(task.key, outbox);
+                self.cleared(now, worker, true, outbox);
+                self.assign(now, outbox);
+            }
+            RevokeWhy::Break => {
+                self.counters.refused_by_break += 1;
+                self.end_task(task.key, End::Broken, outbox);
+                self.settle(now, outbox);
+            }
+            RevokeWhy::Steal => {
+                self.counters.stolen += 1;
+                self.return_to_queue(task.key, outbox);
+                self.assign(now, outbox);
+                // There may be more idle workers.
+                self.balance(now, outbox);
+            }
+        }
+    }
+}

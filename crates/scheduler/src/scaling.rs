@@ -1,0 +1,193 @@
+//! Keeps the number of workers between the minimum and the maximum, and replaces old ones.
+//!
+//! A worker that is no longer wanted is *retired*: tasks that have not started are revoked, and the
+//! request to stop follows the frame that it runs. It may take as long as that task takes. The
+//! escalation that ends a worker begins when it has nothing left to do.
+
+use std::time::Duration;
+
+use brigade_ids::WorkerId;
+use brigade_time::Monotonic;
+
+use crate::alarms::PoolAlarm;
+use crate::{
+    Action, End, KillCause, Occupant, Outbox, RevokeWhy, Scheduler, WorkerEntry, WorkerState,
+};
+
+impl<T> Scheduler<T> {
+    /// Returns the number of workers that exist and were not asked to stop.
+    pub(crate) fn staying(&self) -> usize {
+        let stays = |worker: &&WorkerEntry| {
+            matches!(worker.state, WorkerState::Starting | WorkerState::Ready)
+        };
+        self.workers.iter().filter(stays).count()
+    }
+
+    /// Returns the number of workers that are kept even if there is nothing to do.
+    pub(crate) fn min_workers(&self) -> usize {
+        let open = self.lifecycle.is_open() && !self.lifecycle.is_quiescent();
+        if open { self.settings.min_workers.min(self.workers.target()) } else { 0 }
+    }
+
+    /// Sets the maximum number of workers.
+    pub(crate) fn resize(&mut self, now: Monotonic, target: usize, outbox: &mut Outbox<T>) {
+        if !self.lifecycle.is_open() {
+            return;
+        }
+        self.workers.set_target(target);
+        for index in target..self.workers.len() {
+            while let Some(key) = self.tasks.next_reserved(self.workers[index].id.slot) {
+                self.counters.cancelled += 1;
+                self.end_task(key, End::Cancelled, outbox);
+            }
+            self.retire(now, self.workers[index].id, "the pool was resized", outbox);
+        }
+        self.update_warming();
+    }
+
+    /// Retires all idle workers, until there is work again.
+    pub(crate) fn quiesce(&mut self, now: Monotonic, outbox: &mut Outbox<T>) {
+        self.lifecycle.set_quiescent(true);
+        self.stop_warming();
+        while let Some(slot) = self.workers.idle().last().copied() {
+            self.retire(now, self.workers[slot as usize].id, "the pool was quiesced", outbox);
+        }
+        for index in 0..self.workers.len() {
+            if self.workers[index].state == WorkerState::Starting && self.tasks.queued() == 0 {
+                self.retire(now, self.workers[index].id, "the pool was quiesced", outbox);
+            }
+        }
+    }
+
+    /// Handles a worker that became ready or answered its last frame.
+    pub(crate) fn became_idle(&mut self, now: Monotonic, slot: u32, outbox: &mut Outbox<T>) {
+        let worker = &mut self.workers[slot as usize];
+        match worker.state {
+            WorkerState::Ready => {
+                worker.idle_since = now;
+                self.workers.add_idle(slot);
+                if self.retires_when_idle(slot) {
+                    let id = self.workers[slot as usize].id;
+                    self.retire(now, id, "the pool was quiesced", outbox);
+                } else if !self.alarms.is_set(PoolAlarm::Idle) {
+                    self.update_idle_alarm();
+                }
+            }
+            WorkerState::Stopping { .. } => self.begin_escalation(now, slot as usize),
+            WorkerState::Vacant | WorkerState::Starting | WorkerState::Killing => {}
+        }
+    }
+
+    /// Returns `true` if an idle worker is retired because the pool was quiesced while it was busy.
+    fn retires_when_idle(&self, slot: u32) -> bool {
+        self.lifecycle.is_quiescent()
+            && self.lifecycle.is_open()
+            && self.tasks.queued() == 0
+            && !self.tasks.is_reserved(slot)
+    }
+
+    /// Retires workers that have been idle for too long.
+    pub(crate) fn retire_idle(&mut self, now: Monotonic, outbox: &mut Outbox<T>) {
+        while let Some((slot, due)) = self.next_idle()
+            && due <= now
+        {
+            self.retire(now, self.workers[slot as usize].id, "reached `idle_timeout`", outbox);
+        }
+        self.update_idle_alarm();
+    }
+
+    /// Retires a worker that has lived for too long.
+    pub(crate) fn retire_aged(&mut self, now: Monotonic, slot: u32, outbox: &mut Outbox<T>) {
+        let worker = &mut self.workers[slot as usize];
+        worker.age_alarm = None;
+        let id = worker.id;
+        self.retire(now, id, "reached `max_worker_age`", outbox);
+    }
+
+    /// Returns the worker that is retired next because it is idle, and the time of that.
+    pub(crate) fn next_idle(&self) -> Option<(u32, Monotonic)> {
+        let timeout = self.settings.idle_timeout?;
+        // The first in the list has been idle for longest.
+        let slot = *self.workers.idle().first()?;
+        let due = self.workers[slot as usize].idle_since.saturating_add(timeout);
+        (self.staying() > self.min_workers()).then_some((slot, due))
+    }
+
+    /// Sets or clears the alarm for `idle_timeout`. Called after every change of the number of
+    /// workers, and when a worker becomes idle. An alarm that goes off too early, because its
+    /// worker got a task, is moved then.
+    pub(crate) fn update_idle_alarm(&mut self) {
+        if self.settings.idle_timeout.is_some() {
+            let due = self.next_idle().map(|(_, due)| due);
+            self.alarms.set_pool(PoolAlarm::Idle, due);
+        }
+    }
+
+    /// Clears the alarms of a worker that stops, is killed, or is gone.
+    pub(crate) fn clear_alarms(&mut self, slot: u32) {
+        let worker = &mut self.workers[slot as usize];
+        self.alarms.clear(&mut worker.age_alarm);
+        self.alarms.clear(&mut worker.stop_alarm);
+        self.update_idle_alarm();
+    }
+
+    /// Retires a worker. It may finish its current task; tasks that have not started go elsewhere.
+    pub(crate) fn retire(
+        &mut self,
+        now: Monotonic,
+        id: WorkerId,
+        why: &'static str,
+        outbox: &mut Outbox<T>,
+    ) {
+        let index = id.slot as usize;
+        let worker = &mut self.workers[index];
+        match worker.state {
+            WorkerState::Ready => {}
+            WorkerState::Starting => return self.kill(id, KillCause::Unwanted, outbox),
+            WorkerState::Vacant | WorkerState::Stopping { .. } | WorkerState::Killing => return,
+        }
+        worker.state = WorkerState::Stopping { terminated: false };
+        self.workers.set_incomplete();
+        self.workers.remove_idle(id.slot);
+        self.clear_alarms(id.slot);
+        outbox.push(Action::Retired { worker: id, why });
+        let worker = &self.workers[index];
+        // From newest to oldest, so that the front of the queue keeps the order of submission.
+        for (ring_index, occupant) in worker.in_flight().rev() {
+            if let Occupant::Task(key) = occupant {
+                let task = self.tasks.reference(key);
+                outbox.push(Action::Revoke { worker: id, ring_index, task, why: RevokeWhy::Steal });
+            }
+        }
+        outbox.push(Action::Stop { worker: id });
+        if worker.load() == 0 {
+            self.begin_escalation(now, index);
+        }
+    }
+
+    /// Returns the time at which a worker that is ready now is retired for its age.
+    pub(crate) fn retirement_time(&self, now: Monotonic, worker: WorkerId) -> Option<Monotonic> {
+        let age = self.settings.max_age?;
+        Some(now.saturating_add(age.saturating_sub(jitter(age, worker))))
+    }
+
+    /// Returns the number of tasks after which a worker is retired.
+    pub(crate) fn allowance(&self, worker: WorkerId) -> Option<u64> {
+        let most = self.settings.max_tasks?;
+        Some(most - u64::from(spread(worker)) * (most / u64::from(JITTER)) / u64::from(u8::MAX))
+    }
+}
+
+/// Workers that were started together are not all retired at once: each is retired earlier by up to
+/// one part in this many.
+const JITTER: u32 = 10;
+
+fn jitter(of: Duration, worker: WorkerId) -> Duration {
+    // Divided first, because `Duration::MAX` is allowed.
+    of / (JITTER * u32::from(u8::MAX)) * u32::from(spread(worker))
+}
+
+/// Returns a number that looks random and is always the same for one worker.
+fn spread(worker: WorkerId) -> u8 {
+    worker.seed().to_be_bytes()[0]
+}

@@ -1,0 +1,64 @@
+//! The settings and the counters of the scheduler.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+/// The settings of the scheduler, which never change.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Settings {
+    /// Initial number of worker slots.
+    pub workers: usize,
+    /// Number of workers that are kept even if there is nothing to do.
+    pub min_workers: usize,
+    /// Idle time after which a worker above that number is retired.
+    pub idle_timeout: Option<Duration>,
+    /// Number of tasks after which a worker is replaced.
+    pub max_tasks: Option<u64>,
+    /// Age at which a worker is replaced.
+    pub max_age: Option<Duration>,
+    /// Number of workers that may die running one task, regardless of its retries.
+    pub quarantine: u32,
+    /// Number of queued tasks at which `submit` makes callers wait.
+    pub queue_limit: usize,
+    /// Maximum number of frames that one worker may have, including the one that it runs; the
+    /// length of its table.
+    pub credit: u16,
+    /// Number of workers that may die within `restart_window` without having done a task.
+    pub restart_limit: u32,
+    /// See `restart_limit`.
+    pub restart_window: Duration,
+    /// Time between two steps of the escalation that ends a worker.
+    pub stop_grace: Duration,
+}
+
+/// Counters of a pool, for reports and tests.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Tasks that were accepted.
+    pub submitted: u64,
+    /// Outcomes that workers reported.
+    pub finished: u64,
+    /// Tasks that were cancelled before they started.
+    pub cancelled: u64,
+    /// Tasks whose queue deadline expired.
+    pub expired: u64,
+    /// Tasks that ended with their worker.
+    pub failed_by_death: u64,
+    /// Running tasks that a caller or the shutdown ended.
+    pub killed: u64,
+    /// Accepted tasks that failed because the pool broke.
+    pub refused_by_break: u64,
+    /// Attempts after the first one.
+    pub retried: u64,
+    /// Assignments that went back to the queue without having started, except stolen ones.
+    pub requeued: u64,
+    /// Assignments that went back to the queue for an idle worker.
+    pub stolen: u64,
+    /// Events of workers that no longer existed.
+    pub stale_replies: u64,
+    /// Number of workers started as replacements.
+    pub respawned: u64,
+    /// Workers whose death was handled.
+    pub worker_deaths: u64,
+}

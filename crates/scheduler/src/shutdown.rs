@@ -1,0 +1,185 @@
+//! Ends the pool. Each mode gets its time, then the next stronger one follows.
+//!
+//! ```text
+//! Drain -----timeout----> Terminate --timeout--> Kill      tasks
+//! Stop --grace--> SIGTERM --grace--> SIGKILL               each worker, once no task is left
+//! ```
+//!
+//! A drain without a timeout waits for tasks as long as they run, but never for a worker that is
+//! stopped by a signal, because such a worker does not go on by itself. So the drain looks for
+//! stopped workers at growing intervals and kills them. Their tasks are not retried: they would
+//! stop the next worker as well.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use brigade_ids::WorkerId;
+use brigade_time::Monotonic;
+use serde::{Deserialize, Serialize};
+
+use crate::alarms::PoolAlarm;
+use crate::{Action, End, KillCause, Occupant, Outbox, Phase, RevokeWhy, Scheduler, WorkerState};
+
+/// The way a pool ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum Shutdown {
+    /// Runs all accepted tasks, then stops the workers.
+    Drain,
+    /// Cancels tasks that have not started and lets running tasks finish.
+    CancelPending,
+    /// Cancels tasks that have not started and sends SIGTERM to workers that run a task.
+    Terminate,
+    /// Cancels tasks that have not started and kills all workers with SIGKILL.
+    Kill,
+}
+
+impl<T> Scheduler<T> {
+    pub(crate) fn begin_shutdown(
+        &mut self,
+        now: Monotonic,
+        mode: Shutdown,
+        timeout: Option<Duration>,
+        outbox: &mut Outbox<T>,
+    ) {
+        if self.lifecycle.has_ended() {
+            return;
+        }
+        self.stop_warming();
+        let deadline = timeout.and_then(|timeout| now.checked_add(timeout));
+        if self.lifecycle.phase().mode().is_none_or(|current| mode > current) {
+            self.enter(now, mode, deadline, outbox);
+        } else {
+            self.lifecycle.bring_forward(now, mode, deadline, self.settings.stop_grace);
+            self.update_shutdown_alarms();
+        }
+        self.settle(now, outbox);
+    }
+
+    /// Enters a stronger mode.
+    pub(crate) fn enter(
+        &mut self,
+        now: Monotonic,
+        mode: Shutdown,
+        deadline: Option<Monotonic>,
+        outbox: &mut Outbox<T>,
+    ) {
+        self.lifecycle.enter(now, mode, deadline, self.settings.stop_grace);
+        self.update_shutdown_alarms();
+        if mode >= Shutdown::CancelPending {
+            self.cancel_pending(outbox);
+        }
+        match mode {
+            Shutdown::Drain | Shutdown::CancelPending => {}
+            Shutdown::Terminate => {
+                for worker in self.workers.iter() {
+                    if worker.is_at_work() {
+                        outbox.push(Action::Terminate { worker: worker.id });
+                    }
+                }
+            }
+            Shutdown::Kill => self.kill_all(outbox),
+        }
+    }
+
+    fn cancel_pending(&mut self, outbox: &mut Outbox<T>) {
+        for key in self.tasks.take_waiting() {
+            self.counters.cancelled += 1;
+            self.lifecycle.count(|tally| &mut tally.cancelled);
+            self.end_task(key, End::Cancelled, outbox);
+        }
+        self.revoke_all(RevokeWhy::Cancel, outbox);
+    }
+
+    fn kill_all(&mut self, outbox: &mut Outbox<T>) {
+        let ids: Vec<WorkerId> = self.workers.iter().map(|worker| worker.id).collect();
+        for id in ids {
+            self.kill(id, KillCause::Shutdown, outbox);
+        }
+    }
+
+    /// Sets or clears the alarms of the shutdown.
+    pub(crate) fn update_shutdown_alarms(&mut self) {
+        let (escalate_at, inspect_at) = match self.lifecycle.phase() {
+            Phase::Draining { escalate_at, inspect_at, .. } => {
+                (escalate_at, (!self.tasks.is_empty()).then_some(inspect_at))
+            }
+            Phase::Terminating { kill_at } => (Some(kill_at), None),
+            Phase::Running | Phase::Killing | Phase::Ended => (None, None),
+        };
+        self.alarms.set_pool(PoolAlarm::Escalate, escalate_at);
+        self.alarms.set_pool(PoolAlarm::Inspect, inspect_at);
+    }
+
+    /// Resets the interval of checks for stopped workers, after a worker started or died.
+    pub(crate) fn inspect_soon(&mut self, now: Monotonic) {
+        if self.lifecycle.inspect_soon(now) {
+            self.update_shutdown_alarms();
+        }
+    }
+
+    /// Stops all workers if no task is left in a pool that is shutting down or broken, and ends the
+    /// pool if no worker is left. Called after everything that may have ended the last task or
+    /// worker.
+    pub(crate) fn settle(&mut self, now: Monotonic, outbox: &mut Outbox<T>) {
+        if self.lifecycle.has_ended() || !self.tasks.is_empty() {
+            return;
+        }
+        if self.lifecycle.is_open() {
+            return;
+        }
+        self.workers.set_incomplete();
+        for index in 0..self.workers.len() {
+            let worker = &mut self.workers[index];
+            match worker.state {
+                // It may still have revoked frames, which it skips before it stops.
+                WorkerState::Ready => {
+                    let worker = worker.id;
+                    self.workers[index].state = WorkerState::Stopping { terminated: false };
+                    self.clear_alarms(worker.slot);
+                    outbox.push(Action::Stop { worker });
+                    self.lifecycle.tally_mut().workers_stopped += 1;
+                    self.begin_escalation(now, index);
+                }
+                WorkerState::Stopping { .. } => self.begin_escalation(now, index),
+                WorkerState::Starting => {
+                    let worker = worker.id;
+                    self.kill(worker, KillCause::Shutdown, outbox);
+                }
+                WorkerState::Vacant | WorkerState::Killing => {}
+            }
+        }
+        self.workers.clear_idle();
+        let empty = self.workers.iter().all(|worker| worker.state == WorkerState::Vacant);
+        if empty && !self.lifecycle.is_running() {
+            self.lifecycle.end();
+            self.update_shutdown_alarms();
+            outbox.push(Action::Ended);
+        }
+    }
+
+    /// Breaks the pool: all tasks that have not started fail with the reason.
+    pub(crate) fn break_pool(&mut self, reason: Arc<str>, outbox: &mut Outbox<T>) {
+        if !self.lifecycle.break_down(reason) {
+            return;
+        }
+        outbox.push(Action::Broke);
+        for key in self.tasks.take_waiting() {
+            self.counters.refused_by_break += 1;
+            self.end_task(key, End::Broken, outbox);
+        }
+        self.revoke_all(RevokeWhy::Break, outbox);
+    }
+
+    /// Revokes all assigned tasks. Those that have started go on.
+    pub(crate) fn revoke_all(&self, why: RevokeWhy, outbox: &mut Outbox<T>) {
+        for worker in self.workers.iter() {
+            for (ring_index, occupant) in worker.in_flight() {
+                if let Occupant::Task(key) = occupant {
+                    let task = self.tasks.reference(key);
+                    outbox.push(Action::Revoke { worker: worker.id, ring_index, task, why });
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! Starts worker processes for the work that waits.
+
+use std::sync::Arc;
+
+use brigade_ids::WorkerId;
+use brigade_time::Monotonic;
+
+use crate::alarms::PoolAlarm;
+use crate::{Action, Outbox, Scheduler, StartFailure, WorkerEntry, WorkerState};
+
+impl<T> Scheduler<T> {
+    /// Returns `true` if a worker is wanted that does not exist.
+    pub(crate) fn has_demand(&self) -> bool {
+        self.lifecycle.may_have_workers()
+            && (self.warming || self.tasks.waiting() > 0 || self.staying() < self.min_workers())
+    }
+
+    /// Returns `true` if another process may be started.
+    pub(crate) fn has_vacancy(&self) -> bool {
+        let vacant = |worker: &WorkerEntry| worker.state == WorkerState::Vacant;
+        !self.workers.is_complete()
+            && self.lifecycle.may_have_workers()
+            && self.workers.wanted().any(vacant)
+    }
+
+    /// Starts a process for each queued task that no starting process will take; all processes
+    /// during a warm-up; the minimum number of workers; and the only worker of a waiting task.
+    pub(crate) fn spawn_for_demand(&mut self, now: Monotonic, outbox: &mut Outbox<T>) {
+        let starting =
+            self.workers.iter().filter(|worker| worker.state == WorkerState::Starting).count();
+        let for_tasks = self.tasks.queued().saturating_sub(starting);
+        let wanted = for_tasks.max(self.min_workers().saturating_sub(self.staying()));
+        self.spawn_up_to(wanted, now, outbox);
+    }
+
+    pub(crate) fn spawn_up_to(&mut self, wanted: usize, now: Monotonic, outbox: &mut Outbox<T>) {
+        if !self.lifecycle.may_have_workers() {
+            return;
+        }
+        if self.budget.may_start(now) {
+            self.start_vacant(wanted, outbox);
+            self.update_idle_alarm();
+        }
+        self.update_start_alarm();
+    }
+
+    fn start_vacant(&mut self, wanted: usize, outbox: &mut Outbox<T>) {
+        let credit = self.settings.credit;
+        let (round, mut left) = (self.budget.round(), wanted);
+        for worker in self.workers.wanted_mut() {
+            // A slot with reserved tasks is wanted in any case, as is one that a warm-up waits for.
+            let own = self.tasks.is_reserved(worker.id.slot) || worker.awaited_by_warm_up;
+            if worker.state != WorkerState::Vacant || (left == 0 && !own) {
+                continue;
+            }
+            left = left.saturating_sub(1);
+            worker.start_round = round;
+            let worker = worker.begin_start(credit);
+            self.counters.respawned += u64::from(worker.generation > 1);
+            outbox.push(Action::Spawn { worker });
+        }
+    }
+
+    pub(crate) fn start_failed(
+        &mut self,
+        now: Monotonic,
+        worker: WorkerId,
+        failure: &StartFailure,
+        outbox: &mut Outbox<T>,
+    ) {
+        let Some(entry) = self.workers.live_mut(worker) else {
+            return;
+        };
+        let killed = entry.state == WorkerState::Killing;
+        let round = entry.start_round;
+        entry.state = WorkerState::Vacant;
+        self.clear_alarms(worker.slot);
+        if !killed {
+            let charged = self.budget.charge_start(now, round);
+            // With one working worker there is still a pool. Starts of the others are retried, with
+            // pauses.
+            let alone = self.ready_workers() == 0;
+            if alone && failure.permanent {
+                self.break_pool(Arc::clone(&failure.reason), outbox);
+            } else if let Err(limit) = charged {
+                let reason: Arc<str> = format!("{limit}; last failure: {}", failure.reason).into();
+                if alone {
+                    self.break_pool(reason, outbox);
+                } else {
+                    self.give_up_warming(reason);
+                }
+            }
+            if self.has_demand() {
+                self.spawn_for_demand(now, outbox);
+            }
+        }
+        self.settle(now, outbox);
+    }
+
+    /// Sets or clears the alarm for starts that were postponed.
+    pub(crate) fn update_start_alarm(&mut self) {
+        let vacant = self.workers.wanted().any(|worker| worker.state == WorkerState::Vacant);
+        let due = self.budget.not_before().filter(|_| vacant && self.has_demand());
+        self.alarms.set_pool(PoolAlarm::Start, due);
+    }
+}

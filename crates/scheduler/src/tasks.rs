@@ -1,0 +1,193 @@
+//! All tasks of the scheduler, and the order in which the waiting ones leave.
+//!
+//! A task waits in the queue, or for the only worker that may run it. Where it waits and what its
+//! `place` says are changed together, here.
+
+use std::collections::VecDeque;
+use std::ops::{Index, IndexMut};
+
+use brigade_time::Monotonic;
+use slab::Slab;
+
+use crate::Submission;
+use crate::queue::Queue;
+use crate::task::{Place, TaskEntry, TaskKey, TaskRef};
+
+#[derive(Debug)]
+pub(crate) struct Tasks<T> {
+    entries: Slab<TaskEntry<T>>,
+    queue: Queue,
+    /// For each slot, the tasks that only its worker may run, in order of submission.
+    reserved: Vec<VecDeque<TaskKey>>,
+    /// Number of tasks in `reserved`.
+    reserved_len: usize,
+}
+
+impl<T> Default for Tasks<T> {
+    fn default() -> Self {
+        Self {
+            entries: Slab::new(),
+            queue: Queue::default(),
+            reserved: Vec::new(),
+            reserved_len: 0,
+        }
+    }
+}
+
+impl<T> Index<TaskKey> for Tasks<T> {
+    type Output = TaskEntry<T>;
+
+    #[inline]
+    fn index(&self, key: TaskKey) -> &TaskEntry<T> {
+        &self.entries[key.index()]
+    }
+}
+
+impl<T> IndexMut<TaskKey> for Tasks<T> {
+    #[inline]
+    fn index_mut(&mut self, key: TaskKey) -> &mut TaskEntry<T> {
+        &mut self.entries[key.index()]
+    }
+}
+
+impl<T> Tasks<T> {
+    /// Adds a task, which waits nowhere yet.
+    pub(crate) fn insert(&mut self, now: Monotonic, submission: Submission<T>) -> TaskKey {
+        TaskKey::new(self.entries.insert(TaskEntry::new(now, submission)))
+    }
+
+    /// Removes a task that does not wait.
+    pub(crate) fn remove(&mut self, key: TaskKey) -> TaskEntry<T> {
+        self.entries.remove(key.index())
+    }
+
+    pub(crate) fn get(&self, key: TaskKey) -> Option<&TaskEntry<T>> {
+        self.entries.get(key.index())
+    }
+
+    /// Returns a task, unless it has ended.
+    pub(crate) fn find(&self, task: TaskRef) -> Option<&TaskEntry<T>> {
+        self.get(task.key).filter(|entry| entry.id == task.id)
+    }
+
+    /// Returns the key with the task's id.
+    pub(crate) fn reference(&self, key: TaskKey) -> TaskRef {
+        TaskRef { key, id: self[key].id }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Lets a task wait behind all others.
+    pub(crate) fn wait_at_the_end(&mut self, key: TaskKey) {
+        match self[key].slot() {
+            None => self.queue.push_back(&mut self.entries, key),
+            Some(slot) => self.reserve(key, slot).push_back(key),
+        }
+    }
+
+    /// Lets a task wait before all others.
+    pub(crate) fn wait_at_the_front(&mut self, key: TaskKey) {
+        match self[key].slot() {
+            None => self.queue.push_front(&mut self.entries, key),
+            Some(slot) => self.reserve(key, slot).push_front(key),
+        }
+    }
+
+    fn reserve(&mut self, key: TaskKey, slot: u32) -> &mut VecDeque<TaskKey> {
+        self[key].place = Place::Reserved;
+        self.reserved_len += 1;
+        let slot = slot as usize;
+        if self.reserved.len() <= slot {
+            self.reserved.resize_with(slot + 1, VecDeque::new);
+        }
+        &mut self.reserved[slot]
+    }
+
+    /// Removes and returns the first task of the queue.
+    #[inline]
+    pub(crate) fn next_queued(&mut self) -> Option<TaskKey> {
+        self.queue.pop_front(&mut self.entries)
+    }
+
+    /// Removes and returns the first task that waits for the worker of this slot.
+    pub(crate) fn next_reserved(&mut self, slot: u32) -> Option<TaskKey> {
+        let key = self.reserved.get_mut(slot as usize)?.pop_front()?;
+        self.reserved_len -= 1;
+        Some(key)
+    }
+
+    /// Takes a task out of the queue, or from the list of its worker. Does nothing if it does not
+    /// wait.
+    pub(crate) fn stop_waiting(&mut self, key: TaskKey) {
+        let entry = &self[key];
+        match (entry.place, entry.slot()) {
+            (Place::Queued, _) => self.queue.remove(&mut self.entries, key),
+            (Place::Reserved, Some(slot)) => {
+                self.reserved[slot as usize].retain(|other| *other != key);
+                self.reserved_len -= 1;
+            }
+            (Place::Reserved, None) | (Place::Assigned { .. }, _) => {}
+        }
+    }
+
+    /// Removes and returns all waiting tasks.
+    pub(crate) fn take_waiting(&mut self) -> Vec<TaskKey> {
+        let mut all = Vec::with_capacity(self.waiting());
+        while let Some(key) = self.next_queued() {
+            all.push(key);
+        }
+        all.extend(self.reserved.iter_mut().flat_map(|list| list.drain(..)));
+        self.reserved_len = 0;
+        all
+    }
+
+    /// Returns the number of tasks that wait.
+    #[inline]
+    pub(crate) fn waiting(&self) -> usize {
+        self.queue.len() + self.reserved_len
+    }
+
+    /// Returns the number of tasks that any worker may take.
+    #[inline]
+    pub(crate) fn queued(&self) -> usize {
+        self.queue.len()
+    }
+
+    /// Returns `true` if a task waits for the worker of this slot.
+    pub(crate) fn is_reserved(&self, slot: u32) -> bool {
+        self.reserved.get(slot as usize).is_some_and(|list| !list.is_empty())
+    }
+}
+
+#[cfg(test)]
+impl<T> Tasks<T> {
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &TaskEntry<T>> {
+        self.entries.iter().map(|(_, entry)| entry)
+    }
+
+    /// Panics if the places of waiting tasks are not those of the lists. Returns the number of
+    /// waiting tasks.
+    pub(crate) fn check_waiting(&self) -> usize {
+        let queued: Vec<_> = self.queue.iter(&self.entries).collect();
+        assert_eq!(queued.len(), self.queue.len(), "the queue's length is wrong");
+        for key in &queued {
+            assert_eq!(self[*key].place, Place::Queued);
+        }
+        let mut reserved = 0;
+        for (slot, list) in (0..).zip(&self.reserved) {
+            for key in list {
+                let task = &self[*key];
+                assert_eq!((task.place, task.slot()), (Place::Reserved, Some(slot)));
+                reserved += 1;
+            }
+        }
+        assert_eq!(reserved, self.reserved_len, "the count of reserved tasks is wrong");
+        queued.len() + reserved
+    }
+}

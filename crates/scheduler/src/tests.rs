@@ -1,0 +1,12 @@
+//! Scenarios in a simulated world around the scheduler, and random play against a model.
+
+mod checks;
+mod deadlines;
+mod demand;
+mod extremes;
+mod model;
+mod play;
+mod random;
+mod scaling;
+mod scenarios;
+mod world;

@@ -1,0 +1,331 @@
+//! Priorities, deadlines and kills: one promise per test.
+
+use std::time::Duration;
+
+use super::world::{World, settings};
+use crate::{Constraints, End, Event, KillCause, Settings};
+
+const MILLI: Duration = Duration::from_millis(1);
+const SECOND: Duration = Duration::from_secs(1);
+
+fn started(settings: Settings) -> World {
+    let mut world = World::new(settings);
+    world.event(Event::WarmUp);
+    for slot in world.slots() {
+        world.start(slot);
+    }
+    world
+}
+
+fn priority(priority: i32) -> Constraints {
+    Constraints { priority, ..Constraints::default() }
+}
+
+fn hard_limit(limit: Duration) -> Constraints {
+    Constraints { hard_limit: Some(limit), ..Constraints::default() }
+}
+
+fn queue_limit(limit: Duration) -> Constraints {
+    Constraints { queue_limit: Some(limit), ..Constraints::default() }
+}
+
+#[test]
+fn higher_priorities_start_first_and_equal_ones_in_order() {
+    let mut world = started(settings(1));
+    let running = world.submit(0);
+    let low: Vec<u64> = (0..2).map(|_| world.submit_with(0, priority(-1))).collect();
+    let plain: Vec<u64> = (0..2).map(|_| world.submit(0)).collect();
+    let high: Vec<u64> = (0..2).map(|_| world.submit_with(0, priority(5))).collect();
+    world.run_dry();
+    let expected: Vec<u64> = [running].into_iter().chain(high).chain(plain).chain(low).collect();
+    assert_eq!(world.start_order, expected);
+}
+
+#[test]
+fn a_task_that_has_waited_long_goes_before_higher_priorities() {
+    let mut world = started(settings(1));
+    let running = world.submit(0);
+    world.begin(0);
+    let old = world.submit(0);
+    world.wait(21 * SECOND);
+    let new = world.submit_with(0, priority(2));
+    let newer = world.submit_with(0, priority(3));
+    world.finish(0, SECOND);
+    world.run_dry();
+    assert_eq!(world.start_order, [running, newer, old, new]);
+}
+
+#[test]
+fn a_task_that_misses_its_queue_deadline_never_runs() {
+    let mut world = started(settings(1));
+    world.submit(0);
+    world.begin(0);
+    let id = world.submit_with(3, queue_limit(10 * MILLI));
+    world.wait(9 * MILLI);
+    assert_eq!(world.outcome(id), None);
+    world.wait(MILLI);
+    assert_eq!(world.outcome(id), Some(End::Expired));
+    world.run_dry();
+    assert!(!world.start_order.contains(&id));
+}
+
+#[test]
+fn a_prefetched_task_can_miss_its_queue_deadline() {
+    let mut world = started(settings(1));
+    world.submit(0);
+    world.begin(0);
+    world.finish(0, MILLI);
+    world.run_dry();
+    for _ in 0..40 {
+        world.submit(0);
+        world.run_dry();
+    }
+    world.submit(0);
+    world.begin(0);
+    let id = world.submit_with(0, queue_limit(10 * MILLI));
+    assert_eq!(world.workers[&0].frames.len(), 2, "it was prefetched");
+    world.wait(10 * MILLI);
+    assert_eq!(world.outcome(id), Some(End::Expired));
+}
+
+#[test]
+fn a_task_that_cannot_be_revoked_counts_as_started() {
+    let mut world = started(settings(1));
+    let both = Constraints { queue_limit: Some(10 * MILLI), ..hard_limit(10 * MILLI) };
+    let id = world.submit_with(0, both);
+    world.begin(0);
+    world.workers.get_mut(&0).unwrap().garbled = true;
+    while !world.workers[&0].doomed {
+        assert!(world.next_tick());
+    }
+    world.obey(0);
+    assert_eq!(world.outcome(id), Some(End::Killed(KillCause::Deadline)));
+}
+
+#[test]
+fn an_overwritten_table_defeats_neither_deadline_nor_kill() {
+    for killed in [false, true] {
+        let mut world = started(settings(1));
+        world.get_used_to(Duration::ZERO);
+        let guilty = world.submit_with(2, hard_limit(10 * MILLI));
+        world.begin(0);
+        let behind: Vec<u64> = (0..5).map(|_| world.submit(0)).collect();
+        world.workers.get_mut(&0).unwrap().garbled = true;
+        if killed {
+            world.kill(guilty);
+        } else {
+            // Its time counts from the first check, because its start time cannot be read.
+            world.wait(20 * MILLI);
+        }
+        assert_eq!(world.workers[&0].cause, Some(KillCause::Protocol));
+        world.obey(0);
+        world.run_dry();
+        for id in behind {
+            let end = world.outcome(id);
+            assert_eq!(end, Some(End::Killed(KillCause::Protocol)), "it may have started");
+        }
+        let end = if killed { End::Killed(KillCause::Protocol) } else { End::Reported };
+        assert_eq!(world.outcome(guilty), Some(end), "it is retried unless it was killed");
+    }
+}
+
+#[test]
+fn a_worker_that_lies_about_started_tasks_is_killed_in_a_second() {
+    let mut world = started(settings(1));
+    world.get_used_to(Duration::ZERO);
+    let guilty = world.submit_with(0, hard_limit(10 * MILLI));
+    world.begin(0);
+    let behind = world.submit(0);
+    world.workers.get_mut(&0).unwrap().lies = true;
+    world.wait(Duration::from_secs(1));
+    assert!(!world.workers[&0].doomed, "its outcome may still arrive");
+    world.wait(10 * MILLI);
+    assert_eq!(world.workers[&0].cause, Some(KillCause::Protocol));
+    world.obey(0);
+    world.run_dry();
+    assert_eq!(world.outcome(guilty), Some(End::Killed(KillCause::Protocol)));
+    assert_eq!(world.outcome(behind), Some(End::Reported));
+}
+
+#[test]
+fn the_hard_deadline_counts_from_the_start_of_the_task() {
+    let mut world = started(settings(1));
+    let id = world.submit_with(0, hard_limit(10 * MILLI));
+    world.wait(100 * MILLI);
+    assert!(!world.workers[&0].doomed, "it has not started");
+    world.begin(0);
+    world.wait(9 * MILLI);
+    assert!(!world.workers[&0].doomed, "it may still run");
+    world.wait(MILLI);
+    assert!(world.workers[&0].doomed);
+    world.obey(0);
+    assert_eq!(world.outcome(id), Some(End::Killed(KillCause::Deadline)));
+    assert_eq!(world.spawns, 2, "the worker is replaced");
+}
+
+#[test]
+fn a_task_that_cannot_have_started_is_not_observed() {
+    let mut world = started(settings(1));
+    world.scheduler.run_times.set_usual(MILLI);
+    let long = world.submit(0);
+    let behind = world.submit_with(0, hard_limit(MILLI));
+    world.begin(0);
+    assert_eq!(world.workers[&0].frames.len(), 2);
+    assert_eq!(world.scheduler.next_deadline(), None);
+    world.wait(SECOND);
+    world.run_ahead(0);
+    world.hear(0);
+    world.wait(MILLI);
+    world.obey(0);
+    let ends = [long, behind].map(|id| world.outcome(id));
+    assert_eq!(ends, [Some(End::Reported), Some(End::Killed(KillCause::Deadline))]);
+}
+
+#[test]
+fn a_deadline_holds_while_a_prefetched_task_expires() {
+    let mut world = started(settings(1));
+    for _ in 0..40 {
+        world.submit(0);
+        world.run_dry();
+    }
+    let late = world.submit_with(0, hard_limit(10 * MILLI));
+    let behind = world.submit_with(0, queue_limit(10 * MILLI));
+    world.begin(0);
+    assert_eq!(world.workers[&0].frames.len(), 2);
+    world.wait(10 * MILLI);
+    assert_eq!(world.outcome(behind), Some(End::Expired));
+    world.obey(0);
+    assert_eq!(world.outcome(late), Some(End::Killed(KillCause::Deadline)));
+}
+
+#[test]
+fn a_result_that_was_written_before_the_kill_counts() {
+    let mut world = started(settings(1));
+    let id = world.submit_with(0, hard_limit(10 * MILLI));
+    world.begin(0);
+    world.wait(10 * MILLI);
+    world.finish(0, 10 * MILLI);
+    world.obey(0);
+    assert_eq!(world.outcome(id), Some(End::Reported));
+}
+
+#[test]
+fn only_a_section_that_is_still_open_can_end_its_task() {
+    let mut world = started(settings(1));
+    let id = world.submit(0);
+    world.begin(0);
+    world.begin_section(0, 10 * MILLI);
+    world.wait(9 * MILLI);
+    // It replaces the section, and the scheduler need not be notified.
+    world.begin_section(0, 6 * MILLI);
+    world.wait(5 * MILLI);
+    assert!(!world.workers[&0].doomed);
+    world.wait(MILLI);
+    assert!(world.workers[&0].doomed);
+    world.obey(0);
+    assert_eq!(world.outcome(id), Some(End::Killed(KillCause::Section)));
+}
+
+#[test]
+fn a_section_of_a_finished_task_harms_no_other_task() {
+    let mut world = started(settings(1));
+    world.submit(0);
+    world.begin(0);
+    world.begin_section(0, 10 * MILLI);
+    world.finish(0, MILLI);
+    let next = world.submit(0);
+    world.begin(0);
+    world.wait(SECOND);
+    world.run_dry();
+    assert_eq!(world.outcome(next), Some(End::Reported));
+}
+
+#[test]
+fn a_kill_harms_no_prefetched_task() {
+    let mut world = started(settings(1));
+    for _ in 0..40 {
+        world.submit(0);
+        world.run_dry();
+    }
+    let id = world.submit(0);
+    let behind = world.submit(0);
+    world.begin(0);
+    assert_eq!(world.workers[&0].frames.len(), 2);
+    world.kill(id);
+    world.obey(0);
+    assert_eq!(world.outcome(id), Some(End::Killed(KillCause::Asked)));
+    world.run_dry();
+    assert_eq!(world.outcome(behind), Some(End::Reported));
+}
+
+#[test]
+fn no_worker_is_killed_when_the_next_task_has_started() {
+    let mut world = started(settings(1));
+    for _ in 0..40 {
+        world.submit(0);
+        world.run_dry();
+    }
+    let (id, next) = (world.submit(0), world.submit(0));
+    world.begin(0);
+    // The worker has written the outcome, the scheduler has not read it, and the next task already
+    // runs.
+    world.run_ahead(0);
+    world.event(Event::Kill(world.places[&id]));
+    assert!(!world.workers[&0].doomed);
+    world.run_dry();
+    assert_eq!([id, next].map(|id| world.outcome(id)), [Some(End::Reported); 2]);
+}
+
+#[test]
+fn a_killed_task_is_not_retried_but_a_late_one_is() {
+    let mut world = started(settings(1));
+    let killed = world.submit(5);
+    world.begin(0);
+    world.kill(killed);
+    world.obey(0);
+    assert_eq!(world.outcome(killed), Some(End::Killed(KillCause::Asked)));
+    world.run_dry();
+    let late = world.submit_with(1, hard_limit(10 * MILLI));
+    world.begin(0);
+    world.wait(10 * MILLI);
+    world.obey(0);
+    assert_eq!(world.outcome(late), None, "it runs again");
+    world.run_dry();
+    assert_eq!(world.outcome(late), Some(End::Reported));
+}
+
+#[test]
+fn a_task_killed_while_its_worker_dies_is_not_retried() {
+    let mut world = started(settings(1));
+    let id = world.submit(5);
+    world.begin(0);
+    let worker = world.workers[&0].id;
+    world.event(Event::Misbehaved { worker });
+    world.kill(id);
+    world.obey(0);
+    assert_eq!(world.outcome(id), Some(End::Killed(KillCause::Protocol)));
+}
+
+#[test]
+fn killing_a_waiting_task_harms_no_worker() {
+    let mut world = started(settings(1));
+    world.submit(0);
+    world.begin(0);
+    let id = world.submit(0);
+    world.kill(id);
+    assert_eq!(world.outcome(id), Some(End::Cancelled));
+    assert!(!world.workers[&0].doomed);
+}
+
+#[test]
+fn a_task_that_crashes_too_many_workers_is_quarantined() {
+    let mut world = started(Settings { quarantine: 3, ..settings(1) });
+    let id = world.submit(100);
+    for _ in 0..3 {
+        assert_eq!(world.outcome(id), None);
+        world.start(0);
+        world.begin(0);
+        world.crash(0);
+    }
+    assert_eq!(world.outcome(id), Some(End::Quarantined));
+}

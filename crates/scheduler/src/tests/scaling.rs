@@ -1,0 +1,201 @@
+//! The number of workers and their lifetimes: one promise per test.
+
+use std::time::Duration;
+
+use super::world::{World, settings};
+use crate::{Constraints, End, Event, Settings};
+
+const MILLI: Duration = Duration::from_millis(1);
+
+fn started(settings: Settings) -> World {
+    let mut world = World::new(settings);
+    world.event(Event::WarmUp);
+    for slot in world.slots() {
+        world.start(slot);
+    }
+    world
+}
+
+fn generations(world: &World) -> Vec<(u32, u32)> {
+    world.workers.values().map(|fake| (fake.id.slot, fake.id.generation)).collect()
+}
+
+#[test]
+fn workers_above_the_minimum_stop_when_they_are_idle() {
+    let limits = Settings { min_workers: 1, idle_timeout: Some(10 * MILLI), ..settings(3) };
+    let mut world = started(limits);
+    world.wait(9 * MILLI);
+    assert!(world.workers.values().all(|fake| !fake.stop_asked), "too early");
+    world.wait(MILLI);
+    world.run_dry();
+    assert_eq!(world.workers.len(), 1);
+    assert!(world.scheduler.next_deadline().is_none(), "an idle pool has no deadline");
+}
+
+#[test]
+fn the_minimum_of_workers_is_started_at_once_and_replaced() {
+    let mut world = World::new(Settings { min_workers: 2, ..settings(3) });
+    world.event(Event::Tick);
+    assert_eq!(world.workers.len(), 2);
+    world.run_dry();
+    world.crash(0);
+    assert_eq!(generations(&world), [(0, 2), (1, 1)]);
+}
+
+#[test]
+fn shrinking_keeps_processes_and_lets_the_others_finish() {
+    let mut world = started(settings(3));
+    let ids: Vec<u64> = (0..3).map(|_| world.submit(0)).collect();
+    for slot in world.slots() {
+        world.begin(slot);
+    }
+    world.event(Event::Resize { workers: 1 });
+    world.run_dry();
+    assert_eq!(generations(&world), [(0, 1)]);
+    assert!(ids.iter().all(|id| world.outcome(*id) == Some(End::Reported)));
+    world.event(Event::Resize { workers: 2 });
+    assert_eq!(world.workers.len(), 1, "a larger pool starts workers when there is work");
+    for _ in 0..2 {
+        world.submit(0);
+    }
+    assert_eq!(generations(&world), [(0, 1), (1, 2)]);
+}
+
+#[test]
+fn a_quiesced_pool_stops_its_workers_until_the_next_task() {
+    let mut world = started(Settings { min_workers: 2, ..settings(2) });
+    world.submit(0);
+    let busy = world.workers.values().find(|fake| !fake.frames.is_empty()).unwrap().id.slot;
+    world.begin(busy);
+    world.event(Event::Quiesce);
+    for slot in world.slots() {
+        world.obey(slot);
+    }
+    assert_eq!(world.workers.len(), 1, "a running task goes on");
+    world.finish(busy, MILLI);
+    let id = world.submit(0);
+    world.run_dry();
+    assert_eq!(world.outcome(id), Some(End::Reported));
+}
+
+#[test]
+fn a_worker_that_is_no_longer_wanted_is_not_replaced() {
+    let mut world = World::new(settings(2));
+    world.event(Event::WarmUp);
+    world.start(0);
+    world.event(Event::Quiesce);
+    world.submit(0);
+    world.obey(0);
+    world.start(0);
+    assert_eq!(world.workers[&0].frames.len(), 1, "there is a worker for the task");
+    // The kill arrives after the handshake.
+    world.start_late(1, true);
+    let spawns = world.spawns;
+    world.crash(1);
+    assert_eq!(world.spawns, spawns);
+}
+
+#[test]
+fn a_worker_is_replaced_after_its_maximum_number_of_tasks() {
+    let mut world = started(Settings { max_tasks: Some(3), ..settings(1) });
+    let ids: Vec<u64> = (0..10).map(|_| world.submit(0)).collect();
+    world.run_dry();
+    assert!(ids.iter().all(|id| world.outcome(*id) == Some(End::Reported)));
+    assert_eq!(world.start_order, ids);
+    assert_eq!(generations(&world), [(0, 4)]);
+}
+
+#[test]
+fn tasks_of_a_stopping_worker_move_to_an_idle_one() {
+    for (used_to, settings) in [
+        (MILLI, Settings { max_tasks: Some(2), ..settings(2) }),
+        (Duration::from_micros(1), Settings { max_tasks: Some(2), ..settings(2) }),
+    ] {
+        let mut world = World::new(settings);
+        world.scheduler.run_times.set_usual(used_to);
+        world.submit(0);
+        world.start(0);
+        let waits = world.submit(0);
+        world.begin(0);
+        assert!(world.workers[&0].stop_asked, "it was sent its maximum number of tasks");
+        world.event(Event::WarmUp);
+        world.start(1);
+        world.wait(3 * MILLI);
+        world.begin(1);
+        assert_eq!(world.start_order.last(), Some(&waits), "{used_to:?}");
+    }
+}
+
+#[test]
+fn workers_that_start_together_do_not_stop_together() {
+    let world = started(Settings { max_tasks: Some(1_000), ..settings(8) });
+    let mut allowances: Vec<u64> =
+        world.workers.values().filter_map(|fake| world.scheduler.allowance(fake.id)).collect();
+    assert!(allowances.iter().all(|tasks| (900..=1_000).contains(tasks)), "{allowances:?}");
+    allowances.sort_unstable();
+    allowances.dedup();
+    assert!(allowances.len() > 4, "{allowances:?}");
+}
+
+#[test]
+fn an_old_or_large_worker_finishes_its_task_and_is_replaced() {
+    let mut world = started(Settings { max_age: Some(10 * MILLI), ..settings(1) });
+    let id = world.submit(0);
+    world.begin(0);
+    world.wait(10 * MILLI);
+    assert!(world.workers[&0].stop_asked);
+    world.wait(Duration::from_secs(60));
+    assert!(!world.workers[&0].doomed, "the escalation waits for the task");
+    world.run_dry();
+    assert_eq!(world.outcome(id), Some(End::Reported));
+
+    let mut world = started(settings(1));
+    world.worn = true;
+    let ids: Vec<u64> = (0..3).map(|_| world.submit(0)).collect();
+    world.run_dry();
+    assert!(ids.iter().all(|id| world.outcome(*id) == Some(End::Reported)));
+    assert_eq!(world.spawns, 3);
+}
+
+#[test]
+fn a_reserved_task_runs_even_if_its_worker_is_replaced() {
+    let mut world = World::new(settings(3));
+    let reserved = |slot| Some(Constraints { slot: Some(slot), ..Constraints::default() });
+    let ids: Vec<u64> = (0..3).map(|slot| world.submit_with(0, reserved(slot))).collect();
+    assert_eq!(world.workers.len(), 3, "all slots are started for their tasks");
+    world.fail_start(1, false);
+    world.run_dry();
+    world.next_tick();
+    world.run_dry();
+    assert!(ids.iter().all(|id| world.outcome(*id) == Some(End::Reported)));
+}
+
+#[test]
+fn removing_a_slot_cancels_its_tasks() {
+    let mut world = World::new(settings(2));
+    let constraints = Some(Constraints { slot: Some(1), ..Constraints::default() });
+    let before = world.submit_with(0, constraints.clone());
+    world.event(Event::Resize { workers: 1 });
+    let after = world.submit_with(0, constraints);
+    assert_eq!([before, after].map(|id| world.outcome(id)), [Some(End::Cancelled); 2]);
+}
+
+#[test]
+fn a_warm_up_ends_even_if_workers_stop_before_the_last_is_ready() {
+    let mut world = World::new(Settings { idle_timeout: Some(MILLI), ..settings(2) });
+    world.event(Event::WarmUp);
+    world.start(0);
+    world.wait(2 * MILLI);
+    world.obey(0);
+    assert!(world.scheduler.is_warming(), "one worker has not been ready yet");
+    world.start(1);
+    assert!(!world.scheduler.is_warming());
+}
+
+#[test]
+fn a_quiesce_ends_a_warm_up() {
+    let mut world = World::new(settings(2));
+    world.event(Event::WarmUp);
+    world.event(Event::Quiesce);
+    assert!(!world.scheduler.is_warming());
+}

@@ -1,0 +1,783 @@
+//! A simulated world: carries out the scheduler's actions with fake workers and keeps a record.
+//!
+//! Fake workers take frames in order, and start and finish the front frame when told to. The world
+//! knows which tasks have really started, so it can check every outcome. As with real workers, what
+//! a worker writes may be read later. Until then it is in the worker's `mail`.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Duration;
+
+use brigade_ids::Revocation;
+use brigade_ids::{Attempt, TaskId, WorkerId};
+use brigade_time::Monotonic;
+
+use super::model::{Death, Model};
+use super::play::unknown_task;
+use crate::{
+    Action, Constraints, End, Event, KillCause, Observation, Outbox, RevokeWhy, Scheduler,
+    Settings, Shutdown, StartFailure, Submission, TaskRef,
+};
+
+#[expect(clippy::struct_excessive_bools, reason = "each is an independent fact that tests read")]
+pub(super) struct World {
+    pub(super) scheduler: Scheduler<u64>,
+    pub(super) now: Monotonic,
+    pub(super) workers: BTreeMap<u32, FakeWorker>,
+    pub(super) outcomes: BTreeMap<u64, Vec<End>>,
+    pub(super) places: BTreeMap<u64, TaskRef>,
+    pub(super) start_order: Vec<u64>,
+    pub(super) ended: bool,
+    pub(super) broke: bool,
+    pub(super) spawns: usize,
+    /// `true` if workers report after each task that they exceed their memory limit.
+    pub(super) worn: bool,
+    /// Names of everything that has occurred at least once.
+    pub(super) seen: BTreeSet<String>,
+    pub(super) model: Model,
+    pub(super) settings: Settings,
+    /// Current maximum number of workers.
+    pub(super) target: usize,
+    /// `true` if no idle worker is kept until there is work.
+    pub(super) quiescent: bool,
+    /// The time by which the last worker must have been killed, after a shutdown with a timeout.
+    pub(super) end_by: Option<Monotonic>,
+    /// Workers that may be replaced before they are seen dead.
+    killed_at_once: BTreeSet<WorkerId>,
+    /// The finished task whose outcome the scheduler is handling.
+    reporting: Option<u64>,
+    pub(super) next_id: u64,
+}
+
+#[expect(clippy::struct_excessive_bools, reason = "each is an independent fact that tests read")]
+pub(super) struct FakeWorker {
+    pub(super) id: WorkerId,
+    pub(super) phase: FakePhase,
+    pub(super) frames: VecDeque<Frame>,
+    /// Messages that it has written and nobody has read.
+    pub(super) mail: VecDeque<Event<u64>>,
+    /// Frames whose outcomes are in its mail.
+    answered: VecDeque<Frame>,
+    pub(super) stop_asked: bool,
+    pub(super) doomed: bool,
+    /// `true` if it is stopped by a signal: it does nothing, and only SIGKILL ends it.
+    pub(super) frozen: bool,
+    /// `true` if it has overwritten its table of states.
+    pub(super) garbled: bool,
+    /// `true` if it claims that all its tasks have started.
+    pub(super) lies: bool,
+    /// `true` if it was sent SIGTERM.
+    pub(super) terminated: bool,
+    /// The reason why the pool killed it.
+    pub(super) cause: Option<KillCause>,
+    /// Start of the time in which it was asked to stop and idle.
+    pub(super) leaving_since: Option<Monotonic>,
+    pub(super) idle_since: Option<Monotonic>,
+    pub(super) ready_since: Option<Monotonic>,
+    /// Number of tasks that it has started.
+    pub(super) begun: u64,
+    /// Time at which the current section of its task must have ended.
+    pub(super) section: Option<Monotonic>,
+    /// Time at which the scheduler next checks its section, as far as the worker knows.
+    told: Option<Monotonic>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum FakePhase {
+    Starting,
+    Ready,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Frame {
+    pub(super) ring_index: u16,
+    pub(super) id: TaskId,
+    pub(super) attempt: Attempt,
+    pub(super) state: FrameState,
+}
+
+impl FakeWorker {
+    fn new(id: WorkerId) -> Self {
+        Self {
+            id,
+            phase: FakePhase::Starting,
+            frames: VecDeque::new(),
+            mail: VecDeque::new(),
+            answered: VecDeque::new(),
+            stop_asked: false,
+            doomed: false,
+            frozen: false,
+            garbled: false,
+            lies: false,
+            terminated: false,
+            cause: None,
+            leaving_since: None,
+            idle_since: None,
+            ready_since: None,
+            begun: 0,
+            section: None,
+            told: None,
+        }
+    }
+
+    /// Returns `true` if it exists and was not asked to stop.
+    pub(super) fn stays(&self) -> bool {
+        !self.stop_asked && !self.doomed
+    }
+
+    /// Returns `true` if its table of states is correct.
+    pub(super) fn is_honest(&self) -> bool {
+        !self.garbled && !self.lies
+    }
+
+    /// Returns `true` if it has no frames, as far as the scheduler can know.
+    pub(super) fn is_idle(&self) -> bool {
+        self.phase == FakePhase::Ready && self.frames.is_empty() && self.mail.is_empty()
+    }
+}
+
+impl Frame {
+    pub(super) fn is_running(&self) -> bool {
+        matches!(self.state, FrameState::Running { .. })
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum FrameState {
+    Queued,
+    Running { since: Monotonic },
+    Revoked,
+}
+
+pub(super) fn settings(workers: usize) -> Settings {
+    Settings {
+        workers,
+        min_workers: 0,
+        idle_timeout: None,
+        max_tasks: None,
+        max_age: None,
+        quarantine: 100,
+        queue_limit: 1_000_000,
+        credit: 8,
+        restart_limit: 10,
+        restart_window: Duration::from_secs(10),
+        stop_grace: Duration::from_secs(1),
+    }
+}
+
+impl World {
+    pub(super) fn new(settings: Settings) -> Self {
+        Self {
+            model: Model::new(&settings),
+            target: settings.workers,
+            settings: settings.clone(),
+            scheduler: Scheduler::new(settings),
+            now: Monotonic::ZERO.saturating_add(Duration::from_secs(100)),
+            workers: BTreeMap::new(),
+            outcomes: BTreeMap::new(),
+            places: BTreeMap::new(),
+            start_order: Vec::new(),
+            ended: false,
+            broke: false,
+            spawns: 0,
+            worn: false,
+            seen: BTreeSet::new(),
+            quiescent: false,
+            end_by: None,
+            killed_at_once: BTreeSet::new(),
+            reporting: None,
+            next_id: 1,
+        }
+    }
+
+    /// Handles an event and carries out all resulting actions.
+    pub(super) fn event(&mut self, event: Event<u64>) {
+        let before = self.before(&event);
+        self.note(&event);
+        let mut outbox = Outbox::default();
+        self.scheduler.handle(self.now, event, &mut outbox);
+        let mut answers = VecDeque::new();
+        loop {
+            while let Some(action) = outbox.pop() {
+                if let Some(answer) = self.carry_out(&action) {
+                    answers.push_back(answer);
+                }
+            }
+            let Some(answer) = answers.pop_front() else {
+                break;
+            };
+            self.note(&answer);
+            self.scheduler.handle(self.now, answer, &mut outbox);
+        }
+        self.reporting = None;
+        self.scheduler.sanity_check();
+        self.check(&before);
+    }
+
+    /// Records what the world must know about an event before it is handled.
+    fn note(&mut self, event: &Event<u64>) {
+        match *event {
+            Event::RevokeAnswer { task, worker, ring_index, why, found } => {
+                let comes_back = matches!(why, RevokeWhy::Steal | RevokeWhy::Clear);
+                // The answer does not count if the task has moved elsewhere meanwhile.
+                let at = self.scheduler.assignment(task).map(|(at, slot, _)| (at, slot));
+                let counts = at == Some((worker, ring_index));
+                if comes_back && found == Revocation::Revoked && counts {
+                    self.model.returned(task.id.get());
+                }
+            }
+            Event::Finished { task, .. } => self.reporting = Some(task.get()),
+            Event::Resize { workers } if self.scheduler.is_open() => self.target = workers,
+            Event::Quiesce => self.quiescent = true,
+            Event::Submit(_) | Event::WarmUp if self.scheduler.is_open() => self.quiescent = false,
+            _ => {}
+        }
+    }
+
+    fn carry_out(&mut self, action: &Action<u64>) -> Option<Event<u64>> {
+        match *action {
+            Action::Accepted { task } => {
+                self.model.accepted(task.id.get());
+                self.places.insert(task.id.get(), task);
+            }
+            Action::Send { worker, ring_index, id, attempt, .. } => {
+                self.send(worker, ring_index, id, attempt);
+            }
+            Action::Revoke { worker, ring_index, task, why } => {
+                self.see(&why);
+                return Some(self.revoke(worker, ring_index, task, why));
+            }
+            Action::Complete { task, end, .. } => self.complete(task, end),
+            Action::Spawn { worker } => {
+                self.spawns += 1;
+                let before = self.workers.insert(worker.slot, FakeWorker::new(worker));
+                assert!(before.is_none(), "two processes in one slot");
+            }
+            Action::Stop { worker } => self.fake(worker).stop_asked = true,
+            Action::Observe { worker, task, .. } => {
+                let now = self.now;
+                let fake = self.fake(worker);
+                // The state word of a finished task still says that it runs.
+                let frame = fake.frames.iter().chain(&fake.answered).find(|it| it.id == task.id);
+                let began = match frame.map(|frame| frame.state) {
+                    // The driver treats an unreadable state word as started.
+                    _ if fake.garbled => Some(now),
+                    Some(FrameState::Running { since }) => Some(since),
+                    _ => None,
+                };
+                let section = fake.section;
+                let seen = Box::new(Observation { began, section });
+                return Some(Event::Observed { task, seen });
+            }
+            Action::Condemned { worker, task, cause } => self.condemn(worker, task, cause),
+            Action::Kill { worker, cause, at_once } => {
+                self.see(&cause);
+                self.killed_at_once.extend(at_once.then_some(worker));
+                let fake = self.fake(worker);
+                assert!(fake.cause.is_none(), "a worker is killed twice");
+                fake.cause = Some(cause);
+                fake.doomed = true;
+            }
+            Action::Terminate { worker } => {
+                // SIGCONT is sent with it.
+                let fake = self.fake(worker);
+                fake.frozen = false;
+                fake.terminated = true;
+            }
+            Action::Inspect { worker } => {
+                if self.fake(worker).frozen {
+                    return Some(Event::FoundStopped { worker });
+                }
+            }
+            Action::Retired { worker, why } => {
+                self.seen.insert(why.to_owned());
+                self.check_retired(&self.workers[&worker.slot], why);
+            }
+            Action::Retried { id, worker, .. } => {
+                let at_once = self.killed_at_once.contains(&worker);
+                assert!(!at_once, "{id} is retried before its last attempt has ended");
+                self.model.returned(id.get());
+            }
+            Action::Requeued { id, .. } => self.model.returned(id.get()),
+            Action::Broke => self.broke = true,
+            Action::Ended => self.ended = true,
+        }
+        None
+    }
+
+    fn see(&mut self, what: &dyn std::fmt::Debug) {
+        self.seen.insert(format!("{what:?}"));
+    }
+
+    fn send(&mut self, worker: WorkerId, ring_index: u16, id: TaskId, attempt: Attempt) {
+        self.model.sent(id.get(), worker, attempt);
+        let fake = self.workers.get_mut(&worker.slot).expect("sent to a worker that exists");
+        assert_eq!(
+            (fake.id, fake.phase),
+            (worker, FakePhase::Ready),
+            "sent to a worker that is not ready"
+        );
+        assert!(fake.stays(), "sent to a worker that is stopping");
+        assert!(fake.frames.iter().all(|frame| frame.ring_index != ring_index), "slot used twice");
+        fake.frames.push_back(Frame { ring_index, id, attempt, state: FrameState::Queued });
+    }
+
+    fn complete(&mut self, task: u64, end: End) {
+        self.see(&end);
+        self.outcomes.entry(task).or_default().push(end);
+        self.model.ended(task, end, self.now);
+        assert_eq!(self.reporting == Some(task), end == End::Reported, "task {task}: {end:?}");
+        let runs = self.workers.values().flat_map(|fake| &fake.frames);
+        let mut runs = runs.filter(|frame| frame.is_running());
+        assert!(
+            runs.all(|frame| frame.id.get() != task),
+            "task {task} ended as {end:?} while it runs"
+        );
+    }
+
+    /// Checks that the kill harms only the condemned task, and is not early.
+    fn condemn(&mut self, worker: WorkerId, task: TaskId, cause: KillCause) {
+        let limit = self.model.hard_limit(task.get());
+        let now = self.now;
+        let fake = self.fake(worker);
+        if fake.garbled {
+            return;
+        }
+        let section = fake.section;
+        for frame in &fake.frames {
+            match frame.state {
+                FrameState::Revoked => {}
+                FrameState::Queued => panic!("a task behind a condemned one is killed"),
+                FrameState::Running { since } => {
+                    assert_eq!(frame.id, task, "an innocent task is killed");
+                    if cause == KillCause::Section {
+                        assert!(section.is_some_and(|due| due <= now), "killed early");
+                    }
+                    if cause == KillCause::Deadline {
+                        let limit =
+                            limit.expect("a task without a hard deadline was killed for it");
+                        assert!(now.saturating_since(since) >= limit, "killed early");
+                    }
+                }
+            }
+        }
+    }
+
+    fn revoke(
+        &mut self,
+        worker: WorkerId,
+        ring_index: u16,
+        task: TaskRef,
+        why: RevokeWhy,
+    ) -> Event<u64> {
+        let fake = self.fake(worker);
+        let (garbled, lies) = (fake.garbled, fake.lies);
+        let answered = fake.answered.iter().any(|frame| frame.id == task.id);
+        let frames = &mut fake.frames;
+        let frame =
+            frames.iter_mut().find(|frame| frame.ring_index == ring_index && frame.id == task.id);
+        let found = match frame.map(|frame| &mut frame.state) {
+            _ if garbled => Revocation::Neither,
+            Some(FrameState::Queued) if lies => Revocation::Begun,
+            Some(state @ FrameState::Queued) => {
+                *state = FrameState::Revoked;
+                Revocation::Revoked
+            }
+            Some(FrameState::Running { .. }) => Revocation::Begun,
+            None if answered => Revocation::Begun,
+            Some(FrameState::Revoked) | None => Revocation::Neither,
+        };
+        Event::RevokeAnswer { task, worker, ring_index, why, found }
+    }
+
+    fn fake(&mut self, worker: WorkerId) -> &mut FakeWorker {
+        let fake = self.workers.get_mut(&worker.slot).expect("a worker that exists");
+        assert_eq!(fake.id, worker, "an action for an old generation");
+        fake
+    }
+
+    pub(super) fn submit(&mut self, retries: u32) -> u64 {
+        self.submit_with(retries, None)
+    }
+
+    pub(super) fn submit_with(
+        &mut self,
+        retries: u32,
+        constraints: impl Into<Option<Constraints>>,
+    ) -> u64 {
+        let constraints = constraints.into();
+        let id = self.next_id;
+        self.next_id += 1;
+        self.model.offer(id, self.now, retries, constraints.clone().unwrap_or_default());
+        self.event(Event::Submit(Submission {
+            id: TaskId::new(id),
+            task: id,
+            attempt: Attempt::first(),
+            retries,
+            constraints: constraints.map(Box::new),
+        }));
+        id
+    }
+
+    /// Cancels a task, which works until a worker starts it.
+    pub(super) fn cancel(&mut self, id: u64) {
+        let live = self.model.is_live(id);
+        self.event(Event::Cancel(self.places[&id]));
+        assert!(!live || self.has_begun_or_ended(id), "task {id} was cancelled but still waits");
+    }
+
+    /// Kills a task as the driver does, which first reads all outcomes.
+    pub(super) fn kill(&mut self, id: u64) {
+        self.hear_all();
+        self.event(Event::Kill(self.places[&id]));
+        self.model.kill(id);
+        if self.model.is_live(id) {
+            assert!(self.has_begun_or_ended(id), "task {id} was killed but still waits");
+            let doomed = self
+                .workers
+                .values()
+                .any(|fake| fake.doomed && fake.frames.iter().any(|frame| frame.id.get() == id));
+            assert!(doomed, "task {id} was killed but still runs");
+        }
+    }
+
+    /// Returns an accepted task, counted from the newest one. It may have ended.
+    pub(super) fn nth_newest_task(&self, nth: usize) -> Option<u64> {
+        self.places.keys().rev().nth(nth % self.places.len().max(1)).copied()
+    }
+
+    /// Returns one of the workers in this phase.
+    pub(super) fn nth_worker(&self, nth: usize, phase: FakePhase) -> Option<WorkerId> {
+        let there = || self.workers.values().filter(|fake| fake.phase == phase);
+        Some(there().nth(nth % there().count().max(1))?.id)
+    }
+
+    /// Stops a worker by a signal, or continues it.
+    pub(super) fn freeze(&mut self, slot: u32, frozen: bool) {
+        if let Some(fake) = self.workers.get_mut(&slot) {
+            fake.frozen = frozen;
+        }
+    }
+
+    /// Makes the worker overwrite its table of states.
+    pub(super) fn garble(&mut self, slot: u32) {
+        if let Some(fake) = self.workers.get_mut(&slot) {
+            fake.garbled = true;
+        }
+    }
+
+    /// Makes the worker report the outcome of a task that it was not sent.
+    pub(super) fn answer_another(&mut self, worker: WorkerId) {
+        self.hear(worker.slot);
+        self.event(Event::Finished {
+            worker,
+            task: unknown_task(),
+            attempt: Attempt::first(),
+            run_time: Duration::ZERO,
+            worn: false,
+        });
+        let doomed = self.workers.get(&worker.slot).is_none_or(|fake| fake.doomed);
+        assert!(doomed, "a worker that reported a foreign task lives on");
+    }
+
+    fn has_begun_or_ended(&self, id: u64) -> bool {
+        let answered =
+            |event: &Event<u64>| matches!(event, Event::Finished { task, .. } if task.get() == id);
+        !self.model.is_live(id)
+            || self.workers.values().any(|fake| {
+                fake.frames
+                    .iter()
+                    .any(|it| it.id.get() == id && (it.is_running() || !fake.is_honest()))
+                    || fake.mail.iter().any(answered)
+            })
+    }
+
+    /// Makes the worker of a slot complete its handshake.
+    pub(super) fn start(&mut self, slot: u32) {
+        self.start_late(slot, false);
+    }
+
+    /// Makes the worker complete its handshake. If `late`, it is faster than a kill.
+    pub(super) fn start_late(&mut self, slot: u32, late: bool) {
+        let Some(fake) =
+            self.workers.get_mut(&slot).filter(|fake| fake.phase == FakePhase::Starting)
+        else {
+            return;
+        };
+        if fake.doomed && !late {
+            return self.fail_start(slot, false);
+        }
+        fake.phase = FakePhase::Ready;
+        fake.ready_since = Some(self.now);
+        let worker = fake.id;
+        self.event(Event::Ready { worker });
+    }
+
+    pub(super) fn fail_start(&mut self, slot: u32, permanent: bool) {
+        let Some(fake) = self.workers.get(&slot).filter(|fake| fake.phase == FakePhase::Starting)
+        else {
+            return;
+        };
+        let worker = fake.id;
+        self.workers.remove(&slot);
+        let failure = StartFailure { permanent, reason: "made up".into() };
+        self.event(Event::StartFailed { worker, failure });
+    }
+
+    /// Makes the worker start its oldest frame, skipping revoked ones.
+    pub(super) fn begin(&mut self, slot: u32) {
+        self.begin_unheard(slot);
+        self.hear(slot);
+    }
+
+    pub(super) fn begin_unheard(&mut self, slot: u32) {
+        // A kill revokes no task from an overwritten table. In this world the kill is as fast as
+        // the start of the next task.
+        let begins = |fake: &&mut FakeWorker| !(fake.frozen || fake.garbled && fake.doomed);
+        let Some(fake) = self.workers.get_mut(&slot).filter(begins) else { return };
+        while let Some(front) = fake.frames.front_mut() {
+            match front.state {
+                FrameState::Running { .. } => return,
+                FrameState::Queued => {
+                    front.state = FrameState::Running { since: self.now };
+                    let id = front.id.get();
+                    fake.begun += 1;
+                    let allowed = self.settings.max_tasks.is_none_or(|most| fake.begun <= most);
+                    assert!(allowed, "a worker starts more tasks than allowed");
+                    self.model.began(id, slot);
+                    self.start_order.push(id);
+                    return;
+                }
+                FrameState::Revoked => {
+                    let (worker, task, attempt) = (fake.id, front.id, front.attempt);
+                    fake.frames.pop_front();
+                    fake.mail.push_back(Event::Skipped { worker, task, attempt });
+                }
+            }
+        }
+    }
+
+    /// Makes the worker finish the frame that it runs.
+    pub(super) fn finish(&mut self, slot: u32, run_time: Duration) {
+        self.finish_unheard(slot, run_time);
+        self.hear(slot);
+    }
+
+    pub(super) fn finish_unheard(&mut self, slot: u32, run_time: Duration) {
+        let Some(fake) = self.workers.get_mut(&slot).filter(|fake| !fake.frozen) else { return };
+        if !fake.frames.front().is_some_and(Frame::is_running) {
+            return;
+        }
+        let worker = fake.id;
+        let frame = fake.frames.pop_front().expect("looked at above");
+        let (task, attempt, worn) = (frame.id, frame.attempt, self.worn);
+        fake.mail.push_back(Event::Finished { worker, task, attempt, run_time, worn });
+        fake.answered.push_back(frame);
+        (fake.section, fake.told) = (None, None);
+    }
+
+    /// Reads what the worker has written.
+    pub(super) fn hear(&mut self, slot: u32) {
+        self.hear_from([slot]);
+    }
+
+    /// Reads what all workers have written.
+    pub(super) fn hear_all(&mut self) {
+        self.hear_from(self.slots());
+    }
+
+    fn hear_from(&mut self, slots: impl IntoIterator<Item = u32>) {
+        let mut heard = false;
+        for slot in slots {
+            while let Some(event) = self.next_mail(slot) {
+                heard = true;
+                self.event(event);
+            }
+        }
+        if heard {
+            self.event(Event::Balance);
+        }
+    }
+
+    fn next_mail(&mut self, slot: u32) -> Option<Event<u64>> {
+        let fake = self.workers.get_mut(&slot)?;
+        let event = fake.mail.pop_front()?;
+        if matches!(event, Event::Finished { .. }) {
+            fake.answered.pop_front();
+        }
+        Some(event)
+    }
+
+    /// Makes the running task open a section in place of its current one. The scheduler is notified
+    /// if its next check would be too late.
+    pub(super) fn begin_section(&mut self, slot: u32, limit: Duration) {
+        let now = self.now;
+        let Some(fake) = self.workers.get_mut(&slot).filter(|fake| !fake.frozen) else { return };
+        let Some(frame) = fake.frames.front().filter(|frame| frame.is_running()) else { return };
+        let (worker, ring_index, due) = (fake.id, frame.ring_index, now.saturating_add(limit));
+        fake.section = Some(due);
+        if !fake.told.is_some_and(|told| told <= due && told > now) {
+            fake.told = Some(due);
+            self.event(Event::SectionBegun { worker, ring_index, due });
+        }
+    }
+
+    pub(super) fn end_section(&mut self, slot: u32) {
+        if let Some(fake) = self.workers.get_mut(&slot).filter(|fake| !fake.frozen) {
+            fake.section = None;
+        }
+    }
+
+    /// Makes the worker finish its task and start the next, while nobody reads its messages.
+    pub(super) fn run_ahead(&mut self, slot: u32) {
+        self.finish_unheard(slot, Duration::from_millis(1));
+        self.begin_unheard(slot);
+        assert!(self.workers[&slot].frames.front().is_some_and(Frame::is_running));
+    }
+
+    /// Ends the worker's process. What it had written is read.
+    pub(super) fn crash(&mut self, slot: u32) {
+        let Some(fake) = self.workers.get(&slot) else {
+            return;
+        };
+        if fake.phase == FakePhase::Starting {
+            return self.fail_start(slot, false);
+        }
+        self.hear(slot);
+        let fake = self.workers.remove(&slot).expect("looked at above");
+        // Every task in an overwritten table counts as started.
+        let ran = |frame: &&Frame| {
+            frame.is_running() || fake.garbled && frame.state == FrameState::Queued
+        };
+        let running = || fake.frames.iter().filter(ran);
+        let death = Death {
+            cause: fake.cause,
+            terminating: self.scheduler.lifecycle.phase().is_terminating(),
+            broken: self.broke,
+            target: self.target,
+        };
+        for frame in running().filter(|frame| !frame.is_running()) {
+            self.model.presume_started(frame.id.get());
+        }
+        let required_ends: Vec<_> = running()
+            .map(|frame| (frame.id.get(), self.model.required_end(frame.id.get(), death)))
+            .collect();
+        assert!(required_ends.len() <= 1 || fake.garbled, "a worker runs two tasks");
+        self.event(Event::Died {
+            worker: fake.id,
+            interrupted: running().map(|frame| frame.ring_index).collect(),
+        });
+        for (id, required_end) in required_ends {
+            assert_eq!(
+                self.outcome(id),
+                required_end,
+                "task {id} ran when its worker died: {death:?}"
+            );
+        }
+    }
+
+    /// Ends a worker that was killed, or that was asked to stop and is idle.
+    pub(super) fn obey(&mut self, slot: u32) {
+        let Some(fake) = self.workers.get(&slot) else {
+            return;
+        };
+        if fake.doomed || fake.terminated {
+            return self.crash(slot);
+        }
+        if fake.frozen {
+            return;
+        }
+        if fake.stop_asked {
+            self.begin(slot);
+            if self.workers.get(&slot).is_some_and(|fake| fake.frames.is_empty()) {
+                self.crash(slot);
+            }
+        }
+    }
+
+    pub(super) fn shutdown(&mut self, mode: Shutdown, timeout: Option<Duration>) {
+        let grace = self.settings.stop_grace;
+        let by = match (mode, timeout) {
+            (Shutdown::Kill, _) => Some(self.now),
+            (Shutdown::Terminate, timeout) => {
+                Some(self.now.saturating_add(timeout.unwrap_or(grace)))
+            }
+            (_, timeout) => timeout.map(|timeout| self.now.saturating_add(timeout + grace)),
+        };
+        self.end_by = self.end_by.into_iter().chain(by).min();
+        self.event(Event::Shutdown { mode, timeout });
+    }
+
+    /// Advances time to the next deadline, if there is one.
+    pub(super) fn next_tick(&mut self) -> bool {
+        let Some(deadline) = self.scheduler.next_deadline() else {
+            return false;
+        };
+        self.now = self.now.max(deadline);
+        self.event(Event::Tick);
+        // Anything that is due again at once comes first.
+        if self.scheduler.next_deadline().is_none_or(|due| due > self.now) {
+            self.check_time();
+        }
+        true
+    }
+
+    /// Advances time and does everything that is due meanwhile.
+    pub(super) fn wait(&mut self, time: Duration) {
+        let until = self.now.saturating_add(time);
+        let mut in_no_time = 0;
+        while self.scheduler.next_deadline().is_some_and(|due| due <= until) {
+            let before = self.now;
+            self.next_tick();
+            in_no_time = if self.now > before { 0 } else { in_no_time + 1 };
+            assert!(in_no_time < 100, "a due event stays due");
+        }
+        self.now = until;
+        self.check_time();
+        self.check_after(time);
+    }
+
+    /// Makes the scheduler learn that tasks take this long, on workers 0 and 1.
+    pub(super) fn get_used_to(&mut self, run_time: Duration) {
+        for _ in 0..300 {
+            self.submit(0);
+            for slot in [0, 1] {
+                self.begin(slot);
+                self.finish(slot, run_time);
+            }
+        }
+        while self.next_tick() {}
+    }
+
+    pub(super) fn slots(&self) -> Vec<u32> {
+        self.workers.keys().copied().collect()
+    }
+
+    /// Runs everything that can run without crashes until nothing changes any more.
+    pub(super) fn run_dry(&mut self) {
+        for _ in 0..3_000 {
+            let before = (self.outcomes.len(), self.spawns, self.workers.len());
+            for slot in self.slots() {
+                self.start(slot);
+                self.begin(slot);
+                self.finish(slot, Duration::from_millis(1));
+                self.obey(slot);
+            }
+            let busy = self
+                .workers
+                .values()
+                .filter(|fake| !fake.frozen)
+                .any(|fake| !fake.frames.is_empty() || fake.phase == FakePhase::Starting);
+            if !busy && before == (self.outcomes.len(), self.spawns, self.workers.len()) {
+                return;
+            }
+        }
+        panic!("the world does not settle");
+    }
+
+    pub(super) fn outcome(&self, id: u64) -> Option<End> {
+        self.outcomes.get(&id).map(|ends| {
+            assert_eq!(ends.len(), 1, "task {id} got more than one outcome");
+            ends[0]
+        })
+    }
+}

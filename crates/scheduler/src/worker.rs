@@ -1,0 +1,237 @@
+//! The scheduler's record of a worker slot.
+
+use std::collections::VecDeque;
+
+use brigade_ids::{Attempt, TaskId, WorkerId};
+use brigade_time::{Monotonic, TimerKey};
+use serde::Serialize;
+
+use crate::TaskKey;
+use crate::kill::Condemned;
+
+/// A worker slot: its current process, and the frames that were sent to that process.
+#[derive(Debug)]
+pub(crate) struct WorkerEntry {
+    /// The current worker. The generation is incremented for each process that is started in the
+    /// slot.
+    pub(crate) id: WorkerId,
+    pub(crate) state: WorkerState,
+    /// The round of the restart budget in which the worker was started.
+    pub(crate) start_round: u64,
+    /// `true` while a warm-up waits for a worker of this slot to become ready.
+    pub(crate) awaited_by_warm_up: bool,
+    /// The time at which it became idle.
+    pub(crate) idle_since: Monotonic,
+    /// The alarm for its maximum age.
+    pub(crate) age_alarm: Option<TimerKey>,
+    /// Set while the task that it runs is about to be killed. Nothing is sent to the worker then.
+    pub(crate) condemned: Option<Condemned>,
+    /// The value of `completed` when it was last spared, and the time of that.
+    pub(crate) spared: Option<(u64, Monotonic)>,
+    /// Number of tasks that this process has finished.
+    pub(crate) completed: u64,
+    /// The value of `completed` at the last rescue.
+    pub(crate) completed_at_rescue: u64,
+    /// `true` if it finished nothing between the last two rescues, nor since.
+    pub(crate) stalled: bool,
+    /// The reason why the pool killed this process, if it did.
+    pub(crate) kill_cause: Option<KillCause>,
+    /// The alarm for the next step of the escalation, for a worker that was asked to stop.
+    pub(crate) stop_alarm: Option<TimerKey>,
+    /// Frames that were sent and not answered, oldest first. A worker answers in the order of
+    /// sending.
+    in_flight: VecDeque<Occupant>,
+    /// Number of these frames that are revoked.
+    revoked: usize,
+    /// Number of frames sent. Positions in the table follow from it, so none is used twice at a
+    /// time.
+    sent: u64,
+    credit: u16,
+}
+
+/// The content of a frame that was sent and not answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Occupant {
+    Task(TaskKey),
+    /// A revoked task, which the worker will skip and report.
+    Revoked {
+        id: TaskId,
+        attempt: Attempt,
+    },
+}
+
+/// The state of a worker as the scheduler sees it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum WorkerState {
+    /// No process.
+    Vacant,
+    /// The process is being started; the handshake is not complete.
+    Starting,
+    /// Accepts tasks.
+    Ready,
+    /// Was asked to stop and gets no more tasks. The next step is SIGTERM, then SIGKILL.
+    Stopping { terminated: bool },
+    /// Was killed, and its death is not reported yet.
+    Killing,
+}
+
+/// The reason why the pool killed a worker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub enum KillCause {
+    /// The worker violated the protocol.
+    Protocol,
+    /// The pool is shut down.
+    Shutdown,
+    /// The worker was stopped by a signal while the pool waited for it.
+    Stopped,
+    /// Its task exceeded its hard deadline.
+    Deadline,
+    /// A section of its task exceeded its limit.
+    Section,
+    /// A caller killed its task.
+    Asked,
+    /// The worker was no longer needed before it was ready.
+    Unwanted,
+}
+
+impl WorkerEntry {
+    pub(crate) fn vacant(slot: u32) -> Self {
+        Self {
+            id: WorkerId { slot, generation: 0 },
+            state: WorkerState::Vacant,
+            start_round: 0,
+            awaited_by_warm_up: false,
+            idle_since: Monotonic::ZERO,
+            age_alarm: None,
+            condemned: None,
+            spared: None,
+            completed: 0,
+            completed_at_rescue: 0,
+            stalled: false,
+            kill_cause: None,
+            stop_alarm: None,
+            in_flight: VecDeque::new(),
+            revoked: 0,
+            sent: 0,
+            credit: 0,
+        }
+    }
+
+    /// Prepares the slot for a new process.
+    pub(crate) fn begin_start(&mut self, credit: u16) -> WorkerId {
+        debug_assert!(self.in_flight.is_empty());
+        debug_assert!(self.age_alarm.is_none() && self.stop_alarm.is_none());
+        self.id.generation += 1;
+        self.state = WorkerState::Starting;
+        self.condemned = None;
+        self.spared = None;
+        self.completed = 0;
+        self.completed_at_rescue = 0;
+        self.stalled = false;
+        self.kill_cause = None;
+        self.revoked = 0;
+        self.sent = 0;
+        self.credit = credit;
+        self.id
+    }
+
+    /// Returns `true` if it may be sent a task.
+    pub(crate) fn may_be_assigned(&self) -> bool {
+        self.state == WorkerState::Ready && self.condemned.is_none()
+    }
+
+    /// Returns `true` if it may be sent another task behind those that it has.
+    pub(crate) fn may_prefetch(&self) -> bool {
+        self.may_be_assigned() && !self.stalled
+    }
+
+    /// Returns `true` if tasks that it has not started may be moved to other workers. This includes
+    /// a stopping worker, which would otherwise have to run all tasks that it was sent.
+    pub(crate) fn may_lose_tasks(&self) -> bool {
+        self.is_at_work() && self.condemned.is_none()
+    }
+
+    /// Returns `true` if it has a task that it may answer.
+    pub(crate) fn is_at_work(&self) -> bool {
+        self.is_busy() && self.tasks() > 0
+    }
+
+    /// Returns `true` if it has frames that it may answer, including revoked ones.
+    pub(crate) fn is_busy(&self) -> bool {
+        matches!(self.state, WorkerState::Ready | WorkerState::Stopping { .. }) && self.load() > 0
+    }
+
+    /// Returns the number of unanswered frames, including revoked ones.
+    pub(crate) fn load(&self) -> usize {
+        self.in_flight.len()
+    }
+
+    /// Returns the number of assigned tasks.
+    pub(crate) fn tasks(&self) -> usize {
+        self.in_flight.len() - self.revoked
+    }
+
+    /// Assigns a task and returns its position in the table.
+    pub(crate) fn push(&mut self, key: TaskKey) -> u16 {
+        debug_assert!(self.in_flight.len() < usize::from(self.credit));
+        let ring_index = self.ring_index(self.in_flight.len());
+        self.in_flight.push_back(Occupant::Task(key));
+        self.sent += 1;
+        ring_index
+    }
+
+    pub(crate) fn front(&self) -> Option<Occupant> {
+        self.in_flight.front().copied()
+    }
+
+    pub(crate) fn pop_front(&mut self) {
+        if let Some(Occupant::Revoked { .. }) = self.in_flight.pop_front() {
+            self.revoked -= 1;
+        }
+    }
+
+    /// Returns all unanswered frames with their positions in the table, oldest first.
+    pub(crate) fn in_flight(&self) -> impl DoubleEndedIterator<Item = (u16, Occupant)> + '_ {
+        self.in_flight
+            .iter()
+            .enumerate()
+            .map(|(index, occupant)| (self.ring_index(index), *occupant))
+    }
+
+    /// Returns the unanswered frame at a position of the table.
+    pub(crate) fn occupant(&self, ring_index: u16) -> Option<Occupant> {
+        self.index_of(ring_index).map(|index| self.in_flight[index])
+    }
+
+    fn index_of(&self, ring_index: u16) -> Option<usize> {
+        (0..self.in_flight.len()).find(|index| self.ring_index(*index) == ring_index)
+    }
+
+    pub(crate) fn mark_revoked(&mut self, ring_index: u16, id: TaskId, attempt: Attempt) {
+        if let Some(index) = self.index_of(ring_index) {
+            self.in_flight[index] = Occupant::Revoked { id, attempt };
+            self.revoked += 1;
+        }
+    }
+
+    /// Returns `true` if the worker has a revoked frame of this task.
+    pub(crate) fn is_revoked(&self, task: TaskId) -> bool {
+        let revoked = |it: &Occupant| matches!(it, Occupant::Revoked { id, .. } if *id == task);
+        self.in_flight.iter().any(revoked)
+    }
+
+    /// Removes and returns all unanswered frames, oldest first, because the process is dead.
+    pub(crate) fn take_in_flight(&mut self) -> Vec<(u16, Occupant)> {
+        let all = self.in_flight().collect();
+        self.in_flight.clear();
+        self.revoked = 0;
+        all
+    }
+
+    /// Returns the table position of the frame at `index`, counted from the oldest one.
+    #[expect(clippy::expect_used, reason = "a remainder is below its divisor, which is a u16")]
+    fn ring_index(&self, index: usize) -> u16 {
+        let sequence = self.sent - self.in_flight.len() as u64 + index as u64;
+        u16::try_from(sequence % u64::from(self.credit)).expect("below the credit, which is a u16")
+    }
+}

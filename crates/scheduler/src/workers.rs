@@ -1,0 +1,144 @@
+//! All worker slots, and the list of those whose worker is idle.
+
+use std::ops::{Index, IndexMut};
+
+use brigade_ids::WorkerId;
+
+use crate::worker::{WorkerEntry, WorkerState};
+
+#[derive(Debug)]
+pub(crate) struct Workers {
+    /// Slots from `target` on get no new worker.
+    entries: Vec<WorkerEntry>,
+    /// The maximum number of workers.
+    target: usize,
+    /// Slots whose worker is ready and idle. The one used last is taken first, because its caches
+    /// are warm.
+    idle: Vec<u32>,
+    /// `true` if every slot has a ready worker, so that none has to be started.
+    complete: bool,
+}
+
+impl Index<usize> for Workers {
+    type Output = WorkerEntry;
+
+    #[inline]
+    fn index(&self, index: usize) -> &WorkerEntry {
+        &self.entries[index]
+    }
+}
+
+impl IndexMut<usize> for Workers {
+    #[inline]
+    fn index_mut(&mut self, index: usize) -> &mut WorkerEntry {
+        &mut self.entries[index]
+    }
+}
+
+impl Workers {
+    pub(crate) fn new(target: usize) -> Self {
+        let mut workers =
+            Self { entries: Vec::new(), target: 0, idle: Vec::new(), complete: false };
+        workers.set_target(target);
+        workers
+    }
+
+    /// Returns the number of slots, including those from the maximum number of workers on.
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = &WorkerEntry> {
+        self.entries.iter()
+    }
+
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut WorkerEntry> {
+        self.entries.iter_mut()
+    }
+
+    /// Returns the slots that may have a worker.
+    pub(crate) fn wanted(&self) -> impl Iterator<Item = &WorkerEntry> {
+        self.entries.iter().take(self.target)
+    }
+
+    pub(crate) fn wanted_mut(&mut self) -> impl Iterator<Item = &mut WorkerEntry> {
+        self.entries.iter_mut().take(self.target)
+    }
+
+    /// Returns the maximum number of workers.
+    #[inline]
+    pub(crate) fn target(&self) -> usize {
+        self.target
+    }
+
+    /// Sets the maximum number of workers. Slots are added, but never removed.
+    pub(crate) fn set_target(&mut self, target: usize) {
+        for slot in self.entries.len()..target {
+            #[expect(clippy::expect_used, reason = "a pool has at most some thousand slots")]
+            let slot = u32::try_from(slot).expect("slots are few");
+            self.entries.push(WorkerEntry::vacant(slot));
+        }
+        self.target = target;
+    }
+
+    /// Returns the entry of a worker, unless its slot has another generation by now.
+    #[inline]
+    pub(crate) fn live(&self, worker: WorkerId) -> Option<&WorkerEntry> {
+        self.entries
+            .get(worker.slot as usize)
+            .filter(|entry| entry.id == worker && entry.state != WorkerState::Vacant)
+    }
+
+    #[inline]
+    pub(crate) fn live_mut(&mut self, worker: WorkerId) -> Option<&mut WorkerEntry> {
+        self.entries
+            .get_mut(worker.slot as usize)
+            .filter(|entry| entry.id == worker && entry.state != WorkerState::Vacant)
+    }
+
+    /// Returns the number of workers that are ready for tasks.
+    pub(crate) fn ready(&self) -> usize {
+        self.iter().filter(|worker| worker.state == WorkerState::Ready).count()
+    }
+
+    /// Returns the slots of idle workers. The first one has been idle for longest.
+    #[inline]
+    pub(crate) fn idle(&self) -> &[u32] {
+        &self.idle
+    }
+
+    pub(crate) fn add_idle(&mut self, slot: u32) {
+        self.idle.push(slot);
+    }
+
+    /// Removes and returns the slot that became idle last.
+    #[inline]
+    pub(crate) fn take_idle(&mut self) -> Option<u32> {
+        self.idle.pop()
+    }
+
+    pub(crate) fn remove_idle(&mut self, slot: u32) {
+        self.idle.retain(|idle| *idle != slot);
+    }
+
+    pub(crate) fn clear_idle(&mut self) {
+        self.idle.clear();
+    }
+
+    /// Returns `true` if every slot has a ready worker, as far as is known.
+    #[inline]
+    pub(crate) fn is_complete(&self) -> bool {
+        self.complete
+    }
+
+    /// Records that a worker may be missing.
+    pub(crate) fn set_incomplete(&mut self) {
+        self.complete = false;
+    }
+
+    /// Checks again if a worker is missing.
+    pub(crate) fn update_complete(&mut self) {
+        self.complete = self.ready() == self.target;
+    }
+}

@@ -1,0 +1,42 @@
+//! Shared memory for large arguments and results, as a worker maps it.
+
+use std::io;
+use std::os::fd::OwnedFd;
+
+use brigade_sys::arena::{ArgumentView, ResultArena};
+
+use crate::error::StartError;
+
+/// The arenas that hold large payloads.
+#[derive(Debug)]
+pub(crate) struct Arenas {
+    pub(crate) arguments: ArgumentView,
+    pub(crate) results: ResultArena,
+}
+
+impl Arenas {
+    /// Maps the arenas of the greeting. Returns `None` if it has none, or if this process lacks the
+    /// address space for them.
+    pub(crate) fn open(
+        (arguments, results): (u64, u64),
+        mut next: impl FnMut() -> Result<OwnedFd, StartError>,
+    ) -> Result<Option<Self>, StartError> {
+        if arguments == 0 || results == 0 {
+            return Ok(None);
+        }
+        // Mapping a size beyond the address space fails, which is the right error.
+        let bytes = |size| usize::try_from(size).unwrap_or(usize::MAX);
+        let (of_arguments, of_results) = (next()?, next()?);
+        let opened = ArgumentView::open(of_arguments, bytes(arguments)).and_then(|arguments| {
+            let results = ResultArena::open(of_results, bytes(results))?;
+            Ok(Self { arguments, results })
+        });
+        match opened {
+            Ok(arenas) => Ok(Some(arenas)),
+            // The address space of this process has a limit that the host did not have when it
+            // mapped them.
+            Err(error) if error.kind() == io::ErrorKind::OutOfMemory => Ok(None),
+            Err(error) => Err(StartError::Slots(error)),
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! The worker's end of the control socket, which connects it to its host.
+
+use std::io;
+use std::os::fd::OwnedFd;
+
+use brigade_sys::control::{ControlSocket, Received};
+use brigade_wire::handshake::{FromWorkerControl, ToWorkerControl};
+
+use crate::error::StartError;
+
+/// The control socket of a worker.
+#[derive(Debug)]
+pub(crate) struct Control(ControlSocket);
+
+impl Control {
+    pub(crate) fn new(socket: ControlSocket) -> Self {
+        Self(socket)
+    }
+
+    /// Sends a message to the host.
+    pub(crate) fn send(&self, message: &FromWorkerControl) -> Result<(), StartError> {
+        let packet = message.encode().map_err(StartError::Message)?;
+        self.0.send(&packet, &[]).map_err(|source| match source.kind() {
+            io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => StartError::ControlClosed,
+            _ => failed_to("write to the control socket")(source),
+        })
+    }
+
+    /// Blocks until the host sends a message.
+    pub(crate) fn receive(&self) -> Result<(ToWorkerControl, Vec<OwnedFd>), StartError> {
+        match self.0.receive(None, None).map_err(failed_to("read from the control socket"))? {
+            Received::Packet { bytes, descriptors } => {
+                let message = ToWorkerControl::decode(&bytes).map_err(StartError::Message)?;
+                Ok((message, descriptors))
+            }
+            // Without a deadline and a process to watch, only the host's end can end the wait.
+            Received::Closed | Received::TimedOut | Received::PeerDied => {
+                Err(StartError::ControlClosed)
+            }
+        }
+    }
+}
+
+/// Returns a function that turns an error of the control socket into a `StartError`.
+pub(crate) fn failed_to(operation: &'static str) -> impl Fn(io::Error) -> StartError {
+    move |source| StartError::Control { operation, source }
+}

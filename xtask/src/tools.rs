@@ -1,0 +1,61 @@
+//! Detects the tools that some steps need and that may not be installed.
+
+use std::process::Command;
+
+use crate::checkout;
+use crate::invocation::Invocation;
+use crate::tidy::msrv;
+
+/// The optional tools that are installed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Tools {
+    pub(crate) nextest: bool,
+    pub(crate) deny: bool,
+    pub(crate) hack: bool,
+    /// The toolchain of the minimum supported Rust version, by its name in rustup.
+    pub(crate) msrv: Option<String>,
+}
+
+impl Tools {
+    pub(crate) fn installed() -> Self {
+        let has = |subcommand: &str| Invocation::cargo(subcommand).succeeds();
+        Self {
+            nextest: has("nextest --version"),
+            deny: has("deny --version"),
+            hack: has("hack --version"),
+            msrv: installed_msrv(),
+        }
+    }
+}
+
+fn installed_msrv() -> Option<String> {
+    let manifest = std::fs::read_to_string(checkout::root().join("Cargo.toml")).ok()?;
+    let version = msrv::declared(&manifest)?;
+    // Without rustup there is no other toolchain.
+    let listed = Command::new("rustup").args(["toolchain", "list"]).output().ok()?;
+    find(&String::from_utf8_lossy(&listed.stdout), &version)
+}
+
+/// Returns the first toolchain in rustup's list that is of this version, with or without a patch
+/// number.
+fn find(listed: &str, version: &str) -> Option<String> {
+    let names = listed.lines().filter_map(|line| line.split_whitespace().next());
+    let is_of_version = |name: &&str| {
+        name.strip_prefix(version)
+            .is_some_and(|rest| rest.starts_with(['.', '-']) || rest.is_empty())
+    };
+    names.into_iter().find(is_of_version).map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::find;
+
+    #[test]
+    fn a_toolchain_is_found_by_its_version() {
+        let listed = "stable-x86_64-unknown-linux-gnu (default)\n1.8-x86_64-unknown-linux-gnu\n\
+                      1.88.0-x86_64-unknown-linux-gnu\n";
+        assert_eq!(find(listed, "1.88").as_deref(), Some("1.88.0-x86_64-unknown-linux-gnu"));
+        assert_eq!(find(listed, "1.9"), None);
+    }
+}
