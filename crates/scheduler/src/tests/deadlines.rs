@@ -2,20 +2,10 @@
 
 use std::time::Duration;
 
-use super::world::{World, settings};
+use super::world::{MILLI, settings, started};
 use crate::{Constraints, End, Event, KillCause, Settings};
 
-const MILLI: Duration = Duration::from_millis(1);
 const SECOND: Duration = Duration::from_secs(1);
-
-fn started(settings: Settings) -> World {
-    let mut world = World::new(settings);
-    world.event(Event::WarmUp);
-    for slot in world.slots() {
-        world.start(slot);
-    }
-    world
-}
 
 fn priority(priority: i32) -> Constraints {
     Constraints { priority, ..Constraints::default() }

@@ -5,11 +5,10 @@ use std::time::Duration;
 
 use brigade_time::Monotonic;
 
-use super::world::{FakePhase, FrameState, World, settings};
+use super::world::{FakePhase, FrameState, MILLI, World, settings};
 use crate::Settings;
 
 const MICRO: Duration = Duration::from_micros(1);
-const MILLI: Duration = Duration::from_millis(1);
 
 /// Time that a process takes to become ready.
 const START: Duration = Duration::from_millis(5);

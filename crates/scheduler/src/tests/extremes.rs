@@ -2,19 +2,8 @@
 
 use std::time::Duration;
 
-use super::world::{World, settings};
+use super::world::{MILLI, World, settings, started};
 use crate::{Constraints, End, Event, KillCause, Settings, Shutdown};
-
-const MILLI: Duration = Duration::from_millis(1);
-
-fn started(settings: Settings) -> World {
-    let mut world = World::new(settings);
-    world.event(Event::WarmUp);
-    for slot in world.slots() {
-        world.start(slot);
-    }
-    world
-}
 
 /// Makes every start fail at once for this time. Later starts succeed.
 fn shortage(workers: usize, time: Duration) -> (World, Duration) {

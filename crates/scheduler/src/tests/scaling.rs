@@ -2,19 +2,8 @@
 
 use std::time::Duration;
 
-use super::world::{World, settings};
+use super::world::{MILLI, World, settings, started};
 use crate::{Constraints, End, Event, Settings};
-
-const MILLI: Duration = Duration::from_millis(1);
-
-fn started(settings: Settings) -> World {
-    let mut world = World::new(settings);
-    world.event(Event::WarmUp);
-    for slot in world.slots() {
-        world.start(slot);
-    }
-    world
-}
 
 fn generations(world: &World) -> Vec<(u32, u32)> {
     world.workers.values().map(|fake| (fake.id.slot, fake.id.generation)).collect()

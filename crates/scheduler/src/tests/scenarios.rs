@@ -5,25 +5,16 @@ use std::time::Duration;
 use brigade_ids::{Attempt, TaskId};
 use brigade_time::Monotonic;
 
-use super::world::{World, settings};
+use super::world::{World, settings, started};
 use crate::{End, Event, KillCause, Outbox, Scheduler, Settings, Shutdown, Submission};
 
 const SHORT: Duration = Duration::from_micros(1);
 const TEN_MICROS: Duration = Duration::from_micros(10);
 const LONG: Duration = Duration::from_secs(10);
 
-fn started(workers: usize) -> World {
-    let mut world = World::new(settings(workers));
-    world.event(Event::WarmUp);
-    for slot in world.slots() {
-        world.start(slot);
-    }
-    world
-}
-
 #[test]
 fn tasks_start_in_order_of_submission() {
-    let mut world = started(1);
+    let mut world = started(settings(1));
     let ids: Vec<u64> = (0..20).map(|_| world.submit(0)).collect();
     world.run_dry();
     assert_eq!(world.start_order, ids);
@@ -48,7 +39,7 @@ fn no_more_workers_start_than_the_work_needs() {
 
 #[test]
 fn nothing_is_prefetched_behind_long_tasks() {
-    let mut world = started(1);
+    let mut world = started(settings(1));
     for _ in 0..30 {
         world.submit(0);
         world.begin(0);
@@ -61,7 +52,7 @@ fn nothing_is_prefetched_behind_long_tasks() {
 
 #[test]
 fn short_tasks_are_prefetched_up_to_the_credit() {
-    let mut world = started(1);
+    let mut world = started(settings(1));
     for _ in 0..300 {
         world.submit(0);
         world.begin(0);
@@ -75,7 +66,7 @@ fn short_tasks_are_prefetched_up_to_the_credit() {
 
 #[test]
 fn a_prefetched_task_moves_to_an_idle_worker() {
-    let mut world = started(2);
+    let mut world = started(settings(2));
     world.get_used_to(TEN_MICROS);
     let before = world.outcomes.len();
     for _ in 0..6 {
@@ -114,7 +105,7 @@ fn each_idle_worker_takes_over_a_prefetched_task() {
 
 #[test]
 fn packed_tasks_are_rescued_from_behind_a_long_one() {
-    let mut world = started(2);
+    let mut world = started(settings(2));
     world.get_used_to(SHORT);
     let before = world.outcomes.len();
     for _ in 0..6 {
@@ -137,7 +128,7 @@ fn packed_tasks_are_rescued_from_behind_a_long_one() {
 
 #[test]
 fn a_crash_fails_only_the_task_that_ran() {
-    let mut world = started(1);
+    let mut world = started(settings(1));
     let ids: Vec<u64> = (0..5).map(|_| world.submit(0)).collect();
     world.begin(0);
     world.crash(0);
@@ -151,7 +142,7 @@ fn a_crash_fails_only_the_task_that_ran() {
 
 #[test]
 fn a_retried_task_runs_again_before_the_others() {
-    let mut world = started(1);
+    let mut world = started(settings(1));
     let first = world.submit(1);
     let second = world.submit(0);
     world.begin(0);
@@ -164,7 +155,7 @@ fn a_retried_task_runs_again_before_the_others() {
 
 #[test]
 fn a_task_fails_when_its_retries_are_used_up() {
-    let mut world = started(1);
+    let mut world = started(settings(1));
     let id = world.submit(2);
     for _ in 0..3 {
         assert_eq!(world.outcome(id), None);
@@ -177,7 +168,7 @@ fn a_task_fails_when_its_retries_are_used_up() {
 
 #[test]
 fn a_task_can_be_cancelled_until_it_starts() {
-    let mut world = started(1);
+    let mut world = started(settings(1));
     let running = world.submit(0);
     world.begin(0);
     let queued = world.submit(0);
@@ -191,7 +182,7 @@ fn a_task_can_be_cancelled_until_it_starts() {
 
 #[test]
 fn a_cancelled_prefetched_task_never_starts() {
-    let mut world = started(1);
+    let mut world = started(settings(1));
     let assigned = world.submit(0);
     world.cancel(assigned);
     assert_eq!(world.outcome(assigned), Some(End::Cancelled));
@@ -213,7 +204,7 @@ fn a_permanent_start_failure_breaks_the_pool_at_once() {
 
 #[test]
 fn a_failed_driver_breaks_the_pool_and_running_tasks_finish() {
-    let mut world = started(1);
+    let mut world = started(settings(1));
     let (running, waiting) = (world.submit(0), world.submit(0));
     world.begin(0);
     world.event(Event::Break { reason: "made up".into() });
@@ -246,7 +237,7 @@ fn repeated_failed_starts_pause_and_then_break_the_pool() {
 
 #[test]
 fn workers_that_keep_dying_idle_break_the_pool() {
-    let mut world = started(1);
+    let mut world = started(settings(1));
     for _ in 0..100 {
         world.start(0);
         world.crash(0);
@@ -257,7 +248,7 @@ fn workers_that_keep_dying_idle_break_the_pool() {
 
 #[test]
 fn workers_that_die_in_tasks_never_break_the_pool() {
-    let mut world = started(1);
+    let mut world = started(settings(1));
     for _ in 0..200 {
         let id = world.submit(0);
         world.start(0);
@@ -270,7 +261,7 @@ fn workers_that_die_in_tasks_never_break_the_pool() {
 
 #[test]
 fn a_drain_runs_everything_and_ends() {
-    let mut world = started(2);
+    let mut world = started(settings(2));
     let ids: Vec<u64> = (0..10).map(|_| world.submit(0)).collect();
     world.shutdown(Shutdown::Drain, None);
     let late = world.submit(0);
@@ -282,7 +273,7 @@ fn a_drain_runs_everything_and_ends() {
 
 #[test]
 fn a_drain_replaces_workers_that_die() {
-    let mut world = started(1);
+    let mut world = started(settings(1));
     let ids: Vec<u64> = (0..3).map(|_| world.submit(0)).collect();
     world.shutdown(Shutdown::Drain, None);
     world.begin(0);
@@ -295,7 +286,7 @@ fn a_drain_replaces_workers_that_die() {
 
 #[test]
 fn a_drain_that_takes_too_long_terminates_and_then_kills() {
-    let mut world = started(1);
+    let mut world = started(settings(1));
     let running = world.submit(5);
     let queued = world.submit(0);
     world.begin(0);
@@ -321,7 +312,7 @@ fn the_earliest_deadline_of_several_shutdowns_counts() {
         (Shutdown::Terminate, Some(600 * second)),
     ];
     for (mode, timeout) in later {
-        let mut world = started(1);
+        let mut world = started(settings(1));
         world.submit(0);
         world.begin(0);
         let first = if timeout > Some(second) { Shutdown::Drain } else { Shutdown::Terminate };
@@ -335,7 +326,7 @@ fn the_earliest_deadline_of_several_shutdowns_counts() {
 
 #[test]
 fn a_drain_does_not_wait_for_a_stopped_worker() {
-    let mut world = started(1);
+    let mut world = started(settings(1));
     let id = world.submit(0);
     world.begin(0);
     world.shutdown(Shutdown::Drain, None);
@@ -349,7 +340,7 @@ fn a_drain_does_not_wait_for_a_stopped_worker() {
 
 #[test]
 fn a_drain_kills_a_stopped_worker_whose_task_was_cancelled() {
-    let mut world = started(1);
+    let mut world = started(settings(1));
     let cancelled = world.submit(0);
     let waiting = world.submit(0);
     world.freeze(0, true);
@@ -363,7 +354,7 @@ fn a_drain_kills_a_stopped_worker_whose_task_was_cancelled() {
 
 #[test]
 fn a_worker_that_does_not_stop_is_killed() {
-    let mut world = started(1);
+    let mut world = started(settings(1));
     world.shutdown(Shutdown::Drain, None);
     assert!(world.workers[&0].stop_asked);
     assert!(world.next_tick());
@@ -387,7 +378,7 @@ fn a_shutdown_kills_workers_that_are_still_starting() {
 
 #[test]
 fn packed_tasks_stay_while_their_worker_makes_progress() {
-    let mut world = started(2);
+    let mut world = started(settings(2));
     world.get_used_to(SHORT);
     for _ in 0..6 {
         world.submit(0);
@@ -409,7 +400,7 @@ fn packed_tasks_stay_while_their_worker_makes_progress() {
 fn an_outcome_for_another_task_ends_the_worker() {
     let first = Attempt::first();
     for (other, attempt) in [(1, first), (0, first.next())] {
-        let mut world = started(1);
+        let mut world = started(settings(1));
         let id = world.submit(0);
         world.begin(0);
         let worker = world.workers[&0].id;
@@ -423,7 +414,7 @@ fn an_outcome_for_another_task_ends_the_worker() {
 
 #[test]
 fn outcomes_of_a_dead_worker_are_dropped_and_counted() {
-    let mut world = started(1);
+    let mut world = started(settings(1));
     let id = world.submit(0);
     world.begin(0);
     let worker = world.workers[&0].id;

@@ -148,6 +148,8 @@ pub(super) enum FrameState {
     Revoked,
 }
 
+pub(super) const MILLI: Duration = Duration::from_millis(1);
+
 pub(super) fn settings(workers: usize) -> Settings {
     Settings {
         workers,
@@ -162,6 +164,16 @@ pub(super) fn settings(workers: usize) -> Settings {
         restart_window: Duration::from_secs(10),
         stop_grace: Duration::from_secs(1),
     }
+}
+
+/// Returns a world whose workers are all ready.
+pub(super) fn started(settings: Settings) -> World {
+    let mut world = World::new(settings);
+    world.event(Event::WarmUp);
+    for slot in world.slots() {
+        world.start(slot);
+    }
+    world
 }
 
 impl World {
@@ -629,7 +641,7 @@ impl World {
 
     /// Makes the worker finish its task and start the next, while nobody reads its messages.
     pub(super) fn run_ahead(&mut self, slot: u32) {
-        self.finish_unheard(slot, Duration::from_millis(1));
+        self.finish_unheard(slot, MILLI);
         self.begin_unheard(slot);
         assert!(self.workers[&slot].frames.front().is_some_and(Frame::is_running));
     }
@@ -759,7 +771,7 @@ impl World {
             for slot in self.slots() {
                 self.start(slot);
                 self.begin(slot);
-                self.finish(slot, Duration::from_millis(1));
+                self.finish(slot, MILLI);
                 self.obey(slot);
             }
             let busy = self
