@@ -1,11 +1,12 @@
 //! Workers that lie harm nobody else, and nothing that they send counts once something was
 //! malformed.
 
+use std::collections::BTreeSet;
 use std::process::Command;
 use std::time::Duration;
 
 use brigade::{Link, Pool, TaskError, TaskErrorKind};
-use brigade_integration::builder;
+use brigade_integration::{builder, worker_died};
 use brigade_testkit::{BOUND, Watchdog, outcome};
 use tempfile::TempDir;
 
@@ -67,11 +68,9 @@ fn workers_that_die_before_every_item_use_up_the_restart_budget() {
 fn a_chunk_finished_without_an_item_ends_its_worker() {
     let _watchdog = Watchdog::new("the end of a map", BOUND);
     let liars = Liars::new("hollow", 10);
-    for result in liars.pool.map(same, 0..4).chunk(4) {
-        let error = result.unwrap_err();
-        assert!(error.is_worker_death(), "{error}");
-    }
-    assert_eq!(liars.runs(), 4, "one worker for each item that it may have begun");
+    let dead: BTreeSet<u32> =
+        (liars.pool.map(same, 0..4).chunk(4)).map(|result| worker_died(result).0).collect();
+    assert_eq!(dead.len(), 4, "one worker for each item that it may have begun");
 }
 
 #[test]
