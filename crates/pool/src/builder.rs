@@ -10,48 +10,30 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
+use brigade_sys::executable::EntryPoint;
+use brigade_worker::{finalizer_of, initializer_of, try_initializer_of};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::Pool;
-use crate::config::{
-    CommandLine, DEFAULT_MESSAGE_LIMIT, DEFAULT_QUARANTINE, DEFAULT_QUEUE_LIMIT, DEFAULT_RESTARTS,
-    DEFAULT_START_TIMEOUT, DEFAULT_STOP_GRACE, Link,
-};
+use crate::config::{CommandLine, Config, Link};
 use crate::cores::CorePool;
-use crate::deadlines::Deadlines;
 use crate::error::PoolError;
-use crate::process_env::{ProcessEnv, Stdio};
-use crate::setup::SetupBuilder;
+use crate::process_env::Stdio;
+use crate::setup::Initializer;
 pub(crate) use check::require;
 
 /// Builds a [`Pool`]; returned by [`Pool::builder`].
 #[derive(Debug)]
 #[must_use = "a builder does nothing until `build`"]
 pub struct PoolBuilder {
-    name: String,
     workers: Option<usize>,
     cores: Option<CorePool>,
     cores_per_worker: Option<usize>,
-    min_workers: usize,
-    idle_timeout: Option<Duration>,
-    max_tasks: Option<u64>,
-    max_age: Option<Duration>,
-    max_rss: Option<u64>,
-    #[cfg(feature = "journal")]
-    journal: Option<PathBuf>,
-    quarantine: u32,
-    deadlines: Deadlines,
-    queue_limit: usize,
-    restart_budget: (u32, Duration),
-    start_timeout: Duration,
-    stop_grace: Duration,
-    message_limit: usize,
-    link: Link,
-    worker_command: Option<CommandLine>,
-    worker_version: Option<String>,
-    process_env: ProcessEnv,
-    setup: SetupBuilder,
+    initializer: Option<Result<Initializer, String>>,
+    finalizer: Option<EntryPoint>,
+    /// The settings so far; [`build`](Self::build) fills in what follows from those above.
+    config: Config,
 }
 
 /// Upper bound of `workers`. A larger number is almost certainly a typing error.
@@ -64,29 +46,12 @@ const MAX_NESTING: u32 = 10;
 impl PoolBuilder {
     pub(crate) fn new() -> Self {
         Self {
-            name: "pool".to_owned(),
             workers: None,
             cores: None,
             cores_per_worker: None,
-            min_workers: 0,
-            idle_timeout: None,
-            max_tasks: None,
-            max_age: None,
-            max_rss: None,
-            #[cfg(feature = "journal")]
-            journal: None,
-            quarantine: DEFAULT_QUARANTINE,
-            deadlines: Deadlines::default(),
-            queue_limit: DEFAULT_QUEUE_LIMIT,
-            restart_budget: DEFAULT_RESTARTS,
-            start_timeout: DEFAULT_START_TIMEOUT,
-            stop_grace: DEFAULT_STOP_GRACE,
-            message_limit: DEFAULT_MESSAGE_LIMIT,
-            link: Link::Auto,
-            worker_command: None,
-            worker_version: None,
-            process_env: ProcessEnv::default(),
-            setup: SetupBuilder::new(),
+            initializer: None,
+            finalizer: None,
+            config: Config::default(),
         }
     }
 
@@ -126,14 +91,14 @@ impl PoolBuilder {
 
     /// Sets the number of workers that start eagerly and stay alive while idle. Default: 0.
     pub fn min_workers(mut self, workers: usize) -> Self {
-        self.min_workers = workers;
+        self.config.scheduler.min_workers = workers;
         self
     }
 
     /// Sets the time after which an idle worker is stopped, as long as there are more than
     /// [`min_workers`](Self::min_workers). Default: never.
     pub fn idle_timeout(mut self, timeout: Duration) -> Self {
-        self.idle_timeout = Some(timeout);
+        self.config.scheduler.idle_timeout = Some(timeout);
         self
     }
 
@@ -143,21 +108,21 @@ impl PoolBuilder {
     /// Maps then send one item at a time, unless `chunk` says otherwise; a chunk counts as one
     /// task.
     pub fn max_tasks_per_worker(mut self, tasks: u64) -> Self {
-        self.max_tasks = Some(tasks);
+        self.config.scheduler.max_tasks = Some(tasks);
         self
     }
 
     /// Replaces each worker by a new process after this time, or up to a tenth earlier, as soon as
     /// its current task has finished. Default: never.
     pub fn max_worker_age(mut self, age: Duration) -> Self {
-        self.max_age = Some(age);
+        self.config.scheduler.max_age = Some(age);
         self
     }
 
     /// Replaces a worker by a new process if it has more than this number of bytes resident at the
     /// end of a task. The worker checks at most once a millisecond. Default: no limit.
     pub fn max_worker_rss(mut self, bytes: u64) -> Self {
-        self.max_rss = Some(bytes);
+        self.config.max_rss = Some(bytes);
         self
     }
 
@@ -169,14 +134,14 @@ impl PoolBuilder {
     /// gone. It does not contain arguments or results. Default: no journal.
     #[cfg(feature = "journal")]
     pub fn journal(mut self, path: impl Into<PathBuf>) -> Self {
-        self.journal = Some(path.into());
+        self.config.journal = Some(path.into());
         self
     }
 
     /// Sets the number of workers that a task, or an item of a map, may kill. After that it is not
     /// run again, whatever retries it has left. Default: 16.
     pub fn quarantine_after(mut self, deaths: u32) -> Self {
-        self.quarantine = deaths;
+        self.config.scheduler.quarantine = deaths;
         self
     }
 
@@ -187,34 +152,34 @@ impl PoolBuilder {
     /// of a map that are sent together may take longer by the time budget of their chunk, which is
     /// some milliseconds.
     pub fn deadline(mut self, limit: Duration) -> Self {
-        self.deadlines.hard = Some(limit);
+        self.config.deadlines.hard = Some(limit);
         self
     }
 
     /// Sets the default of [`TaskBuilder::soft_deadline`](crate::TaskBuilder::soft_deadline) for
     /// tasks without their own.
     pub fn soft_deadline(mut self, limit: Duration) -> Self {
-        self.deadlines.soft = Some(limit);
+        self.config.deadlines.soft = Some(limit);
         self
     }
 
     /// Sets the default of [`TaskBuilder::queue_deadline`](crate::TaskBuilder::queue_deadline) for
     /// tasks without their own.
     pub fn queue_deadline(mut self, limit: Duration) -> Self {
-        self.deadlines.queue = Some(limit);
+        self.config.deadlines.queue = Some(limit);
         self
     }
 
     /// Sets the pool's name, used in events and process names. Default: `pool`.
     pub fn name(mut self, name: impl Into<String>) -> Self {
-        self.name = name.into();
+        self.config.name = name.into();
         self
     }
 
     /// Sets the number of tasks that may wait in the queue before `submit` blocks. Default:
     /// 16,777,216.
     pub fn queue_limit(mut self, tasks: usize) -> Self {
-        self.queue_limit = tasks;
+        self.config.scheduler.queue_limit = tasks;
         self
     }
 
@@ -224,32 +189,33 @@ impl PoolBuilder {
     /// A worker that dies during or after a task does not count: such deaths are bounded by the
     /// number of tasks.
     pub fn restart_budget(mut self, deaths: u32, per: Duration) -> Self {
-        self.restart_budget = (deaths, per);
+        self.config.scheduler.restart_limit = deaths;
+        self.config.scheduler.restart_window = per;
         self
     }
 
     /// Sets the longest time from the start of a worker to the end of its handshake. Default: 10 s.
     pub fn start_timeout(mut self, timeout: Duration) -> Self {
-        self.start_timeout = timeout;
+        self.config.start_timeout = timeout;
         self
     }
 
     /// Sets how long a worker that was asked to exit has before it gets SIGTERM, and then before
     /// SIGKILL. Default: 2 s.
     pub fn stop_grace(mut self, grace: Duration) -> Self {
-        self.stop_grace = grace;
+        self.config.scheduler.stop_grace = grace;
         self
     }
 
     /// Sets the maximum size of one encoded argument or result in bytes. Default: 1 GiB.
     pub fn message_limit(mut self, bytes: usize) -> Self {
-        self.message_limit = bytes;
+        self.config.message_limit = bytes;
         self
     }
 
     /// Sets the transport for tasks and outcomes. Default: [`Link::Auto`].
     pub fn link(mut self, link: Link) -> Self {
-        self.link = link;
+        self.config.link = link;
         self
     }
 
@@ -260,7 +226,7 @@ impl PoolBuilder {
     /// handshake compares builds), or a program that runs a `Server` and takes tasks by name: see
     /// [`Pool::submit_named`].
     pub fn worker_command(mut self, command: &Command) -> Self {
-        self.worker_command = Some(CommandLine {
+        self.config.worker_command = Some(CommandLine {
             program: command.get_program().to_owned(),
             arguments: command.get_args().map(ToOwned::to_owned).collect(),
             environment: command
@@ -276,7 +242,7 @@ impl PoolBuilder {
     ///
     /// A worker with another version, or without one, is refused with an error that names both.
     pub fn worker_version(mut self, version: impl Into<String>) -> Self {
-        self.worker_version = Some(version.into());
+        self.config.worker_version = Some(version.into());
         self
     }
 
@@ -316,7 +282,8 @@ impl PoolBuilder {
         A: Serialize + DeserializeOwned + 'static,
         T: 'static,
     {
-        self.setup.set_initializer(function, &argument);
+        let entry = initializer_of::<F, A, T>(function);
+        self.initializer = Some(Initializer::new(entry, &argument));
         self
     }
 
@@ -329,14 +296,15 @@ impl PoolBuilder {
         T: 'static,
         E: Display + 'static,
     {
-        self.setup.set_try_initializer(function, &argument);
+        let entry = try_initializer_of::<F, A, T, E>(function);
+        self.initializer = Some(Initializer::new(entry, &argument));
         self
     }
 
     /// Sets how long an initializer may take. This time does not count toward
     /// [`start_timeout`](Self::start_timeout). Default: 60 s.
     pub fn initializer_timeout(mut self, timeout: Duration) -> Self {
-        self.setup.set_timeout(timeout);
+        self.config.setup.timeout = timeout;
         self
     }
 
@@ -347,32 +315,32 @@ impl PoolBuilder {
     /// [`stop_grace`](Self::stop_grace), which is the time for the whole exit. If it panics, the
     /// worker reports that on stderr.
     pub fn finalizer<F: Fn() + Copy + Send + 'static>(mut self, function: F) -> Self {
-        self.setup.set_finalizer(function);
+        self.finalizer = Some(finalizer_of(function));
         self
     }
 
     /// Sets an environment variable for workers. The rest of their environment is that of this
     /// process at the time they start.
     pub fn env(mut self, key: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> Self {
-        self.process_env.set(key.as_ref(), Some(value.as_ref()));
+        self.config.process_env.set(key.as_ref(), Some(value.as_ref()));
         self
     }
 
     /// Removes a variable from the environment of workers.
     pub fn env_remove(mut self, key: impl AsRef<OsStr>) -> Self {
-        self.process_env.set(key.as_ref(), None);
+        self.config.process_env.set(key.as_ref(), None);
         self
     }
 
     /// Sets the working directory of workers. Default: that of this process at the time they start.
     pub fn current_dir(mut self, path: impl AsRef<Path>) -> Self {
-        self.process_env.set_directory(path.as_ref());
+        self.config.process_env.set_directory(path.as_ref());
         self
     }
 
     /// Sets the destination of the workers' stdout and stderr. Default: [`Stdio::Inherit`].
     pub fn stdio(mut self, stdio: Stdio) -> Self {
-        self.process_env.stdio = stdio;
+        self.config.process_env.stdio = stdio;
         self
     }
 
@@ -386,7 +354,7 @@ impl PoolBuilder {
         if brigade_worker::started_as_worker_without_init() {
             return Err(PoolError::WorkerWithoutInit);
         }
-        if self.worker_command.is_none() && !brigade_worker::is_initialized() {
+        if self.config.worker_command.is_none() && !brigade_worker::is_initialized() {
             return Err(PoolError::NotInitialized);
         }
         if let Some(depth) = brigade_worker::context::depth().filter(|depth| *depth >= MAX_NESTING)

@@ -1,4 +1,4 @@
-//! The configuration of a pool after the builder has checked it.
+//! The configuration of a pool: every setting, with its default.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -14,31 +14,23 @@ use brigade_worker::Connectors;
 use crate::cores::SlotCores;
 use crate::deadlines::Deadlines;
 use crate::error::PoolError;
-
 use crate::process_env::ProcessEnv;
 use crate::setup::Setup;
 
-/// Checked settings of a pool.
-#[derive(Debug, Clone)]
+/// The settings of a pool. The builder holds them with their defaults; its `build` fills in those
+/// that have to be found out, and checks them all.
+#[derive(Debug)]
 pub(crate) struct Config {
     pub(crate) name: String,
-    pub(crate) workers: usize,
+    /// Those that the scheduler needs, the number of workers among them.
+    pub(crate) scheduler: Settings,
     /// Cores that workers are pinned to, if any.
     pub(crate) cores: Option<Arc<SlotCores>>,
-    pub(crate) min_workers: usize,
-    pub(crate) idle_timeout: Option<Duration>,
-    pub(crate) max_tasks: Option<u64>,
-    pub(crate) max_age: Option<Duration>,
     pub(crate) max_rss: Option<u64>,
     #[cfg(feature = "journal")]
     pub(crate) journal: Option<PathBuf>,
-    pub(crate) quarantine: u32,
     pub(crate) deadlines: Deadlines,
-    pub(crate) queue_limit: usize,
-    pub(crate) restart_limit: u32,
-    pub(crate) restart_window: Duration,
     pub(crate) start_timeout: Duration,
-    pub(crate) stop_grace: Duration,
     pub(crate) message_limit: usize,
     pub(crate) link: Link,
     pub(crate) worker_command: Option<CommandLine>,
@@ -47,33 +39,51 @@ pub(crate) struct Config {
     pub(crate) setup: Setup,
 }
 
-impl Config {
-    /// Returns the part that the scheduler needs.
-    pub(crate) fn settings(&self) -> Settings {
-        Settings {
-            workers: self.workers,
-            min_workers: self.min_workers,
-            idle_timeout: self.idle_timeout,
-            max_tasks: self.max_tasks,
-            max_age: self.max_age,
-            quarantine: self.quarantine,
-            queue_limit: self.queue_limit,
-            credit: CREDIT,
-            restart_limit: self.restart_limit,
-            restart_window: self.restart_window,
-            stop_grace: self.stop_grace,
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            name: "pool".to_owned(),
+            scheduler: Settings {
+                workers: 1,
+                min_workers: 0,
+                idle_timeout: None,
+                max_tasks: None,
+                max_age: None,
+                // A task that needs more retries than this never succeeds.
+                quarantine: 16,
+                // Plenty for bursts, but bounded.
+                queue_limit: 1 << 24,
+                credit: CREDIT,
+                restart_limit: 100,
+                restart_window: Duration::from_secs(10),
+                stop_grace: Duration::from_secs(2),
+            },
+            cores: None,
+            max_rss: None,
+            #[cfg(feature = "journal")]
+            journal: None,
+            deadlines: Deadlines::default(),
+            // A worker starts in about a millisecond; this allows for machines that swap.
+            start_timeout: Duration::from_secs(10),
+            message_limit: 1 << 30,
+            link: Link::Auto,
+            worker_command: None,
+            worker_version: None,
+            process_env: ProcessEnv::default(),
+            setup: Setup::default(),
         }
     }
+}
 
+#[cfg(feature = "journal")]
+impl Config {
     /// Creates the journal, if the pool records one.
-    #[cfg(feature = "journal")]
-    pub(crate) fn create_journal(&self, settings: &Settings) -> Result<Option<Journal>, PoolError> {
+    pub(crate) fn create_journal(&self) -> Result<Option<Journal>, PoolError> {
         let Some(path) = &self.journal else { return Ok(None) };
-        let journal =
-            Journal::create(path, settings).map_err(|error| PoolError::Configuration {
-                field: "journal",
-                problem: format!("failed to create {}: {error}", path.display()),
-            })?;
+        let journal = Journal::create(path, &self.scheduler).map_err(|error| {
+            let problem = format!("failed to create {}: {error}", path.display());
+            PoolError::Configuration { field: "journal", problem }
+        })?;
         Ok(Some(journal))
     }
 }
@@ -143,25 +153,6 @@ pub(crate) struct CommandLine {
     pub(crate) environment: Vec<(OsString, Option<OsString>)>,
     pub(crate) directory: Option<PathBuf>,
 }
-
-/// Number of queued tasks before `submit` blocks: plenty for bursts, but bounded.
-pub(crate) const DEFAULT_QUEUE_LIMIT: usize = 1 << 24;
-
-/// Number of workers that may die without having run a task, and the period for it.
-pub(crate) const DEFAULT_RESTARTS: (u32, Duration) = (100, Duration::from_secs(10));
-
-/// Number of workers that one task may kill. A task that needs more retries than this never
-/// succeeds.
-pub(crate) const DEFAULT_QUARANTINE: u32 = 16;
-
-/// A worker starts in about a millisecond; this allows for machines that swap.
-pub(crate) const DEFAULT_START_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// Time between the steps of the escalation that ends a worker.
-pub(crate) const DEFAULT_STOP_GRACE: Duration = Duration::from_secs(2);
-
-/// Maximum size of one encoded argument or result.
-pub(crate) const DEFAULT_MESSAGE_LIMIT: usize = 1 << 30;
 
 /// Maximum number of frames under way to one worker: half a millisecond of tasks that take a
 /// microsecond each.

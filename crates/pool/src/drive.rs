@@ -106,10 +106,10 @@ impl Drive {
         if let Err(error) = drive.start_threads(work) {
             // The pool cannot end by itself without all its threads. Nothing has been started yet.
             drive.shared.release_threads();
-            drive.join(drive.shared.config.stop_grace);
+            drive.join(drive.shared.config.scheduler.stop_grace);
             return Err(error);
         }
-        if drive.shared.config.min_workers > 0 {
+        if drive.shared.config.scheduler.min_workers > 0 {
             drive.shared.step(Event::Tick, EventData::Nothing);
         }
         Ok(drive)
@@ -194,7 +194,7 @@ impl Drive {
         let report = self.shared.shutdown(mode, timeout);
         // User code has the rest of the timeout, and at least the stop grace.
         let grace = |timeout: Duration| {
-            timeout.saturating_sub(begin.elapsed()).max(self.shared.config.stop_grace)
+            timeout.saturating_sub(begin.elapsed()).max(self.shared.config.scheduler.stop_grace)
         };
         self.join(grace(timeout.unwrap_or_default()));
         let deadline = timeout.and_then(|timeout| Instant::now().checked_add(grace(timeout)));

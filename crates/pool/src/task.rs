@@ -46,7 +46,7 @@ impl TaskOptions {
             own.queue.or(default.queue),
             own.soft.or(default.soft),
             own.hard.or(default.hard),
-            config.stop_grace,
+            config.scheduler.stop_grace,
         );
         if deadlines.is_none() && self.priority == 0 {
             return (None, None);

@@ -99,14 +99,14 @@ pub(super) type Work = (Receiver<SpawnOrder>, Receiver<Job>);
 
 impl Shared {
     pub(super) fn new(config: Config) -> Result<(Arc<Self>, Work), PoolError> {
-        let settings = config.settings();
+        let workers = config.scheduler.workers;
         #[cfg(feature = "journal")]
-        let journal = config.create_journal(&settings)?;
+        let journal = config.create_journal()?;
         let core = Core {
-            scheduler: Scheduler::new(settings),
+            scheduler: Scheduler::new(config.scheduler.clone()),
             #[cfg(feature = "journal")]
             journal: journal.map(Box::new),
-            worker_slots: std::iter::repeat_with(|| None).take(config.workers).collect(),
+            worker_slots: std::iter::repeat_with(|| None).take(workers).collect(),
             next_tick: None,
             outbox: Outbox::default(),
             replies: VecDeque::new(),
@@ -131,7 +131,7 @@ impl Shared {
         let (cleaner, jobs) = Cleaner::new();
         let stdio = config.process_env.stdio;
         let shared = Self {
-            target: AtomicUsize::new(config.workers),
+            target: AtomicUsize::new(workers),
             resizing: Mutex::new(()),
             callbacks: Callbacks::new(config.name.clone()),
             config,

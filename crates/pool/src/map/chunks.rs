@@ -109,7 +109,7 @@ where
     /// items, so that they are counted.
     fn sizing(pool: &Pool) -> Sizing {
         let mut sizing = Sizing::new(pool.workers());
-        if pool.shared().config.max_tasks.is_some() {
+        if pool.shared().config.scheduler.max_tasks.is_some() {
             sizing.fix(1);
         }
         sizing
@@ -276,7 +276,7 @@ where
             let Some(mut progress) = chunk.cell.take_chunk() else { continue };
             self.held -= chunk.held;
             let attempt_before = chunk.items.attempt.get();
-            let quarantine = self.pool.shared().config.quarantine;
+            let quarantine = self.pool.shared().config.scheduler.quarantine;
             let mut ended = chunk.end(&mut progress, quarantine);
             let bytes = ended.results.encoded_bytes();
             self.sizing.learn(progress.answered, progress.run_time, bytes);

@@ -82,9 +82,10 @@ where
 
     /// Returns the deadlines of each item.
     fn deadlines(&self, items: &Items) -> Option<TaskDeadlines> {
-        let Config { deadlines: default, stop_grace, .. } = &self.pool.shared().config;
+        let Config { deadlines: default, scheduler, .. } = &self.pool.shared().config;
         let hard = self.deadline.or(default.hard);
-        let deadlines = TaskDeadlines::new(default.queue, default.soft, hard, *stop_grace)?;
+        let deadlines =
+            TaskDeadlines::new(default.queue, default.soft, hard, scheduler.stop_grace)?;
         let submitted = items.submitted.unwrap_or(deadlines.submitted);
         Some(TaskDeadlines { submitted, ..deadlines })
     }
