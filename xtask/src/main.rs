@@ -23,8 +23,10 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 usage: cargo xtask <command>
 
-  test              run everything that must pass before a commit
-  ci                run the same steps as CI: locked dependencies, all tests despite failures
+  test [--keep-going]
+                    run everything that must pass before a commit; --keep-going does not stop at
+                    the first step that fails
+  ci [--keep-going] run the same steps as CI: locked dependencies, all tests despite failures
   tidy [--bless]    check the rules that no compiler checks; --bless records a changed wire
                     protocol
   bench [arguments]

@@ -44,9 +44,11 @@ pub(crate) fn run_with(
     arguments: &[String],
     settings: Settings,
 ) -> Result<ExitCode, String> {
-    if !arguments.is_empty() {
-        return Err(format!("`cargo xtask {command}` takes no arguments"));
-    }
+    let keep_going = match arguments {
+        [] => false,
+        [option] if option == "--keep-going" => true,
+        _ => return Err(format!("usage: cargo xtask {command} [--keep-going]")),
+    };
     let tools = Tools::installed();
     if !tools.nextest {
         println!(
@@ -55,7 +57,7 @@ pub(crate) fn run_with(
     }
     let (mut steps, left_out) = optional(settings, &tools);
     steps.splice(..0, plan(settings, tools.nextest));
-    Ok(step::run_all(&steps, &left_out))
+    Ok(step::run_all(&steps, &left_out, keep_going))
 }
 
 /// Returns the steps that need tools which may be missing, and those that are left out.
@@ -84,15 +86,18 @@ fn optional(settings: Settings, tools: &Tools) -> (Vec<Step>, Vec<LeftOut>) {
 
 /// Returns the steps that build the libraries with other features than the default ones.
 fn features(resolution: &str, hack: bool) -> Vec<Step> {
-    let commands = if hack {
-        vec![format!("hack check --workspace --feature-powerset {resolution}")]
-    } else {
-        // Clippy, because code that only some features use is a warning without them.
-        let clippy = format!("clippy -p brigade {resolution} --no-default-features");
-        let set = |set| format!("{clippy} --features={set} -- -D warnings");
-        FEATURE_SETS.into_iter().map(set).collect()
+    if hack {
+        let command = format!("hack check --workspace --feature-powerset {resolution}");
+        return vec![Step::cargo("features: every combination", Invocation::cargo(&command))];
+    }
+    // Clippy, because code that only some features use is a warning without them.
+    let clippy = format!("clippy -p brigade {resolution} --no-default-features");
+    let step = |set| {
+        let command = format!("{clippy} --features={set} -- -D warnings");
+        let name = if set.is_empty() { "none" } else { set };
+        Step::cargo(format!("features: {name}"), Invocation::cargo(&command))
     };
-    commands.iter().map(|command| Step::cargo("features", Invocation::cargo(command))).collect()
+    FEATURE_SETS.into_iter().map(step).collect()
 }
 
 fn plan(settings: Settings, nextest: bool) -> Vec<Step> {
@@ -202,6 +207,17 @@ mod tests {
             assert!(FEATURE_SETS.contains(&feature.as_str()), "{feature}");
             assert!(FEATURE_SETS[6].split(',').any(|name| name == feature), "{feature}");
         }
+    }
+
+    #[test]
+    fn no_two_steps_have_the_same_name() {
+        let (mut steps, _) = optional(AT_HOME, &Tools::default());
+        steps.extend(plan(AT_HOME, true));
+        let mut names: Vec<&str> = steps.iter().map(Step::name).collect();
+        names.sort_unstable();
+        let count = names.len();
+        names.dedup();
+        assert_eq!(names.len(), count, "{names:#?}");
     }
 
     #[test]
