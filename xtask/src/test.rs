@@ -92,7 +92,7 @@ fn features(resolution: &str, hack: bool) -> Vec<Step> {
     }
     // Clippy, because code that only some features use is a warning without them.
     let clippy = format!("clippy -p brigade {resolution} --no-default-features");
-    let step = |set| {
+    let step = |set: &str| {
         let command = format!("{clippy} --features={set} -- -D warnings");
         let name = if set.is_empty() { "none" } else { set };
         Step::cargo(format!("features: {name}"), Invocation::cargo(&command))

@@ -55,7 +55,7 @@ impl Initializer {
     }
 }
 
-/// Returns the place of `entry` in the executable, or the reason why it has none.
+/// Returns the offset of `entry` in the executable, or the reason why it has none.
 pub(crate) fn offset(entry: EntryPoint) -> Result<FunctionOffset, String> {
     FunctionOffset::of(entry).map_err(|error| codec::chain(&error))
 }
