@@ -25,7 +25,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use brigade_sys::process::Signal;
-use brigade_time::{Monotonic, TimerHeap, TimerKey};
+use brigade_time::{Escalation, Monotonic, TimerHeap, TimerKey};
 
 use crate::event::Reason;
 use crate::halt::Finished;
@@ -36,7 +36,7 @@ use crate::outcome::Ending;
 use canary::Canaries;
 pub(crate) use exit::Verdict;
 pub(crate) use settings::Settings;
-use stop::Escalation;
+use stop::{EndAttempt, EndRun};
 
 pub(crate) struct Machine {
     settings: Settings,
@@ -46,11 +46,12 @@ pub(crate) struct Machine {
     slots: Vec<Option<Running>>,
     free: BTreeSet<usize>,
     timers: TimerHeap<Timer>,
-    /// The timer of the escalation.
-    escalation_timer: Option<TimerKey>,
+    /// The escalation that ends the run; `None` until it is stopped.
+    stopping: Option<Escalation<EndRun, 3>>,
+    /// The timer of that escalation.
+    stop_timer: Option<TimerKey>,
     actions: VecDeque<Action>,
     canaries: Canaries,
-    escalation: Escalation,
     durations: Durations,
     finished: Finished,
     /// `true` if the next job may find cores. After a failed attempt to start it, `false` until
@@ -110,10 +111,11 @@ struct Running {
     started: Monotonic,
     /// Its time limit, if any.
     limit: Option<Duration>,
-    /// Its only timer.
+    /// Begins with its time limit, if it has one.
+    escalation: Escalation<EndAttempt, 3>,
+    /// The timer of the escalation, its only one.
     timer: Option<TimerKey>,
     ending: Option<Cause>,
-    is_killed: bool,
 }
 
 /// The reason why we end an attempt.
@@ -141,7 +143,7 @@ enum SupplyState {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Timer {
     Slot(usize),
-    Escalation,
+    Stop,
     Tick,
 }
 
@@ -155,10 +157,10 @@ impl Machine {
             slots: (0..slots).map(|_| None).collect(),
             free: (0..slots).collect(),
             timers: TimerHeap::new(),
-            escalation_timer: None,
+            stopping: None,
+            stop_timer: None,
             actions: VecDeque::new(),
             canaries: Canaries::default(),
-            escalation: Escalation::Idle,
             durations: Durations::new(),
             finished: Finished::default(),
             has_room: true,
@@ -259,11 +261,10 @@ impl Machine {
     /// Handles the start of an attempt.
     pub(crate) fn started(&mut self, slot: usize, attempt: Attempt, now: Monotonic) {
         let limit = self.limit_of(&attempt);
+        let escalation = self.escalation_of_attempt(now, limit);
         let mut running =
-            Running { attempt, started: now, limit, timer: None, ending: None, is_killed: false };
-        if let Some(limit) = limit {
-            self.timers.set(&mut running.timer, Some(now.saturating_add(limit)), Timer::Slot(slot));
-        }
+            Running { attempt, started: now, limit, escalation, timer: None, ending: None };
+        running.update_timer(&mut self.timers, slot);
         self.slots[slot] = Some(running);
         self.not_before = self.not_before.max(now.saturating_add(self.settings.delay));
     }
@@ -313,7 +314,7 @@ impl Machine {
         while let Some(fired) = self.timers.expire(now) {
             match fired.value {
                 Timer::Slot(slot) => self.slot_timer(slot, now),
-                Timer::Escalation => self.escalation_due(now),
+                Timer::Stop => self.stop_timer(now),
                 Timer::Tick => {
                     self.actions.push_back(Action::Notify(Notice::Tick));
                     self.arm_tick(now);

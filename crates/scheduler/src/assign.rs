@@ -89,7 +89,7 @@ impl<T> Scheduler<T> {
         let sent = worker.completed + worker.tasks() as u64;
         if self.allowance(id).is_some_and(|allowance| sent >= allowance) {
             let worker = &mut self.workers[slot as usize];
-            worker.state = WorkerState::Stopping { terminated: false };
+            worker.state = WorkerState::Stopping;
             self.workers.set_incomplete();
             self.clear_alarms(slot);
             outbox.push(Action::Retired { worker: id, why: "reached `max_tasks_per_worker`" });

@@ -17,7 +17,7 @@ impl<T> Scheduler<T> {
             self.counters.stale_replies += 1;
             return;
         };
-        let was_asked_to_stop = matches!(entry.state, WorkerState::Stopping { .. });
+        let was_asked_to_stop = entry.state == WorkerState::Stopping;
         let kill_cause = entry.kill_cause;
         let productive = entry.completed > 0 || !interrupted.is_empty();
         entry.state = WorkerState::Vacant;

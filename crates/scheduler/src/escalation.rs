@@ -1,17 +1,28 @@
 //! Ends workers that were asked to stop and did not: SIGTERM first, then SIGKILL.
+//!
+//! The modes of a [shutdown](crate::Shutdown) are not such an escalation: see `lifecycle`.
 
-use brigade_time::Monotonic;
+use brigade_time::{Escalation, Monotonic};
 
 use crate::alarms::Alarm;
-use crate::{Action, KillCause, Outbox, Scheduler, WorkerState};
+use crate::{Action, KillCause, Outbox, Scheduler};
+
+/// A step that ends a worker which was asked to stop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum EndWorker {
+    Terminate,
+    Kill,
+}
 
 impl<T> Scheduler<T> {
     /// Starts the escalation for a worker that was asked to stop and has nothing left to do.
     pub(crate) fn begin_escalation(&mut self, now: Monotonic, index: usize) {
         let worker = &mut self.workers[index];
-        if worker.stop_alarm.is_none() {
-            let due = now.saturating_add(self.settings.stop_grace);
-            self.alarms.set(&mut worker.stop_alarm, due, Alarm::Stop(worker.id.slot));
+        if worker.escalation.is_none() {
+            let grace = self.settings.stop_grace;
+            let steps = [(grace, EndWorker::Terminate), (grace, EndWorker::Kill)];
+            worker.escalation = Some(Escalation::new(now, steps));
+            self.update_stop_alarm(index);
         }
     }
 
@@ -19,14 +30,20 @@ impl<T> Scheduler<T> {
     pub(crate) fn escalate(&mut self, now: Monotonic, slot: u32, outbox: &mut Outbox<T>) {
         let worker = &mut self.workers[slot as usize];
         worker.stop_alarm = None;
-        if worker.state == (WorkerState::Stopping { terminated: false }) {
-            worker.state = WorkerState::Stopping { terminated: true };
-            let due = now.saturating_add(self.settings.stop_grace);
-            self.alarms.set(&mut worker.stop_alarm, due, Alarm::Stop(slot));
-            outbox.push(Action::Terminate { worker: worker.id });
-        } else {
-            let worker = worker.id;
-            self.kill(worker, KillCause::Shutdown, outbox);
+        let id = worker.id;
+        match worker.escalation.as_mut().and_then(|escalation| escalation.advance(now)) {
+            Some(EndWorker::Terminate) => outbox.push(Action::Terminate { worker: id }),
+            Some(EndWorker::Kill) => return self.kill(id, KillCause::Shutdown, outbox),
+            None => {}
+        }
+        self.update_stop_alarm(slot as usize);
+    }
+
+    fn update_stop_alarm(&mut self, index: usize) {
+        let worker = &mut self.workers[index];
+        let due = worker.escalation.as_ref().and_then(Escalation::next_deadline);
+        if let Some(due) = due {
+            self.alarms.set(&mut worker.stop_alarm, due, Alarm::Stop(worker.id.slot));
         }
     }
 }

@@ -86,7 +86,7 @@ impl<T> Scheduler<T> {
     /// Returns `true` if a worker was asked to stop, or killed, and still exists.
     pub fn is_losing_workers(&self) -> bool {
         let leaving = |worker: &WorkerEntry| {
-            matches!(worker.state, WorkerState::Stopping { .. } | WorkerState::Killing)
+            matches!(worker.state, WorkerState::Stopping | WorkerState::Killing)
                 && worker.tasks() == 0
         };
         self.workers.iter().any(leaving)

@@ -1,5 +1,7 @@
 //! Checks every invariant of the scheduler.
 
+use brigade_time::Escalation;
+
 use crate::alarms::PoolAlarm;
 use crate::task::Place;
 use crate::{Occupant, Phase, Scheduler, WorkerState};
@@ -80,8 +82,11 @@ impl<T> Scheduler<T> {
         for worker in self.workers.iter() {
             let ages = worker.state == WorkerState::Ready && self.settings.max_age.is_some();
             assert_eq!(worker.age_alarm.is_some(), ages, "the alarm for a worker's age");
-            let stopping = matches!(worker.state, WorkerState::Stopping { .. });
-            assert!(stopping || worker.stop_alarm.is_none(), "an escalation of no stopping worker");
+            let stopping = worker.state == WorkerState::Stopping;
+            assert!(stopping || worker.escalation.is_none(), "an escalation of no stopping worker");
+            let due = worker.escalation.as_ref().and_then(Escalation::next_deadline);
+            let alarm = worker.stop_alarm.and_then(|alarm| self.alarms.deadline(alarm));
+            assert_eq!(alarm, due, "the alarm for the next step of an escalation");
             let idle = stopping && worker.load() == 0;
             assert!(!idle || worker.stop_alarm.is_some(), "a worker is stopped without a bound");
         }

@@ -73,7 +73,7 @@ impl<T> Scheduler<T> {
                     self.update_idle_alarm();
                 }
             }
-            WorkerState::Stopping { .. } => self.begin_escalation(now, slot as usize),
+            WorkerState::Stopping => self.begin_escalation(now, slot as usize),
             WorkerState::Vacant | WorkerState::Starting | WorkerState::Killing => {}
         }
     }
@@ -128,6 +128,7 @@ impl<T> Scheduler<T> {
         let worker = &mut self.workers[slot as usize];
         self.alarms.clear(&mut worker.age_alarm);
         self.alarms.clear(&mut worker.stop_alarm);
+        worker.escalation = None;
         self.update_idle_alarm();
     }
 
@@ -144,9 +145,9 @@ impl<T> Scheduler<T> {
         match worker.state {
             WorkerState::Ready => {}
             WorkerState::Starting => return self.kill(id, KillCause::Unwanted, outbox),
-            WorkerState::Vacant | WorkerState::Stopping { .. } | WorkerState::Killing => return,
+            WorkerState::Vacant | WorkerState::Stopping | WorkerState::Killing => return,
         }
-        worker.state = WorkerState::Stopping { terminated: false };
+        worker.state = WorkerState::Stopping;
         self.workers.set_incomplete();
         self.workers.remove_idle(id.slot);
         self.clear_alarms(id.slot);

@@ -135,13 +135,13 @@ impl<T> Scheduler<T> {
                 // It may still have revoked frames, which it skips before it stops.
                 WorkerState::Ready => {
                     let worker = worker.id;
-                    self.workers[index].state = WorkerState::Stopping { terminated: false };
+                    self.workers[index].state = WorkerState::Stopping;
                     self.clear_alarms(worker.slot);
                     outbox.push(Action::Stop { worker });
                     self.lifecycle.tally_mut().workers_stopped += 1;
                     self.begin_escalation(now, index);
                 }
-                WorkerState::Stopping { .. } => self.begin_escalation(now, index),
+                WorkerState::Stopping => self.begin_escalation(now, index),
                 WorkerState::Starting => {
                     let worker = worker.id;
                     self.kill(worker, KillCause::Shutdown, outbox);

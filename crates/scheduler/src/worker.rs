@@ -3,10 +3,11 @@
 use std::collections::VecDeque;
 
 use brigade_ids::{Attempt, TaskId, WorkerId};
-use brigade_time::{Monotonic, TimerKey};
+use brigade_time::{Escalation, Monotonic, TimerKey};
 use serde::Serialize;
 
 use crate::TaskKey;
+use crate::escalation::EndWorker;
 use crate::kill::Condemned;
 
 /// A worker slot: its current process, and the frames that were sent to that process.
@@ -36,7 +37,9 @@ pub(crate) struct WorkerEntry {
     pub(crate) stalled: bool,
     /// The reason why the pool killed this process, if it did.
     pub(crate) kill_cause: Option<KillCause>,
-    /// The alarm for the next step of the escalation, for a worker that was asked to stop.
+    /// Set for a worker that was asked to stop and has nothing left to do.
+    pub(crate) escalation: Option<Escalation<EndWorker, 2>>,
+    /// The alarm for the next step of the escalation.
     pub(crate) stop_alarm: Option<TimerKey>,
     /// Frames that were sent and not answered, oldest first. A worker answers in the order of
     /// sending.
@@ -69,8 +72,8 @@ pub(crate) enum WorkerState {
     Starting,
     /// Accepts tasks.
     Ready,
-    /// Was asked to stop and gets no more tasks. The next step is SIGTERM, then SIGKILL.
-    Stopping { terminated: bool },
+    /// Was asked to stop and gets no more tasks.
+    Stopping,
     /// Was killed, and its death is not reported yet.
     Killing,
 }
@@ -109,6 +112,7 @@ impl WorkerEntry {
             completed_at_rescue: 0,
             stalled: false,
             kill_cause: None,
+            escalation: None,
             stop_alarm: None,
             in_flight: VecDeque::new(),
             revoked: 0,
@@ -121,6 +125,7 @@ impl WorkerEntry {
     pub(crate) fn begin_start(&mut self, credit: u16) -> WorkerId {
         debug_assert!(self.in_flight.is_empty());
         debug_assert!(self.age_alarm.is_none() && self.stop_alarm.is_none());
+        debug_assert!(self.escalation.is_none());
         self.id.generation += 1;
         self.state = WorkerState::Starting;
         self.condemned = None;
@@ -158,7 +163,7 @@ impl WorkerEntry {
 
     /// Returns `true` if it has frames that it may answer, including revoked ones.
     pub(crate) fn is_busy(&self) -> bool {
-        matches!(self.state, WorkerState::Ready | WorkerState::Stopping { .. }) && self.load() > 0
+        matches!(self.state, WorkerState::Ready | WorkerState::Stopping) && self.load() > 0
     }
 
     /// Returns the number of unanswered frames, including revoked ones.

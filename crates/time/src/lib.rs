@@ -1,7 +1,9 @@
-//! Time for state machines: points in time, and timers over them. Nothing here reads a clock.
+//! Time for state machines: points in time, timers over them, and escalations. Nothing here reads a
+//! clock.
 //!
 //! [`Monotonic`] is a point on the machine's monotonic clock. [`TimerHeap`] keeps timers and tells
-//! the next deadline; `brigade_sys::clock::now` reads the clock.
+//! the next deadline. [`Escalation`] takes steps of growing force one after the other.
+//! `brigade_sys::clock::now` reads the clock.
 //!
 //! ```
 //! use brigade_time::{Monotonic, TimerHeap};
@@ -17,13 +19,16 @@
 //!
 //! Invariants:
 //! - The same calls return the same values: no clock, no input or output, no thread, no randomness.
-//! - A timer never fires before its deadline.
+//! - A timer never fires before its deadline, and a step of an escalation is never due before its
+//!   time.
 //! - The crate has no dependencies, except for serde if the feature `serde` is enabled.
 
 #![forbid(unsafe_code)]
 
+mod escalation;
 mod heap;
 mod monotonic;
 
+pub use escalation::Escalation;
 pub use heap::{Fired, TimerHeap, TimerKey};
 pub use monotonic::Monotonic;

@@ -11,6 +11,10 @@
 //!                                   +----------> escalating: the next step after a pause,
 //!                                                requests are ignored
 //! ```
+//! The machine does not know the steps of an escalation: the reaper, which may be the user's,
+//! chooses each of them and the pause after it, and may go on forever. So this is a repetition, not
+//! a [`brigade_time::Escalation`], whose steps are fixed when it begins.
+//!
 //! A process is reaped once, however many of its timers have expired. A process that exits is
 //! forgotten at once, in any state.
 

@@ -129,8 +129,8 @@ impl Machine {
         for (slot, running) in self.slots.iter_mut().enumerate() {
             if let Some(running) = running.as_mut().filter(|running| follows_median(running)) {
                 running.limit = Some(limit);
-                let time = running.started.saturating_add(limit);
-                self.timers.set(&mut running.timer, Some(time), Timer::Slot(slot));
+                running.escalation.reschedule(Some(running.started.saturating_add(limit)));
+                running.update_timer(&mut self.timers, slot);
             }
         }
     }

@@ -1,26 +1,36 @@
 //! Ends attempts: one that exceeds its limit, or all of them when the run is stopped.
 //!
-//! A stopped run escalates: SIGINT, which many programs take as the moment to clean up; after half
-//! a second, if something still runs, a grace period with a countdown for the user; SIGTERM;
-//! SIGKILL. A second stop goes straight to SIGKILL. A process that survives even SIGKILL is
-//! abandoned, so a stop takes a bounded time.
+//! ```text
+//! limit --> SIGTERM --kill grace--> SIGKILL --5 s--> abandoned                      an attempt
+//! SIGINT --0.5 s--> countdown --stop grace--> SIGTERM --0.5 s--> SIGKILL            the run
+//! ```
+//!
+//! SIGINT is what many programs take as the moment to clean up. The countdown tells the user how
+//! long those that still run have. A second stop goes straight to SIGKILL. A process that survives
+//! even SIGKILL is abandoned, so a stop takes a bounded time.
 
 use std::time::Duration;
 
-use brigade_sys::clock::Monotonic;
 use brigade_sys::process::Signal;
+use brigade_time::{Escalation, Monotonic, TimerHeap};
 
-use super::{Action, Cause, Machine, Notice, Phase, Timer};
+use super::{Action, Cause, Machine, Notice, Phase, Running, Timer};
 use crate::event::Reason;
 
-/// The state of the escalation that ends a run.
+/// A step that ends an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Escalation {
-    Idle,
-    Interrupted,
-    Grace { until: Monotonic },
-    Terminated,
-    Killed,
+pub(super) enum EndAttempt {
+    Terminate,
+    Kill,
+    Abandon,
+}
+
+/// A step that ends the run, after SIGINT.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum EndRun {
+    CountDown,
+    Terminate,
+    Kill,
 }
 
 /// Most programs end this soon after an interrupt; the original runner waits as long before it
@@ -35,10 +45,31 @@ const AFTER_TERMINATE: Duration = Duration::from_millis(500);
 const AFTER_KILL: Duration = Duration::from_secs(5);
 
 impl Machine {
+    /// Returns the escalation of an attempt that starts now. Without a limit, it rests.
+    pub(super) fn escalation_of_attempt(
+        &self,
+        now: Monotonic,
+        limit: Option<Duration>,
+    ) -> Escalation<EndAttempt, 3> {
+        let steps = [
+            (limit.unwrap_or_default(), EndAttempt::Terminate),
+            (self.settings.kill_grace, EndAttempt::Kill),
+            (AFTER_KILL, EndAttempt::Abandon),
+        ];
+        let mut escalation = Escalation::new(now, steps);
+        if limit.is_none() {
+            escalation.reschedule(None);
+        }
+        escalation
+    }
+
     /// Handles a request to stop the run. The second one kills all jobs immediately.
     pub(crate) fn stop(&mut self, now: Monotonic) {
-        if self.escalation != Escalation::Idle {
-            self.kill_all(now);
+        if let Some(stopping) = &mut self.stopping {
+            if stopping.skip_to(now, EndRun::Kill) {
+                self.timers.set(&mut self.stop_timer, None, Timer::Stop);
+                self.kill_all(now);
+            }
             return;
         }
         self.phase = Phase::Draining;
@@ -46,41 +77,58 @@ impl Machine {
         for (slot, running) in self.slots.iter_mut().enumerate() {
             if let Some(running) = running.as_mut().filter(|running| running.ending.is_none()) {
                 running.ending = Some(Cause::Stopped);
-                // From here on the escalation alone decides when it is killed.
-                self.timers.set(&mut running.timer, None, Timer::Slot(slot));
+                // From here on the escalation of the run alone decides when it is killed.
+                running.escalation.reschedule(None);
+                running.update_timer(&mut self.timers, slot);
             }
         }
         self.signal_all(Signal::Interrupt);
-        self.escalate(Escalation::Interrupted, now.saturating_add(AFTER_INTERRUPT));
+        let steps = [
+            (AFTER_INTERRUPT, EndRun::CountDown),
+            (self.settings.stop_grace, EndRun::Terminate),
+            (AFTER_TERMINATE, EndRun::Kill),
+        ];
+        let stopping = self.stopping.insert(Escalation::new(now, steps));
+        self.timers.set(&mut self.stop_timer, stopping.next_deadline(), Timer::Stop);
     }
 
-    pub(super) fn escalation_due(&mut self, now: Monotonic) {
-        self.escalation_timer = None;
-        match self.escalation {
-            Escalation::Interrupted => {
-                self.count_down(now.saturating_add(self.settings.stop_grace), now);
+    /// Handles the timer of a stopped run.
+    pub(super) fn stop_timer(&mut self, now: Monotonic) {
+        self.stop_timer = None;
+        let Some(stopping) = &mut self.stopping else { return };
+        let step = stopping.advance(now);
+        let mut due = stopping.next_deadline();
+        match step {
+            // Between the steps, the timer goes off for the countdown only.
+            Some(EndRun::CountDown) | None => {
+                let left = due.map_or(Duration::ZERO, |due| due.saturating_since(now));
+                self.count_down(left);
+                due = Some(now.saturating_add(left.min(COUNTDOWN)));
             }
-            Escalation::Grace { until } if now < until => self.count_down(until, now),
-            Escalation::Grace { .. } => {
+            Some(EndRun::Terminate) => {
                 self.signal_all(Signal::Terminate);
                 self.notify_signalled("SIGTERM");
-                self.escalate(Escalation::Terminated, now.saturating_add(AFTER_TERMINATE));
             }
-            Escalation::Terminated => self.kill_all(now),
-            Escalation::Idle | Escalation::Killed => {}
+            Some(EndRun::Kill) => self.kill_all(now),
         }
+        self.timers.set(&mut self.stop_timer, due, Timer::Stop);
     }
 
-    /// Handles the timer of an attempt: it exceeded its limit or the grace after SIGTERM, or has
-    /// survived SIGKILL.
+    /// Handles the timer of an attempt.
     pub(super) fn slot_timer(&mut self, slot: usize, now: Monotonic) {
         let Some(running) = &mut self.slots[slot] else { return };
         running.timer = None;
-        match (running.ending, running.limit) {
-            (None, Some(limit)) => self.terminate(slot, Cause::TimedOut(limit), now),
-            _ if !running.is_killed => self.kill(slot, now),
-            _ => self.actions.push_back(Action::Abandon(slot)),
+        let step = running.escalation.advance(now);
+        running.update_timer(&mut self.timers, slot);
+        let Some(step) = step else { return };
+        if step == EndAttempt::Terminate {
+            running.ending = running.limit.map(Cause::TimedOut);
         }
+        self.actions.push_back(match step {
+            EndAttempt::Terminate => Action::Signal(slot, Signal::Terminate),
+            EndAttempt::Kill => Action::Signal(slot, Signal::Kill),
+            EndAttempt::Abandon => Action::Abandon(slot),
+        });
     }
 
     /// Sends SIGTERM to the attempt on a slot, and SIGKILL after the grace.
@@ -90,45 +138,32 @@ impl Machine {
             return;
         };
         running.ending = Some(cause);
+        running.escalation.skip_to(now, EndAttempt::Terminate);
+        running.update_timer(&mut self.timers, slot);
         self.actions.push_back(Action::Signal(slot, Signal::Terminate));
-        let kill = now.saturating_add(self.settings.kill_grace);
-        self.timers.set(&mut running.timer, Some(kill), Timer::Slot(slot));
     }
 
     fn kill(&mut self, slot: usize, now: Monotonic) {
-        let Some(running) = self.slots[slot].as_mut().filter(|running| !running.is_killed) else {
-            return;
-        };
-        running.is_killed = true;
-        self.timers.set(
-            &mut running.timer,
-            Some(now.saturating_add(AFTER_KILL)),
-            Timer::Slot(slot),
-        );
-        self.actions.push_back(Action::Signal(slot, Signal::Kill));
+        let Some(running) = &mut self.slots[slot] else { return };
+        if running.escalation.skip_to(now, EndAttempt::Kill) {
+            running.update_timer(&mut self.timers, slot);
+            self.actions.push_back(Action::Signal(slot, Signal::Kill));
+        }
     }
 
-    fn count_down(&mut self, until: Monotonic, now: Monotonic) {
-        let left = until.saturating_since(now);
+    fn count_down(&mut self, left: Duration) {
         if self.running() > 0 && !left.is_zero() {
             self.actions.push_back(Action::Notify(Notice::Grace { running: self.running(), left }));
         }
-        self.escalate(Escalation::Grace { until }, now.saturating_add(left.min(COUNTDOWN)));
     }
 
     fn kill_all(&mut self, now: Monotonic) {
-        if self.escalation != Escalation::Killed && self.running() > 0 {
+        if self.running() > 0 {
             self.notify_signalled("SIGKILL");
         }
-        self.escalation = Escalation::Killed;
         for slot in 0..self.slots.len() {
             self.kill(slot, now);
         }
-    }
-
-    fn escalate(&mut self, escalation: Escalation, time: Monotonic) {
-        self.escalation = escalation;
-        self.timers.set(&mut self.escalation_timer, Some(time), Timer::Escalation);
     }
 
     fn signal_all(&mut self, signal: Signal) {
@@ -139,5 +174,12 @@ impl Machine {
     fn notify_signalled(&mut self, signal: &'static str) {
         let running = self.running();
         self.actions.push_back(Action::Notify(Notice::Signalled { running, signal }));
+    }
+}
+
+impl Running {
+    /// Sets the timer to the next step of the escalation.
+    pub(super) fn update_timer(&mut self, timers: &mut TimerHeap<Timer>, slot: usize) {
+        timers.set(&mut self.timer, self.escalation.next_deadline(), Timer::Slot(slot));
     }
 }

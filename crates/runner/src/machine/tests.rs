@@ -119,7 +119,7 @@ impl World {
     fn check(&self) {
         let machine = &self.machine;
         let of_slots = machine.slots.iter().flatten().filter(|running| running.timer.is_some());
-        let others = usize::from(machine.escalation_timer.is_some())
+        let others = usize::from(machine.stop_timer.is_some())
             + usize::from(machine.settings.tick.is_some());
         assert_eq!(machine.timers.len(), of_slots.count() + others, "a timer has no owner");
         for (slot, running) in machine.slots.iter().enumerate() {

@@ -21,7 +21,7 @@ impl World {
         let replaced = match *event {
             Event::Died { worker, .. } => {
                 self.scheduler.workers.live(worker).is_some_and(|entry| {
-                    let asked = matches!(entry.state, WorkerState::Stopping { .. });
+                    let asked = entry.state == WorkerState::Stopping;
                     !asked && entry.kill_cause != Some(KillCause::Unwanted)
                 })
             }
