@@ -1,13 +1,36 @@
 //! Tests of processes that fork without `exec`: the copy neither continues the original's run, nor
 //! ends its jobs.
+//!
+//! Each test has a process of its own, also under `cargo test`, which runs tests as threads of one
+//! process. There, the children of another test would look like this test's, and a copy would never
+//! get a lock that another test's thread held at the moment of the fork.
 
 #![expect(clippy::expect_used, reason = "a test stops where a value is missing")]
 
+use std::env;
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::Command;
 
 use brigade_runner::{Event, Job, Runner, RunnerError};
 use brigade_testkit::{Side, copy_process, processes};
+
+/// Set in a process that runs a single test.
+const ALONE: &str = "BRIGADE_RUNNER_TEST_ALONE";
+
+/// Runs a test, whose name is `name`, in a process without another thread.
+fn alone(name: &str, test: impl FnOnce()) {
+    if env::var_os(ALONE).is_some() {
+        return test();
+    }
+    let output = Command::new(env::current_exe().expect("this program"))
+        .args([name, "--exact", "--test-threads=1"])
+        .env(ALONE, "")
+        .output()
+        .expect("the process starts");
+    let report = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && report.contains("1 passed"), "{report}");
+}
 
 fn is_refused<T: std::fmt::Debug>(result: Result<T, RunnerError>) {
     let error = result.expect_err("the original has the jobs");
@@ -66,16 +89,20 @@ fn fork_in_the_closure(panics: bool) {
 
 #[test]
 fn a_fork_that_returns_from_the_closure_gets_an_error() {
-    fork_in_the_closure(false);
+    alone("a_fork_that_returns_from_the_closure_gets_an_error", || fork_in_the_closure(false));
 }
 
 #[test]
 fn a_fork_that_panics_in_the_closure_ends_no_job() {
-    fork_in_the_closure(true);
+    alone("a_fork_that_panics_in_the_closure_ends_no_job", || fork_in_the_closure(true));
 }
 
 #[test]
 fn a_runner_built_before_a_fork_refuses_to_run_in_the_copy() {
+    alone("a_runner_built_before_a_fork_refuses_to_run_in_the_copy", run_in_a_copy);
+}
+
+fn run_in_a_copy() {
     let runner = Runner::builder().unpinned().build().expect("valid");
     let copy = match copy_process() {
         Side::Original(copy) => copy,
