@@ -1,4 +1,11 @@
 //! The deadlines of tasks: how long a task may wait and run.
+//!
+//! | type | holds the limits | of |
+//! |---|---|---|
+//! | [`Deadlines`] | queue, soft, hard | a pool or a task, as the user sets them |
+//! | [`TaskDeadlines`] | queue, soft, hard | a task, or each item of a chunk |
+//! | [`Constraints`] | queue, hard | a task or a whole chunk, for the scheduler |
+//! | [`RunLimits`] | soft, hard | a task or each item, in a message to the worker |
 
 use std::time::Duration;
 
@@ -6,7 +13,7 @@ use brigade_scheduler::Constraints;
 use brigade_sys::clock::{self, Monotonic};
 use brigade_wire::RunLimits;
 
-/// Deadlines as the user sets them, for a pool or for one task.
+/// The limits of deadlines, as the user sets them.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Deadlines {
     /// Longest time from submission until the task starts.
@@ -17,48 +24,50 @@ pub(crate) struct Deadlines {
     pub(crate) hard: Option<Duration>,
 }
 
+impl Deadlines {
+    /// Returns these limits, and those of `default` where there is none.
+    pub(crate) fn or(self, default: Self) -> Self {
+        Self {
+            queue: self.queue.or(default.queue),
+            soft: self.soft.or(default.soft),
+            hard: self.hard.or(default.hard),
+        }
+    }
+}
+
 /// The effective deadlines of a task that has at least one.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TaskDeadlines {
-    /// Longest time from submission until the task starts.
-    pub(crate) queue: Option<Duration>,
-    /// Run time after which the task is asked to stop.
-    pub(crate) soft: Option<Duration>,
-    /// Run time after which the worker is killed.
-    pub(crate) hard: Option<Duration>,
+    pub(crate) limits: Deadlines,
     pub(crate) submitted: Monotonic,
 }
 
 impl TaskDeadlines {
     /// Returns `None` without any deadline. With a soft deadline and no hard one, the task is
     /// killed `grace` after the soft deadline.
-    pub(crate) fn new(
-        queue: Option<Duration>,
-        soft: Option<Duration>,
-        hard: Option<Duration>,
-        grace: Duration,
-    ) -> Option<Self> {
+    pub(crate) fn new(mut limits: Deadlines, grace: Duration) -> Option<Self> {
+        let Deadlines { queue, soft, hard } = limits;
         queue.or(soft).or(hard)?;
-        let hard = hard.or_else(|| soft.map(|soft| soft.saturating_add(grace)));
-        Some(Self { queue, soft, hard, submitted: clock::now() })
+        limits.hard = hard.or_else(|| soft.map(|soft| soft.saturating_add(grace)));
+        Some(Self { limits, submitted: clock::now() })
     }
 
     /// Returns the part that the scheduler enforces.
     pub(crate) fn constraints(&self) -> Constraints {
         let mut constraints = Constraints::default();
-        constraints.queue_limit = self.queue;
-        constraints.hard_limit = self.hard;
+        constraints.queue_limit = self.limits.queue;
+        constraints.hard_limit = self.limits.hard;
         constraints
     }
 
     /// Returns how much longer the task may wait in the queue.
     pub(crate) fn queue_left(&self) -> Option<Duration> {
         let waited = clock::now().saturating_since(self.submitted);
-        self.queue.map(|limit| limit.saturating_sub(waited))
+        self.limits.queue.map(|limit| limit.saturating_sub(waited))
     }
 
     /// Returns the part that the worker is sent.
     pub(crate) fn run_limits(&self) -> RunLimits {
-        RunLimits::new(self.soft, self.hard)
+        RunLimits::new(self.limits.soft, self.limits.hard)
     }
 }

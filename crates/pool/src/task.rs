@@ -41,13 +41,8 @@ impl TaskOptions {
         &self,
         config: &Config,
     ) -> (Option<Box<TaskDeadlines>>, Option<Box<Constraints>>) {
-        let (own, default) = (&self.deadlines, &config.deadlines);
-        let deadlines = TaskDeadlines::new(
-            own.queue.or(default.queue),
-            own.soft.or(default.soft),
-            own.hard.or(default.hard),
-            config.scheduler.stop_grace,
-        );
+        let limits = self.deadlines.or(config.deadlines);
+        let deadlines = TaskDeadlines::new(limits, config.scheduler.stop_grace);
         if deadlines.is_none() && self.priority == 0 {
             return (None, None);
         }

@@ -67,7 +67,8 @@ pub(crate) struct TaskEntry<T> {
     pub(crate) constraints: Option<Box<Constraints>>,
 }
 
-/// Priority, slot and deadlines of a task.
+/// Priority, slot and deadlines of a task, as far as the scheduler enforces them. A chunk of a map
+/// has the limits of all its items together.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Constraints {
     /// Tasks of higher priority run first; see `Rank`.

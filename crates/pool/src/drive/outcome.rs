@@ -158,8 +158,11 @@ pub(super) fn outcome_of(
             if let EventData::Death(report) = data {
                 elapsed = report.elapsed;
             }
-            let limit =
-                task.deadlines.as_ref().and_then(|deadlines| deadlines.hard).unwrap_or_default();
+            let limit = task
+                .deadlines
+                .as_ref()
+                .and_then(|deadlines| deadlines.limits.hard)
+                .unwrap_or_default();
             TaskErrorKind::DeadlineExceeded { limit, elapsed: elapsed.unwrap_or(limit).max(limit) }
         }
         (End::Killed(KillCause::Section), EventData::Death(report)) => {
@@ -169,7 +172,7 @@ pub(super) fn outcome_of(
         }
         (End::Expired, _) => {
             let deadlines = task.deadlines.as_ref();
-            let limit = deadlines.and_then(|deadlines| deadlines.queue).unwrap_or_default();
+            let limit = deadlines.and_then(|deadlines| deadlines.limits.queue).unwrap_or_default();
             let waited =
                 deadlines.map(|deadlines| clock::now().saturating_since(deadlines.submitted));
             waited_too_long = true;

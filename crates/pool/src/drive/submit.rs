@@ -13,6 +13,7 @@ use super::outcome::EventData;
 use super::shared::{Core, Shared};
 use super::user_code;
 use crate::cell::TaskCell;
+use crate::deadlines::TaskDeadlines;
 use crate::error::SubmitErrorKind;
 use crate::pool::WhenFull;
 use crate::waiting::{Sleeper, Wait};
@@ -82,8 +83,8 @@ impl Shared {
         for (slot, task) in (0..).zip(&tasks) {
             let mut constraints = task
                 .deadlines
-                .as_ref()
-                .map_or_else(Constraints::default, |deadlines| deadlines.constraints());
+                .as_deref()
+                .map_or_else(Constraints::default, TaskDeadlines::constraints);
             constraints.slot = Some(slot);
             let submission = Submission {
                 id: task.id,

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use super::words::{limit_word, split_limit_word};
 
-/// Time limits of a task, measured from its start in the worker; for a chunk, of each item. Kept as
-/// two words, because every task has them.
+/// The limits of a task's run time, measured from its start in the worker; for a chunk, of each
+/// item. The worker only tells them to its task: the scheduler enforces the hard one. Kept as two
+/// words, because every task has them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RunLimits {
     pub(super) soft: u64,

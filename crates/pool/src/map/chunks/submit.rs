@@ -11,7 +11,7 @@ use super::{BYTES_OF_A_CHUNK, Chunks};
 use crate::cell::TaskCell;
 use crate::chunk::ChunkProgress;
 use crate::config::Config;
-use crate::deadlines::TaskDeadlines;
+use crate::deadlines::{Deadlines, TaskDeadlines};
 use crate::error::{SubmitError, SubmitErrorKind, TaskError};
 use crate::map::chunk::{Chunk, Items, Results};
 use crate::payload::Argument;
@@ -83,9 +83,8 @@ where
     /// Returns the deadlines of each item.
     fn deadlines(&self, items: &Items) -> Option<TaskDeadlines> {
         let Config { deadlines: default, scheduler, .. } = &self.pool.shared().config;
-        let hard = self.deadline.or(default.hard);
-        let deadlines =
-            TaskDeadlines::new(default.queue, default.soft, hard, scheduler.stop_grace)?;
+        let limits = Deadlines { hard: self.deadline, ..Deadlines::default() }.or(*default);
+        let deadlines = TaskDeadlines::new(limits, scheduler.stop_grace)?;
         let submitted = items.submitted.unwrap_or(deadlines.submitted);
         Some(TaskDeadlines { submitted, ..deadlines })
     }
