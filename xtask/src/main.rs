@@ -11,6 +11,7 @@ mod checkout;
 mod ci;
 mod invocation;
 mod loom;
+mod packages;
 mod seeded;
 mod step;
 mod test;

@@ -1,4 +1,4 @@
-//! Runs steps in order and times them; the first failure ends the run, unless it is told to go on.
+//! Runs steps in order and times them, up to the first failure or in spite of it.
 
 use std::process::ExitCode;
 use std::time::Instant;

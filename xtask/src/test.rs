@@ -11,7 +11,7 @@ use crate::invocation::Invocation;
 use crate::seeded::{self, FUZZ, STRESS};
 use crate::step::{self, LeftOut, Step};
 use crate::tools::Tools;
-use crate::{asan, loom, tidy};
+use crate::{asan, loom, packages, tidy};
 
 /// Differences between `test` and `ci`.
 #[derive(Clone, Copy)]
@@ -110,6 +110,7 @@ fn plan(settings: Settings, nextest: bool) -> Vec<Step> {
     } else {
         cargo("test --workspace --lib --bins --tests", "")
     };
+    let list = packages::list(resolution);
     // The suite above runs over the default link; tests of pools also run over ipc.
     let over_ipc = if nextest {
         cargo("nextest run -p brigade-integration", &format!("--profile {nextest_profile}"))
@@ -128,6 +129,7 @@ fn plan(settings: Settings, nextest: bool) -> Vec<Step> {
     vec![
         Step::cargo("format", Invocation::cargo("fmt --all -- --check")),
         Step::new("tidy", "cargo xtask tidy", tidy::check),
+        Step::new("packages", list.to_string(), move || packages::check(&list)),
         Step::cargo("clippy", cargo("clippy --workspace --all-targets", "-- -D warnings")),
         Step::cargo("tests", tests),
         Step::cargo("tests over ipc", over_ipc),
@@ -161,6 +163,7 @@ mod tests {
         for start in [
             "cargo fmt --all -- --check",
             "cargo xtask tidy",
+            "cargo tree",
             "cargo clippy --workspace --all-targets -- -D warnings",
             "cargo nextest run --workspace --profile default",
             "cargo test --workspace --doc",

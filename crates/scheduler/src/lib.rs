@@ -87,6 +87,7 @@ mod scaling;
 mod scheduler;
 mod settings;
 mod shutdown;
+mod slab;
 mod spawn;
 mod task;
 mod tasks;

@@ -6,8 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use slab::Slab;
-
+use crate::slab::Slab;
 use crate::task::{Place, Rank, TaskEntry, TaskKey};
 
 #[derive(Debug, Default)]

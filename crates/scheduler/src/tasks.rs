@@ -7,10 +7,10 @@ use std::collections::VecDeque;
 use std::ops::{Index, IndexMut};
 
 use brigade_time::Monotonic;
-use slab::Slab;
 
 use crate::Submission;
 use crate::queue::Queue;
+use crate::slab::Slab;
 use crate::task::{Place, TaskEntry, TaskKey, TaskRef};
 
 #[derive(Debug)]
@@ -168,7 +168,7 @@ impl<T> Tasks<T> {
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &TaskEntry<T>> {
-        self.entries.iter().map(|(_, entry)| entry)
+        self.entries.iter()
     }
 
     /// Panics if the places of waiting tasks are not those of the lists. Returns the number of

@@ -1,0 +1,46 @@
+//! Checks the number of packages that a user of the pool alone compiles.
+
+use std::collections::BTreeSet;
+
+use crate::invocation::Invocation;
+
+/// Upper bound, the workspace's own packages included.
+const MOST: usize = 30;
+
+/// Returns the command that lists the packages. `resolution` is an option for cargo.
+pub(crate) fn list(resolution: &str) -> Invocation {
+    let tree = "tree -p brigade --no-default-features -e normal,build --prefix none";
+    Invocation::cargo(&format!("{tree} {resolution}"))
+}
+
+pub(crate) fn check(list: &Invocation) -> Result<(), String> {
+    let tree = list.output()?;
+    let packages = packages(&tree);
+    println!("a user of the pool alone compiles {} packages", packages.len());
+    if packages.len() <= MOST {
+        return Ok(());
+    }
+    let names: Vec<&str> = packages.into_iter().collect();
+    Err(format!(
+        "`brigade` without its default features must need at most {MOST} packages, but needs {}:\n{}",
+        names.len(),
+        names.join("\n")
+    ))
+}
+
+/// Returns the packages in the output of `cargo tree`, which marks repeated ones with `(*)`.
+fn packages(tree: &str) -> BTreeSet<&str> {
+    let lines = tree.lines().map(|line| line.trim_end_matches(" (*)"));
+    lines.filter(|line| !line.is_empty()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::packages;
+
+    #[test]
+    fn repeated_packages_count_once() {
+        let tree = "a v1.0.0 (/a)\nb v1.0.0 (proc-macro)\n\nc v1.0.0\nb v1.0.0 (proc-macro) (*)\n";
+        assert_eq!(packages(tree).len(), 3);
+    }
+}
