@@ -100,9 +100,27 @@ fn workers_in_every_state_end_with_their_host() {
 }
 
 #[test]
+fn processes_that_tasks_have_started_end_with_the_host() {
+    for run in 0..8 {
+        let mut helper = Helper::new(env!("CARGO_BIN_EXE_host")).argument("families");
+        let mut host = helper.start();
+        wait_until("two workers with two processes each", BOUND, || {
+            helper.workers(host.id()).len() == 6
+        });
+        host.kill().unwrap();
+        host.wait().unwrap();
+        assert_nothing_is_left(&helper, host.id(), &format!("run {run}"));
+    }
+}
+
+#[test]
 fn workers_without_a_parent_death_signal_end_with_the_host() {
-    for way in ["initializer", "task", "cleared"] {
+    for way in ["initializer", "task", "cleared", "severed"] {
         for mode in ["idle-adrift", "busy-adrift"] {
+            // Over ipc, a worker without descriptors cannot send the outcome of its task.
+            if (way, mode) == ("severed", "idle-adrift") {
+                continue;
+            }
             let folder = tempfile::tempdir().unwrap();
             // Writable for a worker that has become another user, too.
             fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();

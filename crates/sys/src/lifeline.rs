@@ -14,6 +14,13 @@
 //!
 //! It does not replace [`parent_death`](crate::parent_death): a copy of the host that `fork` has
 //! made has the writing end too, and a task that closes all descriptors cuts the lifeline.
+//!
+//! A worker that has ended holds no lifeline, so the processes that it has started need another:
+//! see [`GroupLifeline`].
+
+mod group;
+
+pub use group::GroupLifeline;
 
 use std::ffi::c_int;
 use std::io;
@@ -59,16 +66,20 @@ impl Lifeline {
 /// # Errors
 /// If the system does not support such signals.
 pub fn arm(end: OwnedFd) -> io::Result<bool> {
-    let pid = getpid().as_raw_nonzero().get();
-    control(&end, libc::F_SETOWN, pid)?;
-    control(&end, F_SETSIG, libc::SIGKILL)?;
-    control(&end, libc::F_SETFL, libc::O_NONBLOCK | libc::O_ASYNC)?;
+    kill_on_change(&end, getpid().as_raw_nonzero().get())?;
     // If the host ended before the previous line, no signal was sent.
     let read = rustix::io::read(&end, &mut [0_u8]);
     // Stays open for life. We must never close the number: a task may have closed it, and use it
     // for a file of its own.
     let _ = end.into_raw_fd();
     Ok(read != Ok(0))
+}
+
+/// Makes the kernel send SIGKILL to `owner` when the pipe changes. A negative number is a group.
+fn kill_on_change(end: &OwnedFd, owner: c_int) -> io::Result<()> {
+    control(end, libc::F_SETOWN, owner)?;
+    control(end, F_SETSIG, libc::SIGKILL)?;
+    control(end, libc::F_SETFL, libc::O_NONBLOCK | libc::O_ASYNC)
 }
 
 fn control(descriptor: &OwnedFd, command: c_int, argument: c_int) -> io::Result<()> {

@@ -91,6 +91,11 @@ impl Process {
         self.pid.as_raw_nonzero().get().unsigned_abs()
     }
 
+    /// Returns the process id, as system calls take it.
+    pub(crate) fn number(&self) -> i32 {
+        self.pid.as_raw_nonzero().get()
+    }
+
     /// Returns the descriptor that becomes readable when the process has ended, and stays so.
     pub fn pidfd(&self) -> BorrowedFd<'_> {
         self.pidfd.as_fd()

@@ -57,6 +57,7 @@ fn main() {
             let _handles = [(); 2].map(|()| pool.submit(hangs, ()).expect("a task"));
             wait_for_the_end();
         }
+        "families" => families(),
         "stopped" => {
             let pool = pool();
             let _handles = [(); 2].map(|()| pool.submit(stops_itself, ()).expect("a task"));
@@ -147,6 +148,10 @@ fn drift((way, folder, is_busy): (String, String, bool)) {
             misdeeds::drop_privileges();
         }
         "cleared" => parent_death::unbind(),
+        "severed" => {
+            parent_death::unbind();
+            misdeeds::close_all();
+        }
         _ => {}
     }
     let file = format!("{folder}/{}", std::process::id());
@@ -158,6 +163,23 @@ fn drift((way, folder, is_busy): (String, String, bool)) {
 
 fn pool() -> Pool {
     Pool::builder().workers(2).build().expect("a pool")
+}
+
+/// Runs workers whose tasks have started processes.
+fn families() {
+    let pool = pool();
+    pool.warm_up().expect("all workers");
+    for task in pool.broadcast(starts_a_family, ()).expect("both workers") {
+        outcome(task).expect("a result");
+    }
+    wait_for_the_end();
+}
+
+/// Starts a process, and one whose parent has ended.
+#[expect(clippy::zombie_processes, reason = "it outlives its task")]
+fn starts_a_family((): ()) {
+    let script = "(sleep 600 &); exec sleep 600";
+    std::process::Command::new("sh").args(["-c", script]).spawn().expect("a shell");
 }
 
 /// Writes to the terminal and reads from it, in the background. Returns the error of the read.

@@ -55,7 +55,7 @@ pub(super) fn run(shared: &Shared, started: StartedWorker) {
 
 fn attend(shared: &Shared, started: StartedWorker, result: HandshakeResult) {
     let StartedWorker { worker, process, state, control, streams } = started;
-    let HandshakeResult { link, table, results, ringers } = result;
+    let HandshakeResult { link, table, results, ringers, lifeline } = result;
     let (link, incoming) = match link {
         Link::Ring(end) => (HostLink::Ring(end), None),
         Link::Connected(HostEnd { sender, receiver, end_mark }) => {
@@ -72,8 +72,17 @@ fn attend(shared: &Shared, started: StartedWorker, result: HandshakeResult) {
         unannounced: 0,
         broken: false,
     };
-    let watched =
-        WatchedWorker { worker, process, state, streams, table, end_mark, death, control };
+    let watched = WatchedWorker {
+        worker,
+        process,
+        _lifeline: lifeline,
+        state,
+        streams,
+        table,
+        end_mark,
+        death,
+        control,
+    };
     let watched = Arc::new(watched);
     shared.open_connection(worker, connection);
     shared.reaper.watch(Arc::clone(&watched));

@@ -16,6 +16,7 @@ use brigade_sys::arena::{ResultView, affordable};
 use brigade_sys::clock::{self, Monotonic};
 use brigade_sys::control::Received;
 use brigade_sys::executable::{BuildIdentity, FunctionOffset, build_identity};
+use brigade_sys::lifeline::GroupLifeline;
 use brigade_sys::memory::require_address_space;
 use brigade_sys::segment::Segment;
 use brigade_wire::handshake::{Answer, FromWorkerControl, Hello, LinkKind, ToWorkerControl, Token};
@@ -41,6 +42,8 @@ pub(super) struct HandshakeResult {
     pub(super) results: Option<Arc<ResultView>>,
     /// The doorbell descriptors of a worker with rings.
     pub(super) ringers: Option<[OwnedFd; 2]>,
+    /// Without it, processes that tasks have started outlive a host that is killed.
+    pub(super) lifeline: Option<GroupLifeline>,
 }
 
 /// The host's end of the link.
@@ -90,7 +93,9 @@ struct Handshake<'a> {
 
 impl Handshake<'_> {
     fn run(&mut self, folder: Option<&Path>) -> Result<HandshakeResult, HandshakeError> {
-        let result = self.connect(folder)?;
+        let mut result = self.connect(folder)?;
+        // Not earlier: a worker that is killed before its link is open leaves its folder behind.
+        result.lifeline = GroupLifeline::bind(&self.started.process).ok();
         if self.shared.config.setup.initializer.is_some() {
             self.phase = Phase::Initializer;
             self.deadline = clock::now().saturating_add(self.phase.limit(&self.shared.config));
@@ -117,7 +122,8 @@ impl Handshake<'_> {
             // The rings exist from the start, so the answer completes the handshake.
             let end = Box::new(ring::HostEnd::new(&segment, CREDIT, limit));
             let results = results.filter(|_| answer.arenas);
-            return Ok(HandshakeResult { link: Link::Ring(end), table, results, ringers });
+            let link = Link::Ring(end);
+            return Ok(HandshakeResult { link, table, results, ringers, lifeline: None });
         };
         let connect = || connector.connect(server, &self.token, limit);
         let connected = self.started.state.connect(connect);
@@ -129,7 +135,8 @@ impl Handshake<'_> {
             FromWorkerControl::Ready => {}
             other => return Err(unexpected(other)),
         }
-        Ok(HandshakeResult { link: Link::Connected(link), table, results: None, ringers: None })
+        let link = Link::Connected(link);
+        Ok(HandshakeResult { link, table, results: None, ringers: None, lifeline: None })
     }
 
     /// Sends the worker its identity and settings, and the table of task states.

@@ -3,6 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use brigade_sys::control::ControlSocket;
+use brigade_sys::lifeline::GroupLifeline;
 use brigade_sys::process::{Exit, Process};
 use brigade_wire::WorkerId;
 use brigade_wire::link::connect::EndMark;
@@ -16,6 +17,8 @@ use super::worker_slot::ProcessState;
 pub(super) struct WatchedWorker {
     pub(super) worker: WorkerId,
     pub(super) process: Arc<Process>,
+    /// Kept until the process is reaped.
+    pub(super) _lifeline: Option<GroupLifeline>,
     pub(super) state: Arc<ProcessState>,
     pub(super) streams: WorkerStreams,
     pub(super) table: Arc<SlotTable>,
