@@ -13,8 +13,8 @@
 //!
 //! A hang is a failure too: the `watch` ends the process and says what was awaited.
 
+mod behavior;
 mod chaos;
-mod deed;
 mod inside;
 mod intruder;
 mod ledger;

@@ -12,7 +12,7 @@ use std::time::Duration;
 use brigade::{Pool, journal};
 use brigade_testkit::{Random, processes};
 
-use super::deed::MESSAGE_LIMIT;
+use super::behavior::MESSAGE_LIMIT;
 use super::intruder::{self, Intrusions};
 use super::ledger::{Circumstances, Summary};
 use super::plan::Mix;

@@ -5,7 +5,7 @@ use std::fmt;
 
 use brigade::{TaskError, TaskErrorKind};
 
-use super::deed::{Deed, Reply, Sent, judge};
+use super::behavior::{Behavior, Reply, Sent, judge};
 use super::submitter::Account;
 use super::surroundings::Surroundings;
 
@@ -40,7 +40,7 @@ pub struct Summary {
     pub(super) memory: Vec<u64>,
     /// Number of journal events for which a machine without a pool made the same decisions.
     pub(super) replayed: Option<u64>,
-    counts: BTreeMap<Deed, [u64; COLUMNS.len()]>,
+    counts: BTreeMap<Behavior, [u64; COLUMNS.len()]>,
 }
 
 const COLUMNS: [&str; 9] =
@@ -90,7 +90,7 @@ impl Summary {
     }
 
     fn count(&mut self, sent: &Sent, column: usize) {
-        let row = self.counts.entry(sent.deed).or_default();
+        let row = self.counts.entry(sent.behavior).or_default();
         row[0] += 1;
         row[column] += 1;
     }
@@ -108,8 +108,8 @@ impl fmt::Display for Summary {
             write!(out, "{column:>10}")?;
         }
         let mut total = [0; COLUMNS.len()];
-        for (deed, row) in counts {
-            write!(out, "\n{:<18}", format!("{deed:?}"))?;
+        for (behavior, row) in counts {
+            write!(out, "\n{:<18}", format!("{behavior:?}"))?;
             for (count, total) in row.iter().zip(&mut total) {
                 write!(out, "{count:>10}")?;
                 *total += count;

@@ -12,7 +12,7 @@ use brigade_sys::misdeeds;
 use brigade_testkit::{Random, faults, pause};
 use rustix::process::{Pid, WaitOptions, waitpid};
 
-use super::deed::MESSAGE_LIMIT;
+use super::behavior::MESSAGE_LIMIT;
 use super::inside::{FewDescriptors, publish};
 use super::intruder::{self, Intrusions};
 use super::ledger::{Circumstances, Summary};

@@ -6,8 +6,8 @@ use std::time::Duration;
 use brigade::{Handle, Pool, PoolError, SubmitErrorKind, TaskError};
 use brigade_testkit::Random;
 
+use super::behavior::{Behavior, Order, Reply, Sent, perform};
 use super::chaos::Books;
-use super::deed::{Deed, Order, Reply, Sent, perform};
 use super::inside::wait_with_blocking_waker;
 use super::plan::{Mix, happens};
 use crate::watch::Watch;
@@ -112,11 +112,12 @@ impl Submitter<'_> {
     fn submit(&mut self, account: &mut Account) -> Result<bool, String> {
         let deadline = self.random.chance(15).then(|| self.random.within(1..30));
         let queue_deadline = self.random.chance(5).then(|| self.random.within(1..30));
-        let deed = Deed::choose(&mut self.random, self.mix, self.may_hang || deadline.is_some());
-        let order = Order::new(deed, self.mix, &mut self.random);
+        let behavior =
+            Behavior::choose(&mut self.random, self.mix, self.may_hang || deadline.is_some());
+        let order = Order::new(behavior, self.mix, &mut self.random);
         let retries = u32::try_from(self.random.within(0..5)).expect("a small number");
         let sent = Sent {
-            deed,
+            behavior,
             number: order.number,
             size: order.ballast.len(),
             retries,
@@ -127,8 +128,12 @@ impl Submitter<'_> {
         };
         let priority = if self.random.chance(10) { self.random.within(0..5) } else { 2 };
         let priority = i32::try_from(priority).expect("a small number") - 2;
-        let mut task =
-            self.pool.task(perform).retries(retries).label(format!("{deed:?}")).priority(priority);
+        let mut task = self
+            .pool
+            .task(perform)
+            .retries(retries)
+            .label(format!("{behavior:?}"))
+            .priority(priority);
         if let Some(limit) = deadline {
             let limit = Duration::from_millis(limit);
             let soft = self.random.chance(30);

@@ -1,4 +1,4 @@
-//! A task's deed, and the outcome that must follow.
+//! The behavior of a task, and the outcome that must follow.
 
 use std::time::Duration;
 
@@ -12,9 +12,9 @@ use super::plan::{Mix, happens};
 use super::surroundings::Surroundings;
 use crate::attempt;
 
-/// The deed of a task.
+/// The behavior of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub(super) enum Deed {
+pub(super) enum Behavior {
     Returns,
     Spins,
     Sleeps,
@@ -34,7 +34,7 @@ pub(super) enum Deed {
 /// The argument of every task of a run.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Order {
-    pub(super) deed: Deed,
+    pub(super) behavior: Behavior,
     pub(super) number: u64,
     pub(super) ballast: Vec<u8>,
     pub(super) spoil: Spoil,
@@ -65,7 +65,7 @@ pub(super) const MESSAGE_LIMIT: usize = 2 << 20;
 
 const MUCH: usize = 300_000;
 
-impl Deed {
+impl Behavior {
     pub(super) const ALL: [Self; 14] = [
         Self::Returns,
         Self::Spins,
@@ -83,7 +83,7 @@ impl Deed {
         Self::SpoilsItsResult,
     ];
 
-    /// Chooses a deed, mostly a harmless one.
+    /// Chooses a behavior, mostly a harmless one.
     pub(super) fn choose(random: &mut Random, mix: Mix, may_hang: bool) -> Self {
         if !happens(random, mix.misdeeds) {
             let slow = happens(random, mix.slow);
@@ -91,21 +91,21 @@ impl Deed {
         }
         match *random.choose(&Self::ALL[3..]) {
             Self::Hangs if !may_hang => Self::Returns,
-            deed => deed,
+            behavior => behavior,
         }
     }
 }
 
 impl Order {
-    pub(super) fn new(deed: Deed, mix: Mix, random: &mut Random) -> Self {
+    pub(super) fn new(behavior: Behavior, mix: Mix, random: &mut Random) -> Self {
         let large = happens(random, mix.large);
         let size = if large { 500_000 } else { random.within(0..300) };
         let ballast = vec![7; usize::try_from(size).expect("a small number")];
-        let spoil = match deed {
-            Deed::SpoilsItsArgument => Spoil::Argument(CannotArrive),
+        let spoil = match behavior {
+            Behavior::SpoilsItsArgument => Spoil::Argument(CannotArrive),
             _ => Spoil::Nothing,
         };
-        Self { deed, number: random.number(), ballast, spoil }
+        Self { behavior, number: random.number(), ballast, spoil }
     }
 }
 
@@ -113,20 +113,20 @@ impl Order {
 pub(super) fn perform(order: Order) -> Reply {
     let mut reply =
         Reply { number: order.number, attempt: attempt(), ballast: order.ballast, spoil: None };
-    match order.deed {
-        Deed::Spins => drop(faults::spins(order.number % 200)),
-        Deed::Sleeps => pause(Duration::from_micros(order.number % 3_000)),
-        Deed::ReturnsMuch => reply.ballast = vec![8; MUCH],
-        Deed::ReturnsTooMuch => reply.ballast = vec![8; MESSAGE_LIMIT + 1],
-        Deed::Panics => panic!("panic number {}", order.number),
-        Deed::Exits => faults::exits(exit_code(order.number)),
-        Deed::Aborts => faults::aborts(()),
-        Deed::KillsItself => faults::kills_itself(()),
-        Deed::StopsItself => faults::stops_itself(()),
-        Deed::SurvivesTheThird if reply.attempt < 3 => faults::aborts(()),
-        Deed::SurvivesTheThird | Deed::Returns | Deed::SpoilsItsArgument => {}
-        Deed::Hangs => faults::hangs(()),
-        Deed::SpoilsItsResult => reply.spoil = Some(SpoilsEncoding(How::Fails)),
+    match order.behavior {
+        Behavior::Spins => drop(faults::spins(order.number % 200)),
+        Behavior::Sleeps => pause(Duration::from_micros(order.number % 3_000)),
+        Behavior::ReturnsMuch => reply.ballast = vec![8; MUCH],
+        Behavior::ReturnsTooMuch => reply.ballast = vec![8; MESSAGE_LIMIT + 1],
+        Behavior::Panics => panic!("panic number {}", order.number),
+        Behavior::Exits => faults::exits(exit_code(order.number)),
+        Behavior::Aborts => faults::aborts(()),
+        Behavior::KillsItself => faults::kills_itself(()),
+        Behavior::StopsItself => faults::stops_itself(()),
+        Behavior::SurvivesTheThird if reply.attempt < 3 => faults::aborts(()),
+        Behavior::SurvivesTheThird | Behavior::Returns | Behavior::SpoilsItsArgument => {}
+        Behavior::Hangs => faults::hangs(()),
+        Behavior::SpoilsItsResult => reply.spoil = Some(SpoilsEncoding(How::Fails)),
     }
     reply
 }
@@ -149,19 +149,19 @@ pub(super) fn judge(
     let fits = match outcome.as_ref().map_err(TaskError::kind) {
         Ok(reply) => reply_fits(sent, reply),
         Err(TaskErrorKind::Panicked { message, .. }) => {
-            sent.deed == Deed::Panics && *message == format!("panic number {}", sent.number)
+            sent.behavior == Behavior::Panics && *message == format!("panic number {}", sent.number)
         }
         Err(TaskErrorKind::Codec { .. }) => {
             matches!(
-                sent.deed,
-                Deed::ReturnsTooMuch | Deed::SpoilsItsArgument | Deed::SpoilsItsResult
+                sent.behavior,
+                Behavior::ReturnsTooMuch | Behavior::SpoilsItsArgument | Behavior::SpoilsItsResult
             )
         }
         Err(TaskErrorKind::WorkerDied { pid, exit, .. }) => {
-            let own = match sent.deed {
-                Deed::Exits => *exit == Exit::Code(exit_code(sent.number)),
-                Deed::Aborts | Deed::SurvivesTheThird => *exit == Exit::Signal(6),
-                Deed::KillsItself => *exit == Exit::Signal(9),
+            let own = match sent.behavior {
+                Behavior::Exits => *exit == Exit::Code(exit_code(sent.number)),
+                Behavior::Aborts | Behavior::SurvivesTheThird => *exit == Exit::Signal(6),
+                Behavior::KillsItself => *exit == Exit::Signal(9),
                 _ => false,
             };
             let intruded = *exit == Exit::Signal(9) && circumstances.killed.contains(pid);
@@ -174,7 +174,7 @@ pub(super) fn judge(
             sent.cancelled == Some(true) || sent.killed || circumstances.may_cancel
         }
         Err(TaskErrorKind::Killed) => {
-            let stopped = sent.deed == Deed::StopsItself || circumstances.stopped_any;
+            let stopped = sent.behavior == Behavior::StopsItself || circumstances.stopped_any;
             circumstances.may_kill || sent.killed || stopped || scribbled
         }
         Err(TaskErrorKind::DeadlineExceeded { limit, elapsed }) => {
@@ -201,17 +201,19 @@ pub(super) fn judge(
 }
 
 fn reply_fits(sent: &Sent, reply: &Reply) -> bool {
-    let ballast = match sent.deed {
-        Deed::ReturnsMuch => {
+    let ballast = match sent.behavior {
+        Behavior::ReturnsMuch => {
             reply.ballast.len() == MUCH && reply.ballast.iter().all(|byte| *byte == 8)
         }
         _ => reply.ballast.len() == sent.size && reply.ballast.iter().all(|byte| *byte == 7),
     };
-    let attempt = match sent.deed {
-        Deed::SurvivesTheThird => 3..=sent.retries + 1,
-        Deed::Returns | Deed::Spins | Deed::Sleeps | Deed::ReturnsMuch | Deed::StopsItself => {
-            1..=sent.retries + 1
-        }
+    let attempt = match sent.behavior {
+        Behavior::SurvivesTheThird => 3..=sent.retries + 1,
+        Behavior::Returns
+        | Behavior::Spins
+        | Behavior::Sleeps
+        | Behavior::ReturnsMuch
+        | Behavior::StopsItself => 1..=sent.retries + 1,
         // No other outcome is possible.
         _ => return false,
     };
@@ -221,7 +223,7 @@ fn reply_fits(sent: &Sent, reply: &Reply) -> bool {
 /// The record of an order that a pool accepted.
 #[derive(Debug, Clone)]
 pub(super) struct Sent {
-    pub(super) deed: Deed,
+    pub(super) behavior: Behavior,
     pub(super) number: u64,
     pub(super) size: usize,
     pub(super) retries: u32,
