@@ -25,7 +25,7 @@ pub(crate) struct Settings {
 }
 
 /// Number of random events for the scheduler; each step is checked against a model.
-const MACHINE_STEPS: &str = "1000000";
+const SCHEDULER_STEPS: &str = "1000000";
 
 /// Sets of the facade's features that are checked without cargo-hack: none, each alone, and all.
 const FEATURE_SETS: [&str; 7] =
@@ -122,7 +122,7 @@ fn plan(settings: Settings, nextest: bool) -> Vec<Step> {
         cargo("doc --workspace --no-deps", "").variable("RUSTDOCFLAGS", "-D warnings");
     // The suite above runs the same test with fewer steps.
     let scheduler = cargo("test -p brigade-scheduler --lib", "any_play")
-        .variable("BRIGADE_MACHINE_STEPS", MACHINE_STEPS);
+        .variable("BRIGADE_SCHEDULER_STEPS", SCHEDULER_STEPS);
     let stress_arguments = seeded::with_seed(&["--seconds".to_owned(), stress_seconds.to_string()]);
     // The rounds alternate between the links.
     let fuzz_arguments = seeded::with_seed(&["--rounds".to_owned(), fuzz_rounds.to_string()]);
@@ -171,7 +171,7 @@ mod tests {
             "cargo build --workspace --examples",
             "cargo xtask loom",
             "cargo xtask asan",
-            "BRIGADE_MACHINE_STEPS=1000000 cargo test -p brigade-scheduler --lib",
+            "BRIGADE_SCHEDULER_STEPS=1000000 cargo test -p brigade-scheduler --lib",
             "cargo xtask stress --seed ",
             "cargo xtask fuzz --seed ",
         ] {

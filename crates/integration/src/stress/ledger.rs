@@ -38,7 +38,7 @@ pub struct Summary {
     pub(super) refused: u64,
     /// Memory of the host in bytes at regular intervals, in a run with a number of tasks.
     pub(super) memory: Vec<u64>,
-    /// Number of journal events for which a machine without a pool made the same decisions.
+    /// Number of journal events for which a scheduler without a pool made the same decisions.
     pub(super) replayed: Option<u64>,
     counts: BTreeMap<Behavior, [u64; COLUMNS.len()]>,
 }

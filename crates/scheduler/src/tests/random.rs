@@ -1,6 +1,6 @@
 //! Random play: any order of events keeps every invariant and gives each task one outcome.
 //!
-//! `BRIGADE_MACHINE_STEPS` sets the minimum number of steps, `BRIGADE_MACHINE_SEED` the seed. A
+//! `BRIGADE_SCHEDULER_STEPS` sets the minimum number of steps, `BRIGADE_SCHEDULER_SEED` the seed. A
 //! failure prints the seed and the shortest failing script.
 
 use std::cell::{Cell, RefCell};
@@ -87,9 +87,9 @@ fn generator(seed: u64) -> TestRng {
 
 #[test]
 fn any_play_gives_every_task_exactly_one_outcome() {
-    let wanted = from_environment("BRIGADE_MACHINE_STEPS").unwrap_or(STEPS);
+    let wanted = from_environment("BRIGADE_SCHEDULER_STEPS").unwrap_or(STEPS);
     // The system's random number generator keys the standard library's hasher.
-    let seed = from_environment("BRIGADE_MACHINE_SEED")
+    let seed = from_environment("BRIGADE_SCHEDULER_SEED")
         .unwrap_or_else(|| RandomState::new().hash_one("seed"));
     play(seed, wanted);
 }
@@ -119,8 +119,8 @@ fn play(seed: u64, wanted: u64) {
         });
         if let Err(failure) = outcome {
             panic!(
-                "{failure}\nrepeat with: BRIGADE_MACHINE_SEED={seed} BRIGADE_MACHINE_STEPS={wanted} \
-                 cargo test -p brigade-pool --lib any_play"
+                "{failure}\nrepeat with: BRIGADE_SCHEDULER_SEED={seed} BRIGADE_SCHEDULER_STEPS={wanted} \
+                 cargo test -p brigade-scheduler --lib any_play"
             );
         }
     }
