@@ -1,4 +1,4 @@
-//! The scheduler's decisions, measured through the public API, because the scheduler is private.
+//! The decisions of the scheduler, measured through the public API.
 //!
 //! The only worker is busy, so a task that is submitted and cancelled causes two decisions but
 //! never runs: this measures the queue, bookkeeping and locks, without another process.
@@ -19,10 +19,10 @@ fn main() {
     let busy = pool.submit(hangs, ()).expect("room");
     // More tasks than a worker prefetches, so that the measured tasks stay in the queue.
     let prefetched: Vec<_> = (0..1_000).map(|_| pool.submit(noop, ()).expect("room")).collect();
-    criterion.bench_function("machine/submit and cancel", |bencher| {
+    criterion.bench_function("scheduler/submit and cancel", |bencher| {
         bencher.iter(|| pool.submit(noop, ()).expect("room").cancel());
     });
-    criterion.bench_function("machine/submit 1000 and cancel them", |bencher| {
+    criterion.bench_function("scheduler/submit 1000 and cancel them", |bencher| {
         bencher.iter_batched(
             || (),
             |()| {
