@@ -4,6 +4,7 @@ mod checks;
 mod deadlines;
 mod demand;
 mod extremes;
+mod fake_worker;
 mod model;
 mod play;
 mod random;

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use super::world::{FakePhase, FakeWorker, Frame, FrameState, World};
+use super::fake_worker::{FakePhase, FakeWorker, Frame, FrameState};
+use super::world::World;
 use crate::{Event, KillCause, WorkerState};
 
 /// The state before an event, as far as it determines what may follow.

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use brigade_time::Monotonic;
 
-use super::world::{FakePhase, FrameState, MILLI, World, settings};
+use super::fake_worker::{FakePhase, Frame, FrameState};
+use super::world::{MILLI, World, settings};
 use crate::Settings;
 
 const MICRO: Duration = Duration::from_micros(1);
@@ -100,7 +101,7 @@ fn a_worker_without_progress_is_sent_nothing_more() {
     world.begin(0);
     world.wait(3 * MILLI);
     let later = world.submit(0);
-    let waits = |frame: &&super::world::Frame| frame.state == FrameState::Queued;
+    let waits = |frame: &&Frame| frame.state == FrameState::Queued;
     assert_eq!(world.workers[&0].frames.iter().filter(waits).count(), 0);
     let taken_back = world.scheduler.counters().stolen;
     assert_eq!(taken_back, behind.len() as u64, "each is taken back once");

@@ -5,7 +5,8 @@ use std::time::Duration;
 use brigade_ids::{TaskId, WorkerId};
 use proptest::prelude::*;
 
-use super::world::{FakePhase, World, settings};
+use super::fake_worker::FakePhase;
+use super::world::{World, settings};
 use crate::{Constraints, End, Event, Settings, Shutdown};
 
 /// One step of a script.

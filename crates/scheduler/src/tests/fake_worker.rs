@@ -1,0 +1,108 @@
+//! A simulated worker, which takes frames in order.
+
+use std::collections::VecDeque;
+
+use brigade_ids::{Attempt, TaskId, WorkerId};
+use brigade_time::Monotonic;
+
+use crate::{Event, KillCause};
+
+#[expect(clippy::struct_excessive_bools, reason = "each is an independent fact that tests read")]
+pub(super) struct FakeWorker {
+    pub(super) id: WorkerId,
+    pub(super) phase: FakePhase,
+    pub(super) frames: VecDeque<Frame>,
+    /// Messages that it has written and nobody has read.
+    pub(super) mail: VecDeque<Event<u64>>,
+    /// Frames whose outcomes are in its mail.
+    pub(super) answered: VecDeque<Frame>,
+    pub(super) stop_asked: bool,
+    pub(super) doomed: bool,
+    /// `true` if it is stopped by a signal: it does nothing, and only SIGKILL ends it.
+    pub(super) frozen: bool,
+    /// `true` if it has overwritten its table of states.
+    pub(super) garbled: bool,
+    /// `true` if it claims that all its tasks have started.
+    pub(super) lies: bool,
+    /// `true` if it was sent SIGTERM.
+    pub(super) terminated: bool,
+    /// The reason why the pool killed it.
+    pub(super) cause: Option<KillCause>,
+    /// Start of the time in which it was asked to stop and idle.
+    pub(super) leaving_since: Option<Monotonic>,
+    pub(super) idle_since: Option<Monotonic>,
+    pub(super) ready_since: Option<Monotonic>,
+    /// Number of tasks that it has started.
+    pub(super) begun: u64,
+    /// Time at which the current section of its task must have ended.
+    pub(super) section: Option<Monotonic>,
+    /// Time at which the scheduler next checks its section, as far as the worker knows.
+    pub(super) told: Option<Monotonic>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum FakePhase {
+    Starting,
+    Ready,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Frame {
+    pub(super) ring_index: u16,
+    pub(super) id: TaskId,
+    pub(super) attempt: Attempt,
+    pub(super) state: FrameState,
+}
+
+impl FakeWorker {
+    pub(super) fn new(id: WorkerId) -> Self {
+        Self {
+            id,
+            phase: FakePhase::Starting,
+            frames: VecDeque::new(),
+            mail: VecDeque::new(),
+            answered: VecDeque::new(),
+            stop_asked: false,
+            doomed: false,
+            frozen: false,
+            garbled: false,
+            lies: false,
+            terminated: false,
+            cause: None,
+            leaving_since: None,
+            idle_since: None,
+            ready_since: None,
+            begun: 0,
+            section: None,
+            told: None,
+        }
+    }
+
+    /// Returns `true` if it exists and was not asked to stop.
+    pub(super) fn stays(&self) -> bool {
+        !self.stop_asked && !self.doomed
+    }
+
+    /// Returns `true` if its table of states is correct.
+    pub(super) fn is_honest(&self) -> bool {
+        !self.garbled && !self.lies
+    }
+
+    /// Returns `true` if it has no frames, as far as the scheduler can know.
+    pub(super) fn is_idle(&self) -> bool {
+        self.phase == FakePhase::Ready && self.frames.is_empty() && self.mail.is_empty()
+    }
+}
+
+impl Frame {
+    pub(super) fn is_running(&self) -> bool {
+        matches!(self.state, FrameState::Running { .. })
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum FrameState {
+    Queued,
+    Running { since: Monotonic },
+    Revoked,
+}
