@@ -1,10 +1,12 @@
-//! Items of a map obey the rules of single tasks: their queue deadline, and the number of workers
-//! they may kill.
+//! Items of a map obey the rules of single tasks: their retries, their queue deadline, the number
+//! of workers they may kill, and the counts of a shutdown.
 
+use std::thread;
 use std::time::{Duration, Instant};
 
+use brigade::{Shutdown, SubmitErrorKind, TaskError, TaskErrorKind};
 use brigade_integration::{attempt, builder};
-use brigade_testkit::{Gate, outcome, pass};
+use brigade_testkit::{BOUND, Gate, Pass, Watchdog, outcome, pass};
 
 brigade::init_for_tests!();
 
@@ -66,4 +68,119 @@ fn items_past_their_queue_deadline_fail_together_unretried() {
     assert!(begin.elapsed() < 8 * LIMIT, "{:?}", begin.elapsed());
     gate.open();
     outcome(held).unwrap();
+}
+
+/// Passes its gate; then an item that is to kill workers does so, up to this attempt.
+fn passes((gate, kills): (Pass, u32)) -> u64 {
+    let number = pass(gate);
+    if attempt() <= kills {
+        std::process::abort();
+    }
+    number
+}
+
+#[test]
+fn items_run_again_while_nobody_takes_results() {
+    let _watchdog = Watchdog::new("the third attempt of an item", BOUND);
+    let pool = builder(1).build().unwrap();
+    let (open, gate) = (Gate::new(), Gate::new());
+    open.open();
+    let inputs = [(open.pass(0), 0), (open.pass(1), 2), (gate.pass(2), 0)];
+    let mut results = pool.map(passes, inputs).chunk(3).retries(2);
+    assert_eq!(results.next().unwrap().unwrap(), 0);
+    // Item 1 kills a second worker, and succeeds at its third attempt.
+    gate.wait_for_arrivals(1);
+    gate.open();
+    assert_eq!(results.map(Result::unwrap).collect::<Vec<_>>(), [1, 2]);
+    assert_eq!(pool.worker_restarts(), 2);
+}
+
+#[test]
+fn items_behind_one_that_kills_its_worker_keep_their_queue_deadline() {
+    const LIMIT: Duration = Duration::from_millis(300);
+    let _watchdog = Watchdog::new("the end of a map", BOUND);
+    let pool = builder(1).queue_deadline(LIMIT).build().unwrap();
+    let gate = Gate::new();
+    let inputs = (0..4).map(|number| (gate.pass(number), u32::from(number == 0)));
+    let items = pool.map(passes, inputs).chunk(4).retries(1);
+    let results: Vec<_> = thread::scope(|scope| {
+        let results = scope.spawn(|| items.collect());
+        gate.wait_for_arrivals(1);
+        // It waits at least as long as the items do.
+        let error = outcome(pool.submit(|(): ()| (), ()).unwrap()).unwrap_err();
+        assert!(error.is_queue_deadline(), "{error}");
+        gate.open();
+        results.join().unwrap()
+    });
+    let (first, behind) = results.split_first().unwrap();
+    assert_eq!(*first.as_ref().unwrap(), 0, "it had begun, so it runs again");
+    assert!(behind.iter().all(|it| it.as_ref().is_err_and(TaskError::is_queue_deadline)));
+}
+
+#[test]
+fn a_drain_runs_every_accepted_item_and_counts_it() {
+    let _watchdog = Watchdog::new("a drain", BOUND);
+    let pool = builder(1).queue_limit(1).build().unwrap();
+    let gate = Gate::new();
+    let inputs = (0..5).map(|number| (gate.pass(number), u32::from(number == 2)));
+    let items = pool.map(passes, inputs).chunk(5);
+    let (results, report) = thread::scope(|scope| {
+        let results = scope.spawn(|| items.collect::<Vec<_>>());
+        gate.wait_for_arrivals(1);
+        let report = scope.spawn(|| pool.shutdown().unwrap());
+        let closed = |kind: &SubmitErrorKind| matches!(kind, SubmitErrorKind::PoolClosed);
+        while !pool.try_submit(|(): ()| (), ()).is_err_and(|error| closed(error.kind())) {
+            thread::yield_now();
+        }
+        gate.open();
+        (results.join().unwrap(), report.join().unwrap())
+    });
+    for (number, result) in (0..).zip(results) {
+        assert_eq!(result.is_err_and(|error| error.is_worker_death()), number == 2);
+    }
+    // At most one other task had been accepted.
+    assert!((4..=5).contains(&report.finished), "{report:?}");
+    assert_eq!((report.failed, report.cancelled, report.killed), (1, 0, 0));
+}
+
+#[test]
+fn a_shutdown_that_cancels_counts_the_items_that_had_not_begun() {
+    let _watchdog = Watchdog::new("a shutdown that cancels", BOUND);
+    let pool = builder(1).build().unwrap();
+    let gate = Gate::new();
+    let inputs = (0..6).map(|number| (gate.pass(number), u32::from(number == 2)));
+    let items = pool.map(passes, inputs).chunk(6);
+    let (results, report) = thread::scope(|scope| {
+        let results = scope.spawn(|| items.collect::<Vec<_>>());
+        gate.wait_for_arrivals(1);
+        let behind = pool.submit(|(): ()| (), ()).unwrap();
+        let report = scope.spawn(|| pool.shutdown_with(Shutdown::CancelPending, BOUND).unwrap());
+        assert!(outcome(behind).unwrap_err().is_cancelled());
+        gate.open();
+        (results.join().unwrap(), report.join().unwrap())
+    });
+    let kinds: Vec<_> = results.iter().map(|it| it.as_ref().map_err(TaskError::kind)).collect();
+    let [Ok(0), Ok(1), Err(TaskErrorKind::WorkerDied { .. }), behind @ ..] = &kinds[..] else {
+        panic!("{kinds:?}")
+    };
+    assert!(behind.iter().all(|it| *it == Err(&TaskErrorKind::Cancelled)), "{behind:?}");
+    assert_eq!((report.finished, report.failed, report.cancelled), (2, 1, 3 + 1));
+}
+
+#[test]
+fn items_of_a_dropped_map_do_not_run_after_their_worker_died() {
+    let _watchdog = Watchdog::new("the end of a chunk", BOUND);
+    let pool = builder(1).build().unwrap();
+    let (open, gate, behind) = (Gate::new(), Gate::new(), Gate::new());
+    open.open();
+    behind.open();
+    let inputs = [(open.pass(0), 0), (open.pass(1), 0), (gate.pass(2), 1), (behind.pass(3), 0)];
+    let mut results = pool.map(passes, inputs).chunk(2).retries(5);
+    assert_eq!(results.next().unwrap().unwrap(), 0);
+    gate.wait_for_arrivals(1);
+    drop(results);
+    gate.open();
+    outcome(pool.submit(|(): ()| (), ()).unwrap()).unwrap();
+    assert_eq!(behind.arrivals(), 0);
+    assert_eq!(pool.worker_restarts(), 1);
 }

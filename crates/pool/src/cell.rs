@@ -8,7 +8,7 @@ use std::task::Waker;
 
 use brigade_scheduler::{TaskKey, TaskRef};
 use brigade_sys::sync::{Mutex, MutexGuard};
-use brigade_wire::{Chunk, TaskId};
+use brigade_wire::{Chunk, TaskId, items};
 
 use crate::callbacks::{Callback, Callbacks};
 use crate::chunk::ChunkProgress;
@@ -113,18 +113,42 @@ impl TaskCell {
         Self::with_chunk(id, function, argument, label, deadlines, None)
     }
 
-    /// Creates a chunk of a map's items, which adds its id to `completions` when it has an outcome.
+    /// Creates a chunk of a map's items, which adds its id to the map's completions when it has an
+    /// outcome.
     pub(crate) fn new_chunk(
         id: TaskId,
         function: FunctionRef,
         argument: Argument,
         deadlines: Option<Box<TaskDeadlines>>,
         chunk: ChunkProgress,
-        completions: &Arc<CompletionQueue>,
     ) -> Arc<Self> {
+        let owner = Arc::clone(&chunk.owner);
         let cell = Self::with_chunk(id, function, argument, None, deadlines, Some(Box::new(chunk)));
-        cell.watch(completions, id.get());
+        cell.watch(&owner.completions, id.get());
         cell
+    }
+
+    /// Splits off the items of a chunk from `at` on, as a chunk of their own that its map knows.
+    ///
+    /// # Panics
+    /// If the task is not a chunk, or has an outcome.
+    pub(crate) fn split_off(&self, at: u32) -> Arc<Self> {
+        let mut state = self.lock();
+        let CellState { outcome: OutcomeState::Pending(argument), chunk: Some(chunk), .. } =
+            &mut *state
+        else {
+            unreachable!("the scheduler divides only chunks that have no outcome");
+        };
+        let bytes = items::size(argument.as_bytes(), at);
+        let argument = argument.split_off(bytes);
+        let chunk = chunk.split_off(at, argument.as_bytes().len());
+        drop(state);
+        let id = TaskId::new(self.id.get() + u64::from(at));
+        let owner = Arc::clone(&chunk.owner);
+        let rest =
+            Self::new_chunk(id, self.function.clone(), argument, self.deadlines.clone(), chunk);
+        owner.add(Arc::clone(&rest));
+        rest
     }
 
     fn with_chunk(
@@ -195,7 +219,7 @@ impl TaskCell {
         self.lock().chunk.as_deref_mut().map(with)
     }
 
-    /// Takes the outcomes of a chunk's items, and the encoded items.
+    /// Takes the outcomes of a chunk's items.
     pub(crate) fn take_chunk(&self) -> Option<Box<ChunkProgress>> {
         self.lock().chunk.take()
     }
@@ -220,15 +244,12 @@ impl TaskCell {
         }
         let is_large = self.is_chunk || outcome.as_ref().is_ok_and(Value::is_large);
         let before = std::mem::replace(&mut state.outcome, OutcomeState::Ready(outcome));
-        let mut large = None;
-        if let OutcomeState::Pending(argument) = before {
-            match &mut state.chunk {
-                Some(chunk) => chunk.items = Some(argument),
-                None => large = Some(argument).filter(Argument::is_large),
-            }
-        }
+        let argument = match before {
+            OutcomeState::Pending(argument) => Some(argument).filter(Argument::is_large),
+            OutcomeState::Ready(_) | OutcomeState::Taken(_) => None,
+        };
         self.ended.store(true, Ordering::Release);
-        Completed { waiters, argument: large, is_large }
+        Completed { waiters, argument, is_large }
     }
 
     /// Returns `None` if there is no outcome yet, otherwise `Some(true)` if the task was cancelled.

@@ -1,11 +1,17 @@
-//! The progress of a chunk: several items of a map in one frame.
+//! A chunk: several items of a map in one frame.
 
+use std::num::NonZeroU32;
+use std::sync::Arc;
 use std::time::Duration;
 
-use brigade_wire::{Chunk, items};
+use brigade_scheduler::InterruptedAttempt;
+use brigade_sys::sync::Mutex;
+use brigade_wire::{Attempt, Chunk, items};
 
+use crate::cell::TaskCell;
+use crate::completion_queue::CompletionQueue;
 use crate::error::TaskErrorKind;
-use crate::payload::{Argument, PlacedValue};
+use crate::payload::PlacedValue;
 
 /// An encoded result as it arrives over a link.
 pub(crate) enum ValueRef<'a> {
@@ -13,16 +19,23 @@ pub(crate) enum ValueRef<'a> {
     Placed(PlacedValue),
 }
 
-/// The results of a chunk. Filled while outcomes are handled, and read by the map once the chunk
-/// has ended.
+/// A chunk and the results of its items. Filled while outcomes are handled, and read by the map
+/// once the chunk has ended.
 #[derive(Debug)]
 pub(crate) struct ChunkProgress {
     /// The number of items and the time budget, as sent to the worker.
     pub(crate) shape: Chunk,
+    /// Index of the first item among the map's inputs.
+    pub(crate) position: u64,
+    /// Number of chunks into which items that come back from a worker are divided.
+    pub(crate) parts: u32,
+    /// Number of bytes of the encoded items.
+    pub(crate) bytes: usize,
+    pub(crate) owner: Arc<ChunkOwner>,
+    /// The attempt that the results belong to.
+    pub(crate) attempt: Attempt,
     /// Number of finished items, from the first on.
     pub(crate) answered: u32,
-    /// `true` if the worker died in the first unfinished item, and not before it.
-    pub(crate) died_in_an_item: bool,
     /// The encoded results of the finished items; empty for those that failed.
     pub(crate) results: Vec<u8>,
     /// The failures among the finished items, in order.
@@ -31,45 +44,109 @@ pub(crate) struct ChunkProgress {
     pub(crate) run_time: Duration,
     /// The results that lie in the worker's memory, in order. Their entries in `results` are empty.
     pub(crate) placed: Vec<(u32, PlacedValue)>,
-    /// The encoded items, returned at the end.
-    pub(crate) items: Option<Argument>,
+}
+
+/// A worker's end of a chunk.
+pub(crate) enum ChunkEnd {
+    /// No item is left to run.
+    Complete,
+    /// The worker returns the items after the first ones.
+    Returned { finished: NonZeroU32, parts: u32 },
+}
+
+/// The map that a chunk belongs to, as it appears to the pool.
+#[derive(Debug)]
+pub(crate) struct ChunkOwner {
+    /// Ids of chunks that have ended.
+    pub(crate) completions: Arc<CompletionQueue>,
+    /// Chunks that were divided from others and that the map has not taken; `None` once the map is
+    /// dropped, because chunks own their owner.
+    divided: Mutex<Option<Vec<Arc<TaskCell>>>>,
+}
+
+impl Default for ChunkOwner {
+    fn default() -> Self {
+        Self { completions: Arc::default(), divided: Mutex::new(Some(Vec::new())) }
+    }
+}
+
+impl ChunkOwner {
+    /// Adds a chunk. It has to be added before it can end, so that the map knows it by then.
+    pub(crate) fn add(&self, chunk: Arc<TaskCell>) {
+        if let Some(divided) = &mut *self.divided.lock() {
+            divided.push(chunk);
+        }
+    }
+
+    /// Takes the chunks that were added since the last call.
+    pub(crate) fn take(&self) -> Vec<Arc<TaskCell>> {
+        self.divided.lock().as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// Takes the chunks that were added, and drops later ones.
+    pub(crate) fn close(&self) -> Vec<Arc<TaskCell>> {
+        self.divided.lock().take().unwrap_or_default()
+    }
 }
 
 impl ChunkProgress {
-    pub(crate) fn new(shape: Chunk) -> Self {
+    pub(crate) fn new(
+        shape: Chunk,
+        position: u64,
+        parts: u32,
+        bytes: usize,
+        owner: &Arc<ChunkOwner>,
+    ) -> Self {
         Self {
             shape,
+            position,
+            parts,
+            bytes,
+            owner: Arc::clone(owner),
+            attempt: Attempt::first(),
             answered: 0,
-            died_in_an_item: false,
             results: Vec::new(),
             failures: Vec::new(),
             run_time: Duration::ZERO,
             placed: Vec::new(),
-            items: None,
         }
     }
 
-    /// Records the end of the chunk. Returns `false` if no item finished although the chunk did not
-    /// fail, which means that the worker did not run it.
-    #[must_use]
-    pub(crate) fn finish(&mut self, run_time: Duration, has_failed: bool) -> bool {
-        self.run_time = run_time;
-        has_failed || self.answered > 0
+    /// Splits off the items from `at` on, whose encoding takes `bytes`. None of them is finished.
+    pub(crate) fn split_off(&mut self, at: u32, bytes: usize) -> Self {
+        let items = self.shape.items.saturating_sub(at);
+        let rest = Chunk { items, ..self.shape };
+        self.shape.items = at;
+        Self::new(rest, self.position + u64::from(at), self.parts, bytes, &self.owner)
     }
 
-    /// Records the worker's death after it had started `begun` items. Returns `false` if it had not
-    /// reached the first one.
-    pub(crate) fn lost_at(&mut self, begun: u64) -> bool {
-        self.died_in_an_item = begun > self.answered.into();
-        self.died_in_an_item || self.answered > 0
+    /// Records the end of the chunk. Returns `None` if no item finished although the chunk did not
+    /// fail, which means that the worker did not run it.
+    #[must_use]
+    pub(crate) fn finish(&mut self, run_time: Duration, has_failed: bool) -> Option<ChunkEnd> {
+        self.run_time = run_time;
+        if has_failed || self.answered == self.shape.items {
+            return Some(ChunkEnd::Complete);
+        }
+        let finished = NonZeroU32::new(self.answered)?;
+        Some(ChunkEnd::Returned { finished, parts: self.parts })
+    }
+
+    /// Returns the progress at the death of the worker, which had started `begun` items. Returns
+    /// `None` if it had not reached the first one: then the chunk has not started.
+    pub(crate) fn interrupted(&self, ring_index: u16, begun: u64) -> Option<InterruptedAttempt> {
+        let (finished, parts) = (self.answered, self.parts);
+        let in_item = begun > finished.into();
+        let has_begun = in_item || finished > 0;
+        has_begun.then_some(InterruptedAttempt { ring_index, finished, in_item, parts })
     }
 
     /// Discards all results, because a chunk that is sent again begins with its first item. Results
     /// that were claimed by a worker from which the chunk was revoked before it started are a lie.
     /// They would shift the results of the next worker.
-    pub(crate) fn begin_anew(&mut self) {
+    pub(crate) fn begin_anew(&mut self, attempt: Attempt) {
+        self.attempt = attempt;
         self.answered = 0;
-        self.died_in_an_item = false;
         self.results.clear();
         self.failures.clear();
         self.placed.clear();
@@ -107,16 +184,35 @@ impl ChunkProgress {
 mod tests {
     use super::*;
 
+    fn chunk(items: u32) -> ChunkProgress {
+        let shape = Chunk { items, budget: Duration::ZERO };
+        ChunkProgress::new(shape, 10, 4, 0, &Arc::default())
+    }
+
     #[test]
     fn results_claimed_before_a_chunk_is_sent_are_forgotten() {
-        let mut chunk = ChunkProgress::new(Chunk { items: 2, budget: Duration::ZERO });
+        let mut chunk = chunk(2);
         assert!(chunk.answer(0, Ok(ValueRef::Inline(b"a lie"))));
-        chunk.begin_anew();
+        chunk.begin_anew(Attempt::first().next());
         assert!(chunk.answer(0, Ok(ValueRef::Inline(b"first"))));
         assert!(chunk.answer(1, Ok(ValueRef::Inline(b"second"))));
         let mut results = Vec::new();
         items::push(&mut results, b"first").unwrap();
         items::push(&mut results, b"second").unwrap();
         assert_eq!((chunk.answered, chunk.results), (2, results));
+    }
+
+    #[test]
+    fn a_dead_worker_has_begun_a_chunk_once_it_has_begun_an_item() {
+        let mut chunk = chunk(3);
+        assert!(chunk.interrupted(7, 0).is_none());
+        assert!(chunk.interrupted(7, 1).is_some_and(|it| it.in_item && it.finished == 0));
+        assert!(chunk.answer(0, Ok(ValueRef::Inline(b""))));
+        assert!(chunk.interrupted(7, 1).is_some_and(|it| !it.in_item && it.finished == 1));
+        // Any number, from a worker that has overwritten its table.
+        assert!(chunk.interrupted(7, u64::MAX).is_some_and(|it| it.in_item));
+        let rest = chunk.split_off(1, 5);
+        assert_eq!((chunk.shape.items, rest.shape.items, rest.position), (1, 2, 11));
+        assert!(!chunk.answer(1, Ok(ValueRef::Inline(b""))), "the item is not there any more");
     }
 }

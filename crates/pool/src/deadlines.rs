@@ -60,12 +60,6 @@ impl TaskDeadlines {
         constraints
     }
 
-    /// Returns how much longer the task may wait in the queue.
-    pub(crate) fn queue_left(&self) -> Option<Duration> {
-        let waited = clock::now().saturating_since(self.submitted);
-        self.limits.queue.map(|limit| limit.saturating_sub(waited))
-    }
-
     /// Returns the part that the worker is sent.
     pub(crate) fn run_limits(&self) -> RunLimits {
         RunLimits::new(self.limits.soft, self.limits.hard)

@@ -3,9 +3,9 @@
 //! Inputs are sent in *chunks* of as many items as make about half a millisecond of work, in one
 //! frame each. The number of chunks in flight is bounded. A chunk ends when its items are finished,
 //! or earlier: a worker returns the remaining items of a chunk that took too long, and if a worker
-//! dies, only the item that ran has failed. The remaining items then become another chunk. So items
-//! are sent in bulk, but fail, are retried and wait for each other as if each had been submitted by
-//! itself.
+//! dies, only the item that ran has failed. The scheduler then divides the chunk, and the map
+//! learns of the new chunks when it takes the results. So items are sent in bulk, but fail, are
+//! retried and wait for each other as if each had been submitted by itself.
 
 mod chunk;
 mod chunks;

@@ -1,9 +1,11 @@
 //! Encoded arguments and values on the host: in a buffer or, if large, in memory shared with
 //! workers.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use brigade_sys::arena::{ArgumentArena, Loan, SharedBlock};
+use brigade_wire::Location;
 use brigade_wire::codec::{self, CodecError, Source};
 use brigade_wire::link::ARENA_THRESHOLD;
 use serde::Serialize;
@@ -17,6 +19,11 @@ const LARGE: usize = 64 << 10;
 pub(crate) enum Argument {
     Inline(Vec<u8>),
     Placed(SharedBlock),
+    /// A part of one of the other variants.
+    Part {
+        whole: Arc<Argument>,
+        range: Range<usize>,
+    },
 }
 
 impl Argument {
@@ -55,21 +62,62 @@ impl Argument {
         match self {
             Self::Inline(encoded) => encoded.capacity() >= LARGE,
             Self::Placed(_) => true,
+            Self::Part { whole, .. } => whole.is_large(),
         }
     }
 
-    /// Returns the number of bytes that are freed with the argument.
+    /// Returns the number of bytes that are freed with the argument, at most.
     pub(crate) fn size(&self) -> usize {
         match self {
             Self::Inline(encoded) => encoded.capacity(),
             Self::Placed(block) => block.len(),
+            Self::Part { whole, .. } => whole.size(),
         }
+    }
+
+    pub(crate) fn as_bytes(&self) -> &[u8] {
+        match self {
+            Self::Inline(encoded) => encoded,
+            Self::Placed(block) => block.as_bytes(),
+            Self::Part { whole, range } => &whole.as_bytes()[range.clone()],
+        }
+    }
+
+    /// Returns the location in the arena of an argument that lies there.
+    pub(crate) fn location(&self) -> Option<Location> {
+        match self {
+            Self::Inline(_) => None,
+            Self::Placed(block) => {
+                let (offset, length) = (block.offset() as u64, block.len() as u64);
+                Some(Location { offset, length })
+            }
+            Self::Part { whole, range } => {
+                let Location { offset, .. } = whole.location()?;
+                let (start, length) = (range.start as u64, range.len() as u64);
+                Some(Location { offset: offset + start, length })
+            }
+        }
+    }
+
+    /// Splits off the bytes from `at` on, without a copy.
+    pub(crate) fn split_off(&mut self, at: usize) -> Self {
+        let (whole, range) = match std::mem::replace(self, Self::Inline(Vec::new())) {
+            Self::Part { whole, range } => (whole, range),
+            whole => {
+                let range = 0..whole.as_bytes().len();
+                (Arc::new(whole), range)
+            }
+        };
+        let middle = range.start + at;
+        let rest = Self::Part { whole: Arc::clone(&whole), range: middle..range.end };
+        *self = Self::Part { whole, range: range.start..middle };
+        rest
     }
 
     pub(crate) fn into_vec(self) -> Vec<u8> {
         match self {
             Self::Inline(encoded) => encoded,
-            Self::Placed(block) => block.as_bytes().to_vec(),
+            Self::Placed(_) | Self::Part { .. } => self.as_bytes().to_vec(),
         }
     }
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use brigade_scheduler::Shutdown;
-use brigade_wire::{Attempt, codec};
+use brigade_wire::codec;
 use brigade_worker::function_of;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -344,7 +344,7 @@ impl Pool {
         let (deadlines, constraints) = options.constraints(&shared.config);
         let id = shared.next_task_ids(1);
         let cell = TaskCell::new(id, function, encoded, options.label, deadlines);
-        match shared.submit(&cell, Attempt::first(), options.retries, constraints, when_full) {
+        match shared.submit(&cell, None, options.retries, constraints, when_full) {
             Ok(()) => Ok(Handle::new(cell, Arc::clone(shared))),
             Err(kind) => Err(SubmitError::new(kind, argument)),
         }

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-/// Report of a shutdown, from the first call to the end of the last worker.
+/// Report of a shutdown, from the first call to the end of the last worker. Each item of a map
+/// counts as a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ShutdownReport {

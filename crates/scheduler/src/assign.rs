@@ -7,7 +7,7 @@
 use brigade_time::Monotonic;
 
 use crate::task::Place;
-use crate::{Action, Outbox, Scheduler, TaskKey, WorkerState};
+use crate::{Action, End, Outbox, Scheduler, TaskKey, WorkerState};
 
 impl<T> Scheduler<T> {
     /// Assigns queued tasks to workers that have room, and starts processes that are missing.
@@ -47,7 +47,7 @@ impl<T> Scheduler<T> {
     /// cancelled.
     pub(crate) fn return_to_queue(&mut self, key: TaskKey, outbox: &mut Outbox<T>) {
         if self.tasks[key].slot().is_some_and(|slot| slot as usize >= self.workers.target()) {
-            return self.end_cancelled(key, outbox);
+            return self.end_task(key, End::Cancelled, outbox);
         }
         self.tasks.wait_at_the_front(key);
         self.arm_waiting(key);

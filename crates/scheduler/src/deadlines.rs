@@ -83,7 +83,7 @@ impl<T> Scheduler<T> {
             // Only a queue deadline has an alarm there.
             Place::Queued | Place::Reserved => {
                 self.tasks.stop_waiting(key);
-                self.end_expired(key, outbox);
+                self.end_task(key, End::Expired, outbox);
                 self.settle(now, outbox);
             }
             Place::Assigned { worker, ring_index } => {
@@ -155,12 +155,6 @@ impl<T> Scheduler<T> {
         if let Some(limit) = constraints.hard_limit {
             self.set_timer(key, now.saturating_add(limit));
         }
-    }
-
-    /// Ends a task whose queue deadline has expired.
-    pub(crate) fn end_expired(&mut self, key: TaskKey, outbox: &mut Outbox<T>) {
-        self.counters.expired += 1;
-        self.end_task(key, End::Expired, outbox);
     }
 }
 

@@ -3,14 +3,17 @@
 use brigade_ids::WorkerId;
 use brigade_time::Monotonic;
 
-use crate::{Action, End, KillCause, Occupant, Outbox, Scheduler, TaskKey, WorkerState};
+use crate::{
+    Action, End, InterruptedAttempt, KillCause, Occupant, Outbox, Scheduler, TaskKey, TaskRef,
+    WorkerState,
+};
 
 impl<T> Scheduler<T> {
     pub(crate) fn died(
         &mut self,
         now: Monotonic,
         worker: WorkerId,
-        interrupted: &[u16],
+        interrupted: &[InterruptedAttempt],
         outbox: &mut Outbox<T>,
     ) {
         let Some(entry) = self.workers.live_mut(worker) else {
@@ -33,10 +36,9 @@ impl<T> Scheduler<T> {
             let Occupant::Task(key) = occupant else {
                 continue;
             };
-            if interrupted.contains(&ring_index) {
-                self.interrupted_task(key, worker, kill_cause, outbox);
-            } else {
-                self.requeue(key, worker, outbox);
+            match interrupted.iter().find(|attempt| attempt.ring_index == ring_index) {
+                Some(attempt) => self.interrupted(key, attempt, worker, kill_cause, outbox),
+                None => self.requeue(key, 1, worker, outbox),
             }
         }
         // A worker that was killed for violating the protocol counts as one that failed by itself.
@@ -64,7 +66,8 @@ impl<T> Scheduler<T> {
         }
     }
 
-    fn interrupted_task(
+    /// Runs a task again that ran when its worker died, or ends it.
+    pub(crate) fn interrupted_task(
         &mut self,
         key: TaskKey,
         worker: WorkerId,
@@ -82,21 +85,18 @@ impl<T> Scheduler<T> {
         let may_run_again =
             task.retries_left > 0 && !quarantined && !stopped && !self.lifecycle.is_broken();
         if shutting_down {
-            self.counters.killed += 1;
-            self.lifecycle.tally_mut().killed += 1;
             self.end_task(key, End::Killed(KillCause::Shutdown), outbox);
         } else if kill_cause == Some(KillCause::Asked) {
-            self.counters.killed += 1;
-            self.lifecycle.count(|tally| &mut tally.killed);
             self.end_task(key, End::Killed(KillCause::Asked), outbox);
         } else if may_run_again {
             task.retries_left -= 1;
             task.attempt = task.attempt.next();
+            let (id, attempt) = (task.id, task.attempt);
             if let Some(constraints) = &mut task.constraints {
                 constraints.began = true;
             }
             self.counters.retried += 1;
-            outbox.push(Action::Retried { id: task.id, attempt: task.attempt, worker });
+            outbox.push(Action::Retried { task: TaskRef { key, id }, attempt, worker });
             self.return_to_queue(key, outbox);
         } else {
             let end = match kill_cause {
@@ -104,29 +104,32 @@ impl<T> Scheduler<T> {
                 None => End::Died,
                 Some(cause) => End::Killed(cause),
             };
-            self.counters.failed_by_death += 1;
-            self.lifecycle.count(
-                |tally| {
-                    if by_itself { &mut tally.failed } else { &mut tally.killed }
-                },
-            );
             self.end_task(key, end, outbox);
         }
     }
 
-    /// Returns a task that had not started when its worker died to the queue. It loses no attempt.
-    fn requeue(&mut self, key: TaskKey, worker: WorkerId, outbox: &mut Outbox<T>) {
+    /// Returns a task that its worker had not started to the queue, items in up to `parts` tasks.
+    /// It loses no attempt.
+    pub(crate) fn requeue(
+        &mut self,
+        key: TaskKey,
+        parts: u32,
+        worker: WorkerId,
+        outbox: &mut Outbox<T>,
+    ) {
+        let task = &self.tasks[key];
         if self.lifecycle.is_broken() {
-            self.counters.refused_by_break += 1;
             self.end_task(key, End::Broken, outbox);
-        } else if self.lifecycle.phase().cancels_pending() {
-            self.counters.cancelled += 1;
-            self.lifecycle.count(|tally| &mut tally.cancelled);
+        } else if task.is_cancelled() || self.lifecycle.phase().cancels_pending() {
             self.end_task(key, End::Cancelled, outbox);
         } else {
-            self.counters.requeued += 1;
-            outbox.push(Action::Requeued { id: self.tasks[key].id, worker });
-            self.return_to_queue(key, outbox);
+            self.counters.requeued += task.count();
+            // From last to first, so that the front of the queue keeps the order of submission.
+            for key in self.divide(key, parts).into_iter().rev() {
+                let task = self.tasks.reference(key);
+                outbox.push(Action::Requeued { task, worker });
+                self.return_to_queue(key, outbox);
+            }
         }
     }
 }

@@ -2,6 +2,7 @@
 
 #![expect(missing_docs, reason = "fields are named after their types, which have documentation")]
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -48,6 +49,9 @@ pub enum Event<T> {
         /// `true` if the worker exceeds `max_worker_rss`.
         worn: bool,
     },
+    /// A worker finished some of the items of a chunk and returns the others. The driver holds the
+    /// outcomes. Boxed because it is rare and large.
+    Returned(Box<Returned>),
     /// A worker skipped a revoked task.
     Skipped { worker: WorkerId, task: TaskId, attempt: Attempt },
     /// All outcomes that have arrived are handled, so an idle worker may take over tasks of others.
@@ -65,11 +69,7 @@ pub enum Event<T> {
     /// A worker violated the protocol.
     Misbehaved { worker: WorkerId },
     /// The process of a ready worker is dead, and everything that it wrote is handled.
-    Died {
-        worker: WorkerId,
-        /// Positions in its table whose task had started and not finished.
-        interrupted: Vec<u16>,
-    },
+    Died { worker: WorkerId, interrupted: Vec<InterruptedAttempt> },
     /// The answer to `Action::Inspect`, for a worker that is stopped by a signal.
     FoundStopped { worker: WorkerId },
     /// Shut the pool down. The strongest of several requests counts, and the earliest deadline.
@@ -92,6 +92,35 @@ pub struct Observation {
     pub section: Option<Monotonic>,
 }
 
+/// A chunk that a worker finished in part.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Returned {
+    pub worker: WorkerId,
+    pub task: TaskId,
+    pub attempt: Attempt,
+    pub run_time: Duration,
+    /// `true` if the worker exceeds `max_worker_rss`.
+    pub worn: bool,
+    /// Number of items that it has finished, from the first on.
+    pub finished: NonZeroU32,
+    /// Number of tasks into which the others are divided.
+    pub parts: u32,
+}
+
+/// An attempt that ended with its worker's death.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct InterruptedAttempt {
+    /// Its position in the worker's table.
+    pub ring_index: u16,
+    /// Number of items that the worker has finished, from the first on. 0 unless the task is a
+    /// chunk.
+    pub finished: u32,
+    /// `true` if the worker was running the task or, in a chunk, the next item.
+    pub in_item: bool,
+    /// Number of tasks into which the items that have not started are divided.
+    pub parts: u32,
+}
+
 /// A task as it enters the scheduler.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(bound(serialize = "", deserialize = "T: Default"))]
@@ -99,8 +128,9 @@ pub struct Submission<T> {
     pub id: TaskId,
     #[serde(skip)]
     pub task: T,
-    /// The number of the first attempt made here.
-    pub attempt: Attempt,
+    /// Number of items, if the task is a chunk of a map. The ids of the items follow that of the
+    /// task, which is the first one's.
+    pub items: Option<NonZeroU32>,
     /// Number of further attempts allowed after its worker died or its deadline expired.
     pub retries: u32,
     /// Set for the few tasks that have any.

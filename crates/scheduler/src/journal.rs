@@ -133,7 +133,7 @@ pub fn replay(journal: impl Read) -> Result<Replay, ReplayError> {
     if head.version != VERSION {
         return Err(frames.format(format!("the journal was recorded by version {}", head.version)));
     }
-    let mut scheduler = Scheduler::<()>::new(head.settings);
+    let mut scheduler = Scheduler::<()>::new(head.settings, |(), _| ());
     let mut outbox = Outbox::default();
     let mut decided = Vec::new();
     loop {

@@ -58,7 +58,7 @@ impl<T> Scheduler<T> {
         self.workers.set_incomplete();
         self.workers.remove_idle(worker.slot);
         self.clear_alarms(worker.slot);
-        self.lifecycle.count(|tally| &mut tally.workers_killed);
+        self.lifecycle.count_killed_worker();
         outbox.push(Action::Kill { worker, cause, at_once });
     }
 
@@ -143,14 +143,17 @@ impl<T> Scheduler<T> {
             let task = &self.tasks[condemned.key];
             let (id, cause) = (task.id, condemned.cause);
             // Two attempts of one task must never overlap. Other tasks that are still assigned here
-            // may have started if the worker lies.
+            // may have started if the worker lies. The progress of a chunk, which may be any of
+            // the tasks because outcomes may be unread, is known only when the process is dead.
             let again = (task.retries_left > 0 && cause != KillCause::Asked)
                 || self.workers.live(worker).is_some_and(|entry| {
                     entry.in_flight().any(|(_, occupant)| match occupant {
-                        Occupant::Task(key) if key != condemned.key => {
-                            self.tasks[key].retries_left > 0
+                        Occupant::Task(key) => {
+                            let task = &self.tasks[key];
+                            let other = key != condemned.key;
+                            task.items.is_some() || (other && task.retries_left > 0)
                         }
-                        Occupant::Task(_) | Occupant::Revoked { .. } => false,
+                        Occupant::Revoked { .. } => false,
                     })
                 });
             outbox.push(Action::Condemned { worker, task: id, cause });

@@ -25,11 +25,11 @@
 //! ```
 //! use std::time::Duration;
 //!
-//! use brigade_ids::{Attempt, TaskId};
+//! use brigade_ids::TaskId;
 //! use brigade_scheduler::{Action, Event, Scheduler, Outbox, Settings, Submission};
 //! use brigade_time::Monotonic;
 //!
-//! let mut scheduler = Scheduler::new(Settings {
+//! let settings = Settings {
 //!     workers: 1,
 //!     min_workers: 0,
 //!     idle_timeout: None,
@@ -41,11 +41,12 @@
 //!     restart_limit: 5,
 //!     restart_window: Duration::from_secs(10),
 //!     stop_grace: Duration::from_secs(1),
-//! });
+//! };
+//! let mut scheduler = Scheduler::new(settings, |data, _| *data);
 //! let submission = Submission {
 //!     id: TaskId::new(1),
 //!     task: "the driver's data",
-//!     attempt: Attempt::first(),
+//!     items: None,
 //!     retries: 0,
 //!     constraints: None,
 //! };
@@ -66,6 +67,7 @@
 mod alarms;
 mod assign;
 mod balance;
+mod chunk;
 mod deadlines;
 mod death;
 mod escalation;
@@ -98,7 +100,7 @@ mod warm_up;
 mod worker;
 mod workers;
 
-pub use event::{Event, Observation, StartFailure, Submission};
+pub use event::{Event, InterruptedAttempt, Observation, Returned, StartFailure, Submission};
 pub use lifecycle::Tally;
 pub use outbox::{Action, End, Outbox, RevokeWhy};
 pub use scheduler::Scheduler;

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use brigade_time::Monotonic;
 
-use crate::{End, Shutdown};
+use crate::{End, KillCause, Shutdown};
 
 /// Time until a drain first looks for stopped workers; it doubles each time.
 const FIRST_INSPECTION: Duration = Duration::from_millis(250);
@@ -55,7 +55,7 @@ impl Phase {
     }
 }
 
-/// Counts of tasks and workers since the shutdown began.
+/// Counts of tasks and workers since the shutdown began. Each item of a chunk counts as a task.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Tasks that finished.
@@ -236,10 +236,25 @@ impl Lifecycle {
         &mut self.tally
     }
 
-    /// Adds one to a count if the shutdown has begun.
-    pub(crate) fn count(&mut self, count: impl FnOnce(&mut Tally) -> &mut u64) {
-        if !self.is_running() {
-            *count(&mut self.tally) += 1;
+    /// Counts the end of tasks, if the shutdown has begun.
+    #[inline]
+    pub(crate) fn count(&mut self, end: End, tasks: u64) {
+        if self.is_running() {
+            return;
         }
+        let tally = &mut self.tally;
+        let count = match end {
+            End::Reported | End::Finished => &mut tally.finished,
+            End::Cancelled => &mut tally.cancelled,
+            End::Died | End::Quarantined | End::Killed(KillCause::Protocol) => &mut tally.failed,
+            End::Killed(_) => &mut tally.killed,
+            End::Expired | End::Broken | End::Closed => return,
+        };
+        *count += tasks;
+    }
+
+    /// Counts a worker that was killed, if the shutdown has begun.
+    pub(crate) fn count_killed_worker(&mut self) {
+        self.tally.workers_killed += u64::from(!self.is_running());
     }
 }

@@ -86,10 +86,10 @@ pub enum Action<T> {
     /// Check if the worker's process is stopped by a signal, and answer with `Event::FoundStopped`
     /// if it is.
     Inspect { worker: WorkerId },
-    /// A task returned to the queue for another attempt.
-    Retried { id: TaskId, attempt: Attempt, worker: WorkerId },
-    /// A task that had not started returned to the queue.
-    Requeued { id: TaskId, worker: WorkerId },
+    /// A task, or an item that is a task from now on, returned to the queue for another attempt.
+    Retried { task: TaskRef, attempt: Attempt, worker: WorkerId },
+    /// A task, or items that are a task from now on, returned to the queue without having started.
+    Requeued { task: TaskRef, worker: WorkerId },
     /// The pool is broken, for the reason in `broken_reason`, and accepts no more tasks.
     Broke,
     /// The shutdown has ended: no task and no process is left.
@@ -101,6 +101,8 @@ pub enum Action<T> {
 pub enum End {
     /// The worker finished it; the driver holds the outcome.
     Reported,
+    /// The worker finished all its items, and ended before it could report that.
+    Finished,
     /// It was cancelled before it started.
     Cancelled,
     /// Its worker died while it ran.

@@ -114,15 +114,6 @@ impl<T> Scheduler<T> {
         }
     }
 
-    /// Returns all tasks of a worker whose outcomes have not been read.
-    pub fn under_way(&self, worker: WorkerId) -> impl Iterator<Item = &T> {
-        let frames = self.workers.live(worker).into_iter().flat_map(WorkerEntry::in_flight);
-        frames.filter_map(|(_, occupant)| match occupant {
-            Occupant::Task(key) => Some(&self.tasks[key].task),
-            Occupant::Revoked { .. } => None,
-        })
-    }
-
     /// Returns the number of workers that have something to do.
     pub fn busy_workers(&self) -> usize {
         self.workers.iter().filter(|worker| worker.load() > 0).count()

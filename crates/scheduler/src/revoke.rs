@@ -8,7 +8,7 @@ use crate::task::Place;
 use crate::{Action, End, KillCause, Outbox, RevokeWhy, Scheduler, TaskRef};
 
 impl<T> Scheduler<T> {
-    /// Cancels a task that has not started.
+    /// Cancels a task that has not started, or the items of a chunk that have not.
     pub(crate) fn cancel(&mut self, now: Monotonic, task: TaskRef, outbox: &mut Outbox<T>) {
         let Some(entry) = self.tasks.find(task) else {
             return;
@@ -16,7 +16,7 @@ impl<T> Scheduler<T> {
         match entry.place {
             Place::Queued | Place::Reserved => {
                 self.tasks.stop_waiting(task.key);
-                self.end_cancelled(task.key, outbox);
+                self.end_task(task.key, End::Cancelled, outbox);
                 self.settle(now, outbox);
             }
             Place::Assigned { worker, ring_index } => {
@@ -54,6 +54,7 @@ impl<T> Scheduler<T> {
             // ended.
             if why == RevokeWhy::Kill {
                 self.tasks[task.key].retries_left = 0;
+                self.cancel_items(task.key);
             }
             return self.kill(worker, KillCause::Protocol, outbox);
         }
@@ -63,11 +64,13 @@ impl<T> Scheduler<T> {
                     // Its worker may already be dying, for a reason after which the task would run
                     // again.
                     self.tasks[task.key].retries_left = 0;
+                    self.cancel_items(task.key);
                     self.condemn(now, worker, task.key, KillCause::Asked, outbox);
                 }
                 RevokeWhy::Clear => self.cleared(now, worker, false, outbox),
                 RevokeWhy::Expire => self.started_after_all(now, task.key),
-                RevokeWhy::Cancel | RevokeWhy::Break | RevokeWhy::Steal => {}
+                RevokeWhy::Cancel => self.cancel_items(task.key),
+                RevokeWhy::Break | RevokeWhy::Steal => {}
             }
             return;
         }
@@ -75,26 +78,25 @@ impl<T> Scheduler<T> {
         entry.mark_revoked(ring_index, task.id, attempt);
         match why {
             RevokeWhy::Cancel | RevokeWhy::Kill => {
-                self.end_cancelled(task.key, outbox);
+                self.end_task(task.key, End::Cancelled, outbox);
                 self.settle(now, outbox);
             }
             RevokeWhy::Expire => {
-                self.end_expired(task.key, outbox);
+                self.end_task(task.key, End::Expired, outbox);
                 self.settle(now, outbox);
             }
             RevokeWhy::Clear => {
-                self.counters.requeued += 1;
+                self.counters.requeued += self.tasks[task.key].count();
                 self.return_to_queue(task.key, outbox);
                 self.cleared(now, worker, true, outbox);
                 self.assign(now, outbox);
             }
             RevokeWhy::Break => {
-                self.counters.refused_by_break += 1;
                 self.end_task(task.key, End::Broken, outbox);
                 self.settle(now, outbox);
             }
             RevokeWhy::Steal => {
-                self.counters.stolen += 1;
+                self.counters.stolen += self.tasks[task.key].count();
                 self.return_to_queue(task.key, outbox);
                 self.assign(now, outbox);
                 // There may be more idle workers.

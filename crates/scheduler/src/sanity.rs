@@ -3,7 +3,7 @@
 use brigade_time::Escalation;
 
 use crate::alarms::PoolAlarm;
-use crate::task::Place;
+use crate::task::{Place, TaskEntry};
 use crate::{Occupant, Phase, Scheduler, WorkerState};
 
 impl<T> Scheduler<T> {
@@ -115,7 +115,7 @@ impl<T> Scheduler<T> {
             + counters.refused_by_break;
         assert_eq!(
             counters.submitted,
-            ended + self.tasks.len() as u64,
+            ended + self.tasks.iter().map(TaskEntry::count).sum::<u64>(),
             "a task was lost or duplicated"
         );
     }

@@ -37,7 +37,6 @@ impl<T> Scheduler<T> {
         self.workers.set_target(target);
         for index in target..self.workers.len() {
             while let Some(key) = self.tasks.next_reserved(self.workers[index].id.slot) {
-                self.counters.cancelled += 1;
                 self.end_task(key, End::Cancelled, outbox);
             }
             self.retire(now, self.workers[index].id, "the pool was resized", outbox);

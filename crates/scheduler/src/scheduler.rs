@@ -22,6 +22,8 @@ use crate::{
 #[derive(Debug)]
 pub struct Scheduler<T> {
     pub(crate) settings: Settings,
+    /// Splits the driver's data of a chunk at this item, and returns the data of the rest.
+    pub(crate) split_data: fn(&T, u32) -> T,
     pub(crate) tasks: Tasks<T>,
     pub(crate) workers: Workers,
     pub(crate) lifecycle: Lifecycle,
@@ -41,15 +43,17 @@ pub struct Scheduler<T> {
 }
 
 impl<T> Scheduler<T> {
-    /// Creates a scheduler without tasks and workers.
+    /// Creates a scheduler without tasks and workers. When a chunk is divided, `split_data` splits
+    /// the driver's data at an item, and returns the data of the items from there on.
     ///
     /// # Panics
     /// If there are 2³² slots.
-    pub fn new(settings: Settings) -> Self {
+    pub fn new(settings: Settings, split_data: fn(&T, u32) -> T) -> Self {
         let budget = RestartBudget::new(settings.restart_limit, settings.restart_window);
         Self {
             workers: Workers::new(settings.workers),
             settings,
+            split_data,
             tasks: Tasks::default(),
             lifecycle: Lifecycle::default(),
             warming: false,
@@ -77,13 +81,12 @@ impl<T> Scheduler<T> {
                 self.revoke_answer(now, task, (worker, ring_index), why, found, outbox);
             }
             Event::Finished { worker, task, attempt, run_time, worn } => {
-                if self.finished(worker, task, attempt, run_time, outbox) {
-                    if worn {
-                        self.retire(now, worker, "exceeded `max_worker_rss`", outbox);
-                    }
-                    self.after_outcome(now, worker.slot, outbox);
+                if let Some(key) = self.reported(worker, task, attempt, outbox) {
+                    self.finish(worker.slot, key, run_time, outbox);
+                    self.after_finished(now, worker, worn, outbox);
                 }
             }
+            Event::Returned(returned) => self.returned(now, *returned, outbox),
             Event::Skipped { worker, task, attempt } => {
                 self.skipped(now, worker, task, attempt, outbox);
             }
@@ -124,6 +127,7 @@ impl<T> Scheduler<T> {
             | Event::SectionBegun { .. }
             | Event::RevokeAnswer { .. }
             | Event::Finished { .. }
+            | Event::Returned(_)
             | Event::Skipped { .. }
             | Event::Balance => unreachable!("handled by the caller"),
         }
@@ -143,17 +147,15 @@ impl<T> Scheduler<T> {
         outbox: &mut Outbox<T>,
     ) {
         if let Some(end) = self.lifecycle.refusal() {
-            let Submission { task, attempt, .. } = submission;
-            outbox.push(Action::Complete { task, attempt, end });
+            let attempt = Attempt::first();
+            outbox.push(Action::Complete { task: submission.task, attempt, end });
             return;
         }
-        self.counters.submitted += 1;
-        // A map submits an item again as a task of its own.
-        self.counters.retried += u64::from(submission.attempt != Attempt::first());
         self.lifecycle.set_quiescent(false);
         let id = submission.id;
         let has_constraints = submission.constraints.is_some();
         let key = self.tasks.insert(now, submission);
+        self.counters.submitted += self.tasks[key].count();
         outbox.push(Action::Accepted { task: TaskRef { key, id } });
         if has_constraints {
             self.queue_with_constraints(key, outbox);
@@ -166,7 +168,6 @@ impl<T> Scheduler<T> {
     pub(crate) fn queue_with_constraints(&mut self, key: TaskKey, outbox: &mut Outbox<T>) {
         if let Some(slot) = self.tasks[key].slot() {
             if slot as usize >= self.workers.target() {
-                self.counters.cancelled += 1;
                 return self.end_task(key, End::Cancelled, outbox);
             }
             self.workers.set_incomplete();
@@ -175,37 +176,56 @@ impl<T> Scheduler<T> {
         self.arm_waiting(key);
     }
 
-    /// Ends a task with its outcome. Returns `false` if the outcome did not count.
-    pub(crate) fn finished(
+    /// Returns the task that the worker reports, or `None` if the report does not count.
+    pub(crate) fn reported(
         &mut self,
         worker: WorkerId,
         id: TaskId,
         attempt: Attempt,
-        run_time: Duration,
         outbox: &mut Outbox<T>,
-    ) -> bool {
+    ) -> Option<TaskKey> {
         let Some(entry) = self.workers.live_mut(worker) else {
             self.counters.stale_replies += 1;
-            return false;
+            return None;
         };
-        let Some(Occupant::Task(key)) = entry.front() else {
-            self.kill(worker, KillCause::Protocol, outbox);
-            return false;
-        };
-        let task = &self.tasks[key];
-        if task.id != id || task.attempt != attempt {
-            self.kill(worker, KillCause::Protocol, outbox);
-            return false;
+        if let Some(Occupant::Task(key)) = entry.front()
+            && let task = &self.tasks[key]
+            && (task.id, task.attempt) == (id, attempt)
+        {
+            return Some(key);
         }
-        let entry = &mut self.workers[worker.slot as usize];
+        self.kill(worker, KillCause::Protocol, outbox);
+        None
+    }
+
+    /// Ends the first task of a worker with its outcome.
+    pub(crate) fn finish(
+        &mut self,
+        slot: u32,
+        key: TaskKey,
+        run_time: Duration,
+        outbox: &mut Outbox<T>,
+    ) {
+        let entry = &mut self.workers[slot as usize];
         entry.pop_front();
         entry.completed += 1;
         entry.stalled = false;
-        self.counters.finished += 1;
-        self.lifecycle.count(|tally| &mut tally.finished);
         self.run_times.learn(run_time);
         self.end_task(key, End::Reported, outbox);
-        true
+    }
+
+    /// Retires a worker that has grown too large, or assigns more tasks.
+    pub(crate) fn after_finished(
+        &mut self,
+        now: Monotonic,
+        worker: WorkerId,
+        worn: bool,
+        outbox: &mut Outbox<T>,
+    ) {
+        if worn {
+            self.retire(now, worker, "exceeded `max_worker_rss`", outbox);
+        }
+        self.after_outcome(now, worker.slot, outbox);
     }
 
     pub(crate) fn skipped(
@@ -263,16 +283,12 @@ impl<T> Scheduler<T> {
         self.settle(now, outbox);
     }
 
-    pub(crate) fn end_cancelled(&mut self, key: TaskKey, outbox: &mut Outbox<T>) {
-        self.counters.cancelled += 1;
-        self.lifecycle.count(|tally| &mut tally.cancelled);
-        self.end_task(key, End::Cancelled, outbox);
-    }
-
-    /// Removes a task and reports how it ended.
+    /// Removes a task, counts it, and reports how it ended.
     pub(crate) fn end_task(&mut self, key: TaskKey, end: End, outbox: &mut Outbox<T>) {
         self.disarm(key);
         let entry = self.tasks.remove(key);
+        self.counters.count(end, entry.count());
+        self.lifecycle.count(end, entry.count());
         if self.alarms.is_set(PoolAlarm::Start) {
             self.update_start_alarm();
         }

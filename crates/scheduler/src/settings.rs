@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::{End, KillCause};
+
 /// The settings of the scheduler, which never change.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Settings {
@@ -32,7 +34,7 @@ pub struct Settings {
     pub stop_grace: Duration,
 }
 
-/// Counters of a pool, for reports and tests.
+/// Counters of a pool, for reports and tests. Each item of a chunk counts as a task.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Tasks that were accepted.
@@ -51,7 +53,7 @@ pub struct Counters {
     pub refused_by_break: u64,
     /// Attempts after the first one.
     pub retried: u64,
-    /// Assignments that went back to the queue without having started, except stolen ones.
+    /// Tasks that went back from a worker to the queue without having started, except stolen ones.
     pub requeued: u64,
     /// Assignments that went back to the queue for an idle worker.
     pub stolen: u64,
@@ -61,4 +63,22 @@ pub struct Counters {
     pub respawned: u64,
     /// Workers whose death was handled.
     pub worker_deaths: u64,
+}
+
+impl Counters {
+    /// Counts the end of accepted tasks.
+    #[inline]
+    pub(crate) fn count(&mut self, end: End, tasks: u64) {
+        let counter = match end {
+            End::Reported | End::Finished => &mut self.finished,
+            End::Cancelled => &mut self.cancelled,
+            End::Expired => &mut self.expired,
+            End::Killed(KillCause::Shutdown | KillCause::Asked) => &mut self.killed,
+            End::Died | End::Quarantined | End::Killed(_) => &mut self.failed_by_death,
+            End::Broken => &mut self.refused_by_break,
+            // Such a task was not accepted.
+            End::Closed => return,
+        };
+        *counter += tasks;
+    }
 }

@@ -84,8 +84,6 @@ impl<T> Scheduler<T> {
 
     fn cancel_pending(&mut self, outbox: &mut Outbox<T>) {
         for key in self.tasks.take_waiting() {
-            self.counters.cancelled += 1;
-            self.lifecycle.count(|tally| &mut tally.cancelled);
             self.end_task(key, End::Cancelled, outbox);
         }
         self.revoke_all(RevokeWhy::Cancel, outbox);
@@ -165,7 +163,6 @@ impl<T> Scheduler<T> {
         }
         outbox.push(Action::Broke);
         for key in self.tasks.take_waiting() {
-            self.counters.refused_by_break += 1;
             self.end_task(key, End::Broken, outbox);
         }
         self.revoke_all(RevokeWhy::Break, outbox);

@@ -54,6 +54,8 @@ pub(crate) struct TaskEntry<T> {
     pub(crate) id: TaskId,
     pub(crate) task: T,
     pub(crate) attempt: Attempt,
+    /// Number of items, if the task is a chunk of a map.
+    pub(crate) items: Option<NonZeroU32>,
     pub(crate) retries_left: u32,
     /// Number of workers that died running it.
     pub(crate) deaths: u32,
@@ -79,13 +81,19 @@ pub struct Constraints {
     pub queue_limit: Option<Duration>,
     /// The hard deadline: maximum run time of an attempt.
     pub hard_limit: Option<Duration>,
+    /// `true` if `hard_limit` is the sum of the limits of the task's items.
+    pub items_share_limit: bool,
     /// The timer that triggers the next check of the task.
     #[serde(skip)]
     pub(crate) alarm: Option<TimerKey>,
     /// `true` if an earlier attempt has started, so that the queue deadline no longer applies.
-    pub began: bool,
+    #[serde(skip)]
+    pub(crate) began: bool,
     /// Start of the current attempt, if it was observed.
     pub(crate) started_at: Option<Monotonic>,
+    /// `true` if items that have not started never will.
+    #[serde(skip)]
+    pub(crate) cancelled: bool,
 }
 
 /// The order of waiting tasks: by time of submission, where each step of priority is worth
@@ -98,11 +106,12 @@ pub(crate) const AGING: Duration = Duration::from_secs(10);
 
 impl<T> TaskEntry<T> {
     pub(crate) fn new(now: Monotonic, submission: Submission<T>) -> Self {
-        let Submission { id, task, attempt, retries, constraints } = submission;
+        let Submission { id, task, items, retries, constraints } = submission;
         Self {
             id,
             task,
-            attempt,
+            attempt: Attempt::first(),
+            items,
             retries_left: retries,
             deaths: 0,
             place: Place::Queued,
@@ -111,6 +120,44 @@ impl<T> TaskEntry<T> {
             next: None,
             constraints,
         }
+    }
+
+    /// Splits off the items from `at` on, with their data, as a task that waits nowhere yet.
+    pub(crate) fn split_off(&mut self, at: u32, task: T) -> Self {
+        let count = self.items.map_or(1, NonZeroU32::get);
+        let constraints = self.constraints.as_deref_mut().map(|constraints| {
+            let limit_of = |count_after| constraints.limit_of_items(count, count_after);
+            let (first, rest) = (limit_of(at), limit_of(count.saturating_sub(at)));
+            constraints.hard_limit = first;
+            Box::new(Constraints {
+                hard_limit: rest,
+                alarm: None,
+                started_at: None,
+                ..constraints.clone()
+            })
+        });
+        self.items = NonZeroU32::new(at);
+        Self {
+            id: TaskId::new(self.id.get() + u64::from(at)),
+            task,
+            items: NonZeroU32::new(count.saturating_sub(at)),
+            place: Place::Queued,
+            previous: None,
+            next: None,
+            constraints,
+            ..*self
+        }
+    }
+
+    /// Returns the number of items of a chunk, and 1 for other tasks.
+    pub(crate) fn count(&self) -> u64 {
+        self.items.map_or(1, |items| items.get().into())
+    }
+
+    /// Returns `true` if the task is a chunk whose items do not run again after a worker, because
+    /// nobody wants them any more.
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.constraints.as_ref().is_some_and(|constraints| constraints.cancelled)
     }
 
     pub(crate) fn rank(&self) -> Rank {
@@ -125,6 +172,15 @@ impl<T> TaskEntry<T> {
     /// Returns the only slot whose worker may run the task, if there is one.
     pub(crate) fn slot(&self) -> Option<u32> {
         self.constraints.as_ref().and_then(|constraints| constraints.slot)
+    }
+}
+
+impl Constraints {
+    /// Returns the hard limit of `after` of the task's `before` items.
+    fn limit_of_items(&self, before: u32, after: u32) -> Option<Duration> {
+        let limit = self.hard_limit?;
+        let shared = self.items_share_limit;
+        Some(if shared { (limit / before.max(1)).saturating_mul(after) } else { limit })
     }
 }
 

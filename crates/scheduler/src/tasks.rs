@@ -56,6 +56,14 @@ impl<T> Tasks<T> {
         TaskKey::new(self.entries.insert(TaskEntry::new(now, submission)))
     }
 
+    /// Splits off the items of a task from `at` on, as a task that waits nowhere yet.
+    pub(crate) fn split_off(&mut self, key: TaskKey, at: u32, data: fn(&T, u32) -> T) -> TaskKey {
+        let entry = &mut self[key];
+        let data = data(&entry.task, at);
+        let rest = entry.split_off(at, data);
+        TaskKey::new(self.entries.insert(rest))
+    }
+
     /// Removes a task that does not wait.
     pub(crate) fn remove(&mut self, key: TaskKey) -> TaskEntry<T> {
         self.entries.remove(key.index())

@@ -1,6 +1,7 @@
 //! Scenarios in a simulated world around the scheduler, and random play against a model.
 
 mod checks;
+mod chunks;
 mod deadlines;
 mod demand;
 mod extremes;

@@ -99,6 +99,18 @@ pub fn take<'a>(items: &mut &'a [u8]) -> Option<Result<&'a [u8], MessageError>> 
     Some(Ok(item))
 }
 
+/// Returns the number of bytes that the first `count` items take.
+#[must_use]
+pub fn size(items: &[u8], count: u32) -> usize {
+    let mut rest = items;
+    for _ in 0..count {
+        if !matches!(take(&mut rest), Some(Ok(_))) {
+            break;
+        }
+    }
+    items.len() - rest.len()
+}
+
 #[inline]
 fn short(length: usize) -> Option<u8> {
     u8::try_from(length).ok().filter(|length| *length < LONG)

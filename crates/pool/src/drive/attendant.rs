@@ -8,12 +8,12 @@ use brigade_sys::control::ControlSocket;
 use brigade_sys::process::Process;
 use brigade_wire::link::connect::HostEnd;
 use brigade_wire::link::{LinkError, LinkReceiver};
-use brigade_wire::{Finished, FromWorker, WorkerId};
+use brigade_wire::{FromWorker, WorkerId};
 use tracing::{Level, debug, warn};
 
 use super::bootstrap::{self, HandshakeResult, Link};
 use super::death;
-use super::outcome::{EventData, decode_outcome, finish_chunk, take_item};
+use super::outcome::{EventData, finish_chunk, finished_event, take_item};
 use super::output::WorkerStreams;
 use super::shared::Shared;
 use super::watched_worker::WatchedWorker;
@@ -125,10 +125,8 @@ fn handle_message(shared: &Shared, worker: WorkerId, message: &[u8]) -> Result<(
             return shared.with_due(worker, |due| take_item(due, item, None));
         }
         FromWorker::Finished(finished) => {
-            shared.with_due(worker, |due| finish_chunk(due, &finished))?;
-            let data = EventData::Outcome(decode_outcome(finished.outcome, None)?);
-            let Finished { task, attempt, run_time, worn, .. } = finished;
-            (Event::Finished { worker, task, attempt, run_time, worn }, data)
+            let end = shared.with_due(worker, |due| finish_chunk(due, &finished))?;
+            finished_event(worker, finished, end, None)?
         }
         FromWorker::Skipped { task, attempt, .. } => {
             (Event::Skipped { worker, task, attempt }, EventData::Nothing)

@@ -6,7 +6,7 @@ use brigade_scheduler::{Action, End, Event, KillCause, Observation, TaskKey, Tas
 use brigade_sys::clock::{Monotonic, now};
 use brigade_wire::link::{LinkError, LinkSender};
 use brigade_wire::slots::{Revocation, SlotState, slot_tag};
-use brigade_wire::{Attempt, Location, Run, RunLimits, TaskId, ToWorker, WorkerId};
+use brigade_wire::{Attempt, Run, RunLimits, TaskId, ToWorker, WorkerId};
 use tracing::{Level, debug, error, info, warn};
 
 use super::deferred::{Deferred, ToFree};
@@ -14,9 +14,7 @@ use super::outcome::{EventData, outcome_of};
 use super::shared::{Core, Shared};
 use super::worker_slot::{Connection, ProcessState, WorkerSlot};
 use crate::cell::{Completed, TaskCell};
-use crate::chunk::ChunkProgress;
 use crate::deadlines::TaskDeadlines;
-use crate::payload::Argument;
 
 impl Core {
     /// Handles an event and everything that follows from it.
@@ -81,11 +79,7 @@ impl Core {
         deferred: &mut Deferred,
     ) {
         match action {
-            Action::Accepted { task } => {
-                if let Some(entry) = self.scheduler.task(task.key) {
-                    entry.set_key(task.key);
-                }
-            }
+            Action::Accepted { task } => self.set_key(task),
             Action::Send { worker, ring_index, key, id, attempt, unanswered } => {
                 if let Err(error) = self.send(worker, ring_index, key, id, attempt, unanswered) {
                     // The frame is lost; only the worker's death brings the task back.
@@ -153,11 +147,6 @@ impl Core {
                     Level::INFO,
                     move |pool| info!(pool, %worker, pid, cause, "worker killed"),
                 );
-                // A chunk's outcomes are known only when its process is dead, because no item may
-                // start twice. This applies to any chunk under way, not only to the first: the
-                // tasks before it may have outcomes that nobody has read.
-                let at_once =
-                    at_once && !self.scheduler.under_way(worker).any(|task| task.is_chunk);
                 if let Some(worker_slot) = self.worker_slot(worker) {
                     deferred.kill(worker, Arc::clone(&worker_slot.state), at_once);
                 }
@@ -171,16 +160,25 @@ impl Core {
                     self.replies.push_back(Event::FoundStopped { worker });
                 }
             }
-            told @ (Action::Retired { .. }
-            | Action::Condemned { .. }
-            | Action::Retried { .. }
-            | Action::Requeued { .. }
-            | Action::Broke) => self.note(told, deferred),
+            Action::Retried { task, .. } | Action::Requeued { task, .. } => {
+                // It may have been an item of another task.
+                self.set_key(task);
+                self.note(action, deferred);
+            }
+            Action::Retired { .. } | Action::Condemned { .. } | Action::Broke => {
+                self.note(action, deferred);
+            }
             Action::Ended => {
                 self.elapsed = self.shutdown_began.map(|began| began.elapsed());
                 deferred.note(Level::DEBUG, move |pool| debug!(pool, "pool ended"));
                 deferred.ended = true;
             }
+        }
+    }
+
+    fn set_key(&self, task: TaskRef) {
+        if let Some(cell) = self.scheduler.task(task.key) {
+            cell.set_key(task.key);
         }
     }
 
@@ -222,11 +220,11 @@ impl Core {
                     debug!(pool, %worker, pid, %task, cause, "task ended by killing its worker");
                 });
             }
-            Action::Retried { id, attempt, worker } => deferred.note(Level::INFO, move |pool| {
-                info!(pool, task = %id, attempt = attempt.get(), %worker, "task will be retried because its worker died");
+            Action::Retried { task, attempt, worker } => deferred.note(Level::INFO, move |pool| {
+                info!(pool, task = %task.id, attempt = attempt.get(), %worker, "task will be retried because its worker died");
             }),
-            Action::Requeued { id, worker } => deferred.note(Level::DEBUG, move |pool| {
-                debug!(pool, task = %id, %worker, "task had not started and returns to the queue");
+            Action::Requeued { task, worker } => deferred.note(Level::DEBUG, move |pool| {
+                debug!(pool, task = %task.id, %worker, "task had not started and returns to the queue");
             }),
             Action::Broke => {
                 let reason = self.scheduler.broken_reason();
@@ -275,7 +273,7 @@ impl Core {
         };
         if task.is_chunk {
             connection.table.reset_items(ring_index);
-            task.with_chunk_progress(ChunkProgress::begin_anew);
+            task.with_chunk_progress(|chunk| chunk.begin_anew(attempt));
         }
         connection.table.arm(ring_index, slot_tag(id, attempt));
         self.head.clear();
@@ -283,13 +281,9 @@ impl Core {
         let limits = task.deadlines.as_deref().map_or(RunLimits::NONE, TaskDeadlines::run_limits);
         let reads_arena = connection.results.is_some();
         let sent = task.with_argument(|argument, chunk| {
-            let (location, argument): (_, &[u8]) = match argument {
-                Argument::Inline(encoded) => (None, encoded),
-                Argument::Placed(block) if !reads_arena => (None, block.as_bytes()),
-                Argument::Placed(block) => {
-                    let (offset, length) = (block.offset() as u64, block.len() as u64);
-                    (Some(Location { offset, length }), &[])
-                }
+            let (location, argument): (_, &[u8]) = match argument.location() {
+                Some(location) if reads_arena => (Some(location), &[]),
+                _ => (None, argument.as_bytes()),
             };
             let run = ToWorker::Run(Run {
                 task: id,

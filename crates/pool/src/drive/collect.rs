@@ -37,7 +37,7 @@ use brigade_wire::{FromWorker, WorkerId};
 use tracing::{Level, warn};
 
 use super::deferred::Deferred;
-use super::outcome::{EventData, decode_outcome, finish_chunk, take_item};
+use super::outcome::{EventData, finish_chunk, finished_event, take_item};
 use super::shared::{Core, Shared};
 use super::worker_slot::{Connection, HostLink};
 use crate::cell::TaskCell;
@@ -315,10 +315,8 @@ fn next_event(
                 continue;
             }
             FromWorker::Finished(finished) => {
-                finish_chunk(scheduler.due(worker), &finished)?;
-                let data = EventData::Outcome(decode_outcome(finished.outcome, results)?);
-                let brigade_wire::Finished { task, attempt, run_time, worn, .. } = finished;
-                Ok(Some((Event::Finished { worker, task, attempt, run_time, worn }, data)))
+                let end = finish_chunk(scheduler.due(worker), &finished)?;
+                Ok(Some(finished_event(worker, finished, end, results)?))
             }
             FromWorker::Skipped { task, attempt, .. } => {
                 Ok(Some((Event::Skipped { worker, task, attempt }, EventData::Nothing)))

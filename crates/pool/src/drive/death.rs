@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use brigade_scheduler::{Event, StartFailure};
+use brigade_scheduler::{Event, InterruptedAttempt, StartFailure};
 use brigade_sys::clock;
 use brigade_sys::process::{Exit, Process};
 use brigade_wire::WorkerId;
@@ -28,13 +28,12 @@ pub(super) fn report(shared: &Shared, watched: &WatchedWorker) {
         (exit, stderr_tail, None)
     };
     let interrupted = interrupted.unwrap_or_else(|| Interrupted::read(shared, worker, table));
-    let expected =
-        matches!(exit, Exit::Code(0) | Exit::Unknown) && interrupted.ring_indices.is_empty();
+    let expected = matches!(exit, Exit::Code(0) | Exit::Unknown) && interrupted.attempts.is_empty();
     if expected {
         let tell = move |pool: &str| debug!(pool, %worker, pid, %exit, "worker exited");
         shared.output.note(Level::DEBUG, tell);
     } else if !watched.state.is_left_behind() {
-        let ran = interrupted.ring_indices.len();
+        let ran = interrupted.attempts.len();
         let tell = move |pool: &str| info!(pool, %worker, pid, %exit, ran, "worker died");
         shared.output.note(Level::INFO, tell);
     }
@@ -71,10 +70,10 @@ pub(super) fn kill_orphaned(shared: &Shared, worker: WorkerId) {
 /// The attempts that a worker's death interrupted, according to its table.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Interrupted {
-    /// Ring indices of tasks that may have started and have no outcome. A correct worker runs one
-    /// task at a time. If it has overwritten its table, all its tasks count as started, so that
-    /// none is run twice without permission.
-    ring_indices: Vec<u16>,
+    /// Attempts that may have started and have no outcome. A correct worker runs one task at a
+    /// time. If it has overwritten its table, all its tasks count as started, so that none is run
+    /// twice without permission.
+    attempts: Vec<InterruptedAttempt>,
     elapsed: Option<Duration>,
     /// Time limit of the section that the task was in.
     section_limit: Duration,
@@ -93,13 +92,11 @@ impl Interrupted {
             if table.may_have_begun(ring_index, slot_tag(task.id, attempt)) {
                 let begun = if is_believed { table.begun_items(ring_index) } else { u64::MAX };
                 let cell = core.scheduler.task(task.key);
-                let died_in_an_item =
-                    cell.and_then(|cell| cell.with_chunk_progress(|chunk| chunk.lost_at(begun)));
-                // A chunk without a single outcome returns to the queue like a task that has not
-                // started.
-                if died_in_an_item.unwrap_or(true) {
-                    interrupted.ring_indices.push(ring_index);
-                }
+                let chunk = cell.and_then(|cell| {
+                    cell.with_chunk_progress(|chunk| chunk.interrupted(ring_index, begun))
+                });
+                let task = InterruptedAttempt { ring_index, finished: 0, in_item: true, parts: 1 };
+                interrupted.attempts.extend(chunk.unwrap_or(Some(task)));
             }
             if let SlotState::Running { since } = table.state(ring_index) {
                 interrupted.elapsed = Some(clock::now().saturating_since(since));
@@ -114,11 +111,11 @@ impl Interrupted {
         worker: WorkerId,
         (pid, exit, stderr_tail): (u32, Exit, String),
     ) {
-        let Self { ring_indices: ran, elapsed, section_limit, broke_protocol } = self;
+        let Self { attempts, elapsed, section_limit, broke_protocol } = self;
         let report = DeathReport { pid, exit, stderr_tail, elapsed, section_limit, broke_protocol };
         shared.remove_dead(
             worker,
-            Event::Died { worker, interrupted: ran },
+            Event::Died { worker, interrupted: attempts },
             EventData::Death(Box::new(report)),
         );
     }

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use brigade_scheduler::{End, KillCause};
+use brigade_scheduler::{End, Event, KillCause, Returned};
 use brigade_sys::arena::ResultView;
 use brigade_sys::clock;
 use brigade_sys::process::Exit;
-use brigade_wire::{self as wire, Attempt, Finished, Item, PanicReport};
+use brigade_wire::{self as wire, Attempt, Finished, Item, PanicReport, WorkerId};
 
 use crate::cell::{Outcome, TaskCell};
-use crate::chunk::ValueRef;
+use crate::chunk::{ChunkEnd, ValueRef};
 use crate::error::{TaskError, TaskErrorKind};
 use crate::payload::{PlacedValue, Value};
 
@@ -43,7 +43,7 @@ pub(super) struct DeathReport {
 /// Copies a worker's outcome out of the link's buffer. Returns an error if it names an invalid
 /// location.
 #[inline]
-pub(super) fn decode_outcome(
+fn decode_outcome(
     outcome: wire::Outcome<'_>,
     results: Option<&Arc<ResultView>>,
 ) -> Result<WorkerOutcome, String> {
@@ -88,15 +88,33 @@ fn decode_value<'a>(
 pub(super) fn finish_chunk(
     due: Option<&Arc<TaskCell>>,
     finished: &Finished<'_>,
-) -> Result<(), String> {
-    let Some(task) = due.filter(|task| task.is_chunk) else { return Ok(()) };
+) -> Result<ChunkEnd, String> {
+    let Some(task) = due.filter(|task| task.is_chunk) else { return Ok(ChunkEnd::Complete) };
     let has_failed =
         !matches!(finished.outcome, wire::Outcome::Value(_) | wire::Outcome::InArena(_));
-    let is_right = task.with_chunk_progress(|chunk| chunk.finish(finished.run_time, has_failed));
-    if is_right == Some(false) {
-        return Err("finished a chunk without an outcome for any of its items".to_owned());
-    }
-    Ok(())
+    let end = task.with_chunk_progress(|chunk| chunk.finish(finished.run_time, has_failed));
+    end.flatten()
+        .ok_or_else(|| "finished a chunk without an outcome for any of its items".to_owned())
+}
+
+/// Returns the event of a finished task, with its outcome. `end` comes from [`finish_chunk`].
+#[inline]
+pub(super) fn finished_event(
+    worker: WorkerId,
+    finished: Finished<'_>,
+    end: ChunkEnd,
+    results: Option<&Arc<ResultView>>,
+) -> Result<(Event<Arc<TaskCell>>, EventData), String> {
+    let Finished { task, attempt, run_time, worn, outcome, .. } = finished;
+    let data = EventData::Outcome(decode_outcome(outcome, results)?);
+    let event = match end {
+        ChunkEnd::Complete => Event::Finished { worker, task, attempt, run_time, worn },
+        ChunkEnd::Returned { finished, parts } => {
+            let returned = Returned { worker, task, attempt, run_time, worn, finished, parts };
+            Event::Returned(Box::new(returned))
+        }
+    };
+    Ok((event, data))
 }
 
 /// Adds the outcome of an item to its chunk, which is the task that the worker has to answer next.
@@ -170,6 +188,7 @@ pub(super) fn outcome_of(
             let limit = report.section_limit;
             TaskErrorKind::DeadlineExceeded { limit, elapsed: elapsed.unwrap_or(limit).max(limit) }
         }
+        (End::Finished, _) => return Ok(Value::Inline(Vec::new())),
         (End::Expired, _) => {
             let deadlines = task.deadlines.as_ref();
             let limit = deadlines.and_then(|deadlines| deadlines.limits.queue).unwrap_or_default();

@@ -103,7 +103,7 @@ impl Shared {
         #[cfg(feature = "journal")]
         let journal = config.create_journal()?;
         let core = Core {
-            scheduler: Scheduler::new(config.scheduler.clone()),
+            scheduler: Scheduler::new(config.scheduler.clone(), |cell, at| cell.split_off(at)),
             #[cfg(feature = "journal")]
             journal: journal.map(Box::new),
             worker_slots: std::iter::repeat_with(|| None).take(workers).collect(),
@@ -189,6 +189,18 @@ impl Shared {
         }
         self.step(Event::Cancel(task), EventData::Nothing);
         cell.ended() == Some(true)
+    }
+
+    /// Cancels the items of a chunk that have not started.
+    pub(crate) fn cancel_items(&self, chunk: &TaskCell) {
+        let mut deferred = Deferred::default();
+        let mut core = self.lock();
+        // The key of a chunk that was just divided from another is set under the lock.
+        if let Some(task) = chunk.task_ref() {
+            core.handle(now(), Event::Cancel(task), EventData::Nothing, self, &mut deferred);
+        }
+        drop(core);
+        deferred.run(self);
     }
 
     /// Ends a task even if it is running. Returns `true` if it had not started, or if its worker is

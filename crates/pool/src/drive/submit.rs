@@ -1,12 +1,12 @@
 //! Submits tasks on the caller's thread.
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use brigade_scheduler::{Constraints, Event, Submission};
 use brigade_sys::clock::{self, now};
 use brigade_sys::sync::MutexGuard;
-use brigade_wire::Attempt;
 
 use super::deferred::Deferred;
 use super::outcome::EventData;
@@ -26,7 +26,7 @@ impl Shared {
     pub(crate) fn submit(
         &self,
         task: &Arc<TaskCell>,
-        attempt: Attempt,
+        items: Option<NonZeroU32>,
         retries: u32,
         constraints: Option<Box<Constraints>>,
         when_full: WhenFull,
@@ -40,7 +40,7 @@ impl Shared {
             Event::Submit(Submission {
                 id: task.id,
                 task: Arc::clone(task),
-                attempt,
+                items,
                 retries,
                 constraints,
             }),
@@ -89,7 +89,7 @@ impl Shared {
             let submission = Submission {
                 id: task.id,
                 task: Arc::clone(task),
-                attempt: Attempt::first(),
+                items: None,
                 retries: 0,
                 constraints: Some(Box::new(constraints)),
             };

@@ -14,10 +14,11 @@ use brigade_worker::function_of;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::chunk::{Chunk, Results, split};
+use super::chunk::Results;
 use super::sizing::Sizing;
 use crate::Pool;
-use crate::completion_queue::CompletionQueue;
+use crate::cell::TaskCell;
+use crate::chunk::ChunkOwner;
 use crate::error::{SubmitErrorKind, TaskError, TaskErrorKind};
 use crate::function_ref::FunctionRef;
 use crate::waiting::Wait;
@@ -39,6 +40,14 @@ const BYTES_OF_A_CHUNK: usize = 512;
 
 /// If producing the inputs takes longer than this, a chunk is sent with the inputs that it has.
 const PATIENCE: Duration = Duration::from_micros(200);
+
+/// Items that were sent in one frame.
+#[derive(Debug)]
+struct Chunk {
+    cell: Arc<TaskCell>,
+    /// Bytes that it takes up in the default window.
+    held: usize,
+}
 
 /// The chunks of a map; see the module's documentation.
 pub(super) struct Chunks<'pool, F, I: Iterator, R> {
@@ -63,7 +72,9 @@ pub(super) struct Chunks<'pool, F, I: Iterator, R> {
     yielded: u64,
     /// Bytes of chunks with results that were not yielded yet.
     held: usize,
-    completions: Arc<CompletionQueue>,
+    /// Chunks that have ended, and those that were divided from others.
+    owner: Arc<ChunkOwner>,
+    /// By task id.
     under_way: HashMap<u64, Chunk>,
     settled: VecDeque<Results>,
     /// Number of chunks that could not be submitted and have results that were not yielded yet.
@@ -97,7 +108,7 @@ where
             submitted: 0,
             yielded: 0,
             held: 0,
-            completions: Arc::default(),
+            owner: Arc::default(),
             under_way: HashMap::new(),
             settled: VecDeque::new(),
             unsent: 0,
@@ -143,8 +154,8 @@ where
         self.yielded += 1;
     }
 
-    /// Returns `true` if this process is a fork of the one that built the pool. Not even
-    /// `completions` may be accessed then.
+    /// Returns `true` if this process is a fork of the one that built the pool. Not even `owner`
+    /// may be accessed then.
     #[inline]
     pub(super) fn is_forked(&self) -> bool {
         self.pool.shared().is_forked()
@@ -162,7 +173,7 @@ where
     /// Handles chunks that have arrived and sends more, if anything may have changed.
     #[inline]
     pub(super) fn make_progress(&mut self) {
-        if !self.completions.is_pending() {
+        if !self.owner.completions.is_pending() {
             self.settle_arrived();
             self.refill();
         }
@@ -178,7 +189,7 @@ where
         if self.under_way.is_empty() {
             return !self.settled.is_empty();
         }
-        self.pool.shared().wait_for(&*self.completions, None);
+        self.pool.shared().wait_for(&*self.owner.completions, None);
         self.settle_arrived();
         true
     }
@@ -271,36 +282,48 @@ where
     }
 
     fn settle_arrived(&mut self) {
-        while let Some(name) = self.completions.take() {
-            let Some(chunk) = self.under_way.remove(&name) else { continue };
-            let Some(mut progress) = chunk.cell.take_chunk() else { continue };
-            self.held -= chunk.held;
-            let attempt_before = chunk.items.attempt.get();
-            let quarantine = self.pool.shared().config.scheduler.quarantine;
-            let mut ended = chunk.end(&mut progress, quarantine);
-            let bytes = ended.results.encoded_bytes();
-            self.sizing.learn(progress.answered, progress.run_time, bytes);
-            if ended.results.len() > 0 {
-                ended.results.held = bytes + BYTES_OF_A_CHUNK;
-                self.held += ended.results.held;
-                self.settled.push_back(ended.results);
+        while let Some(id) = self.owner.completions.take() {
+            // A chunk that was divided from another is there before its id.
+            for cell in self.owner.take() {
+                let bytes = cell.with_chunk_progress(|chunk| chunk.bytes).unwrap_or(0);
+                self.add(cell, bytes);
             }
-            for (items, encoded) in split(ended.again, self.sizing.parts()) {
-                items.report_resubmission(self.pool.name(), attempt_before);
-                self.submit(items, encoded);
-            }
+            let Some(Chunk { cell, held }) = self.under_way.remove(&id) else { continue };
+            let Some(progress) = cell.take_chunk() else { continue };
+            self.held -= held;
+            let (answered, run_time) = (progress.answered, progress.run_time);
+            let mut results = Results::of(&cell, *progress);
+            let bytes = results.encoded_bytes();
+            self.sizing.learn(answered, run_time, bytes);
+            results.held = bytes + BYTES_OF_A_CHUNK;
+            self.held += results.held;
+            self.settled.push_back(results);
         }
+    }
+
+    fn add(&mut self, cell: Arc<TaskCell>, bytes: usize) {
+        let held = bytes + BYTES_OF_A_CHUNK;
+        self.held += held;
+        self.under_way.insert(cell.id.get(), Chunk { cell, held });
     }
 }
 
-/// Cancels chunks that have not started. Running chunks go on.
+/// Cancels chunks that have not started. In running chunks no item starts after the current one.
 impl<F, I: Iterator, R> Drop for Chunks<'_, F, I, R> {
     fn drop(&mut self) {
-        for chunk in self.under_way.values() {
-            if let Some(task) = chunk.cell.task_ref() {
-                self.pool.shared().cancel(task, &chunk.cell);
-            }
+        let shared = self.pool.shared();
+        if shared.is_forked() {
+            return;
         }
+        let mut cells: Vec<_> = self.under_way.drain().map(|(_, chunk)| chunk.cell).collect();
+        // Until a running chunk is cancelled, it may be divided.
+        while !cells.is_empty() {
+            for cell in &cells {
+                shared.cancel_items(cell);
+            }
+            cells = self.owner.take();
+        }
+        self.owner.close();
     }
 }
 

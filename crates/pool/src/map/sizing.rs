@@ -64,10 +64,11 @@ impl Sizing {
         if self.fixed.is_some() { usize::MAX } else { MOST_BYTES as usize }
     }
 
-    /// Returns the number of chunks into which returned items are split. A slow item may be
+    /// Returns the number of chunks into which items that come back are divided. A slow item may be
     /// followed by others, which all workers should share.
-    pub(super) fn parts(&self) -> usize {
-        if self.fixed.is_some() { 1 } else { 2 * self.workers }
+    pub(super) fn parts(&self) -> u32 {
+        let parts = if self.fixed.is_some() { 1 } else { 2 * self.workers };
+        u32::try_from(parts).unwrap_or(u32::MAX)
     }
 
     /// Returns the number of items for the next chunk. `left` is the number of remaining inputs, if

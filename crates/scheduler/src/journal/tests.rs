@@ -2,12 +2,13 @@
 //! crates/integration.
 
 use std::fs;
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use brigade_ids::{Attempt, TaskId, WorkerId};
 
 use super::*;
-use crate::Submission;
+use crate::{InterruptedAttempt, Returned, Submission};
 
 const MILLISECOND: Duration = Duration::from_millis(1);
 
@@ -27,7 +28,8 @@ fn settings() -> Settings {
     }
 }
 
-/// Returns the journal of two tasks, of which one finishes and one dies with its worker.
+/// Returns the journal of two tasks and a chunk: one task finishes, one dies with its worker, and
+/// some items of the chunk come back.
 fn recorded() -> Vec<u8> {
     let path = std::env::temp_dir().join(format!(
         "brigade-journal-{}-{:?}",
@@ -35,12 +37,24 @@ fn recorded() -> Vec<u8> {
         std::thread::current().id()
     ));
     let mut journal = Journal::create(&path, &settings()).expect("a journal");
-    let (mut scheduler, mut outbox) = (Scheduler::new(settings()), Outbox::default());
+    let (mut scheduler, mut outbox) =
+        (Scheduler::new(settings(), |data, _| *data), Outbox::default());
     let worker = WorkerId { slot: 0, generation: 1 };
-    let submit = |id| {
-        let (id, attempt) = (TaskId::new(id), Attempt::first());
-        Event::Submit(Submission { id, task: "task", attempt, retries: 0, constraints: None })
+    let submit = |id, items| {
+        let (id, items) = (TaskId::new(id), NonZeroU32::new(items));
+        Event::Submit(Submission { id, task: "task", items, retries: 0, constraints: None })
     };
+    let next = WorkerId { slot: 0, generation: 2 };
+    let returned = Returned {
+        worker: next,
+        task: TaskId::new(3),
+        attempt: Attempt::first(),
+        run_time: MILLISECOND,
+        worn: false,
+        finished: NonZeroU32::MIN,
+        parts: 2,
+    };
+    let interrupted = InterruptedAttempt { ring_index: 1, finished: 0, in_item: true, parts: 1 };
     let finished = Event::Finished {
         worker,
         task: TaskId::new(1),
@@ -49,12 +63,15 @@ fn recorded() -> Vec<u8> {
         worn: false,
     };
     let events = [
-        submit(1),
+        submit(1, 0),
         Event::Ready { worker },
         finished,
-        submit(2),
-        Event::Died { worker, interrupted: vec![0] },
-        submit(3),
+        submit(2, 0),
+        Event::Died { worker, interrupted: vec![interrupted.clone()] },
+        submit(3, 4),
+        Event::Ready { worker: next },
+        Event::Returned(Box::new(returned)),
+        Event::Died { worker: next, interrupted: vec![interrupted] },
     ];
     for (time, event) in (1..).zip(events) {
         journal
@@ -76,7 +93,7 @@ fn recorded() -> Vec<u8> {
 #[test]
 fn a_journal_replays_to_the_same_decisions() {
     let played = replay(&*recorded()).expect("the same decisions");
-    assert_eq!((played.events, played.torn), (6, false));
+    assert_eq!((played.events, played.torn), (9, false));
     assert!(played.actions >= 6, "{played:?}");
 }
 
@@ -92,7 +109,7 @@ fn a_truncated_journal_replays_up_to_the_cut() {
             Err(other) => panic!("{length} bytes: {other}"),
         }
     }
-    assert_eq!(events.into_iter().collect::<Vec<_>>(), [0, 1, 2, 3, 4, 5]);
+    assert_eq!(events.into_iter().collect::<Vec<_>>(), (0..9).collect::<Vec<_>>());
 }
 
 #[test]
@@ -101,8 +118,8 @@ fn a_different_decision_is_reported_with_its_event() {
     // The last byte belongs to the actions after the last event.
     *bytes.last_mut().expect("bytes") ^= 1;
     let error = replay(&*bytes).expect_err("another decision");
-    assert!(matches!(error, ReplayError::Differs { number: 6, .. }), "{error}");
-    assert!(error.to_string().contains("after event 6, Submit"), "{error}");
+    assert!(matches!(error, ReplayError::Differs { number: 9, .. }), "{error}");
+    assert!(error.to_string().contains("after event 9, Died"), "{error}");
 }
 
 #[test]

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use super::fake_worker::{FakePhase, FakeWorker, Frame, FrameState};
+use super::fake_worker::{FakePhase, FakeWorker, Frame, FrameState, answers};
+use super::model::Data;
 use super::world::World;
 use crate::{Event, KillCause, WorkerState};
 
@@ -18,7 +19,7 @@ pub(super) struct Before {
 const RESCUED_AFTER: Duration = Duration::from_millis(4);
 
 impl World {
-    pub(super) fn before(&self, event: &Event<u64>) -> Before {
+    pub(super) fn before(&self, event: &Event<Data>) -> Before {
         let replaced = match *event {
             Event::Died { worker, .. } => {
                 self.scheduler.workers.live(worker).is_some_and(|entry| {
@@ -63,16 +64,18 @@ impl World {
         let waiting = self.model.waiting(None);
         let mut under_way = 0;
         for fake in self.workers.values() {
-            let answers = fake.mail.iter().filter(|it| matches!(it, Event::Finished { .. }));
+            let answered = fake.mail.iter().filter_map(answers);
             let frames = fake.frames.iter().filter(|frame| frame.state != FrameState::Revoked);
-            under_way += answers.count() + frames.count();
+            let ids = answered.chain(frames.map(|frame| frame.id));
+            under_way += ids.map(|id| self.model.ids(id.get()).count()).sum::<usize>();
             if fake.stays() && fake.is_idle() {
                 let own = self.model.waiting(Some(fake.id.slot));
                 assert_eq!(waiting + own, 0, "a task waits although a worker is idle");
             }
         }
         let all_waiting = self.model.all_waiting();
-        assert_eq!(self.model.len(), all_waiting + under_way, "a task is nowhere or in two places");
+        let there = self.model.waiting_items() + under_way;
+        assert_eq!(self.model.len(), there, "a task is nowhere or in two places");
         assert_eq!(self.scheduler.backlog(), all_waiting, "the backlog is wrong");
         assert!(all_waiting == 0 || !(self.broke || self.ended), "a task waits forever");
     }
@@ -141,10 +144,13 @@ impl World {
                 );
             }
         }
-        // The contents of such a worker's table are unknown until it is dead.
-        let unknown = self.workers.values().filter(|fake| !fake.is_honest());
-        let unknown: Vec<u64> =
-            unknown.flat_map(|fake| fake.frames.iter().map(|frame| frame.id.get())).collect();
+        // The contents of such a worker's table are unknown until it is dead. Items of a chunk that
+        // a worker has started wait for those before them.
+        let unknown = self.workers.values().flat_map(|fake| {
+            let frames = fake.frames.iter().filter(|frame| !fake.is_honest() || frame.is_running());
+            frames.map(|frame| frame.id).chain(fake.mail.iter().filter_map(answers))
+        });
+        let unknown: Vec<u64> = unknown.flat_map(|id| self.model.ids(id.get())).collect();
         let overdue = self.model.overdue(now);
         let overdue: Vec<_> = overdue.iter().filter(|id| !unknown.contains(id)).collect();
         assert!(overdue.is_empty(), "{overdue:?} exceed their queue deadlines");

@@ -160,15 +160,22 @@ fn the_longest_durations_never_overflow() {
     }
 }
 
+/// The world checks that no worker with a chunk is killed "at once".
 #[test]
-fn all_assignments_of_a_worker_are_known_not_only_the_first() {
-    let mut world = started(settings(1));
-    world.get_used_to(Duration::ZERO);
-    let (answered, runs) = (world.submit(0), world.submit(0));
-    world.begin(0);
-    world.run_ahead(0);
-    let worker = world.workers[&0].id;
-    assert_eq!(world.scheduler.due(worker), Some(&answered));
-    let under_way: Vec<u64> = world.scheduler.under_way(worker).copied().collect();
-    assert_eq!(under_way, [answered, runs]);
+fn a_chunk_with_an_unread_outcome_before_or_behind_it_ends_with_its_process() {
+    for chunk_is_first in [true, false] {
+        let mut world = started(settings(1));
+        world.get_used_to(Duration::ZERO);
+        let runs = if chunk_is_first {
+            world.submit_items(1, 0, None);
+            world.submit(0)
+        } else {
+            world.submit(0);
+            world.submit_items(1, 0, None)
+        };
+        world.begin(0);
+        world.run_ahead(0);
+        world.event(Event::Kill(world.places[&runs]));
+        assert!(world.workers[&0].doomed);
+    }
 }

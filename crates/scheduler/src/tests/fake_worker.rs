@@ -5,7 +5,8 @@ use std::collections::VecDeque;
 use brigade_ids::{Attempt, TaskId, WorkerId};
 use brigade_time::Monotonic;
 
-use crate::{Event, KillCause};
+use super::model::Data;
+use crate::{Event, InterruptedAttempt, KillCause};
 
 #[expect(clippy::struct_excessive_bools, reason = "each is an independent fact that tests read")]
 pub(super) struct FakeWorker {
@@ -13,7 +14,7 @@ pub(super) struct FakeWorker {
     pub(super) phase: FakePhase,
     pub(super) frames: VecDeque<Frame>,
     /// Messages that it has written and nobody has read.
-    pub(super) mail: VecDeque<Event<u64>>,
+    pub(super) mail: VecDeque<Event<Data>>,
     /// Frames whose outcomes are in its mail.
     pub(super) answered: VecDeque<Frame>,
     pub(super) stop_asked: bool,
@@ -52,6 +53,16 @@ pub(super) struct Frame {
     pub(super) id: TaskId,
     pub(super) attempt: Attempt,
     pub(super) state: FrameState,
+    /// Set for a chunk.
+    pub(super) items: Option<Progress>,
+}
+
+/// The items of a chunk that a worker has started and finished.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Progress {
+    pub(super) count: u32,
+    pub(super) begun: u32,
+    pub(super) finished: u32,
 }
 
 impl FakeWorker {
@@ -98,6 +109,24 @@ impl Frame {
     pub(super) fn is_running(&self) -> bool {
         matches!(self.state, FrameState::Running { .. })
     }
+
+    /// Returns how far a task in the table of a dead worker had got. A chunk that the worker
+    /// started without starting an item has not begun.
+    pub(super) fn interrupted(&self, garbled: bool) -> Option<InterruptedAttempt> {
+        let ring_index = self.ring_index;
+        let Some(items) = self.items else {
+            return Some(InterruptedAttempt { ring_index, finished: 0, in_item: true, parts: 1 });
+        };
+        let finished = items.finished;
+        let in_item = garbled || items.begun > finished;
+        let parts = parts_of(self.id);
+        (in_item || finished > 0).then_some(InterruptedAttempt {
+            ring_index,
+            finished,
+            in_item,
+            parts,
+        })
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -105,4 +134,18 @@ pub(super) enum FrameState {
     Queued,
     Running { since: Monotonic },
     Revoked,
+}
+
+/// Returns a number of parts for items that come back: any, but always the same.
+pub(super) fn parts_of(task: TaskId) -> u32 {
+    u32::try_from(task.get() % 4).expect("below 4")
+}
+
+/// Returns the task whose end the event reports.
+pub(super) fn answers(event: &Event<Data>) -> Option<TaskId> {
+    match event {
+        Event::Finished { task, .. } => Some(*task),
+        Event::Returned(returned) => Some(returned.task),
+        _ => None,
+    }
 }

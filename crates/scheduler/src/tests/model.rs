@@ -5,7 +5,10 @@
 //! came back). Fresh tasks start in the order of their rank. Returned tasks are older than all
 //! fresh tasks without priority, and go before them.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::ops::Range;
+use std::rc::Rc;
 use std::time::Duration;
 
 use brigade_ids::{Attempt, WorkerId};
@@ -18,11 +21,41 @@ const AGING: Duration = Duration::from_secs(10);
 
 pub(super) struct Model {
     quarantine: u32,
-    /// Tasks that were submitted and have no outcome yet.
+    /// Tasks and items that were submitted and have no outcome yet.
     tasks: BTreeMap<u64, Task>,
+    counts: Counts,
+}
+
+/// The number of items of each task, by the id of the first item; 1 for plain tasks. Shared with
+/// the scheduler, which divides chunks.
+type Counts = Rc<RefCell<BTreeMap<u64, u32>>>;
+
+/// The driver's data for a task.
+#[derive(Debug, Clone)]
+pub(super) struct Data {
+    pub(super) first: u64,
+    counts: Counts,
+}
+
+impl Data {
+    pub(super) fn split_off(&self, at: u32) -> Self {
+        let mut counts = self.counts.borrow_mut();
+        let count = counts.get_mut(&self.first).expect("a task");
+        assert!(at > 0 && at < *count, "{count} items are divided at {at}");
+        let rest = *count - at;
+        *count = at;
+        let first = self.first + u64::from(at);
+        assert!(counts.insert(first, rest).is_none(), "task {first} exists");
+        Self { first, counts: Rc::clone(&self.counts) }
+    }
+
+    pub(super) fn ids(&self) -> Range<u64> {
+        self.first..self.first + u64::from(self.counts.borrow()[&self.first])
+    }
 }
 
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an independent fact")]
 pub(super) struct Task {
     submitted: Monotonic,
     constraints: Constraints,
@@ -33,6 +66,12 @@ pub(super) struct Task {
     place: Place,
     /// `true` if a caller killed it: it may end in any way, but never starts again.
     killed: bool,
+    /// `true` for an item of a chunk, and for one that has become a task of its own.
+    pub(super) is_item: bool,
+    /// `true` if a worker has finished the item.
+    finished: bool,
+    /// `true` for an item of a cancelled chunk that had started.
+    given_up: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,12 +96,35 @@ impl Task {
 
 impl Model {
     pub(super) fn new(settings: &Settings) -> Self {
-        Self { quarantine: settings.quarantine, tasks: BTreeMap::new() }
+        let (tasks, counts) = (BTreeMap::new(), Counts::default());
+        Self { quarantine: settings.quarantine, tasks, counts }
     }
 
+    /// Adds a task, or the `items` of a chunk, and returns the driver's data for it.
     pub(super) fn offer(
         &mut self,
         id: u64,
+        items: Option<u32>,
+        now: Monotonic,
+        retries: u32,
+        constraints: &Constraints,
+    ) -> Data {
+        for id in id..id + u64::from(items.unwrap_or(1)) {
+            self.offer_one(id, items.is_some(), now, retries, constraints.clone());
+        }
+        self.counts.borrow_mut().insert(id, items.unwrap_or(1));
+        Data { first: id, counts: Rc::clone(&self.counts) }
+    }
+
+    /// Returns the ids of the items of a task; a plain task is its only one.
+    pub(super) fn ids(&self, first: u64) -> Range<u64> {
+        Data { first, counts: Rc::clone(&self.counts) }.ids()
+    }
+
+    fn offer_one(
+        &mut self,
+        id: u64,
+        is_item: bool,
         now: Monotonic,
         retries: u32,
         constraints: Constraints,
@@ -76,18 +138,29 @@ impl Model {
             begun: 0,
             place,
             killed: false,
+            is_item,
+            finished: false,
+            given_up: false,
         };
         self.tasks.insert(id, task);
     }
 
-    pub(super) fn accepted(&mut self, id: u64) {
-        let task = self.tasks.get_mut(&id).expect("a task that was submitted");
-        assert_eq!(task.place, Place::Offered, "task {id} was accepted twice");
-        task.place = Place::Fresh;
+    pub(super) fn accepted(&mut self, first: u64) {
+        for id in self.ids(first) {
+            let task = self.tasks.get_mut(&id).expect("a task that was submitted");
+            assert_eq!(task.place, Place::Offered, "task {id} was accepted twice");
+            task.place = Place::Fresh;
+        }
     }
 
     /// Checks that a task may be sent now.
-    pub(super) fn sent(&mut self, id: u64, worker: WorkerId, attempt: Attempt) {
+    pub(super) fn sent(&mut self, first: u64, worker: WorkerId, attempt: Attempt) {
+        for id in self.ids(first) {
+            self.sent_one(id, worker, attempt);
+        }
+    }
+
+    fn sent_one(&mut self, id: u64, worker: WorkerId, attempt: Attempt) {
         let task = &self.tasks[&id];
         assert!(task.waits(), "task {id} was sent without having waited: {task:?}");
         assert_eq!(attempt.get(), task.begun + 1, "task {id} has a wrong attempt");
@@ -114,10 +187,33 @@ impl Model {
     }
 
     /// Records that a sent task waits again.
-    pub(super) fn returned(&mut self, id: u64) {
-        let task = self.tasks.get_mut(&id).expect("a task without an outcome");
-        assert_eq!(task.place, Place::Sent, "task {id} came back without having been sent");
-        task.place = Place::Returned;
+    pub(super) fn returned(&mut self, first: u64) {
+        for id in self.ids(first) {
+            let task = self.tasks.get_mut(&id).expect("a task without an outcome");
+            assert_eq!(task.place, Place::Sent, "task {id} came back without having been sent");
+            assert!(!task.given_up && !task.finished, "item {id} is to run again: {task:?}");
+            task.place = Place::Returned;
+        }
+    }
+
+    /// Records that a worker starts an item of a chunk that it runs.
+    pub(super) fn began_item(&mut self, id: u64) {
+        let task = self.tasks.get_mut(&id).expect("an item without an outcome");
+        assert_eq!(task.place, Place::Sent, "item {id} started while it was waiting");
+        task.begun += 1;
+    }
+
+    pub(super) fn finished_item(&mut self, id: u64) {
+        self.tasks.get_mut(&id).expect("an item without an outcome").finished = true;
+    }
+
+    /// Records that a caller cancelled or killed a chunk that has started.
+    pub(super) fn give_up_items(&mut self, first: u64) {
+        for id in self.ids(first) {
+            if let Some(task) = self.tasks.get_mut(&id).filter(|task| task.is_item) {
+                task.given_up = true;
+            }
+        }
     }
 
     pub(super) fn began(&mut self, id: u64, slot: u32) {
@@ -147,7 +243,7 @@ impl Model {
         let by_itself = matches!(death.cause, None | Some(KillCause::Protocol));
         task.deaths += u32::from(by_itself);
         let quarantined = task.deaths >= self.quarantine;
-        let retries = if task.killed { 0 } else { task.retries_left };
+        let retries = if task.killed || task.given_up { 0 } else { task.retries_left };
         let asked = death.cause == Some(KillCause::Asked);
         let stopped = death.cause == Some(KillCause::Stopped);
         if retries > 0 && !quarantined && !asked && !stopped && !death.broken {
@@ -171,7 +267,10 @@ impl Model {
     pub(super) fn ended(&mut self, id: u64, end: End, now: Monotonic) {
         let task = self.tasks.remove(&id).unwrap_or_else(|| panic!("task {id} ended twice"));
         match end {
-            End::Reported => assert_eq!(task.place, Place::Sent, "task {id} was never sent"),
+            End::Reported | End::Finished => {
+                assert_eq!(task.place, Place::Sent, "task {id} was never sent");
+                assert_eq!(task.finished, task.is_item, "item {id} ended as {end:?}");
+            }
             End::Expired => {
                 let limit = task
                     .constraints
@@ -183,6 +282,7 @@ impl Model {
             }
             End::Died | End::Quarantined | End::Killed(_) => {
                 assert!(task.begun > 0, "task {id} ended as {end:?} without having started");
+                assert!(!task.finished, "item {id} ended as {end:?} although it has finished");
             }
             End::Cancelled | End::Broken | End::Closed => {}
         }
@@ -199,12 +299,20 @@ impl Model {
         self.tasks.contains_key(&id)
     }
 
+    pub(super) fn is_item(&self, id: u64) -> bool {
+        self.tasks.get(&id).is_some_and(|task| task.is_item)
+    }
+
     pub(super) fn len(&self) -> usize {
         self.tasks.len()
     }
 
+    /// Returns the longest run time of a task. Items that share it have it for each of them.
     pub(super) fn hard_limit(&self, id: u64) -> Option<Duration> {
-        self.tasks.get(&id)?.constraints.hard_limit
+        let constraints = &self.tasks.get(&id)?.constraints;
+        let count = u32::try_from(self.ids(id).count()).expect("few");
+        let times = if constraints.items_share_limit { count } else { 1 };
+        Some(constraints.hard_limit? * times)
     }
 
     /// Returns `true` if any worker may run the task.
@@ -212,12 +320,24 @@ impl Model {
         self.tasks.get(&id).is_some_and(|task| task.constraints.slot.is_none())
     }
 
-    /// Returns the number of tasks that wait for any worker, or for the one in `slot`.
+    /// Returns the number of tasks that wait for any worker, or for the one in `slot`. A chunk is
+    /// one task.
     pub(super) fn waiting(&self, slot: Option<u32>) -> usize {
-        self.tasks.values().filter(|task| task.waits() && task.constraints.slot == slot).count()
+        self.waiting_tasks().filter(|task| task.constraints.slot == slot).count()
     }
 
     pub(super) fn all_waiting(&self) -> usize {
+        self.waiting_tasks().count()
+    }
+
+    fn waiting_tasks(&self) -> impl Iterator<Item = &Task> {
+        let is_first = |id: &u64| self.counts.borrow().contains_key(id);
+        let firsts = self.tasks.iter().filter(move |(id, _)| is_first(id));
+        firsts.map(|(_, task)| task).filter(|task| task.waits())
+    }
+
+    /// Returns the number of tasks and items that wait.
+    pub(super) fn waiting_items(&self) -> usize {
         self.tasks.values().filter(|task| task.waits()).count()
     }
 

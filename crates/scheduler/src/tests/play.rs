@@ -26,6 +26,9 @@ pub(super) enum Step {
     FailStart { nth: usize, permanent: bool },
     Begin { nth: usize, heard: bool },
     Finish { nth: usize, time: u32, heard: bool },
+    SubmitItems { count: u32, retries: u32, constraints: Option<Constraints> },
+    AdvanceItem { nth: usize },
+    FinishItems { nth: usize },
     Hear { nth: usize },
     HearAll,
     BeginSection { nth: usize, millis: u64 },
@@ -79,9 +82,16 @@ prop_compose! {
 }
 
 /// Steps with their approximate frequencies per thousand.
-const WORK: [(u32, Kind); 25] = [
+const WORK: [(u32, Kind); 28] = [
     (90, |it| Step::Submit { retries: it.below(3) }),
     (60, |it| Step::SubmitWith { retries: it.below(3), constraints: it.constraints() }),
+    (50, |it| Step::SubmitItems {
+        count: 1 + it.below(6),
+        retries: it.below(3),
+        constraints: it.one_in(2).then(|| it.constraints_of_items()),
+    }),
+    (200, |it| Step::AdvanceItem { nth: it.worker() }),
+    (30, |it| Step::FinishItems { nth: it.worker() }),
     (20, |it| Step::Cancel { nth: it.below(24) as usize }),
     (20, |it| Step::Kill { nth: it.below(24) as usize }),
     (8, |_| Step::WarmUp),
@@ -146,6 +156,11 @@ impl Digits {
     /// Returns `None`, or a number from 1 on.
     fn option(&mut self, limit: u32) -> Option<u64> {
         self.one_in(2).then(|| 1 + u64::from(self.below(limit)))
+    }
+
+    fn constraints_of_items(&mut self) -> Constraints {
+        let items_share_limit = self.one_in(2);
+        Constraints { slot: None, items_share_limit, ..self.constraints() }
     }
 
     fn constraints(&mut self) -> Constraints {
@@ -226,6 +241,9 @@ impl Script {
             Step::SubmitWith { retries, ref constraints } => {
                 world.submit_with(retries, constraints.clone());
             }
+            Step::SubmitItems { count, retries, ref constraints } => {
+                world.submit_items(count, retries, constraints.clone());
+            }
             Step::Cancel { nth } => {
                 if let Some(id) = world.nth_newest_task(nth) {
                     world.cancel(id);
@@ -256,6 +274,8 @@ impl Script {
             }
             Step::Begin { nth, .. }
             | Step::Finish { nth, .. }
+            | Step::AdvanceItem { nth }
+            | Step::FinishItems { nth }
             | Step::Hear { nth }
             | Step::BeginSection { nth, .. }
             | Step::EndSection { nth }
@@ -297,6 +317,8 @@ impl Script {
                     world.hear(slot);
                 }
             }
+            Step::AdvanceItem { .. } => world.advance_item(slot),
+            Step::FinishItems { .. } => world.finish_items(slot),
             Step::Hear { .. } => world.hear(slot),
             Step::BeginSection { millis, .. } => {
                 world.begin_section(slot, Duration::from_millis(millis));
@@ -340,6 +362,7 @@ impl Script {
                     | Step::Kill { .. }
                     | Step::Resize { .. }
                     | Step::SubmitWith { .. }
+                    | Step::SubmitItems { constraints: Some(_), .. }
                     | Step::FailStart { .. }
                     | Step::Freeze { .. }
                     | Step::BeginSection { .. }

@@ -27,6 +27,7 @@ const ENOUGH_TO_SEE_ALL: u64 = 1_000_000;
 fn everything() -> BTreeSet<String> {
     let ends = [
         End::Reported,
+        End::Finished,
         End::Cancelled,
         End::Died,
         End::Quarantined,
@@ -66,7 +67,10 @@ fn everything() -> BTreeSet<String> {
         "reached `max_tasks_per_worker`",
     ];
     let named = ends.iter().map(|it| format!("{it:?}"));
+    let of_items = ends.iter().map(|it| format!("{it:?} of an item"));
     named
+        .chain(of_items)
+        .chain(["returned items".to_owned()])
         .chain(causes.iter().map(|it| format!("{it:?}")))
         .chain(revocations.iter().map(|it| format!("{it:?}")))
         .chain(retired.iter().map(|it| (*it).to_owned()))

@@ -3,10 +3,9 @@
 use std::time::Duration;
 
 use brigade_ids::{Attempt, TaskId};
-use brigade_time::Monotonic;
 
 use super::world::{World, settings, started};
-use crate::{End, Event, KillCause, Outbox, Scheduler, Settings, Shutdown, Submission};
+use crate::{End, Event, KillCause, Settings, Shutdown};
 
 const SHORT: Duration = Duration::from_micros(1);
 const TEN_MICROS: Duration = Duration::from_micros(10);
@@ -456,23 +455,6 @@ fn workers_that_violate_the_protocol_at_once_break_the_pool() {
     world.event(Event::Misbehaved { worker });
     world.obey(0);
     assert_eq!(world.outcome(id), Some(End::Broken));
-}
-
-#[test]
-fn a_task_submitted_as_a_later_attempt_counts_as_retried() {
-    let mut scheduler = Scheduler::new(settings(1));
-    for attempt in [Attempt::first(), Attempt::first().next()] {
-        let submission = Submission {
-            id: TaskId::new(attempt.get().into()),
-            task: 0_u64,
-            attempt,
-            retries: 0,
-            constraints: None,
-        };
-        scheduler.handle(Monotonic::ZERO, Event::Submit(submission), &mut Outbox::default());
-    }
-    let counters = scheduler.counters();
-    assert_eq!((counters.submitted, counters.retried), (2, 1));
 }
 
 #[test]

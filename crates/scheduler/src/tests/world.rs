@@ -5,23 +5,24 @@
 //! a worker writes may be read later. Until then it is in the worker's `mail`.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use brigade_ids::Revocation;
 use brigade_ids::{Attempt, TaskId, WorkerId};
 use brigade_time::Monotonic;
 
-use super::fake_worker::{FakePhase, FakeWorker, Frame, FrameState};
-use super::model::{Death, Model};
+use super::fake_worker::{FakePhase, FakeWorker, Frame, FrameState, Progress, answers, parts_of};
+use super::model::{Data, Death, Model};
 use super::play::unknown_task;
 use crate::{
-    Action, Constraints, End, Event, KillCause, Observation, Outbox, RevokeWhy, Scheduler,
-    Settings, Shutdown, StartFailure, Submission, TaskRef,
+    Action, Constraints, End, Event, KillCause, Observation, Outbox, Returned, RevokeWhy,
+    Scheduler, Settings, Shutdown, StartFailure, Submission, TaskRef,
 };
 
 #[expect(clippy::struct_excessive_bools, reason = "each is an independent fact that tests read")]
 pub(super) struct World {
-    pub(super) scheduler: Scheduler<u64>,
+    pub(super) scheduler: Scheduler<Data>,
     pub(super) now: Monotonic,
     pub(super) workers: BTreeMap<u32, FakeWorker>,
     pub(super) outcomes: BTreeMap<u64, Vec<End>>,
@@ -44,7 +45,7 @@ pub(super) struct World {
     pub(super) end_by: Option<Monotonic>,
     /// Workers that may be replaced before they are seen dead.
     killed_at_once: BTreeSet<WorkerId>,
-    /// The finished task whose outcome the scheduler is handling.
+    /// The task whose outcome the scheduler is handling.
     reporting: Option<u64>,
     pub(super) next_id: u64,
 }
@@ -83,7 +84,7 @@ impl World {
             model: Model::new(&settings),
             target: settings.workers,
             settings: settings.clone(),
-            scheduler: Scheduler::new(settings),
+            scheduler: Scheduler::new(settings, Data::split_off),
             now: Monotonic::ZERO.saturating_add(Duration::from_secs(100)),
             workers: BTreeMap::new(),
             outcomes: BTreeMap::new(),
@@ -103,7 +104,7 @@ impl World {
     }
 
     /// Handles an event and carries out all resulting actions.
-    pub(super) fn event(&mut self, event: Event<u64>) {
+    pub(super) fn event(&mut self, event: Event<Data>) {
         let before = self.before(&event);
         self.note(&event);
         let mut outbox = Outbox::default();
@@ -127,7 +128,7 @@ impl World {
     }
 
     /// Records what the world must know about an event before it is handled.
-    fn note(&mut self, event: &Event<u64>) {
+    fn note(&mut self, event: &Event<Data>) {
         match *event {
             Event::RevokeAnswer { task, worker, ring_index, why, found } => {
                 let comes_back = matches!(why, RevokeWhy::Steal | RevokeWhy::Clear);
@@ -137,8 +138,20 @@ impl World {
                 if comes_back && found == Revocation::Revoked && counts {
                     self.model.returned(task.id.get());
                 }
+                let gives_up = match found {
+                    Revocation::Begun => matches!(why, RevokeWhy::Cancel | RevokeWhy::Kill),
+                    Revocation::Neither => why == RevokeWhy::Kill,
+                    Revocation::Revoked => false,
+                };
+                if gives_up && counts {
+                    self.model.give_up_items(task.id.get());
+                }
             }
             Event::Finished { task, .. } => self.reporting = Some(task.get()),
+            Event::Returned(ref returned) => {
+                self.seen.insert("returned items".to_owned());
+                self.reporting = Some(returned.task.get());
+            }
             Event::Resize { workers } if self.scheduler.is_open() => self.target = workers,
             Event::Quiesce => self.quiescent = true,
             Event::Submit(_) | Event::WarmUp if self.scheduler.is_open() => self.quiescent = false,
@@ -146,7 +159,7 @@ impl World {
         }
     }
 
-    fn carry_out(&mut self, action: &Action<u64>) -> Option<Event<u64>> {
+    fn carry_out(&mut self, action: &Action<Data>) -> Option<Event<Data>> {
         match *action {
             Action::Accepted { task } => {
                 self.model.accepted(task.id.get());
@@ -159,7 +172,7 @@ impl World {
                 self.see(&why);
                 return Some(self.revoke(worker, ring_index, task, why));
             }
-            Action::Complete { task, end, .. } => self.complete(task, end),
+            Action::Complete { ref task, end, .. } => self.complete(task, end),
             Action::Spawn { worker } => {
                 self.spawns += 1;
                 let before = self.workers.insert(worker.slot, FakeWorker::new(worker));
@@ -186,6 +199,10 @@ impl World {
                 self.see(&cause);
                 self.killed_at_once.extend(at_once.then_some(worker));
                 let fake = self.fake(worker);
+                let mut frames = fake.frames.iter().chain(&fake.answered);
+                let has_items =
+                    frames.any(|it| it.items.is_some() && it.state != FrameState::Revoked);
+                assert!(!at_once || !has_items, "a chunk ends before its last item has ended");
                 assert!(fake.cause.is_none(), "a worker is killed twice");
                 fake.cause = Some(cause);
                 fake.doomed = true;
@@ -205,12 +222,16 @@ impl World {
                 self.seen.insert(why.to_owned());
                 self.check_retired(&self.workers[&worker.slot], why);
             }
-            Action::Retried { id, worker, .. } => {
+            Action::Retried { task, worker, .. } => {
                 let at_once = self.killed_at_once.contains(&worker);
-                assert!(!at_once, "{id} is retried before its last attempt has ended");
-                self.model.returned(id.get());
+                assert!(!at_once, "{} is retried before its last attempt has ended", task.id);
+                self.model.returned(task.id.get());
+                self.places.insert(task.id.get(), task);
             }
-            Action::Requeued { id, .. } => self.model.returned(id.get()),
+            Action::Requeued { task, .. } => {
+                self.model.returned(task.id.get());
+                self.places.insert(task.id.get(), task);
+            }
             Action::Broke => self.broke = true,
             Action::Ended => self.ended = true,
         }
@@ -231,13 +252,21 @@ impl World {
         );
         assert!(fake.stays(), "sent to a worker that is stopping");
         assert!(fake.frames.iter().all(|frame| frame.ring_index != ring_index), "slot used twice");
-        fake.frames.push_back(Frame { ring_index, id, attempt, state: FrameState::Queued });
+        let count = u32::try_from(self.model.ids(id.get()).count()).expect("few");
+        let items = self.model.is_item(id.get()).then(|| Progress { count, ..Progress::default() });
+        fake.frames.push_back(Frame { ring_index, id, attempt, state: FrameState::Queued, items });
     }
 
-    fn complete(&mut self, task: u64, end: End) {
+    fn complete(&mut self, task: &Data, end: End) {
         self.see(&end);
-        self.outcomes.entry(task).or_default().push(end);
-        self.model.ended(task, end, self.now);
+        for id in task.ids() {
+            if self.model.is_item(id) {
+                self.seen.insert(format!("{end:?} of an item"));
+            }
+            self.outcomes.entry(id).or_default().push(end);
+            self.model.ended(id, end, self.now);
+        }
+        let task = task.first;
         assert_eq!(self.reporting == Some(task), end == End::Reported, "task {task}: {end:?}");
         let runs = self.workers.values().flat_map(|fake| &fake.frames);
         let mut runs = runs.filter(|frame| frame.is_running());
@@ -281,7 +310,7 @@ impl World {
         ring_index: u16,
         task: TaskRef,
         why: RevokeWhy,
-    ) -> Event<u64> {
+    ) -> Event<Data> {
         let fake = self.fake(worker);
         let (garbled, lies) = (fake.garbled, fake.lies);
         let answered = fake.answered.iter().any(|frame| frame.id == task.id);
@@ -317,17 +346,30 @@ impl World {
         retries: u32,
         constraints: impl Into<Option<Constraints>>,
     ) -> u64 {
-        let constraints = constraints.into();
+        self.offer(None, retries, constraints.into())
+    }
+
+    /// Submits a chunk. If its items share their hard limit, `constraints` has the limit of one.
+    pub(super) fn submit_items(
+        &mut self,
+        count: u32,
+        retries: u32,
+        constraints: impl Into<Option<Constraints>>,
+    ) -> u64 {
+        self.offer(Some(count), retries, constraints.into())
+    }
+
+    fn offer(&mut self, items: Option<u32>, retries: u32, constraints: Option<Constraints>) -> u64 {
         let id = self.next_id;
-        self.next_id += 1;
-        self.model.offer(id, self.now, retries, constraints.clone().unwrap_or_default());
-        self.event(Event::Submit(Submission {
-            id: TaskId::new(id),
-            task: id,
-            attempt: Attempt::first(),
-            retries,
-            constraints: constraints.map(Box::new),
-        }));
+        self.next_id += u64::from(items.unwrap_or(1));
+        let known = constraints.clone().unwrap_or_default();
+        let task = self.model.offer(id, items, self.now, retries, &known);
+        let constraints = constraints.map(|mut constraints| {
+            constraints.hard_limit = self.model.hard_limit(id);
+            Box::new(constraints)
+        });
+        let (items, new) = (items.and_then(NonZeroU32::new), TaskId::new(id));
+        self.event(Event::Submit(Submission { id: new, task, items, retries, constraints }));
         id
     }
 
@@ -342,7 +384,9 @@ impl World {
     pub(super) fn kill(&mut self, id: u64) {
         self.hear_all();
         self.event(Event::Kill(self.places[&id]));
-        self.model.kill(id);
+        if !self.model.is_item(id) {
+            self.model.kill(id);
+        }
         if self.model.is_live(id) {
             assert!(self.has_begun_or_ended(id), "task {id} was killed but still waits");
             let doomed = self
@@ -393,8 +437,7 @@ impl World {
     }
 
     fn has_begun_or_ended(&self, id: u64) -> bool {
-        let answered =
-            |event: &Event<u64>| matches!(event, Event::Finished { task, .. } if task.get() == id);
+        let answered = |event: &Event<Data>| answers(event).is_some_and(|task| task.get() == id);
         !self.model.is_live(id)
             || self.workers.values().any(|fake| {
                 fake.frames
@@ -456,7 +499,9 @@ impl World {
                     fake.begun += 1;
                     let allowed = self.settings.max_tasks.is_none_or(|most| fake.begun <= most);
                     assert!(allowed, "a worker starts more tasks than allowed");
-                    self.model.began(id, slot);
+                    if front.items.is_none() {
+                        self.model.began(id, slot);
+                    }
                     self.start_order.push(id);
                     return;
                 }
@@ -475,7 +520,43 @@ impl World {
         self.hear(slot);
     }
 
+    /// Makes the worker start the next item of its chunk, or finish the one that it runs.
+    pub(super) fn advance_item(&mut self, slot: u32) {
+        let Some(fake) = self.workers.get_mut(&slot).filter(|fake| !fake.frozen) else { return };
+        let Some(frame) = fake.frames.front_mut().filter(|frame| frame.is_running()) else {
+            return;
+        };
+        let Some(items) = &mut frame.items else { return };
+        if items.begun > items.finished {
+            self.model.finished_item(frame.id.get() + u64::from(items.finished));
+            items.finished += 1;
+            (fake.section, fake.told) = (None, None);
+        } else if items.begun < items.count {
+            self.model.began_item(frame.id.get() + u64::from(items.begun));
+            items.begun += 1;
+        }
+    }
+
+    /// Returns the progress of the chunk that the worker runs.
+    fn progress(&self, slot: u32) -> Option<Progress> {
+        let fake = self.workers.get(&slot).filter(|fake| !fake.frozen)?;
+        fake.frames.front().filter(|frame| frame.is_running())?.items
+    }
+
+    /// Makes the worker finish all items of its chunk.
+    pub(super) fn finish_items(&mut self, slot: u32) {
+        while self.progress(slot).is_some_and(|items| items.finished < items.count) {
+            self.advance_item(slot);
+        }
+    }
+
+    /// Makes the worker finish its task. From a chunk it returns the items after the one that it
+    /// runs.
     pub(super) fn finish_unheard(&mut self, slot: u32, run_time: Duration) {
+        let runs = |it: Progress| it.finished == 0 || it.begun > it.finished;
+        while self.progress(slot).is_some_and(runs) {
+            self.advance_item(slot);
+        }
         let Some(fake) = self.workers.get_mut(&slot).filter(|fake| !fake.frozen) else { return };
         if !fake.frames.front().is_some_and(Frame::is_running) {
             return;
@@ -483,7 +564,16 @@ impl World {
         let worker = fake.id;
         let frame = fake.frames.pop_front().expect("looked at above");
         let (task, attempt, worn) = (frame.id, frame.attempt, self.worn);
-        fake.mail.push_back(Event::Finished { worker, task, attempt, run_time, worn });
+        let returns = frame.items.filter(|items| items.finished < items.count);
+        let finished = returns.and_then(|items| NonZeroU32::new(items.finished));
+        fake.mail.push_back(match finished {
+            None => Event::Finished { worker, task, attempt, run_time, worn },
+            Some(finished) => {
+                let parts = parts_of(task);
+                let returned = Returned { worker, task, attempt, run_time, worn, finished, parts };
+                Event::Returned(Box::new(returned))
+            }
+        });
         fake.answered.push_back(frame);
         (fake.section, fake.told) = (None, None);
     }
@@ -511,10 +601,10 @@ impl World {
         }
     }
 
-    fn next_mail(&mut self, slot: u32) -> Option<Event<u64>> {
+    fn next_mail(&mut self, slot: u32) -> Option<Event<Data>> {
         let fake = self.workers.get_mut(&slot)?;
         let event = fake.mail.pop_front()?;
-        if matches!(event, Event::Finished { .. }) {
+        if answers(&event).is_some() {
             fake.answered.pop_front();
         }
         Some(event)
@@ -568,17 +658,29 @@ impl World {
             broken: self.broke,
             target: self.target,
         };
-        for frame in running().filter(|frame| !frame.is_running()) {
-            self.model.presume_started(frame.id.get());
+        let interrupted: Vec<_> =
+            running().filter_map(|frame| frame.interrupted(fake.garbled)).collect();
+        let mut required_ends = Vec::new();
+        for frame in running() {
+            let first = frame.id.get();
+            let Some(items) = frame.items else {
+                if !frame.is_running() {
+                    self.model.presume_started(first);
+                }
+                required_ends.push((first, self.model.required_end(first, death)));
+                continue;
+            };
+            let runs = first + u64::from(items.finished);
+            required_ends.extend((first..runs).map(|id| (id, Some(End::Finished))));
+            if items.begun > items.finished || fake.garbled && items.finished < items.count {
+                if items.begun == items.finished {
+                    self.model.presume_started(runs);
+                }
+                required_ends.push((runs, self.model.required_end(runs, death)));
+            }
         }
-        let required_ends: Vec<_> = running()
-            .map(|frame| (frame.id.get(), self.model.required_end(frame.id.get(), death)))
-            .collect();
-        assert!(required_ends.len() <= 1 || fake.garbled, "a worker runs two tasks");
-        self.event(Event::Died {
-            worker: fake.id,
-            interrupted: running().map(|frame| frame.ring_index).collect(),
-        });
+        assert!(interrupted.len() <= 1 || fake.garbled, "a worker runs two tasks");
+        self.event(Event::Died { worker: fake.id, interrupted });
         for (id, required_end) in required_ends {
             assert_eq!(
                 self.outcome(id),
@@ -672,6 +774,7 @@ impl World {
             for slot in self.slots() {
                 self.start(slot);
                 self.begin(slot);
+                self.finish_items(slot);
                 self.finish(slot, MILLI);
                 self.obey(slot);
             }

@@ -1,5 +1,6 @@
 //! Submits the chunks of a map with their deadlines.
 
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use brigade_scheduler::Constraints;
@@ -7,13 +8,13 @@ use brigade_wire::Attempt;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::{BYTES_OF_A_CHUNK, Chunks};
+use super::Chunks;
 use crate::cell::TaskCell;
 use crate::chunk::ChunkProgress;
 use crate::config::Config;
 use crate::deadlines::{Deadlines, TaskDeadlines};
 use crate::error::{SubmitError, SubmitErrorKind, TaskError};
-use crate::map::chunk::{Chunk, Items, Results};
+use crate::map::chunk::{Items, Results};
 use crate::payload::Argument;
 use crate::pool::WhenFull;
 
@@ -32,48 +33,28 @@ where
     pub(super) fn next_items(&mut self, count: u32) -> Items {
         let position = self.submitted;
         self.submitted += u64::from(count);
-        Items {
-            position,
-            count,
-            first: self.pool.shared().next_task_ids(count.into()),
-            attempt: Attempt::first(),
-            retries: self.retries,
-            deaths: 0,
-            submitted: None,
-        }
+        let first = self.pool.shared().next_task_ids(count.into());
+        Items { position, count, first, attempt: Attempt::first() }
     }
 
-    pub(super) fn submit(&mut self, mut items: Items, encoded: Vec<u8>) {
+    pub(super) fn submit(&mut self, items: Items, encoded: Vec<u8>) {
         let function = match &self.function {
             Ok(function) => function.clone(),
             Err(error) => return self.fail_with(items, error.clone()),
         };
         let shape = brigade_wire::Chunk { items: items.count, budget: self.sizing.budget() };
-        let progress = ChunkProgress::new(shape);
-        let encoded_bytes = encoded.len();
+        let (parts, bytes) = (self.sizing.parts(), encoded.len());
+        let progress = ChunkProgress::new(shape, items.position, parts, bytes, &self.owner);
         let encoded = Argument::of(encoded, self.pool.shared().arguments());
-        let deadlines = self.deadlines(&items);
-        let constraints = deadlines
-            .as_ref()
-            .map(|deadlines| Box::new(self.constraints(deadlines, &items, &shape)));
-        items.submitted = deadlines.as_ref().map(|deadlines| deadlines.submitted);
+        let deadlines = self.deadlines();
+        let constraints =
+            deadlines.as_ref().map(|deadlines| Box::new(self.constraints(deadlines, &shape)));
         let deadlines = deadlines.map(Box::new);
-        let cell = TaskCell::new_chunk(
-            items.first,
-            function,
-            encoded,
-            deadlines,
-            progress,
-            &self.completions,
-        );
-        let held = encoded_bytes + BYTES_OF_A_CHUNK;
-        self.held += held;
-        match self.pool.shared().submit(&cell, items.attempt, 0, constraints, WhenFull::Wait) {
-            Ok(()) => {
-                self.under_way.insert(items.first.get(), Chunk { cell, items, held });
-            }
+        let cell = TaskCell::new_chunk(items.first, function, encoded, deadlines, progress);
+        let (count, retries) = (NonZeroU32::new(items.count), self.retries);
+        match self.pool.shared().submit(&cell, count, retries, constraints, WhenFull::Wait) {
+            Ok(()) => self.add(cell, bytes),
             Err(kind) => {
-                self.held -= held;
                 self.refused = true;
                 self.fail(items, kind);
             }
@@ -81,30 +62,20 @@ where
     }
 
     /// Returns the deadlines of each item.
-    fn deadlines(&self, items: &Items) -> Option<TaskDeadlines> {
+    fn deadlines(&self) -> Option<TaskDeadlines> {
         let Config { deadlines: default, scheduler, .. } = &self.pool.shared().config;
         let limits = Deadlines { hard: self.deadline, ..Deadlines::default() }.or(*default);
-        let deadlines = TaskDeadlines::new(limits, scheduler.stop_grace)?;
-        let submitted = items.submitted.unwrap_or(deadlines.submitted);
-        Some(TaskDeadlines { submitted, ..deadlines })
+        TaskDeadlines::new(limits, scheduler.stop_grace)
     }
 
     /// Returns the scheduling constraints of a chunk. The start of the current item is not known
     /// exactly, so a chunk gets extra time in which its last item may start. In a chunk of a fixed
     /// size, the items share their time.
-    fn constraints(
-        &self,
-        deadlines: &TaskDeadlines,
-        items: &Items,
-        shape: &brigade_wire::Chunk,
-    ) -> Constraints {
+    fn constraints(&self, deadlines: &TaskDeadlines, shape: &brigade_wire::Chunk) -> Constraints {
         let mut constraints = deadlines.constraints();
-        // The queue deadline no longer applies to an item that is retried. An item that never
-        // started continues to wait.
-        constraints.began = items.attempt != Attempt::first();
-        constraints.queue_limit = deadlines.queue_left();
+        constraints.items_share_limit = self.sizing.is_fixed();
         constraints.hard_limit = constraints.hard_limit.map(|limit| {
-            if self.sizing.is_fixed() {
+            if constraints.items_share_limit {
                 limit.saturating_mul(shape.items)
             } else {
                 limit.saturating_add(shape.budget + LATEST_TICK)

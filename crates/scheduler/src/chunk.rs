@@ -1,0 +1,86 @@
+//! Chunks: several items of a map that travel as one task.
+//!
+//! Items start, fail and run again one by one, by the rules for tasks. While a chunk is under way,
+//! the scheduler knows nothing of its items: an item that a worker finishes costs no event. When
+//! items come back, because the worker returned them or died, the chunk is *divided*. The finished
+//! items end, the item that ran becomes a task of its own, and the items that have not started
+//! return to the queue as one or more tasks. Each part keeps the time of submission, the deadlines
+//! and the retries of the whole.
+
+use brigade_ids::WorkerId;
+use brigade_time::Monotonic;
+
+use crate::{End, InterruptedAttempt, KillCause, Outbox, Returned, Scheduler, TaskKey};
+
+impl<T> Scheduler<T> {
+    /// Ends a chunk of which the worker returns some items, and queues these again.
+    pub(crate) fn returned(&mut self, now: Monotonic, returned: Returned, outbox: &mut Outbox<T>) {
+        let Returned { worker, task, attempt, run_time, worn, finished, parts } = returned;
+        let Some(key) = self.reported(worker, task, attempt, outbox) else { return };
+        if self.tasks[key].items.is_none_or(|items| items <= finished) {
+            return self.kill(worker, KillCause::Protocol, outbox);
+        }
+        let rest = self.split_off(key, finished.get());
+        self.finish(worker.slot, key, run_time, outbox);
+        self.requeue(rest, parts, worker, outbox);
+        self.after_finished(now, worker, worn, outbox);
+    }
+
+    /// Handles an attempt that was under way when its worker died.
+    pub(crate) fn interrupted(
+        &mut self,
+        key: TaskKey,
+        interrupted: &InterruptedAttempt,
+        worker: WorkerId,
+        kill_cause: Option<KillCause>,
+        outbox: &mut Outbox<T>,
+    ) {
+        let Some(items) = self.tasks[key].items else {
+            return self.interrupted_task(key, worker, kill_cause, outbox);
+        };
+        let finished = interrupted.finished.min(items.get());
+        let runs = interrupted.in_item && finished < items.get();
+        let started = finished + u32::from(runs);
+        // From newest to oldest, so that the front of the queue keeps the order of submission.
+        if started == 0 {
+            return self.requeue(key, interrupted.parts, worker, outbox);
+        }
+        if started < items.get() {
+            let rest = self.split_off(key, started);
+            self.requeue(rest, interrupted.parts, worker, outbox);
+        }
+        if runs {
+            let item = if finished > 0 { self.split_off(key, finished) } else { key };
+            self.interrupted_task(item, worker, kill_cause, outbox);
+        }
+        if finished > 0 {
+            self.end_task(key, End::Finished, outbox);
+        }
+    }
+
+    /// Splits a task that waits nowhere into at most `parts` parts of about equal size.
+    pub(crate) fn divide(&mut self, key: TaskKey, parts: u32) -> Vec<TaskKey> {
+        let mut all = vec![key];
+        let Some(items) = self.tasks[key].items else { return all };
+        let size = items.get().div_ceil(parts.max(1));
+        let mut last = key;
+        while self.tasks[last].items.is_some_and(|left| left.get() > size) {
+            last = self.split_off(last, size);
+            all.push(last);
+        }
+        all
+    }
+
+    fn split_off(&mut self, key: TaskKey, at: u32) -> TaskKey {
+        self.tasks.split_off(key, at, self.split_data)
+    }
+
+    /// Gives a chunk up that a worker has started: no item starts after the one that runs.
+    pub(crate) fn cancel_items(&mut self, key: TaskKey) {
+        let task = &mut self.tasks[key];
+        if task.items.is_some() {
+            task.retries_left = 0;
+            task.constraints.get_or_insert_default().cancelled = true;
+        }
+    }
+}
