@@ -60,7 +60,7 @@ impl<T> Scheduler<T> {
     }
 
     fn send_to(&mut self, now: Monotonic, slot: u32, key: TaskKey, outbox: &mut Outbox<T>) {
-        self.current = slot as usize;
+        self.workers.set_current(slot);
         let worker = &mut self.workers[slot as usize];
         let unanswered = u16::try_from(worker.load()).unwrap_or(u16::MAX);
         let ring_index = worker.push(key);

@@ -23,7 +23,7 @@ const FAR_BEYOND: usize = 2;
 /// The plan for the next check for progress.
 #[derive(Debug)]
 pub(crate) struct RescuePlan {
-    pub(crate) due: Monotonic,
+    due: Monotonic,
     /// `true` if more tasks were prefetched since the check was planned.
     packed: bool,
     /// `true` for the first check, which only records the workers' progress. It may come at once,
@@ -85,8 +85,9 @@ impl<T> Scheduler<T> {
         let count = match self.workers.idle().last() {
             // It may not have started even the first one, which an idle worker starts at once.
             Some(idle) if self.workers[index].stalled => {
-                if self.current == index {
-                    self.current = *idle as usize;
+                let idle = *idle;
+                if self.workers.current().id.slot as usize == index {
+                    self.workers.set_current(idle);
                 }
                 tasks
             }

@@ -27,7 +27,7 @@ impl<T> Scheduler<T> {
         if !self.run_times.are_short() || self.workers.idle().is_empty() {
             return None;
         }
-        let worker = &self.workers[self.current];
+        let worker = self.workers.current();
         let most = PACK.min(self.settings.credit.into());
         if !worker.may_prefetch() || !(1..most).contains(&worker.load()) {
             return None;
@@ -48,16 +48,11 @@ impl<T> Scheduler<T> {
             return None;
         }
         let has_room = |worker: &WorkerEntry| worker.may_prefetch() && worker.load() < depth;
-        let current = &self.workers[self.current];
+        let current = self.workers.current();
         let slot = if has_room(current) && !current.load().is_multiple_of(PACK) {
             current.id.slot
         } else {
-            let count = self.workers.len();
-            (self.current + 1..=self.current + count)
-                .map(|index| &self.workers[index % count])
-                .find(|worker| has_room(worker))?
-                .id
-                .slot
+            self.workers.after_current().find(|worker| has_room(worker))?.id.slot
         };
         if !self.workers.is_complete() {
             self.plan_rescue(now, outbox);

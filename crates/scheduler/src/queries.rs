@@ -27,12 +27,12 @@ impl<T> Scheduler<T> {
 
     /// Returns `true` while a worker has not been ready since the last warm-up began.
     pub fn is_warming(&self) -> bool {
-        self.warming
+        self.warm_up.is_in_progress()
     }
 
     /// Returns the reason why the last warm-up was given up, if it was.
     pub fn not_warmed(&self) -> Option<Arc<str>> {
-        self.not_warmed.clone()
+        self.warm_up.given_up()
     }
 
     /// Returns `true` if the shutdown has ended: no task and no process is left.

@@ -41,13 +41,13 @@ impl<T> Scheduler<T> {
             }
             self.retire(now, self.workers[index].id, "the pool was resized", outbox);
         }
-        self.update_warming();
+        self.warm_up.update(&self.workers);
     }
 
     /// Retires all idle workers, until there is work again.
     pub(crate) fn quiesce(&mut self, now: Monotonic, outbox: &mut Outbox<T>) {
         self.lifecycle.set_quiescent(true);
-        self.stop_warming();
+        self.warm_up.stop(&mut self.workers);
         while let Some(slot) = self.workers.idle().last().copied() {
             self.retire(now, self.workers[slot as usize].id, "the pool was quiesced", outbox);
         }

@@ -1,6 +1,5 @@
 //! The scheduler's state, and what it does with the events of tasks.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use brigade_ids::{Attempt, TaskId, WorkerId};
@@ -12,6 +11,7 @@ use crate::lifecycle::Lifecycle;
 use crate::restart_budget::RestartBudget;
 use crate::run_times::RunTimes;
 use crate::tasks::Tasks;
+use crate::warm_up::WarmUp;
 use crate::worker::{Occupant, WorkerState};
 use crate::workers::Workers;
 use crate::{
@@ -27,14 +27,9 @@ pub struct Scheduler<T> {
     pub(crate) tasks: Tasks<T>,
     pub(crate) workers: Workers,
     pub(crate) lifecycle: Lifecycle,
-    /// `true` while a warm-up starts all workers, with or without work.
-    pub(crate) warming: bool,
-    /// The reason why the last warm-up was given up.
-    pub(crate) not_warmed: Option<Arc<str>>,
+    pub(crate) warm_up: WarmUp,
     pub(crate) budget: RestartBudget,
     pub(crate) run_times: RunTimes,
-    /// The worker that was assigned the last task.
-    pub(crate) current: usize,
     /// The next check that workers with several tasks make progress.
     pub(crate) rescue: Option<RescuePlan>,
     /// Every deadline.
@@ -56,11 +51,9 @@ impl<T> Scheduler<T> {
             split_data,
             tasks: Tasks::default(),
             lifecycle: Lifecycle::default(),
-            warming: false,
-            not_warmed: None,
+            warm_up: WarmUp::default(),
             budget,
             run_times: RunTimes::default(),
-            current: 0,
             rescue: None,
             alarms: Alarms::default(),
             counters: Counters::default(),
@@ -273,7 +266,7 @@ impl<T> Scheduler<T> {
         self.inspect_soon(now);
         self.budget.worker_started();
         self.workers[worker.slot as usize].awaited_by_warm_up = false;
-        self.update_warming();
+        self.warm_up.update(&self.workers);
         if let Some(due) = self.retirement_time(now, worker) {
             let key = &mut self.workers[worker.slot as usize].age_alarm;
             self.alarms.set(key, due, Alarm::Age(worker.slot));

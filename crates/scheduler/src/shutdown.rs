@@ -45,7 +45,7 @@ impl<T> Scheduler<T> {
         if self.lifecycle.has_ended() {
             return;
         }
-        self.stop_warming();
+        self.warm_up.stop(&mut self.workers);
         let deadline = timeout.and_then(|timeout| now.checked_add(timeout));
         if self.lifecycle.phase().mode().is_none_or(|current| mode > current) {
             self.enter(now, mode, deadline, outbox);

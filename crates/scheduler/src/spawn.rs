@@ -12,7 +12,9 @@ impl<T> Scheduler<T> {
     /// Returns `true` if a worker is wanted that does not exist.
     pub(crate) fn has_demand(&self) -> bool {
         self.lifecycle.may_have_workers()
-            && (self.warming || self.tasks.waiting() > 0 || self.staying() < self.min_workers())
+            && (self.warm_up.is_in_progress()
+                || self.tasks.waiting() > 0
+                || self.staying() < self.min_workers())
     }
 
     /// Returns `true` if another process may be started.
@@ -87,7 +89,7 @@ impl<T> Scheduler<T> {
                 if alone {
                     self.break_pool(reason, outbox);
                 } else {
-                    self.give_up_warming(reason);
+                    self.warm_up.give_up(&mut self.workers, reason);
                 }
             }
             if self.has_demand() {

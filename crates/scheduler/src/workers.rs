@@ -17,6 +17,8 @@ pub(crate) struct Workers {
     idle: Vec<u32>,
     /// `true` if every slot has a ready worker, so that none has to be started.
     complete: bool,
+    /// The slot whose worker was assigned the last task.
+    current: usize,
 }
 
 impl Index<usize> for Workers {
@@ -38,7 +40,7 @@ impl IndexMut<usize> for Workers {
 impl Workers {
     pub(crate) fn new(target: usize) -> Self {
         let mut workers =
-            Self { entries: Vec::new(), target: 0, idle: Vec::new(), complete: false };
+            Self { entries: Vec::new(), target: 0, idle: Vec::new(), complete: false, current: 0 };
         workers.set_target(target);
         workers
     }
@@ -95,6 +97,23 @@ impl Workers {
         self.entries
             .get_mut(worker.slot as usize)
             .filter(|entry| entry.id == worker && entry.state != WorkerState::Vacant)
+    }
+
+    /// Returns the slot whose worker was assigned the last task.
+    #[inline]
+    pub(crate) fn current(&self) -> &WorkerEntry {
+        &self.entries[self.current]
+    }
+
+    /// Returns all slots, from the one after the current one on.
+    pub(crate) fn after_current(&self) -> impl Iterator<Item = &WorkerEntry> {
+        let (before, after) = self.entries.split_at(self.current + 1);
+        after.iter().chain(before)
+    }
+
+    #[inline]
+    pub(crate) fn set_current(&mut self, slot: u32) {
+        self.current = slot as usize;
     }
 
     /// Returns the number of workers that are ready for tasks.

@@ -33,7 +33,7 @@ impl World {
     }
 
     fn has_demand(&self) -> bool {
-        self.scheduler.warming || self.min_workers() > 0 || self.model.all_waiting() > 0
+        self.scheduler.is_warming() || self.min_workers() > 0 || self.model.all_waiting() > 0
     }
 
     fn min_workers(&self) -> usize {
@@ -182,7 +182,7 @@ impl World {
         assert!(!rests || self.staying() == 0, "a process stays in a quiesced pool");
         let ages = self.settings.max_age.is_some() && !self.workers.is_empty();
         let leave = self.settings.idle_timeout.is_some() && self.staying() > self.min_workers();
-        let wanted = self.scheduler.warming || self.staying() < self.min_workers();
+        let wanted = self.scheduler.is_warming() || self.staying() < self.min_workers();
         if at_rest && !ages && !leave && !wanted && self.scheduler.is_open() {
             assert_eq!(self.scheduler.next_deadline(), None, "an idle pool has a deadline");
         }
