@@ -6,8 +6,8 @@
 
 use brigade_time::Monotonic;
 
-use crate::task::Place;
-use crate::{Action, End, Outbox, Scheduler, TaskKey, WorkerState};
+use crate::task::TaskState;
+use crate::{Action, Outbox, Scheduler, TaskEnd, TaskKey, WorkerState};
 
 impl<T> Scheduler<T> {
     /// Assigns queued tasks to workers that have room, and starts processes that are missing.
@@ -47,7 +47,7 @@ impl<T> Scheduler<T> {
     /// cancelled.
     pub(crate) fn return_to_queue(&mut self, key: TaskKey, outbox: &mut Outbox<T>) {
         if self.tasks[key].slot().is_some_and(|slot| slot as usize >= self.workers.target()) {
-            return self.end_task(key, End::Cancelled, outbox);
+            return self.end_task(key, TaskEnd::Cancelled, outbox);
         }
         self.tasks.wait_at_the_front(key);
         self.arm_waiting(key);
@@ -65,7 +65,7 @@ impl<T> Scheduler<T> {
         let unanswered = u16::try_from(worker.load()).unwrap_or(u16::MAX);
         let ring_index = worker.push(key);
         let task = &mut self.tasks[key];
-        task.place = Place::Assigned { worker: slot, ring_index };
+        task.state = TaskState::Assigned { worker: slot, ring_index };
         outbox.push(Action::Send {
             worker: worker.id,
             ring_index,

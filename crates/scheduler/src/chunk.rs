@@ -10,7 +10,7 @@
 use brigade_ids::WorkerId;
 use brigade_time::Monotonic;
 
-use crate::{End, InterruptedAttempt, KillCause, Outbox, Returned, Scheduler, TaskKey};
+use crate::{InterruptedAttempt, KillCause, Outbox, Returned, Scheduler, TaskEnd, TaskKey};
 
 impl<T> Scheduler<T> {
     /// Ends a chunk of which the worker returns some items, and queues these again.
@@ -54,7 +54,7 @@ impl<T> Scheduler<T> {
             self.interrupted_task(item, worker, kill_cause, outbox);
         }
         if finished > 0 {
-            self.end_task(key, End::Finished, outbox);
+            self.end_task(key, TaskEnd::Finished, outbox);
         }
     }
 

@@ -9,9 +9,10 @@ use brigade_ids::WorkerId;
 use brigade_time::Monotonic;
 
 use crate::alarms::Alarm;
-use crate::task::{Constraints, Place};
+use crate::task::{Constraints, TaskState};
 use crate::{
-    Action, End, KillCause, Observation, Occupant, Outbox, RevokeWhy, Scheduler, TaskKey, TaskRef,
+    Action, KillCause, Observation, Occupant, Outbox, RevokeWhy, Scheduler, TaskEnd, TaskKey,
+    TaskRef,
 };
 
 impl<T> Scheduler<T> {
@@ -33,8 +34,8 @@ impl<T> Scheduler<T> {
         let submitted = task.submitted;
         let Some(constraints) = &mut task.constraints else { return };
         constraints.started_at = None;
-        let due = match task.place {
-            Place::Assigned { worker, .. }
+        let due = match task.state {
+            TaskState::Assigned { worker, .. }
                 if self.workers[worker as usize].front() == Some(Occupant::Task(key)) =>
             {
                 constraints.due(now, submitted)
@@ -79,14 +80,14 @@ impl<T> Scheduler<T> {
             constraints.alarm = None;
         }
         let id = task.id;
-        match task.place {
+        match task.state {
             // Only a queue deadline has an alarm there.
-            Place::Queued | Place::Reserved => {
+            TaskState::Queued | TaskState::Reserved => {
                 self.tasks.stop_waiting(key);
-                self.end_task(key, End::Expired, outbox);
+                self.end_task(key, TaskEnd::Expired, outbox);
                 self.settle(now, outbox);
             }
-            Place::Assigned { worker, ring_index } => {
+            TaskState::Assigned { worker, ring_index } => {
                 let worker = self.workers[worker as usize].id;
                 outbox.push(Action::Observe { worker, ring_index, task: TaskRef { key, id } });
             }
@@ -123,9 +124,9 @@ impl<T> Scheduler<T> {
         constraints.started_at = Some(began);
         let run_due = constraints.hard_limit.map(|limit| began.saturating_add(limit));
         if run_due.is_some_and(|due| due <= now) {
-            self.condemn(now, worker, task.key, KillCause::Deadline, outbox);
+            self.kill_running(now, worker, task.key, KillCause::Deadline, outbox);
         } else if section.is_some_and(|due| due <= now) {
-            self.condemn(now, worker, task.key, KillCause::Section, outbox);
+            self.kill_running(now, worker, task.key, KillCause::Section, outbox);
         } else if let Some(due) = run_due.into_iter().chain(section).min() {
             self.set_timer(task.key, due);
         }

@@ -4,7 +4,7 @@ use brigade_ids::WorkerId;
 use brigade_time::Monotonic;
 
 use crate::{
-    Action, End, InterruptedAttempt, KillCause, Occupant, Outbox, Scheduler, TaskKey, TaskRef,
+    Action, InterruptedAttempt, KillCause, Occupant, Outbox, Scheduler, TaskEnd, TaskKey, TaskRef,
     WorkerState,
 };
 
@@ -24,7 +24,7 @@ impl<T> Scheduler<T> {
         let kill_cause = entry.kill_cause;
         let productive = entry.completed > 0 || !interrupted.is_empty();
         entry.state = WorkerState::Vacant;
-        entry.condemned = None;
+        entry.pending_kill = None;
         let in_flight = entry.take_in_flight();
         self.workers.remove_idle(worker.slot);
         self.clear_alarms(worker.slot);
@@ -85,9 +85,9 @@ impl<T> Scheduler<T> {
         let may_run_again =
             task.retries_left > 0 && !quarantined && !stopped && !self.lifecycle.is_broken();
         if shutting_down {
-            self.end_task(key, End::Killed(KillCause::Shutdown), outbox);
+            self.end_task(key, TaskEnd::Killed(KillCause::Shutdown), outbox);
         } else if kill_cause == Some(KillCause::Asked) {
-            self.end_task(key, End::Killed(KillCause::Asked), outbox);
+            self.end_task(key, TaskEnd::Killed(KillCause::Asked), outbox);
         } else if may_run_again {
             task.retries_left -= 1;
             task.attempt = task.attempt.next();
@@ -100,9 +100,9 @@ impl<T> Scheduler<T> {
             self.return_to_queue(key, outbox);
         } else {
             let end = match kill_cause {
-                _ if by_itself && quarantined && task.retries_left > 0 => End::Quarantined,
-                None => End::Died,
-                Some(cause) => End::Killed(cause),
+                _ if by_itself && quarantined && task.retries_left > 0 => TaskEnd::Quarantined,
+                None => TaskEnd::Died,
+                Some(cause) => TaskEnd::Killed(cause),
             };
             self.end_task(key, end, outbox);
         }
@@ -119,9 +119,9 @@ impl<T> Scheduler<T> {
     ) {
         let task = &self.tasks[key];
         if self.lifecycle.is_broken() {
-            self.end_task(key, End::Broken, outbox);
+            self.end_task(key, TaskEnd::Broken, outbox);
         } else if task.is_cancelled() || self.lifecycle.phase().cancels_pending() {
-            self.end_task(key, End::Cancelled, outbox);
+            self.end_task(key, TaskEnd::Cancelled, outbox);
         } else {
             self.counters.requeued += task.count();
             // From last to first, so that the front of the queue keeps the order of submission.

@@ -2,18 +2,19 @@
 //!
 //! A running task is ended by killing its worker, which must not harm another task. First every
 //! task that waits behind it is taken back. If one of them cannot be taken back, it has started, so
-//! the condemned task has already ended, and the worker is spared. Otherwise the worker runs the
-//! condemned task or nothing, and outcomes that it wrote before the kill still count.
+//! the task to be killed has already ended, and the worker is spared. Otherwise the worker runs
+//! that task or nothing, and outcomes that it wrote before the kill still count.
 //!
-//! Only the worker claims that a task has started. If the outcome of the condemned task, which the
-//! worker must have written before that, does not arrive within a second, the worker lied.
+//! Only the worker claims that a task has started. If it claims so of a task behind, it must have
+//! written the outcome of the task to be killed before. If that outcome does not arrive within a
+//! second, the worker lied.
 
 use std::time::Duration;
 
 use brigade_ids::WorkerId;
 use brigade_time::Monotonic;
 
-use crate::task::Place;
+use crate::task::TaskState;
 use crate::{
     Action, KillCause, Occupant, Outbox, RevokeWhy, Scheduler, TaskKey, TaskRef, WorkerState,
 };
@@ -23,7 +24,7 @@ const ANSWERED_WITHIN: Duration = Duration::from_secs(1);
 
 /// A task whose worker will be killed once no other task can start there.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Condemned {
+pub(crate) struct PendingKill {
     key: TaskKey,
     cause: KillCause,
     /// Number of revocations that are not answered yet.
@@ -54,7 +55,7 @@ impl<T> Scheduler<T> {
         }
         entry.state = WorkerState::Killing;
         entry.kill_cause = Some(cause);
-        entry.condemned = None;
+        entry.pending_kill = None;
         self.workers.set_incomplete();
         self.workers.remove_idle(worker.slot);
         self.clear_alarms(worker.slot);
@@ -73,7 +74,7 @@ impl<T> Scheduler<T> {
     }
 
     /// Kills the worker of a running task, unless it turns out that the task has ended.
-    pub(crate) fn condemn(
+    pub(crate) fn kill_running(
         &mut self,
         now: Monotonic,
         worker: WorkerId,
@@ -82,7 +83,7 @@ impl<T> Scheduler<T> {
         outbox: &mut Outbox<T>,
     ) {
         let Some(entry) = self.workers.live_mut(worker) else { return };
-        if entry.state == WorkerState::Killing || entry.condemned.is_some() {
+        if entry.state == WorkerState::Killing || entry.pending_kill.is_some() {
             return;
         }
         // The tasks before it are finished, even if their outcomes have not been read yet.
@@ -94,10 +95,10 @@ impl<T> Scheduler<T> {
                 Occupant::Task(_) | Occupant::Revoked { .. } => None,
             })
             .collect();
-        let condemned = Condemned { key, cause, pending: behind.len(), spared: false };
-        entry.condemned = Some(condemned);
+        let kill = PendingKill { key, cause, pending: behind.len(), spared: false };
+        entry.pending_kill = Some(kill);
         if behind.is_empty() {
-            self.execute(now, worker, condemned, outbox);
+            self.carry_out_kill(now, worker, kill, outbox);
         }
         // From newest to oldest, so that the front of the queue keeps the order of submission.
         for (ring_index, key) in behind.into_iter().rev() {
@@ -106,42 +107,42 @@ impl<T> Scheduler<T> {
         }
     }
 
-    /// Handles the answer about one of the tasks behind a condemned one.
-    pub(crate) fn cleared(
+    /// Handles the answer about one of the tasks behind the one to be killed.
+    pub(crate) fn answered_behind(
         &mut self,
         now: Monotonic,
         worker: WorkerId,
         revoked: bool,
         outbox: &mut Outbox<T>,
     ) {
-        let Some(condemned) =
-            self.workers.live_mut(worker).and_then(|entry| entry.condemned.as_mut())
+        let Some(kill) =
+            self.workers.live_mut(worker).and_then(|entry| entry.pending_kill.as_mut())
         else {
             return;
         };
-        condemned.pending -= 1;
-        condemned.spared |= !revoked;
-        if condemned.pending == 0 {
-            let condemned = *condemned;
-            self.execute(now, worker, condemned, outbox);
+        kill.pending -= 1;
+        kill.spared |= !revoked;
+        if kill.pending == 0 {
+            let kill = *kill;
+            self.carry_out_kill(now, worker, kill, outbox);
         }
     }
 
-    fn execute(
+    fn carry_out_kill(
         &mut self,
         now: Monotonic,
         worker: WorkerId,
-        condemned: Condemned,
+        kill: PendingKill,
         outbox: &mut Outbox<T>,
     ) {
         if let Some(entry) = self.workers.live_mut(worker) {
-            entry.condemned = None;
+            entry.pending_kill = None;
         }
-        if condemned.spared {
-            self.spare(now, worker, condemned.key, outbox);
+        if kill.spared {
+            self.spare(now, worker, kill.key, outbox);
         } else {
-            let task = &self.tasks[condemned.key];
-            let (id, cause) = (task.id, condemned.cause);
+            let task = &self.tasks[kill.key];
+            let (id, cause) = (task.id, kill.cause);
             // Two attempts of one task must never overlap. Other tasks that are still assigned here
             // may have started if the worker lies. The progress of a chunk, which may be any of
             // the tasks because outcomes may be unread, is known only when the process is dead.
@@ -150,13 +151,13 @@ impl<T> Scheduler<T> {
                     entry.in_flight().any(|(_, occupant)| match occupant {
                         Occupant::Task(key) => {
                             let task = &self.tasks[key];
-                            let other = key != condemned.key;
+                            let other = key != kill.key;
                             task.items.is_some() || (other && task.retries_left > 0)
                         }
                         Occupant::Revoked { .. } => false,
                     })
                 });
-            outbox.push(Action::Condemned { worker, task: id, cause });
+            outbox.push(Action::TaskKilled { worker, task: id, cause });
             self.kill_now(worker, cause, !again && self.lifecycle.is_running(), outbox);
         }
     }
@@ -173,8 +174,8 @@ impl<T> Scheduler<T> {
             }
             _ => entry.spared = Some((completed, now)),
         }
-        let task = self.tasks.get(key).map(|task| task.place);
-        if matches!(task, Some(Place::Assigned { worker: at, .. }) if at == worker.slot) {
+        let task = self.tasks.get(key).map(|task| task.state);
+        if matches!(task, Some(TaskState::Assigned { worker: at, .. }) if at == worker.slot) {
             self.set_timer(key, now.saturating_add(ANSWERED_WITHIN));
         }
     }

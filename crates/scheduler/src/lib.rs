@@ -102,7 +102,7 @@ mod workers;
 
 pub use event::{Event, InterruptedAttempt, Observation, Returned, StartFailure, Submission};
 pub use lifecycle::Tally;
-pub use outbox::{Action, End, Outbox, RevokeWhy};
+pub use outbox::{Action, Outbox, RevokeWhy, TaskEnd};
 pub use scheduler::Scheduler;
 pub use settings::{Counters, Settings};
 pub use shutdown::Shutdown;

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use brigade_time::Monotonic;
 
-use crate::{End, KillCause, Shutdown};
+use crate::{KillCause, Shutdown, TaskEnd};
 
 /// Time until a drain first looks for stopped workers; it doubles each time.
 const FIRST_INSPECTION: Duration = Duration::from_millis(250);
@@ -119,11 +119,11 @@ impl Lifecycle {
 
     /// Returns the end of a task that is submitted now, if it is refused.
     #[inline]
-    pub(crate) fn refusal(&self) -> Option<End> {
+    pub(crate) fn refusal(&self) -> Option<TaskEnd> {
         if self.is_broken() {
-            Some(End::Broken)
+            Some(TaskEnd::Broken)
         } else if !self.is_running() {
-            Some(End::Closed)
+            Some(TaskEnd::Closed)
         } else {
             None
         }
@@ -238,17 +238,19 @@ impl Lifecycle {
 
     /// Counts the end of tasks, if the shutdown has begun.
     #[inline]
-    pub(crate) fn count(&mut self, end: End, tasks: u64) {
+    pub(crate) fn count(&mut self, end: TaskEnd, tasks: u64) {
         if self.is_running() {
             return;
         }
         let tally = &mut self.tally;
         let count = match end {
-            End::Reported | End::Finished => &mut tally.finished,
-            End::Cancelled => &mut tally.cancelled,
-            End::Died | End::Quarantined | End::Killed(KillCause::Protocol) => &mut tally.failed,
-            End::Killed(_) => &mut tally.killed,
-            End::Expired | End::Broken | End::Closed => return,
+            TaskEnd::Reported | TaskEnd::Finished => &mut tally.finished,
+            TaskEnd::Cancelled => &mut tally.cancelled,
+            TaskEnd::Died | TaskEnd::Quarantined | TaskEnd::Killed(KillCause::Protocol) => {
+                &mut tally.failed
+            }
+            TaskEnd::Killed(_) => &mut tally.killed,
+            TaskEnd::Expired | TaskEnd::Broken | TaskEnd::Closed => return,
         };
         *count += tasks;
     }

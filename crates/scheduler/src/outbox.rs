@@ -62,7 +62,7 @@ pub enum Action<T> {
         #[serde(skip)]
         task: T,
         attempt: Attempt,
-        end: End,
+        end: TaskEnd,
     },
     /// Start a process for this worker.
     Spawn { worker: WorkerId },
@@ -73,7 +73,7 @@ pub enum Action<T> {
     /// The worker is retired, for this reason.
     Retired { worker: WorkerId, why: &'static str },
     /// The worker that the next action kills runs this task, or nothing.
-    Condemned { worker: WorkerId, task: TaskId, cause: KillCause },
+    TaskKilled { worker: WorkerId, task: TaskId, cause: KillCause },
     /// Kill the worker's process group.
     Kill {
         worker: WorkerId,
@@ -98,7 +98,7 @@ pub enum Action<T> {
 
 /// The end of a task, as far as the scheduler knows. The driver adds the details.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub enum End {
+pub enum TaskEnd {
     /// The worker finished it; the driver holds the outcome.
     Reported,
     /// The worker finished all its items, and ended before it could report that.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use brigade_ids::{Attempt, WorkerId};
 
-use crate::task::Place;
+use crate::task::TaskState;
 use crate::{
     Counters, KillCause, Occupant, Scheduler, Tally, TaskKey, TaskRef, WorkerEntry, WorkerState,
 };
@@ -65,9 +65,9 @@ impl<T> Scheduler<T> {
     /// and the attempt.
     pub fn assignment(&self, task: TaskRef) -> Option<(WorkerId, u16, Attempt)> {
         let entry = self.tasks.find(task)?;
-        match entry.place {
-            Place::Queued | Place::Reserved => None,
-            Place::Assigned { worker, ring_index } => {
+        match entry.state {
+            TaskState::Queued | TaskState::Reserved => None,
+            TaskState::Assigned { worker, ring_index } => {
                 Some((self.workers[worker as usize].id, ring_index, entry.attempt))
             }
         }

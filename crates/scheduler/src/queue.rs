@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use crate::slab::Slab;
-use crate::task::{Place, Rank, TaskEntry, TaskKey};
+use crate::task::{Rank, TaskEntry, TaskKey, TaskState};
 
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
@@ -25,7 +25,7 @@ impl Queue {
 
     pub(crate) fn push_back<T>(&mut self, tasks: &mut Slab<TaskEntry<T>>, key: TaskKey) {
         let entry = &mut tasks[key.index()];
-        entry.place = Place::Queued;
+        entry.state = TaskState::Queued;
         if entry.priority() != 0 {
             self.ranked.insert(entry.rank(), key);
             return;
@@ -43,7 +43,7 @@ impl Queue {
     /// Returns a task to the front of the queue.
     pub(crate) fn push_front<T>(&mut self, tasks: &mut Slab<TaskEntry<T>>, key: TaskKey) {
         let entry = &mut tasks[key.index()];
-        entry.place = Place::Queued;
+        entry.state = TaskState::Queued;
         if entry.priority() != 0 {
             self.ranked.insert(entry.rank(), key);
             return;
@@ -76,7 +76,7 @@ impl Queue {
     /// Removes a task.
     pub(crate) fn remove<T>(&mut self, tasks: &mut Slab<TaskEntry<T>>, key: TaskKey) {
         let entry = &mut tasks[key.index()];
-        debug_assert_eq!(entry.place, Place::Queued);
+        debug_assert_eq!(entry.state, TaskState::Queued);
         if entry.priority() != 0 {
             self.ranked.remove(&entry.rank());
             return;

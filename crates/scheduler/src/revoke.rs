@@ -4,8 +4,8 @@ use brigade_ids::Revocation;
 use brigade_ids::WorkerId;
 use brigade_time::Monotonic;
 
-use crate::task::Place;
-use crate::{Action, End, KillCause, Outbox, RevokeWhy, Scheduler, TaskRef};
+use crate::task::TaskState;
+use crate::{Action, KillCause, Outbox, RevokeWhy, Scheduler, TaskEnd, TaskRef};
 
 impl<T> Scheduler<T> {
     /// Cancels a task that has not started, or the items of a chunk that have not.
@@ -13,13 +13,13 @@ impl<T> Scheduler<T> {
         let Some(entry) = self.tasks.find(task) else {
             return;
         };
-        match entry.place {
-            Place::Queued | Place::Reserved => {
+        match entry.state {
+            TaskState::Queued | TaskState::Reserved => {
                 self.tasks.stop_waiting(task.key);
-                self.end_task(task.key, End::Cancelled, outbox);
+                self.end_task(task.key, TaskEnd::Cancelled, outbox);
                 self.settle(now, outbox);
             }
-            Place::Assigned { worker, ring_index } => {
+            TaskState::Assigned { worker, ring_index } => {
                 let worker = self.workers[worker as usize].id;
                 outbox.push(Action::Revoke { worker, ring_index, task, why: RevokeWhy::Cancel });
             }
@@ -45,7 +45,7 @@ impl<T> Scheduler<T> {
                 // It was revoked for another reason at the same moment, or has finished.
                 let never_begins =
                     self.workers.live(worker).is_some_and(|entry| entry.is_revoked(task.id));
-                self.cleared(now, worker, never_begins, outbox);
+                self.answered_behind(now, worker, never_begins, outbox);
             }
             return;
         };
@@ -65,9 +65,9 @@ impl<T> Scheduler<T> {
                     // again.
                     self.tasks[task.key].retries_left = 0;
                     self.cancel_items(task.key);
-                    self.condemn(now, worker, task.key, KillCause::Asked, outbox);
+                    self.kill_running(now, worker, task.key, KillCause::Asked, outbox);
                 }
-                RevokeWhy::Clear => self.cleared(now, worker, false, outbox),
+                RevokeWhy::Clear => self.answered_behind(now, worker, false, outbox),
                 RevokeWhy::Expire => self.started_after_all(now, task.key),
                 RevokeWhy::Cancel => self.cancel_items(task.key),
                 RevokeWhy::Break | RevokeWhy::Steal => {}
@@ -78,21 +78,21 @@ impl<T> Scheduler<T> {
         entry.mark_revoked(ring_index, task.id, attempt);
         match why {
             RevokeWhy::Cancel | RevokeWhy::Kill => {
-                self.end_task(task.key, End::Cancelled, outbox);
+                self.end_task(task.key, TaskEnd::Cancelled, outbox);
                 self.settle(now, outbox);
             }
             RevokeWhy::Expire => {
-                self.end_task(task.key, End::Expired, outbox);
+                self.end_task(task.key, TaskEnd::Expired, outbox);
                 self.settle(now, outbox);
             }
             RevokeWhy::Clear => {
                 self.counters.requeued += self.tasks[task.key].count();
                 self.return_to_queue(task.key, outbox);
-                self.cleared(now, worker, true, outbox);
+                self.answered_behind(now, worker, true, outbox);
                 self.assign(now, outbox);
             }
             RevokeWhy::Break => {
-                self.end_task(task.key, End::Broken, outbox);
+                self.end_task(task.key, TaskEnd::Broken, outbox);
                 self.settle(now, outbox);
             }
             RevokeWhy::Steal => {

@@ -3,7 +3,7 @@
 use brigade_time::Escalation;
 
 use crate::alarms::PoolAlarm;
-use crate::task::{Place, TaskEntry};
+use crate::task::{TaskEntry, TaskState};
 use crate::{Occupant, Phase, Scheduler, WorkerState};
 
 impl<T> Scheduler<T> {
@@ -26,8 +26,8 @@ impl<T> Scheduler<T> {
             for (ring_index, occupant) in worker.in_flight() {
                 if let Occupant::Task(key) = occupant {
                     assigned += 1;
-                    let place = Place::Assigned { worker: worker.id.slot, ring_index };
-                    assert_eq!(self.tasks[key].place, place, "a task and its worker disagree");
+                    let state = TaskState::Assigned { worker: worker.id.slot, ring_index };
+                    assert_eq!(self.tasks[key].state, state, "a task and its worker disagree");
                 }
             }
         }
@@ -38,7 +38,10 @@ impl<T> Scheduler<T> {
     fn workers_hold_what_their_state_allows(&self) {
         for worker in self.workers.iter() {
             assert!(worker.load() <= usize::from(self.settings.credit), "credit exceeded");
-            assert!(worker.condemned.is_none(), "a condemned worker is neither killed nor spared");
+            assert!(
+                worker.pending_kill.is_none(),
+                "a worker with a pending kill is neither killed nor spared"
+            );
             if let Some(allowance) = self.allowance(worker.id) {
                 let sent = worker.completed + worker.tasks() as u64;
                 assert!(sent <= allowance, "a worker got more tasks than allowed");

@@ -11,7 +11,7 @@ use brigade_time::Monotonic;
 
 use crate::alarms::PoolAlarm;
 use crate::{
-    Action, End, KillCause, Occupant, Outbox, RevokeWhy, Scheduler, WorkerEntry, WorkerState,
+    Action, KillCause, Occupant, Outbox, RevokeWhy, Scheduler, TaskEnd, WorkerEntry, WorkerState,
 };
 
 impl<T> Scheduler<T> {
@@ -37,7 +37,7 @@ impl<T> Scheduler<T> {
         self.workers.set_target(target);
         for index in target..self.workers.len() {
             while let Some(key) = self.tasks.next_reserved(self.workers[index].id.slot) {
-                self.end_task(key, End::Cancelled, outbox);
+                self.end_task(key, TaskEnd::Cancelled, outbox);
             }
             self.retire(now, self.workers[index].id, "the pool was resized", outbox);
         }

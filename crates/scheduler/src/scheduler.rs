@@ -15,7 +15,7 @@ use crate::warm_up::WarmUp;
 use crate::worker::{Occupant, WorkerState};
 use crate::workers::Workers;
 use crate::{
-    Action, Counters, End, Event, KillCause, Outbox, Settings, Submission, TaskKey, TaskRef,
+    Action, Counters, Event, KillCause, Outbox, Settings, Submission, TaskEnd, TaskKey, TaskRef,
 };
 
 /// The scheduler; see the module's documentation. `T` is the driver's data for a task.
@@ -161,7 +161,7 @@ impl<T> Scheduler<T> {
     pub(crate) fn queue_with_constraints(&mut self, key: TaskKey, outbox: &mut Outbox<T>) {
         if let Some(slot) = self.tasks[key].slot() {
             if slot as usize >= self.workers.target() {
-                return self.end_task(key, End::Cancelled, outbox);
+                return self.end_task(key, TaskEnd::Cancelled, outbox);
             }
             self.workers.set_incomplete();
         }
@@ -204,7 +204,7 @@ impl<T> Scheduler<T> {
         entry.completed += 1;
         entry.stalled = false;
         self.run_times.learn(run_time);
-        self.end_task(key, End::Reported, outbox);
+        self.end_task(key, TaskEnd::Reported, outbox);
     }
 
     /// Retires a worker that has grown too large, or assigns more tasks.
@@ -277,7 +277,7 @@ impl<T> Scheduler<T> {
     }
 
     /// Removes a task, counts it, and reports how it ended.
-    pub(crate) fn end_task(&mut self, key: TaskKey, end: End, outbox: &mut Outbox<T>) {
+    pub(crate) fn end_task(&mut self, key: TaskKey, end: TaskEnd, outbox: &mut Outbox<T>) {
         self.disarm(key);
         let entry = self.tasks.remove(key);
         self.counters.count(end, entry.count());

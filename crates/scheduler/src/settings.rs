@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{End, KillCause};
+use crate::{KillCause, TaskEnd};
 
 /// The settings of the scheduler, which never change.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -68,16 +68,16 @@ pub struct Counters {
 impl Counters {
     /// Counts the end of accepted tasks.
     #[inline]
-    pub(crate) fn count(&mut self, end: End, tasks: u64) {
+    pub(crate) fn count(&mut self, end: TaskEnd, tasks: u64) {
         let counter = match end {
-            End::Reported | End::Finished => &mut self.finished,
-            End::Cancelled => &mut self.cancelled,
-            End::Expired => &mut self.expired,
-            End::Killed(KillCause::Shutdown | KillCause::Asked) => &mut self.killed,
-            End::Died | End::Quarantined | End::Killed(_) => &mut self.failed_by_death,
-            End::Broken => &mut self.refused_by_break,
+            TaskEnd::Reported | TaskEnd::Finished => &mut self.finished,
+            TaskEnd::Cancelled => &mut self.cancelled,
+            TaskEnd::Expired => &mut self.expired,
+            TaskEnd::Killed(KillCause::Shutdown | KillCause::Asked) => &mut self.killed,
+            TaskEnd::Died | TaskEnd::Quarantined | TaskEnd::Killed(_) => &mut self.failed_by_death,
+            TaskEnd::Broken => &mut self.refused_by_break,
             // Such a task was not accepted.
-            End::Closed => return,
+            TaskEnd::Closed => return,
         };
         *counter += tasks;
     }

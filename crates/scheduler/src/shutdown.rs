@@ -18,7 +18,9 @@ use brigade_time::Monotonic;
 use serde::{Deserialize, Serialize};
 
 use crate::alarms::PoolAlarm;
-use crate::{Action, End, KillCause, Occupant, Outbox, Phase, RevokeWhy, Scheduler, WorkerState};
+use crate::{
+    Action, KillCause, Occupant, Outbox, Phase, RevokeWhy, Scheduler, TaskEnd, WorkerState,
+};
 
 /// The way a pool ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -84,7 +86,7 @@ impl<T> Scheduler<T> {
 
     fn cancel_pending(&mut self, outbox: &mut Outbox<T>) {
         for key in self.tasks.take_waiting() {
-            self.end_task(key, End::Cancelled, outbox);
+            self.end_task(key, TaskEnd::Cancelled, outbox);
         }
         self.revoke_all(RevokeWhy::Cancel, outbox);
     }
@@ -163,7 +165,7 @@ impl<T> Scheduler<T> {
         }
         outbox.push(Action::Broke);
         for key in self.tasks.take_waiting() {
-            self.end_task(key, End::Broken, outbox);
+            self.end_task(key, TaskEnd::Broken, outbox);
         }
         self.revoke_all(RevokeWhy::Break, outbox);
     }

@@ -59,10 +59,10 @@ pub(crate) struct TaskEntry<T> {
     pub(crate) retries_left: u32,
     /// Number of workers that died running it.
     pub(crate) deaths: u32,
-    pub(crate) place: Place,
+    pub(crate) state: TaskState,
     /// Time of submission.
     pub(crate) submitted: Monotonic,
-    /// Neighbors in the queue, while `place` is `Queued` and the task is plain.
+    /// Neighbors in the queue, while `state` is `Queued` and the task is plain.
     pub(crate) previous: Option<TaskKey>,
     pub(crate) next: Option<TaskKey>,
     /// Set for the few tasks that have any.
@@ -114,7 +114,7 @@ impl<T> TaskEntry<T> {
             items,
             retries_left: retries,
             deaths: 0,
-            place: Place::Queued,
+            state: TaskState::Queued,
             submitted: now,
             previous: None,
             next: None,
@@ -141,7 +141,7 @@ impl<T> TaskEntry<T> {
             id: TaskId::new(self.id.get() + u64::from(at)),
             task,
             items: NonZeroU32::new(count.saturating_sub(at)),
-            place: Place::Queued,
+            state: TaskState::Queued,
             previous: None,
             next: None,
             constraints,
@@ -184,9 +184,9 @@ impl Constraints {
     }
 }
 
-/// The place of a task.
+/// The state of a task until its outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum TaskState {
     /// In the queue.
     Queued,
     /// Waits for one particular worker; see `Constraints::slot`.

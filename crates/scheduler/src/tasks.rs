@@ -1,7 +1,7 @@
 //! All tasks of the scheduler, and the order in which the waiting ones leave.
 //!
 //! A task waits in the queue, or for the only worker that may run it. Where it waits and what its
-//! `place` says are changed together, here.
+//! `state` says are changed together, here.
 
 use std::collections::VecDeque;
 use std::ops::{Index, IndexMut};
@@ -11,7 +11,7 @@ use brigade_time::Monotonic;
 use crate::Submission;
 use crate::queue::Queue;
 use crate::slab::Slab;
-use crate::task::{Place, TaskEntry, TaskKey, TaskRef};
+use crate::task::{TaskEntry, TaskKey, TaskRef, TaskState};
 
 #[derive(Debug)]
 pub(crate) struct Tasks<T> {
@@ -104,7 +104,7 @@ impl<T> Tasks<T> {
     }
 
     fn reserve(&mut self, key: TaskKey, slot: u32) -> &mut VecDeque<TaskKey> {
-        self[key].place = Place::Reserved;
+        self[key].state = TaskState::Reserved;
         self.reserved_len += 1;
         let slot = slot as usize;
         if self.reserved.len() <= slot {
@@ -130,13 +130,13 @@ impl<T> Tasks<T> {
     /// wait.
     pub(crate) fn stop_waiting(&mut self, key: TaskKey) {
         let entry = &self[key];
-        match (entry.place, entry.slot()) {
-            (Place::Queued, _) => self.queue.remove(&mut self.entries, key),
-            (Place::Reserved, Some(slot)) => {
+        match (entry.state, entry.slot()) {
+            (TaskState::Queued, _) => self.queue.remove(&mut self.entries, key),
+            (TaskState::Reserved, Some(slot)) => {
                 self.reserved[slot as usize].retain(|other| *other != key);
                 self.reserved_len -= 1;
             }
-            (Place::Reserved, None) | (Place::Assigned { .. }, _) => {}
+            (TaskState::Reserved, None) | (TaskState::Assigned { .. }, _) => {}
         }
     }
 
@@ -185,13 +185,13 @@ impl<T> Tasks<T> {
         let queued: Vec<_> = self.queue.iter(&self.entries).collect();
         assert_eq!(queued.len(), self.queue.len(), "the queue's length is wrong");
         for key in &queued {
-            assert_eq!(self[*key].place, Place::Queued);
+            assert_eq!(self[*key].state, TaskState::Queued);
         }
         let mut reserved = 0;
         for (slot, list) in (0..).zip(&self.reserved) {
             for key in list {
                 let task = &self[*key];
-                assert_eq!((task.place, task.slot()), (Place::Reserved, Some(slot)));
+                assert_eq!((task.state, task.slot()), (TaskState::Reserved, Some(slot)));
                 reserved += 1;
             }
         }

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::TaskKey;
 use crate::escalation::EndWorker;
-use crate::kill::Condemned;
+use crate::kill::PendingKill;
 
 /// A worker slot: its current process, and the frames that were sent to that process.
 #[derive(Debug)]
@@ -26,7 +26,7 @@ pub(crate) struct WorkerEntry {
     /// The alarm for its maximum age.
     pub(crate) age_alarm: Option<TimerKey>,
     /// Set while the task that it runs is about to be killed. Nothing is sent to the worker then.
-    pub(crate) condemned: Option<Condemned>,
+    pub(crate) pending_kill: Option<PendingKill>,
     /// The value of `completed` when it was last spared, and the time of that.
     pub(crate) spared: Option<(u64, Monotonic)>,
     /// Number of tasks that this process has finished.
@@ -106,7 +106,7 @@ impl WorkerEntry {
             awaited_by_warm_up: false,
             idle_since: Monotonic::ZERO,
             age_alarm: None,
-            condemned: None,
+            pending_kill: None,
             spared: None,
             completed: 0,
             completed_at_rescue: 0,
@@ -128,7 +128,7 @@ impl WorkerEntry {
         debug_assert!(self.escalation.is_none());
         self.id.generation += 1;
         self.state = WorkerState::Starting;
-        self.condemned = None;
+        self.pending_kill = None;
         self.spared = None;
         self.completed = 0;
         self.completed_at_rescue = 0;
@@ -142,7 +142,7 @@ impl WorkerEntry {
 
     /// Returns `true` if it may be sent a task.
     pub(crate) fn may_be_assigned(&self) -> bool {
-        self.state == WorkerState::Ready && self.condemned.is_none()
+        self.state == WorkerState::Ready && self.pending_kill.is_none()
     }
 
     /// Returns `true` if it may be sent another task behind those that it has.
@@ -153,7 +153,7 @@ impl WorkerEntry {
     /// Returns `true` if tasks that it has not started may be moved to other workers. This includes
     /// a stopping worker, which would otherwise have to run all tasks that it was sent.
     pub(crate) fn may_lose_tasks(&self) -> bool {
-        self.is_at_work() && self.condemned.is_none()
+        self.is_at_work() && self.pending_kill.is_none()
     }
 
     /// Returns `true` if it has a task that it may answer.

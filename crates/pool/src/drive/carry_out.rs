@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use brigade_scheduler::{Action, End, Event, KillCause, Observation, TaskKey, TaskRef};
+use brigade_scheduler::{Action, Event, KillCause, Observation, TaskEnd, TaskKey, TaskRef};
 use brigade_sys::clock::{Monotonic, now};
 use brigade_wire::link::{LinkError, LinkSender};
 use brigade_wire::slots::{Revocation, SlotState, slot_tag};
@@ -165,7 +165,7 @@ impl Core {
                 self.set_key(task);
                 self.note(action, deferred);
             }
-            Action::Retired { .. } | Action::Condemned { .. } | Action::Broke => {
+            Action::Retired { .. } | Action::TaskKilled { .. } | Action::Broke => {
                 self.note(action, deferred);
             }
             Action::Ended => {
@@ -186,7 +186,7 @@ impl Core {
         &self,
         task: Arc<TaskCell>,
         attempt: Attempt,
-        end: End,
+        end: TaskEnd,
         data: &mut EventData,
         deferred: &mut Deferred,
     ) {
@@ -214,7 +214,7 @@ impl Core {
                     move |pool| debug!(pool, %worker, pid, cause = why, "worker asked to exit"),
                 );
             }
-            Action::Condemned { worker, task, cause } => {
+            Action::TaskKilled { worker, task, cause } => {
                 let (pid, cause) = (self.pid(worker), describe(cause));
                 deferred.note(Level::DEBUG, move |pool| {
                     debug!(pool, %worker, pid, %task, cause, "task ended by killing its worker");

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use brigade_scheduler::{End, Event, KillCause, Returned};
+use brigade_scheduler::{Event, KillCause, Returned, TaskEnd};
 use brigade_sys::arena::ResultView;
 use brigade_sys::clock;
 use brigade_sys::process::Exit;
@@ -141,7 +141,7 @@ pub(super) fn take_item(
 pub(super) fn outcome_of(
     task: &TaskCell,
     attempt: Attempt,
-    end: End,
+    end: TaskEnd,
     data: &mut EventData,
     broken: Option<&str>,
 ) -> Outcome {
@@ -149,13 +149,13 @@ pub(super) fn outcome_of(
     let (mut quarantined, mut waited_too_long) = (false, false);
     let broke_protocol = matches!(&*data, EventData::Death(report) if report.broke_protocol);
     let kind = match (end, data) {
-        (End::Reported, EventData::Outcome(answer)) => {
+        (TaskEnd::Reported, EventData::Outcome(answer)) => {
             match std::mem::replace(answer, Ok(Value::Inline(Vec::new()))) {
                 Ok(value) => return Ok(value),
                 Err(kind) => *kind,
             }
         }
-        (End::Died | End::Killed(KillCause::Protocol), EventData::Death(report)) => {
+        (TaskEnd::Died | TaskEnd::Killed(KillCause::Protocol), EventData::Death(report)) => {
             elapsed = report.elapsed;
             TaskErrorKind::WorkerDied {
                 pid: report.pid,
@@ -163,7 +163,7 @@ pub(super) fn outcome_of(
                 stderr_tail: report.stderr_tail.clone(),
             }
         }
-        (End::Quarantined, EventData::Death(report)) => {
+        (TaskEnd::Quarantined, EventData::Death(report)) => {
             elapsed = report.elapsed;
             quarantined = true;
             TaskErrorKind::WorkerDied {
@@ -172,7 +172,7 @@ pub(super) fn outcome_of(
                 stderr_tail: report.stderr_tail.clone(),
             }
         }
-        (End::Killed(KillCause::Deadline), data) => {
+        (TaskEnd::Killed(KillCause::Deadline), data) => {
             if let EventData::Death(report) = data {
                 elapsed = report.elapsed;
             }
@@ -183,13 +183,13 @@ pub(super) fn outcome_of(
                 .unwrap_or_default();
             TaskErrorKind::DeadlineExceeded { limit, elapsed: elapsed.unwrap_or(limit).max(limit) }
         }
-        (End::Killed(KillCause::Section), EventData::Death(report)) => {
+        (TaskEnd::Killed(KillCause::Section), EventData::Death(report)) => {
             elapsed = report.elapsed;
             let limit = report.section_limit;
             TaskErrorKind::DeadlineExceeded { limit, elapsed: elapsed.unwrap_or(limit).max(limit) }
         }
-        (End::Finished, _) => return Ok(Value::Inline(Vec::new())),
-        (End::Expired, _) => {
+        (TaskEnd::Finished, _) => return Ok(Value::Inline(Vec::new())),
+        (TaskEnd::Expired, _) => {
             let deadlines = task.deadlines.as_ref();
             let limit = deadlines.and_then(|deadlines| deadlines.limits.queue).unwrap_or_default();
             let waited =
@@ -197,18 +197,18 @@ pub(super) fn outcome_of(
             waited_too_long = true;
             TaskErrorKind::DeadlineExceeded { limit, elapsed: waited.unwrap_or(limit) }
         }
-        (End::Killed(_), data) => {
+        (TaskEnd::Killed(_), data) => {
             if let EventData::Death(report) = data {
                 elapsed = report.elapsed;
             }
             TaskErrorKind::Killed
         }
-        (End::Cancelled, _) => TaskErrorKind::Cancelled,
-        (End::Broken, _) => {
+        (TaskEnd::Cancelled, _) => TaskErrorKind::Cancelled,
+        (TaskEnd::Broken, _) => {
             TaskErrorKind::PoolBroken { reason: broken.unwrap_or("unknown").to_owned() }
         }
-        (End::Closed, _) => TaskErrorKind::PoolClosed,
-        (End::Reported | End::Died | End::Quarantined, _) => {
+        (TaskEnd::Closed, _) => TaskErrorKind::PoolClosed,
+        (TaskEnd::Reported | TaskEnd::Died | TaskEnd::Quarantined, _) => {
             // The scheduler ends a task this way only while it handles the event that carries the
             // data.
             debug_assert!(false, "an end without its event data");

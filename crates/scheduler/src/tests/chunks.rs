@@ -3,7 +3,7 @@
 use brigade_ids::{Attempt, TaskId};
 
 use super::world::{MILLI, World, settings, started};
-use crate::{Constraints, End, Event, Returned, Settings};
+use crate::{Constraints, Event, Returned, Settings, TaskEnd};
 
 /// Makes the worker finish this number of items and start the next one.
 fn run_to(world: &mut World, slot: u32, finished: u32) {
@@ -20,7 +20,10 @@ fn a_death_costs_only_the_item_that_ran() {
     run_to(&mut world, 0, 2);
     world.crash(0);
     let ends: Vec<_> = (first..first + 5).map(|id| world.outcome(id)).collect();
-    assert_eq!(ends, [Some(End::Finished), Some(End::Finished), Some(End::Died), None, None]);
+    assert_eq!(
+        ends,
+        [Some(TaskEnd::Finished), Some(TaskEnd::Finished), Some(TaskEnd::Died), None, None]
+    );
     world.run_dry();
     let counters = world.scheduler.counters();
     assert_eq!((counters.submitted, counters.finished, counters.failed_by_death), (5, 4, 1));
@@ -38,7 +41,7 @@ fn an_item_that_keeps_killing_workers_is_quarantined_alone() {
         world.start(0);
         run_to(&mut world, 0, 0);
     }
-    assert_eq!(world.outcome(first + 1), Some(End::Quarantined));
+    assert_eq!(world.outcome(first + 1), Some(TaskEnd::Quarantined));
     world.run_dry();
     let counters = world.scheduler.counters();
     assert_eq!((counters.finished, counters.failed_by_death, counters.retried), (3, 1, 2));
@@ -53,8 +56,8 @@ fn a_death_between_two_items_costs_none_of_them_a_retry() {
     world.crash(0);
     world.run_dry();
     let ends: Vec<_> = (first..first + 3).map(|id| world.outcome(id)).collect();
-    let reported = Some(End::Reported);
-    assert_eq!(ends, [Some(End::Finished), Some(End::Finished), reported]);
+    let reported = Some(TaskEnd::Reported);
+    assert_eq!(ends, [Some(TaskEnd::Finished), Some(TaskEnd::Finished), reported]);
 }
 
 #[test]
@@ -71,7 +74,7 @@ fn returned_items_are_shared_by_all_workers() {
     for slot in [0, 1] {
         world.finish(slot, MILLI);
     }
-    assert_eq!(world.outcome(first), Some(End::Reported));
+    assert_eq!(world.outcome(first), Some(TaskEnd::Reported));
     assert!(world.workers.values().all(|fake| !fake.frames.is_empty()));
     world.run_dry();
     assert_eq!(world.scheduler.counters().retried, 0);
@@ -89,11 +92,11 @@ fn returned_items_keep_their_queue_deadline() {
     assert_eq!(world.outcome(first + 1), None);
     world.wait(6 * MILLI);
     let ends: Vec<_> = (first..first + 3).map(|id| world.outcome(id)).collect();
-    assert_eq!(ends, [None, Some(End::Expired), Some(End::Expired)], "one had begun");
+    assert_eq!(ends, [None, Some(TaskEnd::Expired), Some(TaskEnd::Expired)], "one had begun");
     world.start(0);
     world.run_dry();
-    assert_eq!(world.outcome(first), Some(End::Reported));
-    assert_eq!(world.outcome(held), Some(End::Reported));
+    assert_eq!(world.outcome(first), Some(TaskEnd::Reported));
+    assert_eq!(world.outcome(held), Some(TaskEnd::Reported));
     assert_eq!(world.scheduler.counters().expired, 2);
 }
 
@@ -115,7 +118,7 @@ fn items_that_share_their_hard_limit_take_their_part_along() {
     world.wait(10 * MILLI);
     assert!(world.workers[&0].doomed, "the item that runs again has the time of one");
     world.obey(0);
-    assert!(matches!(world.outcome(first + 1), Some(End::Killed(_))));
+    assert!(matches!(world.outcome(first + 1), Some(TaskEnd::Killed(_))));
 }
 
 #[test]
@@ -130,9 +133,9 @@ fn a_cancelled_chunk_ends_with_the_item_that_runs() {
         } else {
             world.finish(0, MILLI);
         }
-        let end = if dies { End::Died } else { End::Reported };
+        let end = if dies { TaskEnd::Died } else { TaskEnd::Reported };
         let ends: Vec<_> = (first..first + 3).map(|id| world.outcome(id)).collect();
-        assert_eq!(ends, [Some(end), Some(End::Cancelled), Some(End::Cancelled)]);
+        assert_eq!(ends, [Some(end), Some(TaskEnd::Cancelled), Some(TaskEnd::Cancelled)]);
         assert_eq!(world.scheduler.counters().cancelled, 2);
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::world::{MILLI, settings, started};
-use crate::{Constraints, End, Event, KillCause, Settings};
+use crate::{Constraints, Event, KillCause, Settings, TaskEnd};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -54,7 +54,7 @@ fn a_task_that_misses_its_queue_deadline_never_runs() {
     world.wait(9 * MILLI);
     assert_eq!(world.outcome(id), None);
     world.wait(MILLI);
-    assert_eq!(world.outcome(id), Some(End::Expired));
+    assert_eq!(world.outcome(id), Some(TaskEnd::Expired));
     world.run_dry();
     assert!(!world.start_order.contains(&id));
 }
@@ -75,7 +75,7 @@ fn a_prefetched_task_can_miss_its_queue_deadline() {
     let id = world.submit_with(0, queue_limit(10 * MILLI));
     assert_eq!(world.workers[&0].frames.len(), 2, "it was prefetched");
     world.wait(10 * MILLI);
-    assert_eq!(world.outcome(id), Some(End::Expired));
+    assert_eq!(world.outcome(id), Some(TaskEnd::Expired));
 }
 
 #[test]
@@ -89,7 +89,7 @@ fn a_task_that_cannot_be_revoked_counts_as_started() {
         assert!(world.next_tick());
     }
     world.obey(0);
-    assert_eq!(world.outcome(id), Some(End::Killed(KillCause::Deadline)));
+    assert_eq!(world.outcome(id), Some(TaskEnd::Killed(KillCause::Deadline)));
 }
 
 #[test]
@@ -112,9 +112,9 @@ fn an_overwritten_table_defeats_neither_deadline_nor_kill() {
         world.run_dry();
         for id in behind {
             let end = world.outcome(id);
-            assert_eq!(end, Some(End::Killed(KillCause::Protocol)), "it may have started");
+            assert_eq!(end, Some(TaskEnd::Killed(KillCause::Protocol)), "it may have started");
         }
-        let end = if killed { End::Killed(KillCause::Protocol) } else { End::Reported };
+        let end = if killed { TaskEnd::Killed(KillCause::Protocol) } else { TaskEnd::Reported };
         assert_eq!(world.outcome(guilty), Some(end), "it is retried unless it was killed");
     }
 }
@@ -133,8 +133,8 @@ fn a_worker_that_lies_about_started_tasks_is_killed_in_a_second() {
     assert_eq!(world.workers[&0].cause, Some(KillCause::Protocol));
     world.obey(0);
     world.run_dry();
-    assert_eq!(world.outcome(guilty), Some(End::Killed(KillCause::Protocol)));
-    assert_eq!(world.outcome(behind), Some(End::Reported));
+    assert_eq!(world.outcome(guilty), Some(TaskEnd::Killed(KillCause::Protocol)));
+    assert_eq!(world.outcome(behind), Some(TaskEnd::Reported));
 }
 
 #[test]
@@ -149,7 +149,7 @@ fn the_hard_deadline_counts_from_the_start_of_the_task() {
     world.wait(MILLI);
     assert!(world.workers[&0].doomed);
     world.obey(0);
-    assert_eq!(world.outcome(id), Some(End::Killed(KillCause::Deadline)));
+    assert_eq!(world.outcome(id), Some(TaskEnd::Killed(KillCause::Deadline)));
     assert_eq!(world.spawns, 2, "the worker is replaced");
 }
 
@@ -168,7 +168,7 @@ fn a_task_that_cannot_have_started_is_not_observed() {
     world.wait(MILLI);
     world.obey(0);
     let ends = [long, behind].map(|id| world.outcome(id));
-    assert_eq!(ends, [Some(End::Reported), Some(End::Killed(KillCause::Deadline))]);
+    assert_eq!(ends, [Some(TaskEnd::Reported), Some(TaskEnd::Killed(KillCause::Deadline))]);
 }
 
 #[test]
@@ -183,9 +183,9 @@ fn a_deadline_holds_while_a_prefetched_task_expires() {
     world.begin(0);
     assert_eq!(world.workers[&0].frames.len(), 2);
     world.wait(10 * MILLI);
-    assert_eq!(world.outcome(behind), Some(End::Expired));
+    assert_eq!(world.outcome(behind), Some(TaskEnd::Expired));
     world.obey(0);
-    assert_eq!(world.outcome(late), Some(End::Killed(KillCause::Deadline)));
+    assert_eq!(world.outcome(late), Some(TaskEnd::Killed(KillCause::Deadline)));
 }
 
 #[test]
@@ -196,7 +196,7 @@ fn a_result_that_was_written_before_the_kill_counts() {
     world.wait(10 * MILLI);
     world.finish(0, 10 * MILLI);
     world.obey(0);
-    assert_eq!(world.outcome(id), Some(End::Reported));
+    assert_eq!(world.outcome(id), Some(TaskEnd::Reported));
 }
 
 #[test]
@@ -213,7 +213,7 @@ fn only_a_section_that_is_still_open_can_end_its_task() {
     world.wait(MILLI);
     assert!(world.workers[&0].doomed);
     world.obey(0);
-    assert_eq!(world.outcome(id), Some(End::Killed(KillCause::Section)));
+    assert_eq!(world.outcome(id), Some(TaskEnd::Killed(KillCause::Section)));
 }
 
 #[test]
@@ -227,7 +227,7 @@ fn a_section_of_a_finished_task_harms_no_other_task() {
     world.begin(0);
     world.wait(SECOND);
     world.run_dry();
-    assert_eq!(world.outcome(next), Some(End::Reported));
+    assert_eq!(world.outcome(next), Some(TaskEnd::Reported));
 }
 
 #[test]
@@ -243,9 +243,9 @@ fn a_kill_harms_no_prefetched_task() {
     assert_eq!(world.workers[&0].frames.len(), 2);
     world.kill(id);
     world.obey(0);
-    assert_eq!(world.outcome(id), Some(End::Killed(KillCause::Asked)));
+    assert_eq!(world.outcome(id), Some(TaskEnd::Killed(KillCause::Asked)));
     world.run_dry();
-    assert_eq!(world.outcome(behind), Some(End::Reported));
+    assert_eq!(world.outcome(behind), Some(TaskEnd::Reported));
 }
 
 #[test]
@@ -263,7 +263,7 @@ fn no_worker_is_killed_when_the_next_task_has_started() {
     world.event(Event::Kill(world.places[&id]));
     assert!(!world.workers[&0].doomed);
     world.run_dry();
-    assert_eq!([id, next].map(|id| world.outcome(id)), [Some(End::Reported); 2]);
+    assert_eq!([id, next].map(|id| world.outcome(id)), [Some(TaskEnd::Reported); 2]);
 }
 
 #[test]
@@ -273,7 +273,7 @@ fn a_killed_task_is_not_retried_but_a_late_one_is() {
     world.begin(0);
     world.kill(killed);
     world.obey(0);
-    assert_eq!(world.outcome(killed), Some(End::Killed(KillCause::Asked)));
+    assert_eq!(world.outcome(killed), Some(TaskEnd::Killed(KillCause::Asked)));
     world.run_dry();
     let late = world.submit_with(1, hard_limit(10 * MILLI));
     world.begin(0);
@@ -281,7 +281,7 @@ fn a_killed_task_is_not_retried_but_a_late_one_is() {
     world.obey(0);
     assert_eq!(world.outcome(late), None, "it runs again");
     world.run_dry();
-    assert_eq!(world.outcome(late), Some(End::Reported));
+    assert_eq!(world.outcome(late), Some(TaskEnd::Reported));
 }
 
 #[test]
@@ -293,7 +293,7 @@ fn a_task_killed_while_its_worker_dies_is_not_retried() {
     world.event(Event::Misbehaved { worker });
     world.kill(id);
     world.obey(0);
-    assert_eq!(world.outcome(id), Some(End::Killed(KillCause::Protocol)));
+    assert_eq!(world.outcome(id), Some(TaskEnd::Killed(KillCause::Protocol)));
 }
 
 #[test]
@@ -303,7 +303,7 @@ fn killing_a_waiting_task_harms_no_worker() {
     world.begin(0);
     let id = world.submit(0);
     world.kill(id);
-    assert_eq!(world.outcome(id), Some(End::Cancelled));
+    assert_eq!(world.outcome(id), Some(TaskEnd::Cancelled));
     assert!(!world.workers[&0].doomed);
 }
 
@@ -317,5 +317,5 @@ fn a_task_that_crashes_too_many_workers_is_quarantined() {
         world.begin(0);
         world.crash(0);
     }
-    assert_eq!(world.outcome(id), Some(End::Quarantined));
+    assert_eq!(world.outcome(id), Some(TaskEnd::Quarantined));
 }

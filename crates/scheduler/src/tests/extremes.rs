@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::world::{MILLI, World, settings, started};
-use crate::{Constraints, End, Event, KillCause, Settings, Shutdown};
+use crate::{Constraints, Event, KillCause, Settings, Shutdown, TaskEnd};
 
 /// Makes every start fail at once for this time. Later starts succeed.
 fn shortage(workers: usize, time: Duration) -> (World, Duration) {
@@ -56,7 +56,7 @@ fn a_worker_that_was_busy_at_a_quiesce_stops_afterwards() {
     }
     assert_eq!(world.workers.len(), 1, "the other one runs a task");
     world.run_dry();
-    assert_eq!(world.outcome(id), Some(End::Reported));
+    assert_eq!(world.outcome(id), Some(TaskEnd::Reported));
     assert!(world.workers.is_empty(), "a process is never stopped");
     world.submit(0);
     assert_eq!(world.workers.len(), 1, "work wakes the pool");
@@ -91,7 +91,7 @@ fn drain_of_stoppers(tasks: usize, retries: u32) -> (World, Duration) {
 #[test]
 fn a_task_that_stops_its_worker_is_not_retried_by_a_drain() {
     let (world, took) = drain_of_stoppers(1, 5);
-    assert_eq!(world.outcome(1), Some(End::Killed(KillCause::Stopped)));
+    assert_eq!(world.outcome(1), Some(TaskEnd::Killed(KillCause::Stopped)));
     assert_eq!(world.spawns, 1);
     assert!(took <= 300 * MILLI, "{took:?}");
 }

@@ -14,7 +14,7 @@ use std::time::Duration;
 use brigade_ids::{Attempt, WorkerId};
 use brigade_time::Monotonic;
 
-use crate::{Constraints, End, KillCause, Settings};
+use crate::{Constraints, KillCause, Settings, TaskEnd};
 
 /// Head start that one step of priority gives.
 const AGING: Duration = Duration::from_secs(10);
@@ -235,10 +235,10 @@ impl Model {
     }
 
     /// Returns the required end of a task whose worker dies, or `None` if it must run again.
-    pub(super) fn required_end(&mut self, id: u64, death: Death) -> Option<End> {
+    pub(super) fn required_end(&mut self, id: u64, death: Death) -> Option<TaskEnd> {
         let task = self.tasks.get_mut(&id).expect("a task without an outcome");
         if death.terminating || death.cause == Some(KillCause::Shutdown) {
-            return Some(End::Killed(KillCause::Shutdown));
+            return Some(TaskEnd::Killed(KillCause::Shutdown));
         }
         let by_itself = matches!(death.cause, None | Some(KillCause::Protocol));
         task.deaths += u32::from(by_itself);
@@ -249,12 +249,12 @@ impl Model {
         if retries > 0 && !quarantined && !asked && !stopped && !death.broken {
             task.retries_left -= 1;
             let gone = task.constraints.slot.is_some_and(|slot| slot as usize >= death.target);
-            return gone.then_some(End::Cancelled);
+            return gone.then_some(TaskEnd::Cancelled);
         }
         Some(match death.cause {
-            _ if by_itself && quarantined && retries > 0 => End::Quarantined,
-            None => End::Died,
-            Some(cause) => End::Killed(cause),
+            _ if by_itself && quarantined && retries > 0 => TaskEnd::Quarantined,
+            None => TaskEnd::Died,
+            Some(cause) => TaskEnd::Killed(cause),
         })
     }
 
@@ -264,14 +264,14 @@ impl Model {
     }
 
     /// Checks that a task may end this way.
-    pub(super) fn ended(&mut self, id: u64, end: End, now: Monotonic) {
+    pub(super) fn ended(&mut self, id: u64, end: TaskEnd, now: Monotonic) {
         let task = self.tasks.remove(&id).unwrap_or_else(|| panic!("task {id} ended twice"));
         match end {
-            End::Reported | End::Finished => {
+            TaskEnd::Reported | TaskEnd::Finished => {
                 assert_eq!(task.place, Place::Sent, "task {id} was never sent");
                 assert_eq!(task.finished, task.is_item, "item {id} ended as {end:?}");
             }
-            End::Expired => {
+            TaskEnd::Expired => {
                 let limit = task
                     .constraints
                     .queue_limit
@@ -280,16 +280,16 @@ impl Model {
                 assert!(waited >= limit, "task {id} expired after {waited:?}, it has {limit:?}");
                 assert_eq!(task.begun, 0, "task {id} expired after it had started");
             }
-            End::Died | End::Quarantined | End::Killed(_) => {
+            TaskEnd::Died | TaskEnd::Quarantined | TaskEnd::Killed(_) => {
                 assert!(task.begun > 0, "task {id} ended as {end:?} without having started");
                 assert!(!task.finished, "item {id} ended as {end:?} although it has finished");
             }
-            End::Cancelled | End::Broken | End::Closed => {}
+            TaskEnd::Cancelled | TaskEnd::Broken | TaskEnd::Closed => {}
         }
         let refused = task.place == Place::Offered;
-        let slot_is_gone = end == End::Cancelled && task.constraints.slot.is_some();
+        let slot_is_gone = end == TaskEnd::Cancelled && task.constraints.slot.is_some();
         assert!(
-            slot_is_gone || (end == End::Closed) <= refused,
+            slot_is_gone || (end == TaskEnd::Closed) <= refused,
             "task {id} ended as {end:?} from {:?}",
             task.place
         );

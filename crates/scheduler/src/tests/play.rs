@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::fake_worker::FakePhase;
 use super::world::{World, settings};
-use crate::{Constraints, End, Event, Settings, Shutdown};
+use crate::{Constraints, Event, Settings, Shutdown, TaskEnd};
 
 /// One step of a script.
 #[derive(Debug, Clone)]
@@ -380,7 +380,7 @@ impl Script {
 
 /// Returns `true` if every task has finished.
 pub(super) fn all_reported(world: &World) -> bool {
-    (1..world.next_id).all(|id| world.outcome(id) == Some(End::Reported))
+    (1..world.next_id).all(|id| world.outcome(id) == Some(TaskEnd::Reported))
 }
 
 /// Returns the id of a task that was never submitted.

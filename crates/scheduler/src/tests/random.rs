@@ -12,7 +12,7 @@ use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
 
 use super::play::{all_reported, scripts};
 use super::world::World;
-use crate::{End, KillCause, RevokeWhy};
+use crate::{KillCause, RevokeWhy, TaskEnd};
 
 /// Takes a few seconds without optimization.
 const STEPS: u64 = 50_000;
@@ -26,20 +26,20 @@ const ENOUGH_TO_SEE_ALL: u64 = 1_000_000;
 /// Returns everything that must occur.
 fn everything() -> BTreeSet<String> {
     let ends = [
-        End::Reported,
-        End::Finished,
-        End::Cancelled,
-        End::Died,
-        End::Quarantined,
-        End::Expired,
-        End::Broken,
-        End::Closed,
-        End::Killed(KillCause::Protocol),
-        End::Killed(KillCause::Shutdown),
-        End::Killed(KillCause::Stopped),
-        End::Killed(KillCause::Deadline),
-        End::Killed(KillCause::Section),
-        End::Killed(KillCause::Asked),
+        TaskEnd::Reported,
+        TaskEnd::Finished,
+        TaskEnd::Cancelled,
+        TaskEnd::Died,
+        TaskEnd::Quarantined,
+        TaskEnd::Expired,
+        TaskEnd::Broken,
+        TaskEnd::Closed,
+        TaskEnd::Killed(KillCause::Protocol),
+        TaskEnd::Killed(KillCause::Shutdown),
+        TaskEnd::Killed(KillCause::Stopped),
+        TaskEnd::Killed(KillCause::Deadline),
+        TaskEnd::Killed(KillCause::Section),
+        TaskEnd::Killed(KillCause::Asked),
     ];
     let causes = [
         KillCause::Protocol,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::world::{MILLI, World, settings, started};
-use crate::{Constraints, End, Event, Settings};
+use crate::{Constraints, Event, Settings, TaskEnd};
 
 fn generations(world: &World) -> Vec<(u32, u32)> {
     world.workers.values().map(|fake| (fake.id.slot, fake.id.generation)).collect()
@@ -41,7 +41,7 @@ fn shrinking_keeps_processes_and_lets_the_others_finish() {
     world.event(Event::Resize { workers: 1 });
     world.run_dry();
     assert_eq!(generations(&world), [(0, 1)]);
-    assert!(ids.iter().all(|id| world.outcome(*id) == Some(End::Reported)));
+    assert!(ids.iter().all(|id| world.outcome(*id) == Some(TaskEnd::Reported)));
     world.event(Event::Resize { workers: 2 });
     assert_eq!(world.workers.len(), 1, "a larger pool starts workers when there is work");
     for _ in 0..2 {
@@ -64,7 +64,7 @@ fn a_quiesced_pool_stops_its_workers_until_the_next_task() {
     world.finish(busy, MILLI);
     let id = world.submit(0);
     world.run_dry();
-    assert_eq!(world.outcome(id), Some(End::Reported));
+    assert_eq!(world.outcome(id), Some(TaskEnd::Reported));
 }
 
 #[test]
@@ -89,7 +89,7 @@ fn a_worker_is_replaced_after_its_maximum_number_of_tasks() {
     let mut world = started(Settings { max_tasks: Some(3), ..settings(1) });
     let ids: Vec<u64> = (0..10).map(|_| world.submit(0)).collect();
     world.run_dry();
-    assert!(ids.iter().all(|id| world.outcome(*id) == Some(End::Reported)));
+    assert!(ids.iter().all(|id| world.outcome(*id) == Some(TaskEnd::Reported)));
     assert_eq!(world.start_order, ids);
     assert_eq!(generations(&world), [(0, 4)]);
 }
@@ -136,13 +136,13 @@ fn an_old_or_large_worker_finishes_its_task_and_is_replaced() {
     world.wait(Duration::from_secs(60));
     assert!(!world.workers[&0].doomed, "the escalation waits for the task");
     world.run_dry();
-    assert_eq!(world.outcome(id), Some(End::Reported));
+    assert_eq!(world.outcome(id), Some(TaskEnd::Reported));
 
     let mut world = started(settings(1));
     world.worn = true;
     let ids: Vec<u64> = (0..3).map(|_| world.submit(0)).collect();
     world.run_dry();
-    assert!(ids.iter().all(|id| world.outcome(*id) == Some(End::Reported)));
+    assert!(ids.iter().all(|id| world.outcome(*id) == Some(TaskEnd::Reported)));
     assert_eq!(world.spawns, 3);
 }
 
@@ -156,7 +156,7 @@ fn a_reserved_task_runs_even_if_its_worker_is_replaced() {
     world.run_dry();
     world.next_tick();
     world.run_dry();
-    assert!(ids.iter().all(|id| world.outcome(*id) == Some(End::Reported)));
+    assert!(ids.iter().all(|id| world.outcome(*id) == Some(TaskEnd::Reported)));
 }
 
 #[test]
@@ -166,7 +166,7 @@ fn removing_a_slot_cancels_its_tasks() {
     let before = world.submit_with(0, constraints.clone());
     world.event(Event::Resize { workers: 1 });
     let after = world.submit_with(0, constraints);
-    assert_eq!([before, after].map(|id| world.outcome(id)), [Some(End::Cancelled); 2]);
+    assert_eq!([before, after].map(|id| world.outcome(id)), [Some(TaskEnd::Cancelled); 2]);
 }
 
 #[test]

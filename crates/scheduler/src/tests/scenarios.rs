@@ -5,7 +5,7 @@ use std::time::Duration;
 use brigade_ids::{Attempt, TaskId};
 
 use super::world::{World, settings, started};
-use crate::{End, Event, KillCause, Settings, Shutdown};
+use crate::{Event, KillCause, Settings, Shutdown, TaskEnd};
 
 const SHORT: Duration = Duration::from_micros(1);
 const TEN_MICROS: Duration = Duration::from_micros(10);
@@ -17,7 +17,7 @@ fn tasks_start_in_order_of_submission() {
     let ids: Vec<u64> = (0..20).map(|_| world.submit(0)).collect();
     world.run_dry();
     assert_eq!(world.start_order, ids);
-    assert!(ids.iter().all(|id| world.outcome(*id) == Some(End::Reported)));
+    assert!(ids.iter().all(|id| world.outcome(*id) == Some(TaskEnd::Reported)));
 }
 
 #[test]
@@ -131,10 +131,10 @@ fn a_crash_fails_only_the_task_that_ran() {
     let ids: Vec<u64> = (0..5).map(|_| world.submit(0)).collect();
     world.begin(0);
     world.crash(0);
-    assert_eq!(world.outcome(ids[0]), Some(End::Died));
+    assert_eq!(world.outcome(ids[0]), Some(TaskEnd::Died));
     world.run_dry();
     for id in &ids[1..] {
-        assert_eq!(world.outcome(*id), Some(End::Reported));
+        assert_eq!(world.outcome(*id), Some(TaskEnd::Reported));
     }
     assert_eq!(world.start_order, ids, "tasks that had not started keep their order");
 }
@@ -148,7 +148,7 @@ fn a_retried_task_runs_again_before_the_others() {
     world.crash(0);
     assert_eq!(world.outcome(first), None);
     world.run_dry();
-    assert_eq!(world.outcome(first), Some(End::Reported));
+    assert_eq!(world.outcome(first), Some(TaskEnd::Reported));
     assert_eq!(world.start_order, [first, first, second]);
 }
 
@@ -162,7 +162,7 @@ fn a_task_fails_when_its_retries_are_used_up() {
         world.begin(0);
         world.crash(0);
     }
-    assert_eq!(world.outcome(id), Some(End::Died));
+    assert_eq!(world.outcome(id), Some(TaskEnd::Died));
 }
 
 #[test]
@@ -174,9 +174,9 @@ fn a_task_can_be_cancelled_until_it_starts() {
     world.cancel(running);
     world.cancel(queued);
     assert_eq!(world.outcome(running), None);
-    assert_eq!(world.outcome(queued), Some(End::Cancelled));
+    assert_eq!(world.outcome(queued), Some(TaskEnd::Cancelled));
     world.run_dry();
-    assert_eq!(world.outcome(running), Some(End::Reported));
+    assert_eq!(world.outcome(running), Some(TaskEnd::Reported));
 }
 
 #[test]
@@ -184,7 +184,7 @@ fn a_cancelled_prefetched_task_never_starts() {
     let mut world = started(settings(1));
     let assigned = world.submit(0);
     world.cancel(assigned);
-    assert_eq!(world.outcome(assigned), Some(End::Cancelled));
+    assert_eq!(world.outcome(assigned), Some(TaskEnd::Cancelled));
     let next = world.submit(0);
     world.run_dry();
     assert_eq!(world.start_order, [next]);
@@ -195,9 +195,9 @@ fn a_permanent_start_failure_breaks_the_pool_at_once() {
     let mut world = World::new(settings(2));
     let id = world.submit(0);
     world.fail_start(0, true);
-    assert_eq!(world.outcome(id), Some(End::Broken));
+    assert_eq!(world.outcome(id), Some(TaskEnd::Broken));
     let late = world.submit(0);
-    assert_eq!(world.outcome(late), Some(End::Broken));
+    assert_eq!(world.outcome(late), Some(TaskEnd::Broken));
     assert_eq!(world.scheduler.broken_reason().as_deref(), Some("made up"));
 }
 
@@ -207,11 +207,11 @@ fn a_failed_driver_breaks_the_pool_and_running_tasks_finish() {
     let (running, waiting) = (world.submit(0), world.submit(0));
     world.begin(0);
     world.event(Event::Break { reason: "made up".into() });
-    assert_eq!(world.outcome(waiting), Some(End::Broken));
+    assert_eq!(world.outcome(waiting), Some(TaskEnd::Broken));
     assert_eq!(world.scheduler.broken_reason().as_deref(), Some("made up"));
     world.event(Event::Break { reason: "another reason".into() });
     world.finish(0, SHORT);
-    assert_eq!(world.outcome(running), Some(End::Reported));
+    assert_eq!(world.outcome(running), Some(TaskEnd::Reported));
     assert_eq!(world.scheduler.broken_reason().as_deref(), Some("made up"), "the first one counts");
 }
 
@@ -229,7 +229,7 @@ fn repeated_failed_starts_pause_and_then_break_the_pool() {
             assert!(world.next_tick());
         }
     }
-    assert_eq!(world.outcome(id), Some(End::Broken));
+    assert_eq!(world.outcome(id), Some(TaskEnd::Broken));
     assert_eq!(world.spawns, 5);
     assert!(world.now > begin, "no pause between the starts");
 }
@@ -253,7 +253,7 @@ fn workers_that_die_in_tasks_never_break_the_pool() {
         world.start(0);
         world.begin(0);
         world.crash(0);
-        assert_eq!(world.outcome(id), Some(End::Died));
+        assert_eq!(world.outcome(id), Some(TaskEnd::Died));
     }
     assert!(!world.broke);
 }
@@ -264,10 +264,10 @@ fn a_drain_runs_everything_and_ends() {
     let ids: Vec<u64> = (0..10).map(|_| world.submit(0)).collect();
     world.shutdown(Shutdown::Drain, None);
     let late = world.submit(0);
-    assert_eq!(world.outcome(late), Some(End::Closed));
+    assert_eq!(world.outcome(late), Some(TaskEnd::Closed));
     world.run_dry();
     assert!(world.ended);
-    assert!(ids.iter().all(|id| world.outcome(*id) == Some(End::Reported)));
+    assert!(ids.iter().all(|id| world.outcome(*id) == Some(TaskEnd::Reported)));
 }
 
 #[test]
@@ -279,8 +279,8 @@ fn a_drain_replaces_workers_that_die() {
     world.crash(0);
     world.run_dry();
     assert!(world.ended);
-    assert_eq!(world.outcome(ids[0]), Some(End::Died));
-    assert_eq!(world.outcome(ids[2]), Some(End::Reported));
+    assert_eq!(world.outcome(ids[0]), Some(TaskEnd::Died));
+    assert_eq!(world.outcome(ids[2]), Some(TaskEnd::Reported));
 }
 
 #[test]
@@ -297,8 +297,8 @@ fn a_drain_that_takes_too_long_terminates_and_then_kills() {
         assert!(world.next_tick(), "no deadline although a task hangs");
     }
     world.obey(0);
-    assert_eq!(world.outcome(queued), Some(End::Cancelled));
-    assert_eq!(world.outcome(running), Some(End::Killed(KillCause::Shutdown)));
+    assert_eq!(world.outcome(queued), Some(TaskEnd::Cancelled));
+    assert_eq!(world.outcome(running), Some(TaskEnd::Killed(KillCause::Shutdown)));
     assert!(world.ended);
 }
 
@@ -333,7 +333,7 @@ fn a_drain_does_not_wait_for_a_stopped_worker() {
     let worker = world.workers[&0].id;
     world.event(Event::FoundStopped { worker });
     world.obey(0);
-    assert_eq!(world.outcome(id), Some(End::Killed(KillCause::Stopped)));
+    assert_eq!(world.outcome(id), Some(TaskEnd::Killed(KillCause::Stopped)));
     assert!(world.ended);
 }
 
@@ -347,7 +347,7 @@ fn a_drain_kills_a_stopped_worker_whose_task_was_cancelled() {
     world.shutdown(Shutdown::Drain, None);
     assert!(world.next_tick());
     world.run_dry();
-    assert_eq!(world.outcome(waiting), Some(End::Reported));
+    assert_eq!(world.outcome(waiting), Some(TaskEnd::Reported));
     assert!(world.ended);
 }
 
@@ -369,7 +369,7 @@ fn a_shutdown_kills_workers_that_are_still_starting() {
     let mut world = World::new(settings(1));
     let id = world.submit(0);
     world.shutdown(Shutdown::CancelPending, None);
-    assert_eq!(world.outcome(id), Some(End::Cancelled));
+    assert_eq!(world.outcome(id), Some(TaskEnd::Cancelled));
     assert!(world.workers[&0].doomed);
     world.obey(0);
     assert!(world.ended);
@@ -407,7 +407,7 @@ fn an_outcome_for_another_task_ends_the_worker() {
         world.event(Event::Finished { worker, task, attempt, run_time: SHORT, worn: false });
         assert!(world.workers[&0].doomed);
         world.obey(0);
-        assert_eq!(world.outcome(id), Some(End::Killed(KillCause::Protocol)));
+        assert_eq!(world.outcome(id), Some(TaskEnd::Killed(KillCause::Protocol)));
     }
 }
 
@@ -420,7 +420,7 @@ fn outcomes_of_a_dead_worker_are_dropped_and_counted() {
     world.crash(0);
     let (task, attempt) = (TaskId::new(id), Attempt::first());
     world.event(Event::Finished { worker, task, attempt, run_time: SHORT, worn: false });
-    assert_eq!(world.outcome(id), Some(End::Died));
+    assert_eq!(world.outcome(id), Some(TaskEnd::Died));
     assert_eq!(world.scheduler.counters().stale_replies, 1);
 }
 
@@ -436,7 +436,7 @@ fn a_task_whose_workers_violate_the_protocol_is_quarantined() {
         world.event(Event::Misbehaved { worker });
         world.obey(0);
     }
-    assert_eq!(world.outcome(id), Some(End::Quarantined));
+    assert_eq!(world.outcome(id), Some(TaskEnd::Quarantined));
 }
 
 #[test]
@@ -454,7 +454,7 @@ fn workers_that_violate_the_protocol_at_once_break_the_pool() {
     let worker = world.workers[&0].id;
     world.event(Event::Misbehaved { worker });
     world.obey(0);
-    assert_eq!(world.outcome(id), Some(End::Broken));
+    assert_eq!(world.outcome(id), Some(TaskEnd::Broken));
 }
 
 #[test]
@@ -509,5 +509,5 @@ fn a_failed_start_breaks_no_pool_with_another_worker() {
             world.obey(slot);
         }
     }
-    assert!(ids.iter().all(|id| world.outcome(*id) == Some(End::Reported)));
+    assert!(ids.iter().all(|id| world.outcome(*id) == Some(TaskEnd::Reported)));
 }

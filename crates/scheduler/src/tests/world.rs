@@ -16,8 +16,8 @@ use super::fake_worker::{FakePhase, FakeWorker, Frame, FrameState, Progress, ans
 use super::model::{Data, Death, Model};
 use super::play::unknown_task;
 use crate::{
-    Action, Constraints, End, Event, KillCause, Observation, Outbox, Returned, RevokeWhy,
-    Scheduler, Settings, Shutdown, StartFailure, Submission, TaskRef,
+    Action, Constraints, Event, KillCause, Observation, Outbox, Returned, RevokeWhy, Scheduler,
+    Settings, Shutdown, StartFailure, Submission, TaskEnd, TaskRef,
 };
 
 #[expect(clippy::struct_excessive_bools, reason = "each is an independent fact that tests read")]
@@ -25,7 +25,7 @@ pub(super) struct World {
     pub(super) scheduler: Scheduler<Data>,
     pub(super) now: Monotonic,
     pub(super) workers: BTreeMap<u32, FakeWorker>,
-    pub(super) outcomes: BTreeMap<u64, Vec<End>>,
+    pub(super) outcomes: BTreeMap<u64, Vec<TaskEnd>>,
     pub(super) places: BTreeMap<u64, TaskRef>,
     pub(super) start_order: Vec<u64>,
     pub(super) ended: bool,
@@ -194,7 +194,7 @@ impl World {
                 let seen = Box::new(Observation { began, section });
                 return Some(Event::Observed { task, seen });
             }
-            Action::Condemned { worker, task, cause } => self.condemn(worker, task, cause),
+            Action::TaskKilled { worker, task, cause } => self.task_killed(worker, task, cause),
             Action::Kill { worker, cause, at_once } => {
                 self.see(&cause);
                 self.killed_at_once.extend(at_once.then_some(worker));
@@ -257,7 +257,7 @@ impl World {
         fake.frames.push_back(Frame { ring_index, id, attempt, state: FrameState::Queued, items });
     }
 
-    fn complete(&mut self, task: &Data, end: End) {
+    fn complete(&mut self, task: &Data, end: TaskEnd) {
         self.see(&end);
         for id in task.ids() {
             if self.model.is_item(id) {
@@ -267,7 +267,7 @@ impl World {
             self.model.ended(id, end, self.now);
         }
         let task = task.first;
-        assert_eq!(self.reporting == Some(task), end == End::Reported, "task {task}: {end:?}");
+        assert_eq!(self.reporting == Some(task), end == TaskEnd::Reported, "task {task}: {end:?}");
         let runs = self.workers.values().flat_map(|fake| &fake.frames);
         let mut runs = runs.filter(|frame| frame.is_running());
         assert!(
@@ -276,8 +276,8 @@ impl World {
         );
     }
 
-    /// Checks that the kill harms only the condemned task, and is not early.
-    fn condemn(&mut self, worker: WorkerId, task: TaskId, cause: KillCause) {
+    /// Checks that the kill harms only the task to be killed, and is not early.
+    fn task_killed(&mut self, worker: WorkerId, task: TaskId, cause: KillCause) {
         let limit = self.model.hard_limit(task.get());
         let now = self.now;
         let fake = self.fake(worker);
@@ -288,7 +288,7 @@ impl World {
         for frame in &fake.frames {
             match frame.state {
                 FrameState::Revoked => {}
-                FrameState::Queued => panic!("a task behind a condemned one is killed"),
+                FrameState::Queued => panic!("a task behind the one to be killed is killed too"),
                 FrameState::Running { since } => {
                     assert_eq!(frame.id, task, "an innocent task is killed");
                     if cause == KillCause::Section {
@@ -671,7 +671,7 @@ impl World {
                 continue;
             };
             let runs = first + u64::from(items.finished);
-            required_ends.extend((first..runs).map(|id| (id, Some(End::Finished))));
+            required_ends.extend((first..runs).map(|id| (id, Some(TaskEnd::Finished))));
             if items.begun > items.finished || fake.garbled && items.finished < items.count {
                 if items.begun == items.finished {
                     self.model.presume_started(runs);
@@ -790,7 +790,7 @@ impl World {
         panic!("the world does not settle");
     }
 
-    pub(super) fn outcome(&self, id: u64) -> Option<End> {
+    pub(super) fn outcome(&self, id: u64) -> Option<TaskEnd> {
         self.outcomes.get(&id).map(|ends| {
             assert_eq!(ends.len(), 1, "task {id} got more than one outcome");
             ends[0]
