@@ -34,6 +34,7 @@ impl<T> Scheduler<T> {
         let submitted = task.submitted;
         let Some(constraints) = &mut task.constraints else { return };
         constraints.started_at = None;
+        constraints.section_check = None;
         let due = match task.state {
             TaskState::Assigned { worker, .. }
                 if self.workers[worker as usize].front() == Some(Occupant::Task(key)) =>
@@ -60,8 +61,10 @@ impl<T> Scheduler<T> {
         }
     }
 
+    /// Sets the alarm of a task. A check that its worker relies on takes place in any case.
     pub(crate) fn set_timer(&mut self, key: TaskKey, due: Monotonic) {
         if let Some(constraints) = &mut self.tasks[key].constraints {
+            let due = constraints.section_check.map_or(due, |check| check.min(due));
             self.alarms.set(&mut constraints.alarm, due, Alarm::Task(key));
         }
     }
@@ -107,13 +110,15 @@ impl<T> Scheduler<T> {
         let entry = &mut self.tasks[task.key];
         let submitted = entry.submitted;
         let Some(constraints) = &mut entry.constraints else { return };
+        constraints.section_check = constraints.section_check.filter(|check| *check > now);
+        let check = constraints.section_check;
         let Some(began) = began.or(constraints.started_at) else {
             let queue_due = constraints.queue_due(submitted);
             if queue_due.is_some_and(|due| due <= now) {
                 outbox.push(Action::Revoke { worker, ring_index, task, why: RevokeWhy::Expire });
                 return;
             }
-            let due = constraints.due(now, submitted);
+            let due = constraints.due(now, submitted).or(check);
             if let Some(due) = due {
                 self.set_timer(task.key, due);
             }
@@ -127,7 +132,7 @@ impl<T> Scheduler<T> {
             self.kill_running(now, worker, task.key, KillCause::Deadline, outbox);
         } else if section.is_some_and(|due| due <= now) {
             self.kill_running(now, worker, task.key, KillCause::Section, outbox);
-        } else if let Some(due) = run_due.into_iter().chain(section).min() {
+        } else if let Some(due) = run_due.into_iter().chain(section).chain(check).min() {
             self.set_timer(task.key, due);
         }
     }
@@ -142,6 +147,8 @@ impl<T> Scheduler<T> {
         });
         if let Some(key) = key {
             let constraints = self.tasks[key].constraints.get_or_insert_default();
+            let check = constraints.section_check.map_or(due, |check| check.min(due));
+            constraints.section_check = Some(check);
             let armed = constraints.alarm.and_then(|alarm| self.alarms.deadline(alarm));
             let due = armed.map_or(due, |armed| due.min(armed));
             self.set_timer(key, due);

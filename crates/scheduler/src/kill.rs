@@ -83,8 +83,12 @@ impl<T> Scheduler<T> {
         outbox: &mut Outbox<T>,
     ) {
         let Some(entry) = self.workers.live_mut(worker) else { return };
-        if entry.state == WorkerState::Killing || entry.pending_kill.is_some() {
+        if entry.state == WorkerState::Killing {
             return;
+        }
+        if entry.pending_kill.is_some() {
+            // It may spare the worker, so this task is checked again after it.
+            return self.set_timer(key, now);
         }
         // The tasks before it are finished, even if their outcomes have not been read yet.
         let behind: Vec<(u16, TaskKey)> = entry

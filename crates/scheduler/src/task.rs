@@ -91,6 +91,10 @@ pub struct Constraints {
     pub(crate) began: bool,
     /// Start of the current attempt, if it was observed.
     pub(crate) started_at: Option<Monotonic>,
+    /// The next check of the task that its worker relies on for the section that is open, or that
+    /// it may open in the meantime.
+    #[serde(skip)]
+    pub(crate) section_check: Option<Monotonic>,
     /// `true` if items that have not started never will.
     #[serde(skip)]
     pub(crate) cancelled: bool,

@@ -319,3 +319,44 @@ fn a_task_that_crashes_too_many_workers_is_quarantined() {
     }
     assert_eq!(world.outcome(id), Some(TaskEnd::Quarantined));
 }
+
+#[test]
+fn a_section_ends_its_task_although_the_task_before_is_checked_at_the_same_time() {
+    let mut world = started(settings(1));
+    for _ in 0..40 {
+        world.submit(0);
+        world.run_dry();
+    }
+    let (first, second) = (world.submit(0), world.submit(0));
+    world.begin(0);
+    world.begin_section(0, 10 * MILLI);
+    // The outcome of the first task is not read yet.
+    world.run_ahead(0);
+    world.begin_section(0, 10 * MILLI);
+    world.wait(10 * MILLI);
+    world.hear(0);
+    assert_eq!(world.outcome(first), Some(TaskEnd::Reported));
+    world.wait(Duration::from_secs(60));
+    assert!(world.workers[&0].doomed, "next deadline: {:?}", world.scheduler.next_deadline());
+    world.obey(0);
+    assert_eq!(world.outcome(second), Some(TaskEnd::Killed(KillCause::Section)));
+}
+
+#[test]
+fn a_check_that_the_worker_relies_on_takes_place_after_any_other_check() {
+    for (queue_limit, hard_limit) in [(Some(5 * MILLI), None), (None, Some(1000 * MILLI))] {
+        let mut world = started(settings(1));
+        let constraints = Constraints { queue_limit, hard_limit, ..Constraints::default() };
+        let task = world.submit_with(0, constraints);
+        world.begin(0);
+        world.begin_section(0, 10 * MILLI);
+        world.end_section(0);
+        world.wait(6 * MILLI);
+        // The scheduler is not notified, as it checks in 4 ms.
+        world.begin_section(0, 10 * MILLI);
+        world.wait(20 * MILLI);
+        assert!(world.workers[&0].doomed, "next deadline: {:?}", world.scheduler.next_deadline());
+        world.obey(0);
+        assert_eq!(world.outcome(task), Some(TaskEnd::Killed(KillCause::Section)));
+    }
+}
