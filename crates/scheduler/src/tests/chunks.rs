@@ -60,15 +60,31 @@ fn a_death_between_two_items_costs_none_of_them_a_retry() {
     assert_eq!(ends, [Some(TaskEnd::Finished), Some(TaskEnd::Finished), reported]);
 }
 
-#[test]
-fn returned_items_are_shared_by_all_workers() {
-    let mut world = started(settings(2));
-    // Divided into three parts.
+/// Returns a chunk that is divided into three parts.
+fn submit_items_for_three(world: &mut World, count: u32) -> u64 {
     while world.next_id % 4 != 3 {
         world.submit(0);
         world.run_dry();
     }
-    let first = world.submit_items(7, 0, None);
+    world.submit_items(count, 0, None)
+}
+
+#[test]
+fn returned_items_start_in_their_order_before_other_tasks() {
+    let mut world = started(settings(1));
+    let first = submit_items_for_three(&mut world, 7);
+    let other = world.submit(0);
+    run_to(&mut world, 0, 0);
+    let before = world.start_order.len() - 1;
+    world.finish(0, MILLI);
+    world.run_dry();
+    assert_eq!(world.start_order[before..], [first, first + 1, first + 3, first + 5, other]);
+}
+
+#[test]
+fn returned_items_are_shared_by_all_workers() {
+    let mut world = started(settings(2));
+    let first = submit_items_for_three(&mut world, 7);
     run_to(&mut world, 0, 0);
     run_to(&mut world, 1, 0);
     for slot in [0, 1] {
