@@ -26,7 +26,7 @@ pub(crate) struct Arguments {
     /// File for all raw figures, as JSON [default: target/bench/figures.json].
     #[arg(long)]
     pub(crate) json: Option<PathBuf>,
-    /// Also measure the peers that must be installed first, below target/.
+    /// Also measure the peers that need an installation, which is made below target/.
     #[arg(long)]
     pub(crate) peers: bool,
     /// Python interpreter for the peers written in Python [default: python3, or the one of an
