@@ -77,6 +77,7 @@ pub mod journal;
 mod kill;
 mod lifecycle;
 mod outbox;
+mod packing;
 mod prefetch;
 mod queries;
 mod queue;

@@ -6,8 +6,8 @@ use brigade_ids::{Attempt, TaskId, WorkerId};
 use brigade_time::Monotonic;
 
 use crate::alarms::{Alarm, Alarms, PoolAlarm};
-use crate::balance::RescuePlan;
 use crate::lifecycle::Lifecycle;
+use crate::packing::RescuePlan;
 use crate::restart_budget::RestartBudget;
 use crate::run_times::RunTimes;
 use crate::tasks::Tasks;
