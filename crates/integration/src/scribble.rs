@@ -98,7 +98,7 @@ pub fn scribbles(order: Scribble) -> u64 {
 ///
 /// # Panics
 /// Panics as [`scribbles`] does, and outside a task.
-pub fn forges_a_placed_result(length: u64) {
+pub fn forges_a_result_in_its_arena(length: u64) {
     let (task, attempt) =
         brigade::worker::task().zip(brigade::worker::attempt()).expect("a running task");
     let outcome = Outcome::InArena(Location { offset: brigade_sys::arena::HEADER as u64, length });

@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use brigade::{Handle, Link, Pool, TaskError, TaskErrorKind};
 use brigade_integration::builder;
 use brigade_integration::scribble::{
-    Scribble, Target, Then, WHILE, forges_a_placed_result, noted, scribbles,
+    Scribble, Target, Then, WHILE, forges_a_result_in_its_arena, noted, scribbles,
 };
 use brigade_testkit::{BOUND, Gate, Watchdog, outcome, pass, pause, processes, wait_until};
 
@@ -189,7 +189,7 @@ fn an_arena_value_over_the_limit_is_a_breach() {
     let pool = builder(2).link(Link::Ring).message_limit(64 << 10).build().unwrap();
     pool.warm_up().unwrap();
     let before = peak_memory();
-    let forged = pool.submit(forges_a_placed_result, 1 << 30).unwrap();
+    let forged = pool.submit(forges_a_result_in_its_arena, 1 << 30).unwrap();
     // The outcomes of another worker make the host look.
     wait_until("the end of the forger", BOUND, || {
         outcome(pool.submit(square, 3).unwrap()).unwrap();

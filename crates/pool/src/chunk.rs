@@ -11,12 +11,12 @@ use brigade_wire::{Attempt, Chunk, items};
 use crate::cell::TaskCell;
 use crate::completion_queue::CompletionQueue;
 use crate::error::TaskErrorKind;
-use crate::payload::PlacedValue;
+use crate::payload::ArenaValue;
 
 /// An encoded result as it arrives over a link.
 pub(crate) enum ValueRef<'a> {
     Inline(&'a [u8]),
-    Placed(PlacedValue),
+    InArena(ArenaValue),
 }
 
 /// A chunk and the results of its items. Filled while outcomes are handled, and read by the map
@@ -43,7 +43,7 @@ pub(crate) struct ChunkProgress {
     /// Run time of the chunk in the worker.
     pub(crate) run_time: Duration,
     /// The results that lie in the worker's memory, in order. Their entries in `results` are empty.
-    pub(crate) placed: Vec<(u32, PlacedValue)>,
+    pub(crate) in_arena: Vec<(u32, ArenaValue)>,
 }
 
 /// A worker's end of a chunk.
@@ -108,7 +108,7 @@ impl ChunkProgress {
             results: Vec::new(),
             failures: Vec::new(),
             run_time: Duration::ZERO,
-            placed: Vec::new(),
+            in_arena: Vec::new(),
         }
     }
 
@@ -149,7 +149,7 @@ impl ChunkProgress {
         self.answered = 0;
         self.results.clear();
         self.failures.clear();
-        self.placed.clear();
+        self.in_arena.clear();
     }
 
     /// Records the outcome of an item. Returns `false` if it is not the next item.
@@ -172,7 +172,7 @@ impl ChunkProgress {
                     self.failures.push((index, TaskErrorKind::Codec { message }));
                 }
             },
-            Ok(ValueRef::Placed(placed)) => self.placed.push((index, placed)),
+            Ok(ValueRef::InArena(value)) => self.in_arena.push((index, value)),
             Err(kind) => self.failures.push((index, *kind)),
         }
         items::push_empty(&mut self.results);

@@ -14,11 +14,11 @@ use serde::de::DeserializeOwned;
 /// From this size on, freeing memory returns it to the system, which takes long.
 const LARGE: usize = 64 << 10;
 
-/// An encoded argument. Workers can read a placed one until it is dropped.
+/// An encoded argument. Workers can read one in the arena until it is dropped.
 #[derive(Debug)]
 pub(crate) enum Argument {
     Inline(Vec<u8>),
-    Placed(SharedBlock),
+    InArena(SharedBlock),
     /// A part of one of the other variants.
     Part {
         whole: Arc<Argument>,
@@ -27,7 +27,7 @@ pub(crate) enum Argument {
 }
 
 impl Argument {
-    /// Encodes a value. It is placed in the arena if it is large and the arena has room.
+    /// Encodes a value. It goes to the arena if it is large and the arena has room.
     pub(crate) fn encode<T: Serialize + 'static>(
         value: &T,
         limit: usize,
@@ -39,7 +39,7 @@ impl Argument {
                 && length <= limit
                 && let Some(block) = arena.put(&[prefix.as_slice(), bytes])
             {
-                return Ok(Self::Placed(block));
+                return Ok(Self::InArena(block));
             }
         }
         let mut encoded = Vec::new();
@@ -47,12 +47,12 @@ impl Argument {
         Ok(Self::of(encoded, arena))
     }
 
-    /// Takes encoded bytes. They are placed in the arena if they are large and the arena has room.
+    /// Takes encoded bytes. They go to the arena if they are large and the arena has room.
     pub(crate) fn of(encoded: Vec<u8>, arena: Option<&Arc<ArgumentArena>>) -> Self {
         if encoded.len() >= ARENA_THRESHOLD
             && let Some(block) = arena.and_then(|arena| arena.put(&[&encoded]))
         {
-            return Self::Placed(block);
+            return Self::InArena(block);
         }
         Self::Inline(encoded)
     }
@@ -61,7 +61,7 @@ impl Argument {
     pub(crate) fn is_large(&self) -> bool {
         match self {
             Self::Inline(encoded) => encoded.capacity() >= LARGE,
-            Self::Placed(_) => true,
+            Self::InArena(_) => true,
             Self::Part { whole, .. } => whole.is_large(),
         }
     }
@@ -70,7 +70,7 @@ impl Argument {
     pub(crate) fn size(&self) -> usize {
         match self {
             Self::Inline(encoded) => encoded.capacity(),
-            Self::Placed(block) => block.len(),
+            Self::InArena(block) => block.len(),
             Self::Part { whole, .. } => whole.size(),
         }
     }
@@ -78,7 +78,7 @@ impl Argument {
     pub(crate) fn as_bytes(&self) -> &[u8] {
         match self {
             Self::Inline(encoded) => encoded,
-            Self::Placed(block) => block.as_bytes(),
+            Self::InArena(block) => block.as_bytes(),
             Self::Part { whole, range } => &whole.as_bytes()[range.clone()],
         }
     }
@@ -87,7 +87,7 @@ impl Argument {
     pub(crate) fn location(&self) -> Option<Location> {
         match self {
             Self::Inline(_) => None,
-            Self::Placed(block) => {
+            Self::InArena(block) => {
                 let (offset, length) = (block.offset() as u64, block.len() as u64);
                 Some(Location { offset, length })
             }
@@ -117,31 +117,31 @@ impl Argument {
     pub(crate) fn into_vec(self) -> Vec<u8> {
         match self {
             Self::Inline(encoded) => encoded,
-            Self::Placed(_) | Self::Part { .. } => self.as_bytes().to_vec(),
+            Self::InArena(_) | Self::Part { .. } => self.as_bytes().to_vec(),
         }
     }
 }
 
-/// An encoded value. A placed one lies in its worker's memory, whose content may change at any
+/// An encoded value. One in the arena lies in its worker's memory, whose content may change at any
 /// time.
 #[derive(Debug)]
 pub(crate) enum Value {
     Inline(Vec<u8>),
-    /// Boxed because all values are moved but few are placed.
-    Placed(Box<PlacedValue>),
+    /// Boxed because all values are moved but few are in the arena.
+    InArena(Box<ArenaValue>),
     /// One of the other variants, shared by several owners that decode it.
     Shared(Arc<Value>),
 }
 
 /// A value that lies in its worker's memory; see [`Value`].
 #[derive(Debug)]
-pub(crate) struct PlacedValue(pub(crate) Loan);
+pub(crate) struct ArenaValue(pub(crate) Loan);
 
 impl Value {
     pub(crate) fn decode<R: DeserializeOwned + 'static>(&self) -> Result<R, CodecError> {
         match self {
             Self::Inline(encoded) => codec::decode(encoded),
-            Self::Placed(placed) => codec::decode_from(&**placed),
+            Self::InArena(value) => codec::decode_from(&**value),
             Self::Shared(value) => value.decode(),
         }
     }
@@ -150,7 +150,7 @@ impl Value {
     pub(crate) fn is_large(&self) -> bool {
         match self {
             Self::Inline(encoded) => encoded.capacity() >= LARGE,
-            Self::Placed(_) => true,
+            Self::InArena(_) => true,
             Self::Shared(value) => value.is_large(),
         }
     }
@@ -166,7 +166,7 @@ impl Value {
     }
 }
 
-impl Source for PlacedValue {
+impl Source for ArenaValue {
     fn len(&self) -> usize {
         self.0.len()
     }

@@ -12,7 +12,7 @@ use brigade_wire::{self as wire, Attempt, Finished, Item, PanicReport, WorkerId}
 use crate::cell::{Outcome, TaskCell};
 use crate::chunk::{ChunkEnd, ValueRef};
 use crate::error::{TaskError, TaskErrorKind};
-use crate::payload::{PlacedValue, Value};
+use crate::payload::{ArenaValue, Value};
 
 /// Data that belongs to an event and that the scheduler does not need to know.
 pub(super) enum EventData {
@@ -49,7 +49,7 @@ fn decode_outcome(
 ) -> Result<WorkerOutcome, String> {
     Ok(match decode_value(outcome, results)? {
         Ok(ValueRef::Inline(bytes)) => Ok(Value::Inline(bytes.to_vec())),
-        Ok(ValueRef::Placed(placed)) => Ok(Value::Placed(Box::new(placed))),
+        Ok(ValueRef::InArena(value)) => Ok(Value::InArena(Box::new(value))),
         Err(kind) => Err(Box::new(kind)),
     })
 }
@@ -69,7 +69,7 @@ fn decode_value<'a>(
                     (location.offset.try_into().ok()?, location.length.try_into().ok()?);
                 results.loan(offset, length)
             });
-            Ok(ValueRef::Placed(PlacedValue(loan.ok_or("result location out of bounds")?)))
+            Ok(ValueRef::InArena(ArenaValue(loan.ok_or("result location out of bounds")?)))
         }
         wire::Outcome::Panicked(report) => {
             let PanicReport { message, location, backtrace } = *report;

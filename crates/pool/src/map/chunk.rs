@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use crate::cell::TaskCell;
 use crate::chunk::ChunkProgress;
 use crate::error::{TaskError, TaskErrorKind};
-use crate::payload::PlacedValue;
+use crate::payload::ArenaValue;
 
 /// The description of consecutive items.
 #[derive(Debug, Clone, Copy)]
@@ -32,7 +32,7 @@ pub(super) struct Results {
     offset: usize,
     failures: VecDeque<(u32, TaskError)>,
     /// Results that lie elsewhere, and are represented in `encoded` by empty entries.
-    placed: VecDeque<(u32, PlacedValue)>,
+    in_arena: VecDeque<(u32, ArenaValue)>,
     /// A failure of all items from this index on.
     all_failed: Option<(u32, TaskError)>,
     /// Bytes that the chunk takes up in the default window.
@@ -55,7 +55,7 @@ fn failure(kind: TaskErrorKind, items: Items, index: u32) -> TaskError {
 impl Results {
     /// Returns the results of a chunk that has an outcome. Call it once.
     pub(super) fn of(chunk: &TaskCell, progress: ChunkProgress) -> Self {
-        let ChunkProgress { shape, position, attempt, results, failures, placed, .. } = progress;
+        let ChunkProgress { shape, position, attempt, results, failures, in_arena, .. } = progress;
         let items = Items { position, count: shape.items, first: chunk.id, attempt };
         let failures = failures.into_iter();
         let error = chunk.try_take().and_then(Result::err);
@@ -65,7 +65,7 @@ impl Results {
             encoded: results,
             offset: 0,
             failures: failures.map(|(index, kind)| (index, failure(kind, items, index))).collect(),
-            placed: placed.into(),
+            in_arena: in_arena.into(),
             all_failed: error.map(|error| (progress.answered, error)),
             held: 0,
             unsent: false,
@@ -80,7 +80,7 @@ impl Results {
             encoded: Vec::new(),
             offset: 0,
             failures: VecDeque::new(),
-            placed: VecDeque::new(),
+            in_arena: VecDeque::new(),
             all_failed: Some((0, error)),
             held: 0,
             unsent: true,
@@ -97,8 +97,8 @@ impl Results {
     }
 
     pub(super) fn encoded_bytes(&self) -> usize {
-        let placed = self.placed.iter().map(|(_, value)| value.0.len());
-        placed.fold(self.encoded.len(), usize::saturating_add)
+        let in_arena = self.in_arena.iter().map(|(_, value)| value.0.len());
+        in_arena.fold(self.encoded.len(), usize::saturating_add)
     }
 
     /// Returns the next result.
@@ -113,10 +113,10 @@ impl Results {
             return Some(Err(error));
         }
         let mut rest = &self.encoded[self.offset..];
-        let is_placed = self.placed.front().is_some_and(|(placed, _)| *placed == index);
-        let placed = if is_placed { self.placed.pop_front() } else { None };
-        let result = match (items::take(&mut rest), placed) {
-            (Some(Ok(_)), Some((_, placed))) => codec::decode_from(&placed),
+        let is_in_arena = self.in_arena.front().is_some_and(|(first, _)| *first == index);
+        let value = if is_in_arena { self.in_arena.pop_front() } else { None };
+        let result = match (items::take(&mut rest), value) {
+            (Some(Ok(_)), Some((_, value))) => codec::decode_from(&value),
             (Some(Ok(encoded)), None) => codec::decode(encoded),
             // There is an entry for each finished item.
             _ => return Some(Err(self.is_missing(index))),
