@@ -1,5 +1,4 @@
-//! `cargo xtask loom`: runs the tests of `brigade-wire` whose names contain `loom` in every
-//! interleaving.
+//! `cargo xtask loom`: runs the tests whose names contain `loom`, in every interleaving.
 //!
 //! The build is optimized, because loom runs a test some ten thousand times. It has its own target
 //! folder, because otherwise `--cfg loom` in `RUSTFLAGS` would rebuild every dependency at each
@@ -15,6 +14,9 @@ use crate::invocation::Invocation;
 /// in a fraction of the time for an unlimited number.
 const PREEMPTIONS: &str = "2";
 
+/// The crates with models.
+const CRATES: [&str; 2] = ["brigade-wire", "brigade-pool"];
+
 pub(crate) fn run(arguments: &[String]) -> Result<ExitCode, String> {
     if !arguments.is_empty() {
         return Err("`cargo xtask loom` takes no arguments".to_owned());
@@ -24,27 +26,30 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode, String> {
 }
 
 pub(crate) fn check() -> Result<(), String> {
-    let tests = invocation();
+    CRATES.into_iter().try_for_each(check_crate)
+}
+
+fn check_crate(name: &str) -> Result<(), String> {
+    let tests = invocation(name);
     println!("running {tests}");
     // A filter without a match passes, so a renamed model could drop out of this check unnoticed.
     let listed = tests.clone().arguments(["--".to_owned(), "--list".to_owned()]).output()?;
     if count_tests(&listed) == 0 {
-        return Err(
-            "no test of brigade-wire has `loom` in its name: name the modules of models `loom`"
-                .to_owned(),
-        );
+        return Err(format!(
+            "no test of {name} has `loom` in its name: name the modules of models `loom`"
+        ));
     }
     tests.run()
 }
 
-fn invocation() -> Invocation {
+fn invocation(name: &str) -> Invocation {
     let preemptions =
         std::env::var("LOOM_MAX_PREEMPTIONS").unwrap_or_else(|_| PREEMPTIONS.to_owned());
-    in_target(&target_folder()).variable("LOOM_MAX_PREEMPTIONS", &preemptions)
+    in_target(name, &target_folder()).variable("LOOM_MAX_PREEMPTIONS", &preemptions)
 }
 
-fn in_target(target: &Path) -> Invocation {
-    Invocation::cargo("test -p brigade-wire --release --lib loom")
+fn in_target(name: &str, target: &Path) -> Invocation {
+    Invocation::cargo(&format!("test -p {name} --release --lib loom"))
         .variable("RUSTFLAGS", "--cfg loom")
         .variable("CARGO_TARGET_DIR", &target.join("loom").to_string_lossy())
 }
@@ -63,7 +68,7 @@ mod tests {
     #[test]
     fn loom_has_its_own_target_folder() {
         assert_eq!(
-            in_target(Path::new("target")).to_string(),
+            in_target("brigade-wire", Path::new("target")).to_string(),
             "RUSTFLAGS='--cfg loom' CARGO_TARGET_DIR=target/loom cargo test -p brigade-wire \
              --release --lib loom"
         );

@@ -37,7 +37,7 @@ usage: cargo xtask <command>
                     the run
   fuzz [--seed S] [arguments]
                     run tasks that overwrite everything their workers can reach; likewise
-  loom              check the models of slots, rings and doorbells in every interleaving
+  loom              check the models of atomics and locks in every interleaving
   asan              run the unit tests of the crates with raw memory under AddressSanitizer";
 
 fn main() -> ExitCode {

@@ -1,13 +1,13 @@
 //! The host's record of a task, from its submission until its outcome is taken.
 
+#[cfg(all(loom, test))]
+mod loom;
 mod waiters;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::task::Waker;
 
 use brigade_scheduler::{TaskKey, TaskRef};
-use brigade_sys::sync::{Mutex, MutexGuard};
 use brigade_wire::{Chunk, TaskId, items};
 
 use crate::callbacks::{Callback, Callbacks};
@@ -17,6 +17,7 @@ use crate::deadlines::TaskDeadlines;
 use crate::error::TaskError;
 use crate::function_ref::FunctionRef;
 use crate::payload::{Argument, Value};
+use crate::sync::{AtomicBool, AtomicU32, Mutex, MutexGuard, Ordering};
 use crate::waiting::{Sleeper, Wait};
 pub(crate) use waiters::{Waiters, Wakeups};
 
@@ -388,4 +389,4 @@ fn share(outcome: &mut Outcome) -> Outcome {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

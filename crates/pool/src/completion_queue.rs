@@ -4,12 +4,10 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use brigade_sys::sync::{Mutex, MutexGuard};
-
 use crate::drive::Shared;
+use crate::sync::{AtomicBool, Mutex, MutexGuard, Ordering};
 use crate::waiting::{Sleeper, Wait, park_for};
 
 /// Tokens of finished tasks, in the order of completion. A token is chosen by whoever watches the

@@ -54,6 +54,7 @@ mod pool;
 mod process_env;
 mod setup;
 mod shutdown_report;
+mod sync;
 mod task;
 mod wait;
 mod waiting;

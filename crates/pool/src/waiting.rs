@@ -1,7 +1,8 @@
 //! Puts threads to sleep until an outcome or room in a queue arrives.
 
-use std::thread::{self, Thread};
 use std::time::Instant;
+
+use crate::sync::{Thread, current, park, park_timeout};
 
 /// Something that a thread can wait for while it collects outcomes for all callers.
 pub(crate) trait Wait {
@@ -43,7 +44,7 @@ impl Sleeper {
 /// has to bring it about.
 pub(crate) fn park_for(wait: &impl Wait, deadline: Option<Instant>) {
     while wait.is_pending() {
-        wait.set_sleeper(Sleeper::Parked(thread::current()));
+        wait.set_sleeper(Sleeper::Parked(current()));
         if wait.is_pending() && !park_until(deadline) {
             return wait.clear_sleeper();
         }
@@ -54,13 +55,13 @@ pub(crate) fn park_for(wait: &impl Wait, deadline: Option<Instant>) {
 /// passed.
 pub(crate) fn park_until(deadline: Option<Instant>) -> bool {
     let Some(deadline) = deadline else {
-        thread::park();
+        park();
         return true;
     };
     let left = deadline.saturating_duration_since(Instant::now());
     if left.is_zero() {
         return false;
     }
-    thread::park_timeout(left);
+    park_timeout(left);
     true
 }

@@ -5,13 +5,13 @@ use crate::error::TaskErrorKind;
 use brigade_worker::function_of;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-fn cell() -> Arc<TaskCell> {
+pub(crate) fn cell() -> Arc<TaskCell> {
     let nothing = |(): ()| ();
     let function = FunctionRef::of(function_of::<_, (), ()>(nothing)).unwrap();
     TaskCell::new(TaskId::new(1), function, Argument::Inline(Vec::new()), None, None)
 }
 
-fn value(byte: u8) -> Value {
+pub(crate) fn value(byte: u8) -> Value {
     Value::Inline(vec![byte])
 }
 

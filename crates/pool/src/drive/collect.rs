@@ -13,23 +13,31 @@
 //!   that time only this caller may change who is rung.
 //! - The collector thread always sleeps on its own descriptor and is rung only while no caller
 //!   listens. If callers keep coming (a loop of submits), it stays responsible after a ring without
-//!   asking to be rung again, and looks again after [`QUIET`], so that a busy caller is not slowed
+//!   asking to be rung again, and looks again after a moment, so that a busy caller is not slowed
 //!   down by waking a thread for each outcome.
 //! - A caller hands over before it runs user code, and it carries out everything that follows from
 //!   a look before it sleeps.
 //! - A thread that cannot wait for descriptors breaks the pool and kills its workers, so that all
 //!   outcomes come from the reaper.
+//!
+//! The threads see the rings through the traits in `rings`, so that the models in `loom` run the
+//! protocol itself.
 
 mod caller;
+mod listeners;
+#[cfg(all(loom, test))]
+mod loom;
+mod rings;
+mod turn;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use brigade_scheduler::{Event, Scheduler};
 use brigade_sys::arena::{ArgumentArena, ResultView, affordable};
 use brigade_sys::catch_panic::catch_panic;
-use brigade_sys::clock::{Monotonic, now};
+use brigade_sys::clock::now;
 use brigade_sys::poller::Poller;
 use brigade_wire::link::ring::HostEnd;
 use brigade_wire::ring::{Doorbell, Listener};
@@ -43,9 +51,9 @@ use super::worker_slot::{Connection, HostLink};
 use crate::cell::TaskCell;
 use crate::waiting::{Wait, park_for};
 use caller::Caller;
-
-/// Time for which the collector thread relies on busy callers to look at the rings.
-const QUIET: Duration = Duration::from_millis(1);
+pub(super) use listeners::Listeners;
+use rings::PoolRings;
+use turn::Turn;
 
 /// Address space of each arena, unless the system limits it. Memory is allocated only when used.
 pub(super) const ARENA: usize = 16 << 30;
@@ -110,7 +118,11 @@ impl Shared {
         }
         match &self.collecting {
             Some(collecting) if wait.is_pending() => {
-                Caller::new(self, collecting).wait_for(wait, deadline);
+                // While a caller handles outcomes, it counts as one of the pool's threads.
+                // Otherwise a waker that runs on it and drops the pool would wait for an end that
+                // this thread has to bring about.
+                let _owned = self.borrow_this_thread();
+                Caller::new(&PoolRings { shared: self, collecting }).wait_for(wait, deadline);
             }
             _ => park_for(wait, deadline),
         }
@@ -126,10 +138,10 @@ pub(super) fn run(shared: &Shared) {
         }
         return;
     };
-    let mut turn = Turn { seen: 0, until: None };
+    let mut turn = Turn::default();
     loop {
         let result = catch_panic(|| {
-            while turn.take(shared, collecting)? {}
+            while take_turn(&mut turn, shared, collecting)? {}
             Ok::<(), std::io::Error>(())
         });
         match result {
@@ -141,7 +153,7 @@ pub(super) fn run(shared: &Shared) {
             // The panic hook has reported it. The next turn asks the workers to ring again.
             Err(_) => {
                 shared.give_up("collect outcomes", &"the collector thread panicked");
-                turn.until = Some(now().saturating_add(QUIET));
+                turn.repeat();
             }
         }
     }
@@ -151,52 +163,22 @@ pub(super) fn run(shared: &Shared) {
     }
 }
 
-/// State of the collector thread that lasts from one turn to the next.
-struct Turn {
-    seen: u64,
-    until: Option<Monotonic>,
-}
-
-impl Turn {
-    /// Takes one turn. Returns `false` once the pool has ended.
-    fn take(&mut self, shared: &Shared, collecting: &Collecting) -> std::io::Result<bool> {
-        let Collecting { doorbell, ended, thread_poller, .. } = collecting;
-        // Without `until`, this sleeps until a worker rings, which workers do only while no caller
-        // listens.
-        if shared.is_forked() {
-            return Ok(false);
-        }
-        thread_poller.wait(self.until)?;
-        // The wake-up is consumed first, so that a later one stays for the next turn.
-        doorbell.thread().drain();
-        if ended.load(Ordering::Acquire) {
-            return Ok(false);
-        }
-        let mut deferred = Deferred::default();
-        let mut core = shared.lock();
-        let callers_look = core.collected_by_callers != self.seen;
-        self.seen = core.collected_by_callers;
-        let quiet = self.until.take().is_some() && callers_look;
-        if core.caller_listens {
-            core.collect(shared, &mut deferred);
-        } else if quiet {
-            self.until = Some(now().saturating_add(QUIET));
-        } else {
-            doorbell.listen(Listener::Nobody);
-            core.collect(shared, &mut deferred);
-            if callers_look {
-                self.until = Some(now().saturating_add(QUIET));
-            } else {
-                doorbell.listen(Listener::Thread);
-                core.collect(shared, &mut deferred);
-            }
-        }
-        core.thread_is_quiet = self.until.is_some();
-        drop(core);
-        deferred.run(shared);
-        shared.run_queued_user_code();
-        Ok(true)
+/// Takes one turn of the collector thread. Returns `false` once the pool has ended.
+fn take_turn(turn: &mut Turn, shared: &Shared, collecting: &Collecting) -> std::io::Result<bool> {
+    if shared.is_forked() {
+        return Ok(false);
     }
+    collecting.thread_poller.wait(turn.due())?;
+    // The wake-up is consumed first, so that a later one stays for the next turn.
+    collecting.doorbell.thread().drain();
+    if collecting.ended.load(Ordering::Acquire) {
+        return Ok(false);
+    }
+    let mut deferred = Deferred::default();
+    turn.look(&PoolRings { shared, collecting }, &mut deferred);
+    deferred.run(shared);
+    shared.run_queued_user_code();
+    Ok(true)
 }
 
 impl Core {
@@ -278,8 +260,8 @@ impl Core {
     /// Spinning is not allowed while enough other callers wait to keep the cores busy in
     /// turn, because it would take time from them.
     fn allow_spinning(&self, shared: &Shared, doorbell: &Doorbell) -> bool {
-        let allowed = self.scheduler.busy_workers() < shared.cores
-            && self.waiting_callers.len() < shared.cores;
+        let allowed =
+            self.scheduler.busy_workers() < shared.cores && self.listeners.waiting() < shared.cores;
         doorbell.allow_spinning(allowed);
         allowed
     }

@@ -86,6 +86,12 @@ impl Deferred {
         self.to_notify.iter().any(Waiters::has_waker)
     }
 
+    /// Returns the waiters to notify.
+    #[cfg(all(loom, test))]
+    pub(super) fn into_waiters(self) -> Vec<Waiters> {
+        self.to_notify
+    }
+
     pub(super) fn run(self, shared: &Shared) {
         if self.wake_reaper {
             shared.reaper.wake();

@@ -37,14 +37,20 @@ pub(super) fn is_depended_on() -> bool {
 }
 
 impl Shared {
-    /// Marks the current thread as owned by this pool, and returns the previous owner.
-    pub(super) fn own_this_thread(&self) -> usize {
-        OWNER.replace(std::ptr::from_ref(self).addr())
+    /// Marks the current thread as owned by this pool until it ends.
+    pub(super) fn own_this_thread(&self) {
+        OWNER.set(std::ptr::from_ref(self).addr());
     }
 
-    /// Undoes `own_this_thread`.
-    pub(super) fn give_back_this_thread(owner: usize) {
-        OWNER.set(owner);
+    /// Marks the current thread as owned by this pool until the returned value is dropped.
+    pub(super) fn borrow_this_thread(&self) -> impl Drop + use<> {
+        struct Previous(usize);
+        impl Drop for Previous {
+            fn drop(&mut self) {
+                OWNER.set(self.0);
+            }
+        }
+        Previous(OWNER.replace(std::ptr::from_ref(self).addr()))
     }
 
     /// Returns `true` if the current thread is owned by this pool and therefore must not wait for

@@ -3,7 +3,6 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::thread::Thread;
 use std::time::{Duration, Instant};
 
 #[cfg(feature = "journal")]
@@ -19,7 +18,7 @@ use crossbeam_channel::{Receiver, Sender, unbounded};
 use tracing::{Level, warn};
 
 use super::cleaner::{Cleaner, Job};
-use super::collect::Collecting;
+use super::collect::{Collecting, Listeners};
 use super::deferred::Deferred;
 use super::folders::Folders;
 use super::outcome::EventData;
@@ -86,10 +85,7 @@ pub(super) struct Core {
     /// `true` if the worker that was sent the last task was asleep.
     pub(super) woke_worker: bool,
     /// See `collect`.
-    pub(super) caller_listens: bool,
-    pub(super) thread_is_quiet: bool,
-    pub(super) waiting_callers: Vec<Thread>,
-    pub(super) collected_by_callers: u64,
+    pub(super) listeners: Listeners,
     pub(super) shutdown_began: Option<Instant>,
     pub(super) elapsed: Option<Duration>,
 }
@@ -116,10 +112,7 @@ impl Shared {
             sleeping_for_room: Vec::new(),
             waiting_for_progress: 0,
             woke_worker: false,
-            caller_listens: false,
-            thread_is_quiet: false,
-            waiting_callers: Vec::new(),
-            collected_by_callers: 0,
+            listeners: Listeners::default(),
             shutdown_began: None,
             elapsed: None,
         };

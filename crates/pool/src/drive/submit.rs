@@ -16,6 +16,7 @@ use crate::cell::TaskCell;
 use crate::deadlines::TaskDeadlines;
 use crate::error::SubmitErrorKind;
 use crate::pool::WhenFull;
+use crate::sync::current;
 use crate::waiting::{Sleeper, Wait};
 
 /// Submitters look for outcomes once per this number of tasks. Reading what another core has just
@@ -54,7 +55,7 @@ impl Shared {
         {
             // Collecting now saves waking a thread for the outcomes that have arrived meanwhile.
             let collected = core.collect(self, &mut deferred);
-            core.collected_by_callers += collected as u64;
+            core.listeners.count(collected);
         }
         drop(core);
         deferred.run(self);
@@ -174,7 +175,7 @@ impl Wait for RoomOf<'_> {
     }
 
     fn set_sleeper(&self, sleeper: Sleeper) {
-        let me = std::thread::current().id();
+        let me = current().id();
         let mut core = self.0.lock();
         core.sleeping_for_room
             .retain(|other| !matches!(other, Sleeper::Parked(thread) if thread.id() == me));

@@ -1,0 +1,115 @@
+//! Checks every interleaving of a thread that stores an outcome and those that wait for it.
+
+use std::sync::Arc;
+use std::task::{Wake, Waker};
+
+use loom::thread;
+
+use super::tests::{cell, value};
+use super::{OutcomeKind, TaskCell};
+use crate::completion_queue::CompletionQueue;
+use crate::sync::{AtomicBool, Ordering};
+use crate::waiting::{Sleeper, Wait, park_for};
+
+/// Stores the outcome and notifies the waiters, as `Deferred` does. Returns `true` if the pool's
+/// doorbell has to be rung.
+fn complete(cell: &TaskCell) -> bool {
+    let Some(waiters) = cell.complete(Ok(value(1))).waiters else { return false };
+    let wakeups = waiters.notify();
+    if let Some((_, waker)) = wakeups.waker {
+        waker.wake();
+    }
+    wakeups.ring_doorbell
+}
+
+#[test]
+fn a_parked_caller_is_woken_and_finds_the_outcome() {
+    loom::model(|| {
+        let cell = cell();
+        let completer = {
+            let cell = Arc::clone(&cell);
+            thread::spawn(move || complete(&cell))
+        };
+        park_for(&*cell, None);
+        assert!(cell.try_take().is_some());
+        completer.join().expect("the completer");
+    });
+}
+
+#[test]
+fn a_caller_at_the_doorbell_stays_up_or_is_rung() {
+    loom::model(|| {
+        let cell = cell();
+        let completer = {
+            let cell = Arc::clone(&cell);
+            thread::spawn(move || complete(&cell))
+        };
+        cell.set_sleeper(Sleeper::AtTheDoorbell);
+        let sleeps = cell.is_pending();
+        let rings = completer.join().expect("the completer");
+        assert!(!sleeps || rings, "it sleeps and nobody rings");
+    });
+}
+
+#[test]
+fn an_outcome_is_taken_once() {
+    loom::model(|| {
+        let cell = cell();
+        let [completer, taker] = [complete as fn(&TaskCell) -> bool, take].map(|run| {
+            let cell = Arc::clone(&cell);
+            thread::spawn(move || run(&cell))
+        });
+        let mut taken = usize::from(take(&cell));
+        completer.join().expect("the completer");
+        taken += usize::from(taker.join().expect("the taker"));
+        taken += usize::from(take(&cell));
+        assert_eq!(taken, 1);
+        assert_eq!(cell.outcome_kind(), Some(OutcomeKind::Value));
+    });
+}
+
+fn take(cell: &TaskCell) -> bool {
+    cell.try_take().is_some()
+}
+
+#[test]
+fn a_future_gets_the_outcome_or_is_woken() {
+    struct Woken(AtomicBool);
+    impl Wake for Woken {
+        fn wake(self: Arc<Self>) {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+    loom::model(|| {
+        let cell = cell();
+        let completer = {
+            let cell = Arc::clone(&cell);
+            thread::spawn(move || complete(&cell))
+        };
+        let woken = Arc::new(Woken(AtomicBool::new(false)));
+        let waker = Waker::from(Arc::clone(&woken));
+        let polled = cell.poll(&waker);
+        completer.join().expect("the completer");
+        if polled.expect("not taken").is_none() {
+            assert!(woken.0.load(Ordering::Relaxed), "pending, and nobody wakes it");
+            assert!(cell.try_take().is_some());
+        }
+    });
+}
+
+#[test]
+fn a_watching_queue_gets_the_task_once() {
+    loom::model(|| {
+        let cell = cell();
+        let completer = {
+            let cell = Arc::clone(&cell);
+            thread::spawn(move || complete(&cell))
+        };
+        let completions = Arc::<CompletionQueue>::default();
+        cell.watch(&completions, 7);
+        assert_eq!(completions.next(None, None), Some(7));
+        assert!(cell.try_take().is_some(), "the queue has it before its outcome");
+        completer.join().expect("the completer");
+        assert_eq!(completions.take(), None);
+    });
+}

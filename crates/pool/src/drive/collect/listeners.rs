@@ -1,0 +1,75 @@
+//! The record of which thread listens.
+
+use brigade_wire::ring::Listener;
+
+use crate::sync::{Thread, current};
+
+/// The callers that listen or may take over, and the state of the collector thread. Kept behind the
+/// core's lock; for the protocol, see the parent module.
+#[derive(Debug, Default)]
+pub(in crate::drive) struct Listeners {
+    /// `true` from the moment a caller starts to look until it hands over.
+    caller_listens: bool,
+    /// `true` while the collector thread looks again by itself, without being rung.
+    thread_is_quiet: bool,
+    /// Callers that sleep and may take over.
+    waiting: Vec<Thread>,
+    /// Number of outcomes that callers have collected.
+    collected_by_callers: u64,
+}
+
+impl Listeners {
+    /// Returns `true` if a caller listens.
+    pub(super) fn caller_listens(&self) -> bool {
+        self.caller_listens
+    }
+
+    /// Makes the current thread the listening caller. Returns `false` if another caller listens.
+    /// The thread is then among those that may take over.
+    pub(super) fn start(&mut self) -> bool {
+        if self.caller_listens {
+            self.waiting.push(current());
+        }
+        !std::mem::replace(&mut self.caller_listens, true)
+    }
+
+    /// Removes the current thread from those that may take over.
+    pub(super) fn stop_waiting(&mut self) {
+        let me = current().id();
+        self.waiting.retain(|other| other.id() != me);
+    }
+
+    /// Ends the listening caller's turn. Returns the listener to ring until the next caller starts:
+    /// that may have its outcome already and leave, so it is the collector thread.
+    pub(super) fn leave(&mut self) -> Listener {
+        self.caller_listens = false;
+        if self.thread_is_quiet { Listener::Nobody } else { Listener::Thread }
+    }
+
+    /// Wakes a caller to take over.
+    pub(super) fn wake_next(&mut self) {
+        if let Some(next) = self.waiting.pop() {
+            next.unpark();
+        }
+    }
+
+    /// Returns the number of callers that may take over.
+    pub(super) fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// Counts outcomes that a caller has collected.
+    pub(in crate::drive) fn count(&mut self, collected: usize) {
+        self.collected_by_callers += collected as u64;
+    }
+
+    /// Returns the number of outcomes that callers have collected.
+    pub(super) fn collected_by_callers(&self) -> u64 {
+        self.collected_by_callers
+    }
+
+    /// Records whether the collector thread looks again by itself.
+    pub(super) fn set_thread_is_quiet(&mut self, is_quiet: bool) {
+        self.thread_is_quiet = is_quiet;
+    }
+}

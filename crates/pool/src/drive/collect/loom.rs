@@ -1,0 +1,299 @@
+//! Checks every interleaving of callers that wait, of the collector thread, and of a worker that
+//! sends outcomes.
+//!
+//! The callers and the collector thread run the pool's code; rings and bell are the model's. A
+//! thread that sleeps forever is a deadlock, which loom reports.
+
+use std::fmt::Display;
+use std::io;
+use std::sync::Arc;
+use std::task::{Wake, Waker};
+use std::time::Instant;
+
+use brigade_wire::ring::Listener;
+use loom::sync::atomic::{AtomicU64, fence};
+use loom::sync::{Condvar, MutexGuard};
+use loom::thread::{self, ThreadId};
+
+use super::caller::Caller;
+use super::listeners::Listeners;
+use super::rings::{LockedRings, Rings};
+use super::turn::Turn;
+use crate::cell::{
+    TaskCell,
+    tests::{cell, value},
+};
+use crate::drive::deferred::Deferred;
+use crate::sync::{AtomicBool, Mutex, Ordering, current};
+use crate::waiting::{Wait, park_for};
+
+/// One ring, in which a worker sends the outcomes of all tasks in their order.
+struct Model {
+    tasks: Vec<Arc<TaskCell>>,
+    /// Number of outcomes that were sent.
+    head: AtomicU64,
+    /// The number of the listener, as in the doorbell's page.
+    listener: AtomicU64,
+    thread: Descriptor,
+    caller: Descriptor,
+    core: Mutex<Core>,
+    ended: AtomicBool,
+}
+
+#[derive(Default)]
+struct Core {
+    listeners: Listeners,
+    /// Number of outcomes that were handled.
+    taken: usize,
+}
+
+/// A descriptor that stays readable from a ring until it is drained.
+#[derive(Default)]
+struct Descriptor {
+    readable: Mutex<bool>,
+    changed: Condvar,
+}
+
+impl Descriptor {
+    fn ring(&self) {
+        *self.readable.lock() = true;
+        self.changed.notify_one();
+    }
+
+    fn wait(&self) {
+        let mut readable = self.readable.lock();
+        while !*readable {
+            readable = self.changed.wait(readable).expect("no panic");
+        }
+    }
+
+    fn drain(&self) {
+        *self.readable.lock() = false;
+    }
+}
+
+impl Model {
+    fn new(tasks: u64) -> Arc<Self> {
+        let model = Self {
+            tasks: (0..tasks).map(|_| cell()).collect(),
+            head: AtomicU64::new(0),
+            listener: AtomicU64::new(0),
+            thread: Descriptor::default(),
+            caller: Descriptor::default(),
+            core: Mutex::default(),
+            ended: AtomicBool::new(false),
+        };
+        model.listen(Listener::Thread);
+        Arc::new(model)
+    }
+
+    /// The steps of a worker that sends all outcomes, as in `RemoteDoorbell::ring`.
+    fn send_outcomes(&self) {
+        for sent in 1..=self.tasks.len() as u64 {
+            self.head.store(sent, Ordering::Release);
+            fence(Ordering::SeqCst);
+            match self.listener.load(Ordering::Relaxed) {
+                1 => self.thread.ring(),
+                2 => self.caller.ring(),
+                _ => {}
+            }
+        }
+    }
+
+    /// Waits as `Shared::wait_for` does, and takes the outcome.
+    fn wait_for(&self, task: usize) {
+        Caller::new(self).wait_for(&*self.tasks[task], None);
+        assert!(self.tasks[task].try_take().is_some(), "the wait ended early");
+    }
+
+    /// Takes turns as the collector thread does, until the end.
+    fn take_turns(&self) {
+        let mut turn = Turn::default();
+        loop {
+            match turn.due() {
+                None => self.thread.wait(),
+                Some(_) => thread::yield_now(),
+            }
+            self.thread.drain();
+            if self.ended.load(Ordering::Acquire) {
+                break;
+            }
+            let mut deferred = Deferred::default();
+            turn.look(self, &mut deferred);
+            self.run(deferred);
+        }
+    }
+
+    fn end(&self) {
+        self.ended.store(true, Ordering::Release);
+        self.thread.ring();
+    }
+}
+
+impl Rings for Model {
+    type Locked<'a> = Locked<'a>;
+
+    fn lock(&self) -> Locked<'_> {
+        Locked { core: self.core.lock(), model: self }
+    }
+
+    fn listen(&self, listener: Listener) {
+        self.listener.store(
+            match listener {
+                Listener::Nobody => 0,
+                Listener::Thread => 1,
+                Listener::Caller => 2,
+            },
+            Ordering::SeqCst,
+        );
+        fence(Ordering::SeqCst);
+    }
+
+    fn sleep_at_the_doorbell(&self, _: Option<Instant>) -> io::Result<()> {
+        self.caller.wait();
+        Ok(())
+    }
+
+    fn take_ring(&self) {
+        self.caller.drain();
+    }
+
+    fn may_spin(&self) -> bool {
+        false
+    }
+
+    fn run(&self, deferred: Deferred) {
+        for waiters in deferred.into_waiters() {
+            let wakeups = waiters.notify();
+            if wakeups.ring_doorbell {
+                self.caller.ring();
+            }
+            if let Some((_, waker)) = wakeups.waker {
+                waker.wake();
+            }
+        }
+    }
+
+    fn are_forked(&self) -> bool {
+        false
+    }
+
+    fn give_up(&self, error: &dyn Display) {
+        panic!("{error}");
+    }
+}
+
+struct Locked<'a> {
+    core: MutexGuard<'a, Core>,
+    model: &'a Model,
+}
+
+impl LockedRings for Locked<'_> {
+    fn listeners(&mut self) -> &mut Listeners {
+        &mut self.core.listeners
+    }
+
+    fn look(&mut self, deferred: &mut Deferred) -> usize {
+        let before = self.core.taken;
+        let sent = self.model.head.load(Ordering::Acquire);
+        while (self.core.taken as u64) < sent {
+            let task = &self.model.tasks[self.core.taken];
+            if let Some(waiters) = task.complete(Ok(value(1))).waiters {
+                deferred.notify(*waiters);
+            }
+            self.core.taken += 1;
+        }
+        self.core.taken - before
+    }
+}
+
+fn spawn(model: &Arc<Model>, run: impl FnOnce(&Model) + 'static) -> thread::JoinHandle<()> {
+    let model = Arc::clone(model);
+    thread::spawn(move || run(&model))
+}
+
+/// Without a collector thread: a caller that leaves hands over to the other one.
+#[test]
+fn every_caller_gets_its_outcome_from_itself_or_another() {
+    loom::model(|| {
+        let model = Model::new(2);
+        let worker = spawn(&model, Model::send_outcomes);
+        let other = spawn(&model, |model| model.wait_for(1));
+        model.wait_for(0);
+        other.join().expect("the other caller");
+        worker.join().expect("the worker");
+    });
+}
+
+#[test]
+fn an_outcome_that_arrives_during_a_turn_is_collected() {
+    loom::model(|| {
+        let model = Model::new(2);
+        let worker = spawn(&model, Model::send_outcomes);
+        let collector = spawn(&model, Model::take_turns);
+        park_for(&*model.tasks[1], None);
+        model.end();
+        collector.join().expect("the collector thread");
+        worker.join().expect("the worker");
+    });
+}
+
+#[test]
+fn an_outcome_for_which_nobody_listens_is_collected() {
+    loom::model(|| {
+        let model = Model::new(2);
+        let worker = spawn(&model, Model::send_outcomes);
+        let collector = spawn(&model, Model::take_turns);
+        model.wait_for(0);
+        park_for(&*model.tasks[1], None);
+        model.end();
+        collector.join().expect("the collector thread");
+        worker.join().expect("the worker");
+    });
+}
+
+/// The caller hands over before it runs the waker of the first task, and may listen again.
+#[test]
+fn a_caller_that_ran_a_waker_gets_its_outcome() {
+    struct OfFirst(Arc<Model>, ThreadId);
+    impl Wake for OfFirst {
+        fn wake(self: Arc<Self>) {
+            let listens = self.0.core.lock().listeners.caller_listens();
+            let is_the_caller = current().id() == self.1;
+            assert!(!listens || !is_the_caller, "user code runs on the thread that listens");
+        }
+    }
+    loom::model(|| {
+        let model = Model::new(2);
+        let waker = OfFirst(Arc::clone(&model), current().id());
+        model.tasks[0].set_waker(&Waker::from(Arc::new(waker)));
+        let worker = spawn(&model, Model::send_outcomes);
+        let collector = spawn(&model, Model::take_turns);
+        model.wait_for(1);
+        assert!(!model.tasks[0].is_pending());
+        model.end();
+        collector.join().expect("the collector thread");
+        worker.join().expect("the worker");
+    });
+}
+
+/// A thread that comes by, as one that submits does, handles the outcome of a caller that is about
+/// to sleep at the doorbell.
+#[test]
+fn a_caller_whose_outcome_another_thread_takes_is_woken() {
+    loom::model(|| {
+        let model = Model::new(1);
+        let worker = spawn(&model, Model::send_outcomes);
+        let passer_by = spawn(&model, |model| {
+            let mut deferred = Deferred::default();
+            let mut locked = model.lock();
+            let collected = locked.look(&mut deferred);
+            locked.listeners().count(collected);
+            drop(locked);
+            model.run(deferred);
+        });
+        model.wait_for(0);
+        passer_by.join().expect("the thread that comes by");
+        worker.join().expect("the worker");
+    });
+}

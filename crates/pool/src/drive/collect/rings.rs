@@ -1,0 +1,110 @@
+//! A pool's rings, as the threads that collect outcomes see them.
+//!
+//! The protocol of these threads is written against the traits [`Rings`] and [`LockedRings`], so
+//! that a model can run it in every interleaving with rings and a bell of its own.
+
+use std::fmt::Display;
+use std::io;
+use std::time::Instant;
+
+use brigade_sys::sync::MutexGuard;
+use brigade_wire::ring::Listener;
+
+use super::Collecting;
+use super::listeners::Listeners;
+use crate::drive::deferred::Deferred;
+use crate::drive::shared::{Core, Shared};
+
+/// The rings of all workers, and the doorbell that the workers ring.
+pub(super) trait Rings {
+    type Locked<'a>: LockedRings
+    where
+        Self: 'a;
+
+    fn lock(&self) -> Self::Locked<'_>;
+    /// Sets the listener to ring from now on. Look at all rings after this call.
+    fn listen(&self, listener: Listener);
+    /// Sleeps until the listening caller is rung or the deadline passes.
+    fn sleep_at_the_doorbell(&self, deadline: Option<Instant>) -> io::Result<()>;
+    /// Takes the ring for the listening caller, if there was one, so that it wakes nobody later.
+    fn take_ring(&self);
+    /// Returns `true` if a caller may spin before it sleeps.
+    fn may_spin(&self) -> bool;
+    /// Carries out what follows from a look.
+    fn run(&self, deferred: Deferred);
+    /// Returns `true` in a fork of the process.
+    fn are_forked(&self) -> bool;
+    /// Breaks the pool: a caller cannot wait for the doorbell.
+    fn give_up(&self, error: &dyn Display);
+}
+
+/// The rings under the core's lock.
+pub(super) trait LockedRings {
+    fn listeners(&mut self) -> &mut Listeners;
+    /// Handles all outcomes that have arrived and returns their number.
+    fn look(&mut self, deferred: &mut Deferred) -> usize;
+}
+
+/// The rings of a pool.
+pub(super) struct PoolRings<'a> {
+    pub(super) shared: &'a Shared,
+    pub(super) collecting: &'a Collecting,
+}
+
+pub(super) struct LockedCore<'a> {
+    core: MutexGuard<'a, Core>,
+    shared: &'a Shared,
+}
+
+impl Rings for PoolRings<'_> {
+    type Locked<'a>
+        = LockedCore<'a>
+    where
+        Self: 'a;
+
+    fn lock(&self) -> LockedCore<'_> {
+        LockedCore { core: self.shared.lock(), shared: self.shared }
+    }
+
+    fn listen(&self, listener: Listener) {
+        self.collecting.doorbell.listen(listener);
+    }
+
+    fn sleep_at_the_doorbell(&self, deadline: Option<Instant>) -> io::Result<()> {
+        let left = deadline.map(|deadline| {
+            let left = deadline.saturating_duration_since(Instant::now());
+            brigade_sys::clock::now().saturating_add(left)
+        });
+        self.collecting.caller_poller.wait(left).map(drop)
+    }
+
+    fn take_ring(&self) {
+        self.collecting.doorbell.caller().drain();
+    }
+
+    fn may_spin(&self) -> bool {
+        self.shared.lock().may_spin(self.shared, &self.collecting.doorbell)
+    }
+
+    fn run(&self, deferred: Deferred) {
+        deferred.run(self.shared);
+    }
+
+    fn are_forked(&self) -> bool {
+        self.shared.is_forked()
+    }
+
+    fn give_up(&self, error: &dyn Display) {
+        self.shared.give_up("wait for outcomes", error);
+    }
+}
+
+impl LockedRings for LockedCore<'_> {
+    fn listeners(&mut self) -> &mut Listeners {
+        &mut self.core.listeners
+    }
+
+    fn look(&mut self, deferred: &mut Deferred) -> usize {
+        self.core.collect(self.shared, deferred)
+    }
+}

@@ -1,0 +1,23 @@
+//! The locks, atomics and threads of the modules whose protocols are checked by models.
+//!
+//! In the models (`cargo xtask loom`) they are loom's, so that the code itself runs in every
+//! interleaving. Everywhere else they are the ordinary ones.
+
+#[cfg(all(loom, test))]
+mod modelled;
+
+#[cfg(not(all(loom, test)))]
+pub(crate) use brigade_sys::sync::{Mutex, MutexGuard};
+#[cfg(not(all(loom, test)))]
+pub(crate) use std::{
+    sync::atomic::{AtomicBool, AtomicU32, Ordering},
+    thread::{Thread, current, park, park_timeout},
+};
+
+#[cfg(all(loom, test))]
+pub(crate) use loom::sync::{
+    MutexGuard,
+    atomic::{AtomicBool, AtomicU32, Ordering},
+};
+#[cfg(all(loom, test))]
+pub(crate) use modelled::{Mutex, Thread, current, park, park_timeout};
