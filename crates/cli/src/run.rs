@@ -2,7 +2,6 @@
 
 mod client;
 mod event_queue;
-mod owned_event;
 mod prepare;
 mod session;
 mod status;

@@ -74,7 +74,7 @@ impl Screen {
     }
 
     /// Shows an event, which `statistics` must already include.
-    pub(crate) fn show(&mut self, event: &Event<'_>, statistics: &Statistics) {
+    pub(crate) fn show(&mut self, event: &Event, statistics: &Statistics) {
         match &mut self.view {
             View::Area(area) if matches!(event, Event::Tick) => area.draw(statistics),
             View::Plain(plain) if matches!(event, Event::Finished(_)) => {
@@ -110,7 +110,7 @@ impl Screen {
         }
     }
 
-    fn message(&self, event: &Event<'_>) -> Option<String> {
+    fn message(&self, event: &Event) -> Option<String> {
         Some(match event {
             Event::Finished(outcome) if !outcome.ending.is_success() => {
                 let job = outcome

@@ -18,7 +18,7 @@ pub trait Client {
     }
 
     /// Handles an event. The default ignores it.
-    fn event(&mut self, event: Event<'_>) {
+    fn event(&mut self, event: Event) {
         drop(event);
     }
 }
@@ -42,7 +42,7 @@ pub(crate) struct Simple<I, F> {
     pub(crate) on_event: F,
 }
 
-impl<I: Iterator<Item = Job>, F: FnMut(Event<'_>)> Client for Simple<I, F> {
+impl<I: Iterator<Item = Job>, F: FnMut(Event)> Client for Simple<I, F> {
     fn next(&mut self) -> Supply {
         self.jobs.next().map_or(Supply::End, |job| Supply::Job(Box::new(job)))
     }
@@ -52,7 +52,7 @@ impl<I: Iterator<Item = Job>, F: FnMut(Event<'_>)> Client for Simple<I, F> {
         (most == Some(least)).then_some(least as u64)
     }
 
-    fn event(&mut self, event: Event<'_>) {
+    fn event(&mut self, event: Event) {
         (self.on_event)(event);
     }
 }

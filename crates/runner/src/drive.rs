@@ -13,6 +13,7 @@ mod strays;
 mod streams;
 
 use std::mem;
+use std::sync::Arc;
 use std::time::Duration;
 
 use brigade_sys::clock::{Monotonic, now};
@@ -204,12 +205,12 @@ impl<'a> Drive<'a> {
             Ok(()) => {
                 let live = self.live[slot].as_ref();
                 let (pid, cores) =
-                    live.map_or((0, [].as_slice()), |live| (live.leader.pid(), &live.cpus));
+                    live.map_or((0, Vec::new()), |live| (live.leader.pid(), live.cpus.clone()));
                 tracing::debug!(number = attempt.number, pid, ?cores, "job started");
                 if !attempt.is_canary {
                     self.client.event(Event::Started {
                         number: attempt.number,
-                        job: &attempt.job,
+                        job: Arc::clone(&attempt.job),
                         attempt: attempt.nth,
                         slot: slot + 1,
                         pid,
@@ -313,7 +314,7 @@ impl<'a> Drive<'a> {
         if attempt.is_canary {
             let prelude = attempt.job.prelude.clone();
             if verdict.ending.is_success() {
-                self.client.event(Event::CanaryPassed { prelude: prelude.as_deref() });
+                self.client.event(Event::CanaryPassed { prelude });
             } else if verdict.ending != Ending::Stopped {
                 let output = collected.output_tail();
                 let ending = verdict.ending;
@@ -324,9 +325,9 @@ impl<'a> Drive<'a> {
         if verdict.is_retried {
             self.client.event(Event::Retrying {
                 number: attempt.number,
-                job: &attempt.job,
+                job: attempt.job,
                 attempt: attempt.nth,
-                ending: &verdict.ending,
+                ending: verdict.ending,
             });
             return;
         }

@@ -9,13 +9,13 @@ use crate::outcome::{Ending, Outcome};
 /// An event of a run.
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum Event<'a> {
+pub enum Event {
     /// An attempt of a job has started.
     Started {
         /// The job's number.
         number: u64,
         /// The job.
-        job: &'a Arc<Job>,
+        job: Arc<Job>,
         /// Number of the attempt, from 1.
         attempt: u32,
         /// The slot it runs on, from 1.
@@ -23,7 +23,7 @@ pub enum Event<'a> {
         /// The id of its process, and of the process group that it leads.
         pid: u32,
         /// The cores it is pinned to; empty if it is not pinned.
-        cores: &'a [u32],
+        cores: Vec<u32>,
         /// Time since the start of the run.
         at: Duration,
     },
@@ -36,25 +36,25 @@ pub enum Event<'a> {
         stream: Stream,
         /// The printed text: whole lines, except for the end of a job's output and for very long
         /// lines.
-        lines: &'a [u8],
+        lines: Vec<u8>,
     },
     /// An attempt failed; there will be another.
     Retrying {
         /// The job's number.
         number: u64,
         /// The job.
-        job: &'a Arc<Job>,
+        job: Arc<Job>,
         /// Number of the attempt that failed, from 1.
         attempt: u32,
         /// The result of that attempt.
-        ending: &'a Ending,
+        ending: Ending,
     },
     /// A job is over.
     Finished(Outcome),
     /// A canary succeeded.
     CanaryPassed {
         /// The prelude that it tried, if any.
-        prelude: Option<&'a str>,
+        prelude: Option<String>,
     },
     /// No more jobs will start. If a halt policy was met, this follows the outcome that met it
     /// immediately.
@@ -78,7 +78,7 @@ pub enum Event<'a> {
         /// Its process id.
         pid: u32,
         /// Its name.
-        name: &'a str,
+        name: String,
         /// The job that started it, if known.
         number: Option<u64>,
         /// `true` if the process is gone. It is not if it waits for a device or a file server.

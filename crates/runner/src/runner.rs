@@ -56,7 +56,7 @@ impl Runner {
     pub fn run(
         self,
         jobs: impl IntoIterator<Item = Job>,
-        on_event: impl FnMut(Event<'_>),
+        on_event: impl FnMut(Event),
     ) -> Result<Summary, RunnerError> {
         let jobs: Vec<Job> = jobs.into_iter().collect();
         if !self.allows_duplicates {

@@ -60,7 +60,7 @@ fn a_panic_in_the_client_leaves_no_process() {
             }
         }
 
-        fn event(&mut self, _: Event<'_>) {
+        fn event(&mut self, _: Event) {
             self.2.wake();
         }
     }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 const TAIL: usize = 4096;
 
 /// Prints an event as a line of JSON on standard output.
-pub(crate) fn print(event: &Event<'_>) -> io::Result<()> {
+pub(crate) fn print(event: &Event) -> io::Result<()> {
     let Some(value) = value(event) else { return Ok(()) };
     let mut line = value.to_string();
     line.push('\n');
@@ -18,7 +18,7 @@ pub(crate) fn print(event: &Event<'_>) -> io::Result<()> {
     stdout.flush()
 }
 
-fn value(event: &Event<'_>) -> Option<Value> {
+fn value(event: &Event) -> Option<Value> {
     Some(match event {
         Event::Started { number, job, attempt, slot, pid, cores, at } => json!({
             "event": "started", "job": number, "command": job.command_on(*slot).to_string(),

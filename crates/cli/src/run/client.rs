@@ -152,7 +152,7 @@ impl Client for RunClient {
         Some(remaining.saturating_sub(self.resume.count().saturating_sub(skipped)))
     }
 
-    fn event(&mut self, event: Event<'_>) {
+    fn event(&mut self, event: Event) {
         self.queue.push(event);
     }
 }

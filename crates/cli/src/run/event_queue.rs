@@ -24,7 +24,6 @@ use std::time::Duration;
 
 use brigade::runner::{Event, Stopper};
 
-use super::owned_event::OwnedEvent;
 use super::session::{Session, SessionEnd};
 use crate::descriptors::most_held;
 use crate::printer::costs;
@@ -44,7 +43,7 @@ struct Shared {
 
 #[derive(Debug, Default)]
 struct State {
-    events: VecDeque<OwnedEvent>,
+    events: VecDeque<Event>,
     /// The number of events taken out so far.
     taken: u64,
     /// Bytes of output in the queue.
@@ -79,21 +78,20 @@ impl EventQueue {
         thread::Builder::new().name("output".to_owned()).spawn(move || {
             let over = over;
             while let Some(event) = over.0.pop() {
-                event.pass_to(|event| session.take(event));
+                session.take(event);
             }
             session.close()
         })
     }
 
     /// Adds an event.
-    pub(super) fn push(&self, event: Event<'_>) {
-        let Some(event) = OwnedEvent::new(event) else { return };
-        let (bytes, files) = event.costs();
+    pub(super) fn push(&self, event: Event) {
+        let (bytes, files) = costs_of(&event);
         let mut queue = self.lock();
         match &event {
             // The area will be drawn with the state at that time.
-            OwnedEvent::Tick if !queue.events.is_empty() => return,
-            OwnedEvent::Output { .. } => {
+            Event::Tick if !queue.events.is_empty() => return,
+            Event::Output { .. } => {
                 while queue.bytes >= MAX_BYTES && queue.stop_requests == 0 && !queue.is_over {
                     queue = self.0.changed.wait(queue);
                 }
@@ -149,11 +147,11 @@ impl EventQueue {
         Some(thread.join().unwrap_or_else(|panic| panic::resume_unwind(panic)))
     }
 
-    fn pop(&self) -> Option<OwnedEvent> {
+    fn pop(&self) -> Option<Event> {
         let mut queue = self.lock();
         loop {
             if let Some(event) = queue.events.pop_front() {
-                let (bytes, files) = event.costs();
+                let (bytes, files) = costs_of(&event);
                 queue.bytes -= bytes;
                 queue.files -= files;
                 queue.taken += 1;
@@ -164,7 +162,7 @@ impl EventQueue {
                 if is_released {
                     self.0.stopper.wake();
                 }
-                if is_closed || matches!(event, OwnedEvent::Output { .. }) {
+                if is_closed || matches!(event, Event::Output { .. }) {
                     self.0.changed.notify_all();
                 }
                 return Some(event);
@@ -187,14 +185,12 @@ impl EventQueue {
     }
 }
 
-impl OwnedEvent {
-    /// Returns the memory in bytes and the number of files of the outputs in it.
-    fn costs(&self) -> (usize, usize) {
-        match self {
-            Self::Output { lines, .. } => (lines.len(), 0),
-            Self::Finished(outcome) => costs(outcome),
-            _ => (0, 0),
-        }
+/// Returns the memory in bytes and the number of files of the outputs in an event.
+fn costs_of(event: &Event) -> (usize, usize) {
+    match event {
+        Event::Output { lines, .. } => (lines.len(), 0),
+        Event::Finished(outcome) => costs(outcome),
+        _ => (0, 0),
     }
 }
 

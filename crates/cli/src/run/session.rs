@@ -43,7 +43,7 @@ pub(super) struct SessionEnd {
 
 impl Session {
     /// Handles an event.
-    pub(super) fn take(&mut self, event: Event<'_>) {
+    pub(super) fn take(&mut self, event: Event) {
         if let Event::Finished(outcome) = &event
             && outcome.attempts == 0
         {
@@ -61,7 +61,7 @@ impl Session {
         match event {
             Event::Output { number, stream, lines } => {
                 let arguments = self.shared.arguments(number);
-                let print = || self.printer.print_lines(stream, lines, &arguments);
+                let print = || self.printer.print_lines(stream, &lines, &arguments);
                 let printed = self.screen.suspend(print);
                 self.check(printed, "cannot print a job's output");
             }

@@ -80,7 +80,7 @@ impl Statistics {
         (self.waiting, self.skipped) = (waiting, skipped);
     }
 
-    pub(crate) fn note(&mut self, event: &Event<'_>) {
+    pub(crate) fn note(&mut self, event: &Event) {
         match event {
             Event::Started { number, job, slot, cores, .. } => {
                 let name = job
@@ -89,7 +89,7 @@ impl Statistics {
                 let running = Running {
                     number: *number,
                     since: Instant::now(),
-                    cores: cores.to_vec(),
+                    cores: cores.clone(),
                     name: one_line(&name),
                 };
                 self.running.insert(*slot, running);

@@ -34,7 +34,7 @@ impl Drive<'_> {
         self.kill_strays(|drive, event| drive.client.event(event));
     }
 
-    pub(super) fn kill_strays(&mut self, mut report: impl FnMut(&mut Self, Event<'_>)) {
+    pub(super) fn kill_strays(&mut self, mut report: impl FnMut(&mut Self, Event)) {
         // The guardian, and strays that could not be killed.
         let mut given_up = HashSet::from([self.guardian.pid()]);
         for _ in 0..MAX_GENERATIONS {
@@ -56,7 +56,7 @@ impl Drive<'_> {
                     given_up.insert(pid);
                 }
                 if !name.is_empty() {
-                    report(self, Event::Stray { pid, name: &name, number, is_gone });
+                    report(self, Event::Stray { pid, name, number, is_gone });
                 }
             }
         }

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{ErrorKind, Read};
+use std::mem;
 
 use super::Drive;
 use crate::event::{Event, Stream};
@@ -139,8 +140,8 @@ impl Drive<'_> {
             state.line.extend_from_slice(lines);
             if end > 0 || state.line.len() + rest.len() > LONGEST_LINE {
                 let (number, stream) = (live.attempt.number, STREAMS[index]);
-                self.client.event(Event::Output { number, stream, lines: &state.line });
-                state.line.clear();
+                let lines = mem::take(&mut state.line);
+                self.client.event(Event::Output { number, stream, lines });
             }
             state.line.extend_from_slice(rest);
         }
@@ -162,8 +163,8 @@ impl Drive<'_> {
         }
         if !state.line.is_empty() {
             let (number, stream) = (live.attempt.number, STREAMS[index]);
-            self.client.event(Event::Output { number, stream, lines: &state.line });
-            state.line.clear();
+            let lines = mem::take(&mut state.line);
+            self.client.event(Event::Output { number, stream, lines });
         }
     }
 }
