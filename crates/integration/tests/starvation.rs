@@ -100,6 +100,14 @@ fn no_address_space_limit_aborts_the_host() {
 }
 
 #[test]
+fn links_keep_no_memory_of_large_values() {
+    // Too little for arenas, so that values go through the links.
+    let script = "export MALLOC_ARENA_MAX=1; ulimit -v 500000";
+    let output = run_after(script, env!("CARGO_BIN_EXE_limited"), "returns 4");
+    assert_eq!(assert_sensible("values without arenas", &output), "well\n");
+}
+
+#[test]
 fn the_address_space_limit_may_change_while_a_pool_lives() {
     let output = run_after("true", env!("CARGO_BIN_EXE_limited"), "lowers 2");
     assert_eq!(assert_sensible("a limit that changes", &output), "well\n");

@@ -167,13 +167,13 @@ impl Outgoing {
                     self.waiting.push_front(first);
                     break;
                 }
-                Err(error @ LinkError::Protocol(_)) => {
+                // The worker is gone: its pidfd reports the death, and its messages are still to be
+                // read.
+                Err(LinkError::Closed) => self.waiting.clear(),
+                Err(error) => {
                     self.waiting.clear();
                     return Err(error);
                 }
-                // The worker is gone: its pidfd reports the death, and its messages are still to be
-                // read.
-                Err(_) => self.waiting.clear(),
             }
         }
         Ok(())

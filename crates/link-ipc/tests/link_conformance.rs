@@ -96,9 +96,11 @@ impl LinkReceiver for RingHostReceiver {
             let mut host = self.host.lock().expect("no panic");
             host.pump()?;
             let whole = host.advance()?;
-            host.made_room();
             if whole {
                 self.message = host.message().to_vec();
+            }
+            host.made_room();
+            if whole {
                 return Ok(&self.message);
             }
             drop(host);

@@ -74,10 +74,11 @@ impl SlotCores {
     /// Reserves cores for all slots below `workers` that have none. Either all of them get cores or
     /// none does. The leases are held until [`keep`](Self::keep) releases them.
     pub(crate) fn reserve(&self, workers: usize, field: &'static str) -> Result<(), PoolError> {
+        // After an error it is dropped after the lock, because a lease calls the hooks of others.
+        let mut new = Vec::new();
         let mut slots = self.lock();
         let leases = &mut slots.leases;
         let held = leases.iter().flatten().count();
-        let mut new = Vec::new();
         for slot in 0..workers {
             if leases.get(slot).is_some_and(Option::is_some) {
                 continue;

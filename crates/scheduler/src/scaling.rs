@@ -174,7 +174,10 @@ impl<T> Scheduler<T> {
     /// Returns the number of tasks after which a worker is retired.
     pub(crate) fn allowance(&self, worker: WorkerId) -> Option<u64> {
         let most = self.settings.max_tasks?;
-        Some(most - u64::from(spread(worker)) * (most / u64::from(JITTER)) / u64::from(u8::MAX))
+        let (jitter, spread, whole) =
+            (most / u64::from(JITTER), u64::from(spread(worker)), u64::from(u8::MAX));
+        // The product of the first two can exceed 64 bits.
+        Some(most - (jitter / whole * spread + jitter % whole * spread / whole))
     }
 }
 

@@ -116,11 +116,11 @@ impl Launcher {
         match child.failed {
             None => Ok(leader),
             Some((stage, errno)) => {
-                // Dropping the leader reaps the child, which has ended.
-                drop(leader);
                 if let Some(slot) = launch.slot {
                     slot.clear();
                 }
+                // Reaps the child, which has ended.
+                drop(leader);
                 Err(LaunchError::new(stage, io::Error::from_raw_os_error(errno)))
             }
         }

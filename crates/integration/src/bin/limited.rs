@@ -9,7 +9,7 @@ use std::process::Command;
 
 use brigade::Pool;
 use brigade_testkit::faults::echoes;
-use brigade_testkit::{BOUND, Watchdog, outcome, processes};
+use brigade_testkit::{BOUND, Watchdog, outcome, processes, wait_until};
 
 /// Address space of a pool that was built long before any limit mattered.
 const PLENTY: u64 = 16 << 30;
@@ -18,6 +18,9 @@ const PLENTY: u64 = 16 << 30;
 const LITTLE: u64 = 6 << 30;
 
 const AT_A_TIME: usize = 4;
+
+/// Bytes of a value that no worker's link should keep.
+const VALUE: usize = 40 << 20;
 
 fn main() {
     brigade::init();
@@ -28,6 +31,7 @@ fn main() {
     let result = match mode.as_str() {
         "carries" => pool(workers).and_then(|pool| carry(&pool, workers)),
         "lowers" => lowers(workers),
+        "returns" => pool(workers).and_then(|pool| returns(&pool)),
         "confined-workers" => confined_workers(workers).and_then(|pool| carry(&pool, workers)),
         other => panic!("unknown mode: {other}"),
     };
@@ -66,6 +70,23 @@ fn carry(pool: &Pool, workers: usize) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// Tests that the memory of large values that went through the links is returned.
+fn returns(pool: &Pool) -> Result<(), String> {
+    pool.warm_up().map_err(|error| error.to_string())?;
+    let resident = || brigade_sys::memory::resident().expect("the size of this process");
+    let before = resident();
+    for handle in pool.broadcast(makes, VALUE).map_err(|error| error.to_string())? {
+        assert_eq!(outcome(handle).map_err(|error| error.to_string())?.len(), VALUE);
+    }
+    wait_until("the memory of large values", BOUND / 2, || resident() < before + VALUE as u64);
+    Ok(())
+}
+
+/// Returns a value of `length` bytes.
+fn makes(length: usize) -> Vec<u8> {
+    vec![7; length]
 }
 
 /// Tests workers that start after the limit was lowered, with less address space than the host had

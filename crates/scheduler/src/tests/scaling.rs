@@ -116,6 +116,14 @@ fn tasks_of_a_stopping_worker_move_to_an_idle_one() {
 }
 
 #[test]
+fn the_greatest_number_of_tasks_is_no_overflow() {
+    let world = started(Settings { max_tasks: Some(u64::MAX), ..settings(8) });
+    for fake in world.workers.values() {
+        assert!(world.scheduler.allowance(fake.id) > Some(u64::MAX / 10 * 8));
+    }
+}
+
+#[test]
 fn workers_that_start_together_do_not_stop_together() {
     let world = started(Settings { max_tasks: Some(1_000), ..settings(8) });
     let mut allowances: Vec<u64> =

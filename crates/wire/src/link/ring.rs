@@ -104,8 +104,10 @@ impl HostEnd {
         self.woke_worker
     }
 
-    /// Wakes a worker that had no room for more; call it after messages were taken.
-    pub fn made_room(&self) {
+    /// Wakes a worker that had no room for more, and frees the memory of a large message; call it
+    /// after messages were taken and used.
+    pub fn made_room(&mut self) {
+        self.consumer.release();
         self.room_bell.ring();
     }
 
@@ -262,6 +264,7 @@ impl LinkSender for WorkerSender {
 
 impl LinkReceiver for WorkerReceiver {
     fn receive(&mut self) -> Result<&[u8], LinkError> {
+        self.consumer.release();
         while !self.consumer.advance()? {
             if self.consumer.more_is_waiting() {
                 // The host had more than the ring holds, and does not know that there is room now.

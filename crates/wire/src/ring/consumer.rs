@@ -42,6 +42,12 @@ impl Consumer {
         self.cursor.message()
     }
 
+    /// Frees the memory of a large message that has been used.
+    #[inline]
+    pub fn release(&mut self) {
+        self.cursor.assembly.release();
+    }
+
     /// Takes the next message if all of it has arrived; [`message`](Self::message) returns it until
     /// the next call.
     ///
@@ -102,7 +108,6 @@ impl ReadCursor {
                     return Err(self.breaks("ring head out of range"));
                 }
                 if head == self.position {
-                    self.assembly.release();
                     return Ok(false);
                 }
                 self.head = head;
