@@ -21,6 +21,7 @@ impl<T> Scheduler<T> {
         let task = &mut self.tasks[key];
         let submitted = task.submitted;
         let Some(constraints) = &mut task.constraints else { return };
+        constraints.section_check = None;
         match constraints.queue_due(submitted) {
             Some(due) => self.set_timer(key, due),
             None => self.disarm(key),

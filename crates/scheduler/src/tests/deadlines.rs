@@ -360,3 +360,20 @@ fn a_check_that_the_worker_relies_on_takes_place_after_any_other_check() {
         assert_eq!(world.outcome(task), Some(TaskEnd::Killed(KillCause::Section)));
     }
 }
+
+#[test]
+fn returned_items_do_not_expire_when_a_section_would_have_ended() {
+    let mut world = started(settings(1));
+    let constraints = Constraints { queue_limit: Some(30 * MILLI), ..Constraints::default() };
+    let first = world.submit_items(3, 0, constraints);
+    world.begin(0);
+    world.advance_item(0);
+    world.begin_section(0, 10 * MILLI);
+    // Another task takes the worker, so that the items that it returns wait.
+    world.submit_with(0, Constraints { priority: 5, ..Constraints::default() });
+    world.finish(0, Duration::ZERO);
+    world.wait(20 * MILLI);
+    assert_eq!(world.outcome(first + 1), None);
+    world.run_dry();
+    assert_eq!(world.outcome(first + 1), Some(TaskEnd::Reported));
+}
