@@ -321,6 +321,52 @@ fn a_waker_of_a_task_whose_worker_died_delays_no_deadline() {
     outcome(dies).unwrap_err();
 }
 
+/// One look finds the outcomes of the listener and of other callers, of which the listener may
+/// choose one to take over.
+#[test]
+fn a_caller_waits_for_no_waker_although_others_leave_together() {
+    let _watchdog = Watchdog::new("a caller beside a waker that blocks", 4 * BOUND);
+    for _ in 0..5 {
+        let pool = pool(2);
+        let [woken, last, many] = [(); 3].map(|()| Gate::new());
+        for number in 0..500 {
+            outcome(pool.submit(square, number).unwrap()).unwrap();
+        }
+        let mut blocks = pool.submit(pass, woken.pass(1)).unwrap();
+        let (release, blocked) = channel::<()>();
+        let (sender, begun) = channel();
+        with_waker(&mut blocks, move || {
+            sender.send(()).unwrap();
+            let _ = blocked.recv();
+        });
+        woken.open();
+        begun.recv_timeout(BOUND).unwrap();
+        let listener = pool.submit(pass, many.pass(1)).unwrap();
+        let last_one = pool.submit(pass, last.pass(1)).unwrap();
+        many.wait_for_arrivals(1);
+        last.wait_for_arrivals(1);
+        let others = (0..8).map(|number| pool.submit(square, number).unwrap());
+        let handles: Vec<_> = [listener, last_one].into_iter().chain(others).collect();
+        thread::scope(|scope| {
+            let mut waits = Vec::new();
+            for handle in handles {
+                waits.push(scope.spawn(|| outcome(handle).unwrap()));
+                // They begin to wait in this order.
+                pause(Duration::from_millis(5));
+            }
+            let last_one = waits.remove(1);
+            many.open();
+            for wait in waits {
+                wait.join().unwrap();
+            }
+            last.open();
+            wait_until("the last outcome", BOUND / 2, || last_one.is_finished());
+        });
+        drop(release);
+        outcome(blocks).unwrap();
+    }
+}
+
 #[test]
 fn a_blocking_waker_delays_no_shutdown() {
     let _watchdog = Watchdog::new("the end of a pool whose waker blocks", BOUND);

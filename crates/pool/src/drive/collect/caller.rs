@@ -16,6 +16,8 @@ use crate::waiting::{Sleeper, Wait, park_for, park_until};
 pub(super) struct Caller<'a, R: Rings> {
     rings: &'a R,
     listens: bool,
+    /// `true` if a caller that handed over has chosen this one, which does not listen yet.
+    chosen: bool,
     /// `true` if the caller cannot sleep at the doorbell; other threads bring about what it waits
     /// for.
     parks: bool,
@@ -23,7 +25,7 @@ pub(super) struct Caller<'a, R: Rings> {
 
 impl<'a, R: Rings> Caller<'a, R> {
     pub(super) fn new(rings: &'a R) -> Self {
-        Self { rings, listens: false, parks: false }
+        Self { rings, listens: false, chosen: false, parks: false }
     }
 
     pub(super) fn wait_for(&mut self, wait: &impl Wait, deadline: Option<Instant>) {
@@ -46,6 +48,7 @@ impl<'a, R: Rings> Caller<'a, R> {
     /// take over.
     fn start_listening(&mut self) -> bool {
         let mut locked = self.rings.lock();
+        self.chosen = false;
         self.listens = locked.listeners().start();
         if self.listens {
             self.rings.listen(Listener::Nobody);
@@ -53,14 +56,14 @@ impl<'a, R: Rings> Caller<'a, R> {
         self.listens
     }
 
-    fn sleep_until_woken(&self, wait: &impl Wait, deadline: Option<Instant>) {
+    fn sleep_until_woken(&mut self, wait: &impl Wait, deadline: Option<Instant>) {
         wait.set_sleeper(Sleeper::Parked(current()));
         // The wake-up may come from the outcome or from a leaving listener, or be spurious.
         let handed_over = || !self.rings.lock().listeners().caller_listens();
         if wait.is_pending() && !handed_over() {
             park_until(deadline);
         }
-        self.rings.lock().listeners().stop_waiting();
+        self.chosen = self.rings.lock().listeners().stop_waiting();
     }
 
     fn collect_and_sleep(&mut self, wait: &impl Wait, deadline: Option<Instant>) {
@@ -132,8 +135,14 @@ impl<'a, R: Rings> Caller<'a, R> {
 /// Hands over to another caller or to the collector thread, even after a panic.
 impl<R: Rings> Drop for Caller<'_, R> {
     fn drop(&mut self) {
-        if self.listens && !self.rings.are_forked() {
+        if self.rings.are_forked() {
+            return;
+        }
+        if self.listens {
             self.hand_over();
+        } else if self.chosen {
+            // Its wait was over before it could listen.
+            self.rings.lock().listeners().wake_next();
         }
     }
 }

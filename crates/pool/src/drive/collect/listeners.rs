@@ -33,10 +33,12 @@ impl Listeners {
         !std::mem::replace(&mut self.caller_listens, true)
     }
 
-    /// Removes the current thread from those that may take over.
-    pub(super) fn stop_waiting(&mut self) {
-        let me = current().id();
+    /// Removes the current thread from those that may take over. Returns `true` if a caller that
+    /// handed over has chosen it: then it starts to listen, or chooses the next one.
+    pub(super) fn stop_waiting(&mut self) -> bool {
+        let (me, before) = (current().id(), self.waiting.len());
         self.waiting.retain(|other| other.id() != me);
+        self.waiting.len() == before
     }
 
     /// Ends the listening caller's turn. Returns the listener to ring until the next caller starts:
@@ -46,8 +48,11 @@ impl Listeners {
         if self.thread_is_quiet { Listener::Nobody } else { Listener::Thread }
     }
 
-    /// Wakes a caller to take over.
+    /// Wakes a caller to take over, if no other caller listens.
     pub(super) fn wake_next(&mut self) {
+        if self.caller_listens {
+            return;
+        }
         if let Some(next) = self.waiting.pop() {
             next.unpark();
         }
