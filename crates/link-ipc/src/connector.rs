@@ -11,7 +11,7 @@ use brigade_wire::link::connect::{
 
 use crate::host::{self, EndMark};
 use crate::server::{self, Server, ServerError};
-use crate::worker::{self, worker_end};
+use crate::worker::worker_end;
 
 /// The connector of both ends of the ipc link.
 #[derive(Debug, Clone, Copy)]
@@ -78,9 +78,9 @@ impl LinkServer for Listening {
         if channels.token != *token {
             return Err(ServerError::Token.into());
         }
-        let worker::WorkerEnd { sender, receiver } = worker_end(channels, limit);
+        let end = worker_end(channels, limit);
         // ipc-channel lets programs that a task starts inherit some of its descriptors.
         descriptors::close_on_exec_from(3);
-        Ok(connect::WorkerEnd { sender: Box::new(sender), receiver: Box::new(receiver) })
+        Ok(end)
     }
 }

@@ -36,7 +36,7 @@ use serde::{Deserialize, Serialize};
 pub use connector::Ipc;
 pub use host::{EndMark, HostEnd, HostReceiver, HostSender, host_end};
 pub use server::{Server, ServerError, connect};
-pub use worker::{WorkerEnd, WorkerReceiver, WorkerSender, worker_end};
+pub use worker::worker_end;
 
 /// The worker's ends of two channels, which the host sends through the server.
 #[derive(Debug, Serialize, Deserialize)]

@@ -11,6 +11,7 @@ use ipc_channel::ipc;
 use super::*;
 use crate::packet::{write_credit, write_fragment};
 use crate::window::{cost, window};
+use brigade_wire::link::connect::WorkerEnd;
 use brigade_wire::link::{LinkReceiver, LinkSender};
 
 const LIMIT: usize = 1 << 20;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use brigade_wire::fragments::Assembly;
+use brigade_wire::link::connect::WorkerEnd;
 use brigade_wire::link::{LinkError, LinkReceiver, LinkSender};
 use ipc_channel::ipc::{IpcBytesReceiver, IpcBytesSender};
 
@@ -11,18 +12,9 @@ use crate::packet::{self, Content};
 use crate::window::{Window, cost, window};
 use crate::{Channels, receive_packet, send_packet};
 
-/// The worker's end of an ipc link.
-#[derive(Debug)]
-pub struct WorkerEnd {
-    /// Sends outcomes.
-    pub sender: WorkerSender,
-    /// Receives tasks.
-    pub receiver: WorkerReceiver,
-}
-
 /// Sends outcomes; see [`LinkSender`].
 #[derive(Debug)]
-pub struct WorkerSender {
+struct WorkerSender {
     channel: IpcBytesSender,
     consumed: Arc<AtomicU64>,
     window: Window,
@@ -32,7 +24,7 @@ pub struct WorkerSender {
 
 /// Receives tasks and reports its consumption; see [`LinkReceiver`].
 #[derive(Debug)]
-pub struct WorkerReceiver {
+struct WorkerReceiver {
     channel: IpcBytesReceiver,
     back: IpcBytesSender,
     /// Cost of the consumed packets; the outcomes also carry it.
@@ -49,21 +41,21 @@ pub fn worker_end(channels: Channels, limit: usize) -> WorkerEnd {
     let consumed = Arc::new(AtomicU64::new(0));
     let window = window();
     WorkerEnd {
-        sender: WorkerSender {
+        sender: Box::new(WorkerSender {
             channel: sender.clone(),
             consumed: Arc::clone(&consumed),
             window,
             limit,
             packet: Vec::new(),
-        },
-        receiver: WorkerReceiver {
+        }),
+        receiver: Box::new(WorkerReceiver {
             channel: receiver,
             back: sender,
             consumed,
             reported: 0,
             window,
             assembly: Assembly::new(limit),
-        },
+        }),
     }
 }
 

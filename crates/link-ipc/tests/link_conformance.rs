@@ -42,10 +42,7 @@ fn a_path() -> std::path::PathBuf {
 fn ipc_link() -> (End, End) {
     let (host, channels) = ipc::host_end(Token::random(), LIMIT, &a_path()).expect("descriptors");
     let worker = ipc::worker_end(channels, LIMIT);
-    (
-        (Box::new(host.sender), Box::new(host.receiver)),
-        (Box::new(worker.sender), Box::new(worker.receiver)),
-    )
+    ((Box::new(host.sender), Box::new(host.receiver)), (worker.sender, worker.receiver))
 }
 
 fn ring_link() -> (End, End) {
