@@ -5,9 +5,9 @@
 //! SIGINT --0.5 s--> countdown --stop grace--> SIGTERM --0.5 s--> SIGKILL            the run
 //! ```
 //!
-//! SIGINT is what many programs take as the moment to clean up. The countdown tells the user how
-//! long those that still run have. A second stop goes straight to SIGKILL. A process that survives
-//! even SIGKILL is abandoned, so a stop takes a bounded time.
+//! Many programs clean up at SIGINT. The countdown announces how much time is left for those that
+//! still run. A second stop goes straight to SIGKILL. A process that survives even SIGKILL is
+//! abandoned, so a stop takes a bounded time.
 
 use std::time::Duration;
 
