@@ -277,6 +277,22 @@ fn a_caller_that_ran_a_waker_gets_its_outcome() {
     });
 }
 
+/// Without a collector thread: a caller that is woken to take over, and has its outcome already,
+/// wakes the next one.
+#[test]
+fn a_turn_to_listen_does_not_end_with_a_caller_that_leaves() {
+    loom::model(|| {
+        let model = Model::new(3);
+        let others = [0, 2].map(|task| spawn(&model, move |model| model.wait_for(task)));
+        let worker = spawn(&model, Model::send_outcomes);
+        model.wait_for(1);
+        for other in others {
+            other.join().expect("another caller");
+        }
+        worker.join().expect("the worker");
+    });
+}
+
 /// A thread that comes by, as one that submits does, handles the outcome of a caller that is about
 /// to sleep at the doorbell.
 #[test]
