@@ -31,6 +31,7 @@
 #![forbid(unsafe_code)]
 
 mod error;
+pub mod exit_code;
 pub mod fragments;
 pub mod handshake;
 pub mod items;

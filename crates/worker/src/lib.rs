@@ -35,7 +35,6 @@ pub mod context;
 mod control;
 mod error;
 mod event_loop;
-pub mod exit_code;
 mod functions;
 mod marker;
 mod memory_limit;
@@ -49,6 +48,7 @@ mod state;
 mod stderr;
 mod typed;
 
+pub use brigade_wire::exit_code;
 pub use program::Connectors;
 pub use sections::{SectionGuard, expires};
 pub use server::Server;
