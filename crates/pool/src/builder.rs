@@ -10,17 +10,17 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
+use brigade_supervisor::{Initializer, Stdio};
 use brigade_sys::executable::EntryPoint;
 use brigade_worker::{finalizer_of, initializer_of, try_initializer_of};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::Pool;
-use crate::config::{CommandLine, Config, Link};
+use crate::config::{Config, Link};
 use crate::cores::CorePool;
 use crate::error::PoolError;
-use crate::process_env::Stdio;
-use crate::setup::Initializer;
+use crate::setup;
 pub(crate) use check::require;
 
 /// Builds a [`Pool`]; returned by [`Pool::builder`].
@@ -122,7 +122,7 @@ impl PoolBuilder {
     /// Replaces a worker by a new process if it has more than this number of bytes resident at the
     /// end of a task. The worker checks at most once a millisecond. Default: no limit.
     pub fn max_worker_rss(mut self, bytes: u64) -> Self {
-        self.config.max_rss = Some(bytes);
+        self.config.supervisor.max_rss = Some(bytes);
         self
     }
 
@@ -172,7 +172,7 @@ impl PoolBuilder {
 
     /// Sets the pool's name, used in events and process names. Default: `pool`.
     pub fn name(mut self, name: impl Into<String>) -> Self {
-        self.config.name = name.into();
+        self.config.supervisor.pool = name.into();
         self
     }
 
@@ -196,7 +196,7 @@ impl PoolBuilder {
 
     /// Sets the longest time from the start of a worker to the end of its handshake. Default: 10 s.
     pub fn start_timeout(mut self, timeout: Duration) -> Self {
-        self.config.start_timeout = timeout;
+        self.config.supervisor.start_timeout = timeout;
         self
     }
 
@@ -209,7 +209,7 @@ impl PoolBuilder {
 
     /// Sets the maximum size of one encoded argument or result in bytes. Default: 1 GiB.
     pub fn message_limit(mut self, bytes: usize) -> Self {
-        self.config.message_limit = bytes;
+        self.config.supervisor.message_limit = bytes;
         self
     }
 
@@ -226,15 +226,7 @@ impl PoolBuilder {
     /// handshake compares builds), or a program that runs a `Server` and takes tasks by name: see
     /// [`Pool::submit_named`].
     pub fn worker_command(mut self, command: &Command) -> Self {
-        self.config.worker_command = Some(CommandLine {
-            program: command.get_program().to_owned(),
-            arguments: command.get_args().map(ToOwned::to_owned).collect(),
-            environment: command
-                .get_envs()
-                .map(|(key, value)| (key.to_owned(), value.map(ToOwned::to_owned)))
-                .collect(),
-            directory: command.get_current_dir().map(ToOwned::to_owned),
-        });
+        self.config.supervisor.command = Some(command.into());
         self
     }
 
@@ -242,7 +234,7 @@ impl PoolBuilder {
     ///
     /// A worker with another version, or without one, is refused with an error that names both.
     pub fn worker_version(mut self, version: impl Into<String>) -> Self {
-        self.config.worker_version = Some(version.into());
+        self.config.supervisor.version = Some(version.into());
         self
     }
 
@@ -283,7 +275,7 @@ impl PoolBuilder {
         T: 'static,
     {
         let entry = initializer_of::<F, A, T>(function);
-        self.initializer = Some(Initializer::new(entry, &argument));
+        self.initializer = Some(setup::initializer(entry, &argument));
         self
     }
 
@@ -297,14 +289,14 @@ impl PoolBuilder {
         E: Display + 'static,
     {
         let entry = try_initializer_of::<F, A, T, E>(function);
-        self.initializer = Some(Initializer::new(entry, &argument));
+        self.initializer = Some(setup::initializer(entry, &argument));
         self
     }
 
     /// Sets how long an initializer may take. This time does not count toward
     /// [`start_timeout`](Self::start_timeout). Default: 60 s.
     pub fn initializer_timeout(mut self, timeout: Duration) -> Self {
-        self.config.setup.timeout = timeout;
+        self.config.supervisor.setup.timeout = timeout;
         self
     }
 
@@ -322,25 +314,25 @@ impl PoolBuilder {
     /// Sets an environment variable for workers. The rest of their environment is that of this
     /// process at the time they start.
     pub fn env(mut self, key: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> Self {
-        self.config.process_env.set(key.as_ref(), Some(value.as_ref()));
+        self.config.supervisor.env.set(key.as_ref(), Some(value.as_ref()));
         self
     }
 
     /// Removes a variable from the environment of workers.
     pub fn env_remove(mut self, key: impl AsRef<OsStr>) -> Self {
-        self.config.process_env.set(key.as_ref(), None);
+        self.config.supervisor.env.set(key.as_ref(), None);
         self
     }
 
     /// Sets the working directory of workers. Default: that of this process at the time they start.
     pub fn current_dir(mut self, path: impl AsRef<Path>) -> Self {
-        self.config.process_env.set_directory(path.as_ref());
+        self.config.supervisor.env.set_directory(path.as_ref());
         self
     }
 
     /// Sets the destination of the workers' stdout and stderr. Default: [`Stdio::Inherit`].
     pub fn stdio(mut self, stdio: Stdio) -> Self {
-        self.config.process_env.stdio = stdio;
+        self.config.supervisor.env.stdio = stdio;
         self
     }
 
@@ -354,7 +346,7 @@ impl PoolBuilder {
         if brigade_worker::started_as_worker_without_init() {
             return Err(PoolError::WorkerWithoutInit);
         }
-        if self.config.worker_command.is_none() && !brigade_worker::is_initialized() {
+        if self.config.supervisor.command.is_none() && !brigade_worker::is_initialized() {
             return Err(PoolError::NotInitialized);
         }
         if let Some(depth) = brigade_worker::context::depth().filter(|depth| *depth >= MAX_NESTING)

@@ -1,6 +1,6 @@
 //! The configuration of a pool: every setting, with its default.
 
-use std::ffi::OsString;
+#[cfg(feature = "journal")]
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,41 +8,33 @@ use std::time::Duration;
 use brigade_scheduler::Settings;
 #[cfg(feature = "journal")]
 use brigade_scheduler::journal::Journal;
+use brigade_supervisor::{ProcessEnv, Setup};
 use brigade_wire::link::connect::HostConnector;
 use brigade_worker::Connectors;
 
 use crate::cores::SlotCores;
 use crate::deadlines::Deadlines;
 use crate::error::PoolError;
-use crate::process_env::ProcessEnv;
-use crate::setup::Setup;
 
 /// The settings of a pool. The builder holds them with their defaults; its `build` fills in those
 /// that have to be found out, and checks them all.
 #[derive(Debug)]
 pub(crate) struct Config {
-    pub(crate) name: String,
     /// Those that the scheduler needs, the number of workers among them.
     pub(crate) scheduler: Settings,
+    /// Those that workers are started with.
+    pub(crate) supervisor: brigade_supervisor::Settings,
     /// Cores that workers are pinned to, if any.
     pub(crate) cores: Option<Arc<SlotCores>>,
-    pub(crate) max_rss: Option<u64>,
     #[cfg(feature = "journal")]
     pub(crate) journal: Option<PathBuf>,
     pub(crate) deadlines: Deadlines,
-    pub(crate) start_timeout: Duration,
-    pub(crate) message_limit: usize,
     pub(crate) link: Link,
-    pub(crate) worker_command: Option<CommandLine>,
-    pub(crate) worker_version: Option<String>,
-    pub(crate) process_env: ProcessEnv,
-    pub(crate) setup: Setup,
 }
 
 impl Default for Config {
     fn default() -> Self {
         Self {
-            name: "pool".to_owned(),
             scheduler: Settings {
                 workers: 1,
                 min_workers: 0,
@@ -58,19 +50,32 @@ impl Default for Config {
                 restart_window: Duration::from_secs(10),
                 stop_grace: Duration::from_secs(2),
             },
+            supervisor: brigade_supervisor::Settings {
+                pool: "pool".to_owned(),
+                command: None,
+                env: ProcessEnv::default(),
+                is_pinned: false,
+                max_rss: None,
+                version: None,
+                depth: 1,
+                // A worker starts in about a millisecond; this allows for machines that swap.
+                start_timeout: Duration::from_secs(10),
+                setup: Setup {
+                    initializer: None,
+                    // Loading a model or a large table takes seconds; anything that takes longer
+                    // than this hangs.
+                    timeout: Duration::from_secs(60),
+                    finalizer: None,
+                },
+                connector: None,
+                credit: CREDIT,
+                message_limit: 1 << 30,
+            },
             cores: None,
-            max_rss: None,
             #[cfg(feature = "journal")]
             journal: None,
             deadlines: Deadlines::default(),
-            // A worker starts in about a millisecond; this allows for machines that swap.
-            start_timeout: Duration::from_secs(10),
-            message_limit: 1 << 30,
             link: Link::Auto,
-            worker_command: None,
-            worker_version: None,
-            process_env: ProcessEnv::default(),
-            setup: Setup::default(),
         }
     }
 }
@@ -144,15 +149,6 @@ pub const CONNECTORS: Connectors = &[
     #[cfg(feature = "ipc")]
     &brigade_link_ipc::Ipc,
 ];
-
-/// A program with its arguments, which can be started any number of times.
-#[derive(Debug, Clone)]
-pub(crate) struct CommandLine {
-    pub(crate) program: OsString,
-    pub(crate) arguments: Vec<OsString>,
-    pub(crate) environment: Vec<(OsString, Option<OsString>)>,
-    pub(crate) directory: Option<PathBuf>,
-}
 
 /// Maximum number of frames under way to one worker: half a millisecond of tasks that take a
 /// microsecond each.

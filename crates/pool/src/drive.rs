@@ -38,27 +38,24 @@
 //! scheduler's order; links never block the host. A journal is written under it too, so a slow disk
 //! slows down the pool.
 
-mod alarm;
 mod attendant;
-mod bootstrap;
 mod carry_out;
 mod cleaner;
 mod collect;
 mod death;
 mod deferred;
 mod failure;
-mod folders;
+mod interrupted;
+mod jobs;
 mod lifecycle;
-mod notes;
 mod outcome;
-mod output;
 mod owner;
-mod reaper;
+mod run_deferred;
 mod shared;
-mod spawner;
 mod submit;
+mod supervised;
 mod user_code;
-mod watched_worker;
+mod user_code_queue;
 mod worker_slot;
 
 use std::convert::Infallible;
@@ -67,22 +64,19 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use brigade_scheduler::{Event, Shutdown};
+use brigade_supervisor::{RESERVED_SPACE, output, reaper, spawner};
 use brigade_sys::memory::require_address_space;
+use brigade_sys::poller::Poller;
 use brigade_sys::sync::Mutex;
 use crossbeam_channel::{Receiver, Sender, TryRecvError, bounded};
 
 use crate::config::Config;
 use crate::error::PoolError;
 use crate::shutdown_report::ShutdownReport;
-use brigade_sys::poller::Poller;
 use outcome::EventData;
 use owner::Role;
 pub(crate) use shared::Shared;
 use shared::Work;
-
-/// Address space that has to be left before a thread is started or a worker's memory is mapped:
-/// room for a stack, and for the program, which would abort if an allocation failed.
-const RESERVED_SPACE: u64 = 10 << 20;
 
 /// A running pool: the shared state, and the threads to join at the end.
 pub(crate) struct Drive {
@@ -121,7 +115,7 @@ impl Drive {
         self.run_user_code_thread("output", Role::Other, move |shared| output::run(shared, pipes))?;
         self.run_user_code_thread("collector", Role::Collector, collect::run)?;
         let threads = [
-            self.run("reaper", Role::Driver, |shared| reaper::run(&shared, workers)),
+            self.run("reaper", Role::Driver, |shared| reaper::run(&*shared, workers)),
             self.run("cleaner", Role::Driver, move |shared| cleaner::run(&shared, &jobs)),
             self.run("spawner", Role::Driver, move |shared| spawner::run(&shared, &spawn_orders)),
         ];
@@ -211,7 +205,7 @@ impl Drive {
             // thread.
             let _ = thread.join();
         }
-        self.shared.folders.remove_all();
+        self.shared.supervisor.clean_up();
         // Other threads that end the pool wait for the same threads, each as long as it wants.
         let ends: Vec<_> =
             self.user_code_threads.lock().iter().map(|caller| caller.end.clone()).collect();

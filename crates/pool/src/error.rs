@@ -1,7 +1,6 @@
 //! Errors of tasks, submissions and pools. Each says which task and which process failed, and what
 //! to do.
 
-mod last_line;
 mod submit;
 
 use std::error::Error;
@@ -9,10 +8,11 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use brigade_supervisor::EnvError;
+use brigade_supervisor::output::last_line;
 use brigade_sys::process::Exit;
 use brigade_wire::{Attempt, TaskId};
 
-pub(crate) use last_line::last_line;
 pub use submit::{SubmitError, SubmitErrorKind};
 
 /// The reason why a task returned no value; see [`kind`](Self::kind).
@@ -221,7 +221,7 @@ impl fmt::Display for TaskError {
                     out.write_str("the pool killed it because it broke the protocol")?;
                 } else {
                     write!(out, "{exit}")?;
-                    if let Some(text) = brigade_worker::exit_code::describe_exit(*exit) {
+                    if let Some(text) = brigade_wire::exit_code::describe_exit(*exit) {
                         write!(out, ", {text}")?;
                     }
                 }
@@ -368,6 +368,12 @@ pub enum PoolError {
 /// Explanation and remedy that complete every error about a fork.
 const FORKED: &str =
     "this one is a fork of the process that built the pool; build a pool after the fork";
+
+impl From<EnvError> for PoolError {
+    fn from(EnvError { field, problem }: EnvError) -> Self {
+        Self::Configuration { field, problem }
+    }
+}
 
 impl PoolError {
     pub(crate) fn system(operation: &'static str) -> impl FnOnce(std::io::Error) -> Self {

@@ -51,7 +51,6 @@ mod map;
 mod no_cores;
 mod payload;
 mod pool;
-mod process_env;
 mod setup;
 mod shutdown_report;
 mod sync;
@@ -63,6 +62,7 @@ mod waiting;
 use no_cores as cores;
 
 pub use brigade_scheduler::Shutdown;
+pub use brigade_supervisor::Stdio;
 pub use brigade_sys::process::Exit;
 pub use brigade_wire::{Attempt, TaskId};
 pub use builder::PoolBuilder;
@@ -72,7 +72,6 @@ pub use error::{PoolError, SubmitError, SubmitErrorKind, TaskError, TaskErrorKin
 pub use handle::{Handle, TaskState};
 pub use map::{Map, MapUnordered};
 pub use pool::Pool;
-pub use process_env::Stdio;
 pub use shutdown_report::ShutdownReport;
 pub use task::TaskBuilder;
 pub use wait::{Until, Waited, wait};

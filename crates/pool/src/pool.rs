@@ -284,7 +284,7 @@ impl Pool {
 
     /// Returns the pool's name, used in events and thread names.
     pub fn name(&self) -> &str {
-        &self.drive.shared().config.name
+        &self.drive.shared().config.supervisor.pool
     }
 
     /// Returns the maximum number of workers.
@@ -358,8 +358,9 @@ impl Pool {
     ) -> Result<(FunctionRef, Argument), SubmitErrorKind> {
         let shared = self.drive.shared();
         let function = function.clone().map_err(|message| SubmitErrorKind::Function { message })?;
-        let encoded = Argument::encode(argument, shared.config.message_limit, shared.arguments())
-            .map_err(|error| SubmitErrorKind::Codec { message: codec::chain(&error) })?;
+        let encoded =
+            Argument::encode(argument, shared.config.supervisor.message_limit, shared.arguments())
+                .map_err(|error| SubmitErrorKind::Codec { message: codec::chain(&error) })?;
         Ok((function, encoded))
     }
 }

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use brigade_supervisor::check_variable;
+
 use super::{MAX_WORKERS, PoolBuilder};
 use crate::config::Config;
 use crate::cores::SlotCores;
 use crate::error::PoolError;
-use crate::process_env::check_variable;
 use crate::setup;
 
 impl PoolBuilder {
@@ -15,9 +16,17 @@ impl PoolBuilder {
     pub(super) fn check(self) -> Result<Config, PoolError> {
         let Self { workers, cores, cores_per_worker, initializer, finalizer, mut config } = self;
         check_not_zero(&config, cores_per_worker)?;
-        require((64..=u32::MAX as usize).contains(&config.message_limit), "message_limit", || {
-            format!("must be between 64 and {} bytes, but is {}", u32::MAX, config.message_limit)
-        })?;
+        require(
+            (64..=u32::MAX as usize).contains(&config.supervisor.message_limit),
+            "message_limit",
+            || {
+                format!(
+                    "must be between 64 and {} bytes, but is {}",
+                    u32::MAX,
+                    config.supervisor.message_limit
+                )
+            },
+        )?;
 
         let cores = SlotCores::new(cores, cores_per_worker)?;
         let workers = match (workers, &cores) {
@@ -38,21 +47,24 @@ impl PoolBuilder {
         config.scheduler.workers = workers;
         config.cores = cores.map(Arc::new);
 
-        config.link = config.link.resolve()?;
-        for (key, value) in config.worker_command.iter().flat_map(|line| &line.environment) {
+        let supervisor = &mut config.supervisor;
+        supervisor.connector = config.link.resolve()?.connector();
+        supervisor.is_pinned = config.cores.is_some();
+        supervisor.depth = brigade_worker::context::depth().unwrap_or(0) + 1;
+        for (key, value) in supervisor.command.iter().flat_map(|line| &line.environment) {
             check_variable("worker_command", key, value.as_deref())?;
         }
-        config.process_env = config.process_env.check()?;
+        supervisor.env = std::mem::take(&mut supervisor.env).check()?;
 
         let wrong = |field| move |problem| PoolError::Configuration { field, problem };
-        config.setup.initializer = initializer.transpose().map_err(wrong("initializer"))?;
-        if let Some(initializer) = &config.setup.initializer {
-            let (length, limit) = (initializer.argument.len(), config.message_limit);
+        supervisor.setup.initializer = initializer.transpose().map_err(wrong("initializer"))?;
+        if let Some(initializer) = &supervisor.setup.initializer {
+            let (length, limit) = (initializer.argument.len(), supervisor.message_limit);
             require(length <= limit, "initializer", || {
                 format!("its argument has {length} bytes, more than `message_limit` ({limit})")
             })?;
         }
-        config.setup.finalizer =
+        supervisor.setup.finalizer =
             finalizer.map(setup::offset).transpose().map_err(wrong("finalizer"))?;
         Ok(config)
     }
@@ -60,7 +72,7 @@ impl PoolBuilder {
 
 /// Returns an error for the first number that is zero and must not be.
 fn check_not_zero(config: &Config, cores_per_worker: Option<usize>) -> Result<(), PoolError> {
-    let Config { scheduler, deadlines, .. } = config;
+    let Config { scheduler, supervisor, deadlines, .. } = config;
     for (field, is_zero) in [
         ("cores_per_worker", cores_per_worker == Some(0)),
         ("max_tasks_per_worker", scheduler.max_tasks == Some(0)),
@@ -71,12 +83,12 @@ fn check_not_zero(config: &Config, cores_per_worker: Option<usize>) -> Result<()
     }
     for (field, is_zero) in [
         ("max_worker_age", scheduler.max_age == Some(Duration::ZERO)),
-        ("max_worker_rss", config.max_rss == Some(0)),
+        ("max_worker_rss", supervisor.max_rss == Some(0)),
         ("deadline", deadlines.hard == Some(Duration::ZERO)),
         ("soft_deadline", deadlines.soft == Some(Duration::ZERO)),
         ("queue_deadline", deadlines.queue == Some(Duration::ZERO)),
-        ("start_timeout", config.start_timeout.is_zero()),
-        ("initializer_timeout", config.setup.timeout.is_zero()),
+        ("start_timeout", supervisor.start_timeout.is_zero()),
+        ("initializer_timeout", supervisor.setup.timeout.is_zero()),
     ] {
         require(!is_zero, field, || "must be greater than zero".into())?;
     }

@@ -1,97 +1,48 @@
-//! The thread that attends one worker: it does the handshake. If the link is not a ring, it then
-//! reads the link and reports the worker's death.
+//! The thread that attends one worker, once the handshake is complete. If the link is not a ring,
+//! it reads the link and reports the worker's death.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
-use brigade_scheduler::{Event, StartFailure};
-use brigade_sys::control::ControlSocket;
-use brigade_sys::process::Process;
+use brigade_scheduler::Event;
+use brigade_supervisor::WorkerProcess;
+use brigade_supervisor::handshake::{Connected, Link};
 use brigade_wire::link::connect::HostEnd;
 use brigade_wire::link::{LinkError, LinkReceiver};
 use brigade_wire::{FromWorker, WorkerId};
-use tracing::{Level, debug, warn};
 
-use super::bootstrap::{self, HandshakeResult, Link};
 use super::death;
 use super::outcome::{EventData, finish_chunk, finished_event, take_item};
-use super::output::WorkerStreams;
 use super::shared::Shared;
-use super::watched_worker::WatchedWorker;
-use super::worker_slot::{Connection, HostLink, ProcessState};
+use super::worker_slot::{Connection, HostLink};
 
-/// A process that was just started, before its handshake.
-pub(super) struct StartedWorker {
-    pub(super) worker: WorkerId,
-    pub(super) process: Arc<Process>,
-    pub(super) state: Arc<ProcessState>,
-    pub(super) control: ControlSocket,
-    pub(super) streams: WorkerStreams,
-}
-
-/// Attends a worker. Over rings it returns after the handshake, over other links after the worker's
-/// death.
-pub(super) fn run(shared: &Shared, started: StartedWorker) {
-    let worker = started.worker;
-    let pid = started.process.pid();
-    match bootstrap::run(shared, &started) {
-        Ok(result) => {
-            shared
-                .output
-                .note(Level::DEBUG, move |pool| debug!(pool, %worker, pid, "worker ready"));
-            attend(shared, started, result);
-        }
-        Err(failure) => {
-            let cause = failure.reason.clone();
-            shared.output.note(
-                Level::WARN,
-                move |pool| warn!(pool, %worker, pid, cause, "worker failed to start"),
-            );
-            let failure =
-                StartFailure { permanent: failure.permanent, reason: failure.reason.into() };
-            shared.remove_dead(worker, Event::StartFailed { worker, failure }, EventData::Nothing);
-        }
-    }
-}
-
-fn attend(shared: &Shared, started: StartedWorker, result: HandshakeResult) {
-    let StartedWorker { worker, process, state, control, streams } = started;
-    let HandshakeResult { link, table, results, ringers, lifeline } = result;
+/// Attends a worker. Over rings it returns at once, over other links after the worker's death.
+pub(super) fn run(shared: &Shared, process: &Arc<WorkerProcess>, connected: Connected) {
+    let worker = process.worker();
+    let Connected { link, table, results, ringers } = connected;
     let (link, incoming) = match link {
         Link::Ring(end) => (HostLink::Ring(end), None),
-        Link::Connected(HostEnd { sender, receiver, end_mark }) => {
+        Link::Opened(HostEnd { sender, receiver, end_mark }) => {
             (HostLink::Connected(sender), Some((receiver, end_mark)))
         }
     };
     let (receiver, end_mark) = incoming.unzip();
-    let death = OnceLock::new();
     let connection = Connection {
         link,
-        table: Arc::clone(&table),
+        end_mark,
+        table,
         results,
         _ringers: ringers,
         unannounced: 0,
         broken: false,
     };
-    let watched = WatchedWorker {
-        worker,
-        process,
-        _lifeline: lifeline,
-        state,
-        streams,
-        table,
-        end_mark,
-        death,
-        control,
-    };
-    let watched = Arc::new(watched);
     shared.open_connection(worker, connection);
-    shared.reaper.watch(Arc::clone(&watched));
+    shared.supervisor.reaper.watch(Arc::clone(process));
     shared.step(Event::Ready { worker }, EventData::Nothing);
     // Outcomes in rings are collected by callers and the collector thread, so this thread has
     // nothing left to do.
     if let Some(mut receiver) = receiver {
-        read_to_the_end(shared, worker, &mut receiver);
-        death::report(shared, &watched);
+        read_to_the_end(shared, worker, &mut *receiver);
+        death::report(shared, process);
     }
 }
 

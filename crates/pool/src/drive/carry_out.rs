@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use brigade_scheduler::{Action, Event, KillCause, Observation, TaskEnd, TaskKey, TaskRef};
+use brigade_supervisor::WorkerProcess;
 use brigade_sys::clock::{Monotonic, now};
 use brigade_wire::link::{LinkError, LinkSender};
 use brigade_wire::slots::{Revocation, SlotState, slot_tag};
@@ -12,7 +13,7 @@ use tracing::{Level, debug, error, info, warn};
 use super::deferred::{Deferred, ToFree};
 use super::outcome::{EventData, outcome_of};
 use super::shared::{Core, Shared};
-use super::worker_slot::{Connection, ProcessState, WorkerSlot};
+use super::worker_slot::{Connection, WorkerSlot};
 use crate::cell::{Completed, TaskCell};
 use crate::deadlines::TaskDeadlines;
 
@@ -48,7 +49,7 @@ impl Core {
         let is_earlier = next.is_some_and(|next| planned.is_none_or(|planned| next < planned));
         if is_earlier || planned.is_some_and(|planned| planned <= now) {
             self.next_tick = next;
-            shared.reaper.sleep_until(next);
+            shared.supervisor.reaper.sleep_until(next);
         }
         deferred.wake_reaper |= is_earlier;
     }
@@ -112,14 +113,13 @@ impl Core {
                 self.complete(task, attempt, end, data, deferred);
             }
             Action::Spawn { worker } => {
-                let state = ProcessState::new();
+                let process = Arc::new(WorkerProcess::new(worker));
                 let slot = worker.slot as usize;
                 if slot >= self.worker_slots.len() {
                     self.worker_slots.resize_with(slot + 1, || None);
                 }
-                self.worker_slots[slot] =
-                    Some(WorkerSlot { id: worker, state: Arc::clone(&state), connection: None });
-                shared.order_spawn(worker, state);
+                self.worker_slots[slot] = Some(WorkerSlot::new(Arc::clone(&process)));
+                shared.supervisor.start(process);
             }
             Action::Stop { worker } => {
                 if let Some(connection) = self.connection_mut(worker) {
@@ -131,7 +131,7 @@ impl Core {
             }
             Action::Terminate { worker } => {
                 if let Some(Err(error)) =
-                    self.worker_slot(worker).map(|slot| slot.state.terminate())
+                    self.worker_slot(worker).map(|slot| slot.process.terminate())
                 {
                     let pid = self.pid(worker);
                     deferred.note(
@@ -148,7 +148,7 @@ impl Core {
                     move |pool| info!(pool, %worker, pid, cause, "worker killed"),
                 );
                 if let Some(worker_slot) = self.worker_slot(worker) {
-                    deferred.kill(worker, Arc::clone(&worker_slot.state), at_once);
+                    deferred.kill(Arc::clone(&worker_slot.process), at_once);
                 }
             }
             Action::Observe { worker, ring_index, task } => {
@@ -156,7 +156,7 @@ impl Core {
                 self.replies.push_back(Event::Observed { task, seen });
             }
             Action::Inspect { worker } => {
-                if self.worker_slot(worker).is_some_and(|slot| slot.state.is_stopped()) {
+                if self.worker_slot(worker).is_some_and(|slot| slot.process.is_stopped()) {
                     self.replies.push_back(Event::FoundStopped { worker });
                 }
             }
@@ -309,7 +309,7 @@ impl Core {
     }
 
     fn pid(&self, worker: WorkerId) -> Option<u32> {
-        self.worker_slot(worker).and_then(|slot| slot.state.pid())
+        self.worker_slot(worker).and_then(|slot| slot.process.pid())
     }
 
     pub(super) fn worker_slot(&self, worker: WorkerId) -> Option<&WorkerSlot> {

@@ -2,28 +2,24 @@
 //!
 //! User code never runs under that lock, nor on a thread that others depend on. Urgent work comes
 //! first: the reaper is woken, workers are killed, waiters are notified. Then large memory is
-//! freed, and wakers run last, on a thread that may run them; see `user_code`.
+//! freed, and wakers run last, on a thread that may run them; see `run_deferred`.
 
 use std::sync::Arc;
 
-use brigade_wire::WorkerId;
+use brigade_supervisor::{Notes, WorkerProcess};
 use tracing::Level;
 
-use super::notes::Notes;
-use super::owner;
-use super::shared::Shared;
-use super::user_code::UserCode;
-use super::worker_slot::ProcessState;
-use crate::cell::{TaskCell, Waiters, Wakeups};
+use crate::cell::{TaskCell, Waiters};
 use crate::payload::Argument;
 
 /// Work gathered under the core's lock. See the module's documentation.
 #[derive(Default)]
 pub(super) struct Deferred {
-    to_notify: Vec<Waiters>,
-    to_kill: Vec<(WorkerId, Arc<ProcessState>, bool)>,
-    notes: Notes,
-    to_free: Vec<ToFree>,
+    pub(super) to_notify: Vec<Waiters>,
+    /// Workers, and `true` if their deaths may be reported at once.
+    pub(super) to_kill: Vec<(Arc<WorkerProcess>, bool)>,
+    pub(super) notes: Notes,
+    pub(super) to_free: Vec<ToFree>,
     pub(super) wake_reaper: bool,
     pub(super) ended: bool,
 }
@@ -36,7 +32,7 @@ pub(super) enum ToFree {
 }
 
 impl ToFree {
-    fn is_slow(&self) -> bool {
+    pub(super) fn is_slow(&self) -> bool {
         match self {
             Self::Argument(argument) => argument.size() >= SLOW_TO_FREE,
             // Otherwise the last owner frees it.
@@ -63,8 +59,8 @@ impl Deferred {
     }
 
     /// Kills a worker later, because finding the processes that it has started takes long.
-    pub(super) fn kill(&mut self, worker: WorkerId, state: Arc<ProcessState>, at_once: bool) {
-        self.to_kill.push((worker, state, at_once));
+    pub(super) fn kill(&mut self, process: Arc<WorkerProcess>, at_once: bool) {
+        self.to_kill.push((process, at_once));
     }
 
     pub(super) fn free(&mut self, to_free: ToFree) {
@@ -90,38 +86,5 @@ impl Deferred {
     #[cfg(all(loom, test))]
     pub(super) fn into_waiters(self) -> Vec<Waiters> {
         self.to_notify
-    }
-
-    pub(super) fn run(self, shared: &Shared) {
-        if self.wake_reaper {
-            shared.reaper.wake();
-        }
-        for (worker, state, at_once) in self.to_kill {
-            shared.kill_worker(worker, &state, at_once);
-        }
-        shared.output.note_all(self.notes);
-        let mut user_code = Vec::new();
-        for waiters in self.to_notify {
-            let Wakeups { ring_doorbell, waker } = waiters.notify();
-            if ring_doorbell && let Some(collecting) = &shared.collecting {
-                collecting.doorbell.caller().wake();
-            }
-            user_code.extend(waker.map(|(task, waker)| UserCode::Waker(task, waker)));
-        }
-        let mut to_free = self.to_free;
-        if owner::is_depended_on() {
-            to_free.retain(ToFree::is_slow);
-            if !to_free.is_empty() {
-                shared.cleaner.free(to_free);
-            }
-        } else {
-            drop(to_free);
-        }
-        if !user_code.is_empty() {
-            shared.run_user_code(user_code);
-        }
-        if self.ended {
-            shared.release_threads();
-        }
     }
 }

@@ -3,15 +3,14 @@
 
 use std::fmt;
 use std::io;
-use std::sync::Arc;
 
 use brigade_scheduler::Event;
+use brigade_supervisor::WorkerProcess;
 use brigade_wire::WorkerId;
 use tracing::{Level, warn};
 
 use super::outcome::EventData;
 use super::shared::Shared;
-use super::worker_slot::ProcessState;
 
 impl Shared {
     /// Breaks the pool because one of its threads cannot do its work anymore. Its workers are
@@ -29,23 +28,18 @@ impl Shared {
     /// Handles a worker that may not be killed, because this process has fewer privileges than when
     /// it started the worker. The worker is left behind, its death is reported as if it had died,
     /// and the pool breaks, because other workers would fail in the same way.
-    pub(super) fn could_not_kill(
-        &self,
-        worker: WorkerId,
-        state: &Arc<ProcessState>,
-        error: io::Error,
-    ) {
-        let pid = state.pid().unwrap_or(0);
+    pub(super) fn could_not_kill(&self, process: &WorkerProcess, error: io::Error) {
+        let (worker, pid) = (process.worker(), process.pid().unwrap_or(0));
         let reason = format!(
             "{worker} (pid {pid}) could not be killed and was left behind: {error}; a program must drop privileges before it builds a pool"
         );
-        self.output.note(Level::WARN, move |pool| {
+        self.supervisor.output.note(Level::WARN, move |pool| {
             warn!(pool, %worker, pid, %error, "failed to kill a worker, which was left behind");
         });
         self.left_behind.lock().push(pid);
         self.step(Event::Break { reason: reason.into() }, EventData::Nothing);
-        state.leave_behind();
-        self.reaper.wake();
+        process.leave_behind();
+        self.supervisor.reaper.wake();
     }
 
     /// Returns the process ids of the workers that could not be killed.

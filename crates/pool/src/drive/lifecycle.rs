@@ -11,7 +11,7 @@ use brigade_sys::sync::MutexGuard;
 use super::deferred::Deferred;
 use super::outcome::EventData;
 use super::shared::{Core, Shared};
-use super::user_code::UserCode;
+use super::user_code_queue::UserCode;
 use crate::error::PoolError;
 use crate::shutdown_report::ShutdownReport;
 

@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use super::Shared;
+use super::shared::Shared;
 
 thread_local! {
     /// The pool that owns the current thread, as the address of its shared state.

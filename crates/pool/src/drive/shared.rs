@@ -8,25 +8,21 @@ use std::time::{Duration, Instant};
 #[cfg(feature = "journal")]
 use brigade_scheduler::journal::Journal;
 use brigade_scheduler::{Event, Outbox, Scheduler, TaskRef};
+use brigade_supervisor::{Orders, Supervisor};
 use brigade_sys::clock::{Monotonic, now};
 use brigade_sys::fork::Origin;
-use brigade_sys::lifeline::Lifeline;
 use brigade_sys::sync::{Condvar, Mutex, MutexGuard};
-use brigade_wire::slots::{SlotState, SlotTable};
+use brigade_wire::slots::SlotState;
 use brigade_wire::{TaskId, WorkerId};
-use crossbeam_channel::{Receiver, Sender, unbounded};
+use crossbeam_channel::Receiver;
 use tracing::{Level, warn};
 
-use super::cleaner::{Cleaner, Job};
 use super::collect::{Collecting, Listeners};
 use super::deferred::Deferred;
-use super::folders::Folders;
+use super::jobs::{Cleaner, Job};
 use super::outcome::EventData;
-use super::output::OutputForwarder;
-use super::reaper::Reaper;
-use super::spawner::SpawnOrder;
-use super::user_code::{UserCode, UserCodeQueue};
-use super::worker_slot::{Connection, ProcessState, WorkerSlot};
+use super::user_code_queue::{UserCode, UserCodeQueue};
+use super::worker_slot::{Connection, WorkerSlot};
 use crate::callbacks::Callbacks;
 use crate::cell::TaskCell;
 use crate::config::Config;
@@ -43,20 +39,15 @@ pub(crate) struct Shared {
     /// Notified on progress, for callers of `warm_up` and `shutdown`.
     pub(super) progress: Condvar,
     next_task: AtomicU64,
-    spawn_orders: Mutex<Option<Sender<SpawnOrder>>>,
-    pub(super) reaper: Reaper,
-    pub(super) output: OutputForwarder,
+    pub(super) supervisor: Supervisor,
     pub(super) cleaner: Cleaner,
     pub(super) user_code: UserCodeQueue,
     /// Process ids of workers that could not be killed.
     pub(super) left_behind: Mutex<Vec<u32>>,
-    pub(super) folders: Folders,
     pub(crate) callbacks: Arc<Callbacks>,
     /// Set if workers write outcomes to rings in shared memory; otherwise each worker's attendant
     /// reads its link.
     pub(super) collecting: Option<Collecting>,
-    /// Makes workers end with this process; `None` if the system does not support it.
-    pub(super) lifeline: Option<Lifeline>,
     /// Maximum number of workers; changed under the core's lock.
     pub(crate) target: AtomicUsize,
     /// Held while the number of workers is changed.
@@ -91,7 +82,7 @@ pub(super) struct Core {
 }
 
 /// Orders of the spawner and jobs of the cleaner.
-pub(super) type Work = (Receiver<SpawnOrder>, Receiver<Job>);
+pub(super) type Work = (Orders, Receiver<Job>);
 
 impl Shared {
     pub(super) fn new(config: Config) -> Result<(Arc<Self>, Work), PoolError> {
@@ -116,36 +107,31 @@ impl Shared {
             shutdown_began: None,
             elapsed: None,
         };
-        let collecting = match config.link.connector() {
+        let collecting = match config.supervisor.connector {
             Some(_) => None,
             None => Some(Collecting::new().map_err(PoolError::system("make the pool's doorbell"))?),
         };
-        let (sender, receiver) = unbounded();
+        let (supervisor, orders) = Supervisor::new(config.supervisor.env.stdio)
+            .map_err(PoolError::system("make an event descriptor"))?;
         let (cleaner, jobs) = Cleaner::new();
-        let stdio = config.process_env.stdio;
         let shared = Self {
             target: AtomicUsize::new(workers),
             resizing: Mutex::new(()),
-            callbacks: Callbacks::new(config.name.clone()),
+            callbacks: Callbacks::new(config.supervisor.pool.clone()),
             config,
             origin: Origin::here(),
             core: Mutex::new(core),
             room: Condvar::new(),
             progress: Condvar::new(),
             next_task: AtomicU64::new(1),
-            spawn_orders: Mutex::new(Some(sender)),
-            reaper: Reaper::new().map_err(PoolError::system("make an event descriptor"))?,
-            output: OutputForwarder::new(stdio)
-                .map_err(PoolError::system("make an event descriptor"))?,
+            supervisor,
             cleaner,
             user_code: UserCodeQueue::default(),
             left_behind: Mutex::default(),
-            folders: Folders::default(),
             collecting,
-            lifeline: Lifeline::new().ok(),
             cores: std::thread::available_parallelism().map_or(1, usize::from),
         };
-        Ok((Arc::new(shared), (receiver, jobs)))
+        Ok((Arc::new(shared), (orders, jobs)))
     }
 
     /// Returns `true` if this process is a fork of the one that built the pool. Nothing of the pool
@@ -257,7 +243,7 @@ impl Shared {
         }
         let core = self.lock();
         let ready = core.worker_slots.iter().flatten().filter(|slot| slot.connection.is_some());
-        ready.filter_map(|slot| slot.state.pid()).collect()
+        ready.filter_map(|slot| slot.process.pid()).collect()
     }
 
     pub(crate) fn restarts(&self) -> u64 {
@@ -273,9 +259,7 @@ impl Shared {
         if let Some(cores) = &self.config.cores {
             self.call(cores.keep(0, |_| false).into_iter().map(UserCode::Lease).collect());
         }
-        self.spawn_orders.lock().take();
-        self.reaper.end();
-        self.output.end();
+        self.supervisor.end();
         self.cleaner.end();
         self.callbacks.end();
         match &self.collecting {
@@ -291,19 +275,6 @@ impl Shared {
         }
     }
 
-    /// Returns the process of a worker, and its table of task states if it was ready.
-    pub(super) fn process_of(
-        &self,
-        worker: WorkerId,
-    ) -> Option<(Arc<ProcessState>, Option<Arc<SlotTable>>)> {
-        let core = self.lock();
-        let worker_slot = core.worker_slot(worker)?;
-        Some((
-            Arc::clone(&worker_slot.state),
-            worker_slot.connection.as_ref().map(|connection| Arc::clone(&connection.table)),
-        ))
-    }
-
     /// Passes the task whose outcome a worker has to send next to `with`.
     pub(super) fn with_due<T>(
         &self,
@@ -317,7 +288,7 @@ impl Shared {
     /// longer trusted.
     pub(super) fn misbehaved(&self, worker: WorkerId, problem: &str) {
         let problem = problem.to_owned();
-        self.output.note(
+        self.supervisor.output.note(
             Level::WARN,
             move |pool| warn!(pool, %worker, problem, "worker broke the protocol"),
         );
@@ -355,14 +326,6 @@ impl Shared {
         self.call(unneeded.into_iter().collect());
         drop(turn);
         deferred.run(self);
-    }
-
-    pub(super) fn order_spawn(&self, worker: WorkerId, state: Arc<ProcessState>) {
-        let orders = self.spawn_orders.lock();
-        if let Some(orders) = &*orders {
-            // The spawner receives orders as long as this sender exists.
-            let _ = orders.send(SpawnOrder { worker, state });
-        }
     }
 }
 

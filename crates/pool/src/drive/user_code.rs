@@ -12,44 +12,17 @@
 //! - never nested: a thread that already runs user code hands it to the collector thread too.
 
 use std::cell::Cell;
-use std::mem;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::Waker;
+use std::sync::atomic::Ordering;
 
 use brigade_sys::catch_panic::catch_panic;
-use brigade_sys::sync::{Condvar, Mutex, MutexGuard};
-use brigade_wire::TaskId;
 use tracing::{Level, error};
 
 use super::owner;
 use super::shared::Shared;
-use crate::cores::CoreLease;
+use super::user_code_queue::UserCode;
 
 thread_local! {
     static RUNS: Cell<bool> = const { Cell::new(false) };
-}
-
-/// A piece of user code to call.
-pub(super) enum UserCode {
-    Waker(TaskId, Waker),
-    /// Dropping a lease may call the hook of code that waits for cores.
-    Lease(Arc<CoreLease>),
-}
-
-/// User code that waits for the collector thread.
-#[derive(Default)]
-pub(super) struct UserCodeQueue {
-    /// `true` while the queue is not empty; written under the lock.
-    has_some: AtomicBool,
-    state: Mutex<State>,
-    added: Condvar,
-}
-
-#[derive(Default)]
-struct State {
-    waiting: Vec<UserCode>,
-    ended: bool,
 }
 
 /// Returns `true` if the current thread runs user code that the pool has called.
@@ -86,7 +59,7 @@ impl Shared {
             match user_code {
                 UserCode::Waker(task, waker) => {
                     if let Err(message) = catch_panic(|| waker.wake()) {
-                        self.output.note(
+                        self.supervisor.output.note(
                             Level::ERROR,
                             move |pool| error!(pool, %task, message, "waker panicked"),
                         );
@@ -94,7 +67,7 @@ impl Shared {
                 }
                 UserCode::Lease(lease) => {
                     if let Err(message) = catch_panic(|| drop(lease)) {
-                        self.output.note(Level::ERROR, move |pool| {
+                        self.supervisor.output.note(Level::ERROR, move |pool| {
                             error!(pool, message, "hook for returned cores panicked");
                         });
                     }
@@ -102,46 +75,5 @@ impl Shared {
             }
         }
         RUNS.set(nested);
-    }
-}
-
-impl UserCodeQueue {
-    /// Returns the user code if the collector thread has ended.
-    fn push(&self, user_code: Vec<UserCode>) -> Option<Vec<UserCode>> {
-        let mut state = self.lock();
-        if state.ended {
-            return Some(user_code);
-        }
-        state.waiting.extend(user_code);
-        self.has_some.store(true, Ordering::Release);
-        self.added.notify_one();
-        None
-    }
-
-    fn take(&self) -> Vec<UserCode> {
-        let mut state = self.lock();
-        self.has_some.store(false, Ordering::Release);
-        mem::take(&mut state.waiting)
-    }
-
-    /// Waits for user code, on a collector thread that has nothing else to do. Returns `false` when
-    /// there will be no more.
-    pub(super) fn wait(&self) -> bool {
-        let mut state = self.lock();
-        while state.waiting.is_empty() && !state.ended {
-            state = self.added.wait(state);
-        }
-        !state.waiting.is_empty()
-    }
-
-    /// Closes the queue.
-    pub(super) fn end(&self) {
-        self.lock().ended = true;
-        self.added.notify_one();
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        // Nothing that panics runs under this lock.
-        self.state.lock()
     }
 }

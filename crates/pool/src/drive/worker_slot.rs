@@ -1,27 +1,38 @@
 //! A worker slot on the host: its process and the connection to it.
 
 use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
+use brigade_supervisor::WorkerProcess;
 use brigade_sys::arena::ResultView;
-use brigade_sys::process::{Process, Signal};
-use brigade_sys::sync::Mutex;
 use brigade_wire::WorkerId;
+use brigade_wire::link::connect::EndMark;
 use brigade_wire::link::{LinkError, LinkSender, ring};
 use brigade_wire::slots::SlotTable;
+
+use super::interrupted::Interrupted;
 
 /// The worker in a slot, from the order to start it until its death is handled.
 pub(super) struct WorkerSlot {
     pub(super) id: WorkerId,
-    pub(super) state: Arc<ProcessState>,
+    pub(super) process: Arc<WorkerProcess>,
     /// Set when the handshake is complete.
     pub(super) connection: Option<Connection>,
+    /// The interrupted attempts, if they were read before the death was observed.
+    pub(super) interrupted: Option<Interrupted>,
+}
+
+impl WorkerSlot {
+    pub(super) fn new(process: Arc<WorkerProcess>) -> Self {
+        Self { id: process.worker(), process, connection: None, interrupted: None }
+    }
 }
 
 /// The host's end of the link to a ready worker, with its bookkeeping.
 pub(super) struct Connection {
     pub(super) link: HostLink,
+    /// Set if the attendant reads the link; then it reports the death too.
+    pub(super) end_mark: Option<Box<dyn EndMark>>,
     pub(super) table: Arc<SlotTable>,
     /// The worker's arena for large values. A worker without it has no arena for arguments either.
     pub(super) results: Option<Arc<ResultView>>,
@@ -106,153 +117,6 @@ impl Connection {
         if std::mem::take(&mut self.unannounced) > 0 {
             // If announcing fails, sending fails too, and the next frame reports it.
             let _ = self.link.announce();
-        }
-    }
-}
-
-/// The process of a worker, shared by all threads that may have to end it.
-///
-/// A kill may be requested before the process exists, while the spawner has the order and the pool
-/// shuts down. It is then remembered, and the spawner carries it out.
-pub(super) struct ProcessState {
-    stage: Mutex<ProcessStage>,
-    pid: OnceLock<u32>,
-    /// SIGKILL was sent and the interrupted task will not be retried, so the death may be reported
-    /// before the process is reaped.
-    may_be_reported: AtomicBool,
-    /// The process could not be killed, and nothing waits for its death.
-    left_behind: AtomicBool,
-}
-
-/// Progress of a kill.
-pub(super) enum Killed {
-    /// There is no process yet, or its link is being opened; the thread that does so kills it.
-    NotYet,
-    /// SIGKILL was sent to the whole process group.
-    Sent,
-    /// The process is stopped. The processes that it has started have to be found before it is
-    /// killed.
-    Stopped(Arc<Process>),
-}
-
-enum ProcessStage {
-    Ordered,
-    /// Killed before the process was started.
-    KilledBeforeStart,
-    Alive {
-        process: Arc<Process>,
-        killed: bool,
-        connecting: bool,
-    },
-}
-
-impl ProcessState {
-    pub(super) fn new() -> Arc<Self> {
-        Arc::new(Self {
-            stage: Mutex::new(ProcessStage::Ordered),
-            pid: OnceLock::new(),
-            may_be_reported: AtomicBool::new(false),
-            left_behind: AtomicBool::new(false),
-        })
-    }
-
-    /// Records the new process. Returns `false` if a kill was requested in the meantime.
-    pub(super) fn set_started(&self, process: &Arc<Process>) -> bool {
-        let mut state = self.stage.lock();
-        let wanted = !matches!(*state, ProcessStage::KilledBeforeStart);
-        *state =
-            ProcessStage::Alive { process: Arc::clone(process), killed: false, connecting: false };
-        let _ = self.pid.set(process.pid());
-        wanted
-    }
-
-    /// Returns `true` if the worker was killed before its process existed.
-    pub(super) fn was_killed_before_start(&self) -> bool {
-        matches!(*self.stage.lock(), ProcessStage::KilledBeforeStart)
-    }
-
-    pub(super) fn pid(&self) -> Option<u32> {
-        self.pid.get().copied()
-    }
-
-    pub(super) fn allow_early_report(&self) {
-        self.may_be_reported.store(true, Ordering::Release);
-    }
-
-    pub(super) fn may_be_reported(&self) -> bool {
-        self.may_be_reported.load(Ordering::Acquire)
-    }
-
-    pub(super) fn leave_behind(&self) {
-        self.left_behind.store(true, Ordering::Release);
-    }
-
-    pub(super) fn is_left_behind(&self) -> bool {
-        self.left_behind.load(Ordering::Acquire)
-    }
-
-    /// Kills the process, or stops it if it may have started others. If there is no process yet,
-    /// prevents its start.
-    pub(super) fn kill(&self) -> std::io::Result<Killed> {
-        let mut state = self.stage.lock();
-        match &mut *state {
-            ProcessStage::Ordered => *state = ProcessStage::KilledBeforeStart,
-            ProcessStage::KilledBeforeStart => {}
-            ProcessStage::Alive { process, killed, connecting } => {
-                *killed = true;
-                if !*connecting {
-                    let process = Arc::clone(process);
-                    drop(state);
-                    let is_killed = process.kill_if_alone()?;
-                    return Ok(if is_killed { Killed::Sent } else { Killed::Stopped(process) });
-                }
-            }
-        }
-        Ok(Killed::NotYet)
-    }
-
-    /// Opens the link to the process, unless it was killed. A kill that is requested meanwhile
-    /// follows immediately.
-    ///
-    /// ipc-channel 0.23 never closes the socket of a failed connect, and connecting to a dead
-    /// process fails. Without this, shutdowns that kill starting workers would occasionally leak a
-    /// descriptor.
-    pub(super) fn connect<R>(&self, open: impl FnOnce() -> R) -> Option<R> {
-        match &mut *self.stage.lock() {
-            ProcessStage::Alive { killed: false, connecting, .. } => *connecting = true,
-            _ => return None,
-        }
-        let result = open();
-        let mut state = self.stage.lock();
-        if let ProcessStage::Alive { process, killed, connecting } = &mut *state {
-            *connecting = false;
-            if *killed {
-                let process = Arc::clone(process);
-                drop(state);
-                // This fails only if the process is already gone.
-                let _ = process.signal_group(Signal::Kill);
-            }
-        }
-        Some(result)
-    }
-
-    /// Asks the process group to end. A stopped group has to be continued to receive the signal.
-    pub(super) fn terminate(&self) -> std::io::Result<()> {
-        if let Some(process) = self.process() {
-            process.signal_group(Signal::Terminate)?;
-            process.signal_group(Signal::Continue)?;
-        }
-        Ok(())
-    }
-
-    pub(super) fn is_stopped(&self) -> bool {
-        self.process().is_some_and(|process| process.is_stopped())
-    }
-
-    fn process(&self) -> Option<Arc<Process>> {
-        match &*self.stage.lock() {
-            ProcessStage::Alive { process, .. } => Some(Arc::clone(process)),
-            ProcessStage::Ordered | ProcessStage::KilledBeforeStart => None,
         }
     }
 }

@@ -240,7 +240,7 @@ where
     }
 
     fn next_chunk(&mut self, size: u32) {
-        let limit = self.pool.shared().config.message_limit;
+        let limit = self.pool.shared().config.supervisor.message_limit;
         let begin = Instant::now();
         while self.filled < size && self.filling.len() < self.sizing.argument_bytes() {
             let Some(input) = self.inputs.next() else {

@@ -2,19 +2,22 @@
 
 use std::time::Duration;
 
-use brigade_sys::process::Signal;
+use brigade_sys::process::Exit;
+use brigade_wire::exit_code;
 use brigade_wire::handshake::FromWorkerControl;
-use brigade_worker::exit_code;
 
-use super::super::attendant::StartedWorker;
-use super::super::shared::Shared;
-use crate::config::Config;
-use crate::error::last_line;
+use crate::output::last_line;
+use crate::settings::Settings;
+use crate::supervisor::Supervisor;
+use crate::worker_process::{Death, WorkerProcess};
 
 /// The reason why a worker could not be started.
-pub(in crate::drive) struct Failure {
-    pub(in crate::drive) permanent: bool,
-    pub(in crate::drive) reason: String,
+#[derive(Debug, Clone)]
+pub struct Failure {
+    /// Another try would fail too.
+    pub permanent: bool,
+    /// One sentence.
+    pub reason: String,
 }
 
 /// An error of the handshake, before the exit status of the process is known.
@@ -35,10 +38,10 @@ pub(super) enum Phase {
 }
 
 impl Phase {
-    pub(super) fn limit(self, config: &Config) -> Duration {
+    pub(super) fn limit(self, settings: &Settings) -> Duration {
         match self {
-            Self::Handshake => config.start_timeout,
-            Self::Initializer => config.setup.timeout,
+            Self::Handshake => settings.start_timeout,
+            Self::Initializer => settings.setup.timeout,
         }
     }
 
@@ -81,19 +84,19 @@ pub(super) fn garbage(what: &str) -> HandshakeError {
 
 /// Ends the process and explains in one sentence what happened.
 pub(super) fn explain(
-    shared: &Shared,
-    started: &StartedWorker,
+    supervisor: &Supervisor,
+    process: &WorkerProcess,
     phase: Phase,
     error: HandshakeError,
 ) -> Failure {
     // A process that may not be killed is not reaped; any other has ended or will end soon.
-    let killed = started.process.signal_group(Signal::Kill);
-    let exit = killed.and_then(|()| started.process.reap());
-    let (stderr_tail, lines) = shared.output.finish_streams(&started.streams);
+    let exit = process.end();
+    let (stderr_tail, lines) = supervisor.output.finish_streams(process);
     if let Some(lines) = lines {
         // No other thread waits for this one.
-        shared.output.wait_until_emitted(lines);
+        supervisor.output.wait_until_emitted(lines);
     }
+    let death = Death { exit: *exit.as_ref().unwrap_or(&Exit::Unknown), stderr_tail };
     let when = match phase {
         Phase::Handshake => "it ended before the handshake was complete",
         Phase::Initializer => "it ended in its initializer",
@@ -108,11 +111,12 @@ pub(super) fn explain(
         }
         (HandshakeError::Gone, Err(error)) => (false, format!("{when} ({error})")),
     };
-    let mut reason =
-        format!("{} (pid {}) could not be started: {what}", started.worker, started.process.pid());
-    if let Some(line) = last_line(&stderr_tail) {
+    let pid = process.pid().unwrap_or(0);
+    let mut reason = format!("{} (pid {pid}) could not be started: {what}", process.worker());
+    if let Some(line) = last_line(&death.stderr_tail) {
         reason.push_str("; its last line on stderr: ");
         reason.push_str(line);
     }
+    process.set_dead(death);
     Failure { permanent, reason }
 }

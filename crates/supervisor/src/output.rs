@@ -21,6 +21,7 @@
 //! A pipe is closed once its worker is dead and its output has been read, even if other processes
 //! have inherited the other end.
 
+mod last_line;
 mod lines;
 mod pipe;
 mod queue;
@@ -39,16 +40,18 @@ use brigade_sys::poller::Poller;
 use brigade_sys::sync::Mutex;
 use tracing::{Level, warn};
 
-use super::alarm::Alarm;
-use super::notes::{Note, Notes, is_wanted};
-use super::shared::Shared;
+use crate::alarm::Alarm;
+use crate::notes::{Note, Notes, is_wanted};
 use crate::process_env::Stdio;
+use crate::supervised::Supervised;
+use crate::worker_process::WorkerProcess;
+pub use last_line::last_line;
 use pipe::Pipe;
-pub(super) use pipe::Writer;
+pub(crate) use pipe::Writer;
 use queue::{Entry, LostEntries, OutputQueue};
 
 /// Longest time that the report of a death waits for a subscriber to take the last lines.
-pub(super) const EMIT_TIMEOUT: Duration = Duration::from_secs(1);
+pub(crate) const EMIT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Number of bytes forwarded at a time.
 const CHUNK: usize = 16 * 1024;
@@ -57,7 +60,8 @@ const CHUNK: usize = 16 * 1024;
 /// behind may continue to write.
 const LAST_READ: usize = 1 << 20;
 
-pub(super) struct OutputForwarder {
+/// The output of a pool's workers, and its events.
+pub struct OutputForwarder {
     stdio: Stdio,
     /// Pipes that the thread has not added yet.
     new: Mutex<Vec<Arc<Pipe>>>,
@@ -68,22 +72,22 @@ pub(super) struct OutputForwarder {
 
 /// The queue position that has to be done before the worker's death is reported.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct LastLines(u64);
+pub(crate) struct LastLines(u64);
 
 /// The output streams of one worker that the pool reads.
-pub(super) struct WorkerStreams {
+pub(crate) struct WorkerStreams {
     stdout: Option<Arc<Pipe>>,
     stderr: Arc<Pipe>,
 }
 
 /// The host's ends of a new worker's streams.
-pub(super) struct HostEnds {
+pub(crate) struct HostEnds {
     stdout: Option<OwnedFd>,
     stderr: OwnedFd,
 }
 
 /// The worker's ends of its streams.
-pub(super) struct WorkerEnds {
+pub(crate) struct WorkerEnds {
     /// Inherited or null, unless stdout is captured.
     stdout: std::process::Stdio,
     stderr: OwnedFd,
@@ -91,7 +95,7 @@ pub(super) struct WorkerEnds {
 
 impl HostEnds {
     /// Creates the pipes for a new worker.
-    pub(super) fn open(stdio: Stdio) -> io::Result<(Self, WorkerEnds)> {
+    pub(crate) fn open(stdio: Stdio) -> io::Result<(Self, WorkerEnds)> {
         let (stdout, worker_stdout) = match stdio {
             Stdio::Inherit => (None, std::process::Stdio::inherit()),
             Stdio::Null => (None, std::process::Stdio::null()),
@@ -107,13 +111,13 @@ impl HostEnds {
 }
 
 impl WorkerEnds {
-    pub(super) fn apply(self, command: &mut Command) {
+    pub(crate) fn apply(self, command: &mut Command) {
         command.stdout(self.stdout).stderr(self.stderr);
     }
 }
 
 impl OutputForwarder {
-    pub(super) fn new(stdio: Stdio) -> io::Result<Self> {
+    pub(crate) fn new(stdio: Stdio) -> io::Result<Self> {
         Ok(Self {
             stdio,
             new: Mutex::default(),
@@ -124,7 +128,7 @@ impl OutputForwarder {
     }
 
     /// Takes over the streams of a new worker.
-    pub(super) fn attach(&self, ends: HostEnds, writer: Writer) -> WorkerStreams {
+    pub(crate) fn attach(&self, ends: HostEnds, writer: Writer) -> WorkerStreams {
         let writer = Arc::new(writer);
         let stdout = ends.stdout.map(|end| Arc::new(Pipe::of_stdout(end, &writer)));
         let stderr = Arc::new(Pipe::of_stderr(ends.stderr, self.stdio, &writer));
@@ -138,7 +142,8 @@ impl OutputForwarder {
 
     /// Reads what is left in a dead worker's pipes and closes them. Returns the end of its stderr,
     /// and the lines that have to be emitted before the death is reported.
-    pub(super) fn finish_streams(&self, streams: &WorkerStreams) -> (String, Option<LastLines>) {
+    pub(crate) fn finish_streams(&self, process: &WorkerProcess) -> (String, Option<LastLines>) {
+        let Some(streams) = process.streams() else { return (String::new(), None) };
         let pipes = streams.stdout.iter().chain([&streams.stderr]);
         let rests = pipes.map(|pipe| (Arc::clone(pipe), pipe.read_rest(LAST_READ)));
         let is_awaited = self.stdio == Stdio::Capture;
@@ -147,23 +152,30 @@ impl OutputForwarder {
         (streams.stderr.tail(), is_awaited.then_some(LastLines(last)))
     }
 
-    pub(super) fn are_emitted(&self, lines: LastLines) -> bool {
+    /// Reads what is left in the pipes of a worker that has ended, and returns the end of its
+    /// stderr.
+    pub fn read_rest(&self, process: &WorkerProcess) -> String {
+        self.finish_streams(process).0
+    }
+
+    pub(crate) fn are_emitted(&self, lines: LastLines) -> bool {
         self.queue.is_done(lines.0)
     }
 
     /// Waits until the lines are emitted, for at most [`EMIT_TIMEOUT`].
-    pub(super) fn wait_until_emitted(&self, lines: LastLines) {
+    pub(crate) fn wait_until_emitted(&self, lines: LastLines) {
         self.queue.wait_until_done(lines.0, EMIT_TIMEOUT);
     }
 
     /// Queues an event if any subscriber may want its level.
-    pub(super) fn note(&self, level: Level, emit: impl FnOnce(&str) + Send + 'static) {
+    pub fn note(&self, level: Level, emit: impl FnOnce(&str) + Send + 'static) {
         if is_wanted(level) {
             self.push(Box::new(emit));
         }
     }
 
-    pub(super) fn note_all(&self, notes: Notes) {
+    /// Queues events.
+    pub fn note_all(&self, notes: Notes) {
         notes.into_iter().for_each(|note| self.push(note));
     }
 
@@ -173,16 +185,16 @@ impl OutputForwarder {
         }
     }
 
-    pub(super) fn end(&self) {
+    pub(crate) fn end(&self) {
         self.ended.store(true, Ordering::Release);
         self.alarm.wake();
     }
 
     /// Empties the queue. Returns `true` if the pool has ended.
-    fn process_queue(&self, shared: &Shared) -> bool {
+    fn process_queue(&self, owner: &impl Supervised) -> bool {
         // Read before the queue is emptied; anything added later is no longer needed.
         let ended = self.ended.load(Ordering::Acquire);
-        let pool = shared.config.name.as_str();
+        let pool = owner.settings().pool.as_str();
         while let Some(entry) = self.queue.next() {
             match entry {
                 // A subscriber that panics loses this event; the panic hook reports it.
@@ -190,7 +202,7 @@ impl OutputForwarder {
                 Entry::Rest(pipe, bytes) => pipe.forward(&bytes, true),
             }
             if self.queue.done() {
-                shared.reaper.wake();
+                owner.supervisor().reaper.wake();
             }
         }
         if let Some(LostEntries { events, bytes }) = self.queue.take_lost() {
@@ -209,14 +221,14 @@ impl OutputForwarder {
 }
 
 /// Forwards output and emits events until the pool ends.
-pub(super) fn run(shared: &Shared, poller: Poller) {
-    let output = &shared.output;
-    if let Err(error) = forward_all(shared, poller) {
-        shared.give_up("forward the workers' output", &error);
+pub fn run(owner: &impl Supervised, poller: Poller) {
+    let output = &owner.supervisor().output;
+    if let Err(error) = forward_all(owner, poller) {
+        owner.gave_up("forward the workers' output", &error);
         output.alarm.switch_to_parking();
         // Nobody reads the pipes anymore. They are closed, so that a worker that writes gets an
         // error instead of blocking.
-        while !output.process_queue(shared) {
+        while !output.process_queue(owner) {
             output.new.lock().clear();
             Alarm::sleep(None);
         }
@@ -224,12 +236,12 @@ pub(super) fn run(shared: &Shared, poller: Poller) {
     output.queue.end();
 }
 
-fn forward_all(shared: &Shared, mut poller: Poller) -> io::Result<()> {
-    let output = &shared.output;
+fn forward_all(owner: &impl Supervised, mut poller: Poller) -> io::Result<()> {
+    let output = &owner.supervisor().output;
     poller.add(&output.alarm, ALARM)?;
     let mut pipes: HashMap<u64, Arc<Pipe>> = HashMap::new();
     let (mut next, mut ready, mut bytes) = (ALARM + 1, Vec::new(), Vec::new());
-    while !output.process_queue(shared) {
+    while !output.process_queue(owner) {
         pipes.retain(|_, pipe| {
             if pipe.is_closed() {
                 poller.remove(&**pipe);

@@ -7,70 +7,72 @@
 
 mod error;
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use brigade_sys::arena::{ResultView, affordable};
 use brigade_sys::clock::{self, Monotonic};
 use brigade_sys::control::Received;
 use brigade_sys::executable::{BuildIdentity, FunctionOffset, build_identity};
-use brigade_sys::lifeline::GroupLifeline;
 use brigade_sys::memory::require_address_space;
 use brigade_sys::segment::Segment;
 use brigade_wire::handshake::{Answer, FromWorkerControl, Hello, LinkKind, ToWorkerControl, Token};
-use brigade_wire::link::connect::{HostConnector, HostEnd};
+use brigade_wire::link::connect::HostEnd;
 use brigade_wire::link::{message_limit, ring};
 use brigade_wire::ring::Doorbell;
 use brigade_wire::slots::SlotTable;
 use brigade_wire::version::PROTOCOL_VERSION;
 
-use super::RESERVED_SPACE;
-use super::attendant::StartedWorker;
-use super::collect::ARENA;
-use super::shared::Shared;
-use crate::config::CREDIT;
-pub(super) use error::Failure;
+use crate::RESERVED_SPACE;
+use crate::settings::Settings;
+use crate::supervised::Supervised;
+use crate::worker_process::WorkerProcess;
+pub use error::Failure;
 use error::{HandshakeError, Phase, explain, garbage, unexpected};
 
-/// The connection data of a worker that can take tasks.
-pub(super) struct HandshakeResult {
-    pub(super) link: Link,
-    pub(super) table: Arc<SlotTable>,
+/// The connection to a worker that can take tasks.
+pub struct Connected {
+    /// The host's end of the link.
+    pub link: Link,
+    /// States of the tasks that the worker was sent.
+    pub table: Arc<SlotTable>,
     /// The arena for large values of a worker with rings, if the worker could map it.
-    pub(super) results: Option<Arc<ResultView>>,
+    pub results: Option<Arc<ResultView>>,
     /// The doorbell descriptors of a worker with rings.
-    pub(super) ringers: Option<[OwnedFd; 2]>,
-    /// Without it, processes that tasks have started outlive a host that is killed.
-    pub(super) lifeline: Option<GroupLifeline>,
+    pub ringers: Option<[OwnedFd; 2]>,
 }
 
 /// The host's end of the link.
-pub(super) enum Link {
+pub enum Link {
+    /// Both directions.
     Ring(Box<ring::HostEnd>),
-    /// Opened in the handshake.
-    Connected(HostEnd),
+    /// A link that was opened in the handshake.
+    Opened(HostEnd),
 }
 
 /// Does the handshake. On failure the process is killed and reaped.
-pub(super) fn run(shared: &Shared, started: &StartedWorker) -> Result<HandshakeResult, Failure> {
+pub(crate) fn run(owner: &impl Supervised, process: &WorkerProcess) -> Result<Connected, Failure> {
+    let supervisor = owner.supervisor();
+    let settings = owner.settings();
     let phase = Phase::Handshake;
-    let deadline = clock::now().saturating_add(phase.limit(&shared.config));
+    let deadline = clock::now().saturating_add(phase.limit(settings));
     // Rings need no folder, so they work even if the temporary folder is unusable.
-    let connector = shared.config.link.connector();
-    let folder = connector.map(|connector| connector.folder(started.process.pid())).transpose();
+    let pid = process.pid().unwrap_or(0);
+    let folder = settings.connector.map(|connector| connector.folder(pid)).transpose();
     let folder = folder.map_err(|reason| Failure { permanent: true, reason })?;
     let token = Token::random();
-    let mut handshake = Handshake { shared, started, connector, phase, deadline, token };
-    handshake.run(folder.as_deref()).map_err(|error| {
-        let failure = explain(shared, started, handshake.phase, error);
+    let mut handshake = Handshake { owner, settings, process, phase, deadline, token };
+    let connected = handshake.run(folder.as_deref()).map_err(|error| {
+        let failure = explain(supervisor, process, handshake.phase, error);
         // The worker removes its folder itself, unless it died in between.
         if let Some(folder) = folder {
-            shared.folders.remove(folder);
+            supervisor.folders.remove(folder);
         }
         failure
-    })
+    })?;
+    process.set_connected();
+    Ok(connected)
 }
 
 /// Shared memory and descriptors that the worker was sent.
@@ -80,25 +82,24 @@ struct Greeted {
     ringers: Option<[OwnedFd; 2]>,
 }
 
-struct Handshake<'a> {
-    shared: &'a Shared,
-    started: &'a StartedWorker,
-    /// Opens the link; `None` for rings.
-    connector: Option<&'static dyn HostConnector>,
+struct Handshake<'a, S> {
+    owner: &'a S,
+    settings: &'a Settings,
+    process: &'a WorkerProcess,
     phase: Phase,
     /// Deadline of the current phase.
     deadline: Monotonic,
     token: Token,
 }
 
-impl Handshake<'_> {
-    fn run(&mut self, folder: Option<&Path>) -> Result<HandshakeResult, HandshakeError> {
-        let mut result = self.connect(folder)?;
+impl<S: Supervised> Handshake<'_, S> {
+    fn run(&mut self, folder: Option<&Path>) -> Result<Connected, HandshakeError> {
+        let result = self.connect(folder)?;
         // Not earlier: a worker that is killed before its link is open leaves its folder behind.
-        result.lifeline = GroupLifeline::bind(&self.started.process).ok();
-        if self.shared.config.setup.initializer.is_some() {
+        self.process.bind_to_host();
+        if self.settings.setup.initializer.is_some() {
             self.phase = Phase::Initializer;
-            self.deadline = clock::now().saturating_add(self.phase.limit(&self.shared.config));
+            self.deadline = clock::now().saturating_add(self.phase.limit(self.settings));
             match self.receive()? {
                 FromWorkerControl::Initialized => {}
                 FromWorkerControl::InitializerFailed { reason } => {
@@ -112,21 +113,20 @@ impl Handshake<'_> {
     }
 
     /// Does the handshake up to a link that is open at both ends.
-    fn connect(&self, folder: Option<&Path>) -> Result<HandshakeResult, HandshakeError> {
-        let limit = message_limit(self.shared.config.message_limit);
+    fn connect(&self, folder: Option<&Path>) -> Result<Connected, HandshakeError> {
+        let (credit, limit) = (self.settings.credit, message_limit(self.settings.message_limit));
         let Greeted { segment, results, ringers } = self.greet(folder)?;
-        let table = Arc::new(SlotTable::new(Arc::clone(&segment), CREDIT));
+        let table = Arc::new(SlotTable::new(Arc::clone(&segment), credit));
         let answer = self.answer()?;
         let server = self.check(&answer)?;
-        let Some(connector) = self.connector else {
+        let Some(connector) = self.settings.connector else {
             // The rings exist from the start, so the answer completes the handshake.
-            let end = Box::new(ring::HostEnd::new(&segment, CREDIT, limit));
+            let end = Box::new(ring::HostEnd::new(&segment, credit, limit));
             let results = results.filter(|_| answer.arenas);
-            let link = Link::Ring(end);
-            return Ok(HandshakeResult { link, table, results, ringers, lifeline: None });
+            return Ok(Connected { link: Link::Ring(end), table, results, ringers });
         };
         let connect = || connector.connect(server, &self.token, limit);
-        let connected = self.started.state.connect(connect);
+        let connected = self.process.connect(connect);
         let link = connected.ok_or(HandshakeError::Gone)?.map_err(|error| {
             HandshakeError::Transient(format!("its link could not be opened: {error}"))
         })?;
@@ -135,16 +135,16 @@ impl Handshake<'_> {
             FromWorkerControl::Ready => {}
             other => return Err(unexpected(other)),
         }
-        let link = Link::Connected(link);
-        Ok(HandshakeResult { link, table, results: None, ringers: None, lifeline: None })
+        Ok(Connected { link: Link::Opened(link), table, results: None, ringers: None })
     }
 
     /// Sends the worker its identity and settings, and the table of task states.
     fn greet(&self, folder: Option<&Path>) -> Result<Greeted, HandshakeError> {
-        let collecting = self.shared.collecting.as_ref();
-        let (link, words) = match self.connector {
-            None => (LinkKind::Ring, ring::words(CREDIT)),
-            Some(connector) => (connector.kind(), SlotTable::words(CREDIT)),
+        let settings = self.settings;
+        let shared = self.owner.shared_memory();
+        let (link, words) = match settings.connector {
+            None => (LinkKind::Ring, ring::words(settings.credit)),
+            Some(connector) => (connector.kind(), SlotTable::words(settings.credit)),
         };
         let segment = require_address_space(RESERVED_SPACE)
             .and_then(|()| Segment::create("brigade", words))
@@ -152,52 +152,53 @@ impl Handshake<'_> {
                 HandshakeError::Transient(format!("failed to make its shared memory: {error}"))
             })?;
         // A system that refuses this much address space has to do without arenas.
-        let arguments = collecting.and_then(|collecting| collecting.arguments.as_ref());
-        let longest = self.shared.config.message_limit;
-        let results = arguments
-            .and_then(|_| affordable(ARENA, self.shared.target.load(Ordering::Relaxed)))
-            .and_then(|bytes| ResultView::create("brigade-results", bytes, longest).ok());
-        let arenas = arguments.zip(results.as_ref());
-        let setup = &self.shared.config.setup;
+        let arenas = shared.and_then(|shared| {
+            let arguments = shared.arguments?;
+            let bytes = affordable(shared.most_results, self.owner.max_workers())?;
+            let longest = settings.message_limit;
+            Some((arguments, ResultView::create("brigade-results", bytes, longest).ok()?))
+        });
         // Without a lifeline the worker relies on its parent-death signal.
-        let lifeline = self.shared.lifeline.as_ref().and_then(|lifeline| lifeline.end().ok());
+        let lifeline = self.owner.supervisor().lifeline.as_ref();
+        let lifeline = lifeline.and_then(|lifeline| lifeline.end().ok());
         let hello = Hello {
-            arenas: arenas.map_or((0, 0), |(arguments, results)| {
+            arenas: arenas.as_ref().map_or((0, 0), |(arguments, results)| {
                 (arguments.len() as u64, results.len() as u64)
             }),
             version: PROTOCOL_VERSION,
             token: self.token,
-            worker: self.started.worker,
-            pool: self.shared.config.name.clone(),
-            message_limit: self.shared.config.message_limit as u64,
-            slots: CREDIT,
+            worker: self.process.worker(),
+            pool: settings.pool.clone(),
+            message_limit: settings.message_limit as u64,
+            slots: settings.credit,
             lifeline: lifeline.is_some(),
             link,
             folder: folder.map(Path::to_owned).unwrap_or_default(),
-            pinned: self.shared.config.cores.is_some(),
-            max_rss: self.shared.config.max_rss.unwrap_or(0),
-            depth: brigade_worker::context::depth().unwrap_or(0) + 1,
+            pinned: settings.is_pinned,
+            max_rss: settings.max_rss.unwrap_or(0),
+            depth: settings.depth,
             identity: *build_identity().as_bytes(),
-            initializer: setup.initializer.as_ref().map(|it| it.function.raw()),
-            finalizer: setup.finalizer.map(FunctionOffset::raw),
+            initializer: settings.setup.initializer.as_ref().map(|it| it.function.raw()),
+            finalizer: settings.setup.finalizer.map(FunctionOffset::raw),
         };
         let packet = ToWorkerControl::Hello(hello).encode().map_err(|error| {
             HandshakeError::Permanent(format!("failed to encode the greeting: {error}"))
         })?;
         let mut descriptors = vec![segment.as_fd()];
         descriptors.extend(lifeline.as_ref().map(AsFd::as_fd));
-        let bell = collecting.map(|collecting| &collecting.doorbell);
+        let bell = shared.map(|shared| shared.doorbell);
         let ringers = bell.map(Doorbell::for_worker).transpose().map_err(|error| {
             HandshakeError::Transient(format!("failed to make its doorbell: {error}"))
         })?;
         descriptors.extend(bell.map(|bell| bell.page().as_fd()));
         descriptors.extend(ringers.iter().flatten().map(AsFd::as_fd));
-        if let Some((arguments, results)) = arenas {
+        if let Some((arguments, results)) = &arenas {
             descriptors.extend([arguments.as_fd(), results.as_fd()]);
         }
-        descriptors.extend(setup.initializer.as_ref().map(|it| it.argument.as_fd()));
-        let sent = self.started.control.send(&packet, &descriptors);
-        sent.map_err(|error| self.send_failure(&error))?;
+        descriptors.extend(settings.setup.initializer.as_ref().map(|it| it.argument.as_fd()));
+        self.send_packet(&packet, &descriptors)?;
+        drop(descriptors);
+        let results = arenas.map(|(_, results)| results);
         Ok(Greeted { segment: Arc::new(segment), results, ringers })
     }
 
@@ -223,7 +224,7 @@ impl Handshake<'_> {
         }
         // With a wrapper script, the worker may be a child of the started process. Signals go to
         // the process group that the started process leads.
-        if answer.pid != self.started.process.pid() && self.shared.config.worker_command.is_none() {
+        if self.process.pid() != Some(answer.pid) && self.settings.command.is_none() {
             return Err(garbage("the process id of another process"));
         }
         Ok(&answer.server)
@@ -232,20 +233,18 @@ impl Handshake<'_> {
     /// Functions are called by their offset in the executable, so the worker has to run the same
     /// one, or take tasks by name.
     fn check_program(&self, answer: &Answer) -> Result<(), HandshakeError> {
-        let config = &self.shared.config;
+        let settings = self.settings;
         let (ours, theirs) = (build_identity(), BuildIdentity::from_bytes(answer.identity));
         let version = answer.program.as_ref().and_then(|program| program.version.as_deref());
         let problem = if ours != theirs && answer.program.is_none() {
             format!(
                 "its executable is another build ({theirs}) than this one ({ours}); start workers from the same executable, or run a brigade::worker::Server in the other one and submit tasks by name"
             )
-        } else if ours != theirs && !config.setup.is_empty() {
+        } else if ours != theirs && !settings.setup.is_empty() {
             format!(
                 "its executable is another build ({theirs}) than this one ({ours}), so it cannot run the initializer or finalizer of this pool; do the setup in its own main"
             )
-        } else if let Some(wanted) =
-            config.worker_version.as_deref().filter(|it| version != Some(it))
-        {
+        } else if let Some(wanted) = settings.version.as_deref().filter(|it| version != Some(it)) {
             let found = version.map_or("no version".to_owned(), |it| format!("version {it:?}"));
             format!(
                 "its program has {found}, but `worker_version` requires {wanted:?}; start the program of that version, or change the setting"
@@ -260,7 +259,16 @@ impl Handshake<'_> {
         let packet = message.encode().map_err(|error| {
             HandshakeError::Permanent(format!("failed to encode a control message: {error}"))
         })?;
-        self.started.control.send(&packet, &[]).map_err(|error| self.send_failure(&error))
+        self.send_packet(&packet, &[])
+    }
+
+    fn send_packet(
+        &self,
+        packet: &[u8],
+        descriptors: &[BorrowedFd<'_>],
+    ) -> Result<(), HandshakeError> {
+        let control = self.process.control().ok_or(HandshakeError::Gone)?;
+        control.send(packet, descriptors).map_err(|error| self.send_failure(&error))
     }
 
     fn send_failure(&self, error: &std::io::Error) -> HandshakeError {
@@ -283,8 +291,8 @@ impl Handshake<'_> {
     }
 
     fn receive(&self) -> Result<FromWorkerControl, HandshakeError> {
-        let pidfd = self.started.process.pidfd();
-        match self.started.control.receive(Some(self.deadline), Some(pidfd)) {
+        let control = self.process.control().ok_or(HandshakeError::Gone)?;
+        match control.receive(Some(self.deadline), self.process.pidfd()) {
             Ok(Received::Packet { bytes, .. }) => FromWorkerControl::decode(&bytes)
                 .map_err(|_| garbage("a malformed handshake message")),
             Ok(Received::PeerDied) => Err(HandshakeError::Gone),
@@ -298,9 +306,9 @@ impl Handshake<'_> {
 
     /// Explains a closed control socket: the process is about to die, or it is not a worker.
     fn closed(&self) -> HandshakeError {
-        let pidfd = self.started.process.pidfd();
-        match brigade_sys::wait::wait_readable(&[pidfd.as_fd()], Some(self.deadline)) {
-            Ok(ready) if ready[0] => HandshakeError::Gone,
+        let pidfd: Vec<BorrowedFd<'_>> = self.process.pidfd().into_iter().collect();
+        match brigade_sys::wait::wait_readable(&pidfd, Some(self.deadline)) {
+            Ok(ready) if ready.first() == Some(&true) => HandshakeError::Gone,
             _ => HandshakeError::Permanent(format!(
                 "it closed its control socket (its standard input at the start), and {} within {}",
                 self.phase.incomplete(),
@@ -322,6 +330,6 @@ impl Handshake<'_> {
     }
 
     fn limit(&self) -> String {
-        format!("{:?} ({})", self.phase.limit(&self.shared.config), self.phase.setting())
+        format!("{:?} ({})", self.phase.limit(self.settings), self.phase.setting())
     }
 }

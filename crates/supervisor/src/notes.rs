@@ -2,28 +2,29 @@
 //!
 //! A subscriber is user code: it may panic, block, query the pool, or end it, so no thread that
 //! drives the pool calls it. An event is *noted* where it happens, as a closure, and the output
-//! thread calls the closure to emit it; see `output`. If no subscriber wants the level, no closure
-//! is created, so noting costs one load.
+//! thread calls the closure to emit it; see [`output`](crate::output). If no subscriber wants the
+//! level, no closure is created, so noting costs one load.
 
 use tracing::Level;
 use tracing::level_filters::LevelFilter;
 
 /// Emits an event; called with the pool's name.
-pub(super) type Note = Box<dyn FnOnce(&str) + Send>;
+pub type Note = Box<dyn FnOnce(&str) + Send>;
 
 /// Noted events in their order.
 #[derive(Default)]
-pub(super) struct Notes(Vec<Note>);
+pub struct Notes(Vec<Note>);
 
 impl Notes {
     /// Adds an event if any subscriber may want its level. Calls no subscriber.
-    pub(super) fn add(&mut self, level: Level, emit: impl FnOnce(&str) + Send + 'static) {
+    pub fn add(&mut self, level: Level, emit: impl FnOnce(&str) + Send + 'static) {
         if is_wanted(level) {
             self.0.push(Box::new(emit));
         }
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    /// Returns `true` if there are none.
+    pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 }
@@ -37,6 +38,6 @@ impl IntoIterator for Notes {
     }
 }
 
-pub(super) fn is_wanted(level: Level) -> bool {
+pub(crate) fn is_wanted(level: Level) -> bool {
     level <= LevelFilter::current()
 }

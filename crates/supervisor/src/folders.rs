@@ -10,19 +10,19 @@ use std::path::PathBuf;
 use brigade_sys::sync::Mutex;
 
 #[derive(Default)]
-pub(super) struct Folders {
+pub(crate) struct Folders {
     left: Mutex<Vec<PathBuf>>,
 }
 
 impl Folders {
     /// Removes a folder, which may be gone already, and folders that could not be removed before.
-    pub(super) fn remove(&self, folder: PathBuf) {
+    pub(crate) fn remove(&self, folder: PathBuf) {
         self.left.lock().push(folder);
         self.remove_all();
     }
 
     /// Removes the folders that could not be removed before.
-    pub(super) fn remove_all(&self) {
+    pub(crate) fn remove_all(&self) {
         let mut left = self.left.lock();
         left.retain(|folder| match fs::remove_dir_all(folder) {
             Ok(()) => false,

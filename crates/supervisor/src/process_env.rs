@@ -7,7 +7,7 @@ use std::process::Command;
 
 use brigade_wire::version::MARKER;
 
-use crate::error::PoolError;
+use crate::error::EnvError;
 
 /// Destination of the workers' stdout and stderr.
 ///
@@ -33,25 +33,28 @@ pub enum Stdio {
 
 /// Settings for every process that a pool starts. They override those of its command.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct ProcessEnv {
+pub struct ProcessEnv {
     /// In the order of the calls; the last entry for a variable wins.
     environment: Vec<(OsString, Option<OsString>)>,
     directory: Option<PathBuf>,
-    pub(crate) stdio: Stdio,
+    /// Destination of the output.
+    pub stdio: Stdio,
 }
 
 impl ProcessEnv {
-    pub(crate) fn set(&mut self, key: &OsStr, value: Option<&OsStr>) {
+    /// Sets a variable, or removes it.
+    pub fn set(&mut self, key: &OsStr, value: Option<&OsStr>) {
         self.environment.push((key.to_owned(), value.map(ToOwned::to_owned)));
     }
 
-    pub(crate) fn set_directory(&mut self, path: &Path) {
+    /// Sets the working directory.
+    pub fn set_directory(&mut self, path: &Path) {
         self.directory = Some(path.to_owned());
     }
 
     /// Checks that every variable can be set and that the directory exists, and makes its path
     /// absolute, because this process may change its own directory later.
-    pub(crate) fn check(mut self) -> Result<Self, PoolError> {
+    pub fn check(mut self) -> Result<Self, EnvError> {
         for (key, value) in &self.environment {
             let field = if value.is_some() { "env" } else { "env_remove" };
             check_variable(field, key, value.as_deref())?;
@@ -76,11 +79,11 @@ impl ProcessEnv {
 }
 
 /// Returns an error if the system cannot set the variable.
-pub(crate) fn check_variable(
+pub fn check_variable(
     field: &'static str,
     key: &OsStr,
     value: Option<&OsStr>,
-) -> Result<(), PoolError> {
+) -> Result<(), EnvError> {
     let name = key.to_string_lossy();
     let problem = if key.is_empty() {
         "the name of a variable must not be empty".to_owned()
@@ -93,11 +96,11 @@ pub(crate) fn check_variable(
     } else {
         return Ok(());
     };
-    Err(PoolError::Configuration { field, problem })
+    Err(EnvError { field, problem })
 }
 
-fn check_directory(path: &Path) -> Result<PathBuf, PoolError> {
-    let wrong = |problem| PoolError::Configuration { field: "current_dir", problem };
+fn check_directory(path: &Path) -> Result<PathBuf, EnvError> {
+    let wrong = |problem| EnvError { field: "current_dir", problem };
     let found = std::fs::metadata(path)
         .map_err(|error| wrong(format!("failed to access {}: {error}", path.display())))?;
     if !found.is_dir() {
@@ -111,9 +114,9 @@ fn check_directory(path: &Path) -> Result<PathBuf, PoolError> {
 mod tests {
     use super::*;
 
-    fn field_of(result: Result<ProcessEnv, PoolError>) -> &'static str {
+    fn field_of(result: Result<ProcessEnv, EnvError>) -> &'static str {
         match result {
-            Err(PoolError::Configuration { field, .. }) => field,
+            Err(EnvError { field, .. }) => field,
             other => panic!("expected a configuration error, got {other:?}"),
         }
     }

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use brigade_sys::sync::{Condvar, Mutex, MutexGuard};
 
-use super::super::notes::Note;
 use super::pipe::Pipe;
+use crate::notes::Note;
 
 /// Maximum number of entries. Further events are lost and counted.
 const MAX_ENTRIES: usize = 4096;

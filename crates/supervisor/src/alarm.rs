@@ -10,41 +10,41 @@ use brigade_sys::wait::Waker;
 
 /// A descriptor to wait for among others, with parking as a fallback.
 #[derive(Debug)]
-pub(super) struct Alarm {
+pub(crate) struct Alarm {
     waker: Waker,
     /// Set once the thread has found that it cannot wait for descriptors.
     parked: OnceLock<Thread>,
 }
 
 impl Alarm {
-    pub(super) fn new() -> std::io::Result<Self> {
+    pub(crate) fn new() -> std::io::Result<Self> {
         Ok(Self { waker: Waker::new()?, parked: OnceLock::new() })
     }
 
-    pub(super) fn wake(&self) {
+    pub(crate) fn wake(&self) {
         self.waker.wake();
         if let Some(thread) = self.parked.get() {
             thread.unpark();
         }
     }
 
-    pub(super) fn drain(&self) {
+    pub(crate) fn drain(&self) {
         self.waker.drain();
     }
 
     /// From now on the current thread is woken by `unpark`. The caller has to check once more for
     /// work before it calls [`sleep`](Self::sleep).
-    pub(super) fn switch_to_parking(&self) {
+    pub(crate) fn switch_to_parking(&self) {
         self.parked.get_or_init(thread::current);
     }
 
     /// Returns `true` if [`switch_to_parking`](Self::switch_to_parking) was called.
-    pub(super) fn is_parking(&self) -> bool {
+    pub(crate) fn is_parking(&self) -> bool {
         self.parked.get().is_some()
     }
 
     /// Sleeps until woken or until the deadline. May wake up spuriously.
-    pub(super) fn sleep(deadline: Option<Monotonic>) {
+    pub(crate) fn sleep(deadline: Option<Monotonic>) {
         match deadline {
             None => thread::park(),
             Some(deadline) => thread::park_timeout(

@@ -20,10 +20,10 @@ use crate::process_env::Stdio;
 const TAIL: usize = 4096;
 
 /// The worker that writes to a stream.
-pub(in crate::drive) struct Writer {
-    pub(in crate::drive) pool: Box<str>,
-    pub(in crate::drive) worker: WorkerId,
-    pub(in crate::drive) pid: u32,
+pub(crate) struct Writer {
+    pub(crate) pool: Box<str>,
+    pub(crate) worker: WorkerId,
+    pub(crate) pid: u32,
 }
 
 /// An output stream of a worker.

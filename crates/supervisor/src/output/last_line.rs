@@ -2,7 +2,7 @@
 
 /// Returns the last line that is neither empty nor part of a backtrace or of the note about
 /// backtraces. If there is no such line, returns the last line that is not empty.
-pub(crate) fn last_line(stderr: &str) -> Option<&str> {
+pub fn last_line(stderr: &str) -> Option<&str> {
     let mut in_backtrace = false;
     let mut last = None;
     for line in stderr.lines().map(str::trim_end).filter(|line| !line.is_empty()) {

@@ -1,0 +1,19 @@
+//! The attempts that a worker's death has interrupted.
+
+use std::time::Duration;
+
+use brigade_scheduler::InterruptedAttempt;
+
+/// The attempts that a worker's death interrupted, according to its table.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Interrupted {
+    /// Attempts that may have started and have no outcome. A correct worker runs one task at a
+    /// time. If it has overwritten its table, all its tasks count as started, so that none is run
+    /// twice without permission.
+    pub(super) attempts: Vec<InterruptedAttempt>,
+    pub(super) elapsed: Option<Duration>,
+    /// Time limit of the section that the task was in.
+    pub(super) section_limit: Duration,
+    /// The pool killed the worker because it broke the protocol.
+    pub(super) broke_protocol: bool,
+}

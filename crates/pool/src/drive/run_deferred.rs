@@ -1,0 +1,42 @@
+//! Runs what was deferred until the core's lock is released.
+
+use super::deferred::{Deferred, ToFree};
+use super::owner;
+use super::shared::Shared;
+use super::user_code_queue::UserCode;
+use crate::cell::Wakeups;
+
+impl Deferred {
+    pub(super) fn run(self, shared: &Shared) {
+        if self.wake_reaper {
+            shared.supervisor.reaper.wake();
+        }
+        for (process, at_once) in self.to_kill {
+            shared.kill_worker(&process, at_once);
+        }
+        shared.supervisor.output.note_all(self.notes);
+        let mut user_code = Vec::new();
+        for waiters in self.to_notify {
+            let Wakeups { ring_doorbell, waker } = waiters.notify();
+            if ring_doorbell && let Some(collecting) = &shared.collecting {
+                collecting.doorbell.caller().wake();
+            }
+            user_code.extend(waker.map(|(task, waker)| UserCode::Waker(task, waker)));
+        }
+        let mut to_free = self.to_free;
+        if owner::is_depended_on() {
+            to_free.retain(ToFree::is_slow);
+            if !to_free.is_empty() {
+                shared.cleaner.free(to_free);
+            }
+        } else {
+            drop(to_free);
+        }
+        if !user_code.is_empty() {
+            shared.run_user_code(user_code);
+        }
+        if self.ended {
+            shared.release_threads();
+        }
+    }
+}

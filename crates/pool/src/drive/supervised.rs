@@ -1,0 +1,138 @@
+//! Handles what happens to the processes of workers.
+
+use std::fmt;
+use std::io;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use brigade_scheduler::{Event, StartFailure};
+use brigade_supervisor::handshake::{Connected, Failure};
+use brigade_supervisor::{Settings, SharedMemory, Supervised, Supervisor, WorkerProcess};
+use brigade_sys::clock::{Monotonic, now};
+use brigade_sys::process::Process;
+use brigade_wire::WorkerId;
+use tracing::{Level, warn};
+
+use super::collect::{ARENA, Collecting};
+use super::deferred::Deferred;
+use super::outcome::EventData;
+use super::owner::{self, Role};
+use super::shared::Shared;
+use super::{attendant, death};
+use crate::cores;
+
+impl Supervised for Shared {
+    fn supervisor(&self) -> &Supervisor {
+        &self.supervisor
+    }
+
+    fn settings(&self) -> &Settings {
+        &self.config.supervisor
+    }
+
+    fn is_forked(&self) -> bool {
+        Self::is_forked(self)
+    }
+
+    fn max_workers(&self) -> usize {
+        self.target.load(Ordering::Relaxed)
+    }
+
+    fn shared_memory(&self) -> Option<SharedMemory<'_>> {
+        let Collecting { doorbell, arguments, .. } = self.collecting.as_ref()?;
+        Some(SharedMemory { doorbell, arguments: arguments.as_deref(), most_results: ARENA })
+    }
+
+    fn spawn(&self, worker: WorkerId, command: &mut Command) -> io::Result<Process> {
+        let cores = self.config.cores.as_ref();
+        let Some(lease) = cores.and_then(|cores| cores.of(worker.slot)) else {
+            return Process::spawn(command);
+        };
+        cores::spawn_pinned(&lease, command, |requested, effective| {
+            self.supervisor.output.note(Level::WARN, move |pool| {
+                warn!(pool, %worker, %requested, %effective, "worker may run only on some of its cores");
+            });
+        })
+    }
+
+    fn thread_began(&self) {
+        self.own_this_thread();
+        owner::take_role(Role::Driver);
+    }
+
+    fn start_failed(&self, worker: WorkerId, failure: Failure) {
+        let Failure { permanent, reason } = failure;
+        let failure = StartFailure { permanent, reason: reason.into() };
+        self.remove_dead(worker, Event::StartFailed { worker, failure }, EventData::Nothing);
+    }
+
+    fn connected(&self, process: &Arc<WorkerProcess>, connected: Connected) {
+        attendant::run(self, process, connected);
+    }
+
+    fn thread_panicked(&self, process: &Arc<WorkerProcess>) {
+        death::kill_orphaned(self, process);
+    }
+
+    fn section_began(&self, worker: WorkerId, due: Monotonic) {
+        self.section_begun(worker, due);
+    }
+
+    fn misbehaved(&self, worker: WorkerId, problem: &str) {
+        Self::misbehaved(self, worker, problem);
+    }
+
+    /// This has to be read before the outcomes. If the process sends an outcome at the last moment,
+    /// the attempt then counts as interrupted; in the other order, the task would seem never to
+    /// have started.
+    fn gave_up_on(&self, process: &WorkerProcess) {
+        death::interrupt(self, process.worker());
+    }
+
+    /// Has everything handled that the worker had written, and then its death. Over an ipc link the
+    /// attendant does that when it comes to the end mark.
+    fn died(&self, process: &Arc<WorkerProcess>) {
+        let worker = process.worker();
+        if self.collecting.is_some() {
+            let mut deferred = Deferred::default();
+            self.lock().collect_slot(worker.slot as usize, self, &mut deferred);
+            deferred.run(self);
+            return death::report(self, process);
+        }
+        let end_mark = self.lock().connection_mut(worker).and_then(|it| it.end_mark.take());
+        if let Some(end_mark) = end_mark {
+            end_mark.send();
+        }
+    }
+
+    fn could_not_kill(&self, process: &Arc<WorkerProcess>, error: io::Error) {
+        Self::could_not_kill(self, process, error);
+    }
+
+    /// Takes the lock only once, to do what is due and to read the next deadline: while tasks are
+    /// being submitted the lock is nearly always held, and each time this thread sleeps for it, a
+    /// submitter has to wake it.
+    fn tick(&self) -> Option<Monotonic> {
+        let mut deferred = Deferred::default();
+        let mut core = self.lock();
+        if core.scheduler.next_deadline().is_some_and(|due| due <= now()) {
+            // A task that has finished in time, but whose outcome was not collected yet, must not
+            // cost its worker's life.
+            core.collect(self, &mut deferred);
+            core.handle(now(), Event::Tick, EventData::Nothing, self, &mut deferred);
+        }
+        let next = core.scheduler.next_deadline();
+        core.next_tick = next;
+        self.supervisor.reaper.sleep_until(next);
+        drop(core);
+        // This thread knows the deadline and need not be woken for it.
+        deferred.skip_reaper_wake();
+        deferred.run(self);
+        next
+    }
+
+    fn gave_up(&self, part: &str, problem: &dyn fmt::Display) {
+        self.give_up(part, problem);
+    }
+}

@@ -1,0 +1,74 @@
+//! User code that waits for a thread to run on.
+
+use std::mem;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Waker;
+
+use brigade_sys::sync::{Condvar, Mutex, MutexGuard};
+use brigade_wire::TaskId;
+
+use crate::cores::CoreLease;
+
+/// A piece of user code to call.
+pub(super) enum UserCode {
+    Waker(TaskId, Waker),
+    /// Dropping a lease may call the hook of code that waits for cores.
+    Lease(Arc<CoreLease>),
+}
+
+/// User code that waits for the collector thread.
+#[derive(Default)]
+pub(super) struct UserCodeQueue {
+    /// `true` while the queue is not empty; written under the lock.
+    pub(super) has_some: AtomicBool,
+    state: Mutex<State>,
+    added: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    waiting: Vec<UserCode>,
+    ended: bool,
+}
+
+impl UserCodeQueue {
+    /// Returns the user code if the collector thread has ended.
+    pub(super) fn push(&self, user_code: Vec<UserCode>) -> Option<Vec<UserCode>> {
+        let mut state = self.lock();
+        if state.ended {
+            return Some(user_code);
+        }
+        state.waiting.extend(user_code);
+        self.has_some.store(true, Ordering::Release);
+        self.added.notify_one();
+        None
+    }
+
+    pub(super) fn take(&self) -> Vec<UserCode> {
+        let mut state = self.lock();
+        self.has_some.store(false, Ordering::Release);
+        mem::take(&mut state.waiting)
+    }
+
+    /// Waits for user code, on a collector thread that has nothing else to do. Returns `false` when
+    /// there will be no more.
+    pub(super) fn wait(&self) -> bool {
+        let mut state = self.lock();
+        while state.waiting.is_empty() && !state.ended {
+            state = self.added.wait(state);
+        }
+        !state.waiting.is_empty()
+    }
+
+    /// Closes the queue.
+    pub(super) fn end(&self) {
+        self.lock().ended = true;
+        self.added.notify_one();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Nothing that panics runs under this lock.
+        self.state.lock()
+    }
+}

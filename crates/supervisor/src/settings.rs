@@ -1,0 +1,66 @@
+//! Settings of all workers of a pool.
+
+use std::time::Duration;
+
+use brigade_sys::executable::FunctionOffset;
+use brigade_sys::sealed::SealedBytes;
+use brigade_wire::link::connect::HostConnector;
+
+use crate::command_line::CommandLine;
+use crate::process_env::ProcessEnv;
+
+/// Settings of all workers of a pool.
+#[derive(Debug)]
+pub struct Settings {
+    /// The pool's name.
+    pub pool: String,
+    /// The program to start; `None` for this very program.
+    pub command: Option<CommandLine>,
+    /// Environment, working directory and standard streams.
+    pub env: ProcessEnv,
+    /// `true` if workers are pinned to cores.
+    pub is_pinned: bool,
+    /// Memory after which a worker asks to be replaced.
+    pub max_rss: Option<u64>,
+    /// The version that the workers' program must have.
+    pub version: Option<String>,
+    /// Nesting depth of the workers: 1 for those of a main program.
+    pub depth: u32,
+    /// Time in which the handshake must be complete.
+    pub start_timeout: Duration,
+    /// Code that workers run before their first task and before they exit.
+    pub setup: Setup,
+    /// Opens the link; `None` for rings.
+    pub connector: Option<&'static dyn HostConnector>,
+    /// Maximum number of frames under way to one worker.
+    pub credit: u16,
+    /// Maximum size of an encoded argument or result.
+    pub message_limit: usize,
+}
+
+/// Code that workers run before their first task and before they exit.
+#[derive(Debug)]
+pub struct Setup {
+    /// Runs before the first task.
+    pub initializer: Option<Initializer>,
+    /// Time in which the initializer must return.
+    pub timeout: Duration,
+    /// Runs before the exit.
+    pub finalizer: Option<FunctionOffset>,
+}
+
+impl Setup {
+    /// Returns `true` if there is no such code.
+    pub fn is_empty(&self) -> bool {
+        self.initializer.is_none() && self.finalizer.is_none()
+    }
+}
+
+/// A function with its encoded argument, which exists once for all workers.
+#[derive(Debug)]
+pub struct Initializer {
+    /// The function.
+    pub function: FunctionOffset,
+    /// Its argument.
+    pub argument: SealedBytes,
+}

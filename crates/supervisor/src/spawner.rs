@@ -1,0 +1,163 @@
+//! The thread that starts all worker processes, and the attendants that do the handshakes.
+//!
+//! The spawner lives until every worker has ended, because the kernel sends a worker its
+//! parent-death signal when the *thread* that started it exits. Starting is fast, as it does not
+//! fork a large parent (see `brigade_sys::process`); each worker has an attendant thread for its
+//! handshake.
+
+use std::io;
+use std::process::{Command, Stdio as Stream};
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+
+use brigade_sys::catch_panic::catch_panic;
+use brigade_sys::control::ControlSocket;
+use brigade_sys::memory::require_address_space;
+use brigade_sys::process::self_command;
+use brigade_wire::WorkerId;
+use brigade_wire::version::{MARKER, PROTOCOL_VERSION};
+use tracing::{Level, debug, warn};
+
+use crate::RESERVED_SPACE;
+use crate::command_line::CommandLine;
+use crate::handshake::{self, Failure};
+use crate::output::{HostEnds, Writer};
+use crate::settings::Settings;
+use crate::supervised::Supervised;
+use crate::supervisor::Orders;
+use crate::worker_process::WorkerProcess;
+
+/// Starts processes until the pool ends, then waits for their attendants.
+///
+/// If another process is already ordered, it is started before the attendant of the previous one. A
+/// new process that starts beside two runnable threads is often queued behind the previous process
+/// on the other core for a time slice; that delayed a third of all starts of two workers by a
+/// millisecond. The attendant has nothing to do in the meantime, because a process takes longer
+/// than that to load its libraries.
+pub fn run(owner: &Arc<impl Supervised>, orders: &Orders) {
+    let mut attendants: Vec<JoinHandle<()>> = Vec::new();
+    while let Ok(process) = orders.recv() {
+        let mut unattended = started(&**owner, process);
+        while let Some(process) = unattended {
+            unattended = orders.try_recv().ok().and_then(|next| started(&**owner, next));
+            attendants.retain(|attendant| !attendant.is_finished());
+            let worker = process.worker();
+            attendants
+                .extend(or_refuse(&**owner, worker, || start_attendant(owner, process).map(Some)));
+        }
+    }
+    for attendant in attendants {
+        // The panic hook has reported a panic there.
+        let _ = attendant.join();
+    }
+}
+
+/// Starts a process, or reports why that was not possible.
+fn started(owner: &impl Supervised, process: Arc<WorkerProcess>) -> Option<Arc<WorkerProcess>> {
+    or_refuse(owner, process.worker(), || Ok(launch(owner, &process)?.then_some(process)))
+}
+
+/// Returns the result of `start`, or reports that the worker could not be started.
+fn or_refuse<T>(
+    owner: &impl Supervised,
+    worker: WorkerId,
+    start: impl FnOnce() -> Result<Option<T>, StartError>,
+) -> Option<T> {
+    match catch_panic(start) {
+        Ok(Ok(Some(made))) => return Some(made),
+        Ok(Ok(None)) => refuse(owner, worker, "it is no longer needed"),
+        Ok(Err((operation, error))) => {
+            refuse(owner, worker, &format!("failed to {operation}: {error}"));
+        }
+        // The panic hook has reported it. The thread has to live on: the kernel would kill all
+        // workers with it.
+        Err(_) => refuse(owner, worker, "the spawner thread panicked"),
+    }
+    None
+}
+
+fn refuse(owner: &impl Supervised, worker: WorkerId, reason: &str) {
+    // The failure is not permanent: the system may have more descriptors or memory in a moment.
+    let reason = format!("{worker} could not be started: {reason}");
+    owner.start_failed(worker, Failure { permanent: false, reason });
+}
+
+type StartError = (&'static str, io::Error);
+
+/// Starts the process. Returns `false` if the worker was killed in the meantime.
+fn launch(owner: &impl Supervised, process: &WorkerProcess) -> Result<bool, StartError> {
+    if process.is_killed() {
+        return Ok(false);
+    }
+    let supervisor = owner.supervisor();
+    let settings = owner.settings();
+    require_address_space(RESERVED_SPACE).map_err(|error| ("start its attendant thread", error))?;
+    let (control, worker_end) =
+        ControlSocket::pair().map_err(|error| ("make a control socket", error))?;
+    let (ends, worker_ends) =
+        HostEnds::open(settings.env.stdio).map_err(|error| ("make a pipe", error))?;
+    let mut command = command(settings);
+    command.stdin(Stream::from(worker_end));
+    worker_ends.apply(&mut command);
+    let worker = process.worker();
+    let spawned =
+        owner.spawn(worker, &mut command).map_err(|error| ("start its process", error))?;
+    // The command holds the host's copies of the worker's ends.
+    drop(command);
+    let pool = settings.pool.as_str().into();
+    let attach = |pid| supervisor.output.attach(ends, Writer { pool, worker, pid });
+    if !process.set_started(spawned, control, attach) {
+        return Ok(false);
+    }
+    let pid = process.pid();
+    supervisor.output.note(Level::DEBUG, move |pool| debug!(pool, %worker, pid, "worker spawned"));
+    Ok(true)
+}
+
+fn command(settings: &Settings) -> Command {
+    let mut command = settings.command.as_ref().map_or_else(self_command, CommandLine::command);
+    settings.env.apply(&mut command);
+    command.env(MARKER, format!("{PROTOCOL_VERSION}:{}", std::process::id()));
+    command
+}
+
+fn start_attendant<S: Supervised>(
+    owner: &Arc<S>,
+    process: Arc<WorkerProcess>,
+) -> Result<JoinHandle<()>, StartError> {
+    const OPERATION: &str = "start its attendant thread";
+    // The process that was started in the meantime may have taken the space that `launch` saw.
+    require_address_space(RESERVED_SPACE).map_err(|error| (OPERATION, error))?;
+    let owner = Arc::clone(owner);
+    thread::Builder::new()
+        .name(format!("brigade-{}", process.worker().slot))
+        .spawn(move || {
+            owner.thread_began();
+            // Nothing in an attendant is known to panic, but without its attendant a worker's tasks
+            // would never get an outcome.
+            if catch_panic(|| attend(&*owner, &process)).is_err() {
+                owner.thread_panicked(&process);
+            }
+        })
+        .map_err(|error| (OPERATION, error))
+}
+
+/// Does the handshake and hands the worker over to the owner.
+fn attend(owner: &impl Supervised, process: &Arc<WorkerProcess>) {
+    let output = &owner.supervisor().output;
+    let (worker, pid) = (process.worker(), process.pid());
+    match handshake::run(owner, process) {
+        Ok(connected) => {
+            output.note(Level::DEBUG, move |pool| debug!(pool, %worker, pid, "worker ready"));
+            owner.connected(process, connected);
+        }
+        Err(failure) => {
+            let cause = failure.reason.clone();
+            output.note(
+                Level::WARN,
+                move |pool| warn!(pool, %worker, pid, cause, "worker failed to start"),
+            );
+            owner.start_failed(worker, failure);
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! The owner of a supervisor, which learns what happens to its processes.
+
+use std::fmt;
+use std::io;
+use std::process::Command;
+use std::sync::Arc;
+
+use brigade_sys::arena::ArgumentArena;
+use brigade_sys::clock::Monotonic;
+use brigade_sys::process::Process;
+use brigade_wire::WorkerId;
+use brigade_wire::ring::Doorbell;
+
+use crate::handshake::{Connected, Failure};
+use crate::settings::Settings;
+use crate::supervisor::Supervisor;
+use crate::worker_process::WorkerProcess;
+
+/// The owner of a [`Supervisor`].
+///
+/// The supervisor calls these methods on its own threads, on which starts and deaths depend. So
+/// they return soon, run no user code and write no output.
+pub trait Supervised: Send + Sync + 'static {
+    /// Returns the supervisor.
+    fn supervisor(&self) -> &Supervisor;
+
+    /// Returns the settings of all workers.
+    fn settings(&self) -> &Settings;
+
+    /// Returns `true` in a copy of the process that `fork` has made.
+    fn is_forked(&self) -> bool;
+
+    /// Returns the maximum number of workers.
+    fn max_workers(&self) -> usize;
+
+    /// Returns the memory that workers with rings share with the host, or `None` if the link is not
+    /// a ring.
+    fn shared_memory(&self) -> Option<SharedMemory<'_>>;
+
+    /// Starts a process with [`Process::spawn`], on the cores of the worker.
+    fn spawn(&self, worker: WorkerId, command: &mut Command) -> io::Result<Process>;
+
+    /// Called first on a thread that the supervisor starts for one worker.
+    fn thread_began(&self);
+
+    /// A worker could not be started, and its process is gone.
+    fn start_failed(&self, worker: WorkerId, failure: Failure);
+
+    /// A worker has completed its handshake. May last until the worker's death, as it runs on a
+    /// thread of the worker's own.
+    fn connected(&self, process: &Arc<WorkerProcess>, connected: Connected);
+
+    /// The thread of a worker has panicked.
+    fn thread_panicked(&self, process: &Arc<WorkerProcess>);
+
+    /// The task of a worker has entered a section with a deadline.
+    fn section_began(&self, worker: WorkerId, due: Monotonic);
+
+    /// A worker has broken the protocol.
+    fn misbehaved(&self, worker: WorkerId, problem: &str);
+
+    /// The death of a worker is about to be reported although its process may still be alive. What
+    /// it does from now on must make no difference.
+    fn gave_up_on(&self, process: &WorkerProcess);
+
+    /// A worker has died, and its output has been read.
+    fn died(&self, process: &Arc<WorkerProcess>);
+
+    /// A worker could not be killed, because this process may not do so any more.
+    fn could_not_kill(&self, process: &Arc<WorkerProcess>, error: io::Error);
+
+    /// Does what is due, and returns the next deadline.
+    fn tick(&self) -> Option<Monotonic>;
+
+    /// A thread of the supervisor cannot do its part any more.
+    fn gave_up(&self, part: &str, problem: &dyn fmt::Display);
+}
+
+/// Memory that workers with rings share with the host.
+#[derive(Debug, Clone, Copy)]
+pub struct SharedMemory<'a> {
+    /// Wakes the host when an outcome arrives.
+    pub doorbell: &'a Doorbell,
+    /// Large arguments, if the host has address space for them.
+    pub arguments: Option<&'a ArgumentArena>,
+    /// Maximum size of the arena for a worker's large values.
+    pub most_results: usize,
+}

@@ -1,0 +1,72 @@
+//! The orders to the threads that start, watch and read worker processes.
+
+use std::io;
+use std::sync::Arc;
+
+use brigade_sys::lifeline::Lifeline;
+use brigade_sys::sync::Mutex;
+use crossbeam_channel::{Receiver, Sender, unbounded};
+
+use crate::folders::Folders;
+use crate::output::OutputForwarder;
+use crate::process_env::Stdio;
+use crate::reaper::Reaper;
+use crate::worker_process::WorkerProcess;
+
+/// The processes of a pool's workers.
+///
+/// Three threads do the work: [`spawner::run`](crate::spawner::run) starts processes,
+/// [`reaper::run`](crate::reaper::run) waits for their deaths, and
+/// [`output::run`](crate::output::run) forwards their output. What happens is reported to the
+/// [`Supervised`](crate::Supervised) owner.
+pub struct Supervisor {
+    /// Output of workers, and events.
+    pub output: OutputForwarder,
+    /// Deaths and deadlines.
+    pub reaper: Reaper,
+    orders: Mutex<Option<Sender<Arc<WorkerProcess>>>>,
+    pub(crate) folders: Folders,
+    /// Makes workers end with this process; `None` if the system does not support it.
+    pub(crate) lifeline: Option<Lifeline>,
+}
+
+/// The workers to start, for the spawner's thread.
+pub type Orders = Receiver<Arc<WorkerProcess>>;
+
+impl Supervisor {
+    /// Creates the supervisor, without its threads. `stdio` is the destination of the output.
+    ///
+    /// # Errors
+    /// If descriptors run out.
+    pub fn new(stdio: Stdio) -> io::Result<(Self, Orders)> {
+        let (sender, orders) = unbounded();
+        let supervisor = Self {
+            output: OutputForwarder::new(stdio)?,
+            reaper: Reaper::new()?,
+            orders: Mutex::new(Some(sender)),
+            folders: Folders::default(),
+            lifeline: Lifeline::new().ok(),
+        };
+        Ok((supervisor, orders))
+    }
+
+    /// Orders the start of a worker.
+    pub fn start(&self, process: Arc<WorkerProcess>) {
+        if let Some(orders) = &*self.orders.lock() {
+            // The spawner receives orders as long as this sender exists.
+            let _ = orders.send(process);
+        }
+    }
+
+    /// Ends all threads, which have nothing left to do.
+    pub fn end(&self) {
+        self.orders.lock().take();
+        self.reaper.end();
+        self.output.end();
+    }
+
+    /// Removes the files that dead workers have left; call it after the threads have ended.
+    pub fn clean_up(&self) {
+        self.folders.remove_all();
+    }
+}

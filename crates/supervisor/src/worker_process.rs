@@ -1,0 +1,374 @@
+//! The process of one worker, from the order to start it until it is reaped.
+//!
+//! ```text
+//! ordered -> started -> connected -> dying -> dead
+//! ```
+//!
+//! - A worker may be killed in every state, and more than once. If its process does not exist yet,
+//!   it is not started. While its link is being opened the kill waits, and follows immediately.
+//! - It is *dying* once it was killed. A worker that ends by itself skips this state.
+//! - It is *dead* when its end was observed or is certain, and its output was read.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use brigade_sys::control::ControlSocket;
+use brigade_sys::lifeline::GroupLifeline;
+use brigade_sys::process::{Exit, Process, Signal, Swept};
+use brigade_sys::sync::Mutex;
+use brigade_wire::WorkerId;
+
+use crate::output::WorkerStreams;
+
+/// The process of one worker, shared by all threads that may have to end it.
+pub struct WorkerProcess {
+    worker: WorkerId,
+    state: Mutex<State>,
+    /// Set when the process is started.
+    running: OnceLock<Running>,
+    /// Set before the state becomes [`ProcessState::Dead`].
+    death: OnceLock<Death>,
+    /// SIGKILL was sent and the interrupted task will not be retried, so the death may be reported
+    /// before the process is reaped.
+    may_be_reported: AtomicBool,
+    /// The process could not be killed, and nothing waits for its death.
+    left_behind: AtomicBool,
+}
+
+/// The state of a worker's process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProcessState {
+    /// There is no process yet.
+    Ordered,
+    /// The handshake is under way.
+    Started,
+    /// The worker takes tasks.
+    Connected,
+    /// It was killed.
+    Dying,
+    /// Its end is known.
+    Dead,
+}
+
+struct State {
+    state: ProcessState,
+    /// The link is being opened.
+    is_connecting: bool,
+}
+
+/// A process that was started, with its connections to the host.
+struct Running {
+    process: Process,
+    lifeline: OnceLock<GroupLifeline>,
+    /// Kept open, because closing it would tell the worker that the host is gone.
+    control: ControlSocket,
+    streams: WorkerStreams,
+}
+
+/// The end of a process.
+#[derive(Debug, Clone)]
+pub struct Death {
+    /// Exit status.
+    pub exit: Exit,
+    /// The last bytes on standard error.
+    pub stderr_tail: String,
+}
+
+/// Progress of a kill.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Killed {
+    /// There is no process yet, or its link is being opened; the thread that does so kills it.
+    NotYet,
+    /// SIGKILL was sent to the whole process group.
+    Sent,
+    /// The process is stopped. [`WorkerProcess::kill_tree`] finds the processes that it has started
+    /// and kills all of them, which takes longer.
+    Stopped,
+}
+
+impl WorkerProcess {
+    /// Creates the record of a process that is to be started.
+    pub fn new(worker: WorkerId) -> Self {
+        Self {
+            worker,
+            state: Mutex::new(State { state: ProcessState::Ordered, is_connecting: false }),
+            running: OnceLock::new(),
+            death: OnceLock::new(),
+            may_be_reported: AtomicBool::new(false),
+            left_behind: AtomicBool::new(false),
+        }
+    }
+
+    /// Returns the worker's id.
+    pub fn worker(&self) -> WorkerId {
+        self.worker
+    }
+
+    /// Returns the process id, if the process was started.
+    pub fn pid(&self) -> Option<u32> {
+        self.running.get().map(|running| running.process.pid())
+    }
+
+    /// Returns the state.
+    pub fn state(&self) -> ProcessState {
+        self.state.lock().state
+    }
+
+    /// Returns `true` if the worker was killed.
+    pub(crate) fn is_killed(&self) -> bool {
+        self.state() == ProcessState::Dying
+    }
+
+    /// Records the new process. Returns `false` if it was killed in the meantime; it is killed
+    /// then.
+    pub(crate) fn set_started(
+        &self,
+        process: Process,
+        control: ControlSocket,
+        streams: impl FnOnce(u32) -> WorkerStreams,
+    ) -> bool {
+        let mut state = self.state.lock();
+        if state.state != ProcessState::Ordered {
+            // Dropping the process kills and reaps it, which must not happen under the lock.
+            drop(state);
+            return false;
+        }
+        let streams = streams(process.pid());
+        let running = Running { process, lifeline: OnceLock::new(), control, streams };
+        // Set only here, once.
+        let _ = self.running.set(running);
+        state.state = ProcessState::Started;
+        true
+    }
+
+    /// Makes the whole process group end with this process. Without it, processes that tasks have
+    /// started outlive a host that is killed.
+    pub(crate) fn bind_to_host(&self) {
+        if let Some(Running { process, lifeline, .. }) = self.running.get()
+            && let Ok(bound) = GroupLifeline::bind(process)
+        {
+            let _ = lifeline.set(bound);
+        }
+    }
+
+    /// Records that the worker takes tasks.
+    pub(crate) fn set_connected(&self) {
+        let mut state = self.state.lock();
+        if state.state == ProcessState::Started {
+            state.state = ProcessState::Connected;
+        }
+    }
+
+    /// Records the end of the process, once.
+    pub(crate) fn set_dead(&self, death: Death) {
+        let _ = self.death.set(death);
+        self.state.lock().state = ProcessState::Dead;
+    }
+
+    /// Returns the end of the process, if it is known.
+    pub fn death(&self) -> Option<&Death> {
+        self.death.get()
+    }
+
+    /// Lets the death be reported before the process is reaped; SIGKILL was sent.
+    pub fn allow_early_report(&self) {
+        self.may_be_reported.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn may_be_reported(&self) -> bool {
+        self.may_be_reported.load(Ordering::Acquire)
+    }
+
+    /// Gives up a process that could not be killed: nothing waits for its death.
+    pub fn leave_behind(&self) {
+        self.left_behind.store(true, Ordering::Release);
+    }
+
+    /// Returns `true` after [`leave_behind`](Self::leave_behind).
+    pub fn is_left_behind(&self) -> bool {
+        self.left_behind.load(Ordering::Acquire)
+    }
+
+    /// Kills the process, or stops it if it may have started others. If there is no process yet,
+    /// prevents its start.
+    ///
+    /// # Errors
+    /// If this process may not kill the worker.
+    pub fn kill(&self) -> io::Result<Killed> {
+        let mut state = self.state.lock();
+        if state.state == ProcessState::Dead {
+            return Ok(Killed::Sent);
+        }
+        state.state = ProcessState::Dying;
+        let is_connecting = state.is_connecting;
+        drop(state);
+        match self.running.get() {
+            Some(running) if !is_connecting => {
+                let is_killed = running.process.kill_if_alone()?;
+                Ok(if is_killed { Killed::Sent } else { Killed::Stopped })
+            }
+            _ => Ok(Killed::NotYet),
+        }
+    }
+
+    /// Kills the process, its group, and all its descendants.
+    ///
+    /// # Errors
+    /// If this process may not kill the worker.
+    pub fn kill_tree(&self) -> io::Result<Swept> {
+        self.running.get().map_or(Ok(Swept::default()), |running| running.process.kill_tree())
+    }
+
+    /// Kills the process and its group at once.
+    ///
+    /// # Errors
+    /// If this process may not kill the worker.
+    pub(crate) fn kill_group(&self) -> io::Result<()> {
+        self.running.get().map_or(Ok(()), |running| running.process.signal_group(Signal::Kill))
+    }
+
+    /// Opens the link to the process, unless it was killed. A kill that is requested meanwhile
+    /// follows immediately.
+    ///
+    /// ipc-channel 0.23 never closes the socket of a failed connect, and connecting to a dead
+    /// process fails. Without this, shutdowns that kill starting workers would occasionally leak a
+    /// descriptor.
+    pub(crate) fn connect<R>(&self, open: impl FnOnce() -> R) -> Option<R> {
+        let mut state = self.state.lock();
+        if state.state != ProcessState::Started {
+            return None;
+        }
+        state.is_connecting = true;
+        drop(state);
+        let result = open();
+        let mut state = self.state.lock();
+        state.is_connecting = false;
+        let was_killed = state.state == ProcessState::Dying;
+        drop(state);
+        if was_killed {
+            // This fails only if the process is already gone.
+            let _ = self.kill_group();
+        }
+        Some(result)
+    }
+
+    /// Asks the process group to end. A stopped group has to be continued to receive the signal.
+    ///
+    /// # Errors
+    /// If this process may not signal the worker.
+    pub fn terminate(&self) -> io::Result<()> {
+        if let Some(Running { process, .. }) = self.running.get() {
+            process.signal_group(Signal::Terminate)?;
+            process.signal_group(Signal::Continue)?;
+        }
+        Ok(())
+    }
+
+    /// Returns `true` if the process is stopped by a signal.
+    pub fn is_stopped(&self) -> bool {
+        self.running.get().is_some_and(|running| running.process.is_stopped())
+    }
+
+    /// Waits for the end of the process, and reaps it.
+    pub(crate) fn reap(&self) -> io::Result<Exit> {
+        self.running.get().map_or(Ok(Exit::Unknown), |running| running.process.reap())
+    }
+
+    /// Kills the process and waits for its end.
+    ///
+    /// # Errors
+    /// If this process may not kill the worker, or its exit status is lost.
+    pub fn end(&self) -> io::Result<Exit> {
+        self.kill_group()?;
+        self.reap()
+    }
+
+    /// Returns the descriptor that becomes readable when the process has ended.
+    pub(crate) fn pidfd(&self) -> Option<BorrowedFd<'_>> {
+        self.running.get().map(|running| running.process.pidfd())
+    }
+
+    pub(crate) fn control(&self) -> Option<&ControlSocket> {
+        self.running.get().map(|running| &running.control)
+    }
+
+    pub(crate) fn streams(&self) -> Option<&WorkerStreams> {
+        self.running.get().map(|running| &running.streams)
+    }
+}
+
+impl std::fmt::Debug for WorkerProcess {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("WorkerProcess")
+            .field("worker", &self.worker)
+            .field("pid", &self.pid())
+            .field("state", &self.state())
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use brigade_sys::process::command;
+
+    use super::*;
+    use crate::output::OutputForwarder;
+    use crate::process_env::Stdio;
+
+    fn started(process: &WorkerProcess) -> io::Result<bool> {
+        let output = OutputForwarder::new(Stdio::Null)?;
+        let (ends, worker_ends) = crate::output::HostEnds::open(Stdio::Null)?;
+        let mut sleep = command("sleep");
+        worker_ends.apply(sleep.arg("60"));
+        let sleep = Process::spawn(&mut sleep)?;
+        let (control, _) = ControlSocket::pair()?;
+        let writer = |pid| crate::output::Writer { pool: "".into(), worker: process.worker(), pid };
+        Ok(process.set_started(sleep, control, |pid| output.attach(ends, writer(pid))))
+    }
+
+    fn ordered() -> WorkerProcess {
+        WorkerProcess::new(WorkerId { slot: 0, generation: 0 })
+    }
+
+    #[test]
+    fn a_worker_that_was_killed_before_its_start_is_not_started() -> io::Result<()> {
+        let process = ordered();
+        assert_eq!(process.kill()?, Killed::NotYet);
+        assert!(!started(&process)?);
+        assert_eq!((process.state(), process.pid()), (ProcessState::Dying, None));
+        Ok(())
+    }
+
+    #[test]
+    fn a_kill_is_idempotent_and_ends_in_a_death() -> io::Result<()> {
+        let process = ordered();
+        assert!(started(&process)?);
+        assert_eq!(process.state(), ProcessState::Started);
+        process.set_connected();
+        assert_eq!(process.state(), ProcessState::Connected);
+        for _ in 0..2 {
+            assert_eq!(process.kill()?, Killed::Sent);
+            assert_eq!(process.state(), ProcessState::Dying);
+        }
+        let exit = process.reap()?;
+        assert_eq!(exit, Exit::Signal(9));
+        process.set_dead(Death { exit, stderr_tail: String::new() });
+        assert_eq!(process.kill()?, Killed::Sent);
+        assert_eq!(process.state(), ProcessState::Dead);
+        Ok(())
+    }
+
+    #[test]
+    fn a_kill_waits_for_a_link_that_is_being_opened() -> io::Result<()> {
+        let process = ordered();
+        assert!(started(&process)?);
+        let killed = process.connect(|| process.kill()).expect("it was alive")?;
+        assert_eq!(killed, Killed::NotYet);
+        assert_eq!(process.reap()?, Exit::Signal(9));
+        assert_eq!(process.connect(|| ()), None);
+        Ok(())
+    }
+}
