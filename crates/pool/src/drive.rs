@@ -1,5 +1,8 @@
 //! The threads that carry out the scheduler's decisions. They decide nothing themselves.
 //!
+//! Spawner, attendants, reaper, cleaner and output thread belong to `brigade-supervisor`, which
+//! knows nothing of tasks; `supervised` handles what they report.
+//!
 //! Threads:
 //! - A *submitting thread* locks the core, passes its event to the scheduler and writes the frame
 //!   itself.
@@ -20,8 +23,8 @@
 //!
 //! Rules:
 //! - Reaper, attendants, spawner and cleaner run no user code, write no output, and wait for
-//!   nothing but their own events. They hand events to the output thread (`notes`), wakers and
-//!   hooks to the collector (`user_code`), and large memory to the cleaner.
+//!   nothing but their own events. They hand events to the output thread, wakers and hooks to the
+//!   collector (`user_code`), and large memory to the cleaner.
 //! - Only the output thread calls subscribers and writes to the host's stderr.
 //! - The collector and the callers run wakers after their own work; a caller that listens first
 //!   hands over to another thread (`collect`).
@@ -40,13 +43,11 @@
 
 mod attendant;
 mod carry_out;
-mod cleaner;
 mod collect;
 mod death;
 mod deferred;
 mod failure;
 mod interrupted;
-mod jobs;
 mod lifecycle;
 mod outcome;
 mod owner;
@@ -64,8 +65,8 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use brigade_scheduler::{Event, Shutdown};
-use brigade_supervisor::{RESERVED_SPACE, output, reaper, spawner};
-use brigade_sys::memory::require_address_space;
+use brigade_supervisor::require_reserve;
+use brigade_supervisor::threads::{cleaner, output, reaper, spawner};
 use brigade_sys::poller::Poller;
 use brigade_sys::sync::Mutex;
 use crossbeam_channel::{Receiver, Sender, TryRecvError, bounded};
@@ -116,7 +117,7 @@ impl Drive {
         self.run_user_code_thread("collector", Role::Collector, collect::run)?;
         let threads = [
             self.run("reaper", Role::Driver, |shared| reaper::run(&*shared, workers)),
-            self.run("cleaner", Role::Driver, move |shared| cleaner::run(&shared, &jobs)),
+            self.run("cleaner", Role::Driver, move |shared| cleaner::run(&*shared, &jobs)),
             self.run("spawner", Role::Driver, move |shared| spawner::run(&shared, &spawn_orders)),
         ];
         let mut started = Ok(());
@@ -139,7 +140,7 @@ impl Drive {
     ) -> Result<JoinHandle<()>, PoolError> {
         let shared = Arc::clone(&self.shared);
         let name = format!("brigade-{name}");
-        require_address_space(RESERVED_SPACE)
+        require_reserve()
             .and_then(|()| {
                 std::thread::Builder::new().name(name).spawn(move || {
                     shared.own_this_thread();

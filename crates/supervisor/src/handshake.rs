@@ -15,7 +15,6 @@ use brigade_sys::arena::{ResultView, affordable};
 use brigade_sys::clock::{self, Monotonic};
 use brigade_sys::control::Received;
 use brigade_sys::executable::{BuildIdentity, FunctionOffset, build_identity};
-use brigade_sys::memory::require_address_space;
 use brigade_sys::segment::Segment;
 use brigade_wire::handshake::{Answer, FromWorkerControl, Hello, LinkKind, ToWorkerControl, Token};
 use brigade_wire::link::connect::HostEnd;
@@ -24,35 +23,19 @@ use brigade_wire::ring::Doorbell;
 use brigade_wire::slots::SlotTable;
 use brigade_wire::version::PROTOCOL_VERSION;
 
-use crate::RESERVED_SPACE;
+use crate::connection::{Connected, Connection, HostLink};
+use crate::error::StartError;
+use crate::reserve::require_reserve;
 use crate::settings::Settings;
 use crate::supervised::Supervised;
 use crate::worker_process::WorkerProcess;
-pub use error::Failure;
 use error::{HandshakeError, Phase, explain, garbage, unexpected};
 
-/// The connection to a worker that can take tasks.
-pub struct Connected {
-    /// The host's end of the link.
-    pub link: Link,
-    /// States of the tasks that the worker was sent.
-    pub table: Arc<SlotTable>,
-    /// The arena for large values of a worker with rings, if the worker could map it.
-    pub results: Option<Arc<ResultView>>,
-    /// The doorbell descriptors of a worker with rings.
-    pub ringers: Option<[OwnedFd; 2]>,
-}
-
-/// The host's end of the link.
-pub enum Link {
-    /// Both directions.
-    Ring(Box<ring::HostEnd>),
-    /// A link that was opened in the handshake.
-    Opened(HostEnd),
-}
-
 /// Does the handshake. On failure the process is killed and reaped.
-pub(crate) fn run(owner: &impl Supervised, process: &WorkerProcess) -> Result<Connected, Failure> {
+pub(crate) fn run(
+    owner: &impl Supervised,
+    process: &WorkerProcess,
+) -> Result<Connected, StartError> {
     let supervisor = owner.supervisor();
     let settings = owner.settings();
     let phase = Phase::Handshake;
@@ -60,7 +43,7 @@ pub(crate) fn run(owner: &impl Supervised, process: &WorkerProcess) -> Result<Co
     // Rings need no folder, so they work even if the temporary folder is unusable.
     let pid = process.pid().unwrap_or(0);
     let folder = settings.connector.map(|connector| connector.folder(pid)).transpose();
-    let folder = folder.map_err(|reason| Failure { permanent: true, reason })?;
+    let folder = folder.map_err(|reason| StartError { is_permanent: true, reason })?;
     let token = Token::random();
     let mut handshake = Handshake { owner, settings, process, phase, deadline, token };
     let connected = handshake.run(folder.as_deref()).map_err(|error| {
@@ -123,7 +106,9 @@ impl<S: Supervised> Handshake<'_, S> {
             // The rings exist from the start, so the answer completes the handshake.
             let end = Box::new(ring::HostEnd::new(&segment, credit, limit));
             let results = results.filter(|_| answer.arenas);
-            return Ok(Connected { link: Link::Ring(end), table, results, ringers });
+            let connection = Connection::new(HostLink::Ring(end), table);
+            let connection = connection.with_memory(results, ringers);
+            return Ok(Connected { connection, receiver: None });
         };
         let connect = || connector.connect(server, &self.token, limit);
         let connected = self.process.connect(connect);
@@ -135,7 +120,10 @@ impl<S: Supervised> Handshake<'_, S> {
             FromWorkerControl::Ready => {}
             other => return Err(unexpected(other)),
         }
-        Ok(Connected { link: Link::Opened(link), table, results: None, ringers: None })
+        let HostEnd { sender, receiver, end_mark } = link;
+        let mut connection = Connection::new(HostLink::Connected(sender), table);
+        connection.end_mark = Some(end_mark);
+        Ok(Connected { connection, receiver: Some(receiver) })
     }
 
     /// Sends the worker its identity and settings, and the table of task states.
@@ -146,11 +134,9 @@ impl<S: Supervised> Handshake<'_, S> {
             None => (LinkKind::Ring, ring::words(settings.credit)),
             Some(connector) => (connector.kind(), SlotTable::words(settings.credit)),
         };
-        let segment = require_address_space(RESERVED_SPACE)
-            .and_then(|()| Segment::create("brigade", words))
-            .map_err(|error| {
-                HandshakeError::Transient(format!("failed to make its shared memory: {error}"))
-            })?;
+        let segment = require_reserve().and_then(|()| Segment::create("brigade", words)).map_err(
+            |error| HandshakeError::Transient(format!("failed to make its shared memory: {error}")),
+        )?;
         // A system that refuses this much address space has to do without arenas.
         let arenas = shared.and_then(|shared| {
             let arguments = shared.arguments?;

@@ -4,10 +4,11 @@
 //! which implements [`Supervised`]:
 //!
 //! - [`WorkerProcess`]: the process of one worker and its states
-//! - [`spawner`]: the thread that starts processes, and the threads that do their handshakes
-//! - [`handshake`]: the host's half of the handshake
-//! - [`reaper`]: the thread that waits for deaths and deadlines, and reaps
-//! - [`output`]: the thread that forwards output and emits `tracing` events
+//! - [`threads::spawner`]: the thread that starts processes, and the threads that do their
+//!   handshakes
+//! - [`threads::reaper`]: the thread that waits for deaths and deadlines, and reaps
+//! - [`threads::output`]: the thread that forwards output and emits `tracing` events
+//! - [`threads::cleaner`]: the thread for slow work
 //!
 //! # Invariants
 //!
@@ -20,29 +21,32 @@
 #![forbid(unsafe_code)]
 
 mod alarm;
+mod cleaner;
 mod command_line;
+mod connection;
 mod error;
 mod folders;
-pub mod handshake;
+mod handshake;
 mod notes;
 pub mod output;
 mod process_env;
-pub mod reaper;
+mod reaper;
+mod reserve;
 mod settings;
-pub mod spawner;
 mod supervised;
 mod supervisor;
+pub mod threads;
 mod worker_process;
 
+pub use cleaner::{Cleaner, Job, Jobs};
 pub use command_line::CommandLine;
-pub use error::EnvError;
+pub use connection::{Connected, Connection, HostLink};
+pub use error::{EnvError, StartError};
 pub use notes::{Note, Notes};
 pub use process_env::{ProcessEnv, Stdio, check_variable};
+pub use reaper::Reaper;
+pub use reserve::require_reserve;
 pub use settings::{Initializer, Settings, Setup};
 pub use supervised::{SharedMemory, Supervised};
 pub use supervisor::{Orders, Supervisor};
 pub use worker_process::{Death, Killed, ProcessState, WorkerProcess};
-
-/// Address space that has to be left before a thread is started or a worker's memory is mapped:
-/// room for a stack, and for the program, which would abort if an allocation failed.
-pub const RESERVED_SPACE: u64 = 10 << 20;

@@ -24,6 +24,7 @@ impl Notes {
     }
 
     /// Returns `true` if there are none.
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -38,6 +39,7 @@ impl IntoIterator for Notes {
     }
 }
 
+#[inline]
 pub(crate) fn is_wanted(level: Level) -> bool {
     level <= LevelFilter::current()
 }

@@ -26,7 +26,6 @@ mod lines;
 mod pipe;
 mod queue;
 
-use std::collections::HashMap;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::process::Command;
@@ -34,27 +33,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use brigade_sys::catch_panic::catch_panic;
 use brigade_sys::descriptors;
-use brigade_sys::poller::Poller;
 use brigade_sys::sync::Mutex;
-use tracing::{Level, warn};
+use tracing::Level;
 
 use crate::alarm::Alarm;
 use crate::notes::{Note, Notes, is_wanted};
 use crate::process_env::Stdio;
-use crate::supervised::Supervised;
-use crate::worker_process::WorkerProcess;
 pub use last_line::last_line;
-use pipe::Pipe;
-pub(crate) use pipe::Writer;
-use queue::{Entry, LostEntries, OutputQueue};
+pub(crate) use pipe::{CHUNK, Pipe, Writer};
+pub(crate) use queue::{Entry, LostEntries, OutputQueue};
 
 /// Longest time that the report of a death waits for a subscriber to take the last lines.
 pub(crate) const EMIT_TIMEOUT: Duration = Duration::from_secs(1);
-
-/// Number of bytes forwarded at a time.
-const CHUNK: usize = 16 * 1024;
 
 /// Maximum number of bytes read from a dead worker's pipe. A process that the worker has left
 /// behind may continue to write.
@@ -64,10 +55,10 @@ const LAST_READ: usize = 1 << 20;
 pub struct OutputForwarder {
     stdio: Stdio,
     /// Pipes that the thread has not added yet.
-    new: Mutex<Vec<Arc<Pipe>>>,
-    queue: OutputQueue,
-    alarm: Alarm,
-    ended: AtomicBool,
+    pub(crate) new: Mutex<Vec<Arc<Pipe>>>,
+    pub(crate) queue: OutputQueue,
+    pub(crate) alarm: Alarm,
+    pub(crate) ended: AtomicBool,
 }
 
 /// The queue position that has to be done before the worker's death is reported.
@@ -142,20 +133,13 @@ impl OutputForwarder {
 
     /// Reads what is left in a dead worker's pipes and closes them. Returns the end of its stderr,
     /// and the lines that have to be emitted before the death is reported.
-    pub(crate) fn finish_streams(&self, process: &WorkerProcess) -> (String, Option<LastLines>) {
-        let Some(streams) = process.streams() else { return (String::new(), None) };
+    pub(crate) fn finish_streams(&self, streams: &WorkerStreams) -> (String, Option<LastLines>) {
         let pipes = streams.stdout.iter().chain([&streams.stderr]);
         let rests = pipes.map(|pipe| (Arc::clone(pipe), pipe.read_rest(LAST_READ)));
         let is_awaited = self.stdio == Stdio::Capture;
         let last = self.queue.push_rests(rests.collect(), is_awaited);
         self.alarm.wake();
         (streams.stderr.tail(), is_awaited.then_some(LastLines(last)))
-    }
-
-    /// Reads what is left in the pipes of a worker that has ended, and returns the end of its
-    /// stderr.
-    pub fn read_rest(&self, process: &WorkerProcess) -> String {
-        self.finish_streams(process).0
     }
 
     pub(crate) fn are_emitted(&self, lines: LastLines) -> bool {
@@ -189,84 +173,4 @@ impl OutputForwarder {
         self.ended.store(true, Ordering::Release);
         self.alarm.wake();
     }
-
-    /// Empties the queue. Returns `true` if the pool has ended.
-    fn process_queue(&self, owner: &impl Supervised) -> bool {
-        // Read before the queue is emptied; anything added later is no longer needed.
-        let ended = self.ended.load(Ordering::Acquire);
-        let pool = owner.settings().pool.as_str();
-        while let Some(entry) = self.queue.next() {
-            match entry {
-                // A subscriber that panics loses this event; the panic hook reports it.
-                Entry::Event(emit) => drop(catch_panic(|| emit(pool))),
-                Entry::Rest(pipe, bytes) => pipe.forward(&bytes, true),
-            }
-            if self.queue.done() {
-                owner.supervisor().reaper.wake();
-            }
-        }
-        if let Some(LostEntries { events, bytes }) = self.queue.take_lost() {
-            let tell = || {
-                warn!(
-                    pool,
-                    events,
-                    bytes,
-                    "events and output were lost because the subscriber or stderr is too slow"
-                );
-            };
-            let _ = catch_panic(tell);
-        }
-        ended
-    }
 }
-
-/// Forwards output and emits events until the pool ends.
-pub fn run(owner: &impl Supervised, poller: Poller) {
-    let output = &owner.supervisor().output;
-    if let Err(error) = forward_all(owner, poller) {
-        owner.gave_up("forward the workers' output", &error);
-        output.alarm.switch_to_parking();
-        // Nobody reads the pipes anymore. They are closed, so that a worker that writes gets an
-        // error instead of blocking.
-        while !output.process_queue(owner) {
-            output.new.lock().clear();
-            Alarm::sleep(None);
-        }
-    }
-    output.queue.end();
-}
-
-fn forward_all(owner: &impl Supervised, mut poller: Poller) -> io::Result<()> {
-    let output = &owner.supervisor().output;
-    poller.add(&output.alarm, ALARM)?;
-    let mut pipes: HashMap<u64, Arc<Pipe>> = HashMap::new();
-    let (mut next, mut ready, mut bytes) = (ALARM + 1, Vec::new(), Vec::new());
-    while !output.process_queue(owner) {
-        pipes.retain(|_, pipe| {
-            if pipe.is_closed() {
-                poller.remove(&**pipe);
-            }
-            !pipe.is_closed()
-        });
-        let new = std::mem::take(&mut *output.new.lock());
-        for pipe in new.into_iter().filter(|pipe| !pipe.is_closed()) {
-            poller.add(&*pipe, next)?;
-            pipes.insert(next, pipe);
-            next += 1;
-        }
-        poller.ready_until(None, &mut ready)?;
-        for token in &ready {
-            let Some(pipe) = pipes.get(token) else {
-                output.alarm.drain();
-                continue;
-            };
-            bytes.clear();
-            let is_end = pipe.read(CHUNK, &mut bytes);
-            pipe.forward(&bytes, is_end);
-        }
-    }
-    Ok(())
-}
-
-/// Token of the descriptor that wakes the thread.
-const ALARM: u64 = 0;

@@ -1,54 +1,27 @@
-//! The thread that waits for deaths and deadlines.
-//!
-//! It sleeps in one `epoll` over the pidfds of all ready workers and an event descriptor, until the
-//! owner's next deadline. When a worker has died, the thread reaps it, takes its last output, and
-//! reports the death.
+//! The deaths and the deadline that the reaper's thread waits for.
 //!
 //! `due` holds the owner's next deadline. Threads that hold the owner's lock keep it up to date;
 //! the reaper reads it without the lock, because such a thread may already have done what was due.
-//!
-//! A worker that was killed and whose task will not be retried is reported before its death is
-//! observed, also by this thread. The owner learns first that the worker is given up, so that
-//! nothing the worker does in between makes a difference. The process stays in the list until it is
-//! reaped, and the thread does not end before that.
-//!
-//! All work here is bounded: the thread runs no user code, writes no output, and waits for no other
-//! thread. A death whose captured lines have to be emitted first is deferred until they are, or for
-//! `output::EMIT_TIMEOUT`. If the thread panics or cannot wait for descriptors, it gives up, kills
-//! all workers, and continues without descriptors.
 
-use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use brigade_sys::catch_panic::catch_panic;
-use brigade_sys::clock::{Monotonic, now};
-use brigade_sys::control::Received;
-use brigade_sys::poller::Poller;
-use brigade_sys::process::Exit;
-use brigade_sys::scheduling::prefer_short_slices;
+use brigade_sys::clock::Monotonic;
 use brigade_sys::sync::Mutex;
-use brigade_wire::handshake::FromWorkerControl;
-use tracing::{Level, warn};
 
 use crate::alarm::Alarm;
-use crate::output::{EMIT_TIMEOUT, LastLines, OutputForwarder};
-use crate::supervised::Supervised;
-use crate::worker_process::{Death, WorkerProcess};
-
-/// The signal that ends a killed process.
-const SIGKILL: i32 = 9;
+use crate::worker_process::WorkerProcess;
 
 /// Orders to the reaper's thread.
 pub struct Reaper {
     /// Workers that the thread has not added yet.
-    new: Mutex<Vec<Arc<WorkerProcess>>>,
-    alarm: Alarm,
+    pub(crate) new: Mutex<Vec<Arc<WorkerProcess>>>,
+    pub(crate) alarm: Alarm,
     /// The next deadline in nanoseconds of the monotonic clock; `u64::MAX` stands for none.
     /// Written under the owner's lock.
     due: AtomicU64,
-    ended: AtomicBool,
+    pub(crate) ended: AtomicBool,
 }
 
 impl Reaper {
@@ -73,6 +46,7 @@ impl Reaper {
     }
 
     /// Sets the next deadline. A thread that makes it earlier has to wake the reaper as well.
+    #[inline]
     pub fn sleep_until(&self, due: Option<Monotonic>) {
         let due = due.map_or(u64::MAX, Monotonic::as_nanos);
         // Usually the deadline is unchanged; skipping the store keeps the reaper's cache line
@@ -82,7 +56,7 @@ impl Reaper {
         }
     }
 
-    fn due(&self) -> Option<Monotonic> {
+    pub(crate) fn due(&self) -> Option<Monotonic> {
         Some(self.due.load(Ordering::Acquire))
             .filter(|due| *due != u64::MAX)
             .map(Monotonic::from_nanos)
@@ -92,272 +66,4 @@ impl Reaper {
         self.ended.store(true, Ordering::Release);
         self.wake();
     }
-}
-
-/// Waits and reaps until the pool ends.
-pub fn run(owner: &impl Supervised, poller: Poller) {
-    // This thread keeps deadlines on busy machines too. Failure on older kernels is harmless.
-    let _ = prefer_short_slices();
-    let alarm = &owner.supervisor().reaper.alarm;
-    let mut thread = ReaperThread {
-        owner,
-        poller,
-        watched: HashMap::new(),
-        next: 1,
-        unreported: Vec::new(),
-        ready: Vec::new(),
-    };
-    if let Err(error) = thread.poller.add(alarm, ALARM) {
-        thread.continue_without_descriptors(&error);
-    }
-    // A waker may have forked and returned in both processes.
-    while !owner.is_forked() {
-        match catch_panic(|| thread.turn()) {
-            Ok(Ok(Turn::Next)) => {}
-            Ok(Ok(Turn::Last)) => return,
-            Ok(Err(error)) => thread.continue_without_descriptors(&error),
-            // The panic hook has reported it. If it happens repeatedly, the pause limits the rate.
-            Err(_) if alarm.is_parking() => {
-                Alarm::sleep(Some(now().saturating_add(EMIT_TIMEOUT)));
-            }
-            Err(_) => thread.continue_without_descriptors(&"the reaper thread panicked"),
-        }
-    }
-}
-
-/// State of the thread that lasts from one turn to the next.
-struct ReaperThread<'a, S> {
-    owner: &'a S,
-    poller: Poller,
-    /// Keyed by the token of the pidfd; the token of the control socket is the next number.
-    watched: HashMap<u64, Entry>,
-    next: u64,
-    unreported: Vec<Unreported>,
-    ready: Vec<u64>,
-}
-
-struct Entry {
-    process: Arc<WorkerProcess>,
-    /// The worker has closed its end of the control socket, which is no longer polled.
-    hung_up: bool,
-    /// The death was reported or is about to be; the process still has to be reaped.
-    reported: bool,
-}
-
-/// A known death that waits for the worker's last lines to be emitted.
-struct Unreported {
-    process: Arc<WorkerProcess>,
-    lines: LastLines,
-    until: Monotonic,
-}
-
-enum Turn {
-    Next,
-    Last,
-}
-
-const ALARM: u64 = 0;
-
-impl<S: Supervised> ReaperThread<'_, S> {
-    fn reaper(&self) -> &Reaper {
-        &self.owner.supervisor().reaper
-    }
-
-    fn output(&self) -> &OutputForwarder {
-        &self.owner.supervisor().output
-    }
-
-    fn turn(&mut self) -> io::Result<Turn> {
-        let owner = self.owner;
-        let reaper = &owner.supervisor().reaper;
-        let ended = reaper.ended.load(Ordering::Acquire);
-        self.take_new()?;
-        // A process that could not be killed may live forever.
-        let is_awaited = |entry: &Entry| entry.reported && !entry.process.is_left_behind();
-        if ended && !self.watched.values().any(is_awaited) {
-            return Ok(Turn::Last);
-        }
-        self.report_early();
-        self.report_emitted();
-        // Another thread may have done what was due; then the core's lock is not needed.
-        let due = match reaper.due() {
-            Some(due) if due <= now() => owner.tick(),
-            due => due,
-        };
-        let patience = self.unreported.iter().map(|unreported| unreported.until).min();
-        let deadline = due.into_iter().chain(patience).min();
-        if reaper.alarm.is_parking() {
-            self.kill_all();
-            Alarm::sleep(deadline);
-            return Ok(Turn::Next);
-        }
-        let mut ready = std::mem::take(&mut self.ready);
-        let waited = self.poller.ready_until(deadline, &mut ready);
-        // Control messages that a worker sent before its death come first.
-        ready.sort_unstable_by_key(|token| token % 2 != 0);
-        for token in ready.iter().copied() {
-            match token {
-                ALARM => reaper.alarm.drain(),
-                control if control % 2 == 0 => self.receive_control(control - 1),
-                pidfd => self.reap(pidfd),
-            }
-        }
-        self.ready = ready;
-        waited.map(|()| Turn::Next)
-    }
-
-    fn take_new(&mut self) -> io::Result<()> {
-        let reaper = &self.owner.supervisor().reaper;
-        let new = std::mem::take(&mut *reaper.new.lock());
-        let mut added = Ok(());
-        for process in new {
-            let token = self.next;
-            self.next += 2;
-            if !reaper.alarm.is_parking() && added.is_ok() {
-                added = add(&mut self.poller, &process, token);
-            }
-            self.watched.insert(token, Entry { process, hung_up: false, reported: false });
-        }
-        added
-    }
-
-    /// Receives one packet from a worker.
-    fn receive_control(&mut self, token: u64) {
-        let Some(entry) = self.watched.get_mut(&token) else { return };
-        let Some(control) = entry.process.control() else { return };
-        let worker = entry.process.worker();
-        let problem = match control.receive(Some(now()), None) {
-            Ok(Received::Packet { bytes, .. }) => match FromWorkerControl::decode(&bytes) {
-                Ok(FromWorkerControl::Section { due }) => {
-                    let due = Monotonic::from_nanos(due);
-                    return self.owner.section_began(worker, due);
-                }
-                _ => "an unexpected packet on the control socket",
-            },
-            Ok(Received::TimedOut | Received::PeerDied) => return,
-            // The worker is about to end, or its task has closed all descriptors.
-            Ok(Received::Closed) | Err(_) => {
-                self.poller.remove(control);
-                entry.hung_up = true;
-                return;
-            }
-        };
-        self.owner.misbehaved(worker, problem);
-    }
-
-    /// Reports workers that were killed but not reaped yet, and workers that could not be killed.
-    ///
-    /// The number of the former at any time is limited to the number of workers of the pool.
-    /// Otherwise, tasks that fill the memory and are killed one after the other would together
-    /// exceed it.
-    fn report_early(&mut self) {
-        let most = self.owner.max_workers();
-        let mut room =
-            most.saturating_sub(self.watched.values().filter(|entry| entry.reported).count());
-        let mut early = Vec::new();
-        for entry in self.watched.values_mut().filter(|entry| !entry.reported) {
-            let left_behind = entry.process.is_left_behind();
-            if left_behind || (room > 0 && entry.process.may_be_reported()) {
-                room = room.saturating_sub(1);
-                entry.reported = true;
-                let exit = if left_behind { Exit::Unknown } else { Exit::Signal(SIGKILL) };
-                early.push((Arc::clone(&entry.process), exit));
-            }
-        }
-        for (process, exit) in early {
-            self.owner.gave_up_on(&process);
-            self.read_last_output(process, exit);
-        }
-    }
-
-    fn reap(&mut self, token: u64) {
-        let Some(entry) = self.watched.remove(&token) else { return };
-        let Entry { process, hung_up, reported } = entry;
-        if let Some(pidfd) = process.pidfd() {
-            self.poller.remove(pidfd);
-        }
-        if let Some(control) = process.control().filter(|_| !hung_up) {
-            self.poller.remove(control);
-        }
-        self.reap_process(process, reported);
-    }
-
-    fn reap_process(&mut self, process: Arc<WorkerProcess>, reported: bool) {
-        let exit = match process.reap() {
-            Ok(exit) => exit,
-            Err(error) => {
-                // Other code in this process has reaped the child. The exit status is lost, but the
-                // death is certain.
-                let pid = process.pid();
-                self.output().note(
-                    Level::WARN,
-                    move |pool| warn!(pool, pid, %error, "failed to read the exit status of a worker"),
-                );
-                Exit::Unknown
-            }
-        };
-        if !reported {
-            self.read_last_output(process, exit);
-        }
-    }
-
-    fn read_last_output(&mut self, process: Arc<WorkerProcess>, exit: Exit) {
-        let (stderr_tail, lines) = self.output().finish_streams(&process);
-        process.set_dead(Death { exit, stderr_tail });
-        match lines {
-            None => self.owner.died(&process),
-            Some(lines) => {
-                let until = now().saturating_add(EMIT_TIMEOUT);
-                self.unreported.push(Unreported { process, lines, until });
-            }
-        }
-    }
-
-    /// Reports deaths whose last lines have been emitted or have waited long enough.
-    fn report_emitted(&mut self) {
-        if self.unreported.is_empty() {
-            return;
-        }
-        let (output, now) = (&self.owner.supervisor().output, now());
-        let is_due = |it: &mut Unreported| it.until <= now || output.are_emitted(it.lines);
-        let due: Vec<Unreported> = self.unreported.extract_if(.., is_due).collect();
-        for Unreported { process, .. } in due {
-            self.owner.died(&process);
-        }
-    }
-
-    /// Kills and reaps every worker. Without descriptors, no death would be noticed.
-    fn kill_all(&mut self) {
-        for (_, Entry { process, reported, .. }) in std::mem::take(&mut self.watched) {
-            match process.kill_group() {
-                Ok(()) => self.reap_process(process, reported),
-                Err(error) => {
-                    if !process.is_left_behind() {
-                        self.owner.could_not_kill(&process, error);
-                    }
-                    if !reported {
-                        self.read_last_output(process, Exit::Unknown);
-                    }
-                }
-            }
-        }
-    }
-
-    fn continue_without_descriptors(&self, problem: &dyn std::fmt::Display) {
-        let alarm = &self.reaper().alarm;
-        if !alarm.is_parking() {
-            alarm.switch_to_parking();
-            self.owner.gave_up("wait for worker deaths", problem);
-        }
-    }
-}
-
-/// Watches the death and the control socket of a worker. The token of the socket is the next
-/// number.
-fn add(poller: &mut Poller, process: &WorkerProcess, token: u64) -> io::Result<()> {
-    if let (Some(pidfd), Some(control)) = (process.pidfd(), process.control()) {
-        poller.add(pidfd, token)?;
-        poller.add(control, token + 1)?;
-    }
-    Ok(())
 }

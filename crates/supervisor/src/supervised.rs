@@ -11,7 +11,8 @@ use brigade_sys::process::Process;
 use brigade_wire::WorkerId;
 use brigade_wire::ring::Doorbell;
 
-use crate::handshake::{Connected, Failure};
+use crate::connection::Connected;
+use crate::error::StartError;
 use crate::settings::Settings;
 use crate::supervisor::Supervisor;
 use crate::worker_process::WorkerProcess;
@@ -44,7 +45,7 @@ pub trait Supervised: Send + Sync + 'static {
     fn thread_began(&self);
 
     /// A worker could not be started, and its process is gone.
-    fn start_failed(&self, worker: WorkerId, failure: Failure);
+    fn start_failed(&self, worker: WorkerId, error: StartError);
 
     /// A worker has completed its handshake. May last until the worker's death, as it runs on a
     /// thread of the worker's own.

@@ -7,6 +7,7 @@ use brigade_sys::lifeline::Lifeline;
 use brigade_sys::sync::Mutex;
 use crossbeam_channel::{Receiver, Sender, unbounded};
 
+use crate::cleaner::{Cleaner, Jobs};
 use crate::folders::Folders;
 use crate::output::OutputForwarder;
 use crate::process_env::Stdio;
@@ -15,15 +16,15 @@ use crate::worker_process::WorkerProcess;
 
 /// The processes of a pool's workers.
 ///
-/// Three threads do the work: [`spawner::run`](crate::spawner::run) starts processes,
-/// [`reaper::run`](crate::reaper::run) waits for their deaths, and
-/// [`output::run`](crate::output::run) forwards their output. What happens is reported to the
+/// Its [threads](crate::threads) do the work. What happens is reported to the
 /// [`Supervised`](crate::Supervised) owner.
 pub struct Supervisor {
     /// Output of workers, and events.
     pub output: OutputForwarder,
     /// Deaths and deadlines.
     pub reaper: Reaper,
+    /// Slow work.
+    pub cleaner: Cleaner,
     orders: Mutex<Option<Sender<Arc<WorkerProcess>>>>,
     pub(crate) folders: Folders,
     /// Makes workers end with this process; `None` if the system does not support it.
@@ -38,16 +39,18 @@ impl Supervisor {
     ///
     /// # Errors
     /// If descriptors run out.
-    pub fn new(stdio: Stdio) -> io::Result<(Self, Orders)> {
+    pub fn new(stdio: Stdio) -> io::Result<(Self, Orders, Jobs)> {
         let (sender, orders) = unbounded();
+        let (cleaner, jobs) = Cleaner::new();
         let supervisor = Self {
             output: OutputForwarder::new(stdio)?,
             reaper: Reaper::new()?,
+            cleaner,
             orders: Mutex::new(Some(sender)),
             folders: Folders::default(),
             lifeline: Lifeline::new().ok(),
         };
-        Ok((supervisor, orders))
+        Ok((supervisor, orders, jobs))
     }
 
     /// Orders the start of a worker.
@@ -63,6 +66,7 @@ impl Supervisor {
         self.orders.lock().take();
         self.reaper.end();
         self.output.end();
+        self.cleaner.end();
     }
 
     /// Removes the files that dead workers have left; call it after the threads have ended.

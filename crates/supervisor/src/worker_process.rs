@@ -20,7 +20,7 @@ use brigade_sys::process::{Exit, Process, Signal, Swept};
 use brigade_sys::sync::Mutex;
 use brigade_wire::WorkerId;
 
-use crate::output::WorkerStreams;
+use crate::output::{LastLines, OutputForwarder, WorkerStreams};
 
 /// The process of one worker, shared by all threads that may have to end it.
 pub struct WorkerProcess {
@@ -294,8 +294,16 @@ impl WorkerProcess {
         self.running.get().map(|running| &running.control)
     }
 
-    pub(crate) fn streams(&self) -> Option<&WorkerStreams> {
-        self.running.get().map(|running| &running.streams)
+    /// Reads the rest of the output of a process that has ended, and closes its pipes. Returns the
+    /// end of its stderr, and the lines that have to be emitted before the death is reported.
+    pub(crate) fn finish_streams(&self, output: &OutputForwarder) -> (String, Option<LastLines>) {
+        let running = self.running.get();
+        running.map_or_else(Default::default, |it| output.finish_streams(&it.streams))
+    }
+
+    /// Reads the rest of the output of a process that has ended, and returns the end of its stderr.
+    pub fn read_rest(&self, output: &OutputForwarder) -> String {
+        self.finish_streams(output).0
     }
 }
 
@@ -315,7 +323,6 @@ mod tests {
     use brigade_sys::process::command;
 
     use super::*;
-    use crate::output::OutputForwarder;
     use crate::process_env::Stdio;
 
     fn started(process: &WorkerProcess) -> io::Result<bool> {

@@ -4,37 +4,18 @@
 use std::sync::Arc;
 
 use brigade_scheduler::Event;
-use brigade_supervisor::WorkerProcess;
-use brigade_supervisor::handshake::{Connected, Link};
-use brigade_wire::link::connect::HostEnd;
+use brigade_supervisor::{Connected, WorkerProcess};
 use brigade_wire::link::{LinkError, LinkReceiver};
 use brigade_wire::{FromWorker, WorkerId};
 
 use super::death;
 use super::outcome::{EventData, finish_chunk, finished_event, take_item};
 use super::shared::Shared;
-use super::worker_slot::{Connection, HostLink};
 
 /// Attends a worker. Over rings it returns at once, over other links after the worker's death.
 pub(super) fn run(shared: &Shared, process: &Arc<WorkerProcess>, connected: Connected) {
     let worker = process.worker();
-    let Connected { link, table, results, ringers } = connected;
-    let (link, incoming) = match link {
-        Link::Ring(end) => (HostLink::Ring(end), None),
-        Link::Opened(HostEnd { sender, receiver, end_mark }) => {
-            (HostLink::Connected(sender), Some((receiver, end_mark)))
-        }
-    };
-    let (receiver, end_mark) = incoming.unzip();
-    let connection = Connection {
-        link,
-        end_mark,
-        table,
-        results,
-        _ringers: ringers,
-        unannounced: 0,
-        broken: false,
-    };
+    let Connected { connection, receiver } = connected;
     shared.open_connection(worker, connection);
     shared.supervisor.reaper.watch(Arc::clone(process));
     shared.step(Event::Ready { worker }, EventData::Nothing);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use brigade_scheduler::{Action, Event, KillCause, Observation, TaskEnd, TaskKey, TaskRef};
-use brigade_supervisor::WorkerProcess;
+use brigade_supervisor::{Connection, WorkerProcess};
 use brigade_sys::clock::{Monotonic, now};
 use brigade_wire::link::{LinkError, LinkSender};
 use brigade_wire::slots::{Revocation, SlotState, slot_tag};
@@ -13,7 +13,7 @@ use tracing::{Level, debug, error, info, warn};
 use super::deferred::{Deferred, ToFree};
 use super::outcome::{EventData, outcome_of};
 use super::shared::{Core, Shared};
-use super::worker_slot::{Connection, WorkerSlot};
+use super::worker_slot::WorkerSlot;
 use crate::cell::{Completed, TaskCell};
 use crate::deadlines::TaskDeadlines;
 

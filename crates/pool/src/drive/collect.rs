@@ -35,6 +35,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use brigade_scheduler::{Event, Scheduler};
+use brigade_supervisor::{Connection, HostLink};
 use brigade_sys::arena::{ArgumentArena, ResultView, affordable};
 use brigade_sys::catch_panic::catch_panic;
 use brigade_sys::clock::now;
@@ -47,7 +48,6 @@ use tracing::{Level, warn};
 use super::deferred::Deferred;
 use super::outcome::{EventData, finish_chunk, finished_event, take_item};
 use super::shared::{Core, Shared};
-use super::worker_slot::{Connection, HostLink};
 use crate::cell::TaskCell;
 use crate::waiting::{Wait, park_for};
 use caller::Caller;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use brigade_scheduler::{Event, InterruptedAttempt, StartFailure};
+use brigade_supervisor::threads::cleaner;
 use brigade_supervisor::{Death, WorkerProcess};
 use brigade_sys::clock;
 use brigade_sys::process::Exit;
@@ -23,7 +24,7 @@ pub(super) fn report(shared: &Shared, process: &WorkerProcess) {
         // The link was closed although the host holds its other end. The process may still be
         // alive.
         let exit = end_process(shared, process);
-        Death { exit, stderr_tail: shared.supervisor.output.read_rest(process) }
+        Death { exit, stderr_tail: process.read_rest(&shared.supervisor.output) }
     });
     let Death { exit, stderr_tail } = death;
     let interrupted = shared.lock().worker_slot_mut(worker).and_then(|it| it.interrupted.take());
@@ -61,7 +62,7 @@ pub(super) fn kill_orphaned(shared: &Shared, process: &Arc<WorkerProcess>) {
         warn!(pool, %worker, pid, "worker killed because its attendant panicked");
     });
     // The reaper does the rest, or the drop of the process.
-    shared.kill_worker(process, false);
+    cleaner::kill(shared, process, false);
     if !is_ready {
         let reason = format!("{worker} could not be started: its attendant thread panicked");
         let failure = StartFailure { permanent: false, reason: reason.into() };

@@ -1,5 +1,7 @@
 //! Runs what was deferred until the core's lock is released.
 
+use brigade_supervisor::threads::cleaner;
+
 use super::deferred::{Deferred, ToFree};
 use super::owner;
 use super::shared::Shared;
@@ -12,7 +14,7 @@ impl Deferred {
             shared.supervisor.reaper.wake();
         }
         for (process, at_once) in self.to_kill {
-            shared.kill_worker(&process, at_once);
+            cleaner::kill(shared, &process, at_once);
         }
         shared.supervisor.output.note_all(self.notes);
         let mut user_code = Vec::new();
@@ -27,7 +29,7 @@ impl Deferred {
         if owner::is_depended_on() {
             to_free.retain(ToFree::is_slow);
             if !to_free.is_empty() {
-                shared.cleaner.free(to_free);
+                shared.supervisor.cleaner.free(Box::new(to_free));
             }
         } else {
             drop(to_free);

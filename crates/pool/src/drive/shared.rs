@@ -8,21 +8,19 @@ use std::time::{Duration, Instant};
 #[cfg(feature = "journal")]
 use brigade_scheduler::journal::Journal;
 use brigade_scheduler::{Event, Outbox, Scheduler, TaskRef};
-use brigade_supervisor::{Orders, Supervisor};
+use brigade_supervisor::{Connection, Jobs, Orders, Supervisor};
 use brigade_sys::clock::{Monotonic, now};
 use brigade_sys::fork::Origin;
 use brigade_sys::sync::{Condvar, Mutex, MutexGuard};
 use brigade_wire::slots::SlotState;
 use brigade_wire::{TaskId, WorkerId};
-use crossbeam_channel::Receiver;
 use tracing::{Level, warn};
 
 use super::collect::{Collecting, Listeners};
 use super::deferred::Deferred;
-use super::jobs::{Cleaner, Job};
 use super::outcome::EventData;
 use super::user_code_queue::{UserCode, UserCodeQueue};
-use super::worker_slot::{Connection, WorkerSlot};
+use super::worker_slot::WorkerSlot;
 use crate::callbacks::Callbacks;
 use crate::cell::TaskCell;
 use crate::config::Config;
@@ -40,7 +38,6 @@ pub(crate) struct Shared {
     pub(super) progress: Condvar,
     next_task: AtomicU64,
     pub(super) supervisor: Supervisor,
-    pub(super) cleaner: Cleaner,
     pub(super) user_code: UserCodeQueue,
     /// Process ids of workers that could not be killed.
     pub(super) left_behind: Mutex<Vec<u32>>,
@@ -82,7 +79,7 @@ pub(super) struct Core {
 }
 
 /// Orders of the spawner and jobs of the cleaner.
-pub(super) type Work = (Orders, Receiver<Job>);
+pub(super) type Work = (Orders, Jobs);
 
 impl Shared {
     pub(super) fn new(config: Config) -> Result<(Arc<Self>, Work), PoolError> {
@@ -111,9 +108,8 @@ impl Shared {
             Some(_) => None,
             None => Some(Collecting::new().map_err(PoolError::system("make the pool's doorbell"))?),
         };
-        let (supervisor, orders) = Supervisor::new(config.supervisor.env.stdio)
+        let (supervisor, orders, jobs) = Supervisor::new(config.supervisor.env.stdio)
             .map_err(PoolError::system("make an event descriptor"))?;
-        let (cleaner, jobs) = Cleaner::new();
         let shared = Self {
             target: AtomicUsize::new(workers),
             resizing: Mutex::new(()),
@@ -125,7 +121,6 @@ impl Shared {
             progress: Condvar::new(),
             next_task: AtomicU64::new(1),
             supervisor,
-            cleaner,
             user_code: UserCodeQueue::default(),
             left_behind: Mutex::default(),
             collecting,
@@ -260,7 +255,6 @@ impl Shared {
             self.call(cores.keep(0, |_| false).into_iter().map(UserCode::Lease).collect());
         }
         self.supervisor.end();
-        self.cleaner.end();
         self.callbacks.end();
         match &self.collecting {
             Some(collecting) => collecting.end(),

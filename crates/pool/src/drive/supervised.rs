@@ -7,8 +7,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use brigade_scheduler::{Event, StartFailure};
-use brigade_supervisor::handshake::{Connected, Failure};
-use brigade_supervisor::{Settings, SharedMemory, Supervised, Supervisor, WorkerProcess};
+use brigade_supervisor::{
+    Connected, Settings, SharedMemory, StartError, Supervised, Supervisor, WorkerProcess,
+};
 use brigade_sys::clock::{Monotonic, now};
 use brigade_sys::process::Process;
 use brigade_wire::WorkerId;
@@ -61,8 +62,8 @@ impl Supervised for Shared {
         owner::take_role(Role::Driver);
     }
 
-    fn start_failed(&self, worker: WorkerId, failure: Failure) {
-        let Failure { permanent, reason } = failure;
+    fn start_failed(&self, worker: WorkerId, error: StartError) {
+        let StartError { is_permanent: permanent, reason } = error;
         let failure = StartFailure { permanent, reason: reason.into() };
         self.remove_dead(worker, Event::StartFailed { worker, failure }, EventData::Nothing);
     }

@@ -6,19 +6,11 @@ use brigade_sys::process::Exit;
 use brigade_wire::exit_code;
 use brigade_wire::handshake::FromWorkerControl;
 
+use crate::error::StartError;
 use crate::output::last_line;
 use crate::settings::Settings;
 use crate::supervisor::Supervisor;
 use crate::worker_process::{Death, WorkerProcess};
-
-/// The reason why a worker could not be started.
-#[derive(Debug, Clone)]
-pub struct Failure {
-    /// Another try would fail too.
-    pub permanent: bool,
-    /// One sentence.
-    pub reason: String,
-}
 
 /// An error of the handshake, before the exit status of the process is known.
 pub(super) enum HandshakeError {
@@ -88,10 +80,10 @@ pub(super) fn explain(
     process: &WorkerProcess,
     phase: Phase,
     error: HandshakeError,
-) -> Failure {
+) -> StartError {
     // A process that may not be killed is not reaped; any other has ended or will end soon.
     let exit = process.end();
-    let (stderr_tail, lines) = supervisor.output.finish_streams(process);
+    let (stderr_tail, lines) = process.finish_streams(&supervisor.output);
     if let Some(lines) = lines {
         // No other thread waits for this one.
         supervisor.output.wait_until_emitted(lines);
@@ -101,7 +93,7 @@ pub(super) fn explain(
         Phase::Handshake => "it ended before the handshake was complete",
         Phase::Initializer => "it ended in its initializer",
     };
-    let (permanent, what) = match (error, exit) {
+    let (is_permanent, what) = match (error, exit) {
         (HandshakeError::Permanent(what), _) => (true, what),
         (HandshakeError::Transient(what), _) => (false, what),
         (HandshakeError::Gone, Ok(exit)) => {
@@ -118,5 +110,5 @@ pub(super) fn explain(
         reason.push_str(line);
     }
     process.set_dead(death);
-    Failure { permanent, reason }
+    StartError { is_permanent, reason }
 }

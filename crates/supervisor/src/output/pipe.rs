@@ -12,9 +12,11 @@ use brigade_sys::sync::{Mutex, MutexGuard};
 use brigade_wire::WorkerId;
 use tracing::info;
 
-use super::CHUNK;
 use super::lines::Lines;
 use crate::process_env::Stdio;
+
+/// Number of bytes forwarded at a time.
+pub(crate) const CHUNK: usize = 16 * 1024;
 
 /// Number of bytes of a dead worker's stderr that are kept for the error.
 const TAIL: usize = 4096;
@@ -27,7 +29,7 @@ pub(crate) struct Writer {
 }
 
 /// An output stream of a worker.
-pub(super) struct Pipe {
+pub(crate) struct Pipe {
     // Non-blocking, so that reading never waits.
     end: File,
     /// Locked while reading, so that two readers cannot swap their bytes, but never while bytes are
@@ -50,11 +52,11 @@ enum Sink {
 
 impl Pipe {
     /// Creates the stream for a captured stdout.
-    pub(super) fn of_stdout(end: OwnedFd, writer: &Arc<Writer>) -> Self {
+    pub(crate) fn of_stdout(end: OwnedFd, writer: &Arc<Writer>) -> Self {
         Self::new(end, None, Sink::events("stdout", writer))
     }
 
-    pub(super) fn of_stderr(end: OwnedFd, stdio: Stdio, writer: &Arc<Writer>) -> Self {
+    pub(crate) fn of_stderr(end: OwnedFd, stdio: Stdio, writer: &Arc<Writer>) -> Self {
         let sink = match stdio {
             Stdio::Inherit => Sink::OurStderr,
             Stdio::Null => Sink::Nowhere,
@@ -72,13 +74,13 @@ impl Pipe {
         }
     }
 
-    pub(super) fn is_closed(&self) -> bool {
+    pub(crate) fn is_closed(&self) -> bool {
         self.closed.load(Ordering::Acquire)
     }
 
     /// Reads available bytes, at most about `limit`, and appends them to `into`. Returns `true` at
     /// the end of the stream. Forwarding the bytes is up to the output thread.
-    pub(super) fn read(&self, limit: usize, into: &mut Vec<u8>) -> bool {
+    pub(crate) fn read(&self, limit: usize, into: &mut Vec<u8>) -> bool {
         let mut tail = self.lock_tail();
         let mut buffer = [0; CHUNK];
         let mut total = 0;
@@ -102,7 +104,7 @@ impl Pipe {
     }
 
     /// Reads the rest, at most about `limit` bytes, and closes the stream.
-    pub(super) fn read_rest(&self, limit: usize) -> Vec<u8> {
+    pub(crate) fn read_rest(&self, limit: usize) -> Vec<u8> {
         let mut rest = Vec::new();
         self.read(limit, &mut rest);
         let _tail = self.lock_tail();
@@ -112,7 +114,7 @@ impl Pipe {
 
     /// Forwards bytes, and the end of the stream. Called only on the output thread, because the
     /// destination may block.
-    pub(super) fn forward(&self, bytes: &[u8], is_end: bool) {
+    pub(crate) fn forward(&self, bytes: &[u8], is_end: bool) {
         // A panic of the subscriber is caught below.
         let mut sink = self.sink.lock();
         sink.take(bytes);
@@ -121,7 +123,7 @@ impl Pipe {
         }
     }
 
-    pub(super) fn tail(&self) -> String {
+    pub(crate) fn tail(&self) -> String {
         let bytes: Vec<u8> = self.lock_tail().0.iter().flatten().copied().collect();
         String::from_utf8_lossy(&bytes).into_owned()
     }

@@ -18,7 +18,7 @@ const MAX_BYTES: usize = 4 << 20;
 
 /// The queue of the output thread.
 #[derive(Default)]
-pub(super) struct OutputQueue {
+pub(crate) struct OutputQueue {
     state: Mutex<QueueState>,
     /// Notified when an entry is done, and at the end.
     done: Condvar,
@@ -38,7 +38,7 @@ struct QueueState {
 }
 
 /// Work for the output thread.
-pub(super) enum Entry {
+pub(crate) enum Entry {
     Event(Note),
     /// The rest of the output in a dead worker's pipe.
     Rest(Arc<Pipe>, Vec<u8>),
@@ -46,15 +46,15 @@ pub(super) enum Entry {
 
 /// Events and bytes that did not fit into the queue.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(super) struct LostEntries {
-    pub(super) events: u64,
-    pub(super) bytes: u64,
+pub(crate) struct LostEntries {
+    pub(crate) events: u64,
+    pub(crate) bytes: u64,
 }
 
 impl OutputQueue {
     /// Adds an event. Returns `true` if the output thread has to be woken.
     #[must_use]
-    pub(super) fn note(&self, note: Note) -> bool {
+    pub(crate) fn note(&self, note: Note) -> bool {
         let mut state = self.lock();
         if state.waiting.len() >= MAX_ENTRIES {
             state.lost.events += 1;
@@ -65,7 +65,7 @@ impl OutputQueue {
 
     /// Adds the rests of pipes. Returns the number of the entry after which all of them have been
     /// forwarded.
-    pub(super) fn push_rests(&self, rests: Vec<(Arc<Pipe>, Vec<u8>)>, is_awaited: bool) -> u64 {
+    pub(crate) fn push_rests(&self, rests: Vec<(Arc<Pipe>, Vec<u8>)>, is_awaited: bool) -> u64 {
         let mut state = self.lock();
         for (pipe, mut bytes) in rests {
             let room = MAX_BYTES - state.bytes.min(MAX_BYTES);
@@ -81,7 +81,7 @@ impl OutputQueue {
         state.pushed
     }
 
-    pub(super) fn next(&self) -> Option<Entry> {
+    pub(crate) fn next(&self) -> Option<Entry> {
         let mut state = self.lock();
         let entry = state.waiting.pop_front()?;
         if let Entry::Rest(_, bytes) = &entry {
@@ -92,25 +92,25 @@ impl OutputQueue {
 
     /// Marks the entry that was taken last as done. Returns `true` if a thread waits for it.
     #[must_use]
-    pub(super) fn done(&self) -> bool {
+    pub(crate) fn done(&self) -> bool {
         let mut state = self.lock();
         state.done += 1;
         self.done.notify_all();
         state.done == state.awaited
     }
 
-    pub(super) fn take_lost(&self) -> Option<LostEntries> {
+    pub(crate) fn take_lost(&self) -> Option<LostEntries> {
         let lost = mem::take(&mut self.lock().lost);
         (lost != LostEntries::default()).then_some(lost)
     }
 
-    pub(super) fn is_done(&self, entry: u64) -> bool {
+    pub(crate) fn is_done(&self, entry: u64) -> bool {
         let state = self.lock();
         state.done >= entry || state.ended
     }
 
     /// Waits until an entry is done, for at most `bound`.
-    pub(super) fn wait_until_done(&self, entry: u64, bound: Duration) {
+    pub(crate) fn wait_until_done(&self, entry: u64, bound: Duration) {
         let begin = Instant::now();
         let mut state = self.lock();
         while state.done < entry && !state.ended {
@@ -123,7 +123,7 @@ impl OutputQueue {
     }
 
     /// Records that the output thread has ended.
-    pub(super) fn end(&self) {
+    pub(crate) fn end(&self) {
         self.lock().ended = true;
         self.done.notify_all();
     }

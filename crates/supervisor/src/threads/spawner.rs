@@ -12,16 +12,16 @@ use std::thread::{self, JoinHandle};
 
 use brigade_sys::catch_panic::catch_panic;
 use brigade_sys::control::ControlSocket;
-use brigade_sys::memory::require_address_space;
 use brigade_sys::process::self_command;
 use brigade_wire::WorkerId;
 use brigade_wire::version::{MARKER, PROTOCOL_VERSION};
 use tracing::{Level, debug, warn};
 
-use crate::RESERVED_SPACE;
 use crate::command_line::CommandLine;
-use crate::handshake::{self, Failure};
+use crate::error::StartError;
+use crate::handshake;
 use crate::output::{HostEnds, Writer};
+use crate::reserve::require_reserve;
 use crate::settings::Settings;
 use crate::supervised::Supervised;
 use crate::supervisor::Orders;
@@ -61,7 +61,7 @@ fn started(owner: &impl Supervised, process: Arc<WorkerProcess>) -> Option<Arc<W
 fn or_refuse<T>(
     owner: &impl Supervised,
     worker: WorkerId,
-    start: impl FnOnce() -> Result<Option<T>, StartError>,
+    start: impl FnOnce() -> Result<Option<T>, Refusal>,
 ) -> Option<T> {
     match catch_panic(start) {
         Ok(Ok(Some(made))) => return Some(made),
@@ -79,19 +79,20 @@ fn or_refuse<T>(
 fn refuse(owner: &impl Supervised, worker: WorkerId, reason: &str) {
     // The failure is not permanent: the system may have more descriptors or memory in a moment.
     let reason = format!("{worker} could not be started: {reason}");
-    owner.start_failed(worker, Failure { permanent: false, reason });
+    owner.start_failed(worker, StartError { is_permanent: false, reason });
 }
 
-type StartError = (&'static str, io::Error);
+/// The operation that failed, and its error.
+type Refusal = (&'static str, io::Error);
 
 /// Starts the process. Returns `false` if the worker was killed in the meantime.
-fn launch(owner: &impl Supervised, process: &WorkerProcess) -> Result<bool, StartError> {
+fn launch(owner: &impl Supervised, process: &WorkerProcess) -> Result<bool, Refusal> {
     if process.is_killed() {
         return Ok(false);
     }
     let supervisor = owner.supervisor();
     let settings = owner.settings();
-    require_address_space(RESERVED_SPACE).map_err(|error| ("start its attendant thread", error))?;
+    require_reserve().map_err(|error| ("start its attendant thread", error))?;
     let (control, worker_end) =
         ControlSocket::pair().map_err(|error| ("make a control socket", error))?;
     let (ends, worker_ends) =
@@ -124,10 +125,10 @@ fn command(settings: &Settings) -> Command {
 fn start_attendant<S: Supervised>(
     owner: &Arc<S>,
     process: Arc<WorkerProcess>,
-) -> Result<JoinHandle<()>, StartError> {
+) -> Result<JoinHandle<()>, Refusal> {
     const OPERATION: &str = "start its attendant thread";
     // The process that was started in the meantime may have taken the space that `launch` saw.
-    require_address_space(RESERVED_SPACE).map_err(|error| (OPERATION, error))?;
+    require_reserve().map_err(|error| (OPERATION, error))?;
     let owner = Arc::clone(owner);
     thread::Builder::new()
         .name(format!("brigade-{}", process.worker().slot))

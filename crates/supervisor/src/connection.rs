@@ -1,0 +1,134 @@
+//! The host's end of a worker's link.
+
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use brigade_sys::arena::ResultView;
+use brigade_wire::link::connect::EndMark;
+use brigade_wire::link::{LinkError, LinkReceiver, LinkSender, ring};
+use brigade_wire::slots::SlotTable;
+
+/// The connection to a worker that can take tasks.
+pub struct Connected {
+    /// The connection.
+    pub connection: Connection,
+    /// The direction to the host, if the link is not a ring.
+    pub receiver: Option<Box<dyn LinkReceiver>>,
+}
+
+/// The host's end of the link to a ready worker, with its bookkeeping.
+pub struct Connection {
+    /// The host's end of the link.
+    pub link: HostLink,
+    /// Set if the attendant reads the link; then it reports the death too.
+    pub end_mark: Option<Box<dyn EndMark>>,
+    /// States of the tasks that the worker was sent.
+    pub table: Arc<SlotTable>,
+    /// The worker's arena for large values. A worker without it has no arena for arguments either.
+    pub results: Option<Arc<ResultView>>,
+    /// Kept open so that the worker's last ring is heard, whatever it does to its own descriptors.
+    _ringers: Option<[OwnedFd; 2]>,
+    /// Number of frames that were sent but not announced.
+    unannounced: u16,
+    /// `true` once the worker has broken the protocol: it is killed, and nothing it wrote is
+    /// trusted anymore.
+    pub broken: bool,
+}
+
+/// A worker with this many frames to answer is not woken for each further one.
+const MANY_UNANSWERED: u16 = 32;
+
+/// Maximum number of unannounced frames. A wake-up costs as much as ten empty tasks.
+const MAX_UNANNOUNCED: u16 = 64;
+
+/// The host's end of the link.
+pub enum HostLink {
+    /// Both directions; whoever collects reads it under the core's lock.
+    Ring(Box<ring::HostEnd>),
+    /// The direction to the worker of a link that was opened in the handshake; the worker's
+    /// attendant has the other one.
+    Connected(Box<dyn LinkSender>),
+}
+
+/// Rings are called directly, because every task passes here.
+impl LinkSender for HostLink {
+    #[inline]
+    fn send(&mut self, head: &[u8], payload: &[u8]) -> Result<(), LinkError> {
+        match self {
+            Self::Ring(end) => end.send(head, payload),
+            Self::Connected(sender) => sender.send(head, payload),
+        }
+    }
+
+    #[inline]
+    fn send_unannounced(&mut self, head: &[u8], payload: &[u8]) -> Result<(), LinkError> {
+        match self {
+            Self::Ring(end) => end.send_unannounced(head, payload),
+            Self::Connected(sender) => sender.send_unannounced(head, payload),
+        }
+    }
+
+    #[inline]
+    fn announce(&mut self) -> Result<(), LinkError> {
+        match self {
+            Self::Ring(end) => end.announce(),
+            Self::Connected(sender) => sender.announce(),
+        }
+    }
+}
+
+impl Connection {
+    pub(crate) fn new(link: HostLink, table: Arc<SlotTable>) -> Self {
+        Self {
+            link,
+            end_mark: None,
+            table,
+            results: None,
+            _ringers: None,
+            unannounced: 0,
+            broken: false,
+        }
+    }
+
+    /// Adds the memory and the doorbell descriptors that the host shares with a worker with rings.
+    pub(crate) fn with_memory(
+        self,
+        results: Option<Arc<ResultView>>,
+        ringers: Option<[OwnedFd; 2]>,
+    ) -> Self {
+        Self { results, _ringers: ringers, ..self }
+    }
+
+    /// Sends a frame.
+    ///
+    /// The worker is woken for it, but not for each frame while it has [`MANY_UNANSWERED`] others
+    /// to answer: if it has finished them all and sleeps, some thread is about to collect the
+    /// outcomes, and announces the new frames.
+    #[inline]
+    pub fn send(&mut self, head: &[u8], payload: &[u8], unanswered: u16) -> Result<(), LinkError> {
+        if unanswered < MANY_UNANSWERED || self.unannounced == MAX_UNANNOUNCED {
+            self.unannounced = 0;
+            return self.link.send(head, payload);
+        }
+        self.unannounced += 1;
+        self.link.send_unannounced(head, payload)
+    }
+
+    /// Returns `true` if the worker had to be woken for the last frame.
+    #[inline]
+    pub fn woke_worker(&self) -> bool {
+        match &self.link {
+            HostLink::Ring(end) => end.woke_worker(),
+            HostLink::Connected(_) => false,
+        }
+    }
+
+    /// Wakes the worker for frames that were not announced.
+    #[inline]
+    pub fn announce(&mut self) {
+        if std::mem::take(&mut self.unannounced) > 0 {
+            // If announcing fails, sending fails too, and the next frame reports it.
+            let _ = self.link.announce();
+        }
+    }
+}

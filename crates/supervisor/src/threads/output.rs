@@ -1,0 +1,95 @@
+//! The thread that forwards the workers' output and emits events; see [`output`](crate::output).
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use brigade_sys::catch_panic::catch_panic;
+use brigade_sys::poller::Poller;
+use tracing::warn;
+
+use crate::alarm::Alarm;
+use crate::output::{CHUNK, Entry, LostEntries, Pipe};
+use crate::supervised::Supervised;
+
+/// Forwards output and emits events until the pool ends.
+pub fn run(owner: &impl Supervised, poller: Poller) {
+    let output = &owner.supervisor().output;
+    if let Err(error) = forward_all(owner, poller) {
+        owner.gave_up("forward the workers' output", &error);
+        output.alarm.switch_to_parking();
+        // Nobody reads the pipes anymore. They are closed, so that a worker that writes gets an
+        // error instead of blocking.
+        while !process_queue(owner) {
+            output.new.lock().clear();
+            Alarm::sleep(None);
+        }
+    }
+    output.queue.end();
+}
+
+fn forward_all(owner: &impl Supervised, mut poller: Poller) -> io::Result<()> {
+    let output = &owner.supervisor().output;
+    poller.add(&output.alarm, ALARM)?;
+    let mut pipes: HashMap<u64, Arc<Pipe>> = HashMap::new();
+    let (mut next, mut ready, mut bytes) = (ALARM + 1, Vec::new(), Vec::new());
+    while !process_queue(owner) {
+        pipes.retain(|_, pipe| {
+            if pipe.is_closed() {
+                poller.remove(&**pipe);
+            }
+            !pipe.is_closed()
+        });
+        let new = std::mem::take(&mut *output.new.lock());
+        for pipe in new.into_iter().filter(|pipe| !pipe.is_closed()) {
+            poller.add(&*pipe, next)?;
+            pipes.insert(next, pipe);
+            next += 1;
+        }
+        poller.ready_until(None, &mut ready)?;
+        for token in &ready {
+            let Some(pipe) = pipes.get(token) else {
+                output.alarm.drain();
+                continue;
+            };
+            bytes.clear();
+            let is_end = pipe.read(CHUNK, &mut bytes);
+            pipe.forward(&bytes, is_end);
+        }
+    }
+    Ok(())
+}
+
+/// Token of the descriptor that wakes the thread.
+const ALARM: u64 = 0;
+
+/// Empties the queue. Returns `true` if the pool has ended.
+fn process_queue(owner: &impl Supervised) -> bool {
+    let output = &owner.supervisor().output;
+    // Read before the queue is emptied; anything added later is no longer needed.
+    let ended = output.ended.load(Ordering::Acquire);
+    let pool = owner.settings().pool.as_str();
+    while let Some(entry) = output.queue.next() {
+        match entry {
+            // A subscriber that panics loses this event; the panic hook reports it.
+            Entry::Event(emit) => drop(catch_panic(|| emit(pool))),
+            Entry::Rest(pipe, bytes) => pipe.forward(&bytes, true),
+        }
+        if output.queue.done() {
+            owner.supervisor().reaper.wake();
+        }
+    }
+    if let Some(LostEntries { events, bytes }) = output.queue.take_lost() {
+        let tell = || {
+            warn!(
+                pool,
+                events,
+                bytes,
+                "events and output were lost because the subscriber or stderr is too slow"
+            );
+        };
+        let _ = catch_panic(tell);
+    }
+    ended
+}
