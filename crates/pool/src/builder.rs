@@ -20,7 +20,6 @@ use crate::Pool;
 use crate::config::{Config, Link};
 use crate::cores::CorePool;
 use crate::error::PoolError;
-use crate::setup;
 pub(crate) use check::require;
 
 /// Builds a [`Pool`]; returned by [`Pool::builder`].
@@ -275,7 +274,7 @@ impl PoolBuilder {
         T: 'static,
     {
         let entry = initializer_of::<F, A, T>(function);
-        self.initializer = Some(setup::initializer(entry, &argument));
+        self.initializer = Some(Initializer::new(entry, &argument));
         self
     }
 
@@ -289,7 +288,7 @@ impl PoolBuilder {
         E: Display + 'static,
     {
         let entry = try_initializer_of::<F, A, T, E>(function);
-        self.initializer = Some(setup::initializer(entry, &argument));
+        self.initializer = Some(Initializer::new(entry, &argument));
         self
     }
 

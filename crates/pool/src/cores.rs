@@ -9,6 +9,7 @@ use std::sync::{Arc, OnceLock};
 
 pub(crate) use brigade_cores::{CoreLease, CorePool};
 use brigade_cores::{CoreRequest, ReserveError};
+use brigade_supervisor::limit_threads;
 use brigade_sys::process::Process;
 use brigade_sys::sync::{Mutex, MutexGuard};
 use brigade_wire::codec;
@@ -33,18 +34,6 @@ struct Slots {
 /// Leases that a pool no longer needs. Dropping one returns its cores, which may run user code, so
 /// it must not happen under a lock.
 pub(crate) type Unneeded = Vec<Arc<CoreLease>>;
-
-/// Environment variables that tell libraries how many threads to start. They are set to the number
-/// of a worker's cores, unless the user has set them, because threads in excess of the cores only
-/// compete with each other.
-const THREAD_VARIABLES: [&str; 6] = [
-    "OMP_NUM_THREADS",
-    "OPENBLAS_NUM_THREADS",
-    "MKL_NUM_THREADS",
-    "BLIS_NUM_THREADS",
-    "NUMEXPR_NUM_THREADS",
-    "RAYON_NUM_THREADS",
-];
 
 /// The cores that this process may use, shared by all pools that were not given a core pool.
 static MACHINE: OnceLock<CorePool> = OnceLock::new();
@@ -149,13 +138,7 @@ pub(crate) fn spawn_pinned(
     command: &mut Command,
     on_fewer: impl FnOnce(String, String),
 ) -> io::Result<Process> {
-    for variable in THREAD_VARIABLES {
-        let is_set = std::env::var_os(variable).is_some()
-            || command.get_envs().any(|(key, _)| key == variable);
-        if !is_set {
-            command.env(variable, lease.cores().len().to_string());
-        }
-    }
+    limit_threads(command, lease.cores().len());
     let spawned = lease.run_pinned(|pinned| {
         if !pinned.is_exact() {
             on_fewer(pinned.requested.to_string(), pinned.effective.to_string());

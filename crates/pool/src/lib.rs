@@ -51,7 +51,6 @@ mod map;
 mod no_cores;
 mod payload;
 mod pool;
-mod setup;
 mod shutdown_report;
 mod sync;
 mod task;

@@ -78,6 +78,29 @@ impl ProcessEnv {
     }
 }
 
+/// Environment variables that tell libraries how many threads to start. They are set to the number
+/// of a worker's cores, unless the user has set them, because threads in excess of the cores only
+/// compete with each other.
+const THREAD_VARIABLES: [&str; 6] = [
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "BLIS_NUM_THREADS",
+    "NUMEXPR_NUM_THREADS",
+    "RAYON_NUM_THREADS",
+];
+
+/// Sets the number of threads that libraries start.
+pub fn limit_threads(command: &mut Command, threads: usize) {
+    for variable in THREAD_VARIABLES {
+        let is_set = std::env::var_os(variable).is_some()
+            || command.get_envs().any(|(key, _)| key == variable);
+        if !is_set {
+            command.env(variable, threads.to_string());
+        }
+    }
+}
+
 /// Returns an error if the system cannot set the variable.
 pub fn check_variable(
     field: &'static str,

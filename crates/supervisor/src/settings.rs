@@ -2,12 +2,11 @@
 
 use std::time::Duration;
 
-use brigade_sys::executable::FunctionOffset;
-use brigade_sys::sealed::SealedBytes;
 use brigade_wire::link::connect::HostConnector;
 
 use crate::command_line::CommandLine;
 use crate::process_env::ProcessEnv;
+use crate::setup::Setup;
 
 /// Settings of all workers of a pool.
 #[derive(Debug)]
@@ -36,31 +35,4 @@ pub struct Settings {
     pub credit: u16,
     /// Maximum size of an encoded argument or result.
     pub message_limit: usize,
-}
-
-/// Code that workers run before their first task and before they exit.
-#[derive(Debug)]
-pub struct Setup {
-    /// Runs before the first task.
-    pub initializer: Option<Initializer>,
-    /// Time in which the initializer must return.
-    pub timeout: Duration,
-    /// Runs before the exit.
-    pub finalizer: Option<FunctionOffset>,
-}
-
-impl Setup {
-    /// Returns `true` if there is no such code.
-    pub fn is_empty(&self) -> bool {
-        self.initializer.is_none() && self.finalizer.is_none()
-    }
-}
-
-/// A function with its encoded argument, which exists once for all workers.
-#[derive(Debug)]
-pub struct Initializer {
-    /// The function.
-    pub function: FunctionOffset,
-    /// Its argument.
-    pub argument: SealedBytes,
 }

@@ -9,7 +9,6 @@ use super::{MAX_WORKERS, PoolBuilder};
 use crate::config::Config;
 use crate::cores::SlotCores;
 use crate::error::PoolError;
-use crate::setup;
 
 impl PoolBuilder {
     /// Returns the configuration if every setting is valid; the error names the first that is not.
@@ -64,8 +63,9 @@ impl PoolBuilder {
                 format!("its argument has {length} bytes, more than `message_limit` ({limit})")
             })?;
         }
-        supervisor.setup.finalizer =
-            finalizer.map(setup::offset).transpose().map_err(wrong("finalizer"))?;
+        if let Some(finalizer) = finalizer {
+            supervisor.setup.set_finalizer(finalizer).map_err(wrong("finalizer"))?;
+        }
         Ok(config)
     }
 }

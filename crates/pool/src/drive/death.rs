@@ -29,8 +29,7 @@ pub(super) fn report(shared: &Shared, process: &WorkerProcess) {
     let Death { exit, stderr_tail } = death;
     let interrupted = shared.lock().worker_slot_mut(worker).and_then(|it| it.interrupted.take());
     let interrupted = interrupted.unwrap_or_else(|| read_interrupted(shared, worker));
-    let expected =
-        matches!(exit, Exit::Code(0) | Exit::Unknown) && interrupted.attempts.is_empty();
+    let expected = matches!(exit, Exit::Code(0) | Exit::Unknown) && interrupted.attempts.is_empty();
     if expected {
         let tell = move |pool: &str| debug!(pool, %worker, pid, %exit, "worker exited");
         shared.supervisor.output.note(Level::DEBUG, tell);

@@ -1,0 +1,74 @@
+//! The initializer and the finalizer of a pool's workers.
+
+use std::time::Duration;
+
+use brigade_sys::executable::{EntryPoint, FunctionOffset};
+use brigade_sys::sealed::SealedBytes;
+use brigade_wire::codec;
+use serde::Serialize;
+
+/// Code that workers run before their first task and before they exit.
+#[derive(Debug)]
+pub struct Setup {
+    /// Runs before the first task.
+    pub initializer: Option<Initializer>,
+    /// Time in which the initializer must return.
+    pub timeout: Duration,
+    /// Runs before the exit.
+    pub finalizer: Option<FunctionOffset>,
+}
+
+impl Setup {
+    /// Sets the code that runs before the exit.
+    ///
+    /// # Errors
+    /// If the function is not one of this executable; the text says why.
+    pub fn set_finalizer(&mut self, entry: EntryPoint) -> Result<(), String> {
+        self.finalizer = Some(offset(entry)?);
+        Ok(())
+    }
+
+    /// Returns `true` if there is no such code.
+    pub fn is_empty(&self) -> bool {
+        self.initializer.is_none() && self.finalizer.is_none()
+    }
+}
+
+/// A function with its encoded argument, which exists once for all workers.
+#[derive(Debug)]
+pub struct Initializer {
+    /// The function.
+    pub function: FunctionOffset,
+    /// Its argument.
+    pub argument: SealedBytes,
+}
+
+impl Initializer {
+    /// Encodes the argument into memory that all workers share.
+    ///
+    /// # Errors
+    /// If the argument fails to encode, or the function is not one of this executable; the text
+    /// says why.
+    pub fn new<A: Serialize + 'static>(entry: EntryPoint, argument: &A) -> Result<Self, String> {
+        let function = offset(entry)?;
+        let argument = if let Some((prefix, bytes)) = codec::contiguous_parts(argument) {
+            seal(&[prefix.as_slice(), bytes])
+        } else {
+            let mut encoded = Vec::new();
+            codec::encode(argument, &mut encoded, u32::MAX as usize)
+                .map_err(|error| codec::chain(&error))?;
+            seal(&[&encoded])
+        };
+        Ok(Self { function, argument: argument? })
+    }
+}
+
+/// Returns the offset of `entry` in the executable, or the reason why it has none.
+fn offset(entry: EntryPoint) -> Result<FunctionOffset, String> {
+    FunctionOffset::of(entry).map_err(|error| codec::chain(&error))
+}
+
+fn seal(parts: &[&[u8]]) -> Result<SealedBytes, String> {
+    SealedBytes::create("brigade-initializer", parts)
+        .map_err(|error| format!("failed to make shared memory for its argument: {error}"))
+}
