@@ -24,24 +24,24 @@
 //! protocol itself.
 
 mod caller;
-mod listeners;
+pub(super) mod collecting;
+pub(super) mod listeners;
 #[cfg(all(loom, test))]
 mod loom;
 mod rings;
 mod turn;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use brigade_scheduler::{Event, Scheduler};
 use brigade_supervisor::{Connection, HostLink};
-use brigade_sys::arena::{ArgumentArena, ResultView, affordable};
+use brigade_sys::arena::{ArgumentArena, ResultView};
 use brigade_sys::catch_panic::catch_panic;
 use brigade_sys::clock::now;
-use brigade_sys::poller::Poller;
 use brigade_wire::link::ring::HostEnd;
-use brigade_wire::ring::{Doorbell, Listener};
+use brigade_wire::ring::Doorbell;
 use brigade_wire::{FromWorker, WorkerId};
 use tracing::{Level, warn};
 
@@ -51,48 +51,9 @@ use super::shared::{Core, Shared};
 use crate::cell::TaskCell;
 use crate::waiting::{Wait, park_for};
 use caller::Caller;
-pub(super) use listeners::Listeners;
+use collecting::Collecting;
 use rings::PoolRings;
 use turn::Turn;
-
-/// Address space of each arena, unless the system limits it. Memory is allocated only when used.
-pub(super) const ARENA: usize = 16 << 30;
-
-/// State that the listening callers and the collector thread share besides the core.
-pub(super) struct Collecting {
-    pub(super) doorbell: Doorbell,
-    /// The arena for large arguments. Without it they are sent through the rings in fragments.
-    pub(super) arguments: Option<Arc<ArgumentArena>>,
-    pub(super) ended: AtomicBool,
-    /// Wait for the doorbell: the listening caller, and the collector thread.
-    caller_poller: Poller,
-    thread_poller: Poller,
-}
-
-impl Collecting {
-    pub(super) fn new() -> std::io::Result<Self> {
-        let doorbell = Doorbell::new()?;
-        doorbell.listen(Listener::Thread);
-        // A system that refuses this much address space has to do without the arena.
-        let arguments = affordable(ARENA, 1)
-            .and_then(|bytes| ArgumentArena::create("brigade-arguments", bytes).ok());
-        let (mut caller_poller, mut thread_poller) = (Poller::new()?, Poller::new()?);
-        caller_poller.add(doorbell.caller(), 0)?;
-        thread_poller.add(doorbell.thread(), 0)?;
-        Ok(Self {
-            doorbell,
-            arguments,
-            ended: AtomicBool::new(false),
-            caller_poller,
-            thread_poller,
-        })
-    }
-
-    pub(super) fn end(&self) {
-        self.ended.store(true, Ordering::Release);
-        self.doorbell.thread().wake();
-    }
-}
 
 impl Shared {
     /// Returns the arena for large arguments.

@@ -16,7 +16,8 @@ use brigade_wire::slots::SlotState;
 use brigade_wire::{TaskId, WorkerId};
 use tracing::{Level, warn};
 
-use super::collect::{Collecting, Listeners};
+use super::collect::collecting::Collecting;
+use super::collect::listeners::Listeners;
 use super::deferred::Deferred;
 use super::outcome::EventData;
 use super::user_code_queue::{UserCode, UserCodeQueue};

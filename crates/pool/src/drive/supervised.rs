@@ -15,7 +15,7 @@ use brigade_sys::process::Process;
 use brigade_wire::WorkerId;
 use tracing::{Level, warn};
 
-use super::collect::{ARENA, Collecting};
+use super::collect::collecting::{ARENA, Collecting};
 use super::deferred::Deferred;
 use super::outcome::EventData;
 use super::owner::{self, Role};

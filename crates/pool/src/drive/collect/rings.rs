@@ -10,7 +10,7 @@ use std::time::Instant;
 use brigade_sys::sync::MutexGuard;
 use brigade_wire::ring::Listener;
 
-use super::Collecting;
+use super::collecting::Collecting;
 use super::listeners::Listeners;
 use crate::drive::deferred::Deferred;
 use crate::drive::shared::{Core, Shared};

@@ -1,0 +1,47 @@
+//! The state that the listening callers and the collector thread share besides the core.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use brigade_sys::arena::{ArgumentArena, affordable};
+use brigade_sys::poller::Poller;
+use brigade_wire::ring::{Doorbell, Listener};
+
+/// Address space of each arena, unless the system limits it. Memory is allocated only when used.
+pub(in crate::drive) const ARENA: usize = 16 << 30;
+
+/// State that the listening callers and the collector thread share besides the core.
+pub(in crate::drive) struct Collecting {
+    pub(in crate::drive) doorbell: Doorbell,
+    /// The arena for large arguments. Without it they are sent through the rings in fragments.
+    pub(in crate::drive) arguments: Option<Arc<ArgumentArena>>,
+    pub(in crate::drive) ended: AtomicBool,
+    /// Wait for the doorbell: the listening caller, and the collector thread.
+    pub(super) caller_poller: Poller,
+    pub(super) thread_poller: Poller,
+}
+
+impl Collecting {
+    pub(in crate::drive) fn new() -> std::io::Result<Self> {
+        let doorbell = Doorbell::new()?;
+        doorbell.listen(Listener::Thread);
+        // A system that refuses this much address space has to do without the arena.
+        let arguments = affordable(ARENA, 1)
+            .and_then(|bytes| ArgumentArena::create("brigade-arguments", bytes).ok());
+        let (mut caller_poller, mut thread_poller) = (Poller::new()?, Poller::new()?);
+        caller_poller.add(doorbell.caller(), 0)?;
+        thread_poller.add(doorbell.thread(), 0)?;
+        Ok(Self {
+            doorbell,
+            arguments,
+            ended: AtomicBool::new(false),
+            caller_poller,
+            thread_poller,
+        })
+    }
+
+    pub(in crate::drive) fn end(&self) {
+        self.ended.store(true, Ordering::Release);
+        self.doorbell.thread().wake();
+    }
+}
