@@ -101,7 +101,7 @@ impl Connection {
 
     /// Sends a frame.
     ///
-    /// The worker is woken for it, but not for each frame while it has [`MANY_UNANSWERED`] others
+    /// The worker is woken for it, but not for each frame while it has `MANY_UNANSWERED` others
     /// to answer: if it has finished them all and sleeps, some thread is about to collect the
     /// outcomes, and announces the new frames.
     #[inline]

@@ -14,7 +14,7 @@
 //!   queues the bytes for the output thread. That thread reads nothing between taking bytes and
 //!   forwarding them, so the order is kept.
 //! - Captured lines come before the outcome of the task: the death is reported once they are
-//!   emitted, or after [`EMIT_TIMEOUT`] if the subscriber takes longer.
+//!   emitted, or after `EMIT_TIMEOUT` if the subscriber takes longer.
 //! - At the pool's end the thread empties the queue and ends. A thread that is blocked at that
 //!   point is left behind after a grace period.
 //!
@@ -146,7 +146,7 @@ impl OutputForwarder {
         self.queue.is_done(lines.0)
     }
 
-    /// Waits until the lines are emitted, for at most [`EMIT_TIMEOUT`].
+    /// Waits until the lines are emitted, for at most `EMIT_TIMEOUT`.
     pub(crate) fn wait_until_emitted(&self, lines: LastLines) {
         self.queue.wait_until_done(lines.0, EMIT_TIMEOUT);
     }
