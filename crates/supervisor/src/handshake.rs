@@ -22,6 +22,7 @@ use brigade_wire::link::{message_limit, ring};
 use brigade_wire::ring::Doorbell;
 use brigade_wire::slots::SlotTable;
 use brigade_wire::version::PROTOCOL_VERSION;
+use tracing::{Level, warn};
 
 use crate::connection::{Connected, Connection, HostLink};
 use crate::error::StartError;
@@ -79,7 +80,12 @@ impl<S: Supervised> Handshake<'_, S> {
     fn run(&mut self, folder: Option<&Path>) -> Result<Connected, HandshakeError> {
         let result = self.connect(folder)?;
         // Not earlier: a worker that is killed before its link is open leaves its folder behind.
-        self.process.bind_to_host();
+        if let Err(error) = self.process.bind_to_host() {
+            let worker = self.process.worker();
+            self.owner.supervisor().output.note(Level::WARN, move |pool| {
+                warn!(pool, %worker, %error, "processes that tasks start will outlive a killed host");
+            });
+        }
         if self.settings.setup.initializer.is_some() {
             self.phase = Phase::Initializer;
             self.deadline = clock::now().saturating_add(self.phase.limit(self.settings));

@@ -145,12 +145,11 @@ impl WorkerProcess {
 
     /// Makes the whole process group end with this process. Without it, processes that tasks have
     /// started outlive a host that is killed.
-    pub(crate) fn bind_to_host(&self) {
-        if let Some(Running { process, lifeline, .. }) = self.running.get()
-            && let Ok(bound) = GroupLifeline::bind(process)
-        {
-            let _ = lifeline.set(bound);
+    pub(crate) fn bind_to_host(&self) -> io::Result<()> {
+        if let Some(Running { process, lifeline, .. }) = self.running.get() {
+            let _ = lifeline.set(GroupLifeline::bind(process)?);
         }
+        Ok(())
     }
 
     /// Records that the worker takes tasks.

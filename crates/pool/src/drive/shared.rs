@@ -308,9 +308,9 @@ impl Shared {
         let mut deferred = Deferred::default();
         let turn = self.config.cores.as_ref().map(|_| self.resizing.lock());
         let mut core = self.lock();
-        if core.worker_slot(worker).is_some() {
-            core.worker_slots[worker.slot as usize] = None;
-        }
+        let slot = core.worker_slots.get_mut(worker.slot as usize);
+        // Dropped after the locks: a process that nobody attends is killed and reaped then.
+        let dead = slot.and_then(|slot| slot.take_if(|slot| slot.id == worker));
         core.handle(now(), event, data, self, &mut deferred);
         // The same step may have started the slot's next process.
         let is_vacant = core.worker_slots.get(worker.slot as usize).is_none_or(Option::is_none);
@@ -320,6 +320,7 @@ impl Shared {
         // A resize that is waiting for its turn may need these cores.
         self.call(unneeded.into_iter().collect());
         drop(turn);
+        drop(dead);
         deferred.run(self);
     }
 }
