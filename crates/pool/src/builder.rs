@@ -20,7 +20,6 @@ use crate::Pool;
 use crate::config::{Config, Link};
 use crate::cores::CorePool;
 use crate::error::PoolError;
-pub(crate) use check::require;
 
 /// Builds a [`Pool`]; returned by [`Pool::builder`].
 #[derive(Debug)]
@@ -35,12 +34,16 @@ pub struct PoolBuilder {
     config: Config,
 }
 
-/// Upper bound of `workers`. A larger number is almost certainly a typing error.
-pub(crate) const MAX_WORKERS: usize = 4096;
-
 /// Deepest nesting of pools built inside tasks of other pools. Anything deeper is an endless
 /// recursion of processes.
 const MAX_NESTING: u32 = 10;
+
+impl Pool {
+    /// Returns a builder with the default settings.
+    pub fn builder() -> PoolBuilder {
+        PoolBuilder::new()
+    }
+}
 
 impl PoolBuilder {
     pub(crate) fn new() -> Self {

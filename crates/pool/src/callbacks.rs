@@ -27,7 +27,7 @@ use brigade_sys::sync::{Condvar, Mutex, MutexGuard};
 use brigade_wire::TaskId;
 use tracing::{error, warn};
 
-use crate::cell::Outcome;
+use crate::payload::Outcome;
 
 thread_local! {
     /// `true` on a thread that runs callbacks, of any pool.

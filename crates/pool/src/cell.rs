@@ -14,9 +14,8 @@ use crate::callbacks::{Callback, Callbacks};
 use crate::chunk::ChunkProgress;
 use crate::completion_queue::CompletionQueue;
 use crate::deadlines::TaskDeadlines;
-use crate::error::TaskError;
 use crate::function_ref::FunctionRef;
-use crate::payload::{Argument, Value};
+use crate::payload::{Argument, Outcome, Value};
 use crate::sync::{AtomicBool, AtomicU32, Mutex, MutexGuard, Ordering};
 use crate::waiting::{Sleeper, Wait};
 pub(crate) use waiters::{Waiters, Wakeups};
@@ -48,9 +47,6 @@ pub(crate) struct TaskCell {
 
 /// Stands for no key: the number of a `TaskKey` is never 0.
 const NO_KEY: u32 = 0;
-
-/// The encoded value of a task, or its failure.
-pub(crate) type Outcome = Result<Value, TaskError>;
 
 #[derive(Debug)]
 struct CellState {

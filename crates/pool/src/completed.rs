@@ -75,7 +75,8 @@ impl<R> AsCompleted<R> {
             return Ok(self.handles.iter_mut().find_map(Option::take));
         }
         let timed_out = TimedOut { pending: self.pending, total: self.handles.len() };
-        let token = self.completions.next(self.pool.as_ref(), deadline).ok_or(timed_out)?;
+        let token = Shared::next_finished(self.pool.as_deref(), &self.completions, deadline)
+            .ok_or(timed_out)?;
         self.pending -= 1;
         let index = usize::try_from(token).unwrap_or(usize::MAX);
         Ok(self.handles.get_mut(index).and_then(Option::take))

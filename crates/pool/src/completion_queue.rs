@@ -3,12 +3,9 @@
 //! Any thread that completes a task adds to it; only the waiting caller takes from it.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
-use std::time::Instant;
 
-use crate::drive::Shared;
 use crate::sync::{AtomicBool, Mutex, MutexGuard, Ordering};
-use crate::waiting::{Sleeper, Wait, park_for};
+use crate::waiting::{Sleeper, Wait};
 
 /// Tokens of finished tasks, in the order of completion. A token is chosen by whoever watches the
 /// task.
@@ -47,29 +44,6 @@ impl CompletionQueue {
         let token = state.tokens.pop_front();
         self.has_some.store(!state.tokens.is_empty(), Ordering::Release);
         token
-    }
-
-    /// Waits for a token and removes it; returns `None` once the deadline has passed.
-    ///
-    /// `pool` is the pool of all watched tasks. It is `None` if they belong to several pools, which
-    /// then run their tasks without this thread's help.
-    pub(crate) fn next(
-        &self,
-        pool: Option<&Arc<Shared>>,
-        deadline: Option<Instant>,
-    ) -> Option<u64> {
-        if let Some(token) = self.take() {
-            return Some(token);
-        }
-        match pool {
-            // With no time left to wait, outcomes that have arrived are still collected.
-            Some(pool) if deadline.is_some_and(|deadline| deadline <= Instant::now()) => {
-                pool.collect();
-            }
-            Some(pool) => pool.wait_for(self, deadline),
-            None => park_for(self, deadline),
-        }
-        self.take()
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

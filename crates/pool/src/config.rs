@@ -16,6 +16,9 @@ use crate::cores::SlotCores;
 use crate::deadlines::Deadlines;
 use crate::error::PoolError;
 
+/// Upper bound of `workers`. A larger number is almost certainly a typing error.
+pub(crate) const MAX_WORKERS: usize = 4096;
+
 /// The settings of a pool. The builder holds them with their defaults; its `build` fills in those
 /// that have to be found out, and checks them all.
 #[derive(Debug)]
@@ -153,3 +156,12 @@ pub const CONNECTORS: Connectors = &[
 /// Maximum number of frames under way to one worker: half a millisecond of tasks that take a
 /// microsecond each.
 pub(crate) const CREDIT: u16 = 512;
+
+/// Returns an error that names the field unless the condition holds.
+pub(crate) fn require(
+    holds: bool,
+    field: &'static str,
+    problem: impl FnOnce() -> String,
+) -> Result<(), PoolError> {
+    if holds { Ok(()) } else { Err(PoolError::Configuration { field, problem: problem() }) }
+}

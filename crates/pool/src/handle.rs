@@ -13,10 +13,11 @@ use brigade_wire::{Attempt, TaskId, codec};
 use serde::de::DeserializeOwned;
 
 use crate::callbacks::Callback;
-use crate::cell::{Outcome, OutcomeKind, TaskCell};
+use crate::cell::{OutcomeKind, TaskCell};
 use crate::completion_queue::CompletionQueue;
 use crate::drive::Shared;
 use crate::error::{TaskError, TaskErrorKind};
+use crate::payload::Outcome;
 use crate::waiting::Wait;
 
 /// The handle of a submitted task. Dropping it does not stop the task; only the result is dropped.

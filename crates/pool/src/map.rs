@@ -22,6 +22,38 @@ use crate::error::TaskError;
 use chunk::Results;
 use chunks::Chunks;
 
+impl Pool {
+    /// Applies `function` to each input and yields the results in the order of the inputs.
+    ///
+    /// The iterator is lazy and bounded: it takes inputs as results are consumed. A task that fails
+    /// yields an error item, and the iteration continues.
+    pub fn map<F, I, R>(&self, function: F, inputs: I) -> Map<'_, F, I::IntoIter, R>
+    where
+        I: IntoIterator,
+        F: Fn(I::Item) -> R + Copy + Send + 'static,
+        I::Item: Serialize + DeserializeOwned + 'static,
+        R: Serialize + DeserializeOwned + 'static,
+    {
+        Map::new(self, function, inputs.into_iter())
+    }
+
+    /// Applies `function` to each input like [`map`](Self::map), but yields the results in the
+    /// order of completion.
+    pub fn map_unordered<F, I, R>(
+        &self,
+        function: F,
+        inputs: I,
+    ) -> MapUnordered<'_, F, I::IntoIter, R>
+    where
+        I: IntoIterator,
+        F: Fn(I::Item) -> R + Copy + Send + 'static,
+        I::Item: Serialize + DeserializeOwned + 'static,
+        R: Serialize + DeserializeOwned + 'static,
+    {
+        MapUnordered::new(self, function, inputs.into_iter())
+    }
+}
+
 /// An iterator over the results in the order of the inputs, created by [`Pool::map`].
 ///
 /// It is lazy: inputs are taken only as results are taken. Dropping it cancels the items that have

@@ -11,6 +11,8 @@ use brigade_wire::link::ARENA_THRESHOLD;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::error::TaskError;
+
 /// From this size on, freeing memory returns it to the system, which takes long.
 const LARGE: usize = 64 << 10;
 
@@ -136,6 +138,9 @@ pub(crate) enum Value {
 /// A value that lies in its worker's memory; see [`Value`].
 #[derive(Debug)]
 pub(crate) struct ArenaValue(pub(crate) Loan);
+
+/// The encoded value of a task, or its failure.
+pub(crate) type Outcome = Result<Value, TaskError>;
 
 impl Value {
     pub(crate) fn decode<R: DeserializeOwned + 'static>(&self) -> Result<R, CodecError> {

@@ -11,14 +11,12 @@ use brigade_worker::function_of;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::builder::{MAX_WORKERS, PoolBuilder, require};
 use crate::cell::TaskCell;
-use crate::config::Config;
+use crate::config::{Config, MAX_WORKERS, require};
 use crate::drive::{Drive, Shared};
 use crate::error::{PoolError, SubmitError, SubmitErrorKind};
 use crate::function_ref::FunctionRef;
 use crate::handle::Handle;
-use crate::map::{Map, MapUnordered};
 use crate::payload::Argument;
 use crate::shutdown_report::ShutdownReport;
 use crate::task::{TaskBuilder, TaskOptions};
@@ -56,11 +54,6 @@ impl WhenFull {
 }
 
 impl Pool {
-    /// Returns a builder with the default settings.
-    pub fn builder() -> PoolBuilder {
-        PoolBuilder::new()
-    }
-
     pub(crate) fn start(config: Config) -> Result<Self, PoolError> {
         Ok(Self { drive: Drive::start(config)? })
     }
@@ -175,36 +168,6 @@ impl Pool {
         R: Serialize + DeserializeOwned + 'static,
     {
         TaskBuilder::new(self, FunctionRef::of(function_of::<F, A, R>(function)))
-    }
-
-    /// Applies `function` to each input and yields the results in the order of the inputs.
-    ///
-    /// The iterator is lazy and bounded: it takes inputs as results are consumed. A task that fails
-    /// yields an error item, and the iteration continues.
-    pub fn map<F, I, R>(&self, function: F, inputs: I) -> Map<'_, F, I::IntoIter, R>
-    where
-        I: IntoIterator,
-        F: Fn(I::Item) -> R + Copy + Send + 'static,
-        I::Item: Serialize + DeserializeOwned + 'static,
-        R: Serialize + DeserializeOwned + 'static,
-    {
-        Map::new(self, function, inputs.into_iter())
-    }
-
-    /// Applies `function` to each input like [`map`](Self::map), but yields the results in the
-    /// order of completion.
-    pub fn map_unordered<F, I, R>(
-        &self,
-        function: F,
-        inputs: I,
-    ) -> MapUnordered<'_, F, I::IntoIter, R>
-    where
-        I: IntoIterator,
-        F: Fn(I::Item) -> R + Copy + Send + 'static,
-        I::Item: Serialize + DeserializeOwned + 'static,
-        R: Serialize + DeserializeOwned + 'static,
-    {
-        MapUnordered::new(self, function, inputs.into_iter())
     }
 
     /// Starts all workers and blocks until they are ready.

@@ -87,7 +87,7 @@ fn wait_for_all<R>(handles: &[&Handle<R>], deadline: Option<Instant>) {
     for handle in handles.iter().filter(|handle| !handle.is_done()) {
         // The task has room for only one sleeper of its own, but several threads may wait for it.
         handle.watch(&completions, 0);
-        if completions.next(Some(handle.shared()), deadline).is_none() {
+        if Shared::next_finished(Some(handle.shared()), &completions, deadline).is_none() {
             return handle.unwatch(&completions);
         }
     }
@@ -109,7 +109,8 @@ fn wait_for_one<R>(
     }
     let pool = only_pool(handles.iter().copied());
     for _ in handles {
-        match completions.next(pool, deadline).and_then(|token| usize::try_from(token).ok()) {
+        let token = Shared::next_finished(pool.map(AsRef::as_ref), &completions, deadline);
+        match token.and_then(|token| usize::try_from(token).ok()) {
             Some(index) if !has_come(handles[index]) => {}
             Some(_) | None => break,
         }

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use brigade_supervisor::check_variable;
 
-use super::{MAX_WORKERS, PoolBuilder};
-use crate::config::Config;
+use super::PoolBuilder;
+use crate::config::{Config, MAX_WORKERS, require};
 use crate::cores::SlotCores;
 use crate::error::PoolError;
 
@@ -95,12 +95,4 @@ fn check_not_zero(config: &Config, cores_per_worker: Option<usize>) -> Result<()
     require(!scheduler.restart_window.is_zero(), "restart_budget", || {
         "the period must be greater than zero".into()
     })
-}
-
-pub(crate) fn require(
-    holds: bool,
-    field: &'static str,
-    problem: impl FnOnce() -> String,
-) -> Result<(), PoolError> {
-    if holds { Ok(()) } else { Err(PoolError::Configuration { field, problem: problem() }) }
 }

@@ -1,7 +1,7 @@
 //! Tests of a single task cell: its outcome and its waiters.
 
 use super::*;
-use crate::error::TaskErrorKind;
+use crate::error::{TaskError, TaskErrorKind};
 use brigade_worker::function_of;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

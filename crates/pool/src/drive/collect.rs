@@ -49,6 +49,7 @@ use super::deferred::Deferred;
 use super::outcome::{EventData, finish_chunk, finished_event, take_item};
 use super::shared::{Core, Shared};
 use crate::cell::TaskCell;
+use crate::completion_queue::CompletionQueue;
 use crate::waiting::{Wait, park_for};
 use caller::Caller;
 use collecting::Collecting;
@@ -69,6 +70,29 @@ impl Shared {
         let mut deferred = Deferred::default();
         self.lock().collect(self, &mut deferred);
         deferred.run(self);
+    }
+
+    /// Waits for a token of the queue and removes it; returns `None` once the deadline has passed.
+    ///
+    /// `pool` is the pool of all watched tasks. It is `None` if they belong to several pools, which
+    /// then run their tasks without this thread's help.
+    pub(crate) fn next_finished(
+        pool: Option<&Self>,
+        queue: &CompletionQueue,
+        deadline: Option<Instant>,
+    ) -> Option<u64> {
+        if let Some(token) = queue.take() {
+            return Some(token);
+        }
+        match pool {
+            // With no time left to wait, outcomes that have arrived are still collected.
+            Some(pool) if deadline.is_some_and(|deadline| deadline <= Instant::now()) => {
+                pool.collect();
+            }
+            Some(pool) => pool.wait_for(queue, deadline),
+            None => park_for(queue, deadline),
+        }
+        queue.take()
     }
 
     /// Blocks until `wait` is no longer pending or the deadline has passed. Returns immediately in

@@ -9,10 +9,10 @@ use brigade_sys::clock;
 use brigade_sys::process::Exit;
 use brigade_wire::{self as wire, Attempt, Finished, Item, PanicReport, WorkerId};
 
-use crate::cell::{Outcome, TaskCell};
+use crate::cell::TaskCell;
 use crate::chunk::{ChunkEnd, ValueRef};
 use crate::error::{TaskError, TaskErrorKind};
-use crate::payload::{ArenaValue, Value};
+use crate::payload::{ArenaValue, Outcome, Value};
 
 /// Data that belongs to an event and that the scheduler does not need to know.
 pub(super) enum EventData {
