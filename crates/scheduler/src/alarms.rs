@@ -4,6 +4,17 @@ use brigade_time::{Monotonic, TimerHeap, TimerKey};
 
 use crate::TaskKey;
 
+/// The plan for the next check for progress.
+#[derive(Debug)]
+pub(crate) struct RescuePlan {
+    pub(crate) due: Monotonic,
+    /// `true` if more tasks were prefetched since the check was planned.
+    pub(crate) packed: bool,
+    /// `true` for the first check, which only records the workers' progress. It may come at once,
+    /// because the clock of submitters lags behind.
+    pub(crate) first: bool,
+}
+
 /// The reason for an alarm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Alarm {

@@ -5,14 +5,8 @@
 use brigade_time::{Escalation, Monotonic};
 
 use crate::alarms::Alarm;
+use crate::worker::EndWorker;
 use crate::{Action, KillCause, Outbox, Scheduler};
-
-/// A step that ends a worker which was asked to stop.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum EndWorker {
-    Terminate,
-    Kill,
-}
 
 impl<T> Scheduler<T> {
     /// Starts the escalation for a worker that was asked to stop and has nothing left to do.

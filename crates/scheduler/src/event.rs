@@ -12,7 +12,7 @@ use brigade_time::Monotonic;
 use serde::{Deserialize, Serialize};
 
 use crate::outbox::RevokeWhy;
-use crate::{Constraints, Shutdown, TaskRef};
+use crate::{Shutdown, Submission, TaskRef};
 
 /// An input of the scheduler. In a journal, events lack the driver's data for tasks.
 #[derive(Debug, Serialize, Deserialize)]
@@ -119,22 +119,6 @@ pub struct InterruptedAttempt {
     pub in_item: bool,
     /// Number of tasks into which the items that have not started are divided.
     pub parts: u32,
-}
-
-/// A task as it enters the scheduler.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(bound(serialize = "", deserialize = "T: Default"))]
-pub struct Submission<T> {
-    pub id: TaskId,
-    #[serde(skip)]
-    pub task: T,
-    /// Number of items, if the task is a chunk of a map. The ids of the items follow that of the
-    /// task, which is the first one's.
-    pub items: Option<NonZeroU32>,
-    /// Number of further attempts allowed after its worker died or its deadline expired.
-    pub retries: u32,
-    /// Set for the few tasks that have any.
-    pub constraints: Option<Box<Constraints>>,
 }
 
 /// The reason why a worker could not be started.

@@ -15,23 +15,13 @@ use brigade_ids::WorkerId;
 use brigade_time::Monotonic;
 
 use crate::task::TaskState;
+use crate::worker::PendingKill;
 use crate::{
     Action, KillCause, Occupant, Outbox, RevokeWhy, Scheduler, TaskKey, TaskRef, WorkerState,
 };
 
 /// Maximum time between the start of a task and the arrival of the outcome of the task before it.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(1);
-
-/// A task whose worker will be killed once no other task can start there.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct PendingKill {
-    key: TaskKey,
-    cause: KillCause,
-    /// Number of revocations that are not answered yet.
-    pending: usize,
-    /// `true` if a task behind this one has started, so that this one has ended.
-    spared: bool,
-}
 
 impl<T> Scheduler<T> {
     /// Kills a worker, unless it is already being killed. Its death is reported later.

@@ -101,13 +101,12 @@ mod warm_up;
 mod worker;
 mod workers;
 
-pub use event::{Event, InterruptedAttempt, Observation, Returned, StartFailure, Submission};
-pub use lifecycle::Tally;
+pub use event::{Event, InterruptedAttempt, Observation, Returned, StartFailure};
+pub use lifecycle::{Shutdown, Tally};
 pub use outbox::{Action, Outbox, RevokeWhy, TaskEnd};
 pub use scheduler::Scheduler;
 pub use settings::{Counters, Settings};
-pub use shutdown::Shutdown;
-pub use task::{Constraints, TaskKey, TaskRef};
+pub use task::{Constraints, Submission, TaskKey, TaskRef};
 pub use worker::KillCause;
 
 use lifecycle::Phase;

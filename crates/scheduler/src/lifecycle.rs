@@ -8,14 +8,29 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use brigade_time::Monotonic;
+use serde::{Deserialize, Serialize};
 
-use crate::{KillCause, Shutdown, TaskEnd};
+use crate::{KillCause, TaskEnd};
 
 /// Time until a drain first looks for stopped workers; it doubles each time.
 const FIRST_INSPECTION: Duration = Duration::from_millis(250);
 
 /// The longest interval between two such checks.
 const LAST_INSPECTION: Duration = Duration::from_secs(30);
+
+/// The way a pool ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum Shutdown {
+    /// Runs all accepted tasks, then stops the workers.
+    Drain,
+    /// Cancels tasks that have not started and lets running tasks finish.
+    CancelPending,
+    /// Cancels tasks that have not started and sends SIGTERM to workers that run a task.
+    Terminate,
+    /// Cancels tasks that have not started and kills all workers with SIGKILL.
+    Kill,
+}
 
 /// The progress of the pool's shutdown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

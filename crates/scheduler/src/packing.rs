@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use brigade_time::Monotonic;
 
-use crate::alarms::PoolAlarm;
+use crate::alarms::{PoolAlarm, RescuePlan};
 use crate::{Action, Occupant, Outbox, RevokeWhy, Scheduler};
 
 /// Number of short tasks that one worker gets before the next worker gets any.
@@ -25,17 +25,6 @@ const RESCUE_INTERVAL: Duration = Duration::from_millis(1);
 /// A worker has to give tasks back once it has this many times its depth; the depth varies a little
 /// all the time.
 const FAR_BEYOND: usize = 2;
-
-/// The plan for the next check for progress.
-#[derive(Debug)]
-pub(crate) struct RescuePlan {
-    due: Monotonic,
-    /// `true` if more tasks were prefetched since the check was planned.
-    packed: bool,
-    /// `true` for the first check, which only records the workers' progress. It may come at once,
-    /// because the clock of submitters lags behind.
-    first: bool,
-}
 
 impl<T> Scheduler<T> {
     /// Returns the worker that was assigned the last task if it should get short tasks even though

@@ -5,9 +5,8 @@ use std::time::Duration;
 use brigade_ids::{Attempt, TaskId, WorkerId};
 use brigade_time::Monotonic;
 
-use crate::alarms::{Alarm, Alarms, PoolAlarm};
+use crate::alarms::{Alarm, Alarms, PoolAlarm, RescuePlan};
 use crate::lifecycle::Lifecycle;
-use crate::packing::RescuePlan;
 use crate::restart_budget::RestartBudget;
 use crate::run_times::RunTimes;
 use crate::tasks::Tasks;

@@ -15,26 +15,12 @@ use std::time::Duration;
 
 use brigade_ids::WorkerId;
 use brigade_time::Monotonic;
-use serde::{Deserialize, Serialize};
 
 use crate::alarms::PoolAlarm;
 use crate::{
-    Action, KillCause, Occupant, Outbox, Phase, RevokeWhy, Scheduler, TaskEnd, WorkerState,
+    Action, KillCause, Occupant, Outbox, Phase, RevokeWhy, Scheduler, Shutdown, TaskEnd,
+    WorkerState,
 };
-
-/// The way a pool ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[non_exhaustive]
-pub enum Shutdown {
-    /// Runs all accepted tasks, then stops the workers.
-    Drain,
-    /// Cancels tasks that have not started and lets running tasks finish.
-    CancelPending,
-    /// Cancels tasks that have not started and sends SIGTERM to workers that run a task.
-    Terminate,
-    /// Cancels tasks that have not started and kills all workers with SIGKILL.
-    Kill,
-}
 
 impl<T> Scheduler<T> {
     pub(crate) fn begin_shutdown(

@@ -9,6 +9,16 @@ use crate::alarms::PoolAlarm;
 use crate::{Action, Outbox, Scheduler, StartFailure, WorkerEntry, WorkerState};
 
 impl<T> Scheduler<T> {
+    /// Starts all workers that the pool may have.
+    pub(crate) fn warm_up(&mut self, now: Monotonic, outbox: &mut Outbox<T>) {
+        if !self.lifecycle.is_running() {
+            return;
+        }
+        self.lifecycle.set_quiescent(false);
+        self.warm_up.begin(&mut self.workers);
+        self.spawn_for_demand(now, outbox);
+    }
+
     /// Returns `true` if a worker is wanted that does not exist.
     pub(crate) fn has_demand(&self) -> bool {
         self.lifecycle.may_have_workers()

@@ -7,8 +7,6 @@ use brigade_ids::{Attempt, TaskId};
 use brigade_time::{Monotonic, TimerKey};
 use serde::{Deserialize, Serialize};
 
-use crate::Submission;
-
 /// Index of a task in the scheduler. It is reused after the task has ended, so it is always paired
 /// with the task's id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -98,6 +96,24 @@ pub struct Constraints {
     /// `true` if items that have not started never will.
     #[serde(skip)]
     pub(crate) cancelled: bool,
+}
+
+/// A task as it enters the scheduler.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(bound(serialize = "", deserialize = "T: Default"))]
+pub struct Submission<T> {
+    /// Its id.
+    pub id: TaskId,
+    /// The driver's data.
+    #[serde(skip)]
+    pub task: T,
+    /// Number of items, if the task is a chunk of a map. The ids of the items follow that of the
+    /// task, which is the first one's.
+    pub items: Option<NonZeroU32>,
+    /// Number of further attempts allowed after its worker died or its deadline expired.
+    pub retries: u32,
+    /// Set for the few tasks that have any.
+    pub constraints: Option<Box<Constraints>>,
 }
 
 /// The order of waiting tasks: by time of submission, where each step of priority is worth

@@ -8,10 +8,9 @@ use std::ops::{Index, IndexMut};
 
 use brigade_time::Monotonic;
 
-use crate::Submission;
 use crate::queue::Queue;
 use crate::slab::Slab;
-use crate::task::{TaskEntry, TaskKey, TaskRef, TaskState};
+use crate::task::{Submission, TaskEntry, TaskKey, TaskRef, TaskState};
 
 #[derive(Debug)]
 pub(crate) struct Tasks<T> {

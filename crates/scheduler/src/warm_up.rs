@@ -2,10 +2,8 @@
 
 use std::sync::Arc;
 
-use brigade_time::Monotonic;
-
+use crate::worker::WorkerState;
 use crate::workers::Workers;
-use crate::{Outbox, Scheduler, WorkerState};
 
 /// The last warm-up: in progress, complete, or given up.
 #[derive(Debug, Default)]
@@ -25,7 +23,7 @@ impl WarmUp {
         self.given_up.clone()
     }
 
-    fn begin(&mut self, workers: &mut Workers) {
+    pub(crate) fn begin(&mut self, workers: &mut Workers) {
         for worker in workers.wanted_mut() {
             worker.awaited_by_warm_up = worker.state != WorkerState::Ready;
         }
@@ -52,17 +50,5 @@ impl WarmUp {
             self.stop(workers);
             self.given_up = Some(reason);
         }
-    }
-}
-
-impl<T> Scheduler<T> {
-    /// Starts all workers that the pool may have.
-    pub(crate) fn warm_up(&mut self, now: Monotonic, outbox: &mut Outbox<T>) {
-        if !self.lifecycle.is_running() {
-            return;
-        }
-        self.lifecycle.set_quiescent(false);
-        self.warm_up.begin(&mut self.workers);
-        self.spawn_for_demand(now, outbox);
     }
 }

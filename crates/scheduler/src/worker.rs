@@ -7,8 +7,6 @@ use brigade_time::{Escalation, Monotonic, TimerKey};
 use serde::Serialize;
 
 use crate::TaskKey;
-use crate::escalation::EndWorker;
-use crate::kill::PendingKill;
 
 /// A worker slot: its current process, and the frames that were sent to that process.
 #[derive(Debug)]
@@ -95,6 +93,24 @@ pub enum KillCause {
     Asked,
     /// The worker was no longer needed before it was ready.
     Unwanted,
+}
+
+/// A step that ends a worker which was asked to stop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum EndWorker {
+    Terminate,
+    Kill,
+}
+
+/// A task whose worker will be killed once no other task can start there.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PendingKill {
+    pub(crate) key: TaskKey,
+    pub(crate) cause: KillCause,
+    /// Number of revocations that are not answered yet.
+    pub(crate) pending: usize,
+    /// `true` if a task behind this one has started, so that this one has ended.
+    pub(crate) spared: bool,
 }
 
 impl WorkerEntry {
