@@ -77,12 +77,14 @@ struct Bounded<'a> {
 }
 
 impl<'a> Bounded<'a> {
+    #[inline]
     fn new(into: &'a mut Vec<u8>, limit: usize) -> Self {
         let end = into.len().saturating_add(limit);
         Self { into, end, overflowed: false }
     }
 
     /// Grows by doubling like a `Vec`, but never beyond the limit.
+    #[inline]
     fn make_room(&mut self, count: usize) -> postcard::Result<()> {
         let left = self.end - self.into.len();
         if self.overflowed || count > left {
@@ -100,18 +102,21 @@ impl<'a> Bounded<'a> {
 impl Flavor for Bounded<'_> {
     type Output = ();
 
+    #[inline]
     fn try_push(&mut self, byte: u8) -> postcard::Result<()> {
         self.make_room(1)?;
         self.into.push(byte);
         Ok(())
     }
 
+    #[inline]
     fn try_extend(&mut self, bytes: &[u8]) -> postcard::Result<()> {
         self.make_room(bytes.len())?;
         self.into.extend_from_slice(bytes);
         Ok(())
     }
 
+    #[inline]
     fn finalize(self) -> postcard::Result<()> {
         if self.overflowed { Err(postcard::Error::SerializeBufferFull) } else { Ok(()) }
     }
