@@ -118,9 +118,9 @@ impl Pool {
     /// registered under `name`.
     ///
     /// Such workers are separate programs whose `main` runs a `Server`; see
-    /// [`PoolBuilder::worker_command`]. The types of the two sides are not compared: if the worker
-    /// cannot decode the argument, or the host cannot decode the result, the task fails with a
-    /// codec error that names the type.
+    /// [`worker_command`](crate::PoolBuilder::worker_command). The types of the two sides are not
+    /// compared: if the worker cannot decode the argument, or the host cannot decode the result,
+    /// the task fails with a codec error that names the type.
     ///
     /// # Errors
     /// As `submit`. A name that the worker does not know fails the task; the error lists the names
