@@ -1,7 +1,7 @@
 //! A program with its arguments.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use brigade_sys::process;
@@ -38,15 +38,24 @@ impl CommandLine {
     pub fn command(&self) -> Command {
         let mut command = process::command(&self.program);
         command.args(&self.arguments);
-        for (key, value) in &self.environment {
-            match value {
-                Some(value) => command.env(key, value),
-                None => command.env_remove(key),
-            };
-        }
-        if let Some(directory) = &self.directory {
-            command.current_dir(directory);
-        }
+        change(&mut command, &self.environment, self.directory.as_deref());
         command
+    }
+}
+
+/// Sets or removes variables of a command, and sets its working directory.
+pub(crate) fn change(
+    command: &mut Command,
+    environment: &[(OsString, Option<OsString>)],
+    directory: Option<&Path>,
+) {
+    for (key, value) in environment {
+        match value {
+            Some(value) => command.env(key, value),
+            None => command.env_remove(key),
+        };
+    }
+    if let Some(directory) = directory {
+        command.current_dir(directory);
     }
 }

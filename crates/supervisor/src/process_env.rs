@@ -7,6 +7,7 @@ use std::process::Command;
 
 use brigade_wire::version::MARKER;
 
+use crate::command_line::change;
 use crate::error::EnvError;
 
 /// Destination of the workers' stdout and stderr.
@@ -66,15 +67,7 @@ impl ProcessEnv {
     }
 
     pub(crate) fn apply(&self, command: &mut Command) {
-        for (key, value) in &self.environment {
-            match value {
-                Some(value) => command.env(key, value),
-                None => command.env_remove(key),
-            };
-        }
-        if let Some(directory) = &self.directory {
-            command.current_dir(directory);
-        }
+        change(command, &self.environment, self.directory.as_deref());
     }
 }
 
