@@ -20,35 +20,10 @@
 
 #![forbid(unsafe_code)]
 
-mod alarm;
-mod cleaner;
 mod command_line;
-mod connection;
-mod error;
-mod folders;
-mod handshake;
-mod notes;
-pub mod output;
-mod process_env;
-mod reaper;
-mod reserve;
-mod settings;
-mod setup;
-mod supervised;
-mod supervisor;
-pub mod threads;
-mod worker_process;
+#[cfg(feature = "workers")]
+mod workers;
 
-pub use cleaner::{Cleaner, Job, Jobs};
 pub use command_line::CommandLine;
-pub use connection::{Connected, Connection, HostLink};
-pub use error::{EnvError, StartError};
-pub use notes::{Note, Notes};
-pub use process_env::{ProcessEnv, Stdio, check_variable, limit_threads};
-pub use reaper::Reaper;
-pub use reserve::require_reserve;
-pub use settings::Settings;
-pub use setup::{Initializer, Setup};
-pub use supervised::{SharedMemory, Supervised};
-pub use supervisor::{Orders, Supervisor};
-pub use worker_process::{Death, Killed, ProcessState, WorkerProcess};
+#[cfg(feature = "workers")]
+pub use workers::*;

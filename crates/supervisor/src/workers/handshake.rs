@@ -24,12 +24,12 @@ use brigade_wire::slots::SlotTable;
 use brigade_wire::version::PROTOCOL_VERSION;
 use tracing::{Level, warn};
 
-use crate::connection::{Connected, Connection, HostLink};
-use crate::error::StartError;
-use crate::reserve::require_reserve;
-use crate::settings::Settings;
-use crate::supervised::Supervised;
-use crate::worker_process::WorkerProcess;
+use crate::workers::connection::{Connected, Connection, HostLink};
+use crate::workers::error::StartError;
+use crate::workers::reserve::require_reserve;
+use crate::workers::settings::Settings;
+use crate::workers::supervised::Supervised;
+use crate::workers::worker_process::WorkerProcess;
 use error::{HandshakeError, Phase, explain, garbage, unexpected};
 
 /// Does the handshake. On failure the process is killed and reaped.

@@ -11,11 +11,11 @@ use brigade_sys::process::Process;
 use brigade_wire::WorkerId;
 use brigade_wire::ring::Doorbell;
 
-use crate::connection::Connected;
-use crate::error::StartError;
-use crate::settings::Settings;
-use crate::supervisor::Supervisor;
-use crate::worker_process::WorkerProcess;
+use crate::workers::connection::Connected;
+use crate::workers::error::StartError;
+use crate::workers::settings::Settings;
+use crate::workers::supervisor::Supervisor;
+use crate::workers::worker_process::WorkerProcess;
 
 /// The owner of a [`Supervisor`].
 ///

@@ -7,12 +7,12 @@ use brigade_sys::lifeline::Lifeline;
 use brigade_sys::sync::Mutex;
 use crossbeam_channel::{Receiver, Sender, unbounded};
 
-use crate::cleaner::{Cleaner, Jobs};
-use crate::folders::Folders;
-use crate::output::OutputForwarder;
-use crate::process_env::Stdio;
-use crate::reaper::Reaper;
-use crate::worker_process::WorkerProcess;
+use crate::workers::cleaner::{Cleaner, Jobs};
+use crate::workers::folders::Folders;
+use crate::workers::output::OutputForwarder;
+use crate::workers::process_env::Stdio;
+use crate::workers::reaper::Reaper;
+use crate::workers::worker_process::WorkerProcess;
 
 /// The processes of a pool's workers.
 ///

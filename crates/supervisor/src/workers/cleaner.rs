@@ -5,7 +5,7 @@ use std::sync::Arc;
 use brigade_sys::sync::Mutex;
 use crossbeam_channel::{Receiver, Sender, unbounded};
 
-use crate::worker_process::WorkerProcess;
+use crate::workers::worker_process::WorkerProcess;
 
 /// Orders to the cleaner's thread; `None` once the pool has ended.
 pub struct Cleaner(Mutex<Option<Sender<Job>>>);

@@ -20,7 +20,7 @@ use brigade_sys::process::{Exit, Process, Signal, Swept};
 use brigade_sys::sync::Mutex;
 use brigade_wire::WorkerId;
 
-use crate::output::{LastLines, OutputForwarder, WorkerStreams};
+use crate::workers::output::{LastLines, OutputForwarder, WorkerStreams};
 
 /// The process of one worker, shared by all threads that may have to end it.
 pub struct WorkerProcess {
@@ -322,16 +322,17 @@ mod tests {
     use brigade_sys::process::command;
 
     use super::*;
-    use crate::process_env::Stdio;
+    use crate::workers::process_env::Stdio;
 
     fn started(process: &WorkerProcess) -> io::Result<bool> {
         let output = OutputForwarder::new(Stdio::Null)?;
-        let (ends, worker_ends) = crate::output::HostEnds::open(Stdio::Null)?;
+        let (ends, worker_ends) = crate::workers::output::HostEnds::open(Stdio::Null)?;
         let mut sleep = command("sleep");
         worker_ends.apply(sleep.arg("60"));
         let sleep = Process::spawn(&mut sleep)?;
         let (control, _) = ControlSocket::pair()?;
-        let writer = |pid| crate::output::Writer { pool: "".into(), worker: process.worker(), pid };
+        let writer =
+            |pid| crate::workers::output::Writer { pool: "".into(), worker: process.worker(), pid };
         Ok(process.set_started(sleep, control, |pid| output.attach(ends, writer(pid))))
     }
 

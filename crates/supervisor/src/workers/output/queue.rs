@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use brigade_sys::sync::{Condvar, Mutex, MutexGuard};
 
 use super::pipe::Pipe;
-use crate::notes::Note;
+use crate::workers::notes::Note;
 
 /// Maximum number of entries. Further events are lost and counted.
 const MAX_ENTRIES: usize = 4096;

@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use brigade_sys::clock::Monotonic;
 use brigade_sys::sync::Mutex;
 
-use crate::alarm::Alarm;
-use crate::worker_process::WorkerProcess;
+use crate::workers::alarm::Alarm;
+use crate::workers::worker_process::WorkerProcess;
 
 /// Orders to the reaper's thread.
 pub struct Reaper {

@@ -5,8 +5,8 @@ use std::time::Duration;
 use brigade_wire::link::connect::HostConnector;
 
 use crate::command_line::CommandLine;
-use crate::process_env::ProcessEnv;
-use crate::setup::Setup;
+use crate::workers::process_env::ProcessEnv;
+use crate::workers::setup::Setup;
 
 /// Settings of all workers of a pool.
 #[derive(Debug)]

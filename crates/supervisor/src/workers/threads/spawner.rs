@@ -18,14 +18,14 @@ use brigade_wire::version::{MARKER, PROTOCOL_VERSION};
 use tracing::{Level, debug, warn};
 
 use crate::command_line::CommandLine;
-use crate::error::StartError;
-use crate::handshake;
-use crate::output::{HostEnds, Writer};
-use crate::reserve::require_reserve;
-use crate::settings::Settings;
-use crate::supervised::Supervised;
-use crate::supervisor::Orders;
-use crate::worker_process::WorkerProcess;
+use crate::workers::error::StartError;
+use crate::workers::handshake;
+use crate::workers::output::{HostEnds, Writer};
+use crate::workers::reserve::require_reserve;
+use crate::workers::settings::Settings;
+use crate::workers::supervised::Supervised;
+use crate::workers::supervisor::Orders;
+use crate::workers::worker_process::WorkerProcess;
 
 /// Starts processes until the pool ends, then waits for their attendants.
 ///

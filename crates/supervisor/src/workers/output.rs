@@ -37,9 +37,9 @@ use brigade_sys::descriptors;
 use brigade_sys::sync::Mutex;
 use tracing::Level;
 
-use crate::alarm::Alarm;
-use crate::notes::{Note, Notes, is_wanted};
-use crate::process_env::Stdio;
+use crate::workers::alarm::Alarm;
+use crate::workers::notes::{Note, Notes, is_wanted};
+use crate::workers::process_env::Stdio;
 pub use last_line::last_line;
 pub(crate) use pipe::{CHUNK, Pipe, Writer};
 pub(crate) use queue::{Entry, LostEntries, OutputQueue};

@@ -9,9 +9,9 @@ use brigade_sys::catch_panic::catch_panic;
 use brigade_sys::poller::Poller;
 use tracing::warn;
 
-use crate::alarm::Alarm;
-use crate::output::{CHUNK, Entry, LostEntries, Pipe};
-use crate::supervised::Supervised;
+use crate::workers::alarm::Alarm;
+use crate::workers::output::{CHUNK, Entry, LostEntries, Pipe};
+use crate::workers::supervised::Supervised;
 
 /// Forwards output and emits events until the pool ends.
 pub fn run(owner: &impl Supervised, poller: Poller) {

@@ -6,11 +6,11 @@ use brigade_sys::process::Exit;
 use brigade_wire::exit_code;
 use brigade_wire::handshake::FromWorkerControl;
 
-use crate::error::StartError;
-use crate::output::last_line;
-use crate::settings::Settings;
-use crate::supervisor::Supervisor;
-use crate::worker_process::{Death, WorkerProcess};
+use crate::workers::error::StartError;
+use crate::workers::output::last_line;
+use crate::workers::settings::Settings;
+use crate::workers::supervisor::Supervisor;
+use crate::workers::worker_process::{Death, WorkerProcess};
 
 /// An error of the handshake, before the exit status of the process is known.
 pub(super) enum HandshakeError {

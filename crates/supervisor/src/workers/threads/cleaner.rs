@@ -11,9 +11,9 @@ use brigade_sys::catch_panic::catch_panic;
 use brigade_sys::process::Swept;
 use tracing::{Level, debug, warn};
 
-use crate::cleaner::{Job, Jobs};
-use crate::supervised::Supervised;
-use crate::worker_process::{Killed, WorkerProcess};
+use crate::workers::cleaner::{Job, Jobs};
+use crate::workers::supervised::Supervised;
+use crate::workers::worker_process::{Killed, WorkerProcess};
 
 /// Runs jobs until the pool ends.
 pub fn run(owner: &impl Supervised, jobs: &Jobs) {

@@ -13,7 +13,7 @@ use brigade_wire::WorkerId;
 use tracing::info;
 
 use super::lines::Lines;
-use crate::process_env::Stdio;
+use crate::workers::process_env::Stdio;
 
 /// Number of bytes forwarded at a time.
 pub(crate) const CHUNK: usize = 16 * 1024;

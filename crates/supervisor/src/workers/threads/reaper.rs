@@ -28,11 +28,11 @@ use brigade_sys::scheduling::prefer_short_slices;
 use brigade_wire::handshake::FromWorkerControl;
 use tracing::{Level, warn};
 
-use crate::alarm::Alarm;
-use crate::output::{EMIT_TIMEOUT, LastLines, OutputForwarder};
-use crate::reaper::Reaper;
-use crate::supervised::Supervised;
-use crate::worker_process::{Death, WorkerProcess};
+use crate::workers::alarm::Alarm;
+use crate::workers::output::{EMIT_TIMEOUT, LastLines, OutputForwarder};
+use crate::workers::reaper::Reaper;
+use crate::workers::supervised::Supervised;
+use crate::workers::worker_process::{Death, WorkerProcess};
 
 /// The signal that ends a killed process.
 const SIGKILL: i32 = 9;

@@ -1,0 +1,32 @@
+//! The processes of workers, as their [`Supervisor`] sees them.
+
+mod alarm;
+mod cleaner;
+mod connection;
+mod error;
+mod folders;
+mod handshake;
+mod notes;
+pub mod output;
+mod process_env;
+mod reaper;
+mod reserve;
+mod settings;
+mod setup;
+mod supervised;
+mod supervisor;
+pub mod threads;
+mod worker_process;
+
+pub use cleaner::{Cleaner, Job, Jobs};
+pub use connection::{Connected, Connection, HostLink};
+pub use error::{EnvError, StartError};
+pub use notes::{Note, Notes};
+pub use process_env::{ProcessEnv, Stdio, check_variable, limit_threads};
+pub use reaper::Reaper;
+pub use reserve::require_reserve;
+pub use settings::Settings;
+pub use setup::{Initializer, Setup};
+pub use supervised::{SharedMemory, Supervised};
+pub use supervisor::{Orders, Supervisor};
+pub use worker_process::{Death, Killed, ProcessState, WorkerProcess};
