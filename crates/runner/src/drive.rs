@@ -18,9 +18,9 @@ use std::time::Duration;
 
 use brigade_sys::clock::{Monotonic, now};
 use brigade_sys::guardian::Guardian;
-use brigade_sys::launch::{Ended, Launcher, Usage};
+use brigade_sys::launch::Launcher;
 use brigade_sys::poller::Poller;
-use brigade_sys::process::{Exit, Signal};
+use brigade_sys::process::{Ended, Exit, Signal, Usage};
 
 use crate::client::{Client, Supply};
 use crate::cores::Cores;
@@ -137,10 +137,10 @@ impl<'a> Drive<'a> {
                         tracing::debug!(number = live.attempt.number, ?signal, "job signalled");
                         // Fails if the group has changed its user; SIGKILL of the leader comes
                         // last.
-                        let _ = live.leader.signal_group(signal);
+                        let _ = live.process.signal_group(signal);
                         // A stopped process (it wanted the terminal, say) handles the signal only
                         // once it continues.
-                        let _ = live.leader.signal_group(Signal::Continue);
+                        let _ = live.process.signal_group(Signal::Continue);
                     }
                 }
                 Action::Abandon(slot) => self.abandon(slot),
@@ -205,7 +205,7 @@ impl<'a> Drive<'a> {
             Ok(()) => {
                 let live = self.live[slot].as_ref();
                 let (pid, cores) =
-                    live.map_or((0, Vec::new()), |live| (live.leader.pid(), live.cpus.clone()));
+                    live.map_or((0, Vec::new()), |live| (live.process.pid(), live.cpus.clone()));
                 tracing::debug!(number = attempt.number, pid, ?cores, "job started");
                 if !attempt.is_canary {
                     self.client.event(Event::Started {
@@ -276,7 +276,7 @@ impl<'a> Drive<'a> {
         else {
             return;
         };
-        let ended = match live.leader.try_reap(self.guardian.slot(slot)) {
+        let ended = match live.process.try_end(self.guardian.slot(slot)) {
             Ok(Some(ended)) => ended,
             Ok(None) => return,
             Err(error) => {

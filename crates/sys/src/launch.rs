@@ -17,11 +17,9 @@
 
 mod child;
 mod failure;
-mod leader;
 mod program;
 
 pub use failure::{LaunchError, LaunchStage};
-pub use leader::{Ended, Leader, Usage};
 pub use program::Program;
 
 use std::ffi::{CStr, CString, c_char, c_int};
@@ -30,7 +28,11 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr;
 
+use rustix::io::Errno;
+use rustix::process::Pid;
+
 use crate::guardian::GroupSlot;
+use crate::process::Process;
 use crate::signals::Blocked;
 use child::Child;
 
@@ -84,7 +86,7 @@ impl Launcher {
     /// # Errors
     /// [`LaunchError`] has the stage at which the child failed, and the cause; the child is reaped
     /// then.
-    pub fn launch(&mut self, launch: &Launch<'_>) -> Result<Leader, LaunchError> {
+    pub fn launch(&mut self, launch: &Launch<'_>) -> Result<Process, LaunchError> {
         let streams = launch.streams.map(|stream| stream.as_raw_fd());
         if streams.iter().any(|stream| *stream < FIRST_OWN) {
             let error = io::Error::new(
@@ -112,15 +114,15 @@ impl Launcher {
         let pid = self.clone_child(&mut child, &mut pidfd)?;
         // SAFETY: the kernel has just created this descriptor for us, and nobody else knows it.
         let pidfd = unsafe { OwnedFd::from_raw_fd(pidfd) };
-        let leader = Leader::new(pid, pidfd);
+        let process = Process::new(pid, pidfd);
         match child.failed {
-            None => Ok(leader),
+            None => Ok(process),
             Some((stage, errno)) => {
                 if let Some(slot) = launch.slot {
                     slot.clear();
                 }
                 // Reaps the child, which has ended.
-                drop(leader);
+                drop(process);
                 Err(LaunchError::new(stage, io::Error::from_raw_os_error(errno)))
             }
         }
@@ -130,7 +132,7 @@ impl Launcher {
         &mut self,
         child: &mut Child<'_>,
         pidfd: &mut c_int,
-    ) -> Result<c_int, LaunchError> {
+    ) -> Result<Pid, LaunchError> {
         let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_PIDFD | libc::SIGCHLD;
         let top = self.stack.as_mut_ptr_range().end;
         let _blocked = Blocked::all();
@@ -147,10 +149,11 @@ impl Launcher {
                 ptr::from_mut(pidfd),
             )
         };
+        let failure = |error| LaunchError::new(LaunchStage::Process, error);
         if pid == -1 {
-            return Err(LaunchError::new(LaunchStage::Process, io::Error::last_os_error()));
+            return Err(failure(io::Error::last_os_error()));
         }
-        Ok(pid)
+        Pid::from_raw(pid).ok_or_else(|| failure(Errno::SRCH.into()))
     }
 }
 

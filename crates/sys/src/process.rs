@@ -12,10 +12,12 @@
 //! 3. Waiting happens without the lock and leaves the zombie alone, so it never holds up a signal.
 
 mod descendants;
+mod ended;
 mod exit;
 mod foreign;
 mod signal;
 
+pub use ended::{Ended, Usage};
 pub use exit::{Exit, signal_name};
 pub use foreign::{ForeignProcess, Swept};
 pub use signal::Signal;
@@ -30,29 +32,41 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
+use std::time::Duration;
 
+use crate::clock::now;
+use crate::fork::Origin;
+use crate::guardian::GroupSlot;
 use crate::signals::Blocked;
 use crate::sync::{Mutex, MutexGuard};
+use crate::wait::wait_readable;
 
 /// A process that we have started, with the group that it leads.
 ///
 /// All methods may be called from several threads at once. Dropping an unreaped process kills its
-/// group and reaps it; a process that we may not kill is left alone.
+/// group and reaps it; a process that we may not kill is left alone. In a copy of this process that
+/// `fork` has made the drop has no effect.
 #[derive(Debug)]
 pub struct Process {
     pid: Pid,
     pidfd: OwnedFd,
     state: Mutex<State>,
+    origin: Origin,
 }
 
 #[derive(Debug, Clone, Copy)]
 enum State {
     /// Running or a zombie: its number belongs to it.
     Unreaped,
-    Reaped(Exit),
-    /// Somebody else has reaped it, or the program ignores SIGCHLD: its exit status is unknown.
+    Reaped(Ended),
+    /// Somebody else has reaped it, the program ignores SIGCHLD, or it was abandoned: its exit
+    /// status is unknown.
     Lost,
 }
+
+/// Timeout of a drop: an unkillable process must not hold up its parent forever. A busy machine
+/// needs more than a second to end a large one.
+const DROP_LIMIT: Duration = Duration::from_secs(5);
 
 impl Process {
     /// Starts a process as the leader of a new group.
@@ -75,7 +89,7 @@ impl Process {
             // Nobody reaps the child before us, so its number cannot name another process yet.
             .and_then(|pid| Ok((pid, pidfd_open(pid, PidfdFlags::empty())?)));
         match opened {
-            Ok((pid, pidfd)) => Ok(Self { pid, pidfd, state: Mutex::new(State::Unreaped) }),
+            Ok((pid, pidfd)) => Ok(Self::new(pid, pidfd)),
             Err(error) => {
                 // Without a pidfd (for example because no descriptors are left) we could not manage
                 // it.
@@ -84,6 +98,11 @@ impl Process {
                 Err(error.into())
             }
         }
+    }
+
+    /// Takes over a child that leads its own group.
+    pub(crate) fn new(pid: Pid, pidfd: OwnedFd) -> Self {
+        Self { pid, pidfd, state: Mutex::new(State::Unreaped), origin: Origin::here() }
     }
 
     /// Returns the process id. After it was reaped the number may belong to another process.
@@ -159,9 +178,18 @@ impl Process {
     /// The error [`ECHILD`](io::Error::raw_os_error) means that the process has ended, but somebody
     /// else has reaped it.
     pub fn try_reap(&self) -> io::Result<Option<Exit>> {
+        Ok(self.try_end(None)?.map(|ended| ended.exit))
+    }
+
+    /// Like [`try_reap`](Self::try_reap), with the resources that were used. Clears the entry of
+    /// the group after the group was killed and before its number is free.
+    ///
+    /// # Errors
+    /// Like [`try_reap`](Self::try_reap). Then the entry is not cleared.
+    pub fn try_end(&self, slot: Option<&GroupSlot>) -> io::Result<Option<Ended>> {
         let mut state = self.state();
         match *state {
-            State::Reaped(exit) => return Ok(Some(exit)),
+            State::Reaped(ended) => return Ok(Some(ended)),
             State::Lost => return Err(Errno::CHILD.into()),
             State::Unreaped => {}
         }
@@ -173,15 +201,21 @@ impl Process {
         // The worker may have left the group, or the group may have a member of another user:
         // neither may keep the zombie from being reaped.
         let _ = self.signal_reserved_group(Signal::Kill);
-        match self.wait(WaitIdOptions::EXITED | WaitIdOptions::NOHANG) {
-            Ok(status) => {
-                let exit = status.and_then(|status| exit_of(&status));
-                if let Some(exit) = exit {
-                    *state = State::Reaped(exit);
-                }
-                Ok(exit)
-            }
-            Err(error) => Err(lose(&mut state, error)),
+        if let Some(slot) = slot {
+            slot.clear();
+        }
+        let ended = ended::reap(self.pidfd()).map_err(|error| lose(&mut state, error))?;
+        if let Some(ended) = ended {
+            *state = State::Reaped(ended);
+        }
+        Ok(ended)
+    }
+
+    /// Leaves the group to itself: it is neither signalled nor reaped any more.
+    pub fn abandon(&self) {
+        let mut state = self.state();
+        if matches!(*state, State::Unreaped) {
+            *state = State::Lost;
         }
     }
 
@@ -244,11 +278,19 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        if matches!(*self.state(), State::Unreaped) {
-            // A process that we may not kill (for example because it runs as another user now) may
-            // live forever, and nobody waits for it. Other errors mean that somebody else has
-            // reaped it, and then there is no work left.
-            let _ = self.signal_group(Signal::Kill).and_then(|()| self.reap());
+        if !self.origin.is_here() || !matches!(*self.state(), State::Unreaped) {
+            return;
+        }
+        // A process that we may not kill (for example because it runs as another user now) may
+        // live forever, and nobody waits for it. Other errors mean that somebody else has
+        // reaped it, and then there is no work left.
+        if self.signal_group(Signal::Kill).is_ok() {
+            let deadline = now().saturating_add(DROP_LIMIT);
+            let _ = match wait_readable(&[self.pidfd()], Some(deadline)) {
+                Ok(_) => self.try_reap(),
+                // The limit on descriptors was lowered to nothing.
+                Err(_) => self.reap().map(Some),
+            };
         }
     }
 }
@@ -271,10 +313,6 @@ pub fn self_command() -> Command {
 /// namespace.
 pub fn parent_pid() -> u32 {
     getppid().map_or(0, |parent| parent.as_raw_nonzero().get().unsigned_abs())
-}
-
-fn exit_of(status: &WaitIdStatus) -> Option<Exit> {
-    status.exit_status().map(Exit::Code).or_else(|| status.terminating_signal().map(Exit::Signal))
 }
 
 fn lose(state: &mut State, error: Errno) -> io::Error {

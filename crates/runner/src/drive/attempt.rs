@@ -7,7 +7,8 @@ use std::os::fd::{AsFd, OwnedFd};
 use brigade_cores::CoreLease;
 use brigade_sys::clock::now;
 use brigade_sys::descriptors::output_pipe;
-use brigade_sys::launch::{Launch, LaunchStage, Leader, Usage};
+use brigade_sys::launch::{Launch, LaunchStage};
+use brigade_sys::process::{Process, Usage};
 
 use super::Drive;
 use super::prepare::own_output;
@@ -20,7 +21,7 @@ use crate::output::{Captured, Output};
 #[derive(Debug)]
 pub(super) struct Live {
     pub(super) attempt: Attempt,
-    pub(super) leader: Leader,
+    pub(super) process: Process,
     pub(super) generation: u32,
     /// Standard output and standard error.
     pub(super) streams: [StreamState; 2],
@@ -44,8 +45,8 @@ const TAIL_BYTES: usize = 2000;
 
 impl Live {
     /// Leaves the process alone, and returns the cores.
-    pub(super) fn abandon(mut self) -> Collected {
-        self.leader.abandon();
+    pub(super) fn abandon(self) -> Collected {
+        self.process.abandon();
         self.into_collected(Usage::default())
     }
 
@@ -92,7 +93,7 @@ impl Drive<'_> {
             nice: Some(self.config.nice),
             slot: self.guardian.slot(slot),
         });
-        let leader = launched.map_err(|error| {
+        let process = launched.map_err(|error| {
             let program = prepared.program_name();
             match (error.stage(), &attempt.job.folder) {
                 (LaunchStage::Folder, Some(folder)) => {
@@ -105,9 +106,9 @@ impl Drive<'_> {
         drop(theirs);
         self.generation = self.generation.wrapping_add(1);
         let live =
-            Live { attempt, leader, generation: self.generation, streams: ours, cpus, lease };
+            Live { attempt, process, generation: self.generation, streams: ours, cpus, lease };
         if let Err(error) = self.watch(slot, &live) {
-            self.poller.remove(live.leader.pidfd());
+            self.poller.remove(live.process.pidfd());
             live.streams.iter().filter_map(|stream| stream.pipe.as_ref()).for_each(|pipe| {
                 self.poller.remove(pipe);
             });
@@ -140,7 +141,7 @@ impl Drive<'_> {
 
     fn watch(&mut self, slot: usize, live: &Live) -> io::Result<()> {
         let pidfd = Token::pidfd(slot, live.generation);
-        self.poller.add(live.leader.pidfd(), pidfd.into())?;
+        self.poller.add(live.process.pidfd(), pidfd.into())?;
         for (index, stream) in live.streams.iter().enumerate() {
             if let Some(pipe) = &stream.pipe {
                 let token = Token::stream(slot, live.generation, index);

@@ -77,6 +77,6 @@ impl Drive<'_> {
     }
 
     fn is_leader(&self, pid: u32) -> bool {
-        self.live.iter().flatten().any(|live| live.leader.pid() == pid)
+        self.live.iter().flatten().any(|live| live.process.pid() == pid)
     }
 }

@@ -151,7 +151,7 @@ impl Drive<'_> {
     /// Stops watching the process on a slot.
     pub(super) fn unwatch(&mut self, slot: usize) {
         if let Some(live) = &self.live[slot] {
-            self.poller.remove(live.leader.pidfd());
+            self.poller.remove(live.process.pidfd());
         }
     }
 

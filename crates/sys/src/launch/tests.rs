@@ -11,7 +11,7 @@ use super::*;
 use crate::clock::now;
 use crate::fork::tests::in_a_copy;
 use crate::guardian::Guardian;
-use crate::process::Exit;
+use crate::process::{Ended, Exit};
 use crate::wait::wait_readable;
 
 struct Run {
@@ -40,9 +40,9 @@ fn run_in(slot: Option<&GroupSlot>, line: &[&str], change: impl FnOnce(&mut Laun
         slot,
     };
     change(&mut launch);
-    let outcome = Launcher::new().launch(&launch).map(|mut leader| {
+    let outcome = Launcher::new().launch(&launch).map(|leader| {
         wait_readable(&[leader.pidfd()], None).expect("poll");
-        leader.try_reap(None).expect("ours").expect("ended")
+        leader.try_end(None).expect("ours").expect("ended")
     });
     let mut text = String::new();
     output.rewind().expect("memory");
