@@ -225,6 +225,7 @@ impl TaskCell {
     ///
     /// A second outcome would be a bug in the scheduler; it is ignored.
     #[must_use]
+    #[inline]
     pub(crate) fn complete(&self, mut outcome: Outcome) -> Completed {
         let mut state = self.lock();
         if !matches!(state.outcome, OutcomeState::Pending(_)) {
@@ -313,6 +314,7 @@ impl TaskCell {
     }
 
     /// Takes the outcome if it has arrived and was not taken before.
+    #[inline]
     pub(crate) fn try_take(&self) -> Option<Outcome> {
         Self::take_from(&mut self.lock())
     }
@@ -342,6 +344,7 @@ impl TaskCell {
         self.try_take().map(Some).ok_or(())
     }
 
+    #[inline]
     fn take_from(state: &mut CellState) -> Option<Outcome> {
         let OutcomeState::Ready(outcome) = &state.outcome else {
             return None;

@@ -55,6 +55,7 @@ pub(crate) struct Alarms {
 
 impl Alarms {
     /// Returns the time of the next alarm.
+    #[inline]
     pub(crate) fn next_deadline(&self) -> Option<Monotonic> {
         self.heap.next_deadline()
     }
@@ -90,6 +91,7 @@ impl Alarms {
         self.pool[alarm as usize] = key;
     }
 
+    #[inline]
     pub(crate) fn is_set(&self, alarm: PoolAlarm) -> bool {
         self.pool[alarm as usize].is_some()
     }

@@ -11,6 +11,7 @@ use crate::{Action, Outbox, Scheduler, TaskEnd, TaskKey, WorkerState};
 
 impl<T> Scheduler<T> {
     /// Assigns queued tasks to workers that have room, and starts processes that are missing.
+    #[inline]
     pub(crate) fn assign(&mut self, now: Monotonic, outbox: &mut Outbox<T>) {
         if self.tasks.waiting() > self.tasks.queued() {
             self.assign_reserved(now, outbox);
@@ -53,12 +54,14 @@ impl<T> Scheduler<T> {
         self.arm_waiting(key);
     }
 
+    #[inline]
     fn take_idle_worker(&mut self) -> Option<u32> {
         let slot = self.workers.take_idle()?;
         debug_assert_eq!(self.workers[slot as usize].state, WorkerState::Ready);
         Some(slot)
     }
 
+    #[inline]
     fn send_to(&mut self, now: Monotonic, slot: u32, key: TaskKey, outbox: &mut Outbox<T>) {
         self.workers.set_current(slot);
         let worker = &mut self.workers[slot as usize];

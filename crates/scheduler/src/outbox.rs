@@ -22,6 +22,7 @@ impl<T> Default for Outbox<T> {
 }
 
 impl<T> Outbox<T> {
+    #[inline]
     pub fn push(&mut self, action: Action<T>) {
         self.actions.push_back(action);
     }
@@ -32,6 +33,7 @@ impl<T> Outbox<T> {
     }
 
     /// Removes and returns the next action.
+    #[inline]
     pub fn pop(&mut self) -> Option<Action<T>> {
         self.actions.pop_front()
     }

@@ -14,6 +14,7 @@ use crate::{Outbox, Scheduler, WorkerEntry};
 
 impl<T> Scheduler<T> {
     /// Returns a busy worker that may be sent one more task.
+    #[inline]
     pub(crate) fn find_busy_worker(
         &mut self,
         now: Monotonic,
@@ -37,6 +38,7 @@ impl<T> Scheduler<T> {
     }
 
     /// Returns the maximum number of frames that a worker may have, including the one that it runs.
+    #[inline]
     pub(crate) fn depth(&self) -> usize {
         self.run_times.depth().min(self.settings.credit.into())
     }

@@ -19,10 +19,12 @@ pub(crate) struct Queue {
 }
 
 impl Queue {
+    #[inline]
     pub(crate) fn len(&self) -> usize {
         self.linked + self.ranked.len()
     }
 
+    #[inline]
     pub(crate) fn push_back<T>(&mut self, tasks: &mut Slab<TaskEntry<T>>, key: TaskKey) {
         let entry = &mut tasks[key.index()];
         entry.state = TaskState::Queued;
@@ -58,6 +60,7 @@ impl Queue {
         self.linked += 1;
     }
 
+    #[inline]
     pub(crate) fn pop_front<T>(&mut self, tasks: &mut Slab<TaskEntry<T>>) -> Option<TaskKey> {
         let key = self.next(tasks)?;
         self.remove(tasks, key);
@@ -74,6 +77,7 @@ impl Queue {
     }
 
     /// Removes a task.
+    #[inline]
     pub(crate) fn remove<T>(&mut self, tasks: &mut Slab<TaskEntry<T>>, key: TaskKey) {
         let entry = &mut tasks[key.index()];
         debug_assert_eq!(entry.state, TaskState::Queued);

@@ -132,6 +132,7 @@ impl<T> Scheduler<T> {
         self.update_start_alarm();
     }
 
+    #[inline]
     pub(crate) fn submit(
         &mut self,
         now: Monotonic,
@@ -169,6 +170,7 @@ impl<T> Scheduler<T> {
     }
 
     /// Returns the task that the worker reports, or `None` if the report does not count.
+    #[inline]
     pub(crate) fn reported(
         &mut self,
         worker: WorkerId,
@@ -191,6 +193,7 @@ impl<T> Scheduler<T> {
     }
 
     /// Ends the first task of a worker with its outcome.
+    #[inline]
     pub(crate) fn finish(
         &mut self,
         slot: u32,
@@ -207,6 +210,7 @@ impl<T> Scheduler<T> {
     }
 
     /// Retires a worker that has grown too large, or assigns more tasks.
+    #[inline]
     pub(crate) fn after_finished(
         &mut self,
         now: Monotonic,
@@ -244,6 +248,7 @@ impl<T> Scheduler<T> {
     }
 
     /// Assigns more tasks after a worker has finished or skipped one.
+    #[inline]
     pub(crate) fn after_outcome(&mut self, now: Monotonic, slot: u32, outbox: &mut Outbox<T>) {
         if self.workers[slot as usize].load() == 0 {
             self.became_idle(now, slot, outbox);
@@ -276,6 +281,7 @@ impl<T> Scheduler<T> {
     }
 
     /// Removes a task, counts it, and reports how it ended.
+    #[inline]
     pub(crate) fn end_task(&mut self, key: TaskKey, end: TaskEnd, outbox: &mut Outbox<T>) {
         self.disarm(key);
         let entry = self.tasks.remove(key);

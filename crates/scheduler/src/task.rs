@@ -14,6 +14,7 @@ pub struct TaskKey(NonZeroU32);
 
 impl TaskKey {
     #[expect(clippy::expect_used, reason = "memory ends long before four billion tasks")]
+    #[inline]
     pub(crate) fn new(index: usize) -> Self {
         let number = u32::try_from(index).ok().filter(|index| *index < u32::MAX - 1);
         Self(
@@ -23,16 +24,19 @@ impl TaskKey {
         )
     }
 
+    #[inline]
     pub(crate) fn index(self) -> usize {
         self.0.get() as usize - 1
     }
 
     /// Returns the key as a number for [`from_raw`](Self::from_raw), which is never 0.
+    #[inline]
     pub fn raw(self) -> u32 {
         self.0.get()
     }
 
     /// Returns the key with this number; `None` for 0.
+    #[inline]
     pub fn from_raw(raw: u32) -> Option<Self> {
         NonZeroU32::new(raw).map(Self)
     }
@@ -125,6 +129,7 @@ pub(crate) type Rank = (i128, TaskId);
 pub(crate) const AGING: Duration = Duration::from_secs(10);
 
 impl<T> TaskEntry<T> {
+    #[inline]
     pub(crate) fn new(now: Monotonic, submission: Submission<T>) -> Self {
         let Submission { id, task, items, retries, constraints } = submission;
         Self {
@@ -170,6 +175,7 @@ impl<T> TaskEntry<T> {
     }
 
     /// Returns the number of items of a chunk, and 1 for other tasks.
+    #[inline]
     pub(crate) fn count(&self) -> u64 {
         self.items.map_or(1, |items| items.get().into())
     }
@@ -185,11 +191,13 @@ impl<T> TaskEntry<T> {
         (i128::from(self.submitted.as_nanos()) - head_start, self.id)
     }
 
+    #[inline]
     pub(crate) fn priority(&self) -> i32 {
         self.constraints.as_ref().map_or(0, |constraints| constraints.priority)
     }
 
     /// Returns the only slot whose worker may run the task, if there is one.
+    #[inline]
     pub(crate) fn slot(&self) -> Option<u32> {
         self.constraints.as_ref().and_then(|constraints| constraints.slot)
     }

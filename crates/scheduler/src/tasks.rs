@@ -51,6 +51,7 @@ impl<T> IndexMut<TaskKey> for Tasks<T> {
 
 impl<T> Tasks<T> {
     /// Adds a task, which waits nowhere yet.
+    #[inline]
     pub(crate) fn insert(&mut self, now: Monotonic, submission: Submission<T>) -> TaskKey {
         TaskKey::new(self.entries.insert(TaskEntry::new(now, submission)))
     }
@@ -64,10 +65,12 @@ impl<T> Tasks<T> {
     }
 
     /// Removes a task that does not wait.
+    #[inline]
     pub(crate) fn remove(&mut self, key: TaskKey) -> TaskEntry<T> {
         self.entries.remove(key.index())
     }
 
+    #[inline]
     pub(crate) fn get(&self, key: TaskKey) -> Option<&TaskEntry<T>> {
         self.entries.get(key.index())
     }
@@ -82,11 +85,13 @@ impl<T> Tasks<T> {
         TaskRef { key, id: self[key].id }
     }
 
+    #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
     /// Lets a task wait behind all others.
+    #[inline]
     pub(crate) fn wait_at_the_end(&mut self, key: TaskKey) {
         match self[key].slot() {
             None => self.queue.push_back(&mut self.entries, key),

@@ -157,11 +157,13 @@ impl WorkerEntry {
     }
 
     /// Returns `true` if it may be sent a task.
+    #[inline]
     pub(crate) fn may_be_assigned(&self) -> bool {
         self.state == WorkerState::Ready && self.pending_kill.is_none()
     }
 
     /// Returns `true` if it may be sent another task behind those that it has.
+    #[inline]
     pub(crate) fn may_prefetch(&self) -> bool {
         self.may_be_assigned() && !self.stalled
     }
@@ -173,26 +175,31 @@ impl WorkerEntry {
     }
 
     /// Returns `true` if it has a task that it may answer.
+    #[inline]
     pub(crate) fn is_at_work(&self) -> bool {
         self.is_busy() && self.tasks() > 0
     }
 
     /// Returns `true` if it has frames that it may answer, including revoked ones.
+    #[inline]
     pub(crate) fn is_busy(&self) -> bool {
         matches!(self.state, WorkerState::Ready | WorkerState::Stopping) && self.load() > 0
     }
 
     /// Returns the number of unanswered frames, including revoked ones.
+    #[inline]
     pub(crate) fn load(&self) -> usize {
         self.in_flight.len()
     }
 
     /// Returns the number of assigned tasks.
+    #[inline]
     pub(crate) fn tasks(&self) -> usize {
         self.in_flight.len() - self.revoked
     }
 
     /// Assigns a task and returns its position in the table.
+    #[inline]
     pub(crate) fn push(&mut self, key: TaskKey) -> u16 {
         debug_assert!(self.in_flight.len() < usize::from(self.credit));
         let ring_index = self.ring_index(self.in_flight.len());
@@ -201,10 +208,12 @@ impl WorkerEntry {
         ring_index
     }
 
+    #[inline]
     pub(crate) fn front(&self) -> Option<Occupant> {
         self.in_flight.front().copied()
     }
 
+    #[inline]
     pub(crate) fn pop_front(&mut self) {
         if let Some(Occupant::Revoked { .. }) = self.in_flight.pop_front() {
             self.revoked -= 1;
@@ -251,6 +260,7 @@ impl WorkerEntry {
 
     /// Returns the table position of the frame at `index`, counted from the oldest one.
     #[expect(clippy::expect_used, reason = "a remainder is below its divisor, which is a u16")]
+    #[inline]
     fn ring_index(&self, index: usize) -> u16 {
         let sequence = self.sent - self.in_flight.len() as u64 + index as u64;
         u16::try_from(sequence % u64::from(self.credit)).expect("below the credit, which is a u16")

@@ -44,6 +44,7 @@ impl Core {
     /// Makes the reaper sleep no longer than until the scheduler's next deadline. A deadline that
     /// moves away is published only once the old one has passed: until then the reaper would wake
     /// up in vain, but each task with a deadline would have to wake it.
+    #[inline]
     fn plan_tick(&mut self, now: Monotonic, shared: &Shared, deferred: &mut Deferred) {
         let (next, planned) = (self.scheduler.next_deadline(), self.next_tick);
         let is_earlier = next.is_some_and(|next| planned.is_none_or(|planned| next < planned));
@@ -58,6 +59,7 @@ impl Core {
         not(feature = "journal"),
         expect(unused_variables, reason = "only the journal has something to report")
     )]
+    #[inline]
     fn decide(&mut self, now: Monotonic, event: Event<Arc<TaskCell>>, deferred: &mut Deferred) {
         #[cfg(feature = "journal")]
         if let Some(journal) = &mut self.journal {
@@ -182,6 +184,7 @@ impl Core {
         }
     }
 
+    #[inline]
     fn complete(
         &self,
         task: Arc<TaskCell>,
@@ -254,6 +257,7 @@ impl Core {
         Observation { began, section: section.map(|section| section.due) }
     }
 
+    #[inline]
     fn send(
         &mut self,
         worker: WorkerId,

@@ -327,6 +327,7 @@ impl Shared {
 
 impl Core {
     /// Wakes callers whose condition may have become true; called after each event.
+    #[inline]
     pub(super) fn wake_waiters(&mut self, shared: &Shared) {
         if self.waiting_for_room > 0 && (self.scheduler.has_room() || !self.scheduler.is_open()) {
             shared.room.notify_all();

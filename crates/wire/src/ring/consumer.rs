@@ -126,6 +126,7 @@ impl ReadCursor {
     }
 
     /// Takes one fragment; returns `true` if it completes a message.
+    #[inline]
     fn take_fragment<W: Word>(&mut self, words: &[W]) -> Result<bool, LinkError> {
         let published = self.head - self.position;
         let frame = self.word(words, 0);
@@ -152,6 +153,7 @@ impl ReadCursor {
         Ok(last)
     }
 
+    #[inline]
     fn word<W: Word>(&self, words: &[W], ahead: usize) -> u64 {
         let index = usize::try_from(self.position).unwrap_or(0) + ahead;
         words[DATA + (index & (self.capacity - 1))].load(Ordering::Relaxed)
@@ -159,6 +161,7 @@ impl ReadCursor {
 }
 
 /// Fills `room` with the bytes from a position on.
+#[inline]
 fn copy<W: Word>(words: &[W], mask: usize, from: u64, room: &mut [u8]) {
     let mut index = usize::try_from(from).unwrap_or(0);
     let (chunks, rest) = room.as_chunks_mut::<8>();
