@@ -55,6 +55,7 @@ mod runner;
 mod stopper;
 mod summary;
 
+pub use brigade_supervisor::{Captured, MAX_IN_MEMORY};
 pub use builder::{Builder, CANARY_LIMIT, KILL_GRACE, STOP_GRACE};
 pub use client::{Client, Supply};
 pub use duplicates::{Duplicates, check_duplicates};
@@ -65,7 +66,7 @@ pub use halt::{Halt, HaltOn, HaltWhen, Threshold};
 pub use job::{Command, Job, Stdin, quote};
 pub use limit::{Limit, MIN_JOBS_FOR_MEDIAN};
 pub use outcome::{Ending, Outcome, StartFailure};
-pub use output::{Captured, DEFAULT_TAIL, MAX_IN_MEMORY, Output};
+pub use output::{DEFAULT_TAIL, Output};
 pub use runner::Runner;
 pub use stopper::Stopper;
 pub use summary::Summary;

@@ -5,11 +5,11 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use brigade_supervisor::Captured;
 use brigade_sys::launch::LaunchError;
 use brigade_sys::process::{Exit, signal_name};
 
 use crate::job::Job;
-use crate::output::Captured;
 
 /// Everything known about a job that is over.
 #[derive(Debug)]

@@ -20,10 +20,14 @@
 
 #![forbid(unsafe_code)]
 
+mod capture;
 mod command_line;
+mod output_pipe;
 #[cfg(feature = "workers")]
 mod workers;
 
+pub use capture::{Capture, Captured, MAX_IN_MEMORY, Spill};
 pub use command_line::CommandLine;
+pub use output_pipe::{MAX_REST, OutputPipe};
 #[cfg(feature = "workers")]
 pub use workers::*;

@@ -42,7 +42,10 @@ const LAYERS: &[(&str, Uses)] = &[
             "brigade-sys",
         ]),
     ),
-    ("brigade-runner", Only(&["brigade-cores", "brigade-time", "brigade-sys"])),
+    (
+        "brigade-runner",
+        Only(&["brigade-cores", "brigade-supervisor", "brigade-time", "brigade-sys"]),
+    ),
     ("brigade", AllBefore),
     ("brigade-cli", Only(&["brigade", "brigade-ids", "brigade-sys"])),
     ("brigade-testkit", AllBefore),

@@ -5,8 +5,8 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
 use brigade_cores::CoreLease;
+use brigade_supervisor::{Capture, Captured, OutputPipe};
 use brigade_sys::clock::now;
-use brigade_sys::descriptors::output_pipe;
 use brigade_sys::launch::{Launch, LaunchStage};
 use brigade_sys::process::{Process, Usage};
 
@@ -15,7 +15,7 @@ use super::prepare::own_output;
 use super::streams::{StreamState, Token};
 use crate::machine::Attempt;
 use crate::outcome::StartFailure;
-use crate::output::{Captured, Output};
+use crate::output::Output;
 
 /// A running attempt. Dropping it kills its process group, reaps it and returns its cores.
 #[derive(Debug)]
@@ -52,7 +52,7 @@ impl Live {
 
     /// Returns the cores.
     pub(super) fn into_collected(self, usage: Usage) -> Collected {
-        let [stdout, stderr] = self.streams.map(|stream| stream.captured);
+        let [stdout, stderr] = self.streams.map(|stream| stream.capture.finish());
         Collected { cores: self.cpus, usage, stdout, stderr }
     }
 }
@@ -159,9 +159,9 @@ impl Drive<'_> {
     }
 
     fn stream(&self, output: &Output, index: usize) -> io::Result<(StreamState, OwnedFd)> {
-        let captured = match output {
-            Output::Tail(limit) => Captured::tail_of(*limit),
-            Output::Whole => Captured::whole(),
+        let capture = match output {
+            Output::Tail(limit) => Capture::tail_of(*limit),
+            Output::Whole => Capture::whole(tempfile::tempfile),
             Output::Inherit => {
                 return Ok((StreamState::default(), own_output(index)?));
             }
@@ -177,11 +177,11 @@ impl Drive<'_> {
                     .map_err(|error| {
                         io::Error::new(error.kind(), format!("{}: {error}", path.display()))
                     })?;
-                let ours = StreamState::of(Captured::file(file.try_clone()?));
+                let ours = StreamState::of(Capture::file(file.try_clone()?));
                 return Ok((ours, file.into()));
             }
         };
-        let (read, write) = output_pipe()?;
-        Ok((StreamState { pipe: Some(read.into()), captured, line: Vec::new() }, write))
+        let (pipe, theirs) = OutputPipe::open()?;
+        Ok((StreamState { pipe: Some(pipe), ..StreamState::of(capture) }, theirs))
     }
 }

@@ -1,18 +1,18 @@
 //! Reads the pipes of running jobs as soon as data arrives, so that no job waits for us.
 
-use std::fs::File;
-use std::io::{ErrorKind, Read};
 use std::mem;
 
+use brigade_supervisor::{Capture, MAX_REST, OutputPipe};
+
 use super::Drive;
+use super::attempt::Live;
 use crate::event::{Event, Stream};
-use crate::output::Captured;
 
 /// The state of one output stream of a running attempt.
 #[derive(Debug, Default)]
 pub(super) struct StreamState {
-    pub(super) pipe: Option<File>,
-    pub(super) captured: Captured,
+    pub(super) pipe: Option<OutputPipe>,
+    pub(super) capture: Capture,
     /// The start of an unfinished line, kept if lines are reported as they arrive.
     pub(super) line: Vec<u8>,
 }
@@ -29,13 +29,12 @@ const PIDFD: u64 = 2;
 /// Lines longer than this are reported in fragments.
 const LONGEST_LINE: usize = 1 << 20;
 
-/// Maximum number of bytes read after a job has ended: the largest default capacity of a pipe. A
-/// process that has left the job's group may write forever.
-const MAX_LEFTOVER: usize = 1 << 20;
+/// Enough for a pipe that is read again whenever it is ready.
+const ONE_PIECE: usize = 1;
 
 impl StreamState {
-    pub(super) fn of(captured: Captured) -> Self {
-        Self { captured, ..Self::default() }
+    pub(super) fn of(capture: Capture) -> Self {
+        Self { capture, ..Self::default() }
     }
 }
 
@@ -91,61 +90,46 @@ impl Drive<'_> {
         let slot = token.slot();
         let current = self.live.get(slot).and_then(Option::as_ref);
         if current.is_some_and(|live| live.generation == token.generation()) {
-            self.read(slot, token.index());
+            self.read(slot, token.index(), ONE_PIECE);
         }
     }
 
     /// Reads the rest of the output of a job that has ended, and closes its pipes.
     pub(super) fn drain(&mut self, slot: usize) {
         for index in 0..STREAMS.len() {
-            let mut left = MAX_LEFTOVER;
-            while left > 0 {
-                match self.read(slot, index) {
-                    0 => break,
-                    count => left = left.saturating_sub(count),
-                }
-            }
+            self.read(slot, index, MAX_REST);
             self.close(slot, index);
         }
     }
 
-    /// Reads once. Returns the number of bytes.
-    fn read(&mut self, slot: usize, index: usize) -> usize {
-        let Some(live) = &mut self.live[slot] else { return 0 };
-        let state = &mut live.streams[index];
-        let Some(pipe) = &mut state.pipe else { return 0 };
-        let count = match pipe.read(&mut self.buffer) {
-            Ok(0) => {
-                // Closed by all writers. The job may continue without its output.
-                self.close(slot, index);
-                return 0;
+    /// Reads at least `limit` bytes, if as many have arrived.
+    fn read(&mut self, slot: usize, index: usize, limit: usize) {
+        let Self { live, client, buffer, config, .. } = self;
+        let Some(Live { attempt, streams, .. }) = &mut live[slot] else { return };
+        let StreamState { pipe: Some(pipe), capture, line } = &mut streams[index] else { return };
+        let reports_lines = config.live && !attempt.is_canary;
+        let read = pipe.read(limit, buffer, |bytes| {
+            capture.push(bytes);
+            if reports_lines {
+                let end = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
+                let (lines, rest) = bytes.split_at(end);
+                line.extend_from_slice(lines);
+                if end > 0 || line.len() + rest.len() > LONGEST_LINE {
+                    let (number, stream) = (attempt.number, STREAMS[index]);
+                    client.event(Event::Output { number, stream, lines: mem::take(line) });
+                }
+                line.extend_from_slice(rest);
             }
-            Ok(count) => count,
-            Err(error)
-                if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) =>
-            {
-                return 0;
-            }
+        });
+        match read {
+            Ok(false) => {}
+            // Closed by all writers. The job may continue without its output.
+            Ok(true) => self.close(slot, index),
             Err(error) => {
                 tracing::warn!(%error, "a job's output cannot be read");
                 self.close(slot, index);
-                return 0;
             }
-        };
-        let bytes = &self.buffer[..count];
-        state.captured.push(bytes);
-        if self.config.live && !live.attempt.is_canary {
-            let end = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
-            let (lines, rest) = bytes.split_at(end);
-            state.line.extend_from_slice(lines);
-            if end > 0 || state.line.len() + rest.len() > LONGEST_LINE {
-                let (number, stream) = (live.attempt.number, STREAMS[index]);
-                let lines = mem::take(&mut state.line);
-                self.client.event(Event::Output { number, stream, lines });
-            }
-            state.line.extend_from_slice(rest);
         }
-        count
     }
 
     /// Stops watching the process on a slot.

@@ -33,10 +33,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use brigade_sys::descriptors;
 use brigade_sys::sync::Mutex;
 use tracing::Level;
 
+use crate::output_pipe::OutputPipe;
 use crate::workers::alarm::Alarm;
 use crate::workers::notes::{Note, Notes, is_wanted};
 use crate::workers::process_env::Stdio;
@@ -46,10 +46,6 @@ pub(crate) use queue::{Entry, LostEntries, OutputQueue};
 
 /// Longest time that the report of a death waits for a subscriber to take the last lines.
 pub(crate) const EMIT_TIMEOUT: Duration = Duration::from_secs(1);
-
-/// Maximum number of bytes read from a dead worker's pipe. A process that the worker has left
-/// behind may continue to write.
-const LAST_READ: usize = 1 << 20;
 
 /// The output of a pool's workers, and its events.
 pub struct OutputForwarder {
@@ -73,8 +69,8 @@ pub(crate) struct WorkerStreams {
 
 /// The host's ends of a new worker's streams.
 pub(crate) struct HostEnds {
-    stdout: Option<OwnedFd>,
-    stderr: OwnedFd,
+    stdout: Option<OutputPipe>,
+    stderr: OutputPipe,
 }
 
 /// The worker's ends of its streams.
@@ -91,11 +87,11 @@ impl HostEnds {
             Stdio::Inherit => (None, std::process::Stdio::inherit()),
             Stdio::Null => (None, std::process::Stdio::null()),
             Stdio::Capture => {
-                let (ours, theirs) = descriptors::output_pipe()?;
+                let (ours, theirs) = OutputPipe::open()?;
                 (Some(ours), theirs.into())
             }
         };
-        let (stderr, worker_stderr) = descriptors::output_pipe()?;
+        let (stderr, worker_stderr) = OutputPipe::open()?;
         let worker_ends = WorkerEnds { stdout: worker_stdout, stderr: worker_stderr };
         Ok((Self { stdout, stderr }, worker_ends))
     }
@@ -135,7 +131,7 @@ impl OutputForwarder {
     /// and the lines that have to be emitted before the death is reported.
     pub(crate) fn finish_streams(&self, streams: &WorkerStreams) -> (String, Option<LastLines>) {
         let pipes = streams.stdout.iter().chain([&streams.stderr]);
-        let rests = pipes.map(|pipe| (Arc::clone(pipe), pipe.read_rest(LAST_READ)));
+        let rests = pipes.map(|pipe| (Arc::clone(pipe), pipe.read_rest()));
         let is_awaited = self.stdio == Stdio::Capture;
         let last = self.queue.push_rests(rests.collect(), is_awaited);
         self.alarm.wake();

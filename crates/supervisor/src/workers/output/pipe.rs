@@ -1,9 +1,7 @@
 //! An output stream of a worker.
 
-use std::collections::VecDeque;
-use std::fs::File;
-use std::io::{self, Read, Write};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::io::{self, Write};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -13,6 +11,8 @@ use brigade_wire::WorkerId;
 use tracing::info;
 
 use super::lines::Lines;
+use crate::capture::Capture;
+use crate::output_pipe::{MAX_REST, OutputPipe};
 use crate::workers::process_env::Stdio;
 
 /// Number of bytes forwarded at a time.
@@ -30,19 +30,16 @@ pub(crate) struct Writer {
 
 /// An output stream of a worker.
 pub(crate) struct Pipe {
-    // Non-blocking, so that reading never waits.
-    end: File,
+    end: OutputPipe,
     /// Locked while reading, so that two readers cannot swap their bytes, but never while bytes are
     /// forwarded.
-    tail: Mutex<Tail>,
+    /// The last bytes are only kept for stderr.
+    tail: Mutex<Capture>,
     /// Destination of the bytes. Locked only by the output thread, for as long as forwarding takes.
     sink: Mutex<Sink>,
     /// `true` if the stream has ended or is no longer wanted.
     closed: AtomicBool,
 }
-
-/// The last bytes; only kept for stderr.
-struct Tail(Option<VecDeque<u8>>);
 
 enum Sink {
     OurStderr,
@@ -52,26 +49,21 @@ enum Sink {
 
 impl Pipe {
     /// Creates the stream for a captured stdout.
-    pub(crate) fn of_stdout(end: OwnedFd, writer: &Arc<Writer>) -> Self {
-        Self::new(end, None, Sink::events("stdout", writer))
+    pub(crate) fn of_stdout(end: OutputPipe, writer: &Arc<Writer>) -> Self {
+        Self::new(end, Capture::default(), Sink::events("stdout", writer))
     }
 
-    pub(crate) fn of_stderr(end: OwnedFd, stdio: Stdio, writer: &Arc<Writer>) -> Self {
+    pub(crate) fn of_stderr(end: OutputPipe, stdio: Stdio, writer: &Arc<Writer>) -> Self {
         let sink = match stdio {
             Stdio::Inherit => Sink::OurStderr,
             Stdio::Null => Sink::Nowhere,
             Stdio::Capture => Sink::events("stderr", writer),
         };
-        Self::new(end, Some(VecDeque::new()), sink)
+        Self::new(end, Capture::tail_of(TAIL), sink)
     }
 
-    fn new(end: OwnedFd, tail: Option<VecDeque<u8>>, sink: Sink) -> Self {
-        Self {
-            end: File::from(end),
-            tail: Mutex::new(Tail(tail)),
-            sink: Mutex::new(sink),
-            closed: AtomicBool::new(false),
-        }
+    fn new(end: OutputPipe, tail: Capture, sink: Sink) -> Self {
+        Self { end, tail: Mutex::new(tail), sink: Mutex::new(sink), closed: AtomicBool::new(false) }
     }
 
     pub(crate) fn is_closed(&self) -> bool {
@@ -82,31 +74,24 @@ impl Pipe {
     /// the end of the stream. Forwarding the bytes is up to the output thread.
     pub(crate) fn read(&self, limit: usize, into: &mut Vec<u8>) -> bool {
         let mut tail = self.lock_tail();
-        let mut buffer = [0; CHUNK];
-        let mut total = 0;
-        while total < limit && !self.is_closed() {
-            match (&self.end).read(&mut buffer) {
-                // Closed by the worker and by all processes that inherited it.
-                Ok(0) => {
-                    self.closed.store(true, Ordering::Release);
-                    return true;
-                }
-                Ok(count) => {
-                    total += count;
-                    tail.take(&buffer[..count]);
-                    into.extend_from_slice(&buffer[..count]);
-                }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(_) => break,
-            }
+        if self.is_closed() {
+            return false;
         }
-        false
+        let take = |bytes: &[u8]| {
+            tail.push(bytes);
+            into.extend_from_slice(bytes);
+        };
+        let is_end = self.end.read(limit, &mut [0; CHUNK], take).unwrap_or(false);
+        if is_end {
+            self.closed.store(true, Ordering::Release);
+        }
+        is_end
     }
 
-    /// Reads the rest, at most about `limit` bytes, and closes the stream.
-    pub(crate) fn read_rest(&self, limit: usize) -> Vec<u8> {
+    /// Reads the rest, at most about `MAX_REST` bytes, and closes the stream.
+    pub(crate) fn read_rest(&self) -> Vec<u8> {
         let mut rest = Vec::new();
-        self.read(limit, &mut rest);
+        self.read(MAX_REST, &mut rest);
         let _tail = self.lock_tail();
         self.closed.store(true, Ordering::Release);
         rest
@@ -124,11 +109,12 @@ impl Pipe {
     }
 
     pub(crate) fn tail(&self) -> String {
-        let bytes: Vec<u8> = self.lock_tail().0.iter().flatten().copied().collect();
+        // It is in memory, so reading does not fail.
+        let bytes = self.lock_tail().captured().tail(TAIL).unwrap_or_default();
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
-    fn lock_tail(&self) -> MutexGuard<'_, Tail> {
+    fn lock_tail(&self) -> MutexGuard<'_, Capture> {
         // Nothing that panics runs under this lock.
         self.tail.lock()
     }
@@ -137,16 +123,6 @@ impl Pipe {
 impl AsFd for Pipe {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.end.as_fd()
-    }
-}
-
-impl Tail {
-    fn take(&mut self, bytes: &[u8]) {
-        if let Some(tail) = &mut self.0 {
-            tail.extend(bytes);
-            let excess = tail.len().saturating_sub(TAIL);
-            tail.drain(..excess);
-        }
     }
 }
 
