@@ -16,9 +16,8 @@ use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
 
+use brigade_supervisor::GuardedLauncher;
 use brigade_sys::clock::{Monotonic, now};
-use brigade_sys::guardian::Guardian;
-use brigade_sys::launch::Launcher;
 use brigade_sys::poller::Poller;
 use brigade_sys::process::{Ended, Exit, Signal, Usage};
 
@@ -60,11 +59,10 @@ pub(crate) struct Drive<'a> {
     poller: Poller,
     /// The tokens of a batch of events; kept for its memory.
     ready: Vec<u64>,
-    launcher: Launcher,
     preparation: Preparation,
     live: Vec<Option<Live>>,
     /// Declared after `live`, and so dropped after the processes that it guards.
-    guardian: Guardian,
+    launcher: GuardedLauncher,
     generation: u32,
     start: Monotonic,
     buffer: Box<[u8]>,
@@ -98,10 +96,10 @@ impl<'a> Drive<'a> {
         // Before anything else is started: the guardian is a copy of this process, and should copy
         // little.
         let preparation = Preparation::new().map_err(RunnerError::system("open /dev/null"))?;
-        let guardian = Guardian::start(slots, preparation.mark())
-            .map_err(RunnerError::system("start the guardian"))?;
+        let launcher =
+            preparation.launcher(slots).map_err(RunnerError::system("start the guardian"))?;
         poller
-            .add(guardian.pidfd(), Token::GUARDIAN.into())
+            .add(launcher.guardian().pidfd(), Token::GUARDIAN.into())
             .map_err(RunnerError::system("watch the guardian"))?;
         let start = now();
         Ok(Self {
@@ -112,8 +110,7 @@ impl<'a> Drive<'a> {
             handled_stops: 0,
             poller,
             ready: Vec::new(),
-            launcher: Launcher::new(),
-            guardian,
+            launcher,
             preparation,
             live: (0..slots).map(|_| None).collect(),
             generation: 0,
@@ -276,16 +273,13 @@ impl<'a> Drive<'a> {
         else {
             return;
         };
-        let ended = match live.process.try_end(self.guardian.slot(slot)) {
+        let ended = match self.launcher.try_end(slot, &live.process) {
             Ok(Some(ended)) => ended,
             Ok(None) => return,
             Err(error) => {
                 // Other code in this program waits for any child. The status is lost, but the end
                 // is not.
                 tracing::warn!(%error, "a job's exit status was collected by other code in this process");
-                if let Some(slot) = self.guardian.slot(slot) {
-                    slot.clear();
-                }
                 Ended { exit: Exit::Unknown, usage: Usage::default() }
             }
         };
@@ -377,7 +371,7 @@ impl Drop for Drive<'_> {
         }
         // Kills each group and reaps its leader.
         self.live.clear();
-        self.guardian.end_marked();
+        self.launcher.guardian().end_marked();
         if self.config.adopts_orphans {
             self.kill_strays(|_, _| ());
         }

@@ -11,6 +11,8 @@ use brigade_sys::process;
 pub struct CommandLine {
     /// Name or path.
     pub program: OsString,
+    /// The name that the program sees as its own; `None` for `program`.
+    pub name: Option<OsString>,
     /// Its arguments, without the name.
     pub arguments: Vec<OsString>,
     /// Variables to set, or to remove.
@@ -23,6 +25,7 @@ impl From<&Command> for CommandLine {
     fn from(command: &Command) -> Self {
         Self {
             program: command.get_program().to_owned(),
+            name: None,
             arguments: command.get_args().map(ToOwned::to_owned).collect(),
             environment: command
                 .get_envs()

@@ -22,12 +22,20 @@
 
 mod capture;
 mod command_line;
+mod error;
+mod guarded_launcher;
+mod launcher;
 mod output_pipe;
 #[cfg(feature = "workers")]
 mod workers;
 
 pub use capture::{Capture, Captured, MAX_IN_MEMORY, Spill};
 pub use command_line::CommandLine;
+pub use error::ContainsNul;
+#[cfg(feature = "workers")]
+pub use error::{EnvError, StartError};
+pub use guarded_launcher::GuardedLauncher;
+pub use launcher::{Launcher, Prepared, Start};
 pub use output_pipe::{MAX_REST, OutputPipe};
 #[cfg(feature = "workers")]
 pub use workers::*;

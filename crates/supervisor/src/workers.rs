@@ -3,7 +3,6 @@
 mod alarm;
 mod cleaner;
 mod connection;
-mod error;
 mod folders;
 mod handshake;
 mod notes;
@@ -20,7 +19,6 @@ mod worker_process;
 
 pub use cleaner::{Cleaner, Job, Jobs};
 pub use connection::{Connected, Connection, HostLink};
-pub use error::{EnvError, StartError};
 pub use notes::{Note, Notes};
 pub use process_env::{ProcessEnv, Stdio, check_variable, limit_threads};
 pub use reaper::Reaper;

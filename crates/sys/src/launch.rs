@@ -12,8 +12,9 @@
 //! 2. The launching thread is suspended until the child has executed its program or ended. Nothing
 //!    that the child reads can change meanwhile, because other threads cannot reach its data.
 //! 3. The child only makes system calls: it allocates nothing, takes no lock and cannot panic.
-//! 4. Before it executes anything it leads its own group, is bound to the death of its parent, and
-//!    is listed in its [`GroupSlot`]. A parent that dies at any moment leaves no unknown child.
+//! 4. Before it executes anything it leads its own group, is bound to the death of its parent (but
+//!    a worker binds itself), and is listed in its [`GroupSlot`]. A parent that dies at any moment
+//!    leaves no unknown child.
 
 mod child;
 mod failure;
@@ -57,6 +58,9 @@ pub struct Launch<'a> {
     pub nice: Option<i32>,
     /// The entry in which the child lists itself for the guardian.
     pub slot: Option<&'a GroupSlot>,
+    /// The program is a worker: it binds itself to its parent, and unblocks the signals that a
+    /// terminal sends ([`signals::reset`](crate::signals::reset)).
+    pub is_worker: bool,
 }
 
 /// Starts programs. It keeps the stack on which children run until they execute their program.
@@ -107,6 +111,7 @@ impl Launcher {
             affinity: launch.affinity.unwrap_or_default(),
             nice: launch.nice.unwrap_or(0),
             slot: launch.slot,
+            is_worker: launch.is_worker,
             parent: rustix::process::getpid().as_raw_nonzero().get(),
             failed: None,
         };

@@ -46,13 +46,14 @@ pub fn reset() {
         (_, libc::SIG_IGN) => libc::SIG_DFL,
         (_, other) => other,
     });
-    unblock_all();
+    block_only(&empty());
 }
 
 /// Gives a child that is about to execute another program the signals with which programs start:
 /// nothing is blocked, no signal of the terminal is pending, and signals that the parent ignores
-/// are ignored, except SIGPIPE. Only makes system calls.
-pub(crate) fn reset_for_program() {
+/// are ignored, except SIGPIPE. A worker starts with the signals of a terminal blocked, until it
+/// calls [`reset`]. Only makes system calls.
+pub(crate) fn reset_for_program(is_worker: bool) {
     set_actions(LAST, |signal, action| match (signal, action) {
         // Every Rust program ignores it for its own sake.
         (libc::SIGPIPE, _) => libc::SIG_DFL,
@@ -60,7 +61,7 @@ pub(crate) fn reset_for_program() {
         // No handler of the parent may run once signals are unblocked.
         _ => libc::SIG_DFL,
     });
-    unblock_all();
+    block_only(&if is_worker { from_terminal() } else { empty() });
 }
 
 /// Keeps signals of the calling thread blocked until it is dropped.
@@ -82,12 +83,7 @@ impl Blocked {
 
     /// Blocks the signals that a terminal sends.
     pub(crate) fn from_terminal() -> Self {
-        let mut set = empty();
-        for signal in FROM_TERMINAL {
-            // SAFETY: the set is initialized and the signal valid.
-            unsafe { libc::sigaddset(&raw mut set, signal) };
-        }
-        Self::add(&set)
+        Self::add(&from_terminal())
     }
 
     fn add(set: &libc::sigset_t) -> Self {
@@ -142,10 +138,18 @@ fn set_action(signal: c_int, action: &mut libc::sigaction, to: libc::sighandler_
     unsafe { libc::sigaction(signal, action, ptr::null_mut()) };
 }
 
-fn unblock_all() {
-    let none = empty();
+fn block_only(set: &libc::sigset_t) {
     // SAFETY: the set is initialized.
-    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const none, ptr::null_mut()) };
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, set, ptr::null_mut()) };
+}
+
+fn from_terminal() -> libc::sigset_t {
+    let mut set = empty();
+    for signal in FROM_TERMINAL {
+        // SAFETY: the set is initialized and the signal valid.
+        unsafe { libc::sigaddset(&raw mut set, signal) };
+    }
+    set
 }
 
 fn empty() -> libc::sigset_t {

@@ -5,9 +5,9 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
 use brigade_cores::CoreLease;
-use brigade_supervisor::{Capture, Captured, OutputPipe};
+use brigade_supervisor::{Capture, Captured, OutputPipe, Start};
 use brigade_sys::clock::now;
-use brigade_sys::launch::{Launch, LaunchStage};
+use brigade_sys::launch::LaunchStage;
 use brigade_sys::process::{Process, Usage};
 
 use super::Drive;
@@ -76,32 +76,30 @@ impl Drive<'_> {
         let cpus: Vec<u32> =
             lease.as_ref().map(|lease| lease.cores().iter().collect()).unwrap_or_default();
         let list = lease.as_ref().map(ToString::to_string).unwrap_or_default();
-        let prepared = self.preparation.prepare(&attempt, slot, &list)?;
+        let (command, stdin) = self.preparation.command_line(&attempt, slot, list);
+        let prepared = self
+            .launcher
+            .prepare(&command)
+            .map_err(|problem| StartFailure::other(problem.to_string()))?;
+        let stdin = self.preparation.stdin(stdin)?;
         let output = attempt.job.output.as_ref().unwrap_or(&self.config.output);
         let (ours, theirs) = self
             .streams(output)
             .map_err(|error| StartFailure::of_io("cannot create its output", &error))?;
         let [stdout, stderr] = &theirs;
-        let environment = prepared.environment(self.preparation.inherited());
-        let launched = self.launcher.launch(&Launch {
-            program: &prepared.program,
-            arguments: &prepared.arguments,
-            environment: &environment,
-            folder: prepared.folder.as_deref(),
-            streams: [prepared.stdin.as_fd(), stdout.as_fd(), stderr.as_fd()],
+        let start = Start {
+            streams: [stdin.as_fd(), stdout.as_fd(), stderr.as_fd()],
             affinity: lease.as_ref().map(|lease| lease.cores().words()),
             nice: Some(self.config.nice),
-            slot: self.guardian.slot(slot),
-        });
-        let process = launched.map_err(|error| {
-            let program = prepared.program_name();
-            match (error.stage(), &attempt.job.folder) {
-                (LaunchStage::Folder, Some(folder)) => {
-                    let (folder, cause) = (folder.display(), error.cause());
-                    StartFailure::other(format!("cannot enter its directory {folder}: {cause}"))
-                }
-                _ => StartFailure::of_program(&program, &error),
+            is_worker: false,
+        };
+        let launched = self.launcher.launch(slot, &prepared, &start);
+        let process = launched.map_err(|error| match (error.stage(), &attempt.job.folder) {
+            (LaunchStage::Folder, Some(folder)) => {
+                let (folder, cause) = (folder.display(), error.cause());
+                StartFailure::other(format!("cannot enter its directory {folder}: {cause}"))
             }
+            _ => StartFailure::of_program(&command.program.to_string_lossy(), &error),
         })?;
         drop(theirs);
         self.generation = self.generation.wrapping_add(1);
@@ -113,9 +111,7 @@ impl Drive<'_> {
                 self.poller.remove(pipe);
             });
             drop(live);
-            if let Some(slot) = self.guardian.slot(slot) {
-                slot.clear();
-            }
+            self.launcher.clear(slot);
             return Err(StartFailure::of_io("cannot watch its process", &error));
         }
         self.live[slot] = Some(live);

@@ -36,7 +36,7 @@ impl Drive<'_> {
 
     pub(super) fn kill_strays(&mut self, mut report: impl FnMut(&mut Self, Event)) {
         // The guardian, and strays that could not be killed.
-        let mut given_up = HashSet::from([self.guardian.pid()]);
+        let mut given_up = HashSet::from([self.launcher.guardian().pid()]);
         for _ in 0..MAX_GENERATIONS {
             let strays: Vec<Child> = Child::all()
                 .into_iter()
@@ -65,12 +65,11 @@ impl Drive<'_> {
     /// Replaces a guardian that was killed. Without one, SIGKILL of this process would leave
     /// processes of jobs behind.
     pub(super) fn restart_guardian(&mut self) {
-        self.poller.remove(self.guardian.pidfd());
+        self.poller.remove(self.launcher.guardian().pidfd());
         tracing::warn!("the guardian was killed; starting another one");
-        let restarted = self
-            .guardian
-            .restart()
-            .and_then(|()| self.poller.add(self.guardian.pidfd(), Token::GUARDIAN.into()));
+        let restarted = self.launcher.restart_guardian().and_then(|()| {
+            self.poller.add(self.launcher.guardian().pidfd(), Token::GUARDIAN.into())
+        });
         if let Err(error) = restarted {
             tracing::warn!(%error, "cannot restart the guardian");
         }

@@ -24,8 +24,8 @@ use brigade_wire::slots::SlotTable;
 use brigade_wire::version::PROTOCOL_VERSION;
 use tracing::{Level, warn};
 
+use crate::error::StartError;
 use crate::workers::connection::{Connected, Connection, HostLink};
-use crate::workers::error::StartError;
 use crate::workers::reserve::require_reserve;
 use crate::workers::settings::Settings;
 use crate::workers::supervised::Supervised;

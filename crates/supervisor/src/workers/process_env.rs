@@ -8,7 +8,7 @@ use std::process::Command;
 use brigade_wire::version::MARKER;
 
 use crate::command_line::change;
-use crate::workers::error::EnvError;
+use crate::error::EnvError;
 
 /// Destination of the workers' stdout and stderr.
 ///

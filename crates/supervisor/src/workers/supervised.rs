@@ -11,8 +11,8 @@ use brigade_sys::process::Process;
 use brigade_wire::WorkerId;
 use brigade_wire::ring::Doorbell;
 
+use crate::error::StartError;
 use crate::workers::connection::Connected;
-use crate::workers::error::StartError;
 use crate::workers::settings::Settings;
 use crate::workers::supervisor::Supervisor;
 use crate::workers::worker_process::WorkerProcess;

@@ -17,6 +17,7 @@ pub(super) struct Child<'a> {
     pub(super) affinity: &'a [u64],
     pub(super) nice: c_int,
     pub(super) slot: Option<&'a GroupSlot>,
+    pub(super) is_worker: bool,
     pub(super) parent: libc::pid_t,
     /// The stage at which the child failed, and the error.
     pub(super) failed: Option<(LaunchStage, c_int)>,
@@ -40,13 +41,16 @@ pub(super) extern "C" fn run(shared: *mut c_void) -> c_int {
 
 /// Returns only on failure.
 fn prepare(child: &Child<'_>) -> Result<(), LaunchStage> {
-    // SAFETY: no memory is involved in these three.
-    unsafe {
-        check(libc::setpgid(0, 0), LaunchStage::Process)?;
-        check(libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL), LaunchStage::Process)?;
-        // The kernel sends nothing for a parent that is already dead.
-        if libc::getppid() != child.parent {
-            return Err(LaunchStage::Process);
+    // SAFETY: no memory is involved.
+    check(unsafe { libc::setpgid(0, 0) }, LaunchStage::Process)?;
+    if !child.is_worker {
+        // SAFETY: no memory is involved.
+        unsafe {
+            check(libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL), LaunchStage::Process)?;
+            // The kernel sends nothing for a parent that is already dead.
+            if libc::getppid() != child.parent {
+                return Err(LaunchStage::Process);
+            }
         }
     }
     if let Some(slot) = child.slot {
@@ -78,7 +82,7 @@ fn prepare(child: &Child<'_>) -> Result<(), LaunchStage> {
         // close-on-exec.
         check(unsafe { libc::dup2(*stream, target) }, LaunchStage::Streams)?;
     }
-    signals::reset_for_program();
+    signals::reset_for_program(child.is_worker);
     execute(child);
     Err(LaunchStage::Program)
 }

@@ -38,6 +38,7 @@ fn run_in(slot: Option<&GroupSlot>, line: &[&str], change: impl FnOnce(&mut Laun
         affinity: None,
         nice: None,
         slot,
+        is_worker: false,
     };
     change(&mut launch);
     let outcome = Launcher::new().launch(&launch).map(|leader| {
@@ -143,6 +144,7 @@ fn a_drop_in_a_copy_ends_neither_programs_nor_guardian() {
         affinity: None,
         nice: None,
         slot: None,
+        is_worker: false,
     };
     let mut leader = Some(Launcher::new().launch(&launch).expect("started"));
     let mut guardian = Some(Guardian::start(1, "COPY_TEST=1").expect("a process"));

@@ -6,7 +6,7 @@ use brigade_sys::process::Exit;
 use brigade_wire::exit_code;
 use brigade_wire::handshake::FromWorkerControl;
 
-use crate::workers::error::StartError;
+use crate::error::StartError;
 use crate::workers::output::last_line;
 use crate::workers::settings::Settings;
 use crate::workers::supervisor::Supervisor;

@@ -18,7 +18,7 @@ use brigade_wire::version::{MARKER, PROTOCOL_VERSION};
 use tracing::{Level, debug, warn};
 
 use crate::command_line::CommandLine;
-use crate::workers::error::StartError;
+use crate::error::StartError;
 use crate::workers::handshake;
 use crate::workers::output::{HostEnds, Writer};
 use crate::workers::reserve::require_reserve;

@@ -1,6 +1,12 @@
 //! Errors of settings and starts.
 
+/// A part of a command line contains a NUL byte.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0} contains a NUL byte, which cannot be passed to a program")]
+pub struct ContainsNul(pub(crate) &'static str);
+
 /// A setting of the workers' environment is invalid.
+#[cfg(feature = "workers")]
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{field}: {problem}")]
 pub struct EnvError {
@@ -11,6 +17,7 @@ pub struct EnvError {
 }
 
 /// A worker could not be started, and its process is gone.
+#[cfg(feature = "workers")]
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]
 pub struct StartError {
