@@ -11,9 +11,11 @@ mod chunk;
 mod chunks;
 mod sizing;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
+use std::marker::PhantomData;
 
+use brigade_worker::function_of;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -34,7 +36,9 @@ impl Pool {
         I::Item: Serialize + DeserializeOwned + 'static,
         R: Serialize + DeserializeOwned + 'static,
     {
-        Map::new(self, function, inputs.into_iter())
+        let entry = function_of::<F, I::Item, R>(function);
+        let chunks = Chunks::new(self, entry, inputs.into_iter());
+        Map { chunks, next: 0, early: BTreeMap::new(), types: PhantomData }
     }
 
     /// Applies `function` to each input like [`map`](Self::map), but yields the results in the
@@ -50,7 +54,8 @@ impl Pool {
         I::Item: Serialize + DeserializeOwned + 'static,
         R: Serialize + DeserializeOwned + 'static,
     {
-        MapUnordered::new(self, function, inputs.into_iter())
+        let entry = function_of::<F, I::Item, R>(function);
+        MapUnordered { chunks: Chunks::new(self, entry, inputs.into_iter()), types: PhantomData }
     }
 }
 
@@ -60,13 +65,12 @@ impl Pool {
 /// not started.
 #[must_use = "an iterator does nothing until it is used"]
 pub struct Map<'pool, F, I: Iterator, R> {
-    chunks: Chunks<'pool, F, I, R>,
-    /// The next results.
-    current: Option<Results>,
-    /// Index of the first item after those in `current`.
+    chunks: Chunks<'pool, I>,
+    /// Index of the first item after those that are being yielded.
     next: u64,
     /// Results of later items, by the index of the first one.
     early: BTreeMap<u64, Results>,
+    types: PhantomData<fn(F) -> R>,
 }
 
 /// An iterator over the results in order of completion, created by [`Pool::map_unordered`].
@@ -74,161 +78,94 @@ pub struct Map<'pool, F, I: Iterator, R> {
 /// It works like [`Map`], but a slow item does not delay the results of others.
 #[must_use = "an iterator does nothing until it is used"]
 pub struct MapUnordered<'pool, F, I: Iterator, R> {
-    chunks: Chunks<'pool, F, I, R>,
-    current: Option<Results>,
+    chunks: Chunks<'pool, I>,
+    types: PhantomData<fn(F) -> R>,
 }
 
-macro_rules! settings {
-    () => {
-        /// Sets the maximum number of inputs that are taken ahead of the yielded results. Values
-        /// below 1 count as 1.
-        ///
-        /// The default is 128 inputs per worker, or more as long as they take less than 16 MiB
-        /// encoded.
-        pub fn window(mut self, items: usize) -> Self {
-            self.chunks.set_window(items);
-            self
+/// Implements what both kinds of maps have in common: the settings, and `Debug`.
+macro_rules! impl_settings {
+    ($map:ident) => {
+        impl<F, I: Iterator, R> $map<'_, F, I, R> {
+            /// Sets the maximum number of inputs that are taken ahead of the yielded results.
+            /// Values below 1 count as 1.
+            ///
+            /// The default is 128 inputs per worker, or more as long as they take less than 16 MiB
+            /// encoded.
+            pub fn window(mut self, items: usize) -> Self {
+                self.chunks.window = Some(items.max(1));
+                self
+            }
+
+            /// Sets the number of items that are sent to a worker at a time. Values below 1 count
+            /// as 1.
+            ///
+            /// By default, a chunk is about half a millisecond of work, and a worker that turns out
+            /// to be slow returns the items that it has not started.
+            pub fn chunk(mut self, items: usize) -> Self {
+                self.chunks.sizing.fix(items);
+                self
+            }
+
+            /// Sets the hard deadline of each item; see
+            /// [`PoolBuilder::deadline`](crate::PoolBuilder::deadline).
+            ///
+            /// With a fixed [`chunk`](Self::chunk) size, the items of a chunk share their time.
+            pub fn deadline(mut self, limit: std::time::Duration) -> Self {
+                self.chunks.deadline = Some(limit);
+                self
+            }
+
+            /// Sets the number of retries of each item; see
+            /// [`TaskBuilder::retries`](crate::TaskBuilder::retries).
+            pub fn retries(mut self, retries: u32) -> Self {
+                self.chunks.retries = retries;
+                self
+            }
         }
 
-        /// Sets the number of items that are sent to a worker at a time. Values below 1 count as 1.
-        ///
-        /// By default, a chunk is about half a millisecond of work, and a worker that turns out to
-        /// be slow returns the items that it has not started.
-        pub fn chunk(mut self, items: usize) -> Self {
-            self.chunks.set_chunk(items);
-            self
-        }
-
-        /// Sets the hard deadline of each item; see
-        /// [`PoolBuilder::deadline`](crate::PoolBuilder::deadline).
-        ///
-        /// With a fixed [`chunk`](Self::chunk) size, the items of a chunk share their time.
-        pub fn deadline(mut self, limit: std::time::Duration) -> Self {
-            self.chunks.set_deadline(limit);
-            self
-        }
-
-        /// Sets the number of retries of each item; see
-        /// [`TaskBuilder::retries`](crate::TaskBuilder::retries).
-        pub fn retries(mut self, retries: u32) -> Self {
-            self.chunks.set_retries(retries);
-            self
+        impl<F, I: Iterator, R> fmt::Debug for $map<'_, F, I, R> {
+            fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+                out.debug_struct(stringify!($map))
+                    .field("chunks", &self.chunks)
+                    .finish_non_exhaustive()
+            }
         }
     };
 }
 
-impl<'pool, F, I, R> Map<'pool, F, I, R>
-where
-    I: Iterator,
-    F: Fn(I::Item) -> R + Copy + Send + 'static,
-    I::Item: Serialize + DeserializeOwned + 'static,
-    R: Serialize + DeserializeOwned + 'static,
-{
-    pub(crate) fn new(pool: &'pool Pool, function: F, inputs: I) -> Self {
-        let chunks = Chunks::new(pool, function, inputs);
-        Self { chunks, current: None, next: 0, early: BTreeMap::new() }
-    }
-
-    settings!();
-
-    /// Makes the results at `next` the current ones, and returns `true` if they have arrived.
-    fn advance(&mut self) -> bool {
-        while let Some(results) = self.chunks.settled() {
-            self.early.insert(results.position(), results);
-        }
-        self.current = self.early.remove(&self.next);
-        if let Some(results) = &self.current {
-            self.next += results.len();
-        }
-        self.current.is_some()
-    }
-}
+impl_settings!(Map);
+impl_settings!(MapUnordered);
 
 impl<F, I, R> Iterator for Map<'_, F, I, R>
 where
     I: Iterator,
-    F: Fn(I::Item) -> R + Copy + Send + 'static,
-    I::Item: Serialize + DeserializeOwned + 'static,
-    R: Serialize + DeserializeOwned + 'static,
+    I::Item: Serialize + 'static,
+    R: DeserializeOwned + 'static,
 {
     type Item = Result<R, TaskError>;
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
-        if self.chunks.is_forked() {
-            return self.chunks.forked().map(Err);
-        }
-        loop {
-            self.chunks.make_progress();
-            if let Some(result) = self.current.as_mut().and_then(Results::next) {
-                self.chunks.yielded();
-                return Some(result);
-            }
-            if let Some(done) = self.current.take() {
-                self.chunks.release(&done);
-            }
-            self.chunks.refill();
-            if !self.advance() && !self.chunks.wait() {
-                return None;
-            }
-        }
+        let Self { chunks, next, early, .. } = self;
+        chunks.next(|settled| {
+            early.extend(settled.drain(..).map(|results| (results.position(), results)));
+            let results = early.remove(next)?;
+            *next += results.len();
+            Some(results)
+        })
     }
-}
-
-impl<'pool, F, I, R> MapUnordered<'pool, F, I, R>
-where
-    I: Iterator,
-    F: Fn(I::Item) -> R + Copy + Send + 'static,
-    I::Item: Serialize + DeserializeOwned + 'static,
-    R: Serialize + DeserializeOwned + 'static,
-{
-    pub(crate) fn new(pool: &'pool Pool, function: F, inputs: I) -> Self {
-        Self { chunks: Chunks::new(pool, function, inputs), current: None }
-    }
-
-    settings!();
 }
 
 impl<F, I, R> Iterator for MapUnordered<'_, F, I, R>
 where
     I: Iterator,
-    F: Fn(I::Item) -> R + Copy + Send + 'static,
-    I::Item: Serialize + DeserializeOwned + 'static,
-    R: Serialize + DeserializeOwned + 'static,
+    I::Item: Serialize + 'static,
+    R: DeserializeOwned + 'static,
 {
     type Item = Result<R, TaskError>;
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
-        if self.chunks.is_forked() {
-            return self.chunks.forked().map(Err);
-        }
-        loop {
-            self.chunks.make_progress();
-            if let Some(result) = self.current.as_mut().and_then(Results::next) {
-                self.chunks.yielded();
-                return Some(result);
-            }
-            if let Some(done) = self.current.take() {
-                self.chunks.release(&done);
-            }
-            self.chunks.refill();
-            self.current = self.chunks.settled();
-            if self.current.is_none() && !self.chunks.wait() {
-                return None;
-            }
-        }
-    }
-}
-
-impl<F, I: Iterator, R> fmt::Debug for Map<'_, F, I, R> {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("Map").field("chunks", &self.chunks).finish_non_exhaustive()
-    }
-}
-
-impl<F, I: Iterator, R> fmt::Debug for MapUnordered<'_, F, I, R> {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("MapUnordered").field("chunks", &self.chunks).finish_non_exhaustive()
+        self.chunks.next(VecDeque::pop_front)
     }
 }

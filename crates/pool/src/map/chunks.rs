@@ -5,12 +5,11 @@ mod submit;
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
-use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use brigade_sys::executable::EntryPoint;
 use brigade_wire::{codec, items};
-use brigade_worker::function_of;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -50,7 +49,7 @@ struct Chunk {
 }
 
 /// The chunks of a map; see the module's documentation.
-pub(super) struct Chunks<'pool, F, I: Iterator, R> {
+pub(super) struct Chunks<'pool, I> {
     pool: &'pool Pool,
     function: Result<FunctionRef, TaskError>,
     inputs: I,
@@ -58,11 +57,11 @@ pub(super) struct Chunks<'pool, F, I: Iterator, R> {
     /// `true` if no worker will run any further inputs: the pool is closed or broken, or workers
     /// cannot call the function.
     refused: bool,
-    window: Option<usize>,
-    retries: u32,
+    pub(super) window: Option<usize>,
+    pub(super) retries: u32,
     /// The hard deadline of an item, if it differs from that of the pool's tasks.
-    deadline: Option<Duration>,
-    sizing: Sizing,
+    pub(super) deadline: Option<Duration>,
+    pub(super) sizing: Sizing,
     /// Encoded inputs that were taken and not submitted. They stay here for long only if the input
     /// iterator has panicked.
     filling: Vec<u8>,
@@ -76,23 +75,24 @@ pub(super) struct Chunks<'pool, F, I: Iterator, R> {
     owner: Arc<ChunkOwner>,
     /// By task id.
     under_way: HashMap<u64, Chunk>,
+    /// Results of chunks that have ended, in the order of completion.
     settled: VecDeque<Results>,
+    /// The results that are being yielded.
+    current: Option<Results>,
     /// Number of chunks that could not be submitted and have results that were not yielded yet.
     unsent: usize,
-    types: PhantomData<fn(F) -> R>,
 }
 
-impl<'pool, F, I, R> Chunks<'pool, F, I, R>
-where
-    I: Iterator,
-    F: Fn(I::Item) -> R + Copy + Send + 'static,
-    I::Item: Serialize + DeserializeOwned + 'static,
-    R: Serialize + DeserializeOwned + 'static,
-{
-    pub(super) fn new(pool: &'pool Pool, function: F, inputs: I) -> Self {
-        let entry = function_of::<F, I::Item, R>(function);
+impl<'pool, I> Chunks<'pool, I> {
+    pub(super) fn new(pool: &'pool Pool, entry: EntryPoint, inputs: I) -> Self {
         let function = FunctionRef::of(entry)
             .map_err(|message| TaskError::new(TaskErrorKind::Function { message }));
+        let mut sizing = Sizing::new(pool.workers());
+        if pool.shared().config.scheduler.max_tasks.is_some() {
+            // Workers that retire after a number of tasks get single items, so that they are
+            // counted.
+            sizing.fix(1);
+        }
         Self {
             pool,
             refused: function.is_err(),
@@ -102,7 +102,7 @@ where
             window: None,
             retries: 0,
             deadline: None,
-            sizing: Self::sizing(pool),
+            sizing,
             filling: Vec::new(),
             filled: 0,
             submitted: 0,
@@ -111,58 +111,13 @@ where
             owner: Arc::default(),
             under_way: HashMap::new(),
             settled: VecDeque::new(),
+            current: None,
             unsent: 0,
-            types: PhantomData,
         }
-    }
-
-    /// Returns the sizing for this pool. Workers that retire after a number of tasks get single
-    /// items, so that they are counted.
-    fn sizing(pool: &Pool) -> Sizing {
-        let mut sizing = Sizing::new(pool.workers());
-        if pool.shared().config.scheduler.max_tasks.is_some() {
-            sizing.fix(1);
-        }
-        sizing
-    }
-
-    pub(super) fn set_deadline(&mut self, limit: Duration) {
-        self.deadline = Some(limit);
-    }
-
-    pub(super) fn set_window(&mut self, items: usize) {
-        self.window = Some(items.max(1));
-    }
-
-    pub(super) fn set_chunk(&mut self, items: usize) {
-        self.sizing.fix(items);
-    }
-
-    pub(super) fn set_retries(&mut self, retries: u32) {
-        self.retries = retries;
-    }
-
-    /// Records that all results of a chunk were yielded.
-    pub(super) fn release(&mut self, results: &Results) {
-        self.held -= results.held;
-        self.unsent -= usize::from(results.unsent);
-    }
-
-    /// Records that a result was yielded, which makes room in the window.
-    #[inline]
-    pub(super) fn yielded(&mut self) {
-        self.yielded += 1;
-    }
-
-    /// Returns `true` if this process is a fork of the one that built the pool. Not even `owner`
-    /// may be accessed then.
-    #[inline]
-    pub(super) fn is_forked(&self) -> bool {
-        self.pool.shared().is_forked()
     }
 
     /// Returns the results in a forked process: an error, then the end.
-    pub(super) fn forked(&mut self) -> Option<TaskError> {
+    fn forked(&mut self) -> Option<TaskError> {
         let is_first = !std::mem::replace(&mut self.exhausted, true);
         (is_first || !self.under_way.is_empty()).then(|| {
             self.under_way.clear();
@@ -170,22 +125,71 @@ where
         })
     }
 
-    /// Handles chunks that have arrived and sends more, if anything may have changed.
-    #[inline]
-    pub(super) fn make_progress(&mut self) {
-        if !self.owner.completions.is_pending() {
-            self.settle_arrived();
-            self.refill();
+    fn settle_arrived(&mut self) {
+        while let Some(id) = self.owner.completions.take() {
+            // A chunk that was divided from another is there before its id.
+            for cell in self.owner.take() {
+                let bytes = cell.with_chunk_progress(|chunk| chunk.bytes).unwrap_or(0);
+                self.add(cell, bytes);
+            }
+            let Some(Chunk { cell, held }) = self.under_way.remove(&id) else { continue };
+            let Some(progress) = cell.take_chunk() else { continue };
+            self.held -= held;
+            let (answered, run_time) = (progress.answered, progress.run_time);
+            let mut results = Results::of(&cell, *progress);
+            let bytes = results.encoded_bytes();
+            self.sizing.learn(answered, run_time, bytes);
+            results.held = bytes + BYTES_OF_A_CHUNK;
+            self.held += results.held;
+            self.settled.push_back(results);
         }
     }
 
-    /// Returns the results of the next chunk that has ended, in order of completion.
-    pub(super) fn settled(&mut self) -> Option<Results> {
-        self.settled.pop_front()
+    fn add(&mut self, cell: Arc<TaskCell>, bytes: usize) {
+        let held = bytes + BYTES_OF_A_CHUNK;
+        self.held += held;
+        self.under_way.insert(cell.id.get(), Chunk { cell, held });
+    }
+}
+
+impl<I: Iterator> Chunks<'_, I>
+where
+    I::Item: Serialize + 'static,
+{
+    /// Returns the next result. `choose` takes the chunk to be yielded next out of those that have
+    /// ended.
+    #[inline]
+    pub(super) fn next<R: DeserializeOwned + 'static>(
+        &mut self,
+        mut choose: impl FnMut(&mut VecDeque<Results>) -> Option<Results>,
+    ) -> Option<Result<R, TaskError>> {
+        // In a fork of the process not even `owner` may be accessed.
+        if self.pool.shared().is_forked() {
+            return self.forked().map(Err);
+        }
+        loop {
+            if !self.owner.completions.is_pending() {
+                self.settle_arrived();
+                self.refill();
+            }
+            if let Some(result) = self.current.as_mut().and_then(Results::next) {
+                self.yielded += 1;
+                return Some(result);
+            }
+            if let Some(done) = self.current.take() {
+                self.held -= done.held;
+                self.unsent -= usize::from(done.unsent);
+            }
+            self.refill();
+            self.current = choose(&mut self.settled);
+            if self.current.is_none() && !self.wait() {
+                return None;
+            }
+        }
     }
 
     /// Blocks until a chunk has ended. Returns `false` if there is no chunk left.
-    pub(super) fn wait(&mut self) -> bool {
+    fn wait(&mut self) -> bool {
         if self.under_way.is_empty() {
             return !self.settled.is_empty();
         }
@@ -195,7 +199,7 @@ where
     }
 
     /// Takes inputs and submits them, as far as the window and the maximum number of frames allow.
-    pub(super) fn refill(&mut self) {
+    fn refill(&mut self) {
         while self.may_take() {
             match self.room() {
                 0 => return,
@@ -280,36 +284,10 @@ where
             self.submit(items, encoded);
         }
     }
-
-    fn settle_arrived(&mut self) {
-        while let Some(id) = self.owner.completions.take() {
-            // A chunk that was divided from another is there before its id.
-            for cell in self.owner.take() {
-                let bytes = cell.with_chunk_progress(|chunk| chunk.bytes).unwrap_or(0);
-                self.add(cell, bytes);
-            }
-            let Some(Chunk { cell, held }) = self.under_way.remove(&id) else { continue };
-            let Some(progress) = cell.take_chunk() else { continue };
-            self.held -= held;
-            let (answered, run_time) = (progress.answered, progress.run_time);
-            let mut results = Results::of(&cell, *progress);
-            let bytes = results.encoded_bytes();
-            self.sizing.learn(answered, run_time, bytes);
-            results.held = bytes + BYTES_OF_A_CHUNK;
-            self.held += results.held;
-            self.settled.push_back(results);
-        }
-    }
-
-    fn add(&mut self, cell: Arc<TaskCell>, bytes: usize) {
-        let held = bytes + BYTES_OF_A_CHUNK;
-        self.held += held;
-        self.under_way.insert(cell.id.get(), Chunk { cell, held });
-    }
 }
 
 /// Cancels chunks that have not started. In running chunks no item starts after the current one.
-impl<F, I: Iterator, R> Drop for Chunks<'_, F, I, R> {
+impl<I> Drop for Chunks<'_, I> {
     fn drop(&mut self) {
         let shared = self.pool.shared();
         if shared.is_forked() {
@@ -327,7 +305,7 @@ impl<F, I: Iterator, R> Drop for Chunks<'_, F, I, R> {
     }
 }
 
-impl<F, I: Iterator, R> fmt::Debug for Chunks<'_, F, I, R> {
+impl<I> fmt::Debug for Chunks<'_, I> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_struct("Chunks")
             .field("submitted", &self.submitted)

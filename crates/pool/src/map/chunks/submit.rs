@@ -5,8 +5,6 @@ use std::time::Duration;
 
 use brigade_scheduler::Constraints;
 use brigade_wire::Attempt;
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 
 use super::Chunks;
 use crate::cell::TaskCell;
@@ -22,13 +20,7 @@ use crate::pool::WhenFull;
 /// kernels are configured with.
 const LATEST_TICK: Duration = Duration::from_millis(10);
 
-impl<F, I, R> Chunks<'_, F, I, R>
-where
-    I: Iterator,
-    F: Fn(I::Item) -> R + Copy + Send + 'static,
-    I::Item: Serialize + DeserializeOwned + 'static,
-    R: Serialize + DeserializeOwned + 'static,
-{
+impl<I> Chunks<'_, I> {
     /// Returns the description of the next `count` inputs, with new task ids.
     pub(super) fn next_items(&mut self, count: u32) -> Items {
         let position = self.submitted;
