@@ -3,12 +3,11 @@
 use std::sync::Arc;
 
 use brigade_scheduler::{Action, Event, KillCause, Observation, TaskEnd, TaskKey, TaskRef};
-use brigade_supervisor::{Connection, WorkerProcess};
+use brigade_supervisor::{Connection, WorkerProcess, note};
 use brigade_sys::clock::{Monotonic, now};
 use brigade_wire::link::{LinkError, LinkSender};
 use brigade_wire::slots::{Revocation, SlotState, slot_tag};
 use brigade_wire::{Attempt, Run, RunLimits, TaskId, ToWorker, WorkerId};
-use tracing::{Level, debug, error, info, warn};
 
 use super::deferred::{Deferred, ToFree};
 use super::outcome::{EventData, outcome_of};
@@ -64,9 +63,7 @@ impl Core {
         #[cfg(feature = "journal")]
         if let Some(journal) = &mut self.journal {
             if let Err(error) = journal.record(&mut self.scheduler, now, event, &mut self.outbox) {
-                deferred.note(Level::WARN, move |pool| {
-                    warn!(pool, %error, "failed to write the journal; it ends here");
-                });
+                note!(deferred, WARN, %error, "failed to write the journal; it ends here");
                 self.journal = None;
             }
             return;
@@ -87,10 +84,7 @@ impl Core {
                 if let Err(error) = self.send(worker, ring_index, key, id, attempt, unanswered) {
                     // The frame is lost; only the worker's death brings the task back.
                     let pid = self.pid(worker);
-                    deferred.note(
-                        Level::WARN,
-                        move |pool| warn!(pool, %worker, pid, %error, "failed to send a task"),
-                    );
+                    note!(deferred, WARN, %worker, pid, %error, "failed to send a task");
                     self.replies.push_back(Event::Misbehaved { worker });
                 }
             }
@@ -136,19 +130,13 @@ impl Core {
                     self.worker_slot(worker).map(|slot| slot.process.terminate())
                 {
                     let pid = self.pid(worker);
-                    deferred.note(
-                        Level::WARN,
-                        move |pool| warn!(pool, %worker, pid, %error, "failed to terminate a worker"),
-                    );
+                    note!(deferred, WARN, %worker, pid, %error, "failed to terminate a worker");
                 }
             }
             Action::Kill { worker, cause, at_once } => {
                 let cause = describe(cause);
                 let pid = self.pid(worker);
-                deferred.note(
-                    Level::INFO,
-                    move |pool| info!(pool, %worker, pid, cause, "worker killed"),
-                );
+                note!(deferred, INFO, %worker, pid, cause, "worker killed");
                 if let Some(worker_slot) = self.worker_slot(worker) {
                     deferred.kill(Arc::clone(&worker_slot.process), at_once);
                 }
@@ -172,7 +160,7 @@ impl Core {
             }
             Action::Ended => {
                 self.elapsed = self.shutdown_began.map(|began| began.elapsed());
-                deferred.note(Level::DEBUG, move |pool| debug!(pool, "pool ended"));
+                note!(deferred, DEBUG, "pool ended");
                 deferred.ended = true;
             }
         }
@@ -212,29 +200,25 @@ impl Core {
         match action {
             Action::Retired { worker, why } => {
                 let pid = self.pid(worker);
-                deferred.note(
-                    Level::DEBUG,
-                    move |pool| debug!(pool, %worker, pid, cause = why, "worker asked to exit"),
-                );
+                note!(deferred, DEBUG, %worker, pid, cause = why, "worker asked to exit");
             }
             Action::TaskKilled { worker, task, cause } => {
                 let (pid, cause) = (self.pid(worker), describe(cause));
-                deferred.note(Level::DEBUG, move |pool| {
-                    debug!(pool, %worker, pid, %task, cause, "task ended by killing its worker");
-                });
+                note!(
+                    deferred, DEBUG, %worker, pid, %task, cause, "task ended by killing its worker"
+                );
             }
-            Action::Retried { task, attempt, worker } => deferred.note(Level::INFO, move |pool| {
-                info!(pool, task = %task.id, attempt = attempt.get(), %worker, "task will be retried because its worker died");
-            }),
-            Action::Requeued { task, worker } => deferred.note(Level::DEBUG, move |pool| {
-                debug!(pool, task = %task.id, %worker, "task had not started and returns to the queue");
-            }),
+            Action::Retried { task, attempt, worker } => note!(
+                deferred, INFO, task = %task.id, attempt = attempt.get(), %worker,
+                "task will be retried because its worker died"
+            ),
+            Action::Requeued { task, worker } => note!(
+                deferred, DEBUG, task = %task.id, %worker,
+                "task had not started and returns to the queue"
+            ),
             Action::Broke => {
                 let reason = self.scheduler.broken_reason();
-                deferred.note(
-                    Level::ERROR,
-                    move |pool| error!(pool, reason = reason.as_deref(), "pool broken"),
-                );
+                note!(deferred, ERROR, reason = reason.as_deref(), "pool broken");
             }
             _ => {}
         }

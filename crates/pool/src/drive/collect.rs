@@ -36,14 +36,13 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use brigade_scheduler::{Event, Scheduler};
-use brigade_supervisor::{Connection, HostLink};
+use brigade_supervisor::{Connection, HostLink, note};
 use brigade_sys::arena::{ArgumentArena, ResultView};
 use brigade_sys::catch_panic::catch_panic;
 use brigade_sys::clock::now;
 use brigade_wire::link::ring::HostEnd;
 use brigade_wire::ring::Doorbell;
 use brigade_wire::{FromWorker, WorkerId};
-use tracing::{Level, warn};
 
 use super::deferred::Deferred;
 use super::outcome::{EventData, finish_chunk, finished_event, take_item};
@@ -217,9 +216,7 @@ impl Core {
                 Ok(None) => break,
                 Err(problem) => {
                     *broken = true;
-                    deferred.note(Level::WARN, move |pool| {
-                        warn!(pool, %worker, problem, "worker broke the protocol");
-                    });
+                    note!(deferred, WARN, %worker, problem, "worker broke the protocol");
                     let event = Event::Misbehaved { worker };
                     self.handle(now(), event, EventData::Nothing, shared, deferred);
                     break;

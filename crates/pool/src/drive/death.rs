@@ -6,12 +6,11 @@ use std::time::Duration;
 
 use brigade_scheduler::{Event, InterruptedAttempt, StartFailure};
 use brigade_supervisor::threads::cleaner;
-use brigade_supervisor::{Death, WorkerProcess};
+use brigade_supervisor::{Death, WorkerProcess, note};
 use brigade_sys::clock;
 use brigade_sys::process::Exit;
 use brigade_wire::WorkerId;
 use brigade_wire::slots::{SlotState, SlotTable, slot_tag};
-use tracing::{Level, debug, info, warn};
 
 use super::interrupted::Interrupted;
 use super::outcome::{DeathReport, EventData};
@@ -31,12 +30,10 @@ pub(super) fn report(shared: &Shared, process: &WorkerProcess) {
     let interrupted = interrupted.unwrap_or_else(|| read_interrupted(shared, worker));
     let expected = matches!(exit, Exit::Code(0) | Exit::Unknown) && interrupted.attempts.is_empty();
     if expected {
-        let tell = move |pool: &str| debug!(pool, %worker, pid, %exit, "worker exited");
-        shared.supervisor.output.note(Level::DEBUG, tell);
+        note!(shared.supervisor.output, DEBUG, %worker, pid, %exit, "worker exited");
     } else if !process.is_left_behind() {
         let ran = interrupted.attempts.len();
-        let tell = move |pool: &str| info!(pool, %worker, pid, %exit, ran, "worker died");
-        shared.supervisor.output.note(Level::INFO, tell);
+        note!(shared.supervisor.output, INFO, %worker, pid, %exit, ran, "worker died");
     }
     remove(shared, worker, interrupted, (pid, exit, stderr_tail));
 }
@@ -57,9 +54,9 @@ pub(super) fn kill_orphaned(shared: &Shared, process: &Arc<WorkerProcess>) {
     let Some(is_ready) = shared.lock().worker_slot(worker).map(|it| it.connection.is_some()) else {
         return;
     };
-    shared.supervisor.output.note(Level::WARN, move |pool| {
-        warn!(pool, %worker, pid, "worker killed because its attendant panicked");
-    });
+    note!(
+        shared.supervisor.output, WARN, %worker, pid, "worker killed because its attendant panicked"
+    );
     // The reaper does the rest, or the drop of the process.
     cleaner::kill(shared, process, false);
     if !is_ready {
@@ -113,8 +110,7 @@ fn remove(
 fn end_process(shared: &Shared, process: &WorkerProcess) -> Exit {
     process.end().unwrap_or_else(|error| {
         let pid = process.pid();
-        let tell = move |pool: &str| warn!(pool, pid, %error, "failed to kill a worker");
-        shared.supervisor.output.note(Level::WARN, tell);
+        note!(shared.supervisor.output, WARN, pid, %error, "failed to kill a worker");
         Exit::Unknown
     })
 }

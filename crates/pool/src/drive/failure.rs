@@ -5,9 +5,8 @@ use std::fmt;
 use std::io;
 
 use brigade_scheduler::Event;
-use brigade_supervisor::WorkerProcess;
+use brigade_supervisor::{WorkerProcess, note};
 use brigade_wire::WorkerId;
-use tracing::{Level, warn};
 
 use super::outcome::EventData;
 use super::shared::Shared;
@@ -33,9 +32,10 @@ impl Shared {
         let reason = format!(
             "{worker} (pid {pid}) could not be killed and was left behind: {error}; a program must drop privileges before it builds a pool"
         );
-        self.supervisor.output.note(Level::WARN, move |pool| {
-            warn!(pool, %worker, pid, %error, "failed to kill a worker, which was left behind");
-        });
+        note!(
+            self.supervisor.output, WARN, %worker, pid, %error,
+            "failed to kill a worker, which was left behind"
+        );
         self.left_behind.lock().push(pid);
         self.step(Event::Break { reason: reason.into() }, EventData::Nothing);
         process.leave_behind();

@@ -8,13 +8,12 @@ use std::time::{Duration, Instant};
 #[cfg(feature = "journal")]
 use brigade_scheduler::journal::Journal;
 use brigade_scheduler::{Event, Outbox, Scheduler, TaskRef};
-use brigade_supervisor::{Connection, Jobs, Orders, Supervisor};
+use brigade_supervisor::{Connection, Jobs, Orders, Supervisor, note};
 use brigade_sys::clock::{Monotonic, now};
 use brigade_sys::fork::Origin;
 use brigade_sys::sync::{Condvar, Mutex, MutexGuard};
 use brigade_wire::slots::SlotState;
 use brigade_wire::{TaskId, WorkerId};
-use tracing::{Level, warn};
 
 use super::collect::collecting::Collecting;
 use super::collect::listeners::Listeners;
@@ -283,10 +282,7 @@ impl Shared {
     /// longer trusted.
     pub(super) fn misbehaved(&self, worker: WorkerId, problem: &str) {
         let problem = problem.to_owned();
-        self.supervisor.output.note(
-            Level::WARN,
-            move |pool| warn!(pool, %worker, problem, "worker broke the protocol"),
-        );
+        note!(self.supervisor.output, WARN, %worker, problem, "worker broke the protocol");
         let mut deferred = Deferred::default();
         let mut core = self.lock();
         if let Some(connection) = core.connection_mut(worker) {

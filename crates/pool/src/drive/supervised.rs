@@ -8,12 +8,11 @@ use std::sync::atomic::Ordering;
 
 use brigade_scheduler::{Event, StartFailure};
 use brigade_supervisor::{
-    Connected, Settings, SharedMemory, StartError, Supervised, Supervisor, WorkerProcess,
+    Connected, Settings, SharedMemory, StartError, Supervised, Supervisor, WorkerProcess, note,
 };
 use brigade_sys::clock::{Monotonic, now};
 use brigade_sys::process::Process;
 use brigade_wire::WorkerId;
-use tracing::{Level, warn};
 
 use super::collect::collecting::{ARENA, Collecting};
 use super::deferred::Deferred;
@@ -51,9 +50,10 @@ impl Supervised for Shared {
             return Process::spawn(command);
         };
         cores::spawn_pinned(&lease, command, |requested, effective| {
-            self.supervisor.output.note(Level::WARN, move |pool| {
-                warn!(pool, %worker, %requested, %effective, "worker may run only on some of its cores");
-            });
+            note!(
+                self.supervisor.output, WARN, %worker, %requested, %effective,
+                "worker may run only on some of its cores"
+            );
         })
     }
 

@@ -14,8 +14,8 @@
 use std::cell::Cell;
 use std::sync::atomic::Ordering;
 
+use brigade_supervisor::note;
 use brigade_sys::catch_panic::catch_panic;
-use tracing::{Level, error};
 
 use super::owner;
 use super::shared::Shared;
@@ -59,17 +59,17 @@ impl Shared {
             match user_code {
                 UserCode::Waker(task, waker) => {
                     if let Err(message) = catch_panic(|| waker.wake()) {
-                        self.supervisor.output.note(
-                            Level::ERROR,
-                            move |pool| error!(pool, %task, message, "waker panicked"),
-                        );
+                        note!(self.supervisor.output, ERROR, %task, message, "waker panicked");
                     }
                 }
                 UserCode::Lease(lease) => {
                     if let Err(message) = catch_panic(|| drop(lease)) {
-                        self.supervisor.output.note(Level::ERROR, move |pool| {
-                            error!(pool, message, "hook for returned cores panicked");
-                        });
+                        note!(
+                            self.supervisor.output,
+                            ERROR,
+                            message,
+                            "hook for returned cores panicked"
+                        );
                     }
                 }
             }

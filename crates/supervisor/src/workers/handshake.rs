@@ -22,9 +22,9 @@ use brigade_wire::link::{message_limit, ring};
 use brigade_wire::ring::Doorbell;
 use brigade_wire::slots::SlotTable;
 use brigade_wire::version::PROTOCOL_VERSION;
-use tracing::{Level, warn};
 
 use crate::error::StartError;
+use crate::note;
 use crate::workers::connection::{Connected, Connection, HostLink};
 use crate::workers::reserve::require_reserve;
 use crate::workers::settings::Settings;
@@ -82,9 +82,10 @@ impl<S: Supervised> Handshake<'_, S> {
         // Not earlier: a worker that is killed before its link is open leaves its folder behind.
         if let Err(error) = self.process.bind_to_host() {
             let worker = self.process.worker();
-            self.owner.supervisor().output.note(Level::WARN, move |pool| {
-                warn!(pool, %worker, %error, "processes that tasks start will outlive a killed host");
-            });
+            note!(
+                self.owner.supervisor().output, WARN, %worker, %error,
+                "processes that tasks start will outlive a killed host"
+            );
         }
         if self.settings.setup.initializer.is_some() {
             self.phase = Phase::Initializer;

@@ -8,6 +8,17 @@
 use tracing::Level;
 use tracing::level_filters::LevelFilter;
 
+/// Notes an event about a pool: `note!(output, WARN, %worker, "failed")` moves `worker`, and emits
+/// `warn!(pool, %worker, "failed")` later. `output` may be any value with a method `note`.
+#[macro_export]
+macro_rules! note {
+    ($notes:expr, $level:ident, $($event:tt)+) => {
+        $notes.note(::tracing::Level::$level, move |pool| {
+            ::tracing::event!(::tracing::Level::$level, pool, $($event)+);
+        })
+    };
+}
+
 /// Emits an event; called with the pool's name.
 pub type Note = Box<dyn FnOnce(&str) + Send>;
 

@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use brigade_sys::catch_panic::catch_panic;
 use brigade_sys::process::Swept;
-use tracing::{Level, debug, warn};
 
+use crate::note;
 use crate::workers::cleaner::{Job, Jobs};
 use crate::workers::supervised::Supervised;
 use crate::workers::worker_process::{Killed, WorkerProcess};
@@ -65,13 +65,14 @@ fn note_swept(owner: &impl Supervised, process: &WorkerProcess, swept: Swept) {
     let (worker, pid) = (process.worker(), process.pid());
     let Swept { killed, escaped, unseen, .. } = swept;
     if !killed.is_empty() {
-        output.note(Level::DEBUG, move |pool| {
-            debug!(pool, %worker, pid, ?killed, "killed the processes that a worker had started");
-        });
+        note!(
+            output, DEBUG, %worker, pid, ?killed, "killed the processes that a worker had started"
+        );
     }
     if !escaped.is_empty() || !unseen.is_empty() {
-        output.note(Level::WARN, move |pool| {
-            warn!(pool, %worker, pid, ?escaped, ?unseen, "failed to kill processes that a worker had started");
-        });
+        note!(
+            output, WARN, %worker, pid, ?escaped, ?unseen,
+            "failed to kill processes that a worker had started"
+        );
     }
 }

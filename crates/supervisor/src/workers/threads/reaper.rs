@@ -26,8 +26,8 @@ use brigade_sys::poller::Poller;
 use brigade_sys::process::Exit;
 use brigade_sys::scheduling::prefer_short_slices;
 use brigade_wire::handshake::FromWorkerControl;
-use tracing::{Level, warn};
 
+use crate::note;
 use crate::workers::alarm::Alarm;
 use crate::workers::output::{EMIT_TIMEOUT, LastLines, OutputForwarder};
 use crate::workers::reaper::Reaper;
@@ -232,9 +232,8 @@ impl<S: Supervised> ReaperThread<'_, S> {
                 // Other code in this process has reaped the child. The exit status is lost, but the
                 // death is certain.
                 let pid = process.pid();
-                self.output().note(
-                    Level::WARN,
-                    move |pool| warn!(pool, pid, %error, "failed to read the exit status of a worker"),
+                note!(
+                    self.output(), WARN, pid, %error, "failed to read the exit status of a worker"
                 );
                 Exit::Unknown
             }

@@ -15,10 +15,10 @@ use brigade_sys::control::ControlSocket;
 use brigade_sys::process::self_command;
 use brigade_wire::WorkerId;
 use brigade_wire::version::{MARKER, PROTOCOL_VERSION};
-use tracing::{Level, debug, warn};
 
 use crate::command_line::CommandLine;
 use crate::error::StartError;
+use crate::note;
 use crate::workers::handshake;
 use crate::workers::output::{HostEnds, Writer};
 use crate::workers::reserve::require_reserve;
@@ -111,7 +111,7 @@ fn launch(owner: &impl Supervised, process: &WorkerProcess) -> Result<bool, Refu
         return Ok(false);
     }
     let pid = process.pid();
-    supervisor.output.note(Level::DEBUG, move |pool| debug!(pool, %worker, pid, "worker spawned"));
+    note!(supervisor.output, DEBUG, %worker, pid, "worker spawned");
     Ok(true)
 }
 
@@ -149,15 +149,12 @@ fn attend(owner: &impl Supervised, process: &Arc<WorkerProcess>) {
     let (worker, pid) = (process.worker(), process.pid());
     match handshake::run(owner, process) {
         Ok(connected) => {
-            output.note(Level::DEBUG, move |pool| debug!(pool, %worker, pid, "worker ready"));
+            note!(output, DEBUG, %worker, pid, "worker ready");
             owner.connected(process, connected);
         }
         Err(failure) => {
             let cause = failure.reason.clone();
-            output.note(
-                Level::WARN,
-                move |pool| warn!(pool, %worker, pid, cause, "worker failed to start"),
-            );
+            note!(output, WARN, %worker, pid, cause, "worker failed to start");
             owner.start_failed(worker, failure);
         }
     }
