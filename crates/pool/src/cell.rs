@@ -250,9 +250,9 @@ impl TaskCell {
         Completed { waiters, argument, is_large }
     }
 
-    /// Returns `None` if there is no outcome yet, otherwise `Some(true)` if the task was cancelled.
-    pub(crate) fn ended(&self) -> Option<bool> {
-        self.outcome_kind().map(|kind| kind == OutcomeKind::Cancelled)
+    /// Returns `true` if the task was cancelled.
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.outcome_kind() == Some(OutcomeKind::Cancelled)
     }
 
     /// Returns the kind of the outcome if it has arrived, even if it has been taken since.

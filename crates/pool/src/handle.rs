@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use brigade_sys::clock;
+use brigade_sys::clock::{self, Monotonic};
 use brigade_wire::{Attempt, TaskId, codec};
 use serde::de::DeserializeOwned;
 
@@ -72,28 +72,28 @@ impl<R> Handle<R> {
 
     /// Returns the current progress of the task.
     pub fn state(&self) -> TaskState {
-        if self.shared.is_forked() {
-            return TaskState::Done;
-        }
-        match self.cell.ended() {
-            Some(true) => TaskState::Cancelled,
-            Some(false) => TaskState::Done,
-            None => self
-                .cell
-                .task_ref()
-                .map_or(TaskState::Queued, |task| self.shared.state_of(task, &self.cell)),
+        // Looked up first, because the outcome may arrive meanwhile.
+        let is_running = self.running_since().is_some();
+        match self.outcome_kind() {
+            Some(OutcomeKind::Cancelled) => TaskState::Cancelled,
+            Some(OutcomeKind::Value | OutcomeKind::Failure) => TaskState::Done,
+            None if is_running => TaskState::Running,
+            None => TaskState::Queued,
         }
     }
 
     /// Returns how long the task has been running in its worker, or `None` if it is not
     /// [`Running`](TaskState::Running).
     pub fn running_for(&self) -> Option<Duration> {
-        if self.shared.is_forked() {
+        let elapsed = clock::now().saturating_since(self.running_since()?);
+        self.cell.is_pending().then_some(elapsed)
+    }
+
+    fn running_since(&self) -> Option<Monotonic> {
+        if self.is_done() {
             return None;
         }
-        let since = self.shared.running_since(self.cell.task_ref()?)?;
-        let elapsed = clock::now().saturating_since(since);
-        self.cell.is_pending().then_some(elapsed)
+        self.shared.running_since(self.cell.task_ref()?)
     }
 
     /// Cancels the task. Returns `true` if it had not started and will never run, and `false` if it
@@ -102,10 +102,24 @@ impl<R> Handle<R> {
         if self.shared.is_forked() {
             return false;
         }
-        match self.cell.ended() {
-            Some(cancelled) => cancelled,
-            None => self.cell.task_ref().is_some_and(|task| self.shared.cancel(task, &self.cell)),
+        if self.cell.is_pending() {
+            self.shared.cancel(&self.cell);
         }
+        self.cell.is_cancelled()
+    }
+
+    /// Ends the task even if it is running: its worker is then killed and replaced, and no other
+    /// task is affected.
+    ///
+    /// Returns `true` if the task had not started and will never run, or if its worker is being
+    /// killed, and `false` if it has finished. A result that was complete before the kill still
+    /// counts, so the outcome may be a value.
+    pub fn kill(&self) -> bool {
+        if self.is_done() {
+            return false;
+        }
+        let is_killed = self.cell.task_ref().is_some_and(|task| self.shared.kill(task));
+        is_killed || self.cell.is_cancelled()
     }
 
     /// Returns the kind of the outcome if it has arrived, even if it has been taken since.
@@ -133,24 +147,6 @@ impl<R> Handle<R> {
 
     pub(crate) fn shared(&self) -> &Arc<Shared> {
         &self.shared
-    }
-}
-
-impl<R> Handle<R> {
-    /// Ends the task even if it is running: its worker is then killed and replaced, and no other
-    /// task is affected.
-    ///
-    /// Returns `true` if the task had not started and will never run, or if its worker is being
-    /// killed, and `false` if it has finished. A result that was complete before the kill still
-    /// counts, so the outcome may be a value.
-    pub fn kill(&self) -> bool {
-        if self.shared.is_forked() {
-            return false;
-        }
-        match self.cell.ended() {
-            Some(_) => false,
-            None => self.cell.task_ref().is_some_and(|task| self.shared.kill(task, &self.cell)),
-        }
     }
 }
 

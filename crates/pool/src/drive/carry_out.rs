@@ -138,7 +138,7 @@ impl Core {
                 let pid = self.pid(worker);
                 note!(deferred, INFO, %worker, pid, cause, "worker killed");
                 if let Some(worker_slot) = self.worker_slot(worker) {
-                    deferred.kill(Arc::clone(&worker_slot.process), at_once);
+                    deferred.to_kill.push((Arc::clone(&worker_slot.process), at_once));
                 }
             }
             Action::Observe { worker, ring_index, task } => {
@@ -185,13 +185,13 @@ impl Core {
         let outcome = outcome_of(&task, attempt, end, data, broken.as_deref());
         let Completed { waiters, argument, is_large } = task.complete(outcome);
         if let Some(waiters) = waiters {
-            deferred.notify(*waiters);
+            deferred.to_notify.push(*waiters);
         }
         if let Some(argument) = argument {
-            deferred.free(ToFree::Argument(argument));
+            deferred.to_free.push(ToFree::Argument(argument));
         }
         if is_large {
-            deferred.free(ToFree::Task(task));
+            deferred.to_free.push(ToFree::Task(task));
         }
     }
 

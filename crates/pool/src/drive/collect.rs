@@ -66,9 +66,7 @@ impl Shared {
         if self.is_forked() {
             return;
         }
-        let mut deferred = Deferred::default();
-        self.lock().collect(self, &mut deferred);
-        deferred.run(self);
+        self.with_core(|core, deferred| core.collect(self, deferred));
     }
 
     /// Waits for a token of the queue and removes it; returns `None` once the deadline has passed.

@@ -16,7 +16,8 @@ use crate::payload::Argument;
 #[derive(Default)]
 pub(super) struct Deferred {
     pub(super) to_notify: Vec<Waiters>,
-    /// Workers, and `true` if their deaths may be reported at once.
+    /// Workers, and `true` if their deaths may be reported at once. They are not killed under the
+    /// lock, because finding the processes that a worker has started takes long.
     pub(super) to_kill: Vec<(Arc<WorkerProcess>, bool)>,
     pub(super) notes: Notes,
     pub(super) to_free: Vec<ToFree>,
@@ -45,26 +46,8 @@ impl ToFree {
 const SLOW_TO_FREE: usize = 1 << 20;
 
 impl Deferred {
-    /// Cancels waking the reaper, which already knows its next deadline.
-    pub(super) fn skip_reaper_wake(&mut self) {
-        self.wake_reaper = false;
-    }
-
     pub(super) fn note(&mut self, level: Level, emit: impl FnOnce(&str) + Send + 'static) {
         self.notes.add(level, emit);
-    }
-
-    pub(super) fn notify(&mut self, waiters: Waiters) {
-        self.to_notify.push(waiters);
-    }
-
-    /// Kills a worker later, because finding the processes that it has started takes long.
-    pub(super) fn kill(&mut self, process: Arc<WorkerProcess>, at_once: bool) {
-        self.to_kill.push((process, at_once));
-    }
-
-    pub(super) fn free(&mut self, to_free: ToFree) {
-        self.to_free.push(to_free);
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -80,11 +63,5 @@ impl Deferred {
     /// Returns `true` if user code has to run, which may take long.
     pub(super) fn has_user_code(&self) -> bool {
         self.to_notify.iter().any(Waiters::has_waker)
-    }
-
-    /// Returns the waiters to notify.
-    #[cfg(all(loom, test))]
-    pub(super) fn into_waiters(self) -> Vec<Waiters> {
-        self.to_notify
     }
 }

@@ -146,9 +146,15 @@ impl Shared {
 
     /// Passes an event to the scheduler and carries out its actions.
     pub(super) fn step(&self, event: Event<Arc<TaskCell>>, data: EventData) {
+        self.with_core(|core, deferred| core.handle(now(), event, data, self, deferred));
+    }
+
+    /// Locks the core for `act`, and runs what that defers after the lock is released.
+    pub(super) fn with_core<T>(&self, act: impl FnOnce(&mut Core, &mut Deferred) -> T) -> T {
         let mut deferred = Deferred::default();
-        self.lock().handle(now(), event, data, self, &mut deferred);
+        let result = act(&mut self.lock(), &mut deferred);
         deferred.run(self);
+        result
     }
 
     /// Reserves `count` consecutive task ids and returns the first.
@@ -156,51 +162,24 @@ impl Shared {
         TaskId::new(self.next_task.fetch_add(count, Ordering::Relaxed))
     }
 
-    /// Cancels a task. Returns `true` if it has not run and never will.
-    pub(crate) fn cancel(&self, task: TaskRef, cell: &TaskCell) -> bool {
-        if self.is_forked() {
-            return false;
-        }
-        self.step(Event::Cancel(task), EventData::Nothing);
-        cell.ended() == Some(true)
+    /// Cancels a task that has not started, or the items of a chunk that have not.
+    pub(crate) fn cancel(&self, cell: &TaskCell) {
+        self.with_core(|core, deferred| {
+            // The key of a chunk that was just divided from another is set under the lock.
+            if let Some(task) = cell.task_ref() {
+                core.handle(now(), Event::Cancel(task), EventData::Nothing, self, deferred);
+            }
+        });
     }
 
-    /// Cancels the items of a chunk that have not started.
-    pub(crate) fn cancel_items(&self, chunk: &TaskCell) {
-        let mut deferred = Deferred::default();
-        let mut core = self.lock();
-        // The key of a chunk that was just divided from another is set under the lock.
-        if let Some(task) = chunk.task_ref() {
-            core.handle(now(), Event::Cancel(task), EventData::Nothing, self, &mut deferred);
-        }
-        drop(core);
-        deferred.run(self);
-    }
-
-    /// Ends a task even if it is running. Returns `true` if it had not started, or if its worker is
-    /// being killed.
-    pub(crate) fn kill(&self, task: TaskRef, cell: &TaskCell) -> bool {
-        let mut deferred = Deferred::default();
-        let mut core = self.lock();
-        // A task whose outcome has arrived must not be killed.
-        core.collect(self, &mut deferred);
-        core.handle(now(), Event::Kill(task), EventData::Nothing, self, &mut deferred);
-        let killed = core.scheduler.is_being_killed(task);
-        drop(core);
-        deferred.run(self);
-        killed || cell.ended() == Some(true)
-    }
-
-    /// Returns the progress of a task.
-    pub(crate) fn state_of(&self, task: TaskRef, cell: &TaskCell) -> crate::TaskState {
-        use crate::TaskState;
-        let running = self.running_since(task).is_some();
-        match (cell.ended(), running) {
-            (Some(true), _) => TaskState::Cancelled,
-            (Some(false), _) => TaskState::Done,
-            (None, true) => TaskState::Running,
-            (None, false) => TaskState::Queued,
-        }
+    /// Ends a task even if it is running. Returns `true` if its worker is being killed.
+    pub(crate) fn kill(&self, task: TaskRef) -> bool {
+        self.with_core(|core, deferred| {
+            // A task whose outcome has arrived must not be killed.
+            core.collect(self, deferred);
+            core.handle(now(), Event::Kill(task), EventData::Nothing, self, deferred);
+            core.scheduler.is_being_killed(task)
+        })
     }
 
     /// Returns the time at which a worker started the task, or `None` if it is not running.
@@ -216,20 +195,17 @@ impl Shared {
     /// Records that a worker's current task has entered a section. The current task is the last one
     /// that the worker has started, because the outcomes of earlier ones may still be under way.
     pub(super) fn section_begun(&self, worker: WorkerId, due: Monotonic) {
-        let mut deferred = Deferred::default();
-        let mut core = self.lock();
-        let table = core.connection(worker).map(|connection| &connection.table);
-        let running = table.and_then(|table| {
-            let occupants = core.scheduler.occupants(worker);
+        self.with_core(|core, deferred| {
+            let Some(connection) = core.connection(worker) else { return };
+            let table = &connection.table;
             let runs = |ring_index| matches!(table.state(ring_index), SlotState::Running { .. });
-            occupants.into_iter().rev().map(|(ring_index, ..)| ring_index).find(|slot| runs(*slot))
+            let occupants = core.scheduler.occupants(worker).into_iter().rev();
+            let running = occupants.map(|(ring_index, ..)| ring_index).find(|slot| runs(*slot));
+            if let Some(ring_index) = running {
+                let event = Event::SectionBegun { worker, ring_index, due };
+                core.handle(now(), event, EventData::Nothing, self, deferred);
+            }
         });
-        if let Some(ring_index) = running {
-            let event = Event::SectionBegun { worker, ring_index, due };
-            core.handle(now(), event, EventData::Nothing, self, &mut deferred);
-        }
-        drop(core);
-        deferred.run(self);
     }
 
     pub(crate) fn worker_pids(&self) -> Vec<u32> {
@@ -283,14 +259,12 @@ impl Shared {
     pub(super) fn misbehaved(&self, worker: WorkerId, problem: &str) {
         let problem = problem.to_owned();
         note!(self.supervisor.output, WARN, %worker, problem, "worker broke the protocol");
-        let mut deferred = Deferred::default();
-        let mut core = self.lock();
-        if let Some(connection) = core.connection_mut(worker) {
-            connection.broken = true;
-        }
-        core.handle(now(), Event::Misbehaved { worker }, EventData::Nothing, self, &mut deferred);
-        drop(core);
-        deferred.run(self);
+        self.with_core(|core, deferred| {
+            if let Some(connection) = core.connection_mut(worker) {
+                connection.broken = true;
+            }
+            core.handle(now(), Event::Misbehaved { worker }, EventData::Nothing, self, deferred);
+        });
     }
 
     /// Handles the last event of a worker's process. The worker is removed in the same step,

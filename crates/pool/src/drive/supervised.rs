@@ -15,7 +15,6 @@ use brigade_sys::process::Process;
 use brigade_wire::WorkerId;
 
 use super::collect::collecting::{ARENA, Collecting};
-use super::deferred::Deferred;
 use super::outcome::EventData;
 use super::owner::{self, Role};
 use super::shared::Shared;
@@ -96,9 +95,9 @@ impl Supervised for Shared {
     fn died(&self, process: &Arc<WorkerProcess>) {
         let worker = process.worker();
         if self.collecting.is_some() {
-            let mut deferred = Deferred::default();
-            self.lock().collect_slot(worker.slot as usize, self, &mut deferred);
-            deferred.run(self);
+            self.with_core(|core, deferred| {
+                core.collect_slot(worker.slot as usize, self, deferred)
+            });
             return death::report(self, process);
         }
         let end_mark = self.lock().connection_mut(worker).and_then(|it| it.end_mark.take());
@@ -115,22 +114,20 @@ impl Supervised for Shared {
     /// being submitted the lock is nearly always held, and each time this thread sleeps for it, a
     /// submitter has to wake it.
     fn tick(&self) -> Option<Monotonic> {
-        let mut deferred = Deferred::default();
-        let mut core = self.lock();
-        if core.scheduler.next_deadline().is_some_and(|due| due <= now()) {
-            // A task that has finished in time, but whose outcome was not collected yet, must not
-            // cost its worker's life.
-            core.collect(self, &mut deferred);
-            core.handle(now(), Event::Tick, EventData::Nothing, self, &mut deferred);
-        }
-        let next = core.scheduler.next_deadline();
-        core.next_tick = next;
-        self.supervisor.reaper.sleep_until(next);
-        drop(core);
-        // This thread knows the deadline and need not be woken for it.
-        deferred.skip_reaper_wake();
-        deferred.run(self);
-        next
+        self.with_core(|core, deferred| {
+            if core.scheduler.next_deadline().is_some_and(|due| due <= now()) {
+                // A task that has finished in time, but whose outcome was not collected yet, must
+                // not cost its worker's life.
+                core.collect(self, deferred);
+                core.handle(now(), Event::Tick, EventData::Nothing, self, deferred);
+            }
+            let next = core.scheduler.next_deadline();
+            core.next_tick = next;
+            self.supervisor.reaper.sleep_until(next);
+            // This thread knows the deadline and need not be woken for it.
+            deferred.wake_reaper = false;
+            next
+        })
     }
 
     fn gave_up(&self, part: &str, problem: &dyn fmt::Display) {

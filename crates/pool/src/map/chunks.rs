@@ -297,7 +297,7 @@ impl<I> Drop for Chunks<'_, I> {
         // Until a running chunk is cancelled, it may be divided.
         while !cells.is_empty() {
             for cell in &cells {
-                shared.cancel_items(cell);
+                shared.cancel(cell);
             }
             cells = self.owner.take();
         }

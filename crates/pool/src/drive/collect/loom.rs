@@ -163,7 +163,7 @@ impl Rings for Model {
     }
 
     fn run(&self, deferred: Deferred) {
-        for waiters in deferred.into_waiters() {
+        for waiters in deferred.to_notify {
             let wakeups = waiters.notify();
             if wakeups.ring_doorbell {
                 self.caller.ring();
@@ -199,7 +199,7 @@ impl LockedRings for Locked<'_> {
         while (self.core.taken as u64) < sent {
             let task = &self.model.tasks[self.core.taken];
             if let Some(waiters) = task.complete(Ok(value(1))).waiters {
-                deferred.notify(*waiters);
+                deferred.to_notify.push(*waiters);
             }
             self.core.taken += 1;
         }
