@@ -64,7 +64,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use brigade_scheduler::{Event, Shutdown};
+use brigade_scheduler::{Event, Shutdown, ShutdownReport};
 use brigade_supervisor::require_reserve;
 use brigade_supervisor::threads::{cleaner, output, reaper, spawner};
 use brigade_sys::poller::Poller;
@@ -73,7 +73,6 @@ use crossbeam_channel::{Receiver, Sender, TryRecvError, bounded};
 
 use crate::config::Config;
 use crate::error::PoolError;
-use crate::shutdown_report::ShutdownReport;
 use outcome::EventData;
 use owner::Role;
 pub(crate) use shared::Shared;

@@ -51,7 +51,6 @@ mod map;
 mod no_cores;
 mod payload;
 mod pool;
-mod shutdown_report;
 mod sync;
 mod task;
 mod wait;
@@ -60,7 +59,7 @@ mod waiting;
 #[cfg(not(feature = "cores"))]
 use no_cores as cores;
 
-pub use brigade_scheduler::Shutdown;
+pub use brigade_scheduler::{Shutdown, ShutdownReport};
 pub use brigade_supervisor::Stdio;
 pub use brigade_sys::process::Exit;
 pub use brigade_wire::{Attempt, TaskId};
@@ -71,7 +70,6 @@ pub use error::{PoolError, SubmitError, SubmitErrorKind, TaskError, TaskErrorKin
 pub use handle::{Handle, TaskState};
 pub use map::{Map, MapUnordered};
 pub use pool::Pool;
-pub use shutdown_report::ShutdownReport;
 pub use task::TaskBuilder;
 pub use wait::{Until, Waited, wait};
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use brigade_scheduler::Shutdown;
+use brigade_scheduler::{Shutdown, ShutdownReport};
 use brigade_wire::codec;
 use brigade_worker::function_of;
 use serde::Serialize;
@@ -18,7 +18,6 @@ use crate::error::{PoolError, SubmitError, SubmitErrorKind};
 use crate::function_ref::FunctionRef;
 use crate::handle::Handle;
 use crate::payload::Argument;
-use crate::shutdown_report::ShutdownReport;
 use crate::task::{TaskBuilder, TaskOptions};
 
 /// A pool of worker processes.

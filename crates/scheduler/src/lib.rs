@@ -102,7 +102,7 @@ mod worker;
 mod workers;
 
 pub use event::{Event, InterruptedAttempt, Observation, Returned, StartFailure};
-pub use lifecycle::{Shutdown, Tally};
+pub use lifecycle::{Shutdown, ShutdownReport};
 pub use outbox::{Action, Outbox, RevokeWhy, TaskEnd};
 pub use scheduler::Scheduler;
 pub use settings::{Counters, Settings};

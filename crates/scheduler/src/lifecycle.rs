@@ -70,28 +70,33 @@ impl Phase {
     }
 }
 
-/// Counts of tasks and workers since the shutdown began. Each item of a chunk counts as a task.
+/// Report of a shutdown, from the first call to the end of the last worker. Each item of a map
+/// counts as a task.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Tally {
-    /// Tasks that finished.
+#[non_exhaustive]
+pub struct ShutdownReport {
+    /// Number of tasks that a worker finished during the shutdown, with a value or with an error of
+    /// their own.
     pub finished: u64,
-    /// Tasks that were cancelled.
+    /// Number of tasks that were cancelled.
     pub cancelled: u64,
-    /// Tasks that failed because their worker died.
+    /// Number of tasks that failed because their worker died on its own during the shutdown.
     pub failed: u64,
-    /// Running tasks that were ended.
+    /// Number of tasks that were running when the pool killed their worker.
     pub killed: u64,
-    /// Workers that were asked to stop.
+    /// Number of workers that were asked to exit.
     pub workers_stopped: u64,
-    /// Workers that were killed.
+    /// Number of workers that had to be killed.
     pub workers_killed: u64,
+    /// Time from the first shutdown call until the pool had ended.
+    pub elapsed: Duration,
 }
 
 /// The progress of a pool's life.
 #[derive(Debug)]
 pub(crate) struct Lifecycle {
     phase: Phase,
-    tally: Tally,
+    report: ShutdownReport,
     broken: Option<Arc<str>>,
     /// `true` if no worker is kept until there is work.
     quiescent: bool,
@@ -99,7 +104,12 @@ pub(crate) struct Lifecycle {
 
 impl Default for Lifecycle {
     fn default() -> Self {
-        Self { phase: Phase::Running, tally: Tally::default(), broken: None, quiescent: false }
+        Self {
+            phase: Phase::Running,
+            report: ShutdownReport::default(),
+            broken: None,
+            quiescent: false,
+        }
     }
 }
 
@@ -242,13 +252,13 @@ impl Lifecycle {
         true
     }
 
-    pub(crate) fn tally(&self) -> Tally {
-        self.tally
+    pub(crate) fn report(&self) -> ShutdownReport {
+        self.report
     }
 
     /// Returns the counts, for an event that belongs to the shutdown in any phase.
-    pub(crate) fn tally_mut(&mut self) -> &mut Tally {
-        &mut self.tally
+    pub(crate) fn report_mut(&mut self) -> &mut ShutdownReport {
+        &mut self.report
     }
 
     /// Counts the end of tasks, if the shutdown has begun.
@@ -257,14 +267,14 @@ impl Lifecycle {
         if self.is_running() {
             return;
         }
-        let tally = &mut self.tally;
+        let report = &mut self.report;
         let count = match end {
-            TaskEnd::Reported | TaskEnd::Finished => &mut tally.finished,
-            TaskEnd::Cancelled => &mut tally.cancelled,
+            TaskEnd::Reported | TaskEnd::Finished => &mut report.finished,
+            TaskEnd::Cancelled => &mut report.cancelled,
             TaskEnd::Died | TaskEnd::Quarantined | TaskEnd::Killed(KillCause::Protocol) => {
-                &mut tally.failed
+                &mut report.failed
             }
-            TaskEnd::Killed(_) => &mut tally.killed,
+            TaskEnd::Killed(_) => &mut report.killed,
             TaskEnd::Expired | TaskEnd::Broken | TaskEnd::Closed => return,
         };
         *count += tasks;
@@ -272,6 +282,6 @@ impl Lifecycle {
 
     /// Counts a worker that was killed, if the shutdown has begun.
     pub(crate) fn count_killed_worker(&mut self) {
-        self.tally.workers_killed += u64::from(!self.is_running());
+        self.report.workers_killed += u64::from(!self.is_running());
     }
 }

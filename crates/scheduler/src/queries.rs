@@ -6,7 +6,8 @@ use brigade_ids::{Attempt, WorkerId};
 
 use crate::task::TaskState;
 use crate::{
-    Counters, KillCause, Occupant, Scheduler, Tally, TaskKey, TaskRef, WorkerEntry, WorkerState,
+    Counters, KillCause, Occupant, Scheduler, ShutdownReport, TaskKey, TaskRef, WorkerEntry,
+    WorkerState,
 };
 
 impl<T> Scheduler<T> {
@@ -129,8 +130,8 @@ impl<T> Scheduler<T> {
         self.counters
     }
 
-    /// Returns the counts since the shutdown began.
-    pub fn tally(&self) -> Tally {
-        self.lifecycle.tally()
+    /// Returns the report of the shutdown so far. The driver sets the elapsed time.
+    pub fn report(&self) -> ShutdownReport {
+        self.lifecycle.report()
     }
 }

@@ -124,7 +124,7 @@ impl<T> Scheduler<T> {
                     self.workers[index].state = WorkerState::Stopping;
                     self.clear_alarms(worker.slot);
                     outbox.push(Action::Stop { worker });
-                    self.lifecycle.tally_mut().workers_stopped += 1;
+                    self.lifecycle.report_mut().workers_stopped += 1;
                     self.begin_escalation(now, index);
                 }
                 WorkerState::Stopping => self.begin_escalation(now, index),

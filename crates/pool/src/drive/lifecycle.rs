@@ -4,7 +4,7 @@
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use brigade_scheduler::{Event, Shutdown};
+use brigade_scheduler::{Event, Shutdown, ShutdownReport};
 use brigade_sys::clock::now;
 use brigade_sys::sync::MutexGuard;
 
@@ -13,7 +13,6 @@ use super::outcome::EventData;
 use super::shared::{Core, Shared};
 use super::user_code_queue::UserCode;
 use crate::error::PoolError;
-use crate::shutdown_report::ShutdownReport;
 
 impl Shared {
     pub(crate) fn warm_up(&self) -> Result<(), PoolError> {
@@ -126,19 +125,10 @@ impl Shared {
 }
 
 impl Core {
-    fn report(&mut self) -> ShutdownReport {
-        let tally = self.scheduler.tally();
-        let so_far = self.shutdown_began.map_or(Duration::ZERO, |began| began.elapsed());
-        let elapsed =
-            if self.scheduler.has_ended() { *self.elapsed.get_or_insert(so_far) } else { so_far };
-        ShutdownReport {
-            finished: tally.finished,
-            cancelled: tally.cancelled,
-            failed: tally.failed,
-            killed: tally.killed,
-            workers_stopped: tally.workers_stopped,
-            workers_killed: tally.workers_killed,
-            elapsed,
-        }
+    fn report(&self) -> ShutdownReport {
+        let mut report = self.scheduler.report();
+        let so_far = || self.shutdown_began.map(|began| began.elapsed());
+        report.elapsed = self.elapsed.or_else(so_far).unwrap_or_default();
+        report
     }
 }

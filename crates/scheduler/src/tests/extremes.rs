@@ -105,8 +105,8 @@ fn a_drain_finds_every_stopped_worker_as_fast_as_the_first() {
 #[test]
 fn the_report_counts_workers_that_a_drain_kills() {
     let (world, _) = drain_of_stoppers(1, 0);
-    let tally = world.scheduler.tally();
-    assert_eq!((tally.killed, tally.failed, tally.workers_killed), (1, 0, 1));
+    let report = world.scheduler.report();
+    assert_eq!((report.killed, report.failed, report.workers_killed), (1, 0, 1));
     // A worker killed by a deadline during a drain has not died by itself either.
     let mut world = started(settings(1));
     world.submit_with(0, Constraints { hard_limit: Some(MILLI), ..Constraints::default() });
@@ -114,8 +114,8 @@ fn the_report_counts_workers_that_a_drain_kills() {
     world.shutdown(Shutdown::Drain, None);
     world.wait(MILLI);
     world.obey(0);
-    let tally = world.scheduler.tally();
-    assert_eq!((tally.killed, tally.failed, tally.workers_killed), (1, 0, 1));
+    let report = world.scheduler.report();
+    assert_eq!((report.killed, report.failed, report.workers_killed), (1, 0, 1));
 }
 
 #[test]
