@@ -22,7 +22,7 @@ use crate::cores::CorePool;
 use crate::error::PoolError;
 
 /// Builds a [`Pool`]; returned by [`Pool::builder`].
-#[derive(Debug)]
+#[derive(Debug, Default)]
 #[must_use = "a builder does nothing until `build`"]
 pub struct PoolBuilder {
     workers: Option<usize>,
@@ -41,22 +41,11 @@ const MAX_NESTING: u32 = 10;
 impl Pool {
     /// Returns a builder with the default settings.
     pub fn builder() -> PoolBuilder {
-        PoolBuilder::new()
+        PoolBuilder::default()
     }
 }
 
 impl PoolBuilder {
-    pub(crate) fn new() -> Self {
-        Self {
-            workers: None,
-            cores: None,
-            cores_per_worker: None,
-            initializer: None,
-            finalizer: None,
-            config: Config::default(),
-        }
-    }
-
     /// Sets the maximum number of worker processes. They start when there is work for them.
     ///
     /// Default: the number of cores this process may use, according to its affinity mask and cgroup

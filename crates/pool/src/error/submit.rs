@@ -1,42 +1,50 @@
 //! Errors of submissions.
 
-use std::error::Error;
 use std::fmt;
 
 use super::{FORKED, TaskError, TaskErrorKind};
 
 /// The reason why a task was refused. [`into_argument`](Self::into_argument) returns its argument.
+#[derive(thiserror::Error)]
+#[error("{kind}")]
 pub struct SubmitError<A> {
     kind: SubmitErrorKind,
     argument: A,
 }
 
 /// The kinds of [`SubmitError`].
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SubmitErrorKind {
     /// The queue is full, and the submission was not to wait.
+    #[error("the pool's queue is full")]
     Full,
     /// The queue stayed full until the timeout.
+    #[error("the pool's queue stayed full until the timeout")]
     TimedOut,
     /// The pool has been shut down.
+    #[error("the pool has been shut down")]
     PoolClosed,
     /// The pool cannot start workers anymore.
+    #[error("the pool is broken: {reason}")]
     PoolBroken {
         /// Reason for the failure.
         reason: String,
     },
     /// The argument could not be encoded.
+    #[error("the argument could not be encoded: {message}")]
     Codec {
         /// Description of the failure, with the name of the type.
         message: String,
     },
     /// A worker could not find the function.
+    #[error("the function cannot run in a worker: {message}")]
     Function {
         /// Reason for the failure.
         message: String,
     },
     /// This process is a fork of the one that built the pool.
+    #[error("the pool belongs to another process: {FORKED}")]
     Forked,
 }
 
@@ -74,35 +82,11 @@ impl<A> SubmitError<A> {
     }
 }
 
-impl<A> fmt::Display for SubmitError<A> {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.kind {
-            SubmitErrorKind::Full => out.write_str("the pool's queue is full"),
-            SubmitErrorKind::TimedOut => {
-                out.write_str("the pool's queue stayed full until the timeout")
-            }
-            SubmitErrorKind::PoolClosed => out.write_str("the pool has been shut down"),
-            SubmitErrorKind::PoolBroken { reason } => write!(out, "the pool is broken: {reason}"),
-            SubmitErrorKind::Codec { message } => {
-                write!(out, "the argument could not be encoded: {message}")
-            }
-            SubmitErrorKind::Function { message } => {
-                write!(out, "the function cannot run in a worker: {message}")
-            }
-            SubmitErrorKind::Forked => {
-                write!(out, "the pool belongs to another process: {FORKED}")
-            }
-        }
-    }
-}
-
 impl<A> fmt::Debug for SubmitError<A> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_struct("SubmitError").field("kind", &self.kind).finish_non_exhaustive()
     }
 }
-
-impl<A> Error for SubmitError<A> {}
 
 #[cfg(test)]
 mod tests {
