@@ -18,20 +18,21 @@ pub use submit::{SubmitError, SubmitErrorKind};
 /// The reason why a task returned no value; see [`kind`](Self::kind).
 #[derive(Clone)]
 pub struct TaskError {
-    inner: Box<TaskFailure>,
+    pub(crate) inner: Box<TaskFailure>,
 }
 
+/// The content of a [`TaskError`], which is boxed because few tasks fail.
 #[derive(Clone)]
-struct TaskFailure {
-    kind: TaskErrorKind,
+pub(crate) struct TaskFailure {
+    pub(crate) kind: TaskErrorKind,
     task: Option<TaskId>,
     attempt: Attempt,
     label: Option<Arc<str>>,
-    elapsed: Option<Duration>,
-    quarantined: bool,
-    in_the_queue: bool,
+    pub(crate) elapsed: Option<Duration>,
+    pub(crate) quarantined: bool,
+    pub(crate) in_the_queue: bool,
     /// The pool killed the worker because it broke the protocol.
-    broke_protocol: bool,
+    pub(crate) broke_protocol: bool,
 }
 
 /// The kinds of [`TaskError`].
@@ -118,26 +119,6 @@ impl TaskError {
     /// Returns the same failure for one item of the task.
     pub(crate) fn of_item(mut self, task: TaskId) -> Self {
         self.inner.task = Some(task);
-        self
-    }
-
-    pub(crate) fn after(mut self, elapsed: Option<Duration>) -> Self {
-        self.inner.elapsed = elapsed;
-        self
-    }
-
-    pub(crate) fn quarantined(mut self) -> Self {
-        self.inner.quarantined = true;
-        self
-    }
-
-    pub(crate) fn broke_protocol(mut self) -> Self {
-        self.inner.broke_protocol = true;
-        self
-    }
-
-    pub(crate) fn in_the_queue(mut self) -> Self {
-        self.inner.in_the_queue = true;
         self
     }
 

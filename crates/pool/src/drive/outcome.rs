@@ -149,9 +149,15 @@ pub(super) fn outcome_of(
     data: &mut EventData,
     broken: Option<&str>,
 ) -> Outcome {
-    let mut elapsed = None;
-    let (mut quarantined, mut waited_too_long) = (false, false);
-    let broke_protocol = matches!(&*data, EventData::Death(report) if report.broke_protocol);
+    let (elapsed, broke_protocol) = match &*data {
+        EventData::Death(report) => (report.elapsed, report.broke_protocol),
+        EventData::Nothing | EventData::Outcome(_) => (None, false),
+    };
+    let deadlines = task.deadlines.as_deref();
+    let exceeded = |limit| {
+        let elapsed = elapsed.unwrap_or(limit).max(limit);
+        TaskErrorKind::DeadlineExceeded { limit, elapsed }
+    };
     let kind = match (end, data) {
         (TaskEnd::Reported, EventData::Outcome(answer)) => {
             match std::mem::replace(answer, Ok(Value::Inline(Vec::new()))) {
@@ -159,53 +165,26 @@ pub(super) fn outcome_of(
                 Err(kind) => *kind,
             }
         }
-        (TaskEnd::Died | TaskEnd::Killed(KillCause::Protocol), EventData::Death(report)) => {
-            elapsed = report.elapsed;
-            TaskErrorKind::WorkerDied {
-                pid: report.pid,
-                exit: report.exit,
-                stderr_tail: report.stderr_tail.clone(),
-            }
+        (TaskEnd::Finished, _) => return Ok(Value::Inline(Vec::new())),
+        (
+            TaskEnd::Died | TaskEnd::Quarantined | TaskEnd::Killed(KillCause::Protocol),
+            EventData::Death(report),
+        ) => {
+            let DeathReport { pid, exit, stderr_tail, .. } = &**report;
+            TaskErrorKind::WorkerDied { pid: *pid, exit: *exit, stderr_tail: stderr_tail.clone() }
         }
-        (TaskEnd::Quarantined, EventData::Death(report)) => {
-            elapsed = report.elapsed;
-            quarantined = true;
-            TaskErrorKind::WorkerDied {
-                pid: report.pid,
-                exit: report.exit,
-                stderr_tail: report.stderr_tail.clone(),
-            }
-        }
-        (TaskEnd::Killed(KillCause::Deadline), data) => {
-            if let EventData::Death(report) = data {
-                elapsed = report.elapsed;
-            }
-            let limit = task
-                .deadlines
-                .as_ref()
-                .and_then(|deadlines| deadlines.limits.hard)
-                .unwrap_or_default();
-            TaskErrorKind::DeadlineExceeded { limit, elapsed: elapsed.unwrap_or(limit).max(limit) }
+        (TaskEnd::Killed(KillCause::Deadline), _) => {
+            exceeded(deadlines.and_then(|deadlines| deadlines.limits.hard).unwrap_or_default())
         }
         (TaskEnd::Killed(KillCause::Section), EventData::Death(report)) => {
-            elapsed = report.elapsed;
-            let limit = report.section_limit;
-            TaskErrorKind::DeadlineExceeded { limit, elapsed: elapsed.unwrap_or(limit).max(limit) }
+            exceeded(report.section_limit)
         }
-        (TaskEnd::Finished, _) => return Ok(Value::Inline(Vec::new())),
+        (TaskEnd::Killed(_), _) => TaskErrorKind::Killed,
         (TaskEnd::Expired, _) => {
-            let deadlines = task.deadlines.as_ref();
             let limit = deadlines.and_then(|deadlines| deadlines.limits.queue).unwrap_or_default();
             let waited =
                 deadlines.map(|deadlines| clock::now().saturating_since(deadlines.submitted));
-            waited_too_long = true;
             TaskErrorKind::DeadlineExceeded { limit, elapsed: waited.unwrap_or(limit) }
-        }
-        (TaskEnd::Killed(_), data) => {
-            if let EventData::Death(report) = data {
-                elapsed = report.elapsed;
-            }
-            TaskErrorKind::Killed
         }
         (TaskEnd::Cancelled, _) => TaskErrorKind::Cancelled,
         (TaskEnd::Broken, _) => {
@@ -219,15 +198,12 @@ pub(super) fn outcome_of(
             TaskErrorKind::PoolClosed
         }
     };
-    let mut error = TaskError::new(kind).of_task(task.id, attempt, task.label()).after(elapsed);
-    if quarantined {
-        error = error.quarantined();
-    }
-    if broke_protocol {
-        error = error.broke_protocol();
-    }
-    if waited_too_long {
-        error = error.in_the_queue();
-    }
+    let mut error = TaskError::new(kind).of_task(task.id, attempt, task.label());
+    // The death may also have ended tasks that had not started.
+    let has_run = matches!(end, TaskEnd::Died | TaskEnd::Quarantined | TaskEnd::Killed(_));
+    error.inner.elapsed = elapsed.filter(|_| has_run);
+    error.inner.broke_protocol = broke_protocol;
+    error.inner.quarantined = end == TaskEnd::Quarantined;
+    error.inner.in_the_queue = end == TaskEnd::Expired;
     Err(error)
 }
