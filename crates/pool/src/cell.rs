@@ -100,28 +100,34 @@ impl CellState {
 }
 
 impl TaskCell {
+    /// Creates a task. A chunk of a map's items adds its id to the map's completions when it has an
+    /// outcome.
     pub(crate) fn new(
         id: TaskId,
         function: FunctionRef,
         argument: Argument,
         label: Option<Arc<str>>,
         deadlines: Option<Box<TaskDeadlines>>,
+        chunk: Option<Box<ChunkProgress>>,
     ) -> Arc<Self> {
-        Self::with_chunk(id, function, argument, label, deadlines, None)
-    }
-
-    /// Creates a chunk of a map's items, which adds its id to the map's completions when it has an
-    /// outcome.
-    pub(crate) fn new_chunk(
-        id: TaskId,
-        function: FunctionRef,
-        argument: Argument,
-        deadlines: Option<Box<TaskDeadlines>>,
-        chunk: ChunkProgress,
-    ) -> Arc<Self> {
-        let owner = Arc::clone(&chunk.owner);
-        let cell = Self::with_chunk(id, function, argument, None, deadlines, Some(Box::new(chunk)));
-        cell.watch(&owner.completions, id.get());
+        let owner = chunk.as_ref().map(|chunk| Arc::clone(&chunk.owner));
+        let cell = Arc::new(Self {
+            id,
+            function,
+            label: label.map(Box::new),
+            deadlines,
+            is_chunk: chunk.is_some(),
+            key: AtomicU32::new(NO_KEY),
+            ended: AtomicBool::new(false),
+            state: Mutex::new(CellState {
+                outcome: OutcomeState::Pending(argument),
+                chunk,
+                waiters: None,
+            }),
+        });
+        if let Some(owner) = owner {
+            cell.watch(&owner.completions, id.get());
+        }
         cell
     }
 
@@ -142,34 +148,10 @@ impl TaskCell {
         drop(state);
         let id = TaskId::new(self.id.get() + u64::from(at));
         let owner = Arc::clone(&chunk.owner);
-        let rest =
-            Self::new_chunk(id, self.function.clone(), argument, self.deadlines.clone(), chunk);
+        let (function, deadlines) = (self.function.clone(), self.deadlines.clone());
+        let rest = Self::new(id, function, argument, None, deadlines, Some(Box::new(chunk)));
         owner.add(Arc::clone(&rest));
         rest
-    }
-
-    fn with_chunk(
-        id: TaskId,
-        function: FunctionRef,
-        argument: Argument,
-        label: Option<Arc<str>>,
-        deadlines: Option<Box<TaskDeadlines>>,
-        chunk: Option<Box<ChunkProgress>>,
-    ) -> Arc<Self> {
-        Arc::new(Self {
-            id,
-            function,
-            label: label.map(Box::new),
-            deadlines,
-            is_chunk: chunk.is_some(),
-            key: AtomicU32::new(NO_KEY),
-            ended: AtomicBool::new(false),
-            state: Mutex::new(CellState {
-                outcome: OutcomeState::Pending(argument),
-                chunk,
-                waiters: None,
-            }),
-        })
     }
 
     pub(crate) fn label_text(&self) -> Option<&str> {

@@ -53,10 +53,11 @@ impl TaskDeadlines {
     }
 
     /// Returns the part that the scheduler enforces.
-    pub(crate) fn constraints(&self) -> Constraints {
+    pub(crate) fn constraints(this: Option<&Self>) -> Constraints {
+        let limits = this.map_or_else(Deadlines::default, |this| this.limits);
         let mut constraints = Constraints::default();
-        constraints.queue_limit = self.limits.queue;
-        constraints.hard_limit = self.limits.hard;
+        constraints.queue_limit = limits.queue;
+        constraints.hard_limit = limits.hard;
         constraints
     }
 

@@ -6,19 +6,19 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use brigade_scheduler::{Shutdown, ShutdownReport};
-use brigade_wire::codec;
 use brigade_worker::function_of;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::cell::TaskCell;
 use crate::config::{Config, MAX_WORKERS, require};
+use crate::deadlines::TaskDeadlines;
 use crate::drive::{Drive, Shared};
-use crate::error::{PoolError, SubmitError, SubmitErrorKind};
+use crate::error::{PoolError, SubmitError};
 use crate::function_ref::FunctionRef;
 use crate::handle::Handle;
 use crate::payload::Argument;
-use crate::task::{TaskBuilder, TaskOptions};
+use crate::task::TaskBuilder;
 
 /// A pool of worker processes.
 ///
@@ -84,7 +84,8 @@ impl Pool {
     /// Submits a task like [`submit`](Self::submit), but returns an error if the queue is full.
     ///
     /// # Errors
-    /// [`SubmitErrorKind::Full`] if the queue is full; otherwise as `submit`.
+    /// [`SubmitErrorKind::Full`](crate::SubmitErrorKind::Full) if the queue is full;
+    /// otherwise as `submit`.
     pub fn try_submit<F, A, R>(&self, function: F, argument: A) -> Result<Handle<R>, SubmitError<A>>
     where
         F: Fn(A) -> R + Copy + Send + 'static,
@@ -98,7 +99,8 @@ impl Pool {
     /// queue.
     ///
     /// # Errors
-    /// [`SubmitErrorKind::TimedOut`] if the queue stayed full; otherwise as `submit`.
+    /// [`SubmitErrorKind::TimedOut`](crate::SubmitErrorKind::TimedOut) if the queue stayed full;
+    /// otherwise as `submit`.
     pub fn submit_timeout<F, A, R>(
         &self,
         function: F,
@@ -136,7 +138,8 @@ impl Pool {
     /// is full.
     ///
     /// # Errors
-    /// [`SubmitErrorKind::Full`] if the queue is full; otherwise as `submit`.
+    /// [`SubmitErrorKind::Full`](crate::SubmitErrorKind::Full) if the queue is full;
+    /// otherwise as `submit`.
     pub fn try_submit_named<A, R>(
         &self,
         name: &str,
@@ -196,23 +199,19 @@ impl Pool {
         A: Serialize + DeserializeOwned + 'static,
         R: Serialize + DeserializeOwned + 'static,
     {
-        let shared = self.drive.shared();
-        let function = FunctionRef::of(function_of::<F, A, R>(function));
-        let (function, encoded) = match self.prepare(&function, &argument) {
-            Ok((function, encoded)) => (function, encoded.into_vec()),
-            Err(kind) => return Err(SubmitError::new(kind, argument)),
-        };
-        let cells = shared.broadcast(|| {
-            let (deadlines, _) = TaskOptions::default().constraints(&shared.config);
-            let encoded = Argument::of(encoded.clone(), shared.arguments());
-            TaskCell::new(shared.next_task_ids(1), function.clone(), encoded, None, deadlines)
+        let (shared, task) = (self.drive.shared(), self.task::<F, A, R>(function));
+        let cells = task.prepare(&argument).and_then(|(function, encoded)| {
+            let encoded = encoded.into_vec();
+            let Config { deadlines, scheduler, .. } = &shared.config;
+            shared.broadcast(|| {
+                let (id, function) = (shared.next_task_ids(1), function.clone());
+                let encoded = Argument::of(encoded.clone(), shared.arguments());
+                let deadlines = TaskDeadlines::new(*deadlines, scheduler.stop_grace).map(Box::new);
+                TaskCell::new(id, function, encoded, None, deadlines, None)
+            })
         });
-        match cells {
-            Ok(cells) => {
-                Ok(cells.into_iter().map(|cell| Handle::new(cell, Arc::clone(shared))).collect())
-            }
-            Err(kind) => Err(SubmitError::new(kind, argument)),
-        }
+        let cells = cells.map_err(|kind| SubmitError::new(kind, argument))?;
+        Ok(cells.into_iter().map(|cell| Handle::new(cell, Arc::clone(shared))).collect())
     }
 
     /// Sets the maximum number of workers.
@@ -289,41 +288,6 @@ impl Pool {
 
     pub(crate) fn shared(&self) -> &Arc<Shared> {
         self.drive.shared()
-    }
-
-    pub(crate) fn submit_to<A: Serialize + 'static, R>(
-        &self,
-        function: &Result<FunctionRef, String>,
-        argument: A,
-        options: TaskOptions,
-        when_full: WhenFull,
-    ) -> Result<Handle<R>, SubmitError<A>> {
-        let shared = self.drive.shared();
-        let (function, encoded) = match self.prepare(function, &argument) {
-            Ok(prepared) => prepared,
-            Err(kind) => return Err(SubmitError::new(kind, argument)),
-        };
-        let (deadlines, constraints) = options.constraints(&shared.config);
-        let id = shared.next_task_ids(1);
-        let cell = TaskCell::new(id, function, encoded, options.label, deadlines);
-        match shared.submit(&cell, None, options.retries, constraints, when_full) {
-            Ok(()) => Ok(Handle::new(cell, Arc::clone(shared))),
-            Err(kind) => Err(SubmitError::new(kind, argument)),
-        }
-    }
-
-    /// Resolves the function and encodes the argument.
-    fn prepare<A: Serialize + 'static>(
-        &self,
-        function: &Result<FunctionRef, String>,
-        argument: &A,
-    ) -> Result<(FunctionRef, Argument), SubmitErrorKind> {
-        let shared = self.drive.shared();
-        let function = function.clone().map_err(|message| SubmitErrorKind::Function { message })?;
-        let encoded =
-            Argument::encode(argument, shared.config.supervisor.message_limit, shared.arguments())
-                .map_err(|error| SubmitErrorKind::Codec { message: codec::chain(&error) })?;
-        Ok((function, encoded))
     }
 }
 

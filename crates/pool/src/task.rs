@@ -6,14 +6,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use brigade_scheduler::Constraints;
+use brigade_wire::codec;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::Handle;
+use crate::cell::TaskCell;
 use crate::config::Config;
 use crate::deadlines::{Deadlines, TaskDeadlines};
-use crate::error::SubmitError;
+use crate::error::{SubmitError, SubmitErrorKind};
 use crate::function_ref::FunctionRef;
+use crate::payload::Argument;
 use crate::pool::{Pool, WhenFull};
 
 /// A task with its own settings; returned by [`Pool::task`] and [`Pool::named_task`].
@@ -28,16 +31,16 @@ pub struct TaskBuilder<'pool, A, R> {
 
 /// Settings of one task.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct TaskOptions {
-    pub(crate) retries: u32,
-    pub(crate) label: Option<Arc<str>>,
-    pub(crate) priority: i32,
-    pub(crate) deadlines: Deadlines,
+struct TaskOptions {
+    retries: u32,
+    label: Option<Arc<str>>,
+    priority: i32,
+    deadlines: Deadlines,
 }
 
 impl TaskOptions {
     /// Resolves the settings against the pool's defaults, for the task and for the scheduler.
-    pub(crate) fn constraints(
+    fn constraints(
         &self,
         config: &Config,
     ) -> (Option<Box<TaskDeadlines>>, Option<Box<Constraints>>) {
@@ -46,8 +49,7 @@ impl TaskOptions {
         if deadlines.is_none() && self.priority == 0 {
             return (None, None);
         }
-        let mut constraints =
-            deadlines.as_ref().map_or_else(Constraints::default, TaskDeadlines::constraints);
+        let mut constraints = TaskDeadlines::constraints(deadlines.as_ref());
         constraints.priority = self.priority;
         (deadlines.map(Box::new), Some(Box::new(constraints)))
     }
@@ -103,12 +105,8 @@ where
     /// Sets how many times the task is run again after its worker died while running it or its
     /// run-time deadline passed. Use it only for tasks that may safely run twice. Default: 0.
     pub fn retries(mut self, retries: u32) -> Self {
-        self.set_retries(retries);
-        self
-    }
-
-    pub(crate) fn set_retries(&mut self, retries: u32) {
         self.options.retries = retries;
+        self
     }
 
     /// Sets a label, which errors and events show.
@@ -146,7 +144,27 @@ where
     }
 
     fn submit_with(&self, argument: A, when_full: WhenFull) -> Result<Handle<R>, SubmitError<A>> {
-        self.pool.submit_to(&self.function, argument, self.options.clone(), when_full)
+        let shared = self.pool.shared();
+        let submitted = self.prepare(&argument).and_then(|(function, encoded)| {
+            let TaskOptions { label, retries, .. } = &self.options;
+            let (deadlines, constraints) = self.options.constraints(&shared.config);
+            let id = shared.next_task_ids(1);
+            let cell = TaskCell::new(id, function, encoded, label.clone(), deadlines, None);
+            shared.submit(&cell, None, *retries, constraints, when_full)?;
+            Ok(Handle::new(cell, Arc::clone(shared)))
+        });
+        submitted.map_err(|kind| SubmitError::new(kind, argument))
+    }
+
+    /// Resolves the function and encodes the argument.
+    pub(crate) fn prepare(&self, argument: &A) -> Result<(FunctionRef, Argument), SubmitErrorKind> {
+        let shared = self.pool.shared();
+        let function =
+            self.function.clone().map_err(|message| SubmitErrorKind::Function { message })?;
+        let limit = shared.config.supervisor.message_limit;
+        let encoded = Argument::encode(argument, limit, shared.arguments())
+            .map_err(|error| SubmitErrorKind::Codec { message: codec::chain(&error) })?;
+        Ok((function, encoded))
     }
 }
 

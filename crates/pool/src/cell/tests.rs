@@ -8,7 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 pub(crate) fn cell() -> Arc<TaskCell> {
     let nothing = |(): ()| ();
     let function = FunctionRef::of(function_of::<_, (), ()>(nothing)).unwrap();
-    TaskCell::new(TaskId::new(1), function, Argument::Inline(Vec::new()), None, None)
+    TaskCell::new(TaskId::new(1), function, Argument::Inline(Vec::new()), None, None, None)
 }
 
 pub(crate) fn value(byte: u8) -> Value {
@@ -81,7 +81,7 @@ fn large_memory_outlives_the_completion() {
     for argument in arguments {
         let nothing = |(): ()| ();
         let function = FunctionRef::of(function_of::<_, (), ()>(nothing)).unwrap();
-        let cell = TaskCell::new(TaskId::new(1), function, argument, None, None);
+        let cell = TaskCell::new(TaskId::new(1), function, argument, None, None, None);
         let Completed { argument, is_large, .. } = cell.complete(Ok(value(1)));
         assert_eq!(argument.expect("freed by whoever completes it").into_vec(), large);
         assert!(!is_large);

@@ -36,19 +36,9 @@ impl Shared {
         let mut deferred = Deferred::default();
         // Deadlines count from the exact time. The last tick is slightly behind, but much cheaper.
         let time = if constraints.is_some() { now() } else { clock::last_tick() };
-        core.handle(
-            time,
-            Event::Submit(Submission {
-                id: task.id,
-                task: Arc::clone(task),
-                items,
-                retries,
-                constraints,
-            }),
-            EventData::Nothing,
-            self,
-            &mut deferred,
-        );
+        let (id, task) = (task.id, Arc::clone(task));
+        let event = Event::Submit(Submission { id, task, items, retries, constraints });
+        core.handle(time, event, EventData::Nothing, self, &mut deferred);
         core.submitted = core.submitted.wrapping_add(1);
         if core.scheduler.backlog() % COLLECT_EVERY == 1
             || core.submitted.is_multiple_of(COLLECT_EVERY)
@@ -82,19 +72,12 @@ impl Shared {
         let surplus = tasks.split_off(core.scheduler.target());
         let mut deferred = Deferred::default();
         for (slot, task) in (0..).zip(&tasks) {
-            let mut constraints = task
-                .deadlines
-                .as_deref()
-                .map_or_else(Constraints::default, TaskDeadlines::constraints);
+            let mut constraints = TaskDeadlines::constraints(task.deadlines.as_deref());
             constraints.slot = Some(slot);
-            let submission = Submission {
-                id: task.id,
-                task: Arc::clone(task),
-                items: None,
-                retries: 0,
-                constraints: Some(Box::new(constraints)),
-            };
-            core.handle(now(), Event::Submit(submission), EventData::Nothing, self, &mut deferred);
+            let (id, task, constraints) = (task.id, Arc::clone(task), Some(Box::new(constraints)));
+            let event =
+                Event::Submit(Submission { id, task, items: None, retries: 0, constraints });
+            core.handle(now(), event, EventData::Nothing, self, &mut deferred);
         }
         drop(core);
         drop(surplus);

@@ -9,7 +9,6 @@ use brigade_wire::Attempt;
 use super::Chunks;
 use crate::cell::TaskCell;
 use crate::chunk::ChunkProgress;
-use crate::config::Config;
 use crate::deadlines::{Deadlines, TaskDeadlines};
 use crate::error::{SubmitError, SubmitErrorKind, TaskError};
 use crate::map::chunk::{Items, Results};
@@ -38,11 +37,12 @@ impl<I> Chunks<'_, I> {
         let (parts, bytes) = (self.sizing.parts(), encoded.len());
         let progress = ChunkProgress::new(shape, items.position, parts, bytes, &self.owner);
         let encoded = Argument::of(encoded, self.pool.shared().arguments());
-        let deadlines = self.deadlines();
-        let constraints =
-            deadlines.as_ref().map(|deadlines| Box::new(self.constraints(deadlines, &shape)));
-        let deadlines = deadlines.map(Box::new);
-        let cell = TaskCell::new_chunk(items.first, function, encoded, deadlines, progress);
+        let config = &self.pool.shared().config;
+        let limits = Deadlines { hard: self.deadline, ..Deadlines::default() }.or(config.deadlines);
+        let deadlines = TaskDeadlines::new(limits, config.scheduler.stop_grace).map(Box::new);
+        let constraints = deadlines.as_deref().map(|it| Box::new(self.constraints(it, &shape)));
+        let progress = Some(Box::new(progress));
+        let cell = TaskCell::new(items.first, function, encoded, None, deadlines, progress);
         let (count, retries) = (NonZeroU32::new(items.count), self.retries);
         match self.pool.shared().submit(&cell, count, retries, constraints, WhenFull::Wait) {
             Ok(()) => self.add(cell, bytes),
@@ -53,18 +53,11 @@ impl<I> Chunks<'_, I> {
         }
     }
 
-    /// Returns the deadlines of each item.
-    fn deadlines(&self) -> Option<TaskDeadlines> {
-        let Config { deadlines: default, scheduler, .. } = &self.pool.shared().config;
-        let limits = Deadlines { hard: self.deadline, ..Deadlines::default() }.or(*default);
-        TaskDeadlines::new(limits, scheduler.stop_grace)
-    }
-
     /// Returns the scheduling constraints of a chunk. The start of the current item is not known
     /// exactly, so a chunk gets extra time in which its last item may start. In a chunk of a fixed
     /// size, the items share their time.
     fn constraints(&self, deadlines: &TaskDeadlines, shape: &brigade_wire::Chunk) -> Constraints {
-        let mut constraints = deadlines.constraints();
+        let mut constraints = TaskDeadlines::constraints(Some(deadlines));
         constraints.items_share_limit = self.sizing.is_fixed();
         constraints.hard_limit = constraints.hard_limit.map(|limit| {
             if constraints.items_share_limit {
