@@ -89,21 +89,9 @@ impl Core {
                 }
             }
             Action::Revoke { worker, ring_index, task, why } => {
-                let attempt = self.scheduler.assignment(task).map(|(_, _, attempt)| attempt);
-                let connection = self.connection(worker);
-                let found = match (attempt, connection) {
-                    (Some(attempt), Some(connection)) => {
-                        connection.table.revoke(ring_index, slot_tag(task.id, attempt))
-                    }
-                    _ => Revocation::Begun,
-                };
-                self.replies.push_back(Event::RevokeAnswer {
-                    task,
-                    worker,
-                    ring_index,
-                    why,
-                    found,
-                });
+                let found = self.revoke(worker, ring_index, task);
+                let answer = Event::RevokeAnswer { task, worker, ring_index, why, found };
+                self.replies.push_back(answer);
             }
             Action::Complete { task, attempt, end, .. } => {
                 self.complete(task, attempt, end, data, deferred);
@@ -150,13 +138,34 @@ impl Core {
                     self.replies.push_back(Event::FoundStopped { worker });
                 }
             }
-            Action::Retried { task, .. } | Action::Requeued { task, .. } => {
+            Action::Retried { task, attempt, worker } => {
                 // It may have been an item of another task.
                 self.set_key(task);
-                self.note(action, deferred);
+                note!(
+                    deferred, INFO, task = %task.id, attempt = attempt.get(), %worker,
+                    "task will be retried because its worker died"
+                );
             }
-            Action::Retired { .. } | Action::TaskKilled { .. } | Action::Broke => {
-                self.note(action, deferred);
+            Action::Requeued { task, worker } => {
+                self.set_key(task);
+                note!(
+                    deferred, DEBUG, task = %task.id, %worker,
+                    "task had not started and returns to the queue"
+                );
+            }
+            Action::Retired { worker, why } => {
+                let pid = self.pid(worker);
+                note!(deferred, DEBUG, %worker, pid, cause = why, "worker asked to exit");
+            }
+            Action::TaskKilled { worker, task, cause } => {
+                let (pid, cause) = (self.pid(worker), describe(cause));
+                note!(
+                    deferred, DEBUG, %worker, pid, %task, cause, "task ended by killing its worker"
+                );
+            }
+            Action::Broke => {
+                let reason = self.scheduler.broken_reason();
+                note!(deferred, ERROR, reason = reason.as_deref(), "pool broken");
             }
             Action::Ended => {
                 self.elapsed = self.shutdown_began.map(|began| began.elapsed());
@@ -195,32 +204,14 @@ impl Core {
         }
     }
 
-    /// Emits events for actions that only inform.
-    fn note(&self, action: Action<Arc<TaskCell>>, deferred: &mut Deferred) {
-        match action {
-            Action::Retired { worker, why } => {
-                let pid = self.pid(worker);
-                note!(deferred, DEBUG, %worker, pid, cause = why, "worker asked to exit");
+    /// Revokes a task in the worker's table, unless it has begun.
+    fn revoke(&self, worker: WorkerId, ring_index: u16, task: TaskRef) -> Revocation {
+        let attempt = self.scheduler.assignment(task).map(|(.., attempt)| attempt);
+        match (attempt, self.connection(worker)) {
+            (Some(attempt), Some(connection)) => {
+                connection.table.revoke(ring_index, slot_tag(task.id, attempt))
             }
-            Action::TaskKilled { worker, task, cause } => {
-                let (pid, cause) = (self.pid(worker), describe(cause));
-                note!(
-                    deferred, DEBUG, %worker, pid, %task, cause, "task ended by killing its worker"
-                );
-            }
-            Action::Retried { task, attempt, worker } => note!(
-                deferred, INFO, task = %task.id, attempt = attempt.get(), %worker,
-                "task will be retried because its worker died"
-            ),
-            Action::Requeued { task, worker } => note!(
-                deferred, DEBUG, task = %task.id, %worker,
-                "task had not started and returns to the queue"
-            ),
-            Action::Broke => {
-                let reason = self.scheduler.broken_reason();
-                note!(deferred, ERROR, reason = reason.as_deref(), "pool broken");
-            }
-            _ => {}
+            _ => Revocation::Begun,
         }
     }
 
