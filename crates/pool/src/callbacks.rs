@@ -23,7 +23,7 @@ use std::time::Instant;
 
 use brigade_sys::catch_panic::catch_panic;
 use brigade_sys::fork::Origin;
-use brigade_sys::sync::{Condvar, Mutex, MutexGuard};
+use brigade_sys::sync::{Condvar, Mutex};
 use brigade_wire::TaskId;
 use tracing::{error, warn};
 
@@ -38,6 +38,7 @@ thread_local! {
 #[derive(Debug)]
 pub(crate) struct Callbacks {
     pool: String,
+    /// Nothing that panics runs under this lock.
     state: Mutex<State>,
     /// Notified when callbacks are due.
     work: Condvar,
@@ -79,7 +80,7 @@ impl Callbacks {
     /// running.
     pub(crate) fn register(self: &Arc<Self>) -> io::Result<()> {
         let mut thread = self.thread.lock();
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.registered += 1;
         if mem::replace(&mut state.runs, true) {
             return Ok(());
@@ -94,7 +95,7 @@ impl Callbacks {
                 Ok(())
             }
             Err(error) => {
-                let mut state = self.lock();
+                let mut state = self.state.lock();
                 state.registered -= 1;
                 state.runs = false;
                 self.thread_ended.notify_all();
@@ -105,14 +106,14 @@ impl Callbacks {
 
     /// Undoes `register` for a callback that will not become due.
     pub(crate) fn deregister(&self) {
-        self.lock().registered -= 1;
+        self.state.lock().registered -= 1;
         self.wake();
     }
 
     /// Pushes a registered callback to the queue. The caller has to call [`wake`](Self::wake)
     /// afterwards.
     pub(crate) fn push(&self, callback: Callback, outcome: Outcome) {
-        self.lock().due.push((callback, outcome));
+        self.state.lock().due.push((callback, outcome));
     }
 
     /// Wakes the thread to run due callbacks.
@@ -122,7 +123,7 @@ impl Callbacks {
 
     /// Tells the thread that every task has its outcome: it ends after the last callback.
     pub(crate) fn end(&self) {
-        self.lock().ended = true;
+        self.state.lock().ended = true;
         self.wake();
     }
 
@@ -133,7 +134,7 @@ impl Callbacks {
         if RUNS_CALLBACKS.get() {
             return;
         }
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         while state.runs {
             let Some(deadline) = deadline else {
                 state = self.thread_ended.wait(state);
@@ -159,7 +160,7 @@ impl Callbacks {
     fn join(&self) {
         let mut thread = self.thread.lock();
         // A handle that outlives the pool may have started another thread in the meantime.
-        let ended = if self.lock().runs { None } else { thread.take() };
+        let ended = if self.state.lock().runs { None } else { thread.take() };
         drop(thread);
         if let Some(ended) = ended {
             // A panic there would be a bug of the pool; the panic hook has reported it.
@@ -180,13 +181,13 @@ impl Callbacks {
                     return;
                 }
             }
-            self.lock().registered -= count;
+            self.state.lock().registered -= count;
         }
     }
 
     /// Waits for due callbacks and takes all of them. Returns `None` when there will be no more.
     fn next(&self) -> Option<Vec<(Callback, Outcome)>> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         while state.due.is_empty() {
             if state.ended && state.registered == 0 {
                 state.runs = false;
@@ -196,11 +197,6 @@ impl Callbacks {
             state = self.work.wait(state);
         }
         Some(mem::take(&mut state.due))
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        // Nothing that panics runs under this lock.
-        self.state.lock()
     }
 }
 

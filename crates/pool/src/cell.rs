@@ -16,7 +16,7 @@ use crate::completion_queue::CompletionQueue;
 use crate::deadlines::TaskDeadlines;
 use crate::function_ref::FunctionRef;
 use crate::payload::{Argument, Outcome, Value};
-use crate::sync::{AtomicBool, AtomicU32, Mutex, MutexGuard, Ordering};
+use crate::sync::{AtomicBool, AtomicU32, Mutex, Ordering};
 use crate::waiting::{Sleeper, Wait};
 pub(crate) use waiters::{Waiters, Wakeups};
 
@@ -42,6 +42,7 @@ pub(crate) struct TaskCell {
     key: AtomicU32,
     /// Set under the lock once the outcome is stored.
     ended: AtomicBool,
+    /// Nothing that panics runs under this lock.
     state: Mutex<CellState>,
 }
 
@@ -136,7 +137,7 @@ impl TaskCell {
     /// # Panics
     /// If the task is not a chunk, or has an outcome.
     pub(crate) fn split_off(&self, at: u32) -> Arc<Self> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let CellState { outcome: OutcomeState::Pending(argument), chunk: Some(chunk), .. } =
             &mut *state
         else {
@@ -181,7 +182,7 @@ impl TaskCell {
         &self,
         with: impl FnOnce(&Argument, Option<Chunk>) -> T,
     ) -> Option<T> {
-        let state = self.lock();
+        let state = self.state.lock();
         match &state.outcome {
             OutcomeState::Pending(argument) => {
                 Some(with(argument, state.chunk.as_ref().map(|chunk| chunk.shape)))
@@ -195,12 +196,12 @@ impl TaskCell {
         &self,
         with: impl FnOnce(&mut ChunkProgress) -> T,
     ) -> Option<T> {
-        self.lock().chunk.as_deref_mut().map(with)
+        self.state.lock().chunk.as_deref_mut().map(with)
     }
 
     /// Takes the outcomes of a chunk's items.
     pub(crate) fn take_chunk(&self) -> Option<Box<ChunkProgress>> {
-        self.lock().chunk.take()
+        self.state.lock().chunk.take()
     }
 
     /// Stores the outcome and returns the waiters, which the calling thread has to notify.
@@ -209,7 +210,7 @@ impl TaskCell {
     #[must_use]
     #[inline]
     pub(crate) fn complete(&self, mut outcome: Outcome) -> Completed {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if !matches!(state.outcome, OutcomeState::Pending(_)) {
             debug_assert!(false, "a second outcome for {}", self.id);
             return Completed::default();
@@ -242,7 +243,7 @@ impl TaskCell {
         if self.is_pending() {
             return None;
         }
-        match &self.lock().outcome {
+        match &self.state.lock().outcome {
             OutcomeState::Pending(_) => None,
             OutcomeState::Ready(outcome) => Some(OutcomeKind::of(outcome)),
             OutcomeState::Taken(kind) => Some(*kind),
@@ -251,7 +252,7 @@ impl TaskCell {
 
     /// Adds `token` to `completions` once the outcome has arrived, which may be immediately.
     pub(crate) fn watch(&self, completions: &Arc<CompletionQueue>, token: u64) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if let OutcomeState::Pending(_) = state.outcome {
             let waiters = state.waiters_of(self.id);
             return waiters.completions.push((Arc::clone(completions), token));
@@ -264,7 +265,7 @@ impl TaskCell {
 
     /// Undoes `watch`.
     pub(crate) fn unwatch(&self, completions: &Arc<CompletionQueue>) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if let Some(waiters) = &mut state.waiters {
             waiters.completions.retain(|(other, _)| !Arc::ptr_eq(other, completions));
         }
@@ -278,7 +279,7 @@ impl TaskCell {
         callback: Callback,
         queue: &Arc<Callbacks>,
     ) -> Result<(), Callback> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         match &mut state.outcome {
             OutcomeState::Pending(_) => {
                 let registered = &mut state.waiters_of(self.id).callbacks;
@@ -298,13 +299,21 @@ impl TaskCell {
     /// Takes the outcome if it has arrived and was not taken before.
     #[inline]
     pub(crate) fn try_take(&self) -> Option<Outcome> {
-        Self::take_from(&mut self.lock())
+        let mut state = self.state.lock();
+        let OutcomeState::Ready(outcome) = &state.outcome else {
+            return None;
+        };
+        let kind = OutcomeKind::of(outcome);
+        match std::mem::replace(&mut state.outcome, OutcomeState::Taken(kind)) {
+            OutcomeState::Ready(outcome) => Some(outcome),
+            OutcomeState::Pending(_) | OutcomeState::Taken(_) => None,
+        }
     }
 
     /// Sets the waker for the arrival of the outcome. Does nothing if it has arrived.
     pub(crate) fn set_waker(&self, waker: &Waker) {
         let waker = waker.clone();
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let replaced = match state.outcome {
             OutcomeState::Pending(_) => state.waiters_of(self.id).waker.replace(waker),
             OutcomeState::Ready(_) | OutcomeState::Taken(_) => Some(waker),
@@ -325,23 +334,6 @@ impl TaskCell {
         }
         self.try_take().map(Some).ok_or(())
     }
-
-    #[inline]
-    fn take_from(state: &mut CellState) -> Option<Outcome> {
-        let OutcomeState::Ready(outcome) = &state.outcome else {
-            return None;
-        };
-        let kind = OutcomeKind::of(outcome);
-        match std::mem::replace(&mut state.outcome, OutcomeState::Taken(kind)) {
-            OutcomeState::Ready(outcome) => Some(outcome),
-            OutcomeState::Pending(_) | OutcomeState::Taken(_) => None,
-        }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, CellState> {
-        // Nothing that panics runs under this lock.
-        self.state.lock()
-    }
 }
 
 impl Wait for TaskCell {
@@ -351,11 +343,11 @@ impl Wait for TaskCell {
     }
 
     fn set_sleeper(&self, sleeper: Sleeper) {
-        self.lock().waiters_of(self.id).sleeper = Some(sleeper);
+        self.state.lock().waiters_of(self.id).sleeper = Some(sleeper);
     }
 
     fn clear_sleeper(&self) {
-        if let Some(waiters) = &mut self.lock().waiters {
+        if let Some(waiters) = &mut self.state.lock().waiters {
             waiters.sleeper = None;
         }
     }

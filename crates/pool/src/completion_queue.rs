@@ -4,7 +4,7 @@
 
 use std::collections::VecDeque;
 
-use crate::sync::{AtomicBool, Mutex, MutexGuard, Ordering};
+use crate::sync::{AtomicBool, Mutex, Ordering};
 use crate::waiting::{Sleeper, Wait};
 
 /// Tokens of finished tasks, in the order of completion. A token is chosen by whoever watches the
@@ -13,6 +13,7 @@ use crate::waiting::{Sleeper, Wait};
 pub(crate) struct CompletionQueue {
     /// `true` while the queue holds a token; written under the lock.
     has_some: AtomicBool,
+    /// Nothing that panics runs under this lock.
     state: Mutex<State>,
 }
 
@@ -27,7 +28,7 @@ impl CompletionQueue {
     /// which the calling thread then has to ring.
     #[must_use]
     pub(crate) fn add(&self, token: u64) -> bool {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.tokens.push_back(token);
         self.has_some.store(true, Ordering::Release);
         let sleeper = state.sleeper.take();
@@ -40,15 +41,10 @@ impl CompletionQueue {
         if self.is_pending() {
             return None;
         }
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let token = state.tokens.pop_front();
         self.has_some.store(!state.tokens.is_empty(), Ordering::Release);
         token
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        // Nothing that panics runs under this lock.
-        self.state.lock()
     }
 }
 
@@ -59,10 +55,10 @@ impl Wait for CompletionQueue {
     }
 
     fn set_sleeper(&self, sleeper: Sleeper) {
-        self.lock().sleeper = Some(sleeper);
+        self.state.lock().sleeper = Some(sleeper);
     }
 
     fn clear_sleeper(&self) {
-        self.lock().sleeper = None;
+        self.state.lock().sleeper = None;
     }
 }

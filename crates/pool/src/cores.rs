@@ -11,7 +11,7 @@ pub(crate) use brigade_cores::{CoreLease, CorePool};
 use brigade_cores::{CoreRequest, ReserveError};
 use brigade_supervisor::limit_threads;
 use brigade_sys::process::Process;
-use brigade_sys::sync::{Mutex, MutexGuard};
+use brigade_sys::sync::Mutex;
 use brigade_wire::codec;
 
 use crate::error::PoolError;
@@ -65,7 +65,7 @@ impl SlotCores {
     pub(crate) fn reserve(&self, workers: usize, field: &'static str) -> Result<(), PoolError> {
         // After an error it is dropped after the lock, because a lease calls the hooks of others.
         let mut new = Vec::new();
-        let mut slots = self.lock();
+        let mut slots = self.slots.lock();
         let leases = &mut slots.leases;
         let held = leases.iter().flatten().count();
         for slot in 0..workers {
@@ -105,13 +105,13 @@ impl SlotCores {
 
     /// Returns the lease of a slot.
     pub(crate) fn of(&self, slot: u32) -> Option<Arc<CoreLease>> {
-        self.lock().leases.get(slot as usize)?.clone()
+        self.slots.lock().leases.get(slot as usize)?.clone()
     }
 
     /// Stops keeping leases for the slots from `wanted` on, which get no further process. Returns
     /// the leases of those without a process; the others follow with [`release`](Self::release).
     pub(crate) fn keep(&self, wanted: usize, has_process: impl Fn(usize) -> bool) -> Unneeded {
-        let mut slots = self.lock();
+        let mut slots = self.slots.lock();
         slots.wanted = wanted;
         let surplus = slots.leases.iter_mut().enumerate().skip(wanted);
         surplus.filter(|(slot, _)| !has_process(*slot)).filter_map(|(_, it)| it.take()).collect()
@@ -119,13 +119,9 @@ impl SlotCores {
 
     /// Returns the lease of a slot whose process has ended, if the slot is no longer kept.
     pub(crate) fn release(&self, slot: u32) -> Option<Arc<CoreLease>> {
-        let mut slots = self.lock();
+        let mut slots = self.slots.lock();
         let is_wanted = (slot as usize) < slots.wanted;
         slots.leases.get_mut(slot as usize).filter(|_| !is_wanted)?.take()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Slots> {
-        self.slots.lock()
     }
 }
 

@@ -7,7 +7,7 @@
 mod modelled;
 
 #[cfg(not(all(loom, test)))]
-pub(crate) use brigade_sys::sync::{Mutex, MutexGuard};
+pub(crate) use brigade_sys::sync::Mutex;
 #[cfg(not(all(loom, test)))]
 pub(crate) use std::{
     sync::atomic::{AtomicBool, AtomicU32, Ordering},
@@ -15,9 +15,6 @@ pub(crate) use std::{
 };
 
 #[cfg(all(loom, test))]
-pub(crate) use loom::sync::{
-    MutexGuard,
-    atomic::{AtomicBool, AtomicU32, Ordering},
-};
+pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 #[cfg(all(loom, test))]
 pub(crate) use modelled::{Mutex, Thread, current, park, park_timeout};

@@ -66,11 +66,11 @@ fn unwatching_frees_waiters_that_nobody_else_uses() {
     let completions = Arc::default();
     cell.watch(&completions, 1);
     cell.unwatch(&completions);
-    assert!(cell.lock().waiters.is_none());
+    assert!(cell.state.lock().waiters.is_none());
     cell.set_waker(Waker::noop());
     cell.watch(&completions, 1);
     cell.unwatch(&completions);
-    assert!(cell.lock().waiters.is_some(), "somebody else still waits");
+    assert!(cell.state.lock().waiters.is_some(), "somebody else still waits");
 }
 
 #[test]

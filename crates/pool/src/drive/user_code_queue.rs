@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Waker;
 
-use brigade_sys::sync::{Condvar, Mutex, MutexGuard};
+use brigade_sys::sync::{Condvar, Mutex};
 use brigade_wire::TaskId;
 
 use crate::cores::CoreLease;
@@ -22,6 +22,7 @@ pub(super) enum UserCode {
 pub(super) struct UserCodeQueue {
     /// `true` while the queue is not empty; written under the lock.
     pub(super) has_some: AtomicBool,
+    /// Nothing that panics runs under this lock.
     state: Mutex<State>,
     added: Condvar,
 }
@@ -35,7 +36,7 @@ struct State {
 impl UserCodeQueue {
     /// Returns the user code if the collector thread has ended.
     pub(super) fn push(&self, user_code: Vec<UserCode>) -> Option<Vec<UserCode>> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if state.ended {
             return Some(user_code);
         }
@@ -46,7 +47,7 @@ impl UserCodeQueue {
     }
 
     pub(super) fn take(&self) -> Vec<UserCode> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         self.has_some.store(false, Ordering::Release);
         mem::take(&mut state.waiting)
     }
@@ -54,7 +55,7 @@ impl UserCodeQueue {
     /// Waits for user code, on a collector thread that has nothing else to do. Returns `false` when
     /// there will be no more.
     pub(super) fn wait(&self) -> bool {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         while state.waiting.is_empty() && !state.ended {
             state = self.added.wait(state);
         }
@@ -63,12 +64,7 @@ impl UserCodeQueue {
 
     /// Closes the queue.
     pub(super) fn end(&self) {
-        self.lock().ended = true;
+        self.state.lock().ended = true;
         self.added.notify_one();
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        // Nothing that panics runs under this lock.
-        self.state.lock()
     }
 }
