@@ -17,7 +17,7 @@ use crate::deadlines::Deadlines;
 use crate::error::PoolError;
 
 /// Upper bound of `workers`. A larger number is almost certainly a typing error.
-pub(crate) const MAX_WORKERS: usize = 4096;
+const MAX_WORKERS: usize = 4096;
 
 /// The settings of a pool. The builder holds them with their defaults; its `build` fills in those
 /// that have to be found out, and checks them all.
@@ -119,29 +119,23 @@ const LINKS: &str = if cfg!(feature = "ipc") {
 };
 
 impl Link {
-    /// Replaces `Auto` by the transport chosen for this process.
-    pub(crate) fn resolve(self) -> Result<Self, PoolError> {
-        if self != Self::Auto {
-            return Ok(self);
-        }
-        match std::env::var_os("BRIGADE_LINK") {
-            None => Ok(Self::Ring),
-            Some(name) if name == "ring" => Ok(Self::Ring),
+    /// Returns the connector of a link that is opened in the handshake, or `None` for rings.
+    pub(crate) fn connector(self) -> Result<Option<&'static dyn HostConnector>, PoolError> {
+        let chosen = match self {
+            Self::Auto => std::env::var_os("BRIGADE_LINK"),
+            Self::Ring => None,
             #[cfg(feature = "ipc")]
-            Some(name) if name == "ipc" => Ok(Self::Ipc),
+            Self::Ipc => return Ok(Some(&brigade_link_ipc::Ipc)),
+        };
+        match chosen {
+            None => Ok(None),
+            Some(name) if name == "ring" => Ok(None),
+            #[cfg(feature = "ipc")]
+            Some(name) if name == "ipc" => Ok(Some(&brigade_link_ipc::Ipc)),
             Some(name) => Err(PoolError::Configuration {
                 field: "link",
                 problem: format!("BRIGADE_LINK is `{}`; it must be {LINKS}", name.display()),
             }),
-        }
-    }
-
-    /// Returns the connector of a link that is opened in the handshake, or `None` for rings.
-    pub(crate) fn connector(self) -> Option<&'static dyn HostConnector> {
-        match self {
-            Self::Auto | Self::Ring => None,
-            #[cfg(feature = "ipc")]
-            Self::Ipc => Some(&brigade_link_ipc::Ipc),
         }
     }
 }
@@ -164,4 +158,11 @@ pub(crate) fn require(
     problem: impl FnOnce() -> String,
 ) -> Result<(), PoolError> {
     if holds { Ok(()) } else { Err(PoolError::Configuration { field, problem: problem() }) }
+}
+
+/// Checks a number of workers.
+pub(crate) fn check_workers(workers: usize, field: &'static str) -> Result<(), PoolError> {
+    require((1..=MAX_WORKERS).contains(&workers), field, || {
+        format!("must be between 1 and {MAX_WORKERS}, but is {workers}")
+    })
 }

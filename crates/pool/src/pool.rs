@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::cell::TaskCell;
-use crate::config::{Config, MAX_WORKERS, require};
+use crate::config::{Config, check_workers};
 use crate::deadlines::TaskDeadlines;
 use crate::drive::{Drive, Shared};
 use crate::error::{PoolError, SubmitError};
@@ -223,9 +223,7 @@ impl Pool {
     /// [`PoolError::Configuration`] if the number is out of range or there are too few cores,
     /// [`PoolError::Broken`], [`PoolError::Closed`].
     pub fn resize(&self, workers: usize) -> Result<(), PoolError> {
-        require((1..=MAX_WORKERS).contains(&workers), "resize", || {
-            format!("must be between 1 and {MAX_WORKERS}, but is {workers}")
-        })?;
+        check_workers(workers, "resize")?;
         self.drive.shared().resize(workers)
     }
 

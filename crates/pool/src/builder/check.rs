@@ -6,7 +6,7 @@ use std::time::Duration;
 use brigade_supervisor::check_variable;
 
 use super::PoolBuilder;
-use crate::config::{Config, MAX_WORKERS, require};
+use crate::config::{Config, check_workers, require};
 use crate::cores::SlotCores;
 use crate::error::PoolError;
 
@@ -15,17 +15,10 @@ impl PoolBuilder {
     pub(super) fn check(self) -> Result<Config, PoolError> {
         let Self { workers, cores, cores_per_worker, initializer, finalizer, mut config } = self;
         check_not_zero(&config, cores_per_worker)?;
-        require(
-            (64..=u32::MAX as usize).contains(&config.supervisor.message_limit),
-            "message_limit",
-            || {
-                format!(
-                    "must be between 64 and {} bytes, but is {}",
-                    u32::MAX,
-                    config.supervisor.message_limit
-                )
-            },
-        )?;
+        let limit = config.supervisor.message_limit;
+        require((64..=u32::MAX as usize).contains(&limit), "message_limit", || {
+            format!("must be between 64 and {} bytes, but is {limit}", u32::MAX)
+        })?;
 
         let cores = SlotCores::new(cores, cores_per_worker)?;
         let workers = match (workers, &cores) {
@@ -33,9 +26,7 @@ impl PoolBuilder {
             (None, Some(cores)) => cores.workers(),
             (None, None) => std::thread::available_parallelism().map_or(1, usize::from),
         };
-        require((1..=MAX_WORKERS).contains(&workers), "workers", || {
-            format!("must be between 1 and {MAX_WORKERS}, but is {workers}")
-        })?;
+        check_workers(workers, "workers")?;
         let min_workers = config.scheduler.min_workers;
         require(min_workers <= workers, "min_workers", || {
             format!("must be at most `workers` ({workers}), but is {min_workers}")
@@ -47,7 +38,7 @@ impl PoolBuilder {
         config.cores = cores.map(Arc::new);
 
         let supervisor = &mut config.supervisor;
-        supervisor.connector = config.link.resolve()?.connector();
+        supervisor.connector = config.link.connector()?;
         supervisor.is_pinned = config.cores.is_some();
         supervisor.depth = brigade_worker::context::depth().unwrap_or(0) + 1;
         for (key, value) in supervisor.command.iter().flat_map(|line| &line.environment) {
@@ -58,7 +49,7 @@ impl PoolBuilder {
         let wrong = |field| move |problem| PoolError::Configuration { field, problem };
         supervisor.setup.initializer = initializer.transpose().map_err(wrong("initializer"))?;
         if let Some(initializer) = &supervisor.setup.initializer {
-            let (length, limit) = (initializer.argument.len(), supervisor.message_limit);
+            let length = initializer.argument.len();
             require(length <= limit, "initializer", || {
                 format!("its argument has {length} bytes, more than `message_limit` ({limit})")
             })?;

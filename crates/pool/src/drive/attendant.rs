@@ -16,7 +16,9 @@ use super::shared::Shared;
 pub(super) fn run(shared: &Shared, process: &Arc<WorkerProcess>, connected: Connected) {
     let worker = process.worker();
     let Connected { connection, receiver } = connected;
-    shared.open_connection(worker, connection);
+    if let Some(worker_slot) = shared.lock().worker_slot_mut(worker) {
+        worker_slot.connection = Some(connection);
+    }
     shared.supervisor.reaper.watch(Arc::clone(process));
     shared.step(Event::Ready { worker }, EventData::Nothing);
     // Outcomes in rings are collected by callers and the collector thread, so this thread has

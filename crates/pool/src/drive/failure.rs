@@ -41,9 +41,4 @@ impl Shared {
         process.leave_behind();
         self.supervisor.reaper.wake();
     }
-
-    /// Returns the process ids of the workers that could not be killed.
-    pub(super) fn left_behind(&self) -> Vec<u32> {
-        self.left_behind.lock().clone()
-    }
 }

@@ -20,12 +20,7 @@ impl Shared {
         self.step(Event::WarmUp, EventData::Nothing);
         let mut core = self.lock();
         loop {
-            if let Some(reason) = core.scheduler.broken_reason() {
-                return Err(PoolError::Broken { reason: reason.to_string() });
-            }
-            if !core.scheduler.is_open() {
-                return Err(PoolError::Closed);
-            }
+            core.check_open()?;
             if let Some(reason) = core.scheduler.not_warmed() {
                 return Err(PoolError::Start { reason: reason.to_string() });
             }
@@ -76,12 +71,7 @@ impl Shared {
         if self.is_forked() {
             return Err(PoolError::Forked);
         }
-        let core = self.lock();
-        match core.scheduler.broken_reason() {
-            Some(reason) => Err(PoolError::Broken { reason: reason.to_string() }),
-            None if core.scheduler.is_open() => Ok(()),
-            None => Err(PoolError::Closed),
-        }
+        self.lock().check_open()
     }
 
     /// Begins the shutdown without waiting for it; the report gives the progress so far.
@@ -106,14 +96,12 @@ impl Shared {
         while !core.scheduler.has_ended() {
             core = self.wait_for_progress(core);
         }
-        let left_behind = self.left_behind();
-        if !left_behind.is_empty() {
-            return Err(PoolError::LeftBehind { pids: left_behind });
+        let pids = self.left_behind.lock().clone();
+        if !pids.is_empty() {
+            return Err(PoolError::LeftBehind { pids });
         }
-        match core.scheduler.broken_reason() {
-            Some(reason) => Err(PoolError::Broken { reason: reason.to_string() }),
-            None => Ok(core.report()),
-        }
+        core.check_not_broken()?;
+        Ok(core.report())
     }
 
     fn wait_for_progress<'a>(&self, mut core: MutexGuard<'a, Core>) -> MutexGuard<'a, Core> {
@@ -125,6 +113,16 @@ impl Shared {
 }
 
 impl Core {
+    fn check_not_broken(&self) -> Result<(), PoolError> {
+        let reason = self.scheduler.broken_reason();
+        reason.map_or(Ok(()), |reason| Err(PoolError::Broken { reason: reason.to_string() }))
+    }
+
+    fn check_open(&self) -> Result<(), PoolError> {
+        self.check_not_broken()?;
+        if self.scheduler.is_open() { Ok(()) } else { Err(PoolError::Closed) }
+    }
+
     fn report(&self) -> ShutdownReport {
         let mut report = self.scheduler.report();
         let so_far = || self.shutdown_began.map(|began| began.elapsed());

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 #[cfg(feature = "journal")]
 use brigade_scheduler::journal::Journal;
 use brigade_scheduler::{Event, Outbox, Scheduler, TaskRef};
-use brigade_supervisor::{Connection, Jobs, Orders, Supervisor, note};
+use brigade_supervisor::{Jobs, Orders, Supervisor, note};
 use brigade_sys::clock::{Monotonic, now};
 use brigade_sys::fork::Origin;
 use brigade_sys::sync::{Condvar, Mutex, MutexGuard};
@@ -235,13 +235,6 @@ impl Shared {
         match &self.collecting {
             Some(collecting) => collecting.end(),
             None => self.user_code.end(),
-        }
-    }
-
-    /// Makes a worker available for tasks from the next event on.
-    pub(super) fn open_connection(&self, worker: WorkerId, connection: Connection) {
-        if let Some(worker_slot) = self.lock().worker_slot_mut(worker) {
-            worker_slot.connection = Some(connection);
         }
     }
 
