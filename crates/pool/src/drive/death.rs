@@ -25,7 +25,7 @@ pub(super) fn report(shared: &Shared, process: &WorkerProcess) {
         let exit = end_process(shared, process);
         Death { exit, stderr_tail: process.read_rest(&shared.supervisor.output) }
     });
-    let Death { exit, stderr_tail } = death;
+    let exit = death.exit;
     let interrupted = shared.lock().worker_slot_mut(worker).and_then(|it| it.interrupted.take());
     let interrupted = interrupted.unwrap_or_else(|| read_interrupted(shared, worker));
     let expected = matches!(exit, Exit::Code(0) | Exit::Unknown) && interrupted.attempts.is_empty();
@@ -35,7 +35,7 @@ pub(super) fn report(shared: &Shared, process: &WorkerProcess) {
         let ran = interrupted.attempts.len();
         note!(shared.supervisor.output, INFO, %worker, pid, %exit, ran, "worker died");
     }
-    remove(shared, worker, interrupted, (pid, exit, stderr_tail));
+    remove(shared, worker, interrupted, pid, death);
 }
 
 /// Reads the interrupted attempts before the death is observed: an outcome that the worker sends
@@ -66,7 +66,8 @@ pub(super) fn kill_orphaned(shared: &Shared, process: &Arc<WorkerProcess>) {
         return shared.remove_dead(worker, event, EventData::Nothing);
     }
     let interrupted = read_interrupted(shared, worker);
-    remove(shared, worker, interrupted, (pid.unwrap_or(0), Exit::Signal(9), String::new()));
+    let death = Death { exit: Exit::Signal(9), stderr_tail: String::new() };
+    remove(shared, worker, interrupted, pid.unwrap_or(0), death);
 }
 
 fn read_interrupted(shared: &Shared, worker: WorkerId) -> Interrupted {
@@ -95,15 +96,9 @@ fn read_interrupted(shared: &Shared, worker: WorkerId) -> Interrupted {
     interrupted
 }
 
-fn remove(
-    shared: &Shared,
-    worker: WorkerId,
-    interrupted: Interrupted,
-    (pid, exit, stderr_tail): (u32, Exit, String),
-) {
-    let Interrupted { attempts, elapsed, section_limit, broke_protocol } = interrupted;
-    let report = DeathReport { pid, exit, stderr_tail, elapsed, section_limit, broke_protocol };
-    let data = EventData::Death(Box::new(report));
+fn remove(shared: &Shared, worker: WorkerId, mut interrupted: Interrupted, pid: u32, death: Death) {
+    let attempts = std::mem::take(&mut interrupted.attempts);
+    let data = EventData::Death(Box::new(DeathReport { pid, death, interrupted }));
     shared.remove_dead(worker, Event::Died { worker, interrupted: attempts }, data);
 }
 

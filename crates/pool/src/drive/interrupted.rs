@@ -11,6 +11,7 @@ pub(super) struct Interrupted {
     /// time. If it has overwritten its table, all its tasks count as started, so that none is run
     /// twice without permission.
     pub(super) attempts: Vec<InterruptedAttempt>,
+    /// Time that the task had been running.
     pub(super) elapsed: Option<Duration>,
     /// Time limit of the section that the task was in.
     pub(super) section_limit: Duration,

@@ -1,14 +1,14 @@
 //! Turns a worker's message, or its death, into the outcome that the handle gets.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use brigade_scheduler::{Event, KillCause, Returned, TaskEnd};
+use brigade_supervisor::Death;
 use brigade_sys::arena::ResultView;
 use brigade_sys::clock;
-use brigade_sys::process::Exit;
 use brigade_wire::{self as wire, Attempt, Finished, Item, PanicReport, WorkerId};
 
+use super::interrupted::Interrupted;
 use crate::cell::TaskCell;
 use crate::chunk::{ChunkEnd, ValueRef};
 use crate::error::{TaskError, TaskErrorKind};
@@ -30,14 +30,9 @@ pub(super) type WorkerOutcome = Result<Value, Box<TaskErrorKind>>;
 #[derive(Debug, Clone)]
 pub(super) struct DeathReport {
     pub(super) pid: u32,
-    pub(super) exit: Exit,
-    pub(super) stderr_tail: String,
-    /// Time that the task had been running.
-    pub(super) elapsed: Option<Duration>,
-    /// Time limit of the section that the task was in.
-    pub(super) section_limit: Duration,
-    /// The pool killed the worker because it broke the protocol.
-    pub(super) broke_protocol: bool,
+    pub(super) death: Death,
+    /// Without the attempts, which are part of the event.
+    pub(super) interrupted: Interrupted,
 }
 
 /// Copies a worker's outcome out of the link's buffer. Returns an error if it names an invalid
@@ -150,7 +145,7 @@ pub(super) fn outcome_of(
     broken: Option<&str>,
 ) -> Outcome {
     let (elapsed, broke_protocol) = match &*data {
-        EventData::Death(report) => (report.elapsed, report.broke_protocol),
+        EventData::Death(report) => (report.interrupted.elapsed, report.interrupted.broke_protocol),
         EventData::Nothing | EventData::Outcome(_) => (None, false),
     };
     let deadlines = task.deadlines.as_deref();
@@ -170,14 +165,14 @@ pub(super) fn outcome_of(
             TaskEnd::Died | TaskEnd::Quarantined | TaskEnd::Killed(KillCause::Protocol),
             EventData::Death(report),
         ) => {
-            let DeathReport { pid, exit, stderr_tail, .. } = &**report;
-            TaskErrorKind::WorkerDied { pid: *pid, exit: *exit, stderr_tail: stderr_tail.clone() }
+            let Death { exit, stderr_tail } = report.death.clone();
+            TaskErrorKind::WorkerDied { pid: report.pid, exit, stderr_tail }
         }
         (TaskEnd::Killed(KillCause::Deadline), _) => {
             exceeded(deadlines.and_then(|deadlines| deadlines.limits.hard).unwrap_or_default())
         }
         (TaskEnd::Killed(KillCause::Section), EventData::Death(report)) => {
-            exceeded(report.section_limit)
+            exceeded(report.interrupted.section_limit)
         }
         (TaskEnd::Killed(_), _) => TaskErrorKind::Killed,
         (TaskEnd::Expired, _) => {
