@@ -238,43 +238,35 @@ impl Core {
         worker: WorkerId,
         ring_index: u16,
         key: TaskKey,
-        id: TaskId,
+        task: TaskId,
         attempt: Attempt,
         unanswered: u16,
     ) -> Result<(), LinkError> {
         let Some(Some(worker_slot)) = self.worker_slots.get_mut(worker.slot as usize) else {
             return Ok(());
         };
-        let (Some(connection), Some(task)) =
+        let (Some(connection), Some(cell)) =
             (worker_slot.connection.as_mut(), self.scheduler.task(key))
         else {
             return Ok(());
         };
-        if task.is_chunk {
+        if cell.is_chunk {
             connection.table.reset_items(ring_index);
-            task.with_chunk_progress(|chunk| chunk.begin_anew(attempt));
+            cell.with_chunk_progress(|chunk| chunk.begin_anew(attempt));
         }
-        connection.table.arm(ring_index, slot_tag(id, attempt));
+        connection.table.arm(ring_index, slot_tag(task, attempt));
         self.head.clear();
-        let function = task.function.for_the_wire();
-        let limits = task.deadlines.as_deref().map_or(RunLimits::NONE, TaskDeadlines::run_limits);
+        let function = cell.function.for_the_wire();
+        let limits = cell.deadlines.as_deref().map_or(RunLimits::NONE, TaskDeadlines::run_limits);
         let reads_arena = connection.results.is_some();
-        let sent = task.with_argument(|argument, chunk| {
+        let sent = cell.with_argument(|argument, chunk| {
             let (location, argument): (_, &[u8]) = match argument.location() {
                 Some(location) if reads_arena => (Some(location), &[]),
                 _ => (None, argument.as_bytes()),
             };
-            let run = ToWorker::Run(Run {
-                task: id,
-                attempt,
-                ring_index,
-                function,
-                chunk,
-                limits,
-                location,
-                argument,
-            });
-            run.encode_head(&mut self.head);
+            let run =
+                Run { task, attempt, ring_index, function, chunk, limits, location, argument };
+            ToWorker::Run(run).encode_head(&mut self.head);
             connection.send(&self.head, argument, unanswered)
         });
         self.woke_worker = connection.woke_worker();
