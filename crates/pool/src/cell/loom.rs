@@ -22,14 +22,16 @@ fn complete(cell: &TaskCell) -> bool {
     wakeups.ring_doorbell
 }
 
+fn spawn(cell: &Arc<TaskCell>, run: fn(&TaskCell) -> bool) -> thread::JoinHandle<bool> {
+    let cell = Arc::clone(cell);
+    thread::spawn(move || run(&cell))
+}
+
 #[test]
 fn a_parked_caller_is_woken_and_finds_the_outcome() {
     loom::model(|| {
         let cell = cell();
-        let completer = {
-            let cell = Arc::clone(&cell);
-            thread::spawn(move || complete(&cell))
-        };
+        let completer = spawn(&cell, complete);
         park_for(&*cell, None);
         assert!(cell.try_take().is_some());
         completer.join().expect("the completer");
@@ -40,10 +42,7 @@ fn a_parked_caller_is_woken_and_finds_the_outcome() {
 fn a_caller_at_the_doorbell_stays_up_or_is_rung() {
     loom::model(|| {
         let cell = cell();
-        let completer = {
-            let cell = Arc::clone(&cell);
-            thread::spawn(move || complete(&cell))
-        };
+        let completer = spawn(&cell, complete);
         cell.set_sleeper(Sleeper::AtTheDoorbell);
         let sleeps = cell.is_pending();
         let rings = completer.join().expect("the completer");
@@ -55,10 +54,7 @@ fn a_caller_at_the_doorbell_stays_up_or_is_rung() {
 fn an_outcome_is_taken_once() {
     loom::model(|| {
         let cell = cell();
-        let [completer, taker] = [complete as fn(&TaskCell) -> bool, take].map(|run| {
-            let cell = Arc::clone(&cell);
-            thread::spawn(move || run(&cell))
-        });
+        let (completer, taker) = (spawn(&cell, complete), spawn(&cell, take));
         let mut taken = usize::from(take(&cell));
         completer.join().expect("the completer");
         taken += usize::from(taker.join().expect("the taker"));
@@ -82,10 +78,7 @@ fn a_future_gets_the_outcome_or_is_woken() {
     }
     loom::model(|| {
         let cell = cell();
-        let completer = {
-            let cell = Arc::clone(&cell);
-            thread::spawn(move || complete(&cell))
-        };
+        let completer = spawn(&cell, complete);
         let woken = Arc::new(Woken(AtomicBool::new(false)));
         let waker = Waker::from(Arc::clone(&woken));
         let polled = cell.poll(&waker);
@@ -101,10 +94,7 @@ fn a_future_gets_the_outcome_or_is_woken() {
 fn a_watching_queue_gets_the_task_once() {
     loom::model(|| {
         let cell = cell();
-        let completer = {
-            let cell = Arc::clone(&cell);
-            thread::spawn(move || complete(&cell))
-        };
+        let completer = spawn(&cell, complete);
         let completions = Arc::<CompletionQueue>::default();
         cell.watch(&completions, 7);
         if completions.is_pending() {
