@@ -50,6 +50,7 @@ impl Deferred {
         self.notes.add(level, emit);
     }
 
+    #[inline]
     pub(super) fn is_empty(&self) -> bool {
         let Self { to_notify, to_kill, notes, to_free, wake_reaper, ended } = self;
         to_notify.is_empty()

@@ -9,7 +9,15 @@ use super::user_code_queue::UserCode;
 use crate::cell::Wakeups;
 
 impl Deferred {
+    #[inline]
     pub(super) fn run(self, shared: &Shared) {
+        // Each submission and each look at the rings passes here, mostly with nothing to do.
+        if !self.is_empty() {
+            self.run_all(shared);
+        }
+    }
+
+    fn run_all(self, shared: &Shared) {
         if self.wake_reaper {
             shared.supervisor.reaper.wake();
         }

@@ -279,6 +279,7 @@ impl LinkReceiver for WorkerReceiver {
 }
 
 /// Checks `condition` repeatedly for at most [`SPIN`]. Returns `true` if it was met.
+#[inline]
 pub fn spin_until(mut condition: impl FnMut() -> bool) -> bool {
     let end = now().saturating_add(SPIN);
     loop {
