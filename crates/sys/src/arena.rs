@@ -47,6 +47,7 @@ mod argument;
 mod loan;
 pub(crate) mod mapping;
 mod ranges;
+mod reference;
 mod result;
 #[cfg(test)]
 mod tests;
@@ -55,6 +56,7 @@ mod view;
 use crate::memory;
 pub use argument::{ArgumentArena, ArgumentBlock, SharedBlock};
 pub use loan::{Loan, ResultView};
+pub use reference::ArenaRef;
 pub use result::ResultArena;
 pub use view::ArgumentView;
 

@@ -1,0 +1,58 @@
+//! Bytes that travel between a host and its workers by reference and not by copy.
+//!
+//! A [`SharedBufMut`] is written in place; [`freeze`](SharedBufMut::freeze) makes a [`SharedBuf`]
+//! of it, which nobody can write and which is as cheap to clone as an `Arc`. Both can be a part of
+//! any argument or result of a task. A serializer then gets three numbers, and the bytes stay where
+//! they are.
+//!
+//! For that, host and worker serialize arguments and results inside [`exporting`], which collects
+//! the buffers, and deserialize them inside [`importing`], which has the buffers of the message.
+//! [`SharedBuf::place`] says where the bytes of a buffer lie, which a message has to name.
+//!
+//! ```
+//! use brigade_buffers::{SharedBuf, SharedBufMut, exporting, importing};
+//!
+//! let mut image = SharedBufMut::on_heap(1 << 20);
+//! image.fill(7);
+//! let image: SharedBuf = image.freeze();
+//! let rows = (image.slice(..1024), image.slice(1024..2048));
+//!
+//! let (encoded, buffers) = exporting(|| {
+//!     let mut encoded = Vec::new();
+//!     brigade_codec::encode(&rows, &mut encoded, 100).map(|()| encoded)
+//! });
+//! assert_eq!(buffers.len(), 1, "both rows are parts of one buffer");
+//!
+//! let encoded = encoded?;
+//! let decoded: (SharedBuf, SharedBuf) = importing(&buffers, || brigade_codec::decode(&encoded))?;
+//! assert_eq!(decoded.1, image.slice(1024..2048));
+//! # Ok::<(), brigade_codec::CodecError>(())
+//! ```
+//!
+//! Invariants:
+//! - The bytes of a `SharedBuf` never change while it exists.
+//! - The first byte of a whole buffer is aligned to [`ALIGNMENT`] bytes.
+//! - Serialized references are checked: a wrong index or range is an error of the deserializer.
+
+#![forbid(unsafe_code)]
+
+mod error;
+mod heap;
+mod memory;
+mod place;
+mod scope;
+mod serialize;
+mod shared;
+mod writable;
+
+#[cfg(feature = "bytemuck")]
+pub use error::TypedError;
+pub use place::Place;
+pub use scope::{exporting, importing};
+pub use shared::SharedBuf;
+pub use writable::SharedBufMut;
+
+pub use brigade_sys::arena::ArenaRef;
+
+/// The alignment in bytes of every whole buffer: a cache line, and enough for vector instructions.
+pub const ALIGNMENT: usize = 64;
