@@ -18,14 +18,16 @@
 //! error for anything that is not a message.
 
 mod limits;
+mod outcome;
 mod words;
 
 use std::time::Duration;
 
 use crate::error::MessageError;
 use crate::ids::{Attempt, TaskId};
-use crate::outcome::{Outcome, PanicReport};
+use crate::outcome::Outcome;
 pub use limits::RunLimits;
+use outcome::VALUE;
 use words::{
     NAME_LIMIT, Reader, chunk_word, first_word, push, push_location, split_chunk_word,
     split_first_word,
@@ -139,13 +141,7 @@ pub struct Item<'a> {
 const RUN_OFFSET: u8 = 1;
 const RUN_NAME: u8 = 2;
 const STOP: u8 = 3;
-const VALUE: u8 = 16;
-const PANICKED: u8 = 17;
-const ARGUMENT_CODEC: u8 = 18;
-const RESULT_CODEC: u8 = 19;
-const UNKNOWN_FUNCTION: u8 = 20;
 const SKIPPED: u8 = 21;
-const VALUE_IN_ARENA: u8 = 22;
 /// Added to the kind of an outcome if the outcome belongs to an item.
 const ITEM: u8 = 32;
 
@@ -254,7 +250,7 @@ impl<'a> FromWorker<'a> {
     pub fn encode_head(&self, head: &mut Vec<u8>) {
         let outcome = match self {
             Self::Finished(finished) => {
-                let kind = outcome_kind(&finished.outcome);
+                let kind = outcome::kind(&finished.outcome);
                 let flags = if finished.worn { IS_WORN } else { 0 };
                 push(head, first_word(kind, flags, finished.ring_index, finished.attempt.get()));
                 push(head, finished.task.get());
@@ -262,7 +258,7 @@ impl<'a> FromWorker<'a> {
                 &finished.outcome
             }
             Self::Item(item) => {
-                let kind = outcome_kind(&item.outcome) + ITEM;
+                let kind = outcome::kind(&item.outcome) + ITEM;
                 push(head, first_word(kind, 0, item.ring_index, item.index));
                 &item.outcome
             }
@@ -271,24 +267,14 @@ impl<'a> FromWorker<'a> {
                 return push(head, task.get());
             }
         };
-        match outcome {
-            Outcome::Panicked(report) => append_report(head, report),
-            Outcome::InArena(location) => push_location(head, *location),
-            _ => {}
-        }
+        outcome::encode_head(outcome, head);
     }
 
     /// Returns the payload, which follows the head.
     pub fn payload(&self) -> &[u8] {
         match self {
             Self::Finished(Finished { outcome, .. }) | Self::Item(Item { outcome, .. }) => {
-                match outcome {
-                    Outcome::Value(value) => value,
-                    Outcome::ArgumentCodec(text)
-                    | Outcome::ResultCodec(text)
-                    | Outcome::UnknownFunction(text) => text.as_bytes(),
-                    Outcome::Panicked(_) | Outcome::InArena(_) => &[],
-                }
+                outcome::payload(outcome)
             }
             Self::Skipped { .. } => &[],
         }
@@ -311,7 +297,7 @@ impl<'a> FromWorker<'a> {
             return Err(MessageError::Decode("unknown flags"));
         }
         if let Some(kind) = kind.checked_sub(ITEM) {
-            let outcome = decode_outcome(kind, reader.0)?;
+            let outcome = outcome::decode(kind, reader.0)?;
             return Ok(Self::Item(Item { ring_index, index: number, outcome }));
         }
         let (task, attempt) = (TaskId::new(reader.word()?), Attempt::new(number));
@@ -323,60 +309,10 @@ impl<'a> FromWorker<'a> {
             };
         }
         let run_time = Duration::from_nanos(reader.word()?);
-        let outcome = decode_outcome(kind, reader.0)?;
+        let outcome = outcome::decode(kind, reader.0)?;
         let worn = flags & IS_WORN != 0;
         Ok(Self::Finished(Finished { task, attempt, ring_index, run_time, worn, outcome }))
     }
-}
-
-fn outcome_kind(outcome: &Outcome<'_>) -> u8 {
-    match outcome {
-        Outcome::Value(_) => VALUE,
-        Outcome::InArena(_) => VALUE_IN_ARENA,
-        Outcome::Panicked(_) => PANICKED,
-        Outcome::ArgumentCodec(_) => ARGUMENT_CODEC,
-        Outcome::ResultCodec(_) => RESULT_CODEC,
-        Outcome::UnknownFunction(_) => UNKNOWN_FUNCTION,
-    }
-}
-
-#[inline]
-fn decode_outcome(kind: u8, payload: &[u8]) -> Result<Outcome<'_>, MessageError> {
-    if kind == VALUE { Ok(Outcome::Value(payload)) } else { decode_other(kind, payload) }
-}
-
-/// Kept out of line: almost all outcomes are values inside the message.
-#[cold]
-fn decode_other(kind: u8, payload: &[u8]) -> Result<Outcome<'_>, MessageError> {
-    let text = || {
-        let text = std::str::from_utf8(payload);
-        text.map(str::to_owned).map_err(|_| MessageError::Decode("text is not UTF-8"))
-    };
-    match kind {
-        VALUE_IN_ARENA => {
-            let mut reader = Reader(payload);
-            let location = reader.location()?;
-            if reader.0.is_empty() {
-                Ok(Outcome::InArena(location))
-            } else {
-                Err(MessageError::Decode("bytes after an arena location"))
-            }
-        }
-        PANICKED => match postcard::take_from_bytes(payload) {
-            Ok((report, [])) => Ok(Outcome::Panicked(Box::new(report))),
-            _ => Err(MessageError::Decode("malformed panic report")),
-        },
-        ARGUMENT_CODEC => Ok(Outcome::ArgumentCodec(text()?)),
-        RESULT_CODEC => Ok(Outcome::ResultCodec(text()?)),
-        UNKNOWN_FUNCTION => Ok(Outcome::UnknownFunction(text()?)),
-        _ => Err(MessageError::Decode("unknown message kind")),
-    }
-}
-
-#[expect(clippy::expect_used, reason = "strings always encode")]
-fn append_report(head: &mut Vec<u8>, report: &PanicReport) {
-    let report = postcard::to_stdvec(report).expect("strings always encode");
-    head.extend(report);
 }
 
 #[cfg(test)]

@@ -7,7 +7,11 @@
 use super::Finding;
 use crate::checkout::{self, Checkout};
 
-const SOURCES: &[&str] = &["crates/wire/src/message.rs", "crates/wire/src/handshake.rs"];
+const SOURCES: &[&str] = &[
+    "crates/wire/src/message.rs",
+    "crates/wire/src/message/outcome.rs",
+    "crates/wire/src/handshake.rs",
+];
 const DOCUMENT: &str = "docs/wire-protocol.md";
 const OPEN: &str = "<!-- messages: ";
 const CLOSE: &str = " -->";
@@ -106,10 +110,11 @@ mod tests {
         "//! Messages.\n/// Doc.\nenum ToWorker { Run, Stop }\n#[cfg(test)]\nmod tests {}\n";
     const MESSAGE_PATH: &str = "crates/wire/src/message.rs";
     const HANDSHAKE: (&str, &str) = ("crates/wire/src/handshake.rs", "struct Hello;\n");
+    const OUTCOME: (&str, &str) = ("crates/wire/src/message/outcome.rs", "const VALUE: u8 = 16;\n");
     const DOCUMENT_PATH: &str = "docs/wire-protocol.md";
 
     fn hash_of(message: &str) -> String {
-        messages_hash(&Checkout::of(&[(MESSAGE_PATH, message), HANDSHAKE])).unwrap()
+        messages_hash(&Checkout::of(&[(MESSAGE_PATH, message), HANDSHAKE, OUTCOME])).unwrap()
     }
 
     #[test]
@@ -118,7 +123,7 @@ mod tests {
         let found = |message: &str| {
             locations(
                 check,
-                &[(MESSAGE_PATH, message), HANDSHAKE, (DOCUMENT_PATH, document.as_str())],
+                &[(MESSAGE_PATH, message), HANDSHAKE, OUTCOME, (DOCUMENT_PATH, document.as_str())],
             )
         };
         assert!(found(MESSAGE).is_empty(), "{document}");
@@ -140,12 +145,12 @@ mod tests {
 
     #[test]
     fn missing_files_are_named() {
-        assert_eq!(locations(check, &[HANDSHAKE]), ["crates/wire/src/message.rs:1"]);
+        assert_eq!(locations(check, &[HANDSHAKE, OUTCOME]), ["crates/wire/src/message.rs:1"]);
         assert_eq!(
-            locations(check, &[(MESSAGE_PATH, MESSAGE), HANDSHAKE]),
+            locations(check, &[(MESSAGE_PATH, MESSAGE), HANDSHAKE, OUTCOME]),
             ["docs/wire-protocol.md:1"]
         );
-        let unrecorded = [(MESSAGE_PATH, MESSAGE), HANDSHAKE, (DOCUMENT_PATH, "# Wire\n")];
+        let unrecorded = [(MESSAGE_PATH, MESSAGE), HANDSHAKE, OUTCOME, (DOCUMENT_PATH, "# Wire\n")];
         assert_eq!(locations(check, &unrecorded), ["docs/wire-protocol.md:1"]);
     }
 }

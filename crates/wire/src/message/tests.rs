@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::outcome::PanicReport;
 
 const KINDS: u8 = 7;
 
