@@ -30,6 +30,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod buffers;
 mod error;
 pub mod exit_code;
 pub mod fragments;
@@ -51,4 +52,4 @@ pub use ids::{Attempt, TaskId, WorkerId};
 pub use message::{
     Chunk, Finished, FromWorker, Function, Item, Location, Run, RunLimits, ToWorker,
 };
-pub use outcome::{Outcome, PanicReport};
+pub use outcome::{Buffered, Outcome, PanicReport};

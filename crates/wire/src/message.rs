@@ -8,7 +8,7 @@
 //! then     soft and hard limit in nanoseconds, all ones for none          (Run with limits)
 //! then     offset in an arena, and length there        (Run with its argument in the arena)
 //!
-//! Flags of a Run: 1 a chunk, 2 argument in the arena, 4 with limits.
+//! Flags of a Run: 1 a chunk, 2 argument in the arena, 4 with limits, 8 with shared buffers.
 //! Flag of a finished task: 1 the worker asks to be replaced.
 //! ```
 //! Words are written and read as whole words: a processor stalls when it reads a word that it has
@@ -59,6 +59,9 @@ pub struct Run<'a> {
     pub limits: RunLimits,
     /// Set if the encoded argument lies in the pool's arena of arguments and not in the message.
     pub location: Option<Location>,
+    /// `true` if the argument, or each item of a chunk, ends with a [list of
+    /// buffers](crate::buffers).
+    pub has_buffers: bool,
     /// The encoded argument; for a chunk, its [items](crate::items).
     pub argument: &'a [u8],
 }
@@ -149,6 +152,7 @@ const ITEM: u8 = 32;
 const IS_CHUNK: u8 = 1;
 const IN_ARENA: u8 = 2;
 const IS_LIMITED: u8 = 4;
+const HAS_BUFFERS: u8 = 8;
 
 /// Flag of a finished task.
 const IS_WORN: u8 = 1;
@@ -169,7 +173,8 @@ impl<'a> ToWorker<'a> {
         };
         let flags = if run.chunk.is_some() { IS_CHUNK } else { 0 }
             | if run.location.is_some() { IN_ARENA } else { 0 }
-            | if run.limits.are_some() { IS_LIMITED } else { 0 };
+            | if run.limits.are_some() { IS_LIMITED } else { 0 }
+            | if run.has_buffers { HAS_BUFFERS } else { 0 };
         push(head, first_word(kind, flags, run.ring_index, run.attempt.get()));
         push(head, run.task.get());
         push(head, function);
@@ -214,7 +219,7 @@ impl<'a> ToWorker<'a> {
         }
         let task = TaskId::new(reader.word()?);
         let function = reader.word()?;
-        if flags & !(IS_CHUNK | IN_ARENA | IS_LIMITED) != 0 {
+        if flags & !(IS_CHUNK | IN_ARENA | IS_LIMITED | HAS_BUFFERS) != 0 {
             return Err(MessageError::Decode("unknown flags"));
         }
         let chunk =
@@ -239,6 +244,7 @@ impl<'a> ToWorker<'a> {
             chunk,
             limits,
             location,
+            has_buffers: flags & HAS_BUFFERS != 0,
             argument: reader.0,
         }))
     }

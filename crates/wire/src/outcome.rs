@@ -11,6 +11,8 @@ pub enum Outcome<'a> {
     Value(&'a [u8]),
     /// The encoded value lies in the worker's arena of results.
     InArena(Location),
+    /// A value with shared buffers. Boxed because such values are few.
+    Buffered(Box<Buffered<'a>>),
     /// The function panicked.
     Panicked(Box<PanicReport>),
     /// The argument could not be decoded; the function did not run.
@@ -19,6 +21,15 @@ pub enum Outcome<'a> {
     ResultCodec(String),
     /// The worker has no such function.
     UnknownFunction(String),
+}
+
+/// An encoded value and the [list of its buffers](crate::buffers).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Buffered<'a> {
+    /// Set if the value lies in the worker's arena of results.
+    pub location: Option<Location>,
+    /// The value, unless it lies in the arena, then the list of its buffers.
+    pub payload: &'a [u8],
 }
 
 /// A panic in a worker.

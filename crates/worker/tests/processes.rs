@@ -193,6 +193,7 @@ impl Ready {
             chunk: None,
             limits: brigade_wire::RunLimits::NONE,
             location: None,
+            has_buffers: false,
             argument: &argument_bytes,
         }));
     }

@@ -8,6 +8,7 @@ use super::Finding;
 use crate::checkout::{self, Checkout};
 
 const SOURCES: &[&str] = &[
+    "crates/wire/src/buffers.rs",
     "crates/wire/src/message.rs",
     "crates/wire/src/message/outcome.rs",
     "crates/wire/src/handshake.rs",
@@ -110,11 +111,13 @@ mod tests {
         "//! Messages.\n/// Doc.\nenum ToWorker { Run, Stop }\n#[cfg(test)]\nmod tests {}\n";
     const MESSAGE_PATH: &str = "crates/wire/src/message.rs";
     const HANDSHAKE: (&str, &str) = ("crates/wire/src/handshake.rs", "struct Hello;\n");
+    const BUFFERS: (&str, &str) = ("crates/wire/src/buffers.rs", "const MOST: usize = 4096;\n");
     const OUTCOME: (&str, &str) = ("crates/wire/src/message/outcome.rs", "const VALUE: u8 = 16;\n");
     const DOCUMENT_PATH: &str = "docs/wire-protocol.md";
 
     fn hash_of(message: &str) -> String {
-        messages_hash(&Checkout::of(&[(MESSAGE_PATH, message), HANDSHAKE, OUTCOME])).unwrap()
+        messages_hash(&Checkout::of(&[(MESSAGE_PATH, message), HANDSHAKE, OUTCOME, BUFFERS]))
+            .unwrap()
     }
 
     #[test]
@@ -123,7 +126,13 @@ mod tests {
         let found = |message: &str| {
             locations(
                 check,
-                &[(MESSAGE_PATH, message), HANDSHAKE, OUTCOME, (DOCUMENT_PATH, document.as_str())],
+                &[
+                    (MESSAGE_PATH, message),
+                    HANDSHAKE,
+                    OUTCOME,
+                    BUFFERS,
+                    (DOCUMENT_PATH, document.as_str()),
+                ],
             )
         };
         assert!(found(MESSAGE).is_empty(), "{document}");
@@ -145,12 +154,16 @@ mod tests {
 
     #[test]
     fn missing_files_are_named() {
-        assert_eq!(locations(check, &[HANDSHAKE, OUTCOME]), ["crates/wire/src/message.rs:1"]);
         assert_eq!(
-            locations(check, &[(MESSAGE_PATH, MESSAGE), HANDSHAKE, OUTCOME]),
+            locations(check, &[HANDSHAKE, OUTCOME, BUFFERS]),
+            ["crates/wire/src/message.rs:1"]
+        );
+        assert_eq!(
+            locations(check, &[(MESSAGE_PATH, MESSAGE), HANDSHAKE, OUTCOME, BUFFERS]),
             ["docs/wire-protocol.md:1"]
         );
-        let unrecorded = [(MESSAGE_PATH, MESSAGE), HANDSHAKE, OUTCOME, (DOCUMENT_PATH, "# Wire\n")];
+        let unrecorded =
+            [(MESSAGE_PATH, MESSAGE), HANDSHAKE, OUTCOME, BUFFERS, (DOCUMENT_PATH, "# Wire\n")];
         assert_eq!(locations(check, &unrecorded), ["docs/wire-protocol.md:1"]);
     }
 }

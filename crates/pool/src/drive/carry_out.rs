@@ -264,8 +264,18 @@ impl Core {
                 Some(location) if reads_arena => (Some(location), &[]),
                 _ => (None, argument.as_bytes()),
             };
-            let run =
-                Run { task, attempt, ring_index, function, chunk, limits, location, argument };
+            let has_buffers = false;
+            let run = Run {
+                task,
+                attempt,
+                ring_index,
+                function,
+                chunk,
+                limits,
+                location,
+                has_buffers,
+                argument,
+            };
             ToWorker::Run(run).encode_head(&mut self.head);
             connection.send(&self.head, argument, unanswered)
         });

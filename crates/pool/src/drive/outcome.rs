@@ -66,6 +66,7 @@ fn decode_value<'a>(
             });
             Ok(ValueRef::InArena(ArenaValue(loan.ok_or("result location out of bounds")?)))
         }
+        wire::Outcome::Buffered(_) => return Err("sent shared buffers".to_owned()),
         wire::Outcome::Panicked(report) => {
             let PanicReport { message, location, backtrace } = *report;
             let location = location.unwrap_or_else(|| "unknown".to_owned());

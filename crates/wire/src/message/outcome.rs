@@ -1,8 +1,9 @@
 //! The wire form of an outcome: its kind, and what follows the words of the message.
 
 use super::words::{Reader, push_location};
+use crate::buffers;
 use crate::error::MessageError;
-use crate::outcome::{Outcome, PanicReport};
+use crate::outcome::{Buffered, Outcome, PanicReport};
 
 pub(super) const VALUE: u8 = 16;
 const PANICKED: u8 = 17;
@@ -10,11 +11,17 @@ const ARGUMENT_CODEC: u8 = 18;
 const RESULT_CODEC: u8 = 19;
 const UNKNOWN_FUNCTION: u8 = 20;
 const VALUE_IN_ARENA: u8 = 22;
+const BUFFERED: u8 = 23;
+const BUFFERED_IN_ARENA: u8 = 24;
 
 pub(super) fn kind(outcome: &Outcome<'_>) -> u8 {
     match outcome {
         Outcome::Value(_) => VALUE,
         Outcome::InArena(_) => VALUE_IN_ARENA,
+        Outcome::Buffered(buffered) => match buffered.location {
+            None => BUFFERED,
+            Some(_) => BUFFERED_IN_ARENA,
+        },
         Outcome::Panicked(_) => PANICKED,
         Outcome::ArgumentCodec(_) => ARGUMENT_CODEC,
         Outcome::ResultCodec(_) => RESULT_CODEC,
@@ -28,6 +35,11 @@ pub(super) fn encode_head(outcome: &Outcome<'_>, head: &mut Vec<u8>) {
     match outcome {
         Outcome::Panicked(report) => append_report(head, report),
         Outcome::InArena(location) => push_location(head, *location),
+        Outcome::Buffered(buffered) => {
+            if let Some(location) = buffered.location {
+                push_location(head, location);
+            }
+        }
         _ => {}
     }
 }
@@ -35,6 +47,7 @@ pub(super) fn encode_head(outcome: &Outcome<'_>, head: &mut Vec<u8>) {
 pub(super) fn payload<'a>(outcome: &'a Outcome<'_>) -> &'a [u8] {
     match outcome {
         Outcome::Value(value) => value,
+        Outcome::Buffered(buffered) => buffered.payload,
         Outcome::ArgumentCodec(text)
         | Outcome::ResultCodec(text)
         | Outcome::UnknownFunction(text) => text.as_bytes(),
@@ -62,6 +75,19 @@ fn decode_other(kind: u8, payload: &[u8]) -> Result<Outcome<'_>, MessageError> {
                 Ok(Outcome::InArena(location))
             } else {
                 Err(MessageError::Decode("bytes after an arena location"))
+            }
+        }
+        BUFFERED => {
+            buffers::split(payload)?;
+            Ok(Outcome::Buffered(Box::new(Buffered { location: None, payload })))
+        }
+        BUFFERED_IN_ARENA => {
+            let mut reader = Reader(payload);
+            let location = Some(reader.location()?);
+            let payload = reader.0;
+            match buffers::split(payload)? {
+                ([], _) => Ok(Outcome::Buffered(Box::new(Buffered { location, payload }))),
+                _ => Err(MessageError::Decode("bytes after an arena location")),
             }
         }
         PANICKED => match postcard::take_from_bytes(payload) {

@@ -3,9 +3,10 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::outcome::PanicReport;
+use crate::buffers::{self, Buffer};
+use crate::outcome::{Buffered, PanicReport};
 
-const KINDS: u8 = 7;
+const KINDS: u8 = 9;
 
 prop_compose! {
     fn locations()(offset: u64, length: u64) -> Location {
@@ -53,6 +54,11 @@ fn from_worker(
         3 => Outcome::UnknownFunction(report.message),
         5 => Outcome::InArena(Location { offset: nanos, length: 7 }),
         4 => Outcome::Panicked(Box::new(report)),
+        7 => Outcome::Buffered(Box::new(Buffered { location: None, payload: value })),
+        8 => {
+            let location = Some(Location { offset: 7, length: nanos });
+            Outcome::Buffered(Box::new(Buffered { location, payload: value }))
+        }
         _ => return FromWorker::Skipped { task, attempt, ring_index },
     };
     if is_item {
@@ -73,11 +79,13 @@ proptest! {
         (task, attempt, ring_index) in ids(), offset: u64,
         name in proptest::option::of("[a-zäß]{0,40}"), argument: Vec<u8>,
         chunk in proptest::option::of(chunks()), location in proptest::option::of(locations()),
-        limits in limits(),
+        limits in limits(), has_buffers: bool,
     ) {
         let function = function(offset, name.as_deref());
         let argument = &argument;
-        let run = Run { task, attempt, ring_index, function, chunk, limits, location, argument };
+        let run = Run {
+            task, attempt, ring_index, function, chunk, limits, location, has_buffers, argument,
+        };
         let message = ToWorker::Run(run);
         let mut bytes = Vec::new();
         message.encode_head(&mut bytes);
@@ -90,8 +98,14 @@ proptest! {
 
     #[test]
     fn outcomes_decode_to_themselves_and_truncated_heads_do_not(
-        kind in (0..KINDS, any::<bool>()), ids in ids(), nanos: u64, value: Vec<u8>, report in reports(),
+        kind in (0..KINDS, any::<bool>()), ids in ids(), nanos: u64, mut value: Vec<u8>, report in reports(),
     ) {
+        if kind.0 >= 7 {
+            let inline = std::mem::take(&mut value);
+            value.extend(if kind.0 == 7 { &*inline } else { &[] });
+            let list = [Buffer::Inline(&inline), Buffer::Result(Location { offset: 1, length: nanos })];
+            buffers::append(&mut value, &list, usize::MAX).expect("room");
+        }
         let message = from_worker(kind, ids, nanos, &value, report);
         let mut bytes = Vec::new();
         message.encode_head(&mut bytes);
@@ -123,7 +137,7 @@ proptest! {
     }
 
     #[test]
-    fn random_payloads_take_no_more_memory_than_their_bytes(kind in VALUE..=SKIPPED + ITEM, payload: Vec<u8>) {
+    fn random_payloads_take_no_more_memory_than_their_bytes(kind in VALUE..=VALUE + 2 * ITEM, payload: Vec<u8>) {
         let mut bytes = Vec::new();
         push(&mut bytes, first_word(kind, 0, 0, 1));
         if kind < ITEM {
@@ -142,6 +156,7 @@ proptest! {
 fn held(outcome: &Outcome<'_>) -> usize {
     match outcome {
         Outcome::Value(value) => value.len(),
+        Outcome::Buffered(buffered) => buffered.payload.len(),
         Outcome::InArena(_) => 0,
         Outcome::Panicked(report) => {
             let location = report.location.as_ref().map_or(0, String::capacity);
@@ -178,6 +193,7 @@ fn a_head_is_words_in_little_endian() {
         chunk,
         limits: RunLimits::NONE,
         location: None,
+        has_buffers: false,
         argument: &[9],
     })
     .encode_head(&mut run);

@@ -86,6 +86,7 @@ impl Host {
             chunk: None,
             limits: brigade_wire::RunLimits::NONE,
             location: None,
+            has_buffers: false,
             argument,
         }));
         task
@@ -132,6 +133,7 @@ impl Host {
             chunk,
             limits: brigade_wire::RunLimits::NONE,
             location: None,
+            has_buffers: false,
             argument,
         }));
     }
@@ -182,6 +184,7 @@ fn answer(outcome: Outcome<'_>) -> Answer {
     match outcome {
         Outcome::Value(bytes) => Answer::Value(bytes.to_vec()),
         Outcome::InArena(location) => panic!("no arena for {location:?}"),
+        Outcome::Buffered(_) => panic!("no task returns buffers"),
         Outcome::Panicked(report) => Answer::Failed(Failure::Panic, report.message),
         Outcome::ArgumentCodec(text) => Answer::Failed(Failure::Argument, text),
         Outcome::ResultCodec(text) => Answer::Failed(Failure::Result, text),
@@ -381,6 +384,7 @@ fn a_task_with_a_stale_or_invalid_slot_is_skipped() {
             chunk: None,
             limits: brigade_wire::RunLimits::NONE,
             location: None,
+            has_buffers: false,
             argument: &[],
         };
         host.post(&ToWorker::Run(run));
