@@ -4,12 +4,10 @@
 //! runs on the cores of its predecessor.
 
 use std::io;
-use std::process::Command;
 use std::sync::{Arc, OnceLock};
 
 pub(crate) use brigade_cores::{CoreLease, CorePool};
 use brigade_cores::{CoreRequest, ReserveError};
-use brigade_supervisor::limit_threads;
 use brigade_sys::process::Process;
 use brigade_sys::sync::Mutex;
 use brigade_wire::codec;
@@ -125,23 +123,22 @@ impl SlotCores {
     }
 }
 
-/// Starts a process from a thread that is pinned to the cores of `lease`. The process inherits the
-/// affinity mask, so it never runs on other cores.
+/// Starts a process from a thread that is pinned to the cores of `lease`, and passes their number.
+/// The process inherits the affinity mask, so it never runs on other cores.
 ///
 /// Calls `on_fewer` with the requested and the effective cores if the system grants only some.
-pub(crate) fn spawn_pinned(
+pub(crate) fn start_pinned(
     lease: &CoreLease,
-    command: &mut Command,
     on_fewer: impl FnOnce(String, String),
+    start: impl FnOnce(usize) -> io::Result<Process>,
 ) -> io::Result<Process> {
-    limit_threads(command, lease.cores().len());
-    let spawned = lease.run_pinned(|pinned| {
+    let started = lease.run_pinned(|pinned| {
         if !pinned.is_exact() {
             on_fewer(pinned.requested.to_string(), pinned.effective.to_string());
         }
-        Process::spawn(command)
+        start(lease.cores().len())
     });
-    spawned.map_err(io::Error::other)?
+    started.map_err(io::Error::other)?
 }
 
 fn machine() -> Result<CorePool, PoolError> {

@@ -4,7 +4,6 @@
 //! what it would do with a lease.
 
 use std::io;
-use std::process::Command;
 use std::sync::Arc;
 
 use brigade_sys::process::Process;
@@ -52,10 +51,10 @@ impl SlotCores {
     }
 }
 
-pub(crate) fn spawn_pinned(
+pub(crate) fn start_pinned(
     lease: &CoreLease,
-    _command: &mut Command,
     _on_fewer: impl FnOnce(String, String),
+    _start: impl FnOnce(usize) -> io::Result<Process>,
 ) -> io::Result<Process> {
     match *lease {}
 }

@@ -1,10 +1,11 @@
 //! A program with its arguments.
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
-use brigade_sys::process;
+#[cfg(feature = "workers")]
+use brigade_sys::process::{THIS_PROGRAM, WORKER_NAME};
 
 /// A program with its arguments, which can be started any number of times.
 #[derive(Debug, Clone)]
@@ -37,28 +38,22 @@ impl From<&Command> for CommandLine {
 }
 
 impl CommandLine {
-    /// Returns the command that starts the program.
-    pub fn command(&self) -> Command {
-        let mut command = process::command(&self.program);
-        command.args(&self.arguments);
-        change(&mut command, &self.environment, self.directory.as_deref());
-        command
+    /// Returns the command line of another process of this very program.
+    #[cfg(feature = "workers")]
+    pub(crate) fn of_this_program() -> Self {
+        Self {
+            program: THIS_PROGRAM.into(),
+            name: Some(WORKER_NAME.into()),
+            arguments: Vec::new(),
+            environment: Vec::new(),
+            directory: None,
+        }
     }
-}
 
-/// Sets or removes variables of a command, and sets its working directory.
-pub(crate) fn change(
-    command: &mut Command,
-    environment: &[(OsString, Option<OsString>)],
-    directory: Option<&Path>,
-) {
-    for (key, value) in environment {
-        match value {
-            Some(value) => command.env(key, value),
-            None => command.env_remove(key),
-        };
-    }
-    if let Some(directory) = directory {
-        command.current_dir(directory);
+    /// Sets a variable, or removes it.
+    #[cfg(feature = "workers")]
+    pub(crate) fn set(&mut self, key: OsString, value: Option<OsString>) {
+        self.environment.retain(|(other, _)| *other != key);
+        self.environment.push((key, value));
     }
 }

@@ -40,7 +40,7 @@ pub struct Prepared<'a> {
 /// The settings of a start that are not part of the command line.
 #[derive(Debug)]
 pub struct Start<'a> {
-    /// Standard input, output and error. Each must be 3 or above.
+    /// Standard input, output and error.
     pub streams: [BorrowedFd<'a>; 3],
     /// The processors to run on, one bit each; `None` for those of this thread.
     pub affinity: Option<&'a [u64]>,

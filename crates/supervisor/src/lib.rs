@@ -1,7 +1,12 @@
-//! Supervises the processes of Brigade's workers: how they start, what they print and how they end.
+//! Supervises processes, those of Brigade's workers and those of jobs: how they start, what they
+//! print and how they end.
 //!
-//! It knows nothing of tasks. A [`Supervisor`] takes orders, and reports what happens to its owner,
-//! which implements [`Supervised`]:
+//! - [`Launcher`] and [`GuardedLauncher`] start programs.
+//! - [`OutputPipe`] and [`Capture`] read and keep what they print.
+//!
+//! With the feature `workers`, a [`Supervisor`] has all threads and records of workers. It knows
+//! nothing of tasks: it takes orders, and reports what happens to its owner, which implements
+//! [`Supervised`].
 //!
 //! - [`WorkerProcess`]: the process of one worker and its states
 //! - [`threads::spawner`]: the thread that starts processes, and the threads that do their
@@ -12,10 +17,10 @@
 //!
 //! # Invariants
 //!
-//! - A process that was started is reaped by the reaper, or by the thread whose handshake with it
-//!   failed, and its death is reported once.
+//! - A worker's process that was started is reaped by the reaper, or by the thread whose handshake
+//!   with it failed, and its death is reported once.
 //! - Only the output thread calls `tracing` subscribers and writes to the host's stderr. No other
-//!   thread runs user code.
+//!   thread of a supervisor runs user code.
 //! - A panic of a thread's turn is contained. A thread that cannot go on says so to the owner.
 
 #![forbid(unsafe_code)]

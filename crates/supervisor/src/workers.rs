@@ -20,7 +20,7 @@ mod worker_process;
 pub use cleaner::{Cleaner, Job, Jobs};
 pub use connection::{Connected, Connection, HostLink};
 pub use notes::{Note, Notes};
-pub use process_env::{ProcessEnv, Stdio, check_variable, limit_threads};
+pub use process_env::{ProcessEnv, Stdio, check_variable};
 pub use reaper::Reaper;
 pub use reserve::require_reserve;
 pub use settings::Settings;

@@ -48,8 +48,12 @@ impl Supervised for Owner {
         None
     }
 
-    fn spawn(&self, _: WorkerId, command: &mut Command) -> io::Result<Process> {
-        Process::spawn(command)
+    fn start(
+        &self,
+        _: WorkerId,
+        start: impl FnOnce(Option<usize>) -> io::Result<Process>,
+    ) -> io::Result<Process> {
+        start(None)
     }
 
     fn thread_began(&self) {}

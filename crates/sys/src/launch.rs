@@ -1,5 +1,4 @@
-//! Starts other people's programs at the cost of `vfork`, with settings that only the child itself
-//! can make.
+//! Starts programs at the cost of `vfork`, with settings that only the child itself can make.
 //!
 //! Another program cannot be asked to arm `PR_SET_PDEATHSIG`, to pin itself or to lower its
 //! priority, and the standard library would fork the whole host for it (`pre_exec`). So the child
@@ -32,6 +31,7 @@ use std::ptr;
 use rustix::io::Errno;
 use rustix::process::Pid;
 
+use crate::descriptors::above_streams;
 use crate::guardian::GroupSlot;
 use crate::process::Process;
 use crate::signals::Blocked;
@@ -49,8 +49,8 @@ pub struct Launch<'a> {
     pub environment: &'a [&'a CStr],
     /// The folder to start in; `None` for the parent's.
     pub folder: Option<&'a CStr>,
-    /// Standard input, output and error. Each must be 3 or above, so that none is overwritten
-    /// before it is moved.
+    /// Standard input, output and error. One that is in its place already stays as it is, even if
+    /// it is closed.
     pub streams: [BorrowedFd<'a>; 3],
     /// The processors to run on, one bit each; `None` for the parent's.
     pub affinity: Option<&'a [u64]>,
@@ -91,13 +91,11 @@ impl Launcher {
     /// [`LaunchError`] has the stage at which the child failed, and the cause; the child is reaped
     /// then.
     pub fn launch(&mut self, launch: &Launch<'_>) -> Result<Process, LaunchError> {
-        let streams = launch.streams.map(|stream| stream.as_raw_fd());
-        if streams.iter().any(|stream| *stream < FIRST_OWN) {
-            let error = io::Error::new(
-                io::ErrorKind::InvalidInput,
-                "standard streams must be descriptors of at least 3",
-            );
-            return Err(LaunchError::new(LaunchStage::Streams, error));
+        let failed = |error| LaunchError::new(LaunchStage::Streams, error);
+        let moved = moved(launch.streams).map_err(failed)?;
+        let mut streams = launch.streams.map(|stream| stream.as_raw_fd());
+        for (stream, moved) in streams.iter_mut().zip(&moved) {
+            *stream = moved.as_ref().map_or(*stream, AsRawFd::as_raw_fd);
         }
         let arguments = pointers(launch.arguments);
         let environment = pointers(launch.environment);
@@ -166,6 +164,18 @@ impl Default for Launcher {
     fn default() -> Self {
         Self::new()
     }
+}
+
+/// Returns copies of the streams that the child would overwrite before it moves them.
+fn moved(streams: [BorrowedFd<'_>; 3]) -> io::Result<[Option<OwnedFd>; 3]> {
+    let mut moved = [None, None, None];
+    for ((stream, target), moved) in streams.iter().zip(0..).zip(&mut moved) {
+        let number = stream.as_raw_fd();
+        if number < FIRST_OWN && number != target {
+            *moved = Some(above_streams(stream)?);
+        }
+    }
+    Ok(moved)
 }
 
 /// Returns a list in the form that `execve` needs: ended by a null pointer.

@@ -301,11 +301,17 @@ pub fn command(program: impl AsRef<OsStr>) -> Command {
     Command::new(program)
 }
 
+/// The file of this very program, even if it was replaced or deleted meanwhile.
+pub const THIS_PROGRAM: &str = "/proc/self/exe";
+
+/// The name that a process of this program sees as its own.
+pub const WORKER_NAME: &str = "brigade-worker";
+
 /// Creates the command that starts another process of this very program, even if its file was
 /// replaced or deleted meanwhile.
 pub fn self_command() -> Command {
-    let mut command = Command::new("/proc/self/exe");
-    command.arg0("brigade-worker");
+    let mut command = Command::new(THIS_PROGRAM);
+    command.arg0(WORKER_NAME);
     command
 }
 

@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::io;
-use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -43,17 +42,22 @@ impl Supervised for Shared {
         Some(SharedMemory { doorbell, arguments: arguments.as_deref(), most_results: ARENA })
     }
 
-    fn spawn(&self, worker: WorkerId, command: &mut Command) -> io::Result<Process> {
+    fn start(
+        &self,
+        worker: WorkerId,
+        start: impl FnOnce(Option<usize>) -> io::Result<Process>,
+    ) -> io::Result<Process> {
         let cores = self.config.cores.as_ref();
         let Some(lease) = cores.and_then(|cores| cores.of(worker.slot)) else {
-            return Process::spawn(command);
+            return start(None);
         };
-        cores::spawn_pinned(&lease, command, |requested, effective| {
+        let on_fewer = |requested, effective| {
             note!(
                 self.supervisor.output, WARN, %worker, %requested, %effective,
                 "worker may run only on some of its cores"
             );
-        })
+        };
+        cores::start_pinned(&lease, on_fewer, |cores| start(Some(cores)))
     }
 
     fn thread_began(&self) {

@@ -26,9 +26,9 @@ mod lines;
 mod pipe;
 mod queue;
 
+use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -75,31 +75,25 @@ pub(crate) struct HostEnds {
 
 /// The worker's ends of its streams.
 pub(crate) struct WorkerEnds {
-    /// Inherited or null, unless stdout is captured.
-    stdout: std::process::Stdio,
-    stderr: OwnedFd,
+    /// `None` for the host's own.
+    pub(crate) stdout: Option<OwnedFd>,
+    pub(crate) stderr: OwnedFd,
 }
 
 impl HostEnds {
     /// Creates the pipes for a new worker.
     pub(crate) fn open(stdio: Stdio) -> io::Result<(Self, WorkerEnds)> {
         let (stdout, worker_stdout) = match stdio {
-            Stdio::Inherit => (None, std::process::Stdio::inherit()),
-            Stdio::Null => (None, std::process::Stdio::null()),
+            Stdio::Inherit => (None, None),
+            Stdio::Null => (None, Some(File::options().write(true).open("/dev/null")?.into())),
             Stdio::Capture => {
                 let (ours, theirs) = OutputPipe::open()?;
-                (Some(ours), theirs.into())
+                (Some(ours), Some(theirs))
             }
         };
         let (stderr, worker_stderr) = OutputPipe::open()?;
         let worker_ends = WorkerEnds { stdout: worker_stdout, stderr: worker_stderr };
         Ok((Self { stdout, stderr }, worker_ends))
-    }
-}
-
-impl WorkerEnds {
-    pub(crate) fn apply(self, command: &mut Command) {
-        command.stdout(self.stdout).stderr(self.stderr);
     }
 }
 

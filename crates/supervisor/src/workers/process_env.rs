@@ -3,11 +3,10 @@
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use brigade_wire::version::MARKER;
 
-use crate::command_line::change;
+use crate::command_line::CommandLine;
 use crate::error::EnvError;
 
 /// Destination of the workers' stdout and stderr.
@@ -66,8 +65,13 @@ impl ProcessEnv {
         Ok(self)
     }
 
-    pub(crate) fn apply(&self, command: &mut Command) {
-        change(command, &self.environment, self.directory.as_deref());
+    pub(crate) fn apply(&self, line: &mut CommandLine) {
+        for (key, value) in &self.environment {
+            line.set(key.clone(), value.clone());
+        }
+        if let Some(directory) = &self.directory {
+            line.directory = Some(directory.clone());
+        }
     }
 }
 
@@ -84,12 +88,12 @@ const THREAD_VARIABLES: [&str; 6] = [
 ];
 
 /// Sets the number of threads that libraries start.
-pub fn limit_threads(command: &mut Command, threads: usize) {
+pub(crate) fn limit_threads(line: &mut CommandLine, threads: usize) {
     for variable in THREAD_VARIABLES {
         let is_set = std::env::var_os(variable).is_some()
-            || command.get_envs().any(|(key, _)| key == variable);
+            || line.environment.iter().any(|(key, _)| key == variable);
         if !is_set {
-            command.env(variable, threads.to_string());
+            line.set(variable.into(), Some(threads.to_string().into()));
         }
     }
 }
@@ -166,9 +170,9 @@ mod tests {
         process_env.set(key, Some(value));
         process_env.set(key, None);
         process_env.set_directory(Path::new("."));
-        let mut command = brigade_sys::process::command("true");
-        process_env.check().unwrap().apply(&mut command);
-        assert_eq!(command.get_envs().collect::<Vec<_>>(), [(key, None)]);
-        assert!(command.get_current_dir().unwrap().is_absolute());
+        let mut line = CommandLine::of_this_program();
+        process_env.check().unwrap().apply(&mut line);
+        assert_eq!(line.environment, [(key.to_owned(), None)]);
+        assert!(line.directory.unwrap().is_absolute());
     }
 }

@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::io;
-use std::process::Command;
 use std::sync::Arc;
 
 use brigade_sys::arena::ArgumentArena;
@@ -38,8 +37,13 @@ pub trait Supervised: Send + Sync + 'static {
     /// a ring.
     fn shared_memory(&self) -> Option<SharedMemory<'_>>;
 
-    /// Starts a process with [`Process::spawn`], on the cores of the worker.
-    fn spawn(&self, worker: WorkerId, command: &mut Command) -> io::Result<Process>;
+    /// Calls `start` while this thread runs on the cores of the worker, which the process inherits,
+    /// and passes their number; `None` if the worker is not pinned.
+    fn start(
+        &self,
+        worker: WorkerId,
+        start: impl FnOnce(Option<usize>) -> io::Result<Process>,
+    ) -> io::Result<Process>;
 
     /// Called first on a thread that the supervisor starts for one worker.
     fn thread_began(&self);

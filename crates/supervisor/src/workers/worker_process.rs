@@ -328,7 +328,7 @@ mod tests {
         let output = OutputForwarder::new(Stdio::Null)?;
         let (ends, worker_ends) = crate::workers::output::HostEnds::open(Stdio::Null)?;
         let mut sleep = command("sleep");
-        worker_ends.apply(sleep.arg("60"));
+        sleep.arg("60").stderr(worker_ends.stderr);
         let sleep = Process::spawn(&mut sleep)?;
         let (control, _) = ControlSocket::pair()?;
         let writer =

@@ -78,9 +78,11 @@ fn prepare(child: &Child<'_>) -> Result<(), LaunchStage> {
         check(unsafe { libc::chdir(child.folder) }, LaunchStage::Folder)?;
     }
     for (stream, target) in child.streams.iter().zip(0..) {
-        // SAFETY: the descriptors are 3 or above, so none is overwritten; `dup2` clears
-        // close-on-exec.
-        check(unsafe { libc::dup2(*stream, target) }, LaunchStage::Streams)?;
+        if *stream != target {
+            // SAFETY: the descriptor is 3 or above, so it was not overwritten; `dup2` clears
+            // close-on-exec.
+            check(unsafe { libc::dup2(*stream, target) }, LaunchStage::Streams)?;
+        }
     }
     signals::reset_for_program(child.is_worker);
     execute(child);

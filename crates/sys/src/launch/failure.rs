@@ -44,6 +44,11 @@ impl LaunchError {
     pub fn cause(&self) -> &io::Error {
         &self.source
     }
+
+    /// Returns the cause alone.
+    pub fn into_cause(self) -> io::Error {
+        self.source
+    }
 }
 
 impl fmt::Display for LaunchStage {

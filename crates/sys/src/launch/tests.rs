@@ -1,9 +1,10 @@
 //! Tests the surroundings of a launched program, and that a failed start leaves nothing behind.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{Read, Seek};
 use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStringExt;
 
 use rustix::fs::{MemfdFlags, memfd_create};
 
@@ -81,6 +82,34 @@ fn a_program_runs_on_the_given_processor() {
         launch.affinity = Some(&[1]);
     });
     assert_eq!(run.output, "Cpus_allowed_list:\t0\n");
+}
+
+#[test]
+fn streams_are_not_overwritten_before_they_are_moved() {
+    let link = |at| std::fs::read_link(format!("/proc/self/fd/{at}")).expect("a standard stream");
+    let script = "is() { test \"$(readlink /proc/$$/fd/$1)\" = \"$2\"; }
+        is 0 '/memfd:input (deleted)' && is 1 \"$1\" && is 2 \"$2\"";
+    let arguments = ["sh", "-c", script, "sh"].map(OsString::from);
+    let arguments: Vec<CString> = arguments
+        .into_iter()
+        .chain([link(1).into(), link(0).into()])
+        .map(|word| CString::new(word.into_vec()).expect("no zero byte"))
+        .collect();
+    let input = memfd_create("input", MemfdFlags::CLOEXEC).expect("memory");
+    let (stdin, stdout) = (io::stdin(), io::stdout());
+    let launch = Launch {
+        program: &Program::find(OsStr::new("sh"), None).expect("no zero byte"),
+        arguments: &arguments,
+        environment: &[],
+        folder: None,
+        streams: [input.as_fd(), stdout.as_fd(), stdin.as_fd()],
+        affinity: None,
+        nice: None,
+        slot: None,
+        is_worker: true,
+    };
+    let process = Launcher::new().launch(&launch).expect("started");
+    assert_eq!(process.reap().expect("ours"), Exit::Code(0));
 }
 
 #[test]

@@ -2,25 +2,28 @@
 //!
 //! The spawner lives until every worker has ended, because the kernel sends a worker its
 //! parent-death signal when the *thread* that started it exits. Starting is fast, as it does not
-//! fork a large parent (see `brigade_sys::process`); each worker has an attendant thread for its
+//! fork a large parent (see `brigade_sys::launch`); each worker has an attendant thread for its
 //! handshake.
 
 use std::io;
-use std::process::{Command, Stdio as Stream};
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
 use brigade_sys::catch_panic::catch_panic;
 use brigade_sys::control::ControlSocket;
-use brigade_sys::process::self_command;
+use brigade_sys::launch::LaunchError;
+use brigade_sys::process::Process;
 use brigade_wire::WorkerId;
 use brigade_wire::version::{MARKER, PROTOCOL_VERSION};
 
 use crate::command_line::CommandLine;
 use crate::error::StartError;
+use crate::launcher::{Launcher, Start};
 use crate::note;
 use crate::workers::handshake;
-use crate::workers::output::{HostEnds, Writer};
+use crate::workers::output::{HostEnds, WorkerEnds, Writer};
+use crate::workers::process_env::limit_threads;
 use crate::workers::reserve::require_reserve;
 use crate::workers::settings::Settings;
 use crate::workers::supervised::Supervised;
@@ -97,17 +100,14 @@ fn launch(owner: &impl Supervised, process: &WorkerProcess) -> Result<bool, Refu
         ControlSocket::pair().map_err(|error| ("make a control socket", error))?;
     let (ends, worker_ends) =
         HostEnds::open(settings.env.stdio).map_err(|error| ("make a pipe", error))?;
-    let mut command = command(settings);
-    command.stdin(Stream::from(worker_end));
-    worker_ends.apply(&mut command);
     let worker = process.worker();
-    let spawned =
-        owner.spawn(worker, &mut command).map_err(|error| ("start its process", error))?;
-    // The command holds the host's copies of the worker's ends.
-    drop(command);
+    let started = owner
+        .start(worker, |cores| start(settings, cores, &worker_end, &worker_ends))
+        .map_err(|error| ("start its process", error))?;
+    drop((worker_end, worker_ends));
     let pool = settings.pool.as_str().into();
     let attach = |pid| supervisor.output.attach(ends, Writer { pool, worker, pid });
-    if !process.set_started(spawned, control, attach) {
+    if !process.set_started(started, control, attach) {
         return Ok(false);
     }
     let pid = process.pid();
@@ -115,11 +115,28 @@ fn launch(owner: &impl Supervised, process: &WorkerProcess) -> Result<bool, Refu
     Ok(true)
 }
 
-fn command(settings: &Settings) -> Command {
-    let mut command = settings.command.as_ref().map_or_else(self_command, CommandLine::command);
-    settings.env.apply(&mut command);
-    command.env(MARKER, format!("{PROTOCOL_VERSION}:{}", std::process::id()));
-    command
+fn start(
+    settings: &Settings,
+    cores: Option<usize>,
+    control: &OwnedFd,
+    ends: &WorkerEnds,
+) -> io::Result<Process> {
+    let mut line = settings.command.clone().unwrap_or_else(CommandLine::of_this_program);
+    settings.env.apply(&mut line);
+    let marker = format!("{PROTOCOL_VERSION}:{}", std::process::id());
+    line.set(MARKER.into(), Some(marker.into()));
+    if let Some(cores) = cores {
+        limit_threads(&mut line, cores);
+    }
+    let ours = io::stdout();
+    let stdout = ends.stdout.as_ref().map_or_else(|| ours.as_fd(), AsFd::as_fd);
+    let streams = [control.as_fd(), stdout, ends.stderr.as_fd()];
+    // A new one for each start, because the host may have changed its environment.
+    let mut launcher = Launcher::new(&[]);
+    let prepared = launcher.prepare(&line).map_err(io::Error::other)?;
+    launcher
+        .launch(&prepared, &Start { streams, affinity: None, nice: None, is_worker: true })
+        .map_err(LaunchError::into_cause)
 }
 
 fn start_attendant<S: Supervised>(
