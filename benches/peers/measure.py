@@ -8,7 +8,8 @@ import sys
 import threading
 
 from pools import POOLS
-from sections import SECTIONS, median
+from sections import SECTIONS
+from statistic import median
 
 PR_SET_PDEATHSIG = 1
 

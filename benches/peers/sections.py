@@ -8,6 +8,7 @@ import time
 
 import tasks
 from meeting import Meeting
+from statistic import median, percentile
 
 
 def throughput(Pool, load, report):
@@ -141,18 +142,22 @@ def work(Pool, load, report):
     pool.stop()
 
 
+def handover(Pool, load, report):
+    import handover  # needs numpy
+
+    handover.measure(Pool, load, report)
+
+
+def loader(Pool, load, report):
+    import pictures  # needs numpy and Pillow
+
+    pictures.measure(Pool, load, report)
+
+
 def timed(call):
     begin = time.perf_counter()
     call()
     return time.perf_counter() - begin
-
-
-def median(values):
-    return percentile(sorted(values), 50)
-
-
-def percentile(ordered, percent):
-    return ordered[min(len(ordered) - 1, len(ordered) * percent // 100)]
 
 
 SECTIONS = {
@@ -162,4 +167,6 @@ SECTIONS = {
     "start": start,
     "crash": crash,
     "work": work,
+    "handover": handover,
+    "loader": loader,
 }

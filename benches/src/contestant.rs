@@ -45,6 +45,9 @@ pub(crate) const ALL: [Contestant; 11] = [
     Contestant::Package("joblib"),
 ];
 
+/// The sections about large results.
+const BATCHES: [Section; 2] = [Section::Handover, Section::Loader];
+
 impl Contestant {
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -72,12 +75,16 @@ impl Contestant {
 
     pub(crate) fn takes_part(self, section: Section) -> bool {
         match self {
-            Self::Ring | Self::Ipc => true,
-            Self::Rayon => section == Section::Work,
+            Self::Ring => true,
+            // Over ipc, a buffer is copied into messages as any other bytes are.
+            Self::Ipc => section != Section::Handover,
+            Self::Rayon => matches!(section, Section::Work | Section::Loader),
             Self::Raw => matches!(
                 section,
                 Section::Latency | Section::Payload | Section::Start | Section::Crash
             ),
+            Self::Standard("concurrent.futures") if section == Section::Handover => true,
+            Self::Standard("multiprocessing") if BATCHES.contains(&section) => true,
             // The peers make no promises about these sections. `Balance` and `Serial` measure the
             // schedule of a list, not the overhead of a task.
             _ => !matches!(
@@ -89,6 +96,8 @@ impl Contestant {
                     | Section::Crowd
                     | Section::Pressure
                     | Section::Serial
+                    | Section::Handover
+                    | Section::Loader
             ),
         }
     }

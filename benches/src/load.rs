@@ -31,6 +31,8 @@ pub(crate) struct Load {
     pub(crate) payload_budget: usize,
     /// The only payload size that peers are measured with.
     pub(crate) peer_payload: usize,
+    /// Sizes of results that are handed over.
+    pub(crate) handover_sizes: Vec<usize>,
     /// Pools to start of each size.
     pub(crate) starts: usize,
     /// Workers to kill.
@@ -53,6 +55,14 @@ pub(crate) struct Load {
     pub(crate) files: usize,
     /// File that lists the paths of the tree's files, one per line.
     pub(crate) list: PathBuf,
+    /// Pictures to load.
+    pub(crate) picture_count: usize,
+    /// Pictures of one batch.
+    pub(crate) picture_batch: usize,
+    /// Width and height of a loaded picture.
+    pub(crate) picture_side: u32,
+    /// File that lists the paths of the pictures, one per line.
+    pub(crate) pictures: PathBuf,
 }
 
 impl Load {
@@ -70,6 +80,7 @@ impl Load {
             payload_sizes: vec![1 << 10, 64 << 10, 1 << 20, 16 << 20, 256 << 20],
             payload_budget: pick(512 << 20, 64 << 20),
             peer_payload: 16 << 20,
+            handover_sizes: handover_sizes(quick),
             starts: pick(10, 3),
             crashes: pick(40, 10),
             idle_seconds: if quick { 5 } else { 10 },
@@ -81,6 +92,16 @@ impl Load {
             seed: 0x00b1_69ad,
             files: pick(30_000, 3_000),
             list: PathBuf::new(),
+            picture_count: pick(480, 64),
+            picture_batch: 16,
+            picture_side: 224,
+            pictures: PathBuf::new(),
         }
     }
+}
+
+/// Returns sizes from 1 KiB to 1 GiB, or to 16 MiB.
+fn handover_sizes(quick: bool) -> Vec<usize> {
+    let all = [1 << 10, 64 << 10, 1 << 20, 16 << 20, 256 << 20, 1 << 30];
+    all.into_iter().filter(|&size| !quick || size <= 16 << 20).collect()
 }

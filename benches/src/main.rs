@@ -20,6 +20,7 @@ mod contestant;
 mod documents;
 mod facts;
 mod folders;
+mod images;
 mod load;
 mod ours;
 mod peers;

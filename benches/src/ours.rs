@@ -5,8 +5,10 @@ mod balance;
 mod crash;
 mod crowd;
 mod fallout;
+mod handover;
 mod idle;
 mod latency;
+mod loader;
 mod payload;
 mod pressure;
 mod serial;
@@ -56,6 +58,8 @@ pub(crate) fn measure(
         }
         Section::Pressure => pressure::measure(link, load, report),
         Section::Work => work::measure(link, load, report),
+        Section::Handover => handover::measure(link, load, report),
+        Section::Loader => loader::measure(link, load, report),
     }
 }
 

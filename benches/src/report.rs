@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) type Outcome<T> = Result<T, Box<dyn Error>>;
 
 /// Figures of one turn, printed as one JSON object. The last word of a figure's name is its unit:
-/// `seconds`, `per_second`, `count` or `percent`.
+/// `seconds`, `per_second`, `count`, `percent` or `times`.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Report {
     pub(crate) version: String,

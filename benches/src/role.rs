@@ -76,7 +76,7 @@ fn report(contestant: Contestant, section: Section, load: &Load) -> Report {
     let mut report = Report::new(contestant.version());
     let outcome = match contestant {
         Contestant::Raw => raw::measure(section, load, &mut report),
-        Contestant::Rayon => threads::measure(load, &mut report),
+        Contestant::Rayon => threads::measure(section, load, &mut report),
         Contestant::Ipc => ours::measure(Link::Ipc, section, load, &mut report),
         _ => ours::measure(Link::Ring, section, load, &mut report),
     };

@@ -7,6 +7,7 @@ use clap::ValueEnum;
 use crate::arguments::Arguments;
 use crate::contestant::{ALL, Contestant};
 use crate::facts;
+use crate::images::Gallery;
 use crate::load::Load;
 use crate::report::{EVERYTHING, Outcome, Report};
 use crate::results::Results;
@@ -27,6 +28,11 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome<Results> {
     let tree = sections.contains(&Section::Work).then(|| Tree::create(&load)).transpose()?;
     if let Some(tree) = &tree {
         load.list.clone_from(&tree.list);
+    }
+    let gallery =
+        sections.contains(&Section::Loader).then(|| Gallery::create(&load)).transpose()?;
+    if let Some(gallery) = &gallery {
+        load.pictures.clone_from(&gallery.list);
     }
     let rounds = usize::try_from(arguments.rounds)?;
     let mut results = Results::new(rounds);

@@ -1,6 +1,9 @@
 //! Reduces many measured times to one figure.
 
+use std::hint::black_box;
 use std::time::{Duration, Instant};
+
+use brigade_sys::clock::now;
 
 use crate::load::Load;
 use crate::report::{Outcome, Report};
@@ -36,6 +39,16 @@ pub(crate) fn timed<T>(call: impl FnOnce() -> Outcome<T>) -> Outcome<(Duration, 
     let begin = Instant::now();
     let value = call()?;
     Ok((begin.elapsed(), value))
+}
+
+/// Reads the first and the last byte, and returns the time since the worker's clock showed `sent`
+/// nanoseconds.
+pub(crate) fn time_to_read(sent: u64, bytes: &[u8]) -> Outcome<Duration> {
+    let (first, last) = (bytes.first(), bytes.last());
+    if black_box((first, last)).0.is_none() {
+        return Err("the result is empty".into());
+    }
+    Ok(Duration::from_nanos(now().as_nanos().saturating_sub(sent)))
 }
 
 /// Measures consecutive round trips without a pause, so that neither side falls asleep.

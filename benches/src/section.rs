@@ -33,6 +33,10 @@ pub(crate) enum Section {
     Pressure,
     /// SHA-256 of many small files.
     Work,
+    /// Time from the worker's return of a large result until the host has read both ends of it.
+    Handover,
+    /// Pictures, decoded and resized into batches.
+    Loader,
 }
 
 impl Section {
@@ -45,7 +49,7 @@ impl Section {
     /// a busy machine.
     pub(crate) fn deadline(self) -> Duration {
         Duration::from_secs(match self {
-            Self::Idle | Self::Payload => 180,
+            Self::Idle | Self::Payload | Self::Handover => 180,
             _ => 120,
         })
     }

@@ -1,9 +1,11 @@
 //! Formats the printed tables and the named blocks of the documents.
 
+mod batches;
 mod goals;
 mod table;
 mod unit;
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use crate::results::{Results, key};
@@ -18,6 +20,8 @@ pub(crate) fn blocks(results: &Results) -> Vec<(&'static str, String)> {
         ("raw", raw(results)),
         ("links", links(results)),
         ("payload", payload(results)),
+        ("handover", batches::handover(results)),
+        ("loader", batches::loader(results)),
         ("peers", peers(results)),
         ("summary", summary(results)),
     ]
@@ -107,11 +111,14 @@ fn raw(results: &Results) -> String {
     table.markdown()
 }
 
-/// Returns Brigade's figures over both links; payloads have a table of their own.
+/// The sections with a table of their own.
+const SEPARATE: [&str; 3] = ["payload", "handover", "loader"];
+
+/// Returns Brigade's figures over both links, except those with a table of their own.
 fn links(results: &Results) -> String {
     let mut table = Table::new(1, &["2 workers unless stated", "rings", "ipc"]);
     for figure in &results.figures {
-        if figure.contestant == "ring" && figure.section != "payload" {
+        if figure.contestant == "ring" && !SEPARATE.contains(&&*figure.section) {
             let (name, unit) = split(&figure.name);
             let cell = |link| cell(results, &figure.section, &figure.name, link, unit);
             table.add(vec![format!("{}: {name}", figure.section), cell("ring"), cell("ipc")]);
@@ -123,12 +130,7 @@ fn links(results: &Results) -> String {
 /// Returns payloads by size, with multiples of one warm copy of the same size.
 fn payload(results: &Results) -> String {
     let mut table = Table::new(1, &["payload", "copy", "rings", "copies", "ipc", "copies"]);
-    let sizes = results.figures.iter().filter_map(|figure| {
-        let size = figure.name.strip_prefix("copy_").filter(|_| figure.section == "payload")?;
-        size.strip_suffix("_seconds")?.parse::<u64>().ok()
-    });
-    let mut sizes: Vec<u64> = sizes.collect();
-    sizes.sort_unstable();
+    let sizes = sizes(results, "payload");
     for way in ["in", "out"] {
         for size in &sizes {
             let (name, copy) = (format!("{way}_{size}_seconds"), format!("copy_{size}_seconds"));
@@ -149,6 +151,16 @@ fn payload(results: &Results) -> String {
         }
     }
     table.markdown()
+}
+
+/// Returns the sizes in the names of a section's figures, in order.
+fn sizes(results: &Results, section: &str) -> Vec<u64> {
+    let figures = results.figures.iter().filter(|figure| figure.section == section);
+    let sizes = figures.filter_map(|figure| {
+        let (_, size) = figure.name.strip_suffix("_seconds")?.rsplit_once('_')?;
+        size.parse().ok()
+    });
+    sizes.collect::<BTreeSet<_>>().into_iter().collect()
 }
 
 /// The figures by which peers are compared: section, name and description.

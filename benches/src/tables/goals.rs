@@ -45,6 +45,8 @@ const FILES: Key<'static> = ring("work", "files_seconds");
 const FUTURES: Key<'static> =
     Key { section: "throughput", name: "each_per_second", contestant: "concurrent.futures" };
 const THREADS: Key<'static> = Key { section: "work", name: "files_seconds", contestant: "rayon" };
+const PICTURES_OF_THREADS: Key<'static> =
+    Key { section: "loader", name: "images_per_second", contestant: "rayon" };
 
 const fn goal(description: &'static str, measure: Measure, unit: Unit, bound: Bound) -> Goal {
     Goal { description, measure, unit, bound }
@@ -95,13 +97,31 @@ const GOALS: &[Goal] = &[
         "16 MiB in, over a warm copy",
         Ratio(ring("payload", "in_16777216_seconds"), raw("payload", "copy_16777216_seconds")),
         Unit::Times,
-        AtMost(2.5),
+        AtMost(2.2),
     ),
     goal(
         "16 MiB out, over a warm copy",
         Ratio(ring("payload", "out_16777216_seconds"), raw("payload", "copy_16777216_seconds")),
         Unit::Times,
-        AtMost(2.5),
+        AtMost(2.2),
+    ),
+    goal(
+        "256 MiB in, over a warm copy",
+        Ratio(ring("payload", "in_268435456_seconds"), raw("payload", "copy_268435456_seconds")),
+        Unit::Times,
+        AtMost(2.2),
+    ),
+    goal(
+        "256 MiB out, over a warm copy",
+        Ratio(ring("payload", "out_268435456_seconds"), raw("payload", "copy_268435456_seconds")),
+        Unit::Times,
+        AtMost(2.2),
+    ),
+    goal(
+        "pictures loaded, as a share of threads' rate, 2 each",
+        Share(PICTURES_OF_THREADS, ring("loader", "images_per_second")),
+        Unit::Percent,
+        AtLeast(87.0),
     ),
     goal(
         "start of 16 workers to the first result of each, over 16 raw spawns",

@@ -18,6 +18,7 @@ const SUFFIXES: &[(&str, Unit)] = &[
     ("_seconds", Unit::Seconds),
     ("_percent", Unit::Percent),
     ("_count", Unit::Count),
+    ("_times", Unit::Times),
 ];
 
 /// Splits a figure's name into readable words and the unit: `in_16777216_seconds` becomes
@@ -32,6 +33,7 @@ pub(super) fn split(name: &str) -> (String, Unit) {
 /// Formats a number of at least 1,024 as a size; returns other words unchanged.
 fn word(word: &str) -> String {
     match word.parse::<u64>() {
+        Ok(bytes) if bytes >= 1 << 30 => format!("{} GiB", bytes >> 30),
         Ok(bytes) if bytes >= 1 << 20 => format!("{} MiB", bytes >> 20),
         Ok(bytes) if bytes >= 1 << 10 => format!("{} KiB", bytes >> 10),
         _ => word.to_owned(),
@@ -98,6 +100,7 @@ mod tests {
     fn names_end_with_their_unit() {
         assert_eq!(split("in_16777216_seconds"), ("in 16 MiB".to_owned(), Unit::Seconds));
         assert_eq!(split("copy_1024_seconds"), ("copy 1 KiB".to_owned(), Unit::Seconds));
+        assert_eq!(split("vec_1073741824_seconds"), ("vec 1 GiB".to_owned(), Unit::Seconds));
         assert_eq!(split("each_per_second"), ("each".to_owned(), Unit::PerSecond));
         assert_eq!(split("spawn_16_seconds"), ("spawn 16".to_owned(), Unit::Seconds));
     }
