@@ -16,7 +16,12 @@ impl<T> Scheduler<T> {
         if self.tasks.waiting() > self.tasks.queued() {
             self.assign_reserved(now, outbox);
         }
-        while self.tasks.queued() > 0 {
+        while let Some(first) = self.tasks.first_queued() {
+            if self.is_late(now, first) {
+                self.tasks.stop_waiting(first);
+                self.end_task(first, TaskEnd::Expired, outbox);
+                continue;
+            }
             let slot = self.take_awake_worker(now, outbox).or_else(|| self.take_idle_worker());
             let Some(slot) = slot.or_else(|| self.find_busy_worker(now, outbox)) else {
                 break;

@@ -28,6 +28,16 @@ impl<T> Scheduler<T> {
         }
     }
 
+    /// Returns `true` if the queue deadline of a waiting task has passed. The driver may be late
+    /// with the tick that ends such a task, and a worker may have room before.
+    #[inline]
+    pub(crate) fn is_late(&self, now: Monotonic, key: TaskKey) -> bool {
+        let task = &self.tasks[key];
+        task.constraints
+            .as_ref()
+            .is_some_and(|it| it.queue_due(task.submitted).is_some_and(|due| due <= now))
+    }
+
     /// Arms the timer of a task that was sent to a worker. The task can start once no other is
     /// before it; see `observe_first`.
     pub(crate) fn arm_assigned(&mut self, now: Monotonic, key: TaskKey) {

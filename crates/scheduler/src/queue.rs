@@ -62,12 +62,14 @@ impl Queue {
 
     #[inline]
     pub(crate) fn pop_front<T>(&mut self, tasks: &mut Slab<TaskEntry<T>>) -> Option<TaskKey> {
-        let key = self.next(tasks)?;
+        let key = self.front(tasks)?;
         self.remove(tasks, key);
         Some(key)
     }
 
-    fn next<T>(&self, tasks: &Slab<TaskEntry<T>>) -> Option<TaskKey> {
+    /// Returns the task that leaves next.
+    #[inline]
+    pub(crate) fn front<T>(&self, tasks: &Slab<TaskEntry<T>>) -> Option<TaskKey> {
         match (self.first, self.ranked.first_key_value()) {
             (Some(plain), Some((rank, ranked))) => {
                 Some(if *rank < tasks[plain.index()].rank() { *ranked } else { plain })

@@ -123,6 +123,12 @@ impl<T> Tasks<T> {
         self.queue.pop_front(&mut self.entries)
     }
 
+    /// Returns the first task of the queue.
+    #[inline]
+    pub(crate) fn first_queued(&self) -> Option<TaskKey> {
+        self.queue.front(&self.entries)
+    }
+
     /// Removes and returns the first task that waits for the worker of this slot.
     pub(crate) fn next_reserved(&mut self, slot: u32) -> Option<TaskKey> {
         let key = self.reserved.get_mut(slot as usize)?.pop_front()?;

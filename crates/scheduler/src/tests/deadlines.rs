@@ -60,6 +60,22 @@ fn a_task_that_misses_its_queue_deadline_never_runs() {
 }
 
 #[test]
+fn a_late_tick_lets_no_waiting_task_start_after_its_queue_deadline() {
+    let mut world = started(settings(1));
+    world.submit(0);
+    world.begin(0);
+    let id = world.submit_with(0, queue_limit(10 * MILLI));
+    let last = world.submit(0);
+    // The worker finishes before the driver has noticed that the time is up.
+    world.now = world.now.saturating_add(20 * MILLI);
+    world.finish(0, 20 * MILLI);
+    assert_eq!(world.outcome(id), Some(TaskEnd::Expired));
+    world.run_dry();
+    assert_eq!(world.start_order.last(), Some(&last));
+    assert!(!world.start_order.contains(&id));
+}
+
+#[test]
 fn a_prefetched_task_can_miss_its_queue_deadline() {
     let mut world = started(settings(1));
     world.submit(0);
