@@ -4,15 +4,24 @@
 //! So no two accesses of programs to the same memory differ in size.
 
 use std::sync::atomic::{AtomicU32, AtomicU64};
+use std::time::Duration;
 
 use rustix::thread::futex::{self, Flags};
+use rustix::time::Timespec;
 
 /// Sleeps while the word's lower half equals that of `expected`; may return early for no reason.
 pub fn wait(word: &AtomicU64, expected: u64) {
+    wait_for(word, expected, None);
+}
+
+/// Like [`wait`], but sleeps at most for `timeout`.
+pub fn wait_for(word: &AtomicU64, expected: u64, timeout: Option<Duration>) {
     #[expect(clippy::cast_possible_truncation, reason = "the kernel looks at the lower half")]
     let expected = expected as u32;
+    // A timeout beyond the range of the clock counts as no timeout.
+    let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
     // Whatever ends it, the caller looks again.
-    let _ = futex::wait(lower_half(word), Flags::empty(), expected, None);
+    let _ = futex::wait(lower_half(word), Flags::empty(), expected, timeout.as_ref());
 }
 
 /// Wakes one process or thread that waits on the word.

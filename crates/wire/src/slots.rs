@@ -25,6 +25,9 @@
 //! item. After the worker's death the host compares the count with the outcomes that it has
 //! received: at most one item has started without an outcome.
 //!
+//! For a task that emits items, a fourth word counts the items that it may emit; see [`Grant`].
+//! Only the host writes it.
+//!
 //! Two more words hold the deadline of the section that the running task has entered. Worker and
 //! host agree through these words alone: the worker notifies the host when they are set, and the
 //! host looks at them when the section is due.
@@ -36,6 +39,7 @@
 //! The tag makes each arming distinct: a worker that receives an outdated message finds another tag
 //! and skips it.
 
+mod grant;
 #[cfg(all(test, loom))]
 mod loom;
 mod word;
@@ -49,6 +53,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 pub use crate::ids::Revocation;
 use crate::ids::{Attempt, TaskId};
+pub use grant::Grant;
 
 /// The state of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -94,10 +99,10 @@ pub fn slot_tag(task: TaskId, attempt: Attempt) -> u32 {
 }
 
 impl SlotTable {
-    /// Returns the number of words that a table of `slots` entries needs: a state and a time for
-    /// each, an item count for each, and two for the section of the running task.
+    /// Returns the number of words that a table of `slots` entries needs: a state, a time, an item
+    /// count and a grant for each, and two for the section of the running task.
     pub const fn words(slots: u16) -> usize {
-        slots as usize * 3 + 2
+        slots as usize * 4 + 2
     }
 
     /// Creates a table over a segment of `words(slots)` words.
@@ -198,7 +203,7 @@ impl SlotTable {
     }
 
     fn section_words(&self) -> [&AtomicU64; 2] {
-        let index = usize::from(self.slots) * 3;
+        let index = usize::from(self.slots) * 4;
         let words = self.segment.words();
         [&words[index], &words[index + 1]]
     }
@@ -206,6 +211,12 @@ impl SlotTable {
     #[inline]
     fn items(&self, ring_index: u16) -> Option<&AtomicU64> {
         let index = usize::from(self.slots) * 2 + usize::from(ring_index);
+        (ring_index < self.slots).then(|| &self.segment.words()[index])
+    }
+
+    #[inline]
+    fn grant(&self, ring_index: u16) -> Option<&AtomicU64> {
+        let index = usize::from(self.slots) * 3 + usize::from(ring_index);
         (ring_index < self.slots).then(|| &self.segment.words()[index])
     }
 
@@ -228,7 +239,7 @@ mod tests {
 
     use super::*;
 
-    fn tables() -> (SlotTable, SlotTable) {
+    pub(super) fn tables() -> (SlotTable, SlotTable) {
         let host = Segment::create("test", SlotTable::words(4)).expect("a segment");
         let other = host.as_fd().try_clone_to_owned().expect("a descriptor");
         let worker = Segment::open(other, SlotTable::words(4)).expect("the same segment");
