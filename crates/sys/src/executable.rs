@@ -11,6 +11,6 @@ mod offset;
 mod program;
 
 pub use crate::error::{EntryError, ExecutableError};
-pub use entry::{Adapter, EntryPoint, Invocation, StoreLarge, entry_point};
+pub use entry::{Adapter, EntryPoint, Invocation, Outlet, Refusal, StoreLarge, entry_point};
 pub use identity::{BuildIdentity, SameBuild, build_identity};
 pub use offset::FunctionOffset;

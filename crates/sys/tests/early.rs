@@ -260,6 +260,7 @@ fn offset() {
         result: &mut result,
         limit: 100,
         store_large: None,
+        outlet: None,
     })
     .unwrap();
     assert_eq!(result, b"ababab");

@@ -89,6 +89,12 @@ pub fn remaining() -> Option<Duration> {
     (end != NO_END).then(|| Duration::from_nanos(end.saturating_sub(nanos(clock::now()))))
 }
 
+/// Returns the task's soft deadline, if it has one.
+pub(crate) fn soft_end() -> Option<Monotonic> {
+    let end = SOFT_END.load(Ordering::Relaxed);
+    (end != NO_END).then(|| Monotonic::from_nanos(end))
+}
+
 /// The identity of this process; set once, by the handshake.
 struct Origin {
     worker: WorkerId,

@@ -1,4 +1,4 @@
-//! Errors that end a worker.
+//! Errors that end a worker, and the error of a task that emits items.
 
 use std::ffi::OsString;
 use std::io;
@@ -95,4 +95,24 @@ impl LoopError {
             Self::Send(_) => exit_code::OUTCOME_LOST,
         }
     }
+}
+
+/// The reason why [`Emit::emit`](crate::Emit::emit) has not handed an item over.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum EmitError {
+    /// The stream was reset or closed, or the pool shuts down.
+    #[error("nobody wants more items of this input: return from the function")]
+    Closed,
+    /// The consumer did not take earlier items before the soft deadline of the task.
+    #[error(
+        "the soft deadline passed before there was room for the item: return from the function"
+    )]
+    Expired,
+    /// The item could not be encoded. Other items still can.
+    #[error("the item could not be encoded: {message}")]
+    Codec {
+        /// The cause.
+        message: String,
+    },
 }

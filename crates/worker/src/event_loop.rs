@@ -10,16 +10,22 @@
 //! chunk, or when items turn out to take long. In the latter case the worker also returns the
 //! remaining items, so that they do not wait while another worker is idle.
 //!
+//! A task may emit items while it runs. Each is sent as an item of a chunk is, once the host has
+//! granted it, and announced at once.
+//!
 //! A task that forks may return in both processes. The copy shares memory with the host, as the
 //! original does, so it ends before it writes there: before it stores a result, and when the
 //! function returns in it.
 
+mod emitter;
+
+use std::cell::RefCell;
 use std::ops::Range;
 use std::sync::Arc;
 
 use brigade_sys::arena::ArgumentView;
 use brigade_sys::clock::{self, Monotonic};
-use brigade_sys::executable::{EntryError, Invocation};
+use brigade_sys::executable::{EntryError, Invocation, Outlet};
 use brigade_sys::fork::Origin;
 use brigade_wire::link::{ARENA_THRESHOLD, LinkError, LinkReceiver, LinkSender};
 use brigade_wire::slots::{SlotTable, slot_tag};
@@ -35,6 +41,7 @@ use crate::functions::Functions;
 use crate::memory_limit::MemoryLimit;
 use crate::panic_capture;
 use crate::sections;
+use emitter::{ArenaOutlet, Emitter};
 
 /// The buffer of a result is reused for the next one, unless it has grown beyond this.
 const KEPT_BUFFER: usize = 1 << 20;
@@ -106,7 +113,12 @@ impl<S: LinkSender, R: LinkReceiver> EventLoop<S, R> {
                 continue;
             }
             let outcome = match run.chunk {
-                None => self.runner.run(&run, task, None),
+                None => {
+                    let mut emitter = Emitter::new(&mut self.reporter, &self.slots, ring_index);
+                    let outcome = self.runner.run(&run, task, None, Some(&mut emitter));
+                    emitter.finish()?;
+                    outcome
+                }
                 Some(chunk) => {
                     let items = Items { run: &run, chunk, began };
                     items.run(&self.slots, &mut self.reporter, &mut self.runner)?
@@ -150,7 +162,7 @@ impl Items<'_> {
             };
             slots.begin_item(ring_index, u64::from(index) + 1);
             let id = TaskId::new(task.get() + u64::from(index));
-            let outcome = runner.run(self.run, id, Some(item));
+            let outcome = runner.run::<S>(self.run, id, Some(item), None);
             sections::end_of_item();
             reporter.send_unannounced(&FromWorker::Item(Item { ring_index, index, outcome }))?;
             // Reading the exact time costs more than a short item.
@@ -177,14 +189,20 @@ impl Runner {
     }
 
     /// Runs a task, or an item of a chunk. Anything that it does, short of ending the process,
-    /// becomes its outcome.
-    fn run(&mut self, run: &Run<'_>, id: TaskId, item: Option<Range<usize>>) -> Outcome<'_> {
+    /// becomes its outcome. A task that has an emitter may emit items.
+    fn run<S: LinkSender>(
+        &mut self,
+        run: &Run<'_>,
+        id: TaskId,
+        item: Option<Range<usize>>,
+        emitter: Option<&mut Emitter<'_, S>>,
+    ) -> Outcome<'_> {
         let entry = match self.functions.find(&run.function) {
             Ok(entry) => entry,
             Err(reason) => return Outcome::UnknownFunction(reason),
         };
         let Self { arenas, result, limit, origin, .. } = self;
-        let (view, mut results) = match arenas {
+        let (view, results) = match arenas {
             Some(Arenas { arguments, results }) => (Some(&*arguments), Some(results)),
             None => (None, None),
         };
@@ -198,11 +216,14 @@ impl Runner {
         };
         result.clear();
         let mut location = None;
+        let results = RefCell::new(results);
+        let mut outlet =
+            emitter.map(|emitter| ArenaOutlet { emitter, results: &results, origin: &*origin });
         let current = context::enter(id, run.attempt, run.limits);
         let answer = panic_capture::run(|| {
             let mut put = |parts: &[&[u8]]| {
                 origin.end_copy();
-                location = results.as_mut().and_then(|results| results.put(parts));
+                location = results.borrow_mut().as_mut().and_then(|results| results.put(parts));
                 location.is_some()
             };
             let mut invocation = Invocation {
@@ -210,6 +231,7 @@ impl Runner {
                 result: &mut *result,
                 limit: *limit,
                 store_large: Some(&mut put),
+                outlet: outlet.as_mut().map(|outlet| outlet as &mut dyn Outlet),
             };
             entry(&mut invocation)
         });
@@ -221,7 +243,7 @@ impl Runner {
         match answer {
             Ok(Ok(())) => {
                 if location.is_none() && result.len() >= ARENA_THRESHOLD {
-                    location = results.and_then(|results| results.put(&[result]));
+                    location = results.into_inner().and_then(|results| results.put(&[result]));
                 }
                 match location {
                     Some((offset, length)) => {

@@ -5,9 +5,9 @@
 //! same in a separate program whose functions have names.
 //!
 //! The other principal items are [`function_of`], which turns a typed function into one that the
-//! event loop can call; [`state()`], which gives tasks the value that the pool's initializer
-//! returned; [`context`], which tells a task where it runs; and [`exit_code`], which tells the host
-//! why a worker ended.
+//! event loop can call; [`Emit`], through which a function hands over items while it runs;
+//! [`state()`], which gives tasks the value that the pool's initializer returned; [`context`],
+//! which tells a task where it runs; and [`exit_code`], which tells the host why a worker ended.
 //!
 //! ```
 //! brigade_worker::init(); // the first line of main: in a worker it never returns
@@ -33,6 +33,7 @@ mod bootstrap;
 mod bounded;
 pub mod context;
 mod control;
+mod emit;
 mod error;
 mod event_loop;
 mod functions;
@@ -49,6 +50,8 @@ mod stderr;
 mod typed;
 
 pub use brigade_wire::exit_code;
+pub use emit::{Emit, EmitEnd, emitting_function_of};
+pub use error::EmitError;
 pub use program::Connectors;
 pub use sections::{SectionGuard, expires};
 pub use server::Server;

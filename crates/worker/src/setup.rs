@@ -140,7 +140,13 @@ fn call(functions: &Functions, offset: u64, argument: &[u8]) -> Called {
     let entry = functions.at(offset)?;
     Ok(panic_capture::run(|| {
         let mut result = Vec::new();
-        entry(&mut Invocation { argument, result: &mut result, limit: 0, store_large: None })
+        entry(&mut Invocation {
+            argument,
+            result: &mut result,
+            limit: 0,
+            store_large: None,
+            outlet: None,
+        })
     }))
 }
 

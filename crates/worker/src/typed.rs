@@ -49,8 +49,8 @@ fn store_large<R: 'static>(result: &R, invocation: &mut Invocation<'_>) -> bool 
 ///
 /// let entry = brigade_worker::function_of(|(a, b): (u8, u8)| a + b);
 /// let mut result = Vec::new();
-/// let limit = 1024;
-/// entry(&mut Invocation { argument: &[40, 2], result: &mut result, limit, store_large: None })?;
+/// let (result_to, limit, store_large, outlet) = (&mut result, 1024, None, None);
+/// entry(&mut Invocation { argument: &[40, 2], result: result_to, limit, store_large, outlet })?;
 /// assert_eq!(result, [42]);
 /// # Ok::<(), brigade_sys::executable::EntryError>(())
 /// ```
@@ -77,8 +77,14 @@ mod tests {
 
     fn run(entry: EntryPoint, argument: &[u8], limit: usize) -> Result<Vec<u8>, EntryError> {
         let mut result = Vec::new();
-        entry(&mut Invocation { argument, result: &mut result, limit, store_large: None })
-            .map(|()| result)
+        entry(&mut Invocation {
+            argument,
+            result: &mut result,
+            limit,
+            store_large: None,
+            outlet: None,
+        })
+        .map(|()| result)
     }
 
     fn encoded<T: Serialize + 'static>(value: &T) -> Vec<u8> {
@@ -115,6 +121,7 @@ mod tests {
             result: &mut result,
             limit: 100,
             store_large: None,
+            outlet: None,
         });
         let Err(EntryError::Result(text)) = answer else { panic!("the limit was not enforced") };
         assert!(text.contains("100"), "{text}");

@@ -18,10 +18,36 @@ pub struct Invocation<'a> {
     /// Stores a large value, encoded in parts, instead of `result`; returns `false` if it has no
     /// room.
     pub store_large: Option<&'a mut StoreLarge<'a>>,
+    /// Takes the items that the function emits while it runs; `None` where it cannot.
+    pub outlet: Option<&'a mut (dyn Outlet + 'a)>,
 }
 
 /// The type of [`Invocation::store_large`].
 pub type StoreLarge<'a> = dyn FnMut(&[&[u8]]) -> bool + 'a;
+
+/// Takes the items that a function emits while it runs.
+pub trait Outlet {
+    /// Blocks until the next item is wanted.
+    ///
+    /// # Errors
+    /// [`Refusal`] if it will not be.
+    fn wait(&mut self) -> Result<(), Refusal>;
+
+    /// Sends the next item, encoded in parts. Call it only after [`wait`](Self::wait).
+    ///
+    /// # Errors
+    /// [`Refusal`] if it cannot be sent.
+    fn send(&mut self, parts: &[&[u8]]) -> Result<(), Refusal>;
+}
+
+/// The reason why an item was not taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refusal {
+    /// Nobody wants the items any more.
+    Closed,
+    /// The time for waiting is up.
+    Expired,
+}
 
 impl fmt::Debug for Invocation<'_> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -63,7 +89,8 @@ pub trait Adapter<F> {
 ///
 /// let mut result = Vec::new();
 /// let entry = entry_point::<_, Bytes>(double);
-/// entry(&mut Invocation { argument: b"ab", result: &mut result, limit: 100, store_large: None })?;
+/// let (result_to, limit, store_large, outlet) = (&mut result, 100, None, None);
+/// entry(&mut Invocation { argument: b"ab", result: result_to, limit, store_large, outlet })?;
 /// assert_eq!(result, b"abab");
 /// # Ok::<(), EntryError>(())
 /// ```
@@ -123,7 +150,13 @@ mod tests {
 
     fn run(entry: EntryPoint, argument: &[u8]) -> Result<String, EntryError> {
         let mut result = Vec::new();
-        entry(&mut Invocation { argument, result: &mut result, limit: 8, store_large: None })?;
+        entry(&mut Invocation {
+            argument,
+            result: &mut result,
+            limit: 8,
+            store_large: None,
+            outlet: None,
+        })?;
         Ok(String::from_utf8(result).unwrap())
     }
 

@@ -9,14 +9,14 @@ use std::time::Duration;
 use brigade_sys::executable::{EntryPoint, FunctionOffset, build_identity};
 use brigade_sys::segment::Segment;
 use brigade_wire::link::{memory, message_limit};
-use brigade_wire::slots::{Revocation, SlotState};
+use brigade_wire::slots::{Grant, Revocation, SlotState};
 use brigade_wire::{Attempt, Function, TaskId, codec};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize, Serializer};
 
 use super::*;
-use crate::function_of;
 use crate::functions::Named;
+use crate::{Emit, EmitEnd, emitting_function_of, function_of};
 
 const SLOTS: u16 = 8;
 const LIMIT: usize = 1024;
@@ -218,6 +218,45 @@ fn a_chunk_that_exceeds_its_budget_returns_the_remaining_items() {
     host.send_chunk(function_of(wait), &[0, 0, 30, 0, 0], Duration::from_millis(5));
     assert_eq!(host.items().len(), 3);
     assert_eq!(host.slots.begun_items(0), 3);
+    host.stop();
+}
+
+fn count(to: u32, emit: &mut Emit<'_, u32>) {
+    for number in 0..to {
+        if emit.emit(number).is_err() {
+            return;
+        }
+    }
+}
+
+#[test]
+fn items_are_emitted_as_they_are_granted() {
+    let mut host = Host::start();
+    host.slots.set_grant(1, Grant::UpTo(0));
+    host.send(1, emitting_function_of(count), &3_u32);
+    for index in 0..3 {
+        host.slots.change_grant(1, Grant::UpTo(u64::from(index) + 1));
+        let message = host.end.receiver.receive().expect("the loop runs");
+        let FromWorker::Item(item) = FromWorker::decode(message).expect("a message") else {
+            panic!("no item {index}");
+        };
+        let value = codec::decode::<u32>(match item.outcome {
+            Outcome::Value(bytes) => bytes,
+            other => panic!("{other:?}"),
+        });
+        assert_eq!((item.ring_index, item.index, value.ok()), (1, index, Some(index)));
+    }
+    assert_eq!(host.value::<EmitEnd>(), EmitEnd::Complete);
+    host.stop();
+}
+
+#[test]
+fn a_task_whose_items_nobody_wants_is_released() {
+    let mut host = Host::start();
+    host.slots.set_grant(1, Grant::UpTo(0));
+    host.send(1, emitting_function_of(count), &3_u32);
+    host.slots.change_grant(1, Grant::Closed);
+    assert_eq!(host.value::<EmitEnd>(), EmitEnd::Closed);
     host.stop();
 }
 
