@@ -4,6 +4,7 @@
 //!
 //! - [`pool`] builds the pool that most of them use.
 //! - [`Captured`] collects the output of workers.
+//! - [`Log`] collects what is logged.
 //! - [`Helper`] runs one of the programs in `src/bin` with its own temporary folder.
 //! - [`scribble`] is a task that writes over the memory that its worker shares with the host.
 //! - [`stress`] is the program that does everything at random.
@@ -29,6 +30,7 @@ mod captured;
 mod common;
 pub mod fuzz;
 mod helper;
+mod log;
 pub mod scribble;
 pub mod stress;
 mod watch;
@@ -37,3 +39,4 @@ pub use answering::Answering;
 pub use captured::{Captured, Line, POISON};
 pub use common::{attempt, builder, pool, worker_died};
 pub use helper::Helper;
+pub use log::Log;

@@ -7,16 +7,15 @@ use std::fmt::Debug;
 use std::panic::{AssertUnwindSafe, catch_unwind, panic_any};
 use std::process::Command;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, OnceLock, Weak};
+use std::sync::{Arc, Weak};
 use std::thread::{self, ThreadId};
 use std::time::Duration;
 
 use brigade::{Handle, Pool, Shutdown, TaskError, TaskErrorKind};
-use brigade_integration::{builder, pool};
+use brigade_integration::{Log, builder, pool};
 use brigade_testkit::faults::{aborts, hangs, panics_with_str, returns_bytes, spins};
 use brigade_testkit::{BOUND, Gate, Watchdog, outcome, pass, wait_until};
 use serde::de::DeserializeOwned;
-use tracing_subscriber::fmt::MakeWriter;
 
 brigade::init_for_tests!();
 
@@ -171,49 +170,6 @@ fn a_blocking_callback_delays_only_callbacks() {
     assert_eq!(only(&later).unwrap(), 0);
 }
 
-/// Collects everything that is logged in this process.
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
-
-impl std::io::Write for Log {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap().extend(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
-
-impl MakeWriter<'_> for Log {
-    type Writer = Self;
-
-    fn make_writer(&self) -> Self {
-        self.clone()
-    }
-}
-
-/// Returns the log, from the first call on.
-fn log() -> &'static Log {
-    static LOG: OnceLock<Log> = OnceLock::new();
-    LOG.get_or_init(|| {
-        let log = Log::default();
-        tracing_subscriber::fmt().with_writer(log.clone()).with_ansi(false).init();
-        log
-    })
-}
-
-/// Blocks until a line of the log contains all these words.
-#[track_caller]
-fn wait_for_line(words: &[&str]) {
-    wait_until(&format!("a line in the log with {words:?}"), BOUND, || {
-        let bytes = log().0.lock().unwrap();
-        let text = String::from_utf8_lossy(&bytes);
-        text.lines().any(|line| words.iter().all(|word| line.contains(word)))
-    });
-}
-
 /// Panics again when it is dropped.
 struct Bomb;
 
@@ -225,7 +181,7 @@ impl Drop for Bomb {
 
 #[test]
 fn a_panicking_callback_is_reported_and_the_others_run() {
-    log();
+    Log::get();
     let pool = pool(1);
     let handle = pool.task(square).label("the seventh").submit(7).unwrap();
     let before = called(&handle);
@@ -234,7 +190,13 @@ fn a_panicking_callback_is_reported_and_the_others_run() {
     let after = called(&handle);
     assert_eq!(only(&before).unwrap(), 49);
     assert_eq!(only(&after).unwrap(), 49);
-    wait_for_line(&["ERROR", "a callback's own fault", "task 1", "the seventh", "pool=\"test\""]);
+    Log::get().wait_for_line(&[
+        "ERROR",
+        "a callback's own fault",
+        "task 1",
+        "the seventh",
+        "pool=\"test\"",
+    ]);
     assert_eq!(only(&called(&pool.submit(square, 8).unwrap())).unwrap(), 64);
 }
 
