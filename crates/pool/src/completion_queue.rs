@@ -1,10 +1,11 @@
-//! Queue of the finished tasks among several that one caller waits for.
+//! Queue of the finished tasks among several that callers wait for.
 //!
-//! Any thread that completes a task adds to it; only the waiting caller takes from it.
+//! Any thread that completes a task adds to it, and wakes all callers that wait; each of them may
+//! take from it.
 
 use std::collections::VecDeque;
 
-use crate::sync::{AtomicBool, Mutex, Ordering};
+use crate::sync::{AtomicBool, Mutex, Ordering, ThreadId, current};
 use crate::waiting::{Sleeper, Wait};
 
 /// Tokens of finished tasks, in the order of completion. A token is chosen by whoever watches the
@@ -20,20 +21,29 @@ pub(crate) struct CompletionQueue {
 #[derive(Debug, Default)]
 struct State {
     tokens: VecDeque<u64>,
-    sleeper: Option<Sleeper>,
+    /// At most one per thread.
+    sleepers: Vec<(ThreadId, Sleeper)>,
 }
 
 impl CompletionQueue {
-    /// Adds a finished task. Returns `true` if the waiting caller sleeps at the pool's doorbell,
+    /// Adds a finished task. Returns `true` if a waiting caller sleeps at the pool's doorbell,
     /// which the calling thread then has to ring.
     #[must_use]
     pub(crate) fn add(&self, token: u64) -> bool {
         let mut state = self.state.lock();
         state.tokens.push_back(token);
         self.has_some.store(true, Ordering::Release);
-        let sleeper = state.sleeper.take();
+        let sleepers = std::mem::take(&mut state.sleepers);
         drop(state);
-        sleeper.is_some_and(Sleeper::wake)
+        wake_all(sleepers)
+    }
+
+    /// Wakes all waiting callers, for another reason than a finished task. Returns the same as
+    /// `add`.
+    #[must_use]
+    pub(crate) fn wake(&self) -> bool {
+        let sleepers = std::mem::take(&mut self.state.lock().sleepers);
+        wake_all(sleepers)
     }
 
     /// Removes and returns the first token.
@@ -55,10 +65,18 @@ impl Wait for CompletionQueue {
     }
 
     fn set_sleeper(&self, sleeper: Sleeper) {
-        self.state.lock().sleeper = Some(sleeper);
+        let thread = current().id();
+        let mut state = self.state.lock();
+        state.sleepers.retain(|(other, _)| *other != thread);
+        state.sleepers.push((thread, sleeper));
     }
 
     fn clear_sleeper(&self) {
-        self.state.lock().sleeper = None;
+        let thread = current().id();
+        self.state.lock().sleepers.retain(|(other, _)| *other != thread);
     }
+}
+
+fn wake_all(sleepers: Vec<(ThreadId, Sleeper)>) -> bool {
+    sleepers.into_iter().fold(false, |ring_doorbell, (_, sleeper)| sleeper.wake() | ring_doorbell)
 }

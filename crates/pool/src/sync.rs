@@ -11,10 +11,12 @@ pub(crate) use brigade_sys::sync::Mutex;
 #[cfg(not(all(loom, test)))]
 pub(crate) use std::{
     sync::atomic::{AtomicBool, AtomicU32, Ordering},
-    thread::{Thread, current, park, park_timeout},
+    thread::{Thread, ThreadId, current, park, park_timeout},
 };
 
 #[cfg(all(loom, test))]
 pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+#[cfg(all(loom, test))]
+pub(crate) use loom::thread::ThreadId;
 #[cfg(all(loom, test))]
 pub(crate) use modelled::{Mutex, Thread, current, park, park_timeout};

@@ -91,6 +91,28 @@ fn a_future_gets_the_outcome_or_is_woken() {
 }
 
 #[test]
+fn two_callers_share_a_queue() {
+    fn take(completions: &CompletionQueue) -> u64 {
+        loop {
+            park_for(completions, None);
+            if let Some(token) = completions.take() {
+                return token;
+            }
+        }
+    }
+    loom::model(|| {
+        let completions = Arc::<CompletionQueue>::default();
+        let of_other = Arc::clone(&completions);
+        let other = thread::spawn(move || take(&of_other));
+        let of_completer = Arc::clone(&completions);
+        let completer = thread::spawn(move || of_completer.add(1) | of_completer.add(2));
+        let taken = take(&completions) + other.join().expect("the other");
+        assert_eq!(taken, 3);
+        assert!(!completer.join().expect("the completer"), "nobody sleeps at a doorbell");
+    });
+}
+
+#[test]
 fn a_watching_queue_gets_the_task_once() {
     loom::model(|| {
         let cell = cell();
