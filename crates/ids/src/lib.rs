@@ -94,6 +94,12 @@ impl WorkerId {
     pub const fn seed(self) -> u64 {
         mix64((self.slot as u64) << 32 | self.generation as u64)
     }
+
+    /// Returns a number that looks random, made of `seed`, and that no other worker of the pool
+    /// makes of it.
+    pub const fn seed_from(self, seed: u64) -> u64 {
+        mix64(seed ^ self.seed())
+    }
 }
 
 impl fmt::Display for TaskId {

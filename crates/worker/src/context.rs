@@ -3,12 +3,14 @@
 //! The results are the same on every thread of a worker process. Outside a worker each function
 //! returns `None`, so that code that also runs elsewhere need not know where it runs.
 
+use std::cell::Cell;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use brigade_sys::affinity;
 use brigade_sys::clock::{self, Monotonic};
+use brigade_sys::sync::Mutex;
 use brigade_wire::RunLimits;
 pub use brigade_wire::{Attempt, TaskId, WorkerId};
 
@@ -37,9 +39,37 @@ pub fn generation() -> Option<u32> {
 ///
 /// A task that is retried after its worker died therefore gets another seed in the replacement. Two
 /// pools of a program have the same seeds; combine them with a value of your own if that matters.
-/// Returns `None` outside a worker.
+/// In a task of a stream that has a seed, the result derives from that as well. Returns `None`
+/// outside a worker.
 pub fn seed() -> Option<u64> {
-    Some(id()?.seed())
+    let Some(worker) = id() else { return SEED_HERE.get() };
+    Some(SEED.lock().map_or(worker.seed(), |seed| worker.seed_from(seed)))
+}
+
+/// Calls `task`, in which [`seed`] derives from `seed` and from the worker.
+///
+/// Outside a worker it derives from `seed` alone, and only on this thread.
+pub fn with_seed<T>(seed: u64, task: impl FnOnce() -> T) -> T {
+    let _restored = match id() {
+        Some(_) => Seed::OfTheProcess(SEED.lock().replace(seed)),
+        None => Seed::OfTheThread(SEED_HERE.replace(Some(NOBODY.seed_from(seed)))),
+    };
+    task()
+}
+
+/// The seed before [`with_seed`], which is set again when this is dropped.
+enum Seed {
+    OfTheProcess(Option<u64>),
+    OfTheThread(Option<u64>),
+}
+
+impl Drop for Seed {
+    fn drop(&mut self) {
+        match *self {
+            Self::OfTheProcess(before) => *SEED.lock() = before,
+            Self::OfTheThread(before) => SEED_HERE.set(before),
+        }
+    }
 }
 
 /// Returns the nesting depth of this worker: 1 for a worker of the main program, 2 for a worker of
@@ -120,6 +150,17 @@ pub(crate) fn max_rss() -> u64 {
 
 static ORIGIN: OnceLock<Origin> = OnceLock::new();
 static CURRENT: Current = Current::nothing();
+
+/// The seed of the stream whose task runs, if it has one.
+static SEED: Mutex<Option<u64>> = Mutex::new(None);
+
+thread_local! {
+    /// The result of [`seed`] on a thread of a host.
+    static SEED_HERE: Cell<Option<u64>> = const { Cell::new(None) };
+}
+
+/// Stands for the worker in a host. No worker has generation 0.
+const NOBODY: WorkerId = WorkerId { slot: 0, generation: 0 };
 
 /// Soft and hard deadlines of the running task, in nanoseconds of the monotonic clock.
 static SOFT_END: AtomicU64 = AtomicU64::new(NO_END);
@@ -205,6 +246,14 @@ mod tests {
         assert_eq!(generation(), None);
         assert_eq!(seed(), None);
         assert_eq!(depth(), None);
+    }
+
+    #[test]
+    fn a_seed_lasts_as_long_as_its_task() {
+        let inner = with_seed(1, || (seed(), with_seed(2, seed), seed()));
+        assert_eq!(inner.0, inner.2);
+        assert!(inner.0.is_some() && inner.1.is_some() && inner.0 != inner.1);
+        assert_eq!(seed(), None);
     }
 
     #[test]
