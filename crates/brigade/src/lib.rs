@@ -14,6 +14,7 @@
 //! # Cargo features
 //! - `cores` (default): `brigade::cores` leases cores of the machine and pins processes to them.
 //!   Also adds `PoolBuilder::cores`, `PoolBuilder::cores_per_worker` and `worker::cores`.
+//! - `futures` (default): the items of a [`stream`] as a `futures_core::Stream`.
 //! - `ipc` (default): `Link::Ipc`, the portable link. Without it, rings are the only link.
 //! - `runner` (default): `brigade::runner` runs commands as jobs on leased cores. Implies `cores`.
 //! - `timer` (default): `brigade::timer` kills processes that exceed a deadline.
@@ -93,6 +94,9 @@ pub use brigade_pool::{
     SubmitErrorKind, TaskError, TaskErrorKind, TaskId, TaskState, TimedOut, Until, as_completed,
     wait,
 };
+
+#[doc(inline)]
+pub use brigade_pool::stream;
 
 mod server;
 

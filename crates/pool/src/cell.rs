@@ -16,6 +16,7 @@ use crate::completion_queue::CompletionQueue;
 use crate::deadlines::TaskDeadlines;
 use crate::function_ref::FunctionRef;
 use crate::payload::{Argument, Outcome, Value};
+use crate::run_record::RunRecord;
 use crate::sync::{AtomicBool, AtomicU32, Mutex, Ordering};
 use crate::waiting::{Sleeper, Wait};
 pub(crate) use waiters::{Waiters, Wakeups};
@@ -38,6 +39,8 @@ pub(crate) struct TaskCell {
     pub(crate) deadlines: Option<Box<TaskDeadlines>>,
     /// `true` if the task is a chunk of a map's items.
     pub(crate) is_chunk: bool,
+    /// `None` for a task whose runs nobody reports.
+    pub(crate) record: Option<Box<RunRecord>>,
     /// The task's key in the scheduler, or [`NO_KEY`] until the task is accepted.
     key: AtomicU32,
     /// Set under the lock once the outcome is stored.
@@ -112,12 +115,40 @@ impl TaskCell {
         chunk: Option<Box<ChunkProgress>>,
     ) -> Arc<Self> {
         let owner = chunk.as_ref().map(|chunk| Arc::clone(&chunk.owner));
-        let cell = Arc::new(Self {
+        let cell = Self::make(id, function, argument, label, deadlines, chunk, None);
+        if let Some(owner) = owner {
+            cell.watch(&owner.completions, id.get());
+        }
+        cell
+    }
+
+    /// Creates a task whose last run is recorded.
+    pub(crate) fn recorded(
+        id: TaskId,
+        function: FunctionRef,
+        argument: Argument,
+        label: Option<Arc<str>>,
+        deadlines: Option<Box<TaskDeadlines>>,
+    ) -> Arc<Self> {
+        Self::make(id, function, argument, label, deadlines, None, Some(Box::default()))
+    }
+
+    fn make(
+        id: TaskId,
+        function: FunctionRef,
+        argument: Argument,
+        label: Option<Arc<str>>,
+        deadlines: Option<Box<TaskDeadlines>>,
+        chunk: Option<Box<ChunkProgress>>,
+        record: Option<Box<RunRecord>>,
+    ) -> Arc<Self> {
+        Arc::new(Self {
             id,
             function,
             label: label.map(Box::new),
             deadlines,
             is_chunk: chunk.is_some(),
+            record,
             key: AtomicU32::new(NO_KEY),
             ended: AtomicBool::new(false),
             state: Mutex::new(CellState {
@@ -125,11 +156,7 @@ impl TaskCell {
                 chunk,
                 waiters: None,
             }),
-        });
-        if let Some(owner) = owner {
-            cell.watch(&owner.completions, id.get());
-        }
-        cell
+        })
     }
 
     /// Splits off the items of a chunk from `at` on, as a chunk of their own that its map knows.

@@ -43,6 +43,8 @@ pub(crate) enum WhenFull {
     Fail,
     /// Waits for room until this time, then fails.
     WaitUntil(Instant),
+    /// Exceeds the limit; the submitter has a limit of its own.
+    Exceed,
 }
 
 impl WhenFull {

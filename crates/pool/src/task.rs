@@ -31,16 +31,16 @@ pub struct TaskBuilder<'pool, A, R> {
 
 /// Settings of one task.
 #[derive(Debug, Clone, Default)]
-struct TaskOptions {
-    retries: u32,
-    label: Option<Arc<str>>,
-    priority: i32,
-    deadlines: Deadlines,
+pub(crate) struct TaskOptions {
+    pub(crate) retries: u32,
+    pub(crate) label: Option<Arc<str>>,
+    pub(crate) priority: i32,
+    pub(crate) deadlines: Deadlines,
 }
 
 impl TaskOptions {
     /// Resolves the settings against the pool's defaults, for the task and for the scheduler.
-    fn constraints(
+    pub(crate) fn constraints(
         &self,
         config: &Config,
     ) -> (Option<Box<TaskDeadlines>>, Option<Box<Constraints>>) {

@@ -59,7 +59,7 @@ fn handle_message(shared: &Shared, worker: WorkerId, message: &[u8]) -> Result<(
             return shared.with_due(worker, |due| take_item(due, item, None));
         }
         FromWorker::Finished(finished) => {
-            let end = shared.with_due(worker, |due| finish_chunk(due, &finished))?;
+            let end = shared.with_due(worker, |due| finish_chunk(worker, due, &finished))?;
             finished_event(worker, finished, end, None)?
         }
         FromWorker::Skipped { task, attempt, .. } => {

@@ -9,11 +9,11 @@ use brigade_wire::link::{LinkError, LinkSender};
 use brigade_wire::slots::{Revocation, SlotState, slot_tag};
 use brigade_wire::{Attempt, Run, RunLimits, TaskId, ToWorker, WorkerId};
 
-use super::deferred::{Deferred, ToFree};
+use super::deferred::Deferred;
 use super::outcome::{EventData, outcome_of};
 use super::shared::{Core, Shared};
 use super::worker_slot::WorkerSlot;
-use crate::cell::{Completed, TaskCell};
+use crate::cell::TaskCell;
 use crate::deadlines::TaskDeadlines;
 
 impl Core {
@@ -192,16 +192,10 @@ impl Core {
     ) {
         let broken = self.scheduler.broken_reason();
         let outcome = outcome_of(&task, attempt, end, data, broken.as_deref());
-        let Completed { waiters, argument, is_large } = task.complete(outcome);
-        if let Some(waiters) = waiters {
-            deferred.to_notify.push(*waiters);
+        if let Some(record) = &task.record {
+            record.finished(attempt);
         }
-        if let Some(argument) = argument {
-            deferred.to_free.push(ToFree::Argument(argument));
-        }
-        if is_large {
-            deferred.to_free.push(ToFree::Task(task));
-        }
+        deferred.complete(task, outcome);
     }
 
     /// Revokes a task in the worker's table, unless it has begun.

@@ -277,7 +277,7 @@ fn next_event(
                 continue;
             }
             FromWorker::Finished(finished) => {
-                let end = finish_chunk(scheduler.due(worker), &finished)?;
+                let end = finish_chunk(worker, scheduler.due(worker), &finished)?;
                 Ok(Some(finished_event(worker, finished, end, results)?))
             }
             FromWorker::Skipped { task, attempt, .. } => {

@@ -98,7 +98,7 @@ fn read_interrupted(shared: &Shared, worker: WorkerId) -> Interrupted {
 
 fn remove(shared: &Shared, worker: WorkerId, mut interrupted: Interrupted, pid: u32, death: Death) {
     let attempts = std::mem::take(&mut interrupted.attempts);
-    let data = EventData::Death(Box::new(DeathReport { pid, death, interrupted }));
+    let data = EventData::Death(Box::new(DeathReport { worker, pid, death, interrupted }));
     shared.remove_dead(worker, Event::Died { worker, interrupted: attempts }, data);
 }
 

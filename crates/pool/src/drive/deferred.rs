@@ -9,8 +9,8 @@ use std::sync::Arc;
 use brigade_supervisor::{Notes, WorkerProcess};
 use tracing::Level;
 
-use crate::cell::{TaskCell, Waiters};
-use crate::payload::Argument;
+use crate::cell::{Completed, TaskCell, Waiters};
+use crate::payload::{Argument, Outcome};
 
 /// Work gathered under the core's lock. See the module's documentation.
 #[derive(Default)]
@@ -48,6 +48,21 @@ const SLOW_TO_FREE: usize = 1 << 20;
 impl Deferred {
     pub(super) fn note(&mut self, level: Level, emit: impl FnOnce(&str) + Send + 'static) {
         self.notes.add(level, emit);
+    }
+
+    /// Stores the outcome of a task.
+    #[inline]
+    pub(super) fn complete(&mut self, task: Arc<TaskCell>, outcome: Outcome) {
+        let Completed { waiters, argument, is_large } = task.complete(outcome);
+        if let Some(waiters) = waiters {
+            self.to_notify.push(*waiters);
+        }
+        if let Some(argument) = argument {
+            self.to_free.push(ToFree::Argument(argument));
+        }
+        if is_large {
+            self.to_free.push(ToFree::Task(task));
+        }
     }
 
     #[inline]

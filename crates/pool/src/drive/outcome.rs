@@ -29,6 +29,7 @@ pub(super) type WorkerOutcome = Result<Value, Box<TaskErrorKind>>;
 /// The end of a worker's process.
 #[derive(Debug, Clone)]
 pub(super) struct DeathReport {
+    pub(super) worker: WorkerId,
     pub(super) pid: u32,
     pub(super) death: Death,
     /// Without the attempts, which are part of the event.
@@ -79,12 +80,17 @@ fn decode_value<'a>(
     })
 }
 
-/// Records the end of a chunk, if the task that the worker has to answer next is one.
+/// Records the end of a chunk or of a recorded run, if the task that the worker has to answer next
+/// is one.
 #[inline]
 pub(super) fn finish_chunk(
+    worker: WorkerId,
     due: Option<&Arc<TaskCell>>,
     finished: &Finished<'_>,
 ) -> Result<ChunkEnd, String> {
+    if let Some(record) = due.and_then(|task| task.record.as_ref()) {
+        record.ran(worker, Some(finished.run_time));
+    }
     let Some(task) = due.filter(|task| task.is_chunk) else { return Ok(ChunkEnd::Complete) };
     let has_failed =
         !matches!(finished.outcome, wire::Outcome::Value(_) | wire::Outcome::InArena(_));
@@ -149,6 +155,11 @@ pub(super) fn outcome_of(
         EventData::Death(report) => (report.interrupted.elapsed, report.interrupted.broke_protocol),
         EventData::Nothing | EventData::Outcome(_) => (None, false),
     };
+    // The death may also have ended tasks that had not started.
+    let has_run = matches!(end, TaskEnd::Died | TaskEnd::Quarantined | TaskEnd::Killed(_));
+    if let (Some(record), EventData::Death(report), true) = (&task.record, &*data, has_run) {
+        record.ran(report.worker, elapsed);
+    }
     let deadlines = task.deadlines.as_deref();
     let exceeded = |limit| {
         let elapsed = elapsed.unwrap_or(limit).max(limit);
@@ -195,8 +206,6 @@ pub(super) fn outcome_of(
         }
     };
     let mut error = TaskError::new(kind).of_task(task.id, attempt, task.label());
-    // The death may also have ended tasks that had not started.
-    let has_run = matches!(end, TaskEnd::Died | TaskEnd::Quarantined | TaskEnd::Killed(_));
     error.inner.elapsed = elapsed.filter(|_| has_run);
     error.inner.broke_protocol = broke_protocol;
     error.inner.quarantined = end == TaskEnd::Quarantined;

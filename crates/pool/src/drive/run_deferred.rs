@@ -28,8 +28,8 @@ impl Deferred {
         let mut user_code = Vec::new();
         for waiters in self.to_notify {
             let Wakeups { ring_doorbell, waker } = waiters.notify();
-            if ring_doorbell && let Some(collecting) = &shared.collecting {
-                collecting.doorbell.caller().wake();
+            if ring_doorbell {
+                shared.ring_caller();
             }
             user_code.extend(waker.map(|(task, waker)| UserCode::Waker(task, waker)));
         }

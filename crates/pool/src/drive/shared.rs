@@ -14,6 +14,7 @@ use brigade_sys::fork::Origin;
 use brigade_sys::sync::{Condvar, Mutex, MutexGuard};
 use brigade_wire::slots::SlotState;
 use brigade_wire::{TaskId, WorkerId};
+use tracing::Level;
 
 use super::collect::collecting::Collecting;
 use super::collect::listeners::Listeners;
@@ -208,6 +209,18 @@ impl Shared {
         });
     }
 
+    /// Queues an event if any subscriber may want its level.
+    pub(crate) fn note(&self, level: Level, emit: impl FnOnce(&str) + Send + 'static) {
+        self.supervisor.output.note(level, emit);
+    }
+
+    /// Wakes the caller that sleeps at the doorbell.
+    pub(crate) fn ring_caller(&self) {
+        if let Some(collecting) = &self.collecting {
+            collecting.doorbell.caller().wake();
+        }
+    }
+
     pub(crate) fn worker_pids(&self) -> Vec<u32> {
         if self.is_forked() {
             return Vec::new();
@@ -295,10 +308,8 @@ impl Core {
         if self.waiting_for_room > 0 && (self.scheduler.has_room() || !self.scheduler.is_open()) {
             shared.room.notify_all();
             for sleeper in self.sleeping_for_room.drain(..) {
-                if sleeper.wake()
-                    && let Some(collecting) = &shared.collecting
-                {
-                    collecting.doorbell.caller().wake();
+                if sleeper.wake() {
+                    shared.ring_caller();
                 }
             }
         }

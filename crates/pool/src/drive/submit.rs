@@ -14,7 +14,7 @@ use super::shared::{Core, Shared};
 use super::user_code;
 use crate::cell::TaskCell;
 use crate::deadlines::TaskDeadlines;
-use crate::error::SubmitErrorKind;
+use crate::error::{SubmitErrorKind, TaskError};
 use crate::pool::WhenFull;
 use crate::sync::current;
 use crate::waiting::{Sleeper, Wait};
@@ -50,6 +50,13 @@ impl Shared {
         drop(core);
         deferred.run(self);
         Ok(())
+    }
+
+    /// Stores the outcome of a task that was not submitted.
+    pub(crate) fn refuse(&self, task: &Arc<TaskCell>, error: TaskError) {
+        let mut deferred = Deferred::default();
+        deferred.complete(Arc::clone(task), Err(error));
+        deferred.run(self);
     }
 
     /// Submits one task for each worker.
@@ -98,7 +105,7 @@ impl Shared {
             if !core.scheduler.is_open() {
                 return Err(SubmitErrorKind::PoolClosed);
             }
-            if core.scheduler.has_room() {
+            if core.scheduler.has_room() || matches!(when_full, WhenFull::Exceed) {
                 return Ok(core);
             }
             core = self.wait_for_room(core, when_full)?;
@@ -112,7 +119,7 @@ impl Shared {
     ) -> Result<MutexGuard<'a, Core>, SubmitErrorKind> {
         let left = match when_full {
             WhenFull::Fail => return Err(SubmitErrorKind::Full),
-            WhenFull::Wait => None,
+            WhenFull::Wait | WhenFull::Exceed => None,
             WhenFull::WaitUntil(deadline) => {
                 let left = deadline.saturating_duration_since(Instant::now());
                 if left.is_zero() {

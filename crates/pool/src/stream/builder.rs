@@ -1,0 +1,232 @@
+//! The builder of a stream: its function and its settings.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use brigade_sys::executable::EntryPoint;
+use brigade_sys::sync::Mutex;
+use brigade_worker::context::with_seed;
+use brigade_worker::function_of;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::Stream;
+use super::machine::Limits;
+use crate::Pool;
+use crate::error::PoolError;
+use crate::function_ref::FunctionRef;
+use crate::task::TaskOptions;
+
+/// A stream before its start; returned by [`Pool::stream`].
+///
+/// It can be cloned, and started any number of times; each start makes a stream of its own.
+#[must_use = "a stream is nothing until it is started"]
+pub struct StreamBuilder<'pool, A, R> {
+    pool: &'pool Pool,
+    /// The function, for workers.
+    entry: EntryPoint,
+    /// The same, for arguments with a seed.
+    seeded: EntryPoint,
+    /// The same, for this process.
+    here: Here<A, R>,
+    pub(super) settings: Settings,
+}
+
+/// A function that runs in this process, with the stream's seed.
+pub(super) type Here<A, R> = Arc<dyn Fn(Option<u64>, A) -> R + Send + Sync>;
+
+/// The settings of a stream.
+#[derive(Debug, Clone)]
+pub(super) struct Settings {
+    pub(super) limits: Limits,
+    /// `None` for all workers of the pool.
+    pub(super) workers: Option<usize>,
+    pub(super) seed: Option<u64>,
+    pub(super) stall_after: Duration,
+    pub(super) task: TaskOptions,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            limits: Limits { per_worker: 2, output: 3, ordered: false },
+            workers: None,
+            seed: None,
+            stall_after: Duration::from_secs(30),
+            task: TaskOptions::default(),
+        }
+    }
+}
+
+impl Pool {
+    /// Returns a builder for a stream, which applies `function` to inputs as they come and hands
+    /// out the results as they are ready; see the [module](crate::stream).
+    ///
+    /// ```no_run
+    /// # use brigade::Pool;
+    /// fn load(number: u64) -> Vec<u8> {
+    ///     vec![0; 1 << number]
+    /// }
+    ///
+    /// # fn run(pool: Pool) -> Result<(), Box<dyn std::error::Error>> {
+    /// let stream = pool.stream(load).ordered(true).per_worker(2).output(3).start()?;
+    /// for number in 0..4 {
+    ///     stream.put(number)?;
+    /// }
+    /// stream.finish();
+    /// while let Some(item) = stream.recv() {
+    ///     println!("batch {}: {} bytes", item.id, item.result?.len());
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn stream<F, A, R>(&self, function: F) -> StreamBuilder<'_, A, R>
+    where
+        F: Fn(A) -> R + Copy + Send + 'static,
+        A: Serialize + DeserializeOwned + 'static,
+        R: Serialize + DeserializeOwned + Send + 'static,
+    {
+        let seeded = move |(seed, input): (u64, A)| with_seed(seed, || function(input));
+        // Copied for each call, because it may not be `Sync`.
+        let copy = Mutex::new(function);
+        let here = move |seed, input| {
+            let function = *copy.lock();
+            match seed {
+                Some(seed) => with_seed(seed, || function(input)),
+                None => function(input),
+            }
+        };
+        StreamBuilder {
+            pool: self,
+            entry: function_of::<F, A, R>(function),
+            seeded: function_of::<_, (u64, A), R>(seeded),
+            here: Arc::new(here),
+            settings: Settings::default(),
+        }
+    }
+}
+
+impl<A, R> StreamBuilder<'_, A, R>
+where
+    A: Serialize + DeserializeOwned + 'static,
+    R: Serialize + DeserializeOwned + Send + 'static,
+{
+    /// Sets whether items are delivered in the order of their ids. Default: `false`, the order of
+    /// completion.
+    ///
+    /// In an ordered stream, a slow input delays the items of later ones, which count as finished
+    /// and not received meanwhile.
+    pub fn ordered(mut self, ordered: bool) -> Self {
+        self.settings.limits.ordered = ordered;
+        self
+    }
+
+    /// Sets the number of inputs per worker that may wait in the stream. Default: 2.
+    pub fn per_worker(mut self, inputs: usize) -> Self {
+        self.settings.limits.per_worker = inputs;
+        self
+    }
+
+    /// Sets the number of tasks that the stream may have beyond one per worker, whether they are
+    /// with the pool or finished and not received. Default: 3.
+    pub fn output(mut self, items: usize) -> Self {
+        self.settings.limits.output = items;
+        self
+    }
+
+    /// Limits the stream to as many tasks at a time as this number of workers runs. Default: all
+    /// workers of the pool.
+    ///
+    /// Such a stream submits its next task when a caller puts an input or waits for an item. With
+    /// `0`, `put` runs the function itself, in this process, and arguments and results are not
+    /// encoded. Deadlines and retries do not apply then.
+    pub fn workers(mut self, workers: usize) -> Self {
+        self.settings.workers = Some(workers);
+        self
+    }
+
+    /// Sets a number from which `worker::seed()` derives in the stream's tasks. It still differs by
+    /// the worker's slot and generation.
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.settings.seed = Some(seed);
+        self
+    }
+
+    /// Sets the time after which a consumer that waits in vain reports what is pending, as a
+    /// `tracing` event. Zero turns that off. Default: 30 s.
+    pub fn stall_after(mut self, time: Duration) -> Self {
+        self.settings.stall_after = time;
+        self
+    }
+
+    /// Limits the run time of each task; see
+    /// [`TaskBuilder::deadline`](crate::TaskBuilder::deadline).
+    pub fn deadline(mut self, limit: Duration) -> Self {
+        self.settings.task.deadlines.hard = Some(limit);
+        self
+    }
+
+    /// Sets the run time after which a task is asked to stop; see
+    /// [`TaskBuilder::soft_deadline`](crate::TaskBuilder::soft_deadline).
+    pub fn soft_deadline(mut self, limit: Duration) -> Self {
+        self.settings.task.deadlines.soft = Some(limit);
+        self
+    }
+
+    /// Limits the time from when a task leaves the stream for the pool until a worker starts it;
+    /// see [`TaskBuilder::queue_deadline`](crate::TaskBuilder::queue_deadline).
+    pub fn queue_deadline(mut self, limit: Duration) -> Self {
+        self.settings.task.deadlines.queue = Some(limit);
+        self
+    }
+
+    /// Sets the number of retries of each task; see
+    /// [`TaskBuilder::retries`](crate::TaskBuilder::retries).
+    pub fn retries(mut self, retries: u32) -> Self {
+        self.settings.task.retries = retries;
+        self
+    }
+
+    /// Sets the priority of the tasks; see [`TaskBuilder::priority`](crate::TaskBuilder::priority).
+    pub fn priority(mut self, priority: i32) -> Self {
+        self.settings.task.priority = priority;
+        self
+    }
+
+    /// Sets a label, which errors and events show.
+    pub fn label(mut self, label: impl Into<Arc<str>>) -> Self {
+        self.settings.task.label = Some(label.into());
+        self
+    }
+
+    /// Starts the stream.
+    ///
+    /// # Errors
+    /// [`PoolError::Configuration`] if workers cannot call the function, [`PoolError::Forked`].
+    pub fn start(&self) -> Result<Stream<A, R>, PoolError> {
+        let shared = self.pool.shared();
+        if shared.is_forked() {
+            return Err(PoolError::Forked);
+        }
+        let entry = if self.settings.seed.is_some() { self.seeded } else { self.entry };
+        let function = FunctionRef::of(entry)
+            .map_err(|problem| PoolError::Configuration { field: "stream", problem })?;
+        let here = (self.settings.workers == Some(0)).then(|| Arc::clone(&self.here));
+        Ok(Stream::new(Arc::clone(shared), function, here, self.settings.clone()))
+    }
+}
+
+impl<A, R> Clone for StreamBuilder<'_, A, R> {
+    fn clone(&self) -> Self {
+        let Self { pool, entry, seeded, here, settings } = self;
+        let (here, settings) = (Arc::clone(here), settings.clone());
+        Self { pool, entry: *entry, seeded: *seeded, here, settings }
+    }
+}
+
+impl<A, R> fmt::Debug for StreamBuilder<'_, A, R> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("StreamBuilder").field("settings", &self.settings).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,160 @@
+//! Takes items out of a stream, and waits for them.
+
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
+
+use brigade_supervisor::note;
+use serde::de::DeserializeOwned;
+
+use super::machine::Stall;
+use super::task::Task;
+use super::{Item, Stream};
+
+/// The answer to a look for an item.
+enum Next<R> {
+    Item(Item<R>),
+    /// There is none yet.
+    Nothing,
+    /// There will be none.
+    Over,
+}
+
+impl<A, R: DeserializeOwned + 'static> Stream<A, R> {
+    /// Blocks until there is an item and returns it. Returns `None` after the last item of a stream
+    /// that was [finished](Self::finish), and once it is closed.
+    ///
+    /// A thread that waits here handles the outcomes of all tasks of the pool meanwhile, as one
+    /// that waits for a handle does.
+    pub fn recv(&self) -> Option<Item<R>> {
+        self.recv_until(None)
+    }
+
+    /// Returns an item if there is one. Does not block.
+    pub fn try_recv(&self) -> Option<Item<R>> {
+        self.recv_timeout(Duration::ZERO)
+    }
+
+    /// Blocks until there is an item and returns it. Returns `None` also once `timeout` has
+    /// elapsed.
+    pub fn recv_timeout(&self, timeout: Duration) -> Option<Item<R>> {
+        // A timeout beyond the range of the clock counts as no timeout.
+        self.recv_until(Instant::now().checked_add(timeout))
+    }
+
+    /// Returns the next item, or `None` after the last one, as [`recv`](Self::recv) does, for a
+    /// future.
+    ///
+    /// If there is none yet, the task of `context` is woken once it should poll again. A stall is
+    /// not reported, because no thread waits.
+    pub fn poll_recv(&self, context: &mut Context<'_>) -> Poll<Option<Item<R>>> {
+        if self.shared.is_forked() {
+            return Poll::Ready(None);
+        }
+        let mut is_registered = false;
+        loop {
+            match self.next() {
+                Next::Item(item) => return Poll::Ready(Some(item)),
+                Next::Over => return Poll::Ready(None),
+                Next::Nothing if is_registered => return Poll::Pending,
+                Next::Nothing => {}
+            }
+            self.arrivals.wakers.add(context.waker());
+            self.set_waker_of_tasks();
+            is_registered = true;
+        }
+    }
+
+    fn recv_until(&self, deadline: Option<Instant>) -> Option<Item<R>> {
+        if self.shared.is_forked() {
+            return None;
+        }
+        let mut is_late = false;
+        loop {
+            match self.next() {
+                Next::Item(item) => return Some(item),
+                Next::Over => return None,
+                Next::Nothing if is_late => return None,
+                Next::Nothing => {}
+            }
+            let now = Instant::now();
+            is_late = deadline.is_some_and(|deadline| deadline <= now);
+            if is_late {
+                // With no time left to wait, outcomes that have arrived are still collected.
+                self.shared.collect();
+            } else {
+                let look_again = self.look_for_stall(now);
+                let until = [deadline, look_again].into_iter().flatten().min();
+                self.shared.wait_for(&self.arrivals, until);
+            }
+            if self.shared.is_forked() {
+                return None;
+            }
+        }
+    }
+
+    /// Takes the next item and submits the next input.
+    fn next(&self) -> Next<R> {
+        loop {
+            let taken = self.with_state(|state| {
+                let is_over = state.machine.is_over();
+                let epoch = state.machine.epoch();
+                state.machine.take().ok_or(is_over).map(|(id, task)| (epoch, id, task))
+            });
+            let (epoch, id, task) = match taken {
+                Ok(taken) => taken,
+                Err(true) => return Next::Over,
+                Err(false) => {
+                    // Tasks that have finished may make way for others.
+                    self.advance();
+                    return Next::Nothing;
+                }
+            };
+            self.room.notify_one();
+            self.advance();
+            let Some(item) = task.into_item(id) else { continue };
+            // Decoding may have taken long.
+            let ended = item.ended();
+            if self.with_state(|state| state.machine.deliver(epoch, ended)) {
+                return Next::Item(item);
+            }
+        }
+    }
+
+    /// Makes the tasks that are with the pool wake the futures that wait. Later ones do so anyway.
+    fn set_waker_of_tasks(&self) {
+        let cells: Vec<_> = self.with_state(|state| {
+            if std::mem::replace(&mut state.is_polled, true) {
+                return Vec::new();
+            }
+            state.machine.submitted().filter_map(Task::cell).cloned().collect()
+        });
+        let waker = Waker::from(Arc::clone(&self.arrivals.wakers));
+        for cell in cells {
+            cell.set_waker(&waker);
+        }
+    }
+
+    /// Reports a stall. Returns the time at which to look again.
+    fn look_for_stall(&self, now: Instant) -> Option<Instant> {
+        let after = self.settings.stall_after;
+        if after.is_zero() {
+            return None;
+        }
+        let (stall, look_again) = self.with_state(|state| state.machine.wait(now, after));
+        if let Some(Stall { quiet, waiting, submitted, oldest }) = stall {
+            let label = self.settings.task.label.clone();
+            note!(
+                self.shared,
+                WARN,
+                stream = label.as_deref(),
+                ?quiet,
+                waiting,
+                submitted,
+                oldest,
+                "stream has had no item for a while"
+            );
+        }
+        look_again
+    }
+}

@@ -1,0 +1,101 @@
+//! The state of a stream, and its end.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::task::Task;
+use super::{Stream, StreamReport};
+use crate::cell::TaskCell;
+use crate::error::TimedOut;
+use crate::waiting::Wait;
+
+impl<A, R> Stream<A, R> {
+    /// Accepts no more inputs. The items of those that were put are still delivered; then `recv`
+    /// returns `None`.
+    pub fn finish(&self) {
+        if self.shared.is_forked() {
+            return;
+        }
+        self.with_state(|state| state.machine.finish());
+        self.room.notify_all();
+    }
+
+    /// Drops all pending inputs and their items, and returns their number. The stream continues
+    /// with new inputs.
+    ///
+    /// Tasks that have not started are cancelled. Those that run are not stopped, but their results
+    /// are dropped. No call to receive that begins later returns an item of an earlier input.
+    pub fn reset(&self) -> u64 {
+        if self.shared.is_forked() {
+            return 0;
+        }
+        let (submitted, others) = self.with_state(|state| state.machine.reset());
+        let dropped = (submitted.len() + others.len()) as u64;
+        self.cancel(&submitted);
+        dropped
+    }
+
+    /// Ends the stream: drops all pending inputs and their items, as [`reset`](Self::reset) does,
+    /// and blocks until no task of the stream runs, at most for `timeout`.
+    ///
+    /// To get the remaining items first, [`finish`](Self::finish) the stream and receive them.
+    /// The builder can start another stream.
+    ///
+    /// # Errors
+    /// [`TimedOut`] if tasks still ran after `timeout`. They are killed.
+    pub fn close(&self, timeout: Duration) -> Result<StreamReport, TimedOut> {
+        if self.shared.is_forked() {
+            return Ok(StreamReport::default());
+        }
+        let deadline = Instant::now().checked_add(timeout);
+        let (submitted, others) = self.with_state(|state| state.machine.close());
+        self.cancel(&submitted);
+        drop(others);
+        for cell in submitted.iter().filter_map(Task::cell) {
+            self.shared.wait_for(&**cell, deadline);
+        }
+        let running: Vec<&Arc<TaskCell>> =
+            submitted.iter().filter_map(Task::cell).filter(|cell| cell.is_pending()).collect();
+        for task in running.iter().filter_map(|cell| cell.task_ref()) {
+            self.shared.kill(task);
+        }
+        match running.len() {
+            0 => Ok(self.report()),
+            pending => Err(TimedOut { pending, total: submitted.len() }),
+        }
+    }
+
+    fn cancel(&self, submitted: &[Task<R>]) {
+        self.room.notify_all();
+        for cell in submitted.iter().filter_map(Task::cell) {
+            self.shared.cancel(cell);
+        }
+    }
+
+    /// Returns `true` if the stream holds as many inputs as its limits allow, so that `put` would
+    /// wait.
+    pub fn is_full(&self) -> bool {
+        !self.shared.is_forked() && self.with_state(|state| state.machine.is_full())
+    }
+
+    /// Returns `true` if no input is pending.
+    pub fn is_idle(&self) -> bool {
+        self.pending() == 0
+    }
+
+    /// Returns the number of inputs whose items were neither received nor dropped.
+    pub fn pending(&self) -> usize {
+        if self.shared.is_forked() {
+            return 0;
+        }
+        self.with_state(|state| state.machine.pending())
+    }
+
+    /// Returns the figures of the stream.
+    pub fn report(&self) -> StreamReport {
+        if self.shared.is_forked() {
+            return StreamReport::default();
+        }
+        self.with_state(|state| state.machine.report())
+    }
+}

@@ -1,0 +1,51 @@
+//! Runs the function of a stream without workers, in the thread that puts an input.
+
+use std::time::Instant;
+
+use brigade_sys::catch_panic::catch_panic;
+use brigade_wire::Attempt;
+
+use super::builder::Here;
+use super::task::Task;
+use super::{Full, Item, Stream};
+use crate::error::{TaskError, TaskErrorKind};
+use crate::pool::WhenFull;
+
+impl<A, R> Stream<A, R> {
+    pub(super) fn put_here(
+        &self,
+        here: &Here<A, R>,
+        input: A,
+        queued: Instant,
+        when_full: WhenFull,
+    ) -> Result<u64, Full<A>> {
+        let id = loop {
+            if let Err(kind) = self.wait_for_room(when_full) {
+                return Err(Full::new(kind, input));
+            }
+            // A stream without workers has no inputs that wait: the id is submitted at once.
+            let put = self.with_state(|state| {
+                let id = state.machine.put(Task::Running, Instant::now()).ok()?;
+                state.machine.submit_next().map(|_| id)
+            });
+            if let Some(id) = put {
+                break id;
+            }
+        };
+        let started = Instant::now();
+        let result = catch_panic(|| here(self.settings.seed, input)).map_err(|message| {
+            let (location, backtrace) = ("unknown".to_owned(), String::new());
+            let kind = TaskErrorKind::Panicked { message, location, backtrace };
+            let label = self.settings.task.label.clone();
+            TaskError::new(kind).of_task(self.shared.next_task_ids(1), Attempt::first(), label)
+        });
+        let (started, finished) = (Some(started), Instant::now());
+        let (worker, attempt) = (None, Attempt::first().get());
+        let item = Item { id, queued, started, finished, worker, attempt, result };
+        let item = Task::Ran(Box::new(item));
+        let dropped = self.with_state(|state| state.machine.finished_as(id, item));
+        // Not under the lock.
+        drop(dropped);
+        Ok(id)
+    }
+}

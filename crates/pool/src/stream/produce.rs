@@ -1,0 +1,168 @@
+//! Puts inputs into a stream, and submits them to the pool.
+
+use std::sync::Arc;
+use std::task::Waker;
+use std::time::{Duration, Instant};
+
+use brigade_wire::{Attempt, codec};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::task::{PoolTask, Task};
+use super::{Full, PutErrorKind, Stream};
+use crate::cell::TaskCell;
+use crate::error::{SubmitError, SubmitErrorKind};
+use crate::payload::Argument;
+use crate::pool::WhenFull;
+
+impl<A, R> Stream<A, R>
+where
+    A: Serialize + DeserializeOwned + 'static,
+    R: DeserializeOwned + 'static,
+{
+    /// Adds an input and returns its id. Blocks while the stream is full.
+    ///
+    /// Ids count the inputs of the stream, from 0. If an input fails to be encoded, or the pool
+    /// refuses it because it is shut down or broken, its item has that error.
+    ///
+    /// # Errors
+    /// Returns a [`Full`], which contains the input, if the stream was finished or closed.
+    pub fn put(&self, input: A) -> Result<u64, Full<A>> {
+        self.put_with(input, WhenFull::Wait)
+    }
+
+    /// Adds an input like [`put`](Self::put), but returns an error if the stream is full.
+    ///
+    /// # Errors
+    /// [`PutErrorKind::Full`] if the stream is full; otherwise as `put`.
+    pub fn try_put(&self, input: A) -> Result<u64, Full<A>> {
+        self.put_with(input, WhenFull::Fail)
+    }
+
+    /// Adds an input like [`put`](Self::put), but waits at most `timeout` for room.
+    ///
+    /// # Errors
+    /// [`PutErrorKind::TimedOut`] if the stream stayed full; otherwise as `put`.
+    pub fn put_timeout(&self, input: A, timeout: Duration) -> Result<u64, Full<A>> {
+        self.put_with(input, WhenFull::within(timeout))
+    }
+
+    fn put_with(&self, input: A, when_full: WhenFull) -> Result<u64, Full<A>> {
+        if self.shared.is_forked() {
+            return Err(Full::new(PutErrorKind::Forked, input));
+        }
+        let queued = Instant::now();
+        if let Some(here) = &self.here {
+            return self.put_here(here, input, queued, when_full);
+        }
+        // An input that has to wait is encoded when there is room, and one that is refused never.
+        if let Err(kind) = self.wait_for_room(when_full) {
+            return Err(Full::new(kind, input));
+        }
+        let (input, task) = self.encode(input, queued);
+        let mut task = Task::Pool(task);
+        let id = loop {
+            match self.with_state(|state| state.machine.put(task, Instant::now())) {
+                Ok(id) => break id,
+                // Another producer came first.
+                Err((_, refused)) => task = refused,
+            }
+            if let Err(kind) = self.wait_for_room(when_full) {
+                return Err(Full::new(kind, input));
+            }
+        };
+        self.advance();
+        Ok(id)
+    }
+
+    /// Makes a task of an input, and returns the input.
+    fn encode(&self, input: A, queued: Instant) -> (A, PoolTask) {
+        let limit = self.shared.config.supervisor.message_limit;
+        let arena = self.shared.arguments();
+        let (input, encoded) = match self.settings.seed {
+            None => {
+                let encoded = Argument::encode(&input, limit, arena);
+                (input, encoded)
+            }
+            Some(seed) => {
+                let seeded = (seed, input);
+                let encoded = Argument::encode(&seeded, limit, arena);
+                (seeded.1, encoded)
+            }
+        };
+        let (encoded, refused) = match encoded {
+            Ok(encoded) => (encoded, None),
+            Err(error) => {
+                let kind = SubmitErrorKind::Codec { message: codec::chain(&error) };
+                (Argument::Inline(Vec::new()), Some(kind))
+            }
+        };
+        let (id, function) = (self.shared.next_task_ids(1), self.function.clone());
+        let (deadlines, _) = self.settings.task.constraints(&self.shared.config);
+        let label = self.settings.task.label.clone();
+        let cell = TaskCell::recorded(id, function, encoded, label, deadlines);
+        (input, PoolTask { cell, queued, refused })
+    }
+}
+
+impl<A, R> Stream<A, R> {
+    /// Blocks until an input is accepted, or returns the reason why none is.
+    pub(super) fn wait_for_room(&self, when_full: WhenFull) -> Result<(), PutErrorKind> {
+        let mut state = self.state.lock();
+        loop {
+            match (state.machine.accepts(), when_full) {
+                (Err(PutErrorKind::Full), WhenFull::Wait | WhenFull::Exceed) => {
+                    state = self.room.wait(state);
+                }
+                (Err(PutErrorKind::Full), WhenFull::WaitUntil(deadline)) => {
+                    let left = deadline.saturating_duration_since(Instant::now());
+                    if left.is_zero() {
+                        return Err(PutErrorKind::TimedOut);
+                    }
+                    state = self.room.wait_timeout(state, left).0;
+                }
+                (accepts, _) => return accepts,
+            }
+        }
+    }
+
+    /// Submits the inputs that the pool may have.
+    pub(super) fn advance(&self) {
+        let mut last: Option<(u64, Arc<TaskCell>)> = None;
+        loop {
+            let (next, epoch) = self.with_state(|state| {
+                let waker = state.is_polled.then(|| Arc::clone(&self.arrivals.wakers));
+                let next = state.machine.submit_next();
+                let next = next.and_then(|(id, task)| Some((id, task.as_pool()?.clone(), waker)));
+                (next, state.machine.epoch())
+            });
+            // A reset that came before the submission could not cancel the task.
+            if let Some((_, cell)) = last.take().filter(|(submitted, _)| *submitted != epoch) {
+                self.shared.cancel(&cell);
+            }
+            let Some((id, task, waker)) = next else { return };
+            if let Some(waker) = waker {
+                task.cell.set_waker(&Waker::from(waker));
+            }
+            self.submit(id, &task);
+            last = Some((epoch, task.cell));
+        }
+    }
+
+    fn submit(&self, id: u64, task: &PoolTask) {
+        let PoolTask { cell, refused, .. } = task;
+        cell.watch(&self.arrivals.completions, id);
+        let options = &self.settings.task;
+        let submitted = if let Some(kind) = refused {
+            Err(kind.clone())
+        } else {
+            let (_, constraints) = options.constraints(&self.shared.config);
+            self.shared.submit(cell, None, options.retries, constraints, WhenFull::Exceed)
+        };
+        if let Err(kind) = submitted {
+            let error = SubmitError::new(kind, ()).into_task_error();
+            let error = error.of_task(cell.id, Attempt::first(), cell.label());
+            self.shared.refuse(cell, error);
+        }
+    }
+}
