@@ -96,6 +96,8 @@ pub use brigade_pool::{
 };
 
 #[doc(inline)]
+pub use brigade_buffers::{SharedBuf, SharedBufMut};
+#[doc(inline)]
 pub use brigade_pool::stream;
 
 mod server;

@@ -3,43 +3,58 @@
 //! A serializer has no room for a context, so the buffers are in a variable of the thread. Scopes
 //! nest: the inner one hides the outer one and restores it at its end, also by a panic.
 
-use std::cell::RefCell;
-use std::thread::LocalKey;
+use std::cell::{Cell, RefCell};
 
 use crate::shared::SharedBuf;
 
-type Scope = RefCell<Option<Vec<SharedBuf>>>;
+/// The innermost [`exporting`] of a thread.
+#[derive(Clone, Copy)]
+struct Scope {
+    is_open: bool,
+    /// Number of buffers that were exported in it.
+    exported: usize,
+}
 
 thread_local! {
-    static EXPORTED: Scope = const { RefCell::new(None) };
-    static IMPORTABLE: Scope = const { RefCell::new(None) };
+    /// Each task enters and leaves a scope, so this is a word that is never dropped.
+    static SCOPE: Cell<Scope> = const { Cell::new(Scope { is_open: false, exported: 0 }) };
+    /// The buffers of all scopes, those of the innermost one at the end.
+    static EXPORTED: RefCell<Vec<SharedBuf>> = const { RefCell::new(Vec::new()) };
+    static IMPORTABLE: RefCell<Option<Vec<SharedBuf>>> = const { RefCell::new(None) };
 }
 
 /// Runs `f`, which serializes. Returns its value and the whole buffers that it has serialized, each
 /// of them once, in the order of their indices.
+#[inline]
 pub fn exporting<T>(f: impl FnOnce() -> T) -> (T, Vec<SharedBuf>) {
-    let mut inner = Inner::enter(&EXPORTED, Vec::new());
+    let _scope = Exporting(SCOPE.replace(Scope { is_open: true, exported: 0 }));
     let value = f();
-    (value, inner.leave())
+    let buffers = if SCOPE.get().exported == 0 { Vec::new() } else { take() };
+    (value, buffers)
 }
 
 /// Runs `f`, which deserializes. `buffers` are those of the message, in the order in which
 /// [`exporting`] has returned them.
 pub fn importing<T>(buffers: &[SharedBuf], f: impl FnOnce() -> T) -> T {
-    let _inner = Inner::enter(&IMPORTABLE, buffers.to_vec());
+    let _scope = Importing(IMPORTABLE.replace(Some(buffers.to_vec())));
     f()
 }
 
 /// Adds the whole of a buffer to the message that is being encoded. Returns its index; `None`
 /// outside of [`exporting`].
 pub(crate) fn export(buffer: &SharedBuf) -> Option<u32> {
-    EXPORTED.with_borrow_mut(|exported| {
-        let exported = exported.as_mut()?;
+    let scope = SCOPE.get();
+    if !scope.is_open {
+        return None;
+    }
+    EXPORTED.with_borrow_mut(|all| {
+        let exported = &all[all.len() - scope.exported..];
         // The last ones first: parts of one buffer are often serialized one after the other.
         let known = exported.iter().rposition(|known| known.shares_memory(buffer));
         let index = known.unwrap_or_else(|| {
-            exported.push(buffer.to_whole());
-            exported.len() - 1
+            all.push(buffer.to_whole());
+            SCOPE.set(Scope { exported: scope.exported + 1, ..scope });
+            scope.exported
         });
         u32::try_from(index).ok()
     })
@@ -50,29 +65,33 @@ pub(crate) fn imported<T>(f: impl FnOnce(&[SharedBuf]) -> T) -> Option<T> {
     IMPORTABLE.with_borrow(|buffers| buffers.as_deref().map(f))
 }
 
-/// A scope that ends when it is dropped.
-struct Inner {
-    scope: &'static LocalKey<Scope>,
-    outer: Option<Vec<SharedBuf>>,
-    left: bool,
+/// Takes the buffers of the innermost scope.
+#[cold]
+fn take() -> Vec<SharedBuf> {
+    let scope = SCOPE.get();
+    SCOPE.set(Scope { exported: 0, ..scope });
+    EXPORTED.with_borrow_mut(|all| all.split_off(all.len() - scope.exported))
 }
 
-impl Inner {
-    fn enter(scope: &'static LocalKey<Scope>, buffers: Vec<SharedBuf>) -> Self {
-        Self { scope, outer: scope.replace(Some(buffers)), left: false }
-    }
+/// Returns to the outer scope when it is dropped.
+struct Exporting(Scope);
 
-    fn leave(&mut self) -> Vec<SharedBuf> {
-        if std::mem::replace(&mut self.left, true) {
-            return Vec::new();
-        }
-        self.scope.replace(self.outer.take()).unwrap_or_default()
-    }
-}
-
-impl Drop for Inner {
+impl Drop for Exporting {
+    #[inline]
     fn drop(&mut self) {
-        self.leave();
+        if SCOPE.get().exported > 0 {
+            drop(take());
+        }
+        SCOPE.set(self.0);
+    }
+}
+
+/// Returns to the buffers of the outer scope when it is dropped.
+struct Importing(Option<Vec<SharedBuf>>);
+
+impl Drop for Importing {
+    fn drop(&mut self) {
+        drop(IMPORTABLE.replace(self.0.take()));
     }
 }
 

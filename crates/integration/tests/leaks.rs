@@ -69,6 +69,11 @@ fn a_pool_whose_memory_was_scribbled_over_leaves_nothing() {
 }
 
 #[test]
+fn a_pool_with_buffers_in_all_outcomes_leaves_nothing() {
+    assert_no_leak("buffers", 30);
+}
+
+#[test]
 fn a_pool_that_called_back_leaves_nothing() {
     assert_no_leak("called_back", 2);
 }

@@ -171,7 +171,7 @@ impl TaskCell {
             unreachable!("the scheduler divides only chunks that have no outcome");
         };
         let bytes = items::size(argument.as_bytes(), at);
-        let argument = argument.split_off(bytes);
+        let argument = argument.split_off(bytes, at);
         let chunk = chunk.split_off(at, argument.as_bytes().len());
         drop(state);
         let id = TaskId::new(self.id.get() + u64::from(at));

@@ -4,6 +4,7 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
+use brigade_buffers::SharedBuf;
 use brigade_scheduler::InterruptedAttempt;
 use brigade_sys::sync::Mutex;
 use brigade_wire::{Attempt, Chunk, items};
@@ -11,12 +12,29 @@ use brigade_wire::{Attempt, Chunk, items};
 use crate::cell::TaskCell;
 use crate::completion_queue::CompletionQueue;
 use crate::error::TaskErrorKind;
-use crate::payload::ArenaValue;
+use crate::payload::{ArenaValue, BufferedValue, Value};
 
 /// An encoded result as it arrives over a link.
 pub(crate) enum ValueRef<'a> {
     Inline(&'a [u8]),
     InArena(ArenaValue),
+    /// One of the other variants, with its shared buffers.
+    Buffered(Box<(ValueRef<'a>, Box<[SharedBuf]>)>),
+}
+
+impl ValueRef<'_> {
+    /// Returns the value, copied out of the link.
+    pub(crate) fn into_value(self) -> Value {
+        match self {
+            Self::Inline(bytes) => Value::Inline(bytes.to_vec()),
+            Self::InArena(value) => Value::InArena(Box::new(value)),
+            Self::Buffered(buffered) => {
+                let (encoded, buffers) = *buffered;
+                let encoded = encoded.into_value();
+                Value::Buffered(Box::new(BufferedValue { encoded, buffers }))
+            }
+        }
+    }
 }
 
 /// A chunk and the results of its items. Filled while outcomes are handled, and read by the map
@@ -44,6 +62,8 @@ pub(crate) struct ChunkProgress {
     pub(crate) run_time: Duration,
     /// The results that lie in the worker's memory, in order. Their entries in `results` are empty.
     pub(crate) in_arena: Vec<(u32, ArenaValue)>,
+    /// The shared buffers of the results that have any, in order.
+    pub(crate) buffers: Vec<(u32, Box<[SharedBuf]>)>,
 }
 
 /// A worker's end of a chunk.
@@ -109,6 +129,7 @@ impl ChunkProgress {
             failures: Vec::new(),
             run_time: Duration::ZERO,
             in_arena: Vec::new(),
+            buffers: Vec::new(),
         }
     }
 
@@ -150,6 +171,7 @@ impl ChunkProgress {
         self.results.clear();
         self.failures.clear();
         self.in_arena.clear();
+        self.buffers.clear();
     }
 
     /// Records the outcome of an item. Returns `false` if it is not the next item.
@@ -165,18 +187,35 @@ impl ChunkProgress {
         }
         self.answered += 1;
         match answer {
-            Ok(ValueRef::Inline(result)) => match items::push(&mut self.results, result) {
-                Ok(()) => return true,
+            Ok(value) => self.store(index, value),
+            Err(kind) => {
+                self.failures.push((index, *kind));
+                items::push_empty(&mut self.results);
+            }
+        }
+        true
+    }
+
+    #[inline]
+    fn store(&mut self, index: u32, value: ValueRef<'_>) {
+        match value {
+            ValueRef::Inline(result) => match items::push(&mut self.results, result) {
+                Ok(()) => return,
                 Err(error) => {
                     let message = format!("failed to store the result: {error}");
                     self.failures.push((index, TaskErrorKind::Codec { message }));
                 }
             },
-            Ok(ValueRef::InArena(value)) => self.in_arena.push((index, value)),
-            Err(kind) => self.failures.push((index, *kind)),
+            ValueRef::InArena(value) => self.in_arena.push((index, value)),
+            ValueRef::Buffered(buffered) => return self.store_buffered(index, *buffered),
         }
         items::push_empty(&mut self.results);
-        true
+    }
+
+    #[cold]
+    fn store_buffered(&mut self, index: u32, (value, buffers): (ValueRef<'_>, Box<[SharedBuf]>)) {
+        self.buffers.push((index, buffers));
+        self.store(index, value);
     }
 }
 

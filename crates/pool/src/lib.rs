@@ -32,6 +32,7 @@
 
 #![forbid(unsafe_code)]
 
+mod buffers;
 mod builder;
 mod callbacks;
 mod cell;

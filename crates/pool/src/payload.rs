@@ -1,9 +1,11 @@
 //! Encoded arguments and values on the host: in a buffer or, if large, in memory shared with
 //! workers.
 
+use std::any::type_name;
 use std::ops::Range;
 use std::sync::Arc;
 
+use brigade_buffers::{SharedBuf, exporting, importing};
 use brigade_sys::arena::{ArgumentArena, Loan, SharedBlock};
 use brigade_wire::Location;
 use brigade_wire::codec::{self, CodecError, Source};
@@ -11,6 +13,7 @@ use brigade_wire::link::ARENA_THRESHOLD;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::buffers::{self, ItemBuffers};
 use crate::error::TaskError;
 
 /// From this size on, freeing memory returns it to the system, which takes long.
@@ -26,6 +29,17 @@ pub(crate) enum Argument {
         whole: Arc<Argument>,
         range: Range<usize>,
     },
+    /// One of the other variants, which ends with a list of buffers, or whose items do. Boxed
+    /// because few arguments have buffers.
+    Buffered(Box<BufferedArgument>),
+}
+
+/// An encoded argument with its shared buffers; see [`Argument`].
+#[derive(Debug)]
+pub(crate) struct BufferedArgument {
+    encoded: Argument,
+    /// Keep the memory that the list of buffers refers to. Those of a single task have the index 0.
+    buffers: ItemBuffers,
 }
 
 impl Argument {
@@ -45,8 +59,26 @@ impl Argument {
             }
         }
         let mut encoded = Vec::new();
-        codec::encode(value, &mut encoded, limit)?;
-        Ok(Self::of(encoded, arena))
+        let (result, exported) = exporting(|| codec::encode(value, &mut encoded, limit));
+        result?;
+        if exported.is_empty() {
+            return Ok(Self::of(encoded, arena));
+        }
+        let room = limit.saturating_sub(encoded.len());
+        append_buffers::<T>(&exported, &mut encoded, room)?;
+        let exported = exported.into_iter().map(|buffer| (0, buffer)).collect();
+        Ok(Self::with_buffers(Self::of(encoded, arena), exported))
+    }
+
+    /// Adds the buffers that the lists in the argument refer to.
+    pub(crate) fn with_buffers(encoded: Self, buffers: ItemBuffers) -> Self {
+        Self::Buffered(Box::new(BufferedArgument { encoded, buffers }))
+    }
+
+    /// Returns `true` if the argument, or each of its items, ends with a list of buffers.
+    #[inline]
+    pub(crate) fn has_buffers(&self) -> bool {
+        matches!(self, Self::Buffered(_))
     }
 
     /// Takes encoded bytes. They go to the arena if they are large and the arena has room.
@@ -63,7 +95,7 @@ impl Argument {
     pub(crate) fn is_large(&self) -> bool {
         match self {
             Self::Inline(encoded) => encoded.capacity() >= LARGE,
-            Self::InArena(_) => true,
+            Self::InArena(_) | Self::Buffered(_) => true,
             Self::Part { whole, .. } => whole.is_large(),
         }
     }
@@ -74,6 +106,7 @@ impl Argument {
             Self::Inline(encoded) => encoded.capacity(),
             Self::InArena(block) => block.len(),
             Self::Part { whole, .. } => whole.size(),
+            Self::Buffered(buffered) => buffered.encoded.size(),
         }
     }
 
@@ -82,6 +115,7 @@ impl Argument {
             Self::Inline(encoded) => encoded,
             Self::InArena(block) => block.as_bytes(),
             Self::Part { whole, range } => &whole.as_bytes()[range.clone()],
+            Self::Buffered(buffered) => buffered.encoded.as_bytes(),
         }
     }
 
@@ -98,11 +132,19 @@ impl Argument {
                 let (start, length) = (range.start as u64, range.len() as u64);
                 Some(Location { offset: offset + start, length })
             }
+            Self::Buffered(buffered) => buffered.encoded.location(),
         }
     }
 
-    /// Splits off the bytes from `at` on, without a copy.
-    pub(crate) fn split_off(&mut self, at: usize) -> Self {
+    /// Splits off the bytes from `at` on, without a copy. These are the items from `item` on.
+    pub(crate) fn split_off(&mut self, at: usize, item: u32) -> Self {
+        if let Self::Buffered(buffered) = self {
+            let rest = buffered.encoded.split_off(at, item);
+            let first = buffered.buffers.partition_point(|(index, _)| *index < item);
+            let behind = buffered.buffers.split_off(first).into_iter();
+            let behind = behind.map(|(index, buffer)| (index - item, buffer)).collect();
+            return Self::with_buffers(rest, behind);
+        }
         let (whole, range) = match std::mem::replace(self, Self::Inline(Vec::new())) {
             Self::Part { whole, range } => (whole, range),
             whole => {
@@ -116,12 +158,25 @@ impl Argument {
         rest
     }
 
-    pub(crate) fn into_vec(self) -> Vec<u8> {
+    /// Returns the argument again, as a copy of its encoded bytes.
+    pub(crate) fn copy(&self, arena: Option<&Arc<ArgumentArena>>) -> Self {
+        let encoded = Self::of(self.as_bytes().to_vec(), arena);
         match self {
-            Self::Inline(encoded) => encoded,
-            Self::InArena(_) | Self::Part { .. } => self.as_bytes().to_vec(),
+            Self::Buffered(buffered) => Self::with_buffers(encoded, buffered.buffers.clone()),
+            Self::Inline(_) | Self::InArena(_) | Self::Part { .. } => encoded,
         }
     }
+}
+
+/// Appends the list of an argument's buffers to its encoding of type `T`.
+#[cold]
+pub(crate) fn append_buffers<T>(
+    exported: &[SharedBuf],
+    encoded: &mut Vec<u8>,
+    room: usize,
+) -> Result<(), CodecError> {
+    buffers::append(exported, encoded, room)
+        .map_err(|error| CodecError::Encode { type_name: type_name::<T>(), source: error.into() })
 }
 
 /// An encoded value. One in the arena lies in its worker's memory, whose content may change at any
@@ -133,6 +188,15 @@ pub(crate) enum Value {
     InArena(Box<ArenaValue>),
     /// One of the other variants, shared by several owners that decode it.
     Shared(Arc<Value>),
+    /// One of the first two variants. Boxed because few values have buffers.
+    Buffered(Box<BufferedValue>),
+}
+
+/// An encoded value with its shared buffers; see [`Value`].
+#[derive(Debug)]
+pub(crate) struct BufferedValue {
+    pub(crate) encoded: Value,
+    pub(crate) buffers: Box<[SharedBuf]>,
 }
 
 /// A value that lies in its worker's memory; see [`Value`].
@@ -148,6 +212,7 @@ impl Value {
             Self::Inline(encoded) => codec::decode(encoded),
             Self::InArena(value) => codec::decode_from(&**value),
             Self::Shared(value) => value.decode(),
+            Self::Buffered(value) => importing(&value.buffers, || value.encoded.decode()),
         }
     }
 
@@ -155,7 +220,7 @@ impl Value {
     pub(crate) fn is_large(&self) -> bool {
         match self {
             Self::Inline(encoded) => encoded.capacity() >= LARGE,
-            Self::InArena(_) => true,
+            Self::InArena(_) | Self::Buffered(_) => true,
             Self::Shared(value) => value.is_large(),
         }
     }

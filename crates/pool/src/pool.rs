@@ -17,7 +17,6 @@ use crate::drive::{Drive, Shared};
 use crate::error::{PoolError, SubmitError};
 use crate::function_ref::FunctionRef;
 use crate::handle::Handle;
-use crate::payload::Argument;
 use crate::task::TaskBuilder;
 
 /// A pool of worker processes.
@@ -203,11 +202,10 @@ impl Pool {
     {
         let (shared, task) = (self.drive.shared(), self.task::<F, A, R>(function));
         let cells = task.prepare(&argument).and_then(|(function, encoded)| {
-            let encoded = encoded.into_vec();
             let Config { deadlines, scheduler, .. } = &shared.config;
             shared.broadcast(|| {
                 let (id, function) = (shared.next_task_ids(1), function.clone());
-                let encoded = Argument::of(encoded.clone(), shared.arguments());
+                let encoded = encoded.copy(shared.arguments());
                 let deadlines = TaskDeadlines::new(*deadlines, scheduler.stop_grace).map(Box::new);
                 TaskCell::new(id, function, encoded, None, deadlines, None)
             })

@@ -11,6 +11,8 @@ mod offset;
 mod program;
 
 pub use crate::error::{EntryError, ExecutableError};
-pub use entry::{Adapter, EntryPoint, Invocation, Outlet, Refusal, StoreLarge, entry_point};
+pub use entry::{
+    Adapter, EntryPoint, Invocation, Outlet, Refusal, StoreLarge, WithBuffers, entry_point,
+};
 pub use identity::{BuildIdentity, SameBuild, build_identity};
 pub use offset::FunctionOffset;

@@ -255,13 +255,11 @@ fn offset() {
     assert_eq!(build_identity().to_string(), env::var("IDENTITY").unwrap());
     let offset = FunctionOffset::from_raw(env::var("OFFSET").unwrap().parse().unwrap());
     let mut result = Vec::new();
-    offset.resolve(build_identity().same_build().unwrap()).unwrap()(&mut Invocation {
-        argument: b"ab",
-        result: &mut result,
-        limit: 100,
-        store_large: None,
-        outlet: None,
-    })
+    offset.resolve(build_identity().same_build().unwrap()).unwrap()(&mut Invocation::new(
+        b"ab",
+        &mut result,
+        100,
+    ))
     .unwrap();
     assert_eq!(result, b"ababab");
     assert_eq!(env::args().next().unwrap(), "brigade-worker");

@@ -1,7 +1,7 @@
 //! The list of shared buffers behind an encoded argument or value.
 //!
 //! ```text
-//! encoded | bytes of the inline buffers | an entry of five words for each buffer | number of buffers
+//! encoded | bytes of inline buffers | an entry of five words for each buffer | number of buffers
 //! ```
 //! The words are in little-endian. An entry holds: in bits 0 to 7 of its first word the kind, and
 //! in bits 32 to 63 a descriptor; offset; length; inode; size of the file. Words that a kind does

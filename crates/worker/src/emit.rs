@@ -12,6 +12,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::error::EmitError;
+use crate::typed;
 
 /// A buffer that has grown beyond this is not kept for the next item.
 const KEPT_BUFFER: usize = 1 << 20;
@@ -102,8 +103,7 @@ where
     R: Serialize + 'static,
 {
     fn call(function: F, invocation: &mut Invocation<'_>) -> Result<(), EntryError> {
-        let argument = codec::decode(invocation.argument)
-            .map_err(|error| EntryError::Argument(codec::chain(&error)))?;
+        let argument = typed::decode(invocation)?;
         let Some(outlet) = invocation.outlet.take() else {
             let reason = "a function that emits items was not called by a stream";
             return Err(EntryError::Result(reason.to_owned()));
@@ -161,16 +161,9 @@ mod tests {
 
     fn run(entry: EntryPoint, consumer: &mut Consumer) -> EmitEnd {
         let mut result = Vec::new();
-        let outlet: Option<&mut dyn Outlet> = Some(consumer);
-        let store_large = None;
-        entry(&mut Invocation {
-            argument: &[4],
-            result: &mut result,
-            limit: 9,
-            store_large,
-            outlet,
-        })
-        .expect("a value");
+        let mut invocation = Invocation::new(&[4], &mut result, 9);
+        invocation.outlet = Some(consumer);
+        entry(&mut invocation).expect("a value");
         codec::decode(&result).expect("an end")
     }
 

@@ -25,7 +25,7 @@ use std::sync::Arc;
 
 use brigade_sys::arena::ArgumentView;
 use brigade_sys::clock::{self, Monotonic};
-use brigade_sys::executable::{EntryError, Invocation, Outlet};
+use brigade_sys::executable::{EntryError, Invocation, Outlet, WithBuffers};
 use brigade_sys::fork::Origin;
 use brigade_wire::link::{ARENA_THRESHOLD, LinkError, LinkReceiver, LinkSender};
 use brigade_wire::slots::{SlotTable, slot_tag};
@@ -35,6 +35,7 @@ use brigade_wire::{
 
 use crate::arenas::Arenas;
 use crate::bounded::bounded;
+use crate::buffers;
 use crate::context;
 use crate::error::LoopError;
 use crate::functions::Functions;
@@ -214,11 +215,20 @@ impl Runner {
                 "the location of the argument is out of bounds".to_owned(),
             );
         };
+        let (argument, buffers) = if run.has_buffers {
+            match buffers::open(argument) {
+                Ok((argument, buffers)) => (argument, Some(buffers)),
+                Err(error) => return Outcome::ArgumentCodec(error.to_string()),
+            }
+        } else {
+            (argument, None)
+        };
         result.clear();
         let mut location = None;
         let results = RefCell::new(results);
         let mut outlet =
             emitter.map(|emitter| ArenaOutlet { emitter, results: &results, origin: &*origin });
+        let mut has_buffers = false;
         let current = context::enter(id, run.attempt, run.limits);
         let answer = panic_capture::run(|| {
             let mut put = |parts: &[&[u8]]| {
@@ -226,14 +236,14 @@ impl Runner {
                 location = results.borrow_mut().as_mut().and_then(|results| results.put(parts));
                 location.is_some()
             };
-            let mut invocation = Invocation {
-                argument,
-                result: &mut *result,
-                limit: *limit,
-                store_large: Some(&mut put),
-                outlet: outlet.as_mut().map(|outlet| outlet as &mut dyn Outlet),
-            };
-            entry(&mut invocation)
+            let mut invocation = Invocation::new(argument, &mut *result, *limit);
+            invocation.store_large = Some(&mut put);
+            invocation.outlet = outlet.as_mut().map(|outlet| outlet as &mut dyn Outlet);
+            let with_buffers = buffers.as_deref().map(buffers::importing);
+            invocation.with_buffers = with_buffers.as_ref().map(|it| it as &WithBuffers<'_>);
+            let answer = entry(&mut invocation);
+            has_buffers = invocation.has_buffers;
+            answer
         });
         origin.end_copy();
         drop(current);
@@ -241,6 +251,7 @@ impl Runner {
             context::clear_deadlines();
         }
         match answer {
+            Ok(Ok(())) if has_buffers => buffers::outcome(result, results.into_inner()),
             Ok(Ok(())) => {
                 if location.is_none() && result.len() >= ARENA_THRESHOLD {
                     location = results.into_inner().and_then(|results| results.put(&[result]));

@@ -31,6 +31,7 @@
 mod arenas;
 mod bootstrap;
 mod bounded;
+mod buffers;
 pub mod context;
 mod control;
 mod emit;

@@ -140,13 +140,7 @@ fn call(functions: &Functions, offset: u64, argument: &[u8]) -> Called {
     let entry = functions.at(offset)?;
     Ok(panic_capture::run(|| {
         let mut result = Vec::new();
-        entry(&mut Invocation {
-            argument,
-            result: &mut result,
-            limit: 0,
-            store_large: None,
-            outlet: None,
-        })
+        entry(&mut Invocation::new(argument, &mut result, 0))
     }))
 }
 

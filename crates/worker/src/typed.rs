@@ -1,12 +1,18 @@
 //! Turns typed functions into functions on encoded bytes.
 
+use std::any::type_name;
 use std::marker::PhantomData;
 
-use brigade_sys::executable::{Adapter, EntryError, EntryPoint, Invocation, entry_point};
-use brigade_wire::codec;
+use brigade_buffers::exporting;
+use brigade_sys::executable::{
+    Adapter, EntryError, EntryPoint, Invocation, WithBuffers, entry_point,
+};
+use brigade_wire::codec::{self, CodecError};
 use brigade_wire::link::ARENA_THRESHOLD;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+
+use crate::buffers;
 
 /// Decodes an `A`, calls the function, and encodes its `R`.
 ///
@@ -22,15 +28,42 @@ where
     R: Serialize + 'static,
 {
     fn call(function: F, invocation: &mut Invocation<'_>) -> Result<(), EntryError> {
-        let argument = codec::decode(invocation.argument)
-            .map_err(|error| EntryError::Argument(codec::chain(&error)))?;
+        let argument = decode(invocation)?;
         let result = function(argument);
         if store_large(&result, invocation) {
             return Ok(());
         }
-        codec::encode(&result, invocation.result, invocation.limit)
-            .map_err(|error| EntryError::Result(codec::chain(&error)))
+        let (encoded, exported) =
+            exporting(|| codec::encode(&result, invocation.result, invocation.limit));
+        encoded.map_err(|error| EntryError::Result(codec::chain(&error)))?;
+        if exported.is_empty() {
+            return Ok(());
+        }
+        buffers::append(&exported, invocation, type_name::<R>())
     }
+}
+
+/// Decodes the argument.
+#[inline]
+pub(crate) fn decode<A: DeserializeOwned + 'static>(
+    invocation: &Invocation<'_>,
+) -> Result<A, EntryError> {
+    let argument = match invocation.with_buffers {
+        None => codec::decode(invocation.argument),
+        Some(with_buffers) => decode_with(with_buffers, invocation.argument),
+    };
+    argument.map_err(|error| EntryError::Argument(codec::chain(&error)))
+}
+
+/// Decodes an argument that has shared buffers.
+#[cold]
+fn decode_with<A: DeserializeOwned + 'static>(
+    with_buffers: &WithBuffers<'_>,
+    argument: &[u8],
+) -> Result<A, CodecError> {
+    let mut decoded = None;
+    with_buffers(&mut || decoded = Some(codec::decode(argument)));
+    decoded.unwrap_or_else(|| codec::decode(argument))
 }
 
 /// Copies a large `Vec<u8>` or `String` once, to where the host reads it. Returns `false` for other
@@ -49,8 +82,7 @@ fn store_large<R: 'static>(result: &R, invocation: &mut Invocation<'_>) -> bool 
 ///
 /// let entry = brigade_worker::function_of(|(a, b): (u8, u8)| a + b);
 /// let mut result = Vec::new();
-/// let (result_to, limit, store_large, outlet) = (&mut result, 1024, None, None);
-/// entry(&mut Invocation { argument: &[40, 2], result: result_to, limit, store_large, outlet })?;
+/// entry(&mut Invocation::new(&[40, 2], &mut result, 1024))?;
 /// assert_eq!(result, [42]);
 /// # Ok::<(), brigade_sys::executable::EntryError>(())
 /// ```
@@ -77,14 +109,7 @@ mod tests {
 
     fn run(entry: EntryPoint, argument: &[u8], limit: usize) -> Result<Vec<u8>, EntryError> {
         let mut result = Vec::new();
-        entry(&mut Invocation {
-            argument,
-            result: &mut result,
-            limit,
-            store_large: None,
-            outlet: None,
-        })
-        .map(|()| result)
+        entry(&mut Invocation::new(argument, &mut result, limit)).map(|()| result)
     }
 
     fn encoded<T: Serialize + 'static>(value: &T) -> Vec<u8> {
@@ -116,13 +141,7 @@ mod tests {
     fn a_result_above_the_limit_is_an_error_and_leaves_no_bytes() {
         let argument = encoded(&("ab".to_owned(), 300_usize));
         let mut result = Vec::new();
-        let answer = function_of(repeat)(&mut Invocation {
-            argument: &argument,
-            result: &mut result,
-            limit: 100,
-            store_large: None,
-            outlet: None,
-        });
+        let answer = function_of(repeat)(&mut Invocation::new(&argument, &mut result, 100));
         let Err(EntryError::Result(text)) = answer else { panic!("the limit was not enforced") };
         assert!(text.contains("100"), "{text}");
         assert_eq!(result, []);

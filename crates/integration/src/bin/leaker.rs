@@ -10,7 +10,7 @@ use std::process::Command;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-use brigade::{Link, Pool, Shutdown, Stdio, Until, as_completed, wait};
+use brigade::{Link, Pool, SharedBuf, Shutdown, Stdio, Until, as_completed, wait};
 use brigade_integration::scribble::{Scribble, Target, Then, scribbles};
 use brigade_testkit::faults::{aborts, echoes, hangs, panics_with_str, prints_a_mebibyte, sleeps};
 use brigade_testkit::{BOUND, LeakCheck, outcome, processes};
@@ -33,6 +33,7 @@ fn main() {
         "set-up" => set_up,
         "ill-set-up" => ill_set_up,
         "called_back" => called_back,
+        "buffers" => buffers,
         other => panic!("unknown scenario: {other}"),
     };
     let check = LeakCheck::new();
@@ -157,4 +158,32 @@ fn called_back() {
     let (sender, receiver) = channel();
     hanging.on_done(move |outcome| sender.send(outcome.is_err()).expect("somebody waits"));
     assert!(receiver.recv_timeout(BOUND).expect("a call"));
+}
+
+fn buffers() {
+    let pool = pool(2);
+    // Small enough for the allocator to use its memory again.
+    let large = SharedBuf::from(vec![1; 100 << 10]);
+    let echo = |(buffer, then): (SharedBuf, u8)| match then {
+        0 => buffer.slice(1..),
+        1 => panic!("with a buffer"),
+        2 => std::process::abort(),
+        _ => buffer,
+    };
+    let submit = |then| pool.submit(echo, (large.clone(), then)).expect("a task");
+    let kept = outcome(submit(0)).expect("a result");
+    outcome(submit(1)).expect_err("a panic");
+    outcome(submit(2)).expect_err("a death");
+    // One is dropped before it is done, another without being decoded.
+    drop(submit(0));
+    let done = submit(0);
+    wait(&[done], Until::All, BOUND);
+    let mistyped = pool.submit(|buffer: SharedBuf| (buffer, 7_u8), large.clone());
+    drop(mistyped.expect("a task"));
+    let inputs = (0..20).map(|number| (large.slice(..50_000), number % 4));
+    let mut results = pool.map(echo, inputs).chunk(6).retries(1);
+    assert!(results.by_ref().take(12).filter(Result::is_ok).count() > 0);
+    drop(results);
+    pool.shutdown_with(Shutdown::Kill, BOUND).expect("an end");
+    assert_eq!(kept, large.slice(1..));
 }

@@ -254,11 +254,11 @@ impl Core {
         let limits = cell.deadlines.as_deref().map_or(RunLimits::NONE, TaskDeadlines::run_limits);
         let reads_arena = connection.results.is_some();
         let sent = cell.with_argument(|argument, chunk| {
+            let has_buffers = argument.has_buffers();
             let (location, argument): (_, &[u8]) = match argument.location() {
                 Some(location) if reads_arena => (Some(location), &[]),
                 _ => (None, argument.as_bytes()),
             };
-            let has_buffers = false;
             let run = Run {
                 task,
                 attempt,

@@ -9,6 +9,7 @@ use brigade_sys::clock;
 use brigade_wire::{self as wire, Attempt, Finished, Item, PanicReport, WorkerId};
 
 use super::interrupted::Interrupted;
+use crate::buffers;
 use crate::cell::TaskCell;
 use crate::chunk::{ChunkEnd, ValueRef};
 use crate::error::{TaskError, TaskErrorKind};
@@ -45,7 +46,7 @@ fn decode_outcome(
 ) -> Result<WorkerOutcome, String> {
     Ok(match decode_value(outcome, results)? {
         Ok(ValueRef::Inline(bytes)) => Ok(Value::Inline(bytes.to_vec())),
-        Ok(ValueRef::InArena(value)) => Ok(Value::InArena(Box::new(value))),
+        Ok(other) => Ok(other.into_value()),
         Err(kind) => Err(Box::new(kind)),
     })
 }
@@ -59,15 +60,8 @@ fn decode_value<'a>(
 ) -> Result<Result<ValueRef<'a>, TaskErrorKind>, String> {
     Ok(match outcome {
         wire::Outcome::Value(bytes) => Ok(ValueRef::Inline(bytes)),
-        wire::Outcome::InArena(location) => {
-            let loan = results.and_then(|results| {
-                let (offset, length) =
-                    (location.offset.try_into().ok()?, location.length.try_into().ok()?);
-                results.loan(offset, length)
-            });
-            Ok(ValueRef::InArena(ArenaValue(loan.ok_or("result location out of bounds")?)))
-        }
-        wire::Outcome::Buffered(_) => return Err("sent shared buffers".to_owned()),
+        wire::Outcome::InArena(location) => Ok(ValueRef::InArena(borrow(location, results)?)),
+        wire::Outcome::Buffered(buffered) => Ok(decode_buffered(*buffered, results)?),
         wire::Outcome::Panicked(report) => {
             let PanicReport { message, location, backtrace } = *report;
             let location = location.unwrap_or_else(|| "unknown".to_owned());
@@ -78,6 +72,33 @@ fn decode_value<'a>(
         }
         wire::Outcome::UnknownFunction(message) => Err(TaskErrorKind::Function { message }),
     })
+}
+
+/// Returns an encoded value with its buffers.
+#[cold]
+fn decode_buffered<'a>(
+    buffered: wire::Buffered<'a>,
+    results: Option<&Arc<ResultView>>,
+) -> Result<ValueRef<'a>, String> {
+    let wire::Buffered { location, payload } = buffered;
+    let (encoded, buffers) = wire::buffers::split(payload).map_err(|error| error.to_string())?;
+    let encoded = match location {
+        Some(location) => ValueRef::InArena(borrow(location, results)?),
+        None => ValueRef::Inline(encoded),
+    };
+    Ok(ValueRef::Buffered(Box::new((encoded, buffers::resolve(buffers)?))))
+}
+
+/// Returns the value at a location in the worker's memory.
+fn borrow(
+    location: wire::Location,
+    results: Option<&Arc<ResultView>>,
+) -> Result<ArenaValue, String> {
+    let loan = results.and_then(|results| {
+        let (offset, length) = (location.offset.try_into().ok()?, location.length.try_into().ok()?);
+        results.loan(offset, length)
+    });
+    Ok(ArenaValue(loan.ok_or("result location out of bounds")?))
 }
 
 /// Records the end of a chunk or of a recorded run, if the task that the worker has to answer next
@@ -92,8 +113,10 @@ pub(super) fn finish_chunk(
         record.ran(worker, Some(finished.run_time));
     }
     let Some(task) = due.filter(|task| task.is_chunk) else { return Ok(ChunkEnd::Complete) };
-    let has_failed =
-        !matches!(finished.outcome, wire::Outcome::Value(_) | wire::Outcome::InArena(_));
+    let has_failed = !matches!(
+        finished.outcome,
+        wire::Outcome::Value(_) | wire::Outcome::InArena(_) | wire::Outcome::Buffered(_)
+    );
     let end = task.with_chunk_progress(|chunk| chunk.finish(finished.run_time, has_failed));
     end.flatten()
         .ok_or_else(|| "finished a chunk without an outcome for any of its items".to_owned())

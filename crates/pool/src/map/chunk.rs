@@ -2,7 +2,9 @@
 
 use std::collections::VecDeque;
 
-use brigade_wire::{Attempt, TaskId, codec, items};
+use brigade_buffers::{SharedBuf, importing};
+use brigade_wire::codec::{self, CodecError};
+use brigade_wire::{Attempt, TaskId, items};
 use serde::de::DeserializeOwned;
 
 use crate::cell::TaskCell;
@@ -33,6 +35,8 @@ pub(super) struct Results {
     failures: VecDeque<(u32, TaskError)>,
     /// Results that lie elsewhere, and are represented in `encoded` by empty entries.
     in_arena: VecDeque<(u32, ArenaValue)>,
+    /// The shared buffers of the results that have any.
+    buffers: VecDeque<(u32, Box<[SharedBuf]>)>,
     /// A failure of all items from this index on.
     all_failed: Option<(u32, TaskError)>,
     /// Bytes that the chunk takes up in the default window.
@@ -52,10 +56,29 @@ fn failure(kind: TaskErrorKind, items: Items, index: u32) -> TaskError {
     TaskError::new(kind).of_task(items.id(index), items.attempt, None)
 }
 
+/// Decodes a result that lies in the worker's memory or has shared buffers.
+#[cold]
+fn decode<R: DeserializeOwned + 'static>(
+    encoded: &[u8],
+    value: Option<ArenaValue>,
+    buffers: Option<Box<[SharedBuf]>>,
+) -> Result<R, CodecError> {
+    let decode = || match &value {
+        Some(value) => codec::decode_from(value),
+        None => codec::decode(encoded),
+    };
+    match buffers {
+        Some(buffers) => importing(&buffers, decode),
+        None => decode(),
+    }
+}
+
 impl Results {
     /// Returns the results of a chunk that has an outcome. Call it once.
     pub(super) fn of(chunk: &TaskCell, progress: ChunkProgress) -> Self {
-        let ChunkProgress { shape, position, attempt, results, failures, in_arena, .. } = progress;
+        let ChunkProgress {
+            shape, position, attempt, results, failures, in_arena, buffers, ..
+        } = progress;
         let items = Items { position, count: shape.items, first: chunk.id, attempt };
         let failures = failures.into_iter();
         let error = chunk.try_take().and_then(Result::err);
@@ -66,6 +89,7 @@ impl Results {
             offset: 0,
             failures: failures.map(|(index, kind)| (index, failure(kind, items, index))).collect(),
             in_arena: in_arena.into(),
+            buffers: buffers.into(),
             all_failed: error.map(|error| (progress.answered, error)),
             held: 0,
             unsent: false,
@@ -81,6 +105,7 @@ impl Results {
             offset: 0,
             failures: VecDeque::new(),
             in_arena: VecDeque::new(),
+            buffers: VecDeque::new(),
             all_failed: Some((0, error)),
             held: 0,
             unsent: true,
@@ -98,7 +123,8 @@ impl Results {
 
     pub(super) fn encoded_bytes(&self) -> usize {
         let in_arena = self.in_arena.iter().map(|(_, value)| value.0.len());
-        in_arena.fold(self.encoded.len(), usize::saturating_add)
+        let buffers = self.buffers.iter().flat_map(|(_, buffers)| buffers).map(|it| it.len());
+        in_arena.chain(buffers).fold(self.encoded.len(), usize::saturating_add)
     }
 
     /// Returns the next result.
@@ -116,8 +142,13 @@ impl Results {
         let is_in_arena = self.in_arena.front().is_some_and(|(first, _)| *first == index);
         let value = if is_in_arena { self.in_arena.pop_front() } else { None };
         let result = match (items::take(&mut rest), value) {
-            (Some(Ok(_)), Some((_, value))) => codec::decode_from(&value),
-            (Some(Ok(encoded)), None) => codec::decode(encoded),
+            // Almost no result has buffers.
+            (Some(Ok(encoded)), None) if self.buffers.is_empty() => codec::decode(encoded),
+            (Some(Ok(encoded)), value) => {
+                let is_next = self.buffers.front().is_some_and(|(first, _)| *first == index);
+                let buffers = if is_next { self.buffers.pop_front() } else { None };
+                decode(encoded, value.map(|(_, value)| value), buffers.map(|(_, it)| it))
+            }
             // There is an entry for each finished item.
             _ => return Some(Err(self.is_missing(index))),
         };

@@ -8,18 +8,22 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use brigade_buffers::{SharedBuf, exporting};
 use brigade_sys::executable::EntryPoint;
-use brigade_wire::{codec, items};
+use brigade_wire::codec::{self, CodecError};
+use brigade_wire::items;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::chunk::Results;
 use super::sizing::Sizing;
 use crate::Pool;
+use crate::buffers::ItemBuffers;
 use crate::cell::TaskCell;
 use crate::chunk::ChunkOwner;
 use crate::error::{SubmitErrorKind, TaskError, TaskErrorKind};
 use crate::function_ref::FunctionRef;
+use crate::payload::append_buffers;
 use crate::waiting::Wait;
 
 /// Number of frames per worker: one that runs, one that is ready when it ends, one that replaces
@@ -66,6 +70,10 @@ pub(super) struct Chunks<'pool, I> {
     /// iterator has panicked.
     filling: Vec<u8>,
     filled: u32,
+    /// The shared buffers of the inputs in `filling`.
+    buffers: ItemBuffers,
+    /// `true` once an input had shared buffers: from then on each ends with a list of buffers.
+    has_buffers: bool,
     /// Number of inputs before those in `filling`.
     submitted: u64,
     yielded: u64,
@@ -105,6 +113,8 @@ impl<'pool, I> Chunks<'pool, I> {
             sizing,
             filling: Vec::new(),
             filled: 0,
+            buffers: Vec::new(),
+            has_buffers: false,
             submitted: 0,
             yielded: 0,
             held: 0,
@@ -252,27 +262,52 @@ where
                 break;
             };
             let before = self.filling.len();
-            let encoded =
-                items::push_with(&mut self.filling, |bytes| codec::encode(&input, bytes, limit));
-            if let Err(error) = encoded {
-                self.submit_filled();
-                let kind = SubmitErrorKind::Codec { message: codec::chain(&error) };
-                let items = self.next_items(1);
-                // It must count in the window before more inputs are taken.
-                return self.fail(items, kind);
-            } else if self.filling.len() > limit && self.filled > 0 {
+            let exported = match self.push(&input, limit) {
+                Ok(exported) => exported,
+                Err(error) => {
+                    self.submit_filled();
+                    let kind = SubmitErrorKind::Codec { message: codec::chain(&error) };
+                    let items = self.next_items(1);
+                    // It must count in the window before more inputs are taken.
+                    return self.fail(items, kind);
+                }
+            };
+            let is_first_with_buffers = !self.has_buffers && !exported.is_empty();
+            if (self.filling.len() > limit || is_first_with_buffers) && self.filled > 0 {
                 let behind = self.filling.split_off(before);
                 self.submit_filled();
-                (self.filling, self.filled) = (behind, 1);
-            } else {
-                self.filled += 1;
+                self.filling = behind;
             }
+            if !exported.is_empty() {
+                self.has_buffers = true;
+                self.buffers.extend(exported.into_iter().map(|buffer| (self.filled, buffer)));
+            }
+            self.filled += 1;
             // Reading the clock takes longer than producing a short input.
             if self.filled.is_power_of_two() && self.filled > 1 && begin.elapsed() > PATIENCE {
                 break;
             }
         }
         self.submit_filled();
+    }
+
+    /// Appends an encoded input to `filling`, and returns its shared buffers.
+    #[inline]
+    fn push(&mut self, input: &I::Item, limit: usize) -> Result<Vec<SharedBuf>, CodecError> {
+        let has_buffers = self.has_buffers;
+        let mut exported = Vec::new();
+        items::push_with(&mut self.filling, |bytes| {
+            let start = bytes.len();
+            let (encoded, buffers) = exporting(|| codec::encode(input, bytes, limit));
+            encoded?;
+            if has_buffers || !buffers.is_empty() {
+                let room = limit.saturating_sub(bytes.len() - start);
+                append_buffers::<I::Item>(&buffers, bytes, room)?;
+                exported = buffers;
+            }
+            Ok(())
+        })?;
+        Ok(exported)
     }
 
     fn submit_filled(&mut self) {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use brigade_buffers::exporting;
 use brigade_sys::executable::{EntryPoint, FunctionOffset};
 use brigade_sys::sealed::SealedBytes;
 use brigade_wire::codec;
@@ -55,13 +56,21 @@ impl Initializer {
             seal(&[prefix.as_slice(), bytes])
         } else {
             let mut encoded = Vec::new();
-            codec::encode(argument, &mut encoded, u32::MAX as usize)
-                .map_err(|error| codec::chain(&error))?;
+            let (result, buffers) =
+                exporting(|| codec::encode(argument, &mut encoded, u32::MAX as usize));
+            result.map_err(|error| codec::chain(&error))?;
+            if !buffers.is_empty() {
+                return Err(NO_BUFFERS.to_owned());
+            }
             seal(&[&encoded])
         };
         Ok(Self { function, argument: argument? })
     }
 }
+
+/// Every worker gets the argument, and no outcome ends its use.
+const NO_BUFFERS: &str = "its argument holds a SharedBuf, which can only be sent as an argument \
+                          or result of a task; use to_vec()";
 
 /// Returns the offset of `entry` in the executable, or the reason why it has none.
 fn offset(entry: EntryPoint) -> Result<FunctionOffset, String> {

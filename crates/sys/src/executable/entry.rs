@@ -20,6 +20,10 @@ pub struct Invocation<'a> {
     pub store_large: Option<&'a mut StoreLarge<'a>>,
     /// Takes the items that the function emits while it runs; `None` where it cannot.
     pub outlet: Option<&'a mut (dyn Outlet + 'a)>,
+    /// Runs the decoding of an argument with shared buffers, which needs them.
+    pub with_buffers: Option<&'a WithBuffers<'a>>,
+    /// Set by the function if the encoded value ends with a list of shared buffers.
+    pub has_buffers: bool,
 }
 
 /// The type of [`Invocation::store_large`].
@@ -47,6 +51,26 @@ pub enum Refusal {
     Closed,
     /// The time for waiting is up.
     Expired,
+}
+
+/// The type of [`Invocation::with_buffers`].
+pub type WithBuffers<'a> = dyn Fn(&mut dyn FnMut()) + 'a;
+
+impl<'a> Invocation<'a> {
+    /// Returns a call with an argument and a value that are no larger than usual and have no shared
+    /// buffers.
+    #[inline]
+    pub fn new(argument: &'a [u8], result: &'a mut Vec<u8>, limit: usize) -> Self {
+        Self {
+            argument,
+            result,
+            limit,
+            store_large: None,
+            outlet: None,
+            with_buffers: None,
+            has_buffers: false,
+        }
+    }
 }
 
 impl fmt::Debug for Invocation<'_> {
@@ -89,8 +113,7 @@ pub trait Adapter<F> {
 ///
 /// let mut result = Vec::new();
 /// let entry = entry_point::<_, Bytes>(double);
-/// let (result_to, limit, store_large, outlet) = (&mut result, 100, None, None);
-/// entry(&mut Invocation { argument: b"ab", result: result_to, limit, store_large, outlet })?;
+/// entry(&mut Invocation::new(b"ab", &mut result, 100))?;
 /// assert_eq!(result, b"abab");
 /// # Ok::<(), EntryError>(())
 /// ```
@@ -150,13 +173,7 @@ mod tests {
 
     fn run(entry: EntryPoint, argument: &[u8]) -> Result<String, EntryError> {
         let mut result = Vec::new();
-        entry(&mut Invocation {
-            argument,
-            result: &mut result,
-            limit: 8,
-            store_large: None,
-            outlet: None,
-        })?;
+        entry(&mut Invocation::new(argument, &mut result, 8))?;
         Ok(String::from_utf8(result).unwrap())
     }
 

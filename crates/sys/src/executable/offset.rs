@@ -87,14 +87,7 @@ mod tests {
         let offset = FunctionOffset::of(answer).unwrap();
         let entry = FunctionOffset::from_raw(offset.raw()).resolve(proof()).unwrap();
         let mut result = Vec::new();
-        entry(&mut Invocation {
-            argument: &[],
-            result: &mut result,
-            limit: 1,
-            store_large: None,
-            outlet: None,
-        })
-        .unwrap();
+        entry(&mut Invocation::new(&[], &mut result, 1)).unwrap();
         assert_eq!(result, [42]);
     }
 

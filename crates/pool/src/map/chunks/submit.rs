@@ -29,6 +29,7 @@ impl<I> Chunks<'_, I> {
     }
 
     pub(super) fn submit(&mut self, items: Items, encoded: Vec<u8>) {
+        let buffers = std::mem::take(&mut self.buffers);
         let function = match &self.function {
             Ok(function) => function.clone(),
             Err(error) => return self.fail_with(items, error.clone()),
@@ -36,7 +37,10 @@ impl<I> Chunks<'_, I> {
         let shape = brigade_wire::Chunk { items: items.count, budget: self.sizing.budget() };
         let (parts, bytes) = (self.sizing.parts(), encoded.len());
         let progress = ChunkProgress::new(shape, items.position, parts, bytes, &self.owner);
-        let encoded = Argument::of(encoded, self.pool.shared().arguments());
+        let mut encoded = Argument::of(encoded, self.pool.shared().arguments());
+        if self.has_buffers {
+            encoded = Argument::with_buffers(encoded, buffers);
+        }
         let config = &self.pool.shared().config;
         let limits = Deadlines { hard: self.deadline, ..Deadlines::default() }.or(config.deadlines);
         let deadlines = TaskDeadlines::new(limits, config.scheduler.stop_grace).map(Box::new);
