@@ -24,6 +24,8 @@ pub(crate) enum Contestant {
     Rayon,
     /// The crate `procspawn`.
     Procspawn,
+    /// The crate `iceoryx2`, which is not a pool: samples between two processes.
+    Iceoryx2,
     /// A pool from Python's standard library.
     Standard(&'static str),
     /// A Python pool that must be installed first.
@@ -31,12 +33,13 @@ pub(crate) enum Contestant {
 }
 
 /// All contestants, in the order of their turns.
-pub(crate) const ALL: [Contestant; 11] = [
+pub(crate) const ALL: [Contestant; 12] = [
     Contestant::Raw,
     Contestant::Ring,
     Contestant::Ipc,
     Contestant::Rayon,
     Contestant::Procspawn,
+    Contestant::Iceoryx2,
     Contestant::Standard("concurrent.futures"),
     Contestant::Standard("multiprocessing"),
     Contestant::Package("loky"),
@@ -46,7 +49,7 @@ pub(crate) const ALL: [Contestant; 11] = [
 ];
 
 /// The sections about large results.
-const BATCHES: [Section; 2] = [Section::Handover, Section::Loader];
+const LARGE_RESULTS: [Section; 2] = [Section::Handover, Section::Loader];
 
 impl Contestant {
     pub(crate) fn name(self) -> &'static str {
@@ -56,6 +59,7 @@ impl Contestant {
             Self::Ipc => "ipc",
             Self::Rayon => "rayon",
             Self::Procspawn => "procspawn",
+            Self::Iceoryx2 => "iceoryx2",
             Self::Standard(name) | Self::Package(name) => name,
         }
     }
@@ -77,14 +81,15 @@ impl Contestant {
         match self {
             Self::Ring => true,
             // Over ipc, a buffer is copied into messages as any other bytes are.
-            Self::Ipc => section != Section::Handover,
+            Self::Ipc => !matches!(section, Section::Handover | Section::Batches | Section::Flow),
             Self::Rayon => matches!(section, Section::Work | Section::Loader),
             Self::Raw => matches!(
                 section,
                 Section::Latency | Section::Payload | Section::Start | Section::Crash
             ),
+            Self::Iceoryx2 => section == Section::Handover,
             Self::Standard("concurrent.futures") if section == Section::Handover => true,
-            Self::Standard("multiprocessing") if BATCHES.contains(&section) => true,
+            Self::Standard("multiprocessing") if LARGE_RESULTS.contains(&section) => true,
             // The peers make no promises about these sections. `Balance` and `Serial` measure the
             // schedule of a list, not the overhead of a task.
             _ => !matches!(
@@ -97,6 +102,8 @@ impl Contestant {
                     | Section::Pressure
                     | Section::Serial
                     | Section::Handover
+                    | Section::Batches
+                    | Section::Flow
                     | Section::Loader
             ),
         }
@@ -109,7 +116,7 @@ impl Contestant {
         load: &Load,
         arguments: &Arguments,
     ) -> Outcome<Command> {
-        let needs_asking = matches!(self, Self::Procspawn | Self::Package(_));
+        let needs_asking = matches!(self, Self::Procspawn | Self::Iceoryx2 | Self::Package(_));
         if needs_asking && !arguments.peers {
             return Err("not requested: run with --peers".into());
         }
@@ -121,6 +128,7 @@ impl Contestant {
                 started
             }
             Self::Procspawn => command(arguments.procspawn.as_deref().ok_or("it was not built")?),
+            Self::Iceoryx2 => command(arguments.iceoryx2.as_deref().ok_or("it was not built")?),
             Self::Standard(name) | Self::Package(name) => {
                 let mut started = command(arguments.python());
                 started.arg(folders::peers().join("measure.py")).arg(name);

@@ -33,6 +33,11 @@ pub(crate) struct Load {
     pub(crate) peer_payload: usize,
     /// Sizes of results that are handed over.
     pub(crate) handover_sizes: Vec<usize>,
+    /// Batches of a long stream, and the size of each.
+    pub(crate) batch_count: usize,
+    pub(crate) batch_size: usize,
+    /// Items of a stream whose ends differ in speed.
+    pub(crate) flow_items: usize,
     /// Pools to start of each size.
     pub(crate) starts: usize,
     /// Workers to kill.
@@ -81,6 +86,9 @@ impl Load {
             payload_budget: pick(512 << 20, 64 << 20),
             peer_payload: 16 << 20,
             handover_sizes: handover_sizes(quick),
+            batch_count: pick(10_000, 400),
+            batch_size: 16 << 20,
+            flow_items: pick(800, 200),
             starts: pick(10, 3),
             crashes: pick(40, 10),
             idle_seconds: if quick { 5 } else { 10 },

@@ -2,15 +2,18 @@
 
 mod backlog;
 mod balance;
+mod batches;
 mod crash;
 mod crowd;
 mod fallout;
+mod flow;
 mod handover;
 mod idle;
 mod latency;
 mod loader;
 mod payload;
 mod pressure;
+mod pump;
 mod serial;
 mod start;
 mod throughput;
@@ -59,6 +62,11 @@ pub(crate) fn measure(
         Section::Pressure => pressure::measure(link, load, report),
         Section::Work => work::measure(link, load, report),
         Section::Handover => handover::measure(link, load, report),
+        Section::Batches => batches::measure(link, load, report),
+        Section::Flow => {
+            flow::measure(link, load, report);
+            Ok(())
+        }
         Section::Loader => loader::measure(link, load, report),
     }
 }

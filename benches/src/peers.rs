@@ -1,4 +1,4 @@
-//! Installs the peers that do not come with Python: a virtual environment and one program, both
+//! Installs the peers that do not come with Python: a virtual environment and two programs, all
 //! below the target folder.
 //!
 //! A peer whose installation fails is reported as not measured; the others are not affected.
@@ -19,7 +19,10 @@ pub(crate) fn install(arguments: &mut Arguments) {
         arguments.python = reported("install the Python peers", install_packages());
     }
     if arguments.procspawn.is_none() {
-        arguments.procspawn = reported("build procspawn", build_procspawn());
+        arguments.procspawn = reported("build procspawn", build("procspawn"));
+    }
+    if arguments.iceoryx2.is_none() {
+        arguments.iceoryx2 = reported("build iceoryx2", build("iceoryx2"));
     }
 }
 
@@ -42,20 +45,21 @@ fn install_packages() -> Outcome<PathBuf> {
     Ok(python)
 }
 
-fn build_procspawn() -> Outcome<PathBuf> {
-    let target = folders::target().join("bench-procspawn");
+/// Builds the program of a peer, and returns its path.
+fn build(peer: &str) -> Outcome<PathBuf> {
+    let target = folders::target().join(format!("bench-{peer}"));
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let arguments = [
         "build",
         "--release",
         "--locked",
         "--manifest-path",
-        &folders::peers().join("procspawn/Cargo.toml").display().to_string(),
+        &folders::peers().join(peer).join("Cargo.toml").display().to_string(),
         "--target-dir",
         &target.display().to_string(),
     ];
     run(Path::new(&cargo), &arguments)?;
-    Ok(target.join("release/procspawn-peer"))
+    Ok(target.join(format!("release/{peer}-peer")))
 }
 
 fn requirements() -> PathBuf {
@@ -90,6 +94,8 @@ mod tests {
     fn versions_of_peers_are_pinned() {
         let list = fs::read_to_string(requirements()).unwrap();
         assert!(packages(&list).all(|package| package.contains("==")));
-        assert!(folders::peers().join("procspawn/Cargo.lock").exists());
+        for peer in ["procspawn", "iceoryx2"] {
+            assert!(folders::peers().join(peer).join("Cargo.lock").exists());
+        }
     }
 }

@@ -35,6 +35,10 @@ pub(crate) enum Section {
     Work,
     /// Time from the worker's return of a large result until the host has read both ends of it.
     Handover,
+    /// A long stream of large batches: what grows.
+    Batches,
+    /// Streams whose producer, consumer or workers differ in speed.
+    Flow,
     /// Pictures, decoded and resized into batches.
     Loader,
 }
@@ -50,6 +54,7 @@ impl Section {
     pub(crate) fn deadline(self) -> Duration {
         Duration::from_secs(match self {
             Self::Idle | Self::Payload | Self::Handover => 180,
+            Self::Batches => 300,
             _ => 120,
         })
     }

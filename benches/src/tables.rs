@@ -21,6 +21,7 @@ pub(crate) fn blocks(results: &Results) -> Vec<(&'static str, String)> {
         ("links", links(results)),
         ("payload", payload(results)),
         ("handover", batches::handover(results)),
+        ("streams", batches::streams(results)),
         ("loader", batches::loader(results)),
         ("peers", peers(results)),
         ("summary", summary(results)),
@@ -112,7 +113,7 @@ fn raw(results: &Results) -> String {
 }
 
 /// The sections with a table of their own.
-const SEPARATE: [&str; 3] = ["payload", "handover", "loader"];
+const SEPARATE: [&str; 5] = ["payload", "handover", "batches", "flow", "loader"];
 
 /// Returns Brigade's figures over both links, except those with a table of their own.
 fn links(results: &Results) -> String {

@@ -4,6 +4,7 @@ use brigade::Link;
 use brigade_sys::clock::now;
 
 use super::BenchPool;
+use super::pump::pump;
 use crate::images;
 use crate::load::Load;
 use crate::report::{Outcome, Report};
@@ -16,16 +17,18 @@ pub(super) fn measure(link: Link, load: &Load, report: &mut Report) -> Outcome<(
         let some = batches.iter().take(count);
         some.map(|batch| (load.picture_side, batch.clone())).collect()
     };
-    for batch in pool.map_unordered(load_batch, inputs(load.workers)) {
-        batch??;
-    }
+    let stream = pool.stream(load_batch).start()?;
+    pump(&stream, inputs(load.workers), |item| {
+        item.result??;
+        Ok(())
+    })?;
     let mut handed_over = Sample::default();
     let (time, ()) = timed(|| {
-        for batch in pool.map_unordered(load_batch, inputs(batches.len())) {
-            let (sent, batch) = batch??;
+        pump(&stream, inputs(batches.len()), |item| {
+            let (sent, batch) = item.result??;
             handed_over.add(time_to_read(sent, &batch)?);
-        }
-        Ok(())
+            Ok(())
+        })
     })?;
     report.record("images_per_second", number(load.picture_count) / time.as_secs_f64());
     report.record("hand_over_p50_seconds", handed_over.median()?);

@@ -19,8 +19,8 @@ pub(crate) struct Summary {
     pub(crate) highest: f64,
 }
 
-/// Contestants that are not peers: Brigade itself, raw limits and threads.
-const NOT_PEERS: &[&str] = &["raw", "ring", "ipc", "rayon"];
+/// Contestants that are not pools of processes like Brigade: itself, raw limits, threads, samples.
+const NOT_PEERS: &[&str] = &["raw", "ring", "ipc", "rayon", "iceoryx2"];
 
 pub(crate) fn key<'a>(section: &'a str, name: &'a str, contestant: &'a str) -> Key<'a> {
     Key { section, name, contestant }

@@ -13,6 +13,7 @@ const WAYS: &[(&str, &str, &str)] = &[
     ("ring", "vec", "`Vec<u8>`"),
     ("concurrent.futures", "array", "`ProcessPoolExecutor`, numpy"),
     ("multiprocessing", "segment", "`shared_memory` by hand"),
+    ("iceoryx2", "sample", "iceoryx2"),
 ];
 
 /// Returns the time of a hand-over by size.
@@ -27,6 +28,34 @@ pub(super) fn handover(results: &Results) -> String {
             cell(results, "handover", &name, contestant, Unit::Seconds)
         }));
         table.add(row);
+    }
+    table.markdown()
+}
+
+/// The figures about streams: section, name and description.
+const STREAMS: &[(&str, &str, &str)] = &[
+    ("batches", "rate_per_second", "batches of 16 MiB, written and read"),
+    ("batches", "resident_growth_percent", "growth of resident memory after the warm-up"),
+    ("batches", "page_faults_per_1000_count", "page faults per 1,000 batches"),
+    ("batches", "descriptors_more_count", "descriptors more than after the warm-up"),
+    ("batches", "mappings_more_count", "mappings more than after the warm-up"),
+    ("flow", "slow_consumer_percent", "slow consumer: share of its rate"),
+    ("flow", "slow_producer_percent", "slow producer: share of its rate"),
+    ("flow", "slow_workers_percent", "four slow workers: share of their rate"),
+    (
+        "flow",
+        "one_slow_of_4_workers_percent",
+        "one of four workers four times as slow: share of their rate",
+    ),
+    ("flow", "memory_of_budget_percent", "memory behind a slow consumer, as a share of the budget"),
+];
+
+/// Returns what streams keep, and their rates.
+pub(super) fn streams(results: &Results) -> String {
+    let mut table = Table::new(1, &["stream", "measured"]);
+    for (section, name, what) in STREAMS {
+        let figure = cell(results, section, name, "ring", split(name).1);
+        table.add(vec![(*what).to_owned(), figure]);
     }
     table.markdown()
 }
@@ -71,7 +100,7 @@ mod tests {
         );
         let rows: Vec<&str> = table.lines().skip(2).collect();
         assert!(rows[0].starts_with("| 64 KiB | – | – | – | 3.00 µs |"), "{table}");
-        assert!(rows[0].ends_with("not measured: not installed |"), "{table}");
+        assert!(rows[0].contains("| not measured: not installed |"), "{table}");
         assert!(rows[1].starts_with("| 1 GiB | 2.00 µs |"), "{table}");
     }
 
