@@ -176,7 +176,7 @@ struct Loaded {
     images: usize,
     /// The files that are missing in the tensor, and the reasons.
     unreadable: Vec<(PathBuf, String)>,
-    /// When the worker had written the batch.
+    /// The time at which the worker had written the batch.
     sent: Duration,
 }
 
