@@ -1,7 +1,5 @@
 //! Shared buffers in arguments and results of all kinds of tasks.
 
-#![expect(clippy::expect_used, reason = "a test stops where a value is missing")]
-
 use std::sync::mpsc::channel;
 
 use brigade::worker::Server;
@@ -75,9 +73,9 @@ fn items_of_maps_with_and_without_buffers_keep_their_own() {
     }
     let pool = pool(2);
     let inputs = || {
-        (0..200).map(|number| {
+        (0..200).zip(0_u8..).map(|(number, seed)| {
             let size = SIZES[number % 6];
-            (number, (number > 20 && number % 3 != 0).then(|| buffer(size, number as u8)))
+            (number, (number > 20 && number % 3 != 0).then(|| buffer(size, seed)))
         })
     };
     let expected: Vec<_> = inputs().map(echo).collect();

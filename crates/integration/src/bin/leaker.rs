@@ -182,7 +182,7 @@ fn buffers() {
     drop(mistyped.expect("a task"));
     let inputs = (0..20).map(|number| (large.slice(..50_000), number % 4));
     let mut results = pool.map(echo, inputs).chunk(6).retries(1);
-    assert!(results.by_ref().take(12).filter(Result::is_ok).count() > 0);
+    assert!(results.by_ref().take(12).flatten().count() > 0);
     drop(results);
     pool.shutdown_with(Shutdown::Kill, BOUND).expect("an end");
     assert_eq!(kept, large.slice(1..));
