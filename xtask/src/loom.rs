@@ -15,7 +15,7 @@ use crate::invocation::Invocation;
 const PREEMPTIONS: &str = "2";
 
 /// The crates with models.
-const CRATES: [&str; 2] = ["brigade-wire", "brigade-pool"];
+const CRATES: [&str; 3] = ["brigade-sys", "brigade-wire", "brigade-pool"];
 
 pub(crate) fn run(arguments: &[String]) -> Result<ExitCode, String> {
     if !arguments.is_empty() {

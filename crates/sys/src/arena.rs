@@ -6,12 +6,28 @@
 //! blocks touch it, and memory that was used before is used again first: it is *warm* (has its
 //! pages), while a fresh page costs several times as much as copying into it.
 //!
-//! | arena | number | written by | read by | allocated and freed by |
+//! | arena | number | written by | read by | allocated by |
 //! |---|---|---|---|---|
 //! | arguments | one per pool | host: [`ArgumentArena`] | workers: [`ArgumentView`] | host |
 //! | results | one per worker | worker: [`ResultArena`] | host: [`ResultView`] | worker |
 //!
-//! A worker frees a block of results after the host has cleared the block's flag.
+//! Other workers read buffers in an arena of results through [`ForeignArenas`].
+//!
+//! A worker reuses a block of results when it has no handle of the block and the host has released
+//! it as often as messages have named it: see [`FrozenBlock`] and [`Loan`].
+//!
+//! # Blocks of results
+//!
+//! | block | allocated by | read by the host |
+//! |---|---|---|
+//! | payload | [`ResultArena::put`] | by [`Loan::copy_into`], which copies |
+//! | buffer | [`ResultArena::allocate_block`] | by [`Loan::as_bytes`], in place |
+//!
+//! The header of a payload is at the start of the block, that of a buffer at the end of a page of
+//! its own. The payload follows, and the block ends with a page.
+//!
+//! A header has [`HEADER`] bytes and lies directly before the payload. Its words are counters: how
+//! often the worker has named the block, and how often the host has released it.
 //!
 //! # Access rules
 //!
@@ -21,13 +37,22 @@
 //!   too, but with it the kernel refuses to release parts of the memory.)
 //! - The host writes a block before it sends the message about it, and frees it after the outcome
 //!   has arrived. In between nobody writes.
-//! - A worker may scribble over its result arena at any time. The host never holds a reference to
-//!   bytes in it; it copies them out and looks at the copy.
-//! - A block of results begins with a header of [`HEADER`] bytes, whose first word is its flag:
-//!   [`IN_USE`], set by the worker; then, set by the host, the part of the block that is still
-//!   warm, or [`RELEASED`] if all of it is.
-//! - A fork of the host shares the arenas with it, and touches neither blocks nor flags: dropping a
-//!   block or a loan there has no effect.
+//! - A worker may scribble over its result arena at any time. Of a payload the host holds no
+//!   reference to the bytes; it copies them out and looks at the copy.
+//! - The host holds references to the bytes of a buffer, which is sound as long as nobody writes
+//!   them. [`Protection`] is the setting:
+//!
+//!   - `Trusted`: sound as long as the worker has no undefined behavior, because freezing a block
+//!     consumes the only handle that can write. It costs nothing.
+//!   - `ReadOnly`: sound against stray writes too, for example of a C library. They fault in the
+//!     worker. It does not stop code that changes the mapping, or has another one. The cost is
+//!     linear but small: two changes of the page table.
+//!   - `Copied`: sound against everything. The host holds no reference to memory that a worker
+//!     can write. The cost is a copy.
+//!
+//!   Buffers in the arena of arguments need none of this: no worker can write them.
+//! - A fork of the host shares the arenas with it, and touches neither blocks nor counters:
+//!   dropping a block or a loan there has no effect. The same holds for a fork of a worker.
 //!
 //! The memory has no name, and its size is sealed: nobody can shrink it, so an access never raises
 //! SIGBUS.
@@ -36,7 +61,7 @@
 //! use brigade_sys::arena::{ArgumentArena, ArgumentView};
 //! use std::os::fd::AsFd;
 //!
-//! let host = ArgumentArena::create("example", 1 << 20)?;
+//! let host = ArgumentArena::create("example", 1 << 20, 1 << 20)?;
 //! let worker = ArgumentView::open(host.as_fd().try_clone_to_owned()?, host.len())?;
 //! let block = host.put(&[b"large ", b"payload"]).expect("room");
 //! assert_eq!(worker.bytes(block.offset(), block.len()), Some(&b"large payload"[..]));
@@ -44,23 +69,35 @@
 //! ```
 
 mod argument;
+mod budget;
+mod control;
+mod counters;
+mod foreign;
+mod lent;
 mod loan;
+mod loans;
 pub(crate) mod mapping;
 mod ranges;
 mod reference;
 mod result;
+mod result_block;
 #[cfg(test)]
 mod tests;
 mod view;
 
 use crate::memory;
 pub use argument::{ArgumentArena, ArgumentBlock, SharedBlock};
+pub use budget::{AllocError, Protection, WhenFull, default_budget};
+pub use control::Terms;
+pub use foreign::ForeignArenas;
+pub use lent::LentBlock;
 pub use loan::{Loan, ResultView};
 pub use reference::ArenaRef;
 pub use result::ResultArena;
+pub use result_block::{FrozenBlock, ResultBlock};
 pub use view::ArgumentView;
 
-/// Maximum free memory that an arena keeps warm; the rest goes back to the system.
+/// Default budget of an arena. This much free memory stays warm; the rest goes back to the system.
 ///
 /// Enough for four payloads of 16 MiB, one after the other or at once, and little enough that each
 /// worker can have it.
@@ -89,14 +126,13 @@ fn share_of(left: Option<u64>, most: usize, sharers: usize) -> Option<usize> {
 /// Fraction of the address space for all arenas; most of it is the program's.
 const SHARE: usize = 8;
 
-/// Bytes before the payload of a block of results: a cache line, so that flag and payload do not
+/// Bytes before the payload of a block of results: a cache line, so that header and payload do not
 /// share one.
 pub const HEADER: usize = 64;
 
-/// The flag of a block of results that the host may still read.
-pub const IN_USE: u64 = 1;
-
-/// The flag of a block of results that the host has released with all of its memory warm. Any other
-/// value except [`IN_USE`] also means released: it is the number of bytes of the block, in whole
-/// pages, that are warm.
-pub const RELEASED: u64 = 0;
+/// The word of a header that counts the messages that have named the block.
+const EXPORTED: usize = 0;
+/// The word of a header that counts the host's releases.
+const RELEASED: usize = 8;
+/// The word of a header in which the host writes how many bytes of the block it has left warm.
+const WARM: usize = 16;

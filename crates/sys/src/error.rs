@@ -65,3 +65,30 @@ pub struct ParentGone {
     /// The process that is the parent; 0 if it is outside this pid namespace.
     pub parent: u32,
 }
+
+/// The reason why a block of an arena was not allocated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum AllocError {
+    /// The blocks in use leave too little of the budget.
+    #[error(
+        "no room for a buffer of {length} bytes: {used} of the {budget} bytes of this process's share are in use; drop          buffers, wait with `alloc`, or raise `buffer_budget`"
+    )]
+    BudgetUsedUp {
+        /// Requested length in bytes.
+        length: usize,
+        /// The budget of the arena in bytes.
+        budget: usize,
+        /// Bytes of all blocks that are in use.
+        used: usize,
+    },
+    /// The arena or the system has no room.
+    #[error("no shared memory for a buffer of {length} bytes")]
+    OutOfMemory {
+        /// Requested length in bytes.
+        length: usize,
+    },
+    /// Only the process that owns the arena may allocate in it.
+    #[error("a fork of the process cannot allocate shared buffers")]
+    Forked,
+}

@@ -30,6 +30,12 @@ pub fn wake(word: &AtomicU64) {
     let _ = futex::wake(lower_half(word), Flags::empty(), 1);
 }
 
+/// Wakes all processes and threads that wait on the word.
+pub fn wake_all(word: &AtomicU64) {
+    // The number is signed in the kernel. It fails only for an invalid address.
+    let _ = futex::wake(lower_half(word), Flags::empty(), i32::MAX.unsigned_abs());
+}
+
 /// For the kernel only: no code here reads or writes through it.
 fn lower_half(word: &AtomicU64) -> &AtomicU32 {
     let halves = std::ptr::from_ref(word).cast::<AtomicU32>();

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 
 use brigade_sys::arena::{ArgumentView, ResultArena};
 
@@ -11,7 +12,7 @@ use crate::error::StartError;
 #[derive(Debug)]
 pub(crate) struct Arenas {
     pub(crate) arguments: ArgumentView,
-    pub(crate) results: ResultArena,
+    pub(crate) results: Arc<ResultArena>,
 }
 
 impl Arenas {

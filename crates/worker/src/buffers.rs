@@ -45,7 +45,7 @@ pub(crate) fn append(
 /// Returns the outcome of a task whose encoded value ends with a list of buffers. A large value is
 /// stored in the arena, but the list stays in the message.
 #[cold]
-pub(crate) fn outcome<'a>(result: &'a [u8], results: Option<&mut ResultArena>) -> Outcome<'a> {
+pub(crate) fn outcome<'a>(result: &'a [u8], results: Option<&ResultArena>) -> Outcome<'a> {
     let length = buffers::split(result).map_or(0, |(encoded, _)| encoded.len());
     let (encoded, list) = result.split_at(length);
     let stored = results.filter(|_| length >= ARENA_THRESHOLD).and_then(|it| it.put(&[encoded]));

@@ -19,7 +19,6 @@
 
 mod emitter;
 
-use std::cell::RefCell;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -204,7 +203,7 @@ impl Runner {
         };
         let Self { arenas, result, limit, origin, .. } = self;
         let (view, results) = match arenas {
-            Some(Arenas { arguments, results }) => (Some(&*arguments), Some(results)),
+            Some(Arenas { arguments, results }) => (Some(&*arguments), Some(&**results)),
             None => (None, None),
         };
         let Some(argument) = argument_in(view, run).and_then(|argument| match item {
@@ -225,15 +224,13 @@ impl Runner {
         };
         result.clear();
         let mut location = None;
-        let results = RefCell::new(results);
-        let mut outlet =
-            emitter.map(|emitter| ArenaOutlet { emitter, results: &results, origin: &*origin });
+        let mut outlet = emitter.map(|emitter| ArenaOutlet { emitter, results, origin: &*origin });
         let mut has_buffers = false;
         let current = context::enter(id, run.attempt, run.limits);
         let answer = panic_capture::run(|| {
             let mut put = |parts: &[&[u8]]| {
                 origin.end_copy();
-                location = results.borrow_mut().as_mut().and_then(|results| results.put(parts));
+                location = results.and_then(|results| results.put(parts));
                 location.is_some()
             };
             let mut invocation = Invocation::new(argument, &mut *result, *limit);
@@ -251,10 +248,10 @@ impl Runner {
             context::clear_deadlines();
         }
         match answer {
-            Ok(Ok(())) if has_buffers => buffers::outcome(result, results.into_inner()),
+            Ok(Ok(())) if has_buffers => buffers::outcome(result, results),
             Ok(Ok(())) => {
                 if location.is_none() && result.len() >= ARENA_THRESHOLD {
-                    location = results.into_inner().and_then(|results| results.put(&[result]));
+                    location = results.and_then(|results| results.put(&[result]));
                 }
                 match location {
                     Some((offset, length)) => {

@@ -75,7 +75,7 @@ fn unwatching_frees_waiters_that_nobody_else_uses() {
 
 #[test]
 fn large_memory_outlives_the_completion() {
-    let arena = brigade_sys::arena::ArgumentArena::create("test", 1 << 20).unwrap();
+    let arena = brigade_sys::arena::ArgumentArena::create("test", 1 << 20, 1 << 20).unwrap();
     let large = vec![7_u8; 128 << 10];
     let arguments = [Argument::of(large.clone(), Some(&arena)), Argument::Inline(large.clone())];
     for argument in arguments {

@@ -11,7 +11,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
 
-use brigade_sys::arena::{ResultView, affordable};
+use brigade_sys::arena::{ResultView, Terms, affordable};
 use brigade_sys::clock::{self, Monotonic};
 use brigade_sys::control::Received;
 use brigade_sys::executable::{BuildIdentity, FunctionOffset, build_identity};
@@ -149,7 +149,10 @@ impl<S: Supervised> Handshake<'_, S> {
             let arguments = shared.arguments?;
             let bytes = affordable(shared.most_results, self.owner.max_workers())?;
             let longest = settings.message_limit;
-            Some((arguments, ResultView::create("brigade-results", bytes, longest).ok()?))
+            Some((
+                arguments,
+                ResultView::create("brigade-results", bytes, longest, Terms::default()).ok()?,
+            ))
         });
         // Without a lifeline the worker relies on its parent-death signal.
         let lifeline = self.owner.supervisor().lifeline.as_ref();

@@ -6,29 +6,43 @@ use std::sync::Arc;
 
 use rustix::fs::{Mode, OFlags, fchmod, open};
 
-use super::KEPT;
+use super::budget::{AllocError, WhenFull};
+use super::loan::Loan;
 use super::mapping::{self, Mapping, whole_pages};
 use super::ranges::Ranges;
 use crate::fork::Origin;
-use crate::sync::{Mutex, MutexGuard};
+use crate::sync::{Condvar, Mutex};
 
 /// The arena that the host writes and all workers of a pool read.
 #[derive(Debug)]
 pub struct ArgumentArena {
     mapping: Mapping,
     readers: OwnedFd,
-    ranges: Mutex<Ranges>,
+    budget: usize,
+    state: Mutex<State>,
+    /// Notified when memory was freed.
+    freed: Condvar,
     /// A fork of the process may neither allocate nor free blocks here.
     origin: Origin,
 }
 
+#[derive(Debug)]
+struct State {
+    ranges: Ranges,
+    /// Bytes of all blocks.
+    used: usize,
+    /// Threads that wait for memory.
+    waiting: usize,
+}
+
 impl ArgumentArena {
-    /// Creates an arena of `bytes` bytes. If the system refuses that, the size is halved until it
-    /// succeeds: see [`len`](Self::len). The name appears only in `/proc`.
+    /// Creates an arena of `bytes` bytes, whose blocks may take `budget` bytes before an allocation
+    /// waits; this much free memory stays warm. If the system refuses the size, it is halved until
+    /// it succeeds: see [`len`](Self::len). The name appears only in `/proc`.
     ///
     /// # Errors
     /// If address space or descriptors run out, or there is no `/proc`.
-    pub fn create(name: &str, bytes: usize) -> io::Result<Arc<Self>> {
+    pub fn create(name: &str, bytes: usize, budget: usize) -> io::Result<Arc<Self>> {
         let (writers, mapping) = mapping::create(name, bytes)?;
         // This descriptor allows no writing, and its holder cannot reopen the file for writing
         // either (unless it is root). The writable descriptor is closed at the end of this
@@ -36,8 +50,10 @@ impl ArgumentArena {
         fchmod(&writers, Mode::RUSR)?;
         let path = format!("/proc/self/fd/{}", writers.as_raw_fd());
         let readers = open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
-        let ranges = Mutex::new(Ranges::new(mapping.len(), KEPT));
-        Ok(Arc::new(Self { mapping, readers, ranges, origin: Origin::here() }))
+        let ranges = Ranges::new(mapping.len(), budget);
+        let state = Mutex::new(State { ranges, used: 0, waiting: 0 });
+        let (freed, origin) = (Condvar::new(), Origin::here());
+        Ok(Arc::new(Self { mapping, readers, budget, state, freed, origin }))
     }
 
     /// Returns the size of the arena in bytes, used or not.
@@ -47,26 +63,62 @@ impl ArgumentArena {
     }
 
     /// Allocates a block of `length` bytes with arbitrary content. Returns `None` if there is no
-    /// room or no memory, and in a fork of the process.
+    /// room or no memory, and in a fork of the process. It may exceed the budget.
     pub fn allocate(self: &Arc<Self>, length: usize) -> Option<ArgumentBlock> {
+        self.allocate_within_budget(length, WhenFull::Exceed).ok()
+    }
+
+    /// Allocates a block of `length` bytes with arbitrary content.
+    ///
+    /// # Errors
+    /// If the budget is used up and `when_full` says so; if there is no memory; in a fork of the
+    /// process.
+    pub fn allocate_within_budget(
+        self: &Arc<Self>,
+        length: usize,
+        when_full: WhenFull,
+    ) -> Result<ArgumentBlock, AllocError> {
         if !self.origin.is_here() {
-            return None;
+            return Err(AllocError::Forked);
         }
-        let taken = whole_pages(length)?;
+        let out_of_memory = AllocError::OutOfMemory { length };
+        let taken = whole_pages(length).ok_or(out_of_memory)?;
         let (start, is_warm) = {
-            let mut ranges = self.ranges();
-            match ranges.take_warm(taken) {
-                Some(start) => (start, true),
-                None => (ranges.take(taken)?, false),
+            let mut state = self.state.lock();
+            while state.used != 0 && state.used.saturating_add(taken) > self.budget {
+                match when_full {
+                    WhenFull::Exceed => break,
+                    WhenFull::Fail => {
+                        let (budget, used) = (self.budget, state.used);
+                        return Err(AllocError::BudgetUsedUp { length, budget, used });
+                    }
+                    WhenFull::Wait => {
+                        state.waiting += 1;
+                        state = self.freed.wait(state);
+                        state.waiting -= 1;
+                    }
+                }
             }
+            let warm = state.ranges.take_warm(taken);
+            let is_warm = warm.is_some();
+            let start = warm.or_else(|| state.ranges.take(taken)).ok_or(out_of_memory)?;
+            state.used += taken;
+            (start, is_warm)
         };
         if !is_warm && self.mapping.populate(start, taken).is_err() {
             // Some of it may have its memory, and some has not.
             self.mapping.discard(start, taken);
-            self.ranges().give_back_cold(start..start + taken);
-            return None;
+            self.end_use(taken, |ranges| ranges.give_back_cold(start..start + taken));
+            return Err(out_of_memory);
         }
-        Some(ArgumentBlock(SharedBlock { arena: Arc::clone(self), start, taken, length }))
+        Ok(ArgumentBlock(SharedBlock { arena: Arc::clone(self), start, taken, length }))
+    }
+
+    /// Copies a payload of a worker to where no worker can write.
+    pub fn copy(self: &Arc<Self>, loan: &Loan) -> Option<SharedBlock> {
+        let mut block = self.allocate(loan.len())?;
+        loan.copy_to_slice(block.as_mut_bytes());
+        Some(block.freeze())
     }
 
     /// Allocates a block and writes the parts to it, one after the other.
@@ -75,15 +127,29 @@ impl ArgumentArena {
         let mut block = self.allocate(length)?;
         let mut at = 0;
         for part in parts {
-            block.fill(at, part);
+            block.as_mut_bytes()[at..at + part.len()].copy_from_slice(part);
             at += part.len();
         }
         Some(block.freeze())
     }
 
-    fn ranges(&self) -> MutexGuard<'_, Ranges> {
-        // No code panics halfway through a change of the ranges.
-        self.ranges.lock()
+    #[cfg(test)]
+    pub(super) fn waiting(&self) -> usize {
+        self.state.lock().waiting
+    }
+
+    /// Frees `taken` bytes; `f` gives them back.
+    fn end_use<T>(&self, taken: usize, f: impl FnOnce(&mut Ranges) -> T) -> T {
+        // No code panics halfway through a change.
+        let mut state = self.state.lock();
+        state.used -= taken;
+        let result = f(&mut state.ranges);
+        let waits = state.waiting > 0;
+        drop(state);
+        if waits {
+            self.freed.notify_all();
+        }
+        result
     }
 }
 
@@ -110,17 +176,17 @@ impl ArgumentBlock {
         self.0.length
     }
 
-    /// Writes bytes from `at` on.
-    ///
-    /// # Panics
-    /// If the block is too short.
-    pub fn fill(&mut self, at: usize, bytes: &[u8]) {
+    /// Returns the bytes, which have arbitrary values at first.
+    pub fn as_bytes(&self) -> &[u8] {
+        self.0.as_bytes()
+    }
+
+    /// Returns the bytes, to be written.
+    pub fn as_mut_bytes(&mut self) -> &mut [u8] {
         let block = &self.0;
-        let fits = at.checked_add(bytes.len()).is_some_and(|end| end <= block.length);
-        assert!(fits, "the bytes exceed the block");
-        // SAFETY: the host's mapping is writable. The block is part of no other block and was not
-        // handed out yet, so there is no reference to its bytes.
-        unsafe { block.arena.mapping.write(block.start + at, bytes) };
+        // SAFETY: the host's mapping is writable. The block is part of no other block, its only
+        // handle is borrowed, and it was not handed out yet.
+        unsafe { block.arena.mapping.bytes_mut(block.start, block.length) }
     }
 
     /// Makes the block readable for others and ends writing.
@@ -167,11 +233,11 @@ impl Drop for SharedBlock {
         if !self.arena.origin.is_here() {
             return;
         }
-        let leaving = self.arena.ranges().give_back(self.start..self.start + self.taken);
-        for range in leaving {
+        let range = self.start..self.start + self.taken;
+        for range in self.arena.end_use(self.taken, |ranges| ranges.give_back(range)) {
             // Without the lock, because the system takes its time.
             self.arena.mapping.discard(range.start, range.len());
-            self.arena.ranges().give_back_cold(range);
+            self.arena.state.lock().ranges.give_back_cold(range);
         }
     }
 }
@@ -182,7 +248,7 @@ mod tests {
 
     #[test]
     fn a_block_without_memory_does_not_count_as_warm() -> io::Result<()> {
-        let arena = ArgumentArena::create("test", 1 << 20)?;
+        let arena = ArgumentArena::create("test", 1 << 20, 1 << 20)?;
         arena.mapping.spoil_page(16 * mapping::page_size())?;
         for _ in 0..2 {
             assert!(arena.allocate(1 << 19).is_none());

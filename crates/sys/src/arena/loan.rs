@@ -1,44 +1,51 @@
 //! The host's side of a worker's arena of results.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::mem::MaybeUninit;
+use std::ops::Range;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 
+use rustix::fs::fstat;
+
+use super::control::{self, Terms};
+use super::counters::Counters;
+use super::loans::Loans;
 use super::mapping::{self, Mapping, page_size, whole_pages};
-use super::{HEADER, KEPT, RELEASED};
+use super::reference::ArenaRef;
+use super::{EXPORTED, HEADER, RELEASED, WARM};
 use crate::fork::Origin;
+use crate::sync::Mutex;
 
-/// The arena that one worker writes, as the host sees it: bytes that may change at any time and
-/// must be copied out.
+/// The arena that one worker writes, as the host sees it.
 #[derive(Debug)]
 pub struct ResultView {
     descriptor: OwnedFd,
+    inode: u64,
     mapping: Mapping,
     /// Maximum number of bytes of a payload.
     longest: usize,
-    /// Total bytes of all loans.
-    lent: AtomicUsize,
+    terms: Terms,
+    loans: Mutex<Loans>,
     /// A fork of the process may not release anything.
     origin: Origin,
 }
 
 impl ResultView {
-    /// Creates an arena of `bytes` bytes for payloads of at most `longest` bytes. If the system
-    /// refuses that size, it is halved until it succeeds: see [`len`](Self::len). The name appears
-    /// only in `/proc`.
+    /// Creates an arena with `bytes` bytes for blocks, for payloads of at most `longest` bytes. If
+    /// the system refuses that size, it is halved until it succeeds: see [`len`](Self::len), which
+    /// includes a page for the terms. The name appears only in `/proc`.
     ///
     /// # Errors
     /// If address space or descriptors run out.
-    pub fn create(name: &str, bytes: usize, longest: usize) -> io::Result<Arc<Self>> {
-        let (descriptor, mapping) = mapping::create(name, bytes)?;
-        Ok(Arc::new(Self {
-            descriptor,
-            mapping,
-            longest,
-            lent: AtomicUsize::new(0),
-            origin: Origin::here(),
-        }))
+    pub fn create(name: &str, bytes: usize, longest: usize, terms: Terms) -> io::Result<Arc<Self>> {
+        let with_control = bytes.saturating_add(control::length());
+        let (descriptor, mapping) = mapping::create(name, with_control)?;
+        control::write_terms(&mapping, terms);
+        let inode = fstat(&descriptor)?.st_ino;
+        let (loans, origin) = (Mutex::default(), Origin::here());
+        Ok(Arc::new(Self { descriptor, inode, mapping, longest, terms, loans, origin }))
     }
 
     /// Returns the size of the arena in bytes, used or not.
@@ -47,19 +54,62 @@ impl ResultView {
         self.mapping.len()
     }
 
+    /// Returns the terms of the arena.
+    pub fn terms(&self) -> Terms {
+        self.terms
+    }
+
+    /// Returns the identity of the arena, by which other workers find it.
+    pub fn reference(&self) -> ArenaRef {
+        let (descriptor, length) = (self.descriptor.as_raw_fd(), self.len() as u64);
+        ArenaRef { descriptor, inode: self.inode, length }
+    }
+
     /// Returns the payload that a worker claims to have stored at a location. Returns `None` if no
     /// block can lie there or the payload is too long: then the worker has broken the protocol.
     pub fn loan(self: &Arc<Self>, offset: usize, length: usize) -> Option<Loan> {
-        let start = offset.checked_sub(HEADER)?;
+        let page = page_size();
+        let header = offset.checked_sub(HEADER)?;
+        let end = offset.checked_add(length)?;
+        // A payload is preceded by its header, and a buffer by a page with its header at the end.
+        let is_buffer = offset.is_multiple_of(page);
         if length > self.longest
-            || !start.is_multiple_of(page_size())
-            || !self.mapping.contains(offset, length)
+            || !(is_buffer || header.is_multiple_of(page))
+            || end > self.blocks().end
         {
             return None;
         }
-        let taken = whole_pages(HEADER + length)?;
-        self.lent.fetch_add(taken, Ordering::Relaxed);
-        Some(Loan { view: Arc::clone(self), start, taken, length })
+        let start = header - header % page;
+        let block = start..start + whole_pages(end - start)?;
+        if self.origin.is_here() {
+            self.loans.lock().lend(&block);
+        }
+        Some(Loan { view: Arc::clone(self), block, offset, length, is_buffer })
+    }
+
+    /// Gives all memory back to the system that is not lent, and the rest when its last loan is
+    /// dropped. Call it when the worker has died and all of its messages were taken.
+    pub fn bury(&self) {
+        if self.origin.is_here() {
+            let free = self.loans.lock().bury(&self.blocks());
+            self.discard(free);
+        }
+    }
+
+    fn discard(&self, ranges: Vec<Range<usize>>) {
+        for range in ranges {
+            self.mapping.discard(range.start, range.len());
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn waiting(&self) -> u64 {
+        control::waiting(&self.mapping)
+    }
+
+    /// Returns the bytes for blocks: all but the control page.
+    fn blocks(&self) -> Range<usize> {
+        0..self.mapping.len() - control::length()
     }
 }
 
@@ -70,6 +120,13 @@ impl AsFd for ResultView {
     }
 }
 
+/// Gives back the memory even if another worker still maps it.
+impl Drop for ResultView {
+    fn drop(&mut self) {
+        self.bury();
+    }
+}
+
 /// A payload in a worker's arena. Dropping it lets the worker use the memory again.
 ///
 /// A worker that lies may cause several loans of the same memory, or use memory again while it is
@@ -77,11 +134,12 @@ impl AsFd for ResultView {
 #[derive(Debug)]
 pub struct Loan {
     view: Arc<ResultView>,
-    /// Start of the block, where its flag is.
-    start: usize,
-    /// Allocated length in whole pages.
-    taken: usize,
+    /// All of the block, in whole pages.
+    block: Range<usize>,
+    offset: usize,
     length: usize,
+    /// `true` if the worker may have handles of the block too.
+    is_buffer: bool,
 }
 
 impl Loan {
@@ -93,6 +151,38 @@ impl Loan {
     /// Returns `true` if the payload is empty.
     pub fn is_empty(&self) -> bool {
         self.length == 0
+    }
+
+    /// Returns the arena of the payload.
+    pub fn view(&self) -> &ResultView {
+        &self.view
+    }
+
+    /// Returns the offset of the payload in its arena.
+    pub fn offset(&self) -> usize {
+        self.offset
+    }
+
+    /// Returns the bytes where they lie. The [module](super) says for which blocks this is allowed
+    /// and what the host relies on.
+    pub fn as_bytes(&self) -> &[u8] {
+        // SAFETY: the worker has consumed its only handle that can write before it named the block,
+        // and does not reuse the block before this loan is dropped. The host relies on the absence
+        // of undefined behavior in the worker, as with memory that two threads share, and at
+        // `Protection::ReadOnly` also on the page tables. Where it must not, it takes a copy.
+        unsafe { self.view.mapping.bytes(self.offset, self.length) }
+    }
+
+    /// Copies all bytes, in their current state.
+    ///
+    /// # Panics
+    /// If `into` has another length.
+    pub fn copy_to_slice(&self, into: &mut [u8]) {
+        assert_eq!(into.len(), self.length, "the payload has another length");
+        // SAFETY: initialized bytes may be seen as uninitialized ones as long as only initialized
+        // ones are written, which `read` does.
+        let into = unsafe { &mut *(std::ptr::from_mut(into) as *mut [MaybeUninit<u8>]) };
+        self.view.mapping.read(self.offset, into);
     }
 
     /// Copies `length` bytes from `at` on, in their current state.
@@ -114,20 +204,24 @@ impl Loan {
         assert!(fits, "the bytes exceed the loan");
         let before = into.len();
         into.reserve_exact(length);
-        self.view.mapping.read(self.start + HEADER + at, &mut into.spare_capacity_mut()[..length]);
+        self.view.mapping.read(self.offset + at, &mut into.spare_capacity_mut()[..length]);
         // SAFETY: there is room for them, and they were written just now.
         unsafe { into.set_len(before + length) };
     }
 
     /// Returns the number of bytes of the block that stay warm: all of them while little is lent.
     /// The worker may be idle, so only the host can release what exceeds that.
-    fn keep(&self) -> usize {
-        let others =
-            self.view.lent.fetch_sub(self.taken, Ordering::Relaxed).saturating_sub(self.taken);
-        let kept = KEPT.saturating_sub(others);
-        // The page with the flag is going to be written anyway.
-        if kept >= self.taken { self.taken } else { (kept - kept % page_size()).max(page_size()) }
+    fn keep(&self, others: usize) -> usize {
+        let kept = self.view.terms.budget.saturating_sub(others);
+        let taken = self.block.len();
+        // The worker may still use a buffer. The page with the header is going to be written
+        // anyway.
+        if self.is_buffer || kept >= taken { taken } else { whole(kept).max(page_size()) }
     }
+}
+
+fn whole(bytes: usize) -> usize {
+    bytes - bytes % page_size()
 }
 
 impl Drop for Loan {
@@ -135,15 +229,22 @@ impl Drop for Loan {
         if !self.view.origin.is_here() {
             return;
         }
-        let kept = self.keep();
-        let flag = if kept == self.taken {
-            RELEASED
-        } else {
-            self.view.mapping.discard(self.start + kept, self.taken - kept);
-            kept as u64
+        let mapping = &self.view.mapping;
+        let (free, others) = {
+            let mut loans = self.view.loans.lock();
+            (loans.end(&self.block), loans.total())
         };
-        // Release: the copies were made before. If the worker lies, this is a meaningless word in
-        // memory that only that worker uses.
-        self.view.mapping.word(self.start).store(flag, Ordering::Release);
+        let kept = self.keep(others);
+        let header = self.offset - HEADER;
+        if kept < self.block.len() {
+            mapping.discard(self.block.start + kept, self.block.len() - kept);
+            mapping.word(header + WARM).store(kept as u64, Ordering::Relaxed);
+        }
+        let (exported, released) =
+            (mapping.word(header + EXPORTED), mapping.word(header + RELEASED));
+        // If the worker lies, this counts in a word that only that worker uses.
+        Counters { exported, released }.release();
+        control::ring(mapping);
+        self.view.discard(free);
     }
 }

@@ -13,7 +13,7 @@ use rustix::fs::{
     MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, fstat, ftruncate, memfd_create,
 };
 use rustix::io::Errno;
-use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
+use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags, madvise, mmap, mprotect, munmap};
 
 use super::SMALLEST;
 use crate::file_limit;
@@ -148,6 +148,23 @@ impl Mapping {
         unsafe { madvise(self.at(start, length).cast::<c_void>(), length, advice) }
     }
 
+    /// Makes whole pages read-only for this process. Its references to these bytes stay valid; a
+    /// write through anything else gets SIGSEGV.
+    pub(super) fn protect(&self, start: usize, length: usize) -> io::Result<()> {
+        self.set_access(start, length, MprotectFlags::READ)
+    }
+
+    /// Makes whole pages writable again, if the descriptor of the mapping was writable.
+    pub(super) fn unprotect(&self, start: usize, length: usize) -> io::Result<()> {
+        self.set_access(start, length, MprotectFlags::READ | MprotectFlags::WRITE)
+    }
+
+    fn set_access(&self, start: usize, length: usize, access: MprotectFlags) -> io::Result<()> {
+        // SAFETY: the range lies in the mapping, and all bytes stay readable. Callers protect only
+        // blocks that are no longer written.
+        Ok(unsafe { mprotect(self.at(start, length).cast(), length, access) }?)
+    }
+
     /// Replaces one of our pages with a page to which the system cannot give memory.
     #[cfg(test)]
     pub(super) fn spoil_page(&self, start: usize) -> io::Result<()> {
@@ -210,7 +227,7 @@ impl Mapping {
         unsafe { copy_unstable(from, into.as_mut_ptr().cast(), into.len()) }
     }
 
-    /// Returns bytes of an arena that only the host writes.
+    /// Returns bytes of an arena.
     ///
     /// # Safety
     /// Nobody writes these bytes while the reference lives.
@@ -218,6 +235,20 @@ impl Mapping {
         // SAFETY: the range lies in the mapping, which lives as long as `self`; the caller
         // guarantees that it does not change.
         unsafe { std::slice::from_raw_parts(self.at(start, length), length) }
+    }
+}
+
+impl Mapping {
+    /// Returns bytes of an arena, to be written.
+    ///
+    /// # Safety
+    /// The mapping is writable there, and nobody else reads or writes these bytes while the
+    /// reference lives.
+    #[expect(clippy::mut_from_ref, reason = "a mapping has many blocks, each with its own owner")]
+    pub(super) unsafe fn bytes_mut(&self, start: usize, length: usize) -> &mut [u8] {
+        // SAFETY: the range lies in the mapping, which lives as long as `self`; the caller
+        // guarantees that it is writable and used by nobody else.
+        unsafe { std::slice::from_raw_parts_mut(self.at(start, length), length) }
     }
 }
 

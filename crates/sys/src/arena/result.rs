@@ -3,21 +3,70 @@
 use std::io;
 use std::ops::Range;
 use std::os::fd::OwnedFd;
-use std::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
+use rustix::fs::fstat;
 use rustix::mm::ProtFlags;
 
+use super::budget::{AllocError, Protection, WhenFull};
+use super::control::{self, Waiting};
+use super::counters::Counters;
+use super::lent::LentBlock;
 use super::mapping::{self, Mapping, page_size, whole_pages};
 use super::ranges::Ranges;
-use super::{HEADER, IN_USE, KEPT, RELEASED};
+use super::reference::ArenaRef;
+use super::result_block::{ResultBlock, whole_pages_of};
+use super::{EXPORTED, HEADER, RELEASED, WARM};
+use crate::fork::Origin;
+use crate::sync::Mutex;
 
 /// The arena that one worker writes and the host reads.
 #[derive(Debug)]
 pub struct ResultArena {
-    mapping: Mapping,
+    mapping: Arc<Mapping>,
+    inode: u64,
+    budget: usize,
+    protection: Protection,
+    state: Mutex<State>,
+    /// A task may fork: the copy of the worker may neither allocate nor free blocks here.
+    origin: Origin,
+}
+
+#[derive(Debug)]
+struct State {
     ranges: Ranges,
-    /// Blocks whose flag was set and not yet seen to be cleared.
-    in_use: Vec<Range<usize>>,
+    /// Blocks without a handle that the host had not released yet.
+    lent: Vec<Block>,
+    /// Bytes of all blocks that are not free.
+    used: usize,
+}
+
+/// Memory that was taken.
+struct Place {
+    range: Range<usize>,
+    is_warm: bool,
+}
+
+/// The layout of a block.
+#[derive(Debug, Clone)]
+pub(super) struct Block {
+    /// All bytes, in whole pages.
+    range: Range<usize>,
+    /// The header lies directly before the payload.
+    header: usize,
+    /// Pages that this process can only read for now.
+    protected: Range<usize>,
+}
+
+impl Block {
+    fn new(range: Range<usize>, header: usize) -> Self {
+        Self { range, header, protected: 0..0 }
+    }
+
+    pub(super) fn payload(&self) -> usize {
+        self.header + HEADER
+    }
 }
 
 impl ResultArena {
@@ -26,94 +75,252 @@ impl ResultArena {
     ///
     /// # Errors
     /// `InvalidData` if it is not a sealed arena of `bytes` bytes; otherwise the system's error.
-    pub fn open(descriptor: OwnedFd, bytes: usize) -> io::Result<Self> {
+    pub fn open(descriptor: OwnedFd, bytes: usize) -> io::Result<Arc<Self>> {
         let mapping = mapping::open(&descriptor, bytes, ProtFlags::READ | ProtFlags::WRITE)?;
-        Ok(Self { mapping, ranges: Ranges::new(bytes, KEPT), in_use: Vec::new() })
+        let blocks = bytes
+            .checked_sub(control::length())
+            .ok_or_else(|| mapping::invalid("the arena of results is too short"))?;
+        let terms = control::read_terms(&mapping);
+        let ranges = Ranges::new(blocks, terms.budget);
+        Ok(Arc::new(Self {
+            mapping: Arc::new(mapping),
+            inode: fstat(&descriptor)?.st_ino,
+            budget: terms.budget,
+            protection: terms.protection,
+            state: Mutex::new(State { ranges, lent: Vec::new(), used: 0 }),
+            origin: Origin::here(),
+        }))
     }
 
-    /// Copies the parts one after the other into a new block. Returns their offset and total
-    /// length, or `None` if there is no room or no memory.
-    pub fn put(&mut self, parts: &[&[u8]]) -> Option<(usize, usize)> {
+    /// Returns the identity of the arena, without a descriptor.
+    pub fn reference(&self) -> ArenaRef {
+        ArenaRef { descriptor: -1, inode: self.inode, length: self.mapping.len() as u64 }
+    }
+
+    /// Copies the parts one after the other into a new block, which the host releases. Returns
+    /// their offset and total length, or `None` if there is no room or no memory.
+    ///
+    /// It may exceed the budget.
+    pub fn put(&self, parts: &[&[u8]]) -> Option<(usize, usize)> {
+        if !self.origin.is_here() {
+            return None;
+        }
         let length = parts.iter().try_fold(0_usize, |sum, part| sum.checked_add(part.len()))?;
-        let block = self.allocate(whole_pages(length.checked_add(HEADER)?)?)?;
-        let offset = block.start + HEADER;
-        let mut at = offset;
+        let taken = whole_pages(length.checked_add(HEADER)?)?;
+        let place = self.take(&mut self.state.lock(), taken)?;
+        let range = self.populate(place)?;
+        let block = Block::new(range.clone(), range.start);
+        let mut at = block.payload();
         for part in parts {
             // SAFETY: the mapping is writable, the bytes belong to a block that is part of no other
-            // block, and this type hands out no reference into its mapping.
+            // block, and nobody else knows of it yet.
             unsafe { self.mapping.write(at, part) };
             at += part.len();
         }
+        self.begin(&block);
         // The host learns of the block by a message, and with the message it sees all of this.
-        self.mapping.word(block.start).store(IN_USE, Ordering::Release);
-        self.in_use.push(block);
+        self.counters(&block).export();
+        let offset = block.payload();
+        self.state.lock().lent.push(block);
         Some((offset, length))
     }
 
-    /// Allocates memory, warm if possible; looks at the host's releases only if it needs memory.
-    fn allocate(&mut self, taken: usize) -> Option<Range<usize>> {
-        let mut warm = self.ranges.take_warm(taken);
-        if warm.is_none() {
-            self.reclaim();
-            warm = self.ranges.take_warm(taken);
+    /// Allocates a block of `length` bytes with arbitrary content.
+    ///
+    /// # Errors
+    /// If the budget is used up and `when_full` says so; if there is no memory; in a fork of the
+    /// worker.
+    pub fn allocate_block(
+        self: &Arc<Self>,
+        length: usize,
+        when_full: WhenFull,
+    ) -> Result<ResultBlock, AllocError> {
+        if !self.origin.is_here() {
+            return Err(AllocError::Forked);
         }
-        if let Some(start) = warm {
-            return Some(start..start + taken);
-        }
-        let start = self.ranges.take(taken)?;
-        let block = start..start + taken;
-        if self.mapping.populate(start, taken).is_err() {
-            // Some of it may have its memory, and some has not.
-            self.mapping.discard(start, taken);
-            self.ranges.give_back_cold(block);
-            return None;
-        }
-        Some(block)
-    }
-
-    /// Takes back the blocks that the host has released. [`put`](Self::put) does so when it needs
-    /// memory; until then released blocks keep their memory, at most [`KEPT`] bytes of it.
-    pub fn reclaim(&mut self) {
-        let mut index = 0;
-        while let Some(block) = self.in_use.get(index) {
-            // Acquire: the host stored this after it had copied what it wanted.
-            match self.mapping.word(block.start).load(Ordering::Acquire) {
-                IN_USE => index += 1,
-                flag => {
-                    let block = self.in_use.swap_remove(index);
-                    let warm = if flag == RELEASED { block.len() } else { warm_part(flag, &block) };
-                    self.ranges.give_back_cold(block.start + warm..block.end);
-                    self.give_back(block.start..block.start + warm);
+        let page = page_size();
+        let taken = whole_pages(length).and_then(|pages| pages.checked_add(page));
+        let taken = taken.ok_or(AllocError::OutOfMemory { length })?;
+        let mut waiting: Option<Waiting<'_>> = None;
+        loop {
+            let seen = waiting.as_ref().map(Waiting::seen);
+            {
+                let mut state = self.state.lock();
+                if self.admits(&mut state, taken, when_full) {
+                    let place = self.take(&mut state, taken);
+                    drop(state);
+                    let range = place.and_then(|place| self.populate(place));
+                    let range = range.ok_or(AllocError::OutOfMemory { length })?;
+                    let block = Block::new(range.clone(), range.start + page - HEADER);
+                    self.begin(&block);
+                    return Ok(ResultBlock::new(self, block, length));
                 }
+                if when_full == WhenFull::Fail {
+                    let (budget, used) = (self.budget, state.used);
+                    return Err(AllocError::BudgetUsedUp { length, budget, used });
+                }
+            }
+            // The first round has not announced anything: a release after it could go unnoticed.
+            match (&waiting, seen) {
+                (Some(waiting), Some(seen)) => waiting.sleep(seen),
+                _ => waiting = Some(Waiting::announce(&self.mapping)),
             }
         }
     }
 
-    fn give_back(&mut self, range: Range<usize>) {
-        for leaving in self.ranges.give_back(range) {
+    /// Returns `true` if `taken` more bytes may be allocated.
+    fn admits(&self, state: &mut State, taken: usize, when_full: WhenFull) -> bool {
+        let fits =
+            |state: &State| state.used.checked_add(taken).is_some_and(|used| used <= self.budget);
+        if fits(state) {
+            return true;
+        }
+        self.reclaim_into(state);
+        fits(state)
+            || match when_full {
+                WhenFull::Exceed => true,
+                // All blocks belong to this process, so the host has nothing to release.
+                WhenFull::Wait => state.lent.is_empty(),
+                WhenFull::Fail => state.used == 0,
+            }
+    }
+
+    /// Returns bytes of a block of this arena that the host lends to this worker: it has come back
+    /// as an argument. Returns `None` if they exceed the arena.
+    pub fn lend(&self, offset: usize, length: usize) -> Option<LentBlock> {
+        LentBlock::new(&self.mapping, offset, length)
+    }
+
+    #[cfg(test)]
+    pub(super) fn used(&self) -> usize {
+        self.state.lock().used
+    }
+
+    pub(super) fn mapping(&self) -> &Mapping {
+        &self.mapping
+    }
+
+    pub(super) fn counters(&self, block: &Block) -> Counters<'_, AtomicU64> {
+        Counters {
+            exported: self.mapping.word(block.header + EXPORTED),
+            released: self.mapping.word(block.header + RELEASED),
+        }
+    }
+
+    fn begin(&self, block: &Block) {
+        self.mapping.word(block.header + WARM).store(u64::MAX, Ordering::Relaxed);
+        self.counters(block).begin();
+    }
+
+    /// Takes the right to write a block's pages from this process if the arena's terms say so.
+    pub(super) fn protect(&self, block: &mut Block, written: &Range<usize>) -> io::Result<()> {
+        if self.protection == Protection::ReadOnly {
+            // The header has a page of its own, so it stays writable.
+            let pages = whole_pages_of(written, page_size());
+            self.mapping.protect(pages.start, pages.len())?;
+            block.protected = pages;
+        }
+        Ok(())
+    }
+
+    /// Frees a block that has no handle any more, now or when the host has released it.
+    pub(super) fn leave(&self, block: &Block) {
+        if !self.origin.is_here() {
+            return;
+        }
+        let mut state = self.state.lock();
+        if self.counters(block).is_released() {
+            self.free(&mut state, block);
+            drop(state);
+            // Another thread of this worker may wait.
+            control::ring(&self.mapping);
+        } else {
+            state.lent.push(block.clone());
+        }
+    }
+
+    /// Takes memory, warm if possible; looks at the host's releases only if it needs memory.
+    fn take(&self, state: &mut State, length: usize) -> Option<Place> {
+        let mut warm = state.ranges.take_warm(length);
+        if warm.is_none() {
+            self.reclaim_into(state);
+            warm = state.ranges.take_warm(length);
+        }
+        let is_warm = warm.is_some();
+        let start = warm.or_else(|| state.ranges.take(length))?;
+        state.used += length;
+        Some(Place { range: start..start + length, is_warm })
+    }
+
+    /// Gives memory to a place that is not warm; without the lock, because it takes its time.
+    fn populate(&self, Place { range, is_warm }: Place) -> Option<Range<usize>> {
+        if is_warm || self.mapping.populate(range.start, range.len()).is_ok() {
+            return Some(range);
+        }
+        // Some of it may have its memory, and some has not.
+        self.mapping.discard(range.start, range.len());
+        let mut state = self.state.lock();
+        state.used -= range.len();
+        state.ranges.give_back_cold(range);
+        None
+    }
+
+    /// Takes back the blocks that the host has released. Allocations do so when they need memory;
+    /// until then released blocks keep their memory, at most the budget.
+    pub fn reclaim(&self) {
+        self.reclaim_into(&mut self.state.lock());
+    }
+
+    fn reclaim_into(&self, state: &mut State) {
+        let mut index = 0;
+        while let Some(block) = state.lent.get(index) {
+            if self.counters(block).is_released() {
+                let block = state.lent.swap_remove(index);
+                self.free(state, &block);
+            } else {
+                index += 1;
+            }
+        }
+    }
+
+    fn free(&self, state: &mut State, block: &Block) {
+        if !block.protected.is_empty()
+            && self.mapping.unprotect(block.protected.start, block.protected.len()).is_err()
+        {
+            // Nobody can use these pages any more.
+            return;
+        }
+        let range = &block.range;
+        state.used -= range.len();
+        let warm = warm_part(self.mapping.word(block.header + WARM).load(Ordering::Relaxed), range);
+        state.ranges.give_back_cold(range.start + warm..range.end);
+        for leaving in state.ranges.give_back(range.start..range.start + warm) {
             self.mapping.discard(leaving.start, leaving.len());
-            self.ranges.give_back_cold(leaving);
+            state.ranges.give_back_cold(leaving);
         }
     }
 }
 
 /// Returns the number of bytes of a block that the host has left warm, in whole pages.
-fn warm_part(flag: u64, block: &Range<usize>) -> usize {
-    let warm = usize::try_from(flag).unwrap_or(usize::MAX).min(block.len());
+fn warm_part(word: u64, block: &Range<usize>) -> usize {
+    let warm = usize::try_from(word).unwrap_or(usize::MAX).min(block.len());
     warm - warm % page_size()
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::mapping;
     use super::*;
 
     #[test]
     fn a_block_without_memory_does_not_count_as_warm() -> io::Result<()> {
-        let (descriptor, _host) = mapping::create("test", 1 << 20)?;
-        let mut arena = ResultArena::open(descriptor, 1 << 20)?;
+        let (descriptor, host) = mapping::create("test", 1 << 20)?;
+        control::write_terms(&host, super::super::Terms::default());
+        let arena = ResultArena::open(descriptor, 1 << 20)?;
         arena.mapping.spoil_page(16 * page_size())?;
         for _ in 0..2 {
             assert!(arena.put(&[&vec![1; 1 << 19]]).is_none());
+            assert_eq!(arena.state.lock().used, 0);
         }
         Ok(())
     }

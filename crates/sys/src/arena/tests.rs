@@ -1,5 +1,8 @@
 //! Tests both sides in one process, over descriptors as they would be handed over.
 
+mod buffers;
+mod random;
+
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::ptr;
@@ -28,14 +31,19 @@ fn memory(file: impl AsFd) -> usize {
     usize::try_from(fstat(file).expect("its size").st_blocks).expect("not negative") * 512
 }
 
+/// Returns the bytes of memory behind the blocks of an arena of results.
+fn memory_of_blocks(view: &ResultView) -> usize {
+    memory(view) - page_size()
+}
+
 fn arguments(bytes: usize) -> (Arc<ArgumentArena>, ArgumentView) {
-    let arena = ArgumentArena::create("test", bytes).expect("memory");
+    let arena = ArgumentArena::create("test", bytes, KEPT).expect("memory");
     let view = ArgumentView::open(copy_of(&arena), arena.len()).expect("an arena");
     (arena, view)
 }
 
-fn results(bytes: usize) -> (ResultArena, Arc<ResultView>) {
-    let view = ResultView::create("test", bytes, bytes).expect("memory");
+fn results(bytes: usize) -> (Arc<ResultArena>, Arc<ResultView>) {
+    let view = ResultView::create("test", bytes, bytes, Terms::default()).expect("memory");
     let arena = ResultArena::open(copy_of(&view), view.len()).expect("an arena");
     (arena, view)
 }
@@ -64,7 +72,7 @@ fn arguments_arrive() {
 
 #[test]
 fn results_arrive() {
-    let (mut arena, view) = results(8 * MEBIBYTE);
+    let (arena, view) = results(8 * MEBIBYTE);
     let mut loans = Vec::new();
     for (number, length) in [0, 1, 4031, 4032, 4033, MEBIBYTE].into_iter().enumerate() {
         let payload = payload(number, length);
@@ -114,8 +122,8 @@ fn a_worker_cannot_write_arguments() {
 fn a_file_that_is_not_an_arena_is_refused() {
     let kind = |error: io::Error| error.kind();
     let invalid = Some(io::ErrorKind::InvalidData);
-    let arguments = ArgumentArena::create("test", MEBIBYTE).expect("memory");
-    let results = ResultView::create("test", MEBIBYTE, MEBIBYTE).expect("memory");
+    let arguments = ArgumentArena::create("test", MEBIBYTE, KEPT).expect("memory");
+    let results = ResultView::create("test", MEBIBYTE, MEBIBYTE, Terms::default()).expect("memory");
     for bytes in [0, MEBIBYTE - 1, 2 * MEBIBYTE, usize::MAX] {
         assert_eq!(ArgumentView::open(copy_of(&arguments), bytes).err().map(kind), invalid);
         assert_eq!(ResultArena::open(copy_of(&results), bytes).err().map(kind), invalid);
@@ -126,7 +134,7 @@ fn a_file_that_is_not_an_arena_is_refused() {
     ftruncate(&unsealed, MEBIBYTE as u64).expect("a size");
     assert_eq!(ResultArena::open(unsealed, MEBIBYTE).err().map(kind), invalid);
     for bytes in [usize::MAX, isize::MAX.unsigned_abs() + 1] {
-        let error = ArgumentArena::create("test", bytes).expect_err("impossible");
+        let error = ArgumentArena::create("test", bytes, KEPT).expect_err("impossible");
         assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
     }
 }
@@ -145,7 +153,7 @@ fn arenas_leave_most_of_the_address_space_to_the_program() {
 #[test]
 fn a_size_too_large_is_halved_until_the_system_grants_it() {
     // More than any address space; the kernel creates the file and refuses the mapping.
-    let arena = ArgumentArena::create("test", 1 << 62).expect("memory");
+    let arena = ArgumentArena::create("test", 1 << 62, KEPT).expect("memory");
     assert!((SMALLEST..1 << 62).contains(&arena.len()));
     assert_eq!(memory(&arena), 0, "an unused arena takes memory");
 }
@@ -186,7 +194,7 @@ fn freed_memory_is_used_again_and_is_warm() {
         assert_eq!(view.bytes(first, length), Some(&payload(number, length)[..]));
     }
 
-    let (mut arena, view) = results(1 << 30);
+    let (arena, view) = results(1 << 30);
     let bytes = payload(1, length);
     let (first, _) = arena.put(&[&bytes]).expect("room");
     let loan = view.loan(first, length).expect("a block");
@@ -211,7 +219,7 @@ fn an_arena_that_is_full_recovers() {
     drop(second);
     assert!(arena.allocate(MEBIBYTE).is_some(), "in one piece");
 
-    let (mut arena, view) = results(MEBIBYTE);
+    let (arena, view) = results(MEBIBYTE);
     let bytes = payload(0, MEBIBYTE - HEADER);
     let (offset, length) = arena.put(&[&bytes]).expect("room");
     let loan = view.loan(offset, length).expect("a block");
@@ -236,7 +244,7 @@ fn memory_beyond_the_kept_amount_goes_back() {
 
 #[test]
 fn the_host_releases_memory_for_an_idle_worker() {
-    let (mut arena, view) = results(1 << 30);
+    let (arena, view) = results(1 << 30);
     let bytes = payload(0, MEBIBYTE - HEADER);
     let mut offsets = Vec::new();
     let loans: Vec<_> = (0..128)
@@ -246,12 +254,12 @@ fn the_host_releases_memory_for_an_idle_worker() {
             view.loan(offset, length).expect("a block")
         })
         .collect();
-    assert_eq!(memory(&view), 2 * KEPT);
+    assert_eq!(memory_of_blocks(&view), 2 * KEPT);
     drop(loans);
     // Half of the blocks were released except for the page with the flag.
-    assert_eq!(memory(&view), KEPT + 64 * page_size());
+    assert_eq!(memory_of_blocks(&view), KEPT + 64 * page_size());
     arena.reclaim();
-    assert_eq!(memory(&view), KEPT);
+    assert_eq!(memory_of_blocks(&view), KEPT);
     for _ in 0..128 {
         let (offset, length) = arena.put(&[&bytes]).expect("room");
         assert!(offsets.contains(&offset));
@@ -261,14 +269,14 @@ fn the_host_releases_memory_for_an_idle_worker() {
     let (offset, length) = arena.put(&[&large]).expect("room");
     drop(view.loan(offset, length).expect("a block"));
     arena.reclaim();
-    assert!(memory(&view) <= KEPT);
+    assert!(memory_of_blocks(&view) <= KEPT);
     let (offset, length) = arena.put(&[&large]).expect("room");
     assert_eq!(all(&view.loan(offset, length).expect("a block")), large);
 }
 
 #[test]
 fn a_lying_worker_harms_only_itself() {
-    let (mut arena, view) = results(MEBIBYTE);
+    let (arena, view) = results(MEBIBYTE);
     let bytes = payload(0, 100_000);
     let (offset, length) = arena.put(&[&bytes]).expect("room");
     let loans = [(); 3].map(|()| view.loan(offset, length).expect("a block"));
@@ -292,7 +300,7 @@ fn a_lying_worker_harms_only_itself() {
 
 #[test]
 fn copies_are_exact_at_any_offset_and_length() {
-    let (mut arena, view) = results(MEBIBYTE);
+    let (arena, view) = results(MEBIBYTE);
     let bytes = payload(5, 5000);
     let (offset, length) = arena.put(&[&bytes]).expect("room");
     let loan = view.loan(offset, length).expect("there");
@@ -319,14 +327,18 @@ fn blocks_may_cross_threads() {
     check::<SharedBlock>();
     check::<Arc<ArgumentArena>>();
     check::<ArgumentView>();
-    check::<ResultArena>();
+    check::<Arc<ResultArena>>();
     check::<Arc<ResultView>>();
     check::<Loan>();
+    check::<ResultBlock>();
+    check::<FrozenBlock>();
+    check::<LentBlock>();
+    check::<ForeignArenas>();
 }
 
 #[test]
 fn no_loan_is_longer_than_the_longest_payload() {
-    let view = ResultView::create("test", MEBIBYTE, 10_000).expect("memory");
+    let view = ResultView::create("test", MEBIBYTE, 10_000, Terms::default()).expect("memory");
     assert!(view.loan(HEADER, 10_000).is_some());
     assert!(view.loan(HEADER, 10_001).is_none());
 }

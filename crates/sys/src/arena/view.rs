@@ -2,15 +2,17 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 
 use rustix::fs::{OFlags, fcntl_getfl};
 use rustix::mm::ProtFlags;
 
+use super::lent::LentBlock;
 use super::mapping::{self, Mapping, invalid};
 
 /// The arena that the host writes, as a worker sees it: it can only be read.
 #[derive(Debug)]
-pub struct ArgumentView(Mapping);
+pub struct ArgumentView(Arc<Mapping>);
 
 impl ArgumentView {
     /// Maps the arena and closes the descriptor, so that this process has no way to write to it.
@@ -22,7 +24,7 @@ impl ArgumentView {
         if fcntl_getfl(&descriptor)? & OFlags::RWMODE != OFlags::RDONLY {
             return Err(invalid("the arena of arguments is writable"));
         }
-        mapping::open(&descriptor, bytes, ProtFlags::READ).map(Self)
+        mapping::open(&descriptor, bytes, ProtFlags::READ).map(Arc::new).map(Self)
     }
 
     /// Returns the bytes of a block that the host has sent a message about; `None` if the location
@@ -37,5 +39,11 @@ impl ArgumentView {
         // there nor frees the block until it has received the outcome, which is sent after the last
         // use of these bytes.
         Some(unsafe { self.0.bytes(offset, length) })
+    }
+
+    /// Returns bytes of a block that the host lends to this worker; `None` if the location is out
+    /// of range.
+    pub fn lend(&self, offset: usize, length: usize) -> Option<LentBlock> {
+        LentBlock::new(&self.0, offset, length)
     }
 }

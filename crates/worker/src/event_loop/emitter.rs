@@ -1,7 +1,5 @@
 //! Sends the items that a task emits while it runs.
 
-use std::cell::RefCell;
-
 use brigade_sys::arena::ResultArena;
 use brigade_sys::executable::{Outlet, Refusal};
 use brigade_sys::fork::Origin;
@@ -48,13 +46,13 @@ impl<'a, S: LinkSender> Emitter<'a, S> {
 }
 
 /// An [`Emitter`] that stores large items in the worker's arena, if it has one.
-pub(super) struct ArenaOutlet<'run, 'a, 'arena, S> {
+pub(super) struct ArenaOutlet<'run, 'a, S> {
     pub(super) emitter: &'run mut Emitter<'a, S>,
-    pub(super) results: &'run RefCell<Option<&'arena mut ResultArena>>,
+    pub(super) results: Option<&'run ResultArena>,
     pub(super) origin: &'run Origin,
 }
 
-impl<S: LinkSender> Outlet for ArenaOutlet<'_, '_, '_, S> {
+impl<S: LinkSender> Outlet for ArenaOutlet<'_, '_, S> {
     fn wait(&mut self) -> Result<(), Refusal> {
         self.origin.end_copy();
         let Emitter { slots, ring_index, next, .. } = *self.emitter;
@@ -71,11 +69,8 @@ impl<S: LinkSender> Outlet for ArenaOutlet<'_, '_, '_, S> {
     fn send(&mut self, parts: &[&[u8]]) -> Result<(), Refusal> {
         self.origin.end_copy();
         let is_large = parts.iter().map(|part| part.len()).sum::<usize>() >= ARENA_THRESHOLD;
-        let stored = if is_large {
-            self.results.borrow_mut().as_mut().and_then(|results| results.put(parts))
-        } else {
-            None
-        };
+        let stored =
+            if is_large { self.results.and_then(|results| results.put(parts)) } else { None };
         match (stored, parts) {
             (Some((offset, length)), _) => {
                 let location = Location { offset: offset as u64, length: length as u64 };

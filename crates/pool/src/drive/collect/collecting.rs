@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use brigade_sys::arena::{ArgumentArena, affordable};
+use brigade_sys::arena::{ArgumentArena, KEPT, affordable};
 use brigade_sys::poller::Poller;
 use brigade_wire::ring::{Doorbell, Listener};
 
@@ -27,7 +27,7 @@ impl Collecting {
         doorbell.listen(Listener::Thread);
         // A system that refuses this much address space has to do without the arena.
         let arguments = affordable(ARENA, 1)
-            .and_then(|bytes| ArgumentArena::create("brigade-arguments", bytes).ok());
+            .and_then(|bytes| ArgumentArena::create("brigade-arguments", bytes, KEPT).ok());
         let (mut caller_poller, mut thread_poller) = (Poller::new()?, Poller::new()?);
         caller_poller.add(doorbell.caller(), 0)?;
         thread_poller.add(doorbell.thread(), 0)?;

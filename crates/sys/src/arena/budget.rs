@@ -1,0 +1,37 @@
+//! The limit of the memory that blocks take, and the rules for those who exceed it.
+
+pub use crate::error::AllocError;
+
+/// The conduct of an allocation whose arena has used up its budget.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WhenFull {
+    /// Wait for a release. If no release is to come, because nobody else uses a block, exceed the
+    /// budget: nobody waits forever.
+    Wait,
+    /// Return [`AllocError::BudgetUsedUp`], unless there is no other block.
+    Fail,
+    /// Exceed the budget. That is for tasks that hold up others if they wait.
+    Exceed,
+}
+
+/// The protection of a worker's bytes while the host reads them; the [module](super) compares the
+/// levels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Protection {
+    /// By type alone: writing after the end of writing needs undefined behavior in the worker.
+    #[default]
+    Trusted,
+    /// The worker's mapping of a block is read-only until the block is reused, so that a stray
+    /// write faults in the worker.
+    ReadOnly,
+    /// The host copies the bytes to memory that no worker can write.
+    Copied,
+}
+
+/// Returns a quarter of the memory of this machine.
+pub fn default_budget() -> usize {
+    // SAFETY: it reads a number of the running system.
+    let pages = unsafe { libc::sysconf(libc::_SC_PHYS_PAGES) };
+    let pages = usize::try_from(pages).unwrap_or(0);
+    pages.saturating_mul(super::mapping::page_size()) / 4
+}
