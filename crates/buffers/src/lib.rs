@@ -29,7 +29,21 @@
 //! # Ok::<(), brigade_codec::CodecError>(())
 //! ```
 //!
-//! Invariants:
+//! # Constructors
+//!
+//! | on | memory | allocated by | received by |
+//! |---|---|---|---|
+//! | both | heap | [`SharedBufMut::on_heap`] | [`SharedBuf::copy_of`] |
+//! | host | arguments | [`SharedBufMut::in_arguments`] | – |
+//! | host | results of a worker | – | [`SharedBuf::from_loan`] |
+//! | worker | arguments | – | [`SharedBuf::in_argument`] |
+//! | worker | its own results | [`SharedBufMut::in_results`] | [`SharedBuf::in_own_results`] |
+//! | worker | results of another worker | – | [`SharedBuf::in_foreign`] |
+//!
+//! A worker counts each message that names a buffer which it has allocated: [`SharedBuf::export`].
+//!
+//! # Invariants
+//!
 //! - The bytes of a `SharedBuf` never change while it exists.
 //! - The first byte of a whole buffer is aligned to [`ALIGNMENT`] bytes.
 //! - Serialized references are checked: a wrong index or range is an error of the deserializer.
@@ -37,22 +51,28 @@
 #![forbid(unsafe_code)]
 
 mod error;
+mod export;
 mod heap;
+mod import;
 mod memory;
 mod place;
 mod scope;
 mod serialize;
 mod shared;
+#[cfg(test)]
+mod tests;
 mod writable;
 
 #[cfg(feature = "bytemuck")]
 pub use error::TypedError;
+pub use export::Export;
+pub use memory::Guard;
 pub use place::Place;
 pub use scope::{exporting, importing};
 pub use shared::SharedBuf;
 pub use writable::SharedBufMut;
 
-pub use brigade_sys::arena::ArenaRef;
+pub use brigade_sys::arena::{AllocError, ArenaRef, ForeignArenas, Protection, WhenFull};
 
 /// The alignment in bytes of every whole buffer: a cache line, and enough for vector instructions.
 pub const ALIGNMENT: usize = 64;

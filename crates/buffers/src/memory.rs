@@ -4,36 +4,74 @@ use std::fmt;
 use std::panic::RefUnwindSafe;
 use std::sync::Arc;
 
+use brigade_sys::arena::{FrozenBlock, LentBlock, Loan, SharedBlock};
+
 use crate::heap::Heap;
 use crate::place::Place;
+
+/// A value that is dropped together with the last clone or slice of a buffer.
+pub type Guard = Box<dyn Send + Sync>;
 
 /// The memory of one whole buffer, which all its clones and slices share.
 pub(crate) struct Memory {
     backing: Backing,
-    /// Dropped after the bytes are no longer used.
-    _guard: Option<Box<dyn Send + Sync>>,
+    /// Dropped when the bytes are no longer used.
+    _guard: Option<Guard>,
 }
 
 /// Memory that nobody writes any more.
 #[derive(Debug)]
 pub(crate) enum Backing {
     Heap(Heap),
+    /// On the host: a block of the arena of arguments.
+    Arguments(SharedBlock),
+    /// On the host: a block of a worker's arena.
+    Results(Loan),
+    /// On a worker: a block of its own arena.
+    Own(FrozenBlock),
+    /// On a worker: a block that the host lends to it.
+    Lent {
+        block: LentBlock,
+        place: Place,
+    },
 }
 
 impl Memory {
-    pub(crate) fn new(backing: Backing, guard: Option<Box<dyn Send + Sync>>) -> Arc<Self> {
+    pub(crate) fn new(backing: Backing, guard: Option<Guard>) -> Arc<Self> {
         Arc::new(Self { backing, _guard: guard })
     }
 
+    #[inline]
     pub(crate) fn as_bytes(&self) -> &[u8] {
         match &self.backing {
             Backing::Heap(heap) => heap.as_bytes(),
+            Backing::Arguments(block) => block.as_bytes(),
+            Backing::Results(loan) => loan.as_bytes(),
+            Backing::Own(block) => block.as_bytes(),
+            Backing::Lent { block, .. } => block.as_bytes(),
         }
     }
 
     pub(crate) fn place(&self) -> Place {
+        let length = self.as_bytes().len();
         match &self.backing {
             Backing::Heap(_) => Place::Heap,
+            Backing::Arguments(block) => Place::Arguments { offset: block.offset(), length },
+            Backing::Results(loan) => {
+                Place::Results { arena: loan.view().reference(), offset: loan.offset(), length }
+            }
+            Backing::Own(block) => {
+                Place::Results { arena: block.arena().reference(), offset: block.offset(), length }
+            }
+            Backing::Lent { place, .. } => *place,
+        }
+    }
+
+    /// Returns the block that this worker has to account for when a message names it.
+    pub(crate) fn own(&self) -> Option<&FrozenBlock> {
+        match &self.backing {
+            Backing::Own(block) => Some(block),
+            _ => None,
         }
     }
 }

@@ -43,7 +43,7 @@ impl SharedBuf {
     }
 
     /// Returns the buffer that is all of a memory.
-    fn whole(memory: Arc<Memory>) -> Self {
+    pub(crate) fn whole(memory: Arc<Memory>) -> Self {
         let range = 0..memory.as_bytes().len();
         Self { memory, range }
     }
@@ -85,6 +85,10 @@ impl SharedBuf {
     /// Returns the place of the whole buffer, of which this may be a slice.
     pub fn place(&self) -> Place {
         self.memory.place()
+    }
+
+    pub(crate) fn memory(&self) -> &Arc<Memory> {
+        &self.memory
     }
 
     /// Returns the whole buffer, of which this may be a slice.

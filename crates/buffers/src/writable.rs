@@ -2,6 +2,11 @@
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
+
+use brigade_sys::arena::{
+    AllocError, ArgumentArena, ArgumentBlock, ResultArena, ResultBlock, WhenFull,
+};
 
 use crate::heap::Heap;
 use crate::memory::Backing;
@@ -24,6 +29,8 @@ pub struct SharedBufMut(Writable);
 #[derive(Debug)]
 enum Writable {
     Heap(Heap),
+    Arguments(ArgumentBlock),
+    Results(ResultBlock),
 }
 
 impl SharedBufMut {
@@ -33,11 +40,44 @@ impl SharedBufMut {
         Self(Writable::Heap(Heap::zeroed(length)))
     }
 
+    /// Allocates a block of the arena of arguments, with arbitrary bytes: on the host.
+    ///
+    /// # Errors
+    /// If the arena has no room, and `when_full` says not to wait.
+    pub fn in_arguments(
+        arena: &Arc<ArgumentArena>,
+        length: usize,
+        when_full: WhenFull,
+    ) -> Result<Self, AllocError> {
+        let block = arena.allocate_within_budget(length, when_full)?;
+        Ok(Self(Writable::Arguments(block)))
+    }
+
+    /// Allocates a block of a worker's arena, with arbitrary bytes: on the worker, in any thread.
+    ///
+    /// # Errors
+    /// If the arena has no room, and `when_full` says not to wait.
+    pub fn in_results(
+        arena: &Arc<ResultArena>,
+        length: usize,
+        when_full: WhenFull,
+    ) -> Result<Self, AllocError> {
+        Ok(Self(Writable::Results(arena.allocate_block(length, when_full)?)))
+    }
+
     /// Ends writing.
+    ///
+    /// If the pool demands read-only memory and the process has too many mappings for that, the
+    /// bytes are copied to the heap.
     pub fn freeze(self) -> SharedBuf {
-        match self.0 {
-            Writable::Heap(heap) => SharedBuf::of(Backing::Heap(heap)),
-        }
+        SharedBuf::of(match self.0 {
+            Writable::Heap(heap) => Backing::Heap(heap),
+            Writable::Arguments(block) => Backing::Arguments(block.freeze()),
+            Writable::Results(block) => match block.freeze() {
+                Ok(block) => Backing::Own(block),
+                Err(block) => Backing::Heap(Heap::copy_of(block.as_bytes())),
+            },
+        })
     }
 }
 
@@ -59,6 +99,8 @@ impl Deref for SharedBufMut {
     fn deref(&self) -> &[u8] {
         match &self.0 {
             Writable::Heap(heap) => heap.as_bytes(),
+            Writable::Arguments(block) => block.as_bytes(),
+            Writable::Results(block) => block.as_bytes(),
         }
     }
 }
@@ -67,6 +109,8 @@ impl DerefMut for SharedBufMut {
     fn deref_mut(&mut self) -> &mut [u8] {
         match &mut self.0 {
             Writable::Heap(heap) => heap.as_mut_bytes(),
+            Writable::Arguments(block) => block.as_mut_bytes(),
+            Writable::Results(block) => block.as_mut_bytes(),
         }
     }
 }
