@@ -2,12 +2,13 @@
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Wake, Waker};
 use std::thread;
 use std::time::Duration;
 
 use brigade::stream::{PutErrorKind, Stream};
-use brigade_integration::{builder, pool};
+use brigade_integration::{Log, builder, pool};
 use brigade_testkit::faults::spins;
 use brigade_testkit::processes::{Signal, hit_child};
 use brigade_testkit::{BOUND, Gate, Random, Watchdog, pass, pause};
@@ -199,6 +200,35 @@ fn a_future_that_is_dropped_loses_no_item() {
         waits.join().unwrap()
     });
     assert!(waits, "the end wakes a future");
+}
+
+struct Panics;
+
+impl Wake for Panics {
+    fn wake(self: Arc<Self>) {
+        panic!("a waker's own fault");
+    }
+}
+
+#[test]
+fn a_waker_that_panics_harms_nobody() {
+    let _watchdog = Watchdog::new("a waker that panics", BOUND);
+    let log = Log::get();
+    let pool = pool(1);
+    let stream = pool.stream(square).start().unwrap();
+    for number in 0..100 {
+        let waker = Waker::from(Arc::new(Panics));
+        assert!(stream.poll_recv(&mut Context::from_waker(&waker)).is_pending());
+        let mut items = &stream;
+        let waits = items.next();
+        stream.put(number).unwrap();
+        assert_eq!(block_on(waits).unwrap().id, number);
+    }
+    let waker = Waker::from(Arc::new(Panics));
+    assert!(stream.poll_recv(&mut Context::from_waker(&waker)).is_pending());
+    stream.finish();
+    assert!(stream.recv().is_none());
+    log.wait_for_line(&["ERROR", "waker panicked", "a waker's own fault"]);
 }
 
 #[test]

@@ -129,6 +129,15 @@ impl<A, R> Stream<A, R> {
     /// Locks the state for `act`, after hearing of the tasks that have finished, and notifies
     /// consumers if there is something for them then. May run their wakers.
     fn with_state<T>(&self, act: impl FnOnce(&mut State<R>) -> T) -> T {
+        let (result, notify) = self.locked(act);
+        if notify {
+            self.arrivals.notify(&self.shared);
+        }
+        result
+    }
+
+    /// Does the same, but returns `true` if the caller has to notify the consumers.
+    fn locked<T>(&self, act: impl FnOnce(&mut State<R>) -> T) -> (T, bool) {
         let mut state = self.state.lock();
         while let Some(id) = self.arrivals.completions.take() {
             state.machine.finished(id);
@@ -136,12 +145,7 @@ impl<A, R> Stream<A, R> {
         state.machine.set_share(share(&self.shared, &self.settings));
         let result = act(&mut state);
         let ready = state.machine.is_ready() || state.machine.is_over();
-        let notify = self.arrivals.set_ready(ready);
-        drop(state);
-        if notify {
-            self.arrivals.notify(&self.shared);
-        }
-        result
+        (result, self.arrivals.set_ready(ready))
     }
 }
 

@@ -31,7 +31,7 @@ impl Deferred {
             if ring_doorbell {
                 shared.ring_caller();
             }
-            user_code.extend(waker.map(|(task, waker)| UserCode::Waker(task, waker)));
+            user_code.extend(waker.map(|(task, waker)| UserCode::Waker(Some(task), waker)));
         }
         let mut to_free = self.to_free;
         if owner::is_depended_on() {

@@ -13,9 +13,11 @@
 
 use std::cell::Cell;
 use std::sync::atomic::Ordering;
+use std::task::Waker;
 
 use brigade_supervisor::note;
 use brigade_sys::catch_panic::catch_panic;
+use tracing::field;
 
 use super::owner;
 use super::shared::Shared;
@@ -45,6 +47,13 @@ impl Shared {
         }
     }
 
+    /// Runs wakers that belong to no single task.
+    pub(crate) fn run_wakers(&self, wakers: Vec<Waker>) {
+        if !wakers.is_empty() {
+            self.run_user_code(wakers.into_iter().map(|it| UserCode::Waker(None, it)).collect());
+        }
+    }
+
     /// Runs the queued user code. Called on the collector thread.
     pub(super) fn run_queued_user_code(&self) {
         while self.user_code.has_some.load(Ordering::Acquire) {
@@ -59,7 +68,8 @@ impl Shared {
             match user_code {
                 UserCode::Waker(task, waker) => {
                     if let Err(message) = catch_panic(|| waker.wake()) {
-                        note!(self.supervisor.output, ERROR, %task, message, "waker panicked");
+                        let task = task.map(field::display);
+                        note!(self.supervisor.output, ERROR, task, message, "waker panicked");
                     }
                 }
                 UserCode::Lease(lease) => {

@@ -12,7 +12,8 @@ use crate::cores::CoreLease;
 
 /// A piece of user code to call.
 pub(super) enum UserCode {
-    Waker(TaskId, Waker),
+    /// With the task that it waits for, if it is a single one.
+    Waker(Option<TaskId>, Waker),
     /// Dropping a lease may call the hook of code that waits for cores.
     Lease(Arc<CoreLease>),
 }

@@ -4,8 +4,11 @@
 //! stores it first and wakes all registered consumers afterwards. So a consumer either sees it or
 //! is woken.
 
+use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::task::{Wake, Waker};
+
+use brigade_sys::catch_panic::catch_panic;
 
 use crate::completion_queue::CompletionQueue;
 use crate::drive::Shared;
@@ -37,12 +40,12 @@ impl Arrivals {
         !self.ready.swap(ready, Ordering::AcqRel) && ready
     }
 
-    /// Wakes all consumers. Runs their wakers.
+    /// Wakes all consumers. May run their wakers.
     pub(super) fn notify(&self, shared: &Shared) {
         if self.completions.wake() {
             shared.ring_caller();
         }
-        self.wakers.wake_all();
+        shared.run_wakers(self.wakers.take());
     }
 }
 
@@ -61,7 +64,9 @@ impl Wait for Arrivals {
 }
 
 impl Wakers {
-    pub(super) fn add(&self, waker: &Waker) {
+    /// Adds a waker. Returns those that have to be woken now.
+    #[must_use]
+    pub(super) fn add(&self, waker: &Waker) -> Vec<Waker> {
         let waker = waker.clone();
         let mut wakers = self.0.lock();
         let is_new = !wakers.iter().any(|other| other.will_wake(&waker));
@@ -74,17 +79,22 @@ impl Wakers {
             wakers.push(waker);
         }
         drop(wakers);
-        surplus.into_iter().for_each(Waker::wake);
+        surplus
     }
 
-    fn wake_all(&self) {
-        let wakers = std::mem::take(&mut *self.0.lock());
-        wakers.into_iter().for_each(Waker::wake);
+    fn take(&self) -> Vec<Waker> {
+        std::mem::take(&mut *self.0.lock())
     }
 }
 
 impl Wake for Wakers {
+    /// A waker that panics keeps none of the others from being woken. Its panic goes on to the
+    /// pool, which reports it.
     fn wake(self: Arc<Self>) {
-        self.wake_all();
+        let panics: Vec<String> =
+            self.take().into_iter().filter_map(|it| catch_panic(|| it.wake()).err()).collect();
+        if let Some(message) = panics.into_iter().next() {
+            resume_unwind(Box::new(message));
+        }
     }
 }

@@ -59,7 +59,7 @@ impl<A, R: DeserializeOwned + 'static> Stream<A, R> {
                 Next::Nothing if is_registered => return Poll::Pending,
                 Next::Nothing => {}
             }
-            self.arrivals.wakers.add(context.waker());
+            self.shared.run_wakers(self.arrivals.wakers.add(context.waker()));
             self.set_waker_of_tasks();
             is_registered = true;
         }

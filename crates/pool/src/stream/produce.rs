@@ -129,8 +129,10 @@ impl<A, R> Stream<A, R> {
     /// Submits the inputs that the pool may have.
     pub(super) fn advance(&self) {
         let mut last: Option<(u64, Arc<TaskCell>)> = None;
+        let mut notify = false;
         loop {
-            let (next, epoch) = self.with_state(|state| {
+            // No waker runs before the submission, which it might wait for.
+            let ((next, epoch), is_news) = self.locked(|state| {
                 let waker = state.is_polled.then(|| Arc::clone(&self.arrivals.wakers));
                 let next = state.machine.submit_next();
                 let next = next.and_then(|(id, task)| Some((id, task.as_pool()?.clone(), waker)));
@@ -140,12 +142,16 @@ impl<A, R> Stream<A, R> {
             if let Some((_, cell)) = last.take().filter(|(submitted, _)| *submitted != epoch) {
                 self.shared.cancel(&cell);
             }
-            let Some((id, task, waker)) = next else { return };
+            notify |= is_news;
+            let Some((id, task, waker)) = next else { break };
             if let Some(waker) = waker {
                 task.cell.set_waker(&Waker::from(waker));
             }
             self.submit(id, &task);
             last = Some((epoch, task.cell));
+        }
+        if notify {
+            self.arrivals.notify(&self.shared);
         }
     }
 
