@@ -6,7 +6,7 @@ use std::thread::{self, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
 use brigade::stream::{Item, PutErrorKind, Stream};
-use brigade::{Pool, TaskErrorKind};
+use brigade::{Pool, SharedBuf, TaskErrorKind};
 use brigade_integration::{Log, builder, pool, worker_died};
 use brigade_testkit::faults::{
     How, SpoilsEncoding, aborts, hangs, sleeps, spins, takes_what_spoils_encoding,
@@ -297,6 +297,28 @@ fn close_is_bounded_and_the_builder_starts_again() {
     assert_eq!((error.pending, error.total), (1, 1));
     assert_eq!(pool.submit(square, 3).unwrap().wait().unwrap(), 9, "the pool goes on");
     wait_until("the end of the task that hung", BOUND, || pool.worker_restarts() > 0);
+}
+
+fn reversed(buffer: SharedBuf) -> SharedBuf {
+    buffer.iter().rev().copied().collect::<Vec<u8>>().into()
+}
+
+#[test]
+fn shared_buffers_pass_through_a_stream() {
+    let _watchdog = Watchdog::new("a stream of buffers", BOUND);
+    let pool = pool(2);
+    let plain = || pool.stream(reversed).ordered(true);
+    for builder in [plain(), plain().seed(1), plain().workers(0)] {
+        let stream = builder.start().unwrap();
+        let inputs: Vec<Vec<u8>> =
+            [0, 100, 300_000].map(|size| (0..=255).cycle().take(size).collect()).into();
+        for input in &inputs {
+            stream.put(input.clone().into()).unwrap();
+        }
+        for input in &inputs {
+            assert!(received(&stream).result.unwrap().iter().eq(input.iter().rev()));
+        }
+    }
 }
 
 /// Returns a number that only this process has.
