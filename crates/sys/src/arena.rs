@@ -45,8 +45,8 @@
 //!   - `Trusted`: sound as long as the worker has no undefined behavior, because freezing a block
 //!     consumes the only handle that can write. It costs nothing.
 //!   - `ReadOnly`: sound against stray writes too, for example of a C library. They fault in the
-//!     worker. It does not stop code that changes the mapping, or has another one. The cost is
-//!     linear but small: two changes of the page table.
+//!     worker. It does not stop code that changes the mapping, or has another one. The page
+//!     table changes twice, which costs about as much as a copy.
 //!   - `Copied`: sound against everything. The host holds no reference to memory that a worker
 //!     can write. The cost is a copy.
 //!

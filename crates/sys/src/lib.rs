@@ -27,7 +27,7 @@
 //! - [`arena`]: [`ArgumentArena`](arena::ArgumentArena) and [`ResultArena`](arena::ResultArena)
 //!   hold large payloads in blocks of shared memory
 //! - [`random`]: bytes that nobody can predict
-//! - [`memory`]: measures the memory that this process uses
+//! - [`memory`]: measures the memory that this process uses, and allocates large memory
 //! - [`file_limit`]: checks whether shared memory of a given size can be created
 //!
 //! Communication and waiting:

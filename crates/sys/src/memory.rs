@@ -1,7 +1,10 @@
-//! Measures the memory that this process uses, and the address space that it has left.
+//! Measures the memory that this process uses and the address space that it has left, and allocates
+//! large memory.
 
 use std::io;
+use std::ops::Range;
 
+use rustix::mm::{Advice, madvise};
 use rustix::process::{Resource, getrlimit};
 
 use crate::arena::mapping::page_size;
@@ -39,6 +42,37 @@ pub fn require_address_space(bytes: u64) -> io::Result<()> {
     }
 }
 
+/// Returns an empty vector with room for `length` bytes, in huge pages where the system offers
+/// them.
+///
+/// A large vector has fresh pages, and most of the time of a copy into it goes to the system, which
+/// provides one page after the other.
+pub fn vec_with_capacity(length: usize) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(length);
+    let spare = bytes.spare_capacity_mut();
+    let start = spare.as_ptr().addr();
+    let huge = whole_huge_pages(start..start + spare.len());
+    if !huge.is_empty() {
+        let inside = &mut spare[huge.start - start..huge.end - start];
+        // SAFETY: the memory is ours, and the advice changes no byte of it. It is for the system to
+        // follow or not.
+        let _ = unsafe { madvise(inside.as_mut_ptr().cast(), inside.len(), Advice::LinuxHugepage) };
+    }
+    bytes
+}
+
+/// Size of a huge page, on most processors.
+const HUGE_PAGE: usize = 2 << 20;
+
+/// Returns the whole huge pages in a range; an empty range if it is too short to be worth a call.
+pub(crate) fn whole_huge_pages(range: Range<usize>) -> Range<usize> {
+    let end = range.end - range.end % HUGE_PAGE;
+    match range.start.checked_next_multiple_of(HUGE_PAGE) {
+        Some(start) if range.len() >= 2 * HUGE_PAGE && start < end => start..end,
+        _ => 0..0,
+    }
+}
+
 fn bytes_of_field(statm: &str, index: usize) -> Option<u64> {
     let pages = statm.split_ascii_whitespace().nth(index)?.parse::<u64>().ok()?;
     Some(pages.saturating_mul(page_size() as u64))
@@ -54,6 +88,23 @@ mod tests {
         let touched = std::hint::black_box(vec![1_u8; 32 << 20]);
         assert!(resident().unwrap() >= before + (24 << 20));
         drop(touched);
+    }
+
+    #[test]
+    fn only_whole_huge_pages_are_advised() {
+        let huge = HUGE_PAGE;
+        assert_eq!(whole_huge_pages(0..4 * huge), 0..4 * huge);
+        assert_eq!(whole_huge_pages(1..4 * huge + 5), huge..4 * huge);
+        assert_eq!(whole_huge_pages(huge - 1..3 * huge - 1), huge..2 * huge);
+        for empty in [0..0, 0..2 * huge - 1, usize::MAX - huge..usize::MAX] {
+            assert!(whole_huge_pages(empty).is_empty());
+        }
+        for length in [0, 1, huge, 5 * huge + 3] {
+            let mut bytes = vec_with_capacity(length);
+            assert!(bytes.is_empty() && bytes.capacity() >= length);
+            bytes.resize(length, 7);
+            assert_eq!(bytes.iter().map(|byte| usize::from(*byte)).sum::<usize>(), 7 * length);
+        }
     }
 
     #[test]

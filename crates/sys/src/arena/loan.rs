@@ -16,6 +16,7 @@ use super::mapping::{self, Mapping, page_size, whole_pages};
 use super::reference::ArenaRef;
 use super::{EXPORTED, HEADER, RELEASED, WARM};
 use crate::fork::Origin;
+use crate::memory;
 use crate::sync::Mutex;
 
 /// The arena that one worker writes, as the host sees it.
@@ -203,6 +204,9 @@ impl Loan {
         let fits = at.checked_add(length).is_some_and(|end| end <= self.length);
         assert!(fits, "the bytes exceed the loan");
         let before = into.len();
+        if into.capacity() == 0 {
+            *into = memory::vec_with_capacity(length);
+        }
         into.reserve_exact(length);
         self.view.mapping.read(self.offset + at, &mut into.spare_capacity_mut()[..length]);
         // SAFETY: there is room for them, and they were written just now.

@@ -3,10 +3,12 @@
 #[cfg(target_arch = "x86_64")]
 use std::arch::asm;
 use std::ffi::c_void;
+use std::fs;
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 use std::ptr::{self, NonNull};
+use std::sync::OnceLock;
 use std::sync::atomic::AtomicU64;
 
 use rustix::fs::{
@@ -17,6 +19,7 @@ use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags, madvise, mmap, mpro
 
 use super::SMALLEST;
 use crate::file_limit;
+use crate::memory::whole_huge_pages;
 
 /// The whole of an arena in this process's memory.
 #[derive(Debug)]
@@ -125,6 +128,7 @@ impl Mapping {
     /// Gives the range its memory at once. That is faster than page by page, and a lack of memory
     /// is an error here instead of a signal later.
     pub(super) fn populate(&self, start: usize, length: usize) -> io::Result<()> {
+        self.advise_huge_pages(start, length);
         match self.advise(start, length, Advice::LinuxPopulateWrite) {
             // Systems before Linux 5.14 do not support it, not even for zero bytes. On others the
             // mapping is not writable.
@@ -132,6 +136,20 @@ impl Mapping {
                 Ok(())
             }
             result => Ok(result?),
+        }
+    }
+
+    /// Asks for huge pages if the system gives them to shared memory on request only.
+    fn advise_huge_pages(&self, start: usize, length: usize) {
+        static ON_REQUEST: OnceLock<bool> = OnceLock::new();
+        let range = whole_huge_pages(start..start + length);
+        let is_on_request = || {
+            let setting = fs::read_to_string("/sys/kernel/mm/transparent_hugepage/shmem_enabled");
+            setting.is_ok_and(|setting| setting.contains("[advise]"))
+        };
+        if !range.is_empty() && *ON_REQUEST.get_or_init(is_on_request) {
+            // Without huge pages everything works the same.
+            let _ = self.advise(range.start, range.len(), Advice::LinuxHugepage);
         }
     }
 
