@@ -137,6 +137,23 @@ impl From<Vec<u8>> for SharedBuf {
     }
 }
 
+/// Passes the bytes on without a copy. The `Bytes` keep the memory of the buffer.
+///
+/// ```
+/// use brigade_buffers::SharedBuf;
+/// use bytes::Bytes;
+///
+/// let buffer = SharedBuf::copy_of(b"header body");
+/// let body = Bytes::from(buffer.slice(7..));
+/// assert_eq!(body.as_ptr(), buffer[7..].as_ptr());
+/// ```
+#[cfg(feature = "bytes")]
+impl From<SharedBuf> for bytes::Bytes {
+    fn from(buffer: SharedBuf) -> Self {
+        Self::from_owner(buffer)
+    }
+}
+
 impl Deref for SharedBuf {
     type Target = [u8];
 
