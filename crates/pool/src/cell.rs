@@ -2,6 +2,7 @@
 
 #[cfg(all(loom, test))]
 mod loom;
+mod outcome_kind;
 mod waiters;
 
 use std::sync::Arc;
@@ -19,6 +20,7 @@ use crate::payload::{Argument, Outcome, Value};
 use crate::run_record::RunRecord;
 use crate::sync::{AtomicBool, AtomicU32, Mutex, Ordering};
 use crate::waiting::{Sleeper, Wait};
+pub(crate) use outcome_kind::OutcomeKind;
 pub(crate) use waiters::{Waiters, Wakeups};
 
 /// A task, shared by the pool and its handle.
@@ -66,25 +68,6 @@ enum OutcomeState {
     Pending(Argument),
     Ready(Outcome),
     Taken(OutcomeKind),
-}
-
-/// The kind of a task's outcome.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum OutcomeKind {
-    Value,
-    /// Any error other than a cancellation.
-    Failure,
-    Cancelled,
-}
-
-impl OutcomeKind {
-    fn of(outcome: &Outcome) -> Self {
-        match outcome {
-            Ok(_) => Self::Value,
-            Err(error) if error.is_cancelled() => Self::Cancelled,
-            Err(_) => Self::Failure,
-        }
-    }
 }
 
 /// Work that remains after an outcome was stored.
