@@ -2,12 +2,14 @@
 //! malformed.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
+use brigade::stream::Emit;
 use brigade::{Link, Pool, TaskError, TaskErrorKind};
 use brigade_integration::{builder, worker_died};
-use brigade_testkit::{BOUND, Watchdog, outcome};
+use brigade_testkit::{BOUND, Watchdog, outcome, wait_until};
 use tempfile::TempDir;
 
 brigade::init_for_tests!();
@@ -34,8 +36,18 @@ impl Liars {
 
     /// Returns the number of processes that were started.
     fn runs(&self) -> usize {
-        let runs = std::fs::read_to_string(self.folder.path().join("runs"));
-        runs.unwrap_or_default().lines().count()
+        self.pids().lines().count()
+    }
+
+    /// Returns `true` if the process with this index was started and is gone.
+    fn is_dead(&self, index: u64) -> bool {
+        let pids = self.pids();
+        let pid = pids.lines().zip(0..).find(|(_, other)| *other == index);
+        pid.is_some_and(|(pid, _)| !Path::new("/proc").join(pid).exists())
+    }
+
+    fn pids(&self) -> String {
+        std::fs::read_to_string(self.folder.path().join("runs")).unwrap_or_default()
     }
 }
 
@@ -83,4 +95,27 @@ fn nothing_counts_behind_a_malformed_message() {
     assert!(text.contains("broke the protocol") && !text.contains("memory"), "{text}");
     let results: Vec<_> = liars.pool.map(same, 0..3).chunk(3).collect();
     assert!(results.iter().all(|result| result.as_ref().is_err_and(TaskError::is_worker_death)));
+}
+
+#[test]
+fn a_worker_that_emits_what_was_not_granted_is_killed() {
+    let _watchdog = Watchdog::new("the end of a flat stream", BOUND);
+    for (mode, delivered) in [("eager", 3), ("hasty", 0), ("barren", 0)] {
+        let liars = Liars::new(mode, 10);
+        let emit = |_: u64, _: &mut Emit<'_, u8>| {};
+        let stream = liars.pool.stream_flat(emit).output(3).start().unwrap();
+        for id in 0..3 {
+            stream.put(id).unwrap();
+            // Nobody takes an item before the worker is dead.
+            wait_until("the worker's death", BOUND, || liars.is_dead(id));
+            for index in 0..delivered {
+                let item = stream.recv_timeout(BOUND).unwrap();
+                assert_eq!((item.id, item.index, item.result.unwrap()), (id, index, 7), "{mode}");
+            }
+            let error = stream.recv_timeout(BOUND).unwrap().result.unwrap_err();
+            assert!(error.to_string().contains("protocol"), "{mode}: {error}");
+            worker_died(Err::<(), _>(error));
+        }
+        assert_eq!(stream.pending(), 0);
+    }
 }

@@ -81,7 +81,7 @@ fn a_host_killed_at_any_step_of_a_start_leaves_nothing() {
 
 #[test]
 fn workers_in_every_state_end_with_their_host() {
-    for mode in ["idle", "busy", "hanging", "stopped"] {
+    for mode in ["idle", "busy", "hanging", "stopped", "emitting"] {
         let mut helper = Helper::new(env!("CARGO_BIN_EXE_host")).argument(mode);
         let mut host = helper.start();
         let pid = host.id();

@@ -15,6 +15,7 @@ use crate::callbacks::{Callback, Callbacks};
 use crate::chunk::ChunkProgress;
 use crate::completion_queue::CompletionQueue;
 use crate::deadlines::TaskDeadlines;
+use crate::emitted::Emitted;
 use crate::function_ref::FunctionRef;
 use crate::payload::{Argument, Outcome, Value};
 use crate::run_record::RunRecord;
@@ -105,15 +106,16 @@ impl TaskCell {
         cell
     }
 
-    /// Creates a task whose last run is recorded.
+    /// Creates a task whose runs are recorded.
     pub(crate) fn recorded(
         id: TaskId,
         function: FunctionRef,
         argument: Argument,
         label: Option<Arc<str>>,
         deadlines: Option<Box<TaskDeadlines>>,
+        record: RunRecord,
     ) -> Arc<Self> {
-        Self::make(id, function, argument, label, deadlines, None, Some(Box::default()))
+        Self::make(id, function, argument, label, deadlines, None, Some(Box::new(record)))
     }
 
     fn make(
@@ -163,6 +165,12 @@ impl TaskCell {
         let rest = Self::new(id, function, argument, None, deadlines, Some(Box::new(chunk)));
         owner.add(Arc::clone(&rest));
         rest
+    }
+
+    /// Returns the items that the task emits; `None` for a task that does not.
+    #[inline]
+    pub(crate) fn emitted(&self) -> Option<&Emitted> {
+        self.record.as_deref()?.emitted.as_deref()
     }
 
     pub(crate) fn label_text(&self) -> Option<&str> {
@@ -260,8 +268,12 @@ impl TaskCell {
         }
     }
 
-    /// Adds `token` to `completions` once the outcome has arrived, which may be immediately.
+    /// Adds `token` to `completions` once the outcome has arrived, which may be immediately, and
+    /// for each item that the task emits.
     pub(crate) fn watch(&self, completions: &Arc<CompletionQueue>, token: u64) {
+        if let Some(emitted) = self.emitted() {
+            emitted.watch(completions, token);
+        }
         let mut state = self.state.lock();
         if let OutcomeState::Pending(_) = state.outcome {
             let waiters = state.waiters_of(self.id);
@@ -322,6 +334,9 @@ impl TaskCell {
 
     /// Sets the waker for the arrival of the outcome. Does nothing if it has arrived.
     pub(crate) fn set_waker(&self, waker: &Waker) {
+        if let Some(emitted) = self.emitted() {
+            drop(emitted.set_waker(waker.clone()));
+        }
         let waker = waker.clone();
         let mut state = self.state.lock();
         let replaced = match state.outcome {

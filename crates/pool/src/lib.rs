@@ -44,6 +44,7 @@ mod config;
 mod cores;
 mod deadlines;
 mod drive;
+mod emitted;
 mod error;
 mod function_ref;
 mod handle;

@@ -5,12 +5,17 @@ use std::time::{Duration, Instant};
 use brigade_sys::clock::{self, Monotonic};
 use brigade_wire::{Attempt, WorkerId};
 
+use crate::emitted::Emitted;
 use crate::sync::Mutex;
 
 /// The last run of a task. The thread that handles the outcome writes it before the outcome is
 /// stored.
 #[derive(Debug, Default)]
-pub(crate) struct RunRecord(Mutex<Run>);
+pub(crate) struct RunRecord {
+    run: Mutex<Run>,
+    /// The items that the task emits; `None` for a task that returns a value.
+    pub(crate) emitted: Option<Box<Emitted>>,
+}
 
 /// The last run of a task, as far as it is known.
 #[derive(Debug, Clone, Copy, Default)]
@@ -25,22 +30,38 @@ pub(crate) struct Run {
 }
 
 impl RunRecord {
+    /// Creates the record of a task that emits items.
+    pub(crate) fn with_items(emitted: Emitted) -> Self {
+        Self { run: Mutex::default(), emitted: Some(Box::new(emitted)) }
+    }
+
     pub(crate) fn ran(&self, worker: WorkerId, time: Option<Duration>) {
-        let mut run = self.0.lock();
+        let mut run = self.run.lock();
         (run.worker, run.time) = (Some(worker), time);
     }
 
     pub(crate) fn finished(&self, attempt: Attempt) {
-        let mut run = self.0.lock();
+        let mut run = self.run.lock();
         (run.attempt, run.finished) = (Some(attempt), Some(clock::now()));
     }
 
     pub(crate) fn get(&self) -> Run {
-        *self.0.lock()
+        *self.run.lock()
     }
 }
 
 impl Run {
+    /// Returns a run that has taken `time` until now.
+    pub(crate) fn so_far(worker: WorkerId, attempt: Attempt, time: Option<Duration>) -> Self {
+        let (worker, attempt, finished) = (Some(worker), Some(attempt), Some(clock::now()));
+        Self { worker, attempt, time, finished }
+    }
+
+    /// Returns the time that the task ran, if it did.
+    pub(crate) fn time(&self) -> Option<Duration> {
+        self.time
+    }
+
     /// Returns when the task started, if it did, and when its outcome arrived.
     pub(crate) fn times(&self) -> (Option<Instant>, Instant) {
         let (now, instant) = (clock::now(), Instant::now());

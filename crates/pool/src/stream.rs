@@ -34,6 +34,9 @@
 //! # }
 //! ```
 //!
+//! [`Pool::stream_flat`](crate::Pool::stream_flat) makes a stream whose function emits many items
+//! for one input.
+//!
 //! # Limits
 //! With the pool, and finished and not received, are at most `workers + output` tasks. A further
 //! `per_worker * workers` inputs wait in the stream. `put` waits only if all of that is used up.
@@ -53,6 +56,7 @@ mod builder;
 mod consume;
 mod control;
 mod error;
+mod flat;
 #[cfg(feature = "futures")]
 mod futures;
 mod here;
@@ -76,6 +80,7 @@ use builder::{Here, Settings};
 use machine::{Machine, Share};
 use task::Task;
 
+pub use brigade_worker::{Emit, EmitError};
 pub use builder::StreamBuilder;
 pub use error::{Full, PutErrorKind};
 pub use item::Item;
@@ -114,7 +119,12 @@ impl<A, R> Stream<A, R> {
         here: Option<Here<A, R>>,
         settings: Settings,
     ) -> Self {
-        let machine = Machine::new(settings.limits, share(&shared, &settings));
+        let mut limits = settings.limits;
+        if settings.flat {
+            // It bounds the items instead.
+            limits.output = 0;
+        }
+        let machine = Machine::new(limits, share(&shared, &settings));
         Self {
             shared,
             function,
@@ -151,7 +161,11 @@ impl<A, R> Stream<A, R> {
 
 /// Returns the workers that a stream may use now.
 fn share(shared: &Shared, settings: &Settings) -> Share {
-    let all = shared.target.load(Ordering::Relaxed);
+    let mut all = shared.target.load(Ordering::Relaxed);
+    if settings.flat {
+        // Its tasks wait for a consumer, and others must not wait for that.
+        all = all.saturating_sub(1).max(1);
+    }
     let workers = settings.workers.map_or(all, |workers| workers.min(all));
     Share { workers, is_part: (1..all).contains(&workers) }
 }
@@ -162,9 +176,9 @@ impl<A, R> Drop for Stream<A, R> {
         if self.shared.is_forked() {
             return;
         }
-        let (submitted, _) = self.state.get_mut().machine.close();
-        for cell in submitted.iter().filter_map(Task::cell) {
-            self.shared.cancel(cell);
+        let (submitted, others) = self.state.get_mut().machine.close();
+        for task in submitted.iter().chain(&others) {
+            task.cancel(&self.shared);
         }
     }
 }

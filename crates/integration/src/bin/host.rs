@@ -7,6 +7,7 @@
 
 use std::time::Duration;
 
+use brigade::stream::Emit;
 use brigade::{Pool, Stdio};
 use brigade_sys::{misdeeds, parent_death};
 use brigade_testkit::faults::{aborts, hangs, prints_a_mebibyte, spins, stops_itself};
@@ -57,6 +58,7 @@ fn main() {
             let _handles = [(); 2].map(|()| pool.submit(hangs, ()).expect("a task"));
             wait_for_the_end();
         }
+        "emitting" => emitting(),
         "families" => families(),
         "stopped" => {
             let pool = pool();
@@ -166,6 +168,20 @@ fn pool() -> Pool {
 }
 
 /// Runs workers whose tasks have started processes.
+/// Has a worker that waits, because nobody takes what it emits.
+fn emitting() {
+    let pool = pool();
+    pool.warm_up().expect("all workers");
+    let stream = pool.stream_flat(emits_forever).start().expect("a stream");
+    stream.put(()).expect("room for an input");
+    stream.recv().expect("an item");
+    wait_for_the_end();
+}
+
+fn emits_forever((): (), emit: &mut Emit<'_, ()>) {
+    while emit.emit(()).is_ok() {}
+}
+
 fn families() {
     let pool = pool();
     pool.warm_up().expect("all workers");

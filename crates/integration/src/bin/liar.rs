@@ -8,6 +8,7 @@
 
 use std::fs::OpenOptions;
 use std::io::Write;
+use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,6 +37,14 @@ fn main() {
             "garbled" => {
                 worker.sender.send(&[0xff; 9], &[]).expect("the host listens");
                 worker.answer(&run_frame);
+            }
+            // Items that nobody has granted.
+            "eager" => worker.emit(&run_frame, 0..100, &Outcome::Value(&[7])),
+            // Items that skip one.
+            "hasty" => worker.emit(&run_frame, 1..3, &Outcome::Value(&[7])),
+            // An item that is not a value.
+            "barren" => {
+                worker.emit(&run_frame, 0..1, &Outcome::ResultCodec("no value".to_owned()));
             }
             // The first processes die after they began the chunk, before they begin an item.
             mode => {
@@ -128,6 +137,15 @@ impl Worker {
             self.send(&FromWorker::Item(Item { ring_index: frame.ring_index, index, outcome }));
         }
         self.finish(frame, Outcome::Value(&[]));
+    }
+
+    /// Emits the same item with each of these indices, then waits to be killed.
+    fn emit(&mut self, frame: &Frame, indices: Range<u32>, outcome: &Outcome<'_>) {
+        for index in indices {
+            let outcome = outcome.clone();
+            self.send(&FromWorker::Item(Item { ring_index: frame.ring_index, index, outcome }));
+        }
+        while self.receiver.receive().is_ok() {}
     }
 
     fn finish(&mut self, frame: &Frame, outcome: Outcome<'_>) {

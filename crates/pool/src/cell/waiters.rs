@@ -37,6 +37,15 @@ impl Waiters {
         Self { task, waker: None, completions: Vec::new(), callbacks: None, sleeper: None }
     }
 
+    /// Returns those to notify of an item that a task has emitted.
+    pub(crate) fn of_item(
+        task: TaskId,
+        completions: Option<(Arc<CompletionQueue>, u64)>,
+        waker: Option<Waker>,
+    ) -> Self {
+        Self { waker, completions: completions.into_iter().collect(), ..Self::of(task) }
+    }
+
     /// Wakes all waiters without running user code.
     #[must_use]
     pub(crate) fn notify(self) -> Wakeups {

@@ -9,6 +9,7 @@ use brigade_wire::link::{LinkError, LinkReceiver};
 use brigade_wire::{FromWorker, WorkerId};
 
 use super::death;
+use super::deferred::Deferred;
 use super::outcome::{EventData, finish_chunk, finished_event, take_item};
 use super::shared::Shared;
 
@@ -56,7 +57,12 @@ fn read_to_the_end(shared: &Shared, worker: WorkerId, receiver: &mut dyn LinkRec
 fn handle_message(shared: &Shared, worker: WorkerId, message: &[u8]) -> Result<(), String> {
     let (event, data) = match FromWorker::decode(message).map_err(|error| error.to_string())? {
         FromWorker::Item(item) => {
-            return shared.with_due(worker, |due| take_item(due, item, None));
+            let waiters = shared.with_due(worker, |due| take_item(due, item, None))?;
+            if waiters.is_some() {
+                let to_notify = waiters.into_iter().collect();
+                Deferred { to_notify, ..Deferred::default() }.run(shared);
+            }
+            return Ok(());
         }
         FromWorker::Finished(finished) => {
             let end = shared.with_due(worker, |due| finish_chunk(worker, due, &finished))?;

@@ -15,6 +15,7 @@ use super::shared::{Core, Shared};
 use super::worker_slot::WorkerSlot;
 use crate::cell::TaskCell;
 use crate::deadlines::TaskDeadlines;
+use crate::emitted::Assignment;
 
 impl Core {
     /// Handles an event and everything that follows from it.
@@ -175,6 +176,19 @@ impl Core {
         }
     }
 
+    /// Releases the tasks that wait for others to take the items that they emit, because nobody
+    /// may do so any more.
+    pub(super) fn stop_emitting(&self) {
+        for slot in self.worker_slots.iter().flatten() {
+            for (_, task, _) in self.scheduler.occupants(slot.id) {
+                if let Some(emitted) = self.scheduler.task(task.key).and_then(|cell| cell.emitted())
+                {
+                    emitted.stop();
+                }
+            }
+        }
+    }
+
     fn set_key(&self, task: TaskRef) {
         if let Some(cell) = self.scheduler.task(task.key) {
             cell.set_key(task.key);
@@ -203,7 +217,12 @@ impl Core {
         let attempt = self.scheduler.assignment(task).map(|(.., attempt)| attempt);
         match (attempt, self.connection(worker)) {
             (Some(attempt), Some(connection)) => {
-                connection.table.revoke(ring_index, slot_tag(task.id, attempt))
+                let found = connection.table.revoke(ring_index, slot_tag(task.id, attempt));
+                let cell = self.scheduler.task(task.key).filter(|_| found == Revocation::Revoked);
+                if let Some(emitted) = cell.and_then(|cell| cell.emitted()) {
+                    emitted.end();
+                }
+                found
             }
             _ => Revocation::Begun,
         }
@@ -247,6 +266,11 @@ impl Core {
         if cell.is_chunk {
             connection.table.reset_items(ring_index);
             cell.with_chunk_progress(|chunk| chunk.begin_anew(attempt));
+        }
+        if let Some(emitted) = cell.emitted() {
+            let table = Arc::clone(&connection.table);
+            let assignment = Assignment { worker, attempt, table, ring_index };
+            emitted.begin(assignment, self.scheduler.is_open());
         }
         connection.table.arm(ring_index, slot_tag(task, attempt));
         self.head.clear();

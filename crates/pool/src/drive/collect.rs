@@ -208,7 +208,14 @@ impl Core {
             if *broken || !end.has_more() {
                 break;
             }
-            let next = next_event(worker, end, results.as_ref(), &self.scheduler, &mut collected);
+            let next = next_event(
+                worker,
+                end,
+                results.as_ref(),
+                &self.scheduler,
+                &mut collected,
+                deferred,
+            );
             let (event, data) = match next {
                 Ok(Some(next)) => next,
                 Ok(None) => break,
@@ -257,13 +264,14 @@ impl Core {
 type Next = Result<Option<(Event<Arc<TaskCell>>, EventData)>, String>;
 
 /// Copies the next outcome out of the ring, after sending on what had to wait for room. Outcomes of
-/// items concern only their chunk, so they are only counted.
+/// items concern only their chunk or those that take them, so they are only counted.
 fn next_event(
     worker: WorkerId,
     end: &mut HostEnd,
     results: Option<&Arc<ResultView>>,
     scheduler: &Scheduler<Arc<TaskCell>>,
     items: &mut usize,
+    deferred: &mut Deferred,
 ) -> Next {
     end.pump().map_err(|error| error.to_string())?;
     loop {
@@ -272,7 +280,8 @@ fn next_event(
         }
         return match FromWorker::decode(end.message()).map_err(|error| error.to_string())? {
             FromWorker::Item(item) => {
-                take_item(scheduler.due(worker), item, results)?;
+                let waiters = take_item(scheduler.due(worker), item, results)?;
+                deferred.to_notify.extend(waiters);
                 *items += 1;
                 continue;
             }

@@ -82,7 +82,9 @@ impl Shared {
     ) -> ShutdownReport {
         self.lock().shutdown_began.get_or_insert_with(Instant::now);
         self.step(Event::Shutdown { mode, timeout }, EventData::Nothing);
-        self.lock().report()
+        let core = self.lock();
+        core.stop_emitting();
+        core.report()
     }
 
     /// Ends the pool and waits for the end.

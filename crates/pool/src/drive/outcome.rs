@@ -10,8 +10,9 @@ use brigade_wire::{self as wire, Attempt, Finished, Item, PanicReport, WorkerId}
 
 use super::interrupted::Interrupted;
 use crate::buffers;
-use crate::cell::TaskCell;
+use crate::cell::{TaskCell, Waiters};
 use crate::chunk::{ChunkEnd, ValueRef};
+use crate::emitted::Emitted;
 use crate::error::{TaskError, TaskErrorKind};
 use crate::payload::{ArenaValue, Outcome, Value};
 
@@ -111,6 +112,9 @@ pub(super) fn finish_chunk(
 ) -> Result<ChunkEnd, String> {
     if let Some(record) = due.and_then(|task| task.record.as_ref()) {
         record.ran(worker, Some(finished.run_time));
+        if let Some(emitted) = &record.emitted {
+            emitted.end();
+        }
     }
     let Some(task) = due.filter(|task| task.is_chunk) else { return Ok(ChunkEnd::Complete) };
     let has_failed = !matches!(
@@ -146,13 +150,19 @@ pub(super) fn finished_event(
     Ok((event, data))
 }
 
-/// Adds the outcome of an item to its chunk, which is the task that the worker has to answer next.
+/// Adds the outcome of an item to its chunk, or an item to those that its task has emitted. That is
+/// the task that the worker has to answer next. Returns those to notify.
 #[inline]
 pub(super) fn take_item(
     due: Option<&Arc<TaskCell>>,
     item: Item<'_>,
     results: Option<&Arc<ResultView>>,
-) -> Result<(), String> {
+) -> Result<Option<Waiters>, String> {
+    if let Some(task) = due
+        && let Some(emitted) = task.emitted()
+    {
+        return take_emitted(task, emitted, item, results);
+    }
     let answer = match item.outcome {
         // By far the most common case; it avoids the room that a failure takes.
         wire::Outcome::Value(result) => Ok(ValueRef::Inline(result)),
@@ -161,9 +171,23 @@ pub(super) fn take_item(
     let taken =
         due.and_then(|task| task.with_chunk_progress(|chunk| chunk.answer(item.index, answer)));
     match taken {
-        Some(true) => Ok(()),
+        Some(true) => Ok(None),
         Some(false) | None => Err(format!("answered item {} out of order", item.index)),
     }
+}
+
+fn take_emitted(
+    task: &TaskCell,
+    emitted: &Emitted,
+    item: Item<'_>,
+    results: Option<&Arc<ResultView>>,
+) -> Result<Option<Waiters>, String> {
+    let Ok(value) = decode_outcome(item.outcome, results)? else {
+        return Err(format!("emitted item {} that is not a value", item.index));
+    };
+    emitted
+        .add(task.id, item.index, value)
+        .map_err(|problem| format!("emitted item {} {problem}", item.index))
 }
 
 /// Returns the outcome of a task from the way it ended.

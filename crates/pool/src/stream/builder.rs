@@ -23,13 +23,13 @@ use crate::task::TaskOptions;
 /// It can be cloned, and started any number of times; each start makes a stream of its own.
 #[must_use = "a stream is nothing until it is started"]
 pub struct StreamBuilder<'pool, A, R> {
-    pool: &'pool Pool,
+    pub(super) pool: &'pool Pool,
     /// The function, for workers.
-    entry: EntryPoint,
+    pub(super) entry: EntryPoint,
     /// The same, for arguments with a seed.
-    seeded: EntryPoint,
-    /// The same, for this process.
-    here: Here<A, R>,
+    pub(super) seeded: EntryPoint,
+    /// The same, for this process; `None` if the function needs a worker.
+    pub(super) here: Option<Here<A, R>>,
     pub(super) settings: Settings,
 }
 
@@ -39,6 +39,8 @@ pub(super) type Here<A, R> = Arc<dyn Fn(Option<u64>, A) -> R + Send + Sync>;
 /// The settings of a stream.
 #[derive(Debug, Clone)]
 pub(super) struct Settings {
+    /// `true` if the function emits items.
+    pub(super) flat: bool,
     pub(super) limits: Limits,
     /// `None` for all workers of the pool.
     pub(super) workers: Option<usize>,
@@ -50,6 +52,7 @@ pub(super) struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         Self {
+            flat: false,
             limits: Limits { per_worker: 2, output: 3, ordered: false },
             workers: None,
             seed: None,
@@ -101,7 +104,7 @@ impl Pool {
             pool: self,
             entry: function_of::<F, A, R>(function),
             seeded: function_of::<_, (u64, A), R>(seeded),
-            here: Arc::new(here),
+            here: Some(Arc::new(here)),
             settings: Settings::default(),
         }
     }
@@ -212,7 +215,14 @@ where
         let entry = if self.settings.seed.is_some() { self.seeded } else { self.entry };
         let function = FunctionRef::of(entry)
             .map_err(|problem| PoolError::Configuration { field: "stream", problem })?;
-        let here = (self.settings.workers == Some(0)).then(|| Arc::clone(&self.here));
+        let here = match (self.settings.workers, &self.here) {
+            (Some(0), None) => {
+                let problem = "must be at least 1 for a function that emits items".to_owned();
+                return Err(PoolError::Configuration { field: "workers", problem });
+            }
+            (Some(0), here) => here.clone(),
+            _ => None,
+        };
         Ok(Stream::new(Arc::clone(shared), function, here, self.settings.clone()))
     }
 }
@@ -220,7 +230,7 @@ where
 impl<A, R> Clone for StreamBuilder<'_, A, R> {
     fn clone(&self) -> Self {
         let Self { pool, entry, seeded, here, settings } = self;
-        let (here, settings) = (Arc::clone(here), settings.clone());
+        let (here, settings) = (here.clone(), settings.clone());
         Self { pool, entry: *entry, seeded: *seeded, here, settings }
     }
 }

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use brigade_supervisor::note;
 use serde::de::DeserializeOwned;
 
+use super::flat::{self, Turn};
 use super::machine::Stall;
 use super::task::Task;
 use super::{Item, Stream};
@@ -99,10 +100,17 @@ impl<A, R: DeserializeOwned + 'static> Stream<A, R> {
             let taken = self.with_state(|state| {
                 let is_over = state.machine.is_over();
                 let epoch = state.machine.epoch();
-                state.machine.take().ok_or(is_over).map(|(id, task)| (epoch, id, task))
+                flat::take(&mut state.machine).ok_or(is_over).map(|turn| (epoch, turn))
             });
             let (epoch, id, task) = match taken {
-                Ok(taken) => taken,
+                Ok((epoch, Turn::End(id, task))) => (epoch, id, task),
+                Ok((epoch, Turn::Item(id, task, taken))) => {
+                    let item = task.emitted_item(id, &taken);
+                    if self.with_state(|state| state.machine.epoch()) == epoch {
+                        return Next::Item(item);
+                    }
+                    continue;
+                }
                 Err(true) => return Next::Over,
                 Err(false) => {
                     // Tasks that have finished may make way for others.

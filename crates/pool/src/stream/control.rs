@@ -30,9 +30,11 @@ impl<A, R> Stream<A, R> {
             return 0;
         }
         let (submitted, others) = self.with_state(|state| state.machine.reset());
-        let dropped = (submitted.len() + others.len()) as u64;
-        self.cancel(&submitted);
-        dropped
+        self.room.notify_all();
+        for task in submitted.iter().chain(&others) {
+            task.cancel(&self.shared);
+        }
+        (submitted.len() + others.len()) as u64
     }
 
     /// Ends the stream: drops all pending inputs and their items, as [`reset`](Self::reset) does,
@@ -49,26 +51,25 @@ impl<A, R> Stream<A, R> {
         }
         let deadline = Instant::now().checked_add(timeout);
         let (submitted, others) = self.with_state(|state| state.machine.close());
-        self.cancel(&submitted);
-        drop(others);
-        for cell in submitted.iter().filter_map(Task::cell) {
-            self.shared.wait_for(&**cell, deadline);
+        self.room.notify_all();
+        for task in submitted.iter().chain(&others) {
+            task.cancel(&self.shared);
         }
-        let running: Vec<&Arc<TaskCell>> =
-            submitted.iter().filter_map(Task::cell).filter(|cell| cell.is_pending()).collect();
+        // Those that have emitted items may still run.
+        let others = others.iter().filter_map(Task::cell).filter(|cell| cell.task_ref().is_some());
+        let submitted: Vec<&Arc<TaskCell>> =
+            submitted.iter().filter_map(Task::cell).chain(others).collect();
+        for cell in &submitted {
+            self.shared.wait_for(&***cell, deadline);
+        }
+        let running: Vec<&&Arc<TaskCell>> =
+            submitted.iter().filter(|cell| cell.is_pending()).collect();
         for task in running.iter().filter_map(|cell| cell.task_ref()) {
             self.shared.kill(task);
         }
         match running.len() {
             0 => Ok(self.report()),
             pending => Err(TimedOut { pending, total: submitted.len() }),
-        }
-    }
-
-    fn cancel(&self, submitted: &[Task<R>]) {
-        self.room.notify_all();
-        for cell in submitted.iter().filter_map(Task::cell) {
-            self.shared.cancel(cell);
         }
     }
 

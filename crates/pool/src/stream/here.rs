@@ -41,7 +41,7 @@ impl<A, R> Stream<A, R> {
         });
         let (started, finished) = (Some(started), Instant::now());
         let (worker, attempt) = (None, Attempt::first().get());
-        let item = Item { id, queued, started, finished, worker, attempt, result };
+        let item = Item { id, index: 0, queued, started, finished, worker, attempt, result };
         let item = Task::Ran(Box::new(item));
         let dropped = self.with_state(|state| state.machine.finished_as(id, item));
         // Not under the lock.

@@ -14,6 +14,9 @@ use crate::error::TaskError;
 pub struct Item<R> {
     /// The id that `put` returned.
     pub id: u64,
+    /// The number of earlier items that the input has emitted; 0 unless the stream is
+    /// [flat](crate::Pool::stream_flat).
+    pub index: u64,
     /// The time at which the input was put.
     pub queued: Instant,
     /// The time at which a worker started the last attempt, computed from the run time; `None` if

@@ -150,7 +150,7 @@ impl<T> Machine<T> {
         Some((id, task))
     }
 
-    /// Makes a task ready that the pool has finished.
+    /// Makes a task ready that the pool has finished, or that has emitted an item.
     pub(super) fn finished(&mut self, id: u64) {
         let Some(task) = self.submitted.remove(&id) else { return };
         let at = if self.limits.ordered {
@@ -170,6 +170,24 @@ impl<T> Machine<T> {
         }
         self.finished(id);
         None
+    }
+
+    /// Returns the task that [`take`](Self::take) would return.
+    pub(super) fn front(&self) -> Option<(u64, &T)> {
+        let (id, task) = self.ready.front().filter(|_| self.is_ready())?;
+        Some((*id, task))
+    }
+
+    /// Ends the turn of the task in front, which has emitted items and remains. It gets the next
+    /// turn after all that are ready, if it `is_ready` itself, otherwise once it is `finished`
+    /// again.
+    pub(super) fn turn(&mut self, is_ready: bool) {
+        (self.quiet_since, self.next_stall) = (None, None);
+        let Some((id, task)) = self.ready.pop_front() else { return };
+        self.submitted.insert(id, task);
+        if is_ready {
+            self.finished(id);
+        }
     }
 
     /// Takes the next item, which is counted as delivered.

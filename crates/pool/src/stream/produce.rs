@@ -9,11 +9,13 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::task::{PoolTask, Task};
-use super::{Full, PutErrorKind, Stream};
+use super::{Full, PutErrorKind, Stream, share};
 use crate::cell::TaskCell;
+use crate::emitted::Emitted;
 use crate::error::{SubmitError, SubmitErrorKind};
 use crate::payload::Argument;
 use crate::pool::WhenFull;
+use crate::run_record::RunRecord;
 
 impl<A, R> Stream<A, R>
 where
@@ -100,7 +102,13 @@ where
         let (id, function) = (self.shared.next_task_ids(1), self.function.clone());
         let (deadlines, _) = self.settings.task.constraints(&self.shared.config);
         let label = self.settings.task.label.clone();
-        let cell = TaskCell::recorded(id, function, encoded, label, deadlines);
+        let record = if self.settings.flat {
+            let workers = share(&self.shared, &self.settings).workers.max(1);
+            RunRecord::with_items(Emitted::new(self.settings.limits.output / workers))
+        } else {
+            RunRecord::default()
+        };
+        let cell = TaskCell::recorded(id, function, encoded, label, deadlines, record);
         (input, PoolTask { cell, queued, refused })
     }
 }

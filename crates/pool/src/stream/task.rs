@@ -4,12 +4,18 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use brigade_wire::{Attempt, codec};
+use brigade_worker::EmitEnd;
 use serde::de::DeserializeOwned;
 
 use super::item::Item;
 use super::machine::Ended;
 use crate::cell::TaskCell;
+use crate::drive::Shared;
+use crate::emitted::{Emitted, Taken};
 use crate::error::{SubmitErrorKind, TaskError, TaskErrorKind};
+use crate::payload::Value;
+use crate::run_record::Run;
+use crate::waiting::Wait;
 
 /// An input, and later its result.
 #[derive(Debug)]
@@ -40,6 +46,17 @@ impl<R> Task<R> {
         }
     }
 
+    /// Cancels it if it has not started, and drops the items that it emits.
+    pub(super) fn cancel(&self, shared: &Shared) {
+        let Some(cell) = self.cell() else { return };
+        if let Some(emitted) = cell.emitted() {
+            emitted.discard();
+        }
+        if cell.is_pending() {
+            shared.cancel(cell);
+        }
+    }
+
     pub(super) fn cell(&self) -> Option<&Arc<TaskCell>> {
         self.as_pool().map(|task| &task.cell)
     }
@@ -49,7 +66,7 @@ impl<R: DeserializeOwned + 'static> Task<R> {
     /// Returns the item of a task that is finished.
     pub(super) fn into_item(self, id: u64) -> Option<Item<R>> {
         match self {
-            Self::Pool(task) => Some(task.into_item(id)),
+            Self::Pool(task) => task.into_item(id),
             Self::Ran(item) => Some(*item),
             Self::Running => None,
         }
@@ -57,28 +74,65 @@ impl<R: DeserializeOwned + 'static> Task<R> {
 }
 
 impl PoolTask {
-    fn into_item<R: DeserializeOwned + 'static>(self, id: u64) -> Item<R> {
-        let Self { cell, queued, .. } = self;
-        let run = cell.record.as_ref().map(|record| record.get()).unwrap_or_default();
-        let attempt = run.attempt.unwrap_or(Attempt::first());
-        let failure = |kind| TaskError::new(kind).of_task(cell.id, attempt, cell.label());
-        let result = match cell.try_take() {
-            Some(outcome) => outcome.and_then(|value| {
-                value.decode().map_err(|error| {
-                    let error = codec::chain(&error);
-                    let message = format!("the result arrived but could not be decoded: {error}");
-                    failure(TaskErrorKind::Codec { message })
-                })
-            }),
+    /// Returns the item with the outcome; `None` for an input that has emitted all its items.
+    fn into_item<R: DeserializeOwned + 'static>(self, id: u64) -> Option<Item<R>> {
+        let run = self.cell.record.as_ref().map(|record| record.get()).unwrap_or_default();
+        let result = match self.cell.try_take() {
             // A task is finished once it has an outcome, and taken once.
-            None => Err(failure(TaskErrorKind::Cancelled)),
+            None => Err(self.failure(&run, TaskErrorKind::Cancelled)),
+            Some(Err(error)) => Err(error),
+            Some(Ok(value)) if self.cell.emitted().is_none() => self.decode(&run, &value),
+            Some(Ok(value)) => match self.decode(&run, &value) {
+                Ok(EmitEnd::Complete) => return None,
+                Ok(EmitEnd::Closed) => Err(self.failure(&run, TaskErrorKind::PoolClosed)),
+                Ok(EmitEnd::Expired) => {
+                    let deadlines = self.cell.deadlines.as_deref();
+                    let limit = deadlines.and_then(|it| it.limits.soft).unwrap_or_default();
+                    let elapsed = run.time().unwrap_or(limit).max(limit);
+                    Err(self.failure(&run, TaskErrorKind::DeadlineExceeded { limit, elapsed }))
+                }
+                Err(error) => Err(error),
+            },
         };
+        let index = self.cell.emitted().map_or(0, Emitted::taken);
+        Some(self.item(id, index, &run, result))
+    }
+
+    /// Returns an item that the input has emitted.
+    pub(super) fn emitted_item<R: DeserializeOwned + 'static>(
+        &self,
+        id: u64,
+        taken: &Taken,
+    ) -> Item<R> {
+        let result = self.decode(&taken.run, &taken.value);
+        self.item(id, taken.index, &taken.run, result)
+    }
+
+    fn item<R>(&self, id: u64, index: u64, run: &Run, result: Result<R, TaskError>) -> Item<R> {
+        let queued = self.queued;
         let (started, finished) = run.times();
         let finished = finished.max(queued);
         // The worker's clock may have measured more than has passed here.
         let started = started.map(|started| started.clamp(queued, finished));
-        let (worker, attempt) = (run.worker, attempt.get());
-        Item { id, queued, started, finished, worker, attempt, result }
+        let (worker, attempt) = (run.worker, run.attempt.unwrap_or(Attempt::first()).get());
+        Item { id, index, queued, started, finished, worker, attempt, result }
+    }
+
+    fn decode<T: DeserializeOwned + 'static>(
+        &self,
+        run: &Run,
+        value: &Value,
+    ) -> Result<T, TaskError> {
+        value.decode().map_err(|error| {
+            let error = codec::chain(&error);
+            let message = format!("the result arrived but could not be decoded: {error}");
+            self.failure(run, TaskErrorKind::Codec { message })
+        })
+    }
+
+    fn failure(&self, run: &Run, kind: TaskErrorKind) -> TaskError {
+        let attempt = run.attempt.unwrap_or(Attempt::first());
+        TaskError::new(kind).of_task(self.cell.id, attempt, self.cell.label())
     }
 }
 

@@ -15,6 +15,8 @@ enum Event {
     /// An id that the stream may have dropped long ago.
     Stale(usize),
     Take,
+    /// A turn of an input that has emitted items, and perhaps has more.
+    Turn(bool),
     Reset,
     Resize(usize),
     End,
@@ -28,6 +30,7 @@ fn event() -> impl Strategy<Value = Event> {
         20 => any::<usize>().prop_map(Event::Finish),
         5 => any::<usize>().prop_map(Event::Stale),
         20 => Just(Event::Take),
+        10 => any::<bool>().prop_map(Event::Turn),
         2 => Just(Event::Reset),
         2 => (1_usize..6).prop_map(Event::Resize),
         1 => Just(Event::End),
@@ -149,6 +152,19 @@ impl Model {
                     assert!(id >= self.floor, "a stale item");
                     assert!(machine.deliver(epoch, Ended::Value));
                     self.places.remove(&id);
+                }
+            }
+            Event::Turn(is_ready) => {
+                let expected = self.next_item();
+                assert_eq!(
+                    machine.front().map(|(id, task)| (id, *task)),
+                    expected.map(|id| (id, id))
+                );
+                if let Some(id) = expected {
+                    machine.turn(is_ready);
+                    self.finished += 1;
+                    let ready = Place::Ready(self.finished);
+                    self.places.insert(id, if is_ready { ready } else { Place::Submitted });
                 }
             }
             Event::Reset => assert_eq!(sorted(machine.reset()), self.drop_all()),
