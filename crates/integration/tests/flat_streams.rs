@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use brigade::stream::{Emit, EmitError, Item, Stream};
-use brigade::{Pool, PoolError, TaskErrorKind};
+use brigade::{Pool, PoolError, SharedBuf, TaskErrorKind};
 use brigade_integration::{attempt, pool, worker_died};
 use brigade_testkit::{BOUND, Watchdog, outcome, pause, wait_until};
 use futures::StreamExt;
@@ -368,6 +368,31 @@ fn a_shutdown_releases_producers_and_what_was_emitted_is_delivered() {
         let error = item.result.as_ref().unwrap_err();
         assert!(matches!(error.kind(), TaskErrorKind::PoolClosed), "{error}");
     }
+}
+
+/// Emits slices of a buffer, with their positions.
+fn slices(buffer: SharedBuf, emit: &mut Emit<'_, (usize, SharedBuf)>) {
+    for start in (0..buffer.len()).step_by(10_000) {
+        let end = buffer.len().min(start + 10_000);
+        emit.emit((start, buffer.slice(start..end))).unwrap();
+    }
+}
+
+#[test]
+fn items_may_have_shared_buffers() {
+    let _watchdog = Watchdog::new("buffers", BOUND);
+    let pool = pool(2);
+    let bytes: Vec<u8> = (0..=250).cycle().take(95_000).collect();
+    let stream = pool.stream_flat(slices).start().unwrap();
+    stream.put(bytes.clone().into()).unwrap();
+    stream.finish();
+    let mut whole = Vec::new();
+    for item in &stream {
+        let (start, buffer) = item.result.unwrap();
+        assert_eq!(start, whole.len());
+        whole.extend_from_slice(&buffer);
+    }
+    assert!(whole == bytes);
 }
 
 #[test]

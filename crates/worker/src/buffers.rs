@@ -2,7 +2,6 @@
 
 use brigade_buffers::SharedBuf;
 use brigade_sys::arena::ResultArena;
-use brigade_sys::executable::{EntryError, Invocation};
 use brigade_wire::buffers::{self, Buffer};
 use brigade_wire::link::ARENA_THRESHOLD;
 use brigade_wire::{Buffered, Location, MessageError, Outcome, codec};
@@ -29,17 +28,16 @@ const NOT_HERE: MessageError = MessageError::Decode("no such memory in this work
 #[cold]
 pub(crate) fn append(
     exported: &[SharedBuf],
-    invocation: &mut Invocation<'_>,
+    result: &mut Vec<u8>,
+    limit: usize,
     type_name: &str,
-) -> Result<(), EntryError> {
+) -> Result<(), String> {
     let list: Vec<_> = exported.iter().map(|buffer| Buffer::Inline(buffer)).collect();
-    let room = invocation.limit.saturating_sub(invocation.result.len());
-    buffers::append(invocation.result, &list, room).map_err(|error| {
+    let room = limit.saturating_sub(result.len());
+    buffers::append(result, &list, room).map_err(|error| {
         let error = codec::chain(&error);
-        EntryError::Result(format!("a value of type {type_name} could not be encoded: {error}"))
-    })?;
-    invocation.has_buffers = true;
-    Ok(())
+        format!("a value of type {type_name} could not be encoded: {error}")
+    })
 }
 
 /// Returns the outcome of a task whose encoded value ends with a list of buffers. A large value is

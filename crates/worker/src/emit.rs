@@ -1,8 +1,10 @@
 //! Functions that emit any number of items while they run.
 
+use std::any::type_name;
 use std::fmt;
 use std::marker::PhantomData;
 
+use brigade_buffers::exporting;
 use brigade_sys::executable::{
     Adapter, EntryError, EntryPoint, Invocation, Outlet, Refusal, entry_point,
 };
@@ -12,7 +14,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::error::EmitError;
-use crate::typed;
+use crate::{buffers, typed};
 
 /// A buffer that has grown beyond this is not kept for the next item.
 const KEPT_BUFFER: usize = 1 << 20;
@@ -48,14 +50,19 @@ impl<'a, R: Serialize + 'static> Emit<'a, R> {
         if let Some((prefix, bytes)) = codec::contiguous_parts(&item) {
             let length = bytes.len().saturating_add(prefix.as_slice().len());
             if (ARENA_THRESHOLD..=self.limit).contains(&length) {
-                let sent = self.outlet.send(&[prefix.as_slice(), bytes]);
+                let sent = self.outlet.send(&[prefix.as_slice(), bytes], false);
                 return self.note(sent);
             }
         }
         self.buffer.clear();
-        codec::encode(&item, &mut self.buffer, self.limit)
-            .map_err(|error| EmitError::Codec { message: codec::chain(&error) })?;
-        let sent = self.outlet.send(&[&self.buffer]);
+        let (encoded, exported) = exporting(|| codec::encode(&item, &mut self.buffer, self.limit));
+        encoded.map_err(|error| EmitError::Codec { message: codec::chain(&error) })?;
+        let has_buffers = !exported.is_empty();
+        if has_buffers {
+            buffers::append(&exported, &mut self.buffer, self.limit, type_name::<R>())
+                .map_err(|message| EmitError::Codec { message })?;
+        }
+        let sent = self.outlet.send(&[&self.buffer], has_buffers);
         if self.buffer.capacity() > KEPT_BUFFER {
             self.buffer = Vec::new();
         }
@@ -147,7 +154,7 @@ mod tests {
             if self.items.len() < self.room { Ok(()) } else { Err(self.refusal) }
         }
 
-        fn send(&mut self, parts: &[&[u8]]) -> Result<(), Refusal> {
+        fn send(&mut self, parts: &[&[u8]], _: bool) -> Result<(), Refusal> {
             self.items.push(parts.concat());
             Ok(())
         }

@@ -39,7 +39,10 @@ where
         if exported.is_empty() {
             return Ok(());
         }
-        buffers::append(&exported, invocation, type_name::<R>())
+        buffers::append(&exported, invocation.result, invocation.limit, type_name::<R>())
+            .map_err(EntryError::Result)?;
+        invocation.has_buffers = true;
+        Ok(())
     }
 }
 

@@ -37,11 +37,12 @@ pub trait Outlet {
     /// [`Refusal`] if it will not be.
     fn wait(&mut self) -> Result<(), Refusal>;
 
-    /// Sends the next item, encoded in parts. Call it only after [`wait`](Self::wait).
+    /// Sends the next item, encoded in parts. The list of its shared buffers follows in the same
+    /// part, if it `has_buffers`. Call it only after [`wait`](Self::wait).
     ///
     /// # Errors
     /// [`Refusal`] if it cannot be sent.
-    fn send(&mut self, parts: &[&[u8]]) -> Result<(), Refusal>;
+    fn send(&mut self, parts: &[&[u8]], has_buffers: bool) -> Result<(), Refusal>;
 }
 
 /// The reason why an item was not taken.

@@ -8,8 +8,8 @@ use brigade_wire::slots::{Grant, SlotTable};
 use brigade_wire::{FromWorker, Item, Location, Outcome};
 
 use super::Reporter;
-use crate::context;
 use crate::error::LoopError;
+use crate::{buffers, context};
 
 /// The items of a running task, on their way to the host.
 pub(super) struct Emitter<'a, S> {
@@ -66,8 +66,12 @@ impl<S: LinkSender> Outlet for ArenaOutlet<'_, '_, S> {
         }
     }
 
-    fn send(&mut self, parts: &[&[u8]]) -> Result<(), Refusal> {
+    fn send(&mut self, parts: &[&[u8]], has_buffers: bool) -> Result<(), Refusal> {
         self.origin.end_copy();
+        if has_buffers {
+            let item = parts.concat();
+            return self.emitter.send(buffers::outcome(&item, self.results));
+        }
         let is_large = parts.iter().map(|part| part.len()).sum::<usize>() >= ARENA_THRESHOLD;
         let stored =
             if is_large { self.results.and_then(|results| results.put(parts)) } else { None };
