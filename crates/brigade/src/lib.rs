@@ -12,6 +12,7 @@
 //! Three more modules can be used on their own, each behind a cargo feature of its name.
 //!
 //! # Cargo features
+//! - `bytemuck`: `SharedBuf::typed` and `SharedBufMut::typed_mut`, slices of plain types.
 //! - `cores` (default): `brigade::cores` leases cores of the machine and pins processes to them.
 //!   Also adds `PoolBuilder::cores`, `PoolBuilder::cores_per_worker` and `worker::cores`.
 //! - `futures` (default): the items of a [`stream`] as a `futures_core::Stream`.
@@ -95,8 +96,10 @@ pub use brigade_pool::{
     wait,
 };
 
+#[cfg(feature = "bytemuck")]
+pub use brigade_buffers::TypedError;
 #[doc(inline)]
-pub use brigade_buffers::{SharedBuf, SharedBufMut};
+pub use brigade_buffers::{AllocError, Protection, SharedBuf, SharedBufMut};
 #[doc(inline)]
 pub use brigade_pool::stream;
 
@@ -151,7 +154,7 @@ pub mod worker {
         Attempt, TaskId, WorkerId, attempt, cancelled, depth, generation, id, remaining, seed,
         slot, task,
     };
-    pub use brigade_worker::{SectionGuard, expires, state};
+    pub use brigade_worker::{SectionGuard, alloc, expires, state, try_alloc};
 
     pub use crate::server::Server;
 }

@@ -57,6 +57,7 @@ mod import;
 mod memory;
 mod place;
 mod scope;
+mod sent;
 mod serialize;
 mod shared;
 #[cfg(test)]

@@ -52,6 +52,10 @@ impl Memory {
         }
     }
 
+    pub(crate) fn backing(&self) -> &Backing {
+        &self.backing
+    }
+
     pub(crate) fn place(&self) -> Place {
         let length = self.as_bytes().len();
         match &self.backing {

@@ -7,7 +7,7 @@ use std::fs;
 use std::time::Duration;
 
 use brigade::Pool;
-use brigade_integration::pool;
+use brigade_integration::{builder, pool};
 use brigade_testkit::{BOUND, outcome, wait_until};
 
 brigade::init_for_tests!();
@@ -95,7 +95,7 @@ fn shared_memory(pool: &Pool) -> u64 {
 
 #[test]
 fn memory_is_reused_and_the_surplus_returned() {
-    let pool = pool(1);
+    let pool = builder(1).buffer_budget(128 << 20).build().unwrap();
     let echo = |bytes: Vec<u8>| bytes;
     let round = || {
         // 100 at a time are 300 MiB each way, which is more than the arenas keep.

@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
+use brigade_buffers::Protection;
 use brigade_supervisor::{Initializer, Stdio};
 use brigade_sys::executable::EntryPoint;
 use brigade_worker::{finalizer_of, initializer_of, try_initializer_of};
@@ -114,6 +115,23 @@ impl PoolBuilder {
     /// end of a task. The worker checks at most once a millisecond. Default: no limit.
     pub fn max_worker_rss(mut self, bytes: u64) -> Self {
         self.config.supervisor.max_rss = Some(bytes);
+        self
+    }
+
+    /// Sets the number of bytes that shared buffers may take before
+    /// [`alloc`](crate::Pool::alloc) waits. Default: a quarter of the memory of the machine.
+    ///
+    /// The workers and the host have equal shares. As much memory is kept after its use, so that
+    /// later buffers need no new pages.
+    pub fn buffer_budget(mut self, bytes: usize) -> Self {
+        self.config.buffer_budget = bytes;
+        self
+    }
+
+    /// Sets the protection of buffers that workers have written against their later writes.
+    /// Default: [`Protection::Trusted`].
+    pub fn buffer_protection(mut self, protection: Protection) -> Self {
+        self.config.buffer_protection = protection;
         self
     }
 

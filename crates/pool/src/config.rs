@@ -9,6 +9,7 @@ use brigade_scheduler::Settings;
 #[cfg(feature = "journal")]
 use brigade_scheduler::journal::Journal;
 use brigade_supervisor::{ProcessEnv, Setup};
+use brigade_sys::arena::{Protection, Terms, default_budget};
 use brigade_wire::link::connect::HostConnector;
 use brigade_worker::Connectors;
 
@@ -33,6 +34,17 @@ pub(crate) struct Config {
     pub(crate) journal: Option<PathBuf>,
     pub(crate) deadlines: Deadlines,
     pub(crate) link: Link,
+    /// Bytes of all shared buffers.
+    pub(crate) buffer_budget: usize,
+    pub(crate) buffer_protection: Protection,
+}
+
+impl Config {
+    /// Returns the terms of each arena: the workers and the host have equal shares.
+    pub(crate) fn buffer_terms(&self) -> Terms {
+        let budget = self.buffer_budget / (self.scheduler.workers + 1);
+        Terms { budget, protection: self.buffer_protection }
+    }
 }
 
 impl Default for Config {
@@ -79,6 +91,8 @@ impl Default for Config {
             journal: None,
             deadlines: Deadlines::default(),
             link: Link::Auto,
+            buffer_budget: default_budget(),
+            buffer_protection: Protection::default(),
         }
     }
 }

@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use brigade_buffers::{SharedBuf, exporting, importing};
 use brigade_sys::arena::{ArgumentArena, Loan, SharedBlock};
-use brigade_wire::Location;
 use brigade_wire::codec::{self, CodecError, Source};
 use brigade_wire::link::ARENA_THRESHOLD;
+use brigade_wire::{Location, buffers as wire, items};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -65,12 +65,12 @@ impl Argument {
             return Ok(Self::of(encoded, arena));
         }
         let room = limit.saturating_sub(encoded.len());
-        append_buffers::<T>(&exported, &mut encoded, room)?;
-        let exported = exported.into_iter().map(|buffer| (0, buffer)).collect();
-        Ok(Self::with_buffers(Self::of(encoded, arena), exported))
+        let lent = append_buffers::<T>(exported, &mut encoded, room, arena)?;
+        let lent = lent.into_iter().map(|buffer| (0, buffer)).collect();
+        Ok(Self::with_buffers(Self::of(encoded, arena), lent))
     }
 
-    /// Adds the buffers that the lists in the argument refer to.
+    /// Adds the buffers that the lists in the argument refer to, in their order.
     pub(crate) fn with_buffers(encoded: Self, buffers: ItemBuffers) -> Self {
         Self::Buffered(Box::new(BufferedArgument { encoded, buffers }))
     }
@@ -158,6 +158,39 @@ impl Argument {
         rest
     }
 
+    /// Returns the buffers that are lent to whoever gets the argument.
+    pub(crate) fn buffers(&self) -> impl Iterator<Item = &SharedBuf> {
+        let buffers = match self {
+            Self::Buffered(buffered) => buffered.buffers.as_slice(),
+            Self::Inline(_) | Self::InArena(_) | Self::Part { .. } => &[],
+        };
+        buffers.iter().map(|(_, buffer)| buffer)
+    }
+
+    /// Returns the encoded argument with the bytes of all buffers, for a worker without access to
+    /// their memory. Returns `None` if it refers to no buffers, or exceeds `limit` bytes.
+    pub(crate) fn inlined(&self, is_chunk: bool, limit: usize) -> Option<Vec<u8>> {
+        let Self::Buffered(buffered) = self else { return None };
+        let mut buffers = self.buffers().peekable();
+        buffers.peek()?;
+        let mut inlined = Vec::new();
+        let mut convert = |bytes: &[u8], into: &mut Vec<u8>| {
+            let (encoded, list) = wire::split(bytes)?;
+            into.extend_from_slice(encoded);
+            buffers::append_inline(list, buffers.by_ref(), into, limit)
+        };
+        let mut rest = buffered.encoded.as_bytes();
+        if is_chunk {
+            while let Some(item) = items::take(&mut rest) {
+                let item = item.ok()?;
+                items::push_with(&mut inlined, |into| convert(item, into)).ok()?;
+            }
+        } else {
+            convert(rest, &mut inlined).ok()?;
+        }
+        Some(inlined).filter(|inlined| inlined.len() <= limit)
+    }
+
     /// Returns the argument again, as a copy of its encoded bytes.
     pub(crate) fn copy(&self, arena: Option<&Arc<ArgumentArena>>) -> Self {
         let encoded = Self::of(self.as_bytes().to_vec(), arena);
@@ -171,11 +204,12 @@ impl Argument {
 /// Appends the list of an argument's buffers to its encoding of type `T`.
 #[cold]
 pub(crate) fn append_buffers<T>(
-    exported: &[SharedBuf],
+    exported: Vec<SharedBuf>,
     encoded: &mut Vec<u8>,
     room: usize,
-) -> Result<(), CodecError> {
-    buffers::append(exported, encoded, room)
+    arena: Option<&Arc<ArgumentArena>>,
+) -> Result<Vec<SharedBuf>, CodecError> {
+    buffers::append(exported, encoded, room, arena)
         .map_err(|error| CodecError::Encode { type_name: type_name::<T>(), source: error.into() })
 }
 

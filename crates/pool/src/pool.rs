@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use brigade_buffers::{AllocError, SharedBufMut, WhenFull as BudgetFull};
 use brigade_scheduler::{Shutdown, ShutdownReport};
 use brigade_worker::function_of;
 use serde::Serialize;
@@ -212,6 +213,57 @@ impl Pool {
         });
         let cells = cells.map_err(|kind| SubmitError::new(kind, argument))?;
         Ok(cells.into_iter().map(|cell| Handle::new(cell, Arc::clone(shared))).collect())
+    }
+
+    /// Allocates a buffer of `length` bytes with arbitrary content, which workers read without a
+    /// copy.
+    ///
+    /// Blocks while the buffers of the host that are in use leave too little of its share of the
+    /// [`buffer_budget`](crate::PoolBuilder::buffer_budget). Where there is no shared memory (over
+    /// the ipc link, or with little address space), the buffer is on the heap, and its bytes are
+    /// copied into each message.
+    ///
+    /// ```no_run
+    /// # use brigade::SharedBuf;
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # brigade::init();
+    /// fn count_zeros(buffer: SharedBuf) -> usize {
+    ///     buffer.iter().filter(|byte| **byte == 0).count()
+    /// }
+    ///
+    /// let pool = brigade::Pool::builder().build()?;
+    /// let mut buffer = pool.alloc(1 << 20)?;
+    /// buffer.fill(0);
+    /// let buffer: SharedBuf = buffer.freeze();
+    /// for zeros in pool.map(count_zeros, std::iter::repeat_n(buffer, 8)) {
+    ///     assert_eq!(zeros?, 1 << 20);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// If the system has no memory, and in a fork of the process.
+    pub fn alloc(&self, length: usize) -> Result<SharedBufMut, AllocError> {
+        self.allocate(length, BudgetFull::Wait)
+    }
+
+    /// Allocates a buffer like [`alloc`](Self::alloc), but returns an error instead of waiting.
+    ///
+    /// # Errors
+    /// As `alloc`, and if the share of the host is used up.
+    pub fn try_alloc(&self, length: usize) -> Result<SharedBufMut, AllocError> {
+        self.allocate(length, BudgetFull::Fail)
+    }
+
+    fn allocate(&self, length: usize, full: BudgetFull) -> Result<SharedBufMut, AllocError> {
+        if self.shared().is_forked() {
+            return Err(AllocError::Forked);
+        }
+        match self.shared().arguments() {
+            Some(arena) => SharedBufMut::in_arguments(arena, length, full),
+            None => Ok(SharedBufMut::on_heap(length)),
+        }
     }
 
     /// Sets the maximum number of workers.

@@ -128,6 +128,8 @@ pub struct Answer {
     pub server: String,
     /// `true` if the worker has mapped the arenas. Otherwise large payloads travel in the messages.
     pub arenas: bool,
+    /// `true` if the worker can open the host's descriptors, and so the arenas of other workers.
+    pub opens_descriptors: bool,
     /// Set by a program that takes tasks by name; it may be of another build than the host.
     pub program: Option<ServerProgram>,
 }

@@ -23,6 +23,7 @@ mod words;
 
 use std::time::Duration;
 
+use crate::buffers;
 use crate::error::MessageError;
 use crate::ids::{Attempt, TaskId};
 use crate::outcome::Outcome;
@@ -111,6 +112,11 @@ pub enum FromWorker<'a> {
         /// Position of the task's state word in the shared table.
         ring_index: u16,
     },
+    /// The [buffers](crate::buffers) of the task that finishes next which the worker continues to
+    /// use after its end.
+    Keeps(&'a [u8]),
+    /// The buffers that the worker kept and no longer uses.
+    Releases(&'a [u8]),
 }
 
 /// The end of an attempt.
@@ -144,6 +150,8 @@ pub struct Item<'a> {
 const RUN_OFFSET: u8 = 1;
 const RUN_NAME: u8 = 2;
 const STOP: u8 = 3;
+const KEEPS: u8 = 4;
+const RELEASES: u8 = 5;
 const SKIPPED: u8 = 21;
 /// Added to the kind of an outcome if the outcome belongs to an item.
 const ITEM: u8 = 32;
@@ -272,6 +280,8 @@ impl<'a> FromWorker<'a> {
                 push(head, first_word(SKIPPED, 0, *ring_index, attempt.get()));
                 return push(head, task.get());
             }
+            Self::Keeps(_) => return push(head, first_word(KEEPS, 0, 0, 0)),
+            Self::Releases(_) => return push(head, first_word(RELEASES, 0, 0, 0)),
         };
         outcome::encode_head(outcome, head);
     }
@@ -282,6 +292,7 @@ impl<'a> FromWorker<'a> {
             Self::Finished(Finished { outcome, .. }) | Self::Item(Item { outcome, .. }) => {
                 outcome::payload(outcome)
             }
+            Self::Keeps(buffers) | Self::Releases(buffers) => buffers,
             Self::Skipped { .. } => &[],
         }
     }
@@ -306,6 +317,9 @@ impl<'a> FromWorker<'a> {
             let outcome = outcome::decode(kind, reader.0)?;
             return Ok(Self::Item(Item { ring_index, index: number, outcome }));
         }
+        if kind < VALUE {
+            return decode_buffers(kind, reader.0);
+        }
         let (task, attempt) = (TaskId::new(reader.word()?), Attempt::new(number));
         if kind == SKIPPED {
             return if reader.0.is_empty() {
@@ -318,6 +332,18 @@ impl<'a> FromWorker<'a> {
         let outcome = outcome::decode(kind, reader.0)?;
         let worn = flags & IS_WORN != 0;
         Ok(Self::Finished(Finished { task, attempt, ring_index, run_time, worn, outcome }))
+    }
+}
+
+#[cold]
+fn decode_buffers(kind: u8, payload: &[u8]) -> Result<FromWorker<'_>, MessageError> {
+    if !buffers::split(payload)?.0.is_empty() {
+        return Err(MessageError::Decode("bytes before a list of shared buffers"));
+    }
+    match kind {
+        KEEPS => Ok(FromWorker::Keeps(payload)),
+        RELEASES => Ok(FromWorker::Releases(payload)),
+        _ => Err(MessageError::Decode("unknown message kind")),
     }
 }
 

@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use brigade_sys::arena::{ArgumentView, ResultArena};
+use brigade_sys::arena::{ArgumentView, ForeignArenas, ResultArena};
 
 use crate::error::StartError;
 
@@ -13,6 +13,8 @@ use crate::error::StartError;
 pub(crate) struct Arenas {
     pub(crate) arguments: ArgumentView,
     pub(crate) results: Arc<ResultArena>,
+    /// The arenas of other workers.
+    pub(crate) others: ForeignArenas,
 }
 
 impl Arenas {
@@ -20,6 +22,7 @@ impl Arenas {
     /// address space for them.
     pub(crate) fn open(
         (arguments, results): (u64, u64),
+        host: u32,
         mut next: impl FnMut() -> Result<OwnedFd, StartError>,
     ) -> Result<Option<Self>, StartError> {
         if arguments == 0 || results == 0 {
@@ -30,7 +33,7 @@ impl Arenas {
         let (of_arguments, of_results) = (next()?, next()?);
         let opened = ArgumentView::open(of_arguments, bytes(arguments)).and_then(|arguments| {
             let results = ResultArena::open(of_results, bytes(results))?;
-            Ok(Self { arguments, results })
+            Ok(Self { arguments, results, others: ForeignArenas::new(host) })
         });
         match opened {
             Ok(arenas) => Ok(Some(arenas)),

@@ -6,8 +6,8 @@
 //! is not ready by the start deadline. So no wait in this module needs a deadline.
 
 use std::os::fd::OwnedFd;
-use std::process;
 use std::sync::Arc;
+use std::{fs, process};
 
 use brigade_sys::control::ControlSocket;
 use brigade_sys::executable::{BuildIdentity, build_identity};
@@ -122,7 +122,7 @@ impl Handshake<'_> {
                     (RemoteWaker::from_fd(next()?), RemoteWaker::from_fd(next()?));
                 let doorbell =
                     RemoteDoorbell::new(page, thread, caller).map_err(StartError::Slots)?;
-                arenas = Arenas::open(hello.arenas, &mut next)?;
+                arenas = Arenas::open(hello.arenas, self.marker.host, &mut next)?;
                 setup = open_setup(&hello, next)?;
                 let end =
                     ring::WorkerEnd::new(&segment, hello.slots, doorbell, message_limit(limit));
@@ -194,6 +194,7 @@ impl Handshake<'_> {
             identity: *build_identity().as_bytes(),
             server,
             arenas,
+            opens_descriptors: arenas && opens_descriptors_of(self.marker.host),
             program: is_server.then(|| ServerProgram { version: version.clone() }),
         }))
     }
@@ -222,6 +223,12 @@ fn arm_lifeline(lifeline: Option<OwnedFd>) -> Result<(), StartError> {
         // A system without such signals still has the parent-death signal.
         Some(Ok(true) | Err(_)) | None => Ok(()),
     }
+}
+
+/// Returns `true` if this process can open the descriptors of another one.
+fn opens_descriptors_of(pid: u32) -> bool {
+    let first = fs::read_dir(format!("/proc/{pid}/fd")).ok().and_then(|mut all| all.next());
+    first.and_then(Result::ok).is_some_and(|first| fs::read_link(first.path()).is_ok())
 }
 
 fn check_version(version: u32) -> Result<(), StartError> {

@@ -59,7 +59,7 @@ impl<'a, R: Serialize + 'static> Emit<'a, R> {
         encoded.map_err(|error| EmitError::Codec { message: codec::chain(&error) })?;
         let has_buffers = !exported.is_empty();
         if has_buffers {
-            buffers::append(&exported, &mut self.buffer, self.limit, type_name::<R>())
+            buffers::append(exported, &mut self.buffer, self.limit, type_name::<R>())
                 .map_err(|message| EmitError::Codec { message })?;
         }
         let sent = self.outlet.send(&[&self.buffer], has_buffers);

@@ -22,7 +22,6 @@ mod emitter;
 use std::ops::Range;
 use std::sync::Arc;
 
-use brigade_sys::arena::ArgumentView;
 use brigade_sys::clock::{self, Monotonic};
 use brigade_sys::executable::{EntryError, Invocation, Outlet, WithBuffers};
 use brigade_sys::fork::Origin;
@@ -34,7 +33,7 @@ use brigade_wire::{
 
 use crate::arenas::Arenas;
 use crate::bounded::bounded;
-use crate::buffers;
+use crate::buffers::{self, Lent};
 use crate::context;
 use crate::error::LoopError;
 use crate::functions::Functions;
@@ -57,6 +56,7 @@ pub(crate) struct EventLoop<S, R> {
     reporter: Reporter<S>,
     slots: SlotTable,
     runner: Runner,
+    lent: Lent,
     memory_limit: MemoryLimit,
 }
 
@@ -89,6 +89,7 @@ impl<S: LinkSender, R: LinkReceiver> EventLoop<S, R> {
             reporter,
             slots,
             runner,
+            lent: Lent::default(),
             memory_limit: MemoryLimit::new(context::max_rss()),
         }
     }
@@ -115,16 +116,20 @@ impl<S: LinkSender, R: LinkReceiver> EventLoop<S, R> {
             let outcome = match run.chunk {
                 None => {
                     let mut emitter = Emitter::new(&mut self.reporter, &self.slots, ring_index);
-                    let outcome = self.runner.run(&run, task, None, Some(&mut emitter));
+                    let outcome =
+                        self.runner.run(&run, task, None, &mut self.lent, Some(&mut emitter));
                     emitter.finish()?;
                     outcome
                 }
                 Some(chunk) => {
                     let items = Items { run: &run, chunk, began };
-                    items.run(&self.slots, &mut self.reporter, &mut self.runner)?
+                    items.run(&self.slots, &mut self.reporter, &mut self.runner, &mut self.lent)?
                 }
             };
             sections::end_of_task();
+            if !self.lent.is_empty() {
+                self.lent.report(|message| self.reporter.send_unannounced(message))?;
+            }
             let run_time = clock::now().saturating_since(began);
             let worn = self.memory_limit.is_exceeded();
             let finished = Finished { task, attempt, ring_index, run_time, worn, outcome };
@@ -151,6 +156,7 @@ impl Items<'_> {
         slots: &SlotTable,
         reporter: &mut Reporter<S>,
         runner: &mut Runner,
+        lent: &mut Lent,
     ) -> Result<Outcome<'static>, LoopError> {
         let Run { task, ring_index, .. } = *self.run;
         let mut taken = 0;
@@ -162,7 +168,7 @@ impl Items<'_> {
             };
             slots.begin_item(ring_index, u64::from(index) + 1);
             let id = TaskId::new(task.get() + u64::from(index));
-            let outcome = runner.run::<S>(self.run, id, Some(item), None);
+            let outcome = runner.run::<S>(self.run, id, Some(item), lent, None);
             sections::end_of_item();
             reporter.send_unannounced(&FromWorker::Item(Item { ring_index, index, outcome }))?;
             // Reading the exact time costs more than a short item.
@@ -195,6 +201,7 @@ impl Runner {
         run: &Run<'_>,
         id: TaskId,
         item: Option<Range<usize>>,
+        lent: &mut Lent,
         emitter: Option<&mut Emitter<'_, S>>,
     ) -> Outcome<'_> {
         let entry = match self.functions.find(&run.function) {
@@ -202,11 +209,8 @@ impl Runner {
             Err(reason) => return Outcome::UnknownFunction(reason),
         };
         let Self { arenas, result, limit, origin, .. } = self;
-        let (view, results) = match arenas {
-            Some(Arenas { arguments, results }) => (Some(&*arguments), Some(&**results)),
-            None => (None, None),
-        };
-        let Some(argument) = argument_in(view, run).and_then(|argument| match item {
+        let results = arenas.as_ref().map(|arenas| &*arenas.results);
+        let Some(argument) = argument(arenas.as_ref(), run).and_then(|argument| match item {
             Some(item) => argument.get(item),
             None => Some(argument),
         }) else {
@@ -215,9 +219,9 @@ impl Runner {
             );
         };
         let (argument, buffers) = if run.has_buffers {
-            match buffers::open(argument) {
+            match lent.open(argument, arenas.as_ref()) {
                 Ok((argument, buffers)) => (argument, Some(buffers)),
-                Err(error) => return Outcome::ArgumentCodec(error.to_string()),
+                Err(reason) => return Outcome::ArgumentCodec(reason),
             }
         } else {
             (argument, None)
@@ -266,19 +270,18 @@ impl Runner {
             Ok(Err(EntryError::Result(reason))) => {
                 Outcome::ResultCodec(bounded(&reason, REASON_LIMIT))
             }
-            Err(report) => Outcome::Panicked(Box::new(report)),
+            Err(report) => {
+                buffers::undo_exports();
+                Outcome::Panicked(Box::new(report))
+            }
         }
     }
 }
 
-fn argument<'a>(arenas: Option<&'a Arenas>, run: &'a Run<'_>) -> Option<&'a [u8]> {
-    argument_in(arenas.map(|arenas| &arenas.arguments), run)
-}
-
 /// Returns the encoded argument, which lies in the message or in the arena.
-fn argument_in<'a>(view: Option<&'a ArgumentView>, run: &'a Run<'_>) -> Option<&'a [u8]> {
+fn argument<'a>(arenas: Option<&'a Arenas>, run: &'a Run<'_>) -> Option<&'a [u8]> {
     let Some(Location { offset, length }) = run.location else { return Some(run.argument) };
-    view?.bytes(usize::try_from(offset).ok()?, usize::try_from(length).ok()?)
+    arenas?.arguments.bytes(usize::try_from(offset).ok()?, usize::try_from(length).ok()?)
 }
 
 /// Sends messages to the host.

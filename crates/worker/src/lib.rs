@@ -51,6 +51,7 @@ mod stderr;
 mod typed;
 
 pub use brigade_wire::exit_code;
+pub use buffers::{alloc, try_alloc};
 pub use emit::{Emit, EmitEnd, emitting_function_of};
 pub use error::EmitError;
 pub use program::Connectors;

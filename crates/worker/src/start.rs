@@ -10,6 +10,7 @@ use brigade_wire::handshake::FromWorkerControl;
 use brigade_wire::link::{LinkReceiver, LinkSender};
 
 use crate::bootstrap::{self, Connected, Link};
+use crate::buffers;
 use crate::event_loop::EventLoop;
 use crate::exit_code;
 use crate::functions::{Functions, Named};
@@ -92,6 +93,9 @@ fn work(
 ) -> i32 {
     let Connected { slots, arenas, message_limit, control, host, mut setup } = connected;
     let functions = Arc::new(Functions::new(named, host));
+    if let Some(arenas) = &arenas {
+        buffers::share(&arenas.results);
+    }
     let origin = Origin::here();
     let initialized = setup.initialize(&functions);
     origin.end_copy();

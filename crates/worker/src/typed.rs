@@ -39,10 +39,9 @@ where
         if exported.is_empty() {
             return Ok(());
         }
-        buffers::append(&exported, invocation.result, invocation.limit, type_name::<R>())
-            .map_err(EntryError::Result)?;
         invocation.has_buffers = true;
-        Ok(())
+        buffers::append(exported, invocation.result, invocation.limit, type_name::<R>())
+            .map_err(EntryError::Result)
     }
 }
 

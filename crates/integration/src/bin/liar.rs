@@ -18,12 +18,13 @@ use brigade_sys::control::{ControlSocket, Received};
 use brigade_sys::descriptors;
 use brigade_sys::segment::Segment;
 use brigade_sys::wake_set::RemoteWaker;
+use brigade_wire::buffers::{self, Buffer, File};
 use brigade_wire::handshake::{Answer, FromWorkerControl, Hello, ToWorkerControl};
 use brigade_wire::link::{LinkReceiver, LinkSender, message_limit, ring};
 use brigade_wire::ring::RemoteDoorbell;
 use brigade_wire::slots::{SlotTable, slot_tag};
 use brigade_wire::version::PROTOCOL_VERSION;
-use brigade_wire::{Finished, FromWorker, Item, Outcome, Run, ToWorker, items};
+use brigade_wire::{Buffered, Finished, FromWorker, Item, Location, Outcome, Run, ToWorker, items};
 
 fn main() {
     let mode = std::env::args().nth(1).expect("how to lie");
@@ -46,6 +47,18 @@ fn main() {
             "barren" => {
                 worker.emit(&run_frame, 0..1, &Outcome::ResultCodec("no value".to_owned()));
             }
+            // Buffers that are not its own: one that was not lent to it, one of a file that it does
+            // not have, and one outside of its arena.
+            "argument" => worker.name(&run_frame, Buffer::Argument(ELSEWHERE)),
+            "foreign" => {
+                let file = File { descriptor: 0, inode: 1, size: 1 << 30 };
+                worker.name(&run_frame, Buffer::Foreign(file, ELSEWHERE));
+            }
+            "result" => {
+                worker.name(&run_frame, Buffer::Result(BEYOND));
+            }
+            "keeps" => worker.send(&FromWorker::Keeps(&list(&Buffer::Argument(ELSEWHERE)))),
+            "releases" => worker.send(&FromWorker::Releases(&list(&Buffer::Argument(ELSEWHERE)))),
             // The first processes die after they began the chunk, before they begin an item.
             mode => {
                 let deaths: usize = mode.parse().expect("a way to lie, or a number of deaths");
@@ -56,6 +69,15 @@ fn main() {
             }
         }
     }
+}
+
+const ELSEWHERE: Location = Location { offset: 1 << 20, length: 4096 };
+const BEYOND: Location = Location { length: 1 << 50, ..ELSEWHERE };
+
+fn list(buffer: &Buffer<'_>) -> Vec<u8> {
+    let mut list = Vec::new();
+    buffers::append(&mut list, &[*buffer], 1 << 10).expect("room");
+    list
 }
 
 /// Returns the number of this process among those of the pool, from 1 on, counted in the file of
@@ -155,6 +177,14 @@ impl Worker {
         self.send(&FromWorker::Finished(finished));
     }
 
+    /// Answers with a value that has this buffer.
+    fn name(&mut self, frame: &Frame, buffer: Buffer<'_>) {
+        let mut value = vec![0, 0, 0];
+        value.extend(list(&buffer));
+        let buffered = Buffered { location: None, payload: &value };
+        self.finish(frame, Outcome::Buffered(Box::new(buffered)));
+    }
+
     fn send(&mut self, message: &FromWorker<'_>) {
         let mut head = Vec::new();
         message.encode_head(&mut head);
@@ -170,6 +200,7 @@ fn answer(hello: &Hello) -> Answer {
         identity: hello.identity,
         server: String::new(),
         arenas: true,
+        opens_descriptors: true,
         program: None,
     }
 }

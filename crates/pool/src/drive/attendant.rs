@@ -12,6 +12,7 @@ use super::death;
 use super::deferred::Deferred;
 use super::outcome::{EventData, finish_chunk, finished_event, take_item};
 use super::shared::Shared;
+use crate::buffers::{Kept, Reachable};
 
 /// Attends a worker. Over rings it returns at once, over other links after the worker's death.
 pub(super) fn run(shared: &Shared, process: &Arc<WorkerProcess>, connected: Connected) {
@@ -55,9 +56,11 @@ fn read_to_the_end(shared: &Shared, worker: WorkerId, receiver: &mut dyn LinkRec
 
 /// Handles a message. Returns an error if the message breaks the protocol.
 fn handle_message(shared: &Shared, worker: WorkerId, message: &[u8]) -> Result<(), String> {
+    // This link comes without shared memory.
+    let reachable = Reachable { results: None, kept: &Kept::default(), copies: None };
     let (event, data) = match FromWorker::decode(message).map_err(|error| error.to_string())? {
         FromWorker::Item(item) => {
-            let waiters = shared.with_due(worker, |due| take_item(due, item, None))?;
+            let waiters = shared.with_due(worker, |due| take_item(due, item, reachable))?;
             if waiters.is_some() {
                 let to_notify = waiters.into_iter().collect();
                 Deferred { to_notify, ..Deferred::default() }.run(shared);
@@ -66,7 +69,10 @@ fn handle_message(shared: &Shared, worker: WorkerId, message: &[u8]) -> Result<(
         }
         FromWorker::Finished(finished) => {
             let end = shared.with_due(worker, |due| finish_chunk(worker, due, &finished))?;
-            finished_event(worker, finished, end, None)?
+            finished_event(worker, finished, end, None, reachable)?
+        }
+        FromWorker::Keeps(_) | FromWorker::Releases(_) => {
+            return Err("keeps a shared buffer, of which it has none".to_owned());
         }
         FromWorker::Skipped { task, attempt, .. } => {
             (Event::Skipped { worker, task, attempt }, EventData::Nothing)

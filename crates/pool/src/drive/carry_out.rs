@@ -277,10 +277,17 @@ impl Core {
         let function = cell.function.for_the_wire();
         let limits = cell.deadlines.as_deref().map_or(RunLimits::NONE, TaskDeadlines::run_limits);
         let reads_arena = connection.results.is_some();
+        let (reads_all, limit) = (connection.reads_all, self.message_limit);
         let sent = cell.with_argument(|argument, chunk| {
             let has_buffers = argument.has_buffers();
-            let (location, argument): (_, &[u8]) = match argument.location() {
-                Some(location) if reads_arena => (Some(location), &[]),
+            let inlined = if has_buffers && !reads_all {
+                argument.inlined(chunk.is_some(), limit)
+            } else {
+                None
+            };
+            let (location, argument): (_, &[u8]) = match (&inlined, argument.location()) {
+                (Some(inlined), _) => (None, inlined),
+                (None, Some(location)) if reads_arena => (Some(location), &[]),
                 _ => (None, argument.as_bytes()),
             };
             let run = Run {

@@ -47,6 +47,7 @@ use brigade_wire::{FromWorker, WorkerId};
 use super::deferred::Deferred;
 use super::outcome::{EventData, finish_chunk, finished_event, take_item};
 use super::shared::{Core, Shared};
+use crate::buffers::{Kept, Reachable};
 use crate::cell::TaskCell;
 use crate::completion_queue::CompletionQueue;
 use crate::waiting::{Wait, park_for};
@@ -198,7 +199,7 @@ impl Core {
         let mut collected = 0;
         let mut time = None;
         while let Some(Some(worker_slot)) = self.worker_slots.get_mut(slot) {
-            let worker = worker_slot.id;
+            let (worker, kept) = (worker_slot.id, &mut worker_slot.kept);
             let Some(Connection { link: HostLink::Ring(end), results, broken, .. }) =
                 &mut worker_slot.connection
             else {
@@ -208,14 +209,8 @@ impl Core {
             if *broken || !end.has_more() {
                 break;
             }
-            let next = next_event(
-                worker,
-                end,
-                results.as_ref(),
-                &self.scheduler,
-                &mut collected,
-                deferred,
-            );
+            let memory = (results.as_ref(), kept, shared.arguments());
+            let next = next_event(worker, end, memory, &self.scheduler, &mut collected, deferred);
             let (event, data) = match next {
                 Ok(Some(next)) => next,
                 Ok(None) => break,
@@ -268,7 +263,7 @@ type Next = Result<Option<(Event<Arc<TaskCell>>, EventData)>, String>;
 fn next_event(
     worker: WorkerId,
     end: &mut HostEnd,
-    results: Option<&Arc<ResultView>>,
+    (results, kept, copies): (Option<&Arc<ResultView>>, &mut Kept, Option<&Arc<ArgumentArena>>),
     scheduler: &Scheduler<Arc<TaskCell>>,
     items: &mut usize,
     deferred: &mut Deferred,
@@ -278,16 +273,26 @@ fn next_event(
         if !end.advance().map_err(|error| error.to_string())? {
             return Ok(None);
         }
+        let due = scheduler.due(worker);
+        let reachable = Reachable { results, kept, copies };
         return match FromWorker::decode(end.message()).map_err(|error| error.to_string())? {
             FromWorker::Item(item) => {
-                let waiters = take_item(scheduler.due(worker), item, results)?;
+                let waiters = take_item(due, item, reachable)?;
                 deferred.to_notify.extend(waiters);
                 *items += 1;
                 continue;
             }
             FromWorker::Finished(finished) => {
-                let end = finish_chunk(worker, scheduler.due(worker), &finished)?;
-                Ok(Some(finished_event(worker, finished, end, results)?))
+                let end = finish_chunk(worker, due, &finished)?;
+                Ok(Some(finished_event(worker, finished, end, due, reachable)?))
+            }
+            FromWorker::Keeps(buffers) => {
+                kept.keep(buffers, due)?;
+                continue;
+            }
+            FromWorker::Releases(buffers) => {
+                kept.release(buffers)?;
+                continue;
             }
             FromWorker::Skipped { task, attempt, .. } => {
                 Ok(Some((Event::Skipped { worker, task, attempt }, EventData::Nothing)))

@@ -9,7 +9,7 @@ use brigade_sys::clock;
 use brigade_wire::{self as wire, Attempt, Finished, Item, PanicReport, WorkerId};
 
 use super::interrupted::Interrupted;
-use crate::buffers;
+use crate::buffers::Reachable;
 use crate::cell::{TaskCell, Waiters};
 use crate::chunk::{ChunkEnd, ValueRef};
 use crate::emitted::Emitted;
@@ -43,9 +43,10 @@ pub(super) struct DeathReport {
 #[inline]
 fn decode_outcome(
     outcome: wire::Outcome<'_>,
-    results: Option<&Arc<ResultView>>,
+    due: Option<&Arc<TaskCell>>,
+    reachable: Reachable<'_>,
 ) -> Result<WorkerOutcome, String> {
-    Ok(match decode_value(outcome, results)? {
+    Ok(match decode_value(outcome, due, reachable)? {
         Ok(ValueRef::Inline(bytes)) => Ok(Value::Inline(bytes.to_vec())),
         Ok(other) => Ok(other.into_value()),
         Err(kind) => Err(Box::new(kind)),
@@ -57,12 +58,15 @@ fn decode_outcome(
 #[inline]
 fn decode_value<'a>(
     outcome: wire::Outcome<'a>,
-    results: Option<&Arc<ResultView>>,
+    due: Option<&Arc<TaskCell>>,
+    reachable: Reachable<'_>,
 ) -> Result<Result<ValueRef<'a>, TaskErrorKind>, String> {
     Ok(match outcome {
         wire::Outcome::Value(bytes) => Ok(ValueRef::Inline(bytes)),
-        wire::Outcome::InArena(location) => Ok(ValueRef::InArena(borrow(location, results)?)),
-        wire::Outcome::Buffered(buffered) => Ok(decode_buffered(*buffered, results)?),
+        wire::Outcome::InArena(location) => {
+            Ok(ValueRef::InArena(borrow(location, reachable.results)?))
+        }
+        wire::Outcome::Buffered(buffered) => Ok(decode_buffered(*buffered, due, reachable)?),
         wire::Outcome::Panicked(report) => {
             let PanicReport { message, location, backtrace } = *report;
             let location = location.unwrap_or_else(|| "unknown".to_owned());
@@ -79,15 +83,16 @@ fn decode_value<'a>(
 #[cold]
 fn decode_buffered<'a>(
     buffered: wire::Buffered<'a>,
-    results: Option<&Arc<ResultView>>,
+    due: Option<&Arc<TaskCell>>,
+    reachable: Reachable<'_>,
 ) -> Result<ValueRef<'a>, String> {
     let wire::Buffered { location, payload } = buffered;
     let (encoded, buffers) = wire::buffers::split(payload).map_err(|error| error.to_string())?;
     let encoded = match location {
-        Some(location) => ValueRef::InArena(borrow(location, results)?),
+        Some(location) => ValueRef::InArena(borrow(location, reachable.results)?),
         None => ValueRef::Inline(encoded),
     };
-    Ok(ValueRef::Buffered(Box::new((encoded, buffers::resolve(buffers)?))))
+    Ok(ValueRef::Buffered(Box::new((encoded, reachable.resolve(buffers, due)?))))
 }
 
 /// Returns the value at a location in the worker's memory.
@@ -136,10 +141,11 @@ pub(super) fn finished_event(
     worker: WorkerId,
     finished: Finished<'_>,
     end: ChunkEnd,
-    results: Option<&Arc<ResultView>>,
+    due: Option<&Arc<TaskCell>>,
+    reachable: Reachable<'_>,
 ) -> Result<(Event<Arc<TaskCell>>, EventData), String> {
     let Finished { task, attempt, run_time, worn, outcome, .. } = finished;
-    let data = EventData::Outcome(decode_outcome(outcome, results)?);
+    let data = EventData::Outcome(decode_outcome(outcome, due, reachable)?);
     let event = match end {
         ChunkEnd::Complete => Event::Finished { worker, task, attempt, run_time, worn },
         ChunkEnd::Returned { finished, parts } => {
@@ -156,17 +162,17 @@ pub(super) fn finished_event(
 pub(super) fn take_item(
     due: Option<&Arc<TaskCell>>,
     item: Item<'_>,
-    results: Option<&Arc<ResultView>>,
+    reachable: Reachable<'_>,
 ) -> Result<Option<Waiters>, String> {
     if let Some(task) = due
         && let Some(emitted) = task.emitted()
     {
-        return take_emitted(task, emitted, item, results);
+        return take_emitted(task, emitted, item, reachable);
     }
     let answer = match item.outcome {
         // By far the most common case; it avoids the room that a failure takes.
         wire::Outcome::Value(result) => Ok(ValueRef::Inline(result)),
-        other => decode_value(other, results)?.map_err(Box::new),
+        other => decode_value(other, due, reachable)?.map_err(Box::new),
     };
     let taken =
         due.and_then(|task| task.with_chunk_progress(|chunk| chunk.answer(item.index, answer)));
@@ -177,12 +183,12 @@ pub(super) fn take_item(
 }
 
 fn take_emitted(
-    task: &TaskCell,
+    task: &Arc<TaskCell>,
     emitted: &Emitted,
     item: Item<'_>,
-    results: Option<&Arc<ResultView>>,
+    reachable: Reachable<'_>,
 ) -> Result<Option<Waiters>, String> {
-    let Ok(value) = decode_outcome(item.outcome, results)? else {
+    let Ok(value) = decode_outcome(item.outcome, Some(task), reachable)? else {
         return Err(format!("emitted item {} that is not a value", item.index));
     };
     emitted

@@ -66,6 +66,7 @@ pub(super) struct Core {
     pub(super) journal: Option<Box<Journal>>,
     pub(super) replies: VecDeque<Event<Arc<TaskCell>>>,
     pub(super) head: Vec<u8>,
+    pub(super) message_limit: usize,
     pub(super) submitted: usize,
     pub(super) waiting_for_room: usize,
     /// Threads that wait for room while they collect outcomes; see `submit`.
@@ -96,6 +97,7 @@ impl Shared {
             outbox: Outbox::default(),
             replies: VecDeque::new(),
             head: Vec::new(),
+            message_limit: config.supervisor.message_limit,
             submitted: 0,
             waiting_for_room: 0,
             sleeping_for_room: Vec::new(),
@@ -105,9 +107,11 @@ impl Shared {
             shutdown_began: None,
             elapsed: None,
         };
-        let collecting = match config.supervisor.connector {
-            Some(_) => None,
-            None => Some(Collecting::new().map_err(PoolError::system("make the pool's doorbell"))?),
+        let collecting = if config.supervisor.connector.is_some() {
+            None
+        } else {
+            let collecting = Collecting::new(config.buffer_terms().budget);
+            Some(collecting.map_err(PoolError::system("make the pool's doorbell"))?)
         };
         let (supervisor, orders, jobs) = Supervisor::new(config.supervisor.env.stdio)
             .map_err(PoolError::system("make an event descriptor"))?;
@@ -296,6 +300,12 @@ impl Shared {
         // A resize that is waiting for its turn may need these cores.
         self.call(unneeded.into_iter().collect());
         drop(turn);
+        if let Some(results) =
+            dead.as_ref().and_then(|slot| slot.connection.as_ref()?.results.as_ref())
+        {
+            // Buffers of it may exist for long.
+            results.bury();
+        }
         drop(dead);
         deferred.run(self);
     }

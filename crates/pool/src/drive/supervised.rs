@@ -39,7 +39,8 @@ impl Supervised for Shared {
 
     fn shared_memory(&self) -> Option<SharedMemory<'_>> {
         let Collecting { doorbell, arguments, .. } = self.collecting.as_ref()?;
-        Some(SharedMemory { doorbell, arguments: arguments.as_deref(), most_results: ARENA })
+        let (arguments, terms) = (arguments.as_deref(), self.config.buffer_terms());
+        Some(SharedMemory { doorbell, arguments, most_results: ARENA, terms })
     }
 
     fn start(

@@ -6,6 +6,7 @@ use brigade_supervisor::{Connection, WorkerProcess};
 use brigade_wire::WorkerId;
 
 use super::interrupted::Interrupted;
+use crate::buffers::Kept;
 
 /// The worker in a slot, from the order to start it until its death is handled.
 pub(super) struct WorkerSlot {
@@ -15,10 +16,13 @@ pub(super) struct WorkerSlot {
     pub(super) connection: Option<Connection>,
     /// The interrupted attempts, if they were read before the death was observed.
     pub(super) interrupted: Option<Interrupted>,
+    /// Shared buffers that the worker keeps beyond their tasks.
+    pub(super) kept: Kept,
 }
 
 impl WorkerSlot {
     pub(super) fn new(process: Arc<WorkerProcess>) -> Self {
-        Self { id: process.worker(), process, connection: None, interrupted: None }
+        let (id, kept) = (process.worker(), Kept::default());
+        Self { id, process, connection: None, interrupted: None, kept }
     }
 }

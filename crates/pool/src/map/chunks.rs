@@ -52,6 +52,14 @@ struct Chunk {
     held: usize,
 }
 
+/// An input in `Chunks::filling`.
+struct Pushed {
+    /// `true` if it ends with a list of buffers.
+    has_buffers: bool,
+    /// The buffers that the list refers to.
+    lent: Vec<SharedBuf>,
+}
+
 /// The chunks of a map; see the module's documentation.
 pub(super) struct Chunks<'pool, I> {
     pool: &'pool Pool,
@@ -262,8 +270,8 @@ where
                 break;
             };
             let before = self.filling.len();
-            let exported = match self.push(&input, limit) {
-                Ok(exported) => exported,
+            let Pushed { has_buffers, lent } = match self.push(&input, limit) {
+                Ok(pushed) => pushed,
                 Err(error) => {
                     self.submit_filled();
                     let kind = SubmitErrorKind::Codec { message: codec::chain(&error) };
@@ -272,15 +280,16 @@ where
                     return self.fail(items, kind);
                 }
             };
-            let is_first_with_buffers = !self.has_buffers && !exported.is_empty();
+            // The inputs before it have no lists of buffers.
+            let is_first_with_buffers = has_buffers && !self.has_buffers;
             if (self.filling.len() > limit || is_first_with_buffers) && self.filled > 0 {
                 let behind = self.filling.split_off(before);
                 self.submit_filled();
                 self.filling = behind;
             }
-            if !exported.is_empty() {
-                self.has_buffers = true;
-                self.buffers.extend(exported.into_iter().map(|buffer| (self.filled, buffer)));
+            self.has_buffers = has_buffers;
+            if !lent.is_empty() {
+                self.buffers.extend(lent.into_iter().map(|buffer| (self.filled, buffer)));
             }
             self.filled += 1;
             // Reading the clock takes longer than producing a short input.
@@ -291,23 +300,24 @@ where
         self.submit_filled();
     }
 
-    /// Appends an encoded input to `filling`, and returns its shared buffers.
+    /// Appends an encoded input to `filling`.
     #[inline]
-    fn push(&mut self, input: &I::Item, limit: usize) -> Result<Vec<SharedBuf>, CodecError> {
-        let has_buffers = self.has_buffers;
-        let mut exported = Vec::new();
+    fn push(&mut self, input: &I::Item, limit: usize) -> Result<Pushed, CodecError> {
+        let mut has_buffers = self.has_buffers;
+        let mut lent = Vec::new();
+        let arena = self.pool.shared().arguments();
         items::push_with(&mut self.filling, |bytes| {
             let start = bytes.len();
             let (encoded, buffers) = exporting(|| codec::encode(input, bytes, limit));
             encoded?;
             if has_buffers || !buffers.is_empty() {
                 let room = limit.saturating_sub(bytes.len() - start);
-                append_buffers::<I::Item>(&buffers, bytes, room)?;
-                exported = buffers;
+                has_buffers = true;
+                lent = append_buffers::<I::Item>(buffers, bytes, room, arena)?;
             }
             Ok(())
         })?;
-        Ok(exported)
+        Ok(Pushed { has_buffers, lent })
     }
 
     fn submit_filled(&mut self) {

@@ -26,6 +26,8 @@ pub struct Connection {
     pub table: Arc<SlotTable>,
     /// The worker's arena for large values. A worker without it has no arena for arguments either.
     pub results: Option<Arc<ResultView>>,
+    /// `true` if the worker can read the arenas of other workers.
+    pub reads_all: bool,
     /// Kept open so that the worker's last ring is heard, whatever it does to its own descriptors.
     _ringers: Option<[OwnedFd; 2]>,
     /// Number of frames that were sent but not announced.
@@ -84,6 +86,7 @@ impl Connection {
             end_mark: None,
             table,
             results: None,
+            reads_all: false,
             _ringers: None,
             unannounced: 0,
             broken: false,
@@ -94,9 +97,10 @@ impl Connection {
     pub(crate) fn with_memory(
         self,
         results: Option<Arc<ResultView>>,
+        reads_all: bool,
         ringers: Option<[OwnedFd; 2]>,
     ) -> Self {
-        Self { results, _ringers: ringers, ..self }
+        Self { results, reads_all, _ringers: ringers, ..self }
     }
 
     /// Sends a frame.

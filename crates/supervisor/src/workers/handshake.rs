@@ -11,7 +11,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
 
-use brigade_sys::arena::{ResultView, Terms, affordable};
+use brigade_sys::arena::{ResultView, affordable};
 use brigade_sys::clock::{self, Monotonic};
 use brigade_sys::control::Received;
 use brigade_sys::executable::{BuildIdentity, FunctionOffset, build_identity};
@@ -114,7 +114,8 @@ impl<S: Supervised> Handshake<'_, S> {
             let end = Box::new(ring::HostEnd::new(&segment, credit, limit));
             let results = results.filter(|_| answer.arenas);
             let connection = Connection::new(HostLink::Ring(end), table);
-            let connection = connection.with_memory(results, ringers);
+            let reads_all = results.is_some() && answer.opens_descriptors;
+            let connection = connection.with_memory(results, reads_all, ringers);
             return Ok(Connected { connection, receiver: None });
         };
         let connect = || connector.connect(server, &self.token, limit);
@@ -151,7 +152,7 @@ impl<S: Supervised> Handshake<'_, S> {
             let longest = settings.message_limit;
             Some((
                 arguments,
-                ResultView::create("brigade-results", bytes, longest, Terms::default()).ok()?,
+                ResultView::create("brigade-results", bytes, longest, shared.terms).ok()?,
             ))
         });
         // Without a lifeline the worker relies on its parent-death signal.

@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::sync::Arc;
 
-use brigade_sys::arena::ArgumentArena;
+use brigade_sys::arena::{ArgumentArena, Terms};
 use brigade_sys::clock::Monotonic;
 use brigade_sys::process::Process;
 use brigade_wire::WorkerId;
@@ -90,4 +90,6 @@ pub struct SharedMemory<'a> {
     pub arguments: Option<&'a ArgumentArena>,
     /// Maximum size of the arena for a worker's large values.
     pub most_results: usize,
+    /// The terms of that arena.
+    pub terms: Terms,
 }

@@ -207,6 +207,11 @@ pub struct SharedBlock {
 }
 
 impl SharedBlock {
+    /// Returns `true` if the block lies in this arena.
+    pub fn is_in(&self, arena: &Arc<ArgumentArena>) -> bool {
+        Arc::ptr_eq(&self.arena, arena)
+    }
+
     /// Returns the offset of the block in the arena.
     pub fn offset(&self) -> usize {
         self.start

@@ -67,17 +67,16 @@ impl ResultView {
     }
 
     /// Returns the payload that a worker claims to have stored at a location. Returns `None` if no
-    /// block can lie there or the payload is too long: then the worker has broken the protocol.
+    /// block can lie there or the payload is too long: then the worker has broken the protocol. A
+    /// buffer may have any length.
     pub fn loan(self: &Arc<Self>, offset: usize, length: usize) -> Option<Loan> {
         let page = page_size();
         let header = offset.checked_sub(HEADER)?;
         let end = offset.checked_add(length)?;
         // A payload is preceded by its header, and a buffer by a page with its header at the end.
         let is_buffer = offset.is_multiple_of(page);
-        if length > self.longest
-            || !(is_buffer || header.is_multiple_of(page))
-            || end > self.blocks().end
-        {
+        let is_payload = header.is_multiple_of(page) && length <= self.longest;
+        if !(is_buffer || is_payload) || end > self.blocks().end {
             return None;
         }
         let start = header - header % page;

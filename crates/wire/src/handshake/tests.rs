@@ -47,8 +47,9 @@ prop_compose! {
         version: u32, bytes: [u8; 16], pid: u32, identity: [u8; 32], server: String, program: Option<Option<String>>,
     ) -> Answer {
         let program = program.map(|version| ServerProgram { version });
-        let arenas = pid % 2 == 1;
-        Answer { version, token: Token(bytes), pid, identity, server, arenas, program }
+        let (arenas, opens_descriptors) = (pid % 2 == 1, pid % 4 == 1);
+        let token = Token(bytes);
+        Answer { version, token, pid, identity, server, arenas, opens_descriptors, program }
     }
 }
 

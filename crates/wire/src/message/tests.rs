@@ -3,10 +3,10 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::buffers::{self, Buffer};
+use crate::buffers::Buffer;
 use crate::outcome::{Buffered, PanicReport};
 
-const KINDS: u8 = 9;
+const KINDS: u8 = 11;
 
 prop_compose! {
     fn locations()(offset: u64, length: u64) -> Location {
@@ -59,6 +59,8 @@ fn from_worker(
             let location = Some(Location { offset: 7, length: nanos });
             Outcome::Buffered(Box::new(Buffered { location, payload: value }))
         }
+        9 => return FromWorker::Keeps(value),
+        10 => return FromWorker::Releases(value),
         _ => return FromWorker::Skipped { task, attempt, ring_index },
     };
     if is_item {

@@ -103,6 +103,7 @@ impl Host {
         match FromWorker::decode(message).expect("a message") {
             FromWorker::Skipped { task, .. } => (task, Answer::Skipped),
             FromWorker::Item(item) => panic!("an item without a chunk: {item:?}"),
+            FromWorker::Keeps(_) | FromWorker::Releases(_) => panic!("no task has buffers"),
             FromWorker::Finished(finished) => {
                 assert!(finished.run_time > Duration::ZERO);
                 (finished.task, answer(finished.outcome))
@@ -153,6 +154,7 @@ impl Host {
                     return answers;
                 }
                 FromWorker::Skipped { .. } => panic!("skipped"),
+                FromWorker::Keeps(_) | FromWorker::Releases(_) => panic!("no task has buffers"),
             }
         }
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use brigade_sys::arena::{ArgumentArena, KEPT, affordable};
+use brigade_sys::arena::{ArgumentArena, affordable};
 use brigade_sys::poller::Poller;
 use brigade_wire::ring::{Doorbell, Listener};
 
@@ -22,12 +22,13 @@ pub(in crate::drive) struct Collecting {
 }
 
 impl Collecting {
-    pub(in crate::drive) fn new() -> std::io::Result<Self> {
+    /// `budget` is that of the arena for arguments.
+    pub(in crate::drive) fn new(budget: usize) -> std::io::Result<Self> {
         let doorbell = Doorbell::new()?;
         doorbell.listen(Listener::Thread);
         // A system that refuses this much address space has to do without the arena.
         let arguments = affordable(ARENA, 1)
-            .and_then(|bytes| ArgumentArena::create("brigade-arguments", bytes, KEPT).ok());
+            .and_then(|bytes| ArgumentArena::create("brigade-arguments", bytes, budget).ok());
         let (mut caller_poller, mut thread_poller) = (Poller::new()?, Poller::new()?);
         caller_poller.add(doorbell.caller(), 0)?;
         thread_poller.add(doorbell.thread(), 0)?;
