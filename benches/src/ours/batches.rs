@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use brigade::Link;
+use brigade::{Link, SharedBuf};
 
 use super::BenchPool;
 use super::pump::pump;
@@ -16,7 +16,7 @@ pub(super) fn measure(link: Link, load: &Load, report: &mut Report) -> Outcome<(
     let run = |count: usize, watch: &mut dyn FnMut(usize) -> Outcome<()>| {
         let mut taken = 0;
         pump(&stream, std::iter::repeat_n(load.batch_size, count), |item| {
-            let batch = item.result?;
+            let batch = item.result??;
             if batch.len() != load.batch_size || batch.first() != batch.last() {
                 return Err("the host has not received what the worker wrote".into());
             }
@@ -24,7 +24,7 @@ pub(super) fn measure(link: Link, load: &Load, report: &mut Report) -> Outcome<(
             watch(taken)
         })
     };
-    run(load.batch_count / 20, &mut |_| Ok(()))?;
+    run(WARM, &mut |_| Ok(()))?;
     let mut pids = pool.worker_pids();
     pids.push(std::process::id());
     let before = Usage::of(&pids)?;
@@ -48,9 +48,14 @@ pub(super) fn measure(link: Link, load: &Load, report: &mut Report) -> Outcome<(
     Ok(())
 }
 
+/// Batches before the first count: enough that all memory that the stream needs was used.
+const WARM: usize = 500;
+
 /// Writes all of a batch, as a loader does.
-fn batch(size: usize) -> Vec<u8> {
-    vec![1; size]
+fn batch(size: usize) -> Result<SharedBuf, String> {
+    let mut batch = brigade::worker::alloc(size).map_err(|error| error.to_string())?;
+    batch.fill(1);
+    Ok(batch.freeze())
 }
 
 /// Sums over some processes.

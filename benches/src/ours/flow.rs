@@ -1,58 +1,64 @@
-//! Measures streams whose producer, consumer or workers differ in speed, as a share of the ideal.
-//! Waiting is part of the load.
+//! Measures streams whose producer, consumer or workers differ in speed, as a share of the ideal:
+//! the time in which the slow part was busy, over the whole time. Waiting is part of the load.
 
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use brigade::Link;
+use brigade::{Link, Pool, SharedBuf};
 use brigade_testkit::pause;
 
-use super::BenchPool;
 use super::pump::pump;
+use super::{BenchPool, resident_kibibytes};
 use crate::load::Load;
 use crate::report::{Outcome, Report};
 use crate::sample::{number, timed};
 
 pub(super) fn measure(link: Link, load: &Load, report: &mut Report) {
     let count = load.flow_items;
-    let unequal = 4.0 - 1.0 + SHORT.as_secs_f64() / LONG.as_secs_f64();
     report.attempt("slow_consumer_percent", || slow_consumer(link, count));
     report.attempt("slow_producer_percent", || slow_producer(link, count));
-    report.attempt("slow_workers_percent", || slow_workers(link, count, work, 4.0));
+    report.attempt("slow_workers_percent", || slow_workers(link, count, |()| work(SHORT)));
     report.attempt("one_slow_of_4_workers_percent", || {
-        slow_workers(link, count, uneven_work, unequal)
+        slow_workers(link, count, |()| {
+            work(if brigade::worker::slot() == Some(0) { LONG } else { SHORT })
+        })
     });
+    report.attempt("memory_of_budget_percent", || memory(link, count / 4));
 }
 
 const SHORT: Duration = Duration::from_millis(5);
 const LONG: Duration = Duration::from_millis(20);
 
-/// Returns the ideal time as a percentage of the measured one.
-fn share(count: usize, workers: f64, time: Duration) -> f64 {
-    100.0 * number(count) * SHORT.as_secs_f64() / workers / time.as_secs_f64()
+/// Waits, and returns the time that it took: on a busy machine, it is longer.
+fn work(time: Duration) -> Duration {
+    let begin = Instant::now();
+    pause(time);
+    begin.elapsed()
 }
 
 fn slow_consumer(link: Link, count: usize) -> Outcome<f64> {
     let pool = BenchPool::warm(link, 2)?;
     let stream = pool.stream(nothing).start()?;
+    let mut busy = Duration::ZERO;
     let (time, ()) = timed(|| {
         pump(&stream, std::iter::repeat_n((), count), |item| {
             item.result?;
-            pause(SHORT);
+            busy += work(SHORT);
             Ok(())
         })
     })?;
-    Ok(share(count, 1.0, time))
+    Ok(percent(busy, time))
 }
 
 fn slow_producer(link: Link, count: usize) -> Outcome<f64> {
     let pool = BenchPool::warm(link, 2)?;
     let stream = pool.stream(nothing).start()?;
+    let mut busy = Duration::ZERO;
     let (time, received) = timed(|| {
         thread::scope(|scope| {
             scope.spawn(|| {
                 for _ in 0..count {
-                    pause(SHORT);
+                    busy += work(SHORT);
                     if stream.put(()).is_err() {
                         break;
                     }
@@ -65,29 +71,58 @@ fn slow_producer(link: Link, count: usize) -> Outcome<f64> {
     if received != count {
         return Err(format!("{received} of {count} items were received").into());
     }
-    Ok(share(count, 1.0, time))
+    Ok(percent(busy, time))
 }
 
-/// Measures tasks that together are as fast as `workers` workers that take [`SHORT`] for each.
+/// Measures a fast producer and a fast consumer.
 fn slow_workers(
     link: Link,
     count: usize,
-    work: impl Fn(()) + Copy + Send + 'static,
-    workers: f64,
+    work: impl Fn(()) -> Duration + Copy + Send + 'static,
 ) -> Outcome<f64> {
     let pool = BenchPool::warm(link, 4)?;
     let stream = pool.stream(work).start()?;
-    let (time, ()) =
-        timed(|| pump(&stream, std::iter::repeat_n((), count), |item| Ok(item.result?)))?;
-    Ok(share(count, workers, time))
+    let mut busy = Duration::ZERO;
+    let (time, ()) = timed(|| {
+        pump(&stream, std::iter::repeat_n((), count), |item| {
+            busy += item.result?;
+            Ok(())
+        })
+    })?;
+    Ok(percent(busy / 4, time))
 }
+
+fn percent(part: Duration, whole: Duration) -> f64 {
+    100.0 * part.as_secs_f64() / whole.as_secs_f64()
+}
+
+/// Returns the memory that a slow consumer lets grow, as a percentage of the budget.
+fn memory(link: Link, count: usize) -> Outcome<f64> {
+    let pool = BenchPool(Pool::builder().link(link).workers(2).buffer_budget(BUDGET).build()?);
+    pool.warm_up()?;
+    let stream = pool.stream(buffer).output(count).start()?;
+    let before = resident_kibibytes()?;
+    let mut most = before;
+    pump(&stream, std::iter::repeat_n((), count), |item| {
+        // Touch all pages, so that they count as resident.
+        if item.result??.iter().any(|&byte| byte != 1) {
+            return Err("the host has not received what the worker wrote".into());
+        }
+        pause(SHORT);
+        most = most.max(resident_kibibytes()?);
+        Ok(())
+    })?;
+    Ok(100.0 * number(most - before) / number(BUDGET >> 10))
+}
+
+/// Room for eleven buffers in each share.
+const BUDGET: usize = 33 * BUFFER;
+const BUFFER: usize = 4 << 20;
 
 fn nothing((): ()) {}
 
-fn work((): ()) {
-    pause(SHORT);
-}
-
-fn uneven_work((): ()) {
-    pause(if brigade::worker::slot() == Some(0) { LONG } else { SHORT });
+fn buffer((): ()) -> Result<SharedBuf, String> {
+    let mut buffer = brigade::worker::alloc(BUFFER).map_err(|error| error.to_string())?;
+    buffer.fill(1);
+    Ok(buffer.freeze())
 }

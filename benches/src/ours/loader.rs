@@ -1,6 +1,6 @@
 //! Measures a loader of pictures, and the hand-over of its batches.
 
-use brigade::Link;
+use brigade::{Link, SharedBuf};
 use brigade_sys::clock::now;
 
 use super::BenchPool;
@@ -36,9 +36,9 @@ pub(super) fn measure(link: Link, load: &Load, report: &mut Report) -> Outcome<(
 }
 
 /// Returns the time of the return, and the batch.
-fn load_batch((side, paths): (u32, Vec<String>)) -> Result<(u64, Vec<u8>), String> {
+fn load_batch((side, paths): (u32, Vec<String>)) -> Result<(u64, SharedBuf), String> {
     let length = images::size(paths.len(), side).map_err(|error| error.to_string())?;
-    let mut batch = vec![0; length];
+    let mut batch = brigade::worker::alloc(length).map_err(|error| error.to_string())?;
     images::load_all(&paths, side, &mut batch)?;
-    Ok((now().as_nanos(), batch))
+    Ok((now().as_nanos(), batch.freeze()))
 }

@@ -113,10 +113,11 @@ fn with_processes(
                 Err(error) => return Err(error.into()),
             }
         }
+        let asked = now();
         let item = stream.recv().ok_or("the stream has ended early")?;
         let batch = under_way.remove(&item.id).unwrap_or_default();
         match item.result {
-            Ok(loaded) => report.add(loaded),
+            Ok(loaded) => report.add(loaded?, asked),
             Err(error) if batch.len() > 1 => {
                 println!(
                     "batch {}: {error}; its {} files go again, one by one",
@@ -155,8 +156,9 @@ fn with_threads(batches: VecDeque<Vec<PathBuf>>, workers: usize) -> Report {
             });
         }
         drop(sender);
-        for loaded in receiver {
-            report.add(loaded);
+        let receive = || (now(), receiver.recv());
+        while let (asked, Ok(loaded)) = receive() {
+            report.add(loaded, asked);
         }
     });
     report
@@ -181,12 +183,12 @@ struct Loaded {
 }
 
 /// The task: writes the images into shared memory.
-fn load(paths: Vec<PathBuf>) -> Loaded {
-    let pixels = SharedBufMut::on_heap(paths.len() * IMAGE);
-    write(paths, pixels)
+fn load(paths: Vec<PathBuf>) -> Result<Loaded, String> {
+    let pixels = brigade::worker::alloc(paths.len() * IMAGE).map_err(|error| error.to_string())?;
+    Ok(write(paths, pixels))
 }
 
-/// Decodes the files that can be decoded into `pixels`.
+/// Decodes files into `pixels`, one after the other; leaves out what no decoder reads.
 fn write(paths: Vec<PathBuf>, mut pixels: SharedBufMut) -> Loaded {
     let mut rows = pixels.chunks_exact_mut(IMAGE);
     let (mut images, mut unreadable) = (0, Vec::new());
@@ -227,8 +229,10 @@ const CRASHER: &[u8] = b"\x89PNG\r\n\x1a\ncrash";
 fn files(arguments: &Arguments, own: &Path) -> Result<Vec<PathBuf>, Box<dyn Error>> {
     let folder = arguments.folder.as_deref().unwrap_or(Path::new("/usr/share"));
     let mut files = Vec::new();
-    // Only the folder itself must be readable.
-    fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    if arguments.folder.is_some() {
+        // Unreadable folders below it are passed over.
+        fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    }
     find(folder, &mut files);
     files.sort();
     files.truncate(arguments.limit);
@@ -287,9 +291,11 @@ struct Report {
 }
 
 impl Report {
-    fn add(&mut self, loaded: Loaded) {
+    /// Adds a batch. A hand-over begins when the worker has written the batch and the consumer has
+    /// asked for it.
+    fn add(&mut self, loaded: Loaded, asked: Duration) {
         std::hint::black_box((loaded.pixels.first(), loaded.pixels.last()));
-        self.handed_over.push(now().saturating_sub(loaded.sent));
+        self.handed_over.push(now().saturating_sub(loaded.sent.max(asked)));
         self.images += loaded.images;
         self.sum += loaded.pixels.iter().map(|&byte| u64::from(byte)).sum::<u64>();
         self.unreadable.extend(loaded.unreadable);
