@@ -263,15 +263,16 @@ fn a_worker_killed_at_any_moment_of_a_batch_leaves_nothing() {
     for _ in 0..5 {
         round(&mut rng, false);
     }
-    let before = (holdings(), arena_bytes());
+    let before = holdings();
     for _ in 0..kills {
         round(&mut rng, true);
     }
     round(&mut rng, false);
     pool.warm_up().expect("workers");
-    wait_until("descriptors and mappings to be as before", BOUND, || holdings() == before.0);
-    let bound = before.1 + 8 * LARGE as u64;
-    wait_until("memory to be as before", BOUND, || arena_bytes() <= bound);
+    wait_until("descriptors and mappings to be as before", BOUND, || holdings() == before);
+    // The host keeps the blocks of a round warm, and so does a worker, which may have run it all.
+    let bound = (6 + 2 * 6 * 3 + 6) * LARGE as u64;
+    wait_until("memory beyond that of a round to go back", BOUND, || arena_bytes() <= bound);
     assert!(lost > 0 || kills < 50, "no kill interrupted a task");
     // All of the host's share can be had.
     let all: Vec<_> = (0..64).map(|_| pool.try_alloc(LARGE).expect("room")).collect();
