@@ -96,12 +96,12 @@ pub use brigade_pool::{
     wait,
 };
 
-#[cfg(feature = "bytemuck")]
-pub use brigade_buffers::TypedError;
-#[doc(inline)]
-pub use brigade_buffers::{AllocError, Protection, SharedBuf, SharedBufMut};
 #[doc(inline)]
 pub use brigade_pool::stream;
+#[cfg(feature = "bytemuck")]
+pub use brigade_wire::shared::TypedError;
+#[doc(inline)]
+pub use brigade_wire::shared::{AllocError, Protection, SharedBuf, SharedBufMut};
 
 mod server;
 

@@ -7,10 +7,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use brigade_buffers::{Place, SharedBuf, SharedBufMut};
 use brigade_sys::arena::{ArgumentArena, ResultView, WhenFull};
 use brigade_wire::buffers::{self, Buffer, Buffers, File};
 use brigade_wire::link::ARENA_THRESHOLD;
+use brigade_wire::shared::{Place, SharedBuf, SharedBufMut};
 use brigade_wire::{Location, MessageError};
 
 use crate::cell::TaskCell;

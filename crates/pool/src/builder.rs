@@ -10,9 +10,9 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
-use brigade_buffers::Protection;
 use brigade_supervisor::{Initializer, Stdio};
 use brigade_sys::executable::EntryPoint;
+use brigade_wire::shared::Protection;
 use brigade_worker::{finalizer_of, initializer_of, try_initializer_of};
 use serde::Serialize;
 use serde::de::DeserializeOwned;

@@ -4,9 +4,9 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
-use brigade_buffers::SharedBuf;
 use brigade_scheduler::InterruptedAttempt;
 use brigade_sys::sync::Mutex;
+use brigade_wire::shared::SharedBuf;
 use brigade_wire::{Attempt, Chunk, items};
 
 use crate::cell::TaskCell;

@@ -5,10 +5,10 @@ use std::any::type_name;
 use std::ops::Range;
 use std::sync::Arc;
 
-use brigade_buffers::{SharedBuf, exporting, importing};
 use brigade_sys::arena::{ArgumentArena, Loan, SharedBlock};
 use brigade_wire::codec::{self, CodecError, Source};
 use brigade_wire::link::ARENA_THRESHOLD;
+use brigade_wire::shared::{SharedBuf, exporting, importing};
 use brigade_wire::{Location, buffers as wire, items};
 use serde::Serialize;
 use serde::de::DeserializeOwned;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use brigade_buffers::{AllocError, SharedBufMut, WhenFull as BudgetFull};
 use brigade_scheduler::{Shutdown, ShutdownReport};
+use brigade_wire::shared::{AllocError, SharedBufMut, WhenFull as BudgetFull};
 use brigade_worker::function_of;
 use serde::Serialize;
 use serde::de::DeserializeOwned;

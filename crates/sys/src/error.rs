@@ -72,7 +72,7 @@ pub struct ParentGone {
 pub enum AllocError {
     /// The blocks in use leave too little of the budget.
     #[error(
-        "no room for a buffer of {length} bytes: {used} of the {budget} bytes of this process's share are in use; drop          buffers, wait with `alloc`, or raise `buffer_budget`"
+        "no room for a buffer of {length} bytes: {used} of the {budget} bytes of this process's share are in use; drop buffers, wait with `alloc`, or raise `buffer_budget`"
     )]
     BudgetUsedUp {
         /// Requested length in bytes.

@@ -40,6 +40,7 @@ pub mod link;
 mod message;
 mod outcome;
 pub mod ring;
+pub mod shared;
 pub mod slots;
 pub mod version;
 

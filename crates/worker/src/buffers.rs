@@ -9,10 +9,10 @@ mod lent;
 
 use std::cell::RefCell;
 
-use brigade_buffers::{Export, Place, SharedBuf};
 use brigade_sys::arena::ResultArena;
 use brigade_wire::buffers::{self, Buffer, File};
 use brigade_wire::link::ARENA_THRESHOLD;
+use brigade_wire::shared::{Export, Place, SharedBuf};
 use brigade_wire::{Buffered, Location, Outcome, codec};
 
 pub(crate) use alloc::share;
@@ -26,7 +26,7 @@ thread_local! {
 
 /// Returns the function that runs the decoding of an argument with its buffers.
 pub(crate) fn importing(buffers: &[SharedBuf]) -> impl Fn(&mut dyn FnMut()) {
-    |decode| brigade_buffers::importing(buffers, decode)
+    |decode| brigade_wire::shared::importing(buffers, decode)
 }
 
 /// Appends the buffers of a value to its encoding. `type_name` is the type of the value.

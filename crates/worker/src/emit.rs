@@ -4,12 +4,12 @@ use std::any::type_name;
 use std::fmt;
 use std::marker::PhantomData;
 
-use brigade_buffers::exporting;
 use brigade_sys::executable::{
     Adapter, EntryError, EntryPoint, Invocation, Outlet, Refusal, entry_point,
 };
 use brigade_wire::codec;
 use brigade_wire::link::ARENA_THRESHOLD;
+use brigade_wire::shared::exporting;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 

@@ -3,12 +3,12 @@
 use std::any::type_name;
 use std::marker::PhantomData;
 
-use brigade_buffers::exporting;
 use brigade_sys::executable::{
     Adapter, EntryError, EntryPoint, Invocation, WithBuffers, entry_point,
 };
 use brigade_wire::codec::{self, CodecError};
 use brigade_wire::link::ARENA_THRESHOLD;
+use brigade_wire::shared::exporting;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 

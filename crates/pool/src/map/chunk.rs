@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
-use brigade_buffers::{SharedBuf, importing};
 use brigade_wire::codec::{self, CodecError};
+use brigade_wire::shared::{SharedBuf, importing};
 use brigade_wire::{Attempt, TaskId, items};
 use serde::de::DeserializeOwned;
 

@@ -8,10 +8,10 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use brigade_buffers::{SharedBuf, exporting};
 use brigade_sys::executable::EntryPoint;
 use brigade_wire::codec::{self, CodecError};
 use brigade_wire::items;
+use brigade_wire::shared::{SharedBuf, exporting};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use brigade_buffers::exporting;
 use brigade_sys::executable::{EntryPoint, FunctionOffset};
 use brigade_sys::sealed::SealedBytes;
 use brigade_wire::codec;
+use brigade_wire::shared::exporting;
 use serde::Serialize;
 
 /// Code that workers run before their first task and before they exit.

@@ -2,9 +2,9 @@
 
 use std::sync::{Arc, OnceLock};
 
-use brigade_buffers::{Place, SharedBuf, SharedBufMut};
 use brigade_sys::arena::{AllocError, ResultArena, WhenFull};
 use brigade_wire::link::ARENA_THRESHOLD;
+use brigade_wire::shared::{Place, SharedBuf, SharedBufMut};
 
 use crate::context;
 

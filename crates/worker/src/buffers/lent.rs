@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use brigade_buffers::{ArenaRef, SharedBuf};
 use brigade_wire::MessageError;
 use brigade_wire::buffers::{self, Buffer, MOST};
+use brigade_wire::shared::{ArenaRef, SharedBuf};
 use brigade_wire::{FromWorker, Location};
 
 use crate::arenas::Arenas;

@@ -10,7 +10,8 @@
 //! [`SharedBuf::place`] says where the bytes of a buffer lie, which a message has to name.
 //!
 //! ```
-//! use brigade_buffers::{SharedBuf, SharedBufMut, exporting, importing};
+//! use brigade_wire::codec;
+//! use brigade_wire::shared::{SharedBuf, SharedBufMut, exporting, importing};
 //!
 //! let mut image = SharedBufMut::on_heap(1 << 20);
 //! image.fill(7);
@@ -19,14 +20,15 @@
 //!
 //! let (encoded, buffers) = exporting(|| {
 //!     let mut encoded = Vec::new();
-//!     brigade_codec::encode(&rows, &mut encoded, 100).map(|()| encoded)
+//!     codec::encode(&rows, &mut encoded, 100).map(|()| encoded)
 //! });
 //! assert_eq!(buffers.len(), 1, "both rows are parts of one buffer");
 //!
 //! let encoded = encoded?;
-//! let decoded: (SharedBuf, SharedBuf) = importing(&buffers, || brigade_codec::decode(&encoded))?;
+//! let decoded = importing(&buffers, || codec::decode(&encoded))?;
+//! let decoded: (SharedBuf, SharedBuf) = decoded;
 //! assert_eq!(decoded.1, image.slice(1024..2048));
-//! # Ok::<(), brigade_codec::CodecError>(())
+//! # Ok::<(), brigade_wire::codec::CodecError>(())
 //! ```
 //!
 //! # Constructors
@@ -48,8 +50,7 @@
 //! - The first byte of a whole buffer is aligned to [`ALIGNMENT`] bytes.
 //! - Serialized references are checked: a wrong index or range is an error of the deserializer.
 
-#![forbid(unsafe_code)]
-
+mod buf;
 mod error;
 mod export;
 mod heap;
@@ -59,18 +60,17 @@ mod place;
 mod scope;
 mod sent;
 mod serialize;
-mod shared;
 #[cfg(test)]
 mod tests;
 mod writable;
 
+pub use buf::SharedBuf;
 #[cfg(feature = "bytemuck")]
 pub use error::TypedError;
 pub use export::Export;
 pub use memory::Guard;
 pub use place::Place;
 pub use scope::{exporting, importing};
-pub use shared::SharedBuf;
 pub use writable::SharedBufMut;
 
 pub use brigade_sys::arena::{AllocError, ArenaRef, ForeignArenas, Protection, WhenFull};

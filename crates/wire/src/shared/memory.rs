@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use brigade_sys::arena::{FrozenBlock, LentBlock, Loan, SharedBlock};
 
-use crate::heap::Heap;
-use crate::place::Place;
+use crate::shared::heap::Heap;
+use crate::shared::place::Place;
 
 /// A value that is dropped together with the last clone or slice of a buffer.
 pub type Guard = Box<dyn Send + Sync>;

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::memory::Memory;
-use crate::shared::SharedBuf;
+use crate::shared::buf::SharedBuf;
+use crate::shared::memory::Memory;
 
 /// The right to name a buffer in one message, which the host releases later. Dropping it takes the
 /// naming back.

@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use brigade_sys::arena::ArgumentArena;
 
-use crate::memory::Backing;
-use crate::place::Place;
-use crate::shared::SharedBuf;
+use crate::shared::buf::SharedBuf;
+use crate::shared::memory::Backing;
+use crate::shared::place::Place;
 
 impl SharedBuf {
     /// Returns the place of the whole buffer for workers of the host that has this arena. It is

@@ -4,9 +4,9 @@ use std::fmt;
 use std::ops::{Bound, Deref, Range, RangeBounds};
 use std::sync::Arc;
 
-use crate::heap::Heap;
-use crate::memory::{Backing, Memory};
-use crate::place::Place;
+use crate::shared::heap::Heap;
+use crate::shared::memory::{Backing, Memory};
+use crate::shared::place::Place;
 
 /// Immutable bytes that host and workers share. Cloning and slicing never copies them.
 ///
@@ -19,7 +19,7 @@ use crate::place::Place;
 /// [`to_vec`](slice::to_vec) for a file or a socket.
 ///
 /// ```
-/// use brigade_buffers::SharedBuf;
+/// use brigade_wire::shared::SharedBuf;
 ///
 /// let buffer = SharedBuf::from(b"header body".to_vec());
 /// let body = buffer.slice(7..);
@@ -112,21 +112,21 @@ impl SharedBuf {
     /// Returns the bytes as a slice of a plain type, without a copy.
     ///
     /// ```
-    /// use brigade_buffers::SharedBufMut;
+    /// use brigade_wire::shared::SharedBufMut;
     ///
     /// let mut samples = SharedBufMut::on_heap(4 * size_of::<f32>());
     /// samples.typed_mut::<f32>()?.copy_from_slice(&[0.5, 1.0, 1.5, 2.0]);
     /// let samples = samples.freeze();
     /// assert_eq!(samples.typed::<f32>()?.iter().sum::<f32>(), 5.0);
-    /// # Ok::<(), brigade_buffers::TypedError>(())
+    /// # Ok::<(), brigade_wire::shared::TypedError>(())
     /// ```
     ///
     /// # Errors
     /// If the bytes are not whole elements, or a slice of a buffer does not start at a multiple of
     /// their alignment.
-    pub fn typed<T: bytemuck::AnyBitPattern>(&self) -> Result<&[T], crate::TypedError> {
+    pub fn typed<T: bytemuck::AnyBitPattern>(&self) -> Result<&[T], crate::shared::TypedError> {
         bytemuck::try_cast_slice(self.as_slice())
-            .map_err(|_| crate::TypedError::of::<T>(self.as_slice()))
+            .map_err(|_| crate::shared::TypedError::of::<T>(self.as_slice()))
     }
 }
 
@@ -140,7 +140,7 @@ impl From<Vec<u8>> for SharedBuf {
 /// Passes the bytes on without a copy. The `Bytes` keep the memory of the buffer.
 ///
 /// ```
-/// use brigade_buffers::SharedBuf;
+/// use brigade_wire::shared::SharedBuf;
 /// use bytes::Bytes;
 ///
 /// let buffer = SharedBuf::copy_of(b"header body");
@@ -223,6 +223,6 @@ mod tests {
     fn buffers_may_cross_threads() {
         fn check<T: Send + Sync + std::panic::UnwindSafe>() {}
         check::<SharedBuf>();
-        check::<crate::SharedBufMut>();
+        check::<crate::shared::SharedBufMut>();
     }
 }

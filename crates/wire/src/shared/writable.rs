@@ -8,9 +8,9 @@ use brigade_sys::arena::{
     AllocError, ArgumentArena, ArgumentBlock, ResultArena, ResultBlock, WhenFull,
 };
 
-use crate::heap::Heap;
-use crate::memory::Backing;
-use crate::shared::SharedBuf;
+use crate::shared::buf::SharedBuf;
+use crate::shared::heap::Heap;
+use crate::shared::memory::Backing;
 
 /// Bytes that are written in place and then frozen.
 ///
@@ -18,7 +18,7 @@ use crate::shared::SharedBuf;
 /// that can.
 ///
 /// ```
-/// use brigade_buffers::SharedBufMut;
+/// use brigade_wire::shared::SharedBufMut;
 ///
 /// let mut buffer = SharedBufMut::on_heap(5);
 /// buffer.copy_from_slice(b"hello");
@@ -87,8 +87,8 @@ impl SharedBufMut {
     ///
     /// # Errors
     /// If the bytes are not whole elements.
-    pub fn typed_mut<T: bytemuck::Pod>(&mut self) -> Result<&mut [T], crate::TypedError> {
-        let error = crate::TypedError::of::<T>(self);
+    pub fn typed_mut<T: bytemuck::Pod>(&mut self) -> Result<&mut [T], crate::shared::TypedError> {
+        let error = crate::shared::TypedError::of::<T>(self);
         bytemuck::try_cast_slice_mut(self).map_err(|_| error)
     }
 }

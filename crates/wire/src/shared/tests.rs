@@ -9,7 +9,7 @@ use brigade_sys::arena::{
     WhenFull,
 };
 
-use crate::{Place, SharedBuf, SharedBufMut};
+use crate::shared::{Place, SharedBuf, SharedBufMut};
 
 const BYTES: usize = 8 << 20;
 

@@ -5,7 +5,7 @@
 
 use std::cell::{Cell, RefCell};
 
-use crate::shared::SharedBuf;
+use crate::shared::buf::SharedBuf;
 
 /// The innermost [`exporting`] of a thread.
 #[derive(Clone, Copy)]

@@ -10,10 +10,10 @@ use brigade_sys::arena::{
     ArenaRef, ArgumentArena, ArgumentView, ForeignArenas, LentBlock, Loan, Protection, ResultArena,
 };
 
-use crate::memory::{Backing, Guard, Memory};
-use crate::place::Place;
-use crate::shared::SharedBuf;
-use crate::writable::SharedBufMut;
+use crate::shared::buf::SharedBuf;
+use crate::shared::memory::{Backing, Guard, Memory};
+use crate::shared::place::Place;
+use crate::shared::writable::SharedBufMut;
 
 /// On the host.
 impl SharedBuf {

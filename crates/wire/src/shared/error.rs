@@ -17,7 +17,7 @@ pub enum TypedError {
         size: usize,
     },
     /// The first byte is not aligned. Whole buffers are, for elements that need no more than
-    /// [`ALIGNMENT`](crate::ALIGNMENT); a slice of a buffer need not be.
+    /// [`ALIGNMENT`](crate::shared::ALIGNMENT); a slice of a buffer need not be.
     #[error("the first byte is not aligned to {alignment} bytes: slice the buffer at a multiple")]
     Alignment {
         /// Alignment of an element in bytes.

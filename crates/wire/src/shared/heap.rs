@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::ALIGNMENT;
+use crate::shared::ALIGNMENT;
 
 /// Bytes whose first one is aligned to [`ALIGNMENT`]: a part of a vector that is never resized.
 #[derive(Debug)]

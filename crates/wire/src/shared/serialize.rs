@@ -3,9 +3,9 @@
 use serde::de::{Deserialize, Deserializer, Error as _};
 use serde::ser::{Error as _, Serialize, Serializer};
 
-use crate::error::{NO_SUCH_BUFFER, NO_SUCH_RANGE, OUTSIDE};
-use crate::scope::{export, imported};
-use crate::shared::SharedBuf;
+use crate::shared::buf::SharedBuf;
+use crate::shared::error::{NO_SUCH_BUFFER, NO_SUCH_RANGE, OUTSIDE};
+use crate::shared::scope::{export, imported};
 
 /// The index of the buffer in its message, and the start and length of the part in the whole.
 type Reference = (u32, u64, u64);
@@ -41,10 +41,10 @@ fn find(
 
 #[cfg(test)]
 mod tests {
-    use brigade_codec::{decode, encode};
+    use crate::codec::{decode, encode};
 
     use super::*;
-    use crate::scope::{exporting, importing};
+    use crate::shared::scope::{exporting, importing};
 
     fn encoded(reference: Reference) -> Vec<u8> {
         let mut bytes = Vec::new();
