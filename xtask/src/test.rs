@@ -28,8 +28,19 @@ pub(crate) struct Settings {
 const SCHEDULER_STEPS: &str = "1000000";
 
 /// Sets of the facade's features that are checked without cargo-hack: none, each alone, and all.
-const FEATURE_SETS: [&str; 7] =
-    ["", "cores", "ipc", "journal", "runner", "timer", "cores,ipc,journal,runner,timer"];
+const FEATURE_SETS: [&str; 11] = [
+    "",
+    "bytemuck",
+    "bytes",
+    "cores",
+    "futures",
+    "ipc",
+    "journal",
+    "ndarray",
+    "runner",
+    "timer",
+    "bytes,cores,futures,ipc,journal,ndarray,runner,timer",
+];
 
 /// Settings that stop at the first failed test and accept a changed Cargo.toml.
 const AT_HOME: Settings =

@@ -12,7 +12,9 @@
 //! Three more modules can be used on their own, each behind a cargo feature of its name.
 //!
 //! # Cargo features
-//! - `bytemuck`: `SharedBuf::typed` and `SharedBufMut::typed_mut`, slices of plain types.
+//! - `bytemuck` (default): `SharedBuf::typed` and `SharedBufMut::typed_mut`, slices of plain types.
+//! - `bytes`: `bytes::Bytes` from a `SharedBuf`, without a copy.
+//! - `ndarray`: `SharedBuf::array`, a view in several dimensions. Implies `bytemuck`.
 //! - `cores` (default): `brigade::cores` leases cores of the machine and pins processes to them.
 //!   Also adds `PoolBuilder::cores`, `PoolBuilder::cores_per_worker` and `worker::cores`.
 //! - `futures` (default): the items of a [`stream`] as a `futures_core::Stream`.
@@ -98,6 +100,8 @@ pub use brigade_pool::{
 
 #[doc(inline)]
 pub use brigade_pool::stream;
+#[cfg(feature = "ndarray")]
+pub use brigade_wire::shared::ArrayError;
 #[cfg(feature = "bytemuck")]
 pub use brigade_wire::shared::TypedError;
 #[doc(inline)]

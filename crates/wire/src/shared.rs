@@ -50,6 +50,8 @@
 //! - The first byte of a whole buffer is aligned to [`ALIGNMENT`] bytes.
 //! - Serialized references are checked: a wrong index or range is an error of the deserializer.
 
+#[cfg(feature = "ndarray")]
+mod array;
 mod buf;
 mod error;
 mod export;
@@ -65,6 +67,8 @@ mod tests;
 mod writable;
 
 pub use buf::SharedBuf;
+#[cfg(feature = "ndarray")]
+pub use error::ArrayError;
 #[cfg(feature = "bytemuck")]
 pub use error::TypedError;
 pub use export::Export;

@@ -25,6 +25,25 @@ pub enum TypedError {
     },
 }
 
+/// The bytes of a buffer cannot be viewed as an array.
+#[cfg(feature = "ndarray")]
+#[derive(Debug, Clone, PartialEq, ThisError)]
+#[non_exhaustive]
+pub enum ArrayError {
+    /// The bytes are no slice of the type.
+    #[error(transparent)]
+    Elements(#[from] TypedError),
+    /// The slice has too few elements for the shape, or the shape is too large.
+    #[error("a buffer of {elements} elements does not have this shape")]
+    Shape {
+        /// Number of elements of the buffer.
+        elements: usize,
+        /// The reason.
+        #[source]
+        source: ndarray::ShapeError,
+    },
+}
+
 #[cfg(feature = "bytemuck")]
 impl TypedError {
     /// Returns the reason for which bytes are no slice of `T`.
