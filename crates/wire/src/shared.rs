@@ -57,6 +57,7 @@ mod error;
 mod export;
 mod heap;
 mod import;
+mod lazy_copy;
 mod memory;
 mod place;
 mod scope;

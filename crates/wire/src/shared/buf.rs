@@ -44,7 +44,7 @@ impl SharedBuf {
 
     /// Returns the buffer that is all of a memory.
     pub(crate) fn whole(memory: Arc<Memory>) -> Self {
-        let range = 0..memory.as_bytes().len();
+        let range = 0..memory.len();
         Self { memory, range }
     }
 

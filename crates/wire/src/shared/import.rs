@@ -11,30 +11,25 @@ use brigade_sys::arena::{
 };
 
 use crate::shared::buf::SharedBuf;
+use crate::shared::lazy_copy::LazyCopy;
 use crate::shared::memory::{Backing, Guard, Memory};
 use crate::shared::place::Place;
-use crate::shared::writable::SharedBufMut;
 
 /// On the host.
 impl SharedBuf {
     /// Takes a buffer that a worker has named. Dropping the last clone or slice releases it.
     ///
-    /// At [`Protection::Copied`] the bytes are copied at once, to `copies` if it has room and
-    /// otherwise to the heap, and the worker gets its memory back.
+    /// At [`Protection::Copied`] the bytes are copied before anybody looks at them, to `copies` if
+    /// it has room and otherwise to the heap, and then the worker gets its memory back.
     pub fn from_loan(
         loan: Loan,
         protection: Protection,
         copies: Option<&Arc<ArgumentArena>>,
     ) -> Self {
-        if protection != Protection::Copied {
-            return Self::of(Backing::Results(loan));
-        }
-        if let Some(block) = copies.and_then(|arena| arena.copy(&loan)) {
-            return Self::of(Backing::Arguments(block));
-        }
-        let mut copy = SharedBufMut::on_heap(loan.len());
-        loan.copy_to_slice(&mut copy);
-        copy.freeze()
+        Self::of(match protection {
+            Protection::Copied => Backing::Copied(LazyCopy::new(loan, copies)),
+            _ => Backing::Results(loan),
+        })
     }
 }
 

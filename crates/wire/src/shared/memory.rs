@@ -7,6 +7,7 @@ use std::sync::Arc;
 use brigade_sys::arena::{FrozenBlock, LentBlock, Loan, SharedBlock};
 
 use crate::shared::heap::Heap;
+use crate::shared::lazy_copy::LazyCopy;
 use crate::shared::place::Place;
 
 /// A value that is dropped together with the last clone or slice of a buffer.
@@ -27,6 +28,8 @@ pub(crate) enum Backing {
     Arguments(SharedBlock),
     /// On the host: a block of a worker's arena.
     Results(Loan),
+    /// On the host: a block of a worker's arena that it must not read in place.
+    Copied(LazyCopy),
     /// On a worker: a block of its own arena.
     Own(FrozenBlock),
     /// On a worker: a block that the host lends to it.
@@ -43,23 +46,29 @@ impl Memory {
 
     #[inline]
     pub(crate) fn as_bytes(&self) -> &[u8] {
+        self.backing.as_bytes()
+    }
+
+    /// Returns the length of the bytes, without looking at them.
+    pub(crate) fn len(&self) -> usize {
         match &self.backing {
-            Backing::Heap(heap) => heap.as_bytes(),
-            Backing::Arguments(block) => block.as_bytes(),
-            Backing::Results(loan) => loan.as_bytes(),
-            Backing::Own(block) => block.as_bytes(),
-            Backing::Lent { block, .. } => block.as_bytes(),
+            Backing::Copied(lazy) => lazy.len(),
+            backing => backing.as_bytes().len(),
         }
     }
 
+    /// Returns the memory with the bytes, which is never a [`Backing::Copied`].
     pub(crate) fn backing(&self) -> &Backing {
-        &self.backing
+        match &self.backing {
+            Backing::Copied(lazy) => lazy.copy(),
+            backing => backing,
+        }
     }
 
     pub(crate) fn place(&self) -> Place {
-        let length = self.as_bytes().len();
-        match &self.backing {
-            Backing::Heap(_) => Place::Heap,
+        let length = self.len();
+        match self.backing() {
+            Backing::Heap(_) | Backing::Copied(_) => Place::Heap,
             Backing::Arguments(block) => Place::Arguments { offset: block.offset(), length },
             Backing::Results(loan) => {
                 Place::Results { arena: loan.view().reference(), offset: loan.offset(), length }
@@ -76,6 +85,20 @@ impl Memory {
         match &self.backing {
             Backing::Own(block) => Some(block),
             _ => None,
+        }
+    }
+}
+
+impl Backing {
+    #[inline]
+    fn as_bytes(&self) -> &[u8] {
+        match self {
+            Self::Heap(heap) => heap.as_bytes(),
+            Self::Arguments(block) => block.as_bytes(),
+            Self::Results(loan) => loan.as_bytes(),
+            Self::Copied(lazy) => lazy.copy().as_bytes(),
+            Self::Own(block) => block.as_bytes(),
+            Self::Lent { block, .. } => block.as_bytes(),
         }
     }
 }

@@ -99,6 +99,27 @@ fn a_result_arrives_at_every_level_of_protection() {
 }
 
 #[test]
+fn whoever_looks_first_copies_a_result_and_gives_the_memory_back() {
+    let (arena, view) = results(Protection::Copied);
+    let sent = SharedBufMut::in_results(&arena, 100_000, WhenFull::Fail).expect("room");
+    let sent = filled(sent, 9);
+    let (bytes, place) = (sent.to_vec(), sent.place());
+    let Place::Results { offset, length, .. } = place else { panic!("elsewhere") };
+    sent.export().sent();
+    let loan = view.loan(offset, length).expect("a block");
+    let arrived = SharedBuf::from_loan(loan, Protection::Copied, None);
+    drop(sent);
+    let next = || {
+        arena.reclaim();
+        let next = SharedBufMut::in_results(&arena, 100_000, WhenFull::Fail).expect("room");
+        next.freeze().place()
+    };
+    assert_ne!(next(), place, "it is not copied yet");
+    assert_eq!(*arrived, *bytes);
+    assert_eq!(next(), place);
+}
+
+#[test]
 fn a_result_passes_on_to_other_workers_and_back() {
     let (arena, view) = results(Protection::Trusted);
     let sent = SharedBufMut::in_results(&arena, 100_000, WhenFull::Fail).expect("room");
