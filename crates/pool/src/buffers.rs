@@ -13,8 +13,6 @@ use brigade_wire::link::ARENA_THRESHOLD;
 use brigade_wire::shared::{Place, SharedBuf, SharedBufMut};
 use brigade_wire::{Location, MessageError};
 
-use crate::cell::TaskCell;
-
 /// Buffers of the items of a chunk, by the index of the item, in order.
 pub(crate) type ItemBuffers = Vec<(u32, SharedBuf)>;
 
@@ -87,7 +85,7 @@ fn named(place: Place) -> Option<Buffer<'static>> {
 }
 
 /// The identity of a block: the inode of its arena (0 for that of arguments), offset and length.
-type Key = (u64, u64, u64);
+pub(crate) type Key = (u64, u64, u64);
 
 fn key(buffer: &Buffer<'_>) -> Option<Key> {
     match *buffer {
@@ -100,7 +98,10 @@ fn key(buffer: &Buffer<'_>) -> Option<Key> {
 }
 
 /// Returns the buffer among `lent` that a worker names.
-fn find<'a>(mut lent: impl Iterator<Item = &'a SharedBuf>, wanted: Key) -> Option<SharedBuf> {
+pub(crate) fn find<'a>(
+    mut lent: impl Iterator<Item = &'a SharedBuf>,
+    wanted: Key,
+) -> Option<SharedBuf> {
     lent.find(|it| named(it.place()).as_ref().and_then(key) == Some(wanted)).cloned()
 }
 
@@ -111,9 +112,15 @@ pub(crate) struct Kept(HashMap<Key, (SharedBuf, usize)>);
 impl Kept {
     /// Handles a worker's report that it keeps buffers of the task that finishes next.
     #[cold]
-    pub(crate) fn keep(&mut self, list: &[u8], due: Option<&Arc<TaskCell>>) -> Result<(), String> {
+    ///
+    /// `lent` returns a buffer of that task's argument.
+    pub(crate) fn keep(
+        &mut self,
+        list: &[u8],
+        lent: impl Fn(Key) -> Option<SharedBuf>,
+    ) -> Result<(), String> {
         for buffer in names(list)? {
-            let buffer = buffer.as_ref().and_then(|key| Some((*key, lent(due, *key)?)));
+            let buffer = buffer.as_ref().and_then(|key| Some((*key, lent(*key)?)));
             let (key, buffer) = buffer.ok_or(NOT_LENT)?;
             self.0.entry(key).or_insert((buffer, 0)).1 += 1;
         }
@@ -140,11 +147,6 @@ fn names(list: &[u8]) -> Result<impl Iterator<Item = Option<Key>>, String> {
     Ok(list.map(|buffer| key(&buffer)))
 }
 
-/// Returns a buffer of the argument of the task that finishes next.
-fn lent(due: Option<&Arc<TaskCell>>, wanted: Key) -> Option<SharedBuf> {
-    due?.with_argument(|argument, _| find(argument.buffers(), wanted))?
-}
-
 const NOT_LENT: &str = "named a shared buffer that was not lent to it";
 
 /// The memory that a worker's message may name.
@@ -159,12 +161,13 @@ pub(crate) struct Reachable<'a> {
 
 impl Reachable<'_> {
     /// Returns the buffers of a worker's message. Returns an error if it names memory that is not
-    /// the worker's own and was not lent to it.
+    /// the worker's own and was not lent to it. `lent` returns a buffer of the argument of the task
+    /// that finishes next.
     #[cold]
     pub(crate) fn resolve(
         &self,
         list: Buffers<'_>,
-        due: Option<&Arc<TaskCell>>,
+        lent: impl Fn(Key) -> Option<SharedBuf>,
     ) -> Result<Box<[SharedBuf]>, String> {
         list.map(|buffer| match buffer {
             Buffer::Inline(bytes) => Ok(SharedBuf::copy_of(bytes)),
@@ -174,7 +177,7 @@ impl Reachable<'_> {
             Buffer::Argument(_) | Buffer::Foreign(..) => {
                 let wanted = key(&buffer).ok_or(NOT_LENT)?;
                 let kept = self.kept.0.get(&wanted).map(|(buffer, _)| buffer.clone());
-                Ok(kept.or_else(|| lent(due, wanted)).ok_or(NOT_LENT)?)
+                Ok(kept.or_else(|| lent(wanted)).ok_or(NOT_LENT)?)
             }
         })
         .collect()

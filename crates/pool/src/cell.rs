@@ -9,8 +9,10 @@ use std::sync::Arc;
 use std::task::Waker;
 
 use brigade_scheduler::{TaskKey, TaskRef};
+use brigade_wire::shared::SharedBuf;
 use brigade_wire::{Chunk, TaskId, items};
 
+use crate::buffers;
 use crate::callbacks::{Callback, Callbacks};
 use crate::chunk::ChunkProgress;
 use crate::completion_queue::CompletionQueue;
@@ -207,6 +209,11 @@ impl TaskCell {
             }
             OutcomeState::Ready(_) | OutcomeState::Taken(_) => None,
         }
+    }
+
+    /// Returns a buffer of the argument.
+    pub(crate) fn buffer(&self, wanted: buffers::Key) -> Option<SharedBuf> {
+        self.with_argument(|argument, _| buffers::find(argument.buffers(), wanted))?
     }
 
     /// Passes the outcomes of a chunk's items so far to `with`. Returns `None` for other tasks.

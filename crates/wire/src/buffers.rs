@@ -12,7 +12,7 @@
 //! another chunk.
 
 use crate::error::MessageError;
-use crate::message::Location;
+use crate::location::Location;
 
 /// Maximum number of buffers in one argument or value.
 pub const MOST: usize = 4096;

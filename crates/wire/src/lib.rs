@@ -37,6 +37,7 @@ pub mod fragments;
 pub mod handshake;
 pub mod items;
 pub mod link;
+mod location;
 mod message;
 mod outcome;
 pub mod ring;
@@ -50,7 +51,6 @@ pub use brigade_codec as codec;
 pub use brigade_codec::CodecError;
 pub use error::MessageError;
 pub use ids::{Attempt, TaskId, WorkerId};
-pub use message::{
-    Chunk, Finished, FromWorker, Function, Item, Location, Run, RunLimits, ToWorker,
-};
+pub use location::Location;
+pub use message::{Chunk, Finished, FromWorker, Function, Item, Run, RunLimits, ToWorker};
 pub use outcome::{Buffered, Outcome, PanicReport};

@@ -26,6 +26,7 @@ use std::time::Duration;
 use crate::buffers;
 use crate::error::MessageError;
 use crate::ids::{Attempt, TaskId};
+use crate::location::Location;
 use crate::outcome::Outcome;
 pub use limits::RunLimits;
 use outcome::VALUE;
@@ -65,15 +66,6 @@ pub struct Run<'a> {
     pub has_buffers: bool,
     /// The encoded argument; for a chunk, its [items](crate::items).
     pub argument: &'a [u8],
-}
-
-/// Location of encoded bytes in an arena.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Location {
-    /// Offset from the beginning of the arena.
-    pub offset: u64,
-    /// Number of bytes.
-    pub length: u64,
 }
 
 /// Several items in one frame. The worker reports an outcome for each item, then

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::message::Location;
+use crate::location::Location;
 
 /// The outcome of a call. A value stays encoded and borrows the link's buffer.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -287,7 +287,7 @@ fn next_event(
                 Ok(Some(finished_event(worker, finished, end, due, reachable)?))
             }
             FromWorker::Keeps(buffers) => {
-                kept.keep(buffers, due)?;
+                kept.keep(buffers, |key| due?.buffer(key))?;
                 continue;
             }
             FromWorker::Releases(buffers) => {

@@ -92,7 +92,7 @@ fn decode_buffered<'a>(
         Some(location) => ValueRef::InArena(borrow(location, reachable.results)?),
         None => ValueRef::Inline(encoded),
     };
-    Ok(ValueRef::Buffered(Box::new((encoded, reachable.resolve(buffers, due)?))))
+    Ok(ValueRef::Buffered(Box::new((encoded, reachable.resolve(buffers, |key| due?.buffer(key))?))))
 }
 
 /// Returns the value at a location in the worker's memory.

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use super::{Chunk, Location};
+use super::Chunk;
 use crate::error::MessageError;
+use crate::location::Location;
 
 /// Upper bound on the length of a function's name, exclusive.
 pub(super) const NAME_LIMIT: usize = 64 * 1024;
