@@ -51,6 +51,9 @@ impl<T> Scheduler<T> {
         self.clear_alarms(worker.slot);
         self.lifecycle.count_killed_worker();
         outbox.push(Action::Kill { worker, cause, at_once });
+        // Perhaps too few workers stay now, and a start that was postponed need not wait for the
+        // death.
+        self.update_start_alarm();
     }
 
     /// Ends a task, even if it has started.

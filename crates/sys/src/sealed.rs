@@ -10,6 +10,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
 
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, fstat, memfd_create};
+use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
 use crate::file_limit;
@@ -40,7 +41,7 @@ impl SealedBytes {
             length += part.len();
         }
         let descriptor = OwnedFd::from(file);
-        fcntl_add_seals(&descriptor, SEALS)?;
+        seal(&descriptor)?;
         Ok(Self { descriptor, length })
     }
 
@@ -52,6 +53,21 @@ impl SealedBytes {
     /// Returns `true` if there are no bytes.
     pub fn is_empty(&self) -> bool {
         self.length == 0
+    }
+}
+
+/// Number of times that the kernel is asked for the seals. Each time it waits for a moment itself.
+const ATTEMPTS: u32 = 20;
+
+/// Takes the right to write. Nobody has mapped the memory, but the kernel refuses with EBUSY while
+/// one of its own threads holds a page, which it may do when memory is being reclaimed.
+fn seal(descriptor: &OwnedFd) -> io::Result<()> {
+    let mut attempts = 1..=ATTEMPTS;
+    loop {
+        match fcntl_add_seals(descriptor, SEALS) {
+            Err(Errno::BUSY) if attempts.next().is_some() => std::thread::yield_now(),
+            result => return Ok(result?),
+        }
     }
 }
 
