@@ -168,6 +168,26 @@ fn a_reserved_task_runs_even_if_its_worker_is_replaced() {
 }
 
 #[test]
+fn a_kill_plans_a_postponed_start_without_waiting_for_the_death() {
+    let mut world = World::new(Settings { min_workers: 1, ..settings(2) });
+    let limit = Constraints { hard_limit: Some(10 * MILLI), ..Constraints::default() };
+    let killed = world.submit_with(0, Some(limit));
+    let other = world.submit(0);
+    world.start(0);
+    for _ in 0..3 {
+        world.fail_start(1, false);
+        world.next_tick();
+    }
+    world.fail_start(1, false);
+    world.cancel(other);
+    world.begin(0);
+    world.wait(10 * MILLI);
+    assert!(world.workers[&0].doomed, "task {killed} was too late");
+    world.wait(Duration::from_secs(1));
+    assert!(world.workers.contains_key(&1), "it is started although the other still dies");
+}
+
+#[test]
 fn removing_a_slot_cancels_its_tasks() {
     let mut world = World::new(settings(2));
     let constraints = Some(Constraints { slot: Some(1), ..Constraints::default() });
