@@ -297,6 +297,7 @@ impl<S: LinkSender> Reporter<S> {
         self.sender.send(&self.head, message.payload()).map_err(LoopError::Send)
     }
 
+    #[inline]
     fn send_unannounced(&mut self, message: &FromWorker<'_>) -> Result<(), LoopError> {
         self.head.clear();
         message.encode_head(&mut self.head);

@@ -198,6 +198,7 @@ impl Core {
     ) -> usize {
         let mut collected = 0;
         let mut time = None;
+        let copies = shared.arguments();
         while let Some(Some(worker_slot)) = self.worker_slots.get_mut(slot) {
             let (worker, kept) = (worker_slot.id, &mut worker_slot.kept);
             let Some(Connection { link: HostLink::Ring(end), results, broken, .. }) =
@@ -209,7 +210,7 @@ impl Core {
             if *broken || !end.has_more() {
                 break;
             }
-            let memory = (results.as_ref(), kept, shared.arguments());
+            let memory = (results.as_ref(), kept, copies);
             let next = next_event(worker, end, memory, &self.scheduler, &mut collected, deferred);
             let (event, data) = match next {
                 Ok(Some(next)) => next,
@@ -277,8 +278,9 @@ fn next_event(
         let reachable = Reachable { results, kept, copies };
         return match FromWorker::decode(end.message()).map_err(|error| error.to_string())? {
             FromWorker::Item(item) => {
-                let waiters = take_item(due, item, reachable)?;
-                deferred.to_notify.extend(waiters);
+                if let Some(waiters) = take_item(due, item, reachable)? {
+                    deferred.to_notify.push(waiters);
+                }
                 *items += 1;
                 continue;
             }
