@@ -35,3 +35,20 @@ pub fn worker_died<R: std::fmt::Debug>(outcome: Result<R, TaskError>) -> (u32, E
         _ => panic!("the worker should have died, but the outcome is {error:?}"),
     }
 }
+
+/// Returns the square.
+pub fn square(number: u64) -> u64 {
+    number * number
+}
+
+/// Returns the number. Aborts at fifty.
+///
+/// # Panics
+/// If it is a multiple of seven.
+pub fn picky(number: u64) -> u64 {
+    assert!(!number.is_multiple_of(7), "{number} is a multiple of seven");
+    if number == 50 {
+        std::process::abort();
+    }
+    number
+}

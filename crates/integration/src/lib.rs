@@ -37,6 +37,6 @@ mod watch;
 
 pub use answering::Answering;
 pub use captured::{Captured, Line, POISON};
-pub use common::{attempt, builder, pool, worker_died};
+pub use common::{attempt, builder, picky, pool, square, worker_died};
 pub use helper::Helper;
 pub use log::Log;

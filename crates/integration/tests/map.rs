@@ -4,23 +4,10 @@ use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use brigade_integration::pool;
+use brigade_integration::{picky, pool, square};
 use brigade_testkit::{Gate, outcome, pass};
 
 brigade::init_for_tests!();
-
-fn square(number: u64) -> u64 {
-    number * number
-}
-
-/// Panics for multiples of seven, aborts at fifty.
-fn picky(number: u64) -> u64 {
-    assert!(!number.is_multiple_of(7), "{number} is a multiple of seven");
-    if number == 50 {
-        std::process::abort();
-    }
-    number
-}
 
 #[test]
 fn results_come_in_input_order() {

@@ -7,28 +7,15 @@ use std::time::{Duration, Instant};
 
 use brigade::stream::{Item, PutErrorKind, Stream};
 use brigade::{Pool, SharedBuf, TaskErrorKind};
-use brigade_integration::{Log, builder, pool, worker_died};
+use brigade_integration::{Log, builder, picky, pool, square, worker_died};
 use brigade_testkit::faults::{
     How, SpoilsEncoding, aborts, hangs, sleeps, spins, takes_what_spoils_encoding,
 };
-use brigade_testkit::{BOUND, Gate, Pass, Watchdog, pass, pause, wait_until};
+use brigade_testkit::{BOUND, Gate, Pass, Watchdog, outcome, pass, wait_until};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 brigade::init_for_tests!();
-
-fn square(number: u64) -> u64 {
-    number * number
-}
-
-/// Panics for multiples of seven, aborts at fifty.
-fn picky(number: u64) -> u64 {
-    assert!(!number.is_multiple_of(7), "{number} is a multiple of seven");
-    if number == 50 {
-        std::process::abort();
-    }
-    number
-}
 
 /// Puts every input.
 fn put_all(stream: &Stream<u64, u64>, inputs: impl IntoIterator<Item = u64>) {
@@ -400,7 +387,11 @@ fn a_stream_of_fewer_workers_runs_as_many_tasks_at_a_time() {
     let stream = pool.stream(pass).workers(1).per_worker(4).start().unwrap();
     fill(&stream, &gate);
     gate.wait_for_arrivals(1);
-    pause(Duration::from_millis(50));
+    // Tasks start in the order of submission, so these come after all of the stream's that wait in
+    // the pool.
+    for _ in 0..3 {
+        outcome(pool.submit(square, 3).unwrap()).unwrap();
+    }
     assert_eq!(gate.arrivals(), 1);
     gate.open();
     stream.finish();
