@@ -22,6 +22,7 @@ const LAYERS: &[(&str, Uses)] = &[
     ("brigade-time", Only(&[])),
     ("brigade-ids", Only(&[])),
     ("brigade-codec", Only(&[])),
+    ("brigade-metrics", Only(&[])),
     ("brigade-sys", Only(&["brigade-time"])),
     ("brigade-wire", Only(&["brigade-codec", "brigade-ids", "brigade-sys"])),
     ("brigade-supervisor", Only(&["brigade-wire", "brigade-sys"])),
@@ -35,6 +36,7 @@ const LAYERS: &[(&str, Uses)] = &[
         Only(&[
             "brigade-cores",
             "brigade-link-ipc",
+            "brigade-metrics",
             "brigade-scheduler",
             "brigade-supervisor",
             "brigade-worker",
