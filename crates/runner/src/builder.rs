@@ -5,6 +5,7 @@ use std::thread::available_parallelism;
 use std::time::Duration;
 
 use brigade_cores::{CorePool, Policy, Smt};
+use brigade_sys::descriptor_limit;
 
 use crate::cores::{Cores, Shape};
 use crate::drive::Config;
@@ -25,6 +26,7 @@ pub struct Builder {
     pool: Option<CorePool>,
     shape: Shape,
     allows_duplicates: bool,
+    raises_open_files: bool,
     /// The configuration so far; [`build`](Self::build) fills in the slots and the cores.
     config: Config,
 }
@@ -51,6 +53,7 @@ impl Runner {
             pool: None,
             shape: Shape::default(),
             allows_duplicates: false,
+            raises_open_files: false,
             config: Config {
                 settings: Settings {
                     slots: NonZeroUsize::MIN,
@@ -69,6 +72,7 @@ impl Runner {
                 output: Output::default(),
                 live: false,
                 nice: 0,
+                open_files: None,
                 least_memory: None,
                 adopts_orphans: false,
             },
@@ -234,6 +238,17 @@ impl Builder {
         self
     }
 
+    /// Raises this process's soft limit on open descriptors to the hard limit. Jobs get the
+    /// previous one.
+    ///
+    /// A running job takes three descriptors, and logins usually start with a limit of 1024. Jobs
+    /// for which none are left wait until another job ends.
+    #[must_use]
+    pub fn raise_open_files(mut self) -> Self {
+        self.raises_open_files = true;
+        self
+    }
+
     /// Runs duplicate jobs instead of reporting an error.
     #[must_use]
     pub fn allow_duplicates(mut self) -> Self {
@@ -281,6 +296,12 @@ impl Builder {
             (None, Some(jobs)) => jobs,
             (_, None) => usable,
         };
+        if self.raises_open_files {
+            match descriptor_limit::raise() {
+                Ok(before) => config.open_files = before,
+                Err(error) => tracing::debug!(%error, "the limit on descriptors stays"),
+            }
+        }
         let stopper = Stopper::new().map_err(BuildError::Waker)?;
         Ok(Runner { config, stopper, allows_duplicates: self.allows_duplicates })
     }

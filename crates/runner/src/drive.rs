@@ -45,6 +45,8 @@ pub(crate) struct Config {
     pub(crate) output: Output,
     pub(crate) live: bool,
     pub(crate) nice: i32,
+    /// The soft limit on open descriptors that jobs get, if not that of this process.
+    pub(crate) open_files: Option<u64>,
     pub(crate) least_memory: Option<u64>,
     pub(crate) adopts_orphans: bool,
 }

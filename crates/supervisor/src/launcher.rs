@@ -46,6 +46,8 @@ pub struct Start<'a> {
     pub affinity: Option<&'a [u64]>,
     /// Amount to add to the niceness.
     pub nice: Option<i32>,
+    /// The soft limit on open descriptors; `None` for that of this process.
+    pub open_files: Option<u64>,
     /// The program is a worker: it binds itself to this process, and unblocks the signals that a
     /// terminal sends.
     pub is_worker: bool,
@@ -122,7 +124,7 @@ impl Launcher {
         prepared: &Prepared<'_>,
         start: &Start<'_>,
     ) -> Result<Process, LaunchError> {
-        let Start { streams, affinity, nice, is_worker } = *start;
+        let Start { streams, affinity, nice, open_files, is_worker } = *start;
         self.inner.launch(&Launch {
             program: &prepared.program,
             arguments: &prepared.arguments,
@@ -131,6 +133,7 @@ impl Launcher {
             streams,
             affinity,
             nice,
+            open_files,
             slot,
             is_worker,
         })
@@ -173,7 +176,8 @@ mod tests {
         let mut launcher = Launcher::new(&["CARGO_PKG_NAME"]);
         let prepared = launcher.prepare(&line).unwrap();
         let streams = [null.as_fd(); 3];
-        let start = Start { streams, affinity: None, nice: None, is_worker: false };
+        let start =
+            Start { streams, affinity: None, nice: None, open_files: None, is_worker: false };
         launcher.launch(&prepared, &start).unwrap().reap().unwrap()
     }
 

@@ -56,6 +56,8 @@ pub struct Launch<'a> {
     pub affinity: Option<&'a [u64]>,
     /// Amount to add to the niceness.
     pub nice: Option<i32>,
+    /// The soft limit on open descriptors; `None` for the parent's.
+    pub open_files: Option<u64>,
     /// The entry in which the child lists itself for the guardian.
     pub slot: Option<&'a GroupSlot>,
     /// The program is a worker: it binds itself to its parent, and unblocks the signals that a
@@ -108,6 +110,7 @@ impl Launcher {
             streams,
             affinity: launch.affinity.unwrap_or_default(),
             nice: launch.nice.unwrap_or(0),
+            open_files: launch.open_files,
             slot: launch.slot,
             is_worker: launch.is_worker,
             parent: rustix::process::getpid().as_raw_nonzero().get(),

@@ -15,6 +15,7 @@
 //! - [`orphans`]: adopts and ends processes whose parents have ended
 //! - [`fork`]: [`Origin`](fork::Origin) detects copies that `fork` has made of a process;
 //!   [`PerProcess`](fork::PerProcess) gives each copy a value of its own
+//! - [`descriptor_limit`]: raises the limit on open descriptors
 //! - [`environment`], [`descriptors`], [`signals`], [`parent_death`], [`lifeline`],
 //!   [`before_main!`]: what a worker does in its first microseconds
 //!
@@ -87,6 +88,7 @@ pub mod catch_panic;
 pub mod clock;
 pub mod control;
 pub mod deadline_timer;
+pub mod descriptor_limit;
 pub mod descriptors;
 pub mod environment;
 mod error;

@@ -29,7 +29,8 @@ pub(super) fn runner(options: &Run, tick: Option<Duration>) -> Result<Runner, Re
         .output(Output::Whole)
         .live(options.line_buffer)
         .nice(options.nice)
-        .adopt_orphans();
+        .adopt_orphans()
+        .raise_open_files();
     if let Some(jobs) = options.jobs {
         builder = builder.jobs(jobs);
     }

@@ -133,6 +133,16 @@ fn jobs_wait_for_others_if_descriptors_run_out() {
 }
 
 #[test]
+fn the_soft_limit_of_descriptors_is_raised_for_the_run_but_not_for_its_jobs() {
+    let dir = TestDir::new();
+    // All jobs run at once: each waits until the last one has started.
+    let script = "ulimit -Sn 64; exec \"$0\" run --no-pin -j 100 -- sh -c \
+        'ulimit -Sn; : > begun-$0; until test -e begun-100; do sleep 0.05; done' ::: $(seq 100)";
+    let ran: RunOutput = in_shell(&dir, script).output().expect("sh").into();
+    assert_eq!((ran.status, ran.stdout), (0, "64\n".repeat(100)), "{}", ran.stderr);
+}
+
+#[test]
 fn outputs_that_are_held_back_do_not_exhaust_descriptors() {
     let dir = TestDir::new();
     let script = "ulimit -n 64; exec \"$0\" run -k --no-pin -j 2 --shell -- \

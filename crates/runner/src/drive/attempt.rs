@@ -91,6 +91,7 @@ impl Drive<'_> {
             streams: [stdin.as_fd(), stdout.as_fd(), stderr.as_fd()],
             affinity: lease.as_ref().map(|lease| lease.cores().words()),
             nice: Some(self.config.nice),
+            open_files: self.config.open_files,
             is_worker: false,
         };
         let launched = self.launcher.launch(slot, &prepared, &start);

@@ -16,6 +16,7 @@ pub(super) struct Child<'a> {
     pub(super) streams: [c_int; 3],
     pub(super) affinity: &'a [u64],
     pub(super) nice: c_int,
+    pub(super) open_files: Option<u64>,
     pub(super) slot: Option<&'a GroupSlot>,
     pub(super) is_worker: bool,
     pub(super) parent: libc::pid_t,
@@ -71,6 +72,15 @@ fn prepare(child: &Child<'_>) -> Result<(), LaunchStage> {
             let now = libc::getpriority(libc::PRIO_PROCESS, 0);
             let priority = now.saturating_add(child.nice);
             check(libc::setpriority(libc::PRIO_PROCESS, 0, priority), LaunchStage::Nice)?;
+        }
+    }
+    if let Some(soft) = child.open_files {
+        // SAFETY: the limits are on this stack. Only those of this process change.
+        unsafe {
+            let mut limits = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+            check(libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limits), LaunchStage::Limits)?;
+            limits.rlim_cur = soft.min(limits.rlim_max);
+            check(libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limits), LaunchStage::Limits)?;
         }
     }
     if !child.folder.is_null() {

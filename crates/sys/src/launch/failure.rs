@@ -22,6 +22,8 @@ pub enum LaunchStage {
     Affinity,
     /// Lowering its priority.
     Nice,
+    /// Setting its limits.
+    Limits,
     /// Entering its folder.
     Folder,
     /// Connecting its standard streams.
@@ -57,6 +59,7 @@ impl fmt::Display for LaunchStage {
             Self::Process => "create a process",
             Self::Affinity => "pin the process to its cores",
             Self::Nice => "change the priority",
+            Self::Limits => "set the limit on open descriptors",
             Self::Folder => "enter the folder",
             Self::Streams => "connect the standard streams",
             Self::Program => "execute the program",

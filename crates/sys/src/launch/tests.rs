@@ -38,6 +38,7 @@ fn run_in(slot: Option<&GroupSlot>, line: &[&str], change: impl FnOnce(&mut Laun
         streams: [null.as_fd(), output.as_fd(), output.as_fd()],
         affinity: None,
         nice: None,
+        open_files: None,
         slot,
         is_worker: false,
     };
@@ -85,6 +86,12 @@ fn a_program_runs_on_the_given_processor() {
 }
 
 #[test]
+fn a_program_has_its_own_limit_of_descriptors() {
+    let run = run(&["sh", "-c", "ulimit -Sn"], |launch| launch.open_files = Some(57));
+    assert_eq!(run.output, "57\n");
+}
+
+#[test]
 fn streams_are_not_overwritten_before_they_are_moved() {
     let link = |at| std::fs::read_link(format!("/proc/self/fd/{at}")).expect("a standard stream");
     let script = "is() { test \"$(readlink /proc/$$/fd/$1)\" = \"$2\"; }
@@ -105,6 +112,7 @@ fn streams_are_not_overwritten_before_they_are_moved() {
         streams: [input.as_fd(), stdout.as_fd(), stdin.as_fd()],
         affinity: None,
         nice: None,
+        open_files: None,
         slot: None,
         is_worker: true,
     };
@@ -172,6 +180,7 @@ fn a_drop_in_a_copy_ends_neither_programs_nor_guardian() {
         streams: [null.as_fd(); 3],
         affinity: None,
         nice: None,
+        open_files: None,
         slot: None,
         is_worker: false,
     };

@@ -135,7 +135,10 @@ fn start(
     let mut launcher = Launcher::new(&[]);
     let prepared = launcher.prepare(&line).map_err(io::Error::other)?;
     launcher
-        .launch(&prepared, &Start { streams, affinity: None, nice: None, is_worker: true })
+        .launch(
+            &prepared,
+            &Start { streams, affinity: None, nice: None, open_files: None, is_worker: true },
+        )
         .map_err(LaunchError::into_cause)
 }
 
