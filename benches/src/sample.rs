@@ -44,7 +44,7 @@ pub(crate) fn timed<T>(call: impl FnOnce() -> Outcome<T>) -> Outcome<(Duration, 
 /// Reads the first and the last byte, and returns the time since the worker's clock showed `sent`
 /// nanoseconds.
 pub(crate) fn time_to_read(sent: u64, bytes: &[u8]) -> Outcome<Duration> {
-    let (first, last) = (bytes.first(), bytes.last());
+    let (first, last) = (bytes.first().copied(), bytes.last().copied());
     if black_box((first, last)).0.is_none() {
         return Err("the result is empty".into());
     }

@@ -1,8 +1,8 @@
 //! Measures the hand-over of one result: from just before the worker returns it until the host has
 //! read its first and last byte.
 //!
-//! An earlier task prepares the value, and no-ops follow it, so that both processes are awake
-//! whatever its size.
+//! An earlier task prepares the value. Small values of the same kind follow it, so that both
+//! processes are awake and their code is in the caches, whatever the size.
 
 use std::hint::black_box;
 use std::ops::Deref;
@@ -11,7 +11,7 @@ use std::sync::{Mutex, PoisonError};
 use brigade::{Link, Pool, Protection, SharedBuf, SharedBufMut};
 use brigade_sys::clock::now;
 
-use super::{BenchPool, noop};
+use super::BenchPool;
 use crate::load::Load;
 use crate::report::{Outcome, Report};
 use crate::sample::{Sample, time_to_read};
@@ -90,24 +90,27 @@ fn median<V: Deref<Target = [u8]>>(
     sample.median()
 }
 
-/// Makes round trips until both sides spin while they wait.
-fn wake(pool: &BenchPool) -> Outcome<()> {
-    for _ in 0..20 {
-        pool.submit(noop, ())?.wait()?;
-    }
-    Ok(())
-}
+/// Small values that are handed over before each one that counts.
+const WARM: usize = 100;
+
+/// Size of such a value.
+const SMALL: usize = 64;
 
 fn next_buffer(pool: &BenchPool, size: usize) -> Outcome<(u64, SharedBuf)> {
     pool.submit(prepare_buffer, size)?.wait()??;
-    wake(pool)?;
+    for _ in 0..WARM {
+        let (sent, buffer) = pool.submit(hand_over_small_buffer, ())?.wait()??;
+        time_to_read(sent, &buffer)?;
+    }
     let (sent, buffer) = pool.submit(hand_over_buffer, ())?.wait()?;
     Ok((sent, buffer.ok_or("no buffer was prepared")?))
 }
 
 fn next_vec(pool: &BenchPool, size: usize) -> Outcome<(u64, Vec<u8>)> {
     pool.submit(prepare_vec, size)?.wait()?;
-    wake(pool)?;
+    for _ in 0..WARM {
+        black_box(pool.submit(small_vec, ())?.wait()?);
+    }
     let value = pool.submit(hand_over_vec, ())?.wait()?;
     let sent = value.first_chunk().ok_or("the result is too short")?;
     Ok((u64::from_le_bytes(*sent), value))
@@ -123,6 +126,12 @@ fn prepare_buffer(size: usize) -> Result<(), String> {
     Ok(())
 }
 
+fn hand_over_small_buffer((): ()) -> Result<(u64, SharedBuf), String> {
+    let mut buffer = brigade::worker::alloc(SMALL).map_err(|error| error.to_string())?;
+    buffer.fill(1);
+    Ok((now().as_nanos(), buffer.freeze()))
+}
+
 /// At the level that makes the worker's mapping read-only, `freeze` does that.
 fn hand_over_buffer((): ()) -> (u64, Option<SharedBuf>) {
     let buffer = BUFFER.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -134,6 +143,10 @@ static VEC: Mutex<Vec<u8>> = Mutex::new(Vec::new());
 
 fn prepare_vec(size: usize) {
     *VEC.lock().unwrap_or_else(PoisonError::into_inner) = vec![1; size];
+}
+
+fn small_vec((): ()) -> Vec<u8> {
+    vec![1; SMALL]
 }
 
 /// Returns nothing but the bytes, because a vector in another type is encoded byte by byte. Its
