@@ -47,8 +47,19 @@ pub fn encode<T: Serialize + 'static>(
 /// # Errors
 /// [`CodecError::Decode`], including when bytes are left over.
 pub fn decode<T: DeserializeOwned + 'static>(bytes: &[u8]) -> Result<T, CodecError> {
+    decode_with(bytes, <[u8]>::to_vec)
+}
+
+/// Decodes a value like [`decode`]. The bytes of a `Vec<u8>` or `String` are copied with `copy`.
+///
+/// # Errors
+/// Like `decode`.
+pub fn decode_with<T: DeserializeOwned + 'static>(
+    bytes: &[u8],
+    copy: impl FnOnce(&[u8]) -> Vec<u8>,
+) -> Result<T, CodecError> {
     let wrong = |source| CodecError::Decode { type_name: type_name::<T>(), source };
-    if let Some(value) = decode_contiguous(bytes) {
+    if let Some(value) = decode_contiguous(bytes, copy) {
         return Ok(value);
     }
     let (value, rest) = postcard::take_from_bytes(bytes).map_err(|error| wrong(error.into()))?;
@@ -174,6 +185,16 @@ pub fn contiguous_parts<T: 'static>(value: &T) -> Option<(Prefix, &[u8])> {
     Some((Prefix::of(bytes.len()), bytes))
 }
 
+/// Returns the memory of a `Vec<u8>` or `String`; `None` for other types.
+pub fn into_bytes<T: 'static>(value: T) -> Option<Vec<u8>> {
+    let mut value = Some(value);
+    let value: &mut dyn Any = &mut value;
+    if let Some(bytes) = value.downcast_mut::<Option<Vec<u8>>>() {
+        return bytes.take();
+    }
+    value.downcast_mut::<Option<String>>()?.take().map(String::into_bytes)
+}
+
 /// Encoded bytes that must be copied before use, because another process may change them at any
 /// time.
 pub trait Source {
@@ -221,13 +242,13 @@ fn low_seven_bits(number: usize) -> u8 {
 
 /// Returns `None` for other types, and for bytes that do not match the type: the general decoder
 /// then produces the error.
-fn decode_contiguous<T: 'static>(bytes: &[u8]) -> Option<T> {
+fn decode_contiguous<T: 'static>(bytes: &[u8], copy: impl FnOnce(&[u8]) -> Vec<u8>) -> Option<T> {
     let mut value: Option<T> = None;
     let target: &mut dyn Any = &mut value;
     if let Some(target) = target.downcast_mut::<Option<Vec<u8>>>() {
-        *target = Some(strip_length(bytes)?.to_vec());
+        *target = Some(copy(strip_length(bytes)?));
     } else if let Some(target) = target.downcast_mut::<Option<String>>() {
-        *target = Some(std::str::from_utf8(strip_length(bytes)?).ok()?.to_owned());
+        *target = String::from_utf8(copy(strip_length(bytes)?)).ok();
     }
     value
 }

@@ -21,5 +21,7 @@
 mod codec;
 mod error;
 
-pub use codec::{Prefix, Source, chain, contiguous_parts, decode, decode_from, encode};
+pub use codec::{
+    Prefix, Source, chain, contiguous_parts, decode, decode_from, decode_with, encode, into_bytes,
+};
 pub use error::CodecError;

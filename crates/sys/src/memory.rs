@@ -61,6 +61,13 @@ pub fn vec_with_capacity(length: usize) -> Vec<u8> {
     bytes
 }
 
+/// Copies bytes to a vector that [`vec_with_capacity`] returns.
+pub fn to_vec(bytes: &[u8]) -> Vec<u8> {
+    let mut copy = vec_with_capacity(bytes.len());
+    copy.extend_from_slice(bytes);
+    copy
+}
+
 /// Size of a huge page, on most processors.
 const HUGE_PAGE: usize = 2 << 20;
 
@@ -104,6 +111,7 @@ mod tests {
             assert!(bytes.is_empty() && bytes.capacity() >= length);
             bytes.resize(length, 7);
             assert_eq!(bytes.iter().map(|byte| usize::from(*byte)).sum::<usize>(), 7 * length);
+            assert_eq!(to_vec(&bytes), bytes);
         }
     }
 

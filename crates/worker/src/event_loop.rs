@@ -65,6 +65,8 @@ struct Runner {
     functions: Arc<Functions>,
     arenas: Option<Arenas>,
     result: Vec<u8>,
+    /// Memory of the last value, which is freed once its outcome is sent.
+    leftover: Vec<u8>,
     /// Maximum size of a result.
     limit: usize,
     /// The worker's process, as opposed to a fork of it.
@@ -82,8 +84,14 @@ impl<S: LinkSender, R: LinkReceiver> EventLoop<S, R> {
         functions: Arc<Functions>,
     ) -> Self {
         let reporter = Reporter { sender, head: Vec::new() };
-        let runner =
-            Runner { functions, arenas, result: Vec::new(), limit, origin: Origin::here() };
+        let runner = Runner {
+            functions,
+            arenas,
+            result: Vec::new(),
+            leftover: Vec::new(),
+            limit,
+            origin: Origin::here(),
+        };
         Self {
             receiver,
             reporter,
@@ -134,6 +142,7 @@ impl<S: LinkSender, R: LinkReceiver> EventLoop<S, R> {
             let worn = self.memory_limit.is_exceeded();
             let finished = Finished { task, attempt, ring_index, run_time, worn, outcome };
             self.reporter.send(&FromWorker::Finished(finished))?;
+            self.runner.leftover = Vec::new();
             if self.runner.result.capacity() > KEPT_BUFFER {
                 self.runner.result = Vec::new();
             }
@@ -208,7 +217,7 @@ impl Runner {
             Ok(entry) => entry,
             Err(reason) => return Outcome::UnknownFunction(reason),
         };
-        let Self { arenas, result, limit, origin, .. } = self;
+        let Self { arenas, result, leftover, limit, origin, .. } = self;
         let results = arenas.as_ref().map(|arenas| &*arenas.results);
         let Some(argument) = argument(arenas.as_ref(), run).and_then(|argument| match item {
             Some(item) => argument.get(item),
@@ -239,6 +248,7 @@ impl Runner {
             };
             let mut invocation = Invocation::new(argument, &mut *result, *limit);
             invocation.store_large = Some(&mut put);
+            invocation.leftover = Some(&mut *leftover);
             invocation.outlet = outlet.as_mut().map(|outlet| outlet as &mut dyn Outlet);
             let with_buffers = buffers.as_deref().map(buffers::importing);
             invocation.with_buffers = with_buffers.as_ref().map(|it| it as &WithBuffers<'_>);

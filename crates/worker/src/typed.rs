@@ -6,6 +6,7 @@ use std::marker::PhantomData;
 use brigade_sys::executable::{
     Adapter, EntryError, EntryPoint, Invocation, WithBuffers, entry_point,
 };
+use brigade_sys::memory::to_vec;
 use brigade_wire::codec::{self, CodecError};
 use brigade_wire::link::ARENA_THRESHOLD;
 use brigade_wire::shared::exporting;
@@ -17,7 +18,8 @@ use crate::buffers;
 /// Decodes an `A`, calls the function, and encodes its `R`.
 ///
 /// Everything that belongs to the task happens in here, including the drop of its result, so a
-/// panic anywhere in it is the task's panic.
+/// panic anywhere in it is the task's panic. The memory of large bytes is freed later, because that
+/// takes about as long as a copy.
 #[derive(Debug)]
 pub struct Typed<A, R>(PhantomData<fn(A) -> R>);
 
@@ -31,6 +33,11 @@ where
         let argument = decode(invocation)?;
         let result = function(argument);
         if store_large(&result, invocation) {
+            if let (Some(leftover), Some(bytes)) =
+                (&mut invocation.leftover, codec::into_bytes(result))
+            {
+                **leftover = bytes;
+            }
             return Ok(());
         }
         let (encoded, exported) =
@@ -51,7 +58,7 @@ pub(crate) fn decode<A: DeserializeOwned + 'static>(
     invocation: &Invocation<'_>,
 ) -> Result<A, EntryError> {
     let argument = match invocation.with_buffers {
-        None => codec::decode(invocation.argument),
+        None => codec::decode_with(invocation.argument, to_vec),
         Some(with_buffers) => decode_with(with_buffers, invocation.argument),
     };
     argument.map_err(|error| EntryError::Argument(codec::chain(&error)))

@@ -22,6 +22,9 @@ pub struct Invocation<'a> {
     pub outlet: Option<&'a mut (dyn Outlet + 'a)>,
     /// Runs the decoding of an argument with shared buffers, which needs them.
     pub with_buffers: Option<&'a WithBuffers<'a>>,
+    /// Receives memory of the value that takes long to free, which can wait until the outcome is
+    /// sent.
+    pub leftover: Option<&'a mut Vec<u8>>,
     /// Set by the function if the encoded value ends with a list of shared buffers.
     pub has_buffers: bool,
 }
@@ -69,6 +72,7 @@ impl<'a> Invocation<'a> {
             store_large: None,
             outlet: None,
             with_buffers: None,
+            leftover: None,
             has_buffers: false,
         }
     }
