@@ -97,21 +97,21 @@ pub(crate) struct Run {
     #[arg(long, requires = "shuffle", value_name = "N", help_heading = "Input")]
     pub(crate) seed: Option<u64>,
 
-    /// Maximum number of jobs at once; pinned jobs never use more than the usable cores [default:
-    /// number of usable cores]
+    /// Maximum number of jobs at once; more than there are cores are not pinned [default: number
+    /// of usable cores]
     #[arg(short, long, value_name = "N", value_parser = parse_count, help_heading = "Cores")]
     pub(crate) jobs: Option<NonZeroUsize>,
 
-    /// Number of cores for each job; no effect with --no-pin
-    #[arg(short, long, value_name = "N", default_value = "1", value_parser = parse_count, help_heading = "Cores")]
-    pub(crate) cores_per_job: NonZeroUsize,
+    /// Number of cores for each job [default: 1]
+    #[arg(short, long, value_name = "N", value_parser = parse_count, help_heading = "Cores")]
+    pub(crate) cores_per_job: Option<NonZeroUsize>,
 
-    /// Policy for choosing the cores of a job
-    #[arg(long, value_enum, default_value_t, help_heading = "Cores")]
-    pub(crate) policy: CorePolicy,
+    /// Policy for choosing the cores of a job [default: contiguous]
+    #[arg(long, value_enum, help_heading = "Cores")]
+    pub(crate) policy: Option<CorePolicy>,
 
     /// Do not pin jobs to cores; useful for jobs that mostly wait
-    #[arg(long, conflicts_with = "policy", help_heading = "Cores")]
+    #[arg(long, conflicts_with_all = ["policy", "cores_per_job"], help_heading = "Cores")]
     pub(crate) no_pin: bool,
 
     /// Amount to add to the niceness of jobs, from 0 to 19

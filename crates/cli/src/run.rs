@@ -2,6 +2,7 @@
 
 mod client;
 mod event_queue;
+mod placement;
 mod prepare;
 mod session;
 mod status;

@@ -16,7 +16,7 @@ pub(crate) use statistics::Statistics;
 use std::io::{self, Write};
 use std::time::Duration;
 
-use brigade::runner::{Event, Reason};
+use brigade::runner::{Event, Need, Reason};
 
 use area::Area;
 use plain::Plain;
@@ -135,6 +135,12 @@ impl Screen {
             ),
             Event::Signalled { running, signal } => {
                 format!("{running} still running; sending {signal}")
+            }
+            Event::Waiting { need: Need::Cores } => {
+                "waiting for cores that other runs have leased; --no-pin shares them".to_owned()
+            }
+            Event::Waiting { need: Need::Memory } => {
+                "waiting for memory: less is available than --memfree asks for".to_owned()
             }
             Event::Stray { pid, name, number, is_gone } => {
                 let whose =

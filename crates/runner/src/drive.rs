@@ -191,7 +191,7 @@ impl<'a> Drive<'a> {
         {
             None => None,
             Some(Ok(Some(lease))) => Some(lease),
-            Some(Ok(None)) => return self.machine.no_room(slot, attempt),
+            Some(Ok(None)) => return self.machine.no_cores(slot, attempt),
             Some(Err(source)) => {
                 let (number, job) = (attempt.number, attempt.job.to_string());
                 self.machine.no_room(slot, attempt);
@@ -358,6 +358,7 @@ impl<'a> Drive<'a> {
             }
             Notice::Grace { running, left } => Event::Grace { running, left },
             Notice::Signalled { running, signal } => Event::Signalled { running, signal },
+            Notice::Waiting(need) => Event::Waiting { need },
             Notice::Tick => Event::Tick,
         };
         self.client.event(event);

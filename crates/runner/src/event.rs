@@ -84,6 +84,12 @@ pub enum Event {
         /// `true` if the process is gone. It is not if it waits for a device or a file server.
         is_gone: bool,
     },
+    /// A job is ready to start, no other job is running, and something outside the run is
+    /// missing. Emitted once per run for each kind.
+    Waiting {
+        /// The missing thing.
+        need: Need,
+    },
     /// The interval set by [`Builder::tick`](crate::Builder::tick) has elapsed.
     Tick,
 }
@@ -95,6 +101,17 @@ pub enum Stream {
     Stdout,
     /// Standard error.
     Stderr,
+}
+
+/// A condition that a job waits for before it can start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Need {
+    /// Others have leased the cores.
+    Cores,
+    /// Less memory is available than [`Builder::least_memory`](crate::Builder::least_memory) asks
+    /// for.
+    Memory,
 }
 
 /// The reason why no more jobs start.

@@ -60,7 +60,7 @@ pub use builder::{Builder, CANARY_LIMIT, KILL_GRACE, STOP_GRACE};
 pub use client::{Client, Supply};
 pub use duplicates::{Duplicates, check_duplicates};
 pub use error::{BuildError, ConfigError, HaltError, LimitError, RunnerError};
-pub use event::{Event, Reason, Stream};
+pub use event::{Event, Need, Reason, Stream};
 pub use forecast::{Forecast, MIN_JOBS_FOR_FORECAST};
 pub use halt::{Halt, HaltOn, HaltWhen, Threshold};
 pub use job::{Command, Job, Stdin, quote};

@@ -27,7 +27,7 @@ use std::time::Duration;
 use brigade_sys::process::Signal;
 use brigade_time::{Escalation, Monotonic, TimerHeap, TimerKey};
 
-use crate::event::Reason;
+use crate::event::{Need, Reason};
 use crate::halt::Finished;
 use crate::job::Job;
 use crate::limit::Durations;
@@ -57,6 +57,8 @@ pub(crate) struct Machine {
     /// `true` if the next job may find cores. After a failed attempt to start it, `false` until
     /// another job ends.
     has_room: bool,
+    /// The needs that were reported.
+    reported: Vec<Need>,
     not_before: Monotonic,
     next_number: u64,
     supplied: u64,
@@ -89,6 +91,7 @@ pub(crate) enum Notice {
     Halting(Reason),
     Grace { running: usize, left: Duration },
     Signalled { running: usize, signal: &'static str },
+    Waiting(Need),
     Tick,
 }
 
@@ -164,6 +167,7 @@ impl Machine {
             durations: Durations::new(),
             finished: Finished::default(),
             has_room: true,
+            reported: Vec::new(),
             not_before: now,
             next_number: 1,
             supplied: 0,
@@ -236,6 +240,12 @@ impl Machine {
     }
 
     /// Puts back an attempt that found no cores: it is the first to get those that become free.
+    pub(crate) fn no_cores(&mut self, slot: usize, attempt: Attempt) {
+        self.no_room(slot, attempt);
+        self.report(Need::Cores);
+    }
+
+    /// Puts back an attempt that lacks what running jobs have.
     pub(crate) fn no_room(&mut self, slot: usize, attempt: Attempt) {
         self.free.insert(slot);
         if attempt.is_canary {
@@ -251,11 +261,20 @@ impl Machine {
         self.has_room = true;
     }
 
-    /// Puts back an attempt, and starts nothing before `until`.
+    /// Puts back an attempt that lacks memory, and starts nothing before `until`.
     pub(crate) fn hold(&mut self, slot: usize, attempt: Attempt, until: Monotonic) {
         self.no_room(slot, attempt);
         self.has_room = true;
         self.not_before = self.not_before.max(until);
+        self.report(Need::Memory);
+    }
+
+    /// Reports what is missing, if it is not clear that the next job waits for running ones.
+    fn report(&mut self, need: Need) {
+        if self.running() == 0 && !self.reported.contains(&need) {
+            self.reported.push(need);
+            self.actions.push_back(Action::Notify(Notice::Waiting(need)));
+        }
     }
 
     /// Handles the start of an attempt.

@@ -42,6 +42,9 @@ fn value(event: &Event) -> Option<Value> {
         Event::Stray { pid, name, number, is_gone } => {
             json!({ "event": "stray", "pid": pid, "name": name, "job": number, "gone": is_gone })
         }
+        Event::Waiting { need } => {
+            json!({ "event": "waiting", "need": format!("{need:?}").to_lowercase() })
+        }
         _ => return None,
     })
 }

@@ -4,6 +4,7 @@ use std::collections::hash_map::DefaultHasher;
 use std::fs::{self, File};
 use std::hash::{Hash, Hasher};
 use std::io::{self, BufRead, BufReader};
+use std::num::NonZeroUsize;
 use std::path::Path;
 use std::time::Duration;
 
@@ -11,6 +12,7 @@ use brigade::cores::{Policy, Smt};
 use brigade::runner::{Duplicates, Job, Output, Runner, Stopper, check_duplicates};
 use miette::{IntoDiagnostic, Report, WrapErr, miette};
 
+use super::placement;
 use crate::arguments::{CorePolicy, Run};
 use crate::clock::StartTime;
 use crate::input::{
@@ -23,7 +25,7 @@ use crate::template::Template;
 
 pub(super) fn runner(options: &Run, tick: Option<Duration>) -> Result<Runner, Report> {
     let mut builder = Runner::builder()
-        .cores_per_job(options.cores_per_job)
+        .cores_per_job(options.cores_per_job.unwrap_or(NonZeroUsize::MIN))
         .retries(options.retries)
         .canary_limit(options.canary_timeout)
         .output(Output::Whole)
@@ -34,16 +36,17 @@ pub(super) fn runner(options: &Run, tick: Option<Duration>) -> Result<Runner, Re
     if let Some(jobs) = options.jobs {
         builder = builder.jobs(jobs);
     }
-    builder = match options.policy {
+    builder = match options.policy.unwrap_or_default() {
         CorePolicy::Contiguous => builder.policy(Policy::Contiguous),
         CorePolicy::Compact => builder.policy(Policy::Compact),
         CorePolicy::Scatter => builder.policy(Policy::Scatter),
         CorePolicy::WholeCores => builder.smt(Smt::Whole),
         CorePolicy::OneThread => builder.smt(Smt::Isolate),
     };
-    if options.no_pin {
-        builder = builder.unpinned();
-    }
+    builder = match placement::pool(options)? {
+        Some(pool) => builder.cores(pool),
+        None => builder.unpinned(),
+    };
     if let Some(limit) = options.timeout {
         builder = builder.limit(limit);
     }

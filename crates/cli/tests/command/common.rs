@@ -43,6 +43,8 @@ impl TestDir {
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_brigade"));
         command.args(arguments).current_dir(self.0.path()).stdin(Stdio::null());
+        // Runs of other tests must not wait for the cores of this one.
+        command.env("XDG_RUNTIME_DIR", self.0.path()).env_remove("BRIGADE_CORES");
         command
     }
 

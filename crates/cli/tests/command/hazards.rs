@@ -17,6 +17,7 @@ const BRIGADE: &str = env!("CARGO_BIN_EXE_brigade");
 fn in_shell(dir: &TestDir, script: &str) -> Command {
     let mut command = Command::new("sh");
     command.args(["-c", script, BRIGADE]).current_dir(dir.path("")).stdin(Stdio::null());
+    command.env("XDG_RUNTIME_DIR", dir.path("")).env_remove("BRIGADE_CORES");
     command
 }
 
@@ -32,6 +33,7 @@ fn lose_terminal(dir: &TestDir, line: &str) {
     let mut terminal = Command::new("script")
         .args(["-qc", "exec sh session", "/dev/null"])
         .current_dir(dir.path(""))
+        .env("XDG_RUNTIME_DIR", dir.path(""))
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .spawn()

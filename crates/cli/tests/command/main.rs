@@ -3,6 +3,7 @@
 #![expect(clippy::expect_used, reason = "a test stops where a value is missing")]
 
 mod common;
+mod cores;
 mod hazards;
 mod resume;
 mod run;

@@ -80,7 +80,7 @@ impl World {
                     assert_eq!(self.running[slot], None, "a slot runs one attempt");
                     let width = attempt.job.cores.map_or(1, NonZeroUsize::get);
                     if width > self.cores {
-                        self.machine.no_room(slot, attempt);
+                        self.machine.no_cores(slot, attempt);
                     } else {
                         self.cores -= width;
                         self.running[slot] = Some(width);
@@ -286,6 +286,20 @@ fn the_outcome_that_meets_the_halt_policy_is_marked() {
     assert!(!world.exit(0, 0).is_halting);
     assert!(world.exit(1, 7).is_halting);
     assert!(!world.exit(2, 8).is_halting);
+}
+
+#[test]
+fn only_a_wait_for_others_is_reported_and_only_once() {
+    let mut world = World::new(settings(2), 2, &[2, 2, 2]);
+    world.settle();
+    assert!(world.notices.is_empty(), "the second job waits for the first");
+    world.exit(0, 0);
+    world.cores = 0;
+    world.settle();
+    assert_eq!(world.notices, [Notice::Waiting(Need::Cores)]);
+    world.machine.cores_freed();
+    world.settle();
+    assert_eq!(world.notices.len(), 1);
 }
 
 #[test]

@@ -1,0 +1,114 @@
+//! Decides whether jobs are pinned to cores.
+
+use std::io::{self, Write};
+use std::num::NonZeroUsize;
+
+use brigade::cores::{CorePool, Topology};
+use miette::{IntoDiagnostic, Report};
+
+use crate::arguments::Run;
+
+/// Set for pinned jobs of a run: the cores that the run has leased for them.
+const LEASED: &str = "BRIGADE_CORES";
+
+/// The wishes that decide about pinning.
+#[derive(Debug, Clone, Copy)]
+struct Wishes {
+    jobs: Option<NonZeroUsize>,
+    cores_per_job: Option<NonZeroUsize>,
+    has_policy: bool,
+    no_pin: bool,
+}
+
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{jobs} jobs with {cores_per_job} cores each need {needed} cores, but there are only {usable}: use a smaller \
+     --jobs, or leave out --cores-per-job and --policy to run jobs that are not pinned",
+    needed = jobs.saturating_mul(*cores_per_job)
+)]
+struct TooMany {
+    jobs: NonZeroUsize,
+    cores_per_job: NonZeroUsize,
+    usable: usize,
+}
+
+impl Wishes {
+    /// Returns `true` if jobs are pinned. More jobs than cores are wanted for jobs that mostly
+    /// wait, and pinned ones would take turns.
+    fn pins(self, usable: usize) -> Result<bool, TooMany> {
+        if self.no_pin {
+            return Ok(false);
+        }
+        let Some(jobs) = self.jobs else { return Ok(true) };
+        let cores_per_job = self.cores_per_job.unwrap_or(NonZeroUsize::MIN);
+        if jobs.get().saturating_mul(cores_per_job.get()) <= usable {
+            return Ok(true);
+        }
+        if self.cores_per_job.is_some() || self.has_policy {
+            return Err(TooMany { jobs, cores_per_job, usable });
+        }
+        Ok(false)
+    }
+}
+
+/// Returns the pool that leases the cores of jobs; `None` if jobs are not pinned.
+pub(super) fn pool(options: &Run) -> Result<Option<CorePool>, Report> {
+    let wishes = Wishes {
+        jobs: options.jobs,
+        cores_per_job: options.cores_per_job,
+        has_policy: options.policy.is_some(),
+        no_pin: options.no_pin,
+    };
+    let topology = Topology::discover().into_diagnostic()?;
+    if !wishes.pins(topology.available_parallelism()).into_diagnostic()? {
+        return Ok(None);
+    }
+    let builder = CorePool::builder().topology(topology);
+    // The cores of a job are leased already, and a run inside that job must not wait for them.
+    let is_inner = std::env::var_os(LEASED).is_some_and(|cores| !cores.is_empty());
+    if is_inner {
+        return builder.build().map(Some).into_diagnostic();
+    }
+    match builder.clone().exclusive().build() {
+        Ok(pool) => Ok(Some(pool)),
+        Err(error @ brigade::cores::BuildError::LockFile { .. }) => {
+            let report = Report::from_err(error);
+            let _ = writeln!(
+                io::stderr(),
+                "brigade: jobs may share cores with those of other runs: {report:#}"
+            );
+            builder.build().map(Some).into_diagnostic()
+        }
+        Err(error) => Err(error).into_diagnostic(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pins(jobs: usize, cores_per_job: usize, has_policy: bool) -> Result<bool, String> {
+        let wishes = Wishes {
+            jobs: NonZeroUsize::new(jobs),
+            cores_per_job: NonZeroUsize::new(cores_per_job),
+            has_policy,
+            no_pin: false,
+        };
+        wishes.pins(4).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn more_jobs_than_cores_are_not_pinned() {
+        assert_eq!(pins(0, 0, false), Ok(true));
+        assert_eq!(pins(4, 0, true), Ok(true));
+        assert_eq!(pins(5, 0, false), Ok(false));
+    }
+
+    #[test]
+    fn wishes_for_cores_are_not_ignored() {
+        assert_eq!(pins(2, 2, false), Ok(true));
+        let error = pins(3, 2, false).expect_err("too many");
+        assert!(error.starts_with("3 jobs with 2 cores each need 6 cores"), "{error}");
+        assert!(pins(5, 0, true).is_err());
+    }
+}
