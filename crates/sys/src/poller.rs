@@ -1,4 +1,4 @@
-//! Waits for many descriptors, which stay the same from one wait to the next.
+//! Waits for many descriptors, most of which stay the same from one wait to the next.
 //!
 //! Unlike `poll` it works even if `RLIMIT_NOFILE` was lowered below the number of the watched
 //! descriptors.
@@ -23,6 +23,17 @@ pub struct Poller {
     watched: usize,
 }
 
+/// The conditions for which a descriptor is reported.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Interest {
+    /// There is something to read.
+    Readable,
+    /// There is room to write.
+    Writable,
+    /// Either.
+    Both,
+}
+
 impl Poller {
     /// Creates a poller without descriptors.
     ///
@@ -42,6 +53,25 @@ impl Poller {
         epoll::add(&self.descriptor, descriptor, EventData::new_u64(token), EventFlags::IN)?;
         self.watched += 1;
         Ok(())
+    }
+
+    /// Changes the conditions for which a watched descriptor is reported. It is reported in any
+    /// case when it is hung up.
+    ///
+    /// # Errors
+    /// If the descriptor is not watched.
+    pub fn set_interest(
+        &self,
+        descriptor: impl AsFd,
+        token: u64,
+        interest: Interest,
+    ) -> io::Result<()> {
+        let flags = match interest {
+            Interest::Readable => EventFlags::IN,
+            Interest::Writable => EventFlags::OUT,
+            Interest::Both => EventFlags::IN | EventFlags::OUT,
+        };
+        Ok(epoll::modify(&self.descriptor, descriptor, EventData::new_u64(token), flags)?)
     }
 
     /// Stops watching a descriptor.
@@ -132,6 +162,22 @@ mod tests {
         waker.drain();
         poller.ready_until(Some(now().saturating_add(Duration::from_millis(1))), &mut ready)?;
         assert!(ready.is_empty());
+        Ok(())
+    }
+
+    #[test]
+    fn the_interest_decides_what_is_reported() -> io::Result<()> {
+        let (near, _far) = std::os::unix::net::UnixStream::pair()?;
+        let mut poller = Poller::new()?;
+        poller.add(&near, 1)?;
+        let mut ready = Vec::new();
+        for (interest, expected) in
+            [(Interest::Writable, &[1][..]), (Interest::Readable, &[]), (Interest::Both, &[1])]
+        {
+            poller.set_interest(&near, 1, interest)?;
+            poller.ready(false, &mut ready)?;
+            assert_eq!(ready, expected, "{interest:?}");
+        }
         Ok(())
     }
 
