@@ -23,6 +23,7 @@
 
 mod distribution;
 mod example;
+pub mod export;
 mod failure;
 mod history;
 mod label;

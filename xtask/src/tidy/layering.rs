@@ -25,6 +25,7 @@ const LAYERS: &[(&str, Uses)] = &[
     ("brigade-metrics", Only(&[])),
     ("brigade-sys", Only(&["brigade-time"])),
     ("brigade-wire", Only(&["brigade-codec", "brigade-ids", "brigade-sys"])),
+    ("brigade-status", Only(&["brigade-metrics", "brigade-sys"])),
     ("brigade-supervisor", Only(&["brigade-wire", "brigade-sys"])),
     ("brigade-link-ipc", Only(&["brigade-wire", "brigade-sys"])),
     ("brigade-scheduler", Only(&["brigade-ids", "brigade-time"])),

@@ -1,0 +1,267 @@
+//! The table of all metrics: names, help texts and values.
+
+use std::collections::BTreeSet;
+
+use super::family::{Family, Kind, Labels, Value};
+use crate::{LabelSnapshot, PoolSnapshot, PoolState, WorkerSnapshot, WorkerState};
+
+/// Returns the families of metrics of these pools. Pools with the same number must not occur twice.
+pub(super) fn families(pools: &[PoolSnapshot]) -> Vec<Family> {
+    let mut families = Vec::new();
+    for (name, help, kind, value) in POOL {
+        let samples = pools.iter().map(|pool| (of_pool(pool), value(pool))).collect();
+        families.push(Family { name, help, kind: *kind, samples });
+    }
+    let mut add = |name, help, kind, samples: fn(&PoolSnapshot) -> Vec<(Labels, Value)>| {
+        let samples = pools.iter().flat_map(|pool| {
+            samples(pool).into_iter().map(|(labels, value)| {
+                let all = of_pool(pool).into_iter().chain(labels).collect();
+                (all, value)
+            })
+        });
+        families.push(Family { name, help, kind, samples: samples.collect() });
+    };
+    add("brigade_pool_info", "Name of the pool.", Kind::Gauge, |pool| {
+        vec![(vec![("name", bounded(&pool.name))], Value::Count(1))]
+    });
+    add("brigade_pool_state", "1 for the present state of the pool.", Kind::Gauge, states);
+    add(
+        "brigade_tasks_finished_total",
+        "Tasks that finished, by outcome.",
+        Kind::Counter,
+        outcomes,
+    );
+    add("brigade_workers", "Workers by state.", Kind::Gauge, worker_states);
+    for (name, help, kind, value) in WORKER {
+        let samples = pools.iter().flat_map(|pool| {
+            pool.workers.iter().map(|worker| (of_slot(pool, worker), value(worker)))
+        });
+        families.push(Family { name, help, kind: *kind, samples: samples.collect() });
+    }
+    families.push(shares(pools));
+    let names: Vec<_> = pools.iter().map(label_names).collect();
+    for (name, help, kind, value) in LABEL {
+        let samples = pools.iter().zip(&names).flat_map(|(pool, names)| {
+            pool.labels.iter().zip(names).map(|(label, name)| {
+                let mut labels = of_pool(pool);
+                labels.push(("label", name.clone()));
+                (labels, value(label))
+            })
+        });
+        families.push(Family { name, help, kind: *kind, samples: samples.collect() });
+    }
+    families.retain(|family| !family.samples.is_empty());
+    families
+}
+
+/// Name, help text, kind and value.
+type Row<T> = (&'static str, &'static str, Kind, fn(&T) -> Value);
+
+const POOL: &[Row<PoolSnapshot>] = &[
+    ("brigade_pool_age_seconds", "Time since the pool was built.", Kind::Gauge, |pool| {
+        Value::Number(pool.age.as_secs_f64())
+    }),
+    ("brigade_tasks_enqueued_total", "Tasks that were accepted.", Kind::Counter, |pool| {
+        Value::Count(pool.enqueued)
+    }),
+    ("brigade_tasks_cancelled_total", "Tasks cancelled before a start.", Kind::Counter, |pool| {
+        Value::Count(pool.cancelled)
+    }),
+    ("brigade_attempts_total", "Attempts that ended, retries included.", Kind::Counter, |pool| {
+        Value::Count(pool.attempts)
+    }),
+    ("brigade_tasks_queued", "Tasks that no worker has begun.", Kind::Gauge, |pool| {
+        Value::Count(pool.queued)
+    }),
+    ("brigade_tasks_queued_max", "Most tasks queued at once so far.", Kind::Gauge, |pool| {
+        Value::Count(pool.max_queue_depth)
+    }),
+    ("brigade_tasks_running", "Tasks that workers have begun.", Kind::Gauge, |pool| {
+        Value::Count(pool.running)
+    }),
+    ("brigade_argument_bytes_total", "Bytes sent to workers.", Kind::Counter, |pool| {
+        Value::Count(pool.bytes_in)
+    }),
+    ("brigade_result_bytes_total", "Bytes received from workers.", Kind::Counter, |pool| {
+        Value::Count(pool.bytes_out)
+    }),
+    ("brigade_worker_restarts_total", "Replaced worker processes.", Kind::Counter, |pool| {
+        Value::Count(pool.restarts)
+    }),
+    ("brigade_worker_deaths_total", "Worker processes that died.", Kind::Counter, |pool| {
+        Value::Count(pool.deaths)
+    }),
+    (
+        "brigade_task_queue_seconds",
+        "Times from submission until a worker began the task.",
+        Kind::Summary,
+        |pool| Value::Times(pool.queue_time),
+    ),
+    ("brigade_task_run_seconds", "Times for which tasks ran.", Kind::Summary, |pool| {
+        Value::Times(pool.run_time)
+    }),
+    (
+        "brigade_task_delivery_seconds",
+        "Times from the end of a task until the host had its outcome.",
+        Kind::Summary,
+        |pool| Value::Times(pool.delivery_time),
+    ),
+    (
+        "brigade_worker_start_seconds",
+        "Times from the start of a process until it was ready.",
+        Kind::Summary,
+        |pool| Value::Times(pool.start_time),
+    ),
+];
+
+const WORKER: &[Row<WorkerSnapshot>] = &[
+    ("brigade_worker_tasks_total", "Tasks finished by slot.", Kind::Counter, |worker| {
+        Value::Count(worker.tasks)
+    }),
+    ("brigade_worker_failures_total", "Tasks failed by slot.", Kind::Counter, |worker| {
+        Value::Count(worker.failures)
+    }),
+];
+
+const LABEL: &[Row<LabelSnapshot>] = &[
+    ("brigade_label_finished_total", "Tasks finished by label.", Kind::Counter, |label| {
+        Value::Count(label.finished)
+    }),
+    ("brigade_label_failed_total", "Tasks failed by label.", Kind::Counter, |label| {
+        Value::Count(label.failed)
+    }),
+    ("brigade_label_run_seconds", "Run times by label.", Kind::Summary, |label| {
+        Value::Times(label.run_time)
+    }),
+    ("brigade_label_queue_seconds", "Queue times by label.", Kind::Summary, |label| {
+        Value::Times(label.queue_time)
+    }),
+];
+
+fn of_pool(pool: &PoolSnapshot) -> Labels {
+    vec![("pool", pool.pool.to_string())]
+}
+
+fn of_slot(pool: &PoolSnapshot, worker: &WorkerSnapshot) -> Labels {
+    let mut labels = of_pool(pool);
+    labels.push(("slot", worker.slot.to_string()));
+    labels
+}
+
+fn states(pool: &PoolSnapshot) -> Vec<(Labels, Value)> {
+    let state = match &pool.state {
+        PoolState::Open => "open",
+        PoolState::ShuttingDown => "shutting_down",
+        PoolState::Ended => "ended",
+        PoolState::Broken { .. } => "broken",
+    };
+    ["open", "shutting_down", "ended", "broken"]
+        .map(|name| (vec![("state", name.to_owned())], Value::Count((name == state).into())))
+        .into()
+}
+
+fn outcomes(pool: &PoolSnapshot) -> Vec<(Labels, Value)> {
+    let failures = pool.failures.iter().map(|(kind, count)| (kind.name(), *count));
+    std::iter::once(("succeeded", pool.succeeded))
+        .chain(failures)
+        .map(|(outcome, count)| (vec![("outcome", outcome.to_owned())], Value::Count(count)))
+        .collect()
+}
+
+fn worker_states(pool: &PoolSnapshot) -> Vec<(Labels, Value)> {
+    use WorkerState::{Busy, Idle, Starting, Stopping, Vacant};
+    [
+        ("vacant", Vacant),
+        ("starting", Starting),
+        ("idle", Idle),
+        ("busy", Busy),
+        ("stopping", Stopping),
+    ]
+    .map(|(name, state)| {
+        let count = pool.workers.iter().filter(|worker| worker.state == state).count();
+        (vec![("state", name.to_owned())], Value::Count(count as u64))
+    })
+    .into()
+}
+
+fn shares(pools: &[PoolSnapshot]) -> Family {
+    let mut samples = Vec::new();
+    for pool in pools {
+        for worker in &pool.workers {
+            let shares = &worker.shares;
+            for (phase, share) in [
+                ("start", shares.start),
+                ("initialize", shares.initialize),
+                ("wait", shares.wait),
+                ("run", shares.run),
+                ("exit", shares.exit),
+            ] {
+                let mut labels = of_slot(pool, worker);
+                labels.push(("phase", phase.to_owned()));
+                samples.push((labels, Value::Number(share)));
+            }
+        }
+    }
+    let help = "Share of each phase in the time in which the slot had a process.";
+    Family { name: "brigade_worker_phase_ratio", help, kind: Kind::Gauge, samples }
+}
+
+/// The largest number of characters in the value of a label.
+const CHARACTERS: usize = 120;
+
+fn bounded(text: &str) -> String {
+    text.chars().take(CHARACTERS).collect()
+}
+
+/// Returns a different name for each label. Two that differ only beyond the bound get numbers: one
+/// duplicate would make the reader refuse everything.
+fn label_names(pool: &PoolSnapshot) -> Vec<String> {
+    let mut used = BTreeSet::new();
+    let mut unused = |label: &LabelSnapshot| {
+        let name = bounded(&label.label);
+        let numbered = (2..).map(|number| format!("{name} ({number})"));
+        std::iter::once(name.clone()).chain(numbered).find(|name| used.insert(name.clone()))
+    };
+    pool.labels.iter().filter_map(&mut unused).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_metric_occurs_twice() {
+        let mut pool = PoolSnapshot::example(3);
+        for end in ["a", "b", ""] {
+            let label = "x".repeat(CHARACTERS) + end;
+            pool.labels.push(LabelSnapshot { label, ..LabelSnapshot::default() });
+        }
+        let second = PoolSnapshot { pool: 2, ..pool.clone() };
+        let mut seen = BTreeSet::new();
+        for family in families(&[pool, second]) {
+            assert!(seen.insert(family.name.to_owned()), "{}", family.name);
+            for (labels, _) in family.samples {
+                assert!(seen.insert(format!("{}{labels:?}", family.name)), "{labels:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn names_follow_the_conventions() {
+        for family in families(&[PoolSnapshot::example(1)]) {
+            let is_counter = family.kind == Kind::Counter;
+            assert_eq!(is_counter, family.name.ends_with("_total"), "{}", family.name);
+            assert!(family.kind != Kind::Summary || family.name.ends_with("_seconds"));
+        }
+    }
+
+    #[test]
+    fn the_outcomes_add_up_to_the_finished_tasks() {
+        let pool = PoolSnapshot::example(1);
+        let count = |(_, value): &(Labels, Value)| match value {
+            Value::Count(count) => *count,
+            _ => 0,
+        };
+        assert_eq!(outcomes(&pool).iter().map(count).sum::<u64>(), pool.finished);
+    }
+}

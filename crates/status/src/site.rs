@@ -1,0 +1,144 @@
+//! The resources of the server: answers requests and makes events.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use brigade_metrics::PoolSnapshot;
+use brigade_metrics::export::{PROMETHEUS_MEDIA_TYPE, prometheus_text};
+use brigade_sys::catch_panic::catch_panic;
+use serde::Serialize;
+
+use crate::host;
+use crate::page;
+use crate::request::{Method, Request};
+use crate::response::{self, Body, NO_CONTENT_POLICY, Status};
+use crate::source::{Source, Terms};
+
+/// The resources of a server.
+pub(crate) struct Site<S> {
+    source: S,
+    /// Names of this server in `Host` fields, besides its address and `localhost`.
+    names: Vec<String>,
+    program: String,
+}
+
+/// The answer to a request.
+#[derive(Debug)]
+pub(crate) enum Answer {
+    /// A whole response.
+    Response(Arc<[u8]>),
+    /// The beginning of the events.
+    Events(Arc<[u8]>),
+}
+
+/// The description of the process, which is the first event of a stream.
+#[derive(Serialize)]
+struct About<'a> {
+    program: &'a str,
+    pid: u32,
+    version: &'static str,
+    terms: Terms,
+}
+
+impl<S: Source> Site<S> {
+    pub(crate) fn new(source: S, names: Vec<String>) -> Self {
+        let program = std::env::args_os().next().unwrap_or_default();
+        let program = std::path::Path::new(&program).file_name().unwrap_or_default();
+        Self { source, names, program: program.to_string_lossy().into_owned() }
+    }
+
+    /// Answers the result of parsing a request that came in over the address `local`.
+    pub(crate) fn answer(
+        &self,
+        request: Result<Request, Status>,
+        local: IpAddr,
+        accepts_followers: bool,
+    ) -> Answer {
+        let method = request.as_ref().map_or(Method::Get, |request| request.method);
+        let with_body = method == Method::Get;
+        match request.and_then(|request| self.route(&request, local)) {
+            Ok(Content::Events) if !with_body => {
+                Answer::Response(response::encode_stream_head().into())
+            }
+            Ok(Content::Events) if accepts_followers => Answer::Events(self.begin_events()),
+            Ok(Content::Events) => {
+                Answer::Response(response::encode_error(Status::Busy, with_body))
+            }
+            Ok(Content::Body(body, policy)) => {
+                Answer::Response(response::encode(&body, policy, with_body))
+            }
+            Err(status) => Answer::Response(response::encode_error(status, with_body)),
+        }
+    }
+
+    fn route(&self, request: &Request, local: IpAddr) -> Result<Content, Status> {
+        if !host::is_own(&request.host, local, &self.names) {
+            return Err(Status::ForeignHost);
+        }
+        let body = |media_type, bytes| Content::Body(Body { media_type, bytes }, NO_CONTENT_POLICY);
+        Ok(match request.path.as_str() {
+            "/" => {
+                let bytes = page::HTML.as_bytes().to_vec();
+                Content::Body(Body { media_type: "text/html; charset=utf-8", bytes }, page::POLICY)
+            }
+            "/snapshot.json" => body("application/json", json(&self.snapshot()?)?.into_bytes()),
+            "/metrics" => {
+                body(PROMETHEUS_MEDIA_TYPE, prometheus_text(&[self.snapshot()?]).into_bytes())
+            }
+            "/events" => Content::Events,
+            _ => return Err(Status::NotFound),
+        })
+    }
+
+    /// Returns the beginning of a stream of events: the head, the description of the process, and
+    /// the present state.
+    fn begin_events(&self) -> Arc<[u8]> {
+        let mut bytes = response::encode_stream_head();
+        let (program, pid) = (self.program.as_str(), std::process::id());
+        let version = env!("CARGO_PKG_VERSION");
+        let about = About { program, pid, version, terms: self.source.terms() };
+        if let Ok(about) = json(&about) {
+            bytes.extend(event("about", &about).as_bytes());
+        }
+        bytes.extend(&*self.event());
+        bytes.into()
+    }
+
+    /// Returns the present state as an event.
+    pub(crate) fn event(&self) -> Arc<[u8]> {
+        let event = match self.snapshot().and_then(|snapshot| json(&snapshot)) {
+            Ok(snapshot) => event("snapshot", &snapshot),
+            Err(Status::Gone) => event("gone", "{}"),
+            Err(_) => event("failed", "{}"),
+        };
+        event.into_bytes().into()
+    }
+
+    fn snapshot(&self) -> Result<PoolSnapshot, Status> {
+        match catch_panic(|| self.source.snapshot()) {
+            Ok(snapshot) => snapshot.ok_or(Status::Gone),
+            Err(panic) => {
+                tracing::error!(panic, "could not make a snapshot for the live view");
+                Err(Status::SourceFailed)
+            }
+        }
+    }
+}
+
+/// The content of a resource, and its security policy.
+enum Content {
+    Body(Body, &'static str),
+    Events,
+}
+
+fn json(value: &impl Serialize) -> Result<String, Status> {
+    serde_json::to_string(value).map_err(|error| {
+        tracing::error!(%error, "could not encode a snapshot for the live view");
+        Status::SourceFailed
+    })
+}
+
+/// Encodes an event. JSON has no line breaks, so `data` is one line.
+fn event(name: &str, data: &str) -> String {
+    format!("event: {name}\ndata: {data}\n\n")
+}

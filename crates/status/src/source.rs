@@ -1,0 +1,35 @@
+//! The subject of a live view.
+
+use brigade_metrics::PoolSnapshot;
+use serde::Serialize;
+
+/// The subject of a live view.
+///
+/// The server's thread calls it for each request, and once a second while somebody follows the
+/// events. It should return soon: meanwhile, nobody else is served.
+pub trait Source: Send + 'static {
+    /// Returns the present state, or `None` if the subject does not exist anymore.
+    fn snapshot(&self) -> Option<PoolSnapshot>;
+
+    /// Returns the words for the subject. The default is for pools.
+    fn terms(&self) -> Terms {
+        Terms::POOL
+    }
+}
+
+/// The words for a subject, in the singular.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Terms {
+    /// A unit of work.
+    pub task: &'static str,
+    /// A place that runs one task at a time.
+    pub worker: &'static str,
+}
+
+impl Terms {
+    /// A pool has workers, which run tasks.
+    pub const POOL: Self = Self { task: "task", worker: "worker" };
+    /// A runner has slots, which run jobs.
+    pub const RUNNER: Self = Self { task: "job", worker: "slot" };
+}
