@@ -3,7 +3,10 @@
 //! A [`PoolSnapshot`] is the state of one pool at one moment. It is plain data: it can be printed,
 //! compared, and passed to another process with serde. A [`Distribution`] summarizes a kind of
 //! time, such as the time that tasks waited. A [`WorkerSnapshot`] tells what one slot's processes
-//! have done.
+//! have done. [`global`] adds up all pools that the process has made.
+//!
+//! A [`Recorder`] records what a pool does. It is for those that run tasks; users of a pool call
+//! its `snapshot` method.
 //!
 //! ```
 //! use brigade_metrics::{FailureKind, PoolSnapshot};
@@ -25,17 +28,27 @@ mod distribution;
 mod example;
 pub mod export;
 mod failure;
+mod global;
 mod history;
 mod label;
+mod measurement;
+mod recorder;
+mod report;
 mod seconds;
 mod snapshot;
 mod task;
+mod times;
 mod worker;
 
 pub use distribution::Distribution;
 pub use failure::{Failure, FailureKind};
+pub use global::{GlobalSnapshot, Registry, Source, global};
 pub use history::HistoryPoint;
 pub use label::LabelSnapshot;
+pub use measurement::{Measurement, PoolTimes};
+pub use recorder::Recorder;
+pub use recorder::run::{Run, Timing};
 pub use snapshot::{PoolSnapshot, PoolState};
 pub use task::{RunningTask, SlowTask};
+pub use times::Times;
 pub use worker::{Shares, WorkerSnapshot, WorkerState};

@@ -1,0 +1,202 @@
+//! Records what a pool does, in constant memory.
+
+mod failures;
+mod history;
+mod labels;
+pub(crate) mod run;
+mod slot;
+mod slowest;
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::{FailureKind, Measurement, PoolSnapshot, PoolTimes};
+use failures::Failures;
+use history::History;
+use labels::Labels;
+use run::{Run, Timing};
+use slot::Slot;
+use slowest::Slowest;
+
+/// Number of slow tasks that are kept for a pool.
+const SLOWEST: usize = 20;
+
+/// The record of a pool. It is plain data: the owner passes in the time, in nanoseconds of a
+/// monotonic clock, and keeps it under a lock of its own.
+///
+/// Its memory is bounded, whatever the load: four histograms, two for each of at most 65 labels,
+/// ten minutes of history, and a few hundred bytes for each worker.
+#[derive(Debug, Clone)]
+pub struct Recorder {
+    born: u64,
+    enqueued: u64,
+    finished: u64,
+    succeeded: u64,
+    cancelled: u64,
+    max_queue_depth: u64,
+    bytes_in: u64,
+    bytes_out: u64,
+    deaths: u64,
+    restarts: u64,
+    times: PoolTimes,
+    failures: Failures,
+    labels: Labels,
+    slowest: Slowest,
+    slots: Vec<Slot>,
+    history: History,
+}
+
+impl Recorder {
+    /// Creates the record of a pool that is built at `now`.
+    pub fn new(now: u64) -> Self {
+        Self {
+            born: now,
+            enqueued: 0,
+            finished: 0,
+            succeeded: 0,
+            cancelled: 0,
+            max_queue_depth: 0,
+            bytes_in: 0,
+            bytes_out: 0,
+            deaths: 0,
+            restarts: 0,
+            times: PoolTimes::default(),
+            failures: Failures::default(),
+            labels: Labels::default(),
+            slowest: Slowest::new(SLOWEST),
+            slots: Vec::new(),
+            history: History::default(),
+        }
+    }
+
+    /// Records that `items` tasks were accepted. From then on `queued` tasks wait and `busy`
+    /// workers have tasks.
+    #[inline]
+    pub fn accepted(&mut self, now: u64, items: u32, queued: u64, busy: u32) {
+        self.enqueued += u64::from(items);
+        self.max_queue_depth = self.max_queue_depth.max(queued);
+        self.history.add(now, 0, 0, queued, busy);
+    }
+
+    /// Records that a task with this many bytes was sent to a worker.
+    #[inline]
+    pub fn sent(&mut self, slot: u32, bytes: u64) {
+        self.bytes_in += bytes;
+        if let Some(slot) = self.slots.get_mut(slot as usize) {
+            slot.bytes_in += bytes;
+        }
+    }
+
+    /// Records that tasks were cancelled before they started.
+    pub fn cancelled(&mut self, items: u32) {
+        self.cancelled += u64::from(items);
+    }
+
+    /// Records the end of tasks that were not cancelled. For those that failed,
+    /// [`failed`](Self::failed) follows.
+    #[inline]
+    pub fn finished(&mut self, now: u64, run: &Run<'_>) {
+        let (items, failed) = (u64::from(run.items), u64::from(run.failed));
+        self.finished += items;
+        self.succeeded += items.saturating_sub(failed);
+        self.bytes_out += run.bytes;
+        self.history.add(now, items, failed, 0, 0);
+        if let Some((slot, _)) = run.worker
+            && let Some(slot) = self.slots.get_mut(slot as usize)
+        {
+            slot.ran(now, run);
+        }
+        let time = run.time_of_item();
+        if let Some(time) = time {
+            self.slowest.add(now, time, run);
+        }
+        if let Some(Timing { weight, queue_time, delivery_time }) = run.timing {
+            for (times, time) in [
+                (&mut self.times.run, time),
+                (&mut self.times.queue, queue_time),
+                (&mut self.times.delivery, delivery_time),
+            ] {
+                if let Some(time) = time {
+                    times.record(time, weight);
+                }
+            }
+        }
+        self.labels.add(run);
+    }
+
+    /// Records why `count` tasks of those in `run` failed.
+    pub fn failed(
+        &mut self,
+        now: u64,
+        kind: FailureKind,
+        count: u32,
+        run: &Run<'_>,
+        text: &dyn fmt::Display,
+    ) {
+        if count > 0 {
+            self.failures.add(now, kind, count, run, text);
+        }
+    }
+
+    /// Records that a process is started for a slot.
+    pub fn worker_started(&mut self, (slot, generation): (u32, u32), now: u64) {
+        let slot = slot as usize;
+        if slot >= self.slots.len() {
+            self.slots.resize_with(slot + 1, Slot::default);
+        }
+        self.restarts += u64::from(generation > 1);
+        self.slots[slot].started(generation, now);
+    }
+
+    /// Records that a worker is ready for tasks, and when it began to run the pool's initializer.
+    pub fn worker_ready(&mut self, slot: u32, initializing: Option<u64>, now: u64) {
+        let slot = self.slots.get_mut(slot as usize);
+        if let Some(time) = slot.and_then(|slot| slot.ready(initializing, now)) {
+            self.times.start.record(time, 1);
+        }
+    }
+
+    /// Records that a worker was asked to exit, or killed. Only the first call counts.
+    pub fn worker_leaving(&mut self, slot: u32, now: u64) {
+        if let Some(slot) = self.slots.get_mut(slot as usize) {
+            slot.leaving(now);
+        }
+    }
+
+    /// Records that a worker's process is gone. It died unless it exited in order.
+    pub fn worker_gone(&mut self, slot: u32, died: bool, now: u64) {
+        self.deaths += u64::from(died);
+        if let Some(slot) = self.slots.get_mut(slot as usize) {
+            slot.gone(now);
+        }
+    }
+
+    /// Returns the record as a snapshot without `pool`, `name`, `state`, `pending` and its parts,
+    /// and without what only the owner knows of the workers. The owner adds these and calls
+    /// [`Measurement::summarize`].
+    pub fn measure(&self, now: u64) -> Measurement {
+        let snapshot = PoolSnapshot {
+            age: Duration::from_nanos(now.saturating_sub(self.born)),
+            enqueued: self.enqueued,
+            finished: self.finished,
+            cancelled: self.cancelled,
+            max_queue_depth: self.max_queue_depth,
+            succeeded: self.succeeded,
+            failures: self.failures.counts().clone(),
+            recent_failures: self.failures.recent(now),
+            bytes_in: self.bytes_in,
+            bytes_out: self.bytes_out,
+            workers: (0..).zip(&self.slots).map(|(slot, it)| it.snapshot(slot, now)).collect(),
+            labels: self.labels.list(),
+            slowest: self.slowest.list(now),
+            restarts: self.restarts,
+            deaths: self.deaths,
+            history: self.history.points(now),
+            ..PoolSnapshot::default()
+        };
+        Measurement { snapshot, times: self.times.clone() }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,113 @@
+//! The last ten minutes, second by second.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use crate::HistoryPoint;
+
+/// Number of seconds that are kept.
+const SECONDS: u64 = 600;
+
+const SECOND: u64 = 1_000_000_000;
+
+/// The seconds in which something happened, oldest first. Events write it; no timer does.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct History {
+    seconds: VecDeque<Second>,
+    /// The last second, which is not in `seconds` yet.
+    current: Second,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Second {
+    /// Its begin, in nanoseconds.
+    begin: u64,
+    finished: u64,
+    failed: u64,
+    max_queued: u64,
+    busy: u32,
+}
+
+impl History {
+    /// Adds what happened at `now`. An event that comes late counts for the present second.
+    #[inline]
+    pub(crate) fn add(&mut self, now: u64, finished: u64, failed: u64, queued: u64, busy: u32) {
+        if now >= self.current.begin.saturating_add(SECOND) {
+            self.turn(now);
+        }
+        let second = &mut self.current;
+        second.finished += finished;
+        second.failed += failed;
+        second.max_queued = second.max_queued.max(queued);
+        second.busy = second.busy.max(busy);
+    }
+
+    #[cold]
+    fn turn(&mut self, now: u64) {
+        let last = std::mem::replace(
+            &mut self.current,
+            Second { begin: now - now % SECOND, ..Second::default() },
+        );
+        if last.happened() {
+            self.seconds.push_back(last);
+        }
+        while self.seconds.front().is_some_and(|second| is_over(second, now)) {
+            self.seconds.pop_front();
+        }
+    }
+
+    pub(crate) fn points(&self, now: u64) -> Vec<HistoryPoint> {
+        let all = self.seconds.iter().chain(Some(&self.current));
+        let recent = all.filter(|second| second.happened() && !is_over(second, now));
+        recent
+            .map(|second| HistoryPoint {
+                ago: Duration::from_nanos(now.saturating_sub(second.begin)),
+                finished: second.finished,
+                failed: second.failed,
+                max_queued: second.max_queued,
+                busy: second.busy,
+            })
+            .collect()
+    }
+}
+
+impl Second {
+    fn happened(&self) -> bool {
+        self.finished > 0 || self.max_queued > 0 || self.busy > 0
+    }
+}
+
+fn is_over(second: &Second, now: u64) -> bool {
+    now.saturating_sub(second.begin) > SECONDS * SECOND
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_hour_of_events_leaves_ten_minutes() {
+        let mut history = History::default();
+        for second in 0..3600 {
+            history.add(second * SECOND + 5, 3, 1, second, 2);
+            history.add(second * SECOND + 7, 1, 0, 1, 1);
+        }
+        let points = history.points(3599 * SECOND + 8);
+        assert_eq!(points.len(), 600);
+        let ago = |point: &HistoryPoint| point.ago.as_secs();
+        assert!(points.windows(2).all(|pair| ago(&pair[0]) == ago(&pair[1]) + 1));
+        let last = points[599];
+        assert_eq!((last.finished, last.failed, last.max_queued, last.busy), (4, 1, 3599, 2));
+    }
+
+    #[test]
+    fn seconds_without_events_are_missing_and_old_ones_end() {
+        let mut history = History::default();
+        history.add(SECOND, 1, 0, 0, 1);
+        history.add(9 * SECOND, 1, 0, 0, 1);
+        history.add(SECOND, 1, 0, 0, 1);
+        let points = history.points(10 * SECOND);
+        assert_eq!(points.iter().map(|point| point.finished).collect::<Vec<_>>(), [1, 2]);
+        assert!(history.points(1_000 * SECOND).is_empty());
+    }
+}

@@ -1,0 +1,73 @@
+//! The tasks that took longest.
+
+use std::time::Duration;
+
+use super::run::{Run, worker_text};
+use crate::SlowTask;
+
+/// The slowest tasks, at most `most`, longest first.
+#[derive(Debug, Clone)]
+pub(crate) struct Slowest {
+    most: usize,
+    tasks: Vec<(u64, Slow)>,
+    /// The run time that a task has to exceed to be among them.
+    threshold: u64,
+}
+
+#[derive(Debug, Clone)]
+struct Slow {
+    task: u64,
+    label: String,
+    worker: String,
+    ended: u64,
+}
+
+/// Labels are cut off at this number of bytes, so that memory is bounded.
+pub(crate) const LABEL_LIMIT: usize = 100;
+
+impl Slowest {
+    pub(crate) fn new(most: usize) -> Self {
+        Self { most, tasks: Vec::new(), threshold: 0 }
+    }
+
+    /// Adds a task that took this long, if it is among the slowest.
+    #[inline]
+    pub(crate) fn add(&mut self, now: u64, nanos: u64, run: &Run<'_>) {
+        if nanos > self.threshold {
+            self.insert(now, nanos, run);
+        }
+    }
+
+    #[cold]
+    fn insert(&mut self, now: u64, nanos: u64, run: &Run<'_>) {
+        let slow = Slow {
+            task: run.task,
+            label: cut(run.label.unwrap_or_default(), LABEL_LIMIT).to_owned(),
+            worker: run.worker.map(worker_text).unwrap_or_default(),
+            ended: now,
+        };
+        let at = self.tasks.partition_point(|(other, _)| *other >= nanos);
+        self.tasks.insert(at, (nanos, slow));
+        self.tasks.truncate(self.most);
+        if self.tasks.len() == self.most {
+            self.threshold = self.tasks.last().map_or(0, |(nanos, _)| *nanos);
+        }
+    }
+
+    pub(crate) fn list(&self, now: u64) -> Vec<SlowTask> {
+        let list = self.tasks.iter().map(|(nanos, slow)| SlowTask {
+            task: slow.task,
+            label: slow.label.clone(),
+            worker: slow.worker.clone(),
+            run_time: Duration::from_nanos(*nanos),
+            ago: Duration::from_nanos(now.saturating_sub(slow.ended)),
+        });
+        list.collect()
+    }
+}
+
+/// Returns at most `most` bytes of the text, in whole characters.
+pub(crate) fn cut(text: &str, most: usize) -> &str {
+    let end = (0..=most.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
+    &text[..end.unwrap_or(0)]
+}
