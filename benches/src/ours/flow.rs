@@ -4,6 +4,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
+use brigade::stream::Emit;
 use brigade::{Link, Pool, SharedBuf};
 use brigade_testkit::pause;
 
@@ -23,6 +24,8 @@ pub(super) fn measure(link: Link, load: &Load, report: &mut Report) {
             work(if brigade::worker::slot() == Some(0) { LONG } else { SHORT })
         })
     });
+    report.attempt("noops_per_second", || stream_of_noops(link, load.most_submitted / 5));
+    report.attempt("flat_items_per_second", || flat_items(link, load.most_submitted / 5));
     report.attempt("memory_of_budget_percent", || memory(link, count / 4));
 }
 
@@ -92,6 +95,31 @@ fn slow_workers(
     Ok(percent(busy / 4, time))
 }
 
+/// Returns the rate of items that do nothing, with the default bounds.
+fn stream_of_noops(link: Link, count: usize) -> Outcome<f64> {
+    let pool = BenchPool::warm(link, 2)?;
+    let stream = pool.stream(nothing).start()?;
+    let run = || pump(&stream, std::iter::repeat_n((), count), |item| Ok(item.result?));
+    Ok(number(count) / timed(run)?.0.as_secs_f64())
+}
+
+/// Returns the rate of items that two tasks emit.
+fn flat_items(link: Link, count: usize) -> Outcome<f64> {
+    let pool = BenchPool::warm(link, 2)?;
+    let stream = pool.stream_flat(emit_numbers).start()?;
+    let (time, received) = timed(|| {
+        for _ in 0..2 {
+            stream.put(count / 2).map_err(|error| error.to_string())?;
+        }
+        stream.finish();
+        Ok(std::iter::from_fn(|| stream.recv()).filter(|item| item.result.is_ok()).count())
+    })?;
+    if received != count / 2 * 2 {
+        return Err(format!("{received} of {count} items were received").into());
+    }
+    Ok(number(count) / time.as_secs_f64())
+}
+
 fn percent(part: Duration, whole: Duration) -> f64 {
     100.0 * part.as_secs_f64() / whole.as_secs_f64()
 }
@@ -120,6 +148,14 @@ const BUDGET: usize = 33 * BUFFER;
 const BUFFER: usize = 4 << 20;
 
 fn nothing((): ()) {}
+
+fn emit_numbers(count: usize, emit: &mut Emit<'_, usize>) {
+    for number in 0..count {
+        if emit.emit(number).is_err() {
+            return;
+        }
+    }
+}
 
 fn buffer((): ()) -> Result<SharedBuf, String> {
     let mut buffer = brigade::worker::alloc(BUFFER).map_err(|error| error.to_string())?;

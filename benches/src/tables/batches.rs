@@ -39,6 +39,8 @@ const STREAMS: &[(&str, &str, &str)] = &[
     ("batches", "page_faults_per_1000_count", "page faults per 1,000 batches"),
     ("batches", "descriptors_more_count", "descriptors more than after the warm-up"),
     ("batches", "mappings_more_count", "mappings more than after the warm-up"),
+    ("flow", "noops_per_second", "items of a stream that do nothing"),
+    ("flow", "flat_items_per_second", "items that two tasks emit, doing nothing else"),
     ("flow", "slow_consumer_percent", "slow consumer: share of its rate"),
     ("flow", "slow_producer_percent", "slow producer: share of its rate"),
     ("flow", "slow_workers_percent", "four slow workers: share of their rate"),
