@@ -118,8 +118,8 @@ impl PoolBuilder {
         self
     }
 
-    /// Sets the number of bytes that shared buffers may take before
-    /// [`alloc`](crate::Pool::alloc) waits. Default: a quarter of the memory of the machine.
+    /// Sets the number of bytes that shared buffers may take before [`alloc`](crate::Pool::alloc)
+    /// waits. Default: a quarter of the memory of the machine, or of its control group.
     ///
     /// The workers and the host have equal shares. As much memory is kept after its use, so that
     /// later buffers need no new pages.

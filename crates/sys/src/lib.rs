@@ -102,6 +102,7 @@ pub mod handover;
 pub mod launch;
 pub mod lifeline;
 pub mod memory;
+mod memory_limit;
 #[cfg(feature = "misdeeds")]
 pub mod misdeeds;
 pub mod orphans;

@@ -1,6 +1,7 @@
 //! The limit of the memory that blocks take, and the rules for those who exceed it.
 
 pub use crate::error::AllocError;
+use crate::memory_limit::memory_limit;
 
 /// The conduct of an allocation whose arena has used up its budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,10 +29,7 @@ pub enum Protection {
     Copied,
 }
 
-/// Returns a quarter of the memory of this machine.
+/// Returns a quarter of the memory that this process may use.
 pub fn default_budget() -> usize {
-    // SAFETY: it reads a number of the running system.
-    let pages = unsafe { libc::sysconf(libc::_SC_PHYS_PAGES) };
-    let pages = usize::try_from(pages).unwrap_or(0);
-    pages.saturating_mul(super::mapping::page_size()) / 4
+    usize::try_from(memory_limit() / 4).unwrap_or(usize::MAX)
 }
