@@ -9,8 +9,9 @@ use std::process::Command;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use brigade::{AllocError, Pool, PoolBuilder, Protection, SharedBuf};
+use brigade::{AllocError, Exit, Pool, PoolBuilder, Protection, SharedBuf};
 use brigade_integration::{builder, worker_died};
+use brigade_sys::misdeeds::overwrite;
 use brigade_testkit::faults::aborts;
 use brigade_testkit::{BOUND, Random, outcome, pause, processes, wait_until};
 
@@ -101,6 +102,37 @@ fn buffers_lie_in_the_arenas_at_every_level_of_protection() {
             assert!(mapping_of(&value).contains(place), "{}", mapping_of(&value));
         }
     }
+}
+
+/// The last value of [`make_and_keep`].
+static KEPT: Mutex<Option<SharedBuf>> = Mutex::new(None);
+
+fn make_and_keep(byte: u8) -> SharedBuf {
+    let buffer = make(byte);
+    *KEPT.lock().expect("no panic") = Some(buffer.clone());
+    buffer
+}
+
+fn overwrite_kept(byte: u8) {
+    overwrite(KEPT.lock().expect("no panic").as_deref().expect("a value"), byte);
+}
+
+#[test]
+fn a_stray_write_after_freeze_is_a_fault_at_the_level_for_it() {
+    let pool = ring(1).buffer_protection(Protection::ReadOnly).build().expect("a pool");
+    let value = outcome(pool.submit(make_and_keep, 5).expect("a task")).expect("a value");
+    let (_, exit) = worker_died(outcome(pool.submit(overwrite_kept, 6).expect("a task")));
+    assert_eq!(exit, Exit::Signal(11));
+    assert!(is_filled(&value, 5));
+}
+
+#[test]
+fn a_copied_buffer_does_not_change_when_its_worker_writes() {
+    let pool = ring(1).buffer_protection(Protection::Copied).build().expect("a pool");
+    let value = outcome(pool.submit(make_and_keep, 5).expect("a task")).expect("a value");
+    assert!(is_filled(&value, 5));
+    outcome(pool.submit(overwrite_kept, 6).expect("a task")).expect("the worker may write");
+    assert!(is_filled(&value, 5));
 }
 
 #[test]

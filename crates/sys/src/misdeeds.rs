@@ -72,3 +72,12 @@ pub fn duplicate(descriptor: i32) -> io::Result<OwnedFd> {
     let borrowed = unsafe { BorrowedFd::borrow_raw(descriptor) };
     crate::descriptors::above_streams(borrowed)
 }
+
+/// Writes over bytes that this program promised only to read, as a stray pointer does.
+pub fn overwrite(bytes: &[u8], value: u8) {
+    for byte in bytes {
+        // SAFETY: there is none. The compiler may assume that the bytes stay as they are, so only
+        // other processes may look at them afterwards. Their view is the subject of the test.
+        unsafe { std::ptr::from_ref(byte).cast_mut().write_volatile(value) };
+    }
+}
