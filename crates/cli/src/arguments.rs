@@ -3,9 +3,10 @@
 use std::ffi::OsString;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::time::Duration;
 
-use brigade::runner::{Halt, Limit};
+use brigade::runner::{Halt, Limit, MAX_JOBS};
 use clap::{Args, Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
 
@@ -36,7 +37,7 @@ pub(crate) enum Command {
 
 const EXAMPLES: &str = "\
 Examples:
-  brigade run -- gzip -9 {} ::: *.log              one job per argument
+  brigade run gzip -9 {} ::: *.log                 one job per argument
   find . -name '*.c' | brigade run -- cc -c {}     one job per input line
   brigade run -- ./bench {1} {2} ::: a b ::: 1 2   one job per combination
   brigade run --shell -- 'sort {} | uniq > {.}.u' ::: *.txt
@@ -90,17 +91,25 @@ pub(crate) struct Run {
     pub(crate) allow_duplicates: bool,
 
     /// Run the jobs in random order
-    #[arg(long, conflicts_with = "keep_order", help_heading = "Input")]
+    #[arg(long, alias = "shuf", conflicts_with = "keep_order", help_heading = "Input")]
     pub(crate) shuffle: bool,
 
     /// Seed for --shuffle [default: random]
     #[arg(long, requires = "shuffle", value_name = "N", help_heading = "Input")]
     pub(crate) seed: Option<u64>,
 
-    /// Maximum number of jobs at once; more than there are cores are not pinned [default: number
-    /// of usable cores]
-    #[arg(short, long, value_name = "N", value_parser = parse_count, help_heading = "Cores")]
-    pub(crate) jobs: Option<NonZeroUsize>,
+    /// Maximum number of jobs at once: N, or relative to the usable cores: N%, +N or -N; 0 for as
+    /// many as possible. More jobs than cores are not pinned [default: 100%]
+    #[arg(
+        short,
+        long,
+        short_alias = 'P',
+        alias = "max-procs",
+        value_name = "N",
+        allow_negative_numbers = true,
+        help_heading = "Cores"
+    )]
+    pub(crate) jobs: Option<JobCount>,
 
     /// Number of cores for each job [default: 1]
     #[arg(short, long, value_name = "N", value_parser = parse_count, help_heading = "Cores")]
@@ -185,7 +194,7 @@ pub(crate) struct Run {
     pub(crate) tag: bool,
 
     /// Print lines as they arrive instead of each job's output at its end
-    #[arg(long, alias = "lb", conflicts_with = "keep_order", help_heading = "Output")]
+    #[arg(long, aliases = ["lb", "linebuffer"], conflicts_with = "keep_order", help_heading = "Output")]
     pub(crate) line_buffer: bool,
 
     /// Print events as JSON lines instead of outputs
@@ -205,7 +214,7 @@ pub(crate) struct Run {
     pub(crate) eta: bool,
 
     /// Print the commands without running them
-    #[arg(long, help_heading = "Output")]
+    #[arg(long, alias = "dryrun", help_heading = "Output")]
     pub(crate) dry_run: bool,
 }
 
@@ -223,6 +232,64 @@ pub(crate) enum CorePolicy {
     WholeCores,
     /// Whole cores, using one hardware thread of each
     OneThread,
+}
+
+/// The number of jobs at once, written as for GNU parallel.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum JobCount {
+    Exactly(NonZeroUsize),
+    /// `0`
+    Unlimited,
+    /// `+N`
+    More(usize),
+    /// `-N`
+    Fewer(usize),
+    /// `N%`
+    Percent(f64),
+}
+
+impl JobCount {
+    /// Returns the number on a machine with this many usable cores.
+    pub(crate) fn of(self, cores: usize) -> NonZeroUsize {
+        let count = match self {
+            Self::Exactly(count) => count.get(),
+            Self::Unlimited => MAX_JOBS,
+            Self::More(more) => cores.saturating_add(more),
+            Self::Fewer(fewer) => cores.saturating_sub(fewer),
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                clippy::cast_precision_loss,
+                reason = "neither is negative; what is too large for the run is refused there"
+            )]
+            Self::Percent(percent) => (cores as f64 * percent / 100.0) as usize,
+        };
+        NonZeroUsize::new(count).unwrap_or(NonZeroUsize::MIN)
+    }
+}
+
+impl FromStr for JobCount {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || "expected a number of jobs, such as 8, 50%, +2, -1, or 0".to_owned();
+        let number = |digits: &str| {
+            let is_number = digits.bytes().all(|byte| byte.is_ascii_digit());
+            digits.parse::<usize>().ok().filter(|_| is_number).ok_or_else(wrong)
+        };
+        if let Some(more) = text.strip_prefix('+') {
+            return number(more).map(Self::More);
+        }
+        if let Some(fewer) = text.strip_prefix('-') {
+            return number(fewer).map(Self::Fewer);
+        }
+        if let Some(percent) = text.strip_suffix('%') {
+            let percent: f64 = percent.parse().map_err(|_| wrong())?;
+            let is_sound = percent > 0.0 && percent.is_finite();
+            return if is_sound { Ok(Self::Percent(percent)) } else { Err(wrong()) };
+        }
+        Ok(NonZeroUsize::new(number(text)?).map_or(Self::Unlimited, Self::Exactly))
+    }
 }
 
 /// Parses a number of at least 1.
@@ -265,6 +332,26 @@ mod tests {
     #[test]
     fn the_options_do_not_contradict_each_other() {
         Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn a_number_of_jobs_may_be_relative_to_the_cores() {
+        let of = |text: &str| text.parse().map(|jobs: JobCount| jobs.of(4).get());
+        for (text, expected) in [
+            ("3", 3),
+            ("+1", 5),
+            ("-1", 3),
+            ("-9", 1),
+            ("50%", 2),
+            ("200%", 8),
+            ("1%", 1),
+            ("0", MAX_JOBS),
+        ] {
+            assert_eq!(of(text), Ok(expected), "{text}");
+        }
+        for wrong in ["", "x", "+", "++1", "-0x1", "0%", "-5%", "nan%", "inf%", "1.5"] {
+            assert!(of(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]

@@ -8,6 +8,7 @@
 mod arguments;
 mod clock;
 mod descriptors;
+mod gnu;
 mod input;
 mod joblog;
 mod line;
@@ -17,6 +18,7 @@ mod report;
 mod results;
 mod run;
 mod screen;
+mod separator;
 mod template;
 mod topology;
 
@@ -32,7 +34,7 @@ use arguments::{Arguments, Command};
 const RUN_FAILED: u8 = 255;
 
 fn main() -> ExitCode {
-    let arguments = match Arguments::try_parse() {
+    let arguments = match parse() {
         Ok(arguments) => arguments,
         Err(error) => {
             // Clap reports help and version as errors; for the user they are not.
@@ -48,6 +50,18 @@ fn main() -> ExitCode {
             RUN_FAILED.into()
         }
     }
+}
+
+fn parse() -> Result<Arguments, clap::Error> {
+    let mut command = Arguments::command();
+    // Completes the definition, as parsing does.
+    command.build();
+    let words = std::env::args_os().collect();
+    let words = match command.find_subcommand("run") {
+        Some(run) => separator::inserted(words, run, separator::is_program),
+        None => words,
+    };
+    Arguments::try_parse_from(words).map_err(|error| gnu::explain(error, &command))
 }
 
 fn execute(command: Command) -> Result<u8, Report> {

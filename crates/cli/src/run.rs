@@ -27,6 +27,7 @@ pub(crate) fn run(options: &Run) -> Result<u8, Report> {
         (_, true) => Some(false),
         _ => None,
     });
+    prepare::check_results(options)?;
     let runner = prepare::runner(options, screen.tick())?;
     let input = prepare::input(options, &runner.stopper())?;
     if options.dry_run {

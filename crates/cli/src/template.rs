@@ -51,36 +51,39 @@ enum Part {
 /// text.
 const SLOT_MARKER: &[u8] = b"\x01\xffslot\xff\x01";
 
-/// A replacement string that refers to a list that does not exist.
+/// A replacement string that has no value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{{{list}}}` refers to argument {list}, but each job has only {lists}")]
-pub(crate) struct NoSuchList {
-    pub(crate) list: usize,
-    pub(crate) lists: usize,
+pub(crate) enum TemplateError {
+    /// It refers to a list that does not exist.
+    #[error("`{{{list}}}` refers to argument {list}, but each job has only {lists}")]
+    NoSuchList { list: usize, lists: usize },
+    /// It is one of GNU parallel's.
+    #[error("GNU parallel's `{{{inner}}}` is not available in brigade: {advice}")]
+    Unavailable { inner: String, advice: &'static str },
 }
 
 impl Template {
-    /// Parses a command. If it has no replacement string for arguments, `{}` is appended, provided
-    /// there are arguments.
+    /// Parses a command. If it has no replacement string, `{}` is appended, provided there are
+    /// arguments.
     pub(crate) fn parse(
         words: &[OsString],
         is_shell: bool,
         lists: usize,
-    ) -> Result<Self, NoSuchList> {
+    ) -> Result<Self, TemplateError> {
+        words.iter().try_for_each(|word| check(word.as_bytes()))?;
         let mut words: Vec<Vec<Segment>> =
             words.iter().map(|word| segments(word.as_bytes())).collect();
         let replacements = || words.iter().flatten().filter_map(Segment::replacement);
-        let has_arguments =
-            replacements().any(|replacement| matches!(replacement, Replacement::Argument(..)));
+        let has_replacements = replacements().next().is_some();
         let has_slot = replacements().any(|replacement| replacement == Replacement::Slot);
         for replacement in replacements() {
             if let Replacement::Argument(Some(list), _) = replacement
                 && !(1..=lists).contains(&list)
             {
-                return Err(NoSuchList { list, lists });
+                return Err(TemplateError::NoSuchList { list, lists });
             }
         }
-        if !has_arguments && lists > 0 {
+        if !has_replacements && lists > 0 {
             words.push(vec![Segment::Replacement(Replacement::Argument(None, Part::Whole))]);
         }
         Ok(Self { words, is_shell, has_slot })
@@ -88,7 +91,7 @@ impl Template {
 
     /// Returns the job for these arguments.
     pub(crate) fn job(&self, number: u64, arguments: &[OsString]) -> Job {
-        let words = self.words.iter().map(|segments| self.fill(segments, number, arguments));
+        let words = self.words.iter().flat_map(|segments| self.words(segments, number, arguments));
         let job = if self.is_shell {
             let words: Vec<Vec<u8>> = words.collect();
             Job::shell(OsString::from_vec(words.join(&b' ')))
@@ -98,6 +101,20 @@ impl Template {
         };
         let job = job.number(number);
         if self.has_slot { job.slot_marker(OsStr::from_bytes(SLOT_MARKER)) } else { job }
+    }
+
+    /// Returns the words for a word of the command: one, or one for each argument if it consists of
+    /// nothing but a place for all of them.
+    fn words(&self, segments: &[Segment], number: u64, arguments: &[OsString]) -> Vec<Vec<u8>> {
+        let [Segment::Replacement(Replacement::Argument(None, part))] = segments else {
+            return vec![self.fill(segments, number, arguments)];
+        };
+        let filled = |argument: &OsString| {
+            let mut word = Vec::new();
+            self.put(&mut word, argument.as_bytes(), *part);
+            word
+        };
+        arguments.iter().map(filled).collect()
     }
 
     fn fill(&self, segments: &[Segment], number: u64, arguments: &[OsString]) -> Vec<u8> {
@@ -178,6 +195,19 @@ fn without_extension(path: &[u8]) -> &[u8] {
         Some(dot) => &path[..start + dot],
         None => path,
     }
+}
+
+/// Refuses replacement strings that only GNU parallel has.
+fn check(word: &[u8]) -> Result<(), TemplateError> {
+    for start in (0..word.len()).filter(|at| word[*at] == b'{') {
+        let inner = &word[start + 1..];
+        let Some(end) = inner.iter().position(|byte| *byte == b'}') else { break };
+        if let Some(advice) = crate::gnu::replacement(&inner[..end]) {
+            let inner = String::from_utf8_lossy(&inner[..end]).into_owned();
+            return Err(TemplateError::Unavailable { inner, advice });
+        }
+    }
+    Ok(())
 }
 
 fn segments(word: &[u8]) -> Vec<Segment> {

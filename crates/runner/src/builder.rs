@@ -40,9 +40,9 @@ pub const KILL_GRACE: Duration = Duration::from_secs(1);
 pub const STOP_GRACE: Duration = Duration::from_secs(10);
 /// The highest niceness that the kernel knows.
 const MAX_NICE: i32 = 19;
-/// Each job takes some descriptors and kernel threads; one machine cannot sensibly run more at
-/// once.
-const MAX_JOBS: usize = 16_384;
+/// The largest number of jobs at once. Each takes some descriptors and a slot, and one machine
+/// cannot sensibly run more.
+pub const MAX_JOBS: usize = 16_384;
 
 impl Runner {
     /// Returns a builder for a runner that pins each job to one core, using all usable cores.

@@ -56,7 +56,7 @@ mod stopper;
 mod summary;
 
 pub use brigade_supervisor::{Captured, MAX_IN_MEMORY};
-pub use builder::{Builder, CANARY_LIMIT, KILL_GRACE, STOP_GRACE};
+pub use builder::{Builder, CANARY_LIMIT, KILL_GRACE, MAX_JOBS, STOP_GRACE};
 pub use client::{Client, Supply};
 pub use duplicates::{Duplicates, check_duplicates};
 pub use error::{BuildError, ConfigError, HaltError, LimitError, RunnerError};

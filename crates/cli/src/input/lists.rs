@@ -8,6 +8,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use brigade::runner::Duplicates;
 
 use super::{Entry, Fetch, Input};
+use crate::gnu;
 use crate::template::Template;
 
 /// The words after `--`: a command and its argument lists.
@@ -27,10 +28,13 @@ pub(crate) enum List {
 }
 
 /// Separates the command from its argument lists.
-pub(crate) fn split(words: Vec<OsString>) -> Split {
+pub(crate) fn split(words: Vec<OsString>) -> Result<Split, ListError> {
     let mut command = Vec::new();
     let mut lists: Vec<List> = Vec::new();
     for word in words {
+        if let Some(advice) = gnu::separator(word.as_bytes()) {
+            return Err(ListError::Unavailable { word: word.display().to_string(), advice });
+        }
         match word.as_bytes() {
             b":::" => lists.push(List::Words(Vec::new())),
             b"::::" => lists.push(List::Files(Vec::new())),
@@ -40,10 +44,10 @@ pub(crate) fn split(words: Vec<OsString>) -> Split {
             },
         }
     }
-    Split { command, lists }
+    Ok(Split { command, lists })
 }
 
-/// An argument list that could not be read or contains a duplicate.
+/// An argument list that is not possible, could not be read, or contains a duplicate.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ListError {
     #[error("cannot read the arguments in {file}")]
@@ -52,6 +56,8 @@ pub(crate) enum ListError {
         #[source]
         source: io::Error,
     },
+    #[error("GNU parallel's `{word}` is not available in brigade: {advice}")]
+    Unavailable { word: String, advice: &'static str },
     #[error("`::::` must be followed by a file")]
     NoFile,
     #[error(
@@ -171,7 +177,7 @@ mod tests {
     }
 
     fn commands(text: &str) -> Vec<String> {
-        let split = split(words(text));
+        let split = split(words(text)).expect("valid");
         let lists = read(split.lists, b'\n').expect("words only");
         let template = Template::parse(&split.command, false, lists.len()).expect("valid");
         let mut input = Lists::new(template, lists);
@@ -185,7 +191,7 @@ mod tests {
     #[test]
     fn the_last_of_several_lists_varies_fastest() {
         assert_eq!(commands("x {2}{1} ::: a b ::: 1 2"), ["1 x 1a", "2 x 2a", "3 x 1b", "4 x 2b"]);
-        assert_eq!(commands("x ::: a b ::: 1"), ["1 x 'a 1'", "2 x 'b 1'"]);
+        assert_eq!(commands("x ::: a b ::: 1"), ["1 x a 1", "2 x b 1"]);
     }
 
     #[test]

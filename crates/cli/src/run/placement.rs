@@ -14,6 +14,7 @@ const LEASED: &str = "BRIGADE_CORES";
 /// The wishes that decide about pinning.
 #[derive(Debug, Clone, Copy)]
 struct Wishes {
+    /// The number of jobs at once, if given.
     jobs: Option<NonZeroUsize>,
     cores_per_job: Option<NonZeroUsize>,
     has_policy: bool,
@@ -51,33 +52,45 @@ impl Wishes {
     }
 }
 
-/// Returns the pool that leases the cores of jobs; `None` if jobs are not pinned.
-pub(super) fn pool(options: &Run) -> Result<Option<CorePool>, Report> {
+/// The number of jobs at once, and their cores.
+pub(super) struct Placement {
+    /// `None` for the number of usable cores.
+    pub(super) jobs: Option<NonZeroUsize>,
+    /// The pool that leases the cores of jobs; `None` if jobs are not pinned.
+    pub(super) pool: Option<CorePool>,
+}
+
+/// Returns the placement that the options ask for.
+pub(super) fn of(options: &Run) -> Result<Placement, Report> {
+    let topology = Topology::discover().into_diagnostic()?;
+    let usable = topology.available_parallelism();
+    let jobs = options.jobs.map(|jobs| jobs.of(usable));
     let wishes = Wishes {
-        jobs: options.jobs,
+        jobs,
         cores_per_job: options.cores_per_job,
         has_policy: options.policy.is_some(),
         no_pin: options.no_pin,
     };
-    let topology = Topology::discover().into_diagnostic()?;
-    if !wishes.pins(topology.available_parallelism()).into_diagnostic()? {
-        return Ok(None);
-    }
+    let pool = if wishes.pins(usable).into_diagnostic()? { Some(pool(topology)?) } else { None };
+    Ok(Placement { jobs, pool })
+}
+
+fn pool(topology: Topology) -> Result<CorePool, Report> {
     let builder = CorePool::builder().topology(topology);
     // The cores of a job are leased already, and a run inside that job must not wait for them.
     let is_inner = std::env::var_os(LEASED).is_some_and(|cores| !cores.is_empty());
     if is_inner {
-        return builder.build().map(Some).into_diagnostic();
+        return builder.build().into_diagnostic();
     }
     match builder.clone().exclusive().build() {
-        Ok(pool) => Ok(Some(pool)),
+        Ok(pool) => Ok(pool),
         Err(error @ brigade::cores::BuildError::LockFile { .. }) => {
             let report = Report::from_err(error);
             let _ = writeln!(
                 io::stderr(),
                 "brigade: jobs may share cores with those of other runs: {report:#}"
             );
-            builder.build().map(Some).into_diagnostic()
+            builder.build().into_diagnostic()
         }
         Err(error) => Err(error).into_diagnostic(),
     }

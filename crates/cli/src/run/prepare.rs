@@ -5,6 +5,8 @@ use std::fs::{self, File};
 use std::hash::{Hash, Hasher};
 use std::io::{self, BufRead, BufReader};
 use std::num::NonZeroUsize;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::Path;
 use std::time::Duration;
 
@@ -23,6 +25,11 @@ use crate::joblog::{JobLog, Resume};
 use crate::record::Records;
 use crate::template::Template;
 
+/// The start of a script.
+const SCRIPT: &[u8; 2] = b"#!";
+/// The permissions of a program.
+const EXECUTABLE: u32 = 0o111;
+
 pub(super) fn runner(options: &Run, tick: Option<Duration>) -> Result<Runner, Report> {
     let mut builder = Runner::builder()
         .cores_per_job(options.cores_per_job.unwrap_or(NonZeroUsize::MIN))
@@ -33,7 +40,8 @@ pub(super) fn runner(options: &Run, tick: Option<Duration>) -> Result<Runner, Re
         .nice(options.nice)
         .adopt_orphans()
         .raise_open_files();
-    if let Some(jobs) = options.jobs {
+    let placement = placement::of(options)?;
+    if let Some(jobs) = placement.jobs {
         builder = builder.jobs(jobs);
     }
     builder = match options.policy.unwrap_or_default() {
@@ -43,7 +51,7 @@ pub(super) fn runner(options: &Run, tick: Option<Duration>) -> Result<Runner, Re
         CorePolicy::WholeCores => builder.smt(Smt::Whole),
         CorePolicy::OneThread => builder.smt(Smt::Isolate),
     };
-    builder = match placement::pool(options)? {
+    builder = match placement.pool {
         Some(pool) => builder.cores(pool),
         None => builder.unpinned(),
     };
@@ -90,12 +98,35 @@ pub(super) fn input(options: &Run, stopper: &Stopper) -> Result<Box<dyn Input>, 
     Ok(Box::new(shuffled))
 }
 
+/// Refuses names of results for which GNU parallel writes files instead of directories.
+pub(super) fn check_results(options: &Run) -> Result<(), Report> {
+    let Some(path) = &options.results else { return Ok(()) };
+    let is_table = path.extension().is_some_and(|extension| {
+        ["csv", "tsv", "json"].iter().any(|other| extension.eq_ignore_ascii_case(other))
+    });
+    if is_table {
+        return Err(miette!(
+            help = "for a table of all jobs use --joblog FILE or --json",
+            "`--results` names a directory: GNU parallel's tables are not available in brigade"
+        ));
+    }
+    if path.as_os_str().as_bytes().windows(2).any(|pair| pair == b"{}") {
+        return Err(miette!(
+            help =
+                "name a directory; the outputs of each job are in a directory of its own below it",
+            "`--results {}`: GNU parallel's replacement strings are not available here",
+            path.display()
+        ));
+    }
+    Ok(())
+}
+
 fn separator(options: &Run) -> u8 {
     if options.null { 0 } else { b'\n' }
 }
 
 fn from_command(options: &Run, stopper: &Stopper) -> Result<Box<dyn Input>, Report> {
-    let split = split(options.command.clone());
+    let split = split(options.command.clone()).into_diagnostic()?;
     if split.command.is_empty() {
         return Err(miette!(
             help = "write the command before its arguments: brigade run -- COMMAND {} ::: A B C",
@@ -150,6 +181,17 @@ fn from_file(file: &Path, options: &Run, stopper: &Stopper) -> Result<Box<dyn In
         return Ok(Box::new(Lines::new(io::stdin(), separator, meaning, None, stopper.clone())));
     }
     let opened = File::open(file).into_diagnostic().wrap_err_with(cannot_read)?;
+    if options.format.is_none()
+        && is_program(&opened).into_diagnostic().wrap_err_with(cannot_read)?
+    {
+        let file = file.display();
+        return Err(miette!(
+            help = format!(
+                "to run the program itself: brigade run -- {file}; if it is a list of commands, add --format lines"
+            ),
+            "{file} is a program, not a job file: its lines would run in parallel"
+        ));
+    }
     let is_regular = opened.metadata().is_ok_and(|metadata| metadata.is_file());
     let total = if is_regular {
         let lines = count_jobs(BufReader::new(&opened), separator, options.allow_duplicates);
@@ -168,6 +210,17 @@ fn ready(jobs: Vec<Job>) -> Ready {
         Entry { number, job: job.number(number), arguments }
     });
     Ready::new(entries.collect())
+}
+
+/// Returns `true` if a file is a script or another program.
+fn is_program(file: &File) -> io::Result<bool> {
+    let metadata = file.metadata()?;
+    if !metadata.is_file() {
+        return Ok(false);
+    }
+    let mut start = [0; SCRIPT.len()];
+    let is_script = file.read_at(&mut start, 0)? == SCRIPT.len() && start == *SCRIPT;
+    Ok(is_script || metadata.permissions().mode() & EXECUTABLE != 0)
 }
 
 /// Counts the jobs in a file with one per line, and checks that no two are the same.

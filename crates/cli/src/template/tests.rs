@@ -45,7 +45,10 @@ fn directories_and_extensions_of_unusual_paths() {
 #[test]
 fn arguments_are_appended_to_a_command_without_a_replacement() {
     assert_eq!(filled(&["echo", "-n"], &["a b"], false), "echo -n 'a b'");
-    assert_eq!(filled(&["echo", "{#}"], &["a"], false), "echo 7 a");
+    assert_eq!(filled(&["echo", "{#}"], &["a"], false), "echo 7");
+    assert_eq!(filled(&["echo", "{%}"], &["a"], false), "echo 2");
+    assert_eq!(filled(&["echo"], &["a b", "c"], false), "echo 'a b' c");
+    assert_eq!(filled(&["echo", "{/}", "x{}"], &["d/a", "b"], false), "echo a b 'xd/a b'");
     assert_eq!(filled(&["echo"], &[], false), "echo");
 }
 
@@ -54,6 +57,16 @@ fn a_list_that_does_not_exist_is_an_error() {
     let error = Template::parse(&words(&["echo", "{3}"]), false, 2).expect_err("two lists");
     assert_eq!(error.to_string(), "`{3}` refers to argument 3, but each job has only 2");
     assert!(Template::parse(&words(&["echo", "{0}"]), false, 2).is_err());
+}
+
+#[test]
+fn replacement_strings_that_only_gnu_parallel_has_are_refused() {
+    for word in ["{-1}", "a{..}", "{= $_++ =}", "{+/}"] {
+        let error = Template::parse(&words(&["echo", word]), false, 1).expect_err(word);
+        assert!(error.to_string().contains("is not available in brigade"), "{error}");
+    }
+    assert_eq!(filled(&["awk", "{print $1}", "{}"], &["a"], false), "awk '{print $1}' a");
+    assert_eq!(filled(&["bash", "-c", "echo {1..5}"], &["a"], false), "bash -c 'echo {1..5}' a");
 }
 
 #[test]

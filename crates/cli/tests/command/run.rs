@@ -47,6 +47,26 @@ fn outputs_are_printed_in_order_tagged_and_whole() {
 }
 
 #[test]
+fn a_command_needs_no_separator() {
+    let dir = TestDir::new();
+    assert_eq!(dir.run(&["-k", "echo", "-n", "{},", ":::", "a", "b"]).stdout, "a,b,");
+    assert_eq!(dir.run_with(&["-k", "-j", "1", "wc", "-c"], b"list\n").status, 1);
+    assert_eq!(dir.run_with(&["echo"], b"a\n").stdout, "a\n");
+    dir.write("echo", "printf from-the-file\n");
+    assert_eq!(dir.run(&["echo", "-k"]).stdout, "from-the-file");
+}
+
+#[test]
+fn several_arguments_become_several_words() {
+    let dir = TestDir::new();
+    let print = ["-k", "--", "printf", "<%s>"];
+    let lists = [":::", "a b", ":::", "1", "2"];
+    assert_eq!(dir.run(&[&print[..], &lists].concat()).stdout, "<a b><1><a b><2>");
+    assert_eq!(dir.run(&[&print[..], &["{}"], &lists].concat()).stdout, "<a b><1><a b><2>");
+    assert_eq!(dir.run(&[&print[..], &["{#}"], &lists].concat()).stdout, "<1><2>");
+}
+
+#[test]
 fn the_exit_status_counts_failures() {
     let dir = TestDir::new();
     assert_eq!(dir.run(&["--", "sh", "-c", "exit {}", ":::", "0", "1", "2"]).status, 2);
@@ -73,6 +93,10 @@ fn invalid_input_is_reported_before_anything_runs() {
     let dir = TestDir::new();
     dir.write("jobs.toml", "[[job]]\ncommand = ['touch', 'ran']\n[[job]]\ncomand = ['a']\n");
     dir.write("twice.txt", "touch ran\ntrue\ntouch ran\n");
+    dir.write("script", "#!/bin/sh\nD=x\ntouch ran\n");
+    dir.write("executable", "touch ran\n");
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(dir.path("executable"), mode).expect("own file");
     for (arguments, message) in [
         (&["jobs.toml"][..], "unknown field `comand`"),
         (&["twice.txt"], "job 3 is the same as job 1: touch ran"),
@@ -83,9 +107,17 @@ fn invalid_input_is_reported_before_anything_runs() {
         ),
         (&["--", "touch ran", ":::", "a"], "is a single word, and no such program"),
         (&["--", "touch", "{3}", ":::", "a"], "`{3}` refers to argument 3"),
+        (&["touch", "{-1}", ":::", "ran"], "GNU parallel's `{-1}` is not available"),
+        (&["touch", ":::+", "ran"], "GNU parallel's `:::+` is not available"),
+        (&["--pipe", "touch", ":::", "ran"], "GNU parallel's `--pipe` is not available"),
+        (&["-N2", "touch", ":::", "ran"], "GNU parallel's `-N` is not available"),
+        (&["--results", "{}.txt", "touch", ":::", "ran"], "replacement strings are not available"),
+        (&["--results", "x.csv", "touch", ":::", "ran"], "`--results` names a directory"),
+        (&["./script"], "to run the program itself: brigade run -- ./script; if"),
+        (&["executable"], "executable is a program, not a job file"),
         (&["--halt", "later", "--", "touch", "ran"], "is not a halt policy"),
         (&["--timeout", "soon", "--", "touch", "ran"], "is not a time limit"),
-        (&["--jobs", "0", "--", "touch", "ran"], "expected a number of at least 1"),
+        (&["--jobs", "x", "--", "touch", "ran"], "expected a number of jobs"),
         (&["-c", "0", "--", "touch", "ran"], "expected a number of at least 1"),
         (&["-c", "4096", "--", "touch", ":::", "ran"], "can never be granted"),
         (&[], "nothing to run"),

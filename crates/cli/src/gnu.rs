@@ -1,0 +1,224 @@
+//! Syntax of GNU parallel that `brigade run` does not have. It is refused by name, with what to
+//! write instead; as text in a command it would do something else without a word.
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+
+/// Options, and the advice for each group.
+const OPTIONS: &[(&[&str], &str)] = &[
+    (
+        &[
+            "--pipe",
+            "--pipe-part",
+            "--pipepart",
+            "--block",
+            "--block-size",
+            "--recend",
+            "--recstart",
+            "--round-robin",
+            "--roundrobin",
+            "--cat",
+            "--fifo",
+            "--tee",
+            "--remove-rec-sep",
+            "--rrs",
+        ],
+        "it does not pass its standard input on; split the input into files, as with `split`, and run a job for each",
+    ),
+    (
+        &["--colsep", "-C", "--csv", "--header", "--skip-first-line", "--trim", "--trc"],
+        "it does not split lines into columns; use one list for each column (`::: a b ::: 1 2`), or a job file",
+    ),
+    (
+        &[
+            "-N",
+            "--max-replace-args",
+            "-n",
+            "--max-args",
+            "-L",
+            "--max-lines",
+            "-l",
+            "-X",
+            "--xargs",
+            "-x",
+            "-m",
+            "-s",
+            "--max-chars",
+        ],
+        "each job gets one argument of each list; let a script or `xargs` take several at once",
+    ),
+    (&["-a", "--arg-file"], "use `:::: FILE` after the command"),
+    (
+        &["-d", "--delimiter"],
+        "arguments end with a newline, or with a NUL byte with --null; convert them, as with `tr`",
+    ),
+    (
+        &[
+            "-I",
+            "-i",
+            "-U",
+            "--rpl",
+            "--parens",
+            "--plus",
+            "--arg-sep",
+            "--arg-file-sep",
+            "-J",
+            "--profile",
+        ],
+        "replacement strings and separators are fixed; see brigade run --help",
+    ),
+    (
+        &["--link", "--xapply"],
+        "several lists are combined; use a job file for jobs whose arguments belong together",
+    ),
+    (
+        &["--tagstring", "--tag-string", "--ctag", "--ctagstring", "--color"],
+        "use --tag, which prefixes each line with the job's arguments",
+    ),
+    (
+        &["-v", "-t", "--verbose"],
+        "use --dry-run to see the commands, or --json to see them as they start",
+    ),
+    (
+        &["--load", "--memsuspend", "--noswap", "--limit"],
+        "use --memfree to wait for memory, and --jobs and --delay to start fewer jobs",
+    ),
+    (
+        &["--files", "--tmpdir", "--compress", "--compress-program", "--decompress-program"],
+        "use --results to store outputs in files",
+    ),
+    (&["--wd", "--workdir"], "change the directory first, or set `folder` in a job file"),
+    (
+        &["--env", "--record-env"],
+        "jobs get the whole environment; set more variables with `env` in a job file",
+    ),
+    (&["--retry-failed"], "run the same list again with --joblog FILE --resume"),
+    (
+        &["--semaphore", "--id", "--semaphore-timeout", "--st", "--fg", "--bg", "--wait"],
+        "it has no semaphore; use `flock`",
+    ),
+    (
+        &[
+            "-S",
+            "--sshlogin",
+            "--slf",
+            "--sshloginfile",
+            "--transfer",
+            "--transferfile",
+            "--tf",
+            "--return",
+            "--basefile",
+            "--bf",
+            "--cleanup",
+            "--nonall",
+            "--onall",
+            "--controlmaster",
+            "-M",
+            "--ssh",
+            "--sshdelay",
+            "--filter-hosts",
+            "--hostgroups",
+            "--hgrp",
+        ],
+        "it runs jobs on this machine only",
+    ),
+    (
+        &["--sql", "--sqlmaster", "--sqlworker", "--sqlandworker"],
+        "use --joblog, or --json for a program that writes to a database",
+    ),
+    (&["--shebang", "--hashbang", "--shebang-wrap"], "write a script that calls it"),
+    (
+        &["-p", "--interactive", "--tmux", "--tmuxpane", "--fg", "--tty", "-o", "--open-tty"],
+        "jobs have no terminal",
+    ),
+    (
+        &[
+            "--filter",
+            "--template",
+            "--tmpl",
+            "--process-slot-var",
+            "--termseq",
+            "--shellquote",
+            "-q",
+            "--quote",
+        ],
+        "it has no such option; see brigade run --help",
+    ),
+];
+
+/// Replaces clap's error about an unknown option by one that says what to write instead, if the
+/// option is one of GNU parallel's.
+pub(crate) fn explain(error: clap::Error, command: &clap::Command) -> clap::Error {
+    let Some(ContextValue::String(option)) = error.get(ContextKind::InvalidArg) else {
+        return error;
+    };
+    let known = OPTIONS.iter().find(|(names, _)| names.contains(&option.as_str()));
+    let (ErrorKind::UnknownArgument, Some((_, advice))) = (error.kind(), known) else {
+        return error;
+    };
+    let text = format!("GNU parallel's `{option}` is not available in brigade: {advice}\n");
+    clap::Error::raw(ErrorKind::UnknownArgument, text).with_cmd(command)
+}
+
+/// Returns the advice if a word of the command line is a separator of GNU parallel's.
+pub(crate) fn separator(word: &[u8]) -> Option<&'static str> {
+    matches!(word, b":::+" | b"::::+").then_some(
+        "linked lists are not available: use a job file for jobs whose arguments belong together",
+    )
+}
+
+/// Returns the advice if the text between two braces is a replacement string of GNU parallel's.
+pub(crate) fn replacement(inner: &[u8]) -> Option<&'static str> {
+    let (sign, rest) = match inner {
+        [b'-', rest @ ..] => (true, rest),
+        rest => (false, rest),
+    };
+    let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let (number, part) = rest.split_at(digits);
+    match part {
+        b"" | b"." | b"/" | b"//" | b"/." if sign && digits > 0 => {
+            Some("count lists from the first: {1}, {2}")
+        }
+        b".." | b"..." | b"/.." | b"/..." | b"+/" | b"+." | b"+.." | b"+..." if !sign => {
+            Some("use {.}, {/}, {//} or {/.}, or let a shell cut the argument")
+        }
+        b"##" if !sign && digits == 0 => Some("the number of jobs may not be known yet"),
+        b"#" | b"%" if !sign && number.iter().all(|digit| *digit == b'0') && digits > 0 => {
+            Some("use {#} or {%}, and `printf` for leading zeros")
+        }
+        [b'=', .., b'='] if !sign && digits == 0 => {
+            Some("there are no Perl expressions: let a shell or a script convert the argument")
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn replacement_strings_of_gnu_parallel_are_recognized() {
+        for inner in ["-1", "-2/.", "..", "/..", "+/", "2..", "= s/a/b/ =", "==", "##", "0#", "00%"]
+        {
+            assert!(replacement(inner.as_bytes()).is_some(), "{inner}");
+        }
+        for inner in ["", "a", "1", "1..5", "print $1", "a,b", " echo; ", "\"a\":1", "-", "#", "1#"]
+        {
+            assert_eq!(replacement(inner.as_bytes()), None, "{inner}");
+        }
+    }
+
+    #[test]
+    fn no_option_of_ours_is_called_unavailable() {
+        let command = <crate::arguments::Arguments as clap::CommandFactory>::command();
+        let run = command.find_subcommand("run").expect("defined");
+        for argument in run.get_arguments() {
+            let long = argument.get_long_and_visible_aliases().unwrap_or_default();
+            let short = argument.get_short_and_visible_aliases().unwrap_or_default();
+            let names = long.iter().map(|name| format!("--{name}"));
+            for name in names.chain(short.iter().map(|name| format!("-{name}"))) {
+                assert!(!OPTIONS.iter().any(|(names, _)| names.contains(&name.as_str())), "{name}");
+            }
+        }
+    }
+}
