@@ -38,6 +38,8 @@ fn a_killed_guardian_is_replaced() {
         };
         children.split_whitespace().find(is_guardian).and_then(|pid| pid.parse::<u32>().ok())
     };
+    // It takes its name a moment after its start.
+    until("a guardian", || guardian().is_some());
     let first = guardian().expect("a guardian");
     signal(first, "KILL");
     until("another guardian", || guardian().is_some_and(|pid| pid != first));
