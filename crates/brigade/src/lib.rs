@@ -156,7 +156,7 @@ pub mod worker {
     pub use brigade_worker::context::cores;
     pub use brigade_worker::context::{
         Attempt, TaskId, WorkerId, attempt, cancelled, depth, generation, id, remaining, seed,
-        slot, task,
+        slot, task, trace_context,
     };
     pub use brigade_worker::{SectionGuard, alloc, expires, state, try_alloc};
 

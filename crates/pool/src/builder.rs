@@ -1,6 +1,7 @@
 //! The pool's builder. Every setting is checked before anything starts.
 
 mod check;
+mod observe;
 
 use std::ffi::OsStr;
 use std::fmt::Display;

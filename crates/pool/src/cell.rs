@@ -22,6 +22,7 @@ use crate::function_ref::FunctionRef;
 use crate::payload::{Argument, Outcome, Value};
 use crate::run_record::RunRecord;
 use crate::sync::{AtomicBool, AtomicU32, Mutex, Ordering};
+use crate::task_span::TaskSpan;
 use crate::waiting::{Sleeper, Wait};
 pub(crate) use outcome_kind::OutcomeKind;
 pub(crate) use waiters::{Waiters, Wakeups};
@@ -152,7 +153,7 @@ impl TaskCell {
     /// If the task is not a chunk, or has an outcome.
     pub(crate) fn split_off(&self, at: u32) -> Arc<Self> {
         let mut state = self.state.lock();
-        let CellState { outcome: OutcomeState::Pending(argument), chunk: Some(chunk), .. } =
+        let CellState { outcome: OutcomeState::Pending(argument), chunk: Some(chunk), waiters } =
             &mut *state
         else {
             unreachable!("the scheduler divides only chunks that have no outcome");
@@ -160,11 +161,13 @@ impl TaskCell {
         let bytes = items::size(argument.as_bytes(), at);
         let argument = argument.split_off(bytes, at);
         let chunk = chunk.split_off(at, argument.as_bytes().len());
+        let span = waiters.as_ref().and_then(|waiters| waiters.span.as_ref()?.split_off());
         drop(state);
         let id = TaskId::new(self.id.get() + u64::from(at));
         let owner = Arc::clone(&chunk.owner);
         let (function, deadlines) = (self.function.clone(), self.deadlines.clone());
         let rest = Self::new(id, function, argument, None, deadlines, Some(Box::new(chunk)));
+        rest.set_span(span);
         owner.add(Arc::clone(&rest));
         rest
     }
@@ -195,17 +198,32 @@ impl TaskCell {
         }
     }
 
-    /// Passes the encoded argument and the shape of a chunk to `with`. Returns `None` if the task
-    /// has an outcome.
+    /// Sets the task's span, before the task is submitted.
+    #[inline]
+    pub(crate) fn set_span(&self, span: Option<Box<TaskSpan>>) {
+        if span.is_some() {
+            self.state.lock().waiters_of(self.id).span = span;
+        }
+    }
+
+    /// Takes the span of a task that was not accepted.
+    pub(crate) fn take_span(&self) -> Option<Box<TaskSpan>> {
+        self.state.lock().waiters.as_mut()?.span.take()
+    }
+
+    /// Passes the encoded argument, the shape of a chunk, and the span to `with`. Returns `None` if
+    /// the task has an outcome.
     #[inline]
     pub(crate) fn with_argument<T>(
         &self,
-        with: impl FnOnce(&Argument, Option<Chunk>) -> T,
+        with: impl FnOnce(&Argument, Option<Chunk>, Option<&mut TaskSpan>) -> T,
     ) -> Option<T> {
-        let state = self.state.lock();
-        match &state.outcome {
+        let CellState { outcome, chunk, waiters } = &mut *self.state.lock();
+        match outcome {
             OutcomeState::Pending(argument) => {
-                Some(with(argument, state.chunk.as_ref().map(|chunk| chunk.shape)))
+                let shape = chunk.as_ref().map(|chunk| chunk.shape);
+                let span = waiters.as_mut().and_then(|waiters| waiters.span.as_deref_mut());
+                Some(with(argument, shape, span))
             }
             OutcomeState::Ready(_) | OutcomeState::Taken(_) => None,
         }
@@ -213,7 +231,7 @@ impl TaskCell {
 
     /// Returns a buffer of the argument.
     pub(crate) fn buffer(&self, wanted: buffers::Key) -> Option<SharedBuf> {
-        self.with_argument(|argument, _| buffers::find(argument.buffers(), wanted))?
+        self.with_argument(|argument, _, _| buffers::find(argument.buffers(), wanted))?
     }
 
     /// Passes the outcomes of a chunk's items so far to `with`. Returns `None` for other tasks.
@@ -241,6 +259,9 @@ impl TaskCell {
             return Completed::default();
         }
         let mut waiters = state.waiters.take();
+        if let Some(span) = waiters.as_mut().and_then(|waiters| waiters.span.as_mut()) {
+            span.end(&outcome, state.chunk.as_ref().map_or(0, |chunk| chunk.failures.len()));
+        }
         if let Some((queue, callbacks)) =
             waiters.as_mut().and_then(|waiters| waiters.callbacks.as_mut())
         {

@@ -16,6 +16,7 @@ use brigade_worker::Connectors;
 use crate::cores::SlotCores;
 use crate::deadlines::Deadlines;
 use crate::error::PoolError;
+use crate::task_span::TraceContext;
 
 /// Upper bound of `workers`. A larger number is almost certainly a typing error.
 const MAX_WORKERS: usize = 4096;
@@ -37,6 +38,8 @@ pub(crate) struct Config {
     /// Bytes of all shared buffers.
     pub(crate) buffer_budget: usize,
     pub(crate) buffer_protection: Protection,
+    /// Gives the trace context that workers get with each task.
+    pub(crate) trace_context: Option<TraceContext>,
 }
 
 impl Config {
@@ -93,6 +96,7 @@ impl Default for Config {
             link: Link::Auto,
             buffer_budget: default_budget(),
             buffer_protection: Protection::default(),
+            trace_context: None,
         }
     }
 }

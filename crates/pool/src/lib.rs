@@ -57,6 +57,7 @@ mod run_record;
 pub mod stream;
 mod sync;
 mod task;
+mod task_span;
 mod wait;
 mod waiting;
 

@@ -208,7 +208,9 @@ impl Pool {
                 let (id, function) = (shared.next_task_ids(1), function.clone());
                 let encoded = encoded.copy(shared.arguments());
                 let deadlines = TaskDeadlines::new(*deadlines, scheduler.stop_grace).map(Box::new);
-                TaskCell::new(id, function, encoded, None, deadlines, None)
+                let cell = TaskCell::new(id, function, encoded, None, deadlines, None);
+                cell.set_span(shared.open_span(id, None, None));
+                cell
             })
         });
         let cells = cells.map_err(|kind| SubmitError::new(kind, argument))?;

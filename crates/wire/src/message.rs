@@ -7,8 +7,10 @@
 //! then     bits 0..32 items, 32..64 budget in microseconds                (Run of a chunk)
 //! then     soft and hard limit in nanoseconds, all ones for none          (Run with limits)
 //! then     offset in an arena, and length there        (Run with its argument in the arena)
+//! then     length of a trace context                   (Run with a trace context)
 //!
-//! Flags of a Run: 1 a chunk, 2 argument in the arena, 4 with limits, 8 with shared buffers.
+//! Flags of a Run: 1 a chunk, 2 argument in the arena, 4 with limits, 8 with shared buffers, 16
+//! with a trace context. The bytes of a name, and then of a trace context, end the head.
 //! Flag of a finished task: 1 the worker asks to be replaced.
 //! ```
 //! Words are written and read as whole words: a processor stalls when it reads a word that it has
@@ -64,6 +66,8 @@ pub struct Run<'a> {
     /// `true` if the argument, or each item of a chunk, ends with a [list of
     /// buffers](crate::buffers).
     pub has_buffers: bool,
+    /// The caller's [trace context](TRACE_CONTEXT_LIMIT).
+    pub trace_context: Option<&'a str>,
     /// The encoded argument; for a chunk, its [items](crate::items).
     pub argument: &'a [u8],
 }
@@ -139,6 +143,10 @@ pub struct Item<'a> {
     pub outcome: Outcome<'a>,
 }
 
+/// Maximum number of bytes of a trace context, the text with which tracing systems link spans of
+/// two processes. W3C's `traceparent` has 55, and its `tracestate` usually less than 512.
+pub const TRACE_CONTEXT_LIMIT: usize = 1024;
+
 const RUN_OFFSET: u8 = 1;
 const RUN_NAME: u8 = 2;
 const STOP: u8 = 3;
@@ -153,6 +161,7 @@ const IS_CHUNK: u8 = 1;
 const IN_ARENA: u8 = 2;
 const IS_LIMITED: u8 = 4;
 const HAS_BUFFERS: u8 = 8;
+const HAS_CONTEXT: u8 = 16;
 
 /// Flag of a finished task.
 const IS_WORN: u8 = 1;
@@ -161,7 +170,8 @@ impl<'a> ToWorker<'a> {
     /// Appends everything but the payload to `head`.
     ///
     /// # Panics
-    /// If a function's name has 64 KiB or more; registration limits names to far less.
+    /// If a function's name has 64 KiB or more; registration limits names to far less. If a trace
+    /// context is too long.
     #[inline]
     pub fn encode_head(&self, head: &mut Vec<u8>) {
         let Self::Run(run) = self else {
@@ -174,7 +184,8 @@ impl<'a> ToWorker<'a> {
         let flags = if run.chunk.is_some() { IS_CHUNK } else { 0 }
             | if run.location.is_some() { IN_ARENA } else { 0 }
             | if run.limits.are_some() { IS_LIMITED } else { 0 }
-            | if run.has_buffers { HAS_BUFFERS } else { 0 };
+            | if run.has_buffers { HAS_BUFFERS } else { 0 }
+            | if run.trace_context.is_some() { HAS_CONTEXT } else { 0 };
         push(head, first_word(kind, flags, run.ring_index, run.attempt.get()));
         push(head, run.task.get());
         push(head, function);
@@ -188,9 +199,16 @@ impl<'a> ToWorker<'a> {
         if let Some(location) = run.location {
             push_location(head, location);
         }
+        if let Some(context) = run.trace_context {
+            assert!(context.len() <= TRACE_CONTEXT_LIMIT, "a trace context is at most 1 KiB long");
+            push(head, context.len() as u64);
+        }
         if let Function::Name(name) = run.function {
             assert!(name.len() < NAME_LIMIT, "a function's name is shorter than 64 KiB");
             head.extend_from_slice(name.as_bytes());
+        }
+        if let Some(context) = run.trace_context {
+            head.extend_from_slice(context.as_bytes());
         }
     }
 
@@ -219,7 +237,7 @@ impl<'a> ToWorker<'a> {
         }
         let task = TaskId::new(reader.word()?);
         let function = reader.word()?;
-        if flags & !(IS_CHUNK | IN_ARENA | IS_LIMITED | HAS_BUFFERS) != 0 {
+        if flags & !(IS_CHUNK | IN_ARENA | IS_LIMITED | HAS_BUFFERS | HAS_CONTEXT) != 0 {
             return Err(MessageError::Decode("unknown flags"));
         }
         let chunk =
@@ -230,10 +248,18 @@ impl<'a> ToWorker<'a> {
             RunLimits::NONE
         };
         let location = if flags & IN_ARENA != 0 { Some(reader.location()?) } else { None };
+        let context = if flags & HAS_CONTEXT != 0 { Some(reader.word()?) } else { None };
         let function = match kind {
             RUN_OFFSET => Function::Offset(function),
             RUN_NAME => Function::Name(reader.name(function)?),
             _ => return Err(MessageError::Decode("unknown message kind")),
+        };
+        let trace_context = match context {
+            Some(length) if length > TRACE_CONTEXT_LIMIT as u64 => {
+                return Err(MessageError::Decode("trace context too long"));
+            }
+            Some(length) => Some(reader.name(length)?),
+            None => None,
         };
         let attempt = Attempt::new(attempt);
         Ok(Self::Run(Run {
@@ -245,6 +271,7 @@ impl<'a> ToWorker<'a> {
             limits,
             location,
             has_buffers: flags & HAS_BUFFERS != 0,
+            trace_context,
             argument: reader.0,
         }))
     }

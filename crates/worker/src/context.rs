@@ -125,6 +125,14 @@ pub(crate) fn soft_end() -> Option<Monotonic> {
     (end != NO_END).then(|| Monotonic::from_nanos(end))
 }
 
+/// Returns the trace context of the task that runs now: the text that the hook of
+/// `PoolBuilder::trace_context` returned when the task was submitted, such as a W3C `traceparent`.
+///
+/// Returns `None` for a task without one, between tasks and outside a worker.
+pub fn trace_context() -> Option<String> {
+    TRACE_CONTEXT.lock().clone()
+}
+
 /// The identity of this process; set once, by the handshake.
 struct Origin {
     worker: WorkerId,
@@ -150,6 +158,7 @@ pub(crate) fn max_rss() -> u64 {
 
 static ORIGIN: OnceLock<Origin> = OnceLock::new();
 static CURRENT: Current = Current::nothing();
+static TRACE_CONTEXT: Mutex<Option<String>> = Mutex::new(None);
 
 /// The seed of the stream whose task runs, if it has one.
 static SEED: Mutex<Option<u64>> = Mutex::new(None);
@@ -180,7 +189,12 @@ pub(crate) fn become_worker(worker: WorkerId, depth: u32, max_rss: u64, pinned: 
 }
 
 /// Sets the current task until the returned value is dropped.
-pub(crate) fn enter(task: TaskId, attempt: Attempt, limits: RunLimits) -> impl Drop {
+pub(crate) fn enter(
+    task: TaskId,
+    attempt: Attempt,
+    limits: RunLimits,
+    trace_context: Option<&str>,
+) -> (impl Drop, Option<impl Drop>) {
     if limits.are_some() {
         let now = clock::now();
         let end = |limit: Option<Duration>| {
@@ -189,7 +203,8 @@ pub(crate) fn enter(task: TaskId, attempt: Attempt, limits: RunLimits) -> impl D
         SOFT_END.store(end(limits.soft()), Ordering::Relaxed);
         HARD_END.store(end(limits.hard()), Ordering::Relaxed);
     }
-    CURRENT.enter(task, attempt)
+    let context = trace_context.map(TraceContext::set);
+    (CURRENT.enter(task, attempt), context)
 }
 
 /// Clears the deadlines of a task that has ended.
@@ -210,10 +225,10 @@ impl Current {
         Self { task: AtomicU64::new(0), attempt: AtomicU32::new(0) }
     }
 
-    fn enter(&self, task: TaskId, attempt: Attempt) -> Entered<'_> {
+    fn enter(&self, task: TaskId, attempt: Attempt) -> EnteredTask<'_> {
         self.task.store(task.get(), Ordering::Relaxed);
         self.attempt.store(attempt.get(), Ordering::Release);
-        Entered(self)
+        EnteredTask(self)
     }
 
     fn get(&self) -> Option<(TaskId, Attempt)> {
@@ -227,11 +242,27 @@ impl Current {
     }
 }
 
-struct Entered<'a>(&'a Current);
+struct EnteredTask<'a>(&'a Current);
 
-impl Drop for Entered<'_> {
+impl Drop for EnteredTask<'_> {
     fn drop(&mut self) {
         self.0.attempt.store(0, Ordering::Release);
+    }
+}
+
+/// The trace context of the current task, until this is dropped.
+struct TraceContext;
+
+impl TraceContext {
+    fn set(text: &str) -> Self {
+        *TRACE_CONTEXT.lock() = Some(text.to_owned());
+        Self
+    }
+}
+
+impl Drop for TraceContext {
+    fn drop(&mut self) {
+        *TRACE_CONTEXT.lock() = None;
     }
 }
 

@@ -40,6 +40,7 @@ use crate::functions::Functions;
 use crate::memory_limit::MemoryLimit;
 use crate::panic_capture;
 use crate::sections;
+use crate::task_span;
 use emitter::{ArenaOutlet, Emitter};
 
 /// The buffer of a result is reused for the next one, unless it has grown beyond this.
@@ -239,8 +240,10 @@ impl Runner {
         let mut location = None;
         let mut outlet = emitter.map(|emitter| ArenaOutlet { emitter, results, origin: &*origin });
         let mut has_buffers = false;
-        let current = context::enter(id, run.attempt, run.limits);
+        let current = context::enter(id, run.attempt, run.limits, run.trace_context);
         let answer = panic_capture::run(|| {
+            // Calls the subscriber, which may panic.
+            let _span = task_span::enter(id, run.attempt);
             let mut put = |parts: &[&[u8]]| {
                 origin.end_copy();
                 location = results.and_then(|results| results.put(parts));

@@ -48,6 +48,7 @@ mod setup;
 mod start;
 mod state;
 mod stderr;
+mod task_span;
 mod typed;
 
 pub use brigade_wire::exit_code;

@@ -194,6 +194,7 @@ impl Ready {
             limits: brigade_wire::RunLimits::NONE,
             location: None,
             has_buffers: false,
+            trace_context: None,
             argument: &argument_bytes,
         }));
     }

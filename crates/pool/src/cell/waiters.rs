@@ -7,6 +7,7 @@ use brigade_wire::TaskId;
 
 use crate::callbacks::{Callback, Callbacks};
 use crate::completion_queue::CompletionQueue;
+use crate::task_span::TaskSpan;
 use crate::waiting::Sleeper;
 
 /// Everything that is to be notified of a task's outcome.
@@ -21,6 +22,8 @@ pub(crate) struct Waiters {
     /// The thread that sleeps for this task alone. There is at most one, because that takes the
     /// handle or a unique reference to it.
     pub(super) sleeper: Option<Sleeper>,
+    /// `None` for a task in whose run no subscriber is interested.
+    pub(super) span: Option<Box<TaskSpan>>,
 }
 
 /// Wake-ups that remain after the waiters were notified.
@@ -30,11 +33,20 @@ pub(crate) struct Wakeups {
     pub(crate) ring_doorbell: bool,
     /// User code, to be called where it may run.
     pub(crate) waker: Option<(TaskId, Waker)>,
+    /// The span to close.
+    pub(crate) span: Option<Box<TaskSpan>>,
 }
 
 impl Waiters {
     pub(super) fn of(task: TaskId) -> Self {
-        Self { task, waker: None, completions: Vec::new(), callbacks: None, sleeper: None }
+        Self {
+            task,
+            waker: None,
+            completions: Vec::new(),
+            callbacks: None,
+            sleeper: None,
+            span: None,
+        }
     }
 
     /// Returns those to notify of an item that a task has emitted.
@@ -56,7 +68,8 @@ impl Waiters {
         for (completions, token) in self.completions {
             ring_doorbell |= completions.add(token);
         }
-        Wakeups { ring_doorbell, waker: self.waker.map(|waker| (self.task, waker)) }
+        let span = self.span.filter(|span| span.is_open());
+        Wakeups { ring_doorbell, waker: self.waker.map(|waker| (self.task, waker)), span }
     }
 
     pub(crate) fn has_waker(&self) -> bool {
@@ -68,5 +81,6 @@ impl Waiters {
             && self.completions.is_empty()
             && self.callbacks.is_none()
             && self.sleeper.is_none()
+            && self.span.is_none()
     }
 }

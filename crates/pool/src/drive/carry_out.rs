@@ -278,7 +278,8 @@ impl Core {
         let limits = cell.deadlines.as_deref().map_or(RunLimits::NONE, TaskDeadlines::run_limits);
         let reads_arena = connection.results.is_some();
         let (reads_all, limit) = (connection.reads_all, self.message_limit);
-        let sent = cell.with_argument(|argument, chunk| {
+        let sent = cell.with_argument(|argument, chunk, span| {
+            let trace_context = span.and_then(|span| span.send(worker, attempt));
             let has_buffers = argument.has_buffers();
             let inlined = if has_buffers && !reads_all {
                 argument.inlined(chunk.is_some(), limit)
@@ -299,6 +300,7 @@ impl Core {
                 limits,
                 location,
                 has_buffers,
+                trace_context,
                 argument,
             };
             ToWorker::Run(run).encode_head(&mut self.head);

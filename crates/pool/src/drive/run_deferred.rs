@@ -27,9 +27,12 @@ impl Deferred {
         shared.supervisor.output.note_all(self.notes);
         let mut user_code = Vec::new();
         for waiters in self.to_notify {
-            let Wakeups { ring_doorbell, waker } = waiters.notify();
+            let Wakeups { ring_doorbell, waker, span } = waiters.notify();
             if ring_doorbell {
                 shared.ring_caller();
+            }
+            if let Some(span) = span {
+                shared.close_span(*span);
             }
             user_code.extend(waker.map(|(task, waker)| UserCode::Waker(Some(task), waker)));
         }

@@ -26,6 +26,7 @@ use crate::callbacks::Callbacks;
 use crate::cell::TaskCell;
 use crate::config::Config;
 use crate::error::PoolError;
+use crate::task_span::TaskSpan;
 use crate::waiting::Sleeper;
 
 /// The state shared by a pool's threads.
@@ -216,6 +217,29 @@ impl Shared {
     /// Queues an event if any subscriber may want its level.
     pub(crate) fn note(&self, level: Level, emit: impl FnOnce(&str) + Send + 'static) {
         self.supervisor.output.note(level, emit);
+    }
+
+    /// Opens the span of a task that the current thread is going to submit, if anybody is
+    /// interested. `items` is the number of items of a chunk.
+    #[inline]
+    pub(crate) fn open_span(
+        &self,
+        task: TaskId,
+        label: Option<&str>,
+        items: Option<u32>,
+    ) -> Option<Box<TaskSpan>> {
+        let (pool, context) = (&self.config.supervisor.pool, self.config.trace_context.as_ref());
+        let span = TaskSpan::open(pool, context, task, label, items)?;
+        // Spans are not lost. So that they do not pile up, callers that submit more than the
+        // output thread can close help it.
+        self.supervisor.output.help(pool);
+        Some(span)
+    }
+
+    /// Closes the span of a task that has its outcome.
+    pub(super) fn close_span(&self, span: TaskSpan) {
+        let pool = &self.config.supervisor.pool;
+        self.supervisor.output.keep(pool, Box::new(move |_| span.close()));
     }
 
     /// Wakes the caller that sleeps at the doorbell.

@@ -32,7 +32,15 @@ impl Shared {
         constraints: Option<Box<Constraints>>,
         when_full: WhenFull,
     ) -> Result<(), SubmitErrorKind> {
-        let mut core = self.open_with_room(when_full)?;
+        let mut core = match self.open_with_room(when_full) {
+            Ok(core) => core,
+            Err(kind) => {
+                if let Some(span) = task.take_span() {
+                    span.refuse(&kind);
+                }
+                return Err(kind);
+            }
+        };
         let mut deferred = Deferred::default();
         // Deadlines count from the exact time. The last tick is slightly behind, but much cheaper.
         let time = if constraints.is_some() { now() } else { clock::last_tick() };

@@ -33,6 +33,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use brigade_sys::catch_panic::catch_panic;
 use brigade_sys::sync::Mutex;
 use tracing::Level;
 
@@ -159,8 +160,38 @@ impl OutputForwarder {
         }
     }
 
+    /// Queues work for the subscriber that must not be lost: closing a span. Once the output thread
+    /// has ended, nothing depends on the current thread any more, and it does the work itself.
+    pub fn keep(&self, pool: &str, note: Note) {
+        match self.queue.keep(note) {
+            Ok(true) => self.alarm.wake(),
+            Ok(false) => {}
+            Err(note) => run_note(pool, note),
+        }
+    }
+
+    /// Does some of the work that must not be lost, if there is too much for the output thread.
+    /// Called by threads that add to it and may call the subscriber: each does more than it adds.
+    pub fn help(&self, pool: &str) {
+        for note in std::iter::from_fn(|| self.queue.next_surplus()).take(2) {
+            run_note(pool, note);
+        }
+    }
+
+    /// Does the work that must not be lost. Called on the output thread.
+    pub(crate) fn run_kept(&self, pool: &str) {
+        while let Some(note) = self.queue.next_kept() {
+            run_note(pool, note);
+        }
+    }
+
     pub(crate) fn end(&self) {
         self.ended.store(true, Ordering::Release);
         self.alarm.wake();
     }
+}
+
+/// Calls the subscriber. If it panics, this event is lost, and the panic hook reports it.
+pub(crate) fn run_note(pool: &str, note: Note) {
+    let _ = catch_panic(|| note(pool));
 }

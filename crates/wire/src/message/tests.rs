@@ -81,12 +81,13 @@ proptest! {
         (task, attempt, ring_index) in ids(), offset: u64,
         name in proptest::option::of("[a-zäß]{0,40}"), argument: Vec<u8>,
         chunk in proptest::option::of(chunks()), location in proptest::option::of(locations()),
-        limits in limits(), has_buffers: bool,
+        limits in limits(), has_buffers: bool, context in proptest::option::of("[0-9a-fß-]{0,60}"),
     ) {
         let function = function(offset, name.as_deref());
         let argument = &argument;
         let run = Run {
-            task, attempt, ring_index, function, chunk, limits, location, has_buffers, argument,
+            task, attempt, ring_index, function, chunk, limits, location, has_buffers,
+            trace_context: context.as_deref(), argument,
         };
         let message = ToWorker::Run(run);
         let mut bytes = Vec::new();
@@ -196,11 +197,12 @@ fn a_head_is_words_in_little_endian() {
         limits: RunLimits::NONE,
         location: None,
         has_buffers: false,
+        trace_context: Some("cd"),
         argument: &[9],
     })
     .encode_head(&mut run);
-    let mut expected = words(&[0x0000_0003_0405_0102, 0x0102, 2, 0x0000_0007_0000_0006]);
-    expected.extend(b"ab");
+    let mut expected = words(&[0x0000_0003_0405_1102, 0x0102, 2, 0x0000_0007_0000_0006, 2]);
+    expected.extend(b"abcd");
     assert_eq!(run, expected);
 
     let mut finished = Vec::new();
@@ -214,6 +216,18 @@ fn a_head_is_words_in_little_endian() {
     let outcome = Outcome::Value(&[9]);
     FromWorker::Item(Item { ring_index, index: 8, outcome }).encode_head(&mut item);
     assert_eq!(item, words(&[0x0000_0008_0405_0030]));
+}
+
+#[test]
+fn a_trace_context_that_is_too_long_is_an_error() {
+    let run = |length: usize| {
+        let words = [first_word(RUN_OFFSET, HAS_CONTEXT, 0, 1), 1, 2, length as u64];
+        let mut bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        bytes.extend(vec![b'0'; length]);
+        ToWorker::decode(&bytes).is_ok()
+    };
+    assert!(run(TRACE_CONTEXT_LIMIT));
+    assert!(!run(TRACE_CONTEXT_LIMIT + 1));
 }
 
 #[test]

@@ -87,6 +87,7 @@ impl Host {
             limits: brigade_wire::RunLimits::NONE,
             location: None,
             has_buffers: false,
+            trace_context: None,
             argument,
         }));
         task
@@ -135,6 +136,7 @@ impl Host {
             limits: brigade_wire::RunLimits::NONE,
             location: None,
             has_buffers: false,
+            trace_context: None,
             argument,
         }));
     }
@@ -426,6 +428,7 @@ fn a_task_with_a_stale_or_invalid_slot_is_skipped() {
             limits: brigade_wire::RunLimits::NONE,
             location: None,
             has_buffers: false,
+            trace_context: None,
             argument: &[],
         };
         host.post(&ToWorker::Run(run));

@@ -27,6 +27,8 @@ pub(crate) struct OutputQueue {
 #[derive(Default)]
 struct QueueState {
     waiting: VecDeque<Entry>,
+    /// Not bounded here; see [`OutputQueue::keep`].
+    kept: VecDeque<Note>,
     /// Number of bytes in the waiting entries.
     bytes: usize,
     lost: LostEntries,
@@ -61,6 +63,29 @@ impl OutputQueue {
             return false;
         }
         state.push(Entry::Event(note))
+    }
+
+    /// Adds work that must not be lost. Those who cause it have to bound it, by means of
+    /// [`next_surplus`](Self::next_surplus). Returns `true` if the output thread has to be woken,
+    /// or the work if that thread has ended.
+    pub(crate) fn keep(&self, note: Note) -> Result<bool, Note> {
+        let mut state = self.lock();
+        if state.ended {
+            return Err(note);
+        }
+        state.kept.push_back(note);
+        Ok(state.kept.len() == 1)
+    }
+
+    /// Takes work that must not be lost.
+    pub(crate) fn next_kept(&self) -> Option<Note> {
+        self.lock().kept.pop_front()
+    }
+
+    /// Takes work that must not be lost, if there is too much of it for the output thread.
+    pub(crate) fn next_surplus(&self) -> Option<Note> {
+        let mut state = self.lock();
+        if state.kept.len() > MAX_ENTRIES { state.kept.pop_front() } else { None }
     }
 
     /// Adds the rests of pipes. Returns the number of the entry after which all of them have been
@@ -176,5 +201,22 @@ mod tests {
         queue.end();
         queue.wait_until_done(1, Duration::from_secs(60));
         assert!(queue.is_done(1));
+    }
+
+    #[test]
+    fn kept_work_is_not_lost_and_too_much_of_it_is_offered_to_others() {
+        let queue = OutputQueue::default();
+        let keep = || queue.keep(Box::new(|_| ()));
+        assert!(matches!(keep(), Ok(true)), "the first entry wakes the thread");
+        for _ in 1..MAX_ENTRIES {
+            assert!(matches!(keep(), Ok(false)));
+        }
+        assert!(queue.next_surplus().is_none());
+        assert!(matches!(keep(), Ok(false)));
+        assert!(queue.next_surplus().is_some());
+        assert!(queue.next_surplus().is_none());
+        assert_eq!(std::iter::from_fn(|| queue.next_kept()).count(), MAX_ENTRIES);
+        queue.end();
+        assert!(keep().is_err(), "nobody would do it");
     }
 }

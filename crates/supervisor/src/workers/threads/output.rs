@@ -10,7 +10,7 @@ use brigade_sys::poller::Poller;
 use tracing::warn;
 
 use crate::workers::alarm::Alarm;
-use crate::workers::output::{CHUNK, Entry, LostEntries, Pipe};
+use crate::workers::output::{CHUNK, Entry, LostEntries, Pipe, run_note};
 use crate::workers::supervised::Supervised;
 
 /// Forwards output and emits events until the pool ends.
@@ -27,6 +27,8 @@ pub fn run(owner: &impl Supervised, poller: Poller) {
         }
     }
     output.queue.end();
+    // What came after the last turn.
+    output.run_kept(&owner.settings().pool);
 }
 
 fn forward_all(owner: &impl Supervised, mut poller: Poller) -> io::Result<()> {
@@ -72,14 +74,14 @@ fn process_queue(owner: &impl Supervised) -> bool {
     let pool = owner.settings().pool.as_str();
     while let Some(entry) = output.queue.next() {
         match entry {
-            // A subscriber that panics loses this event; the panic hook reports it.
-            Entry::Event(emit) => drop(catch_panic(|| emit(pool))),
+            Entry::Event(note) => run_note(pool, note),
             Entry::Rest(pipe, bytes) => pipe.forward(&bytes, true),
         }
         if output.queue.done() {
             owner.supervisor().reaper.wake();
         }
     }
+    output.run_kept(pool);
     if let Some(LostEntries { events, bytes }) = output.queue.take_lost() {
         let tell = || {
             warn!(
