@@ -4,9 +4,9 @@
 mod loom;
 mod outcome_kind;
 mod waiters;
+mod watch;
 
 use std::sync::Arc;
-use std::task::Waker;
 
 use brigade_scheduler::{TaskKey, TaskRef};
 use brigade_wire::shared::SharedBuf;
@@ -15,7 +15,6 @@ use brigade_wire::{Chunk, TaskId, items};
 use crate::buffers;
 use crate::callbacks::{Callback, Callbacks};
 use crate::chunk::ChunkProgress;
-use crate::completion_queue::CompletionQueue;
 use crate::deadlines::TaskDeadlines;
 use crate::emitted::Emitted;
 use crate::function_ref::FunctionRef;
@@ -23,7 +22,7 @@ use crate::payload::{Argument, Outcome, Value};
 use crate::run_record::RunRecord;
 use crate::sync::{AtomicBool, AtomicU32, Mutex, Ordering};
 use crate::task_span::TaskSpan;
-use crate::waiting::{Sleeper, Wait};
+use crate::waiting::Wait;
 pub(crate) use outcome_kind::OutcomeKind;
 pub(crate) use waiters::{Waiters, Wakeups};
 
@@ -296,32 +295,6 @@ impl TaskCell {
         }
     }
 
-    /// Adds `token` to `completions` once the outcome has arrived, which may be immediately, and
-    /// for each item that the task emits.
-    pub(crate) fn watch(&self, completions: &Arc<CompletionQueue>, token: u64) {
-        if let Some(emitted) = self.emitted() {
-            emitted.watch(completions, token);
-        }
-        let mut state = self.state.lock();
-        if let OutcomeState::Pending(_) = state.outcome {
-            let waiters = state.waiters_of(self.id);
-            return waiters.completions.push((Arc::clone(completions), token));
-        }
-        drop(state);
-        // The thread that waits on the queue checks it before it sleeps, so nobody needs to be
-        // woken.
-        let _ = completions.add(token);
-    }
-
-    /// Undoes `watch`.
-    pub(crate) fn unwatch(&self, completions: &Arc<CompletionQueue>) {
-        let mut state = self.state.lock();
-        if let Some(waiters) = &mut state.waiters {
-            waiters.completions.retain(|(other, _)| !Arc::ptr_eq(other, completions));
-        }
-        state.waiters = state.waiters.take().filter(|waiters| !waiters.is_empty());
-    }
-
     /// Pushes a registered callback to its queue once the outcome has arrived, which may be
     /// immediately. Returns the callback if the outcome was taken before.
     pub(crate) fn on_done(
@@ -357,51 +330,6 @@ impl TaskCell {
         match std::mem::replace(&mut state.outcome, OutcomeState::Taken(kind)) {
             OutcomeState::Ready(outcome) => Some(outcome),
             OutcomeState::Pending(_) | OutcomeState::Taken(_) => None,
-        }
-    }
-
-    /// Sets the waker for the arrival of the outcome. Does nothing if it has arrived.
-    pub(crate) fn set_waker(&self, waker: &Waker) {
-        if let Some(emitted) = self.emitted() {
-            drop(emitted.set_waker(waker.clone()));
-        }
-        let waker = waker.clone();
-        let mut state = self.state.lock();
-        let replaced = match state.outcome {
-            OutcomeState::Pending(_) => state.waiters_of(self.id).waker.replace(waker),
-            OutcomeState::Ready(_) | OutcomeState::Taken(_) => Some(waker),
-        };
-        drop(state);
-        // Dropping a waker runs user code, which must not happen under the lock.
-        drop(replaced);
-    }
-
-    /// Takes the outcome, or sets `waker` and returns `Ok(None)`. Returns `Err` if the outcome was
-    /// taken before.
-    pub(crate) fn poll(&self, waker: &Waker) -> Result<Option<Outcome>, ()> {
-        if self.is_pending() {
-            self.set_waker(waker);
-        }
-        if self.is_pending() {
-            return Ok(None);
-        }
-        self.try_take().map(Some).ok_or(())
-    }
-}
-
-impl Wait for TaskCell {
-    #[inline]
-    fn is_pending(&self) -> bool {
-        !self.ended.load(Ordering::Acquire)
-    }
-
-    fn set_sleeper(&self, sleeper: Sleeper) {
-        self.state.lock().waiters_of(self.id).sleeper = Some(sleeper);
-    }
-
-    fn clear_sleeper(&self) {
-        if let Some(waiters) = &mut self.state.lock().waiters {
-            waiters.sleeper = None;
         }
     }
 }

@@ -1,9 +1,11 @@
 //! Tests of a single task cell: its outcome and its waiters.
 
 use super::*;
+use crate::completion_queue::CompletionQueue;
 use crate::error::{TaskError, TaskErrorKind};
 use brigade_worker::function_of;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::task::Waker;
 
 pub(crate) fn cell() -> Arc<TaskCell> {
     let nothing = |(): ()| ();

@@ -1,0 +1,83 @@
+//! Waiting for the outcome of a task.
+
+use std::sync::Arc;
+use std::task::Waker;
+
+use super::{OutcomeState, TaskCell};
+use crate::completion_queue::CompletionQueue;
+use crate::payload::Outcome;
+use crate::sync::Ordering;
+use crate::waiting::{Sleeper, Wait};
+
+impl TaskCell {
+    /// Adds `token` to `completions` once the outcome has arrived, which may be immediately, and
+    /// for each item that the task emits.
+    pub(crate) fn watch(&self, completions: &Arc<CompletionQueue>, token: u64) {
+        if let Some(emitted) = self.emitted() {
+            emitted.watch(completions, token);
+        }
+        let mut state = self.state.lock();
+        if let OutcomeState::Pending(_) = state.outcome {
+            let waiters = state.waiters_of(self.id);
+            return waiters.completions.push((Arc::clone(completions), token));
+        }
+        drop(state);
+        // The thread that waits on the queue checks it before it sleeps, so nobody needs to be
+        // woken.
+        let _ = completions.add(token);
+    }
+
+    /// Undoes `watch`.
+    pub(crate) fn unwatch(&self, completions: &Arc<CompletionQueue>) {
+        let mut state = self.state.lock();
+        if let Some(waiters) = &mut state.waiters {
+            waiters.completions.retain(|(other, _)| !Arc::ptr_eq(other, completions));
+        }
+        state.waiters = state.waiters.take().filter(|waiters| !waiters.is_empty());
+    }
+
+    /// Sets the waker for the arrival of the outcome. Does nothing if it has arrived.
+    pub(crate) fn set_waker(&self, waker: &Waker) {
+        if let Some(emitted) = self.emitted() {
+            drop(emitted.set_waker(waker.clone()));
+        }
+        let waker = waker.clone();
+        let mut state = self.state.lock();
+        let replaced = match state.outcome {
+            OutcomeState::Pending(_) => state.waiters_of(self.id).waker.replace(waker),
+            OutcomeState::Ready(_) | OutcomeState::Taken(_) => Some(waker),
+        };
+        drop(state);
+        // Dropping a waker runs user code, which must not happen under the lock.
+        drop(replaced);
+    }
+
+    /// Takes the outcome, or sets `waker` and returns `Ok(None)`. Returns `Err` if the outcome was
+    /// taken before.
+    pub(crate) fn poll(&self, waker: &Waker) -> Result<Option<Outcome>, ()> {
+        if self.is_pending() {
+            self.set_waker(waker);
+        }
+        if self.is_pending() {
+            return Ok(None);
+        }
+        self.try_take().map(Some).ok_or(())
+    }
+}
+
+impl Wait for TaskCell {
+    #[inline]
+    fn is_pending(&self) -> bool {
+        !self.ended.load(Ordering::Acquire)
+    }
+
+    fn set_sleeper(&self, sleeper: Sleeper) {
+        self.state.lock().waiters_of(self.id).sleeper = Some(sleeper);
+    }
+
+    fn clear_sleeper(&self) {
+        if let Some(waiters) = &mut self.state.lock().waiters {
+            waiters.sleeper = None;
+        }
+    }
+}
