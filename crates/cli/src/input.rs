@@ -8,13 +8,14 @@ mod stream;
 
 use entry::Specification;
 use file::jobs_of_json_line;
-pub(crate) use file::{Format, jobs_of_toml};
+pub(crate) use file::{Format, JsonError, jobs_of_toml};
 pub(crate) use lists::{Lists, check as check_lists, read as read_lists, split};
 pub(crate) use shuffle::Shuffled;
 pub(crate) use stream::{Lines, Meaning};
 
 use std::error::Error;
 use std::ffi::OsString;
+use std::io;
 
 use brigade::runner::Job;
 
@@ -49,10 +50,13 @@ pub(crate) trait Input {
 
     /// Returns the number of jobs still to come, if known.
     fn remaining(&self) -> Option<u64>;
+
+    /// Returns an input that yields all jobs from the first, if they can be read twice.
+    fn again(&self) -> io::Result<Option<Box<dyn Input>>>;
 }
 
 /// An input whose jobs have all been read.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Ready(std::vec::IntoIter<Entry>);
 
 impl Ready {
@@ -68,5 +72,9 @@ impl Input for Ready {
 
     fn remaining(&self) -> Option<u64> {
         Some(self.0.len() as u64)
+    }
+
+    fn again(&self) -> io::Result<Option<Box<dyn Input>>> {
+        Ok(Some(Box::new(self.clone())))
     }
 }

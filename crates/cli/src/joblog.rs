@@ -10,7 +10,7 @@
 
 mod resume;
 
-pub(crate) use resume::Resume;
+pub(crate) use resume::{Resume, ResumeError};
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -18,6 +18,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use brigade::runner::{Ending, Job, Outcome};
+use brigade_sys::file_lock;
 
 use crate::clock::StartTime;
 
@@ -34,24 +35,41 @@ const HEADER: &str = "Seq\tHost\tStarttime\tJobRuntime\tSend\tReceive\tExitval\t
 const NO_EXIT: i32 = -1;
 
 impl JobLog {
-    /// Creates a log, replacing an existing one.
-    pub(crate) fn create(path: &Path, start: StartTime) -> io::Result<Self> {
-        let mut file = File::create(path)?;
-        file.write_all(HEADER.as_bytes())?;
+    /// Opens or creates a log, and locks it. Its content stays as it is.
+    pub(crate) fn open(path: &Path, start: StartTime) -> io::Result<Self> {
+        let file = OpenOptions::new().read(true).append(true).create(true).open(path)?;
+        // Neither pipes nor terminals are locked. Some file systems have no locks.
+        if file.metadata()?.is_file() && matches!(file_lock::try_lock(&file), Ok(false)) {
+            let holder = file_lock::holder(&file)
+                .map_or_else(|| "another process".to_owned(), |pid| format!("process {pid}"));
+            return Err(io::Error::other(format!("it is in use by {holder}")));
+        }
         Ok(Self { file, start })
     }
 
-    /// Opens a log for appending, and removes an incomplete last line.
-    pub(crate) fn append(path: &Path, start: StartTime) -> io::Result<Self> {
-        let mut file = OpenOptions::new().read(true).append(true).create(true).open(path)?;
-        let whole = resume::whole_lines(&file)?;
-        if whole < file.metadata()?.len() {
-            file.set_len(whole)?;
+    /// Reads the jobs that have succeeded.
+    pub(crate) fn resume(&self) -> Result<Resume, ResumeError> {
+        Resume::read(&self.file)
+    }
+
+    /// Removes an incomplete last line, so that lines can be added.
+    pub(crate) fn continue_after(&mut self) -> io::Result<()> {
+        let whole = resume::whole_lines(&self.file)?;
+        if whole < self.file.metadata()?.len() {
+            self.file.set_len(whole)?;
         }
         if whole == 0 {
-            file.write_all(HEADER.as_bytes())?;
+            self.file.write_all(HEADER.as_bytes())?;
         }
-        Ok(Self { file, start })
+        Ok(())
+    }
+
+    /// Removes all lines.
+    pub(crate) fn begin(&mut self) -> io::Result<()> {
+        if self.file.metadata()?.is_file() {
+            self.file.set_len(0)?;
+        }
+        self.file.write_all(HEADER.as_bytes())
     }
 
     /// Appends a job's line.

@@ -3,9 +3,9 @@
 mod page;
 mod trace;
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Write};
-use std::path::Path;
+use std::path::PathBuf;
 
 use miette::{IntoDiagnostic, Report, WrapErr};
 
@@ -13,30 +13,51 @@ use crate::arguments::Run;
 use crate::record::Records;
 use crate::screen::Statistics;
 
-/// Writes the files that the options ask for.
-pub(crate) fn write(
-    options: &Run,
-    records: &mut Records,
-    statistics: &Statistics,
-) -> Result<(), Report> {
-    if let Some(path) = &options.report {
-        write_file(path, |writer| page::write(writer, records, statistics))
-            .into_diagnostic()
-            .wrap_err_with(|| format!("cannot write the report {}", path.display()))?;
-    }
-    if let Some(path) = &options.trace {
-        write_file(path, |writer| trace::write(writer, records))
-            .into_diagnostic()
-            .wrap_err_with(|| format!("cannot write the trace {}", path.display()))?;
-    }
-    Ok(())
+/// The files that the options ask for. They are opened before the run: a mistake in a path must not
+/// cost the report of a long run.
+#[derive(Debug)]
+pub(crate) struct Files {
+    report: Option<File>,
+    trace: Option<File>,
 }
 
-fn write_file(
-    path: &Path,
-    write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
-) -> io::Result<()> {
-    let mut writer = BufWriter::new(File::create(path)?);
+impl Files {
+    /// Opens the files. Existing ones keep their content until the run is over.
+    pub(crate) fn open(options: &Run) -> Result<Self, Report> {
+        let open = |path: &Option<PathBuf>, what| {
+            let Some(path) = path else { return Ok(None) };
+            let file = OpenOptions::new().write(true).create(true).truncate(false).open(path);
+            let cannot = || format!("cannot write the {what} {}", path.display());
+            file.map(Some).into_diagnostic().wrap_err_with(cannot)
+        };
+        Ok(Self { report: open(&options.report, "report")?, trace: open(&options.trace, "trace")? })
+    }
+
+    /// Writes the files.
+    pub(crate) fn write(
+        self,
+        records: &mut Records,
+        statistics: &Statistics,
+    ) -> Result<(), Report> {
+        if let Some(file) = self.report {
+            write(file, |writer| page::write(writer, records, statistics))
+                .into_diagnostic()
+                .wrap_err("cannot write the report")?;
+        }
+        if let Some(file) = self.trace {
+            write(file, |writer| trace::write(writer, records))
+                .into_diagnostic()
+                .wrap_err("cannot write the trace")?;
+        }
+        Ok(())
+    }
+}
+
+fn write(file: File, write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) -> io::Result<()> {
+    if file.metadata()?.is_file() {
+        file.set_len(0)?;
+    }
+    let mut writer = BufWriter::new(file);
     write(&mut writer)?;
     writer.flush()
 }

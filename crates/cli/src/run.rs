@@ -34,7 +34,11 @@ pub(crate) fn run(options: &Run) -> Result<u8, Report> {
         return dry_run(input);
     }
     let start = StartTime::now();
-    let (resume, joblog) = prepare::joblog(options, start)?;
+    let (resume, joblog) = prepare::joblog(options, start, |resume| {
+        prepare::check(input.as_ref(), options, &runner, resume)
+    })?;
+    let files = crate::report::Files::open(options)?;
+    prepare::results(options)?;
     let queue = EventQueue::new(runner.stopper());
     let first_signal = stop::on_signals(runner.stopper(), queue.clone())
         .into_diagnostic()
@@ -63,7 +67,7 @@ pub(crate) fn run(options: &Run) -> Result<u8, Report> {
     };
     let SessionEnd { mut records, statistics, decisive, failure } = end;
     if let Some(records) = &mut records {
-        crate::report::write(options, records, &statistics)?;
+        files.write(records, &statistics)?;
     }
     if let Some(failure) = failure {
         return failure;

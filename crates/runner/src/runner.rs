@@ -46,6 +46,20 @@ impl Runner {
         self.config.cores.is_some()
     }
 
+    /// Checks that a job with this number could run on the cores of this runner.
+    ///
+    /// # Errors
+    /// [`RunnerError::NeverFits`].
+    pub fn check(&self, job: &Job, number: u64) -> Result<(), RunnerError> {
+        let Some(cores) = &self.config.cores else { return Ok(()) };
+        let count = job.cores.unwrap_or(self.config.cores_per_job).get();
+        cores.check(count).map_err(|source| RunnerError::NeverFits {
+            number,
+            job: job.to_string(),
+            source,
+        })
+    }
+
     /// Runs all jobs and passes each event to `on_event`.
     ///
     /// No process of a job is left when it returns.
@@ -61,6 +75,9 @@ impl Runner {
         let jobs: Vec<Job> = jobs.into_iter().collect();
         if !self.allows_duplicates {
             check_duplicates(&jobs)?;
+        }
+        for (next, job) in (1..).zip(&jobs) {
+            self.check(job, job.number.unwrap_or(next))?;
         }
         self.run_client(&mut Simple { jobs: jobs.into_iter(), on_event })
     }

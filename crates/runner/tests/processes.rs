@@ -80,6 +80,17 @@ fn a_panic_in_the_client_leaves_no_process() {
 }
 
 #[test]
+fn a_list_with_a_job_that_never_fits_does_not_start() {
+    let wide = std::num::NonZeroUsize::new(4096).expect("some");
+    let jobs = [Job::new("true"), Job::new("true").arg("x").cores(wide)];
+    let mut events = 0;
+    let result = Runner::builder().build().expect("cores").run(jobs, |_| events += 1);
+    let error = result.expect_err("too wide");
+    assert!(error.to_string().starts_with("job 2 (true x) can never run"), "{error}");
+    assert_eq!(events, 0);
+}
+
+#[test]
 fn copies_of_a_jobs_descriptors_do_not_keep_the_run_busy() {
     let own = pidfd_open(getpid(), PidfdFlags::empty()).expect("own process");
     let mut copies: Vec<OwnedFd> = Vec::new();

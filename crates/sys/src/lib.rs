@@ -45,6 +45,7 @@
 //!   descriptor
 //! - [`sync`]: a [`Mutex`](sync::Mutex) and a [`Condvar`](sync::Condvar) that ignore poison
 //! - [`catch_panic`]: contains panics on threads that must go on
+//! - [`file_lock`]: a lock on a file that one program writes to
 //! - [`byte_lock`], [`file_watch`], [`private_folder`]: locks between processes that end with their
 //!   holder, and notifications about them
 //!
@@ -94,6 +95,7 @@ pub mod environment;
 mod error;
 pub mod executable;
 pub mod file_limit;
+pub mod file_lock;
 pub mod file_watch;
 pub mod fork;
 pub mod futex;

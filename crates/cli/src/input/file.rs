@@ -77,20 +77,44 @@ pub(crate) fn jobs_of_toml(name: &str, text: &str) -> Result<Vec<Job>, Report> {
         .collect()
 }
 
-/// Reads a job from a line of JSON.
+/// Reads a job from a line of JSON, whose number is `number`.
 pub(crate) fn jobs_of_json_line(number: u64, line: &[u8]) -> Result<Job, JsonError> {
-    let wrong = |message| JsonError { number, message };
-    let specification: Specification =
-        serde_json::from_slice(line).map_err(|error| wrong(error.to_string()))?;
-    specification.into_job(&Specification::default()).map_err(wrong)
+    let wrong = |message: String, column| JsonError {
+        number,
+        // The place is shown in another way.
+        message: message.split(" at line 1 column").next().unwrap_or_default().to_owned(),
+        column,
+        line: String::from_utf8_lossy(line).into_owned(),
+    };
+    let specification: Specification = serde_json::from_slice(line)
+        .map_err(|error| wrong(error.to_string(), error.column().checked_sub(1)))?;
+    specification.into_job(&Specification::default()).map_err(|message| wrong(message, None))
 }
 
 /// A line that does not describe a job.
 #[derive(Debug, thiserror::Error)]
-#[error("job {number} is invalid: {message}")]
+#[error("line {number} is not a job: {message}")]
 pub(crate) struct JsonError {
     number: u64,
     message: String,
+    /// The place in the line, if it is known.
+    column: Option<usize>,
+    line: String,
+}
+
+impl JsonError {
+    /// Returns an error that shows the line.
+    pub(crate) fn into_report(self, file: &str) -> Report {
+        let last = self.line.len().saturating_sub(1);
+        let span = match self.column {
+            Some(column) => SourceSpan::from(column.min(last)..last.max(column.min(last))),
+            None => SourceSpan::from(0..self.line.len()),
+        };
+        let label = LabeledSpan::new_primary_with_span(Some("here".to_owned()), span);
+        let message = self.to_string();
+        let source = NamedSource::new(file, self.line).with_language("JSON");
+        miette!(labels = vec![label], "{message}").with_source_code(source)
+    }
 }
 
 #[cfg(test)]
@@ -150,7 +174,7 @@ mod tests {
             jobs_of_json_line(1, br#"{"command": ["a", "b c"], "retries": 2}"#).expect("valid");
         assert_eq!(job, Job::new("a").arg("b c").retries(2));
         let error = jobs_of_json_line(4, b"{").expect_err("cut");
-        assert!(error.to_string().starts_with("job 4 is invalid: EOF"), "{error}");
+        assert!(error.to_string().starts_with("line 4 is not a job: EOF"), "{error}");
     }
 
     proptest! {

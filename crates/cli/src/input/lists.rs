@@ -117,7 +117,7 @@ pub(crate) fn check(lists: &[Vec<OsString>]) -> Result<(), ListError> {
 }
 
 /// The combinations of several lists; the last list varies fastest.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Lists {
     template: Template,
     arguments: Vec<Vec<OsString>>,
@@ -165,6 +165,10 @@ impl Input for Lists {
     fn remaining(&self) -> Option<u64> {
         let total = self.arguments.iter().map(|list| list.len() as u64).product::<u64>();
         Some(total.saturating_sub(self.next_number - 1))
+    }
+
+    fn again(&self) -> io::Result<Option<Box<dyn Input>>> {
+        Ok(Some(Box::new(Self::new(self.template.clone(), self.arguments.clone()))))
     }
 }
 

@@ -5,8 +5,10 @@
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
-use std::io::Read;
+use std::fs::File;
+use std::io::{self, Read};
 use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
 use std::thread;
 
 use brigade::runner::Stopper;
@@ -17,7 +19,7 @@ use crate::line;
 use crate::template::Template;
 
 /// The meaning of a line.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) enum Meaning {
     /// A command, for the shell.
     Command,
@@ -34,11 +36,23 @@ pub(crate) struct Lines {
     ready: VecDeque<Vec<u8>>,
     meaning: Meaning,
     next_number: u64,
-    total: Option<u64>,
+    /// The number of the next line, from 1.
+    next_line: u64,
+    source: Option<Source>,
+}
+
+/// A file whose lines can be read twice.
+#[derive(Debug, Clone)]
+struct Source {
+    path: PathBuf,
+    separator: u8,
+    /// Number of jobs.
+    total: u64,
+    stopper: Stopper,
 }
 
 /// Some lines, or the error that ended the stream.
-type Batch = Result<Vec<Vec<u8>>, std::io::Error>;
+type Batch = Result<Vec<Vec<u8>>, io::Error>;
 
 /// Maximum number of batches that wait for the runner.
 const MAX_WAITING: usize = 4;
@@ -46,12 +60,27 @@ const MAX_WAITING: usize = 4;
 const READ_BYTES: usize = 64 * 1024;
 
 impl Lines {
-    /// Starts reading. `total` is the number of lines, if known.
+    /// Starts reading a file with this number of jobs.
+    ///
+    /// It is read while jobs run: a long list is never in memory as a whole.
+    pub(crate) fn of_file(
+        path: &Path,
+        separator: u8,
+        meaning: Meaning,
+        total: u64,
+        stopper: Stopper,
+    ) -> io::Result<Self> {
+        let file = File::open(path)?;
+        let source = Source { path: path.to_owned(), separator, total, stopper: stopper.clone() };
+        let lines = Self::new(file, separator, meaning, stopper);
+        Ok(Self { source: Some(source), ..lines })
+    }
+
+    /// Starts reading lines whose number is not known.
     pub(crate) fn new(
         reader: impl Read + Send + 'static,
         separator: u8,
         meaning: Meaning,
-        total: Option<u64>,
         stopper: Stopper,
     ) -> Self {
         let (sender, batches) = bounded(MAX_WAITING);
@@ -64,7 +93,8 @@ impl Lines {
             drop(sender);
             stopper.wake();
         });
-        Self { batches, ready: VecDeque::new(), meaning, next_number: 1, total }
+        let (next_number, next_line, source) = (1, 1, None);
+        Self { batches, ready: VecDeque::new(), meaning, next_number, next_line, source }
     }
 
     fn take_ready(&mut self) -> Option<Fetch> {
@@ -72,6 +102,7 @@ impl Lines {
         let may_be_empty = matches!(self.meaning, Meaning::Argument(_));
         let line = loop {
             let line = self.ready.pop_front()?;
+            self.next_line += 1;
             if may_be_empty || !line.trim_ascii().is_empty() {
                 break line;
             }
@@ -82,7 +113,7 @@ impl Lines {
         let job = match &self.meaning {
             Meaning::Command => line::job(line),
             Meaning::Argument(template) => template.job(number, std::slice::from_ref(&argument)),
-            Meaning::Json => match jobs_of_json_line(number, &line) {
+            Meaning::Json => match jobs_of_json_line(self.next_line - 1, &line) {
                 Ok(job) => job,
                 Err(error) => return Some(Fetch::Failed(Box::new(error))),
             },
@@ -135,7 +166,16 @@ impl Input for Lines {
     }
 
     fn remaining(&self) -> Option<u64> {
-        self.total.map(|total| total.saturating_sub(self.next_number - 1))
+        Some(self.source.as_ref()?.total.saturating_sub(self.next_number - 1))
+    }
+
+    fn again(&self) -> io::Result<Option<Box<dyn Input>>> {
+        let Some(Source { path, separator, total, stopper }) = &self.source else {
+            return Ok(None);
+        };
+        let meaning = self.meaning.clone();
+        let lines = Self::of_file(path, *separator, meaning, *total, stopper.clone())?;
+        Ok(Some(Box::new(lines)))
     }
 }
 
@@ -147,7 +187,7 @@ fn read(mut reader: impl Read, separator: u8, mut hand_over: impl FnMut(Batch) -
         let count = match reader.read(&mut buffer) {
             Ok(0) => break,
             Ok(count) => count,
-            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
             Err(error) => {
                 hand_over(Err(error));
                 return;
@@ -180,7 +220,7 @@ mod tests {
     struct SlowReader(Vec<u8>, usize);
 
     impl Read for SlowReader {
-        fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
             let count = self.1.min(self.0.len()).min(buffer.len());
             buffer[..count].copy_from_slice(&self.0[..count]);
             self.0.drain(..count);

@@ -3,7 +3,6 @@
 use std::fs::File;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
-use std::path::Path;
 
 use brigade::runner::Job;
 
@@ -12,11 +11,9 @@ use super::job_hash;
 /// The numbers of the jobs that have succeeded.
 #[derive(Debug, Default)]
 pub(crate) struct Resume {
-    /// For each job number a hash, or zero: eight bytes per job. In a log of ours the hash covers
-    /// everything the job did, and its lowest bit is set; in one of GNU parallel's it covers the
-    /// command.
-    succeeded: Vec<u64>,
-    count: u64,
+    /// The number of each job with a hash, by number. In a log of ours the hash covers everything
+    /// the job did, and its lowest bit is set; in one of GNU parallel's it covers the command.
+    succeeded: Vec<(u64, u64)>,
 }
 
 /// An error that prevents resuming from a log.
@@ -33,19 +30,10 @@ pub(crate) enum ResumeError {
     Changed { number: u64 },
 }
 
-/// The highest job number accepted. No real list is this long; a broken line must not take all
-/// memory.
-const HIGHEST: u64 = 1 << 32;
-
 impl Resume {
-    /// Reads a log. A missing file counts as an empty log.
-    pub(crate) fn read(path: &Path) -> Result<Self, ResumeError> {
-        let file = match File::open(path) {
-            Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::default()),
-            Err(error) => return Err(error.into()),
-        };
-        let whole = whole_lines(&file)?;
+    /// Reads a log.
+    pub(crate) fn read(file: &File) -> Result<Self, ResumeError> {
+        let whole = whole_lines(file)?;
         let mut reader = BufReader::new(file);
         reader.rewind()?;
         Self::parse(reader.take(whole))
@@ -68,27 +56,21 @@ impl Resume {
                 text: text.chars().take(80).collect(),
             })?;
             if entry.is_success {
-                resume.note(
-                    entry.number,
-                    entry.job_hash.map_or_else(|| hash(entry.command), full_hash),
-                );
+                let known = entry.job_hash.map_or_else(|| hash(entry.command), full_hash);
+                resume.succeeded.push((entry.number, known));
             }
         }
+        // Of several lines for a job, the last one counts.
+        resume.succeeded.reverse();
+        resume.succeeded.sort_by_key(|(number, _)| *number);
+        resume.succeeded.dedup_by_key(|(number, _)| *number);
+        resume.succeeded.shrink_to_fit();
         Ok(resume)
-    }
-
-    fn note(&mut self, number: u64, known: u64) {
-        let Ok(index) = usize::try_from(number) else { return };
-        if self.succeeded.len() <= index {
-            self.succeeded.resize(index + 1, 0);
-        }
-        self.count += u64::from(self.succeeded[index] == 0);
-        self.succeeded[index] = known;
     }
 
     /// Returns the number of jobs that have succeeded.
     pub(crate) fn count(&self) -> u64 {
-        self.count
+        self.succeeded.len() as u64
     }
 
     /// Returns `true` if this job has succeeded.
@@ -96,14 +78,15 @@ impl Resume {
     /// A command that contains its slot number may differ from run to run, so it is not compared
     /// with a log of GNU parallel's.
     pub(crate) fn has(&self, number: u64, job: &Job) -> Result<bool, ResumeError> {
-        let index = usize::try_from(number).unwrap_or(usize::MAX);
-        match self.succeeded.get(index) {
-            None | Some(0) => Ok(false),
-            Some(known) if known & 1 == 1 => is_same(number, *known == full_hash(job_hash(job))),
-            Some(known) => match job.fixed_command() {
+        let Ok(index) = self.succeeded.binary_search_by_key(&number, |(number, _)| *number) else {
+            return Ok(false);
+        };
+        match self.succeeded[index].1 {
+            known if known & 1 == 1 => is_same(number, known == full_hash(job_hash(job))),
+            known => match job.fixed_command() {
                 Some(command) => {
                     let command = command.to_string().replace('\n', "\0");
-                    is_same(number, *known == hash(&command))
+                    is_same(number, known == hash(&command))
                 }
                 None => Ok(true),
             },
@@ -123,7 +106,7 @@ struct Entry<'a> {
 impl<'a> Entry<'a> {
     fn parse(line: &'a str) -> Option<Self> {
         let mut columns = line.splitn(9, '\t');
-        let number = columns.next()?.parse().ok().filter(|number| *number <= HIGHEST)?;
+        let number = columns.next()?.parse().ok()?;
         let mut columns = columns.skip(5);
         let exit: i64 = columns.next()?.parse().ok()?;
         let signal: i64 = columns.next()?.parse().ok()?;
@@ -158,8 +141,8 @@ pub(super) fn whole_lines(file: &File) -> io::Result<u64> {
 fn hash(command: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
     command.hash(&mut hasher);
-    // Zero stands for "not succeeded"; the lowest bit marks hashes of whole jobs.
-    (hasher.finish() & !1).max(2)
+    // The lowest bit marks hashes of whole jobs.
+    hasher.finish() & !1
 }
 
 /// Marks a hash as one that covers a whole job.
@@ -184,7 +167,7 @@ mod tests {
     fn read(text: &[u8]) -> Result<Resume, ResumeError> {
         let mut file = tempfile::NamedTempFile::new().expect("a file");
         file.write_all(text).expect("disk");
-        Resume::read(file.path())
+        Resume::read(file.as_file())
     }
 
     #[test]
@@ -215,8 +198,12 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_log_is_empty() {
-        assert_eq!(Resume::read(Path::new("/no/such/log")).expect("empty").count(), 0);
+    fn a_high_number_takes_no_memory() {
+        let rest = "1.000\t     0.100\t0\t5\t0\t0\techo a";
+        let log = format!("{HEADER}{}\t:\t{rest}\n7\t:\t{rest}\n7\t:\t{rest}\n", u64::MAX);
+        let resume = read(log.as_bytes()).expect("valid");
+        assert_eq!(resume.count(), 2);
+        assert!(resume.has(u64::MAX, &Job::shell("echo a")).expect("same"));
     }
 
     proptest! {

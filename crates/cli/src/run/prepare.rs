@@ -18,8 +18,8 @@ use super::placement;
 use crate::arguments::{CorePolicy, Run};
 use crate::clock::StartTime;
 use crate::input::{
-    Entry, Format, Input, Lines, Lists, Meaning, Ready, Shuffled, check_lists, jobs_of_toml,
-    read_lists, split,
+    Entry, Fetch, Format, Input, JsonError, Lines, Lists, Meaning, Ready, Shuffled, check_lists,
+    jobs_of_toml, read_lists, split,
 };
 use crate::joblog::{JobLog, Resume};
 use crate::record::Records;
@@ -137,7 +137,7 @@ fn from_command(options: &Run, stopper: &Stopper) -> Result<Box<dyn Input>, Repo
     if split.lists.is_empty() {
         let template = Template::parse(&split.command, options.shell, 1).into_diagnostic()?;
         let meaning = Meaning::Argument(template);
-        let lines = Lines::new(io::stdin(), separator(options), meaning, None, stopper.clone());
+        let lines = Lines::new(io::stdin(), separator(options), meaning, stopper.clone());
         return Ok(Box::new(lines));
     }
     let lists = read_lists(split.lists, separator(options)).into_diagnostic()?;
@@ -178,7 +178,7 @@ fn from_file(file: &Path, options: &Run, stopper: &Stopper) -> Result<Box<dyn In
     let meaning = if format == Format::Jsonl { Meaning::Json } else { Meaning::Command };
     let separator = separator(options);
     if is_stdin {
-        return Ok(Box::new(Lines::new(io::stdin(), separator, meaning, None, stopper.clone())));
+        return Ok(Box::new(Lines::new(io::stdin(), separator, meaning, stopper.clone())));
     }
     let opened = File::open(file).into_diagnostic().wrap_err_with(cannot_read)?;
     if options.format.is_none()
@@ -193,15 +193,43 @@ fn from_file(file: &Path, options: &Run, stopper: &Stopper) -> Result<Box<dyn In
         ));
     }
     let is_regular = opened.metadata().is_ok_and(|metadata| metadata.is_file());
-    let total = if is_regular {
-        let lines = count_jobs(BufReader::new(&opened), separator, options.allow_duplicates);
-        Some(lines.into_diagnostic().wrap_err_with(cannot_read)??)
-    } else {
-        None
-    };
-    // Opened a second time and read while jobs run: a long list is never in memory as a whole.
-    let again = File::open(file).into_diagnostic().wrap_err_with(cannot_read)?;
-    Ok(Box::new(Lines::new(again, separator, meaning, total, stopper.clone())))
+    if !is_regular {
+        return Ok(Box::new(Lines::new(opened, separator, meaning, stopper.clone())));
+    }
+    let total = count_jobs(BufReader::new(&opened), separator, options.allow_duplicates);
+    let total = total.into_diagnostic().wrap_err_with(cannot_read)??;
+    let lines = Lines::of_file(file, separator, meaning, total, stopper.clone());
+    Ok(Box::new(lines.into_diagnostic().wrap_err_with(cannot_read)?))
+}
+
+/// Checks all jobs before the first one runs, if they can be read twice and may be wrong.
+pub(super) fn check(
+    input: &dyn Input,
+    options: &Run,
+    runner: &Runner,
+    resume: &Resume,
+) -> Result<(), Report> {
+    let file = options.file.as_deref().unwrap_or(Path::new("-"));
+    let is_detailed = options.format.unwrap_or_else(|| Format::of(file)) != Format::Lines;
+    if resume.count() == 0 && !(options.file.is_some() && is_detailed) {
+        return Ok(());
+    }
+    let Some(mut jobs) = input.again().into_diagnostic()? else { return Ok(()) };
+    loop {
+        match jobs.fetch_blocking() {
+            Fetch::Entry(entry) => {
+                runner.check(&entry.job, entry.number).into_diagnostic()?;
+                resume.has(entry.number, &entry.job).into_diagnostic()?;
+            }
+            Fetch::Failed(error) => {
+                return Err(match error.downcast::<JsonError>() {
+                    Ok(error) => error.into_report(&file.display().to_string()),
+                    Err(error) => miette!("{error}"),
+                });
+            }
+            Fetch::Later | Fetch::End => return Ok(()),
+        }
+    }
 }
 
 fn ready(jobs: Vec<Job>) -> Ready {
@@ -256,18 +284,36 @@ fn hash_of(text: &[u8]) -> u64 {
     hasher.finish()
 }
 
-pub(super) fn joblog(options: &Run, start: StartTime) -> Result<(Resume, Option<JobLog>), Report> {
-    let Some(path) = &options.joblog else { return Ok((Resume::default(), None)) };
-    let about = || format!("the joblog {}", path.display());
-    let (resume, joblog) = if options.resume || options.resume_failed {
-        let resumed = Resume::read(path).into_diagnostic();
-        let resumed = resumed.wrap_err_with(|| format!("cannot resume from {}", about()))?;
-        (resumed, JobLog::append(path, start))
-    } else {
-        (Resume::default(), JobLog::create(path, start))
+/// Opens the log, and calls `check` before it changes anything.
+pub(super) fn joblog(
+    options: &Run,
+    start: StartTime,
+    check: impl FnOnce(&Resume) -> Result<(), Report>,
+) -> Result<(Resume, Option<JobLog>), Report> {
+    let Some(path) = &options.joblog else {
+        check(&Resume::default())?;
+        return Ok((Resume::default(), None));
     };
-    let joblog = joblog.into_diagnostic().wrap_err_with(|| format!("cannot write {}", about()))?;
-    Ok((resume, Some(joblog)))
+    let cannot = |what: &str| format!("cannot {what} the joblog {}", path.display());
+    let write = || cannot("write");
+    let mut joblog = JobLog::open(path, start).into_diagnostic().wrap_err_with(write)?;
+    if options.resume || options.resume_failed {
+        let resume = joblog.resume().into_diagnostic().wrap_err_with(|| cannot("resume from"))?;
+        check(&resume).wrap_err_with(|| cannot("resume from"))?;
+        joblog.continue_after().into_diagnostic().wrap_err_with(write)?;
+        return Ok((resume, Some(joblog)));
+    }
+    check(&Resume::default())?;
+    joblog.begin().into_diagnostic().wrap_err_with(write)?;
+    Ok((Resume::default(), Some(joblog)))
+}
+
+/// Creates the directory of results, and checks that it takes files.
+pub(super) fn results(options: &Run) -> Result<(), Report> {
+    let Some(path) = &options.results else { return Ok(()) };
+    let about = || format!("cannot write to the results directory {}", path.display());
+    fs::create_dir_all(path).into_diagnostic().wrap_err_with(about)?;
+    tempfile::tempfile_in(path).map(drop).into_diagnostic().wrap_err_with(about)
 }
 
 /// Creates the file for the records of the report and the trace, if either is wanted.

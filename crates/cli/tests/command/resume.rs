@@ -66,6 +66,20 @@ fn a_changed_list_is_not_mistaken_for_the_old_one() {
     let ran = dir.run(&["--joblog", "log", "--resume", "--", "echo", ":::", "b", "c"]);
     assert_eq!(ran.status, 255);
     assert!(ran.stderr.contains("job 1 is not the job"), "{}", ran.stderr);
+    let log = dir.read("log");
+    // Nothing runs before the difference is found.
+    for (list, input) in [(&[":::", "a", "c", "ran"][..], ""), (&["::::", "list"], "a\nc\nran\n")] {
+        dir.write("list", input);
+        let options = ["--joblog", "log", "--resume", "-j1", "--", "echo"];
+        let ran = dir.run(&[&options[..], list].concat());
+        assert_eq!((ran.stdout.as_str(), ran.status), ("", 255));
+        assert!(ran.stderr.contains("job 2 is not the job"), "{}", ran.stderr);
+    }
+    dir.write("commands", "true\n");
+    dir.run(&["--joblog", "other", "commands"]);
+    dir.write("commands", "echo new\n");
+    assert_eq!(dir.run(&["--joblog", "other", "--resume", "commands"]).stdout, "");
+    assert_eq!(dir.read("log"), log);
 }
 
 #[test]
@@ -92,6 +106,24 @@ fn commands_that_contain_their_slot_are_compared_as_well() {
     let with = |list: [&'static str; 2]| dir.run(&[&again[..], &list[..]].concat());
     assert_eq!(with(["a", "b"]).status, 0);
     assert_eq!(with(["b", "c"]).status, 255);
+}
+
+#[test]
+fn a_joblog_belongs_to_one_run_at_a_time() {
+    let dir = TestDir::new();
+    let job = "echo {} >> begun; until test -e over; do sleep 0.01; done";
+    let mut first = dir.spawn(&["run", "--joblog", "log", "--shell", "--", job, ":::", "a"]);
+    until("the first run", || dir.read("begun") == "a\n");
+    for option in ["--line-buffer", "--resume"] {
+        let ran = dir.run(&["--joblog", "log", option, "--", "touch", ":::", "ran"]);
+        let said: Vec<&str> = ran.stderr.split_whitespace().collect();
+        let expected = format!("it is in use by process {}", first.id());
+        assert!(ran.status == 255 && said.join(" ").contains(&expected), "{}", ran.stderr);
+    }
+    dir.write("over", "");
+    assert!(first.wait().expect("own child").success());
+    assert!(!dir.path("ran").exists());
+    assert_eq!(dir.read("log").lines().count(), 2);
 }
 
 #[test]

@@ -93,12 +93,30 @@ fn invalid_input_is_reported_before_anything_runs() {
     let dir = TestDir::new();
     dir.write("jobs.toml", "[[job]]\ncommand = ['touch', 'ran']\n[[job]]\ncomand = ['a']\n");
     dir.write("twice.txt", "touch ran\ntrue\ntouch ran\n");
+    dir.write(
+        "wide.toml",
+        "[[job]]\ncommand = ['touch', 'ran']\n[[job]]\ncommand = ['true']\ncores = 4096\n",
+    );
+    let first = "{\"command\":[\"touch\",\"ran\"]}\n";
+    dir.write("jobs.jsonl", format!("{first}\n{{\"comand\":1}}\n"));
+    dir.write("wide.jsonl", format!("{first}{{\"command\":[\"true\"],\"cores\":4096}}\n"));
+    dir.write("file", "");
     dir.write("script", "#!/bin/sh\nD=x\ntouch ran\n");
     dir.write("executable", "touch ran\n");
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     std::fs::set_permissions(dir.path("executable"), mode).expect("own file");
     for (arguments, message) in [
         (&["jobs.toml"][..], "unknown field `comand`"),
+        (&["wide.toml"], "job 2 (true) can never run"),
+        (&["wide.jsonl"], "job 2 (true) can never run"),
+        (&["jobs.jsonl"], "line 3 is not a job: unknown field `comand`"),
+        (&["jobs.jsonl"], r#"{"comand":1}"#),
+        (&["--report", "no/r", "--", "touch", ":::", "ran"], "cannot write the report no/r"),
+        (&["--trace", "no/t", "--", "touch", ":::", "ran"], "cannot write the trace no/t"),
+        (
+            &["--results", "file", "--", "touch", ":::", "ran"],
+            "cannot write to the results directory file",
+        ),
         (&["twice.txt"], "job 3 is the same as job 1: touch ran"),
         (&["missing.txt"], "cannot read the jobs in missing.txt"),
         (

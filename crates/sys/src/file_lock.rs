@@ -1,0 +1,67 @@
+//! A lock on a whole file, for programs that would write over each other's output.
+//!
+//! The kernel releases it when the file is closed: at the latest with the end of the process,
+//! however it ends.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+
+/// Locks a file. Returns `false` if it is locked through another open file description.
+///
+/// # Errors
+/// If the file system has no locks.
+pub fn try_lock(file: &File) -> io::Result<bool> {
+    match flock(file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(true),
+        Err(Errno::WOULDBLOCK) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Returns the process that has locked a file, if the system tells.
+pub fn holder(file: &File) -> Option<u32> {
+    let inode = file.metadata().ok()?.ino().to_string();
+    let locks = fs::read_to_string("/proc/locks").ok()?;
+    locks.lines().find_map(|line| holder_in(line, &inode))
+}
+
+/// Reads a line such as `1: FLOCK  ADVISORY  WRITE 123 00:1f:456 0 EOF`.
+fn holder_in(line: &str, inode: &str) -> Option<u32> {
+    let mut words = line.split_whitespace().skip(1);
+    if words.next() != Some("FLOCK") {
+        return None;
+    }
+    let pid = words.nth(2)?.parse().ok()?;
+    let (_, number) = words.next()?.rsplit_once(':')?;
+    (number == inode && pid > 0).then_some(pid)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_locked_file_names_its_holder() {
+        let path = std::env::temp_dir().join(format!("brigade-lock-{}", std::process::id()));
+        let first = File::create(&path).expect("a file");
+        let second = File::open(&path).expect("a file");
+        fs::remove_file(&path).expect("own file");
+        assert!(try_lock(&first).expect("possible"));
+        assert!(!try_lock(&second).expect("possible"));
+        assert_eq!(holder(&second), Some(std::process::id()));
+        drop(first);
+        assert!(try_lock(&second).expect("possible"));
+    }
+
+    #[test]
+    fn only_the_line_of_the_file_counts() {
+        assert_eq!(holder_in("1: FLOCK  ADVISORY  WRITE 123 00:1f:456 0 EOF", "456"), Some(123));
+        assert_eq!(holder_in("1: FLOCK  ADVISORY  WRITE 123 00:1f:456 0 EOF", "56"), None);
+        assert_eq!(holder_in("2: POSIX  ADVISORY  WRITE 9 00:1f:456 0 0", "456"), None);
+        assert_eq!(holder_in("", "1"), None);
+    }
+}
