@@ -35,7 +35,7 @@ const KILLS_WITHOUT_OUTCOME: u32 = 10;
 /// pids and the value of `body`.
 fn amid_kills<R>(pool: &Pool, body: impl FnOnce(&AtomicUsize) -> R) -> (BTreeSet<u32>, R) {
     let seed = Random::seed_from("BRIGADE_TEST_SEED");
-    let _watchdog = Watchdog::new(format!("tasks amid kills; BRIGADE_TEST_SEED={seed}"), 2 * BOUND);
+    let watchdog = Watchdog::new(format!("tasks amid kills; BRIGADE_TEST_SEED={seed}"), 2 * BOUND);
     let done = AtomicBool::new(false);
     let outcomes = AtomicUsize::new(0);
     thread::scope(|scope| {
@@ -45,7 +45,11 @@ fn amid_kills<R>(pool: &Pool, body: impl FnOnce(&AtomicUsize) -> R) -> (BTreeSet
             let (mut kills, mut known) = (0, 0);
             while !done.load(Ordering::Acquire) {
                 let before = std::mem::replace(&mut known, outcomes.load(Ordering::Acquire));
-                kills = if known == before { kills + 1 } else { 0 };
+                kills += 1;
+                if known != before {
+                    kills = 0;
+                    watchdog.progress();
+                }
                 if kills == KILLS_WITHOUT_OUTCOME {
                     wait_until("an outcome after many kills", BOUND, || {
                         outcomes.load(Ordering::Acquire) != known || done.load(Ordering::Acquire)

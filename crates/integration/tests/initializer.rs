@@ -391,10 +391,12 @@ fn a_panicking_or_hanging_finalizer_delays_no_shutdown() {
     let panics = builder(1).finalizer(|| panic!("in the finalizer")).build().unwrap();
     let hanging = builder(1).stop_grace(grace).finalizer(|| hangs(())).build().unwrap();
     let exiting = builder(1).finalizer(|| exits(9)).build().unwrap();
-    for (pool, killed) in [(panics, 0), (hanging, 0), (exiting, 0)] {
+    // SIGTERM ends the one that hangs. On a busy machine that may take longer than the grace.
+    for (pool, may_be_killed) in [(panics, 0), (hanging, 1), (exiting, 0)] {
         assert_eq!(outcome(pool.submit(sleeps, 1).unwrap()).unwrap(), 1);
         let report = pool.shutdown().unwrap();
-        assert_eq!((report.workers_stopped, report.workers_killed), (1, killed));
+        assert_eq!(report.workers_stopped, 1);
+        assert!(report.workers_killed <= may_be_killed, "{report:?}");
     }
 }
 

@@ -12,22 +12,27 @@ use std::time::Duration;
 #[must_use = "a watchdog watches as long as it is kept"]
 #[derive(Debug)]
 pub struct Watchdog {
-    // Nothing is ever sent; the drop closes the channel.
-    _alive: Sender<()>,
+    /// Progress is sent; the drop closes the channel.
+    alive: Sender<()>,
 }
 
 impl Watchdog {
-    /// Watches until it is dropped, for at most `bound`.
+    /// Watches until it is dropped, for at most `bound` after the start or the last
+    /// [`progress`](Self::progress).
     ///
     /// # Panics
     /// Panics if no thread can be started.
     pub fn new(what: impl Into<String>, bound: Duration) -> Self {
-        let (alive, ended) = channel::<()>();
+        let (alive, news) = channel();
         let what = what.into();
         thread::Builder::new()
             .name("watchdog".to_owned())
             .spawn(move || {
-                if ended.recv_timeout(bound) == Err(RecvTimeoutError::Timeout) {
+                let mut last = Ok(());
+                while last.is_ok() {
+                    last = news.recv_timeout(bound);
+                }
+                if last == Err(RecvTimeoutError::Timeout) {
                     // Written directly, because the test harness keeps the output of `eprintln` for
                     // a report that never comes.
                     let _ = writeln!(
@@ -38,6 +43,12 @@ impl Watchdog {
                 }
             })
             .expect("the watchdog thread starts");
-        Self { _alive: alive }
+        Self { alive }
+    }
+
+    /// Starts the time anew.
+    pub fn progress(&self) {
+        // The thread listens until this is dropped.
+        let _ = self.alive.send(());
     }
 }

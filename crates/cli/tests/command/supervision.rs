@@ -1,5 +1,6 @@
 //! Tests of misbehaving jobs, and of stopping and killing the command.
 
+use std::fs;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::time::Instant;
@@ -29,11 +30,11 @@ fn a_killed_guardian_is_replaced() {
     let pids = pids(&dir.path("pids"), 2);
     let number = brigade.id();
     let guardian = || {
-        let children = std::fs::read_to_string(format!("/proc/{number}/task/{number}/children"));
+        let children = fs::read_to_string(format!("/proc/{number}/task/{number}/children"));
         let children = children.unwrap_or_default();
         let is_guardian = |pid: &&str| {
             is_alive(pid)
-                && std::fs::read_to_string(format!("/proc/{pid}/comm"))
+                && fs::read_to_string(format!("/proc/{pid}/comm"))
                     .is_ok_and(|name| name == "lifeline\n")
         };
         children.split_whitespace().find(is_guardian).and_then(|pid| pid.parse::<u32>().ok())
@@ -81,16 +82,21 @@ fn a_run_stopped_and_continued_by_a_terminal_runs_all_jobs() {
         let _ =
             Command::new("kill").args(["-s", name, "--", &group]).stderr(Stdio::null()).status();
     };
-    let start = Instant::now();
+    let finished = || fs::read_to_string(dir.path("log")).unwrap_or_default().lines().count();
+    let (mut known, mut since) = (0, Instant::now());
     let status = loop {
         hit("TSTP");
         hit("CONT");
+        let now = finished();
+        if now != known {
+            (known, since) = (now, Instant::now());
+        }
         if let Some(status) = brigade.try_wait().expect("own child") {
             break status;
         }
-        if start.elapsed() > PATIENCE / 2 {
+        if since.elapsed() > PATIENCE / 2 {
             let _ = brigade.kill();
-            panic!("the run hangs after {} jobs", dir.read("log").lines().count());
+            panic!("the run hangs after {known} lines of its log");
         }
     };
     assert!(status.success(), "{status}");
