@@ -28,7 +28,7 @@ pub(crate) struct Settings {
 const SCHEDULER_STEPS: &str = "1000000";
 
 /// Sets of the facade's features that are checked without cargo-hack: none, each alone, and all.
-const FEATURE_SETS: [&str; 11] = [
+const FEATURE_SETS: [&str; 14] = [
     "",
     "bytemuck",
     "bytes",
@@ -36,10 +36,13 @@ const FEATURE_SETS: [&str; 11] = [
     "futures",
     "ipc",
     "journal",
+    "metrics",
     "ndarray",
+    "prometheus",
     "runner",
+    "status",
     "timer",
-    "bytemuck,bytes,cores,futures,ipc,journal,ndarray,runner,timer",
+    "bytemuck,bytes,cores,futures,ipc,journal,metrics,ndarray,prometheus,runner,status,timer",
 ];
 
 /// Settings that stop at the first failed test and accept a changed Cargo.toml.

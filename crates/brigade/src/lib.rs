@@ -21,6 +21,9 @@
 //! - `ipc` (default): `Link::Ipc`, the portable link. Without it, rings are the only link.
 //! - `runner` (default): `brigade::runner` runs commands as jobs on leased cores. Implies `cores`.
 //! - `timer` (default): `brigade::timer` kills processes that exceed a deadline.
+//! - `status`: `brigade::status` shows a live view in a browser.
+//! - `prometheus`: snapshots in a registry of the crate `prometheus-client`.
+//! - `metrics`: snapshots for the recorder of the crate `metrics`.
 //! - `journal`: records and replays the decisions of a pool, for maintainers of Brigade.
 //!
 //! A program that needs only the pool can turn the default features off.
@@ -130,9 +133,15 @@ pub fn init() {
 #[cfg(feature = "cores")]
 #[doc(inline)]
 pub use brigade_cores as cores;
+#[cfg(any(feature = "metrics", feature = "prometheus", feature = "status"))]
+#[doc(inline)]
+pub use brigade_metrics as metrics;
 #[cfg(feature = "runner")]
 #[doc(inline)]
 pub use brigade_runner as runner;
+#[cfg(feature = "status")]
+#[doc(inline)]
+pub use brigade_status as status;
 #[cfg(feature = "timer")]
 #[doc(inline)]
 pub use brigade_timer as timer;

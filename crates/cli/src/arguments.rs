@@ -26,6 +26,15 @@ pub(crate) enum Command {
     Run(Box<Run>),
     /// Show the machine's topology and the cores that jobs can be pinned to
     Topology,
+    /// Show a live view in the terminal
+    ///
+    /// ADDRESS is that of `brigade run --status`, or of a pool with `serve_status`: a host and a
+    /// port, or only the port.
+    Top {
+        /// Address of the live view, such as 127.0.0.1:8080 or 8080
+        #[arg(value_hint = ValueHint::Other)]
+        address: String,
+    },
     /// Write shell completions to standard output
     Completions {
         /// Shell to write completions for

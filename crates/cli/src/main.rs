@@ -20,6 +20,7 @@ mod run;
 mod screen;
 mod separator;
 mod template;
+mod top;
 mod topology;
 
 use std::io::{self, Write};
@@ -68,6 +69,7 @@ fn execute(command: Command) -> Result<u8, Report> {
     match command {
         Command::Run(run) => return run::run(&run),
         Command::Topology => topology::show()?,
+        Command::Top { address } => return top::show(&address),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Arguments::command(), "brigade", &mut script);

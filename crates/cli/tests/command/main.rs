@@ -8,3 +8,4 @@ mod hazards;
 mod resume;
 mod run;
 mod supervision;
+mod top;

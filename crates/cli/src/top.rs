@@ -1,0 +1,66 @@
+//! `brigade top`: shows a live view in the terminal.
+//!
+//! One thread follows the events of the server, one reads the keyboard, and one waits for signals;
+//! the main thread sleeps until one of them has a message, and draws.
+
+mod address;
+mod app;
+mod figures;
+mod follow;
+mod format;
+mod input;
+mod protocol;
+mod sparkline;
+mod tables;
+mod view;
+mod workers;
+
+use std::io::{self, IsTerminal};
+
+use crossbeam_channel::unbounded;
+use miette::{IntoDiagnostic, Report, WrapErr, miette};
+use ratatui::DefaultTerminal;
+
+use app::{App, Next};
+
+/// Shows the live view at `address` until the user ends it.
+pub(crate) fn show(address: &str) -> Result<u8, Report> {
+    let address = address::resolve(address)?;
+    // Before anything is drawn, so that a wrong address is an ordinary error.
+    let events = follow::connect(address)?;
+    if !io::stdout().is_terminal() || !io::stdin().is_terminal() {
+        return Err(miette!(
+            help = format!("for programs there is http://{address}/snapshot.json"),
+            "`brigade top` needs a terminal"
+        ));
+    }
+    let (sender, messages) = unbounded();
+    input::signals(&sender).into_diagnostic().wrap_err("cannot install signal handlers")?;
+    follow::start(address, events, sender.clone())
+        .into_diagnostic()
+        .wrap_err("cannot start a thread")?;
+    let mut terminal =
+        Screen(ratatui::try_init().into_diagnostic().wrap_err("cannot set up the terminal")?);
+    input::keys(&sender).into_diagnostic().wrap_err("cannot start a thread")?;
+    let mut app = App::new(address);
+    loop {
+        terminal.0.draw(|frame| view::draw(frame, &app)).into_diagnostic()?;
+        // Everything that has arrived is shown at once.
+        let Ok(message) = messages.recv() else { return Ok(0) };
+        for message in std::iter::once(message).chain(messages.try_iter()) {
+            if app.take(message) == Next::End {
+                return Ok(0);
+            }
+        }
+    }
+}
+
+/// The terminal in the state that drawing needs. Dropping it restores the user's; a panic does so
+/// too, through the hook that `try_init` has installed.
+struct Screen(DefaultTerminal);
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        ratatui::restore();
+    }
+}

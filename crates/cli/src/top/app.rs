@@ -1,0 +1,122 @@
+//! The state of the display. It changes by messages only.
+
+use std::net::SocketAddr;
+
+use brigade::metrics::{PoolSnapshot, WorkerSnapshot};
+
+use super::protocol::{About, Terms};
+
+/// The state of the display.
+#[derive(Debug)]
+pub(super) struct App {
+    pub(super) address: SocketAddr,
+    pub(super) about: Option<About>,
+    pub(super) snapshot: Option<Box<PoolSnapshot>>,
+    /// The reason why the connection is lost.
+    pub(super) lost: Option<String>,
+    /// Number of the first worker that is shown.
+    pub(super) first: usize,
+}
+
+/// An event for the display.
+#[derive(Debug)]
+pub(super) enum Message {
+    About(About),
+    Snapshot(Box<PoolSnapshot>),
+    Lost(String),
+    Scroll(Scroll),
+    Redraw,
+    End,
+}
+
+/// A movement in the list of workers.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Scroll {
+    Lines(isize),
+    Begin,
+    End,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Next {
+    Draw,
+    End,
+}
+
+impl App {
+    pub(super) fn new(address: SocketAddr) -> Self {
+        Self { address, about: None, snapshot: None, lost: None, first: 0 }
+    }
+
+    pub(super) fn take(&mut self, message: Message) -> Next {
+        match message {
+            Message::About(about) => self.about = Some(about),
+            Message::Snapshot(snapshot) => {
+                self.lost = None;
+                self.snapshot = Some(snapshot);
+            }
+            Message::Lost(reason) => self.lost = Some(reason),
+            Message::Scroll(scroll) => {
+                let last = self.workers().len().saturating_sub(1);
+                self.first = match scroll {
+                    Scroll::Lines(lines) => self.first.saturating_add_signed(lines).min(last),
+                    Scroll::Begin => 0,
+                    Scroll::End => last,
+                };
+            }
+            Message::Redraw => {}
+            Message::End => return Next::End,
+        }
+        Next::Draw
+    }
+
+    pub(super) fn workers(&self) -> &[WorkerSnapshot] {
+        self.snapshot.as_ref().map_or(&[], |snapshot| &snapshot.workers)
+    }
+
+    /// Returns the words for the subject.
+    pub(super) fn terms(&self) -> Terms {
+        self.about.as_ref().map_or_else(
+            || Terms { task: "task".to_owned(), worker: "worker".to_owned() },
+            |about| about.terms.clone(),
+        )
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// Returns a display of a pool with this number of workers.
+    pub(crate) fn app(workers: u32) -> App {
+        let mut app = App::new(([127, 0, 0, 1], 80).into());
+        let terms = app.terms();
+        app.take(Message::About(About { program: "checksum".to_owned(), pid: 4711, terms }));
+        app.take(Message::Snapshot(Box::new(PoolSnapshot::example(workers))));
+        app
+    }
+
+    #[test]
+    fn scrolling_stays_in_the_list() {
+        let mut app = app(5);
+        for (scroll, first) in [
+            (Scroll::Lines(-1), 0),
+            (Scroll::Lines(2), 2),
+            (Scroll::Lines(10), 4),
+            (Scroll::Begin, 0),
+            (Scroll::End, 4),
+        ] {
+            assert_eq!(app.take(Message::Scroll(scroll)), Next::Draw);
+            assert_eq!(app.first, first, "{scroll:?}");
+        }
+    }
+
+    #[test]
+    fn a_snapshot_ends_a_lost_connection() {
+        let mut app = app(1);
+        app.take(Message::Lost("nobody listens".to_owned()));
+        assert!(app.lost.is_some());
+        app.take(Message::Snapshot(Box::new(PoolSnapshot::example(1))));
+        assert_eq!(app.lost, None);
+    }
+}

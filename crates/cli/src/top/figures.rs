@@ -1,0 +1,59 @@
+//! The line of figures, and the numbers behind it.
+
+use brigade::metrics::{PoolSnapshot, WorkerState};
+use ratatui::style::{Color, Modifier, Style};
+use ratatui::text::{Line, Span};
+
+use super::format::{count, rate};
+use super::protocol::Terms;
+use super::sparkline::Seconds;
+
+/// The accent color.
+pub(super) const ACCENT: Color = Color::Cyan;
+/// The color of failures.
+pub(super) const BAD: Color = Color::Red;
+
+pub(super) fn dim() -> Style {
+    Style::new().add_modifier(Modifier::DIM)
+}
+
+pub(super) fn bold() -> Style {
+    Style::new().add_modifier(Modifier::BOLD)
+}
+
+/// Returns the figures as two lines at most, for this width.
+pub(super) fn lines(
+    snapshot: &PoolSnapshot,
+    seconds: &Seconds,
+    terms: &Terms,
+    width: u16,
+) -> Vec<Line<'static>> {
+    let busy = snapshot.workers.iter().filter(|worker| worker.state == WorkerState::Busy).count();
+    let failed = snapshot.finished - snapshot.succeeded.min(snapshot.finished);
+    let figures = [
+        (format!("{}/s", rate(seconds.recent_throughput())), "throughput".to_owned(), false),
+        (
+            format!("{} of {}", count(snapshot.finished), count(snapshot.enqueued)),
+            "finished".to_owned(),
+            false,
+        ),
+        (count(snapshot.queued), "queued".to_owned(), false),
+        (format!("{busy} of {}", snapshot.workers.len()), format!("{}s busy", terms.worker), false),
+        (count(failed), "failed".to_owned(), failed > 0),
+        (count(snapshot.restarts), "restarts".to_owned(), snapshot.restarts > 0),
+    ];
+    let (mut lines, mut line, mut used) = (Vec::new(), Vec::new(), 0);
+    for (value, name, is_bad) in figures {
+        let length = value.chars().count() + name.chars().count() + 4;
+        if used > 0 && used + length > usize::from(width) {
+            lines.push(Line::from(std::mem::take(&mut line)));
+            used = 0;
+        }
+        used += length;
+        let style = if is_bad { bold().fg(BAD) } else { bold() };
+        line.push(Span::styled(value, style));
+        line.push(Span::styled(format!(" {name}   "), dim()));
+    }
+    lines.push(Line::from(line));
+    lines
+}
