@@ -4,7 +4,7 @@
 //!
 //! - [`pool`] builds the pool that most of them use.
 //! - [`Captured`] collects the output of workers.
-//! - [`Log`] collects what is logged, and [`Spans`] the spans.
+//! - [`Log`] collects what is logged, and [`Spans`] the spans and events.
 //! - [`Helper`] runs one of the programs in `src/bin` with its own temporary folder.
 //! - [`scribble`] is a task that writes over the memory that its worker shares with the host.
 //! - [`stress`] is the program that does everything at random.
@@ -41,4 +41,4 @@ pub use captured::{Captured, Line, POISON};
 pub use common::{attempt, builder, picky, pool, square, worker_died};
 pub use helper::Helper;
 pub use log::Log;
-pub use spans::{Spanned, Spans};
+pub use spans::{Emitted, Spanned, Spans};

@@ -1,4 +1,4 @@
-//! Collects the spans of a process.
+//! Collects the spans and events of a process.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,17 +8,18 @@ use std::thread;
 use brigade_testkit::{BOUND, wait_until};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
-use tracing::{Subscriber, subscriber};
+use tracing::{Event, Level, Subscriber, subscriber};
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 use tracing_subscriber::registry::{LookupSpan, Registry};
 
-/// Collects the spans of this process, from its first use on.
+/// Collects the spans and events of this process, from its first use on.
 #[derive(Debug, Clone, Default)]
 pub struct Spans(Arc<State>);
 
 #[derive(Debug, Default)]
 struct State {
     all: Mutex<BTreeMap<u64, Spanned>>,
+    events: Mutex<Vec<Emitted>>,
     /// The pool whose output thread closes no span.
     held: Mutex<Option<String>>,
     released: Condvar,
@@ -35,6 +36,26 @@ pub struct Spanned {
     pub fields: BTreeMap<&'static str, String>,
     /// The name of the thread that closed it.
     pub closed_by: Option<String>,
+}
+
+/// One event.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Emitted {
+    /// Its level.
+    pub level: Level,
+    /// Its target.
+    pub target: String,
+    /// The values of its fields, as text.
+    pub fields: BTreeMap<&'static str, String>,
+    /// The name of the thread that emitted it.
+    pub thread: String,
+}
+
+impl Emitted {
+    /// Returns the value of a field, or an empty text.
+    pub fn field(&self, name: &str) -> &str {
+        self.fields.get(name).map_or("", String::as_str)
+    }
 }
 
 impl Spanned {
@@ -66,6 +87,13 @@ impl Spans {
         of_pool.cloned().collect()
     }
 
+    /// Returns the events about a pool with this target, in order.
+    pub fn events(&self, pool: &str, target: &str) -> Vec<Emitted> {
+        let events = self.0.events.lock().unwrap_or_else(PoisonError::into_inner);
+        let wanted = |event: &&Emitted| event.field("pool") == pool && event.target == target;
+        events.iter().filter(wanted).cloned().collect()
+    }
+
     /// Returns the span with this id.
     pub fn span(&self, id: u64) -> Option<Spanned> {
         self.lock().get(&id).cloned()
@@ -87,7 +115,8 @@ impl Spans {
         self.0.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Blocks the output thread of a pool when it closes a span, until this is called with `None`.
+    /// Blocks the output thread of a pool when it closes a span or emits an event, until this is
+    /// called with `None`.
     pub fn hold(&self, pool: Option<&str>) {
         *self.0.held.lock().unwrap_or_else(PoisonError::into_inner) = pool.map(str::to_owned);
         self.0.released.notify_all();
@@ -112,7 +141,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Spans {
         let mut all = self.lock();
         let parent = span.parent().as_ref().and_then(number);
         let mut spanned = Spanned { name: span.name(), parent, ..Spanned::default() };
-        attributes.record(&mut Fields(&mut spanned));
+        attributes.record(&mut Fields(&mut spanned.fields));
         let id = all.len() as u64 + 1;
         all.insert(id, spanned);
         span.extensions_mut().insert(Number(id));
@@ -123,8 +152,20 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Spans {
         if let Some(Number(number)) = span.extensions().get::<Number>()
             && let Some(spanned) = self.lock().get_mut(number)
         {
-            values.record(&mut Fields(spanned));
+            values.record(&mut Fields(&mut spanned.fields));
         }
+    }
+
+    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+        let mut fields = BTreeMap::new();
+        event.record(&mut Fields(&mut fields));
+        let (level, target) = (*event.metadata().level(), event.metadata().target().to_owned());
+        let thread = thread::current().name().unwrap_or("").to_owned();
+        if thread == "brigade-output" {
+            self.wait_while_held(fields.get("pool").map_or("", String::as_str));
+        }
+        let event = Emitted { level, target, fields, thread };
+        self.0.events.lock().unwrap_or_else(PoisonError::into_inner).push(event);
     }
 
     fn on_close(&self, id: Id, context: Context<'_, S>) {
@@ -142,14 +183,14 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Spans {
     }
 }
 
-struct Fields<'a>(&'a mut Spanned);
+struct Fields<'a>(&'a mut BTreeMap<&'static str, String>);
 
 impl Visit for Fields<'_> {
     fn record_str(&mut self, field: &Field, value: &str) {
-        self.0.fields.insert(field.name(), value.to_owned());
+        self.0.insert(field.name(), value.to_owned());
     }
 
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        self.0.fields.insert(field.name(), format!("{value:?}"));
+        self.0.insert(field.name(), format!("{value:?}"));
     }
 }

@@ -72,6 +72,7 @@ impl Default for Config {
                 pool: "pool".to_owned(),
                 command: None,
                 env: ProcessEnv::default(),
+                events: None,
                 is_pinned: false,
                 max_rss: None,
                 version: None,

@@ -24,6 +24,16 @@ impl OutputPipe {
         Ok((Self(ours.into()), theirs))
     }
 
+    /// Creates a pipe in which neither end waits.
+    ///
+    /// # Errors
+    /// If descriptors run out.
+    #[cfg(feature = "workers")]
+    pub fn open_events() -> io::Result<(Self, OwnedFd)> {
+        let (ours, theirs) = descriptors::nonblocking_pipe()?;
+        Ok((Self(ours.into()), theirs))
+    }
+
     /// Passes the bytes that have arrived to `take`, until it got at least `limit` of them. Returns
     /// `true` at the end: if the process and all that have inherited the pipe have closed it.
     ///

@@ -110,6 +110,7 @@ fn supervise(
         pool: "test".to_owned(),
         command: Some(CommandLine::from(&*Command::new("sh").args(["-c", script]))),
         env: ProcessEnv::default(),
+        events: None,
         is_pinned: false,
         max_rss: None,
         version: None,

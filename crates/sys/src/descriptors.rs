@@ -119,6 +119,14 @@ pub fn output_pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok((read, write))
 }
 
+/// Creates a pipe in which neither end blocks.
+///
+/// # Errors
+/// If descriptors run out.
+pub fn nonblocking_pipe() -> io::Result<(OwnedFd, OwnedFd)> {
+    Ok(pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?)
+}
+
 /// Clears close-on-exec, so that the next program gets the descriptor. For tests of inheritance.
 ///
 /// # Errors

@@ -24,6 +24,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::MessageError;
 use crate::ids::WorkerId;
+use crate::worker_event::EventLevel;
 
 /// A handshake packet from the host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -79,6 +80,9 @@ pub struct Hello {
     pub slots: u16,
     /// `true` if the second descriptor is the worker's end of the host's lifeline.
     pub lifeline: bool,
+    /// Level up to which the worker forwards its `tracing` events, through the pipe that is the
+    /// next descriptor.
+    pub events: Option<EventLevel>,
     /// The kind of link that carries the tasks.
     pub link: LinkKind,
     /// Bytes of the pool's arena of arguments and of the worker's arena of results, whose

@@ -44,6 +44,7 @@ pub mod ring;
 pub mod shared;
 pub mod slots;
 pub mod version;
+pub mod worker_event;
 
 use brigade_ids as ids;
 

@@ -29,6 +29,7 @@ use crate::arenas::Arenas;
 use crate::context;
 use crate::control::{Control, failed_to};
 use crate::error::StartError;
+use crate::forward;
 use crate::marker::Marker;
 use crate::program::Program;
 use crate::setup::Setup;
@@ -111,6 +112,9 @@ impl Handshake<'_> {
         let segment = Arc::new(Segment::open(table, words).map_err(StartError::Slots)?);
         let slots = SlotTable::new(Arc::clone(&segment), hello.slots);
         let lifeline = if hello.lifeline { Some(next()?) } else { None };
+        if let Some(level) = hello.events {
+            forward::install(level, next()?);
+        }
         descriptors::name_process(&format!("brigade-{}", hello.worker.slot));
         context::become_worker(hello.worker, hello.depth, hello.max_rss, hello.pinned);
         let mut arenas = None;

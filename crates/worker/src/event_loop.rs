@@ -36,6 +36,7 @@ use crate::bounded::bounded;
 use crate::buffers::{self, Lent};
 use crate::context;
 use crate::error::LoopError;
+use crate::forward;
 use crate::functions::Functions;
 use crate::memory_limit::MemoryLimit;
 use crate::panic_capture;
@@ -136,6 +137,7 @@ impl<S: LinkSender, R: LinkReceiver> EventLoop<S, R> {
                 }
             };
             sections::end_of_task();
+            forward::end_of_task();
             if !self.lent.is_empty() {
                 self.lent.report(|message| self.reporter.send_unannounced(message))?;
             }

@@ -37,6 +37,7 @@ mod control;
 mod emit;
 mod error;
 mod event_loop;
+mod forward;
 mod functions;
 mod marker;
 mod memory_limit;

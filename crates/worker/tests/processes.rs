@@ -95,6 +95,7 @@ impl Host {
             slots: SLOTS,
             folder: self.folder.clone(),
             lifeline: false,
+            events: None,
             link: LinkKind::Ipc,
             pinned: false,
             max_rss: 0,

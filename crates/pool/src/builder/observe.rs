@@ -2,10 +2,28 @@
 
 use std::sync::Arc;
 
+use tracing::Level;
+
 use super::PoolBuilder;
 use crate::task_span::TraceContext;
 
 impl PoolBuilder {
+    /// Forwards the `tracing` events that tasks and initializers emit, up to this level, to the
+    /// subscriber of this process. Default: not forwarded.
+    ///
+    /// For that, `init` installs a subscriber in the workers, unless the program has installed one
+    /// before; a task or an initializer must not install another. The pool's output thread emits
+    /// the events with their level, target and fields, and with `pool`, `worker`, `pid`, `task` and
+    /// `attempt`. They come independently of outcomes, except at a worker's death: everything that
+    /// the worker emitted comes before the outcome of its task, unless the subscriber takes longer
+    /// than a second. Events that the subscriber is too slow for are lost, and their number is an
+    /// event. For all limits see
+    /// [tracing](https://github.com/brigade-rs/brigade/blob/main/docs/tracing.md).
+    pub fn forward_events(mut self, level: Level) -> Self {
+        self.config.supervisor.events = Some(level);
+        self
+    }
+
     /// Sets a hook that returns the trace context of the calling thread: a short text, such as a
     /// W3C `traceparent`, with which a tracing system links the spans of two processes.
     ///

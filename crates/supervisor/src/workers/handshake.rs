@@ -26,6 +26,7 @@ use brigade_wire::version::PROTOCOL_VERSION;
 use crate::error::StartError;
 use crate::note;
 use crate::workers::connection::{Connected, Connection, HostLink};
+use crate::workers::output::event_level;
 use crate::workers::reserve::require_reserve;
 use crate::workers::settings::Settings;
 use crate::workers::supervised::Supervised;
@@ -158,6 +159,13 @@ impl<S: Supervised> Handshake<'_, S> {
         // Without a lifeline the worker relies on its parent-death signal.
         let lifeline = self.owner.supervisor().lifeline.as_ref();
         let lifeline = lifeline.and_then(|lifeline| lifeline.end().ok());
+        let events = settings.events.zip(self.process.streams()).map(|(level, streams)| {
+            let output = &self.owner.supervisor().output;
+            require_reserve().and_then(|()| output.open_events(streams)).map(|end| (level, end))
+        });
+        let events = events.transpose().map_err(|error| {
+            HandshakeError::Transient(format!("failed to make the pipe for its events: {error}"))
+        })?;
         let hello = Hello {
             arenas: arenas.as_ref().map_or((0, 0), |(arguments, results)| {
                 (arguments.len() as u64, results.len() as u64)
@@ -169,6 +177,7 @@ impl<S: Supervised> Handshake<'_, S> {
             message_limit: settings.message_limit as u64,
             slots: settings.credit,
             lifeline: lifeline.is_some(),
+            events: events.as_ref().map(|(level, _)| event_level(*level)),
             link,
             folder: folder.map(Path::to_owned).unwrap_or_default(),
             pinned: settings.is_pinned,
@@ -183,6 +192,7 @@ impl<S: Supervised> Handshake<'_, S> {
         })?;
         let mut descriptors = vec![segment.as_fd()];
         descriptors.extend(lifeline.as_ref().map(AsFd::as_fd));
+        descriptors.extend(events.as_ref().map(|(_, end)| end.as_fd()));
         let bell = shared.map(|shared| shared.doorbell);
         let ringers = bell.map(Doorbell::for_worker).transpose().map_err(|error| {
             HandshakeError::Transient(format!("failed to make its doorbell: {error}"))

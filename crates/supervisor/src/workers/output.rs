@@ -15,12 +15,15 @@
 //!   forwarding them, so the order is kept.
 //! - Captured lines come before the outcome of the task: the death is reported once they are
 //!   emitted, or after `EMIT_TIMEOUT` if the subscriber takes longer.
+//! - Events that workers forward come through a pipe of their own, in the same way.
 //! - At the pool's end the thread empties the queue and ends. A thread that is blocked at that
 //!   point is left behind after a grace period.
 //!
 //! A pipe is closed once its worker is dead and its output has been read, even if other processes
 //! have inherited the other end.
 
+mod callsites;
+mod forwarded;
 mod last_line;
 mod lines;
 mod pipe;
@@ -29,8 +32,8 @@ mod queue;
 use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use brigade_sys::catch_panic::catch_panic;
@@ -41,6 +44,7 @@ use crate::output_pipe::OutputPipe;
 use crate::workers::alarm::Alarm;
 use crate::workers::notes::{Note, Notes, is_wanted};
 use crate::workers::process_env::Stdio;
+pub(crate) use forwarded::event_level;
 pub use last_line::last_line;
 pub(crate) use pipe::{CHUNK, Pipe, Writer};
 pub(crate) use queue::{Entry, LostEntries, OutputQueue};
@@ -66,6 +70,9 @@ pub(crate) struct LastLines(u64);
 pub(crate) struct WorkerStreams {
     stdout: Option<Arc<Pipe>>,
     stderr: Arc<Pipe>,
+    /// Set in the handshake, if the worker forwards its events.
+    events: OnceLock<Arc<Pipe>>,
+    writer: Arc<Writer>,
 }
 
 /// The host's ends of a new worker's streams.
@@ -119,15 +126,26 @@ impl OutputForwarder {
         new.push(Arc::clone(&stderr));
         drop(new);
         self.alarm.wake();
-        WorkerStreams { stdout, stderr }
+        WorkerStreams { stdout, stderr, events: OnceLock::new(), writer }
+    }
+
+    /// Creates the pipe through which a worker forwards its events, and returns the worker's end.
+    pub(crate) fn open_events(&self, streams: &WorkerStreams) -> io::Result<OwnedFd> {
+        let (ours, theirs) = OutputPipe::open_events()?;
+        let pipe = Arc::new(Pipe::of_events(ours, &streams.writer));
+        let _ = streams.events.set(Arc::clone(&pipe));
+        self.new.lock().push(pipe);
+        self.alarm.wake();
+        Ok(theirs)
     }
 
     /// Reads what is left in a dead worker's pipes and closes them. Returns the end of its stderr,
     /// and the lines that have to be emitted before the death is reported.
     pub(crate) fn finish_streams(&self, streams: &WorkerStreams) -> (String, Option<LastLines>) {
-        let pipes = streams.stdout.iter().chain([&streams.stderr]);
+        let events = streams.events.get();
+        let pipes = streams.stdout.iter().chain([&streams.stderr]).chain(events);
         let rests = pipes.map(|pipe| (Arc::clone(pipe), pipe.read_rest()));
-        let is_awaited = self.stdio == Stdio::Capture;
+        let is_awaited = self.stdio == Stdio::Capture || events.is_some();
         let last = self.queue.push_rests(rests.collect(), is_awaited);
         self.alarm.wake();
         (streams.stderr.tail(), is_awaited.then_some(LastLines(last)))

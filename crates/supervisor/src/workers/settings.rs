@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use brigade_wire::link::connect::HostConnector;
+use tracing::Level;
 
 use crate::command_line::CommandLine;
 use crate::workers::process_env::ProcessEnv;
@@ -17,6 +18,8 @@ pub struct Settings {
     pub command: Option<CommandLine>,
     /// Environment, working directory and standard streams.
     pub env: ProcessEnv,
+    /// Level up to which workers forward their events; `None` if they do not.
+    pub events: Option<Level>,
     /// `true` if workers are pinned to cores.
     pub is_pinned: bool,
     /// Memory after which a worker asks to be replaced.

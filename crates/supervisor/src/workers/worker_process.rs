@@ -295,6 +295,11 @@ impl WorkerProcess {
 
     /// Reads the rest of the output of a process that has ended, and closes its pipes. Returns the
     /// end of its stderr, and the lines that have to be emitted before the death is reported.
+    /// Returns the output streams, if the process was started.
+    pub(crate) fn streams(&self) -> Option<&WorkerStreams> {
+        self.running.get().map(|running| &running.streams)
+    }
+
     pub(crate) fn finish_streams(&self, output: &OutputForwarder) -> (String, Option<LastLines>) {
         let running = self.running.get();
         running.map_or_else(Default::default, |it| output.finish_streams(&it.streams))

@@ -18,6 +18,7 @@ fn hello(pool: String, folder: PathBuf) -> Hello {
         slots: 64,
         folder,
         lifeline: false,
+        events: None,
         link: LinkKind::Ipc,
         pinned: false,
         max_rss: 0,
@@ -34,9 +35,10 @@ prop_compose! {
         folder: String, lifeline: bool, depth: u32, identity: [u8; 32], initializer: Option<u64>, finalizer: Option<u64>,
     ) -> Hello {
         let worker = WorkerId { slot, generation };
+        let events = lifeline.then_some(EventLevel::Debug);
         let (token, folder, link, arenas) = (Token(bytes), folder.into(), LinkKind::Ring, (1, 2));
         Hello {
-            version, token, worker, pool, message_limit, slots, lifeline, link, arenas, folder, pinned: true, max_rss: 7, depth, identity,
+            version, token, worker, pool, message_limit, slots, lifeline, events, link, arenas, folder, pinned: true, max_rss: 7, depth, identity,
             initializer, finalizer,
         }
     }

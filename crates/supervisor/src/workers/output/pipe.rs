@@ -10,6 +10,7 @@ use brigade_sys::sync::{Mutex, MutexGuard};
 use brigade_wire::WorkerId;
 use tracing::info;
 
+use super::forwarded::Forwarded;
 use super::lines::Lines;
 use crate::capture::Capture;
 use crate::output_pipe::{MAX_REST, OutputPipe};
@@ -45,6 +46,7 @@ enum Sink {
     OurStderr,
     Nowhere,
     Events { stream: &'static str, writer: Arc<Writer>, lines: Lines },
+    Forwarded(Box<Forwarded>),
 }
 
 impl Pipe {
@@ -60,6 +62,12 @@ impl Pipe {
             Stdio::Capture => Sink::events("stderr", writer),
         };
         Self::new(end, Capture::tail_of(TAIL), sink)
+    }
+
+    /// Creates the stream for the events that a worker forwards.
+    pub(crate) fn of_events(end: OutputPipe, writer: &Arc<Writer>) -> Self {
+        let sink = Sink::Forwarded(Box::new(Forwarded::new(writer)));
+        Self::new(end, Capture::default(), sink)
     }
 
     fn new(end: OutputPipe, tail: Capture, sink: Sink) -> Self {
@@ -139,6 +147,7 @@ impl Sink {
             Self::Events { stream, writer, lines } => {
                 lines.take(bytes, |line| emit_line(stream, writer, line));
             }
+            Self::Forwarded(events) => events.take(bytes),
         }
     }
 
