@@ -41,6 +41,18 @@ pub(crate) enum Status {
     Stopped,
 }
 
+impl Status {
+    /// Returns the name, as in the records.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Succeeded => "ok",
+            Self::Failed => "fail",
+            Self::TimedOut => "late",
+            Self::Stopped => "stop",
+        }
+    }
+}
+
 /// Longer names are cut.
 const LONGEST_NAME: usize = 120;
 
