@@ -33,6 +33,8 @@ const HEADER: &str = "Seq\tHost\tStarttime\tJobRuntime\tSend\tReceive\tExitval\t
 
 /// GNU parallel's exit value of a job that was killed because it took too long.
 const NO_EXIT: i32 = -1;
+/// The signal that it records for such a job.
+const SIGTERM: i32 = 15;
 
 impl JobLog {
     /// Opens or creates a log, and locks it. Its content stays as it is.
@@ -84,20 +86,21 @@ fn line(outcome: &Outcome, received: u64, started: f64) -> String {
         Ending::Exited(code) => (*code, 0),
         Ending::Signalled(signal) => (0, *signal),
         Ending::NotStarted(failure) => (failure.code, 0),
+        Ending::TimedOut { .. } => (NO_EXIT, SIGTERM),
         _ => (NO_EXIT, 0),
     };
     let cores = cores_list(&outcome.cores);
+    let memory = outcome.peak_memory.map_or_else(|| "-".to_owned(), |bytes| bytes.to_string());
     // GNU parallel also writes a newline within a command like this.
     let command = command(outcome).replace('\n', "\0");
     format!(
         "{}\t:\t{started:.3}\t{:10.3}\t0\t{received}\t{exit}\t{signal}\t{command}\t# cores={cores} attempts={} \
-         user={:.3} system={:.3} memory={} deed={:016x}\n",
+         user={:.3} system={:.3} memory={memory} deed={:016x}\n",
         outcome.number,
         seconds(outcome.wall),
         outcome.attempts,
         seconds(outcome.user),
         seconds(outcome.system),
-        outcome.peak_memory,
         job_hash(&outcome.job),
     )
 }

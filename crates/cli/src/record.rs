@@ -7,7 +7,7 @@ use std::io::{self, BufRead, BufReader, BufWriter, Seek, Write};
 use brigade::runner::{Ending, Outcome};
 use serde::{Deserialize, Serialize};
 
-/// One finished job, written as one line of JSON.
+/// One finished job or repeated attempt, written as one line of JSON.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Record {
     pub(crate) number: u64,
@@ -20,8 +20,8 @@ pub(crate) struct Record {
     pub(crate) attempts: u32,
     /// Microseconds of processor time.
     pub(crate) busy: u64,
-    /// Bytes.
-    pub(crate) memory: u64,
+    /// Bytes, if known.
+    pub(crate) memory: Option<u64>,
     pub(crate) cores: Vec<u32>,
     pub(crate) name: String,
     /// The reason if it failed, else empty.
@@ -35,6 +35,9 @@ pub(crate) enum Status {
     Succeeded,
     #[serde(rename = "fail")]
     Failed,
+    /// An attempt failed, and another one was made.
+    #[serde(rename = "retry")]
+    Retried,
     #[serde(rename = "late")]
     TimedOut,
     #[serde(rename = "stop")]
@@ -57,6 +60,11 @@ impl Status {
 const LONGEST_NAME: usize = 120;
 
 impl Record {
+    /// Returns the record of an attempt that was repeated.
+    pub(crate) fn of_repeated(outcome: &Outcome) -> Self {
+        Self { status: Status::Retried, ..Self::of(outcome) }
+    }
+
     pub(crate) fn of(outcome: &Outcome) -> Self {
         let micros =
             |duration: std::time::Duration| u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);

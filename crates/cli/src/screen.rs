@@ -120,9 +120,10 @@ impl Screen {
                 let what = self.tint.bad(&format!("job {} failed", outcome.number));
                 format!("{what} ({}): {}", outcome.ending, text::one_line(&job))
             }
-            Event::Retrying { number, attempt, ending, .. } => {
-                format!("job {number} failed ({ending}) on attempt {attempt}; retrying")
-            }
+            Event::Retrying(outcome) => format!(
+                "job {} failed ({}) on attempt {}; retrying",
+                outcome.number, outcome.ending, outcome.attempts
+            ),
             Event::Halting(Reason::Stopped) => {
                 "stopping: interrupting all jobs; press Ctrl-C again to kill them".to_owned()
             }

@@ -12,6 +12,7 @@ mod prepare;
 mod strays;
 mod streams;
 
+use std::collections::HashSet;
 use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
@@ -66,6 +67,8 @@ pub(crate) struct Drive<'a> {
     /// Declared after `live`, and so dropped after the processes that it guards.
     launcher: GuardedLauncher,
     generation: u32,
+    /// The groups of ended jobs whose killed members may not be dead yet.
+    dying_groups: HashSet<u32>,
     start: Monotonic,
     buffer: Box<[u8]>,
     summary: Summary,
@@ -116,6 +119,7 @@ impl<'a> Drive<'a> {
             preparation,
             live: (0..slots).map(|_| None).collect(),
             generation: 0,
+            dying_groups: HashSet::new(),
             start,
             buffer: vec![0; READ_BYTES].into(),
             summary: Summary::default(),
@@ -289,12 +293,14 @@ impl<'a> Drive<'a> {
         self.drain(slot);
         self.unwatch(slot);
         let Some(live) = self.live[slot].take() else { return };
+        let pid = live.process.pid();
         let collected = live.into_collected(ended.usage);
         if let Some(verdict) = self.machine.exited(slot, ended.exit, time) {
             self.conclude(Some(slot), verdict, time, collected);
         }
         if self.config.adopts_orphans {
             self.reap_adopted();
+            self.note_dying_group(pid);
         }
     }
 
@@ -318,15 +324,6 @@ impl<'a> Drive<'a> {
             }
             return;
         }
-        if verdict.is_retried {
-            self.client.event(Event::Retrying {
-                number: attempt.number,
-                job: attempt.job,
-                attempt: attempt.nth,
-                ending: verdict.ending,
-            });
-            return;
-        }
         let started = time.saturating_since(self.start).saturating_sub(verdict.wall);
         let outcome = Outcome {
             number: attempt.number,
@@ -334,15 +331,19 @@ impl<'a> Drive<'a> {
             ending: verdict.ending,
             attempts: attempt.nth,
             slot: slot.map_or(0, |slot| slot + 1),
+            peak_memory: collected.peak_memory(),
             cores: collected.cores,
             started,
             wall: verdict.wall,
             user: collected.usage.user,
             system: collected.usage.system,
-            peak_memory: collected.usage.peak_memory,
             stdout: collected.stdout,
             stderr: collected.stderr,
         };
+        if verdict.is_retried {
+            self.client.event(Event::Retrying(outcome));
+            return;
+        }
         self.summary.count(&outcome);
         self.client.event(Event::Finished(outcome));
         if verdict.is_halting {

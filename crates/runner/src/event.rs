@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::job::Job;
-use crate::outcome::{Ending, Outcome};
+use crate::outcome::Outcome;
 
 /// An event of a run.
 #[derive(Debug)]
@@ -39,16 +39,7 @@ pub enum Event {
         lines: Vec<u8>,
     },
     /// An attempt failed; there will be another.
-    Retrying {
-        /// The job's number.
-        number: u64,
-        /// The job.
-        job: Arc<Job>,
-        /// Number of the attempt that failed, from 1.
-        attempt: u32,
-        /// The result of that attempt.
-        ending: Ending,
-    },
+    Retrying(Outcome),
     /// A job is over.
     Finished(Outcome),
     /// A canary succeeded.

@@ -36,8 +36,10 @@ pub struct Outcome {
     pub user: Duration,
     /// Processor time in the kernel, including the same children.
     pub system: Duration,
-    /// The largest resident memory of any one of its processes, in bytes.
-    pub peak_memory: u64,
+    /// The largest resident memory of any one of its processes, in bytes. `None` if it is about
+    /// that of this process or less: the system counts a program from the moment when it still
+    /// shares the memory of the process that starts it.
+    pub peak_memory: Option<u64>,
     /// Captured standard output.
     pub stdout: Captured,
     /// Captured standard error.

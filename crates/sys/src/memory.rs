@@ -2,6 +2,7 @@
 //! large memory.
 
 use std::io;
+use std::mem::MaybeUninit;
 use std::ops::Range;
 
 use rustix::mm::{Advice, madvise};
@@ -16,6 +17,18 @@ use crate::arena::mapping::page_size;
 pub fn resident() -> io::Result<u64> {
     let text = std::fs::read_to_string("/proc/self/statm")?;
     bytes_of_field(&text, 1).ok_or_else(|| io::Error::other("malformed /proc/self/statm"))
+}
+
+/// Returns the largest resident memory that this process has had, in bytes.
+pub fn peak() -> u64 {
+    let mut usage = MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: the structure is ours; zeroed it is valid, and the call fills it.
+    let usage = unsafe {
+        libc::getrusage(libc::RUSAGE_SELF, usage.as_mut_ptr());
+        usage.assume_init()
+    };
+    // Linux counts in KiB.
+    u64::try_from(usage.ru_maxrss).unwrap_or(0) * 1024
 }
 
 /// Returns the bytes of address space that this process may still take under its limit (`ulimit

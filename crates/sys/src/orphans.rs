@@ -9,9 +9,10 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
+use rustix::io::Errno;
 use rustix::process::{
-    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, getpid, pidfd_open, pidfd_send_signal,
-    set_child_subreaper, waitid,
+    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, getpgid, getpid, pidfd_open, pidfd_send_signal,
+    set_child_subreaper, test_kill_process_group, waitid,
 };
 
 use crate::clock::now;
@@ -23,6 +24,13 @@ use crate::wait::wait_readable;
 /// On kernels before 3.4.
 pub fn adopt() -> io::Result<()> {
     Ok(set_child_subreaper(Some(getpid()))?)
+}
+
+/// Returns `true` if a group has members, even dead ones that were not reaped.
+pub fn has_members(group: u32) -> bool {
+    let group = i32::try_from(group).ok().and_then(Pid::from_raw);
+    // The group of another user has members, too.
+    group.is_some_and(|group| test_kill_process_group(group) != Err(Errno::SRCH))
 }
 
 /// A child of this process, adopted or not. Its pid belongs to it as long as nobody reaps it.
@@ -59,6 +67,11 @@ impl Child {
     /// Returns the process id.
     pub fn pid(&self) -> u32 {
         self.pid.as_raw_nonzero().get().unsigned_abs()
+    }
+
+    /// Returns the group of the process.
+    pub fn group(&self) -> Option<u32> {
+        getpgid(Some(self.pid)).ok().map(|group| group.as_raw_nonzero().get().unsigned_abs())
     }
 
     /// Returns the name of the process.

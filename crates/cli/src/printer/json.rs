@@ -25,9 +25,11 @@ fn value(event: &Event) -> Option<Value> {
             "label": job.label_text(), "attempt": attempt, "slot": slot, "pid": pid, "cores": cores,
             "at": at.as_secs_f64(),
         }),
-        Event::Retrying { number, attempt, ending, .. } => {
-            json!({ "event": "retrying", "job": number, "attempt": attempt, "ending": ending.to_string() })
-        }
+        Event::Retrying(outcome) => json!({
+            "event": "retrying", "job": outcome.number, "attempt": outcome.attempts,
+            "ending": outcome.ending.to_string(), "slot": outcome.slot, "cores": outcome.cores,
+            "started": outcome.started.as_secs_f64(), "wall": outcome.wall.as_secs_f64(),
+        }),
         Event::Finished(outcome) => finished(outcome),
         Event::CanaryPassed { prelude } => json!({ "event": "canary_passed", "prelude": prelude }),
         Event::Halting(reason) => {

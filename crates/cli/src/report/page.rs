@@ -26,7 +26,7 @@ pub(super) fn write(
         "cores": statistics.cores(), "slots": statistics.slots(), "total": statistics.total(),
         "skipped": statistics.skipped(), "wall": statistics.elapsed().as_secs_f64(),
     });
-    write!(writer, "const facts = {};\nconst jobs = [", in_script(&facts.to_string()))?;
+    write!(writer, "const facts = {};\nconst attempts = [", in_script(&facts.to_string()))?;
     records.each(|record| write!(writer, "\n{},", in_script(&row(&record, is_pinned))))?;
     write!(writer, "\n];")?;
     writer.write_all(after.as_bytes())

@@ -189,7 +189,7 @@ impl EventQueue {
 fn costs_of(event: &Event) -> (usize, usize) {
     match event {
         Event::Output { lines, .. } => (lines.len(), 0),
-        Event::Finished(outcome) => costs(outcome),
+        Event::Finished(outcome) | Event::Retrying(outcome) => costs(outcome),
         _ => (0, 0),
     }
 }

@@ -65,6 +65,7 @@ impl Session {
                 let printed = self.screen.suspend(print);
                 self.check(printed, "cannot print a job's output");
             }
+            Event::Retrying(outcome) => self.record(&Record::of_repeated(&outcome)),
             Event::Finished(outcome) => self.finished(outcome),
             Event::Halting(Reason::Halted) => self.decisive = self.last.take(),
             _ => {}
@@ -73,10 +74,7 @@ impl Session {
 
     fn finished(&mut self, outcome: Outcome) {
         self.last = Some(outcome.ending.clone());
-        if let Some(records) = &mut self.records {
-            let kept = records.push(&Record::of(&outcome));
-            self.check(kept, "cannot store a job's record for the report");
-        }
+        self.record(&Record::of(&outcome));
         let mut shared = self.shared.lock();
         let Some(reorder) = &mut shared.reorder else {
             drop(shared);
@@ -92,6 +90,12 @@ impl Session {
         if is_held {
             self.stopper.wake();
         }
+    }
+
+    fn record(&mut self, record: &Record) {
+        let Some(records) = &mut self.records else { return };
+        let kept = records.push(record);
+        self.check(kept, "cannot store a job's record for the report");
     }
 
     /// Prints a job's output, and then writes its line to the log: a logged job's output is

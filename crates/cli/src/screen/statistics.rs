@@ -26,6 +26,8 @@ pub(crate) struct Statistics {
     /// Time for which cores were leased, added up over all cores.
     leased: Duration,
     busy: Duration,
+    /// The largest number of cores of one job.
+    widest: usize,
 }
 
 /// A running job.
@@ -72,6 +74,7 @@ impl Statistics {
             failures: Vec::new(),
             leased: Duration::ZERO,
             busy: Duration::ZERO,
+            widest: 1,
         }
     }
 
@@ -94,22 +97,25 @@ impl Statistics {
                 };
                 self.running.insert(*slot, running);
             }
-            Event::Retrying { number, .. } => {
-                self.running.retain(|_, running| running.number != *number);
-            }
+            Event::Retrying(outcome) => self.attempt_ended(outcome),
             Event::Finished(outcome) => self.finished(outcome),
             _ => {}
         }
     }
 
-    fn finished(&mut self, outcome: &Outcome) {
+    fn attempt_ended(&mut self, outcome: &Outcome) {
         if self.running.get(&outcome.slot).is_some_and(|running| running.number == outcome.number) {
             self.running.remove(&outcome.slot);
         }
         let width = outcome.cores.len().max(1);
-        self.forecast.finished(outcome.wall, width);
+        self.widest = self.widest.max(width);
         self.leased += outcome.wall * u32::try_from(width).unwrap_or(u32::MAX);
         self.busy += outcome.user + outcome.system;
+    }
+
+    fn finished(&mut self, outcome: &Outcome) {
+        self.attempt_ended(outcome);
+        self.forecast.finished(outcome.wall, outcome.cores.len().max(1));
         if self.slowest.len() < NAMED
             || self.slowest.peek().is_some_and(|Reverse((wall, ..))| outcome.wall > *wall)
         {
@@ -196,7 +202,8 @@ impl Statistics {
     /// Returns the fraction of the cores' time (of the slots' time if jobs are not pinned) that was
     /// leased, and the average number of busy cores.
     pub(crate) fn utilization(&self, wall: Duration) -> Option<(f64, f64)> {
-        let have = wall.as_secs_f64() * f64::from(u32::try_from(self.cores).unwrap_or(u32::MAX));
+        let cores = u32::try_from(self.cores()).unwrap_or(u32::MAX);
+        let have = wall.as_secs_f64() * f64::from(cores);
         let busy = self.busy.as_secs_f64() / wall.as_secs_f64();
         (have > 0.0).then(|| (self.leased.as_secs_f64() / have, busy))
     }
@@ -205,8 +212,9 @@ impl Statistics {
         self.is_pinned
     }
 
+    /// Returns the number of cores that the jobs could use at once.
     pub(crate) fn cores(&self) -> usize {
-        self.cores
+        self.cores.min(self.slots.saturating_mul(self.widest))
     }
 }
 

@@ -39,8 +39,12 @@ fn write_summary(
         && is_full
     {
         let (cores, used) = (statistics.cores(), leased * 100.0);
-        let what = if statistics.is_pinned() { "cores" } else { "slots" };
-        write!(text, "\n{cores} {what}: {used:.0} % used, {busy:.1} cores busy on average")?;
+        let what = if statistics.is_pinned() { "core" } else { "slot" };
+        let ending = if cores == 1 { "" } else { "s" };
+        write!(
+            text,
+            "\n{cores} {what}{ending}: {used:.0} % used, {busy:.1} cores busy on average"
+        )?;
     }
     writeln!(text)?;
     if is_full && jobs > 1 {

@@ -215,6 +215,39 @@ fn a_report_and_a_trace_are_written() {
 }
 
 #[test]
+fn failed_attempts_are_in_the_figures_the_report_and_the_trace() {
+    let dir = TestDir::new();
+    let options = ["--bar", "--retries", "3", "-j1", "--report", "r.html", "--trace", "t.json"];
+    let ran =
+        dir.run(&[&options[..], &["--", "sh", "-c", "sleep 0.2; false", ":::", "1"]].concat());
+    let used = ran.stderr.lines().find_map(|line| line.strip_prefix("1 core: ")).expect("figures");
+    let percent: u32 = used.split(' ').next().and_then(|used| used.parse().ok()).expect("a number");
+    assert!(percent > 60, "all attempts together use the core: {}", ran.stderr);
+    let trace: serde_json::Value = serde_json::from_str(&dir.read("t.json")).expect("JSON");
+    let attempts = trace["traceEvents"].as_array().expect("a list").iter();
+    assert_eq!(attempts.filter(|event| event["ph"] == "X").count(), 4);
+    assert_eq!(dir.read("r.html").matches("\"retry\",").count(), 3);
+}
+
+#[test]
+fn a_memory_that_is_not_known_is_not_reported() {
+    let dir = TestDir::new();
+    let large = "perl -e '$x = q(a) x 100_000_000'";
+    dir.write("jobs", format!("true\n{large}\n"));
+    let ran = dir.run(&["-j1", "--json", "--joblog", "log", "jobs"]);
+    let memory: Vec<Option<u64>> = ran
+        .stdout
+        .lines()
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).expect("JSON"))
+        .filter(|event| event["event"] == "finished")
+        .map(|event| event["peak_memory"].as_u64())
+        .collect();
+    assert_eq!(memory[0], None, "less than that of the run itself");
+    assert!(memory[1].is_some_and(|bytes| bytes > 100_000_000), "{memory:?}");
+    assert!(dir.read("log").contains(" memory=- "), "{}", dir.read("log"));
+}
+
+#[test]
 fn jobs_run_on_the_cores_in_their_environment() {
     let dir = TestDir::new();
     let script = "echo $BRIGADE_CORES=$(grep Cpus_allowed_list /proc/self/status | cut -f2)";

@@ -107,8 +107,10 @@ fn a_run_stopped_and_continued_by_a_terminal_runs_all_jobs() {
 fn a_job_that_ignores_requests_is_killed_after_its_limit() {
     let script = "trap '' INT TERM; echo $$ > pid; while :; do sleep 0.05; done";
     let dir = TestDir::new();
-    let ran = dir.run(&["--timeout", "0.3", "--", "sh", "-c", script, ":::", "x"]);
+    let options = ["--timeout", "0.3", "--joblog", "log"];
+    let ran = dir.run(&[&options[..], &["--", "sh", "-c", script, ":::", "x"]].concat());
     assert_eq!(ran.status, 1);
+    assert!(dir.read("log").contains("\t-1\t15\t"), "{}", dir.read("log"));
     assert!(ran.stderr.contains("exceeded its time limit of 0.300 s"), "{}", ran.stderr);
     assert!(!is_alive(dir.read("pid").trim()));
 }
@@ -145,6 +147,15 @@ fn a_daemon_does_not_delay_its_job_and_ends_with_the_run() {
         ran.stderr
     );
     assert!(!is_alive(dir.read("pid").trim()));
+}
+
+#[test]
+fn a_child_that_dies_slowly_is_not_called_a_daemon() {
+    // The system takes a while to free the memory of the child.
+    let script = "perl -e '$x = q(a) x 400_000_000; open F, q(>ready); sleep 600' &
+        while [ ! -e ready ]; do sleep 0.01; done";
+    let ran = TestDir::new().run(&["-j1", "--", "sh", "-c", script, ":::", "x"]);
+    assert_eq!((ran.status, ran.stderr.as_str()), (0, ""));
 }
 
 #[test]

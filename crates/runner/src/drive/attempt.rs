@@ -8,6 +8,7 @@ use brigade_cores::CoreLease;
 use brigade_supervisor::{Capture, Captured, OutputPipe, Start};
 use brigade_sys::clock::now;
 use brigade_sys::launch::LaunchStage;
+use brigade_sys::memory;
 use brigade_sys::process::{Process, Usage};
 
 use super::Drive;
@@ -26,6 +27,8 @@ pub(super) struct Live {
     /// Standard output and standard error.
     pub(super) streams: [StreamState; 2],
     pub(super) cpus: Vec<u32>,
+    /// The largest memory of this process when it started the job.
+    own_memory: u64,
     /// Returns the cores when dropped.
     #[expect(dead_code, reason = "dropping it is its use")]
     lease: Option<CoreLease>,
@@ -36,10 +39,14 @@ pub(super) struct Live {
 pub(super) struct Collected {
     pub(super) cores: Vec<u32>,
     pub(super) usage: Usage,
+    own_memory: u64,
     pub(super) stdout: Captured,
     pub(super) stderr: Captured,
 }
 
+/// The system adds up what the processors have counted only now and then, so two readings of the
+/// same memory differ by as much.
+const IMPRECISION: u64 = 512 * 1024;
 /// Number of bytes of each stream quoted in the error of a failed canary.
 const TAIL_BYTES: usize = 2000;
 
@@ -53,11 +60,18 @@ impl Live {
     /// Returns the cores.
     pub(super) fn into_collected(self, usage: Usage) -> Collected {
         let [stdout, stderr] = self.streams.map(|stream| stream.capture.finish());
-        Collected { cores: self.cpus, usage, stdout, stderr }
+        let own_memory = self.own_memory;
+        Collected { cores: self.cpus, usage, own_memory, stdout, stderr }
     }
 }
 
 impl Collected {
+    /// Returns the largest memory of the job, if it is known.
+    pub(super) fn peak_memory(&self) -> Option<u64> {
+        let peak = self.usage.peak_memory;
+        (peak > self.own_memory.saturating_add(IMPRECISION)).then_some(peak)
+    }
+
     pub(super) fn output_tail(&self) -> String {
         let words = [&self.stdout, &self.stderr].map(|stream| {
             String::from_utf8_lossy(&stream.tail(TAIL_BYTES).unwrap_or_default()).into_owned()
@@ -104,8 +118,15 @@ impl Drive<'_> {
         })?;
         drop(theirs);
         self.generation = self.generation.wrapping_add(1);
-        let live =
-            Live { attempt, process, generation: self.generation, streams: ours, cpus, lease };
+        let live = Live {
+            attempt,
+            process,
+            generation: self.generation,
+            streams: ours,
+            cpus,
+            own_memory: memory::peak(),
+            lease,
+        };
         if let Err(error) = self.watch(slot, &live) {
             self.poller.remove(live.process.pidfd());
             live.streams.iter().filter_map(|stream| stream.pipe.as_ref()).for_each(|pipe| {

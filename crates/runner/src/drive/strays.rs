@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use brigade_sys::orphans::Child;
+use brigade_sys::orphans::{Child, has_members};
 
 use super::Drive;
 use super::streams::Token;
@@ -29,6 +29,15 @@ impl Drive<'_> {
         }
     }
 
+    /// Remembers the group of a job that has ended, if the rest of it is still dying. Its members
+    /// were killed with the job: they are no strays.
+    pub(super) fn note_dying_group(&mut self, leader: u32) {
+        if has_members(leader) {
+            self.dying_groups.retain(|group| has_members(*group));
+            self.dying_groups.insert(leader);
+        }
+    }
+
     /// Kills the processes that have outlived their jobs, at the end of the run.
     pub(super) fn end_strays(&mut self) {
         self.kill_strays(|drive, event| drive.client.event(event));
@@ -37,6 +46,8 @@ impl Drive<'_> {
     pub(super) fn kill_strays(&mut self, mut report: impl FnMut(&mut Self, Event)) {
         // The guardian, and strays that could not be killed.
         let mut given_up = HashSet::from([self.launcher.guardian().pid()]);
+        // The dead ones have not outlived the run.
+        self.reap_adopted();
         for _ in 0..MAX_GENERATIONS {
             let strays: Vec<Child> = Child::all()
                 .into_iter()
@@ -51,11 +62,13 @@ impl Drive<'_> {
                 }
                 let number = stray.variable("PARALLEL_SEQ").and_then(|seq| seq.parse().ok());
                 let (pid, name) = (stray.pid(), stray.name());
+                let group = stray.group().filter(|group| *group != pid);
+                let is_dying = group.is_some_and(|group| self.dying_groups.contains(&group));
                 let is_gone = stray.kill(STRAY_LIMIT).is_ok();
                 if !is_gone {
                     given_up.insert(pid);
                 }
-                if !name.is_empty() {
+                if !name.is_empty() && !is_dying {
                     report(self, Event::Stray { pid, name, number, is_gone });
                 }
             }
