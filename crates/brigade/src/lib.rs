@@ -13,7 +13,7 @@
 //!
 //! # Cargo features
 //! - `bytemuck` (default): `SharedBuf::typed` and `SharedBufMut::typed_mut`, slices of plain types.
-//! - `bytes`: `bytes::Bytes` from a `SharedBuf`, without a copy.
+//! - `bytes`: `bytes::Bytes` from a `SharedBuf`, without a copy, and from that Arrow buffers.
 //! - `ndarray`: `SharedBuf::array`, a view in several dimensions. Implies `bytemuck`.
 //! - `cores` (default): `brigade::cores` leases cores of the machine and pins processes to them.
 //!   Also adds `PoolBuilder::cores`, `PoolBuilder::cores_per_worker` and `worker::cores`.
