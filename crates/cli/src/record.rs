@@ -50,6 +50,7 @@ impl Status {
         match self {
             Self::Succeeded => "ok",
             Self::Failed => "fail",
+            Self::Retried => "retry",
             Self::TimedOut => "late",
             Self::Stopped => "stop",
         }
