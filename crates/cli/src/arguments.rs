@@ -214,6 +214,11 @@ pub(crate) struct Run {
     #[arg(long, overrides_with = "no_bar", help_heading = "Output")]
     pub(crate) bar: bool,
 
+    /// Serve a live view of the run at ADDRESS, such as 127.0.0.1:8080 or 8080: a page for
+    /// browsers, which `brigade top` shows in a terminal. Only this machine can reach it
+    #[arg(long, value_name = "ADDRESS", help_heading = "Output")]
+    pub(crate) status: Option<String>,
+
     /// Show no progress, even on a terminal
     #[arg(long, help_heading = "Output")]
     pub(crate) no_bar: bool,

@@ -12,6 +12,7 @@ mod gnu;
 mod input;
 mod joblog;
 mod line;
+mod live;
 mod printer;
 mod record;
 mod report;

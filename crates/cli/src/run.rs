@@ -15,6 +15,7 @@ use miette::{IntoDiagnostic, Report, WrapErr, miette};
 use crate::arguments::Run;
 use crate::clock::StartTime;
 use crate::input::{Fetch, Input};
+use crate::live::LiveView;
 use crate::screen::{Screen, Statistics};
 use client::{RunClient, Shared};
 use event_queue::EventQueue;
@@ -40,6 +41,11 @@ pub(crate) fn run(options: &Run) -> Result<u8, Report> {
     let files = crate::report::Files::open(options)?;
     prepare::results(options)?;
     let queue = EventQueue::new(runner.stopper());
+    let live = options.status.as_ref().map(|address| LiveView::serve(address, &runner));
+    let live = live.transpose()?;
+    if let Some(live) = &live {
+        screen.print_line(&format!("live view at {}", live.url()));
+    }
     let first_signal = stop::on_signals(runner.stopper(), queue.clone())
         .into_diagnostic()
         .wrap_err("cannot install signal handlers")?;
@@ -48,6 +54,7 @@ pub(crate) fn run(options: &Run) -> Result<u8, Report> {
     let session = Session {
         screen,
         statistics: Statistics::new(&runner),
+        live,
         joblog,
         results: options.results.clone().map(crate::results::Results::new),
         records: prepare::records(options)?,

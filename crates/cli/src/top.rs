@@ -3,7 +3,7 @@
 //! One thread follows the events of the server, one reads the keyboard, and one waits for signals;
 //! the main thread sleeps until one of them has a message, and draws.
 
-mod address;
+pub(crate) mod address;
 mod app;
 mod figures;
 mod follow;

@@ -30,6 +30,8 @@ pub enum FailureKind {
     PoolBroken,
     /// The command exited with a status other than 0. For jobs of the runner.
     Exited,
+    /// The command could not be started. For jobs of the runner.
+    NotStarted,
 }
 
 impl FailureKind {
@@ -45,6 +47,7 @@ impl FailureKind {
             Self::Function => "function",
             Self::PoolBroken => "pool_broken",
             Self::Exited => "exited",
+            Self::NotStarted => "not_started",
         }
     }
 }

@@ -34,6 +34,8 @@ pub struct Recorder {
     succeeded: u64,
     cancelled: u64,
     max_queue_depth: u64,
+    /// Number of workers that had tasks when the last one was accepted.
+    busy: u32,
     bytes_in: u64,
     bytes_out: u64,
     deaths: u64,
@@ -56,6 +58,7 @@ impl Recorder {
             succeeded: 0,
             cancelled: 0,
             max_queue_depth: 0,
+            busy: 0,
             bytes_in: 0,
             bytes_out: 0,
             deaths: 0,
@@ -75,6 +78,7 @@ impl Recorder {
     pub fn accepted(&mut self, now: u64, items: u32, queued: u64, busy: u32) {
         self.enqueued += u64::from(items);
         self.max_queue_depth = self.max_queue_depth.max(queued);
+        self.busy = busy;
         self.history.add(now, 0, 0, queued, busy);
     }
 
@@ -97,10 +101,14 @@ impl Recorder {
     #[inline]
     pub fn finished(&mut self, now: u64, run: &Run<'_>) {
         let (items, failed) = (u64::from(run.items), u64::from(run.failed));
+        // Without new tasks, nothing else shows how the queue drains.
+        let pending = self.enqueued.saturating_sub(self.finished + self.cancelled);
+        let queued = pending.saturating_sub(u64::from(self.busy));
         self.finished += items;
         self.succeeded += items.saturating_sub(failed);
         self.bytes_out += run.bytes;
-        self.history.add(now, items, failed, 0, 0);
+        let busy = u32::try_from(pending).map_or(self.busy, |pending| self.busy.min(pending));
+        self.history.add(now, items, failed, queued, busy);
         if let Some((slot, _)) = run.worker
             && let Some(slot) = self.slots.get_mut(slot as usize)
         {

@@ -8,6 +8,7 @@ use miette::{IntoDiagnostic, Report, WrapErr};
 use super::client::Shared;
 use super::status::BROKEN_PIPE;
 use crate::joblog::JobLog;
+use crate::live::LiveView;
 use crate::printer::{Printer, ReorderBuffer, json};
 use crate::record::{Record, Records};
 use crate::results::Results;
@@ -17,6 +18,7 @@ use crate::screen::{Screen, Statistics};
 pub(super) struct Session {
     pub(super) screen: Screen,
     pub(super) statistics: Statistics,
+    pub(super) live: Option<LiveView>,
     pub(super) joblog: Option<JobLog>,
     pub(super) results: Option<Results>,
     pub(super) records: Option<Records>,
@@ -53,6 +55,9 @@ impl Session {
         }
         self.note_input();
         self.statistics.note(&event);
+        if let Some(live) = &self.live {
+            live.note(&event, self.shared.lock().remaining);
+        }
         if self.is_json {
             let printed = json::print(&event);
             self.check(printed, "cannot print an event");

@@ -6,7 +6,7 @@ use miette::{Report, miette};
 
 /// Returns the address that a text means: `127.0.0.1:8080`, `localhost:8080`, `8080` or
 /// `http://127.0.0.1:8080/`.
-pub(super) fn resolve(text: &str) -> Result<SocketAddr, Report> {
+pub(crate) fn resolve(text: &str) -> Result<SocketAddr, Report> {
     let trimmed = text.strip_prefix("http://").unwrap_or(text).trim_end_matches('/');
     let full = match trimmed.strip_prefix(':').unwrap_or(trimmed).parse::<u16>() {
         Ok(port) => format!("127.0.0.1:{port}"),

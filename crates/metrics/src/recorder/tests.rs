@@ -108,3 +108,18 @@ proptest! {
         prop_assert!(slowest.first().is_none_or(|time| *time == snapshot.run_time.max));
     }
 }
+
+#[test]
+fn the_history_shows_how_a_queue_drains() {
+    const SECOND: u64 = 1_000_000_000;
+    let mut recorder = Recorder::new(0);
+    for task in 0..6 {
+        recorder.accepted(task, 1, task.saturating_sub(2), 2);
+    }
+    for task in 1..=6 {
+        recorder.finished(task * SECOND, &Run { task, items: 1, ..Run::default() });
+    }
+    let history = recorder.measure(7 * SECOND).snapshot.history;
+    let points: Vec<_> = history.iter().map(|point| (point.max_queued, point.busy)).collect();
+    assert_eq!(points, [(3, 2), (4, 2), (3, 2), (2, 2), (1, 2), (0, 2), (0, 1)]);
+}
