@@ -74,9 +74,9 @@ impl RunRecord {
                 let jobs = u32::from(attempt == 1);
                 self.recorder.accepted(since.as_nanos(), jobs, self.remaining, busy);
             }
-            Event::Retrying { number, .. } => {
+            Event::Retrying(outcome) => {
                 self.attempts += 1;
-                self.running.retain(|_, running| running.number != *number);
+                self.running.retain(|_, running| running.number != outcome.number);
             }
             Event::Finished(outcome) if outcome.attempts > 0 => self.finished(outcome),
             Event::Halting(_) => self.is_halting = true,
