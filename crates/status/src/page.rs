@@ -6,8 +6,8 @@ pub(crate) const HTML: &str = include_str!("page/index.html");
 /// The page's security policy: its own style and script by their hashes, and connections to this
 /// server. Everything else is refused, markup that a label might smuggle in included.
 pub(crate) const POLICY: &str = "default-src 'none'; connect-src 'self'; img-src data:; \
-     style-src 'sha256-ADt6FtgtjWhrd40VZsvocSlq4DqgD8UxGm/ZY6rNSJ8='; \
-     script-src 'sha256-Aq3kaHUvSpJBub6FGLlV+ehQskUjg8tpzQcLlunBw4g='; \
+     style-src 'sha256-Z2vUY8BypkUNfGYDi2KvWVqetdgAzcyQyIdGUTqYNoQ='; \
+     script-src 'sha256-3mg6AlFduOHKFkoYGjpzl4CsVED2SwCC65Opa/0YW4w='; \
      base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 #[cfg(test)]

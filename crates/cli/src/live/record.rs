@@ -14,7 +14,7 @@ use brigade_sys::clock::{Monotonic, now};
 pub(super) struct RunRecord {
     recorder: Recorder,
     slots: usize,
-    /// By slot, from 0.
+    /// By slot, from 1.
     running: BTreeMap<usize, Running>,
     /// Number of jobs still to come, as far as it is known.
     remaining: u64,
@@ -38,8 +38,9 @@ struct Running {
 
 /// The largest number of labels of jobs that are kept.
 const LABELS: usize = 64;
-/// All jobs of a slot count as one worker: a new process for each job is not a restart.
-const GENERATION: u32 = 1;
+/// All jobs of a slot count as one worker without generations: a new process for each job is not a
+/// restart.
+const GENERATION: u32 = 0;
 
 impl RunRecord {
     pub(super) fn new(slots: usize) -> Self {
@@ -59,13 +60,13 @@ impl RunRecord {
         self.remaining = remaining.unwrap_or(0);
         match event {
             Event::Started { number, job, attempt, slot, pid, .. } => {
-                let (slot, since) = (slot - 1, now());
+                let (slot, since) = (*slot, now());
                 if let Some(label) = job.label_text().filter(|_| self.labels.len() < LABELS) {
                     self.labels.insert(label.to_owned());
                 }
                 let name = job
                     .label_text()
-                    .map_or_else(|| job.command_on(slot + 1).to_string(), str::to_owned);
+                    .map_or_else(|| job.command_on(slot).to_string(), str::to_owned);
                 let (number, attempt, pid) = (*number, *attempt, *pid);
                 self.running.insert(slot, Running { number, attempt, name, pid, since });
                 self.use_slot(slot, since);
@@ -94,7 +95,7 @@ impl RunRecord {
 
     fn finished(&mut self, outcome: &Outcome) {
         self.attempts += 1;
-        let slot = outcome.slot.saturating_sub(1);
+        let slot = outcome.slot;
         let is_here = |running: &Running| running.number == outcome.number;
         let name = if self.running.get(&slot).is_some_and(is_here) {
             self.running.remove(&slot).map(|running| running.name)
@@ -139,8 +140,19 @@ impl RunRecord {
             is_other || self.labels.contains(&label.label)
         };
         snapshot.labels.retain(is_label);
-        snapshot.workers.resize_with(self.slots, WorkerSnapshot::default);
-        for (slot, worker) in (0..).zip(&mut snapshot.workers) {
+        snapshot.workers.resize_with(self.slots + 1, WorkerSnapshot::default);
+        // Slots count from 1.
+        snapshot.workers.remove(0);
+        for task in &mut snapshot.slowest {
+            without_generation(&mut task.worker);
+        }
+        for failure in &mut snapshot.recent_failures {
+            without_generation(&mut failure.worker);
+        }
+        for (slot, worker) in (1..).zip(&mut snapshot.workers) {
+            for task in &mut worker.slowest {
+                without_generation(&mut task.worker);
+            }
             worker.slot = number(slot);
             worker.state = WorkerState::Idle;
             if let Some(running) = self.running.get(&slot) {
@@ -165,6 +177,10 @@ fn failure_kind(ending: &Ending) -> Option<FailureKind> {
         Ending::NotStarted(_) => Some(FailureKind::NotStarted),
         _ => Some(FailureKind::Exited),
     }
+}
+
+fn without_generation(worker: &mut String) {
+    worker.truncate(worker.find('.').unwrap_or(worker.len()));
 }
 
 fn number(slot: usize) -> u32 {
@@ -214,6 +230,8 @@ mod tests {
             [FailureKind::Killed, FailureKind::Exited, FailureKind::NotStarted].map(|it| (it, 1));
         assert_eq!(failures, expected);
         assert_eq!(snapshot.restarts, 0);
+        assert_eq!(snapshot.workers.iter().map(|worker| worker.slot).collect::<Vec<_>>(), [1, 2]);
+        assert!(snapshot.slowest.iter().all(|task| ["1", "2"].contains(&task.worker.as_str())));
         assert!(snapshot.recent_failures.iter().any(|failure| failure.text == "exit code 3"));
     }
 

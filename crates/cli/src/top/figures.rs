@@ -40,7 +40,12 @@ pub(super) fn lines(
         (count(snapshot.queued), "queued".to_owned(), false),
         (format!("{busy} of {}", snapshot.workers.len()), format!("{}s busy", terms.worker), false),
         (count(failed), "failed".to_owned(), failed > 0),
-        (count(snapshot.restarts), "restarts".to_owned(), snapshot.restarts > 0),
+        if terms.task == "job" {
+            let retries = snapshot.attempts.saturating_sub(snapshot.finished);
+            (count(retries), "retries".to_owned(), false)
+        } else {
+            (count(snapshot.restarts), "restarts".to_owned(), snapshot.restarts > 0)
+        },
     ];
     let (mut lines, mut line, mut used) = (Vec::new(), Vec::new(), 0);
     for (value, name, is_bad) in figures {

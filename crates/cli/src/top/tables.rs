@@ -26,7 +26,7 @@ pub(super) fn times(frame: &mut Frame<'_>, area: Rect, snapshot: &PoolSnapshot) 
         ("delivery", &snapshot.delivery_time),
         ("start", &snapshot.start_time),
     ];
-    let rows = all.map(|(name, times)| {
+    let rows = all.into_iter().filter(|(_, times)| times.count > 0).map(|(name, times)| {
         let values = [times.p50, times.p90, times.p95, times.p99, times.max].map(time);
         let cells = values.into_iter().chain([count(times.count)]).map(number);
         Row::new(std::iter::once(Cell::from(name)).chain(cells))

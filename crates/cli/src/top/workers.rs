@@ -54,7 +54,7 @@ fn table<'a>(
             if task.items > 1 { format!("{name} × {}", task.items) } else { name }
         });
         Row::new([
-            Cell::from(Span::styled(format!("{}.{}", worker.slot, worker.generation), bold())),
+            Cell::from(Span::styled(name_of(worker), bold())),
             Cell::from(Span::styled(state_name(worker.state), state_style(worker.state))),
             Cell::from(name),
             Cell::from(right(&running.map_or_else(String::new, |task| time(task.elapsed)))),
@@ -76,6 +76,14 @@ fn table<'a>(
         Constraint::Length(if is_wide { 8 } else { 0 }),
     ];
     frame.render_widget(Table::new(rows, columns).header(header), area);
+}
+
+/// Returns the slot and the generation; slots of a run have none.
+fn name_of(worker: &WorkerSnapshot) -> String {
+    match worker.generation {
+        0 => worker.slot.to_string(),
+        generation => format!("{}.{generation}", worker.slot),
+    }
 }
 
 /// Returns the name of a task for people.
