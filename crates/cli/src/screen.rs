@@ -77,6 +77,7 @@ impl Screen {
     pub(crate) fn show(&mut self, event: &Event, statistics: &Statistics) {
         match &mut self.view {
             View::Area(area) if matches!(event, Event::Tick) => area.draw(statistics),
+            View::Area(area) if matches!(event, Event::Suspended) => area.clear(),
             View::Plain(plain) if matches!(event, Event::Finished(_)) => {
                 if let Some(line) = plain.line(statistics) {
                     self.print_line(&line);
@@ -137,6 +138,10 @@ impl Screen {
             Event::Signalled { running, signal } => {
                 format!("{running} still running; sending {signal}")
             }
+            Event::WantsTerminal { number, pid } => format!(
+                "job {number} (process {pid}) is stopped because it wants to use the terminal, which jobs cannot; \
+                 kill it, or stop the run"
+            ),
             Event::Waiting { need: Need::Cores } => {
                 "waiting for cores that other runs have leased; --no-pin shares them".to_owned()
             }

@@ -8,6 +8,7 @@
 //! the end of its job is not mistaken for an event of the next job on that slot.
 
 mod attempt;
+mod clock;
 mod prepare;
 mod strays;
 mod streams;
@@ -18,7 +19,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use brigade_supervisor::GuardedLauncher;
-use brigade_sys::clock::{Monotonic, now};
+use brigade_sys::clock::Monotonic;
 use brigade_sys::poller::Poller;
 use brigade_sys::process::{Ended, Exit, Signal, Usage};
 
@@ -34,6 +35,7 @@ use crate::stopper::Stopper;
 use crate::summary::Summary;
 
 use attempt::{Collected, Live};
+use clock::RunClock;
 use prepare::Preparation;
 use streams::Token;
 
@@ -69,6 +71,7 @@ pub(crate) struct Drive<'a> {
     generation: u32,
     /// The groups of ended jobs whose killed members may not be dead yet.
     dying_groups: HashSet<u32>,
+    clock: RunClock,
     start: Monotonic,
     buffer: Box<[u8]>,
     summary: Summary,
@@ -106,7 +109,8 @@ impl<'a> Drive<'a> {
         poller
             .add(launcher.guardian().pidfd(), Token::GUARDIAN.into())
             .map_err(RunnerError::system("watch the guardian"))?;
-        let start = now();
+        let clock = RunClock::default();
+        let start = clock.now();
         Ok(Self {
             machine: Machine::new(config.settings.clone(), start),
             config,
@@ -120,6 +124,7 @@ impl<'a> Drive<'a> {
             live: (0..slots).map(|_| None).collect(),
             generation: 0,
             dying_groups: HashSet::new(),
+            clock,
             start,
             buffer: vec![0; READ_BYTES].into(),
             summary: Summary::default(),
@@ -132,7 +137,7 @@ impl<'a> Drive<'a> {
         loop {
             // The client is user code, which may fork and return in both processes.
             self.stopper.check_process()?;
-            match self.machine.next(now()) {
+            match self.machine.next(self.clock.now()) {
                 Action::Pull => self.pull(),
                 Action::Start(slot, attempt) => self.start(slot, attempt),
                 Action::Signal(slot, signal) => {
@@ -143,12 +148,19 @@ impl<'a> Drive<'a> {
                         let _ = live.process.signal_group(signal);
                         // A stopped process (it wanted the terminal, say) handles the signal only
                         // once it continues.
-                        let _ = live.process.signal_group(Signal::Continue);
+                        if signal != Signal::Stop {
+                            let _ = live.process.signal_group(Signal::Continue);
+                        }
                     }
+                }
+                Action::Suspend => {
+                    let Self { clock, client, .. } = &mut self;
+                    clock.stand_still(|| client.event(Event::Suspended));
+                    self.machine.resumed();
                 }
                 Action::Abandon(slot) => self.abandon(slot),
                 Action::GiveUp(verdict) => {
-                    self.conclude(None, verdict, now(), Collected::default());
+                    self.conclude(None, verdict, self.clock.now(), Collected::default());
                 }
                 Action::Notify(notice) => self.notify(notice),
                 Action::Wait(until) => self.wait(until)?,
@@ -159,7 +171,7 @@ impl<'a> Drive<'a> {
             self.end_strays();
             self.stopper.check_process()?;
         }
-        self.summary.wall = now().saturating_since(self.start);
+        self.summary.wall = self.clock.now().saturating_since(self.start);
         self.is_over = true;
         match self.failure.take() {
             Some(failure) => Err(failure),
@@ -187,7 +199,7 @@ impl<'a> Drive<'a> {
 
     fn start(&mut self, slot: usize, attempt: Attempt) {
         if self.config.least_memory.is_some_and(|least| memory::available() < least) {
-            let until = now().saturating_add(MEMORY_PAUSE);
+            let until = self.clock.now().saturating_add(MEMORY_PAUSE);
             return self.machine.hold(slot, attempt, until);
         }
         let count = attempt.job.cores.unwrap_or(self.config.cores_per_job).get();
@@ -203,7 +215,7 @@ impl<'a> Drive<'a> {
             }
         };
         // Creating the process counts towards the job's duration.
-        let started = now();
+        let started = self.clock.now();
         match self.launch(slot, attempt.clone(), lease) {
             Ok(()) => {
                 let live = self.live[slot].as_ref();
@@ -233,13 +245,14 @@ impl<'a> Drive<'a> {
     }
 
     fn not_started(&mut self, slot: usize, attempt: Attempt, failure: StartFailure) {
-        let time = now();
+        let time = self.clock.now();
         let verdict = self.machine.start_failed(slot, attempt, failure, time);
         self.conclude(Some(slot), verdict, time, Collected::default());
     }
 
     fn wait(&mut self, until: Option<Monotonic>) -> Result<(), RunnerError> {
         let mut ready = mem::take(&mut self.ready);
+        let until = until.map(|until| self.clock.in_system(until));
         self.poller.ready_until(until, &mut ready).map_err(RunnerError::system("wait for jobs"))?;
         for token in ready.drain(..).map(Token::from) {
             self.stopper.check_process()?;
@@ -260,14 +273,18 @@ impl<'a> Drive<'a> {
     fn woken(&mut self) {
         self.stopper.waker().drain();
         if self.config.adopts_orphans {
+            self.note_stopped();
             self.reap_adopted();
+        }
+        if self.stopper.take_suspension() {
+            self.machine.suspend();
         }
         self.machine.supply_woken();
         self.machine.cores_freed();
         let requests = self.stopper.requests();
         while self.handled_stops < requests {
             self.handled_stops += 1;
-            self.machine.stop(now());
+            self.machine.stop(self.clock.now());
         }
     }
 
@@ -289,7 +306,7 @@ impl<'a> Drive<'a> {
                 Ended { exit: Exit::Unknown, usage: Usage::default() }
             }
         };
-        let time = now();
+        let time = self.clock.now();
         self.drain(slot);
         self.unwatch(slot);
         let Some(live) = self.live[slot].take() else { return };

@@ -75,6 +75,19 @@ pub enum Event {
         /// `true` if the process is gone. It is not if it waits for a device or a file server.
         is_gone: bool,
     },
+    /// [`Stopper::suspend`](crate::Stopper::suspend) was called: all running jobs are stopped, and
+    /// continue when the handler of this event returns.
+    Suspended,
+    /// A running job was stopped by the system because it wants to use the terminal (SIGTTIN,
+    /// SIGTTOU), which only the foreground may. Emitted once for each attempt, and only with
+    /// [`Builder::adopt_orphans`](crate::Builder::adopt_orphans) and a program that calls
+    /// [`Stopper::wake`](crate::Stopper::wake) at SIGCHLD.
+    WantsTerminal {
+        /// The job's number.
+        number: u64,
+        /// The id of its process.
+        pid: u32,
+    },
     /// A job is ready to start, no other job is running, and something outside the run is
     /// missing. Emitted once per run for each kind.
     Waiting {

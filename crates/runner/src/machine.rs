@@ -17,6 +17,7 @@ mod canary;
 mod exit;
 mod settings;
 mod stop;
+mod suspend;
 #[cfg(test)]
 mod tests;
 
@@ -75,6 +76,8 @@ pub(crate) enum Action {
     Signal(usize, Signal),
     /// Emit an event.
     Notify(Notice),
+    /// Emit the event of a pause, and report when the handler returns.
+    Suspend,
     /// Stop waiting for the attempt on a slot: it has survived SIGKILL for some time.
     Abandon(usize),
     /// Report that this attempt will not start.

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
 use brigade_sys::fork::Origin;
 use brigade_sys::wait::Waker;
@@ -16,6 +16,8 @@ pub struct Stopper(Arc<Shared>);
 #[derive(Debug)]
 struct Shared {
     requests: AtomicU8,
+    /// `true` if a pause was requested and has not begun.
+    suspends: AtomicBool,
     waker: Waker,
     origin: Origin,
 }
@@ -25,8 +27,8 @@ const KILL: u8 = 2;
 
 impl Stopper {
     pub(crate) fn new() -> io::Result<Self> {
-        let (requests, waker) = (AtomicU8::new(0), Waker::new()?);
-        Ok(Self(Arc::new(Shared { requests, waker, origin: Origin::here() })))
+        let (requests, suspends, waker) = (AtomicU8::new(0), AtomicBool::new(false), Waker::new()?);
+        Ok(Self(Arc::new(Shared { requests, suspends, waker, origin: Origin::here() })))
     }
 
     /// Asks the run to stop: interrupts its jobs, and later ends them. A second call kills them
@@ -44,6 +46,13 @@ impl Stopper {
         self.wake();
     }
 
+    /// Stops all running jobs by SIGSTOP and emits [`Event::Suspended`](crate::Event::Suspended).
+    /// They continue when the handler of that event returns; no time limit passes meanwhile.
+    pub fn suspend(&self) {
+        self.0.suspends.store(true, Ordering::SeqCst);
+        self.wake();
+    }
+
     /// Tells the runner that a [`Client`](crate::Client) that returned
     /// [`Later`](crate::Supply::Later) now has a job.
     pub fn wake(&self) {
@@ -56,6 +65,10 @@ impl Stopper {
     /// Returns an error in a fork of the process that built the runner.
     pub(crate) fn check_process(&self) -> Result<(), RunnerError> {
         if self.0.origin.is_here() { Ok(()) } else { Err(RunnerError::Forked) }
+    }
+
+    pub(crate) fn take_suspension(&self) -> bool {
+        self.0.suspends.swap(false, Ordering::SeqCst)
     }
 
     pub(crate) fn requests(&self) -> u8 {

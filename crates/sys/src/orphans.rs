@@ -39,19 +39,26 @@ pub struct Child {
     pid: Pid,
 }
 
+/// A child that was stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stopped {
+    /// Its process id.
+    pub pid: u32,
+    /// `true` if the system has stopped it because it wants to use the terminal.
+    pub wants_terminal: bool,
+}
+
 impl Child {
+    /// Returns a child that was stopped since the last call, if there is one.
+    pub fn any_stopped() -> Option<Stopped> {
+        let (pid, signal) = any(libc::WSTOPPED)?;
+        let wants_terminal = matches!(signal, libc::SIGTTIN | libc::SIGTTOU);
+        Some(Stopped { pid: u32::try_from(pid).ok()?, wants_terminal })
+    }
+
     /// Returns a child that has ended and was not reaped, if there is one.
     pub fn any_dead() -> Option<Self> {
-        let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
-        let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
-        // SAFETY: the structure is ours; zeroed it is valid, and its first number stays zero if no
-        // child has ended.
-        let pid = unsafe {
-            if libc::waitid(libc::P_ALL, 0, info.as_mut_ptr(), options) == -1 {
-                return None;
-            }
-            info.assume_init().si_pid()
-        };
+        let (pid, _) = any(libc::WEXITED | libc::WNOWAIT)?;
         Pid::from_raw(pid).map(|pid| Self { pid })
     }
 
@@ -110,4 +117,19 @@ impl Child {
             Err(io::ErrorKind::TimedOut.into())
         }
     }
+}
+
+/// Returns the pid and the status of a child that has changed its state, if there is one.
+fn any(options: libc::c_int) -> Option<(libc::pid_t, libc::c_int)> {
+    let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
+    // SAFETY: the structure is ours; zeroed it is valid, and its pid stays zero if no child has
+    // changed its state. Pid and status are valid for the events that `waitid` reports.
+    let (pid, status) = unsafe {
+        if libc::waitid(libc::P_ALL, 0, info.as_mut_ptr(), options | libc::WNOHANG) == -1 {
+            return None;
+        }
+        let info = info.assume_init();
+        (info.si_pid(), info.si_status())
+    };
+    (pid != 0).then_some((pid, status))
 }

@@ -44,6 +44,10 @@ fn value(event: &Event) -> Option<Value> {
         Event::Stray { pid, name, number, is_gone } => {
             json!({ "event": "stray", "pid": pid, "name": name, "job": number, "gone": is_gone })
         }
+        Event::Suspended => json!({ "event": "suspended" }),
+        Event::WantsTerminal { number, pid } => {
+            json!({ "event": "wants_terminal", "job": number, "pid": pid })
+        }
         Event::Waiting { need } => {
             json!({ "event": "waiting", "need": format!("{need:?}").to_lowercase() })
         }

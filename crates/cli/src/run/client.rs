@@ -153,6 +153,14 @@ impl Client for RunClient {
     }
 
     fn event(&mut self, event: Event) {
+        let is_suspended = matches!(event, Event::Suspended);
         self.queue.push(event);
+        if is_suspended {
+            // The area is removed first: the shell prints to the same terminal.
+            self.queue.settle();
+            // The jobs were stopped; SIGSTOP stops all threads of this process as well. It goes on
+            // when the shell continues it.
+            let _ = signal_hook::low_level::raise(signal_hook::consts::SIGSTOP);
+        }
     }
 }

@@ -55,8 +55,19 @@ struct State {
     is_closed: bool,
     /// Number of requests to stop.
     stop_requests: u8,
-    /// `true` if the thread has handled all events, or has panicked.
-    is_over: bool,
+    thread: OutputThread,
+}
+
+/// The state of the output thread.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum OutputThread {
+    /// It has events to handle.
+    #[default]
+    Busy,
+    /// It has handled all events so far.
+    Idle,
+    /// It has handled the last event, or has panicked.
+    Over,
 }
 
 /// Number of events at which the queue counts as long.
@@ -92,7 +103,10 @@ impl EventQueue {
             // The area will be drawn with the state at that time.
             Event::Tick if !queue.events.is_empty() => return,
             Event::Output { .. } => {
-                while queue.bytes >= MAX_BYTES && queue.stop_requests == 0 && !queue.is_over {
+                while queue.bytes >= MAX_BYTES
+                    && queue.stop_requests == 0
+                    && queue.thread != OutputThread::Over
+                {
                     queue = self.0.changed.wait(queue);
                 }
                 if queue.bytes >= MAX_BYTES {
@@ -103,6 +117,9 @@ impl EventQueue {
         }
         queue.bytes += bytes;
         queue.files += files;
+        if queue.thread == OutputThread::Idle {
+            queue.thread = OutputThread::Busy;
+        }
         queue.events.push_back(event);
         drop(queue);
         self.0.changed.notify_all();
@@ -124,19 +141,26 @@ impl EventQueue {
         self.0.changed.notify_all();
     }
 
+    /// Waits until all events so far are handled, but not long: nobody may read them.
+    pub(super) fn settle(&self) {
+        let is_busy = |queue: &mut State| queue.thread == OutputThread::Busy;
+        drop(self.0.changed.wait_timeout_while(self.lock(), READER_LIMIT, is_busy));
+    }
+
     /// Waits until all events are handled. Returns `None` if the run was asked twice to stop and
     /// nobody reads its output.
     pub(super) fn finish(&self, thread: JoinHandle<SessionEnd>) -> Option<SessionEnd> {
         let mut queue = self.lock();
         queue.is_closed = true;
         self.0.changed.notify_all();
-        while !queue.is_over {
+        while queue.thread != OutputThread::Over {
             if queue.stop_requests < 2 {
                 queue = self.0.changed.wait(queue);
                 continue;
             }
             let taken = queue.taken;
-            let is_idle = |queue: &mut State| !queue.is_over && queue.taken == taken;
+            let is_idle =
+                |queue: &mut State| queue.thread != OutputThread::Over && queue.taken == taken;
             let (after, timeout) = self.0.changed.wait_timeout_while(queue, READER_LIMIT, is_idle);
             if timeout.timed_out() {
                 return None;
@@ -170,6 +194,10 @@ impl EventQueue {
             if queue.is_closed {
                 return None;
             }
+            if queue.thread == OutputThread::Busy {
+                queue.thread = OutputThread::Idle;
+                self.0.changed.notify_all();
+            }
             queue = self.0.changed.wait(queue);
         }
     }
@@ -202,7 +230,7 @@ impl Drop for Over {
         if thread::panicking() {
             self.0.0.stopper.kill();
         }
-        self.0.lock().is_over = true;
+        self.0.lock().thread = OutputThread::Over;
         self.0.0.changed.notify_all();
     }
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use std::thread;
 
 use brigade::runner::Stopper;
-use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM, SIGTSTP};
 use signal_hook::iterator::Signals;
 
 use super::event_queue::EventQueue;
@@ -22,7 +22,7 @@ impl FirstSignal {
     }
 }
 
-/// Stops the run at the first stop signal, and kills its jobs at the second.
+/// Stops the run at the first stop signal, and kills its jobs at the second. Pauses it at Ctrl-Z.
 ///
 /// A signal that is ignored at the start stays ignored: `nohup`, and shells that start a background
 /// job, rely on that. SIGCHLD is handled in any case. Nothing else reports that an adopted process
@@ -30,16 +30,24 @@ impl FirstSignal {
 /// any job.
 pub(super) fn on_signals(stopper: Stopper, queue: EventQueue) -> io::Result<FirstSignal> {
     let ignored = ignored(&fs::read_to_string("/proc/self/status")?);
-    let stops = [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| !ignored.contains(signal));
+    let stops =
+        [SIGINT, SIGTERM, SIGHUP, SIGTSTP].into_iter().filter(|signal| !ignored.contains(signal));
     let mut signals = Signals::new(stops.chain([SIGCHLD]))?;
     let first = FirstSignal::default();
     let recorded = first.clone();
     // Blocks in a read for as long as the program runs.
     thread::Builder::new().name("signals".to_owned()).spawn(move || {
         for signal in &mut signals {
-            if signal == SIGCHLD {
-                stopper.wake();
-                continue;
+            match signal {
+                SIGCHLD => {
+                    stopper.wake();
+                    continue;
+                }
+                SIGTSTP => {
+                    stopper.suspend();
+                    continue;
+                }
+                _ => {}
             }
             let _ = recorded.0.compare_exchange(0, signal, Ordering::SeqCst, Ordering::SeqCst);
             stopper.stop();

@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::io::Read;
-use std::os::unix::process::ExitStatusExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -123,6 +123,50 @@ fn a_stopped_job_receives_the_interrupt() {
     let ran: RunOutput = brigade.wait_with_output().expect("own child").into();
     assert_eq!(ran.status, 130);
     assert!(start.elapsed() < SOON, "it took the whole escalation: {}", ran.stderr);
+}
+
+#[test]
+fn a_suspended_run_suspends_its_jobs_and_their_limits() {
+    let dir = TestDir::new();
+    // A shell that starts programs may wait for one that was stopped, and is not stopped itself.
+    let job = "echo $$ >> pids; exec sleep 3 # {}";
+    let options = ["run", "--no-pin", "-j2", "--timeout", "3.5", "--shell"];
+    let mut command = dir.command(&[&options[..], &["--", job, ":::", "1", "2"]].concat());
+    let brigade = command.stdout(Stdio::piped()).process_group(0).spawn().expect("brigade");
+    let pids = pids(&dir.path("pids"), 2);
+    signal(brigade.id(), "TSTP");
+    let is_stopped = |pid: &str| {
+        fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| stat.contains(") T "))
+    };
+    until("the stop", || {
+        pids.iter().all(|pid| is_stopped(pid)) && is_stopped(&brigade.id().to_string())
+    });
+    // Longer than the limit.
+    assert!(Command::new("sleep").arg("4").status().expect("sleep").success());
+    signal(brigade.id(), "CONT");
+    let ran: RunOutput = brigade.wait_with_output().expect("own child").into();
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+}
+
+#[test]
+fn a_job_that_wants_the_terminal_is_named() {
+    let dir = TestDir::new();
+    let session = "\"$0\" run -- sh -c 'read x < /dev/tty' ::: 1 2> said & \
+        until grep -q 'wants to use the terminal' said; do sleep 0.05; done; kill -INT $!; wait $!; echo $? > status";
+    dir.write("session", session.replace("$0", BRIGADE));
+    // Job control, so that the run is not in the foreground either.
+    let mut terminal = Command::new("script")
+        .args(["-qc", "exec sh -m session", "/dev/null"])
+        .current_dir(dir.path(""))
+        .env("XDG_RUNTIME_DIR", dir.path(""))
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("script");
+    until("the end of the run", || dir.read("status").ends_with('\n'));
+    assert_eq!(dir.read("status"), "130\n", "{}", dir.read("said"));
+    let _ = terminal.kill();
+    terminal.wait().expect("own child");
 }
 
 #[test]

@@ -6,7 +6,6 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use brigade_cores::CoreLease;
 use brigade_supervisor::{Capture, Captured, OutputPipe, Start};
-use brigade_sys::clock::now;
 use brigade_sys::launch::LaunchStage;
 use brigade_sys::memory;
 use brigade_sys::process::{Process, Usage};
@@ -27,6 +26,8 @@ pub(super) struct Live {
     /// Standard output and standard error.
     pub(super) streams: [StreamState; 2],
     pub(super) cpus: Vec<u32>,
+    /// `true` once it was reported that the job wants the terminal.
+    pub(super) wants_terminal: bool,
     /// The largest memory of this process when it started the job.
     own_memory: u64,
     /// Returns the cores when dropped.
@@ -124,6 +125,7 @@ impl Drive<'_> {
             generation: self.generation,
             streams: ours,
             cpus,
+            wants_terminal: false,
             own_memory: memory::peak(),
             lease,
         };
@@ -143,7 +145,7 @@ impl Drive<'_> {
     /// Gives up on an attempt that survives SIGKILL. Returns its cores, which would never become
     /// free otherwise.
     pub(super) fn abandon(&mut self, slot: usize) {
-        let time = now();
+        let time = self.clock.now();
         self.drain(slot);
         self.unwatch(slot);
         let Some(live) = self.live[slot].take() else { return };

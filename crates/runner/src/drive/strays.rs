@@ -7,6 +7,7 @@ use std::time::Duration;
 use brigade_sys::orphans::{Child, has_members};
 
 use super::Drive;
+use super::attempt::Live;
 use super::streams::Token;
 use crate::event::Event;
 
@@ -18,6 +19,21 @@ const STRAY_LIMIT: Duration = Duration::from_secs(5);
 const MAX_GENERATIONS: usize = 16;
 
 impl Drive<'_> {
+    /// Reports jobs that the system has stopped because they want to use the terminal.
+    pub(super) fn note_stopped(&mut self) {
+        while let Some(stopped) = Child::any_stopped() {
+            if !stopped.wants_terminal {
+                continue;
+            }
+            let is_it = |live: &&mut Live| live.process.pid() == stopped.pid;
+            let Some(live) = self.live.iter_mut().flatten().find(is_it) else { continue };
+            if !std::mem::replace(&mut live.wants_terminal, true) {
+                let (number, pid) = (live.attempt.number, stopped.pid);
+                self.client.event(Event::WantsTerminal { number, pid });
+            }
+        }
+    }
+
     /// Reaps adopted processes that have ended. The ends of group leaders arrive through their
     /// pidfds instead.
     pub(super) fn reap_adopted(&self) {

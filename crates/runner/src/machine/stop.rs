@@ -166,7 +166,7 @@ impl Machine {
         }
     }
 
-    fn signal_all(&mut self, signal: Signal) {
+    pub(super) fn signal_all(&mut self, signal: Signal) {
         let running = self.slots.iter().enumerate().filter(|(_, running)| running.is_some());
         self.actions.extend(running.map(|(slot, _)| Action::Signal(slot, signal)));
     }

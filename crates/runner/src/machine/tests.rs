@@ -89,6 +89,7 @@ impl World {
                     }
                 }
                 Action::Signal(slot, signal) => self.signals.push((slot, signal)),
+                Action::Suspend => self.machine.resumed(),
                 Action::Notify(notice) => self.notices.push(notice),
                 Action::GiveUp(verdict) => self.given_up.push(verdict),
                 Action::Abandon(slot) => {
@@ -215,6 +216,17 @@ fn a_stopped_run_escalates_from_sigint_to_sigkill() {
     assert_eq!(world.exit(0, 0).ending, Ending::Stopped);
     assert_eq!(world.settle(), None);
     assert_eq!(world.started, [1], "nothing was started after the stop");
+}
+
+#[test]
+fn a_pause_stops_and_continues_all_jobs() {
+    let mut world = World::new(settings(3), 3, &[1, 1]);
+    world.settle();
+    world.machine.suspend();
+    world.settle();
+    let stopped = [(0, Signal::Stop), (1, Signal::Stop)];
+    let continued = [(0, Signal::Continue), (1, Signal::Continue)];
+    assert_eq!(world.signals, [stopped, continued].concat());
 }
 
 #[test]

@@ -1,0 +1,46 @@
+//! The time of a run, which stands still while the run is suspended.
+
+use std::time::Duration;
+
+use brigade_sys::clock;
+use brigade_time::Monotonic;
+
+/// The time of a run.
+#[derive(Debug, Default)]
+pub(super) struct RunClock {
+    suspended: Duration,
+}
+
+impl RunClock {
+    /// Returns the time.
+    pub(super) fn now(&self) -> Monotonic {
+        let suspended = u64::try_from(self.suspended.as_nanos()).unwrap_or(u64::MAX);
+        Monotonic::from_nanos(clock::now().as_nanos().saturating_sub(suspended))
+    }
+
+    /// Returns the time of the system at which the run will have this time.
+    pub(super) fn in_system(&self, time: Monotonic) -> Monotonic {
+        time.saturating_add(self.suspended)
+    }
+
+    /// Calls `pause`, and lets no time pass meanwhile.
+    pub(super) fn stand_still(&mut self, pause: impl FnOnce()) {
+        let before = clock::now();
+        pause();
+        self.suspended += clock::now().saturating_since(before);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pause_takes_no_time() {
+        let clock = RunClock { suspended: Duration::from_secs(9) };
+        let time = Monotonic::from_nanos(5);
+        assert_eq!(clock.in_system(time).saturating_since(time), Duration::from_secs(9));
+        let (before, now) = (clock::now(), clock.in_system(clock.now()));
+        assert!(now >= before && now <= clock::now());
+    }
+}
