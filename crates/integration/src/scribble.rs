@@ -102,8 +102,8 @@ pub fn forges_a_result_in_its_arena(length: u64) {
     let (task, attempt) =
         brigade::worker::task().zip(brigade::worker::attempt()).expect("a running task");
     let outcome = Outcome::InArena(Location { offset: brigade_sys::arena::HEADER as u64, length });
-    let run_time = Duration::ZERO;
-    let answer = Finished { task, attempt, ring_index: 0, run_time, worn: false, outcome };
+    let (run_time, began) = (Duration::ZERO, brigade_sys::clock::now());
+    let answer = Finished { task, attempt, ring_index: 0, run_time, began, worn: false, outcome };
     let mut message = Vec::new();
     FromWorker::Finished(answer).encode_head(&mut message);
     SharedMemory::of_this_process().publish(&message);

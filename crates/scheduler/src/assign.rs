@@ -69,9 +69,9 @@ impl<T> Scheduler<T> {
     #[inline]
     fn send_to(&mut self, now: Monotonic, slot: u32, key: TaskKey, outbox: &mut Outbox<T>) {
         self.workers.set_current(slot);
-        let worker = &mut self.workers[slot as usize];
-        let unanswered = u16::try_from(worker.load()).unwrap_or(u16::MAX);
-        let ring_index = worker.push(key);
+        let unanswered = u16::try_from(self.workers[slot as usize].load()).unwrap_or(u16::MAX);
+        let ring_index = self.workers.push(slot, key);
+        let worker = &self.workers[slot as usize];
         let task = &mut self.tasks[key];
         task.state = TaskState::Assigned { worker: slot, ring_index };
         outbox.push(Action::Send {

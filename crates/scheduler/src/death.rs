@@ -25,7 +25,7 @@ impl<T> Scheduler<T> {
         let productive = entry.completed > 0 || !interrupted.is_empty();
         entry.state = WorkerState::Vacant;
         entry.pending_kill = None;
-        let in_flight = entry.take_in_flight();
+        let in_flight = self.workers.take_in_flight(worker.slot);
         self.workers.remove_idle(worker.slot);
         self.clear_alarms(worker.slot);
         self.counters.worker_deaths += 1;

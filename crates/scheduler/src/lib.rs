@@ -104,6 +104,7 @@ mod workers;
 pub use event::{Event, InterruptedAttempt, Observation, Returned, StartFailure};
 pub use lifecycle::{Shutdown, ShutdownReport};
 pub use outbox::{Action, Outbox, RevokeWhy, TaskEnd};
+pub use queries::WorkerStatus;
 pub use scheduler::Scheduler;
 pub use settings::{Counters, Settings};
 pub use task::{Constraints, Submission, TaskKey, TaskRef};

@@ -5,6 +5,7 @@
 use std::collections::VecDeque;
 
 use brigade_ids::{Attempt, TaskId, WorkerId};
+use brigade_time::Monotonic;
 use serde::{Deserialize, Serialize};
 
 use crate::{KillCause, TaskKey, TaskRef};
@@ -65,6 +66,13 @@ pub enum Action<T> {
         task: T,
         attempt: Attempt,
         end: TaskEnd,
+        /// Number of tasks that end: the items of a chunk, 1 for others, and 0 for a task that was
+        /// not accepted.
+        #[serde(skip)]
+        items: u32,
+        /// Time of the submission.
+        #[serde(skip)]
+        submitted: Monotonic,
     },
     /// Start a process for this worker.
     Spawn { worker: WorkerId },

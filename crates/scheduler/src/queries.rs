@@ -10,6 +10,21 @@ use crate::{
     WorkerState,
 };
 
+/// The state of a slot, for reports.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WorkerStatus {
+    /// It has no process.
+    Vacant,
+    /// Its process starts.
+    Starting,
+    /// Its worker waits for tasks.
+    Idle,
+    /// Its worker has tasks.
+    Busy,
+    /// Its worker is about to end.
+    Stopping,
+}
+
 impl<T> Scheduler<T> {
     /// Returns `true` if a task may be submitted now. Otherwise callers wait or give up.
     pub fn has_room(&self) -> bool {
@@ -117,7 +132,27 @@ impl<T> Scheduler<T> {
 
     /// Returns the number of workers that have something to do.
     pub fn busy_workers(&self) -> usize {
-        self.workers.iter().filter(|worker| worker.load() > 0).count()
+        self.workers.busy()
+    }
+
+    /// Returns the number of accepted tasks without an outcome; items count one by one.
+    #[inline]
+    pub fn pending(&self) -> u64 {
+        self.tasks.pending()
+    }
+
+    /// Returns all slots with their present or last workers.
+    pub fn workers(&self) -> impl Iterator<Item = (WorkerId, WorkerStatus)> + '_ {
+        self.workers.iter().map(|worker| {
+            let status = match worker.state {
+                WorkerState::Vacant => WorkerStatus::Vacant,
+                WorkerState::Starting => WorkerStatus::Starting,
+                WorkerState::Ready if worker.load() == 0 => WorkerStatus::Idle,
+                WorkerState::Ready => WorkerStatus::Busy,
+                WorkerState::Stopping | WorkerState::Killing => WorkerStatus::Stopping,
+            };
+            (worker.id, status)
+        })
     }
 
     /// Returns the number of workers that are ready for tasks.

@@ -33,9 +33,13 @@ impl<T> Scheduler<T> {
         }
         let places = self.tasks.check_waiting() + assigned;
         assert_eq!(places, self.tasks.len(), "a task is nowhere or in two places");
+        let pending: u64 = self.tasks.iter().map(TaskEntry::count).sum();
+        assert_eq!(self.pending(), pending, "the number of tasks is wrong");
     }
 
     fn workers_hold_what_their_state_allows(&self) {
+        let busy = self.workers.iter().filter(|worker| worker.load() > 0).count();
+        assert_eq!(self.busy_workers(), busy, "the number of busy workers is wrong");
         for worker in self.workers.iter() {
             assert!(worker.load() <= usize::from(self.settings.credit), "credit exceeded");
             assert!(

@@ -1,5 +1,6 @@
 //! The scheduler's state, and what it does with the events of tasks.
 
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use brigade_ids::{Attempt, TaskId, WorkerId};
@@ -9,6 +10,7 @@ use crate::alarms::{Alarm, Alarms, PoolAlarm, RescuePlan};
 use crate::lifecycle::Lifecycle;
 use crate::restart_budget::RestartBudget;
 use crate::run_times::RunTimes;
+use crate::task::TaskEntry;
 use crate::tasks::Tasks;
 use crate::warm_up::WarmUp;
 use crate::worker::{Occupant, WorkerState};
@@ -141,7 +143,8 @@ impl<T> Scheduler<T> {
     ) {
         if let Some(end) = self.lifecycle.refusal() {
             let attempt = Attempt::first();
-            outbox.push(Action::Complete { task: submission.task, attempt, end });
+            let (task, items, submitted) = (submission.task, 0, now);
+            outbox.push(Action::Complete { task, attempt, end, items, submitted });
             return;
         }
         self.lifecycle.set_quiescent(false);
@@ -201,8 +204,8 @@ impl<T> Scheduler<T> {
         run_time: Duration,
         outbox: &mut Outbox<T>,
     ) {
+        self.workers.pop_front(slot);
         let entry = &mut self.workers[slot as usize];
-        entry.pop_front();
         entry.completed += 1;
         entry.stalled = false;
         self.run_times.learn(run_time);
@@ -240,7 +243,7 @@ impl<T> Scheduler<T> {
             Some(Occupant::Revoked { id: expected, attempt: at })
                 if expected == id && at == attempt =>
             {
-                entry.pop_front();
+                self.workers.pop_front(worker.slot);
                 self.after_outcome(now, worker.slot, outbox);
             }
             _ => self.kill(worker, KillCause::Protocol, outbox),
@@ -290,6 +293,8 @@ impl<T> Scheduler<T> {
         if self.alarms.is_set(PoolAlarm::Start) {
             self.update_start_alarm();
         }
-        outbox.push(Action::Complete { task: entry.task, attempt: entry.attempt, end });
+        let items = entry.items.map_or(1, NonZeroU32::get);
+        let TaskEntry { task, attempt, submitted, .. } = entry;
+        outbox.push(Action::Complete { task, attempt, end, items, submitted });
     }
 }

@@ -20,6 +20,8 @@ pub(crate) struct Tasks<T> {
     reserved: Vec<VecDeque<TaskKey>>,
     /// Number of tasks in `reserved`.
     reserved_len: usize,
+    /// Number of all tasks; items count one by one.
+    pending: u64,
 }
 
 impl<T> Default for Tasks<T> {
@@ -29,6 +31,7 @@ impl<T> Default for Tasks<T> {
             queue: Queue::default(),
             reserved: Vec::new(),
             reserved_len: 0,
+            pending: 0,
         }
     }
 }
@@ -53,7 +56,9 @@ impl<T> Tasks<T> {
     /// Adds a task, which waits nowhere yet.
     #[inline]
     pub(crate) fn insert(&mut self, now: Monotonic, submission: Submission<T>) -> TaskKey {
-        TaskKey::new(self.entries.insert(TaskEntry::new(now, submission)))
+        let entry = TaskEntry::new(now, submission);
+        self.pending += entry.count();
+        TaskKey::new(self.entries.insert(entry))
     }
 
     /// Splits off the items of a task from `at` on, as a task that waits nowhere yet.
@@ -67,7 +72,9 @@ impl<T> Tasks<T> {
     /// Removes a task that does not wait.
     #[inline]
     pub(crate) fn remove(&mut self, key: TaskKey) -> TaskEntry<T> {
-        self.entries.remove(key.index())
+        let entry = self.entries.remove(key.index());
+        self.pending -= entry.count();
+        entry
     }
 
     #[inline]
@@ -83,6 +90,12 @@ impl<T> Tasks<T> {
     /// Returns the key with the task's id.
     pub(crate) fn reference(&self, key: TaskKey) -> TaskRef {
         TaskRef { key, id: self[key].id }
+    }
+
+    /// Returns the number of all tasks; items count one by one.
+    #[inline]
+    pub(crate) fn pending(&self) -> u64 {
+        self.pending
     }
 
     #[inline]

@@ -4,7 +4,8 @@ use std::ops::{Index, IndexMut};
 
 use brigade_ids::WorkerId;
 
-use crate::worker::{WorkerEntry, WorkerState};
+use crate::TaskKey;
+use crate::worker::{Occupant, WorkerEntry, WorkerState};
 
 #[derive(Debug)]
 pub(crate) struct Workers {
@@ -19,6 +20,8 @@ pub(crate) struct Workers {
     complete: bool,
     /// The slot whose worker was assigned the last task.
     current: usize,
+    /// Number of workers that have unanswered frames.
+    busy: usize,
 }
 
 impl Index<usize> for Workers {
@@ -39,8 +42,14 @@ impl IndexMut<usize> for Workers {
 
 impl Workers {
     pub(crate) fn new(target: usize) -> Self {
-        let mut workers =
-            Self { entries: Vec::new(), target: 0, idle: Vec::new(), complete: false, current: 0 };
+        let mut workers = Self {
+            entries: Vec::new(),
+            target: 0,
+            idle: Vec::new(),
+            complete: false,
+            current: 0,
+            busy: 0,
+        };
         workers.set_target(target);
         workers
     }
@@ -114,6 +123,35 @@ impl Workers {
     #[inline]
     pub(crate) fn set_current(&mut self, slot: u32) {
         self.current = slot as usize;
+    }
+
+    /// Assigns a task to a worker and returns its position in the worker's table.
+    #[inline]
+    pub(crate) fn push(&mut self, slot: u32, key: TaskKey) -> u16 {
+        let worker = &mut self.entries[slot as usize];
+        self.busy += usize::from(worker.load() == 0);
+        worker.push(key)
+    }
+
+    /// Removes the oldest frame of a worker, which has answered it.
+    #[inline]
+    pub(crate) fn pop_front(&mut self, slot: u32) {
+        let worker = &mut self.entries[slot as usize];
+        worker.pop_front();
+        self.busy -= usize::from(worker.load() == 0);
+    }
+
+    /// Removes and returns all frames of a worker, which is dead.
+    pub(crate) fn take_in_flight(&mut self, slot: u32) -> Vec<(u16, Occupant)> {
+        let worker = &mut self.entries[slot as usize];
+        self.busy -= usize::from(worker.load() > 0);
+        worker.take_in_flight()
+    }
+
+    /// Returns the number of workers that have unanswered frames.
+    #[inline]
+    pub(crate) fn busy(&self) -> usize {
+        self.busy
     }
 
     /// Returns the number of workers that are ready for tasks.

@@ -4,6 +4,7 @@
 //! word 0   bits 0..8 kind, 8..16 flags, 16..32 ring index, 32..64 attempt (of an item: its index)
 //! word 1   task                                            (all but Stop and Item)
 //! word 2   function offset, length of a name, or run time in nanoseconds  (Run and Finished)
+//! word 3   start of the run, in nanoseconds of the monotonic clock     (Finished)
 //! then     bits 0..32 items, 32..64 budget in microseconds                (Run of a chunk)
 //! then     soft and hard limit in nanoseconds, all ones for none          (Run with limits)
 //! then     offset in an arena, and length there        (Run with its argument in the arena)
@@ -24,6 +25,8 @@ mod outcome;
 mod words;
 
 use std::time::Duration;
+
+use brigade_sys::clock::Monotonic;
 
 use crate::buffers;
 use crate::error::MessageError;
@@ -126,6 +129,8 @@ pub struct Finished<'a> {
     pub ring_index: u16,
     /// Time from start to end, measured in the worker.
     pub run_time: Duration,
+    /// Time of the start.
+    pub began: Monotonic,
     /// `true` if the worker exceeds its memory limit and asks to be replaced.
     pub worn: bool,
     /// The outcome of the attempt.
@@ -288,6 +293,7 @@ impl<'a> FromWorker<'a> {
                 push(head, first_word(kind, flags, finished.ring_index, finished.attempt.get()));
                 push(head, finished.task.get());
                 push(head, u64::try_from(finished.run_time.as_nanos()).unwrap_or(u64::MAX));
+                push(head, finished.began.as_nanos());
                 &finished.outcome
             }
             Self::Item(item) => {
@@ -348,9 +354,10 @@ impl<'a> FromWorker<'a> {
             };
         }
         let run_time = Duration::from_nanos(reader.word()?);
+        let began = Monotonic::from_nanos(reader.word()?);
         let outcome = outcome::decode(kind, reader.0)?;
         let worn = flags & IS_WORN != 0;
-        Ok(Self::Finished(Finished { task, attempt, ring_index, run_time, worn, outcome }))
+        Ok(Self::Finished(Finished { task, attempt, ring_index, run_time, began, worn, outcome }))
     }
 }
 

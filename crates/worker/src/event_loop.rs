@@ -143,7 +143,7 @@ impl<S: LinkSender, R: LinkReceiver> EventLoop<S, R> {
             }
             let run_time = clock::now().saturating_since(began);
             let worn = self.memory_limit.is_exceeded();
-            let finished = Finished { task, attempt, ring_index, run_time, worn, outcome };
+            let finished = Finished { task, attempt, ring_index, run_time, began, worn, outcome };
             self.reporter.send(&FromWorker::Finished(finished))?;
             self.runner.leftover = Vec::new();
             if self.runner.result.capacity() > KEPT_BUFFER {

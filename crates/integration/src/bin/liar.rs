@@ -173,7 +173,8 @@ impl Worker {
     fn finish(&mut self, frame: &Frame, outcome: Outcome<'_>) {
         let Frame { task, attempt, ring_index, .. } = *frame;
         let (run_time, worn) = (Duration::from_micros(1), false);
-        let finished = Finished { task, attempt, ring_index, run_time, worn, outcome };
+        let began = brigade_sys::clock::now();
+        let finished = Finished { task, attempt, ring_index, run_time, began, worn, outcome };
         self.send(&FromWorker::Finished(finished));
     }
 

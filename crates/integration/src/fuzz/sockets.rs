@@ -9,6 +9,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
+use brigade_sys::clock::Monotonic;
 use brigade_testkit::Random;
 use brigade_wire::{Attempt, Finished, FromWorker, Item, Location, Outcome, TaskId};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
@@ -132,6 +133,7 @@ fn answer(random: &mut Random) -> Vec<u8> {
             attempt,
             ring_index: ring_index % 4,
             run_time: Duration::from_nanos(random.number()),
+            began: Monotonic::from_nanos(random.number()),
             worn: random.chance(20),
             outcome,
         }),

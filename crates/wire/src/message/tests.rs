@@ -68,7 +68,8 @@ fn from_worker(
     }
     let run_time = Duration::from_nanos(nanos);
     let worn = nanos % 2 == 1;
-    FromWorker::Finished(Finished { task, attempt, ring_index, run_time, worn, outcome })
+    let began = Monotonic::from_nanos(nanos / 2);
+    FromWorker::Finished(Finished { task, attempt, ring_index, run_time, began, worn, outcome })
 }
 
 fn function(offset: u64, name: Option<&str>) -> Function<'_> {
@@ -208,9 +209,10 @@ fn a_head_is_words_in_little_endian() {
     let mut finished = Vec::new();
     let run_time = Duration::from_nanos(0x0607);
     let outcome = Outcome::Value(&[9]);
-    let message = Finished { task, attempt, ring_index, run_time, worn: false, outcome };
+    let began = Monotonic::from_nanos(0x0809);
+    let message = Finished { task, attempt, ring_index, run_time, began, worn: false, outcome };
     FromWorker::Finished(message).encode_head(&mut finished);
-    assert_eq!(finished, words(&[0x0000_0003_0405_0010, 0x0102, 0x0607]));
+    assert_eq!(finished, words(&[0x0000_0003_0405_0010, 0x0102, 0x0607, 0x0809]));
 
     let mut item = Vec::new();
     let outcome = Outcome::Value(&[9]);
@@ -234,8 +236,8 @@ fn a_trace_context_that_is_too_long_is_an_error() {
 fn a_run_time_too_long_for_the_head_is_clamped() {
     let (task, attempt) = (TaskId::new(1), Attempt::first());
     let outcome = Outcome::Value(&[]);
-    let message =
-        Finished { task, attempt, ring_index: 0, run_time: Duration::MAX, worn: false, outcome };
+    let (run_time, began) = (Duration::MAX, Monotonic::ZERO);
+    let message = Finished { task, attempt, ring_index: 0, run_time, began, worn: false, outcome };
     let mut bytes = Vec::new();
     FromWorker::Finished(message).encode_head(&mut bytes);
     let Ok(FromWorker::Finished(decoded)) = FromWorker::decode(&bytes) else {
@@ -249,8 +251,8 @@ fn bytes_after_a_panic_report_are_an_error() {
     let (task, attempt) = (TaskId::new(1), Attempt::first());
     let report = PanicReport { message: "m".to_owned(), location: None, backtrace: String::new() };
     let outcome = Outcome::Panicked(Box::new(report));
-    let message =
-        Finished { task, attempt, ring_index: 0, run_time: Duration::ZERO, worn: false, outcome };
+    let (run_time, began) = (Duration::ZERO, Monotonic::ZERO);
+    let message = Finished { task, attempt, ring_index: 0, run_time, began, worn: false, outcome };
     let mut bytes = Vec::new();
     FromWorker::Finished(message).encode_head(&mut bytes);
     assert!(FromWorker::decode(&bytes).is_ok());
