@@ -28,7 +28,7 @@ pub(crate) struct Settings {
 const SCHEDULER_STEPS: &str = "1000000";
 
 /// Sets of the facade's features that are checked without cargo-hack: none, each alone, and all.
-const FEATURE_SETS: [&str; 14] = [
+const FEATURE_SETS: [&str; 15] = [
     "",
     "bytemuck",
     "bytes",
@@ -39,10 +39,11 @@ const FEATURE_SETS: [&str; 14] = [
     "metrics",
     "ndarray",
     "prometheus",
+    "recording",
     "runner",
     "status",
     "timer",
-    "bytemuck,bytes,cores,futures,ipc,journal,metrics,ndarray,prometheus,runner,status,timer",
+    "bytemuck,bytes,cores,futures,ipc,journal,metrics,ndarray,prometheus,recording,runner,status,timer",
 ];
 
 /// Settings that stop at the first failed test and accept a changed Cargo.toml.

@@ -19,6 +19,7 @@
 //!   Also adds `PoolBuilder::cores`, `PoolBuilder::cores_per_worker` and `worker::cores`.
 //! - `futures` (default): the items of a [`stream`] as a `futures_core::Stream`.
 //! - `ipc` (default): `Link::Ipc`, the portable link. Without it, rings are the only link.
+//! - `recording` (default): [`metrics`] and [`Pool::snapshot`].
 //! - `runner` (default): `brigade::runner` runs commands as jobs on leased cores. Implies `cores`.
 //! - `timer` (default): `brigade::timer` kills processes that exceed a deadline.
 //! - `status`: `brigade::status` shows a live view in a browser.
@@ -133,7 +134,17 @@ pub fn init() {
 #[cfg(feature = "cores")]
 #[doc(inline)]
 pub use brigade_cores as cores;
-#[cfg(any(feature = "metrics", feature = "prometheus", feature = "status"))]
+/// Snapshots of pools: counts, times, failures, workers and slow tasks.
+///
+/// [`Pool::snapshot`] returns the snapshot of one pool, and [`global`](metrics::global) that of all
+/// pools that the process has made. Both print a report with `Display` and are `serde` types. When
+/// the last pool of the process ends, the report is logged at the level INFO.
+#[cfg(any(
+    feature = "metrics",
+    feature = "prometheus",
+    feature = "recording",
+    feature = "status"
+))]
 #[doc(inline)]
 pub use brigade_metrics as metrics;
 #[cfg(feature = "runner")]

@@ -28,6 +28,7 @@
 mod answering;
 mod captured;
 mod common;
+mod consistent;
 pub mod fuzz;
 mod helper;
 mod log;
@@ -39,6 +40,7 @@ mod watch;
 pub use answering::Answering;
 pub use captured::{Captured, Line, POISON};
 pub use common::{attempt, builder, picky, pool, square, worker_died};
+pub use consistent::assert_consistent;
 pub use helper::Helper;
 pub use log::Log;
 pub use spans::{Emitted, Spanned, Spans};

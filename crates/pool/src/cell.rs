@@ -7,6 +7,7 @@ mod waiters;
 mod watch;
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicU8;
 
 use brigade_scheduler::{TaskKey, TaskRef};
 use brigade_wire::shared::SharedBuf;
@@ -50,6 +51,10 @@ pub(crate) struct TaskCell {
     key: AtomicU32,
     /// Set under the lock once the outcome is stored.
     ended: AtomicBool,
+    /// Number of tasks that this one stands for in the times that the pool records; 0 if it is not
+    /// timed.
+    #[cfg_attr(not(feature = "recording"), expect(dead_code, reason = "only metrics need it"))]
+    pub(crate) weight: AtomicU8,
     /// Nothing that panics runs under this lock.
     state: Mutex<CellState>,
 }
@@ -138,6 +143,7 @@ impl TaskCell {
             record,
             key: AtomicU32::new(NO_KEY),
             ended: AtomicBool::new(false),
+            weight: AtomicU8::new(0),
             state: Mutex::new(CellState {
                 outcome: OutcomeState::Pending(argument),
                 chunk,

@@ -162,6 +162,13 @@ impl ChunkProgress {
         has_begun.then_some(InterruptedAttempt { ring_index, finished, in_item, parts })
     }
 
+    /// Returns the number of bytes of the results.
+    #[cfg(feature = "recording")]
+    pub(crate) fn result_bytes(&self) -> u64 {
+        let in_arena: usize = self.in_arena.iter().map(|(_, value)| value.0.len()).sum();
+        (self.results.len() + in_arena) as u64
+    }
+
     /// Discards all results, because a chunk that is sent again begins with its first item. Results
     /// that were claimed by a worker from which the chunk was revoked before it started are a lie.
     /// They would shift the results of the next worker.

@@ -49,8 +49,14 @@ mod deferred;
 mod failure;
 mod interrupted;
 mod lifecycle;
+#[cfg(feature = "recording")]
+mod measure;
+#[cfg(not(feature = "recording"))]
+mod no_recording;
 mod outcome;
 mod owner;
+#[cfg(feature = "recording")]
+mod recording;
 mod run_deferred;
 mod shared;
 mod submit;
@@ -73,6 +79,8 @@ use crossbeam_channel::{Receiver, Sender, TryRecvError, bounded};
 
 use crate::config::Config;
 use crate::error::PoolError;
+#[cfg(not(feature = "recording"))]
+use no_recording as recording;
 use outcome::EventData;
 use owner::Role;
 pub(crate) use shared::Shared;
@@ -103,6 +111,8 @@ impl Drive {
             drive.join(drive.shared.config.scheduler.stop_grace);
             return Err(error);
         }
+        #[cfg(feature = "recording")]
+        drive.shared.register();
         if drive.shared.config.scheduler.min_workers > 0 {
             drive.shared.step(Event::Tick, EventData::Nothing);
         }

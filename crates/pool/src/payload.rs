@@ -259,6 +259,18 @@ impl Value {
         }
     }
 
+    /// Returns the number of bytes of the encoded value.
+    #[cfg(feature = "recording")]
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Self::Inline(encoded) => encoded.len(),
+            Self::InArena(value) => value.0.len(),
+            Self::Shared(value) => value.len(),
+            Self::Buffered(value) => value.encoded.len(),
+        }
+    }
+
     /// Returns the same value again, without a copy.
     pub(crate) fn share(&mut self) -> Self {
         let shared = match std::mem::replace(self, Self::Inline(Vec::new())) {

@@ -173,7 +173,7 @@ impl Worker {
     fn finish(&mut self, frame: &Frame, outcome: Outcome<'_>) {
         let Frame { task, attempt, ring_index, .. } = *frame;
         let (run_time, worn) = (Duration::from_micros(1), false);
-        let began = brigade_sys::clock::now();
+        let began = now();
         let finished = Finished { task, attempt, ring_index, run_time, began, worn, outcome };
         self.send(&FromWorker::Finished(finished));
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use brigade_scheduler::Event;
 use brigade_supervisor::{Connected, WorkerProcess};
+use brigade_sys::clock::now;
 use brigade_wire::link::{LinkError, LinkReceiver};
 use brigade_wire::{FromWorker, WorkerId};
 
@@ -17,10 +18,13 @@ use crate::buffers::{Kept, Reachable};
 /// Attends a worker. Over rings it returns at once, over other links after the worker's death.
 pub(super) fn run(shared: &Shared, process: &Arc<WorkerProcess>, connected: Connected) {
     let worker = process.worker();
-    let Connected { connection, receiver } = connected;
-    if let Some(worker_slot) = shared.lock().worker_slot_mut(worker) {
+    let Connected { connection, receiver, initializing } = connected;
+    let mut core = shared.lock();
+    if let Some(worker_slot) = core.worker_slot_mut(worker) {
         worker_slot.connection = Some(connection);
+        core.recording.worker_ready(now(), worker, initializing);
     }
+    drop(core);
     shared.supervisor.reaper.watch(Arc::clone(process));
     shared.step(Event::Ready { worker }, EventData::Nothing);
     // Outcomes in rings are collected by callers and the collector thread, so this thread has

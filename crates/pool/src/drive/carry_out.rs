@@ -11,11 +11,21 @@ use brigade_wire::{Attempt, Run, RunLimits, TaskId, ToWorker, WorkerId};
 
 use super::deferred::Deferred;
 use super::outcome::{EventData, outcome_of};
+use super::recording::{End, Ran};
 use super::shared::{Core, Shared};
 use super::worker_slot::WorkerSlot;
 use crate::cell::TaskCell;
 use crate::deadlines::TaskDeadlines;
 use crate::emitted::Assignment;
+
+/// A task that ends; see [`Action::Complete`].
+struct Ending {
+    task: Arc<TaskCell>,
+    attempt: Attempt,
+    end: TaskEnd,
+    items: u32,
+    submitted: Monotonic,
+}
 
 impl Core {
     /// Handles an event and everything that follows from it.
@@ -30,7 +40,7 @@ impl Core {
         self.decide(now, event, deferred);
         loop {
             while let Some(action) = self.outbox.pop() {
-                self.carry_out(action, &mut data, shared, deferred);
+                self.carry_out(now, action, &mut data, shared, deferred);
             }
             match self.replies.pop_front() {
                 Some(reply) => self.decide(now, reply, deferred),
@@ -74,13 +84,19 @@ impl Core {
 
     fn carry_out(
         &mut self,
+        now: Monotonic,
         action: Action<Arc<TaskCell>>,
         data: &mut EventData,
         shared: &Shared,
         deferred: &mut Deferred,
     ) {
         match action {
-            Action::Accepted { task } => self.set_key(task),
+            Action::Accepted { task } => {
+                if let Some(cell) = self.scheduler.task(task.key) {
+                    cell.set_key(task.key);
+                    self.recording.accepted(now, cell, &self.scheduler);
+                }
+            }
             Action::Send { worker, ring_index, key, id, attempt, unanswered } => {
                 if let Err(error) = self.send(worker, ring_index, key, id, attempt, unanswered) {
                     // The frame is lost; only the worker's death brings the task back.
@@ -94,10 +110,12 @@ impl Core {
                 let answer = Event::RevokeAnswer { task, worker, ring_index, why, found };
                 self.replies.push_back(answer);
             }
-            Action::Complete { task, attempt, end, .. } => {
-                self.complete(task, attempt, end, data, deferred);
+            Action::Complete { task, attempt, end, items, submitted } => {
+                let ending = Ending { task, attempt, end, items, submitted };
+                self.complete(now, ending, data, deferred);
             }
             Action::Spawn { worker } => {
+                self.recording.worker_started(now, worker);
                 let process = Arc::new(WorkerProcess::new(worker));
                 let slot = worker.slot as usize;
                 if slot >= self.worker_slots.len() {
@@ -107,6 +125,7 @@ impl Core {
                 shared.supervisor.start(process);
             }
             Action::Stop { worker } => {
+                self.recording.worker_leaving(now, worker);
                 if let Some(connection) = self.connection_mut(worker) {
                     let mut head = Vec::new();
                     ToWorker::Stop.encode_head(&mut head);
@@ -115,6 +134,7 @@ impl Core {
                 }
             }
             Action::Terminate { worker } => {
+                self.recording.worker_leaving(now, worker);
                 if let Some(Err(error)) =
                     self.worker_slot(worker).map(|slot| slot.process.terminate())
                 {
@@ -123,12 +143,8 @@ impl Core {
                 }
             }
             Action::Kill { worker, cause, at_once } => {
-                let cause = describe(cause);
-                let pid = self.pid(worker);
-                note!(deferred, INFO, %worker, pid, cause, "worker killed");
-                if let Some(worker_slot) = self.worker_slot(worker) {
-                    deferred.to_kill.push((Arc::clone(&worker_slot.process), at_once));
-                }
+                self.recording.worker_leaving(now, worker);
+                self.kill(worker, cause, at_once, deferred);
             }
             Action::Observe { worker, ring_index, task } => {
                 let seen = Box::new(self.observe(worker, ring_index, task));
@@ -176,6 +192,14 @@ impl Core {
         }
     }
 
+    fn kill(&self, worker: WorkerId, cause: KillCause, at_once: bool, deferred: &mut Deferred) {
+        let (pid, cause) = (self.pid(worker), describe(cause));
+        note!(deferred, INFO, %worker, pid, cause, "worker killed");
+        if let Some(worker_slot) = self.worker_slot(worker) {
+            deferred.to_kill.push((Arc::clone(&worker_slot.process), at_once));
+        }
+    }
+
     /// Releases the tasks that wait for others to take the items that they emit, because nobody
     /// may do so any more.
     pub(super) fn stop_emitting(&self) {
@@ -197,15 +221,19 @@ impl Core {
 
     #[inline]
     fn complete(
-        &self,
-        task: Arc<TaskCell>,
-        attempt: Attempt,
-        end: TaskEnd,
+        &mut self,
+        now: Monotonic,
+        ending: Ending,
         data: &mut EventData,
         deferred: &mut Deferred,
     ) {
+        let Ending { task, attempt, end, items, submitted } = ending;
         let broken = self.scheduler.broken_reason();
+        let ran = Ran::of(data, end);
         let outcome = outcome_of(&task, attempt, end, data, broken.as_deref());
+        let way = end;
+        let end = End { task: &task, attempt, way, items, submitted, ran, outcome: &outcome };
+        self.recording.ended(now, &end);
         if let Some(record) = &task.record {
             record.finished(attempt);
         }
@@ -278,7 +306,9 @@ impl Core {
         let limits = cell.deadlines.as_deref().map_or(RunLimits::NONE, TaskDeadlines::run_limits);
         let reads_arena = connection.results.is_some();
         let (reads_all, limit) = (connection.reads_all, self.message_limit);
+        let mut bytes = 0;
         let sent = cell.with_argument(|argument, chunk, span| {
+            let size = argument.as_bytes().len();
             let trace_context = span.and_then(|span| span.send(worker, attempt));
             let has_buffers = argument.has_buffers();
             let inlined = if has_buffers && !reads_all {
@@ -304,9 +334,11 @@ impl Core {
                 argument,
             };
             ToWorker::Run(run).encode_head(&mut self.head);
+            bytes = inlined.as_ref().map_or(size, Vec::len);
             connection.send(&self.head, argument, unanswered)
         });
         self.woke_worker = connection.woke_worker();
+        self.recording.sent(worker, bytes);
         // A task that is assigned has no outcome yet.
         debug_assert!(sent.is_some(), "a task with an outcome was sent");
         match sent.unwrap_or(Ok(())) {

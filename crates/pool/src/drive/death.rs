@@ -28,7 +28,7 @@ pub(super) fn report(shared: &Shared, process: &WorkerProcess) {
     let exit = death.exit;
     let interrupted = shared.lock().worker_slot_mut(worker).and_then(|it| it.interrupted.take());
     let interrupted = interrupted.unwrap_or_else(|| read_interrupted(shared, worker));
-    let expected = matches!(exit, Exit::Code(0) | Exit::Unknown) && interrupted.attempts.is_empty();
+    let expected = is_orderly(exit) && interrupted.attempts.is_empty();
     if expected {
         note!(shared.supervisor.output, DEBUG, %worker, pid, %exit, "worker exited");
     } else if !process.is_left_behind() {
@@ -94,6 +94,17 @@ fn read_interrupted(shared: &Shared, worker: WorkerId) -> Interrupted {
         }
     }
     interrupted
+}
+
+impl DeathReport {
+    /// Returns `true` if the process ended as if it had been asked to exit.
+    pub(super) fn exited_in_order(&self) -> bool {
+        is_orderly(self.death.exit)
+    }
+}
+
+fn is_orderly(exit: Exit) -> bool {
+    matches!(exit, Exit::Code(0) | Exit::Unknown)
 }
 
 fn remove(shared: &Shared, worker: WorkerId, mut interrupted: Interrupted, pid: u32, death: Death) {

@@ -1,11 +1,12 @@
 //! Turns a worker's message, or its death, into the outcome that the handle gets.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use brigade_scheduler::{Event, KillCause, Returned, TaskEnd};
 use brigade_supervisor::Death;
 use brigade_sys::arena::ResultView;
-use brigade_sys::clock;
+use brigade_sys::clock::{self, Monotonic};
 use brigade_wire::{self as wire, Attempt, Finished, Item, PanicReport, WorkerId};
 
 use super::interrupted::Interrupted;
@@ -20,13 +21,26 @@ use crate::payload::{ArenaValue, Outcome, Value};
 pub(super) enum EventData {
     Nothing,
     /// A worker's outcome of a task.
-    Outcome(WorkerOutcome),
+    Outcome(
+        WorkerOutcome,
+        #[cfg_attr(not(feature = "recording"), expect(dead_code, reason = "only metrics need it"))]
+        RunReport,
+    ),
     /// The report of a worker's death.
     Death(Box<DeathReport>),
 }
 
 /// The outcome of a task as a worker sends it. Failures are rare, so they are boxed.
 pub(super) type WorkerOutcome = Result<Value, Box<TaskErrorKind>>;
+
+/// A run, as the worker reports it.
+#[derive(Clone, Copy)]
+#[cfg_attr(not(feature = "recording"), expect(dead_code, reason = "only metrics need it"))]
+pub(super) struct RunReport {
+    pub(super) worker: WorkerId,
+    pub(super) began: Monotonic,
+    pub(super) run_time: Duration,
+}
 
 /// The end of a worker's process.
 #[derive(Debug, Clone)]
@@ -144,8 +158,9 @@ pub(super) fn finished_event(
     due: Option<&Arc<TaskCell>>,
     reachable: Reachable<'_>,
 ) -> Result<(Event<Arc<TaskCell>>, EventData), String> {
-    let Finished { task, attempt, run_time, worn, outcome, .. } = finished;
-    let data = EventData::Outcome(decode_outcome(outcome, due, reachable)?);
+    let Finished { task, attempt, run_time, began, worn, outcome, .. } = finished;
+    let report = RunReport { worker, began, run_time };
+    let data = EventData::Outcome(decode_outcome(outcome, due, reachable)?, report);
     let event = match end {
         ChunkEnd::Complete => Event::Finished { worker, task, attempt, run_time, worn },
         ChunkEnd::Returned { finished, parts } => {
@@ -206,7 +221,7 @@ pub(super) fn outcome_of(
 ) -> Outcome {
     let (elapsed, broke_protocol) = match &*data {
         EventData::Death(report) => (report.interrupted.elapsed, report.interrupted.broke_protocol),
-        EventData::Nothing | EventData::Outcome(_) => (None, false),
+        EventData::Nothing | EventData::Outcome(..) => (None, false),
     };
     // The death may also have ended tasks that had not started.
     let has_run = matches!(end, TaskEnd::Died | TaskEnd::Quarantined | TaskEnd::Killed(_));
@@ -219,7 +234,7 @@ pub(super) fn outcome_of(
         TaskErrorKind::DeadlineExceeded { limit, elapsed }
     };
     let kind = match (end, data) {
-        (TaskEnd::Reported, EventData::Outcome(answer)) => {
+        (TaskEnd::Reported, EventData::Outcome(answer, _)) => {
             match std::mem::replace(answer, Ok(Value::Inline(Vec::new()))) {
                 Ok(value) => return Ok(value),
                 Err(kind) => *kind,

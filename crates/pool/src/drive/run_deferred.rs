@@ -49,6 +49,8 @@ impl Deferred {
             shared.run_user_code(user_code);
         }
         if self.ended {
+            #[cfg(feature = "recording")]
+            shared.retire();
             shared.release_threads();
         }
     }

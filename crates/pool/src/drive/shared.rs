@@ -20,6 +20,7 @@ use super::collect::collecting::Collecting;
 use super::collect::listeners::Listeners;
 use super::deferred::Deferred;
 use super::outcome::EventData;
+use super::recording::Recording;
 use super::user_code_queue::{UserCode, UserCodeQueue};
 use super::worker_slot::WorkerSlot;
 use crate::callbacks::Callbacks;
@@ -53,6 +54,9 @@ pub(crate) struct Shared {
     pub(super) resizing: Mutex<()>,
     /// Number of cores that this process and its workers may use.
     pub(super) cores: usize,
+    /// The number of the pool in this process, once it has one.
+    #[cfg(feature = "recording")]
+    pub(super) number: std::sync::OnceLock<u64>,
 }
 
 /// The state behind the core's lock.
@@ -75,6 +79,7 @@ pub(super) struct Core {
     pub(super) waiting_for_progress: usize,
     /// `true` if the worker that was sent the last task was asleep.
     pub(super) woke_worker: bool,
+    pub(super) recording: Recording,
     /// See `collect`.
     pub(super) listeners: Listeners,
     pub(super) shutdown_began: Option<Instant>,
@@ -104,6 +109,7 @@ impl Shared {
             sleeping_for_room: Vec::new(),
             waiting_for_progress: 0,
             woke_worker: false,
+            recording: Recording::new(now()),
             listeners: Listeners::default(),
             shutdown_began: None,
             elapsed: None,
@@ -131,6 +137,8 @@ impl Shared {
             left_behind: Mutex::default(),
             collecting,
             cores: std::thread::available_parallelism().map_or(1, usize::from),
+            #[cfg(feature = "recording")]
+            number: std::sync::OnceLock::new(),
         };
         Ok((Arc::new(shared), (orders, jobs)))
     }
@@ -315,7 +323,11 @@ impl Shared {
         let slot = core.worker_slots.get_mut(worker.slot as usize);
         // Dropped after the locks: a process that nobody attends is killed and reaped then.
         let dead = slot.and_then(|slot| slot.take_if(|slot| slot.id == worker));
-        core.handle(now(), event, data, self, &mut deferred);
+        let time = now();
+        if dead.is_some() {
+            core.recording.worker_gone(time, worker, has_died(&event, &data));
+        }
+        core.handle(time, event, data, self, &mut deferred);
         // The same step may have started the slot's next process.
         let is_vacant = core.worker_slots.get(worker.slot as usize).is_none_or(Option::is_none);
         let cores = self.config.cores.as_ref().filter(|_| is_vacant);
@@ -350,5 +362,15 @@ impl Core {
         if self.waiting_for_progress > 0 {
             shared.progress.notify_all();
         }
+    }
+}
+
+/// Returns `true` unless the process has exited in order.
+fn has_died(event: &Event<Arc<TaskCell>>, data: &EventData) -> bool {
+    match (event, data) {
+        (Event::Died { interrupted, .. }, EventData::Death(report)) => {
+            !(report.exited_in_order() && interrupted.is_empty())
+        }
+        _ => true,
     }
 }

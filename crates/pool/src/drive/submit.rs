@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use brigade_scheduler::{Constraints, Event, Submission};
-use brigade_sys::clock::{self, now};
 use brigade_sys::sync::MutexGuard;
 
 use super::deferred::Deferred;
@@ -43,7 +42,8 @@ impl Shared {
         };
         let mut deferred = Deferred::default();
         // Deadlines count from the exact time. The last tick is slightly behind, but much cheaper.
-        let time = if constraints.is_some() { now() } else { clock::last_tick() };
+        let is_exact = constraints.is_some() || items.is_some();
+        let time = core.recording.stamp(task, is_exact);
         let (id, task) = (task.id, Arc::clone(task));
         let event = Event::Submit(Submission { id, task, items, retries, constraints });
         core.handle(time, event, EventData::Nothing, self, &mut deferred);
@@ -89,10 +89,11 @@ impl Shared {
         for (slot, task) in (0..).zip(&tasks) {
             let mut constraints = TaskDeadlines::constraints(task.deadlines.as_deref());
             constraints.slot = Some(slot);
+            let time = core.recording.stamp(task, true);
             let (id, task, constraints) = (task.id, Arc::clone(task), Some(Box::new(constraints)));
             let event =
                 Event::Submit(Submission { id, task, items: None, retries: 0, constraints });
-            core.handle(now(), event, EventData::Nothing, self, &mut deferred);
+            core.handle(time, event, EventData::Nothing, self, &mut deferred);
         }
         drop(core);
         drop(surplus);

@@ -4,6 +4,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use brigade_sys::arena::ResultView;
+use brigade_sys::clock::Monotonic;
 use brigade_wire::link::connect::EndMark;
 use brigade_wire::link::{LinkError, LinkReceiver, LinkSender, ring};
 use brigade_wire::slots::SlotTable;
@@ -14,6 +15,8 @@ pub struct Connected {
     pub connection: Connection,
     /// The direction to the host, if the link is not a ring.
     pub receiver: Option<Box<dyn LinkReceiver>>,
+    /// Time at which the worker was about to run the initializer, if there is one.
+    pub initializing: Option<Monotonic>,
 }
 
 /// The host's end of the link to a ready worker, with its bookkeeping.

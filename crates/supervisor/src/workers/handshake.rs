@@ -79,7 +79,7 @@ struct Handshake<'a, S> {
 
 impl<S: Supervised> Handshake<'_, S> {
     fn run(&mut self, folder: Option<&Path>) -> Result<Connected, HandshakeError> {
-        let result = self.connect(folder)?;
+        let mut result = self.connect(folder)?;
         // Not earlier: a worker that is killed before its link is open leaves its folder behind.
         if let Err(error) = self.process.bind_to_host() {
             let worker = self.process.worker();
@@ -90,7 +90,9 @@ impl<S: Supervised> Handshake<'_, S> {
         }
         if self.settings.setup.initializer.is_some() {
             self.phase = Phase::Initializer;
-            self.deadline = clock::now().saturating_add(self.phase.limit(self.settings));
+            let now = clock::now();
+            result.initializing = Some(now);
+            self.deadline = now.saturating_add(self.phase.limit(self.settings));
             match self.receive()? {
                 FromWorkerControl::Initialized => {}
                 FromWorkerControl::InitializerFailed { reason } => {
@@ -117,7 +119,7 @@ impl<S: Supervised> Handshake<'_, S> {
             let connection = Connection::new(HostLink::Ring(end), table);
             let reads_all = results.is_some() && answer.opens_descriptors;
             let connection = connection.with_memory(results, reads_all, ringers);
-            return Ok(Connected { connection, receiver: None });
+            return Ok(Connected { connection, receiver: None, initializing: None });
         };
         let connect = || connector.connect(server, &self.token, limit);
         let connected = self.process.connect(connect);
@@ -132,7 +134,7 @@ impl<S: Supervised> Handshake<'_, S> {
         let HostEnd { sender, receiver, end_mark } = link;
         let mut connection = Connection::new(HostLink::Connected(sender), table);
         connection.end_mark = Some(end_mark);
-        Ok(Connected { connection, receiver: Some(receiver) })
+        Ok(Connected { connection, receiver: Some(receiver), initializing: None })
     }
 
     /// Sends the worker its identity and settings, and the table of task states.

@@ -1,0 +1,197 @@
+//! Records the end of a task.
+
+use std::sync::atomic::Ordering;
+
+use brigade_metrics::{FailureKind, Run, Timing};
+use brigade_scheduler::TaskEnd;
+use brigade_sys::clock::{self, Monotonic};
+use brigade_wire::{Attempt, TaskId, WorkerId};
+
+use super::Recording;
+use crate::cell::TaskCell;
+use crate::chunk::ChunkProgress;
+use crate::drive::outcome::EventData;
+use crate::error::{TaskError, TaskErrorKind};
+use crate::payload::Outcome;
+
+/// Number of failed items of a chunk that are described; see `Recorder::failed`.
+const DESCRIBED: usize = 20;
+
+/// The end of a task.
+pub(in crate::drive) struct End<'a> {
+    pub(in crate::drive) task: &'a TaskCell,
+    pub(in crate::drive) attempt: Attempt,
+    pub(in crate::drive) way: TaskEnd,
+    pub(in crate::drive) items: u32,
+    pub(in crate::drive) submitted: Monotonic,
+    /// The data of the event in which the task ended, before the outcome was taken from it.
+    pub(in crate::drive) ran: Option<Ran>,
+    pub(in crate::drive) outcome: &'a Outcome,
+}
+
+/// The last run of a task, as far as it is known.
+#[derive(Clone, Copy)]
+pub(in crate::drive) struct Ran {
+    worker: WorkerId,
+    /// As the worker says.
+    began: Option<Monotonic>,
+    /// As the worker says, or until its death.
+    run_time: Option<u64>,
+}
+
+/// The times of a task, in nanoseconds.
+struct Times {
+    queue: Option<u64>,
+    run: Option<u64>,
+    delivery: Option<u64>,
+}
+
+impl Ran {
+    /// Returns the run with which a task ended in this way.
+    #[inline]
+    pub(in crate::drive) fn of(data: &EventData, end: TaskEnd) -> Option<Self> {
+        match (data, end) {
+            (EventData::Outcome(_, report), TaskEnd::Reported) => Some(Self {
+                worker: report.worker,
+                began: Some(report.began),
+                run_time: Some(nanos(report.run_time)),
+            }),
+            (
+                EventData::Death(report),
+                TaskEnd::Finished | TaskEnd::Died | TaskEnd::Quarantined | TaskEnd::Killed(_),
+            ) => {
+                // The time belongs to the item that ran, not to those before it.
+                let elapsed = report.interrupted.elapsed.filter(|_| end != TaskEnd::Finished);
+                let run_time = elapsed.map(nanos);
+                Some(Self { worker: report.worker, began: None, run_time })
+            }
+            _ => None,
+        }
+    }
+}
+
+impl Recording {
+    #[inline]
+    pub(in crate::drive) fn ended(&mut self, now: Monotonic, end: &End<'_>) {
+        if end.items == 0 {
+            // It was not accepted.
+        } else if end.way == TaskEnd::Cancelled {
+            self.recorder.cancelled(end.items);
+        } else if end.task.is_chunk {
+            end.task.with_chunk_progress(|chunk| self.chunk_ended(now, end, chunk));
+        } else {
+            self.task_ended(now, end);
+        }
+    }
+
+    #[inline]
+    fn task_ended(&mut self, now: Monotonic, end: &End<'_>) {
+        let (arrival, times) = end.times(now);
+        let weight = u32::from(end.task.weight.load(Ordering::Relaxed));
+        let bytes = end.outcome.as_ref().map_or(0, |value| value.len() as u64);
+        let failed = u32::from(end.outcome.is_err());
+        let run = end.run(&times, weight, bytes, failed);
+        self.recorder.finished(arrival, &run);
+        if let Err(error) = end.outcome {
+            self.recorder.failed(arrival, kind_of(error), 1, &run, error);
+        }
+    }
+
+    fn chunk_ended(&mut self, now: Monotonic, end: &End<'_>, chunk: &ChunkProgress) {
+        let (arrival, times) = end.times(now);
+        // Answers before a chunk began are a lie; see `ChunkProgress::begin_anew`.
+        let has_run = matches!(end.way, TaskEnd::Reported | TaskEnd::Finished);
+        let answered = if has_run { chunk.answered.min(end.items) } else { 0 };
+        let failures = if has_run { &*chunk.failures } else { &[] };
+        let rest = if end.outcome.is_err() { end.items - answered } else { 0 };
+        let failed = rest + u32::try_from(failures.len()).unwrap_or(u32::MAX).min(answered);
+        let run = end.run(&times, end.items, chunk.result_bytes(), failed);
+        self.recorder.finished(arrival, &run);
+        // Only the last ones are described, but all are counted by their kinds.
+        let (counted, described) = failures.split_at(failures.len().saturating_sub(DESCRIBED));
+        for (index, kind) in counted {
+            let run = Run { task: end.item(*index).get(), ..run };
+            self.recorder.failed(arrival, failure_kind(kind), 1, &run, &"");
+        }
+        for (index, kind) in described {
+            let id = end.item(*index);
+            let error = TaskError::new(kind.clone()).of_task(id, end.attempt, end.task.label());
+            let run = Run { task: id.get(), ..run };
+            self.recorder.failed(arrival, failure_kind(kind), 1, &run, &error);
+        }
+        if let Err(error) = end.outcome {
+            let run = Run { task: end.item(answered).get(), ..run };
+            self.recorder.failed(arrival, kind_of(error), rest, &run, error);
+        }
+    }
+}
+
+impl<'a> End<'a> {
+    fn item(&self, index: u32) -> TaskId {
+        TaskId::new(self.task.id.get() + u64::from(index))
+    }
+
+    #[inline]
+    fn run(&self, times: &Times, weight: u32, bytes: u64, failed: u32) -> Run<'a> {
+        let timing = (weight > 0).then_some(Timing {
+            weight,
+            queue_time: times.queue,
+            delivery_time: times.delivery,
+        });
+        Run {
+            task: self.task.id.get(),
+            label: self.task.label_text(),
+            items: self.items,
+            failed,
+            worker: self.ran.map(|ran| (ran.worker.slot, ran.worker.generation)),
+            run_time: times.run,
+            bytes,
+            timing,
+        }
+    }
+
+    /// Returns the time at which the outcome arrived, and the times before it. The worker's stamps
+    /// may be lies, so the run lies between submission and arrival.
+    #[inline]
+    fn times(&self, now: Monotonic) -> (u64, Times) {
+        let (submitted, mut arrival) = (self.submitted.as_nanos(), now.as_nanos());
+        let Some(Ran { began, run_time: Some(run_time), .. }) = self.ran else {
+            return (arrival, Times { queue: None, run: None, delivery: None });
+        };
+        let Some(began) = began else {
+            return (arrival, Times { queue: None, run: Some(run_time), delivery: None });
+        };
+        let began = began.as_nanos().max(submitted);
+        if began.saturating_add(run_time) > arrival {
+            // The time was read for several outcomes, and this one came after that.
+            arrival = clock::now().as_nanos();
+        }
+        let began = began.min(arrival);
+        let run_time = run_time.min(arrival - began);
+        let delivery = arrival - began - run_time;
+        let queue = Some(began.saturating_sub(submitted));
+        (arrival, Times { queue, run: Some(run_time), delivery: Some(delivery) })
+    }
+}
+
+fn nanos(time: std::time::Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+fn kind_of(error: &TaskError) -> FailureKind {
+    if error.is_queue_deadline() { FailureKind::QueueDeadline } else { failure_kind(error.kind()) }
+}
+
+pub(in crate::drive) fn failure_kind(kind: &TaskErrorKind) -> FailureKind {
+    match kind {
+        TaskErrorKind::Panicked { .. } => FailureKind::Panicked,
+        TaskErrorKind::WorkerDied { .. } => FailureKind::WorkerDied,
+        TaskErrorKind::DeadlineExceeded { .. } => FailureKind::Deadline,
+        TaskErrorKind::Killed | TaskErrorKind::Cancelled => FailureKind::Killed,
+        TaskErrorKind::Codec { .. } => FailureKind::Codec,
+        TaskErrorKind::Function { .. } => FailureKind::Function,
+        TaskErrorKind::PoolBroken { .. } | TaskErrorKind::PoolClosed | TaskErrorKind::Forked => {
+            FailureKind::PoolBroken
+        }
+    }
+}
