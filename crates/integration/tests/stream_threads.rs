@@ -91,7 +91,7 @@ fn chained_streams_reach_the_end() {
             });
         }
         let sum: u64 = streams[2].iter().map(|item| item.result.unwrap()).sum();
-        assert_eq!(sum, (3..303).sum());
+        assert_eq!(sum, (3..303).sum::<u64>());
     });
 }
 
@@ -117,7 +117,7 @@ fn one_thread_can_run_a_chain() {
             sum += second.recv_timeout(timeout).map_or(0, |item| item.result.unwrap());
         }
     }
-    assert_eq!(sum, (0..100_u64).map(|number| number.pow(4)).sum());
+    assert_eq!(sum, (0..100_u64).map(|number| number.pow(4)).sum::<u64>());
 }
 
 #[test]
