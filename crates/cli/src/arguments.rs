@@ -72,7 +72,7 @@ Exit status: the number of failed jobs, 101 if more than 100 failed,
     clippy::struct_field_names,
     reason = "each option of the command is a field of the same name"
 )]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, args_override_self = true)]
 pub(crate) struct Run {
     /// Job file: TOML, JSON lines, or one shell command per line; `-` for standard input
     #[arg(value_hint = ValueHint::FilePath, conflicts_with = "command")]

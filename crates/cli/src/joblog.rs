@@ -14,6 +14,7 @@ pub(crate) use resume::{Resume, ResumeError};
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 use std::time::Duration;
 
@@ -77,11 +78,11 @@ impl JobLog {
     /// Appends a job's line.
     pub(crate) fn write(&mut self, outcome: &Outcome, received: u64) -> io::Result<()> {
         let line = line(outcome, received, self.start.at(outcome.started));
-        self.file.write_all(line.as_bytes())
+        self.file.write_all(&line)
     }
 }
 
-fn line(outcome: &Outcome, received: u64, started: f64) -> String {
+fn line(outcome: &Outcome, received: u64, started: f64) -> Vec<u8> {
     let (exit, signal) = match &outcome.ending {
         Ending::Exited(code) => (*code, 0),
         Ending::Signalled(signal) => (0, *signal),
@@ -91,25 +92,27 @@ fn line(outcome: &Outcome, received: u64, started: f64) -> String {
     };
     let cores = cores_list(&outcome.cores);
     let memory = outcome.peak_memory.map_or_else(|| "-".to_owned(), |bytes| bytes.to_string());
+    let command = outcome.job.command_on(outcome.slot).to_line();
     // GNU parallel also writes a newline within a command like this.
-    let command = command(outcome).replace('\n', "\0");
-    format!(
-        "{}\t:\t{started:.3}\t{:10.3}\t0\t{received}\t{exit}\t{signal}\t{command}\t# cores={cores} attempts={} \
-         user={:.3} system={:.3} memory={memory} deed={:016x}\n",
-        outcome.number,
-        seconds(outcome.wall),
+    let command = command.as_bytes().iter().map(|byte| if *byte == b'\n' { 0 } else { *byte });
+    let (number, wall) = (outcome.number, seconds(outcome.wall));
+    let before =
+        format!("{number}\t:\t{started:.3}\t{wall:10.3}\t0\t{received}\t{exit}\t{signal}\t");
+    let after = format!(
+        "\t# cores={cores} attempts={} user={:.3} system={:.3} memory={memory} deed={:016x}\n",
         outcome.attempts,
         seconds(outcome.user),
         seconds(outcome.system),
         job_hash(&outcome.job),
-    )
+    );
+    before.into_bytes().into_iter().chain(command).chain(after.into_bytes()).collect()
 }
 
 /// Returns a hash of everything a job does, independent of its slot: FNV-1a, which is the same in
 /// every build.
 fn job_hash(job: &Job) -> u64 {
-    let command = job.with_slot("{%}").to_string();
-    let bytes = command.bytes().chain([0]).chain(job.context_bytes());
+    let command = job.with_slot("{%}").to_line().into_vec();
+    let bytes = command.into_iter().chain([0]).chain(job.context_bytes());
     bytes.fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     })

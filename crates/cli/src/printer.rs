@@ -7,7 +7,7 @@ mod reorder;
 pub(crate) use reorder::{ReorderBuffer, costs};
 
 use std::ffi::OsString;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, IsTerminal, Write};
 use std::os::unix::ffi::OsStrExt;
 
 use brigade::runner::{Captured, Outcome, Stream};
@@ -16,18 +16,21 @@ use brigade::runner::{Captured, Outcome, Stream};
 #[derive(Debug)]
 pub(crate) struct Printer {
     is_tagged: bool,
+    /// `true` for a terminal that also shows our own lines: an output without a newline at its end
+    /// gets one, so that they do not share a line.
+    ends_lines: bool,
 }
 
 impl Printer {
-    pub(crate) fn new(is_tagged: bool) -> Self {
-        Self { is_tagged }
+    pub(crate) fn new(is_tagged: bool, ends_lines: bool) -> Self {
+        Self { is_tagged, ends_lines }
     }
 
     /// Prints all output of a finished job.
     pub(crate) fn print(&self, outcome: &Outcome, arguments: &[OsString]) -> io::Result<()> {
         let tag = self.tag(arguments);
-        copy(&outcome.stdout, &tag, io::stdout().lock())?;
-        copy(&outcome.stderr, &tag, io::stderr().lock())
+        self.copy(&outcome.stdout, &tag, io::stdout().lock(), io::stdout().is_terminal())?;
+        self.copy(&outcome.stderr, &tag, io::stderr().lock(), io::stderr().is_terminal())
     }
 
     /// Prints lines of a running job.
@@ -39,9 +42,32 @@ impl Printer {
     ) -> io::Result<()> {
         let tag = self.tag(arguments);
         match stream {
-            Stream::Stdout => write_all(Tagged::new(io::stdout().lock(), &tag), lines),
-            Stream::Stderr => write_all(Tagged::new(io::stderr().lock(), &tag), lines),
+            Stream::Stdout => {
+                let mut writer = Tagged::new(io::stdout().lock(), &tag);
+                writer.write_all(lines)?;
+                writer.finish(self.ends_lines && io::stdout().is_terminal())
+            }
+            Stream::Stderr => {
+                let mut writer = Tagged::new(io::stderr().lock(), &tag);
+                writer.write_all(lines)?;
+                writer.finish(self.ends_lines && io::stderr().is_terminal())
+            }
         }
+    }
+
+    fn copy(
+        &self,
+        captured: &Captured,
+        tag: &[u8],
+        writer: impl Write,
+        is_terminal: bool,
+    ) -> io::Result<()> {
+        if captured.is_empty()? {
+            return Ok(());
+        }
+        let mut writer = Tagged::new(writer, tag);
+        captured.copy_to(&mut writer)?;
+        writer.finish(self.ends_lines && is_terminal)
     }
 
     /// Returns the prefix of each line: the arguments and a tab, as in GNU parallel.
@@ -56,20 +82,6 @@ impl Printer {
     }
 }
 
-fn copy(captured: &Captured, tag: &[u8], writer: impl Write) -> io::Result<()> {
-    if captured.is_empty()? {
-        return Ok(());
-    }
-    let mut writer = Tagged::new(writer, tag);
-    captured.copy_to(&mut writer)?;
-    writer.flush()
-}
-
-fn write_all(mut writer: impl Write, bytes: &[u8]) -> io::Result<()> {
-    writer.write_all(bytes)?;
-    writer.flush()
-}
-
 /// A writer that puts a tag before each line.
 struct Tagged<'a, W: Write> {
     writer: BufWriter<W>,
@@ -81,12 +93,22 @@ impl<'a, W: Write> Tagged<'a, W> {
     fn new(writer: W, tag: &'a [u8]) -> Self {
         Self { writer: BufWriter::new(writer), tag, is_line_start: true }
     }
+
+    /// Passes everything on, and ends the last line if `ends_line` is set.
+    fn finish(mut self, ends_line: bool) -> io::Result<()> {
+        if ends_line && !self.is_line_start {
+            self.writer.write_all(b"\n")?;
+        }
+        self.writer.flush()
+    }
 }
 
 impl<W: Write> Write for Tagged<'_, W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if self.tag.is_empty() {
-            return self.writer.write(bytes);
+            self.writer.write_all(bytes)?;
+            self.is_line_start = bytes.last().map_or(self.is_line_start, |byte| *byte == b'\n');
+            return Ok(bytes.len());
         }
         for line in bytes.split_inclusive(|byte| *byte == b'\n') {
             if self.is_line_start {
@@ -106,6 +128,19 @@ impl<W: Write> Write for Tagged<'_, W> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_unfinished_line_is_ended_if_that_is_wanted() {
+        for (text, ends_line, expected) in
+            [("a", true, "a\n"), ("a\n", true, "a\n"), ("a", false, "a"), ("", true, "")]
+        {
+            let mut printed = Vec::new();
+            let mut writer = Tagged::new(&mut printed, b"");
+            writer.write_all(text.as_bytes()).expect("memory");
+            writer.finish(ends_line).expect("memory");
+            assert_eq!(printed, expected.as_bytes(), "{text:?}");
+        }
+    }
 
     #[test]
     fn each_line_starts_with_the_tag_however_it_arrives() {

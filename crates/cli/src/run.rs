@@ -9,6 +9,7 @@ mod status;
 mod stop;
 
 use std::io::{self, Write};
+use std::os::unix::ffi::OsStrExt;
 
 use miette::{IntoDiagnostic, Report, WrapErr, miette};
 
@@ -51,6 +52,7 @@ pub(crate) fn run(options: &Run) -> Result<u8, Report> {
         .wrap_err("cannot install signal handlers")?;
     let shared = Shared::new(options);
     let mut client = RunClient::new(input, resume, &shared, queue.clone(), options);
+    let ends_lines = screen.has_area();
     let session = Session {
         screen,
         statistics: Statistics::new(&runner),
@@ -58,7 +60,7 @@ pub(crate) fn run(options: &Run) -> Result<u8, Report> {
         joblog,
         results: options.results.clone().map(crate::results::Results::new),
         records: prepare::records(options)?,
-        printer: crate::printer::Printer::new(options.tag),
+        printer: crate::printer::Printer::new(options.tag, ends_lines),
         is_json: options.json,
         is_live: options.line_buffer,
         shared,
@@ -96,8 +98,9 @@ fn dry_run(mut input: Box<dyn Input>) -> Result<u8, Report> {
         match input.fetch_blocking() {
             Fetch::Entry(entry) => {
                 // The slot is not known in advance.
-                let command = entry.job.with_slot("{%}").to_string();
-                writeln!(stdout, "{command}").into_diagnostic()?;
+                let command = entry.job.with_slot("{%}").to_line();
+                stdout.write_all(command.as_bytes()).into_diagnostic()?;
+                stdout.write_all(b"\n").into_diagnostic()?;
             }
             Fetch::Failed(error) => return Err(miette!("{error}")),
             Fetch::Later | Fetch::End => break,

@@ -16,11 +16,11 @@ pub(crate) use statistics::Statistics;
 use std::io::{self, Write};
 use std::time::Duration;
 
-use brigade::runner::{Event, Need, Reason};
+use brigade::runner::{Event, Need, Outcome, Reason};
 
 use area::Area;
 use plain::Plain;
-use text::{Tint, seconds};
+use text::{Tint, one_line, seconds};
 
 /// Shows progress, failures and the summary.
 #[derive(Debug)]
@@ -85,9 +85,25 @@ impl Screen {
             }
             _ => {}
         }
-        if let Some(line) = self.message(event) {
+        if let Some(line) = message(event) {
             self.print_line(&line);
         }
+    }
+
+    /// Prints a line about a failed job. Call this after its output was printed.
+    pub(crate) fn show_failure(&self, outcome: &Outcome) {
+        if outcome.ending.is_success() {
+            return;
+        }
+        let label = outcome.job.label_text().map(str::to_owned);
+        let job = label.unwrap_or_else(|| crate::joblog::command(outcome));
+        let what = self.tint.bad(&format!("job {} failed", outcome.number));
+        self.print_line(&format!("{what} ({}): {}", outcome.ending, one_line(&job)));
+    }
+
+    /// Returns `true` if there is an area on the terminal.
+    pub(crate) fn has_area(&self) -> bool {
+        matches!(self.view, View::Area(_))
     }
 
     /// Prints a line of our own.
@@ -98,67 +114,58 @@ impl Screen {
         });
     }
 
-    /// Removes the area, and prints the summary of the run.
-    pub(crate) fn close(&mut self, statistics: &Statistics) {
+    /// Removes the area, and prints the summary of the run, if `is_silent` is not set.
+    pub(crate) fn close(&mut self, statistics: &Statistics, is_silent: bool) {
         if let View::Area(area) = &mut self.view {
-            area.clear();
+            area.close();
         }
         let wall = statistics.elapsed();
         let is_watched = self.is_watched();
-        if is_watched || statistics.failed() > 0 {
+        if !is_silent && (is_watched || statistics.failed() > 0) {
             let text = summary::text(statistics, wall, is_watched, self.tint);
             let _ = io::stderr().write_all(text.as_bytes());
         }
     }
+}
 
-    fn message(&self, event: &Event) -> Option<String> {
-        Some(match event {
-            Event::Finished(outcome) if !outcome.ending.is_success() => {
-                let job = outcome
-                    .job
-                    .label_text()
-                    .map_or_else(|| crate::joblog::command(outcome), str::to_owned);
-                let what = self.tint.bad(&format!("job {} failed", outcome.number));
-                format!("{what} ({}): {}", outcome.ending, text::one_line(&job))
-            }
-            Event::Retrying(outcome) => format!(
-                "job {} failed ({}) on attempt {}; retrying",
-                outcome.number, outcome.ending, outcome.attempts
-            ),
-            Event::Halting(Reason::Stopped) => {
-                "stopping: interrupting all jobs; press Ctrl-C again to kill them".to_owned()
-            }
-            Event::Halting(Reason::Halted) => {
-                "halting: the --halt policy was met; no more jobs will start".to_owned()
-            }
-            Event::Grace { running, left } => format!(
-                "{running} still running; sending SIGTERM in {} s",
-                left.as_secs_f64().round()
-            ),
-            Event::Signalled { running, signal } => {
-                format!("{running} still running; sending {signal}")
-            }
-            Event::WantsTerminal { number, pid } => format!(
-                "job {number} (process {pid}) is stopped because it wants to use the terminal, which jobs cannot; \
-                 kill it, or stop the run"
-            ),
-            Event::Waiting { need: Need::Cores } => {
-                "waiting for cores that other runs have leased; --no-pin shares them".to_owned()
-            }
-            Event::Waiting { need: Need::Memory } => {
-                "waiting for memory: less is available than --memfree asks for".to_owned()
-            }
-            Event::Stray { pid, name, number, is_gone } => {
-                let whose =
-                    number.map_or_else(|| "its job".to_owned(), |number| format!("job {number}"));
-                let what = if *is_gone { "it was killed" } else { "it could not be killed" };
-                format!(
-                    "process {pid} ({name}) left the process group of {whose} and outlived the job; {what}"
-                )
-            }
-            _ => return None,
-        })
-    }
+fn message(event: &Event) -> Option<String> {
+    Some(match event {
+        Event::Retrying(outcome) => format!(
+            "job {} failed ({}) on attempt {}; retrying",
+            outcome.number, outcome.ending, outcome.attempts
+        ),
+        Event::Halting(Reason::Stopped) => {
+            "stopping: interrupting all jobs; press Ctrl-C again to kill them".to_owned()
+        }
+        Event::Halting(Reason::Halted) => {
+            "halting: the --halt policy was met; no more jobs will start".to_owned()
+        }
+        Event::Grace { running, left } => {
+            format!("{running} still running; sending SIGTERM in {} s", left.as_secs_f64().round())
+        }
+        Event::Signalled { running, signal } => {
+            format!("{running} still running; sending {signal}")
+        }
+        Event::WantsTerminal { number, pid } => format!(
+            "job {number} (process {pid}) is stopped because it wants to use the terminal, which jobs cannot; \
+             kill it, or stop the run"
+        ),
+        Event::Waiting { need: Need::Cores } => {
+            "waiting for cores that other runs have leased; --no-pin shares them".to_owned()
+        }
+        Event::Waiting { need: Need::Memory } => {
+            "waiting for memory: less is available than --memfree asks for".to_owned()
+        }
+        Event::Stray { pid, name, number, is_gone } => {
+            let whose =
+                number.map_or_else(|| "its job".to_owned(), |number| format!("job {number}"));
+            let what = if *is_gone { "it was killed" } else { "it could not be killed" };
+            format!(
+                "process {pid} ({name}) left the process group of {whose} and outlived the job; {what}"
+            )
+        }
+        _ => return None,
+    })
 }
 
 /// Formats a duration for the summary and the area.

@@ -148,15 +148,7 @@ impl Template {
             word.extend_from_slice(value);
             return;
         }
-        if let Ok(text) = std::str::from_utf8(value) {
-            word.extend_from_slice(quote(text).as_bytes());
-        } else {
-            // Within single quotes a shell takes every byte literally except the quote.
-            word.push(b'\'');
-            let quoted: Vec<&[u8]> = value.split(|byte| *byte == b'\'').collect();
-            word.extend_from_slice(&quoted.join(&br"'\''"[..]));
-            word.push(b'\'');
-        }
+        word.extend_from_slice(quote(OsStr::from_bytes(value)).as_bytes());
     }
 }
 

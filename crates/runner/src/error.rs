@@ -11,7 +11,7 @@ use crate::outcome::Ending;
 #[non_exhaustive]
 pub enum RunnerError {
     /// A job needs cores that it can never get.
-    #[error("job {number} ({job}) can never run")]
+    #[error("job {number} ({job:.200}) can never run")]
     NeverFits {
         /// The job's number.
         number: u64,
@@ -23,7 +23,7 @@ pub enum RunnerError {
     },
     /// Two jobs are duplicates.
     #[error(
-        "job {second} is the same as job {first}: {job}\nremove one of them, give them labels, or allow \
+        "job {second} is the same as job {first}: {job:.200}\nremove one of them, give them labels, or allow \
          duplicates (`--allow-duplicates`)"
     )]
     Duplicate {

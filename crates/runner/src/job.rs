@@ -1,5 +1,6 @@
 //! A command to run and its settings.
 
+use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::num::NonZeroUsize;
@@ -266,27 +267,30 @@ impl Job {
 impl fmt::Display for Job {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.label {
-            Some(label) => formatter.write_str(label),
+            Some(label) => formatter.pad(label),
             None => self.command.fmt(formatter),
         }
     }
 }
 
-/// Writes a line that a shell reads as the same command.
-impl fmt::Display for Command {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Command {
+    /// Returns a line that a shell reads as the same command, with bytes that are not UTF-8
+    /// unchanged.
+    pub fn to_line(&self) -> OsString {
         match self {
-            Self::Shell(line) => formatter.write_str(&line.to_string_lossy()),
+            Self::Shell(line) => line.clone(),
             Self::Argv(words) => {
-                for (index, word) in words.iter().enumerate() {
-                    if index > 0 {
-                        formatter.write_str(" ")?;
-                    }
-                    formatter.write_str(&quote(&word.to_string_lossy()))?;
-                }
-                Ok(())
+                let words: Vec<_> = words.iter().map(|word| quote(word)).collect();
+                words.join(OsStr::new(" "))
             }
         }
+    }
+}
+
+/// Writes a line that a shell reads as the same command, if it is UTF-8.
+impl fmt::Display for Command {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.pad(&self.to_line().to_string_lossy())
     }
 }
 
@@ -305,12 +309,16 @@ fn replace(word: &OsStr, marker: &OsStr, with: &str) -> OsString {
 }
 
 /// Quotes a word for a shell, if necessary.
-pub fn quote(word: &str) -> std::borrow::Cow<'_, str> {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./:,@%+=^".contains(&byte);
-    if !word.is_empty() && word.bytes().all(plain) {
+pub fn quote(word: &OsStr) -> Cow<'_, OsStr> {
+    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_./:,@%+=^".contains(byte);
+    let bytes = word.as_bytes();
+    if !bytes.is_empty() && bytes.iter().all(plain) {
         return word.into();
     }
-    format!("'{}'", word.replace('\'', r"'\''")).into()
+    // Within single quotes a shell takes every byte literally except the quote.
+    let parts: Vec<&[u8]> = bytes.split(|byte| *byte == b'\'').collect();
+    let quoted = [b"'", parts.join(&br"'\''"[..]).as_slice(), b"'"].concat();
+    OsString::from_vec(quoted).into()
 }
 
 #[cfg(test)]
@@ -342,9 +350,11 @@ mod tests {
     proptest! {
         #[test]
         fn a_shell_reads_back_a_quoted_word(words in prop::collection::vec("[^\0]*", 1..4)) {
-            let line: Vec<_> = words.iter().map(|word| quote(word)).collect();
+            let line: Vec<_> = words.iter().map(|word| quote(word.as_ref())).collect();
+            let line = line.join(OsStr::new(" "));
+            let line = line.to_str().expect("UTF-8");
             let output = std::process::Command::new("sh")
-                .args(["-c", &format!("printf '%s\\0' {}", line.join(" "))])
+                .args(["-c", &format!("printf '%s\\0' {line}")])
                 .output()
                 .expect("sh");
             let expected: String = words.iter().flat_map(|word| [word.as_str(), "\0"]).collect();

@@ -2,10 +2,14 @@
 
 use std::fs;
 
-/// Returns the number of bytes that the kernel estimates can be used without swapping, or
-/// `u64::MAX` if it does not say.
+use brigade_sys::memory_limit;
+
+/// Returns the number of bytes that the kernel estimates can be used without swapping and that the
+/// limits of control groups leave, or `u64::MAX` if it does not say.
 pub(crate) fn available() -> u64 {
-    fs::read_to_string("/proc/meminfo").ok().and_then(|text| parse(&text)).unwrap_or(u64::MAX)
+    let machine = fs::read_to_string("/proc/meminfo").ok().and_then(|text| parse(&text));
+    let group = memory_limit::control_groups_leave();
+    machine.unwrap_or(u64::MAX).min(group.unwrap_or(u64::MAX))
 }
 
 fn parse(text: &str) -> Option<u64> {

@@ -29,6 +29,7 @@
 //!   hold large payloads in blocks of shared memory
 //! - [`random`]: bytes that nobody can predict
 //! - [`memory`]: measures the memory that this process uses, and allocates large memory
+//! - [`memory_limit`]: finds how much memory a process may use
 //! - [`file_limit`]: checks whether shared memory of a given size can be created
 //!
 //! Communication and waiting:
@@ -104,7 +105,7 @@ pub mod handover;
 pub mod launch;
 pub mod lifeline;
 pub mod memory;
-mod memory_limit;
+pub mod memory_limit;
 #[cfg(feature = "misdeeds")]
 pub mod misdeeds;
 pub mod orphans;

@@ -17,28 +17,72 @@ pub(crate) fn memory_limit() -> u64 {
     control_group_limit(Path::new("/")).map_or(machine, |limit| limit.min(machine))
 }
 
-/// Returns the lowest limit of the process's groups and their ancestors, below the folder `root`.
-fn control_group_limit(root: &Path) -> Option<u64> {
-    let groups = fs::read_to_string(root.join("proc/self/cgroup")).unwrap_or_default();
-    groups.lines().filter_map(|line| limit_of(root, line)).min()
+/// Returns the bytes that the process's control groups and their ancestors leave: the least of all
+/// limits without what their members use. Cached files do not count as used. `None` if there is no
+/// limit.
+pub fn control_groups_leave() -> Option<u64> {
+    left_by_control_groups(Path::new("/"))
 }
 
-/// Returns the lowest limit of a group, a line `id:controllers:/path` of the process's list, and of
+fn left_by_control_groups(root: &Path) -> Option<u64> {
+    least(root, |group, controller| {
+        let limit = number(group, controller.limit)?;
+        let used = number(group, controller.usage)?;
+        let statistics = fs::read_to_string(group.join("memory.stat")).unwrap_or_default();
+        let cached = statistics.lines().find_map(|line| line.strip_prefix("inactive_file "));
+        let cached = cached.and_then(|number| number.trim().parse().ok()).unwrap_or(0);
+        Some(limit.saturating_sub(used.saturating_sub(cached)))
+    })
+}
+
+/// Returns the lowest limit of the process's groups and their ancestors, below the folder `root`.
+fn control_group_limit(root: &Path) -> Option<u64> {
+    least(root, |group, controller| number(group, controller.limit))
+}
+
+/// The controller of memory: its folder, and its files.
+struct Controller {
+    mount: &'static str,
+    limit: &'static str,
+    usage: &'static str,
+}
+
+const VERSION_2: Controller =
+    Controller { mount: "sys/fs/cgroup", limit: "memory.max", usage: "memory.current" };
+const VERSION_1: Controller = Controller {
+    mount: "sys/fs/cgroup/memory",
+    limit: "memory.limit_in_bytes",
+    usage: "memory.usage_in_bytes",
+};
+
+/// Returns the least value of the process's groups and their ancestors, below the folder `root`.
+fn least(root: &Path, value: impl Fn(&Path, &Controller) -> Option<u64>) -> Option<u64> {
+    let groups = fs::read_to_string(root.join("proc/self/cgroup")).unwrap_or_default();
+    groups.lines().filter_map(|line| least_of(root, line, &value)).min()
+}
+
+/// Returns the least value of a group, a line `id:controllers:/path` of the process's list, and of
 /// its ancestors. In a container, the path may not exist, but the mount point shows the group.
-fn limit_of(root: &Path, line: &str) -> Option<u64> {
+fn least_of(
+    root: &Path,
+    line: &str,
+    value: impl Fn(&Path, &Controller) -> Option<u64>,
+) -> Option<u64> {
     let mut fields = line.splitn(3, ':').skip(1);
-    let (mount, file) = match fields.next()? {
-        "" => ("sys/fs/cgroup", "memory.max"),
-        all if all.split(',').any(|one| one == "memory") => {
-            ("sys/fs/cgroup/memory", "memory.limit_in_bytes")
-        }
+    let controller = match fields.next()? {
+        "" => &VERSION_2,
+        all if all.split(',').any(|one| one == "memory") => &VERSION_1,
         _ => return None,
     };
-    let mount = root.join(mount);
+    let mount = root.join(controller.mount);
     let group = mount.join(fields.next()?.trim_start_matches('/'));
-    // Without a limit, the file says "max" or a number above all memory.
-    let limit = |group: &Path| fs::read_to_string(group.join(file)).ok()?.trim().parse().ok();
-    group.ancestors().take_while(|group| group.starts_with(&mount)).filter_map(limit).min()
+    let groups = group.ancestors().take_while(|group| group.starts_with(&mount));
+    groups.filter_map(|group| value(group, controller)).min()
+}
+
+/// Reads a number. Without a limit, the file of the limit says "max" or a number above all memory.
+fn number(group: &Path, file: &str) -> Option<u64> {
+    fs::read_to_string(group.join(file)).ok()?.trim().parse().ok()
 }
 
 #[cfg(test)]
@@ -75,6 +119,24 @@ mod tests {
             }
             assert_eq!(control_group_limit(root.path()), limit, "{groups}");
         }
+    }
+
+    #[test]
+    fn a_control_group_leaves_its_limit_without_what_is_used() {
+        let root = tempfile::tempdir().unwrap();
+        let write = |path: &str, text: &str| {
+            let path = root.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        assert_eq!(left_by_control_groups(root.path()), None);
+        write("proc/self/cgroup", "0::/a/b\n");
+        write("sys/fs/cgroup/a/memory.max", "10000\n");
+        write("sys/fs/cgroup/a/memory.current", "7000\n");
+        write("sys/fs/cgroup/a/memory.stat", "anon 6000\ninactive_file 1000\n");
+        write("sys/fs/cgroup/a/b/memory.max", "max\n");
+        write("sys/fs/cgroup/a/b/memory.current", "7000\n");
+        assert_eq!(left_by_control_groups(root.path()), Some(4000));
     }
 
     #[test]

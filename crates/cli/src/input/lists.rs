@@ -61,7 +61,7 @@ pub(crate) enum ListError {
     #[error("`::::` must be followed by a file")]
     NoFile,
     #[error(
-        "argument {second} of list {list} is the same as argument {first}: {value}\nremove one of them, or use \
+        "argument {second} of list {list} is the same as argument {first}: {value:.200}\nremove one of them, or use \
          --allow-duplicates"
     )]
     Duplicate { list: usize, first: u64, second: u64, value: String },

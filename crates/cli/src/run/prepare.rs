@@ -157,7 +157,7 @@ fn reject_quoted_command(command: &[std::ffi::OsString], options: &Run) -> Resul
     }
     Err(miette!(
         help = "remove the quotes to run a program with arguments, or add --shell to run a line of /bin/sh",
-        "`{text}` is a single word, and no such program exists"
+        "`{text:.200}` is a single word, and no such program exists"
     ))
 }
 
@@ -268,7 +268,7 @@ fn count_jobs(
             if !allows_duplicates && let Some(first) = duplicates.add(hash_of(text), number) {
                 return Ok(Err(miette!(
                     help = "remove one of them, or use --allow-duplicates",
-                    "job {number} is the same as job {first}: {}",
+                    "job {number} is the same as job {first}: {:.200}",
                     String::from_utf8_lossy(text)
                 )));
             }

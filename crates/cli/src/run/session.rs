@@ -62,7 +62,10 @@ impl Session {
             let printed = json::print(&event);
             self.check(printed, "cannot print an event");
         }
-        self.screen.show(&event, &self.statistics);
+        // A reader that has had enough does not want to know about the end of the rest.
+        if !self.has_lost_reader() {
+            self.screen.show(&event, &self.statistics);
+        }
         match event {
             Event::Output { number, stream, lines } => {
                 let arguments = self.shared.arguments(number);
@@ -115,6 +118,9 @@ impl Session {
             let written = results.write(outcome, &arguments);
             self.check(written, "cannot write to the results directory");
         }
+        if !self.has_lost_reader() {
+            self.screen.show_failure(outcome);
+        }
         for (captured, name) in [(&outcome.stdout, "output"), (&outcome.stderr, "error output")] {
             if captured.dropped() > 0 {
                 let (number, lost) = (outcome.number, captured.dropped());
@@ -137,6 +143,10 @@ impl Session {
     fn note_input(&mut self) {
         let shared = self.shared.lock();
         self.statistics.note_input(shared.remaining, shared.skipped);
+    }
+
+    fn has_lost_reader(&self) -> bool {
+        matches!(self.failure, Some(Ok(BROKEN_PIPE)))
     }
 
     /// Stops the run if an operation of our own failed.
@@ -162,7 +172,8 @@ impl Session {
             self.deliver(&outcome);
         }
         self.note_input();
-        self.screen.close(&self.statistics);
+        let is_silent = self.has_lost_reader();
+        self.screen.close(&self.statistics, is_silent);
         let Self { records, statistics, decisive, failure, .. } = self;
         SessionEnd { records, statistics, decisive, failure }
     }

@@ -10,7 +10,8 @@ use super::{Statistics, short};
 #[derive(Debug)]
 pub(super) struct Area {
     all: MultiProgress,
-    bar: ProgressBar,
+    /// `None` until it is drawn for the first time.
+    bar: Option<ProgressBar>,
     jobs: Vec<ProgressBar>,
 }
 
@@ -28,8 +29,7 @@ impl Area {
         let terminal = Box::new(Terminal::stderr());
         let target = ProgressDrawTarget::term_like_with_hz(terminal, DRAWS);
         let all = MultiProgress::with_draw_target(target);
-        let bar = all.add(ProgressBar::new(0));
-        Self { all, bar, jobs: Vec::new() }
+        Self { all, bar: None, jobs: Vec::new() }
     }
 
     pub(super) fn suspend<T>(&self, print: impl FnOnce() -> T) -> T {
@@ -39,7 +39,14 @@ impl Area {
     pub(super) fn draw(&mut self, statistics: &Statistics) {
         let (height, width) = console::Term::stderr().size();
         let (height, width) = (usize::from(height), usize::from(width));
-        self.draw_bar(statistics, width);
+        if let Some(bar) = &self.bar {
+            draw_bar(bar, statistics, width);
+        } else {
+            // Complete before it is shown.
+            let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
+            draw_bar(&bar, statistics, width);
+            self.bar = Some(self.all.add(bar));
+        }
         let room = height.saturating_sub(OTHER_LINES).clamp(1, MAX_JOBS);
         let running = statistics.running_count();
         let mut lines: Vec<String> =
@@ -64,39 +71,46 @@ impl Area {
         }
     }
 
+    /// Removes the area until it is drawn again.
     pub(super) fn clear(&mut self) {
         // Fails only if the terminal is gone.
         let _ = self.all.clear();
     }
 
-    fn draw_bar(&self, statistics: &Statistics, width: usize) {
-        let done = statistics.finished_count();
-        let failed = statistics.failed();
-        let mut parts = Vec::new();
-        if failed > 0 {
-            parts.push(format!("{failed} failed"));
-        }
-        if width >= NARROW {
-            parts.push(format!("{}/{} running", statistics.running_count(), statistics.slots()));
-            parts.push(format!("{} elapsed", short(statistics.elapsed())));
-        }
-        match (statistics.rest(), statistics.total()) {
-            (Some(rest), _) => parts.push(format!("{} left", short(rest))),
-            (None, Some(_)) if width >= NARROW => parts.push("? left".to_owned()),
-            _ => {}
-        }
-        let text = parts.join(", ");
-        if let Some(total) = statistics.total() {
-            self.bar.set_length(total.max(1));
-            self.bar.set_position(done);
-            self.bar.set_style(style("{prefix} {wide_bar} {msg}").progress_chars("█▉▊▋▌▍▎▏ "));
-            self.bar.set_prefix(format!("{done}/{total}"));
-            self.bar.set_message(text);
-        } else {
-            // The number of jobs is not known before the end of the input.
-            self.bar.set_style(style("{msg}"));
-            self.bar.set_message(fit(&format!("{done} done, {text}"), width));
-        }
+    /// Removes the area for good.
+    pub(super) fn close(&mut self) {
+        self.clear();
+        self.all.set_draw_target(ProgressDrawTarget::hidden());
+    }
+}
+
+fn draw_bar(bar: &ProgressBar, statistics: &Statistics, width: usize) {
+    let done = statistics.finished_count();
+    let failed = statistics.failed();
+    let mut parts = Vec::new();
+    if failed > 0 {
+        parts.push(format!("{failed} failed"));
+    }
+    if width >= NARROW {
+        parts.push(format!("{}/{} running", statistics.running_count(), statistics.slots()));
+        parts.push(format!("{} elapsed", short(statistics.elapsed())));
+    }
+    match (statistics.rest(), statistics.total()) {
+        (Some(rest), _) => parts.push(format!("{} left", short(rest))),
+        (None, Some(_)) if width >= NARROW => parts.push("? left".to_owned()),
+        _ => {}
+    }
+    let text = parts.join(", ");
+    if let Some(total) = statistics.total() {
+        bar.set_style(style("{prefix} {wide_bar} {msg}").progress_chars("█▉▊▋▌▍▎▏ "));
+        bar.set_prefix(format!("{done}/{total}"));
+        bar.set_message(text);
+        bar.set_length(total.max(1));
+        bar.set_position(done);
+    } else {
+        // The number of jobs is not known before the end of the input.
+        bar.set_style(style("{msg}"));
+        bar.set_message(fit(&format!("{done} done, {text}"), width));
     }
 }
 

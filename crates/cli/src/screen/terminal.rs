@@ -54,6 +54,9 @@ impl TermLike for Terminal {
     }
 
     fn flush(&self) -> io::Result<()> {
+        // A terminal shows `^C` where the cursor is. At the end of a full line it would begin
+        // another one, which would not be removed.
+        let _ = self.0.write_str("\r");
         self.0.flush().or(Ok(()))
     }
 }

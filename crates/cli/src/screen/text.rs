@@ -49,9 +49,18 @@ pub(super) fn seconds(duration: Duration) -> String {
     }
 }
 
-/// Replaces newlines and control characters, which would garble a display.
+/// Longer lines are cut: an argument may have megabytes.
+const LONGEST_LINE: usize = 500;
+
+/// Replaces newlines and control characters, which would garble a display, and cuts a long text.
 pub(super) fn one_line(text: &str) -> String {
-    text.chars().map(|character| if character.is_control() { ' ' } else { character }).collect()
+    let mut rest = text.chars();
+    let shown = |character: char| if character.is_control() { ' ' } else { character };
+    let mut line: String = rest.by_ref().take(LONGEST_LINE).map(shown).collect();
+    if rest.next().is_some() {
+        line.push('…');
+    }
+    line
 }
 
 /// Cuts a text to a width, ending it with `…` if it was cut.

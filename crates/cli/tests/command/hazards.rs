@@ -83,6 +83,30 @@ fn a_reader_that_does_not_read_delays_no_limit_and_no_stop() {
 }
 
 #[test]
+fn nothing_is_said_to_a_reader_that_has_had_enough() {
+    let dir = TestDir::new();
+    let script = "\"$0\" run -- echo ::: $(seq 1000) 2> said | head -1";
+    let ran: RunOutput = in_shell(&dir, script).output().expect("sh").into();
+    assert_eq!((ran.stdout.lines().count(), dir.read("said").as_str()), (1, ""));
+}
+
+#[test]
+fn lines_without_an_end_do_not_share_a_line_with_the_progress() {
+    let dir = TestDir::new();
+    dir.write("session", format!("{BRIGADE} run -j1 -- sh -c 'sleep 0.4; printf x$1' x ::: 1 2 3"));
+    let mut terminal = Command::new("script");
+    terminal.args(["-qc", "exec sh session", "/dev/null"]).current_dir(dir.path(""));
+    terminal.env("XDG_RUNTIME_DIR", dir.path("")).env("TERM", "xterm").stdin(Stdio::null());
+    let shown: RunOutput = terminal.output().expect("script").into();
+    for line in ["x1\r\n", "x2\r\n", "x3\r\n"] {
+        assert!(shown.stdout.contains(line), "{}", shown.stdout.escape_debug());
+    }
+    assert!(!shown.stdout.contains('░'), "{}", shown.stdout.escape_debug());
+    // The cursor rests at the start of a line: a `^C` at the end of a full one would break it.
+    assert!(!shown.stdout.contains(" \u{1b}[1A"), "{}", shown.stdout.escape_debug());
+}
+
+#[test]
 fn a_late_reader_gets_all_output() {
     let dir = TestDir::new();
     let job = "touch begun-{}; head -c 200000 /dev/zero | tr '\\0' x";

@@ -1,5 +1,8 @@
 //! Tests of input, output and exit status.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+
 use crate::common::{TestDir, numbered};
 
 #[test]
@@ -272,4 +275,36 @@ fn manual_completions_and_topology_are_printed() {
         let stdout = String::from_utf8_lossy(&output.stdout).replace("\\-", "-");
         assert!(output.status.success() && stdout.contains(text), "{arguments:?}: {stdout}");
     }
+}
+
+#[test]
+fn an_option_may_be_given_twice() {
+    let ran = TestDir::new().run(&["-k", "-k", "-j1", "-j2", "--", "echo", ":::", "a"]);
+    assert_eq!((ran.stdout.as_str(), ran.status), ("a\n", 0), "{}", ran.stderr);
+}
+
+#[test]
+fn bytes_that_are_not_utf8_are_logged_and_shown_unchanged() {
+    let dir = TestDir::new();
+    let word = OsStr::from_bytes(b"a\xffb");
+    let run = |options: &[&str]| {
+        let mut command = dir.command(&[&["run"], options, &["--", "echo", ":::"]].concat());
+        command.arg(word).output().expect("brigade").stdout
+    };
+    assert_eq!(run(&["--dry-run"]), b"echo 'a\xffb'\n");
+    assert_eq!(run(&["--joblog", "log"]), b"a\xffb\n");
+    let log = std::fs::read(dir.path("log")).expect("a log");
+    assert!(log.windows(11).any(|part| part == b"\techo 'a\xffb'"));
+    assert_eq!(run(&["--joblog", "log", "--resume"]), b"");
+}
+
+#[test]
+fn a_failure_is_shown_after_the_output_and_is_short() {
+    let dir = TestDir::new();
+    let long = "x".repeat(100_000);
+    let ran = dir.run(&["--", "sh", "-c", "echo oops >&2; exit 3", "sh", ":::", &long]);
+    assert!(ran.stderr.starts_with("oops\nbrigade: job 1 failed (exit code 3)"), "{}", ran.stderr);
+    assert!(ran.stderr.len() < 2000, "{} bytes", ran.stderr.len());
+    let ran = dir.run(&["--", "touch", ":::", &long, &long]);
+    assert!(ran.status == 255 && ran.stderr.len() < 2000, "{} bytes", ran.stderr.len());
 }
