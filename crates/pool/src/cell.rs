@@ -204,7 +204,6 @@ impl TaskCell {
     }
 
     /// Sets the task's span, before the task is submitted.
-    #[inline]
     pub(crate) fn set_span(&self, span: Option<Box<TaskSpan>>) {
         if span.is_some() {
             self.state.lock().waiters_of(self.id).span = span;

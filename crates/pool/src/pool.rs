@@ -209,7 +209,7 @@ impl Pool {
                 let encoded = encoded.copy(shared.arguments());
                 let deadlines = TaskDeadlines::new(*deadlines, scheduler.stop_grace).map(Box::new);
                 let cell = TaskCell::new(id, function, encoded, None, deadlines, None);
-                cell.set_span(shared.open_span(id, None, None));
+                shared.open_span(&cell, None);
                 cell
             })
         });

@@ -150,7 +150,7 @@ where
             let (deadlines, constraints) = self.options.constraints(&shared.config);
             let id = shared.next_task_ids(1);
             let cell = TaskCell::new(id, function, encoded, label.clone(), deadlines, None);
-            cell.set_span(shared.open_span(id, label.as_deref(), None));
+            shared.open_span(&cell, None);
             shared.submit(&cell, None, *retries, constraints, when_full)?;
             Ok(Handle::new(cell, Arc::clone(shared)))
         });

@@ -48,24 +48,15 @@ enum End {
 }
 
 impl TaskSpan {
-    /// Opens the span of a task. Returns `None` if nobody is interested. `items` is the number of
-    /// items of a chunk.
+    /// Returns `true` if somebody may be interested in spans of tasks.
     #[inline]
-    pub(crate) fn open(
-        pool: &str,
-        context: Option<&TraceContext>,
-        task: TaskId,
-        label: Option<&str>,
-        items: Option<u32>,
-    ) -> Option<Box<Self>> {
-        if context.is_none() && LevelFilter::current() < Level::DEBUG {
-            return None;
-        }
-        Self::open_wanted(pool, context, task, label, items)
+    pub(crate) fn is_wanted(context: Option<&TraceContext>) -> bool {
+        context.is_some() || LevelFilter::current() >= Level::DEBUG
     }
 
-    #[cold]
-    fn open_wanted(
+    /// Opens the span of a task. Returns `None` if nobody is interested. `items` is the number of
+    /// items of a chunk.
+    pub(crate) fn open(
         pool: &str,
         context: Option<&TraceContext>,
         task: TaskId,
@@ -130,7 +121,10 @@ impl TaskSpan {
             Some(End::ItemsFailed(count)) => {
                 fail(&span, "items_failed", &format_args!("{count} items failed"));
             }
-            Some(End::Failed(error)) => fail(&span, kind_name(&error), &error),
+            Some(End::Failed(error)) if error.is_queue_deadline() => {
+                fail(&span, "queue_deadline", &error);
+            }
+            Some(End::Failed(error)) => fail(&span, kind_name(error.kind()), &error),
             None => {}
         }
     }
@@ -147,11 +141,11 @@ fn fail(span: &Span, outcome: &str, reason: &dyn fmt::Display) {
     span.record("otel.status_description", display(reason));
 }
 
-fn kind_name(error: &TaskError) -> &'static str {
-    match error.kind() {
+/// Returns the name of a failure in `snake_case`, as metrics have it.
+pub(crate) fn kind_name(kind: &TaskErrorKind) -> &'static str {
+    match kind {
         TaskErrorKind::Panicked { .. } => "panicked",
         TaskErrorKind::WorkerDied { .. } => "worker_died",
-        TaskErrorKind::DeadlineExceeded { .. } if error.is_queue_deadline() => "queue_deadline",
         TaskErrorKind::DeadlineExceeded { .. } => "deadline",
         TaskErrorKind::Cancelled => "cancelled",
         TaskErrorKind::Killed => "killed",

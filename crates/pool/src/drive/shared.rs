@@ -230,18 +230,21 @@ impl Shared {
     /// Opens the span of a task that the current thread is going to submit, if anybody is
     /// interested. `items` is the number of items of a chunk.
     #[inline]
-    pub(crate) fn open_span(
-        &self,
-        task: TaskId,
-        label: Option<&str>,
-        items: Option<u32>,
-    ) -> Option<Box<TaskSpan>> {
+    pub(crate) fn open_span(&self, task: &TaskCell, items: Option<u32>) {
+        if TaskSpan::is_wanted(self.config.trace_context.as_ref()) {
+            self.open_wanted_span(task, items);
+        }
+    }
+
+    #[cold]
+    fn open_wanted_span(&self, task: &TaskCell, items: Option<u32>) {
         let (pool, context) = (&self.config.supervisor.pool, self.config.trace_context.as_ref());
-        let span = TaskSpan::open(pool, context, task, label, items)?;
-        // Spans are not lost. So that they do not pile up, callers that submit more than the
-        // output thread can close help it.
-        self.supervisor.output.help(pool);
-        Some(span)
+        if let Some(span) = TaskSpan::open(pool, context, task.id, task.label_text(), items) {
+            task.set_span(Some(span));
+            // Spans are not lost. So that they do not pile up, callers that submit more than the
+            // output thread can close help it.
+            self.supervisor.output.help(pool);
+        }
     }
 
     /// Closes the span of a task that has its outcome.

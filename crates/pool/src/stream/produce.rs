@@ -108,9 +108,8 @@ where
         } else {
             RunRecord::default()
         };
-        let span = self.shared.open_span(id, label.as_deref(), None);
         let cell = TaskCell::recorded(id, function, encoded, label, deadlines, record);
-        cell.set_span(span);
+        self.shared.open_span(&cell, None);
         (input, PoolTask { cell, queued, refused })
     }
 }

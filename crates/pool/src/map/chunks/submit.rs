@@ -47,7 +47,7 @@ impl<I> Chunks<'_, I> {
         let constraints = deadlines.as_deref().map(|it| Box::new(self.constraints(it, &shape)));
         let progress = Some(Box::new(progress));
         let cell = TaskCell::new(items.first, function, encoded, None, deadlines, progress);
-        cell.set_span(self.pool.shared().open_span(items.first, None, Some(items.count)));
+        self.pool.shared().open_span(&cell, Some(items.count));
         let (count, retries) = (NonZeroU32::new(items.count), self.retries);
         match self.pool.shared().submit(&cell, count, retries, constraints, WhenFull::Wait) {
             Ok(()) => self.add(cell, bytes),
