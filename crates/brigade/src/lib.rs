@@ -25,6 +25,7 @@
 //! - `status`: `brigade::status` shows a live view in a browser.
 //! - `prometheus`: snapshots in a registry of the crate `prometheus-client`.
 //! - `metrics`: snapshots for the recorder of the crate `metrics`.
+//! - `trace-export`: `PoolBuilder::trace`, a timeline of a pool that Perfetto opens.
 //! - `journal`: records and replays the decisions of a pool, for maintainers of Brigade.
 //!
 //! A program that needs only the pool can turn the default features off.

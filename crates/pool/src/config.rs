@@ -1,6 +1,6 @@
 //! The configuration of a pool: every setting, with its default.
 
-#[cfg(feature = "journal")]
+#[cfg(any(feature = "journal", feature = "trace-export"))]
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,6 +17,8 @@ use crate::cores::SlotCores;
 use crate::deadlines::Deadlines;
 use crate::error::PoolError;
 use crate::task_span::TraceContext;
+#[cfg(feature = "trace-export")]
+use crate::timeline::Timeline;
 
 /// Upper bound of `workers`. A larger number is almost certainly a typing error.
 const MAX_WORKERS: usize = 4096;
@@ -40,6 +42,8 @@ pub(crate) struct Config {
     pub(crate) buffer_protection: Protection,
     /// Gives the trace context that workers get with each task.
     pub(crate) trace_context: Option<TraceContext>,
+    #[cfg(feature = "trace-export")]
+    pub(crate) trace: Option<PathBuf>,
 }
 
 impl Config {
@@ -98,6 +102,8 @@ impl Default for Config {
             buffer_budget: default_budget(),
             buffer_protection: Protection::default(),
             trace_context: None,
+            #[cfg(feature = "trace-export")]
+            trace: None,
         }
     }
 }
@@ -112,6 +118,19 @@ impl Config {
             PoolError::Configuration { field: "journal", problem }
         })?;
         Ok(Some(journal))
+    }
+}
+
+#[cfg(feature = "trace-export")]
+impl Config {
+    /// Creates the file of the timeline, if the pool writes one.
+    pub(crate) fn create_timeline(&self) -> Result<Option<Timeline>, PoolError> {
+        let Some(path) = &self.trace else { return Ok(None) };
+        let timeline = Timeline::create(path).map_err(|error| {
+            let problem = format!("failed to create {}: {error}", path.display());
+            PoolError::Configuration { field: "trace", problem }
+        })?;
+        Ok(Some(timeline))
     }
 }
 

@@ -18,6 +18,7 @@
 //!   other thread to run on.
 //! - The *output* thread forwards the workers' output, keeps the last lines of each worker's
 //!   stderr, and emits events.
+//! - With a timeline, a thread named *trace* writes it to a file; see `crate::timeline`.
 //! - The *callbacks* of users have a thread of their own, which drives nothing; see
 //!   `crate::callbacks`.
 //!
@@ -53,6 +54,8 @@ mod lifecycle;
 mod measure;
 #[cfg(not(feature = "recording"))]
 mod no_recording;
+#[cfg(not(feature = "trace-export"))]
+mod no_timeline;
 mod outcome;
 mod owner;
 #[cfg(feature = "recording")]
@@ -61,6 +64,8 @@ mod run_deferred;
 mod shared;
 mod submit;
 mod supervised;
+#[cfg(feature = "trace-export")]
+mod timeline;
 mod user_code;
 mod user_code_queue;
 mod worker_slot;
@@ -124,6 +129,7 @@ impl Drive {
         let (pipes, workers) = (poller()?, poller()?);
         self.run_user_code_thread("output", Role::Other, move |shared| output::run(shared, pipes))?;
         self.run_user_code_thread("collector", Role::Collector, collect::run)?;
+        self.start_timeline()?;
         let threads = [
             self.run("reaper", Role::Driver, |shared| reaper::run(&*shared, workers)),
             self.run("cleaner", Role::Driver, move |shared| cleaner::run(&*shared, &jobs)),

@@ -58,6 +58,8 @@ pub mod stream;
 mod sync;
 mod task;
 mod task_span;
+#[cfg(feature = "trace-export")]
+mod timeline;
 mod wait;
 mod waiting;
 

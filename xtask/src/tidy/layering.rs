@@ -41,6 +41,7 @@ const LAYERS: &[(&str, Uses)] = &[
             "brigade-metrics",
             "brigade-scheduler",
             "brigade-supervisor",
+            "brigade-trace",
             "brigade-worker",
             "brigade-wire",
             "brigade-sys",

@@ -37,6 +37,7 @@ impl Core {
         shared: &Shared,
         deferred: &mut Deferred,
     ) {
+        self.observe_event(now, &event, &data, shared);
         self.decide(now, event, deferred);
         loop {
             while let Some(action) = self.outbox.pop() {
@@ -47,6 +48,7 @@ impl Core {
                 None => break,
             }
         }
+        self.observe_queue(now, shared);
         self.plan_tick(now, shared, deferred);
         self.wake_waiters(shared);
     }
@@ -116,6 +118,7 @@ impl Core {
             }
             Action::Spawn { worker } => {
                 self.recording.worker_started(now, worker);
+                shared.observe_order(worker, now);
                 let process = Arc::new(WorkerProcess::new(worker));
                 let slot = worker.slot as usize;
                 if slot >= self.worker_slots.len() {

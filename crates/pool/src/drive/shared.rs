@@ -28,6 +28,8 @@ use crate::cell::TaskCell;
 use crate::config::Config;
 use crate::error::PoolError;
 use crate::task_span::TaskSpan;
+#[cfg(feature = "trace-export")]
+use crate::timeline::Timeline;
 use crate::waiting::Sleeper;
 
 /// The state shared by a pool's threads.
@@ -45,6 +47,8 @@ pub(crate) struct Shared {
     /// Process ids of workers that could not be killed.
     pub(super) left_behind: Mutex<Vec<u32>>,
     pub(crate) callbacks: Arc<Callbacks>,
+    #[cfg(feature = "trace-export")]
+    pub(super) timeline: Option<Timeline>,
     /// Set if workers write outcomes to rings in shared memory; otherwise each worker's attendant
     /// reads its link.
     pub(super) collecting: Option<Collecting>,
@@ -122,7 +126,11 @@ impl Shared {
         };
         let (supervisor, orders, jobs) = Supervisor::new(config.supervisor.env.stdio)
             .map_err(PoolError::system("make an event descriptor"))?;
+        #[cfg(feature = "trace-export")]
+        let timeline = config.create_timeline()?;
         let shared = Self {
+            #[cfg(feature = "trace-export")]
+            timeline,
             target: AtomicUsize::new(workers),
             resizing: Mutex::new(()),
             callbacks: Callbacks::new(config.supervisor.pool.clone()),
@@ -283,6 +291,7 @@ impl Shared {
             self.call(cores.keep(0, |_| false).into_iter().map(UserCode::Lease).collect());
         }
         self.supervisor.end();
+        self.end_timeline();
         self.callbacks.end();
         match &self.collecting {
             Some(collecting) => collecting.end(),
