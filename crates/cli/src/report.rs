@@ -6,12 +6,41 @@ mod trace;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
+use std::time::Duration;
 
+use brigade::runner::Job;
 use miette::{IntoDiagnostic, Report, WrapErr};
 
 use crate::arguments::Run;
+use crate::clock::StartTime;
 use crate::record::Records;
 use crate::screen::Statistics;
+
+/// The circumstances of a run.
+#[derive(Debug)]
+pub(crate) struct About {
+    /// The command line, as for a shell.
+    command: String,
+    host: String,
+    /// Seconds since 1970.
+    began: f64,
+    status: u8,
+}
+
+impl About {
+    /// Describes the run of this process.
+    pub(crate) fn this_run(start: StartTime, status: u8) -> Self {
+        let mut words = std::env::args_os();
+        let command = Job::new(words.next().unwrap_or_default()).args(words);
+        let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+        Self {
+            command: format!("{command:.1000}"),
+            host: host.trim().to_owned(),
+            began: start.at(Duration::ZERO),
+            status,
+        }
+    }
+}
 
 /// The files that the options ask for. They are opened before the run: a mistake in a path must not
 /// cost the report of a long run.
@@ -38,9 +67,10 @@ impl Files {
         self,
         records: &mut Records,
         statistics: &Statistics,
+        about: &About,
     ) -> Result<(), Report> {
         if let Some(file) = self.report {
-            write(file, |writer| page::write(writer, records, statistics))
+            write(file, |writer| page::write(writer, records, statistics, about))
                 .into_diagnostic()
                 .wrap_err("cannot write the report")?;
         }

@@ -11,12 +11,15 @@ mod stop;
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 
+use brigade::runner::Summary;
 use miette::{IntoDiagnostic, Report, WrapErr, miette};
 
+use crate::RUN_FAILED;
 use crate::arguments::Run;
 use crate::clock::StartTime;
 use crate::input::{Fetch, Input};
 use crate::live::LiveView;
+use crate::report::About;
 use crate::screen::{Screen, Statistics};
 use client::{RunClient, Shared};
 use event_queue::EventQueue;
@@ -75,20 +78,23 @@ pub(crate) fn run(options: &Run) -> Result<u8, Report> {
         return Ok(status::stopped(first_signal.get()));
     };
     let SessionEnd { mut records, statistics, decisive, failure } = end;
+    let of_run = |summary: &Summary| {
+        let total = statistics.total();
+        status::of(summary, options.halt, decisive.as_ref(), total, first_signal.get())
+    };
+    let status = match failure {
+        Some(failure) => failure,
+        None => result.into_diagnostic().map(|summary| of_run(&summary)),
+    };
+    let code = status.as_ref().copied().unwrap_or(RUN_FAILED);
+    if options.json {
+        // The reader may be gone.
+        let _ = crate::printer::json::print_end(&statistics, code);
+    }
     if let Some(records) = &mut records {
-        files.write(records, &statistics)?;
+        files.write(records, &statistics, &About::this_run(start, code))?;
     }
-    if let Some(failure) = failure {
-        return failure;
-    }
-    let summary = result.into_diagnostic()?;
-    Ok(status::of(
-        &summary,
-        options.halt,
-        decisive.as_ref(),
-        statistics.total(),
-        first_signal.get(),
-    ))
+    status
 }
 
 /// Prints the commands as lines that a shell understands.

@@ -39,6 +39,8 @@ enum View {
     Area(Box<Area>),
 }
 
+/// A run on a terminal that takes no longer, without a failure, gets no summary.
+const SHORT_RUN: Duration = Duration::from_secs(1);
 /// The interval at which the area updates elapsed times.
 const TICK: Duration = Duration::from_millis(250);
 
@@ -120,8 +122,10 @@ impl Screen {
             area.close();
         }
         let wall = statistics.elapsed();
+        // Two lines of output need no summary of five.
+        let is_worth_it = !self.has_area() || wall > SHORT_RUN || statistics.skipped() > 0;
         let is_watched = self.is_watched();
-        if !is_silent && (is_watched || statistics.failed() > 0) {
+        if !is_silent && (is_watched && is_worth_it || statistics.failed() > 0) {
             let text = summary::text(statistics, wall, is_watched, self.tint);
             let _ = io::stderr().write_all(text.as_bytes());
         }

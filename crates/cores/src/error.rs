@@ -101,7 +101,7 @@ pub enum ReserveError {
     /// The pool could not grant the request even with all its cores free.
     #[error(
         "{request} can never be granted: this pool of {size} cpus grants at most {most}; ask for fewer, {}",
-        if request.is_strict() { "drop a restriction, or call `best_effort()`" } else { "or drop a restriction" }
+        if request.is_strict() { "drop a restriction, or accept a worse placement (best effort)" } else { "or drop a restriction" }
     )]
     NeverFits {
         /// The request.

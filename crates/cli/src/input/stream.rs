@@ -9,6 +9,8 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
 use brigade::runner::Stopper;
@@ -29,6 +31,13 @@ pub(crate) enum Meaning {
     Json,
 }
 
+impl Meaning {
+    /// Returns `true` if an empty line is a job: it is an empty argument, but not a command.
+    fn may_be_empty(&self) -> bool {
+        matches!(self, Self::Argument(_))
+    }
+}
+
 /// The jobs read from a stream of lines.
 #[derive(Debug)]
 pub(crate) struct Lines {
@@ -39,6 +48,15 @@ pub(crate) struct Lines {
     /// The number of the next line, from 1.
     next_line: u64,
     source: Option<Source>,
+    read_ahead: Arc<ReadAhead>,
+}
+
+/// The jobs that the thread has read.
+#[derive(Debug, Default)]
+struct ReadAhead {
+    jobs: AtomicU64,
+    /// `true` once the thread has seen the end.
+    is_complete: AtomicBool,
 }
 
 /// A file whose lines can be read twice.
@@ -84,22 +102,30 @@ impl Lines {
         stopper: Stopper,
     ) -> Self {
         let (sender, batches) = bounded(MAX_WAITING);
+        let read_ahead = Arc::<ReadAhead>::default();
+        let (theirs, may_be_empty) = (Arc::clone(&read_ahead), meaning.may_be_empty());
         thread::spawn(move || {
+            let mut has_failed = false;
             read(reader, separator, |batch| {
+                let is_job = |line: &&Vec<u8>| may_be_empty || !line.trim_ascii().is_empty();
+                let jobs = batch.as_ref().map_or(0, |lines| lines.iter().filter(is_job).count());
+                has_failed |= batch.is_err();
+                theirs.jobs.fetch_add(jobs as u64, Ordering::SeqCst);
                 let is_wanted = sender.send(batch).is_ok();
                 stopper.wake();
                 is_wanted
             });
+            theirs.is_complete.store(!has_failed, Ordering::SeqCst);
             drop(sender);
             stopper.wake();
         });
         let (next_number, next_line, source) = (1, 1, None);
-        Self { batches, ready: VecDeque::new(), meaning, next_number, next_line, source }
+        let ready = VecDeque::new();
+        Self { batches, ready, meaning, next_number, next_line, source, read_ahead }
     }
 
     fn take_ready(&mut self) -> Option<Fetch> {
-        // An empty line is an empty argument, but not a command.
-        let may_be_empty = matches!(self.meaning, Meaning::Argument(_));
+        let may_be_empty = self.meaning.may_be_empty();
         let line = loop {
             let line = self.ready.pop_front()?;
             self.next_line += 1;
@@ -166,7 +192,14 @@ impl Input for Lines {
     }
 
     fn remaining(&self) -> Option<u64> {
-        Some(self.source.as_ref()?.total.saturating_sub(self.next_number - 1))
+        let total = match &self.source {
+            Some(source) => source.total,
+            None if self.read_ahead.is_complete.load(Ordering::SeqCst) => {
+                self.read_ahead.jobs.load(Ordering::SeqCst)
+            }
+            None => return None,
+        };
+        Some(total.saturating_sub(self.next_number - 1))
     }
 
     fn again(&self) -> io::Result<Option<Box<dyn Input>>> {

@@ -5,12 +5,27 @@ use std::io::{self, Write};
 use brigade::runner::{Captured, Ending, Event, Outcome};
 use serde_json::{Value, json};
 
+use crate::screen::Statistics;
+
 /// Number of bytes of each output that an event carries.
 const TAIL: usize = 4096;
 
 /// Prints an event as a line of JSON on standard output.
 pub(crate) fn print(event: &Event) -> io::Result<()> {
     let Some(value) = value(event) else { return Ok(()) };
+    print_value(&value)
+}
+
+/// Prints the end of a run as a line of JSON on standard output.
+pub(crate) fn print_end(statistics: &Statistics, status: u8) -> io::Result<()> {
+    print_value(&json!({
+        "event": "end", "status": status, "succeeded": statistics.succeeded(),
+        "failed": statistics.failed(), "skipped": statistics.skipped(),
+        "wall": statistics.elapsed().as_secs_f64(),
+    }))
+}
+
+fn print_value(value: &Value) -> io::Result<()> {
     let mut line = value.to_string();
     line.push('\n');
     let mut stdout = io::stdout().lock();
@@ -69,7 +84,12 @@ fn finished(outcome: &Outcome) -> Value {
         "started": outcome.started.as_secs_f64(), "wall": outcome.wall.as_secs_f64(),
         "user": outcome.user.as_secs_f64(), "system": outcome.system.as_secs_f64(),
         "peak_memory": outcome.peak_memory, "stdout": text(&outcome.stdout), "stderr": text(&outcome.stderr),
+        "stdout_cut": is_cut(&outcome.stdout), "stderr_cut": is_cut(&outcome.stderr),
     })
+}
+
+fn is_cut(captured: &Captured) -> bool {
+    captured.len().is_ok_and(|length| length > TAIL as u64)
 }
 
 fn text(captured: &Captured) -> String {

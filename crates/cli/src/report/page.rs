@@ -5,6 +5,7 @@ use std::io::{self, Write};
 
 use serde_json::json;
 
+use super::About;
 use crate::record::{Record, Records};
 use crate::screen::Statistics;
 
@@ -17,6 +18,7 @@ pub(super) fn write(
     writer: &mut impl Write,
     records: &mut Records,
     statistics: &Statistics,
+    about: &About,
 ) -> io::Result<()> {
     let (before, after) = PAGE.split_once(DATA).unwrap_or((PAGE, ""));
     writer.write_all(before.as_bytes())?;
@@ -25,6 +27,8 @@ pub(super) fn write(
         "pinned": is_pinned,
         "cores": statistics.cores(), "slots": statistics.slots(), "total": statistics.total(),
         "skipped": statistics.skipped(), "wall": statistics.elapsed().as_secs_f64(),
+        "command": about.command, "host": about.host, "began": about.began,
+        "version": env!("CARGO_PKG_VERSION"), "status": about.status,
     });
     write!(writer, "const facts = {};\nconst attempts = [", in_script(&facts.to_string()))?;
     records.each(|record| write!(writer, "\n{},", in_script(&row(&record, is_pinned))))?;

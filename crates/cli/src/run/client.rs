@@ -153,6 +153,10 @@ impl Client for RunClient {
     }
 
     fn event(&mut self, event: Event) {
+        if matches!(event, Event::Tick) {
+            // The reader may have seen the end of the list.
+            self.note_remaining();
+        }
         let is_suspended = matches!(event, Event::Suspended);
         self.queue.push(event);
         if is_suspended {

@@ -107,6 +107,14 @@ fn lines_without_an_end_do_not_share_a_line_with_the_progress() {
 }
 
 #[test]
+fn the_length_of_a_list_from_standard_input_is_known_once_its_end_was_read() {
+    let dir = TestDir::new();
+    let script = "seq 30 | \"$0\" run --bar --no-pin -j2 -- sh -c 'test {} = 1 || sleep 0.05'";
+    let ran: RunOutput = in_shell(&dir, script).output().expect("sh").into();
+    assert!(ran.stderr.contains("/30 done"), "{}", ran.stderr);
+}
+
+#[test]
 fn a_late_reader_gets_all_output() {
     let dir = TestDir::new();
     let job = "touch begun-{}; head -c 200000 /dev/zero | tr '\\0' x";

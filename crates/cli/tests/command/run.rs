@@ -163,7 +163,9 @@ fn events_are_printed_as_json_lines() {
     let events: Vec<serde_json::Value> =
         ran.stdout.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
     assert_eq!(events[0]["event"], "started");
-    let last = events.last().expect("some");
+    let end = events.last().expect("some");
+    assert_eq!((end["event"].as_str(), end["status"].as_u64()), (Some("end"), Some(1)));
+    let last = &events[events.len() - 2];
     assert_eq!((last["exit_code"].as_i64(), last["stdout"].as_str()), (Some(3), Some("x\n")));
 }
 
@@ -211,7 +213,10 @@ fn a_report_and_a_trace_are_written() {
     let options =
         ["--report", "r.html", "--trace", "t.json", "--", "sh", "-c", "exit {}", ":::", "0", "1"];
     assert_eq!(dir.run(&options).status, 1);
-    assert!(dir.read("r.html").contains("exit code 1"));
+    let page = dir.read("r.html");
+    for text in ["exit code 1", "run --report r.html", "\"status\":1", "\"host\":"] {
+        assert!(page.contains(text), "{text}");
+    }
     let trace: serde_json::Value = serde_json::from_str(&dir.read("t.json")).expect("JSON");
     let events = trace["traceEvents"].as_array().expect("a list");
     assert_eq!(events.iter().filter(|event| event["ph"] == "X").count(), 2);
