@@ -40,8 +40,12 @@ pub(crate) enum Command {
         /// Shell to write completions for
         shell: Shell,
     },
-    /// Write the manual page to standard output
-    Man,
+    /// Write the manual pages
+    Man {
+        /// Existing directory for the pages [default: standard output]
+        #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
+        folder: Option<PathBuf>,
+    },
 }
 
 const EXAMPLES: &str = "\

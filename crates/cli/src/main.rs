@@ -13,6 +13,7 @@ mod input;
 mod joblog;
 mod line;
 mod live;
+mod manual;
 mod printer;
 mod record;
 mod report;
@@ -28,7 +29,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
-use miette::{IntoDiagnostic, Report};
+use miette::{IntoDiagnostic, Report, WrapErr};
 
 use arguments::{Arguments, Command};
 
@@ -76,17 +77,14 @@ fn execute(command: Command) -> Result<u8, Report> {
             clap_complete::generate(shell, &mut Arguments::command(), "brigade", &mut script);
             io::stdout().write_all(&script).into_diagnostic()?;
         }
-        Command::Man => manual(&mut io::stdout().lock()).into_diagnostic()?,
+        Command::Man { folder: None } => {
+            manual::print(&mut io::stdout().lock(), Arguments::command()).into_diagnostic()?;
+        }
+        Command::Man { folder: Some(folder) } => {
+            manual::write_to(&folder, Arguments::command())
+                .into_diagnostic()
+                .wrap_err("cannot write a manual page")?;
+        }
     }
     Ok(0)
-}
-
-/// Writes the manual pages of the command and of `run`, one after the other.
-fn manual(writer: &mut impl Write) -> io::Result<()> {
-    let command = Arguments::command();
-    clap_mangen::Man::new(command.clone()).render(writer)?;
-    if let Some(run) = command.find_subcommand("run") {
-        clap_mangen::Man::new(run.clone().name("brigade-run")).render(writer)?;
-    }
-    Ok(())
 }
