@@ -1,16 +1,19 @@
 //! The options of the command. Help, completions and the manual page are generated from them.
 
+mod values;
+
 use std::ffi::OsString;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use std::str::FromStr;
 use std::time::Duration;
 
-use brigade::runner::{Halt, Limit, MAX_JOBS};
+use brigade::runner::Limit;
 use clap::{Args, Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
 
 use crate::input::Format;
+pub(crate) use values::{HaltPolicy, JobCount};
+use values::{parse_count, parse_halt, parse_limit, parse_seconds, parse_size};
 
 /// Runs lists of commands on pinned cores, leaves no process behind, and resumes interrupted runs
 #[derive(Debug, Parser)]
@@ -150,8 +153,9 @@ pub(crate) struct Run {
     #[arg(long, value_name = "SIZE", value_parser = parse_size, help_heading = "Cores")]
     pub(crate) memfree: Option<u64>,
 
-    /// Time limit of a job: seconds, or a percentage of the median duration, such as 300%
-    #[arg(long, value_name = "LIMIT", help_heading = "Failures")]
+    /// Time limit of a job: seconds, a duration such as 10m, or a percentage of the median
+    /// duration, such as 300%
+    #[arg(long, value_name = "LIMIT", value_parser = parse_limit, help_heading = "Failures")]
     pub(crate) timeout: Option<Limit>,
 
     /// Number of additional attempts for a failed job
@@ -159,10 +163,10 @@ pub(crate) struct Run {
     pub(crate) retries: u32,
 
     /// Stop early: now or soon, then fail, success or done = N or N%, such as now,fail=1
-    #[arg(long, value_name = "POLICY", help_heading = "Failures")]
-    pub(crate) halt: Option<Halt>,
+    #[arg(long, value_name = "POLICY", value_parser = parse_halt, help_heading = "Failures")]
+    pub(crate) halt: Option<HaltPolicy>,
 
-    /// Minimum time between two starts
+    /// Minimum time between two starts: seconds, or a duration such as 1m30s
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds, help_heading = "Failures")]
     pub(crate) delay: Option<Duration>,
 
@@ -170,7 +174,7 @@ pub(crate) struct Run {
     #[arg(long, value_name = "COMMAND", help_heading = "Failures")]
     pub(crate) canary: Option<String>,
 
-    /// Time limit of the canary
+    /// Time limit of the canary: seconds, or a duration
     #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = parse_seconds, help_heading = "Failures")]
     pub(crate) canary_timeout: Duration,
 
@@ -228,8 +232,12 @@ pub(crate) struct Run {
     pub(crate) no_bar: bool,
 
     /// Same as --bar, for compatibility with GNU parallel
-    #[arg(long, help_heading = "Output")]
+    #[arg(long, alias = "progress", help_heading = "Output")]
     pub(crate) eta: bool,
+
+    /// Options of GNU parallel that ask for what is done anyway; scripts have them
+    #[arg(short = 'r', long = "group", aliases = ["no-run-if-empty", "will-cite", "no-notice", "silent"], hide = true)]
+    pub(crate) changes_nothing: bool,
 
     /// Print the commands without running them
     #[arg(long, alias = "dryrun", help_heading = "Output")]
@@ -252,95 +260,6 @@ pub(crate) enum CorePolicy {
     OneThread,
 }
 
-/// The number of jobs at once, written as for GNU parallel.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum JobCount {
-    Exactly(NonZeroUsize),
-    /// `0`
-    Unlimited,
-    /// `+N`
-    More(usize),
-    /// `-N`
-    Fewer(usize),
-    /// `N%`
-    Percent(f64),
-}
-
-impl JobCount {
-    /// Returns the number on a machine with this many usable cores.
-    pub(crate) fn of(self, cores: usize) -> NonZeroUsize {
-        let count = match self {
-            Self::Exactly(count) => count.get(),
-            Self::Unlimited => MAX_JOBS,
-            Self::More(more) => cores.saturating_add(more),
-            Self::Fewer(fewer) => cores.saturating_sub(fewer),
-            #[expect(
-                clippy::cast_possible_truncation,
-                clippy::cast_sign_loss,
-                clippy::cast_precision_loss,
-                reason = "neither is negative; what is too large for the run is refused there"
-            )]
-            Self::Percent(percent) => (cores as f64 * percent / 100.0) as usize,
-        };
-        NonZeroUsize::new(count).unwrap_or(NonZeroUsize::MIN)
-    }
-}
-
-impl FromStr for JobCount {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || "expected a number of jobs, such as 8, 50%, +2, -1, or 0".to_owned();
-        let number = |digits: &str| {
-            let is_number = digits.bytes().all(|byte| byte.is_ascii_digit());
-            digits.parse::<usize>().ok().filter(|_| is_number).ok_or_else(wrong)
-        };
-        if let Some(more) = text.strip_prefix('+') {
-            return number(more).map(Self::More);
-        }
-        if let Some(fewer) = text.strip_prefix('-') {
-            return number(fewer).map(Self::Fewer);
-        }
-        if let Some(percent) = text.strip_suffix('%') {
-            let percent: f64 = percent.parse().map_err(|_| wrong())?;
-            let is_sound = percent > 0.0 && percent.is_finite();
-            return if is_sound { Ok(Self::Percent(percent)) } else { Err(wrong()) };
-        }
-        Ok(NonZeroUsize::new(number(text)?).map_or(Self::Unlimited, Self::Exactly))
-    }
-}
-
-/// Parses a number of at least 1.
-fn parse_count(text: &str) -> Result<NonZeroUsize, String> {
-    text.parse().map_err(|_| "expected a number of at least 1".to_owned())
-}
-
-fn parse_seconds(text: &str) -> Result<Duration, String> {
-    let wrong = || "expected a number of seconds, such as 0.5".to_owned();
-    let seconds: f64 = text.parse().map_err(|_| wrong())?;
-    Duration::try_from_secs_f64(seconds).map_err(|_| wrong())
-}
-
-/// Parses a size whose unit is a power of 1024, as GNU parallel does.
-fn parse_size(text: &str) -> Result<u64, String> {
-    let wrong = || "expected a number of bytes, such as 500M, 2G or 1.5G".to_owned();
-    let digits = text.trim_end_matches(|character: char| character.is_ascii_alphabetic());
-    let factor: f64 = match text[digits.len()..].to_ascii_uppercase().as_str() {
-        "" | "B" => 1.0,
-        "K" | "KB" | "KIB" => 1024.0,
-        "M" | "MB" | "MIB" => 1024.0 * 1024.0,
-        "G" | "GB" | "GIB" => 1024.0 * 1024.0 * 1024.0,
-        "T" | "TB" | "TIB" => 1024.0 * 1024.0 * 1024.0 * 1024.0,
-        _ => return Err(wrong()),
-    };
-    let number: f64 = digits.parse().map_err(|_| wrong())?;
-    if !(0.0..1e9).contains(&number) {
-        return Err(wrong());
-    }
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked above")]
-    Ok((number * factor) as u64)
-}
-
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory;
@@ -350,35 +269,5 @@ mod tests {
     #[test]
     fn the_options_do_not_contradict_each_other() {
         Arguments::command().debug_assert();
-    }
-
-    #[test]
-    fn a_number_of_jobs_may_be_relative_to_the_cores() {
-        let of = |text: &str| text.parse().map(|jobs: JobCount| jobs.of(4).get());
-        for (text, expected) in [
-            ("3", 3),
-            ("+1", 5),
-            ("-1", 3),
-            ("-9", 1),
-            ("50%", 2),
-            ("200%", 8),
-            ("1%", 1),
-            ("0", MAX_JOBS),
-        ] {
-            assert_eq!(of(text), Ok(expected), "{text}");
-        }
-        for wrong in ["", "x", "+", "++1", "-0x1", "0%", "-5%", "nan%", "inf%", "1.5"] {
-            assert!(of(wrong).is_err(), "{wrong}");
-        }
-    }
-
-    #[test]
-    fn sizes_accept_units_of_1024() {
-        assert_eq!(parse_size("10"), Ok(10));
-        assert_eq!(parse_size("1.5K"), Ok(1536));
-        assert_eq!(parse_size("2gb"), Ok(2 << 30));
-        for wrong in ["", "K", "-1", "1X", "nan", "1e12"] {
-            assert!(parse_size(wrong).is_err(), "{wrong}");
-        }
     }
 }

@@ -80,7 +80,13 @@ pub(crate) fn run(options: &Run) -> Result<u8, Report> {
     let SessionEnd { mut records, statistics, decisive, failure } = end;
     let of_run = |summary: &Summary| {
         let total = statistics.total();
-        status::of(summary, options.halt, decisive.as_ref(), total, first_signal.get())
+        status::of(
+            summary,
+            options.halt.and_then(|policy| policy.0),
+            decisive.as_ref(),
+            total,
+            first_signal.get(),
+        )
     };
     let status = match failure {
         Some(failure) => failure,

@@ -15,7 +15,7 @@ use brigade::runner::{Duplicates, Job, Output, Runner, Stopper, check_duplicates
 use miette::{IntoDiagnostic, Report, WrapErr, miette};
 
 use super::placement;
-use crate::arguments::{CorePolicy, Run};
+use crate::arguments::{CorePolicy, HaltPolicy, Run};
 use crate::clock::StartTime;
 use crate::input::{
     Entry, Fetch, Format, Input, JsonError, Lines, Lists, Meaning, Ready, Shuffled, check_lists,
@@ -58,7 +58,7 @@ pub(super) fn runner(options: &Run, tick: Option<Duration>) -> Result<Runner, Re
     if let Some(limit) = options.timeout {
         builder = builder.limit(limit);
     }
-    if let Some(halt) = options.halt {
+    if let Some(HaltPolicy(Some(halt))) = options.halt {
         builder = builder.halt(halt);
     }
     if let Some(delay) = options.delay {

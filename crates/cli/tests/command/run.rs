@@ -283,6 +283,15 @@ fn manual_completions_and_topology_are_printed() {
 }
 
 #[test]
+fn options_that_scripts_for_gnu_parallel_have_are_accepted() {
+    let dir = TestDir::new();
+    let options = ["--will-cite", "--silent", "-r", "--group", "--halt", "never", "--progress"];
+    let more = ["-P1", "--linebuffer", "--timeout", "1m", "--delay", "1ms", "echo", ":::", "a"];
+    let ran = dir.run(&[&options[..], &more].concat());
+    assert_eq!((ran.stdout.as_str(), ran.status), ("a\n", 0), "{}", ran.stderr);
+}
+
+#[test]
 fn an_option_may_be_given_twice() {
     let ran = TestDir::new().run(&["-k", "-k", "-j1", "-j2", "--", "echo", ":::", "a"]);
     assert_eq!((ran.stdout.as_str(), ran.status), ("a\n", 0), "{}", ran.stderr);

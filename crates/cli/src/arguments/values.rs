@@ -1,0 +1,163 @@
+//! The values of options: numbers of jobs, durations, sizes, policies.
+
+use std::num::NonZeroUsize;
+use std::str::FromStr;
+use std::time::Duration;
+
+use brigade::runner::{Halt, HaltError, Limit, LimitError, MAX_JOBS};
+
+/// The number of jobs at once, written as for GNU parallel.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum JobCount {
+    Exactly(NonZeroUsize),
+    /// `0`
+    Unlimited,
+    /// `+N`
+    More(usize),
+    /// `-N`
+    Fewer(usize),
+    /// `N%`
+    Percent(f64),
+}
+
+impl JobCount {
+    /// Returns the number on a machine with this many usable cores.
+    pub(crate) fn of(self, cores: usize) -> NonZeroUsize {
+        let count = match self {
+            Self::Exactly(count) => count.get(),
+            Self::Unlimited => MAX_JOBS,
+            Self::More(more) => cores.saturating_add(more),
+            Self::Fewer(fewer) => cores.saturating_sub(fewer),
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                clippy::cast_precision_loss,
+                reason = "neither is negative; what is too large for the run is refused there"
+            )]
+            Self::Percent(percent) => (cores as f64 * percent / 100.0) as usize,
+        };
+        NonZeroUsize::new(count).unwrap_or(NonZeroUsize::MIN)
+    }
+}
+
+impl FromStr for JobCount {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || "expected a number of jobs, such as 8, 50%, +2, -1, or 0".to_owned();
+        let number = |digits: &str| {
+            let is_number = digits.bytes().all(|byte| byte.is_ascii_digit());
+            digits.parse::<usize>().ok().filter(|_| is_number).ok_or_else(wrong)
+        };
+        if let Some(more) = text.strip_prefix('+') {
+            return number(more).map(Self::More);
+        }
+        if let Some(fewer) = text.strip_prefix('-') {
+            return number(fewer).map(Self::Fewer);
+        }
+        if let Some(percent) = text.strip_suffix('%') {
+            let percent: f64 = percent.parse().map_err(|_| wrong())?;
+            let is_sound = percent > 0.0 && percent.is_finite();
+            return if is_sound { Ok(Self::Percent(percent)) } else { Err(wrong()) };
+        }
+        Ok(NonZeroUsize::new(number(text)?).map_or(Self::Unlimited, Self::Exactly))
+    }
+}
+
+/// Parses a number of at least 1.
+pub(super) fn parse_count(text: &str) -> Result<NonZeroUsize, String> {
+    text.parse().map_err(|_| "expected a number of at least 1".to_owned())
+}
+
+/// A halt policy; `None` for `never`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct HaltPolicy(pub(crate) Option<Halt>);
+
+pub(super) fn parse_halt(text: &str) -> Result<HaltPolicy, HaltError> {
+    if text == "never" { Ok(HaltPolicy(None)) } else { text.parse().map(Some).map(HaltPolicy) }
+}
+
+pub(super) fn parse_limit(text: &str) -> Result<Limit, LimitError> {
+    match humantime::parse_duration(text) {
+        Ok(limit) if !limit.is_zero() => Ok(Limit::Fixed(limit)),
+        _ => text.parse(),
+    }
+}
+
+/// Parses seconds, or a duration with units.
+pub(super) fn parse_seconds(text: &str) -> Result<Duration, String> {
+    let wrong = || "expected seconds or a duration, such as 0.5 or 1m30s".to_owned();
+    match text.parse() {
+        Ok(seconds) => Duration::try_from_secs_f64(seconds).map_err(|_| wrong()),
+        Err(_) => humantime::parse_duration(text).map_err(|_| wrong()),
+    }
+}
+
+/// Parses a size whose unit is a power of 1024, as GNU parallel does.
+pub(super) fn parse_size(text: &str) -> Result<u64, String> {
+    let wrong = || "expected a number of bytes, such as 500M, 2G or 1.5G".to_owned();
+    let digits = text.trim_end_matches(|character: char| character.is_ascii_alphabetic());
+    let factor: f64 = match text[digits.len()..].to_ascii_uppercase().as_str() {
+        "" | "B" => 1.0,
+        "K" | "KB" | "KIB" => 1024.0,
+        "M" | "MB" | "MIB" => 1024.0 * 1024.0,
+        "G" | "GB" | "GIB" => 1024.0 * 1024.0 * 1024.0,
+        "T" | "TB" | "TIB" => 1024.0 * 1024.0 * 1024.0 * 1024.0,
+        _ => return Err(wrong()),
+    };
+    let number: f64 = digits.parse().map_err(|_| wrong())?;
+    if !(0.0..1e9).contains(&number) {
+        return Err(wrong());
+    }
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked above")]
+    Ok((number * factor) as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_of_jobs_may_be_relative_to_the_cores() {
+        let of = |text: &str| text.parse().map(|jobs: JobCount| jobs.of(4).get());
+        for (text, expected) in [
+            ("3", 3),
+            ("+1", 5),
+            ("-1", 3),
+            ("-9", 1),
+            ("50%", 2),
+            ("200%", 8),
+            ("1%", 1),
+            ("0", MAX_JOBS),
+        ] {
+            assert_eq!(of(text), Ok(expected), "{text}");
+        }
+        for wrong in ["", "x", "+", "++1", "-0x1", "0%", "-5%", "nan%", "inf%", "1.5"] {
+            assert!(of(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn durations_are_seconds_or_have_units() {
+        assert_eq!(parse_seconds("1m30s"), Ok(Duration::from_secs(90)));
+        assert_eq!(parse_seconds("0.5"), Ok(Duration::from_millis(500)));
+        let minutes = |count: u64| Ok(Limit::Fixed(Duration::from_secs(60 * count)));
+        assert_eq!(parse_limit("10m"), minutes(10));
+        assert_eq!(parse_limit("60"), minutes(1));
+        assert_eq!(parse_limit("300%"), Ok(Limit::OfMedian(3.0)));
+        for wrong in ["", "m", "-1", "1 parsec", "inf"] {
+            assert!(parse_seconds(wrong).is_err() && parse_limit(wrong).is_err(), "{wrong}");
+        }
+        assert!(parse_limit("0s").is_err() && parse_limit("0").is_err());
+    }
+
+    #[test]
+    fn sizes_accept_units_of_1024() {
+        assert_eq!(parse_size("10"), Ok(10));
+        assert_eq!(parse_size("1.5K"), Ok(1536));
+        assert_eq!(parse_size("2gb"), Ok(2 << 30));
+        for wrong in ["", "K", "-1", "1X", "nan", "1e12"] {
+            assert!(parse_size(wrong).is_err(), "{wrong}");
+        }
+    }
+}
