@@ -22,7 +22,7 @@
 //! - `recording` (default): [`metrics`] and [`Pool::snapshot`].
 //! - `runner` (default): `brigade::runner` runs commands as jobs on leased cores. Implies `cores`.
 //! - `timer` (default): `brigade::timer` kills processes that exceed a deadline.
-//! - `status`: `brigade::status` shows a live view in a browser.
+//! - `status`: `brigade::status` and `Pool::serve_status`, a live view for browsers.
 //! - `prometheus`: snapshots in a registry of the crate `prometheus-client`.
 //! - `metrics`: snapshots for the recorder of the crate `metrics`.
 //! - `trace-export`: `PoolBuilder::trace`, a timeline of a pool that Perfetto opens.
@@ -166,6 +166,10 @@ pub mod pool {
         ShutdownReport, Stdio, SubmitError, SubmitErrorKind, TaskBuilder, TaskError, TaskErrorKind,
         TaskId, TaskState, TimedOut, Until, Waited, as_completed, wait,
     };
+
+    #[cfg(feature = "status")]
+    #[doc(inline)]
+    pub use brigade_pool::StatusSource;
 }
 
 /// Functions for use inside a task, and [`Server`](worker::Server) for separate worker programs.

@@ -48,6 +48,8 @@ mod emitted;
 mod error;
 mod function_ref;
 mod handle;
+#[cfg(feature = "status")]
+mod live_view;
 mod map;
 #[cfg(not(feature = "cores"))]
 mod no_cores;
@@ -75,6 +77,8 @@ pub use completed::{AsCompleted, as_completed};
 pub use config::{CONNECTORS, Link};
 pub use error::{PoolError, SubmitError, SubmitErrorKind, TaskError, TaskErrorKind, TimedOut};
 pub use handle::{Handle, TaskState};
+#[cfg(feature = "status")]
+pub use live_view::StatusSource;
 pub use map::{Map, MapUnordered};
 pub use pool::Pool;
 pub use task::TaskBuilder;

@@ -310,6 +310,12 @@ impl Pool {
         self.drive.shared().restarts()
     }
 
+    /// Returns a reference to the state that does not keep it alive.
+    #[cfg(feature = "status")]
+    pub(crate) fn downgrade(&self) -> std::sync::Weak<Shared> {
+        Arc::downgrade(self.drive.shared())
+    }
+
     /// Returns the state of the pool, and the record of its past.
     ///
     /// All numbers belong to the same moment. Taking a snapshot costs some tens of microseconds, in

@@ -40,6 +40,7 @@ const LAYERS: &[(&str, Uses)] = &[
             "brigade-link-ipc",
             "brigade-metrics",
             "brigade-scheduler",
+            "brigade-status",
             "brigade-supervisor",
             "brigade-trace",
             "brigade-worker",
