@@ -56,6 +56,11 @@ struct Arguments {
     /// cost of a crash.
     #[arg(long, value_name = "SUBSTRING")]
     crash_on: Option<String>,
+    /// Show the run live at this address, such as 127.0.0.1:8080, in a browser or with `brigade
+    /// top`.
+    #[cfg(feature = "status")]
+    #[arg(long, value_name = "ADDRESS")]
+    status: Option<String>,
     /// Print one JSON object per file on stdout, and the summary as JSON on stderr.
     #[arg(long)]
     json: bool,
@@ -88,6 +93,12 @@ fn main() -> ExitCode {
 fn run(arguments: &Arguments) -> Result<Report, Box<dyn Error>> {
     let begin = Instant::now();
     let pool = start_pool(arguments.workers)?;
+    #[cfg(feature = "status")]
+    let page = arguments.status.as_ref().map(|address| pool.serve_status(address)).transpose()?;
+    #[cfg(feature = "status")]
+    if let Some(page) = &page {
+        print_line(&format!("checksum: live view at {page}"));
+    }
     let mut output = Output::new(arguments.json);
     let mut report = Report::default();
     let outcome = digest_all(&pool, arguments, &mut output, &mut report);
