@@ -7,7 +7,7 @@ pub(crate) const HTML: &str = include_str!("page/index.html");
 /// server. Everything else is refused, markup that a label might smuggle in included.
 pub(crate) const POLICY: &str = "default-src 'none'; connect-src 'self'; img-src data:; \
      style-src 'sha256-Z2vUY8BypkUNfGYDi2KvWVqetdgAzcyQyIdGUTqYNoQ='; \
-     script-src 'sha256-3mg6AlFduOHKFkoYGjpzl4CsVED2SwCC65Opa/0YW4w='; \
+     script-src 'sha256-teT4pnldoz6D2AOy7blIWLbDak6Mhcsqh3aE0QcqQg4='; \
      base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 #[cfg(test)]
