@@ -6,8 +6,8 @@ pub(crate) const HTML: &str = include_str!("page/index.html");
 /// The page's security policy: its own style and script by their hashes, and connections to this
 /// server. Everything else is refused, markup that a label might smuggle in included.
 pub(crate) const POLICY: &str = "default-src 'none'; connect-src 'self'; img-src data:; \
-     style-src 'sha256-Z2vUY8BypkUNfGYDi2KvWVqetdgAzcyQyIdGUTqYNoQ='; \
-     script-src 'sha256-teT4pnldoz6D2AOy7blIWLbDak6Mhcsqh3aE0QcqQg4='; \
+     style-src 'sha256-uo06i8OgWkKiNjmUiJ7LOF/LlahIXmDOtp1+AvLZ+4o='; \
+     script-src 'sha256-t2FSlPd2Fg8dVGsh2OHKEAFtGkGcwclgdapg01Mw3Ls='; \
      base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 #[cfg(test)]
