@@ -42,8 +42,9 @@ impl CorePoolBuilder {
     /// another exclusive pool of this process.
     ///
     /// Waiting requests are served when other processes return cores or die, in no particular order
-    /// between processes. The folder is `$XDG_RUNTIME_DIR/brigade`, or `/tmp/brigade-UID` without
-    /// that variable. Processes exclude each other only if they use the same folder.
+    /// between processes. The folder is `$XDG_RUNTIME_DIR/brigade`, or `/tmp/brigade-UID` if that
+    /// variable names no folder of this user. Processes exclude each other only if they use the
+    /// same folder.
     pub fn exclusive(self) -> Self {
         let folder = lock_file::default_folder();
         self.exclusive_in(folder)
