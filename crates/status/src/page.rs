@@ -6,8 +6,8 @@ pub(crate) const HTML: &str = include_str!("page/index.html");
 /// The page's security policy: its own style and script by their hashes, and connections to this
 /// server. Everything else is refused, markup that a label might smuggle in included.
 pub(crate) const POLICY: &str = "default-src 'none'; connect-src 'self'; img-src data:; \
-     style-src 'sha256-uo06i8OgWkKiNjmUiJ7LOF/LlahIXmDOtp1+AvLZ+4o='; \
-     script-src 'sha256-t2FSlPd2Fg8dVGsh2OHKEAFtGkGcwclgdapg01Mw3Ls='; \
+     style-src 'sha256-1or95Eua6ajlnXqA0VHAd7ZwMSCFo02eBVLhO2fhZuA='; \
+     script-src 'sha256-X3SV7p3kUn39Wrfdathg6aTtLF0iN/ERvSixSv7uazY='; \
      base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 #[cfg(test)]
