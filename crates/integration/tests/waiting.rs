@@ -320,3 +320,27 @@ fn a_wait_sees_what_a_callback_and_a_future_see() {
     wait_until("the handle to be done", BOUND, || handle.is_done());
     assert_eq!(futures::executor::block_on(handle).unwrap(), 4);
 }
+
+/// Tasks of this many microseconds are brief, and longer than a wake-up.
+const BRIEF: u64 = 70;
+
+/// Returns a pool whose worker may announce outcomes later, and a task that is finished before one
+/// that waits at the gate.
+fn brief_before_long(gate: &Gate) -> (Pool, Handle<u64>) {
+    let pool = pool(1);
+    for sum in pool.map(spins, [BRIEF; 100]).chunk(1) {
+        sum.unwrap();
+    }
+    let brief: Vec<_> = (0..2).map(|_| pool.submit(spins, BRIEF).unwrap()).collect();
+    drop(pool.submit(pass, gate.pass(1)).unwrap());
+    (pool, brief.into_iter().next_back().unwrap())
+}
+
+#[test]
+fn an_outcome_is_not_held_back_by_a_long_task_behind_it() {
+    let _watchdog = watch();
+    let gate = Gate::new();
+    let (_pool, brief) = brief_before_long(&gate);
+    assert_eq!(brief.wait().unwrap(), BRIEF);
+    gate.open();
+}

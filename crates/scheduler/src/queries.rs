@@ -155,6 +155,12 @@ impl<T> Scheduler<T> {
         })
     }
 
+    /// Returns `true` if a worker has tasks behind the one that it runs, and tasks are usually
+    /// brief.
+    pub fn has_brief_tasks_behind_others(&self) -> bool {
+        self.run_times.are_brief() && self.workers.iter().any(|worker| worker.load() > 1)
+    }
+
     /// Returns the number of workers that are ready for tasks.
     pub fn ready_workers(&self) -> usize {
         self.workers.ready()

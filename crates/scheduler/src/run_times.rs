@@ -13,6 +13,10 @@ const WORTH_PREFETCHING: u64 = 50_000 * MICRO;
 /// Tasks up to this length are packed: they cost less than waking a worker for them.
 const SHORT: u64 = 2 * MICRO;
 
+/// Outcomes of tasks up to this length may be announced several at a time: at least five fit into
+/// the work that is kept in a link.
+const BRIEF: u64 = PREFETCHED_WORK / 5;
+
 /// Longer runs are counted as this.
 const LONGEST_RUN: u64 = 1_000_000 * MICRO;
 
@@ -47,6 +51,11 @@ impl RunTimes {
     #[inline]
     pub(crate) fn are_short(&self) -> bool {
         self.usual <= SHORT
+    }
+
+    /// Returns `true` if outcomes may be announced several at a time.
+    pub(crate) fn are_brief(&self) -> bool {
+        self.usual <= BRIEF
     }
 
     /// Returns the number of frames, including the one that it runs, that keep a worker busy.

@@ -10,6 +10,8 @@ pub mod ring;
 
 use std::io;
 
+use brigade_sys::clock::Monotonic;
+
 /// The sending half of a link's end.
 pub trait LinkSender: Send {
     /// Sends one message, `head` followed by `payload`.
@@ -38,6 +40,15 @@ pub trait LinkSender: Send {
     fn announce(&mut self) -> Result<(), LinkError> {
         Ok(())
     }
+
+    /// Like [`announce`](Self::announce), but may wait for more messages, if this thread receives
+    /// from the link next and the other side agrees.
+    ///
+    /// # Errors
+    /// Like `announce`.
+    fn announce_later(&mut self, _now: Monotonic) -> Result<(), LinkError> {
+        self.announce()
+    }
 }
 
 impl<S: LinkSender + ?Sized> LinkSender for Box<S> {
@@ -52,6 +63,10 @@ impl<S: LinkSender + ?Sized> LinkSender for Box<S> {
     fn announce(&mut self) -> Result<(), LinkError> {
         (**self).announce()
     }
+
+    fn announce_later(&mut self, now: Monotonic) -> Result<(), LinkError> {
+        (**self).announce_later(now)
+    }
 }
 
 /// The receiving half of a link's end.
@@ -63,11 +78,21 @@ pub trait LinkReceiver: Send {
     /// [`LinkError::Closed`] if the other end is gone and all its messages were received;
     /// [`LinkError::Protocol`] for bytes that are not a message, which are skipped.
     fn receive(&mut self) -> Result<&[u8], LinkError>;
+
+    /// Returns the approximate number of messages that have arrived and were not received; 0 if it
+    /// is unknown.
+    fn behind(&self) -> u64 {
+        0
+    }
 }
 
 impl<R: LinkReceiver + ?Sized> LinkReceiver for Box<R> {
     fn receive(&mut self) -> Result<&[u8], LinkError> {
         (**self).receive()
+    }
+
+    fn behind(&self) -> u64 {
+        (**self).behind()
     }
 }
 

@@ -29,7 +29,7 @@ mod producer;
 #[cfg(test)]
 mod tests;
 
-pub use bell::{Bell, Doorbell, Listener, RemoteDoorbell};
+pub use bell::{Bell, Doorbell, Listener, PATIENCE, RemoteDoorbell};
 pub use consumer::Consumer;
 pub use memory::Region;
 pub use producer::{Producer, Pushed};

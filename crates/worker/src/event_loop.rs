@@ -47,6 +47,10 @@ use emitter::{ArenaOutlet, Emitter};
 /// The buffer of a result is reused for the next one, unless it has grown beyond this.
 const KEPT_BUFFER: usize = 1 << 20;
 
+/// An outcome may be announced later while there is more work than this, in nanoseconds, if all
+/// tasks are like the last one. It is the time of a wake-up on a small virtual machine.
+const WAKE_UP: u64 = 60_000;
+
 /// Error texts of a type's own `serde` code are truncated to this, so that every link can carry
 /// them.
 const REASON_LIMIT: usize = 16 * 1024;
@@ -114,7 +118,7 @@ impl<S: LinkSender, R: LinkReceiver> EventLoop<S, R> {
             };
             let run = match ToWorker::decode(message).map_err(LoopError::Message)? {
                 ToWorker::Run(run) => run,
-                ToWorker::Stop => return Ok(()),
+                ToWorker::Stop => return self.reporter.announce(),
             };
             let Run { task, attempt, ring_index, .. } = run;
             let tag = slot_tag(task, attempt);
@@ -141,10 +145,17 @@ impl<S: LinkSender, R: LinkReceiver> EventLoop<S, R> {
             if !self.lent.is_empty() {
                 self.lent.report(|message| self.reporter.send_unannounced(message))?;
             }
-            let run_time = clock::now().saturating_since(began);
+            let now = clock::now();
+            let run_time = now.saturating_since(began);
             let worn = self.memory_limit.is_exceeded();
             let finished = Finished { task, attempt, ring_index, run_time, began, worn, outcome };
-            self.reporter.send(&FromWorker::Finished(finished))?;
+            self.reporter.send_unannounced(&FromWorker::Finished(finished))?;
+            let nanos = now.as_nanos().saturating_sub(began.as_nanos());
+            if nanos.saturating_mul(self.receiver.behind()) > WAKE_UP {
+                self.reporter.sender.announce_later(now).map_err(LoopError::Send)?;
+            } else {
+                self.reporter.announce()?;
+            }
             self.runner.leftover = Vec::new();
             if self.runner.result.capacity() > KEPT_BUFFER {
                 self.runner.result = Vec::new();

@@ -15,6 +15,11 @@
 //!   listens. If callers keep coming (a loop of submits), it stays responsible after a ring without
 //!   asking to be rung again, and looks again after a moment, so that a busy caller is not slowed
 //!   down by waking a thread for each outcome.
+//! - A wake-up for each outcome would slow down brief tasks. So a listener may be patient: a worker
+//!   that has more to do announces its outcomes later (`RemoteDoorbell::ring_later`). The worker
+//!   guesses from the last task how long the others take, so a patient listener looks again by
+//!   itself after `PATIENCE`. If it finds nothing, it asks to be rung for each outcome, until it
+//!   finds one.
 //! - A caller hands over before it runs user code, and it carries out everything that follows from
 //!   a look before it sleeps.
 //! - A thread that cannot wait for descriptors breaks the pool and kills its workers, so that all
@@ -28,6 +33,7 @@ pub(super) mod collecting;
 pub(super) mod listeners;
 #[cfg(all(loom, test))]
 mod loom;
+mod patience;
 mod rings;
 mod turn;
 
@@ -151,14 +157,14 @@ fn take_turn(turn: &mut Turn, shared: &Shared, collecting: &Collecting) -> std::
     if shared.is_forked() {
         return Ok(false);
     }
-    collecting.thread_poller.wait(turn.due())?;
+    let rung = collecting.thread_poller.wait(turn.due())?;
     // The wake-up is consumed first, so that a later one stays for the next turn.
     collecting.doorbell.thread().drain();
     if collecting.ended.load(Ordering::Acquire) {
         return Ok(false);
     }
     let mut deferred = Deferred::default();
-    turn.look(&PoolRings { shared, collecting }, &mut deferred);
+    turn.look(&PoolRings { shared, collecting }, rung, &mut deferred);
     deferred.run(shared);
     shared.run_queued_user_code();
     Ok(true)

@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use brigade_sys::clock::now;
+use brigade_sys::clock::{Monotonic, now};
 use brigade_sys::segment::Segment;
 
 use super::{LinkError, LinkReceiver, LinkSender};
@@ -260,12 +260,18 @@ impl LinkSender for WorkerSender {
     fn announce(&mut self) -> Result<(), LinkError> {
         self.doorbell.ring().map_err(LinkError::Io)
     }
+
+    #[inline]
+    fn announce_later(&mut self, now: Monotonic) -> Result<(), LinkError> {
+        self.doorbell.ring_later(now).map_err(LinkError::Io)
+    }
 }
 
 impl LinkReceiver for WorkerReceiver {
     fn receive(&mut self) -> Result<&[u8], LinkError> {
         self.consumer.release();
         while !self.consumer.advance()? {
+            self.doorbell.ring_now().map_err(LinkError::Io)?;
             if self.consumer.more_is_waiting() {
                 // The host had more than the ring holds, and does not know that there is room now.
                 self.doorbell.ring().map_err(LinkError::Io)?;
@@ -275,6 +281,11 @@ impl LinkReceiver for WorkerReceiver {
             }
         }
         Ok(self.consumer.message())
+    }
+
+    #[inline]
+    fn behind(&self) -> u64 {
+        self.consumer.behind()
     }
 }
 

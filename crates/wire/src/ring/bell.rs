@@ -22,7 +22,9 @@
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
+use std::time::Duration;
 
+use brigade_sys::clock::Monotonic;
 use brigade_sys::futex;
 use brigade_sys::segment::{Segment, SegmentView};
 use brigade_sys::wake_set::{RemoteWaker, WakeSet};
@@ -85,7 +87,19 @@ pub enum Listener {
     Thread,
     /// A caller that waits for a task sleeps.
     Caller,
+    /// The collector thread sleeps, and outcomes may be announced later while their worker has more
+    /// to do. It must look again by itself after [`PATIENCE`].
+    PatientThread,
+    /// The same for a caller.
+    PatientCaller,
 }
+
+/// Time after which a patient listener looks again by itself.
+pub const PATIENCE: Duration = Duration::from_micros(500);
+
+/// Time from an outcome until a worker announces it at the end of a task, if it may do so later. A
+/// wake-up takes several microseconds of a core that the workers could use.
+const DELAY: Duration = Duration::from_micros(250);
 
 /// The host's doorbell: one for all workers of a pool. The host sets the listener; workers ring
 /// that listener.
@@ -131,6 +145,8 @@ impl Doorbell {
             Listener::Nobody => 0,
             Listener::Thread => 1,
             Listener::Caller => 2,
+            Listener::PatientThread => 3,
+            Listener::PatientCaller => 4,
         };
         self.word(LISTENER).store(value, Ordering::SeqCst);
         fence(Ordering::SeqCst);
@@ -170,6 +186,9 @@ pub struct RemoteDoorbell {
     page: SegmentView,
     thread: RemoteWaker,
     caller: RemoteWaker,
+    /// Time of the first outcome that was not announced, in nanoseconds; 0 if there is none. It is
+    /// atomic because both ends of the link have it, which one thread uses.
+    unannounced: AtomicU64,
 }
 
 impl RemoteDoorbell {
@@ -179,7 +198,8 @@ impl RemoteDoorbell {
     /// # Errors
     /// If the page cannot be mapped.
     pub fn new(page: OwnedFd, thread: RemoteWaker, caller: RemoteWaker) -> io::Result<Self> {
-        Ok(Self { page: SegmentView::open(page, PAGE_WORDS)?, thread, caller })
+        let page = SegmentView::open(page, PAGE_WORDS)?;
+        Ok(Self { page, thread, caller, unannounced: AtomicU64::new(0) })
     }
 
     /// Returns `true` if the worker may spin before it sleeps.
@@ -195,10 +215,118 @@ impl RemoteDoorbell {
     #[inline]
     pub fn ring(&self) -> io::Result<()> {
         fence(Ordering::SeqCst);
+        self.unannounced.store(0, Ordering::Relaxed);
         match self.page.load(LISTENER) {
-            1 => self.thread.try_wake(),
-            2 => self.caller.try_wake(),
+            1 | 3 => self.thread.try_wake(),
+            2 | 4 => self.caller.try_wake(),
             _ => Ok(()),
         }
+    }
+
+    /// Like [`ring`](Self::ring), but lets a patient listener sleep for some time after the first
+    /// of several outcomes.
+    ///
+    /// # Errors
+    /// Like `ring`.
+    #[inline]
+    pub fn ring_later(&self, now: Monotonic) -> io::Result<()> {
+        fence(Ordering::SeqCst);
+        if !matches!(self.page.load(LISTENER), 3 | 4) {
+            return self.ring();
+        }
+        match self.unannounced.load(Ordering::Relaxed) {
+            0 => self.unannounced.store(now.as_nanos().max(1), Ordering::Relaxed),
+            first if u128::from(now.as_nanos().saturating_sub(first)) < DELAY.as_nanos() => {}
+            _ => return self.ring(),
+        }
+        Ok(())
+    }
+
+    /// Announces what [`ring_later`](Self::ring_later) has not; call it when there is nothing more
+    /// to do.
+    ///
+    /// # Errors
+    /// Like `ring`.
+    #[inline]
+    pub fn ring_now(&self) -> io::Result<()> {
+        if self.unannounced.load(Ordering::Relaxed) == 0 { Ok(()) } else { self.ring() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsFd;
+
+    use brigade_sys::poller::Poller;
+
+    use super::*;
+
+    /// A worker's end, and the host's, whose caller listens.
+    struct Ends {
+        remote: RemoteDoorbell,
+        doorbell: Doorbell,
+        poller: Poller,
+    }
+
+    impl Ends {
+        fn with(listener: Listener) -> io::Result<Self> {
+            let doorbell = Doorbell::new()?;
+            let [thread, caller] = doorbell.for_worker()?.map(RemoteWaker::from_fd);
+            let page = doorbell.page().as_fd().try_clone_to_owned()?;
+            let mut poller = Poller::new()?;
+            poller.add(doorbell.caller(), 0)?;
+            doorbell.listen(listener);
+            Ok(Self { remote: RemoteDoorbell::new(page, thread, caller)?, doorbell, poller })
+        }
+
+        /// Returns `true` if the caller was rung since the last time.
+        fn was_rung(&self) -> io::Result<bool> {
+            let rung = self.poller.wait(Some(Monotonic::ZERO))?;
+            self.doorbell.caller().drain();
+            Ok(rung)
+        }
+    }
+
+    fn at(time: Duration) -> Monotonic {
+        Monotonic::from_nanos(1).saturating_add(time)
+    }
+
+    #[test]
+    fn a_patient_listener_is_rung_after_the_delay_or_when_nothing_is_left_to_do() -> io::Result<()>
+    {
+        let ends = Ends::with(Listener::PatientCaller)?;
+        for first in [Duration::ZERO, DELAY * 3] {
+            for after in [Duration::ZERO, DELAY / 2, DELAY * 9 / 10] {
+                ends.remote.ring_later(at(first + after))?;
+                assert!(!ends.was_rung()?, "{after:?} after the first outcome");
+            }
+            ends.remote.ring_later(at(first + DELAY))?;
+            assert!(ends.was_rung()?);
+            ends.remote.ring_now()?;
+            assert!(!ends.was_rung()?, "nothing is unannounced");
+        }
+        ends.remote.ring_later(at(DELAY * 9))?;
+        ends.remote.ring_now()?;
+        assert!(ends.was_rung()?);
+        Ok(())
+    }
+
+    #[test]
+    fn another_listener_is_rung_for_each_outcome() -> io::Result<()> {
+        let ends = Ends::with(Listener::Caller)?;
+        for _ in 0..2 {
+            ends.remote.ring_later(at(Duration::ZERO))?;
+            assert!(ends.was_rung()?);
+        }
+        ends.doorbell.listen(Listener::PatientCaller);
+        ends.remote.ring_later(at(Duration::ZERO))?;
+        ends.doorbell.listen(Listener::Caller);
+        ends.remote.ring_later(at(Duration::ZERO))?;
+        assert!(ends.was_rung()?, "it has lost its patience");
+        ends.doorbell.listen(Listener::Nobody);
+        ends.remote.ring_later(at(Duration::ZERO))?;
+        ends.remote.ring_now()?;
+        assert!(!ends.was_rung()?);
+        Ok(())
     }
 }

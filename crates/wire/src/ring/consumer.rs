@@ -42,6 +42,12 @@ impl Consumer {
         self.cursor.message()
     }
 
+    /// Returns the approximate number of messages behind the last one, as if they had its size.
+    #[inline]
+    pub fn behind(&self) -> u64 {
+        self.cursor.behind(self.region.words())
+    }
+
     /// Frees the memory of a large message that has been used.
     #[inline]
     pub fn release(&mut self) {
@@ -67,6 +73,8 @@ pub(super) struct ReadCursor {
     position: u64,
     /// The producer's head when it was last read.
     head: u64,
+    /// Length of the last fragment in words.
+    last: u64,
     assembly: Assembly,
     /// The producer's breach of the protocol, if there was one.
     broken: Option<&'static str>,
@@ -74,12 +82,24 @@ pub(super) struct ReadCursor {
 
 impl ReadCursor {
     pub(super) fn new(capacity: usize, limit: usize) -> Self {
-        Self { capacity, position: 0, head: 0, assembly: Assembly::new(limit), broken: None }
+        Self {
+            capacity,
+            position: 0,
+            head: 0,
+            last: 1,
+            assembly: Assembly::new(limit),
+            broken: None,
+        }
     }
 
     #[inline]
     pub(super) fn has_more<W: Word>(&self, words: &[W]) -> bool {
         words[HEAD].load(Ordering::Acquire) != self.position
+    }
+
+    #[inline]
+    fn behind<W: Word>(&self, words: &[W]) -> u64 {
+        words[HEAD].load(Ordering::Relaxed).saturating_sub(self.position) / self.last
     }
 
     /// Has a fence after the tail was moved: see `WriteCursor::set_more`.
@@ -149,6 +169,7 @@ impl ReadCursor {
         }
         copy(&words[DATA..], self.capacity - 1, self.position + 1 + u64::from(first), room);
         self.position += needed;
+        self.last = needed;
         words[TAIL].store(self.position, Ordering::Release);
         Ok(last)
     }

@@ -5,8 +5,9 @@ use std::io;
 use std::time::Instant;
 
 use brigade_wire::link::ring::spin_until;
-use brigade_wire::ring::Listener;
+use brigade_wire::ring::{Listener, PATIENCE};
 
+use super::patience::Patience;
 use super::rings::{LockedRings, Rings};
 use crate::drive::deferred::Deferred;
 use crate::sync::current;
@@ -18,6 +19,7 @@ pub(super) struct Caller<'a, R: Rings> {
     listens: bool,
     /// `true` if a caller that handed over has chosen this one, which does not listen yet.
     chosen: bool,
+    patience: Patience,
     /// `true` if the caller cannot sleep at the doorbell; other threads bring about what it waits
     /// for.
     parks: bool,
@@ -25,7 +27,7 @@ pub(super) struct Caller<'a, R: Rings> {
 
 impl<'a, R: Rings> Caller<'a, R> {
     pub(super) fn new(rings: &'a R) -> Self {
-        Self { rings, listens: false, chosen: false, parks: false }
+        Self { rings, listens: false, chosen: false, patience: Patience::Kept, parks: false }
     }
 
     pub(super) fn wait_for(&mut self, wait: &impl Wait, deadline: Option<Instant>) {
@@ -75,12 +77,13 @@ impl<'a, R: Rings> Caller<'a, R> {
         }
         let mut deferred = Deferred::default();
         let mut locked = self.rings.lock();
-        self.rings.listen(Listener::Caller);
+        let is_patient = self.patience == Patience::Kept && locked.may_be_patient();
+        self.rings.listen(if is_patient { Listener::PatientCaller } else { Listener::Caller });
         let collected = locked.look(&mut deferred);
         drop(locked);
         // Everything that follows from this look has to be done before sleeping.
         let slept = if collected == 0 && deferred.is_empty() {
-            self.sleep_at_the_doorbell(wait, deadline)
+            self.sleep_at_the_doorbell(wait, deadline, is_patient)
         } else {
             Ok(())
         };
@@ -98,17 +101,26 @@ impl<'a, R: Rings> Caller<'a, R> {
         let collected = locked.look(&mut deferred);
         locked.listeners().count(collected);
         drop(locked);
+        self.patience = self.patience.after(collected, false);
         self.run(deferred);
         collected
     }
 
-    fn sleep_at_the_doorbell(&self, wait: &impl Wait, deadline: Option<Instant>) -> io::Result<()> {
+    fn sleep_at_the_doorbell(
+        &mut self,
+        wait: &impl Wait,
+        deadline: Option<Instant>,
+        is_patient: bool,
+    ) -> io::Result<()> {
+        let next_look = if is_patient { Instant::now().checked_add(PATIENCE) } else { None };
+        let until = next_look.into_iter().chain(deadline).min();
         wait.set_sleeper(Sleeper::AtTheDoorbell);
-        let slept =
-            if wait.is_pending() { self.rings.sleep_at_the_doorbell(deadline) } else { Ok(()) };
+        let rung =
+            if wait.is_pending() { self.rings.sleep_at_the_doorbell(until) } else { Ok(true) };
         wait.clear_sleeper();
         self.rings.take_ring();
-        slept
+        self.patience = self.patience.after(0, !rung? && is_patient);
+        Ok(())
     }
 
     /// Hands over before user code runs, which may wait for other tasks or take long.

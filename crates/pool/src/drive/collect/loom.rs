@@ -38,6 +38,8 @@ struct Model {
     caller: Descriptor,
     core: Mutex<Core>,
     ended: AtomicBool,
+    /// `true` if outcomes are announced to no patient listener, as if a long task followed each.
+    delays: bool,
 }
 
 #[derive(Default)]
@@ -74,6 +76,10 @@ impl Descriptor {
 
 impl Model {
     fn new(tasks: u64) -> Arc<Self> {
+        Self::with_delays(tasks, false)
+    }
+
+    fn with_delays(tasks: u64, delays: bool) -> Arc<Self> {
         let model = Self {
             tasks: (0..tasks).map(|_| cell()).collect(),
             head: AtomicU64::new(0),
@@ -82,12 +88,13 @@ impl Model {
             caller: Descriptor::default(),
             core: Mutex::default(),
             ended: AtomicBool::new(false),
+            delays,
         };
         model.listen(Listener::Thread);
         Arc::new(model)
     }
 
-    /// The steps of a worker that sends all outcomes, as in `RemoteDoorbell::ring`.
+    /// The steps of a worker that sends all outcomes, as in `RemoteDoorbell::ring_later`.
     fn send_outcomes(&self) {
         for sent in 1..=self.tasks.len() as u64 {
             self.head.store(sent, Ordering::Release);
@@ -110,16 +117,18 @@ impl Model {
     fn take_turns(&self) {
         let mut turn = Turn::default();
         loop {
-            match turn.due() {
-                None => self.thread.wait(),
-                Some(_) => thread::yield_now(),
+            let rung = turn.due().is_none();
+            if rung {
+                self.thread.wait();
+            } else {
+                thread::yield_now();
             }
             self.thread.drain();
             if self.ended.load(Ordering::Acquire) {
                 break;
             }
             let mut deferred = Deferred::default();
-            turn.look(self, &mut deferred);
+            turn.look(self, rung, &mut deferred);
             self.run(deferred);
         }
     }
@@ -143,15 +152,22 @@ impl Rings for Model {
                 Listener::Nobody => 0,
                 Listener::Thread => 1,
                 Listener::Caller => 2,
+                Listener::PatientThread => 3,
+                Listener::PatientCaller => 4,
             },
             Ordering::SeqCst,
         );
         fence(Ordering::SeqCst);
     }
 
-    fn sleep_at_the_doorbell(&self, _: Option<Instant>) -> io::Result<()> {
+    /// The only deadlines are those of patient callers.
+    fn sleep_at_the_doorbell(&self, deadline: Option<Instant>) -> io::Result<bool> {
+        if deadline.is_some() {
+            thread::yield_now();
+            return Ok(false);
+        }
         self.caller.wait();
-        Ok(())
+        Ok(true)
     }
 
     fn take_ring(&self) {
@@ -205,6 +221,10 @@ impl LockedRings for Locked<'_> {
         }
         self.core.taken - before
     }
+
+    fn may_be_patient(&self) -> bool {
+        self.model.delays
+    }
 }
 
 fn spawn(model: &Arc<Model>, run: impl FnOnce(&Model) + 'static) -> thread::JoinHandle<()> {
@@ -246,6 +266,26 @@ fn an_outcome_for_which_nobody_listens_is_collected() {
         let collector = spawn(&model, Model::take_turns);
         model.wait_for(0);
         park_for(&*model.tasks[1], None);
+        model.end();
+        collector.join().expect("the collector thread");
+        worker.join().expect("the worker");
+    });
+}
+
+/// A listener loses its patience once it has looked in vain, and is rung then.
+#[test]
+fn outcomes_that_are_announced_to_no_patient_listener_are_collected() {
+    loom::model(|| {
+        let model = Model::with_delays(2, true);
+        let worker = spawn(&model, Model::send_outcomes);
+        model.wait_for(1);
+        worker.join().expect("the worker");
+    });
+    loom::model(|| {
+        let model = Model::with_delays(1, true);
+        let worker = spawn(&model, Model::send_outcomes);
+        let collector = spawn(&model, Model::take_turns);
+        park_for(&*model.tasks[0], None);
         model.end();
         collector.join().expect("the collector thread");
         worker.join().expect("the worker");

@@ -24,8 +24,9 @@ pub(super) trait Rings {
     fn lock(&self) -> Self::Locked<'_>;
     /// Sets the listener to ring from now on. Look at all rings after this call.
     fn listen(&self, listener: Listener);
-    /// Sleeps until the listening caller is rung or the deadline passes.
-    fn sleep_at_the_doorbell(&self, deadline: Option<Instant>) -> io::Result<()>;
+    /// Sleeps until the listening caller is rung or the deadline passes. Returns `false` if it
+    /// passes.
+    fn sleep_at_the_doorbell(&self, deadline: Option<Instant>) -> io::Result<bool>;
     /// Takes the ring for the listening caller, if there was one, so that it wakes nobody later.
     fn take_ring(&self);
     /// Returns `true` if a caller may spin before it sleeps.
@@ -43,6 +44,8 @@ pub(super) trait LockedRings {
     fn listeners(&mut self) -> &mut Listeners;
     /// Handles all outcomes that have arrived and returns their number.
     fn look(&mut self, deferred: &mut Deferred) -> usize;
+    /// Returns `true` if a worker has several tasks, all of which are expected to be brief.
+    fn may_be_patient(&self) -> bool;
 }
 
 /// The rings of a pool.
@@ -70,12 +73,12 @@ impl Rings for PoolRings<'_> {
         self.collecting.doorbell.listen(listener);
     }
 
-    fn sleep_at_the_doorbell(&self, deadline: Option<Instant>) -> io::Result<()> {
+    fn sleep_at_the_doorbell(&self, deadline: Option<Instant>) -> io::Result<bool> {
         let left = deadline.map(|deadline| {
             let left = deadline.saturating_duration_since(Instant::now());
             brigade_sys::clock::now().saturating_add(left)
         });
-        self.collecting.caller_poller.wait(left).map(drop)
+        self.collecting.caller_poller.wait(left)
     }
 
     fn take_ring(&self) {
@@ -106,5 +109,9 @@ impl LockedRings for LockedCore<'_> {
 
     fn look(&mut self, deferred: &mut Deferred) -> usize {
         self.core.collect(self.shared, deferred)
+    }
+
+    fn may_be_patient(&self) -> bool {
+        self.core.scheduler.has_brief_tasks_behind_others()
     }
 }

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use brigade_sys::clock::{Monotonic, now};
-use brigade_wire::ring::Listener;
+use brigade_wire::ring::{Listener, PATIENCE};
 
+use super::patience::Patience;
 use super::rings::{LockedRings, Rings};
 use crate::drive::deferred::Deferred;
 
@@ -16,14 +17,18 @@ const QUIET: Duration = Duration::from_millis(1);
 pub(super) struct Turn {
     /// The number of outcomes that callers had collected at the last turn.
     seen: u64,
+    /// Until then, the thread relies on callers.
     until: Option<Monotonic>,
+    /// Until then, workers may announce outcomes later.
+    patient_until: Option<Monotonic>,
+    patience: Patience,
 }
 
 impl Turn {
-    /// Returns the time of the next turn. `None` if the next turn begins when a worker rings, which
-    /// workers do only while no caller listens.
+    /// Returns the time of the next turn, if it does not begin earlier because a worker rings.
+    /// Workers do so only while no caller listens.
     pub(super) fn due(&self) -> Option<Monotonic> {
-        self.until
+        self.until.or(self.patient_until)
     }
 
     /// Plans the next turn after a panic; it asks the workers to ring again.
@@ -31,8 +36,10 @@ impl Turn {
         self.until = Some(now().saturating_add(QUIET));
     }
 
-    /// Looks at the rings unless callers do, and sets the listener until the next turn.
-    pub(super) fn look(&mut self, rings: &impl Rings, deferred: &mut Deferred) {
+    /// Looks at the rings unless callers do, and sets the listener until the next turn. `rung` is
+    /// `true` if a worker began this turn.
+    pub(super) fn look(&mut self, rings: &impl Rings, rung: bool, deferred: &mut Deferred) {
+        let waited_in_vain = self.patient_until.take().is_some() && !rung;
         let mut locked = rings.lock();
         let collected_by_callers = locked.listeners().collected_by_callers();
         let callers_look = collected_by_callers != self.seen;
@@ -44,9 +51,14 @@ impl Turn {
             self.repeat();
         } else {
             rings.listen(Listener::Nobody);
-            locked.look(deferred);
+            let collected = locked.look(deferred);
+            self.patience = self.patience.after(collected, waited_in_vain);
             if callers_look {
                 self.repeat();
+            } else if self.patience == Patience::Kept && locked.may_be_patient() {
+                self.patient_until = Some(now().saturating_add(PATIENCE));
+                rings.listen(Listener::PatientThread);
+                locked.look(deferred);
             } else {
                 rings.listen(Listener::Thread);
                 locked.look(deferred);
