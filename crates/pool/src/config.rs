@@ -71,6 +71,7 @@ impl Default for Config {
                 restart_limit: 100,
                 restart_window: Duration::from_secs(10),
                 stop_grace: Duration::from_secs(2),
+                slow_after: None,
             },
             supervisor: brigade_supervisor::Settings {
                 pool: "pool".to_owned(),

@@ -62,6 +62,7 @@ mod owner;
 mod recording;
 mod run_deferred;
 mod shared;
+mod slow;
 mod submit;
 mod supervised;
 #[cfg(feature = "trace-export")]

@@ -41,9 +41,11 @@ pub(crate) enum PoolAlarm {
     Start,
     /// Workers with prefetched tasks are checked for progress.
     Rescue,
+    /// Tasks that are too old are reported.
+    Slow,
 }
 
-const POOL_ALARMS: usize = PoolAlarm::Rescue as usize + 1;
+const POOL_ALARMS: usize = PoolAlarm::Slow as usize + 1;
 
 /// All alarms. The key of an alarm of a task or worker is kept there; setting and clearing update
 /// it.

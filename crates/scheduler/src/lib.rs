@@ -41,6 +41,7 @@
 //!     restart_limit: 5,
 //!     restart_window: Duration::from_secs(10),
 //!     stop_grace: Duration::from_secs(1),
+//!     slow_after: None,
 //! };
 //! let mut scheduler = Scheduler::new(settings, |data, _| *data);
 //! let submission = Submission {
@@ -91,6 +92,7 @@ mod scheduler;
 mod settings;
 mod shutdown;
 mod slab;
+mod slow;
 mod spawn;
 mod task;
 mod tasks;

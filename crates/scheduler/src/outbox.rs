@@ -3,6 +3,7 @@
 #![expect(missing_docs, reason = "fields are named after their types, which have documentation")]
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use brigade_ids::{Attempt, TaskId, WorkerId};
 use brigade_time::Monotonic;
@@ -74,6 +75,10 @@ pub enum Action<T> {
         #[serde(skip)]
         submitted: Monotonic,
     },
+    /// The task is too old: it was submitted so long ago.
+    Slow { task: TaskRef, elapsed: Duration },
+    /// This number of further tasks is too old.
+    MoreSlow { tasks: usize },
     /// Start a process for this worker.
     Spawn { worker: WorkerId },
     /// Ask the worker to stop when it has nothing left to do.

@@ -36,6 +36,8 @@ pub struct Scheduler<T> {
     /// Every deadline.
     pub(crate) alarms: Alarms,
     pub(crate) counters: Counters,
+    /// The time of the last look for tasks that are too old.
+    pub(crate) looked_for_slow: Monotonic,
 }
 
 impl<T> Scheduler<T> {
@@ -58,6 +60,7 @@ impl<T> Scheduler<T> {
             rescue: None,
             alarms: Alarms::default(),
             counters: Counters::default(),
+            looked_for_slow: Monotonic::ZERO,
         }
     }
 
@@ -153,6 +156,7 @@ impl<T> Scheduler<T> {
         let key = self.tasks.insert(now, submission);
         self.counters.submitted += self.tasks[key].count();
         outbox.push(Action::Accepted { task: TaskRef { key, id } });
+        self.watch_age(now);
         if has_constraints {
             self.queue_with_constraints(key, outbox);
         } else {

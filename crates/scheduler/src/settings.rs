@@ -32,6 +32,8 @@ pub struct Settings {
     pub restart_window: Duration,
     /// Time between two steps of the escalation that ends a worker.
     pub stop_grace: Duration,
+    /// Age at which a task is reported, and each multiple of it.
+    pub slow_after: Option<Duration>,
 }
 
 /// Counters of a pool, for reports and tests. Each item of a chunk counts as a task.

@@ -68,6 +68,14 @@ impl<T> Slab<T> {
         }
     }
 
+    /// Returns all values with their indices.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (usize, &T)> {
+        self.entries.iter().enumerate().filter_map(|(index, entry)| match entry {
+            Entry::Value(value) => Some((index, value)),
+            Entry::Free(_) => None,
+        })
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.len == 0
     }

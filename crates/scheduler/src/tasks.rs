@@ -87,6 +87,11 @@ impl<T> Tasks<T> {
         self.get(task.key).filter(|entry| entry.id == task.id)
     }
 
+    /// Returns all tasks.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (TaskKey, &TaskEntry<T>)> {
+        self.entries.all().map(|(index, entry)| (TaskKey::new(index), entry))
+    }
+
     /// Returns the key with the task's id.
     pub(crate) fn reference(&self, key: TaskKey) -> TaskRef {
         TaskRef { key, id: self[key].id }

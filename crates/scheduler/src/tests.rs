@@ -11,4 +11,5 @@ mod play;
 mod random;
 mod scaling;
 mod scenarios;
+mod slow;
 mod world;

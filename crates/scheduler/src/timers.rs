@@ -16,6 +16,7 @@ impl<T> Scheduler<T> {
                 Alarm::Pool(PoolAlarm::Escalate) => self.escalate_shutdown(now, outbox),
                 Alarm::Pool(PoolAlarm::Inspect) => self.inspect(now, outbox),
                 Alarm::Pool(PoolAlarm::Rescue) => self.rescue(now, outbox),
+                Alarm::Pool(PoolAlarm::Slow) => self.report_slow(now, outbox),
                 // Processes are started below.
                 Alarm::Pool(PoolAlarm::Start) => {}
             }

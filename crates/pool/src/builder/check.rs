@@ -74,6 +74,7 @@ fn check_not_zero(config: &Config, cores_per_worker: Option<usize>) -> Result<()
     }
     for (field, is_zero) in [
         ("max_worker_age", scheduler.max_age == Some(Duration::ZERO)),
+        ("slow_task_after", scheduler.slow_after == Some(Duration::ZERO)),
         ("max_worker_rss", supervisor.max_rss == Some(0)),
         ("buffer_budget", config.buffer_budget == 0),
         ("deadline", deadlines.hard == Some(Duration::ZERO)),

@@ -3,6 +3,7 @@
 #[cfg(feature = "trace-export")]
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tracing::Level;
 
@@ -10,6 +11,23 @@ use super::PoolBuilder;
 use crate::task_span::TraceContext;
 
 impl PoolBuilder {
+    /// Reports each task that has no outcome after this time, and again each time that it has
+    /// become older by it. Default: not reported.
+    ///
+    /// A report is a `tracing` event at the level WARN with `task`, `label`, `attempt`, the time
+    /// `elapsed` since the submission, and a `phase`:
+    /// - `queued`: the task waits, with `worker` and `pid` if it was sent behind others;
+    /// - `starting`: the task waits, and workers are being started but none is ready;
+    /// - `running`: the worker `worker` with this `pid` began it, the time `running` ago.
+    ///
+    /// A chunk of a map is one task. A report comes late by an eighth of the time at most. At most
+    /// 100 tasks are reported at once, those that were sent to workers first; one more event has
+    /// the number of the others.
+    pub fn slow_task_after(mut self, time: Duration) -> Self {
+        self.config.scheduler.slow_after = Some(time);
+        self
+    }
+
     /// Forwards the `tracing` events that tasks and initializers emit, up to this level, to the
     /// subscriber of this process. Default: not forwarded.
     ///

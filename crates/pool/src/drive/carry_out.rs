@@ -13,6 +13,7 @@ use super::deferred::Deferred;
 use super::outcome::{EventData, outcome_of};
 use super::recording::{End, Ran};
 use super::shared::{Core, Shared};
+use super::slow::report_more;
 use super::worker_slot::WorkerSlot;
 use crate::cell::TaskCell;
 use crate::deadlines::TaskDeadlines;
@@ -183,6 +184,8 @@ impl Core {
                     deferred, DEBUG, %worker, pid, %task, cause, "task ended by killing its worker"
                 );
             }
+            Action::Slow { task, elapsed } => self.report_slow(now, task, elapsed, deferred),
+            Action::MoreSlow { tasks } => report_more(tasks, deferred),
             Action::Broke => {
                 let reason = self.scheduler.broken_reason();
                 note!(deferred, ERROR, reason = reason.as_deref(), "pool broken");

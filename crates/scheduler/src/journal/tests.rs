@@ -24,6 +24,7 @@ fn settings() -> Settings {
         credit: 8,
         restart_limit: 5,
         restart_window: Duration::from_secs(10),
+        slow_after: None,
         stop_grace: MILLISECOND,
     }
 }

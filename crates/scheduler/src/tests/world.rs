@@ -65,6 +65,7 @@ pub(super) fn settings(workers: usize) -> Settings {
         restart_limit: 10,
         restart_window: Duration::from_secs(10),
         stop_grace: Duration::from_secs(1),
+        slow_after: None,
     }
 }
 
@@ -234,6 +235,7 @@ impl World {
             }
             Action::Broke => self.broke = true,
             Action::Ended => self.ended = true,
+            Action::Slow { .. } | Action::MoreSlow { .. } => {}
         }
         None
     }
@@ -778,11 +780,9 @@ impl World {
                 self.finish(slot, MILLI);
                 self.obey(slot);
             }
-            let busy = self
-                .workers
-                .values()
-                .filter(|fake| !fake.frozen)
-                .any(|fake| !fake.frames.is_empty() || fake.phase == FakePhase::Starting);
+            let mut others = self.workers.values().filter(|fake| !fake.frozen);
+            let busy =
+                others.any(|fake| !fake.frames.is_empty() || fake.phase == FakePhase::Starting);
             if !busy && before == (self.outcomes.len(), self.spawns, self.workers.len()) {
                 return;
             }
