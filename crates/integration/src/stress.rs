@@ -20,6 +20,7 @@ mod intruder;
 mod ledger;
 mod plan;
 mod round;
+mod sampler;
 mod submitter;
 mod surroundings;
 

@@ -17,6 +17,7 @@ use super::intruder::{self, Intrusions};
 use super::ledger::{Circumstances, Summary};
 use super::plan::Mix;
 use super::round::{GRACE, SetAtEnd};
+use super::sampler;
 use super::submitter::{Account, Submitter};
 use crate::watch::Watch;
 
@@ -126,7 +127,7 @@ pub(super) fn run(
         tasks,
         accepted: AtomicU64::new(0),
     };
-    let open = play(random, workers, watch, &pool, &books)?;
+    let (open, snapshots) = play(random, workers, watch, &pool, &books)?;
     watch.during("the drop of the pool", || drop(pool));
     for account in open {
         books.enter(account);
@@ -139,6 +140,7 @@ pub(super) fn run(
     summary.rounds += 1;
     summary.killed += intrusions.killed().len() as u64;
     summary.stopped += intrusions.stopped();
+    summary.snapshots += snapshots;
     summary.memory = memory;
     stays_flat(&summary.memory)?;
     if let Some(path) = journal {
@@ -147,19 +149,22 @@ pub(super) fn run(
     Ok(summary)
 }
 
-/// Returns the accounts that are still open after the pool was drained.
+/// Returns the accounts that are still open after the pool was drained, and the number of snapshots
+/// that were taken.
 fn play(
     random: &mut Random,
     workers: usize,
     watch: &Watch,
     pool: &Pool,
     books: &Books<'_>,
-) -> Result<Vec<Account>, String> {
+) -> Result<(Vec<Account>, u64), String> {
     let (closing, done) = (AtomicBool::new(false), AtomicBool::new(false));
     thread::scope(|scope| {
         let _done = SetAtEnd(&done);
         let own = Random::new(random.number());
         scope.spawn(|| intruder::run(pool, own, INTRUSIONS, &done, books.intrusions));
+        let own = Random::new(random.number());
+        let sampler = scope.spawn(|| sampler::run(pool, own, &done));
         let submitters: Vec<_> = (0..SUBMITTERS)
             .map(|_| {
                 let submitter = Submitter {
@@ -186,7 +191,9 @@ fn play(
         watch
             .during("the drain", || pool.shutdown())
             .map_err(|error| format!("the pool did not end well: {error}"))?;
-        Ok(accounts)
+        done.store(true, Ordering::Release);
+        let snapshots = sampler.join().map_err(|_| "the sampler panicked".to_owned())??;
+        Ok((accounts, snapshots))
     })
 }
 

@@ -36,6 +36,8 @@ pub struct Summary {
     pub(super) killed: u64,
     pub(super) stopped: u64,
     pub(super) refused: u64,
+    /// Number of snapshots that were taken meanwhile.
+    pub(super) snapshots: u64,
     /// Memory of the host in bytes at regular intervals, in a run with a number of tasks.
     pub(super) memory: Vec<u64>,
     /// Number of journal events for which a scheduler without a pool made the same decisions.
@@ -98,8 +100,8 @@ impl Summary {
 
 impl fmt::Display for Summary {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { rounds, children, printed, killed, stopped, refused, memory, replayed, counts } =
-            self;
+        let Self { rounds, children, killed, stopped, refused, snapshots, .. } = self;
+        let Self { printed, memory, replayed, counts, .. } = self;
         if let Some(printed) = printed {
             return write!(out, "in a child process:\n{}", printed.trim_end());
         }
@@ -122,7 +124,7 @@ impl fmt::Display for Summary {
         write!(
             out,
             "\n{rounds} pools; {killed} workers killed and {stopped} stopped from outside; \
-             {refused} submissions refused by a full queue"
+             {refused} submissions refused by a full queue; {snapshots} consistent snapshots"
         )?;
         if !children.is_empty() {
             write!(out, "\nadverse surroundings, with child processes: ")?;

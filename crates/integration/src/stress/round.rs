@@ -17,6 +17,7 @@ use super::inside::{FewDescriptors, publish};
 use super::intruder::{self, Intrusions};
 use super::ledger::{Circumstances, Summary};
 use super::plan::{Ending, Mix, Plan};
+use super::sampler;
 use super::submitter::{Account, Submitter};
 use super::surroundings::Surroundings;
 use crate::scribble::{Scribble, Target, Then, scribbles};
@@ -63,7 +64,7 @@ pub(super) fn run(
         long_after_short(short, random, watch, &pool)?;
     }
     let intrusions = Intrusions::default();
-    let accounts = play(plan, random, watch, &pool, &intrusions)?;
+    let (accounts, snapshots) = play(plan, random, watch, &pool, &intrusions)?;
     drop(published);
     watch.during("the drop of the pool", || drop(alone(pool)));
     let timed = matches!(plan.ending, Ending::Within(..));
@@ -79,6 +80,7 @@ pub(super) fn run(
         summary.settle(account, &circumstances)?;
     }
     summary.rounds += 1;
+    summary.snapshots += snapshots;
     summary.killed += circumstances.killed.len() as u64;
     summary.stopped += intrusions.stopped();
     Ok(())
@@ -90,7 +92,7 @@ fn play(
     watch: &Watch,
     pool: &Pool,
     intrusions: &Intrusions,
-) -> Result<Vec<Account>, String> {
+) -> Result<(Vec<Account>, u64), String> {
     let (closing, done) = (AtomicBool::new(false), AtomicBool::new(false));
     thread::scope(|scope| {
         // Also set when this function fails; else the scope would wait for the intruder forever.
@@ -99,6 +101,8 @@ fn play(
         scope.spawn(|| intruder::run(pool, own, plan.intrusions, &done, intrusions));
         let own = Random::new(random.number());
         scope.spawn(|| disturb(plan, pool, own, &done, watch));
+        let own = Random::new(random.number());
+        let sampler = scope.spawn(|| sampler::run(pool, own, &done));
         let submitters: Vec<_> = (0..plan.submitters)
             .map(|_| {
                 let submitter = Submitter {
@@ -128,7 +132,9 @@ fn play(
         }
         closing.store(true, Ordering::Release);
         end(plan, watch, pool)?;
-        Ok(accounts)
+        done.store(true, Ordering::Release);
+        let snapshots = sampler.join().map_err(|_| "the sampler panicked".to_owned())??;
+        Ok((accounts, snapshots))
     })
 }
 
