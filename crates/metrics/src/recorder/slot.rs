@@ -89,9 +89,9 @@ impl Slot {
         self.tasks += u64::from(run.items);
         self.failures += u64::from(run.failed);
         self.bytes_out += run.bytes;
-        if let Some(time) = run.run_time {
+        if let (Some(time), Some(of_item)) = (run.run_time, run.time_of_item()) {
             self.past.run = self.past.run.saturating_add(time);
-            self.slowest.add(now, time / u64::from(run.items.max(1)), run);
+            self.slowest.add(now, of_item, run);
         }
     }
 

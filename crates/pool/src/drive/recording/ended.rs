@@ -17,6 +17,9 @@ use crate::payload::Outcome;
 /// Number of failed items of a chunk that are described; see `Recorder::failed`.
 const DESCRIBED: usize = 20;
 
+/// In nanoseconds, the run time below which nobody asks for a slow task.
+const SHORT: u64 = 1_000_000;
+
 /// The end of a task.
 pub(in crate::drive) struct End<'a> {
     pub(in crate::drive) task: &'a TaskCell,
@@ -86,8 +89,8 @@ impl Recording {
 
     #[inline]
     fn task_ended(&mut self, now: Monotonic, end: &End<'_>) {
-        let (arrival, times) = end.times(now);
         let weight = u32::from(end.task.weight.load(Ordering::Relaxed));
+        let (arrival, times) = end.times(now, weight > 0);
         let bytes = end.outcome.as_ref().map_or(0, |value| value.len() as u64);
         let failed = u32::from(end.outcome.is_err());
         let run = end.run(&times, weight, bytes, failed);
@@ -98,7 +101,7 @@ impl Recording {
     }
 
     fn chunk_ended(&mut self, now: Monotonic, end: &End<'_>, chunk: &ChunkProgress) {
-        let (arrival, times) = end.times(now);
+        let (arrival, times) = end.times(now, true);
         // Answers before a chunk began are a lie; see `ChunkProgress::begin_anew`.
         let has_run = matches!(end.way, TaskEnd::Reported | TaskEnd::Finished);
         let answered = if has_run { chunk.answered.min(end.items) } else { 0 };
@@ -153,7 +156,7 @@ impl<'a> End<'a> {
     /// Returns the time at which the outcome arrived, and the times before it. The worker's stamps
     /// may be lies, so the run lies between submission and arrival.
     #[inline]
-    fn times(&self, now: Monotonic) -> (u64, Times) {
+    fn times(&self, now: Monotonic, is_timed: bool) -> (u64, Times) {
         let (submitted, mut arrival) = (self.submitted.as_nanos(), now.as_nanos());
         let Some(Ran { began, run_time: Some(run_time), .. }) = self.ran else {
             return (arrival, Times { queue: None, run: None, delivery: None });
@@ -163,7 +166,11 @@ impl<'a> End<'a> {
         };
         let began = began.as_nanos().max(submitted);
         if began.saturating_add(run_time) > arrival {
-            // The time was read for several outcomes, and this one came after that.
+            // The time was read for several outcomes, and this one came after that. For a short run
+            // that is not timed, reading it again would cost more than it is worth.
+            if !is_timed && run_time < SHORT {
+                return (arrival, Times { queue: None, run: Some(run_time), delivery: None });
+            }
             arrival = clock::now().as_nanos();
         }
         let began = began.min(arrival);
