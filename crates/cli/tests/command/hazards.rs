@@ -4,7 +4,7 @@
 use std::fs;
 use std::io::Read;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::common::{RunOutput, TestDir, is_alive, pids, signal, until};
@@ -25,19 +25,24 @@ fn numbers(count: usize) -> Vec<String> {
     (1..=count).map(|number| number.to_string()).collect()
 }
 
-/// Runs a shell line in a terminal, and closes the terminal once two processes have left their
-/// jobs.
-fn lose_terminal(dir: &TestDir, line: &str) {
-    dir.write("job", "setsid sh -c 'echo $$ >> strays; exec sleep 600' & sleep 0.05");
-    dir.write("session", line.replace("$0", BRIGADE));
-    let mut terminal = Command::new("script")
-        .args(["-qc", "exec sh session", "/dev/null"])
+/// Starts a shell in a terminal of its own, with a script in which `$0` is the command.
+fn in_terminal(dir: &TestDir, shell: &str, script: &str) -> Child {
+    dir.write("session", script.replace("$0", BRIGADE));
+    Command::new("script")
+        .args(["-qc", &format!("exec {shell} session"), "/dev/null"])
         .current_dir(dir.path(""))
         .env("XDG_RUNTIME_DIR", dir.path(""))
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .spawn()
-        .expect("script");
+        .expect("script")
+}
+
+/// Runs a shell line in a terminal, and closes the terminal once two processes have left their
+/// jobs.
+fn lose_terminal(dir: &TestDir, line: &str) {
+    dir.write("job", "setsid sh -c 'echo $$ >> strays; exec sleep 600' & sleep 0.05");
+    let mut terminal = in_terminal(dir, "sh", line);
     pids(&dir.path("strays"), 2);
     terminal.kill().expect("own child");
     terminal.wait().expect("own child");
@@ -185,16 +190,8 @@ fn a_job_that_wants_the_terminal_is_named() {
     let dir = TestDir::new();
     let session = "\"$0\" run -- sh -c 'read x < /dev/tty' ::: 1 2> said & \
         until grep -q 'wants to use the terminal' said; do sleep 0.05; done; kill -INT $!; wait $!; echo $? > status";
-    dir.write("session", session.replace("$0", BRIGADE));
     // Job control, so that the run is not in the foreground either.
-    let mut terminal = Command::new("script")
-        .args(["-qc", "exec sh -m session", "/dev/null"])
-        .current_dir(dir.path(""))
-        .env("XDG_RUNTIME_DIR", dir.path(""))
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .spawn()
-        .expect("script");
+    let mut terminal = in_terminal(&dir, "sh -m", session);
     until("the end of the run", || dir.read("status").ends_with('\n'));
     assert_eq!(dir.read("status"), "130\n", "{}", dir.read("said"));
     let _ = terminal.kill();
