@@ -215,12 +215,7 @@ impl RemoteDoorbell {
     #[inline]
     pub fn ring(&self) -> io::Result<()> {
         fence(Ordering::SeqCst);
-        self.unannounced.store(0, Ordering::Relaxed);
-        match self.page.load(LISTENER) {
-            1 | 3 => self.thread.try_wake(),
-            2 | 4 => self.caller.try_wake(),
-            _ => Ok(()),
-        }
+        self.wake(self.page.load(LISTENER))
     }
 
     /// Like [`ring`](Self::ring), but lets a patient listener sleep for some time after the first
@@ -231,15 +226,27 @@ impl RemoteDoorbell {
     #[inline]
     pub fn ring_later(&self, now: Monotonic) -> io::Result<()> {
         fence(Ordering::SeqCst);
-        if !matches!(self.page.load(LISTENER), 3 | 4) {
-            return self.ring();
+        let listener = self.page.load(LISTENER);
+        if !matches!(listener, 3 | 4) {
+            return self.wake(listener);
         }
         match self.unannounced.load(Ordering::Relaxed) {
             0 => self.unannounced.store(now.as_nanos().max(1), Ordering::Relaxed),
             first if u128::from(now.as_nanos().saturating_sub(first)) < DELAY.as_nanos() => {}
-            _ => return self.ring(),
+            _ => return self.wake(listener),
         }
         Ok(())
+    }
+
+    /// Wakes the listener with this number, if it is one.
+    #[inline]
+    fn wake(&self, listener: u64) -> io::Result<()> {
+        self.unannounced.store(0, Ordering::Relaxed);
+        match listener {
+            1 | 3 => self.thread.try_wake(),
+            2 | 4 => self.caller.try_wake(),
+            _ => Ok(()),
+        }
     }
 
     /// Announces what [`ring_later`](Self::ring_later) has not; call it when there is nothing more
