@@ -18,6 +18,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 use std::time::Duration;
 
+use brigade::cores::CpuSet;
 use brigade::runner::{Ending, Job, Outcome};
 use brigade_sys::file_lock;
 
@@ -90,9 +91,10 @@ fn line(outcome: &Outcome, received: u64, started: f64) -> Vec<u8> {
         Ending::TimedOut { .. } => (NO_EXIT, SIGTERM),
         _ => (NO_EXIT, 0),
     };
-    let cores = cores_list(&outcome.cores);
+    let cores: CpuSet = outcome.cores.iter().copied().collect();
+    let cores = if cores.is_empty() { "-".to_owned() } else { cores.to_string() };
     let memory = outcome.peak_memory.map_or_else(|| "-".to_owned(), |bytes| bytes.to_string());
-    let command = outcome.job.command_on(outcome.slot).to_line();
+    let command = outcome.command().to_line();
     // GNU parallel also writes a newline within a command like this.
     let command = command.as_bytes().iter().map(|byte| if *byte == b'\n' { 0 } else { *byte });
     let (number, wall) = (outcome.number, seconds(outcome.wall));
@@ -116,26 +118,6 @@ fn job_hash(job: &Job) -> u64 {
     bytes.fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     })
-}
-
-/// Returns the command as it ran.
-pub(crate) fn command(outcome: &Outcome) -> String {
-    outcome.job.command_on(outcome.slot).to_string()
-}
-
-/// Returns cores in the kernel's list format; `-` for a job that was not pinned.
-pub(crate) fn cores_list(cores: &[u32]) -> String {
-    if cores.is_empty() {
-        return "-".to_owned();
-    }
-    let runs: Vec<String> = cores
-        .chunk_by(|a, b| *b == a + 1)
-        .map(|run| match run {
-            [first, .., last] => format!("{first}-{last}"),
-            _ => run[0].to_string(),
-        })
-        .collect();
-    runs.join(",")
 }
 
 fn seconds(duration: Duration) -> f64 {

@@ -71,7 +71,7 @@ impl Record {
             |duration: std::time::Duration| u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
         let name = match outcome.job.label_text() {
             Some(label) => label.to_owned(),
-            None => crate::joblog::command(outcome),
+            None => outcome.command().to_string(),
         };
         Self {
             number: outcome.number,

@@ -98,7 +98,7 @@ impl Screen {
             return;
         }
         let label = outcome.job.label_text().map(str::to_owned);
-        let job = label.unwrap_or_else(|| crate::joblog::command(outcome));
+        let job = label.unwrap_or_else(|| outcome.command().to_string());
         let what = self.tint.bad(&format!("job {} failed", outcome.number));
         self.print_line(&format!("{what} ({}): {}", outcome.ending, one_line(&job)));
     }

@@ -9,7 +9,7 @@ use brigade_supervisor::Captured;
 use brigade_sys::launch::LaunchError;
 use brigade_sys::process::{Exit, signal_name};
 
-use crate::job::Job;
+use crate::job::{Command, Job};
 
 /// Everything known about a job that is over.
 #[derive(Debug)]
@@ -44,6 +44,13 @@ pub struct Outcome {
     pub stdout: Captured,
     /// Captured standard error.
     pub stderr: Captured,
+}
+
+impl Outcome {
+    /// Returns the command as it ran, with the number of its slot.
+    pub fn command(&self) -> Command {
+        self.job.command_on(self.slot)
+    }
 }
 
 /// The result of an attempt.

@@ -77,7 +77,7 @@ fn finished(outcome: &Outcome) -> Value {
         _ => (None, None),
     };
     json!({
-        "event": "finished", "job": outcome.number, "command": crate::joblog::command(outcome),
+        "event": "finished", "job": outcome.number, "command": outcome.command().to_string(),
         "label": outcome.job.label_text(), "success": outcome.ending.is_success(),
         "ending": outcome.ending.to_string(), "exit_code": exit_code, "signal": signal,
         "attempts": outcome.attempts, "slot": outcome.slot, "cores": outcome.cores,

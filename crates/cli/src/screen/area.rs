@@ -1,5 +1,6 @@
 //! The progress area on a terminal: a bar and the running jobs.
 
+use brigade::cores::CpuSet;
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::terminal::Terminal;
@@ -115,7 +116,8 @@ fn draw_bar(bar: &ProgressBar, statistics: &Statistics, width: usize) {
 }
 
 fn job_line(job: &super::statistics::Running, width: usize) -> String {
-    let cores = crate::joblog::cores_list(&job.cores);
+    let cores: CpuSet = job.cores.iter().copied().collect();
+    let cores = if cores.is_empty() { "-".to_owned() } else { cores.to_string() };
     let age = short(job.since.elapsed());
     let text = if width < NARROW {
         format!(" {age:>6} {}", job.name)

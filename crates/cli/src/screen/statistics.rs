@@ -221,7 +221,7 @@ impl Statistics {
 fn name(outcome: &Outcome) -> String {
     one_line(&match outcome.job.label_text() {
         Some(label) => label.to_owned(),
-        None => crate::joblog::command(outcome),
+        None => outcome.command().to_string(),
     })
 }
 
