@@ -16,19 +16,16 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
 use brigade::cores::CpuSet;
 use brigade::runner::{Ending, Job, Outcome};
 use brigade_sys::file_lock;
 
-use crate::clock::StartTime;
-
 /// The log of finished jobs.
 #[derive(Debug)]
 pub(crate) struct JobLog {
     file: File,
-    start: StartTime,
 }
 
 const HEADER: &str = "Seq\tHost\tStarttime\tJobRuntime\tSend\tReceive\tExitval\tSignal\tCommand\n";
@@ -40,7 +37,7 @@ const SIGTERM: i32 = 15;
 
 impl JobLog {
     /// Opens or creates a log, and locks it. Its content stays as it is.
-    pub(crate) fn open(path: &Path, start: StartTime) -> io::Result<Self> {
+    pub(crate) fn open(path: &Path) -> io::Result<Self> {
         let file = OpenOptions::new().read(true).append(true).create(true).open(path)?;
         // Neither pipes nor terminals are locked. Some file systems have no locks.
         if file.metadata()?.is_file() && matches!(file_lock::try_lock(&file), Ok(false)) {
@@ -48,7 +45,7 @@ impl JobLog {
                 .map_or_else(|| "another process".to_owned(), |pid| format!("process {pid}"));
             return Err(io::Error::other(format!("it is in use by {holder}")));
         }
-        Ok(Self { file, start })
+        Ok(Self { file })
     }
 
     /// Reads the jobs that have succeeded.
@@ -78,12 +75,12 @@ impl JobLog {
 
     /// Appends a job's line.
     pub(crate) fn write(&mut self, outcome: &Outcome, received: u64) -> io::Result<()> {
-        let line = line(outcome, received, self.start.at(outcome.started));
+        let line = line(outcome, received);
         self.file.write_all(&line)
     }
 }
 
-fn line(outcome: &Outcome, received: u64, started: f64) -> Vec<u8> {
+fn line(outcome: &Outcome, received: u64) -> Vec<u8> {
     let (exit, signal) = match &outcome.ending {
         Ending::Exited(code) => (*code, 0),
         Ending::Signalled(signal) => (0, *signal),
@@ -97,6 +94,7 @@ fn line(outcome: &Outcome, received: u64, started: f64) -> Vec<u8> {
     let command = outcome.command().to_line();
     // GNU parallel also writes a newline within a command like this.
     let command = command.as_bytes().iter().map(|byte| if *byte == b'\n' { 0 } else { *byte });
+    let started = seconds(outcome.started_at.duration_since(UNIX_EPOCH).unwrap_or_default());
     let (number, wall) = (outcome.number, seconds(outcome.wall));
     let before =
         format!("{number}\t:\t{started:.3}\t{wall:10.3}\t0\t{received}\t{exit}\t{signal}\t");

@@ -39,7 +39,7 @@ pub(crate) fn run(options: &Run) -> Result<u8, Report> {
         return dry_run(input);
     }
     let start = StartTime::now();
-    let (resume, joblog) = prepare::joblog(options, start, |resume| {
+    let (resume, joblog) = prepare::joblog(options, |resume| {
         prepare::check(input.as_ref(), options, &runner, resume)
     })?;
     let files = crate::report::Files::open(options)?;

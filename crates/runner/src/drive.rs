@@ -27,7 +27,7 @@ use crate::client::{Client, Supply};
 use crate::cores::Cores;
 use crate::error::RunnerError;
 use crate::event::{Event, Reason};
-use crate::machine::{Action, Attempt, Machine, Notice, Settings};
+use crate::machine::{Action, Attempt, Machine, Notice, Settings, Verdict};
 use crate::memory;
 use crate::outcome::{Ending, Outcome, StartFailure};
 use crate::output::Output;
@@ -109,7 +109,7 @@ impl<'a> Drive<'a> {
         poller
             .add(launcher.guardian().pidfd(), Token::GUARDIAN.into())
             .map_err(RunnerError::system("watch the guardian"))?;
-        let clock = RunClock::default();
+        let clock = RunClock::start();
         let start = clock.now();
         Ok(Self {
             machine: Machine::new(config.settings.clone(), start),
@@ -324,46 +324,46 @@ impl<'a> Drive<'a> {
     fn conclude(
         &mut self,
         slot: Option<usize>,
-        verdict: crate::machine::Verdict,
+        verdict: Verdict,
         time: Monotonic,
         collected: Collected,
     ) {
-        let attempt = verdict.attempt;
-        tracing::debug!(number = attempt.number, ending = %verdict.ending, "job ended");
+        let Verdict { attempt, ending, wall, is_retried, is_halting } = verdict;
+        tracing::debug!(number = attempt.number, %ending, "job ended");
         if attempt.is_canary {
             let prelude = attempt.job.prelude.clone();
-            if verdict.ending.is_success() {
+            if ending.is_success() {
                 self.client.event(Event::CanaryPassed { prelude });
-            } else if verdict.ending != Ending::Stopped {
+            } else if ending != Ending::Stopped {
                 let output = collected.output_tail();
-                let ending = verdict.ending;
                 self.fail(RunnerError::Canary { prelude, ending, output });
             }
             return;
         }
-        let started = time.saturating_since(self.start).saturating_sub(verdict.wall);
+        let started = time.saturating_since(self.start).saturating_sub(wall);
         let outcome = Outcome {
             number: attempt.number,
             job: attempt.job,
-            ending: verdict.ending,
+            ending,
             attempts: attempt.nth,
             slot: slot.map_or(0, |slot| slot + 1),
             peak_memory: collected.peak_memory(),
             cores: collected.cores,
             started,
-            wall: verdict.wall,
+            started_at: self.clock.time_of_day(started),
+            wall,
             user: collected.usage.user,
             system: collected.usage.system,
             stdout: collected.stdout,
             stderr: collected.stderr,
         };
-        if verdict.is_retried {
+        if is_retried {
             self.client.event(Event::Retrying(outcome));
             return;
         }
         self.summary.count(&outcome);
         self.client.event(Event::Finished(outcome));
-        if verdict.is_halting {
+        if is_halting {
             self.notify(Notice::Halting(Reason::Halted));
         }
     }

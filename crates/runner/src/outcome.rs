@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use brigade_supervisor::Captured;
 use brigade_sys::launch::LaunchError;
@@ -30,6 +30,8 @@ pub struct Outcome {
     pub cores: Vec<u32>,
     /// Time from the start of the run to the start of the last attempt.
     pub started: Duration,
+    /// The time of day at the start of the last attempt.
+    pub started_at: SystemTime,
     /// Duration of the last attempt.
     pub wall: Duration,
     /// Processor time of the last attempt in user mode, including all children that it waited for.

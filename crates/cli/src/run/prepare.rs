@@ -16,7 +16,6 @@ use miette::{IntoDiagnostic, Report, WrapErr, miette};
 
 use super::placement;
 use crate::arguments::{CorePolicy, HaltPolicy, Run};
-use crate::clock::StartTime;
 use crate::input::{
     Entry, Fetch, Format, Input, JsonError, Lines, Lists, Meaning, Ready, Shuffled, check_lists,
     jobs_of_toml, read_lists, split,
@@ -287,7 +286,6 @@ fn hash_of(text: &[u8]) -> u64 {
 /// Opens the log, and calls `check` before it changes anything.
 pub(super) fn joblog(
     options: &Run,
-    start: StartTime,
     check: impl FnOnce(&Resume) -> Result<(), Report>,
 ) -> Result<(Resume, Option<JobLog>), Report> {
     let Some(path) = &options.joblog else {
@@ -296,7 +294,7 @@ pub(super) fn joblog(
     };
     let cannot = |what: &str| format!("cannot {what} the joblog {}", path.display());
     let write = || cannot("write");
-    let mut joblog = JobLog::open(path, start).into_diagnostic().wrap_err_with(write)?;
+    let mut joblog = JobLog::open(path).into_diagnostic().wrap_err_with(write)?;
     if options.resume || options.resume_failed {
         let resume = joblog.resume().into_diagnostic().wrap_err_with(|| cannot("resume from"))?;
         check(&resume).wrap_err_with(|| cannot("resume from"))?;

@@ -1,17 +1,32 @@
 //! The time of a run, which stands still while the run is suspended.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use brigade_sys::clock;
 use brigade_time::Monotonic;
 
 /// The time of a run.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct RunClock {
+    /// The time of day at the start of the run.
+    began: SystemTime,
     suspended: Duration,
 }
 
 impl RunClock {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "logs name the time of day; it is read once, and durations are taken from the monotonic clock"
+    )]
+    pub(super) fn start() -> Self {
+        Self { began: SystemTime::now(), suspended: Duration::ZERO }
+    }
+
+    /// Returns the time of day after this much of the run has passed.
+    pub(super) fn time_of_day(&self, elapsed: Duration) -> SystemTime {
+        self.began + elapsed
+    }
+
     /// Returns the time.
     pub(super) fn now(&self) -> Monotonic {
         let suspended = u64::try_from(self.suspended.as_nanos()).unwrap_or(u64::MAX);
@@ -37,7 +52,7 @@ mod tests {
 
     #[test]
     fn a_pause_takes_no_time() {
-        let clock = RunClock { suspended: Duration::from_secs(9) };
+        let clock = RunClock { suspended: Duration::from_secs(9), ..RunClock::start() };
         let time = Monotonic::from_nanos(5);
         assert_eq!(clock.in_system(time).saturating_since(time), Duration::from_secs(9));
         let (before, now) = (clock::now(), clock.in_system(clock.now()));
