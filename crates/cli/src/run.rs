@@ -61,7 +61,7 @@ pub(crate) fn run(options: &Run) -> Result<u8, Report> {
         statistics: Statistics::new(&runner),
         live,
         joblog,
-        results: options.results.clone().map(crate::results::Results::new),
+        results: options.results.clone().map(brigade::runner::Results::new),
         records: prepare::records(options)?,
         printer: crate::printer::Printer::new(options.tag, ends_lines),
         is_json: options.json,

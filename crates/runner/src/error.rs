@@ -119,3 +119,29 @@ pub struct LimitError {
     /// The text.
     pub text: String,
 }
+
+/// A log from which a run cannot be resumed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ResumeError {
+    /// The log could not be read.
+    #[error("cannot read the file")]
+    Read(#[from] io::Error),
+    /// A line is not one of a joblog.
+    #[error("line {line} is not a joblog line: {text}")]
+    Format {
+        /// The number of the line, from 1.
+        line: usize,
+        /// The start of the line.
+        text: String,
+    },
+    /// A job differs from the one that the log records under its number.
+    #[error(
+        "job {number} is not the job that the log records as successful: the list has changed; use another log, or run \
+         without --resume"
+    )]
+    Changed {
+        /// The number of the job.
+        number: u64,
+    },
+}

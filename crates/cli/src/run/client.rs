@@ -5,15 +5,13 @@ use std::collections::HashMap;
 use std::ffi::OsString;
 use std::sync::Arc;
 
-use brigade::runner::{Client, Event, Supply};
+use brigade::runner::{Client, Event, Results, Resume, Supply};
 
 use super::event_queue::EventQueue;
 use crate::arguments::Run;
 use crate::descriptors::most_held;
 use crate::input::{Fetch, Input};
-use crate::joblog::Resume;
 use crate::printer::ReorderBuffer;
-use crate::results::Results;
 use brigade_sys::sync::{Mutex, MutexGuard};
 
 /// State shared by the client and the output thread.

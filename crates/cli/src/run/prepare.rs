@@ -11,7 +11,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use brigade::cores::{Policy, Smt};
-use brigade::runner::{Duplicates, Job, Output, Runner, Stopper, check_duplicates};
+use brigade::runner::{Duplicates, Job, Joblog, Output, Resume, Runner, Stopper, check_duplicates};
 use miette::{IntoDiagnostic, Report, WrapErr, miette};
 
 use super::placement;
@@ -20,7 +20,6 @@ use crate::input::{
     Entry, Fetch, Format, Input, JsonError, Lines, Lists, Meaning, Ready, Shuffled, check_lists,
     jobs_of_toml, read_lists, split,
 };
-use crate::joblog::{JobLog, Resume};
 use crate::record::Records;
 use crate::template::Template;
 
@@ -287,14 +286,14 @@ fn hash_of(text: &[u8]) -> u64 {
 pub(super) fn joblog(
     options: &Run,
     check: impl FnOnce(&Resume) -> Result<(), Report>,
-) -> Result<(Resume, Option<JobLog>), Report> {
+) -> Result<(Resume, Option<Joblog>), Report> {
     let Some(path) = &options.joblog else {
         check(&Resume::default())?;
         return Ok((Resume::default(), None));
     };
     let cannot = |what: &str| format!("cannot {what} the joblog {}", path.display());
     let write = || cannot("write");
-    let mut joblog = JobLog::open(path).into_diagnostic().wrap_err_with(write)?;
+    let mut joblog = Joblog::open(path).into_diagnostic().wrap_err_with(write)?;
     if options.resume || options.resume_failed {
         let resume = joblog.resume().into_diagnostic().wrap_err_with(|| cannot("resume from"))?;
         check(&resume).wrap_err_with(|| cannot("resume from"))?;

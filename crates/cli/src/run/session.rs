@@ -2,16 +2,14 @@
 
 use std::io;
 
-use brigade::runner::{Ending, Event, Outcome, Reason, Stopper};
+use brigade::runner::{Ending, Event, Joblog, Outcome, Reason, Results, Stopper};
 use miette::{IntoDiagnostic, Report, WrapErr};
 
 use super::client::Shared;
 use super::status::BROKEN_PIPE;
-use crate::joblog::JobLog;
 use crate::live::LiveView;
 use crate::printer::{Printer, ReorderBuffer, json};
 use crate::record::{Record, Records};
-use crate::results::Results;
 use crate::screen::{Screen, Statistics};
 
 /// Handles the events of a run, on the output thread.
@@ -19,7 +17,7 @@ pub(super) struct Session {
     pub(super) screen: Screen,
     pub(super) statistics: Statistics,
     pub(super) live: Option<LiveView>,
-    pub(super) joblog: Option<JobLog>,
+    pub(super) joblog: Option<Joblog>,
     pub(super) results: Option<Results>,
     pub(super) records: Option<Records>,
     pub(super) printer: Printer,

@@ -10,7 +10,7 @@
 
 mod resume;
 
-pub(crate) use resume::{Resume, ResumeError};
+pub use resume::Resume;
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -18,13 +18,16 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
 
-use brigade::cores::CpuSet;
-use brigade::runner::{Ending, Job, Outcome};
+use brigade_cores::CpuSet;
 use brigade_sys::file_lock;
+
+use crate::error::ResumeError;
+use crate::job::Job;
+use crate::outcome::{Ending, Outcome};
 
 /// The log of finished jobs.
 #[derive(Debug)]
-pub(crate) struct JobLog {
+pub struct Joblog {
     file: File,
 }
 
@@ -35,9 +38,9 @@ const NO_EXIT: i32 = -1;
 /// The signal that it records for such a job.
 const SIGTERM: i32 = 15;
 
-impl JobLog {
+impl Joblog {
     /// Opens or creates a log, and locks it. Its content stays as it is.
-    pub(crate) fn open(path: &Path) -> io::Result<Self> {
+    pub fn open(path: &Path) -> io::Result<Self> {
         let file = OpenOptions::new().read(true).append(true).create(true).open(path)?;
         // Neither pipes nor terminals are locked. Some file systems have no locks.
         if file.metadata()?.is_file() && matches!(file_lock::try_lock(&file), Ok(false)) {
@@ -49,12 +52,12 @@ impl JobLog {
     }
 
     /// Reads the jobs that have succeeded.
-    pub(crate) fn resume(&self) -> Result<Resume, ResumeError> {
+    pub fn resume(&self) -> Result<Resume, ResumeError> {
         Resume::read(&self.file)
     }
 
     /// Removes an incomplete last line, so that lines can be added.
-    pub(crate) fn continue_after(&mut self) -> io::Result<()> {
+    pub fn continue_after(&mut self) -> io::Result<()> {
         let whole = resume::whole_lines(&self.file)?;
         if whole < self.file.metadata()?.len() {
             self.file.set_len(whole)?;
@@ -66,7 +69,7 @@ impl JobLog {
     }
 
     /// Removes all lines.
-    pub(crate) fn begin(&mut self) -> io::Result<()> {
+    pub fn begin(&mut self) -> io::Result<()> {
         if self.file.metadata()?.is_file() {
             self.file.set_len(0)?;
         }
@@ -74,7 +77,7 @@ impl JobLog {
     }
 
     /// Appends a job's line.
-    pub(crate) fn write(&mut self, outcome: &Outcome, received: u64) -> io::Result<()> {
+    pub fn write(&mut self, outcome: &Outcome, received: u64) -> io::Result<()> {
         let line = line(outcome, received);
         self.file.write_all(&line)
     }

@@ -4,35 +4,21 @@ use std::fs::File;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 
-use brigade::runner::Job;
-
 use super::job_hash;
+use crate::error::ResumeError;
+use crate::job::Job;
 
 /// The numbers of the jobs that have succeeded.
 #[derive(Debug, Default)]
-pub(crate) struct Resume {
+pub struct Resume {
     /// The number of each job with a hash, by number. In a log of ours the hash covers everything
     /// the job did, and its lowest bit is set; in one of GNU parallel's it covers the command.
     succeeded: Vec<(u64, u64)>,
 }
 
-/// An error that prevents resuming from a log.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum ResumeError {
-    #[error("cannot read the file")]
-    Read(#[from] io::Error),
-    #[error("line {line} is not a joblog line: {text}")]
-    Format { line: usize, text: String },
-    #[error(
-        "job {number} is not the job that the log records as successful: the list has changed; use another log, or run \
-         without --resume"
-    )]
-    Changed { number: u64 },
-}
-
 impl Resume {
     /// Reads a log.
-    pub(crate) fn read(file: &File) -> Result<Self, ResumeError> {
+    pub(super) fn read(file: &File) -> Result<Self, ResumeError> {
         let whole = whole_lines(file)?;
         let mut reader = BufReader::new(file);
         reader.rewind()?;
@@ -69,7 +55,7 @@ impl Resume {
     }
 
     /// Returns the number of jobs that have succeeded.
-    pub(crate) fn count(&self) -> u64 {
+    pub fn count(&self) -> u64 {
         self.succeeded.len() as u64
     }
 
@@ -77,7 +63,7 @@ impl Resume {
     ///
     /// A command that contains its slot number may differ from run to run, so it is not compared
     /// with a log of GNU parallel's.
-    pub(crate) fn has(&self, number: u64, job: &Job) -> Result<bool, ResumeError> {
+    pub fn has(&self, number: u64, job: &Job) -> Result<bool, ResumeError> {
         let Ok(index) = self.succeeded.binary_search_by_key(&number, |(number, _)| *number) else {
             return Ok(false);
         };

@@ -8,11 +8,12 @@ use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-use brigade::runner::{Outcome, Output};
+use crate::outcome::Outcome;
+use crate::output::Output;
 
 /// A directory of results.
 #[derive(Debug, Clone)]
-pub(crate) struct Results {
+pub struct Results {
     folder: PathBuf,
 }
 
@@ -20,13 +21,14 @@ pub(crate) struct Results {
 const LONGEST_NAME: usize = 255;
 
 impl Results {
-    pub(crate) fn new(folder: PathBuf) -> Self {
+    /// Stores results in this directory, which need not exist.
+    pub fn new(folder: PathBuf) -> Self {
         Self { folder }
     }
 
     /// Creates the directory of a job and the file with its number. Returns the destination of its
     /// output.
-    pub(crate) fn prepare(&self, number: u64, arguments: &[OsString]) -> io::Result<Output> {
+    pub fn prepare(&self, number: u64, arguments: &[OsString]) -> io::Result<Output> {
         let folder = self.folder_of(arguments);
         fs::create_dir_all(&folder)?;
         fs::write(folder.join("seq"), number.to_string())?;
@@ -34,7 +36,7 @@ impl Results {
     }
 
     /// Writes the outputs of a job that did not write to the files itself.
-    pub(crate) fn write(&self, outcome: &Outcome, arguments: &[OsString]) -> io::Result<()> {
+    pub fn write(&self, outcome: &Outcome, arguments: &[OsString]) -> io::Result<()> {
         self.prepare(outcome.number, arguments)?;
         let folder = self.folder_of(arguments);
         outcome.stdout.copy_to(&mut fs::File::create(folder.join("stdout"))?)?;
@@ -51,7 +53,8 @@ impl Results {
         folder
     }
 
-    pub(crate) fn path(&self) -> &Path {
+    /// Returns the directory.
+    pub fn path(&self) -> &Path {
         &self.folder
     }
 }
