@@ -1,5 +1,6 @@
 //! The options of the command. Help, completions and the manual page are generated from them.
 
+mod lists;
 mod values;
 
 use std::ffi::OsString;
@@ -12,6 +13,7 @@ use clap::{Args, Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
 
 use crate::input::Format;
+pub(crate) use lists::ListOptions;
 pub(crate) use values::{HaltPolicy, JobCount};
 use values::{parse_count, parse_halt, parse_limit, parse_seconds, parse_size};
 
@@ -86,7 +88,8 @@ pub(crate) struct Run {
     pub(crate) file: Option<PathBuf>,
 
     /// Command with replacement strings, then argument lists: `::: A B` for words, `:::: FILE` for
-    /// the lines of a file. Without a list, each line of standard input is an argument
+    /// the lines of a file. Several lists are combined; `:::+` and `::::+` link a list to the one
+    /// before it. Without a list, each line of standard input is an argument
     #[arg(last = true, value_name = "COMMAND", value_hint = ValueHint::CommandWithArguments)]
     pub(crate) command: Vec<OsString>,
 
@@ -97,6 +100,9 @@ pub(crate) struct Run {
     /// Arguments and lines end with a NUL byte instead of a newline
     #[arg(short = '0', long, help_heading = "Input")]
     pub(crate) null: bool,
+
+    #[command(flatten)]
+    pub(crate) lists: ListOptions,
 
     /// Run COMMAND as a line of /bin/sh; inserted arguments are quoted
     #[arg(long, requires = "command", help_heading = "Input")]

@@ -67,10 +67,6 @@ const OPTIONS: &[(&[&str], &str)] = &[
         "replacement strings and separators are fixed; see brigade run --help",
     ),
     (
-        &["--link", "--xapply"],
-        "several lists are combined; use a job file for jobs whose arguments belong together",
-    ),
-    (
         &["--tagstring", "--tag-string", "--ctag", "--ctagstring", "--color"],
         "use --tag, which prefixes each line with the job's arguments",
     ),
@@ -157,13 +153,6 @@ pub(crate) fn explain(error: clap::Error, command: &clap::Command) -> clap::Erro
     };
     let text = format!("GNU parallel's `{option}` is not available in brigade: {advice}\n");
     clap::Error::raw(ErrorKind::UnknownArgument, text).with_cmd(command)
-}
-
-/// Returns the advice if a word of the command line is a separator of GNU parallel's.
-pub(crate) fn separator(word: &[u8]) -> Option<&'static str> {
-    matches!(word, b":::+" | b"::::+").then_some(
-        "linked lists are not available: use a job file for jobs whose arguments belong together",
-    )
 }
 
 /// Returns the advice if the text between two braces is a replacement string of GNU parallel's.

@@ -9,7 +9,7 @@ mod stream;
 use entry::Specification;
 use file::jobs_of_json_line;
 pub(crate) use file::{Format, JsonError, jobs_of_toml};
-pub(crate) use lists::{Lists, check as check_lists, read as read_lists, split};
+pub(crate) use lists::{Lists, check as check_lists, cycled, linked, read as read_lists, split};
 pub(crate) use shuffle::Shuffled;
 pub(crate) use stream::{Lines, Meaning};
 

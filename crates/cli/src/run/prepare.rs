@@ -18,7 +18,7 @@ use super::placement;
 use crate::arguments::{CorePolicy, HaltPolicy, Run};
 use crate::input::{
     Entry, Fetch, Format, Input, JsonError, Lines, Lists, Meaning, Ready, Shuffled, check_lists,
-    jobs_of_toml, read_lists, split,
+    cycled, jobs_of_toml, linked, read_lists, split,
 };
 use crate::record::Records;
 use crate::template::Template;
@@ -124,7 +124,7 @@ fn separator(options: &Run) -> u8 {
 }
 
 fn from_command(options: &Run, stopper: &Stopper) -> Result<Box<dyn Input>, Report> {
-    let split = split(options.command.clone()).into_diagnostic()?;
+    let split = split(options.command.clone());
     if split.command.is_empty() {
         return Err(miette!(
             help = "write the command before its arguments: brigade run -- COMMAND {} ::: A B C",
@@ -139,11 +139,15 @@ fn from_command(options: &Run, stopper: &Stopper) -> Result<Box<dyn Input>, Repo
         return Ok(Box::new(lines));
     }
     let lists = read_lists(split.lists, separator(options)).into_diagnostic()?;
-    if !options.allow_duplicates {
-        check_lists(&lists).into_diagnostic()?;
-    }
     let template = Template::parse(&split.command, options.shell, lists.len()).into_diagnostic()?;
-    Ok(Box::new(Lists::new(template, lists)))
+    let mut dimensions = linked(lists);
+    if options.lists.link {
+        dimensions = vec![cycled(&dimensions)];
+    }
+    if !options.allow_duplicates {
+        check_lists(&dimensions).into_diagnostic()?;
+    }
+    Ok(Box::new(Lists::new(template, dimensions)))
 }
 
 /// Rejects a command of one word with spaces, which GNU parallel would run in a shell.

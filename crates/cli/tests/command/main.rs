@@ -5,6 +5,7 @@
 mod common;
 mod cores;
 mod hazards;
+mod lists;
 mod live;
 mod resume;
 mod run;

@@ -129,7 +129,6 @@ fn invalid_input_is_reported_before_anything_runs() {
         (&["--", "touch ran", ":::", "a"], "is a single word, and no such program"),
         (&["--", "touch", "{3}", ":::", "a"], "`{3}` refers to argument 3"),
         (&["touch", "{-1}", ":::", "ran"], "GNU parallel's `{-1}` is not available"),
-        (&["touch", ":::+", "ran"], "GNU parallel's `:::+` is not available"),
         (&["--pipe", "touch", ":::", "ran"], "GNU parallel's `--pipe` is not available"),
         (&["-N2", "touch", ":::", "ran"], "GNU parallel's `-N` is not available"),
         (&["--results", "{}.txt", "touch", ":::", "ran"], "replacement strings are not available"),
