@@ -51,6 +51,11 @@ pub(crate) trait Input {
     /// Returns the number of jobs still to come, if known.
     fn remaining(&self) -> Option<u64>;
 
+    /// Returns the number of jobs that are known to come, even if the end of the list is not.
+    fn read_ahead(&self) -> u64 {
+        self.remaining().unwrap_or(0)
+    }
+
     /// Returns an input that yields all jobs from the first, if they can be read twice.
     fn again(&self) -> io::Result<Option<Box<dyn Input>>>;
 }

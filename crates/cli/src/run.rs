@@ -20,7 +20,7 @@ use crate::clock::StartTime;
 use crate::input::{Fetch, Input};
 use crate::live::LiveView;
 use crate::report::About;
-use crate::screen::{Screen, Statistics};
+use crate::screen::{Screen, Statistics, announce};
 use client::{RunClient, Shared};
 use event_queue::EventQueue;
 use session::{Session, SessionEnd};
@@ -48,7 +48,7 @@ pub(crate) fn run(options: &Run) -> Result<u8, Report> {
     let live = options.status.as_ref().map(|address| LiveView::serve(address, &runner));
     let live = live.transpose()?;
     if let Some(live) = &live {
-        screen.print_line(&format!("live view at {}", live.url()));
+        announce(&format!("live view at {}", live.url()));
     }
     let first_signal = stop::on_signals(runner.stopper(), queue.clone())
         .into_diagnostic()

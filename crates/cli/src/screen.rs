@@ -5,13 +5,13 @@
 //! and not if `NO_COLOR` is set.
 
 mod area;
+mod lines;
 mod plain;
 mod statistics;
 mod summary;
-mod terminal;
 mod text;
 
-pub(crate) use statistics::Statistics;
+pub(crate) use statistics::{Statistics, SupplyCounts};
 
 use std::io::{self, Write};
 use std::time::Duration;
@@ -27,6 +27,8 @@ use text::{Tint, one_line, seconds};
 pub(crate) struct Screen {
     view: View,
     tint: Tint,
+    /// The needs that a line was printed about.
+    needs: Vec<Need>,
 }
 
 #[derive(Debug)]
@@ -36,25 +38,27 @@ enum View {
     /// A progress line now and then.
     Plain(Plain),
     /// A progress area on a terminal.
-    Area(Box<Area>),
+    Area(Area),
 }
 
 /// A run on a terminal that takes no longer, without a failure, gets no summary.
 const SHORT_RUN: Duration = Duration::from_secs(1);
-/// The interval at which the area updates elapsed times.
+/// The interval at which the area updates elapsed times; all else is drawn when it happens.
 const TICK: Duration = Duration::from_millis(250);
 
 impl Screen {
     /// Chooses a view by the options and the terminal. `wanted` is the user's choice about
     /// progress, if any.
     pub(crate) fn new(wanted: Option<bool>) -> Self {
-        let is_terminal = console::Term::stderr().is_term();
+        let tint = Tint::for_stderr();
+        let is_dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
+        let is_terminal = !is_dumb && console::Term::stderr().is_term();
         let view = match (wanted, is_terminal) {
             (Some(false), _) | (None, false) => View::Quiet,
             (Some(true), false) => View::Plain(Plain::default()),
-            (_, true) => View::Area(Box::new(Area::new())),
+            (_, true) => View::Area(Area::new(tint)),
         };
-        Self { view, tint: Tint::for_stderr() }
+        Self { view, tint, needs: Vec::new() }
     }
 
     /// Returns the interval at which it wants tick events.
@@ -68,9 +72,9 @@ impl Screen {
     }
 
     /// Calls `print` with the area hidden.
-    pub(crate) fn suspend<T>(&self, print: impl FnOnce() -> T) -> T {
-        match &self.view {
-            View::Area(area) => area.suspend(print),
+    pub(crate) fn suspend<T>(&mut self, statistics: &Statistics, print: impl FnOnce() -> T) -> T {
+        match &mut self.view {
+            View::Area(area) => area.suspend(statistics, print),
             View::Quiet | View::Plain(_) => print(),
         }
     }
@@ -78,29 +82,36 @@ impl Screen {
     /// Shows an event, which `statistics` must already include.
     pub(crate) fn show(&mut self, event: &Event, statistics: &Statistics) {
         match &mut self.view {
-            View::Area(area) if matches!(event, Event::Tick) => area.draw(statistics),
             View::Area(area) if matches!(event, Event::Suspended) => area.clear(),
+            View::Area(area) => area.show(statistics),
             View::Plain(plain) if matches!(event, Event::Finished(_)) => {
                 if let Some(line) = plain.line(statistics) {
-                    self.print_line(&line);
+                    self.print_line(statistics, &line);
                 }
             }
             _ => {}
         }
+        if let Event::Waiting { need } = event {
+            if self.needs.contains(need) {
+                return;
+            }
+            self.needs.push(*need);
+        }
         if let Some(line) = message(event) {
-            self.print_line(&line);
+            self.print_line(statistics, &line);
         }
     }
 
     /// Prints a line about a failed job. Call this after its output was printed.
-    pub(crate) fn show_failure(&self, outcome: &Outcome) {
+    pub(crate) fn show_failure(&mut self, outcome: &Outcome, statistics: &Statistics) {
         if outcome.ending.is_success() {
             return;
         }
         let label = outcome.job.label_text().map(str::to_owned);
         let job = label.unwrap_or_else(|| outcome.command().to_string());
         let what = self.tint.bad(&format!("job {} failed", outcome.number));
-        self.print_line(&format!("{what} ({}): {}", outcome.ending, one_line(&job)));
+        let line = format!("{what} ({}): {}", outcome.ending, one_line(&job));
+        self.print_line(statistics, &line);
     }
 
     /// Returns `true` if there is an area on the terminal.
@@ -109,17 +120,14 @@ impl Screen {
     }
 
     /// Prints a line of our own.
-    pub(crate) fn print_line(&self, line: &str) {
-        // Without a standard error nobody can see it.
-        self.suspend(|| {
-            let _ = writeln!(io::stderr(), "brigade: {line}");
-        });
+    fn print_line(&mut self, statistics: &Statistics, line: &str) {
+        self.suspend(statistics, || announce(line));
     }
 
     /// Removes the area, and prints the summary of the run, if `is_silent` is not set.
     pub(crate) fn close(&mut self, statistics: &Statistics, is_silent: bool) {
         if let View::Area(area) = &mut self.view {
-            area.close();
+            area.clear();
         }
         let wall = statistics.elapsed();
         // Two lines of output need no summary of five.
@@ -130,6 +138,12 @@ impl Screen {
             let _ = io::stderr().write_all(text.as_bytes());
         }
     }
+}
+
+/// Prints a line of our own while no screen shows anything.
+pub(crate) fn announce(line: &str) {
+    // Without a standard error nobody can see it.
+    let _ = writeln!(io::stderr(), "brigade: {line}");
 }
 
 fn message(event: &Event) -> Option<String> {

@@ -88,8 +88,8 @@ pub enum Event {
         /// The id of its process.
         pid: u32,
     },
-    /// A job is ready to start, no other job is running, and something outside the run is
-    /// missing. Emitted once per run for each kind.
+    /// A job is ready to start, and something is missing that no running job would return. Emitted
+    /// once until another job starts.
     Waiting {
         /// The missing thing.
         need: Need,

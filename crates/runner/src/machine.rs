@@ -58,8 +58,8 @@ pub(crate) struct Machine {
     /// `true` if the next job may find cores. After a failed attempt to start it, `false` until
     /// another job ends.
     has_room: bool,
-    /// The needs that were reported.
-    reported: Vec<Need>,
+    /// The need that was reported, if no job has started since then.
+    reported: Option<Need>,
     not_before: Monotonic,
     next_number: u64,
     supplied: u64,
@@ -170,7 +170,7 @@ impl Machine {
             durations: Durations::new(),
             finished: Finished::default(),
             has_room: true,
-            reported: Vec::new(),
+            reported: None,
             not_before: now,
             next_number: 1,
             supplied: 0,
@@ -245,7 +245,10 @@ impl Machine {
     /// Puts back an attempt that found no cores: it is the first to get those that become free.
     pub(crate) fn no_cores(&mut self, slot: usize, attempt: Attempt) {
         self.no_room(slot, attempt);
-        self.report(Need::Cores);
+        // Else the next job may wait for those of the running ones.
+        if self.running() == 0 {
+            self.report(Need::Cores);
+        }
     }
 
     /// Puts back an attempt that lacks what running jobs have.
@@ -272,10 +275,10 @@ impl Machine {
         self.report(Need::Memory);
     }
 
-    /// Reports what is missing, if it is not clear that the next job waits for running ones.
+    /// Reports what is missing, once until a job starts.
     fn report(&mut self, need: Need) {
-        if self.running() == 0 && !self.reported.contains(&need) {
-            self.reported.push(need);
+        if self.reported != Some(need) {
+            self.reported = Some(need);
             self.actions.push_back(Action::Notify(Notice::Waiting(need)));
         }
     }
@@ -288,6 +291,7 @@ impl Machine {
             Running { attempt, started: now, limit, escalation, timer: None, ending: None };
         running.update_timer(&mut self.timers, slot);
         self.slots[slot] = Some(running);
+        self.reported = None;
         self.not_before = self.not_before.max(now.saturating_add(self.settings.delay));
     }
 

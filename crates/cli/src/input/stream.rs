@@ -202,6 +202,11 @@ impl Input for Lines {
         Some(total.saturating_sub(self.next_number - 1))
     }
 
+    fn read_ahead(&self) -> u64 {
+        let read = self.read_ahead.jobs.load(Ordering::SeqCst);
+        self.remaining().unwrap_or_else(|| read.saturating_sub(self.next_number - 1))
+    }
+
     fn again(&self) -> io::Result<Option<Box<dyn Input>>> {
         let Some(Source { path, separator, total, stopper }) = &self.source else {
             return Ok(None);

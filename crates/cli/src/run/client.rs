@@ -12,6 +12,7 @@ use crate::arguments::Run;
 use crate::descriptors::most_held;
 use crate::input::{Fetch, Input};
 use crate::printer::ReorderBuffer;
+use crate::screen::SupplyCounts;
 use brigade_sys::sync::{Mutex, MutexGuard};
 
 /// State shared by the client and the output thread.
@@ -24,8 +25,7 @@ pub(super) struct State {
     arguments: HashMap<u64, Vec<OsString>>,
     keeps_arguments: bool,
     pub(super) reorder: Option<ReorderBuffer>,
-    pub(super) remaining: Option<u64>,
-    pub(super) skipped: u64,
+    pub(super) supply: SupplyCounts,
     /// `true` if the client holds jobs back until held outputs are printed.
     pub(super) is_held: bool,
 }
@@ -36,8 +36,7 @@ impl Shared {
             arguments: HashMap::new(),
             keeps_arguments: options.tag || options.results.is_some(),
             reorder: options.keep_order.then(|| ReorderBuffer::new(most_held())),
-            remaining: None,
-            skipped: 0,
+            supply: SupplyCounts::default(),
             is_held: false,
         })))
     }
@@ -84,8 +83,10 @@ impl RunClient {
     }
 
     fn note_remaining(&self) {
-        let remaining = self.remaining();
-        self.shared.lock().remaining = remaining;
+        let (remaining, read_ahead) = (self.remaining(), self.input.read_ahead());
+        let mut shared = self.shared.lock();
+        shared.supply.remaining = remaining;
+        shared.supply.read_ahead = read_ahead;
     }
 }
 
@@ -105,7 +106,8 @@ impl Client for RunClient {
                 Fetch::Entry(entry) => entry,
                 Fetch::Later => return Supply::Later,
                 Fetch::End => {
-                    self.shared.lock().remaining = Some(0);
+                    self.note_remaining();
+                    self.shared.lock().supply.remaining = Some(0);
                     return Supply::End;
                 }
                 Fetch::Failed(error) => return Supply::Failed(error),
@@ -114,7 +116,7 @@ impl Client for RunClient {
             match self.resume.has(number, &job) {
                 Ok(false) => {}
                 Ok(true) => {
-                    self.shared.lock().skipped += 1;
+                    self.shared.lock().supply.skipped += 1;
                     continue;
                 }
                 Err(error) => return Supply::Failed(Box::new(error)),
@@ -137,6 +139,7 @@ impl Client for RunClient {
             if let Some(reorder) = &mut shared.reorder {
                 reorder.taken(number);
             }
+            shared.supply.supplied += 1;
             drop(shared);
             self.note_remaining();
             return Supply::Job(Box::new(job));
@@ -145,7 +148,7 @@ impl Client for RunClient {
 
     fn remaining(&self) -> Option<u64> {
         let remaining = self.input.remaining()?;
-        let skipped = self.shared.lock().skipped;
+        let skipped = self.shared.lock().supply.skipped;
         // Finished jobs lie before or between the rest; the number already skipped is known.
         Some(remaining.saturating_sub(self.resume.count().saturating_sub(skipped)))
     }

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use brigade::runner::{Ending, Event, Joblog, Outcome, Reason, Results, Stopper};
+use brigade::runner::{Captured, Ending, Event, Joblog, Outcome, Reason, Results, Stopper};
 use miette::{IntoDiagnostic, Report, WrapErr};
 
 use super::client::Shared;
@@ -54,7 +54,7 @@ impl Session {
         self.note_input();
         self.statistics.note(&event);
         if let Some(live) = &self.live {
-            live.note(&event, self.shared.lock().remaining);
+            live.note(&event, self.shared.lock().supply.remaining);
         }
         if self.is_json {
             let printed = json::print(&event);
@@ -68,7 +68,7 @@ impl Session {
             Event::Output { number, stream, lines } => {
                 let arguments = self.shared.arguments(number);
                 let print = || self.printer.print_lines(stream, &lines, &arguments);
-                let printed = self.screen.suspend(print);
+                let printed = self.screen.suspend(&self.statistics, print);
                 self.check(printed, "cannot print a job's output");
             }
             Event::Retrying(outcome) => self.record(&Record::of_repeated(&outcome)),
@@ -108,8 +108,9 @@ impl Session {
     /// complete.
     fn deliver(&mut self, outcome: &Outcome) {
         let arguments = self.shared.take_arguments(outcome.number);
-        if !self.is_json && !self.is_live {
-            let printed = self.screen.suspend(|| self.printer.print(outcome, &arguments));
+        if !self.is_json && !self.is_live && has_output(outcome) {
+            let print = || self.printer.print(outcome, &arguments);
+            let printed = self.screen.suspend(&self.statistics, print);
             self.check(printed, "cannot print a job's output");
         }
         if let Some(results) = self.results.as_ref().filter(|_| self.is_live) {
@@ -117,7 +118,7 @@ impl Session {
             self.check(written, "cannot write to the results directory");
         }
         if !self.has_lost_reader() {
-            self.screen.show_failure(outcome);
+            self.screen.show_failure(outcome, &self.statistics);
         }
         for (captured, name) in [(&outcome.stdout, "output"), (&outcome.stderr, "error output")] {
             if captured.dropped() > 0 {
@@ -139,8 +140,7 @@ impl Session {
     }
 
     fn note_input(&mut self) {
-        let shared = self.shared.lock();
-        self.statistics.note_input(shared.remaining, shared.skipped);
+        self.statistics.note_supply(self.shared.lock().supply);
     }
 
     fn has_lost_reader(&self) -> bool {
@@ -175,4 +175,10 @@ impl Session {
         let Self { records, statistics, decisive, failure, .. } = self;
         SessionEnd { records, statistics, decisive, failure }
     }
+}
+
+/// Returns `true` if a job has printed something, or if that is not known.
+fn has_output(outcome: &Outcome) -> bool {
+    let is_empty = |captured: &Captured| captured.is_empty().unwrap_or(false);
+    !is_empty(&outcome.stdout) || !is_empty(&outcome.stderr)
 }

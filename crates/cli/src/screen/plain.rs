@@ -24,11 +24,14 @@ impl Plain {
             return None;
         }
         (self.tenths, self.last) = (tenths, Some(now));
-        let of = statistics.total().map_or_else(String::new, |total| format!("/{total}"));
+        let of = match statistics.total() {
+            Some(total) => format!("/{total} done"),
+            None => format!(" done of {}+ so far", statistics.known()),
+        };
         let rest =
             statistics.rest().map_or_else(String::new, |rest| format!(", {} left", short(rest)));
         Some(format!(
-            "{done}{of} done, {} failed, {} running, {} elapsed{rest}",
+            "{done}{of}, {} failed, {} running, {} elapsed{rest}",
             statistics.failed(),
             statistics.running_count(),
             short(statistics.elapsed()),

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::time::{Duration, Instant};
 
-use brigade::runner::{Event, Forecast, Outcome, Runner};
+use brigade::runner::{Event, Forecast, Need, Outcome, Runner};
 
 use super::text::one_line;
 
@@ -17,9 +17,10 @@ pub(crate) struct Statistics {
     is_pinned: bool,
     succeeded: u64,
     failed: u64,
-    skipped: u64,
-    waiting: Option<u64>,
+    supply: SupplyCounts,
     running: BTreeMap<usize, Running>,
+    /// What the next job waits for, if nothing of this run would have to end first.
+    need: Option<Need>,
     forecast: Forecast,
     slowest: BinaryHeap<Reverse<(Duration, u64, String)>>,
     failures: Vec<Failure>,
@@ -30,6 +31,19 @@ pub(crate) struct Statistics {
     widest: usize,
 }
 
+/// The jobs that the input has supplied and will supply.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct SupplyCounts {
+    /// Number of jobs supplied so far.
+    pub(crate) supplied: u64,
+    /// Number of jobs still to come, if known.
+    pub(crate) remaining: Option<u64>,
+    /// Number of jobs still to come that have been read already.
+    pub(crate) read_ahead: u64,
+    /// Number of jobs left out because an earlier run has done them.
+    pub(crate) skipped: u64,
+}
+
 /// A running job.
 #[derive(Debug)]
 pub(crate) struct Running {
@@ -37,6 +51,8 @@ pub(crate) struct Running {
     pub(crate) since: Instant,
     pub(crate) cores: Vec<u32>,
     pub(crate) name: String,
+    /// `true` if the system has stopped it because it wants to use the terminal.
+    pub(crate) wants_terminal: bool,
 }
 
 /// A job that failed.
@@ -66,9 +82,9 @@ impl Statistics {
             is_pinned: runner.is_pinned(),
             succeeded: 0,
             failed: 0,
-            skipped: 0,
-            waiting: None,
+            supply: SupplyCounts::default(),
             running: BTreeMap::new(),
+            need: None,
             forecast: Forecast::new(slots, cores),
             slowest: BinaryHeap::new(),
             failures: Vec::new(),
@@ -78,9 +94,8 @@ impl Statistics {
         }
     }
 
-    /// Records the number of jobs still to come, if known, and of jobs done by an earlier run.
-    pub(crate) fn note_input(&mut self, waiting: Option<u64>, skipped: u64) {
-        (self.waiting, self.skipped) = (waiting, skipped);
+    pub(crate) fn note_supply(&mut self, supply: SupplyCounts) {
+        self.supply = supply;
     }
 
     pub(crate) fn note(&mut self, event: &Event) {
@@ -94,8 +109,17 @@ impl Statistics {
                     since: Instant::now(),
                     cores: cores.clone(),
                     name: one_line(&name),
+                    wants_terminal: false,
                 };
                 self.running.insert(*slot, running);
+                self.need = None;
+            }
+            Event::Waiting { need } => self.need = Some(*need),
+            Event::WantsTerminal { number, .. } => {
+                let mut running = self.running.values_mut();
+                if let Some(job) = running.find(|job| job.number == *number) {
+                    job.wants_terminal = true;
+                }
             }
             Event::Retrying(outcome) => self.attempt_ended(outcome),
             Event::Finished(outcome) => self.finished(outcome),
@@ -149,7 +173,7 @@ impl Statistics {
     }
 
     pub(crate) fn skipped(&self) -> u64 {
-        self.skipped
+        self.supply.skipped
     }
 
     pub(crate) fn finished_count(&self) -> u64 {
@@ -158,7 +182,17 @@ impl Statistics {
 
     /// Returns the number of jobs in all, if known.
     pub(crate) fn total(&self) -> Option<u64> {
-        Some(self.finished_count() + self.running.len() as u64 + self.waiting?)
+        Some(self.supply.supplied + self.supply.remaining?)
+    }
+
+    /// Returns the number of jobs that are known so far, while the list is still being read.
+    pub(crate) fn known(&self) -> u64 {
+        self.supply.supplied + self.supply.read_ahead
+    }
+
+    /// Returns what the next job waits for, if it does not wait for a job of this run.
+    pub(crate) fn need(&self) -> Option<Need> {
+        self.need
     }
 
     pub(crate) fn running(&self) -> impl Iterator<Item = &Running> {
@@ -179,8 +213,9 @@ impl Statistics {
 
     /// Returns the estimated time until all jobs are done.
     pub(crate) fn rest(&self) -> Option<Duration> {
+        let begun = self.finished_count() + self.running.len() as u64;
         let ages = self.running.values().map(|running| running.since.elapsed());
-        self.forecast.rest(self.waiting?, ages)
+        self.forecast.rest(self.total()?.saturating_sub(begun), ages)
     }
 
     /// Returns the slowest jobs, slowest first.

@@ -39,12 +39,13 @@ fn write_summary(
         && is_full
     {
         let (cores, used) = (statistics.cores(), leased * 100.0);
-        let what = if statistics.is_pinned() { "core" } else { "slot" };
         let ending = if cores == 1 { "" } else { "s" };
-        write!(
-            text,
-            "\n{cores} {what}{ending}: {used:.0} % used, {busy:.1} cores busy on average"
-        )?;
+        if statistics.is_pinned() {
+            write!(text, "\n{cores} core{ending}: {used:.0} % used, {busy:.1} busy on average")?;
+        } else {
+            let busy = format!("{busy:.1} cores busy on average");
+            write!(text, "\n{cores} slot{ending}: {used:.0} % used, {busy}")?;
+        }
     }
     writeln!(text)?;
     if is_full && jobs > 1 {

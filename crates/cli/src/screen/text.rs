@@ -16,6 +16,11 @@ impl Tint {
         Self { is_on: !is_refused && console::colors_enabled_stderr() }
     }
 
+    #[cfg(test)]
+    pub(super) fn off() -> Self {
+        Self { is_on: false }
+    }
+
     pub(super) fn bad(self, text: &str) -> String {
         self.apply(&Style::new().red().bold(), text)
     }
@@ -50,7 +55,7 @@ pub(super) fn seconds(duration: Duration) -> String {
 }
 
 /// Longer lines are cut: an argument may have megabytes.
-const LONGEST_LINE: usize = 500;
+const LONGEST_LINE: usize = 200;
 
 /// Replaces newlines and control characters, which would garble a display, and cuts a long text.
 pub(super) fn one_line(text: &str) -> String {

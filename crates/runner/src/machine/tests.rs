@@ -301,7 +301,7 @@ fn the_outcome_that_meets_the_halt_policy_is_marked() {
 }
 
 #[test]
-fn only_a_wait_for_others_is_reported_and_only_once() {
+fn only_a_wait_for_others_is_reported_once_until_a_start() {
     let mut world = World::new(settings(2), 2, &[2, 2, 2]);
     world.settle();
     assert!(world.notices.is_empty(), "the second job waits for the first");
@@ -312,6 +312,13 @@ fn only_a_wait_for_others_is_reported_and_only_once() {
     world.machine.cores_freed();
     world.settle();
     assert_eq!(world.notices.len(), 1);
+    world.cores = 2;
+    world.machine.cores_freed();
+    world.settle();
+    world.exit(0, 0);
+    world.cores = 0;
+    world.settle();
+    assert_eq!(world.notices.len(), 2);
 }
 
 #[test]
