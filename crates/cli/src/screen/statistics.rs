@@ -19,7 +19,7 @@ pub(crate) struct Statistics {
     failed: u64,
     supply: SupplyCounts,
     running: BTreeMap<usize, Running>,
-    /// What the next job waits for, if nothing of this run would have to end first.
+    /// The need that the next job waits for, unless another job has to end first.
     need: Option<Need>,
     forecast: Forecast,
     slowest: BinaryHeap<Reverse<(Duration, u64, String)>>,
