@@ -24,8 +24,8 @@ pub(super) struct Area {
 
 /// Number of lines of the terminal left for the output of jobs.
 const OTHER_LINES: usize = 4;
-/// Minimum time between two draws. Output is followed by one in any case, so that figures never lack
-/// a job printed above them.
+/// Minimum time between two draws. Output is followed by one in any case, so that figures never
+/// lack a job printed above them.
 const PAUSE: Duration = Duration::from_millis(100);
 
 impl Area {
