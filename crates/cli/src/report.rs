@@ -25,11 +25,17 @@ pub(crate) struct About {
     /// Seconds since 1970.
     began: f64,
     status: u8,
+    is_pinned: bool,
+    cores: usize,
+    slots: usize,
+    total: Option<u64>,
+    skipped: u64,
+    wall: Duration,
 }
 
 impl About {
     /// Describes the run of this process.
-    pub(crate) fn this_run(start: StartTime, status: u8) -> Self {
+    pub(crate) fn this_run(start: StartTime, statistics: &Statistics, status: u8) -> Self {
         let mut words = std::env::args_os();
         let command = Job::new(words.next().unwrap_or_default()).args(words);
         let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
@@ -38,6 +44,12 @@ impl About {
             host: host.trim().to_owned(),
             began: start.at(Duration::ZERO),
             status,
+            is_pinned: statistics.is_pinned(),
+            cores: statistics.cores(),
+            slots: statistics.slots(),
+            total: statistics.total(),
+            skipped: statistics.skipped(),
+            wall: statistics.elapsed(),
         }
     }
 }
@@ -63,14 +75,9 @@ impl Files {
     }
 
     /// Writes the files.
-    pub(crate) fn write(
-        self,
-        records: &mut Records,
-        statistics: &Statistics,
-        about: &About,
-    ) -> Result<(), Report> {
+    pub(crate) fn write(self, records: &mut Records, about: &About) -> Result<(), Report> {
         if let Some(file) = self.report {
-            write(file, |writer| page::write(writer, records, statistics, about))
+            write(file, |writer| page::write(writer, records, about))
                 .into_diagnostic()
                 .wrap_err("cannot write the report")?;
         }

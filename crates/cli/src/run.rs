@@ -98,7 +98,7 @@ pub(crate) fn run(options: &Run) -> Result<u8, Report> {
         let _ = crate::printer::json::print_end(&statistics, code);
     }
     if let Some(records) = &mut records {
-        files.write(records, &statistics, &About::this_run(start, code))?;
+        files.write(records, &About::this_run(start, &statistics, code))?;
     }
     status
 }

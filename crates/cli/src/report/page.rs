@@ -7,7 +7,6 @@ use serde_json::json;
 
 use super::About;
 use crate::record::{Record, Records};
-use crate::screen::Statistics;
 
 /// The page without its data, which goes between its two halves.
 const PAGE: &str = include_str!("page.html");
@@ -17,21 +16,18 @@ const DATA: &str = "/*DATA*/";
 pub(super) fn write(
     writer: &mut impl Write,
     records: &mut Records,
-    statistics: &Statistics,
     about: &About,
 ) -> io::Result<()> {
     let (before, after) = PAGE.split_once(DATA).unwrap_or((PAGE, ""));
     writer.write_all(before.as_bytes())?;
-    let is_pinned = statistics.is_pinned();
     let facts = json!({
-        "pinned": is_pinned,
-        "cores": statistics.cores(), "slots": statistics.slots(), "total": statistics.total(),
-        "skipped": statistics.skipped(), "wall": statistics.elapsed().as_secs_f64(),
+        "pinned": about.is_pinned, "cores": about.cores, "slots": about.slots, "total": about.total,
+        "skipped": about.skipped, "wall": about.wall.as_secs_f64(),
         "command": about.command, "host": about.host, "began": about.began,
         "version": env!("CARGO_PKG_VERSION"), "status": about.status,
     });
     write!(writer, "const facts = {};\nconst attempts = [", in_script(&facts.to_string()))?;
-    records.each(|record| write!(writer, "\n{},", in_script(&row(&record, is_pinned))))?;
+    records.each(|record| write!(writer, "\n{},", in_script(&row(&record, about.is_pinned))))?;
     write!(writer, "\n];")?;
     writer.write_all(after.as_bytes())
 }
