@@ -28,7 +28,7 @@ pub(crate) struct Settings {
 const SCHEDULER_STEPS: &str = "1000000";
 
 /// Sets of the facade's features that are checked without cargo-hack: none, each alone, and all.
-const FEATURE_SETS: [&str; 16] = [
+const FEATURE_SETS: [&str; 17] = [
     "",
     "bytemuck",
     "bytes",
@@ -40,11 +40,12 @@ const FEATURE_SETS: [&str; 16] = [
     "ndarray",
     "prometheus",
     "recording",
+    "report",
     "runner",
     "status",
     "timer",
     "trace-export",
-    "bytemuck,bytes,cores,futures,ipc,journal,metrics,ndarray,prometheus,recording,runner,status,timer,trace-export",
+    "bytemuck,bytes,cores,futures,ipc,journal,metrics,ndarray,prometheus,recording,report,runner,status,timer,trace-export",
 ];
 
 /// Settings that stop at the first failed test and accept a changed Cargo.toml.

@@ -21,6 +21,7 @@
 //! - `ipc` (default): `Link::Ipc`, the portable link. Without it, rings are the only link.
 //! - `recording` (default): [`metrics`] and [`Pool::snapshot`].
 //! - `runner` (default): `brigade::runner` runs commands as jobs on leased cores. Implies `cores`.
+//! - `report`: `brigade::runner::Report`, the page and the trace of a run.
 //! - `timer` (default): `brigade::timer` kills processes that exceed a deadline.
 //! - `status`: `brigade::status` and `Pool::serve_status`, a live view for browsers.
 //! - `prometheus`: snapshots in a registry of the crate `prometheus-client`.

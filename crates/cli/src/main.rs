@@ -6,7 +6,6 @@
 #![forbid(unsafe_code)]
 
 mod arguments;
-mod clock;
 mod descriptors;
 mod gnu;
 mod input;
@@ -14,7 +13,6 @@ mod line;
 mod live;
 mod manual;
 mod printer;
-mod record;
 mod report;
 mod run;
 mod screen;

@@ -1,56 +1,24 @@
 //! Writes the report page and the trace of a finished run.
 
-mod page;
-mod trace;
-
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
-use std::time::Duration;
 
-use brigade::runner::Job;
+use brigade::runner::{self, About, Job};
 use miette::{IntoDiagnostic, Report, WrapErr};
 
 use crate::arguments::Run;
-use crate::clock::StartTime;
-use crate::record::Records;
 use crate::screen::Statistics;
 
-/// The circumstances of a run.
-#[derive(Debug)]
-pub(crate) struct About {
-    /// The command line, as for a shell.
-    command: String,
-    host: String,
-    /// Seconds since 1970.
-    began: f64,
-    status: u8,
-    is_pinned: bool,
-    cores: usize,
-    slots: usize,
-    total: Option<u64>,
-    skipped: u64,
-    wall: Duration,
-}
-
-impl About {
-    /// Describes the run of this process.
-    pub(crate) fn this_run(start: StartTime, statistics: &Statistics, status: u8) -> Self {
-        let mut words = std::env::args_os();
-        let command = Job::new(words.next().unwrap_or_default()).args(words);
-        let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-        Self {
-            command: format!("{command:.1000}"),
-            host: host.trim().to_owned(),
-            began: start.at(Duration::ZERO),
-            status,
-            is_pinned: statistics.is_pinned(),
-            cores: statistics.cores(),
-            slots: statistics.slots(),
-            total: statistics.total(),
-            skipped: statistics.skipped(),
-            wall: statistics.elapsed(),
-        }
+/// Describes the run of this process.
+pub(crate) fn this_run(statistics: &Statistics, status: u8) -> About {
+    let mut words = std::env::args_os();
+    let command = Job::new(words.next().unwrap_or_default()).args(words);
+    About {
+        command: format!("{command:.1000}"),
+        status: Some(status),
+        total: statistics.total(),
+        skipped: statistics.skipped(),
     }
 }
 
@@ -75,14 +43,14 @@ impl Files {
     }
 
     /// Writes the files.
-    pub(crate) fn write(self, records: &mut Records, about: &About) -> Result<(), Report> {
+    pub(crate) fn write(self, report: &mut runner::Report, about: &About) -> Result<(), Report> {
         if let Some(file) = self.report {
-            write(file, |writer| page::write(writer, records, about))
+            write(file, |writer| report.page(writer, about))
                 .into_diagnostic()
                 .wrap_err("cannot write the report")?;
         }
         if let Some(file) = self.trace {
-            write(file, |writer| trace::write(writer, records))
+            write(file, |writer| report.trace(writer))
                 .into_diagnostic()
                 .wrap_err("cannot write the trace")?;
         }

@@ -16,10 +16,8 @@ use miette::{IntoDiagnostic, Report, WrapErr, miette};
 
 use crate::RUN_FAILED;
 use crate::arguments::Run;
-use crate::clock::StartTime;
 use crate::input::{Fetch, Input};
 use crate::live::LiveView;
-use crate::report::About;
 use crate::screen::{Screen, Statistics, announce};
 use client::{RunClient, Shared};
 use event_queue::EventQueue;
@@ -38,7 +36,6 @@ pub(crate) fn run(options: &Run) -> Result<u8, Report> {
     if options.dry_run {
         return dry_run(input);
     }
-    let start = StartTime::now();
     let (resume, joblog) = prepare::joblog(options, |resume| {
         prepare::check(input.as_ref(), options, &runner, resume)
     })?;
@@ -59,10 +56,10 @@ pub(crate) fn run(options: &Run) -> Result<u8, Report> {
     let session = Session {
         screen,
         statistics: Statistics::new(&runner),
+        report: prepare::report(options, &runner)?,
         live,
         joblog,
         results: options.results.clone().map(brigade::runner::Results::new),
-        records: prepare::records(options)?,
         printer: crate::printer::Printer::new(options.tag, ends_lines),
         is_json: options.json,
         is_live: options.line_buffer,
@@ -77,7 +74,7 @@ pub(crate) fn run(options: &Run) -> Result<u8, Report> {
     let Some(end) = queue.finish(thread) else {
         return Ok(status::stopped(first_signal.get()));
     };
-    let SessionEnd { mut records, statistics, decisive, failure } = end;
+    let SessionEnd { mut report, statistics, decisive, failure } = end;
     let of_run = |summary: &Summary| {
         let total = statistics.total();
         status::of(
@@ -97,8 +94,8 @@ pub(crate) fn run(options: &Run) -> Result<u8, Report> {
         // The reader may be gone.
         let _ = crate::printer::json::print_end(&statistics, code);
     }
-    if let Some(records) = &mut records {
-        files.write(records, &About::this_run(start, &statistics, code))?;
+    if let Some(report) = &mut report {
+        files.write(report, &crate::report::this_run(&statistics, code))?;
     }
     status
 }

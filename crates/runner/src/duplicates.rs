@@ -12,7 +12,7 @@ use crate::job::{Command, Job, Stdin};
 /// Finds keys that occur more than once in a numbered list, which it takes entry by entry.
 ///
 /// ```
-/// use brigade_runner::Duplicates;
+/// use brigade::runner::Duplicates;
 ///
 /// let mut duplicates = Duplicates::default();
 /// assert_eq!(duplicates.add("a", 1), None);

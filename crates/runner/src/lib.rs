@@ -8,7 +8,7 @@
 //! # Example
 //!
 //! ```
-//! use brigade_runner::{Event, Job, Runner};
+//! use brigade::runner::{Event, Job, Runner};
 //!
 //! let jobs = ["one", "two", "three"].map(|word| Job::new("echo").arg(word));
 //! let mut printed = Vec::new();
@@ -52,6 +52,8 @@ mod machine;
 mod memory;
 mod outcome;
 mod output;
+#[cfg(feature = "report")]
+mod report;
 mod results;
 mod runner;
 mod stopper;
@@ -70,6 +72,8 @@ pub use joblog::{Joblog, Resume};
 pub use limit::{Limit, MIN_JOBS_FOR_MEDIAN};
 pub use outcome::{Ending, Outcome, StartFailure};
 pub use output::{DEFAULT_TAIL, Output};
+#[cfg(feature = "report")]
+pub use report::{About, Report};
 pub use results::Results;
 pub use runner::Runner;
 pub use stopper::Stopper;

@@ -50,10 +50,16 @@ const LAYERS: &[(&str, Uses)] = &[
     ),
     (
         "brigade-runner",
-        Only(&["brigade-cores", "brigade-supervisor", "brigade-time", "brigade-sys"]),
+        Only(&[
+            "brigade-cores",
+            "brigade-supervisor",
+            "brigade-time",
+            "brigade-trace",
+            "brigade-sys",
+        ]),
     ),
     ("brigade", AllBefore),
-    ("brigade-cli", Only(&["brigade", "brigade-ids", "brigade-sys", "brigade-trace"])),
+    ("brigade-cli", Only(&["brigade", "brigade-ids", "brigade-sys"])),
     ("brigade-testkit", AllBefore),
     ("brigade-integration", AllBefore),
     ("brigade-benches", AllBefore),

@@ -11,7 +11,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use brigade::cores::{Policy, Smt};
-use brigade::runner::{Duplicates, Job, Joblog, Output, Resume, Runner, Stopper, check_duplicates};
+use brigade::runner::{
+    self, Duplicates, Job, Joblog, Output, Resume, Runner, Stopper, check_duplicates,
+};
 use miette::{IntoDiagnostic, Report, WrapErr, miette};
 
 use super::placement;
@@ -20,7 +22,6 @@ use crate::input::{
     Entry, Fetch, Format, Input, JsonError, Lines, Lists, Meaning, Ready, Shuffled, check_lists,
     cycled, jobs_of_toml, linked, read_lists, split,
 };
-use crate::record::Records;
 use crate::template::Template;
 
 /// The start of a script.
@@ -317,11 +318,11 @@ pub(super) fn results(options: &Run) -> Result<(), Report> {
     tempfile::tempfile_in(path).map(drop).into_diagnostic().wrap_err_with(about)
 }
 
-/// Creates the file for the records of the report and the trace, if either is wanted.
-pub(super) fn records(options: &Run) -> Result<Option<Records>, Report> {
+/// Starts the report, if it or the trace is wanted.
+pub(super) fn report(options: &Run, runner: &Runner) -> Result<Option<runner::Report>, Report> {
     if options.report.is_none() && options.trace.is_none() {
         return Ok(None);
     }
-    let records = Records::new().into_diagnostic();
-    records.map(Some).wrap_err("cannot create a temporary file for the report")
+    let report = runner::Report::new(runner).into_diagnostic();
+    report.map(Some).wrap_err("cannot create a temporary file for the report")
 }

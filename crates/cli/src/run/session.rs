@@ -2,14 +2,13 @@
 
 use std::io;
 
-use brigade::runner::{Captured, Ending, Event, Joblog, Outcome, Reason, Results, Stopper};
+use brigade::runner::{self, Captured, Ending, Event, Joblog, Outcome, Reason, Results, Stopper};
 use miette::{IntoDiagnostic, Report, WrapErr};
 
 use super::client::Shared;
 use super::status::BROKEN_PIPE;
 use crate::live::LiveView;
 use crate::printer::{Printer, ReorderBuffer, json};
-use crate::record::{Record, Records};
 use crate::screen::{Screen, Statistics};
 
 /// Handles the events of a run, on the output thread.
@@ -19,7 +18,7 @@ pub(super) struct Session {
     pub(super) live: Option<LiveView>,
     pub(super) joblog: Option<Joblog>,
     pub(super) results: Option<Results>,
-    pub(super) records: Option<Records>,
+    pub(super) report: Option<runner::Report>,
     pub(super) printer: Printer,
     pub(super) is_json: bool,
     pub(super) is_live: bool,
@@ -35,7 +34,7 @@ pub(super) struct Session {
 
 /// The data of a session that is needed after its end.
 pub(super) struct SessionEnd {
-    pub(super) records: Option<Records>,
+    pub(super) report: Option<runner::Report>,
     pub(super) statistics: Statistics,
     pub(super) decisive: Option<Ending>,
     pub(super) failure: Option<Result<u8, Report>>,
@@ -64,6 +63,10 @@ impl Session {
         if !self.has_lost_reader() {
             self.screen.show(&event, &self.statistics);
         }
+        if let Some(report) = &mut self.report {
+            let noted = report.note(&event);
+            self.check(noted, "cannot store a job's record for the report");
+        }
         match event {
             Event::Output { number, stream, lines } => {
                 let arguments = self.shared.arguments(number);
@@ -71,7 +74,6 @@ impl Session {
                 let printed = self.screen.suspend(&self.statistics, print);
                 self.check(printed, "cannot print a job's output");
             }
-            Event::Retrying(outcome) => self.record(&Record::of_repeated(&outcome)),
             Event::Finished(outcome) => self.finished(outcome),
             Event::Halting(Reason::Halted) => self.decisive = self.last.take(),
             _ => {}
@@ -80,7 +82,6 @@ impl Session {
 
     fn finished(&mut self, outcome: Outcome) {
         self.last = Some(outcome.ending.clone());
-        self.record(&Record::of(&outcome));
         let mut shared = self.shared.lock();
         let Some(reorder) = &mut shared.reorder else {
             drop(shared);
@@ -96,12 +97,6 @@ impl Session {
         if is_held {
             self.stopper.wake();
         }
-    }
-
-    fn record(&mut self, record: &Record) {
-        let Some(records) = &mut self.records else { return };
-        let kept = records.push(record);
-        self.check(kept, "cannot store a job's record for the report");
     }
 
     /// Prints a job's output, and then writes its line to the log: a logged job's output is
@@ -172,8 +167,8 @@ impl Session {
         self.note_input();
         let is_silent = self.has_lost_reader();
         self.screen.close(&self.statistics, is_silent);
-        let Self { records, statistics, decisive, failure, .. } = self;
-        SessionEnd { records, statistics, decisive, failure }
+        let Self { report, statistics, decisive, failure, .. } = self;
+        SessionEnd { report, statistics, decisive, failure }
     }
 }
 

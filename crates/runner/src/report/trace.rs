@@ -7,7 +7,7 @@ use std::time::Duration;
 use brigade_trace::Trace;
 use serde_json::json;
 
-use crate::record::{Record, Records};
+use super::record::{Record, Records};
 
 pub(super) fn write(writer: &mut impl Write, records: &mut Records) -> io::Result<()> {
     let mut rows = BTreeSet::new();

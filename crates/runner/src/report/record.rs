@@ -4,33 +4,34 @@
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Seek, Write};
 
-use brigade::runner::{Ending, Outcome};
 use serde::{Deserialize, Serialize};
+
+use crate::outcome::{Ending, Outcome};
 
 /// One finished job or repeated attempt, written as one line of JSON.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Record {
-    pub(crate) number: u64,
-    pub(crate) slot: usize,
+pub(super) struct Record {
+    pub(super) number: u64,
+    pub(super) slot: usize,
     /// Microseconds since the start of the run.
-    pub(crate) start: u64,
+    pub(super) start: u64,
     /// Microseconds.
-    pub(crate) wall: u64,
-    pub(crate) status: Status,
-    pub(crate) attempts: u32,
+    pub(super) wall: u64,
+    pub(super) status: Status,
+    pub(super) attempts: u32,
     /// Microseconds of processor time.
-    pub(crate) busy: u64,
+    pub(super) busy: u64,
     /// Bytes, if known.
-    pub(crate) memory: Option<u64>,
-    pub(crate) cores: Vec<u32>,
-    pub(crate) name: String,
+    pub(super) memory: Option<u64>,
+    pub(super) cores: Vec<u32>,
+    pub(super) name: String,
     /// The reason if it failed, else empty.
-    pub(crate) failure: String,
+    pub(super) failure: String,
 }
 
 /// The result of a job, as the report and the trace distinguish it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Status {
+pub(super) enum Status {
     #[serde(rename = "ok")]
     Succeeded,
     #[serde(rename = "fail")]
@@ -46,7 +47,7 @@ pub(crate) enum Status {
 
 impl Status {
     /// Returns the name, as in the records.
-    pub(crate) fn name(self) -> &'static str {
+    pub(super) fn name(self) -> &'static str {
         match self {
             Self::Succeeded => "ok",
             Self::Failed => "fail",
@@ -62,11 +63,11 @@ const LONGEST_NAME: usize = 120;
 
 impl Record {
     /// Returns the record of an attempt that was repeated.
-    pub(crate) fn of_repeated(outcome: &Outcome) -> Self {
+    pub(super) fn of_repeated(outcome: &Outcome) -> Self {
         Self { status: Status::Retried, ..Self::of(outcome) }
     }
 
-    pub(crate) fn of(outcome: &Outcome) -> Self {
+    pub(super) fn of(outcome: &Outcome) -> Self {
         let micros =
             |duration: std::time::Duration| u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
         let name = match outcome.job.label_text() {
@@ -100,22 +101,22 @@ impl Record {
 
 /// The records of a run, in an unnamed file.
 #[derive(Debug)]
-pub(crate) struct Records {
+pub(super) struct Records {
     file: BufWriter<File>,
 }
 
 impl Records {
-    pub(crate) fn new() -> io::Result<Self> {
+    pub(super) fn new() -> io::Result<Self> {
         Ok(Self { file: BufWriter::new(tempfile::tempfile()?) })
     }
 
-    pub(crate) fn push(&mut self, record: &Record) -> io::Result<()> {
+    pub(super) fn push(&mut self, record: &Record) -> io::Result<()> {
         serde_json::to_writer(&mut self.file, record)?;
         self.file.write_all(b"\n")
     }
 
     /// Passes all records to `take`, in the order in which they were pushed.
-    pub(crate) fn each(
+    pub(super) fn each(
         &mut self,
         mut take: impl FnMut(Record) -> io::Result<()>,
     ) -> io::Result<()> {

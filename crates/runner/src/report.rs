@@ -1,0 +1,135 @@
+//! The report of a run: an HTML page and a trace.
+
+mod page;
+mod record;
+mod trace;
+
+use std::io::{self, Write};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use brigade_sys::clock;
+use brigade_time::Monotonic;
+
+use crate::event::Event;
+use crate::runner::Runner;
+
+use record::{Record, Records};
+
+/// Collects the attempts of a run, and presents them as an HTML page and as a trace.
+///
+/// The attempts are kept in an unnamed file, so memory use does not grow with the number of jobs.
+///
+/// ```no_run
+/// use brigade::runner::{About, Job, Report, Runner};
+///
+/// let runner = Runner::builder().build()?;
+/// let mut report = Report::new(&runner)?;
+/// let mut kept = Ok(());
+/// runner.run((1..=100).map(|n| Job::new("gzip").arg(format!("{n}.log"))), |event| {
+///     if kept.is_ok() {
+///         kept = report.note(&event);
+///     }
+/// })?;
+/// kept?;
+/// report.page(&mut std::fs::File::create("report.html")?, &About::default())?;
+/// report.trace(&mut std::fs::File::create("trace.json")?)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Report {
+    records: Records,
+    start: Monotonic,
+    began: Option<SystemTime>,
+    is_pinned: bool,
+    cores: usize,
+    slots: usize,
+    /// The largest number of cores of one job.
+    widest: usize,
+}
+
+/// Facts about a run that its events do not contain. All of them are optional.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct About {
+    /// The command line, or another title.
+    pub command: String,
+    /// The exit status of the program.
+    pub status: Option<u8>,
+    /// Number of jobs of the list, without those that were skipped.
+    pub total: Option<u64>,
+    /// Number of jobs that were skipped because an earlier run has done them.
+    pub skipped: u64,
+}
+
+/// The facts on the page.
+struct Facts<'a> {
+    about: &'a About,
+    host: &'a str,
+    /// Seconds since 1970.
+    began: Option<f64>,
+    is_pinned: bool,
+    cores: usize,
+    slots: usize,
+    wall: Duration,
+}
+
+impl Report {
+    /// Starts the report of a run that is about to begin.
+    ///
+    /// # Errors
+    /// Returns an error if no temporary file can be created.
+    pub fn new(runner: &Runner) -> io::Result<Self> {
+        Ok(Self {
+            records: Records::new()?,
+            start: clock::now(),
+            began: None,
+            is_pinned: runner.is_pinned(),
+            cores: runner.cores().get(),
+            slots: runner.slots().get(),
+            widest: 1,
+        })
+    }
+
+    /// Takes in an event of the run: the end of an attempt is recorded, everything else is ignored.
+    ///
+    /// # Errors
+    /// Returns an error if there is no room for the record.
+    pub fn note(&mut self, event: &Event) -> io::Result<()> {
+        let (outcome, record) = match event {
+            Event::Retrying(outcome) => (outcome, Record::of_repeated(outcome)),
+            Event::Finished(outcome) if outcome.attempts > 0 => (outcome, Record::of(outcome)),
+            _ => return Ok(()),
+        };
+        self.began.get_or_insert(outcome.started_at - outcome.started);
+        self.widest = self.widest.max(outcome.cores.len());
+        self.records.push(&record)
+    }
+
+    /// Writes a self-contained HTML page: a timeline of the cores, the durations of jobs, and all
+    /// failures.
+    ///
+    /// # Errors
+    /// Returns an error if the writer fails or the records cannot be read.
+    pub fn page(&mut self, writer: &mut impl Write, about: &About) -> io::Result<()> {
+        let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+        let since_1970 = |time: SystemTime| time.duration_since(UNIX_EPOCH).unwrap_or_default();
+        let facts = Facts {
+            about,
+            host: host.trim(),
+            began: self.began.map(|began| since_1970(began).as_secs_f64()),
+            is_pinned: self.is_pinned,
+            cores: self.cores.min(self.slots.saturating_mul(self.widest)),
+            slots: self.slots,
+            wall: clock::now().saturating_since(self.start),
+        };
+        page::write(writer, &mut self.records, &facts)
+    }
+
+    /// Writes a trace in Chrome's format, which Perfetto opens, with one row for each core, or for
+    /// each slot if jobs are not pinned.
+    ///
+    /// # Errors
+    /// Returns an error if the writer fails or the records cannot be read.
+    pub fn trace(&mut self, writer: &mut impl Write) -> io::Result<()> {
+        trace::write(writer, &mut self.records)
+    }
+}
