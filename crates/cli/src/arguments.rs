@@ -97,13 +97,6 @@ pub(crate) struct Run {
     #[arg(long, value_enum, requires = "file", help_heading = "Input")]
     pub(crate) format: Option<Format>,
 
-    /// Arguments and lines end with a NUL byte instead of a newline
-    #[arg(short = '0', long, help_heading = "Input")]
-    pub(crate) null: bool,
-
-    #[command(flatten)]
-    pub(crate) lists: ListOptions,
-
     /// Run COMMAND as a line of /bin/sh; inserted arguments are quoted
     #[arg(long, requires = "command", help_heading = "Input")]
     pub(crate) shell: bool,
@@ -119,6 +112,9 @@ pub(crate) struct Run {
     /// Seed for --shuffle [default: random]
     #[arg(long, requires = "shuffle", value_name = "N", help_heading = "Input")]
     pub(crate) seed: Option<u64>,
+
+    #[command(flatten)]
+    pub(crate) lists: ListOptions,
 
     /// Maximum number of jobs at once: N, or relative to the usable cores: N%, +N or -N; 0 for as
     /// many as possible. More jobs than cores are not pinned [default: 100%]
@@ -242,7 +238,7 @@ pub(crate) struct Run {
     pub(crate) eta: bool,
 
     /// Options of GNU parallel that ask for what is done anyway; scripts have them
-    #[arg(short = 'r', long = "group", aliases = ["no-run-if-empty", "will-cite", "no-notice", "silent"], hide = true)]
+    #[arg(long = "group", aliases = ["will-cite", "no-notice", "silent"], hide = true)]
     pub(crate) changes_nothing: bool,
 
     /// Print the commands without running them

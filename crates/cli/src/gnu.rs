@@ -25,10 +25,6 @@ const OPTIONS: &[(&[&str], &str)] = &[
         "it does not pass its standard input on; split the input into files, as with `split`, and run a job for each",
     ),
     (
-        &["--colsep", "-C", "--csv", "--header", "--skip-first-line", "--trim", "--trc"],
-        "it does not split lines into columns; use one list for each column (`::: a b ::: 1 2`), or a job file",
-    ),
-    (
         &[
             "-N",
             "--max-replace-args",
@@ -46,25 +42,9 @@ const OPTIONS: &[(&[&str], &str)] = &[
         ],
         "each job gets one argument of each list; let a script or `xargs` take several at once",
     ),
-    (&["-a", "--arg-file"], "use `:::: FILE` after the command"),
     (
-        &["-d", "--delimiter"],
-        "arguments end with a newline, or with a NUL byte with --null; convert them, as with `tr`",
-    ),
-    (
-        &[
-            "-I",
-            "-i",
-            "-U",
-            "--rpl",
-            "--parens",
-            "--plus",
-            "--arg-sep",
-            "--arg-file-sep",
-            "-J",
-            "--profile",
-        ],
-        "replacement strings and separators are fixed; see brigade run --help",
+        &["-i", "-U", "--rpl", "--parens", "--plus", "-J", "--profile"],
+        "replacement strings are fixed except for `{}`, which -I changes; see brigade run --help",
     ),
     (
         &["--tagstring", "--tag-string", "--ctag", "--ctagstring", "--color"],
@@ -133,6 +113,7 @@ const OPTIONS: &[(&[&str], &str)] = &[
             "--tmpl",
             "--process-slot-var",
             "--termseq",
+            "--trc",
             "--shellquote",
             "-q",
             "--quote",

@@ -1,17 +1,28 @@
 //! Reads jobs from the command line, a file, or standard input.
 
+mod commands;
+mod csv;
 mod entry;
 mod file;
+mod jobs;
 mod lists;
+mod records;
+mod rows;
 mod shuffle;
+mod sources;
 mod stream;
 
+pub(crate) use commands::Commands;
 use entry::Specification;
 use file::jobs_of_json_line;
 pub(crate) use file::{Format, JsonError, jobs_of_toml};
-pub(crate) use lists::{Lists, check as check_lists, cycled, linked, read as read_lists, split};
+pub(crate) use jobs::Jobs;
+pub(crate) use lists::{Combinations, Dimension, check as check_lists, cycled, linked};
+pub(crate) use records::{LineRows, Records};
+pub(crate) use rows::{Columns, Row, RowReader, Rules, Trim};
 pub(crate) use shuffle::Shuffled;
-pub(crate) use stream::{Lines, Meaning};
+pub(crate) use sources::{Contents, List, ListError, Separators, split};
+pub(crate) use stream::{Framing, Lines};
 
 use std::error::Error;
 use std::ffi::OsString;
@@ -28,11 +39,11 @@ pub(crate) struct Entry {
     pub(crate) arguments: Vec<OsString>,
 }
 
-/// The answer of an input.
+/// The answer of an input: a job, or what jobs are made from.
 #[derive(Debug)]
-pub(crate) enum Fetch {
-    Entry(Box<Entry>),
-    /// No job yet; the runner will be woken when there is one.
+pub(crate) enum Fetch<T = Box<Entry>> {
+    Entry(T),
+    /// Nothing yet; the runner will be woken when there is something.
     Later,
     End,
     Failed(Box<dyn Error + Send + Sync>),

@@ -2,6 +2,7 @@
 
 mod client;
 mod event_queue;
+mod lists;
 mod placement;
 mod prepare;
 mod session;

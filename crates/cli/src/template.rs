@@ -5,6 +5,8 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 use brigade::runner::{Job, quote};
 
+use crate::input::Row;
+
 /// A command with replacement strings.
 ///
 /// Without a shell each word stays one argument, whatever is inserted into it. With a shell the
@@ -51,12 +53,28 @@ enum Part {
 /// text.
 const SLOT_MARKER: &[u8] = b"\x01\xffslot\xff\x01";
 
+/// The spelling of replacement strings, and the arguments that they can refer to.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Grammar {
+    /// `true` for a command that is a line for the shell.
+    pub(crate) is_shell: bool,
+    /// Number of arguments of each job; `None` if lines are only split when they are read.
+    pub(crate) arguments: Option<usize>,
+    /// The names of arguments, from the first.
+    pub(crate) names: Row,
+    /// The replacement string for whole arguments, if it is not `{}`.
+    pub(crate) whole: Option<OsString>,
+}
+
 /// A replacement string that has no value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum TemplateError {
-    /// It refers to a list that does not exist.
-    #[error("`{{{list}}}` refers to argument {list}, but each job has only {lists}")]
-    NoSuchList { list: usize, lists: usize },
+    /// It refers to an argument that no job has.
+    #[error("`{{{position}}}` refers to argument {position}, but each job has only {arguments}")]
+    NoSuchArgument { position: usize, arguments: usize },
+    /// It refers to an argument that a job does not have.
+    #[error("job {number} has {arguments} arguments, but the command contains `{{{position}}}`")]
+    MissingArgument { number: u64, position: usize, arguments: usize },
     /// It is one of GNU parallel's.
     #[error("GNU parallel's `{{{inner}}}` is not available in brigade: {advice}")]
     Unavailable { inner: String, advice: &'static str },
@@ -65,32 +83,36 @@ pub(crate) enum TemplateError {
 impl Template {
     /// Parses a command. If it has no replacement string, `{}` is appended, provided there are
     /// arguments.
-    pub(crate) fn parse(
-        words: &[OsString],
-        is_shell: bool,
-        lists: usize,
-    ) -> Result<Self, TemplateError> {
-        words.iter().try_for_each(|word| check(word.as_bytes()))?;
+    pub(crate) fn parse(words: &[OsString], grammar: &Grammar) -> Result<Self, TemplateError> {
         let mut words: Vec<Vec<Segment>> =
-            words.iter().map(|word| segments(word.as_bytes())).collect();
+            words.iter().map(|word| grammar.segments(word.as_bytes())).collect::<Result<_, _>>()?;
         let replacements = || words.iter().flatten().filter_map(Segment::replacement);
         let has_replacements = replacements().next().is_some();
         let has_slot = replacements().any(|replacement| replacement == Replacement::Slot);
         for replacement in replacements() {
-            if let Replacement::Argument(Some(list), _) = replacement
-                && !(1..=lists).contains(&list)
+            if let Replacement::Argument(Some(position), _) = replacement
+                && let Some(arguments) = grammar.arguments
+                && !(1..=arguments).contains(&position)
             {
-                return Err(TemplateError::NoSuchList { list, lists });
+                return Err(TemplateError::NoSuchArgument { position, arguments });
             }
         }
-        if !has_replacements && lists > 0 {
+        if !has_replacements && grammar.arguments != Some(0) {
             words.push(vec![Segment::Replacement(Replacement::Argument(None, Part::Whole))]);
         }
-        Ok(Self { words, is_shell, has_slot })
+        Ok(Self { words, is_shell: grammar.is_shell, has_slot })
     }
 
     /// Returns the job for these arguments.
-    pub(crate) fn job(&self, number: u64, arguments: &[OsString]) -> Job {
+    pub(crate) fn job(&self, number: u64, arguments: &[OsString]) -> Result<Job, TemplateError> {
+        for replacement in self.words.iter().flatten().filter_map(Segment::replacement) {
+            if let Replacement::Argument(Some(position), _) = replacement
+                && !(1..=arguments.len()).contains(&position)
+            {
+                let arguments = arguments.len();
+                return Err(TemplateError::MissingArgument { number, position, arguments });
+            }
+        }
         let words = self.words.iter().flat_map(|segments| self.words(segments, number, arguments));
         let job = if self.is_shell {
             let words: Vec<Vec<u8>> = words.collect();
@@ -100,7 +122,7 @@ impl Template {
             Job::new(words.next().unwrap_or_default()).args(words)
         };
         let job = job.number(number);
-        if self.has_slot { job.slot_marker(OsStr::from_bytes(SLOT_MARKER)) } else { job }
+        Ok(if self.has_slot { job.slot_marker(OsStr::from_bytes(SLOT_MARKER)) } else { job })
     }
 
     /// Returns the words for a word of the command: one, or one for each argument if it consists of
@@ -189,63 +211,87 @@ fn without_extension(path: &[u8]) -> &[u8] {
     }
 }
 
-/// Refuses replacement strings that only GNU parallel has.
-fn check(word: &[u8]) -> Result<(), TemplateError> {
-    for start in (0..word.len()).filter(|at| word[*at] == b'{') {
-        let inner = &word[start + 1..];
-        let Some(end) = inner.iter().position(|byte| *byte == b'}') else { break };
-        if let Some(advice) = crate::gnu::replacement(&inner[..end]) {
-            let inner = String::from_utf8_lossy(&inner[..end]).into_owned();
-            return Err(TemplateError::Unavailable { inner, advice });
-        }
-    }
-    Ok(())
-}
-
-fn segments(word: &[u8]) -> Vec<Segment> {
-    let mut segments = Vec::new();
-    let mut text = Vec::new();
-    let mut rest = word;
-    while let Some(first) = rest.first() {
-        if let Some((replacement, length)) = replacement_at(rest) {
-            if !text.is_empty() {
-                segments.push(Segment::Text(std::mem::take(&mut text)));
+impl Grammar {
+    fn segments(&self, word: &[u8]) -> Result<Vec<Segment>, TemplateError> {
+        let mut segments = Vec::new();
+        let mut text = Vec::new();
+        let mut rest = word;
+        while let Some(first) = rest.first() {
+            if let Some((replacement, length)) = self.replacement_at(rest)? {
+                if !text.is_empty() {
+                    segments.push(Segment::Text(std::mem::take(&mut text)));
+                }
+                segments.push(Segment::Replacement(replacement));
+                rest = &rest[length..];
+            } else {
+                text.push(*first);
+                rest = &rest[1..];
             }
-            segments.push(Segment::Replacement(replacement));
-            rest = &rest[length..];
-        } else {
-            text.push(*first);
-            rest = &rest[1..];
         }
+        if !text.is_empty() || segments.is_empty() {
+            segments.push(Segment::Text(text));
+        }
+        Ok(segments)
     }
-    if !text.is_empty() || segments.is_empty() {
-        segments.push(Segment::Text(text));
-    }
-    segments
-}
 
-/// Returns the replacement string at the start of `text` and its length. Braces around anything
-/// else are text.
-fn replacement_at(text: &[u8]) -> Option<(Replacement, usize)> {
-    let inner = text.strip_prefix(b"{")?;
-    let end = inner.iter().position(|byte| *byte == b'}')?;
-    let inner = &inner[..end];
-    let length = end + 2;
-    let digits = inner.iter().take_while(|byte| byte.is_ascii_digit()).count();
-    let (list, part) = inner.split_at(digits);
-    let list =
-        if list.is_empty() { None } else { Some(std::str::from_utf8(list).ok()?.parse().ok()?) };
-    let part = match part {
-        b"" => Part::Whole,
-        b"." => Part::Stem,
-        b"/" => Part::Name,
-        b"//" => Part::Folder,
-        b"/." => Part::NameStem,
-        b"#" if list.is_none() => return Some((Replacement::Number, length)),
-        b"%" if list.is_none() => return Some((Replacement::Slot, length)),
-        _ => return None,
-    };
-    Some((Replacement::Argument(list, part), length))
+    /// Returns the replacement string at the start of `text` and its length. Braces around anything
+    /// else are text, unless GNU parallel would replace it.
+    fn replacement_at(&self, text: &[u8]) -> Result<Option<(Replacement, usize)>, TemplateError> {
+        if let Some(whole) = self.whole.as_ref().filter(|whole| text.starts_with(whole.as_bytes()))
+        {
+            let whole_argument = Replacement::Argument(None, Part::Whole);
+            return Ok(Some((whole_argument, whole.len())));
+        }
+        let Some(inner) = text.strip_prefix(b"{") else { return Ok(None) };
+        let Some(end) = inner.iter().position(|byte| *byte == b'}') else { return Ok(None) };
+        let inner = &inner[..end];
+        let Some(replacement) = self.replacement(inner) else {
+            return match crate::gnu::replacement(inner) {
+                None => Ok(None),
+                Some(advice) => {
+                    let inner = String::from_utf8_lossy(inner).into_owned();
+                    Err(TemplateError::Unavailable { inner, advice })
+                }
+            };
+        };
+        Ok(Some((replacement, end + 2)))
+    }
+
+    /// Returns what the text between two braces stands for.
+    fn replacement(&self, inner: &[u8]) -> Option<Replacement> {
+        let (position, part) = self.position(inner)?;
+        let part = match part {
+            b"" => Part::Whole,
+            b"." => Part::Stem,
+            b"/" => Part::Name,
+            b"//" => Part::Folder,
+            b"/." => Part::NameStem,
+            b"#" if position.is_none() => return Some(Replacement::Number),
+            b"%" if position.is_none() => return Some(Replacement::Slot),
+            _ => return None,
+        };
+        let is_renamed = part == Part::Whole && self.whole.is_some();
+        let is_named = inner.first().is_some_and(|byte| !byte.is_ascii_digit());
+        (!is_renamed || is_named).then_some(Replacement::Argument(position, part))
+    }
+
+    /// Separates the name or the number of an argument from what follows it.
+    fn position<'a>(&self, inner: &'a [u8]) -> Option<(Option<usize>, &'a [u8])> {
+        let named = (1..).zip(&self.names).filter_map(|(position, name)| {
+            let rest = inner.strip_prefix(name.as_bytes()).filter(|_| !name.is_empty())?;
+            matches!(rest, b"" | b"." | b"/" | b"//" | b"/.").then_some((Some(position), rest))
+        });
+        // Of two names, the longer one is meant.
+        if let Some(found) = named.min_by_key(|(_, rest)| rest.len()) {
+            return Some(found);
+        }
+        let digits = inner.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        let (number, rest) = inner.split_at(digits);
+        if number.is_empty() {
+            return Some((None, rest));
+        }
+        Some((Some(std::str::from_utf8(number).ok()?.parse().ok()?), rest))
+    }
 }
 
 #[cfg(test)]

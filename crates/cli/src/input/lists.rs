@@ -1,142 +1,42 @@
-//! Argument lists: `::: A B`, `:::: FILE`, linked lists, and the combinations of several lists.
+//! The combinations of argument lists.
 
-use std::ffi::{OsStr, OsString};
-use std::fs;
-use std::io::{self, Read};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::ffi::OsStr;
+use std::io;
 
 use brigade::runner::Duplicates;
 
-use super::{Entry, Fetch, Input};
-use crate::template::Template;
+use super::{Fetch, ListError, Records, Row};
 
-/// The words after `--`: a command and its argument lists.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Split {
-    pub(crate) command: Vec<OsString>,
-    pub(crate) lists: Vec<List>,
+/// Rows that are combined with those of other dimensions: a list, and the lists linked to it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Dimension {
+    rows: Vec<Row>,
+    /// Number of lists.
+    lists: usize,
 }
 
-/// Argument lists as given on the command line.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct List {
-    contents: Contents,
-    /// `true` for `:::+` and `::::+`: linked to the list before it.
-    is_linked: bool,
-}
+impl Dimension {
+    /// Returns the number of lists.
+    pub(crate) fn lists(&self) -> usize {
+        self.lists
+    }
 
-#[derive(Debug, PartialEq, Eq)]
-enum Contents {
-    /// `::: A B`
-    Words(Vec<OsString>),
-    /// `:::: FILE FILE`: each file is a list of its own.
-    Files(Vec<OsString>),
-}
-
-impl List {
-    /// Returns an empty list if a word is a separator.
-    fn begun_by(word: &[u8]) -> Option<Self> {
-        let (contents, is_linked) = match word {
-            b":::" => (Contents::Words(Vec::new()), false),
-            b":::+" => (Contents::Words(Vec::new()), true),
-            b"::::" => (Contents::Files(Vec::new()), false),
-            b"::::+" => (Contents::Files(Vec::new()), true),
-            _ => return None,
-        };
-        Some(Self { contents, is_linked })
+    /// Links a list: each of its rows is added to one of this dimension. The shorter of the two
+    /// ends the rows.
+    fn link(&mut self, rows: Vec<Row>) {
+        self.rows.truncate(rows.len());
+        self.rows.iter_mut().zip(rows).for_each(|(all, row)| all.extend(row));
+        self.lists += 1;
     }
 }
 
-/// The arguments of a list.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Arguments {
-    pub(crate) words: Vec<OsString>,
-    is_linked: bool,
-}
-
-/// Separates the command from its argument lists.
-pub(crate) fn split(words: Vec<OsString>) -> Split {
-    let mut command = Vec::new();
-    let mut lists: Vec<List> = Vec::new();
-    for word in words {
-        match (List::begun_by(word.as_bytes()), lists.last_mut()) {
-            (Some(list), _) => lists.push(list),
-            (None, None) => command.push(word),
-            (None, Some(list)) => match &mut list.contents {
-                Contents::Words(words) | Contents::Files(words) => words.push(word),
-            },
-        }
-    }
-    Split { command, lists }
-}
-
-/// An argument list that is not possible, could not be read, or contains a duplicate.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum ListError {
-    #[error("cannot read the arguments in {file}")]
-    Read {
-        file: String,
-        #[source]
-        source: io::Error,
-    },
-    #[error("`::::` must be followed by a file")]
-    NoFile,
-    #[error(
-        "argument {second} of list {list} is the same as argument {first}: {value:.200}\nremove one of them, or use \
-         --allow-duplicates"
-    )]
-    Duplicate { list: usize, first: u64, second: u64, value: String },
-}
-
-/// Reads the contents of the lists.
-pub(crate) fn read(lists: Vec<List>, separator: u8) -> Result<Vec<Arguments>, ListError> {
-    let mut all = Vec::new();
-    for List { contents, is_linked } in lists {
-        match contents {
-            Contents::Words(words) => all.push(Arguments { words, is_linked }),
-            Contents::Files(files) if files.is_empty() => return Err(ListError::NoFile),
-            Contents::Files(files) => {
-                for file in files {
-                    let mut bytes = Vec::new();
-                    if file == "-" {
-                        io::stdin().lock().read_to_end(&mut bytes)
-                    } else {
-                        fs::File::open(&file).and_then(|mut file| file.read_to_end(&mut bytes))
-                    }
-                    .map_err(|source| {
-                        let file = file.display().to_string();
-                        ListError::Read { file, source }
-                    })?;
-                    all.push(Arguments { words: arguments(&bytes, separator), is_linked });
-                }
-            }
-        }
-    }
-    Ok(all)
-}
-
-fn arguments(bytes: &[u8], separator: u8) -> Vec<OsString> {
-    let bytes = bytes.strip_suffix(&[separator]).unwrap_or(bytes);
-    if bytes.is_empty() {
-        return Vec::new();
-    }
-    bytes.split(|byte| *byte == separator).map(|word| OsString::from_vec(word.to_vec())).collect()
-}
-
-/// The arguments that belong together: one of each list of a dimension.
-pub(crate) type Row = Vec<OsString>;
-
-/// Returns the dimensions of the combinations: each list that is not linked begins one, and the
-/// lists linked to it add arguments to its rows. The shortest list ends the rows.
-pub(crate) fn linked(lists: Vec<Arguments>) -> Vec<Vec<Row>> {
-    let mut dimensions: Vec<Vec<Row>> = Vec::new();
-    for Arguments { words, is_linked } in lists {
+/// Returns the dimensions of lists. Each list that is not linked to the one before it begins one.
+pub(crate) fn linked(lists: impl IntoIterator<Item = (Vec<Row>, bool)>) -> Vec<Dimension> {
+    let mut dimensions: Vec<Dimension> = Vec::new();
+    for (rows, is_linked) in lists {
         match dimensions.last_mut().filter(|_| is_linked) {
-            Some(rows) => {
-                rows.truncate(words.len());
-                rows.iter_mut().zip(words).for_each(|(row, word)| row.push(word));
-            }
-            None => dimensions.push(words.into_iter().map(|word| vec![word]).collect()),
+            Some(dimension) => dimension.link(rows),
+            None => dimensions.push(Dimension { rows, lists: 1 }),
         }
     }
     dimensions
@@ -144,20 +44,22 @@ pub(crate) fn linked(lists: Vec<Arguments>) -> Vec<Vec<Row>> {
 
 /// Links all dimensions to a single one. The longest decides the number of rows; the others start
 /// again when they end.
-pub(crate) fn cycled(dimensions: &[Vec<Row>]) -> Vec<Row> {
-    if dimensions.iter().any(Vec::is_empty) {
-        return Vec::new();
-    }
-    let longest = dimensions.iter().map(Vec::len).max().unwrap_or(0);
-    let row =
-        |at: usize| dimensions.iter().flat_map(|rows| rows[at % rows.len()].clone()).collect();
-    (0..longest).map(row).collect()
+pub(crate) fn cycled(dimensions: &[Dimension]) -> Dimension {
+    let lengths = || dimensions.iter().map(|dimension| dimension.rows.len());
+    let is_empty = lengths().any(|length| length == 0);
+    let longest = lengths().max().filter(|_| !is_empty).unwrap_or(0);
+    let row = |at: usize| {
+        let rows = dimensions.iter().map(|dimension| &dimension.rows);
+        rows.flat_map(|rows| rows[at % rows.len()].clone()).collect()
+    };
+    let lists = dimensions.iter().map(|dimension| dimension.lists).sum();
+    Dimension { rows: (0..longest).map(row).collect(), lists }
 }
 
 /// Checks that no dimension contains a row twice.
-pub(crate) fn check(dimensions: &[Vec<Row>]) -> Result<(), ListError> {
+pub(crate) fn check(dimensions: &[Dimension]) -> Result<(), ListError> {
     let mut list = 1;
-    for rows in dimensions {
+    for Dimension { rows, lists } in dimensions {
         let mut duplicates = Duplicates::default();
         for (second, row) in (1..).zip(rows) {
             if let Some(first) = duplicates.add(row, second) {
@@ -165,33 +67,38 @@ pub(crate) fn check(dimensions: &[Vec<Row>]) -> Result<(), ListError> {
                 return Err(ListError::Duplicate { list, first, second, value });
             }
         }
-        list += rows.first().map_or(1, Vec::len);
+        list += lists;
     }
     Ok(())
 }
 
 /// The combinations of several dimensions; the last one varies fastest.
 #[derive(Debug, Clone)]
-pub(crate) struct Lists {
-    template: Template,
-    dimensions: Vec<Vec<Row>>,
+pub(crate) struct Combinations {
+    dimensions: Vec<Dimension>,
     /// The next combination; `None` after the last one.
     positions: Option<Vec<usize>>,
-    next_number: u64,
+    returned: u64,
 }
 
-impl Lists {
-    pub(crate) fn new(template: Template, dimensions: Vec<Vec<Row>>) -> Self {
-        let positions =
-            dimensions.iter().all(|rows| !rows.is_empty()).then(|| vec![0; dimensions.len()]);
-        Self { template, dimensions, positions, next_number: 1 }
+impl Combinations {
+    pub(crate) fn new(dimensions: Vec<Dimension>) -> Self {
+        let is_empty = dimensions.iter().any(|dimension| dimension.rows.is_empty());
+        let positions = (!is_empty).then(|| vec![0; dimensions.len()]);
+        Self { dimensions, positions, returned: 0 }
+    }
+
+    /// Returns the largest number of arguments in a combination.
+    pub(crate) fn width(&self) -> usize {
+        let width = |dimension: &Dimension| dimension.rows.iter().map(Vec::len).max().unwrap_or(0);
+        self.dimensions.iter().map(width).sum()
     }
 
     fn advance(&mut self) {
         let Some(positions) = &mut self.positions else { return };
-        for (position, rows) in positions.iter_mut().zip(&self.dimensions).rev() {
+        for (position, dimension) in positions.iter_mut().zip(&self.dimensions).rev() {
             *position += 1;
-            if *position < rows.len() {
+            if *position < dimension.rows.len() {
                 return;
             }
             *position = 0;
@@ -200,32 +107,23 @@ impl Lists {
     }
 }
 
-impl Input for Lists {
-    fn fetch(&mut self) -> Fetch {
+impl Records for Combinations {
+    fn next(&mut self, _waits: bool) -> Fetch<Row> {
         let Some(positions) = &self.positions else { return Fetch::End };
-        let arguments: Vec<OsString> = self
-            .dimensions
-            .iter()
-            .zip(positions)
-            .flat_map(|(rows, position)| rows[*position].iter().cloned())
-            .collect();
-        let number = self.next_number;
-        self.next_number += 1;
+        let rows = self.dimensions.iter().zip(positions);
+        let row = rows.flat_map(|(dimension, at)| dimension.rows[*at].iter().cloned()).collect();
+        self.returned += 1;
         self.advance();
-        let job = self.template.job(number, &arguments);
-        Fetch::Entry(Box::new(Entry { number, job, arguments }))
+        Fetch::Entry(row)
     }
 
     fn remaining(&self) -> Option<u64> {
-        let total = self
-            .dimensions
-            .iter()
-            .fold(1_u64, |total, rows| total.saturating_mul(rows.len() as u64));
-        Some(total.saturating_sub(self.next_number - 1))
+        let lengths = self.dimensions.iter().map(|dimension| dimension.rows.len() as u64);
+        Some(lengths.fold(1, u64::saturating_mul).saturating_sub(self.returned))
     }
 
-    fn again(&self) -> io::Result<Option<Box<dyn Input>>> {
-        Ok(Some(Box::new(Self::new(self.template.clone(), self.dimensions.clone()))))
+    fn again(&self) -> io::Result<Option<Box<dyn Records>>> {
+        Ok(Some(Box::new(Self::new(self.dimensions.clone()))))
     }
 }
 
@@ -233,89 +131,75 @@ impl Input for Lists {
 mod tests {
     use super::*;
 
-    fn words(text: &str) -> Vec<OsString> {
-        text.split_whitespace().map(OsString::from).collect()
+    fn list(text: &str) -> Vec<Row> {
+        text.split_whitespace().map(|word| vec![word.into()]).collect()
     }
 
-    fn rows(text: &str) -> Vec<Row> {
-        words(text).into_iter().map(|word| vec![word]).collect()
-    }
-
-    fn commands(text: &str) -> Vec<String> {
-        let split = split(words(text));
-        let lists = read(split.lists, b'\n').expect("words only");
-        let template = Template::parse(&split.command, false, lists.len()).expect("valid");
-        let mut input = Lists::new(template, linked(lists));
-        let mut commands = Vec::new();
-        while let Fetch::Entry(entry) = input.fetch() {
-            commands.push(format!("{} {}", entry.number, entry.job));
+    /// Returns the dimensions of lists like `a b + 1 2 * X`, where `+` links and `*` combines.
+    fn dimensions(text: &str) -> Vec<Dimension> {
+        let mut lists = Vec::new();
+        for combined in text.split('*') {
+            let parts = combined.split('+').enumerate();
+            lists.extend(parts.map(|(index, part)| (list(part), index > 0)));
         }
-        commands
+        linked(lists)
+    }
+
+    fn joined(row: &Row) -> String {
+        row.join(OsStr::new(" ")).into_string().expect("UTF-8")
+    }
+
+    fn combinations(text: &str) -> Vec<String> {
+        let mut combinations = Combinations::new(dimensions(text));
+        let mut rows = Vec::new();
+        let total = combinations.remaining();
+        while let Fetch::Entry(row) = combinations.next(false) {
+            rows.push(joined(&row));
+            assert_eq!(combinations.remaining(), total.map(|total| total - rows.len() as u64));
+        }
+        assert_eq!(total, Some(rows.len() as u64));
+        rows
     }
 
     #[test]
     fn the_last_of_several_lists_varies_fastest() {
-        assert_eq!(commands("x {2}{1} ::: a b ::: 1 2"), ["1 x 1a", "2 x 2a", "3 x 1b", "4 x 2b"]);
-        assert_eq!(commands("x ::: a b ::: 1"), ["1 x a 1", "2 x b 1"]);
-    }
-
-    #[test]
-    fn the_shortest_of_linked_lists_ends_them() {
-        assert_eq!(commands("x ::: a b c :::+ 1 2"), ["1 x a 1", "2 x b 2"]);
-        assert_eq!(commands("x ::: a :::+ 1 2 :::+ A B"), ["1 x a 1 A"]);
-        assert_eq!(
-            commands("x ::: a b ::: 1 2 :::+ A B"),
-            ["1 x a 1 A", "2 x a 2 B", "3 x b 1 A", "4 x b 2 B"]
-        );
-        assert_eq!(commands("x :::+ a b"), ["1 x a", "2 x b"]);
-        assert!(commands("x ::: a :::+").is_empty());
-    }
-
-    #[test]
-    fn the_longest_of_cycled_lists_ends_them() {
-        let joined = |dimensions: &[Vec<Row>]| -> Vec<OsString> {
-            cycled(dimensions).iter().map(|row| row.join(OsStr::new(" "))).collect()
-        };
-        let lists = [rows("a b"), rows("1 2 3"), rows("X")];
-        assert_eq!(joined(&lists), ["a 1 X", "b 2 X", "a 3 X"]);
-        assert!(joined(&[rows("a b"), rows("")]).is_empty());
-        assert!(joined(&[]).is_empty());
+        assert_eq!(combinations("a b * 1 2"), ["a 1", "a 2", "b 1", "b 2"]);
+        assert_eq!(combinations("a b * 1"), ["a 1", "b 1"]);
     }
 
     #[test]
     fn an_empty_list_has_no_combinations() {
-        assert!(commands("x ::: a :::").is_empty());
+        for text in ["a * ", " * a", "a + "] {
+            assert!(combinations(text).is_empty(), "{text}");
+        }
     }
 
     #[test]
-    fn the_number_of_jobs_is_known() {
-        let template = Template::parse(&words("x"), false, 2).expect("valid");
-        let mut input = Lists::new(template, vec![rows("a b c"), rows("1 2")]);
-        assert_eq!(input.remaining(), Some(6));
-        input.fetch();
-        assert_eq!(input.remaining(), Some(5));
+    fn the_shortest_of_linked_lists_ends_them() {
+        assert_eq!(combinations("a b c + 1 2"), ["a 1", "b 2"]);
+        assert_eq!(combinations("a + 1 2 + A B"), ["a 1 A"]);
+        assert_eq!(combinations("a b * 1 2 + A B"), ["a 1 A", "a 2 B", "b 1 A", "b 2 B"]);
+    }
+
+    #[test]
+    fn the_longest_of_cycled_lists_ends_them() {
+        let cycled = |text: &str| -> Vec<String> {
+            cycled(&dimensions(text)).rows.iter().map(joined).collect()
+        };
+        assert_eq!(cycled("a b * 1 2 3 * X"), ["a 1 X", "b 2 X", "a 3 X"]);
+        assert_eq!(cycled("a b * 1 2 3 + A B C"), ["a 1 A", "b 2 B", "a 3 C"]);
+        assert!(cycled("a b * ").is_empty());
     }
 
     #[test]
     fn a_duplicate_argument_is_an_error_that_names_both_positions() {
-        let error = check(&[rows("a b"), rows("c d c")]).expect_err("twice");
-        assert!(error.to_string().starts_with("argument 3 of list 2 is the same as argument 1: c"));
-    }
-
-    #[test]
-    fn linked_arguments_are_duplicates_only_together() {
-        let dimensions = |text: &str| linked(read(split(words(text)).lists, b'\n').expect("words"));
-        assert!(check(&dimensions("x ::: a a :::+ 1 2")).is_ok());
-        let error = check(&dimensions("x ::: p :::+ q ::: a a :::+ 1 1")).expect_err("twice");
-        assert!(
-            error.to_string().starts_with("argument 2 of list 3 is the same as argument 1: a 1")
-        );
-    }
-
-    #[test]
-    fn a_file_of_arguments_has_one_per_line() {
-        assert_eq!(arguments(b"a b\n\nc\n", b'\n'), ["a b", "", "c"]);
-        assert_eq!(arguments(b"a\nb\0c", 0), ["a\nb", "c"]);
-        assert!(arguments(b"", b'\n').is_empty());
+        let error = |text: &str| check(&dimensions(text)).map_err(|error| error.to_string());
+        let is_named = |text: &str, start: &str| error(text).expect_err("twice").starts_with(start);
+        assert!(is_named("a b * c d c", "argument 3 of list 2 is the same as argument 1: c"));
+        assert!(error("a a + 1 2").is_ok());
+        assert!(is_named(
+            "p + q * a a + 1 1",
+            "argument 2 of list 3 is the same as argument 1: a 1"
+        ));
     }
 }

@@ -1,13 +1,11 @@
-//! Reads jobs line by line while others run, from a file or standard input of any length.
+//! Reads lines while jobs run, from a file or standard input of any length.
 //!
 //! A thread does the reading, because a read may block forever. When the runner is behind, the
 //! thread waits for it, so at most [`MAX_WAITING`] batches are in memory.
 
 use std::collections::VecDeque;
-use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -16,45 +14,35 @@ use std::thread;
 use brigade::runner::Stopper;
 use crossbeam_channel::{Receiver, TryRecvError, bounded};
 
-use super::{Entry, Fetch, Input, jobs_of_json_line};
-use crate::line;
-use crate::template::Template;
+use super::Fetch;
 
-/// The meaning of a line.
-#[derive(Debug, Clone)]
-pub(crate) enum Meaning {
-    /// A command, for the shell.
-    Command,
-    /// An argument of a command.
-    Argument(Template),
-    /// A job in JSON.
-    Json,
+/// The form of lines.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Framing {
+    /// The bytes that end a line.
+    pub(crate) delimiter: Vec<u8>,
+    /// `true` if blank lines are left out.
+    pub(crate) skips_blank: bool,
 }
 
-impl Meaning {
-    /// Returns `true` if an empty line is a job: it is an empty argument, but not a command.
-    fn may_be_empty(&self) -> bool {
-        matches!(self, Self::Argument(_))
-    }
-}
-
-/// The jobs read from a stream of lines.
+/// The lines of a stream.
 #[derive(Debug)]
 pub(crate) struct Lines {
     batches: Receiver<Batch>,
     ready: VecDeque<Vec<u8>>,
-    meaning: Meaning,
-    next_number: u64,
-    /// The number of the next line, from 1.
-    next_line: u64,
+    framing: Framing,
+    /// Number of lines returned.
+    returned: u64,
+    /// The number of the last line, including those left out.
+    number: u64,
     source: Option<Source>,
     read_ahead: Arc<ReadAhead>,
 }
 
-/// The jobs that the thread has read.
+/// The lines that the thread has read.
 #[derive(Debug, Default)]
 struct ReadAhead {
-    jobs: AtomicU64,
+    lines: AtomicU64,
     /// `true` once the thread has seen the end.
     is_complete: AtomicBool,
 }
@@ -63,8 +51,7 @@ struct ReadAhead {
 #[derive(Debug, Clone)]
 struct Source {
     path: PathBuf,
-    separator: u8,
-    /// Number of jobs.
+    /// Number of lines.
     total: u64,
     stopper: Stopper,
 }
@@ -78,39 +65,36 @@ const MAX_WAITING: usize = 4;
 const READ_BYTES: usize = 64 * 1024;
 
 impl Lines {
-    /// Starts reading a file with this number of jobs.
+    /// Starts reading a file with this number of lines.
     ///
     /// It is read while jobs run: a long list is never in memory as a whole.
     pub(crate) fn of_file(
         path: &Path,
-        separator: u8,
-        meaning: Meaning,
+        framing: Framing,
         total: u64,
         stopper: Stopper,
     ) -> io::Result<Self> {
         let file = File::open(path)?;
-        let source = Source { path: path.to_owned(), separator, total, stopper: stopper.clone() };
-        let lines = Self::new(file, separator, meaning, stopper);
+        let source = Source { path: path.to_owned(), total, stopper: stopper.clone() };
+        let lines = Self::new(file, framing, stopper);
         Ok(Self { source: Some(source), ..lines })
     }
 
     /// Starts reading lines whose number is not known.
     pub(crate) fn new(
         reader: impl Read + Send + 'static,
-        separator: u8,
-        meaning: Meaning,
+        framing: Framing,
         stopper: Stopper,
     ) -> Self {
         let (sender, batches) = bounded(MAX_WAITING);
         let read_ahead = Arc::<ReadAhead>::default();
-        let (theirs, may_be_empty) = (Arc::clone(&read_ahead), meaning.may_be_empty());
+        let (theirs, their_framing) = (Arc::clone(&read_ahead), framing.clone());
         thread::spawn(move || {
             let mut has_failed = false;
-            read(reader, separator, |batch| {
-                let is_job = |line: &&Vec<u8>| may_be_empty || !line.trim_ascii().is_empty();
-                let jobs = batch.as_ref().map_or(0, |lines| lines.iter().filter(is_job).count());
+            read(reader, &their_framing.delimiter, |batch| {
+                let count = batch.as_ref().map_or(0, |lines| their_framing.count(lines));
                 has_failed |= batch.is_err();
-                theirs.jobs.fetch_add(jobs as u64, Ordering::SeqCst);
+                theirs.lines.fetch_add(count, Ordering::SeqCst);
                 let is_wanted = sender.send(batch).is_ok();
                 stopper.wake();
                 is_wanted
@@ -119,106 +103,96 @@ impl Lines {
             drop(sender);
             stopper.wake();
         });
-        let (next_number, next_line, source) = (1, 1, None);
         let ready = VecDeque::new();
-        Self { batches, ready, meaning, next_number, next_line, source, read_ahead }
+        Self { batches, ready, framing, returned: 0, number: 0, source: None, read_ahead }
     }
 
-    fn take_ready(&mut self) -> Option<Fetch> {
-        let may_be_empty = self.meaning.may_be_empty();
-        let line = loop {
-            let line = self.ready.pop_front()?;
-            self.next_line += 1;
-            if may_be_empty || !line.trim_ascii().is_empty() {
-                break line;
-            }
-        };
-        let number = self.next_number;
-        self.next_number += 1;
-        let argument = OsString::from_vec(line.clone());
-        let job = match &self.meaning {
-            Meaning::Command => line::job(line),
-            Meaning::Argument(template) => template.job(number, std::slice::from_ref(&argument)),
-            Meaning::Json => match jobs_of_json_line(self.next_line - 1, &line) {
-                Ok(job) => job,
-                Err(error) => return Some(Fetch::Failed(Box::new(error))),
-            },
-        };
-        let job = job.number(number);
-        Some(Fetch::Entry(Box::new(Entry { number, job, arguments: vec![argument] })))
-    }
-
-    fn accept(&mut self, batch: Batch) -> Option<Fetch> {
-        match batch {
-            Ok(lines) => {
-                self.ready.extend(lines);
-                None
-            }
-            Err(error) => Some(Fetch::Failed(Box::new(error))),
-        }
-    }
-}
-
-impl Input for Lines {
-    fn fetch(&mut self) -> Fetch {
+    /// Returns the next line; waits for it if `waits` is set.
+    pub(crate) fn next(&mut self, waits: bool) -> Fetch<Vec<u8>> {
         loop {
-            if let Some(fetch) = self.take_ready() {
-                return fetch;
+            while let Some(line) = self.ready.pop_front() {
+                self.number += 1;
+                if self.framing.keeps(&line) {
+                    self.returned += 1;
+                    return Fetch::Entry(line);
+                }
             }
-            let failed = match self.batches.try_recv() {
-                Ok(batch) => self.accept(batch),
+            let batch = if waits {
+                self.batches.recv().map_err(|_| TryRecvError::Disconnected)
+            } else {
+                self.batches.try_recv()
+            };
+            match batch {
+                Ok(Ok(lines)) => self.ready.extend(lines),
+                Ok(Err(error)) => return Fetch::Failed(Box::new(error)),
                 Err(TryRecvError::Empty) => return Fetch::Later,
                 Err(TryRecvError::Disconnected) => return Fetch::End,
-            };
-            if let Some(failed) = failed {
-                return failed;
             }
         }
     }
 
-    fn fetch_blocking(&mut self) -> Fetch {
-        loop {
-            if let Some(fetch) = self.take_ready() {
-                return fetch;
-            }
-            let failed = match self.batches.recv() {
-                Ok(batch) => self.accept(batch),
-                Err(_) => return Fetch::End,
-            };
-            if let Some(failed) = failed {
-                return failed;
-            }
-        }
+    /// Returns the number of the last line in the stream, from 1.
+    pub(crate) fn number(&self) -> u64 {
+        self.number
     }
 
-    fn remaining(&self) -> Option<u64> {
+    /// Returns the number of lines still to come, if known.
+    pub(crate) fn remaining(&self) -> Option<u64> {
         let total = match &self.source {
             Some(source) => source.total,
             None if self.read_ahead.is_complete.load(Ordering::SeqCst) => {
-                self.read_ahead.jobs.load(Ordering::SeqCst)
+                self.read_ahead.lines.load(Ordering::SeqCst)
             }
             None => return None,
         };
-        Some(total.saturating_sub(self.next_number - 1))
+        Some(total.saturating_sub(self.returned))
     }
 
-    fn read_ahead(&self) -> u64 {
-        let read = self.read_ahead.jobs.load(Ordering::SeqCst);
-        self.remaining().unwrap_or_else(|| read.saturating_sub(self.next_number - 1))
+    /// Returns the number of lines that are known to come, even if the end is not.
+    pub(crate) fn read_ahead(&self) -> u64 {
+        let read = self.read_ahead.lines.load(Ordering::SeqCst);
+        self.remaining().unwrap_or_else(|| read.saturating_sub(self.returned))
     }
 
-    fn again(&self) -> io::Result<Option<Box<dyn Input>>> {
-        let Some(Source { path, separator, total, stopper }) = &self.source else {
+    /// Returns all lines from the first, if they can be read twice.
+    pub(crate) fn again(&self) -> io::Result<Option<Self>> {
+        let Some(Source { path, total, stopper }) = &self.source else {
             return Ok(None);
         };
-        let meaning = self.meaning.clone();
-        let lines = Self::of_file(path, *separator, meaning, *total, stopper.clone())?;
-        Ok(Some(Box::new(lines)))
+        Self::of_file(path, self.framing.clone(), *total, stopper.clone()).map(Some)
+    }
+}
+
+impl Framing {
+    /// Passes each line of `reader` to `take`, until it returns `false`.
+    pub(crate) fn each(
+        &self,
+        reader: impl Read,
+        mut take: impl FnMut(Vec<u8>) -> bool,
+    ) -> io::Result<()> {
+        let mut result = Ok(());
+        read(reader, &self.delimiter, |batch| match batch {
+            Ok(lines) => lines.into_iter().filter(|line| self.keeps(line)).all(&mut take),
+            Err(error) => {
+                result = Err(error);
+                false
+            }
+        });
+        result
+    }
+
+    fn keeps(&self, line: &[u8]) -> bool {
+        !self.skips_blank || !line.trim_ascii().is_empty()
+    }
+
+    fn count(&self, lines: &[Vec<u8>]) -> u64 {
+        lines.iter().filter(|line| self.keeps(line)).count() as u64
     }
 }
 
 /// Hands over complete lines as soon as they arrive, until the receiver is gone.
-fn read(mut reader: impl Read, separator: u8, mut hand_over: impl FnMut(Batch) -> bool) {
+fn read(mut reader: impl Read, delimiter: &[u8], mut hand_over: impl FnMut(Batch) -> bool) {
+    let Some(last) = delimiter.last() else { return };
     let mut buffer = vec![0; READ_BYTES];
     let mut line = Vec::new();
     loop {
@@ -232,10 +206,10 @@ fn read(mut reader: impl Read, separator: u8, mut hand_over: impl FnMut(Batch) -
             }
         };
         let mut lines = Vec::new();
-        for piece in buffer[..count].split_inclusive(|byte| *byte == separator) {
+        for piece in buffer[..count].split_inclusive(|byte| byte == last) {
             line.extend_from_slice(piece);
-            if line.last() == Some(&separator) {
-                line.pop();
+            if line.ends_with(delimiter) {
+                line.truncate(line.len() - delimiter.len());
                 lines.push(std::mem::take(&mut line));
             }
         }
@@ -268,13 +242,19 @@ mod tests {
 
     proptest! {
         #[test]
-        fn lines_do_not_depend_on_how_they_arrive(text in "[a\n]{0,40}", step in 1_usize..9) {
+        fn lines_do_not_depend_on_how_they_arrive(
+            text in "[a:\n]{0,40}",
+            step in 1_usize..9,
+            delimiter in "\n|::|:\n:",
+        ) {
             let mut lines = Vec::new();
-            read(SlowReader(text.clone().into_bytes(), step), b'\n', |batch| {
-                lines.extend(batch.expect("no error"));
-                true
-            });
-            let expected: Vec<Vec<u8>> = text.lines().map(|line| line.as_bytes().to_vec()).collect();
+            let framing = Framing { delimiter: delimiter.clone().into(), skips_blank: false };
+            let reader = SlowReader(text.clone().into_bytes(), step);
+            framing.each(reader, |line| { lines.push(line); true }).expect("no error");
+            let mut expected: Vec<Vec<u8>> =
+                text.split(&delimiter).map(|line| line.as_bytes().to_vec()).collect();
+            // What follows the last delimiter is a line only if there is something.
+            expected.pop_if(|rest| rest.is_empty());
             prop_assert_eq!(lines, expected);
         }
     }

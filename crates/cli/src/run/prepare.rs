@@ -1,9 +1,7 @@
 //! Converts the options to the parts of a run, and rejects invalid input before anything runs.
 
-use std::collections::hash_map::DefaultHasher;
 use std::fs::{self, File};
-use std::hash::{Hash, Hasher};
-use std::io::{self, BufRead, BufReader};
+use std::io;
 use std::num::NonZeroUsize;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, PermissionsExt};
@@ -16,13 +14,11 @@ use brigade::runner::{
 };
 use miette::{IntoDiagnostic, Report, WrapErr, miette};
 
-use super::placement;
+use super::{lists, placement};
 use crate::arguments::{CorePolicy, HaltPolicy, Run};
 use crate::input::{
-    Entry, Fetch, Format, Input, JsonError, Lines, Lists, Meaning, Ready, Shuffled, check_lists,
-    cycled, jobs_of_toml, linked, read_lists, split,
+    Commands, Entry, Fetch, Format, Framing, Input, JsonError, Lines, Ready, Shuffled, jobs_of_toml,
 };
-use crate::template::Template;
 
 /// The start of a script.
 const SCRIPT: &[u8; 2] = b"#!";
@@ -84,7 +80,7 @@ pub(super) fn input(options: &Run, stopper: &Stopper) -> Result<Box<dyn Input>, 
                 "nothing to run"
             ));
         }
-        None => from_command(options, stopper)?,
+        None => lists::input(options, stopper)?,
     };
     if !options.shuffle {
         return Ok(input);
@@ -120,50 +116,6 @@ pub(super) fn check_results(options: &Run) -> Result<(), Report> {
     Ok(())
 }
 
-fn separator(options: &Run) -> u8 {
-    if options.null { 0 } else { b'\n' }
-}
-
-fn from_command(options: &Run, stopper: &Stopper) -> Result<Box<dyn Input>, Report> {
-    let split = split(options.command.clone());
-    if split.command.is_empty() {
-        return Err(miette!(
-            help = "write the command before its arguments: brigade run -- COMMAND {} ::: A B C",
-            "no command before the list"
-        ));
-    }
-    reject_quoted_command(&split.command, options)?;
-    if split.lists.is_empty() {
-        let template = Template::parse(&split.command, options.shell, 1).into_diagnostic()?;
-        let meaning = Meaning::Argument(template);
-        let lines = Lines::new(io::stdin(), separator(options), meaning, stopper.clone());
-        return Ok(Box::new(lines));
-    }
-    let lists = read_lists(split.lists, separator(options)).into_diagnostic()?;
-    let template = Template::parse(&split.command, options.shell, lists.len()).into_diagnostic()?;
-    let mut dimensions = linked(lists);
-    if options.lists.link {
-        dimensions = vec![cycled(&dimensions)];
-    }
-    if !options.allow_duplicates {
-        check_lists(&dimensions).into_diagnostic()?;
-    }
-    Ok(Box::new(Lists::new(template, dimensions)))
-}
-
-/// Rejects a command of one word with spaces, which GNU parallel would run in a shell.
-fn reject_quoted_command(command: &[std::ffi::OsString], options: &Run) -> Result<(), Report> {
-    let [word] = command else { return Ok(()) };
-    let text = word.to_string_lossy();
-    if options.shell || !text.contains(' ') || Path::new(word).exists() {
-        return Ok(());
-    }
-    Err(miette!(
-        help = "remove the quotes to run a program with arguments, or add --shell to run a line of /bin/sh",
-        "`{text:.200}` is a single word, and no such program exists"
-    ))
-}
-
 fn from_file(file: &Path, options: &Run, stopper: &Stopper) -> Result<Box<dyn Input>, Report> {
     let is_stdin = file == Path::new("-");
     let format = options.format.unwrap_or_else(|| Format::of(file));
@@ -178,10 +130,11 @@ fn from_file(file: &Path, options: &Run, stopper: &Stopper) -> Result<Box<dyn In
         }
         return Ok(Box::new(ready(jobs)));
     }
-    let meaning = if format == Format::Jsonl { Meaning::Json } else { Meaning::Command };
-    let separator = separator(options);
+    let is_json = format == Format::Jsonl;
+    let framing = options.lists.framing(true);
+    let streamed = |lines| -> Box<dyn Input> { Box::new(Commands::new(lines, is_json)) };
     if is_stdin {
-        return Ok(Box::new(Lines::new(io::stdin(), separator, meaning, stopper.clone())));
+        return Ok(streamed(Lines::new(io::stdin(), framing, stopper.clone())));
     }
     let opened = File::open(file).into_diagnostic().wrap_err_with(cannot_read)?;
     if options.format.is_none()
@@ -197,12 +150,12 @@ fn from_file(file: &Path, options: &Run, stopper: &Stopper) -> Result<Box<dyn In
     }
     let is_regular = opened.metadata().is_ok_and(|metadata| metadata.is_file());
     if !is_regular {
-        return Ok(Box::new(Lines::new(opened, separator, meaning, stopper.clone())));
+        return Ok(streamed(Lines::new(opened, framing, stopper.clone())));
     }
-    let total = count_jobs(BufReader::new(&opened), separator, options.allow_duplicates);
+    let total = count_jobs(&opened, &framing, options.allow_duplicates);
     let total = total.into_diagnostic().wrap_err_with(cannot_read)??;
-    let lines = Lines::of_file(file, separator, meaning, total, stopper.clone());
-    Ok(Box::new(lines.into_diagnostic().wrap_err_with(cannot_read)?))
+    let lines = Lines::of_file(file, framing, total, stopper.clone());
+    Ok(streamed(lines.into_diagnostic().wrap_err_with(cannot_read)?))
 }
 
 /// Checks all jobs before the first one runs, if they can be read twice and may be wrong.
@@ -214,7 +167,11 @@ pub(super) fn check(
 ) -> Result<(), Report> {
     let file = options.file.as_deref().unwrap_or(Path::new("-"));
     let is_detailed = options.format.unwrap_or_else(|| Format::of(file)) != Format::Lines;
-    if resume.count() == 0 && !(options.file.is_some() && is_detailed) {
+    let may_be_wrong = match options.file {
+        Some(_) => is_detailed,
+        None => options.lists.has_columns(),
+    };
+    if resume.count() == 0 && !may_be_wrong {
         return Ok(());
     }
     let Some(mut jobs) = input.again().into_diagnostic()? else { return Ok(()) };
@@ -256,35 +213,24 @@ fn is_program(file: &File) -> io::Result<bool> {
 
 /// Counts the jobs in a file with one per line, and checks that no two are the same.
 fn count_jobs(
-    mut reader: impl BufRead,
-    separator: u8,
+    file: &File,
+    framing: &Framing,
     allows_duplicates: bool,
 ) -> io::Result<Result<u64, Report>> {
-    // A hash of 64 bits per line: among a million different lines, two collide in one of 37 million
-    // files.
     let mut duplicates: Duplicates<u64> = Duplicates::default();
-    let (mut number, mut line) = (0, Vec::new());
-    while reader.read_until(separator, &mut line)? > 0 {
-        let text = line.strip_suffix(&[separator]).unwrap_or(&line);
-        if !text.trim_ascii().is_empty() {
-            number += 1;
-            if !allows_duplicates && let Some(first) = duplicates.add(hash_of(text), number) {
-                return Ok(Err(miette!(
-                    help = "remove one of them, or use --allow-duplicates",
-                    "job {number} is the same as job {first}: {:.200}",
-                    String::from_utf8_lossy(text)
-                )));
-            }
+    let (mut number, mut duplicate) = (0, None);
+    framing.each(file, |line| {
+        number += 1;
+        if !allows_duplicates && let Some(first) = duplicates.add(lists::hash_of(&line), number) {
+            duplicate = Some(miette!(
+                help = "remove one of them, or use --allow-duplicates",
+                "job {number} is the same as job {first}: {:.200}",
+                String::from_utf8_lossy(&line)
+            ));
         }
-        line.clear();
-    }
-    Ok(Ok(number))
-}
-
-fn hash_of(text: &[u8]) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    text.hash(&mut hasher);
-    hasher.finish()
+        duplicate.is_none()
+    })?;
+    Ok(duplicate.map_or(Ok(number), Err))
 }
 
 /// Opens the log, and calls `check` before it changes anything.

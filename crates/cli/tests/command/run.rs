@@ -104,6 +104,8 @@ fn invalid_input_is_reported_before_anything_runs() {
     dir.write("jobs.jsonl", format!("{first}\n{{\"comand\":1}}\n"));
     dir.write("wide.jsonl", format!("{first}{{\"command\":[\"true\"],\"cores\":4096}}\n"));
     dir.write("file", "");
+    dir.write("ragged", "ran,ran\nran\n");
+    dir.write("same", "a\nb\na\n");
     dir.write("script", "#!/bin/sh\nD=x\ntouch ran\n");
     dir.write("executable", "touch ran\n");
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
@@ -128,6 +130,14 @@ fn invalid_input_is_reported_before_anything_runs() {
         ),
         (&["--", "touch ran", ":::", "a"], "is a single word, and no such program"),
         (&["--", "touch", "{3}", ":::", "a"], "`{3}` refers to argument 3"),
+        (&["--colsep", ",", "touch", "{3}", ":::", "ran,a"], "each job has only 2"),
+        (&["-C", ",", "-a", "ragged", "touch", "{2}"], "job 2 has 1 arguments"),
+        (&["-C", "(", "touch", ":::", "ran"], "not a regular expression: unclosed group"),
+        (&["--csv", "-C", "ab", "touch", ":::", "ran"], "--colsep must be a single character"),
+        (&["--header", "2", "touch", ":::", "ran"], "only `--header :`"),
+        (&["-a", "missing", "touch", "ran"], "cannot read the arguments in missing"),
+        (&["-a", "same", "touch", "ran"], "argument 3 of list 1 is the same as argument 1: a"),
+        (&["-d", "", "touch", ":::", "ran"], "a delimiter has at least one character"),
         (&["touch", "{-1}", ":::", "ran"], "GNU parallel's `{-1}` is not available"),
         (&["--pipe", "touch", ":::", "ran"], "GNU parallel's `--pipe` is not available"),
         (&["-N2", "touch", ":::", "ran"], "GNU parallel's `-N` is not available"),

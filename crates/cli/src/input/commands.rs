@@ -1,0 +1,68 @@
+//! Jobs from a stream with one job per line.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::ffi::OsStringExt;
+
+use super::{Entry, Fetch, Input, Lines, jobs_of_json_line};
+use crate::line;
+
+/// The jobs described by the lines of a stream.
+#[derive(Debug)]
+pub(crate) struct Commands {
+    lines: Lines,
+    is_json: bool,
+    next_number: u64,
+}
+
+impl Commands {
+    /// Reads commands for the shell, or jobs in JSON.
+    pub(crate) fn new(lines: Lines, is_json: bool) -> Self {
+        Self { lines, is_json, next_number: 1 }
+    }
+
+    fn next(&mut self, waits: bool) -> Fetch {
+        let line = match self.lines.next(waits) {
+            Fetch::Entry(line) => line,
+            Fetch::Later => return Fetch::Later,
+            Fetch::End => return Fetch::End,
+            Fetch::Failed(error) => return Fetch::Failed(error),
+        };
+        let number = self.next_number;
+        self.next_number += 1;
+        let argument = OsString::from_vec(line.clone());
+        let job = if self.is_json {
+            match jobs_of_json_line(self.lines.number(), &line) {
+                Ok(job) => job,
+                Err(error) => return Fetch::Failed(Box::new(error)),
+            }
+        } else {
+            line::job(line)
+        };
+        let job = job.number(number);
+        Fetch::Entry(Box::new(Entry { number, job, arguments: vec![argument] }))
+    }
+}
+
+impl Input for Commands {
+    fn fetch(&mut self) -> Fetch {
+        self.next(false)
+    }
+
+    fn fetch_blocking(&mut self) -> Fetch {
+        self.next(true)
+    }
+
+    fn remaining(&self) -> Option<u64> {
+        self.lines.remaining()
+    }
+
+    fn read_ahead(&self) -> u64 {
+        self.lines.read_ahead()
+    }
+
+    fn again(&self) -> io::Result<Option<Box<dyn Input>>> {
+        let lines = self.lines.again()?;
+        Ok(lines.map(|lines| Box::new(Self::new(lines, self.is_json)) as Box<dyn Input>))
+    }
+}

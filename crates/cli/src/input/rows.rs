@@ -1,0 +1,213 @@
+//! Turns the lines of a list into rows of arguments.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+
+use regex::bytes::Regex;
+
+use super::csv;
+
+/// The arguments that belong together: the columns of a line, and with linked lists those of all
+/// lists.
+pub(crate) type Row = Vec<OsString>;
+
+/// The rules by which the lines of a list become rows.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Rules {
+    /// Splits a line; `None` for lines that are one argument each.
+    pub(crate) columns: Option<Columns>,
+    pub(crate) trim: Trim,
+    /// The line that ends a list.
+    pub(crate) end: Option<Vec<u8>>,
+    /// `true` if blank lines are no rows.
+    pub(crate) skips_blank: bool,
+    /// `true` if a line that ends with a blank continues on the next line that is not blank.
+    pub(crate) continues: bool,
+}
+
+/// The places at which a line is split into columns.
+#[derive(Debug, Clone)]
+pub(crate) enum Columns {
+    /// At each match.
+    Separated(Regex),
+    /// As CSV, with this delimiter.
+    Csv(u8),
+}
+
+/// The ends of an argument at which white space is removed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Trim {
+    pub(crate) left: bool,
+    pub(crate) right: bool,
+}
+
+/// Turns lines into rows, one after the other.
+#[derive(Debug)]
+pub(crate) struct RowReader {
+    rules: Rules,
+    /// Number of lines to ignore.
+    skipped: usize,
+    /// The beginning of a row whose last line has not come yet.
+    partial: Option<Vec<u8>>,
+    is_over: bool,
+}
+
+impl RowReader {
+    /// Creates a reader that ignores this number of lines at the start.
+    pub(crate) fn new(rules: Rules, skipped: usize) -> Self {
+        Self { rules, skipped, partial: None, is_over: false }
+    }
+
+    /// Takes the next line, and returns the row that it completes.
+    pub(crate) fn push(&mut self, line: Vec<u8>) -> Option<Row> {
+        if self.is_over {
+            return None;
+        }
+        if self.skipped > 0 {
+            self.skipped -= 1;
+            return None;
+        }
+        if self.rules.end.as_ref().is_some_and(|end| *end == line) {
+            self.is_over = true;
+            return self.finish();
+        }
+        let is_blank = line.trim_ascii().is_empty();
+        if is_blank && (self.rules.skips_blank || (self.rules.continues && self.partial.is_some()))
+        {
+            return None;
+        }
+        let line = match self.partial.take() {
+            None => line,
+            Some(partial) if self.rules.continues => [partial, line].concat(),
+            Some(partial) => [partial, line].join(&b'\n'),
+        };
+        if self.is_unfinished(&line) {
+            self.partial = Some(line);
+            return None;
+        }
+        Some(self.row(line))
+    }
+
+    /// Returns the row that the end of the list completes.
+    pub(crate) fn finish(&mut self) -> Option<Row> {
+        let line = self.partial.take()?;
+        Some(self.row(line))
+    }
+
+    /// Returns `true` if the line that ends the list has come.
+    pub(crate) fn is_over(&self) -> bool {
+        self.is_over
+    }
+
+    fn is_unfinished(&self, line: &[u8]) -> bool {
+        (self.rules.continues && line.last().is_some_and(|byte| matches!(byte, b' ' | b'\t')))
+            || matches!(self.rules.columns, Some(Columns::Csv(delimiter)) if csv::split(line, delimiter).is_open)
+    }
+
+    fn row(&self, line: Vec<u8>) -> Row {
+        let columns = match &self.rules.columns {
+            None if self.rules.trim == Trim::default() => return vec![OsString::from_vec(line)],
+            None => vec![line],
+            Some(Columns::Separated(regex)) => regex.split(&line).map(<[u8]>::to_vec).collect(),
+            Some(Columns::Csv(delimiter)) => csv::split(&line, *delimiter).fields,
+        };
+        let trimmed = |column: Vec<u8>| OsString::from_vec(self.rules.trim.of(&column).to_vec());
+        columns.into_iter().map(trimmed).collect()
+    }
+}
+
+impl Rules {
+    /// Returns `true` if each line is a row.
+    pub(crate) fn keep_lines(&self) -> bool {
+        let may_join = self.continues || matches!(self.columns, Some(Columns::Csv(_)));
+        self.end.is_none() && !self.skips_blank && !may_join
+    }
+}
+
+impl Trim {
+    fn of(self, argument: &[u8]) -> &[u8] {
+        let argument = if self.left { argument.trim_ascii_start() } else { argument };
+        if self.right { argument.trim_ascii_end() } else { argument }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn rows(rules: Rules, skipped: usize, text: &str) -> Vec<String> {
+        let mut reader = RowReader::new(rules, skipped);
+        let mut rows: Vec<Row> =
+            text.split('\n').filter_map(|line| reader.push(line.as_bytes().to_vec())).collect();
+        rows.extend(reader.finish());
+        let joined = |row: &Row| row.join("|".as_ref()).into_string().expect("UTF-8");
+        rows.iter().map(joined).collect()
+    }
+
+    fn separated(pattern: &str) -> Rules {
+        let columns = Columns::Separated(Regex::new(pattern).expect("valid"));
+        Rules { columns: Some(columns), ..Rules::default() }
+    }
+
+    #[test]
+    fn a_line_is_split_at_each_separator() {
+        let rules = separated("[,;] *");
+        assert_eq!(rows(rules.clone(), 0, "a,b; c\n\n,"), ["a|b|c", "", "|"]);
+        assert_eq!(rows(rules, 1, "a,b\nc,d"), ["c|d"]);
+    }
+
+    #[test]
+    fn fields_in_quotes_may_contain_line_ends() {
+        let rules = Rules { columns: Some(Columns::Csv(b',')), ..Rules::default() };
+        assert_eq!(rows(rules, 0, "a,\"b\nc\"\nd,\"e"), ["a|b\nc", "d|e"]);
+    }
+
+    #[test]
+    fn a_list_ends_at_its_end_mark() {
+        let rules = Rules { end: Some(b"b".to_vec()), ..Rules::default() };
+        assert_eq!(rows(rules, 0, "a\n b\nb\nc\na"), ["a", " b"]);
+    }
+
+    #[test]
+    fn a_blank_at_the_end_continues_a_line() {
+        let rules = Rules { continues: true, ..Rules::default() };
+        assert_eq!(rows(rules, 0, "a b\nc \n\nd \ne\n\nf "), ["a b", "c d e", "", "f "]);
+    }
+
+    #[test]
+    fn white_space_is_removed_where_that_is_wanted() {
+        for (left, right, expected) in [
+            (false, false, " a | b "),
+            (true, false, "a |b "),
+            (false, true, " a| b"),
+            (true, true, "a|b"),
+        ] {
+            let trim = Trim { left, right };
+            let rules = Rules { trim, ..separated(",") };
+            assert_eq!(rows(rules, 0, " a , b "), [expected]);
+        }
+    }
+
+    #[test]
+    fn blank_lines_are_rows_unless_they_are_skipped() {
+        let rules = Rules { skips_blank: true, ..Rules::default() };
+        assert_eq!(rows(rules, 0, "\n a\n \t\nb"), [" a", "b"]);
+        assert_eq!(rows(Rules::default(), 0, "\na"), ["", "a"]);
+    }
+
+    proptest! {
+        #[test]
+        fn without_rules_each_line_is_a_row(text in "[a ,\"\n]{0,30}") {
+            let expected: Vec<&str> = text.split('\n').collect();
+            prop_assert_eq!(rows(Rules::default(), 0, &text), expected);
+            prop_assert!(Rules::default().keep_lines());
+        }
+
+        #[test]
+        fn columns_joined_again_are_the_line(line in "[a,]{0,20}") {
+            prop_assert_eq!(rows(separated(","), 0, &line), [line.replace(',', "|")]);
+        }
+    }
+}

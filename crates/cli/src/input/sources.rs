@@ -1,0 +1,171 @@
+//! The argument lists of a command line: `::: A B`, `:::: FILE`, and linked lists.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+
+use super::{Framing, Row, RowReader};
+
+/// The words after `--`: a command and its argument lists.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Split {
+    pub(crate) command: Vec<OsString>,
+    pub(crate) lists: Vec<List>,
+}
+
+/// An argument list of the command line.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct List {
+    pub(crate) contents: Contents,
+    /// `true` if it is linked to the list before it.
+    pub(crate) is_linked: bool,
+}
+
+/// The origin of a list's arguments.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Contents {
+    Words(Vec<OsString>),
+    /// A file; `-` for standard input.
+    File(OsString),
+}
+
+/// The words that begin lists; followed by a `+`, they begin linked ones.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Separators {
+    /// `:::`
+    pub(crate) words: OsString,
+    /// `::::`
+    pub(crate) files: OsString,
+}
+
+/// An argument list that is not possible, could not be read, or contains a duplicate.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ListError {
+    #[error("cannot read the arguments in {file}")]
+    Read {
+        file: String,
+        #[source]
+        source: io::Error,
+    },
+    #[error("`{separator}` must be followed by a file")]
+    NoFile { separator: String },
+    #[error(
+        "argument {second} of list {list} is the same as argument {first}: {value:.200}\nremove one of them, or use \
+         --allow-duplicates"
+    )]
+    Duplicate { list: usize, first: u64, second: u64, value: String },
+}
+
+impl Default for Separators {
+    fn default() -> Self {
+        Self { words: ":::".into(), files: "::::".into() }
+    }
+}
+
+impl Separators {
+    /// Returns `true` for the start of a list of files, and `false` for one of words; then `true`
+    /// if the list is linked.
+    fn parse(&self, word: &OsStr) -> Option<(bool, bool)> {
+        let is = |separator: &OsStr, suffix: &[u8]| {
+            word.as_bytes().strip_prefix(separator.as_bytes()) == Some(suffix)
+        };
+        [(false, &self.words), (true, &self.files)].into_iter().find_map(
+            |(has_files, separator)| {
+                [(false, &b""[..]), (true, b"+")]
+                    .into_iter()
+                    .find(|(_, suffix)| is(separator, suffix))
+                    .map(|(is_linked, _)| (has_files, is_linked))
+            },
+        )
+    }
+}
+
+impl List {
+    /// Returns the list of a file's lines.
+    pub(crate) fn of_file(file: OsString) -> Self {
+        Self { contents: Contents::File(file), is_linked: false }
+    }
+
+    /// Reads all rows.
+    pub(crate) fn read(
+        self,
+        framing: &Framing,
+        mut reader: RowReader,
+    ) -> Result<Vec<Row>, ListError> {
+        let mut rows = Vec::new();
+        match self.contents {
+            Contents::Words(words) => {
+                rows.extend(words.into_iter().filter_map(|word| reader.push(word.into_vec())));
+            }
+            Contents::File(file) => {
+                let opened: io::Result<Box<dyn Read>> = if file == "-" {
+                    Ok(Box::new(io::stdin().lock()))
+                } else {
+                    File::open(&file).map(|file| Box::new(file) as Box<dyn Read>)
+                };
+                let take = |line| {
+                    rows.extend(reader.push(line));
+                    !reader.is_over()
+                };
+                opened.and_then(|opened| framing.each(opened, take)).map_err(|source| {
+                    ListError::Read { file: file.display().to_string(), source }
+                })?;
+            }
+        }
+        rows.extend(reader.finish());
+        Ok(rows)
+    }
+}
+
+/// Separates the command from its argument lists.
+pub(crate) fn split(words: Vec<OsString>, separators: &Separators) -> Result<Split, ListError> {
+    let mut words = words.into_iter().peekable();
+    let mut command = Vec::new();
+    while let Some(word) = words.next_if(|word| separators.parse(word).is_none()) {
+        command.push(word);
+    }
+    let mut lists = Vec::new();
+    while let Some(separator) = words.next() {
+        let (has_files, is_linked) = separators.parse(&separator).unwrap_or_default();
+        let mut list = Vec::new();
+        while let Some(word) = words.next_if(|word| separators.parse(word).is_none()) {
+            list.push(word);
+        }
+        if !has_files {
+            lists.push(List { contents: Contents::Words(list), is_linked });
+        } else if list.is_empty() {
+            return Err(ListError::NoFile { separator: separator.display().to_string() });
+        } else {
+            let files = list.into_iter().map(Contents::File);
+            lists.extend(files.map(|contents| List { contents, is_linked }));
+        }
+    }
+    Ok(Split { command, lists })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_separator_begins_a_list_and_each_file_is_one() {
+        let words = |text: &str| text.split(' ').map(OsString::from).collect::<Vec<_>>();
+        let separators = Separators::default();
+        let Split { command, lists } =
+            split(words("x y ::: a :::+ b c :::: f g ::::+ h"), &separators).expect("valid");
+        assert_eq!(command, ["x", "y"]);
+        let list = |contents, is_linked| List { contents, is_linked };
+        let file = |name: &str| Contents::File(name.into());
+        let expected = [
+            list(Contents::Words(words("a")), false),
+            list(Contents::Words(words("b c")), true),
+            list(file("f"), false),
+            list(file("g"), false),
+            list(file("h"), true),
+        ];
+        assert_eq!(lists, expected);
+        let error = split(words("x :::: ::: a"), &separators).expect_err("no file");
+        assert_eq!(error.to_string(), "`::::` must be followed by a file");
+    }
+}

@@ -1,0 +1,169 @@
+//! Builds the input of a command with argument lists, and rejects lists that are not possible.
+
+use std::collections::hash_map::DefaultHasher;
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::hash::{Hash, Hasher};
+use std::io;
+use std::path::Path;
+
+use brigade::runner::{Duplicates, Stopper};
+use miette::{IntoDiagnostic, Report, miette};
+
+use crate::arguments::{ListOptions, Run};
+use crate::input::{
+    Combinations, Contents, Dimension, Fetch, Framing, Input, Jobs, LineRows, Lines, List,
+    ListError, Records, Row, RowReader, check_lists, cycled, linked, split,
+};
+use crate::template::{Grammar, Template};
+
+/// The rows of a command's lists, and what is known about them.
+struct Table {
+    records: Box<dyn Records>,
+    /// Number of arguments of each row, if known.
+    arguments: Option<usize>,
+    names: Row,
+}
+
+/// Returns the jobs of a command and its lists.
+pub(super) fn input(options: &Run, stopper: &Stopper) -> Result<Box<dyn Input>, Report> {
+    let lists = &options.lists;
+    let mut split = split(options.command.clone(), &lists.separators()).into_diagnostic()?;
+    if split.command.is_empty() {
+        return Err(miette!(
+            help = "write the command before its arguments: brigade run -- COMMAND {} ::: A B C",
+            "no command before the list"
+        ));
+    }
+    reject_quoted_command(&split.command, options)?;
+    split.lists.splice(0..0, lists.arg_file.iter().cloned().map(List::of_file));
+    let table = match split.lists.as_slice() {
+        [] => streamed(OsStr::new("-"), options, stopper)?,
+        [List { contents: Contents::File(file), .. }] => streamed(file, options, stopper)?,
+        _ => combined(split.lists, options)?,
+    };
+    let grammar = Grammar {
+        is_shell: options.shell,
+        arguments: table.arguments,
+        names: table.names,
+        whole: lists.replace.clone(),
+    };
+    let template = Template::parse(&split.command, &grammar).into_diagnostic()?;
+    Ok(Box::new(Jobs::new(template, table.records)))
+}
+
+/// Returns the rows of a single file, which is read while jobs run.
+fn streamed(file: &OsStr, options: &Run, stopper: &Stopper) -> Result<Table, Report> {
+    let ListOptions { skip_first_line, .. } = options.lists;
+    let (framing, rules) = (options.lists.framing(false), options.lists.rules()?);
+    let skipped = usize::from(skip_first_line);
+    let has_header = options.lists.has_header()?;
+    let cannot_read = |source| ListError::Read { file: file.display().to_string(), source };
+    let mut rows = if file == "-" {
+        LineRows::new(Lines::new(io::stdin(), framing, stopper.clone()), rules, skipped)
+    } else {
+        let opened = File::open(file).map_err(cannot_read).into_diagnostic()?;
+        if opened.metadata().is_ok_and(|metadata| metadata.is_file()) {
+            let reader = RowReader::new(rules.clone(), skipped);
+            let checks = (!options.allow_duplicates).then_some(u64::from(has_header));
+            let counted = count(&opened, &framing, reader, checks);
+            let (lines, total) =
+                counted.map_err(cannot_read).into_diagnostic()?.into_diagnostic()?;
+            let lines = Lines::of_file(Path::new(file), framing, lines, stopper.clone());
+            LineRows::new(lines.map_err(cannot_read).into_diagnostic()?, rules, skipped)
+                .total(total)
+        } else {
+            LineRows::new(Lines::new(opened, framing, stopper.clone()), rules, skipped)
+        }
+    };
+    let names = match has_header.then(|| rows.header()) {
+        Some(Fetch::Entry(names)) => names,
+        Some(Fetch::Failed(error)) => return Err(miette!("{error}")),
+        _ => Row::new(),
+    };
+    let arguments = if options.lists.has_columns() { None } else { Some(1) };
+    let arguments = arguments.or((!names.is_empty()).then_some(names.len()));
+    Ok(Table { records: Box::new(rows), arguments, names })
+}
+
+/// Counts the lines and the rows of a file. With `unchecked`, checks that no two rows after this
+/// number are the same.
+fn count(
+    file: &File,
+    framing: &Framing,
+    mut reader: RowReader,
+    unchecked: Option<u64>,
+) -> io::Result<Result<(u64, u64), ListError>> {
+    let mut duplicates: Duplicates<u64> = Duplicates::default();
+    let (mut lines, mut rows, mut duplicate) = (0, 0_u64, None);
+    let mut take = |row: Option<Row>| {
+        let Some(row) = row else { return true };
+        rows += 1;
+        if let Some(number) = unchecked.and_then(|unchecked| rows.checked_sub(unchecked))
+            && number > 0
+            && let Some(first) = duplicates.add(hash_of(&row), number)
+        {
+            let value = row.join(OsStr::new(" ")).display().to_string();
+            duplicate = Some(ListError::Duplicate { list: 1, first, second: number, value });
+        }
+        duplicate.is_none()
+    };
+    framing.each(file, |line| {
+        lines += 1;
+        take(reader.push(line)) && !reader.is_over()
+    })?;
+    take(reader.finish());
+    Ok(match duplicate {
+        Some(error) => Err(error),
+        None => Ok((lines, rows)),
+    })
+}
+
+/// Returns a hash of 64 bits: among a million different values, two collide in one of 37 million
+/// lists.
+pub(super) fn hash_of(value: &(impl Hash + ?Sized)) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    value.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// Returns the combinations of several lists, which are read first.
+fn combined(lists: Vec<List>, options: &Run) -> Result<Table, Report> {
+    let (framing, rules) = (options.lists.framing(false), options.lists.rules()?);
+    let has_header = options.lists.has_header()?;
+    let (mut names, mut read) = (Row::new(), Vec::new());
+    for (index, list) in lists.into_iter().enumerate() {
+        let skipped = usize::from(options.lists.skip_first_line && index == 0);
+        let is_linked = list.is_linked;
+        let reader = RowReader::new(rules.clone(), skipped);
+        let mut rows = list.read(&framing, reader).into_diagnostic()?;
+        if has_header && !rows.is_empty() {
+            names.extend(rows.remove(0));
+        }
+        read.push((rows, is_linked));
+    }
+    let mut dimensions = linked(read);
+    if options.lists.link {
+        dimensions = vec![cycled(&dimensions)];
+    }
+    if !options.allow_duplicates {
+        check_lists(&dimensions).into_diagnostic()?;
+    }
+    let count = dimensions.iter().map(Dimension::lists).sum();
+    let combinations = Combinations::new(dimensions);
+    let width = if options.lists.has_columns() { combinations.width() } else { count };
+    Ok(Table { records: Box::new(combinations), arguments: Some(width), names })
+}
+
+/// Rejects a command of one word with spaces, which GNU parallel would run in a shell.
+fn reject_quoted_command(command: &[OsString], options: &Run) -> Result<(), Report> {
+    let [word] = command else { return Ok(()) };
+    let text = word.to_string_lossy();
+    if options.shell || !text.contains(' ') || Path::new(word).exists() {
+        return Ok(());
+    }
+    Err(miette!(
+        help = "remove the quotes to run a program with arguments, or add --shell to run a line of /bin/sh",
+        "`{text:.200}` is a single word, and no such program exists"
+    ))
+}
