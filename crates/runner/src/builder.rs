@@ -21,7 +21,7 @@ use crate::stopper::Stopper;
 /// Configures a [`Runner`].
 #[derive(Debug)]
 pub struct Builder {
-    jobs: Option<NonZeroUsize>,
+    jobs: Option<usize>,
     is_pinned: bool,
     pool: Option<CorePool>,
     shape: Shape,
@@ -68,7 +68,7 @@ impl Runner {
                     tick: None,
                 },
                 cores: None,
-                cores_per_job: NonZeroUsize::MIN,
+                cores_per_job: 1,
                 output: Output::default(),
                 live: false,
                 nice: 0,
@@ -85,14 +85,14 @@ impl Builder {
     ///
     /// Pinned jobs never hold more cores than there are, so a larger number has no effect on them.
     #[must_use]
-    pub fn jobs(mut self, jobs: NonZeroUsize) -> Self {
+    pub fn jobs(mut self, jobs: usize) -> Self {
         self.jobs = Some(jobs);
         self
     }
 
     /// Sets the number of cores for jobs that do not set their own. The default is one.
     #[must_use]
-    pub fn cores_per_job(mut self, cores: NonZeroUsize) -> Self {
+    pub fn cores_per_job(mut self, cores: usize) -> Self {
         self.config.cores_per_job = cores;
         self
     }
@@ -267,8 +267,11 @@ impl Builder {
             let problem = format!("must be from 0 to {MAX_NICE}, not {}", config.nice);
             return wrong("nice", problem);
         }
-        if self.jobs.is_some_and(|jobs| jobs.get() > MAX_JOBS) {
-            return wrong("jobs", format!("must be at most {MAX_JOBS}"));
+        if self.jobs.is_some_and(|jobs| !(1..=MAX_JOBS).contains(&jobs)) {
+            return wrong("jobs", format!("must be from 1 to {MAX_JOBS}"));
+        }
+        if config.cores_per_job == 0 {
+            return wrong("cores_per_job", "must be at least 1".to_owned());
         }
         if config.settings.canary_limit.is_zero() {
             return wrong("canary_limit", "must be greater than zero".to_owned());
@@ -284,14 +287,14 @@ impl Builder {
                 None => CorePool::new().map_err(BuildError::Cores)?,
             };
             let cores = Cores::new(pool, self.shape);
-            cores.check(config.cores_per_job.get()).map_err(BuildError::NeverFits)?;
+            cores.check(config.cores_per_job).map_err(BuildError::NeverFits)?;
             config.cores = Some(cores);
         }
         let usable = match &config.cores {
             Some(cores) => cores.usable(),
             None => available_parallelism().unwrap_or(NonZeroUsize::MIN),
         };
-        config.settings.slots = match (&config.cores, self.jobs) {
+        config.settings.slots = match (&config.cores, self.jobs.and_then(NonZeroUsize::new)) {
             (Some(_), Some(jobs)) => jobs.min(usable),
             (None, Some(jobs)) => jobs,
             (_, None) => usable,

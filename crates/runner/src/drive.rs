@@ -44,7 +44,7 @@ use streams::Token;
 pub(crate) struct Config {
     pub(crate) settings: Settings,
     pub(crate) cores: Option<Cores>,
-    pub(crate) cores_per_job: std::num::NonZeroUsize,
+    pub(crate) cores_per_job: usize,
     pub(crate) output: Output,
     pub(crate) live: bool,
     pub(crate) nice: i32,
@@ -202,7 +202,7 @@ impl<'a> Drive<'a> {
             let until = self.clock.now().saturating_add(MEMORY_PAUSE);
             return self.machine.hold(slot, attempt, until);
         }
-        let count = attempt.job.cores.unwrap_or(self.config.cores_per_job).get();
+        let count = attempt.job.cores.unwrap_or(self.config.cores_per_job);
         let lease = match self.config.cores.as_mut().map(|cores| cores.lease(count, &self.stopper))
         {
             None => None,

@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
-use std::num::NonZeroUsize;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -17,7 +16,7 @@ pub struct Job {
     pub(crate) command: Command,
     pub(crate) number: Option<u64>,
     pub(crate) label: Option<String>,
-    pub(crate) cores: Option<NonZeroUsize>,
+    pub(crate) cores: Option<usize>,
     pub(crate) environment: Vec<(OsString, OsString)>,
     pub(crate) folder: Option<PathBuf>,
     pub(crate) stdin: Stdin,
@@ -119,9 +118,9 @@ impl Job {
         self
     }
 
-    /// Sets the number of cores it needs.
+    /// Sets the number of cores it needs, at least 1.
     #[must_use]
-    pub fn cores(mut self, cores: NonZeroUsize) -> Self {
+    pub fn cores(mut self, cores: usize) -> Self {
         self.cores = Some(cores);
         self
     }

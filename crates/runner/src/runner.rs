@@ -52,7 +52,7 @@ impl Runner {
     /// [`RunnerError::NeverFits`].
     pub fn check(&self, job: &Job, number: u64) -> Result<(), RunnerError> {
         let Some(cores) = &self.config.cores else { return Ok(()) };
-        let count = job.cores.unwrap_or(self.config.cores_per_job).get();
+        let count = job.cores.unwrap_or(self.config.cores_per_job);
         cores.check(count).map_err(|source| RunnerError::NeverFits {
             number,
             job: job.to_string(),

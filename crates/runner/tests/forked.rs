@@ -48,7 +48,7 @@ fn fork_in_the_closure(panics: bool) {
         Job::shell(line).folder(&path)
     };
     let jobs = [job(1), job(2)];
-    let runner = Runner::builder().unpinned().jobs(2.try_into().expect("not 0")).build();
+    let runner = Runner::builder().unpinned().jobs(2).build();
     let (mut in_the_copy, mut started, mut succeeded) = (None, 0, 0);
     let on_event = |event: Event| match event {
         Event::Started { .. } => {

@@ -65,13 +65,8 @@ fn a_panic_in_the_client_leaves_no_process() {
         }
     }
     let folder = tempfile::tempdir().expect("a directory");
-    let two = std::num::NonZeroUsize::new(2).expect("two");
-    let runner = Runner::builder()
-        .unpinned()
-        .jobs(two)
-        .tick(Duration::from_millis(5))
-        .build()
-        .expect("valid");
+    let runner =
+        Runner::builder().unpinned().jobs(2).tick(Duration::from_millis(5)).build().expect("valid");
     let stopper = runner.stopper();
     let mut client = Panics(Some(family(folder.path())), folder.path().join("ready"), stopper);
     let run = || runner.run_client(&mut client);
@@ -81,8 +76,7 @@ fn a_panic_in_the_client_leaves_no_process() {
 
 #[test]
 fn a_list_with_a_job_that_never_fits_does_not_start() {
-    let wide = std::num::NonZeroUsize::new(4096).expect("some");
-    let jobs = [Job::new("true"), Job::new("true").arg("x").cores(wide)];
+    let jobs = [Job::new("true"), Job::new("true").arg("x").cores(4096)];
     let mut events = 0;
     let result = Runner::builder().build().expect("cores").run(jobs, |_| events += 1);
     let error = result.expect_err("too wide");
@@ -96,8 +90,7 @@ fn copies_of_a_jobs_descriptors_do_not_keep_the_run_busy() {
     let mut copies: Vec<OwnedFd> = Vec::new();
     let mut busy = None;
     let jobs = [Job::shell("sleep 0.1; echo"), Job::shell("sleep 1")];
-    let one = std::num::NonZeroUsize::MIN;
-    let runner = Runner::builder().unpinned().jobs(one).build().expect("valid");
+    let runner = Runner::builder().unpinned().jobs(1).build().expect("valid");
     let used = || clock_gettime(ClockId::ThreadCPUTime);
     let summary = runner.run(jobs, |event| match event {
         Event::Started { number: 1, .. } => {

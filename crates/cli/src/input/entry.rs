@@ -94,7 +94,7 @@ impl Specification {
             job = job.label(label);
         }
         if let Some(cores) = self.cores.or(defaults.cores) {
-            job = job.cores(cores);
+            job = job.cores(cores.get());
         }
         if let Some(folder) = self.folder.or_else(|| defaults.folder.clone()) {
             job = job.folder(folder);

@@ -148,10 +148,9 @@ mod tests {
             timeout = 2.5
         "#;
         let jobs = jobs_of_toml("jobs.toml", text).expect("valid");
-        let two = std::num::NonZeroUsize::new(2).expect("two");
-        let first = Job::new("cc").args(["-c", "a.c"]).cores(two).env("A", "1").env("B", "3");
+        let first = Job::new("cc").args(["-c", "a.c"]).cores(2).env("A", "1").env("B", "3");
         assert_eq!(jobs[0], first.deadline(Duration::from_secs(90)));
-        let second = Job::shell("a | b").label("pipe").cores(two).env("A", "1").env("B", "2");
+        let second = Job::shell("a | b").label("pipe").cores(2).env("A", "1").env("B", "2");
         assert_eq!(jobs[1], second.deadline(Duration::from_millis(2500)));
     }
 

@@ -195,7 +195,7 @@ mod tests {
 
     /// Runs the jobs on two slots, and returns the record after each event.
     fn run(jobs: Vec<Job>) -> RunRecord {
-        let runner = Runner::builder().unpinned().jobs(2.try_into().unwrap()).build().unwrap();
+        let runner = Runner::builder().unpinned().jobs(2).build().unwrap();
         let mut record = RunRecord::new(2);
         let mut remaining = jobs.len() as u64;
         runner

@@ -27,7 +27,7 @@ const EXECUTABLE: u32 = 0o111;
 
 pub(super) fn runner(options: &Run, tick: Option<Duration>) -> Result<Runner, Report> {
     let mut builder = Runner::builder()
-        .cores_per_job(options.cores_per_job.unwrap_or(NonZeroUsize::MIN))
+        .cores_per_job(options.cores_per_job.map_or(1, NonZeroUsize::get))
         .retries(options.retries)
         .canary_limit(options.canary_timeout)
         .output(Output::Whole)
@@ -37,7 +37,7 @@ pub(super) fn runner(options: &Run, tick: Option<Duration>) -> Result<Runner, Re
         .raise_open_files();
     let placement = placement::of(options)?;
     if let Some(jobs) = placement.jobs {
-        builder = builder.jobs(jobs);
+        builder = builder.jobs(jobs.get());
     }
     builder = match options.policy.unwrap_or_default() {
         CorePolicy::Contiguous => builder.policy(Policy::Contiguous),

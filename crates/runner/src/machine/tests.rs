@@ -71,14 +71,13 @@ impl World {
             match self.machine.next(self.now()) {
                 Action::Pull => match self.source.pop_front() {
                     Some(width) => {
-                        let cores = NonZeroUsize::new(width).expect("some");
-                        self.machine.supplied(Job::new("job").cores(cores));
+                        self.machine.supplied(Job::new("job").cores(width));
                     }
                     None => self.machine.supply_ended(),
                 },
                 Action::Start(slot, attempt) => {
                     assert_eq!(self.running[slot], None, "a slot runs one attempt");
-                    let width = attempt.job.cores.map_or(1, NonZeroUsize::get);
+                    let width = attempt.job.cores.unwrap_or(1);
                     if width > self.cores {
                         self.machine.no_cores(slot, attempt);
                     } else {

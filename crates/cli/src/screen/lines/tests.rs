@@ -1,6 +1,5 @@
 //! Tests of the area's lines: what is seen at which width.
 
-use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,8 +9,7 @@ use super::super::SupplyCounts;
 use super::*;
 
 fn statistics(running: usize, supply: SupplyCounts) -> Statistics {
-    let slots = NonZeroUsize::new(16).expect("not zero");
-    let runner = Runner::builder().unpinned().jobs(slots).build().expect("valid");
+    let runner = Runner::builder().unpinned().jobs(16).build().expect("valid");
     let mut statistics = Statistics::new(&runner);
     statistics.note_supply(supply);
     for number in 1..=running {
