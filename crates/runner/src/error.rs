@@ -124,9 +124,9 @@ pub struct LimitError {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ResumeError {
-    /// The log could not be read.
-    #[error("cannot read the file")]
-    Read(#[from] io::Error),
+    /// The file could not be opened, read or written.
+    #[error("cannot read or extend the log")]
+    File(#[from] io::Error),
     /// A line is not one of a joblog.
     #[error("line {line} is not a joblog line: {text}")]
     Format {
@@ -137,8 +137,8 @@ pub enum ResumeError {
     },
     /// A job differs from the one that the log records under its number.
     #[error(
-        "job {number} is not the job that the log records as successful: the list has changed; use another log, or run \
-         without --resume"
+        "job {number} is not the job that the log records as successful: the list has changed; use another log, or do \
+         not resume"
     )]
     Changed {
         /// The number of the job.

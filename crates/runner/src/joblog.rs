@@ -25,7 +25,29 @@ use crate::error::ResumeError;
 use crate::job::Job;
 use crate::outcome::{Ending, Outcome};
 
-/// The log of finished jobs.
+/// The log of a run's finished jobs, in GNU parallel's format.
+///
+/// ```no_run
+/// use brigade::runner::{Event, Job, Joblog, Runner};
+///
+/// let jobs = (1..=1000).map(|seed| Job::new("./simulate").arg(seed.to_string()));
+/// let (mut joblog, resume) = Joblog::resume("simulate.log")?;
+/// let runner = Runner::builder().build()?;
+/// let stopper = runner.stopper();
+/// let mut logged = Ok(());
+/// runner.run(resume.remaining(jobs)?, |event| {
+///     if let Event::Finished(outcome) = event
+///         && logged.is_ok()
+///     {
+///         logged = joblog.write(&outcome);
+///         if logged.is_err() {
+///             stopper.stop();
+///         }
+///     }
+/// })?;
+/// logged?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct Joblog {
     file: File,
@@ -39,8 +61,40 @@ const NO_EXIT: i32 = -1;
 const SIGTERM: i32 = 15;
 
 impl Joblog {
-    /// Opens or creates a log, and locks it. Its content stays as it is.
-    pub fn open(path: &Path) -> io::Result<Self> {
+    /// Creates a log, or removes the lines of an existing one. No other run can write to it
+    /// meanwhile.
+    ///
+    /// # Errors
+    /// Returns an error if the file cannot be written, or another run writes to it.
+    pub fn create(path: impl AsRef<Path>) -> io::Result<Self> {
+        let mut joblog = Self::open(path.as_ref())?;
+        if joblog.file.metadata()?.is_file() {
+            joblog.file.set_len(0)?;
+        }
+        joblog.file.write_all(HEADER.as_bytes())?;
+        Ok(joblog)
+    }
+
+    /// Opens the log of an earlier run to continue it, and returns what that run has done. Creates
+    /// the log if there is none.
+    ///
+    /// # Errors
+    /// Returns an error if the file cannot be read and written, another run writes to it, or it is
+    /// not a log.
+    pub fn resume(path: impl AsRef<Path>) -> Result<(Self, Resume), ResumeError> {
+        let mut joblog = Self::open(path.as_ref())?;
+        let resume = Resume::read(&joblog.file)?;
+        let whole = resume::whole_lines(&joblog.file)?;
+        if whole < joblog.file.metadata()?.len() {
+            joblog.file.set_len(whole)?;
+        }
+        if whole == 0 {
+            joblog.file.write_all(HEADER.as_bytes())?;
+        }
+        Ok((joblog, resume))
+    }
+
+    fn open(path: &Path) -> io::Result<Self> {
         let file = OpenOptions::new().read(true).append(true).create(true).open(path)?;
         // Neither pipes nor terminals are locked. Some file systems have no locks.
         if file.metadata()?.is_file() && matches!(file_lock::try_lock(&file), Ok(false)) {
@@ -51,39 +105,23 @@ impl Joblog {
         Ok(Self { file })
     }
 
-    /// Reads the jobs that have succeeded.
-    pub fn resume(&self) -> Result<Resume, ResumeError> {
-        Resume::read(&self.file)
-    }
-
-    /// Removes an incomplete last line, so that lines can be added.
-    pub fn continue_after(&mut self) -> io::Result<()> {
-        let whole = resume::whole_lines(&self.file)?;
-        if whole < self.file.metadata()?.len() {
-            self.file.set_len(whole)?;
+    /// Appends the line of a job that is over. A job that never started has none.
+    ///
+    /// Call this when the job's output is where it belongs: a job that is logged as successful does
+    /// not run again.
+    ///
+    /// # Errors
+    /// Returns an error if the file cannot be written.
+    pub fn write(&mut self, outcome: &Outcome) -> io::Result<()> {
+        if outcome.attempts == 0 {
+            return Ok(());
         }
-        if whole == 0 {
-            self.file.write_all(HEADER.as_bytes())?;
-        }
-        Ok(())
-    }
-
-    /// Removes all lines.
-    pub fn begin(&mut self) -> io::Result<()> {
-        if self.file.metadata()?.is_file() {
-            self.file.set_len(0)?;
-        }
-        self.file.write_all(HEADER.as_bytes())
-    }
-
-    /// Appends a job's line.
-    pub fn write(&mut self, outcome: &Outcome, received: u64) -> io::Result<()> {
-        let line = line(outcome, received);
-        self.file.write_all(&line)
+        self.file.write_all(&line(outcome))
     }
 }
 
-fn line(outcome: &Outcome, received: u64) -> Vec<u8> {
+fn line(outcome: &Outcome) -> Vec<u8> {
+    let received = outcome.stdout.len().unwrap_or(0) + outcome.stdout.dropped();
     let (exit, signal) = match &outcome.ending {
         Ending::Exited(code) => (*code, 0),
         Ending::Signalled(signal) => (0, *signal),

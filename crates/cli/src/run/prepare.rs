@@ -233,7 +233,7 @@ fn count_jobs(
     Ok(duplicate.map_or(Ok(number), Err))
 }
 
-/// Opens the log, and calls `check` before it changes anything.
+/// Opens the log, and calls `check` before it removes anything but an incomplete line.
 pub(super) fn joblog(
     options: &Run,
     check: impl FnOnce(&Resume) -> Result<(), Report>,
@@ -243,16 +243,14 @@ pub(super) fn joblog(
         return Ok((Resume::default(), None));
     };
     let cannot = |what: &str| format!("cannot {what} the joblog {}", path.display());
-    let write = || cannot("write");
-    let mut joblog = Joblog::open(path).into_diagnostic().wrap_err_with(write)?;
     if options.resume || options.resume_failed {
-        let resume = joblog.resume().into_diagnostic().wrap_err_with(|| cannot("resume from"))?;
+        let (joblog, resume) =
+            Joblog::resume(path).into_diagnostic().wrap_err_with(|| cannot("resume from"))?;
         check(&resume).wrap_err_with(|| cannot("resume from"))?;
-        joblog.continue_after().into_diagnostic().wrap_err_with(write)?;
         return Ok((resume, Some(joblog)));
     }
     check(&Resume::default())?;
-    joblog.begin().into_diagnostic().wrap_err_with(write)?;
+    let joblog = Joblog::create(path).into_diagnostic().wrap_err_with(|| cannot("write"))?;
     Ok((Resume::default(), Some(joblog)))
 }
 

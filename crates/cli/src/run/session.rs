@@ -128,8 +128,7 @@ impl Session {
             }
         }
         if let Some(joblog) = &mut self.joblog {
-            let received = outcome.stdout.len().unwrap_or(0);
-            let logged = joblog.write(outcome, received);
+            let logged = joblog.write(outcome);
             self.check(logged, "cannot write to the joblog");
         }
     }

@@ -8,7 +8,7 @@ use super::job_hash;
 use crate::error::ResumeError;
 use crate::job::Job;
 
-/// The numbers of the jobs that have succeeded.
+/// The jobs that have succeeded in an earlier run. The default is none.
 #[derive(Debug, Default)]
 pub struct Resume {
     /// The number of each job with a hash, by number. In a log of ours the hash covers everything
@@ -59,10 +59,30 @@ impl Resume {
         self.succeeded.len() as u64
     }
 
+    /// Returns the jobs that have not succeeded, each with its number in the list.
+    ///
+    /// # Errors
+    /// Returns an error if one of the jobs differs from that of the earlier run with this number.
+    pub fn remaining(&self, jobs: impl IntoIterator<Item = Job>) -> Result<Vec<Job>, ResumeError> {
+        let mut next = 1;
+        let mut remaining = Vec::new();
+        for job in jobs {
+            let number = job.number.unwrap_or(next);
+            next = number.saturating_add(1);
+            if !self.has(number, &job)? {
+                remaining.push(job.number(number));
+            }
+        }
+        Ok(remaining)
+    }
+
     /// Returns `true` if this job has succeeded.
     ///
     /// A command that contains its slot number may differ from run to run, so it is not compared
     /// with a log of GNU parallel's.
+    ///
+    /// # Errors
+    /// Returns an error if the job differs from that of the earlier run with this number.
     pub fn has(&self, number: u64, job: &Job) -> Result<bool, ResumeError> {
         let Ok(index) = self.succeeded.binary_search_by_key(&number, |(number, _)| *number) else {
             return Ok(false);
