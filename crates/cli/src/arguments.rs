@@ -1,6 +1,7 @@
 //! The options of the command. Help, completions and the manual page are generated from them.
 
 mod lists;
+mod pipe;
 mod values;
 
 use std::ffi::OsString;
@@ -14,6 +15,7 @@ use clap_complete::Shell;
 
 use crate::input::Format;
 pub(crate) use lists::ListOptions;
+pub(crate) use pipe::{BlockSize, PipeOptions};
 pub(crate) use values::{HaltPolicy, JobCount};
 use values::{parse_count, parse_halt, parse_limit, parse_seconds, parse_size};
 
@@ -115,6 +117,9 @@ pub(crate) struct Run {
 
     #[command(flatten)]
     pub(crate) lists: ListOptions,
+
+    #[command(flatten)]
+    pub(crate) pipe: PipeOptions,
 
     /// Maximum number of jobs at once: N, or relative to the usable cores: N%, +N or -N; 0 for as
     /// many as possible. More jobs than cores are not pinned [default: 100%]

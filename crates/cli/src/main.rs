@@ -12,6 +12,7 @@ mod input;
 mod line;
 mod live;
 mod manual;
+mod pipe;
 mod printer;
 mod report;
 mod run;

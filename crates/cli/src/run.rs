@@ -3,6 +3,7 @@
 mod client;
 mod event_queue;
 mod lists;
+mod pipe;
 mod placement;
 mod prepare;
 mod session;
@@ -33,7 +34,7 @@ pub(crate) fn run(options: &Run) -> Result<u8, Report> {
     });
     prepare::check_results(options)?;
     let runner = prepare::runner(options, screen.tick())?;
-    let input = prepare::input(options, &runner.stopper())?;
+    let input = prepare::input(options, &runner)?;
     if options.dry_run {
         return dry_run(input);
     }

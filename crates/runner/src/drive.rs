@@ -281,8 +281,7 @@ impl<'a> Drive<'a> {
         }
         self.machine.supply_woken();
         self.machine.cores_freed();
-        let requests = self.stopper.requests();
-        while self.handled_stops < requests {
+        while self.handled_stops < self.stopper.requests() {
             self.handled_stops += 1;
             self.machine.stop(self.clock.now());
         }
@@ -361,6 +360,7 @@ impl<'a> Drive<'a> {
             self.client.event(Event::Retrying(outcome));
             return;
         }
+        outcome.job.release_stdin();
         self.summary.count(&outcome);
         self.client.event(Event::Finished(outcome));
         if is_halting {

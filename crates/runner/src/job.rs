@@ -7,6 +7,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::input_block::InputBlock;
 use crate::output::Output;
 
 /// A command to run and its settings. Created by [`Job::new`] or [`Job::shell`]; all other settings
@@ -50,6 +51,8 @@ pub enum Stdin {
     File(PathBuf),
     /// These bytes.
     Bytes(Vec<u8>),
+    /// Bytes that are freed when the job is over.
+    Block(InputBlock),
 }
 
 impl Job {
@@ -224,6 +227,9 @@ impl Job {
             Stdin::Inherit => put(b'i', &[]),
             Stdin::File(path) => put(b's', &[path.as_os_str().as_bytes()]),
             Stdin::Bytes(input) => put(b'b', &[input]),
+            Stdin::Block(block) => {
+                put(b'l', &[&block.len().to_le_bytes(), &block.identity().to_le_bytes()]);
+            }
         }
         if let Some(prelude) = &self.prelude {
             put(b'p', &[prelude.as_bytes()]);
@@ -251,6 +257,13 @@ impl Job {
         match self.command_on(slot) {
             Command::Argv(words) => words,
             Command::Shell(line) => vec!["/bin/sh".into(), "-c".into(), line],
+        }
+    }
+
+    /// Frees input that no attempt will need any more.
+    pub(crate) fn release_stdin(&self) {
+        if let Stdin::Block(block) = &self.stdin {
+            block.release();
         }
     }
 

@@ -45,6 +45,7 @@ mod error;
 mod event;
 mod forecast;
 mod halt;
+mod input_block;
 mod job;
 mod joblog;
 mod limit;
@@ -67,6 +68,7 @@ pub use error::{BuildError, ConfigError, HaltError, LimitError, ResumeError, Run
 pub use event::{Event, Need, Reason, Stream};
 pub use forecast::{Forecast, MIN_JOBS_FOR_FORECAST};
 pub use halt::{Halt, HaltOn, HaltWhen, Threshold};
+pub use input_block::InputBlock;
 pub use job::{Command, Job, Stdin, quote};
 pub use joblog::{Joblog, Resume};
 pub use limit::{Limit, MIN_JOBS_FOR_MEDIAN};

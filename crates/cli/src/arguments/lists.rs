@@ -46,7 +46,8 @@ pub(crate) struct ListOptions {
     csv: bool,
 
     /// Use the first line of each list as names: {name} is the column with this name. The only
-    /// value is `:`
+    /// value is `:`. With --pipe, begin each block with the header of the input: N lines, a regular
+    /// expression, or : for one line
     #[arg(long, value_name = ":", requires = "command")]
     pub(crate) header: Option<String>,
 

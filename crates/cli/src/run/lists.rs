@@ -156,7 +156,7 @@ fn combined(lists: Vec<List>, options: &Run) -> Result<Table, Report> {
 }
 
 /// Rejects a command of one word with spaces, which GNU parallel would run in a shell.
-fn reject_quoted_command(command: &[OsString], options: &Run) -> Result<(), Report> {
+pub(super) fn reject_quoted_command(command: &[OsString], options: &Run) -> Result<(), Report> {
     let [word] = command else { return Ok(()) };
     let text = word.to_string_lossy();
     if options.shell || !text.contains(' ') || Path::new(word).exists() {

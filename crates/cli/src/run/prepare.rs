@@ -14,7 +14,7 @@ use brigade::runner::{
 };
 use miette::{IntoDiagnostic, Report, WrapErr, miette};
 
-use super::{lists, placement};
+use super::{lists, pipe, placement};
 use crate::arguments::{CorePolicy, HaltPolicy, Run};
 use crate::input::{
     Commands, Entry, Fetch, Format, Framing, Input, JsonError, Lines, Ready, Shuffled, jobs_of_toml,
@@ -71,7 +71,8 @@ pub(super) fn runner(options: &Run, tick: Option<Duration>) -> Result<Runner, Re
     builder.build().into_diagnostic()
 }
 
-pub(super) fn input(options: &Run, stopper: &Stopper) -> Result<Box<dyn Input>, Report> {
+pub(super) fn input(options: &Run, runner: &Runner) -> Result<Box<dyn Input>, Report> {
+    let stopper = &runner.stopper();
     let input = match &options.file {
         Some(file) => from_file(file, options, stopper)?,
         None if options.command.is_empty() => {
@@ -80,6 +81,7 @@ pub(super) fn input(options: &Run, stopper: &Stopper) -> Result<Box<dyn Input>, 
                 "nothing to run"
             ));
         }
+        None if options.pipe.pipe => pipe::input(options, runner)?,
         None => lists::input(options, stopper)?,
     };
     if !options.shuffle {

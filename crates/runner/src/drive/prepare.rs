@@ -97,6 +97,7 @@ impl Preparation {
             Stdin::Inherit => above_streams(io::stdin()),
             Stdin::File(path) => File::open(path).map(OwnedFd::from),
             Stdin::Bytes(bytes) => memory_file("stdin", bytes).map(OwnedFd::from),
+            Stdin::Block(block) => block.open().map(OwnedFd::from),
         };
         opened.map_err(|error| {
             let what = match stdin {

@@ -1,0 +1,109 @@
+//! The options of `--pipe`.
+
+use std::str::FromStr;
+
+use clap::Args;
+
+/// The options of `--pipe`.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Pipe")]
+pub(crate) struct PipeOptions {
+    /// Cut standard input into blocks of whole records, by default lines, and give each job a block
+    /// as its standard input
+    #[arg(
+        long,
+        alias = "spreadstdin",
+        conflicts_with_all = ["file", "shuffle"],
+    )]
+    pub(crate) pipe: bool,
+
+    /// Size of a block, such as 500k or 10M; longer if a record is longer [default: 1M]
+    #[arg(
+        long,
+        aliases = ["block-size", "blocksize"],
+        value_name = "SIZE",
+        allow_hyphen_values = true,
+        requires = "pipe",
+    )]
+    pub(crate) block: Option<BlockSize>,
+
+    /// Text that a record ends with, such as '\n' or ';' [default: \n without --recstart]
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true, requires = "pipe")]
+    pub(crate) recend: Option<String>,
+
+    /// Text that a record starts with
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true, requires = "pipe")]
+    pub(crate) recstart: Option<String>,
+
+    /// The texts of --recend and --recstart are regular expressions
+    #[arg(long, alias = "regex", requires = "pipe")]
+    pub(crate) regexp: bool,
+
+    /// Remove the texts of --recend and --recstart from the blocks
+    #[arg(long, aliases = ["removerecsep", "rrs"], requires = "pipe")]
+    pub(crate) remove_rec_sep: bool,
+
+    /// Give each job N records
+    #[arg(short = 'N', value_name = "N", value_parser = super::parse_count, requires = "pipe")]
+    pub(crate) records: Option<std::num::NonZeroUsize>,
+
+    /// A record has N lines
+    #[arg(short = 'L', value_name = "N", value_parser = super::parse_count, requires = "pipe")]
+    pub(crate) lines: Option<std::num::NonZeroUsize>,
+}
+
+/// The size of a block.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum BlockSize {
+    Bytes(usize),
+    /// `-N`: this number of blocks for each slot.
+    PerSlot(f64),
+}
+
+impl FromStr for BlockSize {
+    type Err = String;
+
+    /// Parses a size with GNU parallel's units: `k` is 1,000, and `K` is 1,024.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || "expected a size of at least 1 byte, such as 500k or 10M".to_owned();
+        let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
+        let power = match &text[digits.len()..] {
+            "" => 0,
+            "k" | "K" => 1,
+            "m" | "M" => 2,
+            "g" | "G" => 3,
+            "t" | "T" => 4,
+            _ => return Err(wrong()),
+        };
+        let is_binary = text.ends_with(|unit: char| unit.is_ascii_uppercase());
+        let unit: f64 = if is_binary { 1024.0 } else { 1000.0 };
+        let number = digits.parse::<f64>().map_err(|_| wrong())? * unit.powi(power);
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "checked to be positive and small enough"
+        )]
+        match number {
+            1.0..1e18 => Ok(Self::Bytes(number as usize)),
+            -1e9..0.0 => Ok(Self::PerSlot(-number)),
+            _ => Err(wrong()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_have_gnu_parallels_units() {
+        let parsed = |text: &str| text.parse::<BlockSize>().ok();
+        for (text, bytes) in [("1", 1), ("2k", 2000), ("2K", 2048), ("1.5M", 3 << 19)] {
+            assert_eq!(parsed(text), Some(BlockSize::Bytes(bytes)), "{text}");
+        }
+        assert_eq!(parsed("-2"), Some(BlockSize::PerSlot(2.0)));
+        for text in ["", "0", "x", "1x", "k", "0.1", "inf", "-0", "NaN"] {
+            assert_eq!(parsed(text), None, "{text}");
+        }
+    }
+}

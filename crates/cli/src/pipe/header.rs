@@ -1,0 +1,78 @@
+//! The header of a stream, which every block begins with.
+
+use std::io;
+
+use regex::bytes::Regex;
+
+use super::cutter::Cutter;
+
+/// The header of a stream.
+#[derive(Debug, Clone)]
+pub(crate) struct Header {
+    kind: Kind,
+    /// `None` until it was found.
+    found: Option<Vec<u8>>,
+}
+
+#[derive(Debug, Clone)]
+enum Kind {
+    Lines(usize),
+    Pattern(Regex),
+}
+
+/// A header that is not found in as many bytes is not there.
+const MOST_BYTES: usize = 64 << 20;
+
+impl Header {
+    /// Returns a header without text.
+    pub(crate) fn none() -> Self {
+        Self::lines(0)
+    }
+
+    /// Returns a header of this number of lines.
+    pub(crate) fn lines(count: usize) -> Self {
+        Self { kind: Kind::Lines(count), found: (count == 0).then(Vec::new) }
+    }
+
+    /// Returns a header that matches a regular expression.
+    pub(crate) fn matching(pattern: &str) -> Result<Self, regex::Error> {
+        let pattern = Regex::new(&format!("\\A(?:{pattern})"))?;
+        Ok(Self { kind: Kind::Pattern(pattern), found: None })
+    }
+
+    /// Returns `true` once the header is known.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.found.is_some()
+    }
+
+    /// Returns the header; nothing if it was not found.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        self.found.as_deref().unwrap_or_default()
+    }
+
+    /// Looks for the header in what was read so far, and takes it from the cutter.
+    pub(crate) fn find(&mut self, cutter: &mut Cutter, count: usize) -> io::Result<()> {
+        cutter.add(count);
+        let bytes = cutter.bytes();
+        if let Some(length) = self.length_in(bytes) {
+            self.found = Some(bytes[..length].to_vec());
+            cutter.remove(length);
+        } else if bytes.len() > MOST_BYTES {
+            return Err(io::Error::other(format!(
+                "the first {MOST_BYTES} bytes do not begin with the header; correct --header"
+            )));
+        }
+        Ok(())
+    }
+
+    /// Returns the length of the header that the bytes begin with.
+    pub(crate) fn length_in(&self, bytes: &[u8]) -> Option<usize> {
+        match &self.kind {
+            Kind::Lines(0) => Some(0),
+            Kind::Lines(count) => {
+                memchr::memchr_iter(b'\n', bytes).nth(count - 1).map(|end| end + 1)
+            }
+            Kind::Pattern(pattern) => pattern.find(bytes).map(|found| found.end()),
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! Tests of `--pipe`: blocks of standard input as the standard input of jobs.
+
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+use crate::common::{TestDir, numbered, until};
+
+fn numbers(last: usize) -> Vec<u8> {
+    numbered(last, |number| format!("{number}\n")).into_bytes()
+}
+
+/// Returns the output of `brigade run -k --pipe` with these options and arguments.
+fn piped(arguments: &[&str], input: &[u8]) -> String {
+    let ran = TestDir::new().run_with(&[&["-k", "--pipe"], arguments].concat(), input);
+    assert_eq!((ran.status, ran.stderr.as_str()), (0, ""));
+    ran.stdout
+}
+
+#[test]
+fn jobs_get_blocks_of_whole_lines() {
+    let input = numbers(1000);
+    assert_eq!(piped(&["--block", "1k", "--", "wc", "-l"], &input), "277\n250\n250\n223\n");
+    assert_eq!(piped(&["--block", "1K", "wc", "-l"], &input), "283\n256\n256\n205\n");
+    assert_eq!(piped(&["--block", "100", "cat"], &input).into_bytes(), input);
+    assert_eq!(piped(&["--", "wc", "-l"], &input), "1000\n");
+    assert_eq!(piped(&["--", "wc"], b""), "");
+}
+
+#[test]
+fn jobs_get_a_number_of_records() {
+    let input = numbers(1000);
+    assert_eq!(piped(&["-N300", "--", "wc", "-l"], &input), "300\n300\n300\n100\n");
+    assert_eq!(piped(&["-L3", "--block", "1k", "wc", "-l"], &input), "276\n249\n249\n225\n1\n");
+    assert_eq!(piped(&["-L2", "-N2", "sh", "-c", "tr '\\n' ' '"], &numbers(7)), "1 2 3 4 5 6 7 ");
+}
+
+#[test]
+fn records_end_and_start_with_texts_or_patterns() {
+    let fasta = b">a\nAA\n>b\nB\n>c\n";
+    let each = ["sh", "-c", "cat; echo ="];
+    let records = piped(&[&["--recstart", ">", "-N1"], &each[..]].concat(), fasta);
+    assert_eq!(records, ">a\nAA\n=\n>b\nB\n=\n>c\n=\n");
+    let both = ["--recend", "\\n", "--recstart", ">", "-N1"];
+    assert_eq!(piped(&[&both, &each[..]].concat(), fasta), records);
+    let rest = piped(&[&["--recend", ";", "--rrs", "-N2"], &each[..]].concat(), b"a;b;c;d");
+    assert_eq!(rest, "ab=\ncd=\n");
+    let pattern = ["--regexp", "--recend", "[05]\\n", "--block", "100", "wc", "-l"];
+    assert_eq!(piped(&pattern, &numbers(100)), "35\n30\n30\n5\n");
+    assert_eq!(
+        piped(&["--recend", "", "--block", "2", "sh", "-c", "cat; echo"], b"abc"),
+        "ab\nc\n"
+    );
+}
+
+#[test]
+fn each_block_begins_with_the_header() {
+    let table = b"a,b\n1,2\n3,4\n";
+    assert_eq!(piped(&["--header", ":", "-N1", "cat"], table), "a,b\n1,2\na,b\n3,4\n");
+    assert_eq!(piped(&["--header", "2", "-N1", "cat"], b"1\n2\n3\n4\n"), "1\n2\n3\n1\n2\n4\n");
+    assert_eq!(
+        piped(&["--header", "(#.*\\n)*", "-N1", "cat"], b"#\n#\n1\n2\n"),
+        "#\n#\n1\n#\n#\n2\n"
+    );
+}
+
+#[test]
+fn a_record_that_is_longer_than_a_block_stays_whole() {
+    let input = ["x".repeat(10_000), "y".repeat(10), String::new()].join("\n");
+    assert_eq!(piped(&["--block", "1k", "--", "wc", "-l"], input.as_bytes()), "2\n");
+}
+
+#[test]
+fn a_block_is_there_for_the_next_attempt() {
+    let dir = TestDir::new();
+    let job = "wc -l; test -e tried$PARALLEL_SEQ || { : > tried$PARALLEL_SEQ; exit 1; }";
+    let options = ["--pipe", "-k", "-N2", "--retries", "1", "--shell", "--", job];
+    let ran = dir.run_with(&options, &numbers(5));
+    assert_eq!((ran.status, ran.stdout.as_str()), (0, "2\n2\n1\n"));
+}
+
+#[test]
+fn jobs_need_not_read() {
+    let input = numbers(100_000);
+    assert_eq!(piped(&["--block", "1k", "--", "true"], &input), "");
+    let first = piped(&["--block", "100k", "--", "head", "-n1"], &input);
+    assert!(first.starts_with("1\n") && first.lines().count() == 6, "{first}");
+}
+
+#[test]
+fn a_resumed_run_skips_blocks_that_are_done() {
+    let dir = TestDir::new();
+    let options = ["--pipe", "-k", "-N2", "--joblog", "log", "--resume", "--shell", "--"];
+    let run = |job: &str, input: &[u8]| dir.run_with(&[&options[..], &[job]].concat(), input);
+    let job = "read line; echo $line; test -e all -o $line != 3";
+    assert_eq!(run(job, b"1\n2\n3\n4\n").status, 1);
+    dir.write("all", "");
+    let ran = run(job, b"1\n2\n3\n4\n5\n");
+    assert_eq!((ran.status, ran.stdout.as_str()), (0, "3\n5\n"));
+    let changed = run(job, b"1\n0\n3\n4\n5\n");
+    assert_eq!(changed.status, 255);
+    assert!(changed.stderr.contains("changed"), "{}", changed.stderr);
+}
+
+#[test]
+fn records_are_passed_on_as_soon_as_they_arrive() {
+    let dir = TestDir::new();
+    let mut command = dir.command(&["run", "--pipe", "-N1", "--", "tee", "first"]);
+    let mut brigade = command.stdin(Stdio::piped()).spawn().expect("brigade");
+    let mut stdin = brigade.stdin.take().expect("piped");
+    stdin.write_all(b"1\n").expect("read");
+    until("the first job", || dir.read("first") == "1\n");
+    drop(stdin);
+    assert!(brigade.wait().expect("own child").success());
+}
+
+#[test]
+fn a_producer_waits_while_no_job_reads() {
+    let dir = TestDir::new();
+    // The producer counts its megabytes.
+    dir.write(
+        "producer",
+        "for i in $(seq 64); do head -c 1048576 /dev/zero | tr '\\0' '\\n'; echo $i > made; done",
+    );
+    let job =
+        "test $PARALLEL_SEQ != 1 || { sleep 0.3; cp made seen; read line < go; }; cat > /dev/null";
+    let fifo = Command::new("mkfifo").arg(dir.path("go")).status();
+    assert!(fifo.is_ok_and(|status| status.success()));
+    let mut shell = Command::new("sh");
+    shell.arg("producer").current_dir(dir.path("")).stdout(Stdio::piped());
+    let mut producer = shell.spawn().expect("sh");
+    let mut command = dir.command(&["run", "--pipe", "--no-pin", "-j1", "--", "sh", "-c", job]);
+    command.stdin(producer.stdout.take().expect("piped"));
+    let mut brigade = command.spawn().expect("brigade");
+    until("reading ahead", || dir.read("seen").ends_with('\n'));
+    // One running, eight waiting; one more is in the reader's buffer, and one in the pipe.
+    let seen: u32 = dir.read("seen").trim().parse().expect("a number");
+    assert!(seen <= 11, "{seen} blocks were read ahead");
+    dir.write("go", "\n");
+    assert!(brigade.wait().expect("own child").success());
+    assert_eq!(dir.read("made"), "64\n");
+    assert!(producer.wait().expect("own child").success());
+}
+
+#[test]
+fn what_makes_no_sense_is_refused() {
+    let dir = TestDir::new();
+    for (arguments, word) in [
+        (&["--pipe", "--block", "-1", "wc"][..], "--pipe-part"),
+        (&["--pipe", "--block", "0", "wc"], "at least 1 byte"),
+        (&["--pipe", "--regexp", "--recend", "(", "wc"], "--recend"),
+        (&["--pipe", "wc", ":::", "a"], "get no arguments"),
+        (&["--block", "1M", "--", "wc"], "--pipe"),
+        (&["--pipe"], "nothing to run"),
+    ] {
+        let ran = dir.run_with(arguments, b"1\n");
+        assert_eq!(ran.status, 255, "{arguments:?}: {}", ran.stderr);
+        assert!(ran.stderr.contains(word), "{arguments:?}: {}", ran.stderr);
+    }
+}
