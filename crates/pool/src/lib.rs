@@ -64,6 +64,7 @@ mod task_span;
 mod timeline;
 mod wait;
 mod waiting;
+mod wakers;
 
 #[cfg(not(feature = "cores"))]
 use no_cores as cores;
