@@ -163,11 +163,15 @@ pub use brigade_timer as timer;
 pub mod pool {
     #[doc(inline)]
     pub use brigade_pool::{
-        AsCompleted, Exit, Handle, Link, Map, MapUnordered, Pool, PoolBuilder, PoolError, Shutdown,
-        ShutdownReport, Stdio, SubmitError, SubmitErrorKind, TaskBuilder, TaskError, TaskErrorKind,
-        TaskId, TaskState, TimedOut, Until, Waited, as_completed, wait,
+        AbortOnDrop, AsCompleted, Exit, Handle, Link, Map, MapUnordered, Pool, PoolBuilder,
+        PoolError, Shutdown, ShutdownReport, Stdio, SubmitError, SubmitErrorKind, SubmitFuture,
+        TaskBuilder, TaskError, TaskErrorKind, TaskId, TaskState, TimedOut, Until, Waited,
+        as_completed, wait,
     };
 
+    #[cfg(feature = "futures")]
+    #[doc(inline)]
+    pub use brigade_pool::AsStream;
     #[cfg(feature = "status")]
     #[doc(inline)]
     pub use brigade_pool::StatusSource;

@@ -1,5 +1,8 @@
 //! Yields handles in the order in which their tasks finish.
 
+#[cfg(feature = "futures")]
+mod futures;
+
 use std::fmt;
 use std::iter::FusedIterator;
 use std::sync::Arc;
@@ -12,6 +15,8 @@ use crate::drive::Shared;
 use crate::error::TimedOut;
 use crate::handle::Handle;
 use crate::wait::only_pool;
+#[cfg(feature = "futures")]
+use crate::wakers::Wakers;
 
 /// Iterator over handles in the order in which their tasks finish; returned by [`as_completed`].
 ///
@@ -25,6 +30,9 @@ pub struct AsCompleted<R> {
     completions: Arc<CompletionQueue>,
     /// The pool of all handles, if they belong to one.
     pool: Option<Arc<Shared>>,
+    /// Set if a future waits for the handles.
+    #[cfg(feature = "futures")]
+    wakers: Option<Arc<Wakers>>,
     /// The process that may use the completions.
     origin: Origin,
 }
@@ -51,7 +59,15 @@ pub fn as_completed<R>(handles: impl IntoIterator<Item = Handle<R>>) -> AsComple
     for (token, handle) in (0..).zip(handles.iter().flatten()) {
         handle.watch(&completions, token);
     }
-    AsCompleted { pending: handles.len(), handles, completions, pool, origin: Origin::here() }
+    AsCompleted {
+        pending: handles.len(),
+        handles,
+        completions,
+        pool,
+        #[cfg(feature = "futures")]
+        wakers: None,
+        origin: Origin::here(),
+    }
 }
 
 impl<R> AsCompleted<R> {

@@ -60,6 +60,7 @@ mod outcome;
 mod owner;
 #[cfg(feature = "recording")]
 mod recording;
+mod room;
 mod run_deferred;
 mod shared;
 mod slow;
@@ -89,6 +90,7 @@ use crate::error::PoolError;
 use no_recording as recording;
 use outcome::EventData;
 use owner::Role;
+pub(crate) use room::Place;
 pub(crate) use shared::Shared;
 use shared::Work;
 

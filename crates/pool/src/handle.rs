@@ -5,6 +5,8 @@ use std::future::Future;
 use std::marker::PhantomData;
 use std::pin::Pin;
 use std::sync::Arc;
+#[cfg(feature = "futures")]
+use std::task::Waker;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
@@ -12,6 +14,7 @@ use brigade_sys::clock::{self, Monotonic};
 use brigade_wire::{Attempt, TaskId, codec};
 use serde::de::DeserializeOwned;
 
+use crate::abort_on_drop::AbortOnDrop;
 use crate::callbacks::Callback;
 use crate::cell::{OutcomeKind, TaskCell};
 use crate::completion_queue::CompletionQueue;
@@ -122,6 +125,21 @@ impl<R> Handle<R> {
         is_killed || self.cell.is_cancelled()
     }
 
+    /// Returns the handle in a wrapper that [kills](Self::kill) the task when it is dropped, for
+    /// futures whose result nobody needs once they are dropped, for example by a timeout.
+    ///
+    /// ```no_run
+    /// # fn square(x: u64) -> u64 { x * x }
+    /// # async fn serve(pool: brigade::Pool) -> Result<(), Box<dyn std::error::Error>> {
+    /// let task = pool.submit_async(square, 7).await?.abort_on_drop();
+    /// assert_eq!(task.await?, 49);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn abort_on_drop(self) -> AbortOnDrop<R> {
+        AbortOnDrop::new(self)
+    }
+
     /// Returns the kind of the outcome if it has arrived, even if it has been taken since.
     pub(crate) fn outcome_kind(&self) -> Option<OutcomeKind> {
         if self.shared.is_forked() { Some(OutcomeKind::Failure) } else { self.cell.outcome_kind() }
@@ -142,6 +160,19 @@ impl<R> Handle<R> {
     pub(crate) fn unwatch(&self, completions: &Arc<CompletionQueue>) {
         if !self.shared.is_forked() {
             self.cell.unwatch(completions);
+        }
+    }
+
+    /// Returns a second handle; the caller uses one of them.
+    pub(crate) fn duplicate(&self) -> Self {
+        Self::new(Arc::clone(&self.cell), Arc::clone(&self.shared))
+    }
+
+    /// Sets the waker for the arrival of the outcome.
+    #[cfg(feature = "futures")]
+    pub(crate) fn set_waker(&self, waker: &Waker) {
+        if !self.shared.is_forked() {
+            self.cell.set_waker(waker);
         }
     }
 

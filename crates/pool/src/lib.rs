@@ -32,6 +32,9 @@
 
 #![forbid(unsafe_code)]
 
+mod abort_on_drop;
+#[cfg(feature = "futures")]
+mod as_stream;
 mod buffers;
 mod builder;
 mod callbacks;
@@ -57,6 +60,7 @@ mod payload;
 mod pool;
 mod run_record;
 pub mod stream;
+mod submit_future;
 mod sync;
 mod task;
 mod task_span;
@@ -69,6 +73,9 @@ mod wakers;
 #[cfg(not(feature = "cores"))]
 use no_cores as cores;
 
+pub use abort_on_drop::AbortOnDrop;
+#[cfg(feature = "futures")]
+pub use as_stream::AsStream;
 pub use brigade_scheduler::{Shutdown, ShutdownReport};
 pub use brigade_supervisor::Stdio;
 pub use brigade_sys::process::Exit;
@@ -82,6 +89,7 @@ pub use handle::{Handle, TaskState};
 pub use live_view::StatusSource;
 pub use map::{Map, MapUnordered};
 pub use pool::Pool;
+pub use submit_future::SubmitFuture;
 pub use task::TaskBuilder;
 pub use wait::{Until, Waited, wait};
 

@@ -9,6 +9,8 @@
 
 mod chunk;
 mod chunks;
+#[cfg(feature = "futures")]
+mod futures;
 mod sizing;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -38,7 +40,7 @@ impl Pool {
     {
         let entry = function_of::<F, I::Item, R>(function);
         let chunks = Chunks::new(self, entry, inputs.into_iter());
-        Map { chunks, next: 0, early: BTreeMap::new(), types: PhantomData }
+        Map { chunks, order: Order::default(), types: PhantomData }
     }
 
     /// Applies `function` to each input like [`map`](Self::map), but yields the results in the
@@ -66,11 +68,17 @@ impl Pool {
 #[must_use = "an iterator does nothing until it is used"]
 pub struct Map<'pool, F, I: Iterator, R> {
     chunks: Chunks<'pool, I>,
+    order: Order,
+    types: PhantomData<fn(F) -> R>,
+}
+
+/// Puts results into the order of the inputs.
+#[derive(Default)]
+struct Order {
     /// Index of the first item after those that are being yielded.
     next: u64,
     /// Results of later items, by the index of the first one.
     early: BTreeMap<u64, Results>,
-    types: PhantomData<fn(F) -> R>,
 }
 
 /// An iterator over the results in order of completion, created by [`Pool::map_unordered`].
@@ -136,6 +144,17 @@ macro_rules! impl_settings {
 impl_settings!(Map);
 impl_settings!(MapUnordered);
 
+impl Order {
+    /// Returns the results to yield next, if they are among those that have settled.
+    fn next(&mut self, settled: &mut VecDeque<Results>) -> Option<Results> {
+        let Self { next, early } = self;
+        early.extend(settled.drain(..).map(|results| (results.position(), results)));
+        let results = early.remove(next)?;
+        *next += results.len();
+        Some(results)
+    }
+}
+
 impl<F, I, R> Iterator for Map<'_, F, I, R>
 where
     I: Iterator,
@@ -146,13 +165,8 @@ where
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
-        let Self { chunks, next, early, .. } = self;
-        chunks.next(|settled| {
-            early.extend(settled.drain(..).map(|results| (results.position(), results)));
-            let results = early.remove(next)?;
-            *next += results.len();
-            Some(results)
-        })
+        let Self { chunks, order, .. } = self;
+        chunks.next(|settled| order.next(settled))
     }
 }
 

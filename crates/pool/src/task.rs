@@ -18,6 +18,7 @@ use crate::error::{SubmitError, SubmitErrorKind};
 use crate::function_ref::FunctionRef;
 use crate::payload::Argument;
 use crate::pool::{Pool, WhenFull};
+use crate::submit_future::{SubmitFuture, Unsubmitted};
 
 /// A task with its own settings; returned by [`Pool::task`] and [`Pool::named_task`].
 #[must_use = "a task is nothing until it is submitted"]
@@ -143,18 +144,36 @@ where
         self.submit_with(argument, WhenFull::within(timeout))
     }
 
+    /// Submits the task. The future waits while the queue is full.
+    ///
+    /// # Errors
+    /// As [`Pool::submit_async`].
+    pub fn submit_async(&self, argument: A) -> SubmitFuture<A, R> {
+        let task = self.unsubmitted(&argument);
+        SubmitFuture::new(self.pool.shared(), argument, task)
+    }
+
     fn submit_with(&self, argument: A, when_full: WhenFull) -> Result<Handle<R>, SubmitError<A>> {
         let shared = self.pool.shared();
-        let submitted = self.prepare(&argument).and_then(|(function, encoded)| {
-            let TaskOptions { label, retries, .. } = &self.options;
-            let (deadlines, constraints) = self.options.constraints(&shared.config);
-            let id = shared.next_task_ids(1);
-            let cell = TaskCell::new(id, function, encoded, label.clone(), deadlines, None);
-            shared.open_span(&cell, None);
-            shared.submit(&cell, None, *retries, constraints, when_full)?;
+        let submitted = self.unsubmitted(&argument).and_then(|task| {
+            let Unsubmitted { cell, retries, constraints } = task;
+            shared.submit(&cell, None, retries, constraints, when_full)?;
             Ok(Handle::new(cell, Arc::clone(shared)))
         });
         submitted.map_err(|kind| SubmitError::new(kind, argument))
+    }
+
+    /// Makes the task, which is not submitted yet.
+    #[inline]
+    fn unsubmitted(&self, argument: &A) -> Result<Unsubmitted, SubmitErrorKind> {
+        let shared = self.pool.shared();
+        let (function, encoded) = self.prepare(argument)?;
+        let TaskOptions { label, retries, .. } = &self.options;
+        let (deadlines, constraints) = self.options.constraints(&shared.config);
+        let id = shared.next_task_ids(1);
+        let cell = TaskCell::new(id, function, encoded, label.clone(), deadlines, None);
+        shared.open_span(&cell, None);
+        Ok(Unsubmitted { cell, retries: *retries, constraints })
     }
 
     /// Resolves the function and encodes the argument.

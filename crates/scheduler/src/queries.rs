@@ -31,6 +31,11 @@ impl<T> Scheduler<T> {
         self.tasks.waiting() < self.settings.queue_limit
     }
 
+    /// Returns the number of tasks that the queue has room for.
+    pub fn room(&self) -> usize {
+        self.settings.queue_limit.saturating_sub(self.tasks.waiting())
+    }
+
     /// Returns `true` if the pool accepts tasks: it is neither shut down nor broken.
     pub fn is_open(&self) -> bool {
         self.lifecycle.is_open()

@@ -51,7 +51,7 @@ impl Core {
         }
         self.observe_queue(now, shared);
         self.plan_tick(now, shared, deferred);
-        self.wake_waiters(shared);
+        self.wake_waiters(shared, deferred);
     }
 
     /// Makes the reaper sleep no longer than until the scheduler's next deadline. A deadline that

@@ -5,6 +5,7 @@
 //! freed, and wakers run last, on a thread that may run them; see `run_deferred`.
 
 use std::sync::Arc;
+use std::task::Waker;
 
 use brigade_supervisor::{Notes, WorkerProcess};
 use tracing::Level;
@@ -16,6 +17,8 @@ use crate::payload::{Argument, Outcome};
 #[derive(Default)]
 pub(super) struct Deferred {
     pub(super) to_notify: Vec<Waiters>,
+    /// Futures that wait for room in the queue.
+    pub(super) to_wake: Vec<Waker>,
     /// Workers, and `true` if their deaths may be reported at once. They are not killed under the
     /// lock, because finding the processes that a worker has started takes long.
     pub(super) to_kill: Vec<(Arc<WorkerProcess>, bool)>,
@@ -67,8 +70,9 @@ impl Deferred {
 
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
-        let Self { to_notify, to_kill, notes, to_free, wake_reaper, ended } = self;
+        let Self { to_notify, to_wake, to_kill, notes, to_free, wake_reaper, ended } = self;
         to_notify.is_empty()
+            && to_wake.is_empty()
             && to_kill.is_empty()
             && notes.is_empty()
             && to_free.is_empty()
@@ -78,6 +82,6 @@ impl Deferred {
 
     /// Returns `true` if user code has to run, which may take long.
     pub(super) fn has_user_code(&self) -> bool {
-        self.to_notify.iter().any(Waiters::has_waker)
+        !self.to_wake.is_empty() || self.to_notify.iter().any(Waiters::has_waker)
     }
 }

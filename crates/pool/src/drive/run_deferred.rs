@@ -25,7 +25,8 @@ impl Deferred {
             cleaner::kill(shared, &process, at_once);
         }
         shared.supervisor.output.note_all(self.notes);
-        let mut user_code = Vec::new();
+        let to_wake = self.to_wake.into_iter();
+        let mut user_code: Vec<_> = to_wake.map(|waker| UserCode::Waker(None, waker)).collect();
         for waiters in self.to_notify {
             let Wakeups { ring_doorbell, waker, span } = waiters.notify();
             if ring_doorbell {

@@ -21,6 +21,7 @@ use super::collect::listeners::Listeners;
 use super::deferred::Deferred;
 use super::outcome::EventData;
 use super::recording::Recording;
+use super::room::Line;
 use super::user_code_queue::{UserCode, UserCodeQueue};
 use super::worker_slot::WorkerSlot;
 use crate::callbacks::Callbacks;
@@ -80,6 +81,8 @@ pub(super) struct Core {
     pub(super) waiting_for_room: usize,
     /// Threads that wait for room while they collect outcomes; see `submit`.
     pub(super) sleeping_for_room: Vec<Sleeper>,
+    /// Futures that wait for room; see `room`.
+    pub(super) line_for_room: Line,
     pub(super) waiting_for_progress: usize,
     /// `true` if the worker that was sent the last task was asleep.
     pub(super) woke_worker: bool,
@@ -111,6 +114,7 @@ impl Shared {
             submitted: 0,
             waiting_for_room: 0,
             sleeping_for_room: Vec::new(),
+            line_for_room: Line::default(),
             waiting_for_progress: 0,
             woke_worker: false,
             recording: Recording::new(now()),
@@ -177,6 +181,13 @@ impl Shared {
         let result = act(&mut self.lock(), &mut deferred);
         deferred.run(self);
         result
+    }
+
+    /// Calls `act` while no event is handled. It must not use the pool or run user code.
+    #[cfg(feature = "futures")]
+    pub(crate) fn without_events(&self, act: impl FnOnce()) {
+        let _core = self.lock();
+        act();
     }
 
     /// Reserves `count` consecutive task ids and returns the first.
@@ -362,14 +373,9 @@ impl Shared {
 impl Core {
     /// Wakes callers whose condition may have become true; called after each event.
     #[inline]
-    pub(super) fn wake_waiters(&mut self, shared: &Shared) {
-        if self.waiting_for_room > 0 && (self.scheduler.has_room() || !self.scheduler.is_open()) {
-            shared.room.notify_all();
-            for sleeper in self.sleeping_for_room.drain(..) {
-                if sleeper.wake() {
-                    shared.ring_caller();
-                }
-            }
+    pub(super) fn wake_waiters(&mut self, shared: &Shared, deferred: &mut Deferred) {
+        if self.waiting_for_room > 0 || !self.line_for_room.is_empty() {
+            self.wake_for_room(shared, deferred);
         }
         if self.waiting_for_progress > 0 {
             shared.progress.notify_all();

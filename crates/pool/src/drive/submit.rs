@@ -31,15 +31,30 @@ impl Shared {
         constraints: Option<Box<Constraints>>,
         when_full: WhenFull,
     ) -> Result<(), SubmitErrorKind> {
-        let mut core = match self.open_with_room(when_full) {
-            Ok(core) => core,
+        match self.open_with_room(when_full) {
+            Ok(core) => {
+                self.accept(core, task, items, retries, constraints);
+                Ok(())
+            }
             Err(kind) => {
                 if let Some(span) = task.take_span() {
                     span.refuse(&kind);
                 }
-                return Err(kind);
+                Err(kind)
             }
-        };
+        }
+    }
+
+    /// Submits a task to an open pool.
+    #[inline]
+    pub(super) fn accept(
+        &self,
+        mut core: MutexGuard<'_, Core>,
+        task: &Arc<TaskCell>,
+        items: Option<NonZeroU32>,
+        retries: u32,
+        constraints: Option<Box<Constraints>>,
+    ) {
         let mut deferred = Deferred::default();
         // Deadlines count from the exact time. The last tick is slightly behind, but much cheaper.
         let is_exact = constraints.is_some() || items.is_some();
@@ -57,7 +72,6 @@ impl Shared {
         }
         drop(core);
         deferred.run(self);
-        Ok(())
     }
 
     /// Stores the outcome of a task that was not submitted.
@@ -102,7 +116,10 @@ impl Shared {
     }
 
     /// Locks the core of an open pool whose queue has room.
-    fn open_with_room(&self, when_full: WhenFull) -> Result<MutexGuard<'_, Core>, SubmitErrorKind> {
+    pub(super) fn open_with_room(
+        &self,
+        when_full: WhenFull,
+    ) -> Result<MutexGuard<'_, Core>, SubmitErrorKind> {
         if self.is_forked() {
             return Err(SubmitErrorKind::Forked);
         }

@@ -1,6 +1,8 @@
 //! All chunks of a map: makes them of inputs, submits them, and takes their results when they have
 //! ended.
 
+#[cfg(feature = "futures")]
+mod futures;
 mod submit;
 
 use std::collections::{HashMap, VecDeque};
@@ -25,6 +27,7 @@ use crate::error::{SubmitErrorKind, TaskError, TaskErrorKind};
 use crate::function_ref::FunctionRef;
 use crate::payload::append_buffers;
 use crate::waiting::Wait;
+use crate::wakers::Wakers;
 
 /// Number of frames per worker: one that runs, one that is ready when it ends, one that replaces
 /// that one.
@@ -95,6 +98,8 @@ pub(super) struct Chunks<'pool, I> {
     settled: VecDeque<Results>,
     /// The results that are being yielded.
     current: Option<Results>,
+    /// Set if futures wait for the results.
+    wakers: Option<Arc<Wakers>>,
     /// Number of chunks that could not be submitted and have results that were not yielded yet.
     unsent: usize,
 }
@@ -130,6 +135,7 @@ impl<'pool, I> Chunks<'pool, I> {
             under_way: HashMap::new(),
             settled: VecDeque::new(),
             current: None,
+            wakers: None,
             unsent: 0,
         }
     }
@@ -186,6 +192,22 @@ where
             return self.forked().map(Err);
         }
         loop {
+            if let Some(result) = self.try_next(&mut choose) {
+                return Some(result);
+            }
+            if !self.wait() {
+                return None;
+            }
+        }
+    }
+
+    /// Returns the next result if it has arrived.
+    #[inline]
+    fn try_next<R: DeserializeOwned + 'static>(
+        &mut self,
+        choose: &mut impl FnMut(&mut VecDeque<Results>) -> Option<Results>,
+    ) -> Option<Result<R, TaskError>> {
+        loop {
             if !self.owner.completions.is_pending() {
                 self.settle_arrived();
                 self.refill();
@@ -199,10 +221,7 @@ where
                 self.unsent -= usize::from(done.unsent);
             }
             self.refill();
-            self.current = choose(&mut self.settled);
-            if self.current.is_none() && !self.wait() {
-                return None;
-            }
+            self.current = Some(choose(&mut self.settled)?);
         }
     }
 

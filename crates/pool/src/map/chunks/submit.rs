@@ -1,6 +1,8 @@
 //! Submits the chunks of a map with their deadlines.
 
 use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::task::Waker;
 use std::time::Duration;
 
 use brigade_scheduler::Constraints;
@@ -49,7 +51,13 @@ impl<I> Chunks<'_, I> {
         let cell = TaskCell::new(items.first, function, encoded, None, deadlines, progress);
         self.pool.shared().open_span(&cell, Some(items.count));
         let (count, retries) = (NonZeroU32::new(items.count), self.retries);
-        match self.pool.shared().submit(&cell, count, retries, constraints, WhenFull::Wait) {
+        let mut when_full = WhenFull::Wait;
+        if let Some(wakers) = &self.wakers {
+            cell.set_waker(&Waker::from(Arc::clone(wakers)));
+            // A future must not block.
+            when_full = WhenFull::Exceed;
+        }
+        match self.pool.shared().submit(&cell, count, retries, constraints, when_full) {
             Ok(()) => self.add(cell, bytes),
             Err(kind) => {
                 self.refused = true;
