@@ -16,12 +16,12 @@ use clap_complete::Shell;
 use crate::input::Format;
 pub(crate) use lists::ListOptions;
 pub(crate) use pipe::{BlockSize, PipeOptions};
+use values::{HaltParser, parse_count, parse_limit, parse_number, parse_seconds, parse_size};
 pub(crate) use values::{HaltPolicy, JobCount};
-use values::{parse_count, parse_halt, parse_limit, parse_seconds, parse_size};
 
-/// Runs lists of commands on pinned cores, leaves no process behind, and resumes interrupted runs
+/// Runs lists of commands on pinned cores, leaves no process behind, resumes interrupted runs
 #[derive(Debug, Parser)]
-#[command(name = "brigade", version, propagate_version = true, max_term_width = 100)]
+#[command(name = "brigade", version = env!("BRIGADE_VERSION"), propagate_version = true, max_term_width = 80)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -29,27 +29,30 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Run a list of commands in parallel, each pinned to its own cores
     Run(Box<Run>),
-    /// Show the machine's topology and the cores that jobs can be pinned to
+    /// Show the machine's topology, and which cores jobs can be pinned to
     Topology,
-    /// Show a live view in the terminal
+    /// Show a live view of a run or a pool in the terminal
     ///
-    /// ADDRESS is that of `brigade run --status`, or of a pool with `serve_status`: a host and a
-    /// port, or only the port.
+    /// ADDRESS is the one given to `brigade run --status`, or to a pool's `serve_status`.
     Top {
         /// Address of the live view, such as 127.0.0.1:8080 or 8080
         #[arg(value_hint = ValueHint::Other)]
         address: String,
     },
-    /// Write shell completions to standard output
+    /// Print a script that completes the command line in a shell
+    ///
+    /// For bash: eval "$(brigade completions bash)", or write it to
+    /// ~/.local/share/bash-completion/completions/brigade.
     Completions {
-        /// Shell to write completions for
+        /// Shell to complete for
         shell: Shell,
     },
     /// Write the manual pages
+    ///
+    /// For man: mkdir -p ~/.local/share/man/man1; brigade man ~/.local/share/man/man1
     Man {
-        /// Existing directory for the pages [default: standard output]
+        /// Existing directory to write them to [default: standard output]
         #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
         folder: Option<PathBuf>,
     },
@@ -112,7 +115,7 @@ pub(crate) struct Run {
     pub(crate) shuffle: bool,
 
     /// Seed for --shuffle [default: random]
-    #[arg(long, requires = "shuffle", value_name = "N", help_heading = "Input")]
+    #[arg(long, requires = "shuffle", value_name = "N", value_parser = parse_number::<u64>, help_heading = "Input")]
     pub(crate) seed: Option<u64>,
 
     #[command(flatten)]
@@ -151,6 +154,7 @@ pub(crate) struct Run {
         long,
         value_name = "N",
         default_value = "0",
+        value_parser = parse_number::<i32>,
         allow_negative_numbers = true,
         help_heading = "Cores"
     )]
@@ -166,15 +170,15 @@ pub(crate) struct Run {
     pub(crate) timeout: Option<Limit>,
 
     /// Number of additional attempts for a failed job
-    #[arg(long, value_name = "N", default_value = "0", help_heading = "Failures")]
+    #[arg(long, value_name = "N", default_value = "0", value_parser = parse_number::<u32>, allow_negative_numbers = true, help_heading = "Failures")]
     pub(crate) retries: u32,
 
     /// Stop early: now or soon, then fail, success or done = N or N%, such as now,fail=1
-    #[arg(long, value_name = "POLICY", value_parser = parse_halt, help_heading = "Failures")]
+    #[arg(long, value_name = "POLICY", value_parser = HaltParser, hide_possible_values = true, help_heading = "Failures")]
     pub(crate) halt: Option<HaltPolicy>,
 
     /// Minimum time between two starts: seconds, or a duration such as 1m30s
-    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds, help_heading = "Failures")]
+    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds, allow_negative_numbers = true, help_heading = "Failures")]
     pub(crate) delay: Option<Duration>,
 
     /// Shell command that must succeed before any job starts

@@ -6,6 +6,7 @@ mod entry;
 mod file;
 mod jobs;
 mod lists;
+mod plain;
 mod records;
 mod rows;
 mod shuffle;

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod arguments;
+mod completions;
 mod descriptors;
 mod gnu;
 mod input;
@@ -25,6 +26,7 @@ mod topology;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
+use clap::error::{ContextKind, ContextValue};
 use clap::{CommandFactory, Parser};
 use miette::{IntoDiagnostic, Report, WrapErr};
 
@@ -61,7 +63,24 @@ fn parse() -> Result<Arguments, clap::Error> {
         Some(run) => separator::inserted(words, run, separator::is_program),
         None => words,
     };
-    Arguments::try_parse_from(words).map_err(|error| gnu::explain(error, &command))
+    Arguments::try_parse_from(words).map_err(|error| cut(gnu::explain(error, &command)))
+}
+
+/// Cuts the words that an error repeats: an argument may have megabytes.
+fn cut(mut error: clap::Error) -> clap::Error {
+    const LONGEST: usize = 100;
+    for kind in [ContextKind::InvalidValue, ContextKind::InvalidArg, ContextKind::InvalidSubcommand]
+    {
+        if let Some(ContextValue::String(word)) = error.get(kind)
+            && word.chars().count() > LONGEST
+        {
+            let word = format!("{word:.LONGEST$}…");
+            error.insert(kind, ContextValue::String(word));
+            // It repeats the word.
+            error.remove(ContextKind::Suggested);
+        }
+    }
+    error
 }
 
 fn execute(command: Command) -> Result<u8, Report> {
@@ -70,9 +89,7 @@ fn execute(command: Command) -> Result<u8, Report> {
         Command::Topology => topology::show()?,
         Command::Top { address } => return top::show(&address),
         Command::Completions { shell } => {
-            let mut script = Vec::new();
-            clap_complete::generate(shell, &mut Arguments::command(), "brigade", &mut script);
-            io::stdout().write_all(&script).into_diagnostic()?;
+            io::stdout().write_all(&completions::script(shell)).into_diagnostic()?;
         }
         Command::Man { folder: None } => {
             manual::print(&mut io::stdout().lock(), Arguments::command()).into_diagnostic()?;

@@ -46,9 +46,9 @@ fn name(page: &Command) -> String {
 }
 
 fn write(writer: &mut impl Write, page: Command) -> io::Result<()> {
-    let examples = page.get_after_help().map(ToString::to_string);
+    let rest = page.get_after_help().map(ToString::to_string).unwrap_or_default();
     let (is_run, has_subcommands) = (page.get_name() == "run", page.has_subcommands());
-    let man = Man::new(page);
+    let man = Man::new(page).source(concat!("brigade ", env!("CARGO_PKG_VERSION")));
     man.render_title(writer)?;
     man.render_name_section(writer)?;
     if is_run {
@@ -61,9 +61,14 @@ fn write(writer: &mut impl Write, page: Command) -> io::Result<()> {
     if has_subcommands {
         man.render_subcommands_section(writer)?;
     }
-    if let Some(examples) = examples {
-        // Lines stay as they are.
-        write!(writer, ".SH EXAMPLES\n.nf\n{}.fi\n", escaped(&examples))?;
+    for section in rest.split("\n\n").filter_map(|section| section.split_once(':')) {
+        let (title, text) = section;
+        // Lines stay as they are, without their indentation.
+        let lines = text.trim_start_matches('\n').lines();
+        let text: String = lines
+            .map(|line| escaped(line.strip_prefix("  ").unwrap_or(line.trim_start())))
+            .collect();
+        write!(writer, ".SH {}\n.nf\n{text}.fi\n", title.to_uppercase())?;
     }
     Ok(())
 }
@@ -93,7 +98,10 @@ mod tests {
         let mut text = Vec::new();
         print(&mut text, crate::arguments::Arguments::command()).expect("memory");
         let text = String::from_utf8(text).expect("UTF-8");
-        assert!(text.contains(".nf\nExamples:\n  brigade run gzip \\-9 {} ::: *.log  "), "{text}");
+        assert!(text.contains("EXAMPLES\n.nf\nbrigade run gzip \\-9 {} ::: *.log  "), "{text}");
+        for section in ["REPLACEMENT STRINGS", "EXIT STATUS"] {
+            assert!(text.contains(&format!("\n.SH {section}")), "{section}");
+        }
         assert!(!text.contains("EXTRA"));
     }
 

@@ -2,6 +2,7 @@
 
 mod client;
 mod event_queue;
+mod explain;
 mod lists;
 mod pipe;
 mod placement;
@@ -89,7 +90,7 @@ pub(crate) fn run(options: &Run) -> Result<u8, Report> {
     };
     let status = match failure {
         Some(failure) => failure,
-        None => result.into_diagnostic().map(|summary| of_run(&summary)),
+        None => result.map_err(explain::run_error).map(|summary| of_run(&summary)),
     };
     let code = status.as_ref().copied().unwrap_or(RUN_FAILED);
     if options.json {

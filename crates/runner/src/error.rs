@@ -23,8 +23,8 @@ pub enum RunnerError {
     },
     /// Two jobs are duplicates.
     #[error(
-        "job {second} is the same as job {first}: {job:.200}\nremove one of them, give them labels, or allow \
-         duplicates (`--allow-duplicates`)"
+        "job {second} is the same as job {first}: {job:.200}; remove one of them, give them labels, or call \
+         `allow_duplicates`"
     )]
     Duplicate {
         /// The number of the first one.
@@ -101,7 +101,7 @@ pub struct ConfigError {
 /// A text that is not a halt policy.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{text}` is not a halt policy: write `now` or `soon`, a comma, `fail`, `success` or `done`, and `=` with a number \
+    "`{text:.40}` is not a halt policy: write `now` or `soon`, a comma, `fail`, `success` or `done`, and `=` with a number \
      or a percentage, as in `now,fail=1` or `soon,done=10%`"
 )]
 pub struct HaltError {
@@ -112,7 +112,7 @@ pub struct HaltError {
 /// A text that is not a time limit.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{text}` is not a time limit: write seconds (`2.5`), or a percentage of the median duration so \
+    "`{text:.40}` is not a time limit: write seconds (`2.5`), or a percentage of the median duration so \
      far (`300%`)"
 )]
 pub struct LimitError {

@@ -56,6 +56,7 @@ const BANS: &[Ban] = &[
             ("crates/brigade/examples/", "an example may start any program"),
             ("benches/", "compares with bare processes"),
             ("xtask/", "runs cargo"),
+            ("crates/cli/build.rs", "asks git for the commit"),
         ],
         allowed_in_tests: true,
     },

@@ -1,10 +1,12 @@
 //! The values of options: numbers of jobs, durations, sizes, policies.
 
+use std::ffi::OsStr;
 use std::num::NonZeroUsize;
 use std::str::FromStr;
 use std::time::Duration;
 
-use brigade::runner::{Halt, HaltError, Limit, LimitError, MAX_JOBS};
+use brigade::runner::{Halt, Limit, MAX_JOBS};
+use clap::builder::{PossibleValue, TypedValueParser};
 
 /// The number of jobs at once, written as for GNU parallel.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -73,15 +75,52 @@ pub(super) fn parse_count(text: &str) -> Result<NonZeroUsize, String> {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct HaltPolicy(pub(crate) Option<Halt>);
 
-pub(super) fn parse_halt(text: &str) -> Result<HaltPolicy, HaltError> {
-    if text == "never" { Ok(HaltPolicy(None)) } else { text.parse().map(Some).map(HaltPolicy) }
+/// Parses halt policies. Shells complete to common ones.
+#[derive(Debug, Clone)]
+pub(super) struct HaltParser;
+
+impl TypedValueParser for HaltParser {
+    type Value = HaltPolicy;
+
+    fn parse_ref(
+        &self,
+        command: &clap::Command,
+        argument: Option<&clap::Arg>,
+        value: &OsStr,
+    ) -> Result<HaltPolicy, clap::Error> {
+        parse_halt.parse_ref(command, argument, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        let common =
+            ["never", "soon,fail=1", "now,fail=1", "soon,fail=10%", "now,success=1", "now,done=1"];
+        Some(Box::new(common.into_iter().map(PossibleValue::new)))
+    }
 }
 
-pub(super) fn parse_limit(text: &str) -> Result<Limit, LimitError> {
+fn parse_halt(text: &str) -> Result<HaltPolicy, String> {
+    if text == "never" {
+        return Ok(HaltPolicy(None));
+    }
+    text.parse().map(|halt| HaltPolicy(Some(halt))).map_err(|_| {
+        "expected now or soon, a comma, fail, success or done, and = with a number or a percentage, such as \
+         now,fail=1 or soon,done=10%"
+            .to_owned()
+    })
+}
+
+pub(super) fn parse_limit(text: &str) -> Result<Limit, String> {
+    let wrong =
+        |_| "expected seconds, a duration such as 10m, or a percentage such as 300%".to_owned();
     match humantime::parse_duration(text) {
         Ok(limit) if !limit.is_zero() => Ok(Limit::Fixed(limit)),
-        _ => text.parse(),
+        _ => text.parse().map_err(wrong),
     }
+}
+
+/// Parses a whole number.
+pub(super) fn parse_number<N: FromStr>(text: &str) -> Result<N, String> {
+    text.parse().map_err(|_| "expected a whole number".to_owned())
 }
 
 /// Parses seconds, or a duration with units.

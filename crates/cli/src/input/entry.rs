@@ -37,7 +37,7 @@ pub(crate) struct Specification {
 struct Time(Duration);
 
 #[derive(Debug, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "expected seconds, or a duration such as \"1m 30s\"")]
 enum RawTime {
     Seconds(f64),
     Text(String),
@@ -48,13 +48,12 @@ impl TryFrom<RawTime> for Time {
 
     fn try_from(raw: RawTime) -> Result<Self, String> {
         let time = match raw {
-            RawTime::Seconds(seconds) => {
-                Duration::try_from_secs_f64(seconds).map_err(|error| format!("{seconds}: {error}"))
-            }
-            RawTime::Text(text) => {
-                humantime::parse_duration(&text).map_err(|error| format!("`{text}`: {error}"))
-            }
-        }?;
+            RawTime::Seconds(seconds) => Duration::try_from_secs_f64(seconds)
+                .map_err(|_| format!("`timeout` cannot be {seconds} seconds"))?,
+            RawTime::Text(text) => humantime::parse_duration(&text).map_err(|_| {
+                format!("`{text:.100}` is not a duration, such as \"90s\" or \"1m 30s\"")
+            })?,
+        };
         if time.is_zero() {
             return Err("`timeout` must be greater than zero".to_owned());
         }

@@ -8,7 +8,7 @@ use miette::{LabeledSpan, NamedSource, Report, SourceSpan, miette};
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::Specification;
+use super::{Specification, plain};
 
 /// The format of a job file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -55,7 +55,8 @@ pub(crate) fn jobs_of_toml(name: &str, text: &str) -> Result<Vec<Job>, Report> {
             Some("here".to_owned()),
             SourceSpan::from(error.span().unwrap_or_default()),
         );
-        miette!(labels = vec![label], help = help, "{}", error.message()).with_source_code(source())
+        miette!(labels = vec![label], help = help, "{}", plain::message(error.message()))
+            .with_source_code(source())
     })?;
     let defaults = match jobs.defaults {
         None => Specification::default(),
@@ -82,10 +83,14 @@ pub(crate) fn jobs_of_json_line(number: u64, line: &[u8]) -> Result<Job, JsonErr
     let wrong = |message: String, column| JsonError {
         number,
         // The place is shown in another way.
-        message: message.split(" at line 1 column").next().unwrap_or_default().to_owned(),
+        message: plain::message(message.split(" at line 1 column").next().unwrap_or_default()),
         column,
         line: String::from_utf8_lossy(line).into_owned(),
     };
+    if line.trim_ascii_start().first().is_some_and(|byte| *byte != b'{') {
+        let example = r#"{"command": ["program", "argument"]}"#;
+        return Err(wrong(format!("expected an object, such as {example}"), None));
+    }
     let specification: Specification = serde_json::from_slice(line)
         .map_err(|error| wrong(error.to_string(), error.column().checked_sub(1)))?;
     specification.into_job(&Specification::default()).map_err(|message| wrong(message, None))
@@ -173,7 +178,10 @@ mod tests {
             jobs_of_json_line(1, br#"{"command": ["a", "b c"], "retries": 2}"#).expect("valid");
         assert_eq!(job, Job::new("a").arg("b c").retries(2));
         let error = jobs_of_json_line(4, b"{").expect_err("cut");
-        assert!(error.to_string().starts_with("line 4 is not a job: EOF"), "{error}");
+        assert!(
+            error.to_string().starts_with("line 4 is not a job: the line ends within an object"),
+            "{error}"
+        );
     }
 
     proptest! {

@@ -6,6 +6,7 @@ use std::num::NonZeroUsize;
 use brigade::cores::{CorePool, Topology};
 use miette::{IntoDiagnostic, Report};
 
+use super::explain;
 use crate::arguments::Run;
 
 /// Set for pinned jobs of a run: the cores that the run has leased for them.
@@ -80,7 +81,7 @@ fn pool(topology: Topology) -> Result<CorePool, Report> {
     // The cores of a job are leased already, and a run inside that job must not wait for them.
     let is_inner = std::env::var_os(LEASED).is_some_and(|cores| !cores.is_empty());
     if is_inner {
-        return builder.build().into_diagnostic();
+        return builder.build().map_err(explain::pool_error);
     }
     match builder.clone().exclusive().build() {
         Ok(pool) => Ok(pool),
@@ -90,9 +91,9 @@ fn pool(topology: Topology) -> Result<CorePool, Report> {
                 io::stderr(),
                 "brigade: jobs may share cores with those of other runs: {report:#}"
             );
-            builder.build().into_diagnostic()
+            builder.build().map_err(explain::pool_error)
         }
-        Err(error) => Err(error).into_diagnostic(),
+        Err(error) => Err(explain::pool_error(error)),
     }
 }
 

@@ -14,7 +14,7 @@ use brigade::runner::{
 };
 use miette::{IntoDiagnostic, Report, WrapErr, miette};
 
-use super::{lists, pipe, placement};
+use super::{explain, lists, pipe, placement};
 use crate::arguments::{CorePolicy, HaltPolicy, Run};
 use crate::input::{
     Commands, Entry, Fetch, Format, Framing, Input, JsonError, Lines, Ready, Shuffled, jobs_of_toml,
@@ -68,7 +68,7 @@ pub(super) fn runner(options: &Run, tick: Option<Duration>) -> Result<Runner, Re
     if let Some(tick) = tick {
         builder = builder.tick(tick);
     }
-    builder.build().into_diagnostic()
+    builder.build().map_err(explain::build_error)
 }
 
 pub(super) fn input(options: &Run, runner: &Runner) -> Result<Box<dyn Input>, Report> {
@@ -121,14 +121,15 @@ pub(super) fn check_results(options: &Run) -> Result<(), Report> {
 fn from_file(file: &Path, options: &Run, stopper: &Stopper) -> Result<Box<dyn Input>, Report> {
     let is_stdin = file == Path::new("-");
     let format = options.format.unwrap_or_else(|| Format::of(file));
-    let cannot_read = || format!("cannot read the jobs in {}", file.display());
+    let name = file.to_string_lossy();
+    let cannot_read = || format!("cannot read the jobs in {name:.200}");
     if format == Format::Toml {
         let text =
             if is_stdin { io::read_to_string(io::stdin()) } else { fs::read_to_string(file) };
         let text = text.into_diagnostic().wrap_err_with(cannot_read)?;
-        let jobs = jobs_of_toml(&file.display().to_string(), &text)?;
+        let jobs = jobs_of_toml(&name, &text)?;
         if !options.allow_duplicates {
-            check_duplicates(&jobs).into_diagnostic()?;
+            check_duplicates(&jobs).map_err(explain::run_error)?;
         }
         return Ok(Box::new(ready(jobs)));
     }
@@ -138,16 +139,23 @@ fn from_file(file: &Path, options: &Run, stopper: &Stopper) -> Result<Box<dyn In
     if is_stdin {
         return Ok(streamed(Lines::new(io::stdin(), framing, stopper.clone())));
     }
-    let opened = File::open(file).into_diagnostic().wrap_err_with(cannot_read)?;
+    let opened = File::open(file).map_err(|error| {
+        let hint = (error.kind() == io::ErrorKind::NotFound)
+            .then(|| format!("if it is a command: brigade run -- {name:.200}"));
+        let error = Report::from_err(error).wrap_err(cannot_read());
+        match hint {
+            Some(hint) => miette!(help = hint, "{error}: {}", error.root_cause()),
+            None => error,
+        }
+    })?;
     if options.format.is_none()
         && is_program(&opened).into_diagnostic().wrap_err_with(cannot_read)?
     {
-        let file = file.display();
         return Err(miette!(
             help = format!(
-                "to run the program itself: brigade run -- {file}; if it is a list of commands, add --format lines"
+                "to run the program itself: brigade run -- {name}; if it is a list of commands, add --format lines"
             ),
-            "{file} is a program, not a job file: its lines would run in parallel"
+            "{name} is a program, not a job file: its lines would run in parallel"
         ));
     }
     let is_regular = opened.metadata().is_ok_and(|metadata| metadata.is_file());
@@ -180,7 +188,7 @@ pub(super) fn check(
     loop {
         match jobs.fetch_blocking() {
             Fetch::Entry(entry) => {
-                runner.check(&entry.job, entry.number).into_diagnostic()?;
+                runner.check(&entry.job, entry.number).map_err(explain::run_error)?;
                 resume.has(entry.number, &entry.job).into_diagnostic()?;
             }
             Fetch::Failed(error) => {

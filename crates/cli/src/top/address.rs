@@ -1,5 +1,6 @@
 //! The address of a live view, as people write it.
 
+use std::io::ErrorKind;
 use std::net::{SocketAddr, ToSocketAddrs};
 
 use miette::{Report, miette};
@@ -13,9 +14,12 @@ pub(crate) fn resolve(text: &str) -> Result<SocketAddr, Report> {
         Err(_) => trimmed.to_owned(),
     };
     let addresses = full.to_socket_addrs().map_err(|error| {
+        // The text itself is wrong; all other errors come from the system.
+        let is_text = error.kind() == ErrorKind::InvalidInput;
+        let why = if is_text { String::new() } else { format!(": {error}") };
         miette!(
             help = "write a host and a port, such as 127.0.0.1:8080, or only the port",
-            "`{text}` is not an address: {error}"
+            "`{text:.100}` is not an address{why}"
         )
     })?;
     // A live view listens on IPv4 unless it was asked for something else.

@@ -107,6 +107,8 @@ fn lines_without_an_end_do_not_share_a_line_with_the_progress() {
         assert!(shown.stdout.contains(line), "{}", shown.stdout.escape_debug());
     }
     assert!(!shown.stdout.contains('░'), "{}", shown.stdout.escape_debug());
+    // A job is counted as soon as its output is seen.
+    assert!(shown.stdout.contains("x2\r\n2/3 "), "{}", shown.stdout.escape_debug());
     // The cursor rests at the start of a line: a `^C` at the end of a full one would break it.
     assert!(!shown.stdout.contains(" \u{1b}[1A"), "{}", shown.stdout.escape_debug());
 }

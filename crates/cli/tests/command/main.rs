@@ -12,3 +12,4 @@ mod resume;
 mod run;
 mod supervision;
 mod top;
+mod words;

@@ -145,11 +145,11 @@ fn invalid_input_is_reported_before_anything_runs() {
         (&["--results", "x.csv", "touch", ":::", "ran"], "`--results` names a directory"),
         (&["./script"], "to run the program itself: brigade run -- ./script; if"),
         (&["executable"], "executable is a program, not a job file"),
-        (&["--halt", "later", "--", "touch", "ran"], "is not a halt policy"),
-        (&["--timeout", "soon", "--", "touch", "ran"], "is not a time limit"),
+        (&["--halt", "later", "--", "touch", "ran"], "expected now or soon"),
+        (&["--timeout", "soon", "--", "touch", "ran"], "expected seconds, a duration"),
         (&["--jobs", "x", "--", "touch", "ran"], "expected a number of jobs"),
         (&["-c", "0", "--", "touch", "ran"], "expected a number of at least 1"),
-        (&["-c", "4096", "--", "touch", ":::", "ran"], "can never be granted"),
+        (&["-c", "4096", "--", "touch", ":::", "ran"], "a job cannot get 4096 cores"),
         (&[], "nothing to run"),
     ] {
         let ran = dir.run(arguments);
