@@ -1,6 +1,8 @@
 //! The options of the command. Help, completions and the manual page are generated from them.
 
 mod lists;
+mod output;
+mod parallel;
 mod pipe;
 mod values;
 
@@ -13,8 +15,11 @@ use brigade::runner::Limit;
 use clap::{Args, Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
 
+use crate::dialect::Dialect;
 use crate::input::Format;
 pub(crate) use lists::ListOptions;
+pub(crate) use output::OutputOptions;
+pub(crate) use parallel::Parallel;
 pub(crate) use pipe::{BlockSize, PipeOptions};
 use values::{HaltParser, parse_count, parse_limit, parse_number, parse_seconds, parse_size};
 pub(crate) use values::{HaltPolicy, JobCount};
@@ -30,6 +35,7 @@ pub(crate) struct Arguments {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Run(Box<Run>),
+    Parallel(Box<Parallel>),
     /// Show the machine's topology, and which cores jobs can be pinned to
     Topology,
     /// Show a live view of a run or a pool in the terminal
@@ -253,6 +259,12 @@ pub(crate) struct Run {
     /// Print the commands without running them
     #[arg(long, alias = "dryrun", help_heading = "Output")]
     pub(crate) dry_run: bool,
+
+    #[command(flatten)]
+    pub(crate) printed: OutputOptions,
+
+    #[arg(skip)]
+    pub(crate) dialect: Dialect,
 }
 
 /// The policy for choosing the cores of a job.

@@ -49,10 +49,6 @@ const OPTIONS: &[(&[&str], &str)] = &[
         "use --tag, which prefixes each line with the job's arguments",
     ),
     (
-        &["-v", "-t", "--verbose"],
-        "use --dry-run to see the commands, or --json to see them as they start",
-    ),
-    (
         &["--load", "--memsuspend", "--noswap", "--limit"],
         "use --memfree to wait for memory, and --jobs and --delay to start fewer jobs",
     ),

@@ -7,12 +7,15 @@
 
 mod arguments;
 mod completions;
+mod defaults;
 mod descriptors;
+mod dialect;
 mod gnu;
 mod input;
 mod line;
 mod live;
 mod manual;
+mod parallel;
 mod pipe;
 mod printer;
 mod report;
@@ -23,7 +26,9 @@ mod template;
 mod top;
 mod topology;
 
+use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue};
@@ -58,10 +63,17 @@ fn parse() -> Result<Arguments, clap::Error> {
     let mut command = Arguments::command();
     // Completes the definition, as parsing does.
     command.build();
-    let words = std::env::args_os().collect();
-    let words = match command.find_subcommand("run") {
-        Some(run) => separator::inserted(words, run, separator::is_program),
-        None => words,
+    let mut words: Vec<OsString> = std::env::args_os().collect();
+    if let Some(name) = words.first().and_then(|program| called_as(program)) {
+        words.splice(..1, ["brigade", name].map(OsString::from));
+    }
+    let subcommand = words.get(1).and_then(|word| word.to_str()).unwrap_or_default();
+    let words = match (subcommand, command.find_subcommand(subcommand)) {
+        ("run", Some(run)) => {
+            defaults::inserted(separator::inserted(words, run, separator::is_program))?
+        }
+        ("parallel", Some(parallel)) => parallel::words(words, parallel)?,
+        _ => words,
     };
     Arguments::try_parse_from(words).map_err(|error| cut(gnu::explain(error, &command)))
 }
@@ -83,9 +95,16 @@ fn cut(mut error: clap::Error) -> clap::Error {
     error
 }
 
+/// Returns the subcommand that a link with the name of another program stands for.
+fn called_as(program: &OsStr) -> Option<&'static str> {
+    let name = Path::new(program).file_name()?;
+    ["parallel"].into_iter().find(|subcommand| name == *subcommand)
+}
+
 fn execute(command: Command) -> Result<u8, Report> {
     match command {
         Command::Run(run) => return run::run(&run),
+        Command::Parallel(parallel) => return parallel::run(*parallel),
         Command::Topology => topology::show()?,
         Command::Top { address } => return top::show(&address),
         Command::Completions { shell } => {

@@ -66,10 +66,13 @@ pub(crate) fn run(options: &Run) -> Result<u8, Report> {
         printer: crate::printer::Printer::new(options.tag, ends_lines),
         is_json: options.json,
         is_live: options.line_buffer,
+        is_quiet: options.dialect.is_quiet,
+        printed: options.printed.clone(),
+        hides_outputs: options.dialect.hides_stored && options.results.is_some(),
         shared,
         stopper: runner.stopper(),
         last: None,
-        decisive: None,
+        decision: None,
         failure: None,
     };
     let thread = queue.start(session).into_diagnostic().wrap_err("cannot start a thread")?;
@@ -77,16 +80,15 @@ pub(crate) fn run(options: &Run) -> Result<u8, Report> {
     let Some(end) = queue.finish(thread) else {
         return Ok(status::stopped(first_signal.get()));
     };
-    let SessionEnd { mut report, statistics, decisive, failure } = end;
+    let SessionEnd { mut report, statistics, decision, failure } = end;
     let of_run = |summary: &Summary| {
-        let total = statistics.total();
-        status::of(
-            summary,
-            options.halt.and_then(|policy| policy.0),
-            decisive.as_ref(),
-            total,
-            first_signal.get(),
-        )
+        let (total, halt) = (statistics.total(), options.halt.and_then(|policy| policy.0));
+        match (halt, &decision) {
+            (Some(halt), Some(decision)) if options.dialect.halts_as_parallel => {
+                status::of_halt(halt, decision, total)
+            }
+            _ => status::of(summary, halt, decision.as_ref(), total, first_signal.get()),
+        }
     };
     let status = match failure {
         Some(failure) => failure,

@@ -124,6 +124,13 @@ impl Screen {
         self.suspend(statistics, || announce(line));
     }
 
+    /// Prints a line as it is.
+    pub(crate) fn print(&mut self, statistics: &Statistics, line: &[u8]) {
+        self.suspend(statistics, || {
+            let _ = io::stderr().write_all(&[line, b"\n"].concat());
+        });
+    }
+
     /// Removes the area, and prints the summary of the run, if `is_silent` is not set.
     pub(crate) fn close(&mut self, statistics: &Statistics, is_silent: bool) {
         if let View::Area(area) = &mut self.view {

@@ -15,6 +15,8 @@ use crate::input::Row;
 pub(crate) struct Template {
     words: Vec<Vec<Segment>>,
     is_shell: bool,
+    /// `true` if arguments are not quoted for the shell: they are the commands.
+    is_verbatim: bool,
     has_slot: bool,
 }
 
@@ -58,6 +60,8 @@ const SLOT_MARKER: &[u8] = b"\x01\xffslot\xff\x01";
 pub(crate) struct Grammar {
     /// `true` for a command that is a line for the shell.
     pub(crate) is_shell: bool,
+    /// `true` if arguments are not quoted for the shell: they are the commands.
+    pub(crate) is_verbatim: bool,
     /// Number of arguments of each job; `None` if lines are only split when they are read.
     pub(crate) arguments: Option<usize>,
     /// The names of arguments, from the first.
@@ -100,7 +104,8 @@ impl Template {
         if !has_replacements && grammar.arguments != Some(0) {
             words.push(vec![Segment::Replacement(Replacement::Argument(None, Part::Whole))]);
         }
-        Ok(Self { words, is_shell: grammar.is_shell, has_slot })
+        let Grammar { is_shell, is_verbatim, .. } = *grammar;
+        Ok(Self { words, is_shell, is_verbatim, has_slot })
     }
 
     /// Returns the job for these arguments.
@@ -166,7 +171,7 @@ impl Template {
 
     fn put(&self, word: &mut Vec<u8>, argument: &[u8], part: Part) {
         let value = part.of(argument);
-        if !self.is_shell {
+        if !self.is_shell || self.is_verbatim {
             word.extend_from_slice(value);
             return;
         }

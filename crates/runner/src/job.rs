@@ -15,6 +15,7 @@ use crate::output::Output;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Job {
     pub(crate) command: Command,
+    pub(crate) shell: Option<OsString>,
     pub(crate) number: Option<u64>,
     pub(crate) label: Option<String>,
     pub(crate) cores: Option<usize>,
@@ -34,9 +35,12 @@ pub struct Job {
 pub enum Command {
     /// A program and its arguments, passed on unchanged: no shell, no quoting.
     Argv(Vec<OsString>),
-    /// A command line for `/bin/sh`.
+    /// A command line for a shell: `/bin/sh`, unless [`Job::in_shell`] sets another one.
     Shell(OsString),
 }
+
+/// The shell for lines that do not set their own.
+const SHELL: &str = "/bin/sh";
 
 /// The standard input of a job.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
@@ -71,6 +75,7 @@ impl Job {
     fn from_command(command: Command) -> Self {
         Self {
             command,
+            shell: None,
             number: None,
             label: None,
             cores: None,
@@ -98,10 +103,18 @@ impl Job {
         match &mut self.command {
             Command::Argv(words) => words.extend(arguments),
             Command::Shell(line) => {
-                let shell = ["/bin/sh".into(), "-c".into(), line.clone(), "sh".into()];
-                self.command = Command::Argv(shell.into_iter().chain(arguments).collect());
+                let words = [self.shell.take().unwrap_or_else(|| SHELL.into()), "-c".into()];
+                let words = words.into_iter().chain([line.clone(), "sh".into()]);
+                self.command = Command::Argv(words.chain(arguments).collect());
             }
         }
+        self
+    }
+
+    /// Sets the shell for a shell line, which is its argument after `-c`. The default is `/bin/sh`.
+    #[must_use]
+    pub fn in_shell(mut self, shell: impl Into<OsString>) -> Self {
+        self.shell = Some(shell.into());
         self
     }
 
@@ -205,8 +218,8 @@ impl Job {
     }
 
     /// Returns everything but the command that determines what the job does: its directory,
-    /// variables, input and prelude, in an encoding that is the same in every version of this
-    /// library. Two jobs do the same if both their commands and these bytes are equal.
+    /// variables, input, prelude and shell, in an encoding that is the same in every version of
+    /// this library. Two jobs do the same if both their commands and these bytes are equal.
     pub fn context_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         let mut put = |tag: u8, parts: &[&[u8]]| {
@@ -234,6 +247,9 @@ impl Job {
         if let Some(prelude) = &self.prelude {
             put(b'p', &[prelude.as_bytes()]);
         }
+        if let (Command::Shell(_), Some(shell)) = (&self.command, &self.shell) {
+            put(b'h', &[shell.as_bytes()]);
+        }
         bytes
     }
 
@@ -256,7 +272,9 @@ impl Job {
     pub(crate) fn words_on(&self, slot: usize) -> Vec<OsString> {
         match self.command_on(slot) {
             Command::Argv(words) => words,
-            Command::Shell(line) => vec!["/bin/sh".into(), "-c".into(), line],
+            Command::Shell(line) => {
+                vec![self.shell.clone().unwrap_or_else(|| SHELL.into()), "-c".into(), line]
+            }
         }
     }
 
@@ -334,43 +352,4 @@ pub fn quote(word: &OsStr) -> Cow<'_, OsStr> {
 }
 
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    #[test]
-    fn a_job_is_shown_as_its_label_or_its_command() {
-        let job = Job::new("cc").args(["-o", "a b", "it's", ""]);
-        assert_eq!(job.to_string(), r"cc -o 'a b' 'it'\''s' ''");
-        assert_eq!(job.label("compile").to_string(), "compile");
-        assert_eq!(Job::shell("a | b").to_string(), "a | b");
-    }
-
-    #[test]
-    fn arguments_of_a_shell_line_are_its_parameters() {
-        let job = Job::shell("echo \"$1\"").arg("a b");
-        assert_eq!(job.words_on(1), ["/bin/sh", "-c", "echo \"$1\"", "sh", "a b"]);
-    }
-
-    #[test]
-    fn the_slot_marker_is_replaced_with_the_slots_number() {
-        let job = Job::new("a").args(["x%y%", "z"]).slot_marker("%");
-        assert_eq!(job.words_on(12), ["a", "x12y12", "z"]);
-    }
-
-    proptest! {
-        #[test]
-        fn a_shell_reads_back_a_quoted_word(words in prop::collection::vec("[^\0]*", 1..4)) {
-            let line: Vec<_> = words.iter().map(|word| quote(word.as_ref())).collect();
-            let line = line.join(OsStr::new(" "));
-            let line = line.to_str().expect("UTF-8");
-            let output = std::process::Command::new("sh")
-                .args(["-c", &format!("printf '%s\\0' {line}")])
-                .output()
-                .expect("sh");
-            let expected: String = words.iter().flat_map(|word| [word.as_str(), "\0"]).collect();
-            prop_assert_eq!(String::from_utf8_lossy(&output.stdout), expected);
-        }
-    }
-}
+mod tests;

@@ -98,11 +98,18 @@ impl TypedValueParser for HaltParser {
     }
 }
 
+/// Parses a policy. GNU parallel's numbers and bare percentages stand for policies, too.
 fn parse_halt(text: &str) -> Result<HaltPolicy, String> {
-    if text == "never" {
-        return Ok(HaltPolicy(None));
-    }
-    text.parse().map(|halt| HaltPolicy(Some(halt))).map_err(|_| {
+    let policy = match text {
+        "never" | "0" => return Ok(HaltPolicy(None)),
+        "1" => "soon,fail=1".parse(),
+        "2" => "now,fail=1".parse(),
+        "-1" => "soon,success=1".parse(),
+        "-2" => "now,success=1".parse(),
+        part if part.ends_with('%') && !part.contains(',') => format!("soon,fail={part}").parse(),
+        policy => policy.parse(),
+    };
+    policy.map(|halt| HaltPolicy(Some(halt))).map_err(|_| {
         "expected now or soon, a comma, fail, success or done, and = with a number or a percentage, such as \
          now,fail=1 or soon,done=10%"
             .to_owned()
@@ -112,8 +119,8 @@ fn parse_halt(text: &str) -> Result<HaltPolicy, String> {
 pub(super) fn parse_limit(text: &str) -> Result<Limit, String> {
     let wrong =
         |_| "expected seconds, a duration such as 10m, or a percentage such as 300%".to_owned();
-    match humantime::parse_duration(text) {
-        Ok(limit) if !limit.is_zero() => Ok(Limit::Fixed(limit)),
+    match parse_duration(text) {
+        Some(limit) if !limit.is_zero() => Ok(Limit::Fixed(limit)),
         _ => text.parse().map_err(wrong),
     }
 }
@@ -128,8 +135,19 @@ pub(super) fn parse_seconds(text: &str) -> Result<Duration, String> {
     let wrong = || "expected seconds or a duration, such as 0.5 or 1m30s".to_owned();
     match text.parse() {
         Ok(seconds) => Duration::try_from_secs_f64(seconds).map_err(|_| wrong()),
-        Err(_) => humantime::parse_duration(text).map_err(|_| wrong()),
+        Err(_) => parse_duration(text).ok_or_else(wrong),
     }
+}
+
+/// Parses a duration with units, or one with a single unit and a fraction: `1.5h`.
+fn parse_duration(text: &str) -> Option<Duration> {
+    let fraction = || {
+        let unit = text.find(|character: char| character.is_ascii_alphabetic())?;
+        let number: f64 = text[..unit].parse().ok()?;
+        let unit = humantime::parse_duration(&format!("1{}", &text[unit..])).ok()?;
+        Duration::try_from_secs_f64(number * unit.as_secs_f64()).ok()
+    };
+    humantime::parse_duration(text).ok().or_else(fraction)
 }
 
 /// Parses a size whose unit is a power of 1024, as GNU parallel does.
@@ -177,9 +195,23 @@ mod tests {
     }
 
     #[test]
+    fn halt_policies_have_short_forms() {
+        for (short, long) in
+            [("1", "soon,fail=1"), ("-2", "now,success=1"), ("10%", "soon,fail=10%")]
+        {
+            assert_eq!(parse_halt(short), parse_halt(long), "{short}");
+        }
+        assert_eq!(parse_halt("0"), Ok(HaltPolicy(None)));
+        for wrong in ["3", "x%", "", "now"] {
+            assert!(parse_halt(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
     fn durations_are_seconds_or_have_units() {
         assert_eq!(parse_seconds("1m30s"), Ok(Duration::from_secs(90)));
         assert_eq!(parse_seconds("0.5"), Ok(Duration::from_millis(500)));
+        assert_eq!(parse_seconds("0.5m"), Ok(Duration::from_secs(30)));
         let minutes = |count: u64| Ok(Limit::Fixed(Duration::from_secs(60 * count)));
         assert_eq!(parse_limit("10m"), minutes(10));
         assert_eq!(parse_limit("60"), minutes(1));

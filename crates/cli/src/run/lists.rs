@@ -29,7 +29,10 @@ struct Table {
 pub(super) fn input(options: &Run, stopper: &Stopper) -> Result<Box<dyn Input>, Report> {
     let lists = &options.lists;
     let mut split = split(options.command.clone(), &lists.separators()).into_diagnostic()?;
-    if split.command.is_empty() {
+    // Without a command, and with nothing but `{}`, GNU parallel takes arguments as commands.
+    let is_bare =
+        options.dialect.shell.is_some() && (split.command.is_empty() || split.command == ["{}"]);
+    if split.command.is_empty() && !is_bare {
         return Err(miette!(
             help = "write the command before its arguments: brigade run -- COMMAND {} ::: A B C",
             "no command before the list"
@@ -44,6 +47,7 @@ pub(super) fn input(options: &Run, stopper: &Stopper) -> Result<Box<dyn Input>, 
     };
     let grammar = Grammar {
         is_shell: options.shell,
+        is_verbatim: is_bare,
         arguments: table.arguments,
         names: table.names,
         whole: lists.replace.clone(),

@@ -24,6 +24,7 @@ pub(super) fn input(options: &Run, runner: &Runner) -> Result<Box<dyn Input>, Re
     }
     let grammar = Grammar {
         is_shell: options.shell,
+        is_verbatim: false,
         arguments: Some(0),
         names: Row::new(),
         whole: lists.replace.clone(),

@@ -17,7 +17,8 @@ use miette::{IntoDiagnostic, Report, WrapErr, miette};
 use super::{explain, lists, pipe, placement};
 use crate::arguments::{CorePolicy, HaltPolicy, Run};
 use crate::input::{
-    Commands, Entry, Fetch, Format, Framing, Input, JsonError, Lines, Ready, Shuffled, jobs_of_toml,
+    Commands, Entry, Fetch, Format, Framing, InShell, Input, JsonError, Lines, Ready, Shuffled,
+    jobs_of_toml,
 };
 
 /// The start of a script.
@@ -30,7 +31,7 @@ pub(super) fn runner(options: &Run, tick: Option<Duration>) -> Result<Runner, Re
         .cores_per_job(options.cores_per_job.map_or(1, NonZeroUsize::get))
         .retries(options.retries)
         .canary_limit(options.canary_timeout)
-        .output(Output::Whole)
+        .output(if options.printed.ungroup { Output::Inherit } else { Output::Whole })
         .live(options.line_buffer)
         .nice(options.nice)
         .adopt_orphans()
@@ -83,6 +84,10 @@ pub(super) fn input(options: &Run, runner: &Runner) -> Result<Box<dyn Input>, Re
         }
         None if options.pipe.pipe => pipe::input(options, runner)?,
         None => lists::input(options, stopper)?,
+    };
+    let input: Box<dyn Input> = match &options.dialect.shell {
+        Some(shell) => Box::new(InShell::new(input, shell.clone())),
+        None => input,
     };
     if !options.shuffle {
         return Ok(input);

@@ -1,17 +1,22 @@
 //! Handles the events of a run: prints outputs, logs finished jobs, updates the screen.
 
-use std::io;
+use std::io::{self, Write};
+use std::os::unix::ffi::OsStrExt;
 
-use brigade::runner::{self, Captured, Ending, Event, Joblog, Outcome, Reason, Results, Stopper};
+use brigade::runner::{
+    self, Captured, Command, Ending, Event, Joblog, Outcome, Reason, Results, Stopper,
+};
 use miette::{IntoDiagnostic, Report, WrapErr};
 
 use super::client::Shared;
-use super::status::BROKEN_PIPE;
+use super::status::{BROKEN_PIPE, Decision};
+use crate::arguments::OutputOptions;
 use crate::live::LiveView;
 use crate::printer::{Printer, ReorderBuffer, json};
 use crate::screen::{Screen, Statistics};
 
 /// Handles the events of a run, on the output thread.
+#[expect(clippy::struct_excessive_bools, reason = "each stands for an option")]
 pub(super) struct Session {
     pub(super) screen: Screen,
     pub(super) statistics: Statistics,
@@ -22,12 +27,17 @@ pub(super) struct Session {
     pub(super) printer: Printer,
     pub(super) is_json: bool,
     pub(super) is_live: bool,
+    /// `true` if failed jobs and the end of the run are not reported.
+    pub(super) is_quiet: bool,
+    pub(super) printed: OutputOptions,
+    /// `true` if outputs are stored and not printed.
+    pub(super) hides_outputs: bool,
     pub(super) shared: Shared,
     pub(super) stopper: Stopper,
     /// The ending of the job that finished last.
     pub(super) last: Option<Ending>,
-    /// The ending of the job that met the halt policy.
-    pub(super) decisive: Option<Ending>,
+    /// The moment when the halt policy was met.
+    pub(super) decision: Option<Decision>,
     /// Our own first failure, which stops the run.
     pub(super) failure: Option<Result<u8, Report>>,
 }
@@ -36,7 +46,7 @@ pub(super) struct Session {
 pub(super) struct SessionEnd {
     pub(super) report: Option<runner::Report>,
     pub(super) statistics: Statistics,
-    pub(super) decisive: Option<Ending>,
+    pub(super) decision: Option<Decision>,
     pub(super) failure: Option<Result<u8, Report>>,
 }
 
@@ -75,7 +85,14 @@ impl Session {
                 self.check(printed, "cannot print a job's output");
             }
             Event::Finished(outcome) => self.finished(outcome),
-            Event::Halting(Reason::Halted) => self.decisive = self.last.take(),
+            Event::Halting(Reason::Halted) => {
+                let failed = self.statistics.failed();
+                self.decision = self.last.take().map(|ending| Decision { ending, failed });
+            }
+            Event::Started { job, slot, attempt: 1, .. } if self.printed.verbose => {
+                let line = job.command_on(slot).to_line();
+                self.screen.print(&self.statistics, line.as_bytes());
+            }
             _ => {}
         }
     }
@@ -103,8 +120,13 @@ impl Session {
     /// complete.
     fn deliver(&mut self, outcome: &Outcome) {
         let arguments = self.shared.take_arguments(outcome.number);
-        if !self.is_json && !self.is_live && has_output(outcome) {
-            let print = || self.printer.print(outcome, &arguments);
+        let command = self.printed.commands.then(|| outcome.job.command_on(outcome.slot));
+        let has_output = !self.hides_outputs && has_output(outcome);
+        if !self.is_json && !self.is_live && (has_output || command.is_some()) {
+            let print = || {
+                command.map_or(Ok(()), |command| print_command(&command))?;
+                if has_output { self.printer.print(outcome, &arguments) } else { Ok(()) }
+            };
             let printed = self.screen.suspend(&self.statistics, print);
             self.check(printed, "cannot print a job's output");
         }
@@ -112,7 +134,7 @@ impl Session {
             let written = results.write(outcome, &arguments);
             self.check(written, "cannot write to the results directory");
         }
-        if !self.has_lost_reader() {
+        if !self.has_lost_reader() && !self.is_quiet {
             self.screen.show_failure(outcome, &self.statistics);
         }
         for (captured, name) in [(&outcome.stdout, "output"), (&outcome.stderr, "error output")] {
@@ -164,10 +186,10 @@ impl Session {
             self.deliver(&outcome);
         }
         self.note_input();
-        let is_silent = self.has_lost_reader();
+        let is_silent = self.has_lost_reader() || self.is_quiet;
         self.screen.close(&self.statistics, is_silent);
-        let Self { report, statistics, decisive, failure, .. } = self;
-        SessionEnd { report, statistics, decisive, failure }
+        let Self { report, statistics, decision, failure, .. } = self;
+        SessionEnd { report, statistics, decision, failure }
     }
 }
 
@@ -175,4 +197,10 @@ impl Session {
 fn has_output(outcome: &Outcome) -> bool {
     let is_empty = |captured: &Captured| captured.is_empty().unwrap_or(false);
     !is_empty(&outcome.stdout) || !is_empty(&outcome.stderr)
+}
+
+fn print_command(command: &Command) -> io::Result<()> {
+    let mut stdout = io::stdout().lock();
+    stdout.write_all(command.to_line().as_bytes())?;
+    stdout.write_all(b"\n")
 }

@@ -14,28 +14,57 @@ pub(super) fn stopped(signal: Option<i32>) -> u8 {
     byte(SIGNAL + signal.unwrap_or(0))
 }
 
-/// Returns the exit status of a run. `decisive` is the ending of the job that met the halt policy,
-/// `signal` the signal that stopped the run.
+/// The moment when a job met the halt policy.
+#[derive(Debug, Clone)]
+pub(super) struct Decision {
+    /// The ending of that job.
+    pub(super) ending: Ending,
+    /// The number of failed jobs.
+    pub(super) failed: u64,
+}
+
+/// Returns the exit status of a run. `signal` is the signal that stopped the run.
 pub(super) fn of(
     summary: &Summary,
     halt: Option<Halt>,
-    decisive: Option<&Ending>,
+    decision: Option<&Decision>,
     total: Option<u64>,
     signal: Option<i32>,
 ) -> u8 {
     if summary.halted == Some(Reason::Stopped) {
         return stopped(signal);
     }
-    let count = u8::try_from(summary.failed.min(MANY)).unwrap_or(u8::MAX);
+    let count = of_failures(summary.failed);
     match halt.filter(|_| summary.halted == Some(Reason::Halted)) {
         Some(Halt { on: HaltOn::Success, .. }) => 0,
-        Some(Halt { threshold: Threshold::Count(1), .. }) => decisive.map_or(count, code),
-        None | Some(Halt { threshold: Threshold::Count(_), .. }) => count,
-        Some(Halt { threshold: Threshold::Part(_), .. }) => {
-            let total = total.unwrap_or(summary.failed).max(1);
-            u8::try_from((summary.failed * 100).div_ceil(total)).unwrap_or(u8::MAX)
+        Some(Halt { threshold: Threshold::Count(1), .. }) => {
+            decision.map_or(count, |decision| code(&decision.ending))
         }
+        None | Some(Halt { threshold: Threshold::Count(_), .. }) => count,
+        Some(Halt { threshold: Threshold::Part(_), .. }) => of_part(summary.failed, total),
     }
+}
+
+/// Returns the exit status of GNU parallel for a run that a halt policy has ended: jobs that fail
+/// later do not count, and `done` without a failure yields 101.
+pub(super) fn of_halt(halt: Halt, decision: &Decision, total: Option<u64>) -> u8 {
+    let failed = decision.failed;
+    match (halt.on, halt.threshold) {
+        (HaltOn::Success, _) => 0,
+        (_, Threshold::Count(1)) => code(&decision.ending),
+        (HaltOn::Done, Threshold::Count(_)) if failed == 0 => of_failures(MANY),
+        (_, Threshold::Count(_)) => of_failures(failed),
+        (_, Threshold::Part(_)) => of_part(failed, total),
+    }
+}
+
+fn of_failures(failed: u64) -> u8 {
+    u8::try_from(failed.min(MANY)).unwrap_or(u8::MAX)
+}
+
+fn of_part(failed: u64, total: Option<u64>) -> u8 {
+    let total = total.unwrap_or(failed).max(1);
+    u8::try_from((failed * 100).div_ceil(total)).unwrap_or(u8::MAX)
 }
 
 /// Returns the status that a shell would report for the job.

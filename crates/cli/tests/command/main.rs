@@ -7,6 +7,7 @@ mod cores;
 mod hazards;
 mod lists;
 mod live;
+mod pairs;
 mod pipe;
 mod resume;
 mod run;
