@@ -9,6 +9,7 @@
 
 mod attempt;
 mod clock;
+mod conclude;
 mod prepare;
 mod strays;
 mod streams;
@@ -27,9 +28,9 @@ use crate::client::{Client, Supply};
 use crate::cores::Cores;
 use crate::error::RunnerError;
 use crate::event::{Event, Reason};
-use crate::machine::{Action, Attempt, Machine, Notice, Settings, Verdict};
+use crate::machine::{Action, Attempt, Machine, Settings};
 use crate::memory;
-use crate::outcome::{Ending, Outcome, StartFailure};
+use crate::outcome::StartFailure;
 use crate::output::Output;
 use crate::stopper::Stopper;
 use crate::summary::Summary;
@@ -318,68 +319,6 @@ impl<'a> Drive<'a> {
             self.reap_adopted();
             self.note_dying_group(pid);
         }
-    }
-
-    fn conclude(
-        &mut self,
-        slot: Option<usize>,
-        verdict: Verdict,
-        time: Monotonic,
-        collected: Collected,
-    ) {
-        let Verdict { attempt, ending, wall, is_retried, is_halting } = verdict;
-        tracing::debug!(number = attempt.number, %ending, "job ended");
-        if attempt.is_canary {
-            let prelude = attempt.job.prelude.clone();
-            if ending.is_success() {
-                self.client.event(Event::CanaryPassed { prelude });
-            } else if ending != Ending::Stopped {
-                let output = collected.output_tail();
-                self.fail(RunnerError::Canary { prelude, ending, output });
-            }
-            return;
-        }
-        let started = time.saturating_since(self.start).saturating_sub(wall);
-        let outcome = Outcome {
-            number: attempt.number,
-            job: attempt.job,
-            ending,
-            attempts: attempt.nth,
-            slot: slot.map_or(0, |slot| slot + 1),
-            peak_memory: collected.peak_memory(),
-            cores: collected.cores,
-            started,
-            started_at: self.clock.time_of_day(started),
-            wall,
-            user: collected.usage.user,
-            system: collected.usage.system,
-            stdout: collected.stdout,
-            stderr: collected.stderr,
-        };
-        if is_retried {
-            self.client.event(Event::Retrying(outcome));
-            return;
-        }
-        outcome.job.release_stdin();
-        self.summary.count(&outcome);
-        self.client.event(Event::Finished(outcome));
-        if is_halting {
-            self.notify(Notice::Halting(Reason::Halted));
-        }
-    }
-
-    fn notify(&mut self, notice: Notice) {
-        let event = match notice {
-            Notice::Halting(reason) => {
-                self.summary.halted = Some(reason);
-                Event::Halting(reason)
-            }
-            Notice::Grace { running, left } => Event::Grace { running, left },
-            Notice::Signalled { running, signal } => Event::Signalled { running, signal },
-            Notice::Waiting(need) => Event::Waiting { need },
-            Notice::Tick => Event::Tick,
-        };
-        self.client.event(event);
     }
 }
 
