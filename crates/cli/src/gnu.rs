@@ -7,8 +7,6 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 const OPTIONS: &[(&[&str], &str)] = &[
     (
         &[
-            "--pipe-part",
-            "--pipepart",
             "--round-robin",
             "--roundrobin",
             "--round",

@@ -10,6 +10,10 @@ mod cutter;
 mod gate;
 mod header;
 mod options;
+mod parts;
+
+pub(crate) use options::parts;
+pub(crate) use parts::Parts;
 
 use std::io::{self, Read};
 use std::sync::Arc;

@@ -10,6 +10,7 @@
 mod attempt;
 mod clock;
 mod conclude;
+mod feeder;
 mod prepare;
 mod strays;
 mod streams;
@@ -273,6 +274,9 @@ impl<'a> Drive<'a> {
 
     fn woken(&mut self) {
         self.stopper.waker().drain();
+        if let Some(failure) = self.preparation.take_failure() {
+            self.fail(failure);
+        }
         if self.config.adopts_orphans {
             self.note_stopped();
             self.reap_adopted();

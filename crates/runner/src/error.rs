@@ -52,6 +52,15 @@ pub enum RunnerError {
         "the runner belongs to another process: this one is a fork of it; build a runner after the fork"
     )]
     Forked,
+    /// A file that is the input of a job cannot be read, or has become shorter.
+    #[error("cannot read {} to its end; its jobs did not get all of it", path.display())]
+    Input {
+        /// The file.
+        path: std::path::PathBuf,
+        /// The error of the operating system.
+        #[source]
+        source: io::Error,
+    },
     /// The system is out of descriptors, memory or processes.
     #[error("cannot {operation}")]
     System {

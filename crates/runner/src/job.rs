@@ -7,6 +7,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::file_part::FilePart;
 use crate::input_block::InputBlock;
 use crate::output::Output;
 
@@ -57,6 +58,8 @@ pub enum Stdin {
     Bytes(Vec<u8>),
     /// Bytes that are freed when the job is over.
     Block(InputBlock),
+    /// A part of a file, through a pipe.
+    Part(FilePart),
 }
 
 impl Job {
@@ -242,6 +245,10 @@ impl Job {
             Stdin::Bytes(input) => put(b'b', &[input]),
             Stdin::Block(block) => {
                 put(b'l', &[&block.len().to_le_bytes(), &block.identity().to_le_bytes()]);
+            }
+            Stdin::Part(part) => {
+                let [start, end] = [part.range.start, part.range.end].map(u64::to_le_bytes);
+                put(b'r', &[part.path.as_os_str().as_bytes(), &start, &end, &part.header]);
             }
         }
         if let Some(prelude) = &self.prelude {

@@ -41,6 +41,7 @@
 //! - [`wait`]: [`wait_readable`](wait::wait_readable) waits until a deadline, and a
 //!   [`Waker`](wait::Waker) ends such a wait
 //! - [`wake_set`]: [`WakeSet`](wake_set::WakeSet) receives wake-ups from other processes
+//! - [`pipes`]: writes to the standard input of children
 //! - [`poller`]: [`Poller`](poller::Poller) waits for many descriptors
 //! - [`deadline_timer`]: [`DeadlineTimer`](deadline_timer::DeadlineTimer) is a deadline as a
 //!   descriptor
@@ -110,6 +111,7 @@ pub mod memory_limit;
 pub mod misdeeds;
 pub mod orphans;
 pub mod parent_death;
+pub mod pipes;
 pub mod poller;
 pub mod private_folder;
 pub mod process;

@@ -64,6 +64,12 @@ pub(crate) fn reset_for_program(is_worker: bool) {
     block_only(&if is_worker { from_terminal() } else { empty() });
 }
 
+/// Blocks all signals in the calling thread for the rest of its life: it runs no handlers, and its
+/// writes to a pipe without readers are errors and nothing else.
+pub fn block_in_thread() {
+    std::mem::forget(Blocked::all());
+}
+
 /// Keeps signals of the calling thread blocked until it is dropped.
 pub(crate) struct Blocked {
     before: libc::sigset_t,

@@ -1,54 +1,67 @@
-//! The options of `--pipe`.
+//! The options of `--pipe` and `--pipe-part`.
 
 use std::str::FromStr;
 
-use clap::Args;
+use clap::{ArgGroup, Args};
 
-/// The options of `--pipe`.
+/// The options of `--pipe` and `--pipe-part`.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Pipe")]
+#[expect(clippy::struct_excessive_bools, reason = "each option is a field of the same name")]
+#[command(next_help_heading = "Pipe", group = ArgGroup::new("blocks").multiple(true))]
 pub(crate) struct PipeOptions {
     /// Cut standard input into blocks of whole records, by default lines, and give each job a block
     /// as its standard input
     #[arg(
         long,
         alias = "spreadstdin",
+        group = "blocks",
         conflicts_with_all = ["file", "shuffle"],
     )]
     pub(crate) pipe: bool,
 
-    /// Size of a block, such as 500k or 10M; longer if a record is longer [default: 1M]
+    /// Like --pipe for files, which -a names: jobs read their parts of them directly
+    #[arg(
+        long,
+        alias = "pipepart",
+        group = "blocks",
+        requires = "arg_file",
+        conflicts_with_all = ["file", "shuffle"]
+    )]
+    pub(crate) pipe_part: bool,
+
+    /// Size of a block, such as 500k or 10M; longer if a record is longer. With --pipe-part, -N is
+    /// a number of blocks for each job slot [default: 1M; with --pipe-part -10]
     #[arg(
         long,
         aliases = ["block-size", "blocksize"],
         value_name = "SIZE",
         allow_hyphen_values = true,
-        requires = "pipe",
+        requires = "blocks",
     )]
     pub(crate) block: Option<BlockSize>,
 
     /// Text that a record ends with, such as '\n' or ';' [default: \n without --recstart]
-    #[arg(long, value_name = "TEXT", allow_hyphen_values = true, requires = "pipe")]
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true, requires = "blocks")]
     pub(crate) recend: Option<String>,
 
     /// Text that a record starts with
-    #[arg(long, value_name = "TEXT", allow_hyphen_values = true, requires = "pipe")]
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true, requires = "blocks")]
     pub(crate) recstart: Option<String>,
 
     /// The texts of --recend and --recstart are regular expressions
-    #[arg(long, alias = "regex", requires = "pipe")]
+    #[arg(long, alias = "regex", requires = "blocks")]
     pub(crate) regexp: bool,
 
     /// Remove the texts of --recend and --recstart from the blocks
-    #[arg(long, aliases = ["removerecsep", "rrs"], requires = "pipe")]
+    #[arg(long, aliases = ["removerecsep", "rrs"], requires = "blocks")]
     pub(crate) remove_rec_sep: bool,
 
     /// Give each job N records
-    #[arg(short = 'N', value_name = "N", value_parser = super::parse_count, requires = "pipe")]
+    #[arg(short = 'N', value_name = "N", value_parser = super::parse_count, requires = "blocks")]
     pub(crate) records: Option<std::num::NonZeroUsize>,
 
     /// A record has N lines
-    #[arg(short = 'L', value_name = "N", value_parser = super::parse_count, requires = "pipe")]
+    #[arg(short = 'L', value_name = "N", value_parser = super::parse_count, requires = "blocks")]
     pub(crate) lines: Option<std::num::NonZeroUsize>,
 }
 

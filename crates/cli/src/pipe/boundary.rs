@@ -84,6 +84,18 @@ impl Boundary {
         (place > 0).then_some(place)
     }
 
+    /// Returns a place at which a part of a file may be cut, in bytes that begin anywhere: the
+    /// first one, or the last one between patterns.
+    pub(crate) fn cut(&self, bytes: &[u8]) -> Option<usize> {
+        match self {
+            Self::Anywhere => Some(0),
+            Self::Text { end, start } => {
+                Some(memmem::find(bytes, &[&end[..], start].concat())? + end.len())
+            }
+            Self::Pattern(_) => self.last(bytes),
+        }
+    }
+
     /// Returns `true` if the bytes begin with a record.
     pub(crate) fn begins_record(&self, bytes: &[u8]) -> bool {
         match self {

@@ -57,12 +57,19 @@ impl Header {
         if let Some(length) = self.length_in(bytes) {
             self.found = Some(bytes[..length].to_vec());
             cutter.remove(length);
-        } else if bytes.len() > MOST_BYTES {
-            return Err(io::Error::other(format!(
-                "the first {MOST_BYTES} bytes do not begin with the header; correct --header"
-            )));
+            return Ok(());
         }
-        Ok(())
+        Self::check_length(bytes)
+    }
+
+    /// Returns an error if these bytes should contain the header.
+    pub(crate) fn check_length(bytes: &[u8]) -> io::Result<()> {
+        if bytes.len() <= MOST_BYTES {
+            return Ok(());
+        }
+        Err(io::Error::other(format!(
+            "the first {MOST_BYTES} bytes do not begin with the header; correct --header"
+        )))
     }
 
     /// Returns the length of the header that the bytes begin with.

@@ -1,16 +1,22 @@
-//! The options of `--pipe`, checked.
+//! The options of `--pipe` and `--pipe-part`, checked.
 
+use std::ffi::OsString;
 use std::num::NonZeroUsize;
+use std::path::Path;
 
+use brigade::runner::FilePart;
 use miette::{IntoDiagnostic, Report, WrapErr, miette};
 
 use super::boundary::Boundary;
 use super::cutter::Amount;
+use super::parts::Seekable;
 use super::{Cut, Header};
 use crate::arguments::{BlockSize, PipeOptions};
 
 /// The size of a block without `--block`.
 const DEFAULT_SIZE: usize = 1 << 20;
+/// The parts of files for each slot without `--block`.
+const PARTS_PER_SLOT: f64 = 10.0;
 
 impl Cut {
     /// Returns the cut that the options ask for.
@@ -39,6 +45,48 @@ impl Cut {
         };
         Ok(Self { amount, header: parse_header(header)?, removed, size, is_logged })
     }
+}
+
+/// Returns the parts of the files of `--pipe-part`. `slots` is the number of jobs at once.
+pub(crate) fn parts(
+    files: &[OsString],
+    options: &PipeOptions,
+    header: Option<&str>,
+    slots: usize,
+) -> Result<Vec<FilePart>, Report> {
+    if options.records.is_some() || options.lines.is_some() || options.remove_rec_sep {
+        return Err(miette!(
+            help = "use --pipe and redirect standard input from the file",
+            "--pipe-part does not look at each record, as -N, -L and --remove-rec-sep require"
+        ));
+    }
+    let cannot_read = |path: &OsString| format!("cannot read {}", path.display());
+    let open = |path| {
+        let file = Seekable::open(Path::new(path)).into_diagnostic();
+        file.wrap_err_with(|| cannot_read(path))
+    };
+    let opened = files.iter().map(open).collect::<Result<Vec<_>, _>>()?;
+    let size = match options.block.unwrap_or(BlockSize::PerSlot(PARTS_PER_SLOT)) {
+        BlockSize::Bytes(size) => size as u64,
+        BlockSize::PerSlot(parts) => {
+            let length = opened.iter().map(|file| file.length).sum::<u64>();
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_precision_loss,
+                clippy::cast_sign_loss,
+                reason = "a size need not be exact"
+            )]
+            let size = (length as f64 / slots as f64 / parts) as u64;
+            size + 1
+        }
+    };
+    let (boundary, header) = (boundary(options)?, parse_header(header)?);
+    let mut parts = Vec::new();
+    for (file, path) in opened.iter().zip(files) {
+        let more = file.parts(size, &boundary, &header).into_diagnostic();
+        parts.extend(more.wrap_err_with(|| cannot_read(path))?);
+    }
+    Ok(parts)
 }
 
 /// Returns the places between records.

@@ -1,4 +1,4 @@
-//! Builds the input of `--pipe`.
+//! Builds the input of `--pipe` and `--pipe-part`.
 
 use std::io;
 
@@ -8,18 +8,24 @@ use miette::{IntoDiagnostic, Report, miette};
 use super::lists::reject_quoted_command;
 use crate::arguments::Run;
 use crate::input::{Input, Row, split};
-use crate::pipe::{Blocks, Cut};
+use crate::pipe::{self, Blocks, Cut, Parts};
 use crate::template::{Grammar, Template};
 
-/// Returns the jobs of `--pipe`.
+/// Returns the jobs of `--pipe` or `--pipe-part`.
 pub(super) fn input(options: &Run, runner: &Runner) -> Result<Box<dyn Input>, Report> {
     let lists = &options.lists;
     let split = split(options.command.clone(), &lists.separators()).into_diagnostic()?;
     reject_quoted_command(&split.command, options)?;
-    if !split.lists.is_empty() || !lists.arg_file.is_empty() {
+    if !split.lists.is_empty() || (!lists.arg_file.is_empty() && !options.pipe.pipe_part) {
         return Err(miette!(
             help = "leave out the list; {#} is the number of the block",
             "the jobs of --pipe get no arguments"
+        ));
+    }
+    if lists.skip_first_line {
+        return Err(miette!(
+            help = "cut the line off before, as with `tail -n +2`",
+            "--skip-first-line is not available with --pipe"
         ));
     }
     let grammar = Grammar {
@@ -30,7 +36,11 @@ pub(super) fn input(options: &Run, runner: &Runner) -> Result<Box<dyn Input>, Re
         whole: lists.replace.clone(),
     };
     let template = Template::parse(&split.command, &grammar).into_diagnostic()?;
-    let cut = Cut::of(&options.pipe, lists.header.as_deref(), options.joblog.is_some())?;
-    let slots = runner.slots().get();
+    let (slots, header) = (runner.slots().get(), lists.header.as_deref());
+    if options.pipe.pipe_part {
+        let parts = pipe::parts(&lists.arg_file, &options.pipe, header, slots)?;
+        return Ok(Box::new(Parts::new(parts, template)));
+    }
+    let cut = Cut::of(&options.pipe, header, options.joblog.is_some())?;
     Ok(Box::new(Blocks::new(io::stdin(), cut, template, slots, runner.stopper())))
 }

@@ -82,7 +82,7 @@ pub(super) fn input(options: &Run, runner: &Runner) -> Result<Box<dyn Input>, Re
                 "nothing to run"
             ));
         }
-        None if options.pipe.pipe => pipe::input(options, runner)?,
+        None if options.pipe.pipe || options.pipe.pipe_part => pipe::input(options, runner)?,
         None => lists::input(options, stopper)?,
     };
     let input: Box<dyn Input> = match &options.dialect.shell {

@@ -142,6 +142,37 @@ fn a_producer_waits_while_no_job_reads() {
 }
 
 #[test]
+fn jobs_read_parts_of_files() {
+    let dir = TestDir::new();
+    dir.write("n", numbers(1000));
+    let run = |arguments: &[&str]| {
+        let ran = dir.run(&[&["-k", "--pipe-part", "-a", "n"], arguments].concat());
+        assert_eq!((ran.status, ran.stderr.as_str()), (0, ""));
+        ran.stdout
+    };
+    assert_eq!(run(&["--block", "1k", "--", "wc", "-c"]), "1004\n1004\n1004\n881\n");
+    let two = ["--no-pin", "-j2", "--block"];
+    assert_eq!(run(&[&two[..], &["-1", "--", "wc", "-c"]].concat()), "1948\n1945\n");
+    assert_eq!(run(&["--no-pin", "-j2", "cat"]).into_bytes(), numbers(1000));
+    assert_eq!(run(&["--no-pin", "-j2", "echo", "{#}"]).lines().count(), 20);
+    assert_eq!(run(&["--header", "2", "--block", "2k", "head", "-n3"]), "1\n2\n3\n1\n2\n530\n");
+    assert_eq!(run(&["-a", "n", "--block", "1G", "wc", "-l"]), "1000\n1000\n");
+    let pattern = ["--regexp", "--recend", "[05]\n", "--block", "3k", "wc", "-c"];
+    assert_eq!(run(&pattern), "3893\n");
+}
+
+#[test]
+fn a_part_is_there_for_the_next_attempt() {
+    let dir = TestDir::new();
+    dir.write("n", "0123456789\n".repeat(400_000));
+    let job = "read line; test -e tried$PARALLEL_SEQ || { : > tried$PARALLEL_SEQ; exit 1; }; wc -l";
+    let options = ["-k", "--pipe-part", "-a", "n", "--block", "2M", "--retries", "1", "--shell"];
+    let ran = dir.run(&[&options[..], &["--", job]].concat());
+    // Each shell has read a line of its own.
+    assert_eq!((ran.status, ran.stdout.as_str()), (0, "190650\n190650\n18697\n"));
+}
+
+#[test]
 fn what_makes_no_sense_is_refused() {
     let dir = TestDir::new();
     for (arguments, word) in [
@@ -151,6 +182,10 @@ fn what_makes_no_sense_is_refused() {
         (&["--pipe", "wc", ":::", "a"], "get no arguments"),
         (&["--block", "1M", "--", "wc"], "--pipe"),
         (&["--pipe"], "nothing to run"),
+        (&["--pipe-part", "wc"], "--arg-file"),
+        (&["--pipe-part", "-a", "/dev/null", "wc"], "--pipe and redirect"),
+        (&["--pipe-part", "-a", "nosuch", "wc"], "cannot read nosuch"),
+        (&["--pipe-part", "-a", "nosuch", "-N2", "wc"], "use --pipe"),
     ] {
         let ran = dir.run_with(arguments, b"1\n");
         assert_eq!(ran.status, 255, "{arguments:?}: {}", ran.stderr);

@@ -11,9 +11,13 @@ use std::path::Path;
 use brigade_supervisor::{CommandLine, GuardedLauncher, Launcher};
 use brigade_sys::descriptors::{above_streams, memory_file};
 
+use super::feeder::Feeder;
+use crate::error::RunnerError;
+use crate::file_part::FilePart;
 use crate::job::Stdin;
 use crate::machine::Attempt;
 use crate::outcome::StartFailure;
+use crate::stopper::Stopper;
 
 /// Data shared by all jobs of a run.
 #[derive(Debug)]
@@ -21,6 +25,8 @@ pub(super) struct Preparation {
     null: OwnedFd,
     /// The value of [`RUN`] that all jobs of this run have, and no other process has.
     run: String,
+    /// Gives jobs parts of files; `None` until a job needs it.
+    feeder: Option<Feeder>,
 }
 
 /// Variables for a job's number and slot, with GNU parallel's names.
@@ -37,7 +43,7 @@ impl Preparation {
         let null = File::options().read(true).write(true).open("/dev/null")?;
         let (pid, time) = (std::process::id(), brigade_sys::clock::now().as_nanos());
         // The launcher requires it of all descriptors.
-        Ok(Self { null: above_streams(&null)?, run: format!("{pid}-{time}") })
+        Ok(Self { null: above_streams(&null)?, run: format!("{pid}-{time}"), feeder: None })
     }
 
     /// Starts the guardian of the jobs.
@@ -91,21 +97,42 @@ impl Preparation {
         (line, stdin)
     }
 
-    pub(super) fn stdin(&self, stdin: &Stdin) -> Result<OwnedFd, StartFailure> {
+    pub(super) fn stdin(
+        &mut self,
+        stdin: &Stdin,
+        stopper: &Stopper,
+    ) -> Result<OwnedFd, StartFailure> {
         let opened = match stdin {
             Stdin::Null => self.null(),
             Stdin::Inherit => above_streams(io::stdin()),
             Stdin::File(path) => File::open(path).map(OwnedFd::from),
             Stdin::Bytes(bytes) => memory_file("stdin", bytes).map(OwnedFd::from),
             Stdin::Block(block) => block.open().map(OwnedFd::from),
+            Stdin::Part(part) => self.feeder(stopper).and_then(|feeder| feeder.feed(part)),
         };
         opened.map_err(|error| {
             let what = match stdin {
-                Stdin::File(path) => Cow::from(path.display().to_string()),
+                Stdin::File(path) | Stdin::Part(FilePart { path, .. }) => {
+                    Cow::from(path.display().to_string())
+                }
                 _ => "its standard input".into(),
             };
             StartFailure::of_io(&format!("cannot open {what}"), &error)
         })
+    }
+
+    /// Returns the feeder. It is started for the first job that needs it.
+    fn feeder(&mut self, stopper: &Stopper) -> io::Result<&Feeder> {
+        if self.feeder.is_none() {
+            self.feeder = Some(Feeder::start(stopper.clone())?);
+        }
+        self.feeder.as_ref().ok_or_else(|| io::Error::other("no feeder"))
+    }
+
+    /// Takes the failure to read a file that is a job's input, if there was one.
+    pub(super) fn take_failure(&self) -> Option<RunnerError> {
+        let (path, source) = self.feeder.as_ref()?.take_failure()?;
+        Some(RunnerError::Input { path, source })
     }
 }
 
