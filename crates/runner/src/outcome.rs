@@ -11,6 +11,9 @@ use brigade_sys::process::{Exit, signal_name};
 
 use crate::job::{Command, Job};
 
+/// Number of bytes of an output that are searched for its last lines.
+const TAIL_BYTES: usize = 4096;
+
 /// Everything known about a job that is over.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -52,6 +55,19 @@ impl Outcome {
     /// Returns the command as it ran, with the number of its slot.
     pub fn command(&self) -> Command {
         self.job.command_on(self.slot)
+    }
+
+    /// Returns the last lines, at most `count`, that the job printed on standard error, or on
+    /// standard output if it printed nothing else.
+    pub fn last_lines(&self, count: usize) -> Vec<String> {
+        let tail = |captured: &Captured| captured.tail(TAIL_BYTES).unwrap_or_default();
+        let mut bytes = tail(&self.stderr);
+        if bytes.trim_ascii().is_empty() {
+            bytes = tail(&self.stdout);
+        }
+        let text = String::from_utf8_lossy(&bytes);
+        let lines: Vec<&str> = text.lines().collect();
+        lines[lines.len().saturating_sub(count)..].iter().map(|line| (*line).to_owned()).collect()
     }
 }
 

@@ -4,6 +4,7 @@ mod page;
 mod record;
 mod trace;
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -45,7 +46,16 @@ pub struct Report {
     slots: usize,
     /// The largest number of cores of one job.
     widest: usize,
+    /// The slots of running jobs, with the number of running jobs after the start of each.
+    running: BTreeMap<usize, usize>,
+    /// Number of failures whose last lines were recorded.
+    quoted: usize,
 }
+
+/// Number of lines kept of what a failed job has printed.
+const LAST_LINES: usize = 8;
+/// Number of failures whose last lines are kept; the page of a run with more must stay usable.
+const MAX_QUOTED: usize = 1000;
 
 /// Facts about a run that its events do not contain. All of them are optional.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -86,6 +96,8 @@ impl Report {
             cores: runner.cores().get(),
             slots: runner.slots().get(),
             widest: 1,
+            running: BTreeMap::new(),
+            quoted: 0,
         })
     }
 
@@ -94,18 +106,29 @@ impl Report {
     /// # Errors
     /// Returns an error if there is no room for the record.
     pub fn note(&mut self, event: &Event) -> io::Result<()> {
-        let (outcome, record) = match event {
+        let (outcome, mut record) = match event {
+            Event::Started { slot, .. } => {
+                self.running.insert(*slot, self.running.len() + 1);
+                return Ok(());
+            }
             Event::Retrying(outcome) => (outcome, Record::of_repeated(outcome)),
             Event::Finished(outcome) if outcome.attempts > 0 => (outcome, Record::of(outcome)),
             _ => return Ok(()),
         };
         self.began.get_or_insert(outcome.started_at - outcome.started);
         self.widest = self.widest.max(outcome.cores.len());
+        if let Some(with_it) = self.running.remove(&outcome.slot) {
+            record.running = Some((with_it, self.running.len()));
+        }
+        if !outcome.ending.is_success() && self.quoted < MAX_QUOTED {
+            record.last_lines = outcome.last_lines(LAST_LINES);
+            self.quoted += 1;
+        }
         self.records.push(&record)
     }
 
-    /// Writes a self-contained HTML page: a timeline of the cores, the durations of jobs, and all
-    /// failures.
+    /// Writes a self-contained HTML page: a timeline of the cores, the durations of jobs, the
+    /// failures with the end of their output, and a table of all jobs that can be searched.
     ///
     /// # Errors
     /// Returns an error if the writer fails or the records cannot be read.
@@ -125,11 +148,11 @@ impl Report {
     }
 
     /// Writes a trace in Chrome's format, which Perfetto opens, with one row for each core, or for
-    /// each slot if jobs are not pinned.
+    /// each slot if jobs are not pinned, and a counter of running jobs.
     ///
     /// # Errors
     /// Returns an error if the writer fails or the records cannot be read.
     pub fn trace(&mut self, writer: &mut impl Write) -> io::Result<()> {
-        trace::write(writer, &mut self.records)
+        trace::write(writer, &mut self.records, self.is_pinned)
     }
 }

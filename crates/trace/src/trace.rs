@@ -37,6 +37,8 @@ struct Event<'a, A> {
     /// The scope of a point in time.
     #[serde(skip_serializing_if = "Option::is_none")]
     s: Option<&'static str>,
+    #[serde(rename = "cname", skip_serializing_if = "Option::is_none")]
+    color: Option<&'a str>,
     args: A,
 }
 
@@ -80,12 +82,25 @@ impl<W: Write> Trace<W> {
     pub fn slice(
         &mut self,
         row: u32,
-        (name, category): (&str, &str),
-        (start, duration): (Duration, Duration),
+        names: (&str, &str),
+        times: (Duration, Duration),
         arguments: &impl Serialize,
     ) -> io::Result<()> {
-        let (tid, ts, dur) = (Some(row), Some(micros(start)), Some(micros(duration)));
-        self.event(&Event { name, category, ph: "X", tid, ts, dur, ..event(arguments) })
+        self.event(&slice(row, names, times, arguments))
+    }
+
+    /// Adds a slice in one of the colors that the format names, such as `terrible` for red and
+    /// `bad` for orange. Not all viewers show it.
+    pub fn colored_slice(
+        &mut self,
+        row: u32,
+        names: (&str, &str),
+        times: (Duration, Duration),
+        color: &str,
+        arguments: &impl Serialize,
+    ) -> io::Result<()> {
+        let color = Some(color);
+        self.event(&Event { color, ..slice(row, names, times, arguments) })
     }
 
     /// Adds a point in time with a name and a category to a row.
@@ -130,8 +145,18 @@ fn micros(time: Duration) -> f64 {
 }
 
 fn event<A>(args: A) -> Event<'static, A> {
-    let (tid, ts, dur, s) = (None, None, None, None);
-    Event { name: "", category: "", ph: "", pid: PROCESS, tid, ts, dur, s, args }
+    let (tid, ts, dur, s, color) = (None, None, None, None, None);
+    Event { name: "", category: "", ph: "", pid: PROCESS, tid, ts, dur, s, color, args }
+}
+
+fn slice<'a, A>(
+    row: u32,
+    (name, category): (&'a str, &'a str),
+    (start, duration): (Duration, Duration),
+    arguments: A,
+) -> Event<'a, A> {
+    let (tid, ts, dur) = (Some(row), Some(micros(start)), Some(micros(duration)));
+    Event { name, category, ph: "X", tid, ts, dur, ..event(arguments) }
 }
 
 #[cfg(test)]
@@ -150,6 +175,8 @@ mod tests {
             &json!({ "n": 1 }),
         )?;
         trace.point(1, ("died", "death"), Duration::from_micros(2), &json!({}))?;
+        let times = (Duration::from_micros(2), Duration::ZERO);
+        trace.colored_slice(1, ("b", "fail"), times, "terrible", &json!({}))?;
         trace.counter("queue", Duration::from_micros(3), &json!({ "waiting": 4 }))
     }
 
@@ -163,6 +190,7 @@ mod tests {
             json!({ "name": "thread_name", "ph": "M", "pid": 1, "tid": 1, "args": { "name": "row \"1\"\n" } }),
             json!({ "name": "a", "cat": "ok", "ph": "X", "pid": 1, "tid": 1, "ts": 0.0, "dur": 1.5, "args": { "n": 1 } }),
             json!({ "name": "died", "cat": "death", "ph": "i", "pid": 1, "tid": 1, "ts": 2.0, "s": "t", "args": {} }),
+            json!({ "name": "b", "cat": "fail", "ph": "X", "pid": 1, "tid": 1, "ts": 2.0, "dur": 0.0, "cname": "terrible", "args": {} }),
             json!({ "name": "queue", "ph": "C", "pid": 1, "ts": 3.0, "args": { "waiting": 4 } }),
         ];
         assert_eq!(events, expected);
@@ -175,7 +203,7 @@ mod tests {
         fill(&mut trace)?;
         let mut text = String::from_utf8(trace.out.clone()).unwrap();
         text.push(']');
-        assert_eq!(serde_json::from_str::<Vec<Value>>(&text)?.len(), 5);
+        assert_eq!(serde_json::from_str::<Vec<Value>>(&text)?.len(), 6);
         Ok(())
     }
 
@@ -188,7 +216,7 @@ mod tests {
         assert_eq!(whole(Trace::object(Vec::new())?)?, 0);
         let mut trace = Trace::object(Vec::new())?;
         fill(&mut trace)?;
-        assert_eq!(whole(trace)?, 5);
+        assert_eq!(whole(trace)?, 6);
         Ok(())
     }
 }

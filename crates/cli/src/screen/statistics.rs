@@ -69,8 +69,6 @@ pub(crate) struct Failure {
 const NAMED: usize = 5;
 /// Number of lines repeated from the output of a failed job.
 const LAST_LINES: usize = 5;
-/// Number of bytes of an output searched for these lines.
-const LAST_BYTES: usize = 4096;
 
 impl Statistics {
     pub(crate) fn new(runner: &Runner) -> Self {
@@ -154,12 +152,13 @@ impl Statistics {
         }
         self.failed += 1;
         if self.failures.len() < NAMED {
+            let last_lines = outcome.last_lines(LAST_LINES);
             self.failures.push(Failure {
                 number: outcome.number,
                 ending: outcome.ending.to_string(),
                 wall: outcome.wall,
                 name: name(outcome),
-                last_lines: last_lines(outcome),
+                last_lines: last_lines.iter().map(|line| one_line(line)).collect(),
             });
         }
     }
@@ -258,16 +257,4 @@ fn name(outcome: &Outcome) -> String {
         Some(label) => label.to_owned(),
         None => outcome.command().to_string(),
     })
-}
-
-/// Returns the end of a job's standard error, or of its standard output if the former is empty.
-fn last_lines(outcome: &Outcome) -> Vec<String> {
-    let tail = |captured: &brigade::runner::Captured| captured.tail(LAST_BYTES).unwrap_or_default();
-    let mut bytes = tail(&outcome.stderr);
-    if bytes.trim_ascii().is_empty() {
-        bytes = tail(&outcome.stdout);
-    }
-    let text = String::from_utf8_lossy(&bytes);
-    let lines: Vec<String> = text.lines().map(one_line).collect();
-    lines[lines.len().saturating_sub(LAST_LINES)..].to_vec()
 }

@@ -219,16 +219,19 @@ fn results_are_stored_where_gnu_parallel_puts_them() {
 #[test]
 fn a_report_and_a_trace_are_written() {
     let dir = TestDir::new();
-    let options =
-        ["--report", "r.html", "--trace", "t.json", "--", "sh", "-c", "exit {}", ":::", "0", "1"];
-    assert_eq!(dir.run(&options).status, 1);
+    let files = ["--report", "r.html", "--trace", "t.json"];
+    let job = ["--", "sh", "-c", "echo it is $0 >&2; exit $0", "{}", ":::", "0", "1"];
+    assert_eq!(dir.run(&[&files[..], &job].concat()).status, 1);
     let page = dir.read("r.html");
-    for text in ["exit code 1", "run --report r.html", "\"status\":1", "\"host\":"] {
+    for text in ["exit code 1", "run --report r.html", "\"status\":1", "\"host\":", "\"it is 1\""] {
         assert!(page.contains(text), "{text}");
     }
+    assert!(!page.contains("\"it is 0\""), "only failures are quoted");
     let trace: serde_json::Value = serde_json::from_str(&dir.read("t.json")).expect("JSON");
     let events = trace["traceEvents"].as_array().expect("a list");
     assert_eq!(events.iter().filter(|event| event["ph"] == "X").count(), 2);
+    assert_eq!(events.iter().filter(|event| event["cname"] == "terrible").count(), 1);
+    assert_eq!(events.iter().filter(|event| event["name"] == "running jobs").count(), 4);
 }
 
 #[test]

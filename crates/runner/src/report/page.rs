@@ -33,11 +33,11 @@ pub(super) fn write(
 }
 
 /// Returns a job as the page's script reads it: number, start, wall, end, cores, processor time,
-/// memory, name, failure, attempts.
+/// memory, name, failure, attempts, and the end of the output if it failed.
 fn row(record: &Record, is_pinned: bool) -> String {
     // A job that could not be started had no cores, and gets no row.
     let rows = if is_pinned { json!(record.cores) } else { json!([record.slot]) };
-    json!([
+    let mut row = json!([
         record.number,
         record.start,
         record.wall,
@@ -48,8 +48,11 @@ fn row(record: &Record, is_pinned: bool) -> String {
         record.name,
         record.failure,
         record.attempts,
-    ])
-    .to_string()
+    ]);
+    if let (Some(row), false) = (row.as_array_mut(), record.last_lines.is_empty()) {
+        row.push(record.last_lines.join("\n").into());
+    }
+    row.to_string()
 }
 
 /// Escapes JSON so that it cannot end the script that contains it.

@@ -27,6 +27,11 @@ pub(super) struct Record {
     pub(super) name: String,
     /// The reason if it failed, else empty.
     pub(super) failure: String,
+    /// The end of its output if it failed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) last_lines: Vec<String>,
+    /// The number of running jobs after its start and after its end, if it started.
+    pub(super) running: Option<(usize, usize)>,
 }
 
 /// The result of a job, as the report and the trace distinguish it.
@@ -95,6 +100,8 @@ impl Record {
             } else {
                 outcome.ending.to_string()
             },
+            last_lines: Vec::new(),
+            running: None,
         }
     }
 }
