@@ -124,6 +124,10 @@ pub(crate) struct Run {
     #[arg(long, requires = "shuffle", value_name = "N", value_parser = parse_number::<u64>, help_heading = "Input")]
     pub(crate) seed: Option<u64>,
 
+    /// Pass the words of COMMAND on unchanged, as without --shell
+    #[arg(short, long, requires = "command", help_heading = "Input")]
+    pub(crate) quote: bool,
+
     #[command(flatten)]
     pub(crate) lists: ListOptions,
 

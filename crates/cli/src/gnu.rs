@@ -22,24 +22,10 @@ const OPTIONS: &[(&[&str], &str)] = &[
         ],
         "use --pipe with --block, -N or -L, or split the input into files and run a job for each",
     ),
+    (&["-l"], "use -L N, which always has a number"),
+    (&["-x", "--exit"], "a command that is too long is an error anyway"),
     (
-        &[
-            "--max-replace-args",
-            "-n",
-            "--max-args",
-            "--max-lines",
-            "-l",
-            "-X",
-            "--xargs",
-            "-x",
-            "-m",
-            "-s",
-            "--max-chars",
-        ],
-        "each job gets one argument of each list; let a script or `xargs` take several at once",
-    ),
-    (
-        &["-i", "-U", "--rpl", "--parens", "--plus", "-J", "--profile"],
+        &["-i", "-U", "--rpl", "--parens", "-J", "--profile"],
         "replacement strings are fixed except for `{}`, which -I changes; see brigade run --help",
     ),
     (
@@ -107,8 +93,6 @@ const OPTIONS: &[(&[&str], &str)] = &[
             "--termseq",
             "--trc",
             "--shellquote",
-            "-q",
-            "--quote",
         ],
         "it has no such option; see brigade run --help",
     ),
@@ -128,27 +112,28 @@ pub(crate) fn explain(error: clap::Error, command: &clap::Command) -> clap::Erro
     clap::Error::raw(ErrorKind::UnknownArgument, text).with_cmd(command)
 }
 
-/// Returns the advice if the text between two braces is a replacement string of GNU parallel's.
-pub(crate) fn replacement(inner: &[u8]) -> Option<&'static str> {
-    let (sign, rest) = match inner {
-        [b'-', rest @ ..] => (true, rest),
-        rest => (false, rest),
-    };
-    let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
-    let (number, part) = rest.split_at(digits);
+/// Returns the advice if the text between two braces is a replacement string of GNU parallel's;
+/// some of them it has with `--plus` only.
+pub(crate) fn replacement(inner: &[u8], has_plus: bool) -> Option<&'static str> {
+    let number = inner.strip_prefix(b"-").unwrap_or(inner);
+    let digits = number.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let (number, part) = number.split_at(digits);
+    let is_padded = !number.is_empty() && number.iter().all(|digit| *digit == b'0');
     match part {
-        b"" | b"." | b"/" | b"//" | b"/." if sign && digits > 0 => {
-            Some("count lists from the first: {1}, {2}")
+        b".." | b"..." | b"/.." | b"/..." | b"+/" | b"+." | b"+.." | b"+..." | b"##" => {
+            Some("it needs --plus")
         }
-        b".." | b"..." | b"/.." | b"/..." | b"+/" | b"+." | b"+.." | b"+..." if !sign => {
-            Some("use {.}, {/}, {//} or {/.}, or let a shell cut the argument")
-        }
-        b"##" if !sign && digits == 0 => Some("the number of jobs may not be known yet"),
-        b"#" | b"%" if !sign && number.iter().all(|digit| *digit == b'0') && digits > 0 => {
-            Some("use {#} or {%}, and `printf` for leading zeros")
-        }
-        [b'=', .., b'='] if !sign && digits == 0 => {
+        b"#" if number == b"0" => Some("it needs --plus"),
+        b"#" | b"%" if is_padded => Some("use {#} or {%}, and `printf` for leading zeros"),
+        [b'=', .., b'='] if digits == 0 => {
             Some("there are no Perl expressions: let a shell or a script convert the argument")
+        }
+        b"choose_k" | b"uniq" if has_plus => Some("leave such combinations out of the list"),
+        b"sshlogin" | b"host" | b"agrp" | b"hgrp" if has_plus => {
+            Some("it runs jobs on this machine only")
+        }
+        [b':' | b'#' | b'%' | b'/' | b'^' | b',', ..] if has_plus && part.len() > 1 => {
+            Some("let a shell cut the argument, as with `${x#prefix}`")
         }
         _ => None,
     }
@@ -160,13 +145,16 @@ mod tests {
 
     #[test]
     fn replacement_strings_of_gnu_parallel_are_recognized() {
-        for inner in ["-1", "-2/.", "..", "/..", "+/", "2..", "= s/a/b/ =", "==", "##", "0#", "00%"]
-        {
-            assert!(replacement(inner.as_bytes()).is_some(), "{inner}");
+        for inner in ["..", "/..", "+/", "2..", "= s/a/b/ =", "==", "##", "0#", "00%"] {
+            assert!(replacement(inner.as_bytes(), false).is_some(), "{inner}");
         }
         for inner in ["", "a", "1", "1..5", "print $1", "a,b", " echo; ", "\"a\":1", "-", "#", "1#"]
         {
-            assert_eq!(replacement(inner.as_bytes()), None, "{inner}");
+            assert_eq!(replacement(inner.as_bytes(), false), None, "{inner}");
+        }
+        for inner in [":3", "#a", "%.gz", "/a/b", "^a", ",,A", "uniq", "host"] {
+            assert_eq!(replacement(inner.as_bytes(), false), None, "{inner}");
+            assert!(replacement(inner.as_bytes(), true).is_some(), "{inner}");
         }
     }
 

@@ -1,11 +1,16 @@
 //! Commands with replacement strings: `gcc -c {} -o {.}.o`.
 
+mod grammar;
+mod part;
+
 use std::ffi::{OsStr, OsString};
+use std::fmt;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 use brigade::runner::{Job, quote};
 
-use crate::input::Row;
+pub(crate) use grammar::Grammar;
+use part::Part;
 
 /// A command with replacement strings.
 ///
@@ -13,11 +18,29 @@ use crate::input::Row;
 /// words are joined by spaces and inserted arguments are quoted, as in GNU parallel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Template {
+    /// With a shell, the line is the concatenation of these.
     words: Vec<Vec<Segment>>,
     is_shell: bool,
     /// `true` if arguments are not quoted for the shell: they are the commands.
     is_verbatim: bool,
-    has_slot: bool,
+    is_lenient: bool,
+    joining: Joining,
+    /// The number of all jobs, once it is known.
+    total: Option<u64>,
+}
+
+/// The form of a word that contains a replacement string for several arguments.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Joining {
+    /// One word, in which spaces separate the arguments; several if it is nothing but the
+    /// replacement string.
+    #[default]
+    Spaces,
+    /// Several words: the text before the arguments is in the first, the text after them in the
+    /// last.
+    Words,
+    /// One word for each argument, each with the text before and after it.
+    Repeated,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,55 +53,52 @@ enum Segment {
 enum Replacement {
     /// `{#}`
     Number,
+    /// `{0#}`: with leading zeros, all numbers have the same width
+    PaddedNumber,
+    /// `{##}`: the number of all jobs
+    Total,
     /// `{%}`
     Slot,
-    /// `{}`, `{2}`, `{.}`, `{2.}` and so on: one list or all lists, and the part of the argument.
-    Argument(Option<usize>, Part),
+    /// `{}`, `{2}`, `{.}`, `{2.}` and so on.
+    Argument(Position, Part),
 }
 
-/// The part of an argument to insert.
+/// The arguments that a replacement string stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Part {
-    /// `{}`
-    Whole,
-    /// `{.}`: without its extension
-    Stem,
-    /// `{/}`: without its directory
-    Name,
-    /// `{//}`: its directory
-    Folder,
-    /// `{/.}`: without its directory and extension
-    NameStem,
+pub(crate) enum Position {
+    /// `{}`: all
+    Each,
+    /// `{2}`
+    First(usize),
+    /// `{-2}`: counted from the last
+    Last(usize),
 }
 
 /// Stands for the slot until the job starts. No argument can contain it: it is not valid UTF-8
 /// text.
 const SLOT_MARKER: &[u8] = b"\x01\xffslot\xff\x01";
-
-/// The spelling of replacement strings, and the arguments that they can refer to.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Grammar {
-    /// `true` for a command that is a line for the shell.
-    pub(crate) is_shell: bool,
-    /// `true` if arguments are not quoted for the shell: they are the commands.
-    pub(crate) is_verbatim: bool,
-    /// Number of arguments of each job; `None` if lines are only split when they are read.
-    pub(crate) arguments: Option<usize>,
-    /// The names of arguments, from the first.
-    pub(crate) names: Row,
-    /// The replacement string for whole arguments, if it is not `{}`.
-    pub(crate) whole: Option<OsString>,
-}
+/// Number of digits that are reserved for a slot when the length of a command is estimated.
+const SLOT_DIGITS: usize = 3;
 
 /// A replacement string that has no value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum TemplateError {
     /// It refers to an argument that no job has.
-    #[error("`{{{position}}}` refers to argument {position}, but each job has only {arguments}")]
-    NoSuchArgument { position: usize, arguments: usize },
+    #[error(
+        "`{{{position}}}` refers to an argument that does not exist: each job has only {arguments}"
+    )]
+    NoSuchArgument { position: Position, arguments: usize },
     /// It refers to an argument that a job does not have.
-    #[error("job {number} has {arguments} arguments, but the command contains `{{{position}}}`")]
-    MissingArgument { number: u64, position: usize, arguments: usize },
+    #[error(
+        "job {number} has only {arguments} arguments, but the command contains `{{{position}}}`"
+    )]
+    MissingArgument { number: u64, position: Position, arguments: usize },
+    /// The number of arguments differs from job to job.
+    #[error(
+        "`{{{position}}}` cannot be used with -X, -m or --xargs, which give each job as many arguments as possible; limit \
+         them with -n or -N, or use {{}}"
+    )]
+    OpenEnded { position: Position },
     /// It is one of GNU parallel's.
     #[error("GNU parallel's `{{{inner}}}` is not available in brigade: {advice}")]
     Unavailable { inner: String, advice: &'static str },
@@ -88,95 +108,230 @@ impl Template {
     /// Parses a command. If it has no replacement string, `{}` is appended, provided there are
     /// arguments.
     pub(crate) fn parse(words: &[OsString], grammar: &Grammar) -> Result<Self, TemplateError> {
-        let mut words: Vec<Vec<Segment>> =
-            words.iter().map(|word| grammar.segments(word.as_bytes())).collect::<Result<_, _>>()?;
-        let replacements = || words.iter().flatten().filter_map(Segment::replacement);
-        let has_replacements = replacements().next().is_some();
-        let has_slot = replacements().any(|replacement| replacement == Replacement::Slot);
-        for replacement in replacements() {
-            if let Replacement::Argument(Some(position), _) = replacement
-                && let Some(arguments) = grammar.arguments
-                && !(1..=arguments).contains(&position)
-            {
-                return Err(TemplateError::NoSuchArgument { position, arguments });
-            }
-        }
+        let parsed = words.iter().map(|word| grammar.segments(word.as_bytes()));
+        let mut words: Vec<Vec<Segment>> = parsed.collect::<Result<_, _>>()?;
+        let has_replacements =
+            words.iter().flatten().any(|segment| segment.replacement().is_some());
         if !has_replacements && grammar.arguments != Some(0) {
-            words.push(vec![Segment::Replacement(Replacement::Argument(None, Part::Whole))]);
+            let argument = Replacement::Argument(Position::Each, Part::Whole);
+            words.push(vec![Segment::Replacement(argument)]);
         }
-        let Grammar { is_shell, is_verbatim, .. } = *grammar;
-        Ok(Self { words, is_shell, is_verbatim, has_slot })
+        Self::new(words, grammar)
+    }
+
+    fn new(words: Vec<Vec<Segment>>, grammar: &Grammar) -> Result<Self, TemplateError> {
+        let replacements = words.iter().flatten().filter_map(Segment::replacement);
+        replacements.into_iter().try_for_each(|replacement| grammar.check(replacement))?;
+        let words = if grammar.is_shell { line(words, grammar.joining) } else { words };
+        let Grammar { is_shell, is_verbatim, joining, .. } = *grammar;
+        let is_lenient = grammar.is_lenient || grammar.has_incomplete_jobs;
+        Ok(Self { words, is_shell, is_verbatim, is_lenient, joining, total: None })
+    }
+
+    /// Returns `true` if the number of all jobs must be known before the first one.
+    pub(crate) fn needs_total(&self) -> bool {
+        self.has(|replacement| {
+            matches!(replacement, Replacement::PaddedNumber | Replacement::Total)
+        })
+    }
+
+    /// Sets the number of all jobs.
+    pub(crate) fn set_total(&mut self, total: u64) {
+        self.total = Some(total);
     }
 
     /// Returns the job for these arguments.
     pub(crate) fn job(&self, number: u64, arguments: &[OsString]) -> Result<Job, TemplateError> {
-        for replacement in self.words.iter().flatten().filter_map(Segment::replacement) {
-            if let Replacement::Argument(Some(position), _) = replacement
-                && !(1..=arguments.len()).contains(&position)
-            {
-                let arguments = arguments.len();
-                return Err(TemplateError::MissingArgument { number, position, arguments });
-            }
-        }
-        let words = self.words.iter().flat_map(|segments| self.words(segments, number, arguments));
+        let words = self.filled(number, arguments)?;
         let job = if self.is_shell {
-            let words: Vec<Vec<u8>> = words.collect();
-            Job::shell(OsString::from_vec(words.join(&b' ')))
+            Job::shell(OsString::from_vec(words.concat()))
         } else {
-            let mut words = words.map(OsString::from_vec);
+            let mut words = words.into_iter().map(OsString::from_vec);
             Job::new(words.next().unwrap_or_default()).args(words)
         };
         let job = job.number(number);
-        Ok(if self.has_slot { job.slot_marker(OsStr::from_bytes(SLOT_MARKER)) } else { job })
+        let has_slot = self.has(|replacement| replacement == Replacement::Slot);
+        Ok(if has_slot { job.slot_marker(OsStr::from_bytes(SLOT_MARKER)) } else { job })
     }
 
-    /// Returns the words for a word of the command: one, or one for each argument if it consists of
-    /// nothing but a place for all of them.
-    fn words(&self, segments: &[Segment], number: u64, arguments: &[OsString]) -> Vec<Vec<u8>> {
-        let [Segment::Replacement(Replacement::Argument(None, part))] = segments else {
-            return vec![self.fill(segments, number, arguments)];
-        };
-        let filled = |argument: &OsString| {
-            let mut word = Vec::new();
-            self.put(&mut word, argument.as_bytes(), *part);
-            word
-        };
-        arguments.iter().map(filled).collect()
+    /// Returns the length of the command line without the arguments that `{}` stands for. It may be
+    /// negative: the length of each argument includes a space.
+    pub(crate) fn base_length(&self, number: u64) -> isize {
+        let lengths = self.words.iter().map(|segments| {
+            let text: usize = segments
+                .iter()
+                .map(|segment| match segment {
+                    Segment::Text(text) => text.len(),
+                    Segment::Replacement(Replacement::Slot) => SLOT_DIGITS,
+                    Segment::Replacement(Replacement::Argument(..)) => 0,
+                    Segment::Replacement(_) => number.to_string().len(),
+                })
+                .sum();
+            match segments.iter().filter(|segment| segment.is_each()).count() {
+                0 => text.cast_signed(),
+                _ if self.joining == Joining::Repeated => -1,
+                places => text.cast_signed() - places.cast_signed(),
+            }
+        });
+        let spaces = if self.is_shell { 0 } else { self.words.len().cast_signed() - 1 };
+        lengths.sum::<isize>() + spaces
     }
 
-    fn fill(&self, segments: &[Segment], number: u64, arguments: &[OsString]) -> Vec<u8> {
+    /// Returns the length that the argument at this index adds to the command line.
+    pub(crate) fn length_of(&self, argument: &OsStr, index: usize) -> usize {
+        let lengths = self.words.iter().map(|segments| {
+            let is_repeated =
+                self.joining == Joining::Repeated && segments.iter().any(Segment::is_each);
+            let parts: usize = segments
+                .iter()
+                .map(|segment| match segment {
+                    Segment::Text(text) if is_repeated => text.len(),
+                    Segment::Replacement(Replacement::Argument(Position::Each, part)) => {
+                        self.quoted(*part, argument).len() + usize::from(!is_repeated)
+                    }
+                    Segment::Replacement(Replacement::Argument(Position::First(at), part))
+                        if *at == index + 1 =>
+                    {
+                        self.quoted(*part, argument).len()
+                    }
+                    _ => 0,
+                })
+                .sum();
+            parts + usize::from(is_repeated)
+        });
+        lengths.sum()
+    }
+
+    /// Returns the words of the command, or the parts of the line.
+    fn filled(&self, number: u64, arguments: &[OsString]) -> Result<Vec<Vec<u8>>, TemplateError> {
+        let filling = Filling { template: self, number, arguments };
+        let mut words = Vec::new();
+        for segments in &self.words {
+            if !segments.iter().any(Segment::is_each) {
+                words.extend(filling.cut(segments, &[])?);
+                continue;
+            }
+            let is_alone = segments.len() == 1;
+            let filled = if self.joining == Joining::Repeated && !arguments.is_empty() {
+                let each = arguments.chunks(1).map(|argument| filling.cut(segments, argument));
+                each.collect::<Result<Vec<_>, _>>()?.concat()
+            } else {
+                filling.cut(segments, arguments)?
+            };
+            if self.is_shell || (self.joining == Joining::Spaces && !is_alone) {
+                words.push(filled.join(&b' '));
+            } else if !(is_alone && arguments.is_empty()) {
+                words.extend(filled);
+            }
+        }
+        Ok(words)
+    }
+
+    fn has(&self, is_it: impl Fn(Replacement) -> bool) -> bool {
+        self.words.iter().flatten().filter_map(Segment::replacement).any(is_it)
+    }
+
+    fn quoted(&self, part: Part, argument: &OsStr) -> OsString {
+        let value = OsStr::from_bytes(part.of(argument.as_bytes()));
+        let is_quoted = self.is_shell && !self.is_verbatim;
+        if is_quoted { quote(value).into_owned() } else { value.to_owned() }
+    }
+}
+
+/// The values of replacement strings for a job.
+struct Filling<'a> {
+    template: &'a Template,
+    number: u64,
+    arguments: &'a [OsString],
+}
+
+impl Filling<'_> {
+    /// Returns the words for a word: a new one begins between two arguments of `{}`.
+    fn cut(&self, segments: &[Segment], each: &[OsString]) -> Result<Vec<Vec<u8>>, TemplateError> {
+        let mut cut = Vec::new();
         let mut word = Vec::new();
         for segment in segments {
             match segment {
                 Segment::Text(text) => word.extend_from_slice(text),
-                Segment::Replacement(Replacement::Number) => {
-                    word.extend_from_slice(number.to_string().as_bytes());
-                }
-                Segment::Replacement(Replacement::Slot) => word.extend_from_slice(SLOT_MARKER),
-                Segment::Replacement(Replacement::Argument(Some(list), part)) => {
-                    self.put(&mut word, arguments[list - 1].as_bytes(), *part);
-                }
-                Segment::Replacement(Replacement::Argument(None, part)) => {
-                    for (index, argument) in arguments.iter().enumerate() {
+                Segment::Replacement(Replacement::Argument(Position::Each, part)) => {
+                    for (index, argument) in each.iter().enumerate() {
                         if index > 0 {
-                            word.push(b' ');
+                            cut.push(std::mem::take(&mut word));
                         }
-                        self.put(&mut word, argument.as_bytes(), *part);
+                        word.extend_from_slice(self.template.quoted(*part, argument).as_bytes());
                     }
                 }
+                Segment::Replacement(Replacement::Argument(position, part)) => {
+                    if let Some(argument) = self.argument(*position)? {
+                        word.extend_from_slice(self.template.quoted(*part, argument).as_bytes());
+                    }
+                }
+                Segment::Replacement(Replacement::Number) => {
+                    word.extend_from_slice(self.number.to_string().as_bytes());
+                }
+                Segment::Replacement(Replacement::PaddedNumber) => {
+                    let width = self.template.total.unwrap_or(0).to_string().len();
+                    word.extend_from_slice(format!("{:0width$}", self.number).as_bytes());
+                }
+                Segment::Replacement(Replacement::Total) => {
+                    let total = self.template.total.unwrap_or(0);
+                    word.extend_from_slice(total.to_string().as_bytes());
+                }
+                Segment::Replacement(Replacement::Slot) => word.extend_from_slice(SLOT_MARKER),
             }
         }
-        word
+        cut.push(word);
+        Ok(cut)
     }
 
-    fn put(&self, word: &mut Vec<u8>, argument: &[u8], part: Part) {
-        let value = part.of(argument);
-        if !self.is_shell || self.is_verbatim {
-            word.extend_from_slice(value);
-            return;
+    fn argument(&self, position: Position) -> Result<Option<&OsString>, TemplateError> {
+        let arguments = self.arguments.len();
+        let index = match position {
+            Position::Each => None,
+            Position::First(first) => first.checked_sub(1),
+            Position::Last(last) => arguments.checked_sub(last),
+        };
+        let argument = index.and_then(|index| self.arguments.get(index));
+        if argument.is_none() && !self.template.is_lenient {
+            let number = self.number;
+            return Err(TemplateError::MissingArgument { number, position, arguments });
         }
-        word.extend_from_slice(quote(OsStr::from_bytes(value)).as_bytes());
+        Ok(argument)
     }
+}
+
+/// Joins words to a line. If words are repeated, they are those between spaces.
+fn line(words: Vec<Vec<Segment>>, joining: Joining) -> Vec<Vec<Segment>> {
+    let mut line: Vec<Segment> = Vec::new();
+    for (index, word) in words.into_iter().enumerate() {
+        if index > 0 {
+            line.push(Segment::Text(b" ".to_vec()));
+        }
+        line.extend(word);
+    }
+    if joining != Joining::Repeated {
+        return vec![line];
+    }
+    let mut pieces = Vec::new();
+    let mut piece = Vec::new();
+    for segment in line {
+        let Segment::Text(text) = segment else {
+            piece.push(segment);
+            continue;
+        };
+        for run in
+            text.chunk_by(|left, right| left.is_ascii_whitespace() == right.is_ascii_whitespace())
+        {
+            let text = Segment::Text(run.to_vec());
+            if run.iter().all(u8::is_ascii_whitespace) {
+                pieces.extend([std::mem::take(&mut piece), vec![text]]);
+            } else {
+                piece.push(text);
+            }
+        }
+    }
+    pieces.push(piece);
+    pieces
 }
 
 impl Segment {
@@ -186,116 +341,29 @@ impl Segment {
             Self::Text(_) => None,
         }
     }
+
+    fn is_each(&self) -> bool {
+        matches!(self, Self::Replacement(Replacement::Argument(Position::Each, _)))
+    }
 }
 
-impl Part {
-    fn of(self, argument: &[u8]) -> &[u8] {
+impl Position {
+    fn is_within(self, arguments: usize) -> bool {
         match self {
-            Self::Whole => argument,
-            Self::Stem => without_extension(argument),
-            Self::Name => name(argument),
-            Self::NameStem => without_extension(name(argument)),
-            Self::Folder => match argument.iter().rposition(|byte| *byte == b'/') {
-                Some(0) => b"/",
-                Some(slash) => &argument[..slash],
-                None => b".",
-            },
+            Self::Each => true,
+            Self::First(at) | Self::Last(at) => (1..=arguments).contains(&at),
         }
     }
 }
 
-fn name(path: &[u8]) -> &[u8] {
-    path.rsplit(|byte| *byte == b'/').next().unwrap_or(path)
-}
-
-fn without_extension(path: &[u8]) -> &[u8] {
-    let start = path.len() - name(path).len();
-    match path[start..].iter().rposition(|byte| *byte == b'.') {
-        Some(dot) => &path[..start + dot],
-        None => path,
-    }
-}
-
-impl Grammar {
-    fn segments(&self, word: &[u8]) -> Result<Vec<Segment>, TemplateError> {
-        let mut segments = Vec::new();
-        let mut text = Vec::new();
-        let mut rest = word;
-        while let Some(first) = rest.first() {
-            if let Some((replacement, length)) = self.replacement_at(rest)? {
-                if !text.is_empty() {
-                    segments.push(Segment::Text(std::mem::take(&mut text)));
-                }
-                segments.push(Segment::Replacement(replacement));
-                rest = &rest[length..];
-            } else {
-                text.push(*first);
-                rest = &rest[1..];
-            }
+/// Writes the number as in a replacement string.
+impl fmt::Display for Position {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Each => Ok(()),
+            Self::First(at) => write!(formatter, "{at}"),
+            Self::Last(at) => write!(formatter, "-{at}"),
         }
-        if !text.is_empty() || segments.is_empty() {
-            segments.push(Segment::Text(text));
-        }
-        Ok(segments)
-    }
-
-    /// Returns the replacement string at the start of `text` and its length. Braces around anything
-    /// else are text, unless GNU parallel would replace it.
-    fn replacement_at(&self, text: &[u8]) -> Result<Option<(Replacement, usize)>, TemplateError> {
-        if let Some(whole) = self.whole.as_ref().filter(|whole| text.starts_with(whole.as_bytes()))
-        {
-            let whole_argument = Replacement::Argument(None, Part::Whole);
-            return Ok(Some((whole_argument, whole.len())));
-        }
-        let Some(inner) = text.strip_prefix(b"{") else { return Ok(None) };
-        let Some(end) = inner.iter().position(|byte| *byte == b'}') else { return Ok(None) };
-        let inner = &inner[..end];
-        let Some(replacement) = self.replacement(inner) else {
-            return match crate::gnu::replacement(inner) {
-                None => Ok(None),
-                Some(advice) => {
-                    let inner = String::from_utf8_lossy(inner).into_owned();
-                    Err(TemplateError::Unavailable { inner, advice })
-                }
-            };
-        };
-        Ok(Some((replacement, end + 2)))
-    }
-
-    /// Returns what the text between two braces stands for.
-    fn replacement(&self, inner: &[u8]) -> Option<Replacement> {
-        let (position, part) = self.position(inner)?;
-        let part = match part {
-            b"" => Part::Whole,
-            b"." => Part::Stem,
-            b"/" => Part::Name,
-            b"//" => Part::Folder,
-            b"/." => Part::NameStem,
-            b"#" if position.is_none() => return Some(Replacement::Number),
-            b"%" if position.is_none() => return Some(Replacement::Slot),
-            _ => return None,
-        };
-        let is_renamed = part == Part::Whole && self.whole.is_some();
-        let is_named = inner.first().is_some_and(|byte| !byte.is_ascii_digit());
-        (!is_renamed || is_named).then_some(Replacement::Argument(position, part))
-    }
-
-    /// Separates the name or the number of an argument from what follows it.
-    fn position<'a>(&self, inner: &'a [u8]) -> Option<(Option<usize>, &'a [u8])> {
-        let named = (1..).zip(&self.names).filter_map(|(position, name)| {
-            let rest = inner.strip_prefix(name.as_bytes()).filter(|_| !name.is_empty())?;
-            matches!(rest, b"" | b"." | b"/" | b"//" | b"/.").then_some((Some(position), rest))
-        });
-        // Of two names, the longer one is meant.
-        if let Some(found) = named.min_by_key(|(_, rest)| rest.len()) {
-            return Some(found);
-        }
-        let digits = inner.iter().take_while(|byte| byte.is_ascii_digit()).count();
-        let (number, rest) = inner.split_at(digits);
-        if number.is_empty() {
-            return Some((None, rest));
-        }
-        Some((Some(std::str::from_utf8(number).ok()?.parse().ok()?), rest))
     }
 }
 

@@ -1,12 +1,15 @@
 //! The options of argument lists: how they are read, combined and shared out among jobs.
 
 use std::ffi::OsString;
+use std::num::NonZeroUsize;
 
 use clap::{Args, ValueHint};
 use miette::{Report, miette};
 use regex::bytes::Regex;
 
-use crate::input::{Columns, Framing, Rules, Separators, Trim};
+use super::Run;
+use crate::input::{Columns, Framing, Rules, Separators, Sharing, Trim};
+use crate::template::Joining;
 
 /// The options of argument lists.
 #[derive(Debug, Clone, Default, Args)]
@@ -72,7 +75,35 @@ pub(crate) struct ListOptions {
     /// so on. Shorter lists start again
     #[arg(long, alias = "xapply", requires = "command")]
     pub(crate) link: bool,
+
+    /// Give each job up to N arguments in the place of {}
+    #[arg(short = 'n', long, value_name = "N", requires = "command")]
+    max_args: Option<usize>,
+
+    /// Give each job as many arguments as fit, and repeat a word with {} for each. The last ones
+    /// are spread over all slots
+    #[arg(short = 'X', requires = "command")]
+    fills_repeated: bool,
+
+    /// Like -X, but put all arguments in the place of {} instead of repeating its word
+    #[arg(short = 'm', requires = "command")]
+    fills: bool,
+
+    /// Like -m, but do not spread the last arguments
+    #[arg(long, requires = "command")]
+    xargs: bool,
+
+    /// Limit commands to fewer than N bytes [default with -X, -m and --xargs: 131072]
+    #[arg(short = 's', long, value_name = "N", requires = "command")]
+    max_chars: Option<usize>,
+
+    /// Know more replacement strings: {..} {...} {/..} {/...} {+/} {+.} {+..} {+...} {##} {0#}
+    #[arg(long, requires = "command")]
+    pub(crate) plus: bool,
 }
+
+/// The longest line that the kernel accepts as an argument of a shell, with the byte at its end.
+const LONGEST_COMMAND: usize = 128 * 1024;
 
 /// The bytes that end a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -97,7 +128,7 @@ impl ListOptions {
     }
 
     /// Returns the rules by which lines become rows.
-    pub(crate) fn rules(&self) -> Result<Rules, Report> {
+    fn rules(&self, has_continued_lines: bool) -> Result<Rules, Report> {
         let columns = match &self.colsep {
             Some(pattern) if self.csv => match pattern.text.as_bytes() {
                 [delimiter] => Some(Columns::Csv(*delimiter)),
@@ -119,7 +150,7 @@ impl ListOptions {
             trim: self.trim.unwrap_or(default),
             end: self.end.as_ref().map(|end| end.clone().into_bytes()),
             skips_blank: self.no_run_if_empty,
-            continues: false,
+            continues: has_continued_lines,
         })
     }
 
@@ -140,6 +171,11 @@ impl ListOptions {
         }
     }
 
+    /// Returns `true` if jobs get as many arguments as fit.
+    fn fills_command(&self) -> bool {
+        self.fills_repeated || self.fills || self.xargs
+    }
+
     /// Returns the words that begin lists.
     pub(crate) fn separators(&self) -> Separators {
         let defaults = Separators::default();
@@ -147,6 +183,47 @@ impl ListOptions {
             words: self.arg_sep.clone().unwrap_or(defaults.words),
             files: self.arg_file_sep.clone().unwrap_or(defaults.files),
         }
+    }
+}
+
+impl Run {
+    /// Returns `true` if the command is a line for a shell.
+    pub(crate) fn is_shell_line(&self) -> bool {
+        self.shell && !self.quote
+    }
+
+    /// Returns the rules by which lines become rows.
+    pub(crate) fn row_rules(&self) -> Result<Rules, Report> {
+        self.lists.rules(self.pipe.lines.is_some())
+    }
+
+    /// Returns the number of rows of each job, if this number of jobs runs at once.
+    pub(crate) fn sharing(&self, slots: NonZeroUsize) -> Sharing {
+        let fills = self.lists.fills_command();
+        let (most, limit) = if fills { (usize::MAX, LONGEST_COMMAND) } else { (1, usize::MAX) };
+        Sharing {
+            most: self.arguments_per_job().unwrap_or(most),
+            limit: self.lists.max_chars.unwrap_or(limit),
+            spread: (self.lists.fills_repeated || self.lists.fills).then_some(slots),
+        }
+    }
+
+    /// Returns the form of a word with the arguments of several rows.
+    pub(crate) fn joining(&self) -> Joining {
+        let ListOptions { max_args, fills_repeated, .. } = self.lists;
+        let is_several = self.arguments_per_job().is_some();
+        let fills = self.lists.fills_command();
+        match (is_several, fills) {
+            _ if fills_repeated => Joining::Repeated,
+            (true, false) if max_args.is_none() => Joining::Repeated,
+            (false, false) => Joining::Spaces,
+            _ => Joining::Words,
+        }
+    }
+
+    fn arguments_per_job(&self) -> Option<usize> {
+        let lines = self.pipe.lines.map(NonZeroUsize::get);
+        self.lists.max_args.or(self.pipe.records).or(lines)
     }
 }
 

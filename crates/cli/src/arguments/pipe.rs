@@ -56,12 +56,20 @@ pub(crate) struct PipeOptions {
     #[arg(long, aliases = ["removerecsep", "rrs"], requires = "blocks")]
     pub(crate) remove_rec_sep: bool,
 
-    /// Give each job N records
-    #[arg(short = 'N', value_name = "N", value_parser = super::parse_count, requires = "blocks")]
-    pub(crate) records: Option<std::num::NonZeroUsize>,
+    /// Give each job N records; without --pipe, N arguments of each list: {1} to {N}. A word with
+    /// {} is repeated for each. With 0, jobs get no arguments
+    #[arg(short = 'N', long = "max-replace-args", value_name = "N", requires = "command")]
+    pub(crate) records: Option<usize>,
 
-    /// A record has N lines
-    #[arg(short = 'L', value_name = "N", value_parser = super::parse_count, requires = "blocks")]
+    /// A record has N lines; without --pipe, give each job N arguments, as -N does. A line that
+    /// ends with a blank continues on the next one
+    #[arg(
+        short = 'L',
+        long = "max-lines",
+        value_name = "N",
+        value_parser = super::parse_count,
+        requires = "command",
+    )]
     pub(crate) lines: Option<std::num::NonZeroUsize>,
 }
 

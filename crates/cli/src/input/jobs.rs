@@ -1,31 +1,97 @@
 //! Jobs from a command with replacement strings and the rows of its lists.
 
+use std::error::Error;
+use std::ffi::OsString;
 use std::io;
 
-use super::{Entry, Fetch, Input, Records};
+use super::{Entry, Fetch, Groups, Input, Records, Row, Sharing, TooLong};
 use crate::template::Template;
 
-/// A job for each row.
+/// A job for each row, or for several.
 pub(crate) struct Jobs {
     records: Box<dyn Records>,
+    groups: Groups,
+    sharing: Sharing,
     template: Template,
     next_number: u64,
+    /// `true` once the last row was read.
+    is_over: bool,
 }
 
 impl Jobs {
-    pub(crate) fn new(template: Template, records: Box<dyn Records>) -> Self {
-        Self { records, template, next_number: 1 }
+    pub(crate) fn new(template: Template, records: Box<dyn Records>, sharing: Sharing) -> Self {
+        let groups = Groups::new(sharing.clone());
+        Self { records, groups, sharing, template, next_number: 1, is_over: false }
+    }
+
+    /// Reads all rows, for commands that contain the number of all jobs.
+    pub(crate) fn read_all(&mut self) -> Result<(), Box<dyn Error + Send + Sync>> {
+        while !self.is_over {
+            if let Fetch::Failed(error) = self.read(true) {
+                return Err(error);
+            }
+        }
+        self.template.set_total(self.groups.ready() as u64);
+        Ok(())
+    }
+
+    /// Reads one row.
+    fn read(&mut self, waits: bool) -> Fetch<()> {
+        let row = match self.records.next(waits) {
+            Fetch::Entry(row) => row,
+            Fetch::End => {
+                self.is_over = true;
+                self.groups.finish();
+                return Fetch::Entry(());
+            }
+            Fetch::Later => return Fetch::Later,
+            Fetch::Failed(error) => return Fetch::Failed(error),
+        };
+        let number = self.next_number + self.groups.ready() as u64;
+        let limit = self.sharing.limit;
+        let (base, length) = match limit {
+            usize::MAX => (0, 0),
+            _ => (self.template.base_length(number), self.length_of(&row)),
+        };
+        match self.groups.push(row, base, length) {
+            Ok(()) => Fetch::Entry(()),
+            Err(length) => Fetch::Failed(Box::new(TooLong { number, length, limit })),
+        }
+    }
+
+    fn length_of(&self, row: &Row) -> usize {
+        // Jobs that get a position from each of many rows are not estimated as a whole.
+        let first: usize = self.groups.pending().first().map_or(0, Vec::len);
+        let first = first * self.groups.pending().len();
+        let lengths = (first..).zip(row);
+        lengths.map(|(index, argument)| self.template.length_of(argument, index)).sum()
+    }
+
+    /// Returns the number of rows that were read and not used.
+    fn held(&self) -> u64 {
+        let ready = self.groups.ready().saturating_mul(self.sharing.most.max(1));
+        (ready + self.groups.pending().len()) as u64
     }
 
     fn next(&mut self, waits: bool) -> Fetch {
-        let arguments = match self.records.next(waits) {
-            Fetch::Entry(row) => row,
-            Fetch::Later => return Fetch::Later,
-            Fetch::End => return Fetch::End,
-            Fetch::Failed(error) => return Fetch::Failed(error),
+        let rows = loop {
+            if let Some(rows) = self.groups.pop() {
+                break rows;
+            }
+            if self.is_over {
+                return Fetch::End;
+            }
+            match self.read(waits) {
+                Fetch::Entry(()) => {}
+                Fetch::Later => return Fetch::Later,
+                Fetch::End => return Fetch::End,
+                Fetch::Failed(error) => return Fetch::Failed(error),
+            }
         };
         let number = self.next_number;
         self.next_number += 1;
+        let arguments: Vec<OsString> =
+            if self.sharing.most == 0 { Vec::new() } else { rows.concat() };
         match self.template.job(number, &arguments) {
             Ok(job) => Fetch::Entry(Box::new(Entry { number, job, arguments })),
             Err(error) => Fetch::Failed(Box::new(error)),
@@ -43,15 +109,20 @@ impl Input for Jobs {
     }
 
     fn remaining(&self) -> Option<u64> {
-        self.records.remaining()
+        if self.is_over {
+            return Some(self.groups.ready() as u64);
+        }
+        self.sharing.jobs(self.records.remaining()?.saturating_add(self.held()))
     }
 
     fn read_ahead(&self) -> u64 {
-        self.records.read_ahead()
+        let rows = self.records.read_ahead().saturating_add(self.held());
+        let ready = self.groups.ready() as u64;
+        self.remaining().or_else(|| self.sharing.jobs(rows)).unwrap_or(ready)
     }
 
     fn again(&self) -> io::Result<Option<Box<dyn Input>>> {
         let Some(records) = self.records.again()? else { return Ok(None) };
-        Ok(Some(Box::new(Self::new(self.template.clone(), records))))
+        Ok(Some(Box::new(Self::new(self.template.clone(), records, self.sharing.clone()))))
     }
 }

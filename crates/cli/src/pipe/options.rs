@@ -39,7 +39,8 @@ impl Cut {
         let removed = options.remove_rec_sep.then(|| boundary.clone());
         let lines = options.lines.map_or(1, NonZeroUsize::get);
         let amount = match options.records {
-            Some(records) => Amount::Records(boundary, records.get().saturating_mul(lines)),
+            Some(0) => return Err(miette!("with --pipe, -N must be at least 1")),
+            Some(records) => Amount::Records(boundary, records.saturating_mul(lines)),
             None if options.lines.is_some() => Amount::Lines(lines),
             None => Amount::Fitting(boundary),
         };

@@ -5,9 +5,10 @@ use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::hash::{Hash, Hasher};
 use std::io;
+use std::num::NonZeroUsize;
 use std::path::Path;
 
-use brigade::runner::{Duplicates, Stopper};
+use brigade::runner::{Duplicates, Runner, Stopper};
 use miette::{IntoDiagnostic, Report, miette};
 
 use crate::arguments::{ListOptions, Run};
@@ -26,8 +27,9 @@ struct Table {
 }
 
 /// Returns the jobs of a command and its lists.
-pub(super) fn input(options: &Run, stopper: &Stopper) -> Result<Box<dyn Input>, Report> {
-    let lists = &options.lists;
+pub(super) fn input(options: &Run, runner: &Runner) -> Result<Box<dyn Input>, Report> {
+    let (lists, stopper) = (&options.lists, &runner.stopper());
+    let sharing = options.sharing(runner.slots());
     let mut split = split(options.command.clone(), &lists.separators()).into_diagnostic()?;
     // Without a command, and with nothing but `{}`, GNU parallel takes arguments as commands.
     let is_bare =
@@ -46,20 +48,31 @@ pub(super) fn input(options: &Run, stopper: &Stopper) -> Result<Box<dyn Input>, 
         _ => combined(split.lists, options)?,
     };
     let grammar = Grammar {
-        is_shell: options.shell,
+        is_shell: options.is_shell_line(),
         is_verbatim: is_bare,
-        arguments: table.arguments,
+        arguments: table.arguments.map(|arguments| arguments.saturating_mul(sharing.most)),
+        is_lenient: options.dialect.shell.is_some(),
+        // The last one.
+        has_incomplete_jobs: !sharing.is_single(),
+        is_open_ended: sharing.most == usize::MAX,
+        joining: options.joining(),
         names: table.names,
         whole: lists.replace.clone(),
+        has_plus: lists.plus,
     };
     let template = Template::parse(&split.command, &grammar).into_diagnostic()?;
-    Ok(Box::new(Jobs::new(template, table.records)))
+    let needs_total = template.needs_total();
+    let mut jobs = Jobs::new(template, table.records, sharing);
+    if needs_total {
+        jobs.read_all().map_err(|error| miette!("{error}"))?;
+    }
+    Ok(Box::new(jobs))
 }
 
 /// Returns the rows of a single file, which is read while jobs run.
 fn streamed(file: &OsStr, options: &Run, stopper: &Stopper) -> Result<Table, Report> {
     let ListOptions { skip_first_line, .. } = options.lists;
-    let (framing, rules) = (options.lists.framing(false), options.lists.rules()?);
+    let (framing, rules) = (options.lists.framing(false), options.row_rules()?);
     let skipped = usize::from(skip_first_line);
     let has_header = options.lists.has_header()?;
     let cannot_read = |source| ListError::Read { file: file.display().to_string(), source };
@@ -69,7 +82,7 @@ fn streamed(file: &OsStr, options: &Run, stopper: &Stopper) -> Result<Table, Rep
         let opened = File::open(file).map_err(cannot_read).into_diagnostic()?;
         if opened.metadata().is_ok_and(|metadata| metadata.is_file()) {
             let reader = RowReader::new(rules.clone(), skipped);
-            let checks = (!options.allow_duplicates).then_some(u64::from(has_header));
+            let checks = checks_duplicates(options).then_some(u64::from(has_header));
             let counted = count(&opened, &framing, reader, checks);
             let (lines, total) =
                 counted.map_err(cannot_read).into_diagnostic()?.into_diagnostic()?;
@@ -88,6 +101,11 @@ fn streamed(file: &OsStr, options: &Run, stopper: &Stopper) -> Result<Table, Rep
     let arguments = if options.lists.has_columns() { None } else { Some(1) };
     let arguments = arguments.or((!names.is_empty()).then_some(names.len()));
     Ok(Table { records: Box::new(rows), arguments, names })
+}
+
+/// Returns `true` if two equal rows would be two equal jobs, and that is an error.
+fn checks_duplicates(options: &Run) -> bool {
+    !options.allow_duplicates && options.sharing(NonZeroUsize::MIN).is_single()
 }
 
 /// Counts the lines and the rows of a file. With `unchecked`, checks that no two rows after this
@@ -133,7 +151,7 @@ pub(super) fn hash_of(value: &(impl Hash + ?Sized)) -> u64 {
 
 /// Returns the combinations of several lists, which are read first.
 fn combined(lists: Vec<List>, options: &Run) -> Result<Table, Report> {
-    let (framing, rules) = (options.lists.framing(false), options.lists.rules()?);
+    let (framing, rules) = (options.lists.framing(false), options.row_rules()?);
     let has_header = options.lists.has_header()?;
     let (mut names, mut read) = (Row::new(), Vec::new());
     for (index, list) in lists.into_iter().enumerate() {
@@ -150,7 +168,7 @@ fn combined(lists: Vec<List>, options: &Run) -> Result<Table, Report> {
     if options.lists.link {
         dimensions = vec![cycled(&dimensions)];
     }
-    if !options.allow_duplicates {
+    if checks_duplicates(options) {
         check_lists(&dimensions).into_diagnostic()?;
     }
     let count = dimensions.iter().map(Dimension::lists).sum();

@@ -7,7 +7,7 @@ use miette::{IntoDiagnostic, Report, miette};
 
 use super::lists::reject_quoted_command;
 use crate::arguments::Run;
-use crate::input::{Input, Row, split};
+use crate::input::{Input, split};
 use crate::pipe::{self, Blocks, Cut, Parts};
 use crate::template::{Grammar, Template};
 
@@ -29,11 +29,11 @@ pub(super) fn input(options: &Run, runner: &Runner) -> Result<Box<dyn Input>, Re
         ));
     }
     let grammar = Grammar {
-        is_shell: options.shell,
-        is_verbatim: false,
+        is_shell: options.is_shell_line(),
         arguments: Some(0),
-        names: Row::new(),
         whole: lists.replace.clone(),
+        has_plus: lists.plus,
+        ..Grammar::default()
     };
     let template = Template::parse(&split.command, &grammar).into_diagnostic()?;
     let (slots, header) = (runner.slots().get(), lists.header.as_deref());

@@ -83,7 +83,7 @@ pub(super) fn input(options: &Run, runner: &Runner) -> Result<Box<dyn Input>, Re
             ));
         }
         None if options.pipe.pipe || options.pipe.pipe_part => pipe::input(options, runner)?,
-        None => lists::input(options, stopper)?,
+        None => lists::input(options, runner)?,
     };
     let input: Box<dyn Input> = match &options.dialect.shell {
         Some(shell) => Box::new(InShell::new(input, shell.clone())),

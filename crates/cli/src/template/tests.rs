@@ -67,14 +67,17 @@ fn arguments_are_appended_to_a_command_without_a_replacement() {
 #[test]
 fn a_list_that_does_not_exist_is_an_error() {
     let error = Template::parse(&words(&["echo", "{3}"]), &grammar(false, 2)).expect_err("two");
-    assert_eq!(error.to_string(), "`{3}` refers to argument 3, but each job has only 2");
+    assert_eq!(
+        error.to_string(),
+        "`{3}` refers to an argument that does not exist: each job has only 2"
+    );
     assert!(Template::parse(&words(&["echo", "{0}"]), &grammar(false, 2)).is_err());
 }
 
 #[test]
 fn a_column_that_a_line_does_not_have_is_an_error() {
     let error = filled_by(&Grammar::default(), &["echo", "{2}"], &["a"]).expect_err("one column");
-    assert_eq!(error.to_string(), "job 7 has 1 arguments, but the command contains `{2}`");
+    assert_eq!(error.to_string(), "job 7 has only 1 arguments, but the command contains `{2}`");
     assert_eq!(filled_by(&Grammar::default(), &["echo"], &["a", "b"]), Ok("echo a b".to_owned()));
 }
 
@@ -104,12 +107,78 @@ fn another_string_may_stand_for_the_argument() {
 
 #[test]
 fn replacement_strings_that_only_gnu_parallel_has_are_refused() {
-    for word in ["{-1}", "a{..}", "{= $_++ =}", "{+/}"] {
+    for word in ["a{..}", "{= $_++ =}", "{+/}", "{0%}", "{##}"] {
         let error = Template::parse(&words(&["echo", word]), &grammar(false, 1)).expect_err(word);
         assert!(error.to_string().contains("is not available in brigade"), "{error}");
     }
     assert_eq!(filled(&["awk", "{print $1}", "{}"], &["a"], false), "awk '{print $1}' a");
     assert_eq!(filled(&["bash", "-c", "echo {1..5}"], &["a"], false), "bash -c 'echo {1..5}' a");
+}
+
+#[test]
+fn positions_may_be_counted_from_the_last() {
+    assert_eq!(filled(&["echo", "{-1}{-2/}"], &["d/a", "b"], false), "echo ba");
+    let error = Template::parse(&words(&["echo", "{-3}"]), &grammar(false, 2)).expect_err("two");
+    assert!(error.to_string().starts_with("`{-3}` refers to an argument"), "{error}");
+}
+
+#[test]
+fn more_parts_are_there_with_plus() {
+    let grammar = Grammar { has_plus: true, ..grammar(false, 2) };
+    for (word, expected) in [
+        ("{..}", "d.d/a.b k"),
+        ("{...}", "d.d/a k"),
+        ("{1/..}", "a.b"),
+        ("{-2/...}", "a"),
+        ("{1+/}", "d.d"),
+        ("{+/}", "d.d ''"),
+        ("{1+.}-{1+..}-{1+...}", "d-c.d-b.c.d"),
+        ("{2+..}{2+/}{2..}", "k"),
+        ("{slot}", "2"),
+    ] {
+        let filled = filled_by(&grammar, &["echo", word], &["d.d/a.b.c.d", "k"]);
+        assert_eq!(filled, Ok(format!("echo {expected}")), "{word}");
+    }
+    let error = filled_by(&grammar, &["echo", "{:3}"], &["a", "b"]).expect_err("bash");
+    assert!(error.to_string().contains("`{:3}` is not available"), "{error}");
+}
+
+#[test]
+fn numbers_are_padded_to_the_width_of_the_last() {
+    let grammar = Grammar { has_plus: true, ..grammar(false, 1) };
+    let mut template = Template::parse(&words(&["x", "{0#}/{##}"]), &grammar).expect("valid");
+    assert!(template.needs_total());
+    template.set_total(100);
+    let job = template.job(7, &words(&["a"])).expect("one argument");
+    assert_eq!(job.to_string(), "x 007/100");
+}
+
+#[test]
+fn several_arguments_are_joined_as_asked() {
+    for (joining, is_shell, expected) in [
+        (Joining::Spaces, false, "x 'pa b c-aq' a b c"),
+        (Joining::Words, false, "x pa b c-aq a b c"),
+        (Joining::Repeated, false, "x pa-aq pb-aq pc-aq a b c"),
+        (Joining::Spaces, true, "x pa b c-aq a b c"),
+        (Joining::Words, true, "x pa b c-aq a b c"),
+        (Joining::Repeated, true, "x pa-aq pb-aq pc-aq a b c"),
+    ] {
+        let grammar = Grammar { joining, ..grammar(is_shell, 3) };
+        let filled = filled_by(&grammar, &["x", "p{}-{1}q", "{}"], &["a", "b", "c"]);
+        assert_eq!(filled, Ok(expected.to_owned()), "{joining:?} {is_shell}");
+    }
+    let grammar = Grammar { joining: Joining::Repeated, ..grammar(true, 2) };
+    let filled = filled_by(&grammar, &["echo  \"x {} y{}z\";", "{#}"], &["a", "b"]);
+    assert_eq!(filled, Ok("echo  \"x a b yaz\"; ybz\"; 7".to_owned()));
+}
+
+#[test]
+fn a_job_without_arguments_has_no_word_for_them() {
+    for joining in [Joining::Words, Joining::Repeated] {
+        let grammar = Grammar { joining, has_incomplete_jobs: true, ..grammar(false, 0) };
+        assert_eq!(filled_by(&grammar, &["x", "{}", "a{}{1}b"], &[]), Ok("x ab".to_owned()));
+        assert_eq!(filled_by(&grammar, &["x"], &[]), Ok("x".to_owned()));
+    }
 }
 
 #[test]
@@ -142,7 +211,60 @@ fn bytes_that_are_not_utf8_stay_unchanged() {
     }
 }
 
+/// Writes a word as it is parsed.
+fn spelled(segments: &[Segment]) -> String {
+    let part = |part: Part| match part {
+        Part::Whole => String::new(),
+        Part::Stem(count) => ".".repeat(count),
+        Part::Name => "/".to_owned(),
+        Part::Folder => "//".to_owned(),
+        Part::NameStem(count) => format!("/{}", ".".repeat(count)),
+        Part::PlainFolder => "+/".to_owned(),
+        Part::Extension(count) => format!("+{}", ".".repeat(count)),
+    };
+    let segment = |segment: &Segment| match segment {
+        Segment::Text(text) => String::from_utf8_lossy(text).into_owned(),
+        Segment::Replacement(Replacement::Number) => "{#}".to_owned(),
+        Segment::Replacement(Replacement::PaddedNumber) => "{0#}".to_owned(),
+        Segment::Replacement(Replacement::Total) => "{##}".to_owned(),
+        Segment::Replacement(Replacement::Slot) => "{%}".to_owned(),
+        Segment::Replacement(Replacement::Argument(position, of)) => {
+            format!("{{{position}{}}}", part(*of))
+        }
+    };
+    segments.iter().map(segment).collect()
+}
+
 proptest! {
+    #[test]
+    fn a_parsed_word_is_spelled_as_it_was(word in "([{}/.#%a+-]|\\{-?[12]?[/.+]{0,4}\\}){0,8}") {
+        let grammar = Grammar { has_plus: true, ..Grammar::default() };
+        if let Ok(segments) = grammar.segments(word.as_bytes()) {
+            prop_assert_eq!(spelled(&segments), word.as_str());
+            let texts = segments.windows(2).filter(|pair| pair.iter().all(|segment| segment.replacement().is_none()));
+            prop_assert_eq!(texts.count(), 0, "text is one segment");
+        }
+    }
+
+    #[test]
+    fn the_estimated_length_is_that_of_the_command(
+        words_of_command in prop::collection::vec("[ab]{1,3}|[ab]?(\\{\\}|\\{\\.\\})[ab]?", 1..4),
+        arguments in prop::collection::vec("[a.]{1,4}", 1..5),
+        is_shell in any::<bool>(),
+        repeats in any::<bool>(),
+    ) {
+        let joining = if repeats { Joining::Repeated } else { Joining::Words };
+        let grammar = Grammar { joining, ..grammar(is_shell, arguments.len()) };
+        let command: Vec<OsString> = words_of_command.iter().map(OsString::from).collect();
+        let template = Template::parse(&command, &grammar).expect("valid");
+        let arguments: Vec<OsString> = arguments.iter().map(OsString::from).collect();
+        let added = arguments.iter().enumerate().map(|(index, argument)| template.length_of(argument, index));
+        let length = template.base_length(1) + added.sum::<usize>().cast_signed();
+        let words = template.filled(1, &arguments).expect("enough");
+        let line = if is_shell { words.concat() } else { words.join(&b' ') };
+        prop_assert_eq!(length, line.len().cast_signed());
+    }
+
     #[test]
     fn any_text_is_a_valid_template_or_an_error(word in "[{}/.#%0-9a]{0,12}", argument in "[^\0]{0,8}") {
         if let Ok(template) = Template::parse(&words(&["x", &word]), &grammar(false, 1)) {

@@ -1,5 +1,8 @@
 //! Tests of argument lists. The expected outputs are those of GNU parallel 20221122.
 
+use std::io::{BufRead, BufReader, Write};
+use std::process::Stdio;
+
 use crate::common::TestDir;
 
 /// Runs `brigade run -k` with these words, and returns what it prints.
@@ -102,4 +105,81 @@ fn lines_are_split_into_columns() {
     ] {
         assert_eq!(printed(&dir, line), expected, "{line}");
     }
+}
+
+#[test]
+fn a_job_gets_several_arguments() {
+    let dir = TestDir::new();
+    for (line, expected) in [
+        ("-N2 echo ::: a b c d e", "a b\nc d\ne\n"),
+        ("-N2 echo {2}-{1} ::: a b c", "b-a\n-c\n"),
+        ("-N2 echo pre{}post ::: a b c", "preapost prebpost\nprecpost\n"),
+        ("-N2 echo x{#}{}y{.} ::: a b c", "x1aya x1byb\nx2cyc\n"),
+        ("-N2 echo {1}-{2}-{3}-{4} ::: a b ::: 1 2", "a-1-a-2\nb-1-b-2\n"),
+        ("-N0 echo x{}y{1} ::: 1 1 1", "xy\nxy\nxy\n"),
+        ("--max-replace-args 2 echo ::: 1 1 1", "1 1\n1\n"),
+        ("-n2 echo pre{}post ::: a b c", "prea bpost\nprecpost\n"),
+        ("--max-args 2 echo {} end ::: a b c", "a b end\nc end\n"),
+        ("-L2 echo x{}y ::: a b c", "xay xby\nxcy\n"),
+        ("-m -L2 echo x{}y ::: a b c", "xa by\nxcy\n"),
+        ("-j2 --no-pin -X echo x{}y ::: a b c d e", "xay xby xcy\nxdy xey\n"),
+        ("-j2 --no-pin -m echo x{}y ::: a b c d e", "xa b cy\nxd ey\n"),
+        ("-j2 --no-pin --xargs echo x{}y ::: a b c d e", "xa b c d ey\n"),
+        ("-j2 --no-pin --xargs -n2 echo x{}y ::: a b c", "xa by\nxcy\n"),
+        ("-j2 --no-pin -X echo ::: a b c ::: 1 2", "a 1 a 2 b 1\nb 2 c 1 c 2\n"),
+        ("-j1 -X -n2 echo x{}y z ::: a b c", "xay xby z\nxcy z\n"),
+        ("-j1 -X -s 20 echo {} ::: aaaa bbbb cccc dddd eeee", "aaaa bbbb cccc\ndddd eeee\n"),
+        ("-j1 -m -s 14 echo ::: aaaa bbbb cccc", "aaaa\nbbbb\ncccc\n"),
+        ("-j1 -X -N2 echo {2}{1} ::: a b c", "ba\nc\n"),
+        ("--shell -q -N2 echo $x {} ::: a b", "$x a b\n"),
+    ] {
+        assert_eq!(printed(&dir, line), expected, "{line}");
+    }
+    let stdin = |line, input, expected| {
+        assert_eq!(printed_from(&dir, line, input), expected, "{line}");
+    };
+    stdin(
+        "-j2 --no-pin -X -s 20 echo",
+        "1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n",
+        "1 2 3 4 5 6 7\n8 9\n10\n",
+    );
+    stdin("-L1 printf <%s>", "a b\nc \n\nd \ne\n", "<a b><c d e>");
+    stdin("--colsep , -N2 echo {1}.{2}.{3}.{4}", "a,b\nc,d\ne,f\n", "a.b.c.d\ne.f..\n");
+    stdin("--header : -N2 echo {x} {2}", "x\n1\n2\n3\n", "1 2\n3 \n");
+}
+
+#[test]
+fn a_full_job_starts_before_the_list_ends() {
+    let dir = TestDir::new();
+    let mut child = dir
+        .command(&["run", "-N2", "echo"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("brigade");
+    let mut stdin = child.stdin.take().expect("piped");
+    stdin.write_all(b"a\nb\nc\n").expect("a reader");
+    let mut stdout = BufReader::new(child.stdout.take().expect("piped"));
+    let mut line = String::new();
+    stdout.read_line(&mut line).expect("output");
+    assert_eq!(line, "a b\n");
+    drop(stdin);
+    stdout.read_line(&mut line).expect("output");
+    assert_eq!(line, "a b\nc\n");
+    assert!(child.wait().expect("brigade").success());
+}
+
+#[test]
+fn replacement_strings_have_parts_and_positions() {
+    let dir = TestDir::new();
+    for (line, expected) in [
+        ("echo {-1} {-2} {-1/} ::: a ::: d/1", "d/1 a 1\n"),
+        ("--plus echo {..} {+..} {/..} {+/} ::: d/a.tar.gz", "d/a tar.gz a d\n"),
+        ("--plus echo {...}:{+...}:{+.} ::: a.b.c.d", "a:b.c.d:d\n"),
+        ("--plus -N2 echo {0#}/{##} ::: 1 2 3", "1/2\n2/2\n"),
+    ] {
+        assert_eq!(printed(&dir, line), expected, "{line}");
+    }
+    let numbers = printed(&dir, "--plus echo {0#} ::: a b c d e f g h i j");
+    assert!(numbers.starts_with("01\n02\n") && numbers.ends_with("10\n"), "{numbers}");
 }
