@@ -211,6 +211,10 @@ pub(crate) struct Run {
     #[arg(long, requires = "joblog", help_heading = "Results")]
     pub(crate) resume_failed: bool,
 
+    /// Run the commands again that have failed according to the log; no list is needed
+    #[arg(long, requires = "joblog", conflicts_with_all = ["file", "command", "resume", "resume_failed"], help_heading = "Results")]
+    pub(crate) retry_failed: bool,
+
     /// Store outputs in files under DIR, laid out as by GNU parallel
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, help_heading = "Results")]
     pub(crate) results: Option<PathBuf>,

@@ -45,7 +45,6 @@ const OPTIONS: &[(&[&str], &str)] = &[
         &["--env", "--record-env"],
         "jobs get the whole environment; set more variables with `env` in a job file",
     ),
-    (&["--retry-failed"], "run the same list again with --joblog FILE --resume"),
     (
         &["--semaphore", "--id", "--semaphore-timeout", "--st", "--fg", "--bg", "--wait"],
         "it has no semaphore; use `flock`",

@@ -45,7 +45,10 @@ pub(crate) fn words(
     let mut all = compatible(all)?;
     all.push("--".into());
     command.extend(own.command);
-    if command.is_empty() {
+    if all.iter().any(|word| word == "--retry-failed") {
+        // The log has the commands.
+        command.clear();
+    } else if command.is_empty() {
         // The options of lists want a command.
         command.push("{}".into());
     }
@@ -111,6 +114,7 @@ fn translated(run: Run) -> Run {
         dialect: Dialect {
             shell: Some(shell::of_user()),
             hides_stored: true,
+            resumes_numbers: true,
             is_quiet: !(run.bar || run.eta),
             halts_as_parallel: true,
         },

@@ -270,6 +270,11 @@ impl Job {
         &self.command
     }
 
+    /// Returns the number that was set with [`number`](Self::number).
+    pub fn chosen_number(&self) -> Option<u64> {
+        self.number
+    }
+
     /// Returns the label, if the job has one.
     pub fn label_text(&self) -> Option<&str> {
         self.label.as_deref()

@@ -11,6 +11,7 @@
 mod resume;
 
 pub use resume::Resume;
+use resume::Rule;
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -82,8 +83,34 @@ impl Joblog {
     /// Returns an error if the file cannot be read and written, another run writes to it, or it is
     /// not a log.
     pub fn resume(path: impl AsRef<Path>) -> Result<(Self, Resume), ResumeError> {
-        let mut joblog = Self::open(path.as_ref())?;
-        let resume = Resume::read(&joblog.file)?;
+        Self::resume_with(path.as_ref(), Rule::Same)
+    }
+
+    /// Opens a log as [`resume`](Self::resume) does, but recognizes jobs by their numbers alone, as
+    /// GNU parallel does. With `failed_too`, jobs that have failed do not run again either.
+    ///
+    /// # Errors
+    /// As [`resume`](Self::resume).
+    pub fn resume_by_number(
+        path: impl AsRef<Path>,
+        failed_too: bool,
+    ) -> Result<(Self, Resume), ResumeError> {
+        let rule = if failed_too { Rule::AllNumbers } else { Rule::SucceededNumbers };
+        Self::resume_with(path.as_ref(), rule)
+    }
+
+    /// Returns the jobs that have failed at last, made of the commands in a log. Their directories,
+    /// variables and inputs are not in it.
+    ///
+    /// # Errors
+    /// Returns an error if the file cannot be read, or is not a log.
+    pub fn failed(path: impl AsRef<Path>) -> Result<Vec<Job>, ResumeError> {
+        resume::failed(&File::open(path)?)
+    }
+
+    fn resume_with(path: &Path, rule: Rule) -> Result<(Self, Resume), ResumeError> {
+        let mut joblog = Self::open(path)?;
+        let resume = Resume::read(&joblog.file, rule)?;
         let whole = resume::whole_lines(&joblog.file)?;
         if whole < joblog.file.metadata()?.len() {
             joblog.file.set_len(whole)?;

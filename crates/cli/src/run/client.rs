@@ -108,18 +108,18 @@ impl Client for RunClient {
                 Fetch::End => {
                     self.note_remaining();
                     self.shared.lock().supply.remaining = Some(0);
-                    return Supply::End;
+                    // Streams could not be compared before.
+                    return match self.resume.check() {
+                        Ok(()) => Supply::End,
+                        Err(error) => Supply::Failed(Box::new(error)),
+                    };
                 }
                 Fetch::Failed(error) => return Supply::Failed(error),
             };
             let (number, mut job, arguments) = (entry.number, entry.job, entry.arguments);
-            match self.resume.has(number, &job) {
-                Ok(false) => {}
-                Ok(true) => {
-                    self.shared.lock().supply.skipped += 1;
-                    continue;
-                }
-                Err(error) => return Supply::Failed(Box::new(error)),
+            if self.resume.has(number, &job) {
+                self.shared.lock().supply.skipped += 1;
+                continue;
             }
             if let Some(results) = &self.results {
                 match results.prepare(number, &arguments) {

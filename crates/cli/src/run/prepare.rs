@@ -76,6 +76,7 @@ pub(super) fn input(options: &Run, runner: &Runner) -> Result<Box<dyn Input>, Re
     let stopper = &runner.stopper();
     let input = match &options.file {
         Some(file) => from_file(file, options, stopper)?,
+        None if options.retry_failed => failed(options)?,
         None if options.command.is_empty() => {
             return Err(miette!(
                 help = "brigade run -- COMMAND {} ::: A B C, or brigade run FILE; see brigade run --help",
@@ -189,12 +190,13 @@ pub(super) fn check(
     if resume.count() == 0 && !may_be_wrong {
         return Ok(());
     }
+    let mut resume = resume.clone();
     let Some(mut jobs) = input.again().into_diagnostic()? else { return Ok(()) };
     loop {
         match jobs.fetch_blocking() {
             Fetch::Entry(entry) => {
                 runner.check(&entry.job, entry.number).map_err(explain::run_error)?;
-                resume.has(entry.number, &entry.job).into_diagnostic()?;
+                resume.has(entry.number, &entry.job);
             }
             Fetch::Failed(error) => {
                 return Err(match error.downcast::<JsonError>() {
@@ -202,9 +204,22 @@ pub(super) fn check(
                     Err(error) => miette!("{error}"),
                 });
             }
-            Fetch::Later | Fetch::End => return Ok(()),
+            Fetch::Later | Fetch::End => return resume.check().into_diagnostic(),
         }
     }
+}
+
+/// Returns the jobs that have failed according to the log.
+fn failed(options: &Run) -> Result<Box<dyn Input>, Report> {
+    let path = options.joblog.as_deref().unwrap_or(Path::new(""));
+    let jobs = Joblog::failed(path)
+        .into_diagnostic()
+        .wrap_err_with(|| format!("cannot read the joblog {}", path.display()))?;
+    let entries = jobs.into_iter().map(|job| {
+        let number = job.chosen_number().unwrap_or_default();
+        Entry { number, arguments: vec![job.to_string().into()], job }
+    });
+    Ok(Box::new(Ready::new(entries.collect())))
 }
 
 fn ready(jobs: Vec<Job>) -> Ready {
@@ -258,9 +273,16 @@ pub(super) fn joblog(
         return Ok((Resume::default(), None));
     };
     let cannot = |what: &str| format!("cannot {what} the joblog {}", path.display());
-    if options.resume || options.resume_failed {
-        let (joblog, resume) =
-            Joblog::resume(path).into_diagnostic().wrap_err_with(|| cannot("resume from"))?;
+    if options.resume || options.resume_failed || options.retry_failed {
+        let opened = if options.dialect.resumes_numbers {
+            Joblog::resume_by_number(path, !options.resume_failed)
+        } else {
+            Joblog::resume(path)
+        };
+        let (joblog, resume) = opened.into_diagnostic().wrap_err_with(|| cannot("resume from"))?;
+        if options.retry_failed {
+            return Ok((Resume::default(), Some(joblog)));
+        }
         check(&resume).wrap_err_with(|| cannot("resume from"))?;
         return Ok((resume, Some(joblog)));
     }

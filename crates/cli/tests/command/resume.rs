@@ -149,3 +149,28 @@ fn memory_does_not_grow_with_the_list() {
     let (few, many) = (peak(200), peak(3000));
     assert!(many < few + (2 << 10), "{few} KiB for 200 jobs, {many} KiB for 3000");
 }
+
+#[test]
+fn a_list_that_has_grown_is_resumed() {
+    let dir = TestDir::new();
+    dir.run(&["--joblog", "log", "--", "echo", ":::", "b", "c"]);
+    let again = ["-k", "--joblog", "log", "--resume", "--", "echo"];
+    let ran = dir.run(&[&again[..], &[":::", "a", "b", "c", "d"]].concat());
+    assert_eq!((ran.stdout.as_str(), ran.status), ("a\nd\n", 0), "{}", ran.stderr);
+    let ran = dir.run_with(&again, b"0\na\nb\nc\nd\n");
+    assert_eq!((ran.stdout.as_str(), ran.status), ("0\n", 0), "{}", ran.stderr);
+}
+
+#[test]
+fn failed_commands_run_again_from_the_log_alone() {
+    let dir = TestDir::new();
+    let job = "echo {} \"a\n\" | cat; test -e fixed || exit {}";
+    let first = dir.run(&["--joblog", "log", "--shell", "--", job, ":::", "0", "1", "2"]);
+    assert_eq!(first.status, 2);
+    dir.write("fixed", "");
+    let again = ["-k", "--joblog", "log", "--retry-failed"];
+    let ran = dir.run(&again);
+    assert_eq!((ran.stdout.as_str(), ran.status), ("1 a\n\n2 a\n\n", 0), "{}", ran.stderr);
+    assert_eq!(dir.run(&again).stdout, "");
+    assert_eq!(dir.run(&["--joblog", "log", "--retry-failed", "--", "echo"]).status, 255);
+}

@@ -1,5 +1,6 @@
 //! Reads the log of an earlier run.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
@@ -8,96 +9,165 @@ use super::job_hash;
 use crate::error::ResumeError;
 use crate::job::Job;
 
-/// The jobs that have succeeded in an earlier run. The default is none.
-#[derive(Debug, Default)]
+/// The jobs that an earlier run has done. The default is none.
+///
+/// Jobs are recognized by what they do, wherever they are in the list: it may have grown or
+/// shrunk in between. Each success counts for one job.
+#[derive(Debug, Clone, Default)]
 pub struct Resume {
-    /// The number of each job with a hash, by number. In a log of ours the hash covers everything
-    /// the job did, and its lowest bit is set; in one of GNU parallel's it covers the command.
-    succeeded: Vec<(u64, u64)>,
+    rule: Rule,
+    /// The hash of each job and its number, sorted. In a log of ours the hash covers everything the
+    /// job did, and its lowest bit is set; in one of GNU parallel's it covers the command.
+    done: Vec<(u64, u64)>,
+    /// `true` for those that were found in the list.
+    found: Vec<bool>,
+    /// The highest number of a job in the list.
+    last: u64,
+}
+
+/// The jobs of a log that do not run again.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Rule {
+    /// Those that have succeeded.
+    #[default]
+    Same,
+    /// Those with the number of one that has succeeded, whatever they do.
+    SucceededNumbers,
+    /// Those with the number of one that is in the log, whatever they do.
+    AllNumbers,
 }
 
 impl Resume {
     /// Reads a log.
-    pub(super) fn read(file: &File) -> Result<Self, ResumeError> {
-        let whole = whole_lines(file)?;
-        let mut reader = BufReader::new(file);
-        reader.rewind()?;
-        Self::parse(reader.take(whole))
-    }
-
-    fn parse(mut reader: impl BufRead) -> Result<Self, ResumeError> {
-        let mut resume = Self::default();
-        let mut bytes = Vec::new();
-        for line in 1.. {
-            bytes.clear();
-            if reader.read_until(b'\n', &mut bytes)? == 0 {
-                break;
-            }
-            let text = String::from_utf8_lossy(bytes.trim_ascii_end());
-            if line == 1 && text.starts_with("Seq\t") {
-                continue;
-            }
-            let entry = Entry::parse(&text).ok_or_else(|| ResumeError::Format {
-                line,
-                text: text.chars().take(80).collect(),
-            })?;
-            if entry.is_success {
+    pub(super) fn read(file: &File, rule: Rule) -> Result<Self, ResumeError> {
+        let mut done = Vec::new();
+        entries(file, |entry| match rule {
+            Rule::Same if entry.is_success => {
                 let known = entry.job_hash.map_or_else(|| hash(entry.command), full_hash);
-                resume.succeeded.push((entry.number, known));
+                done.push((known, entry.number));
             }
-        }
-        // Of several lines for a job, the last one counts.
-        resume.succeeded.reverse();
-        resume.succeeded.sort_by_key(|(number, _)| *number);
-        resume.succeeded.dedup_by_key(|(number, _)| *number);
-        resume.succeeded.shrink_to_fit();
-        Ok(resume)
+            Rule::AllNumbers => done.push((0, entry.number)),
+            Rule::SucceededNumbers if entry.is_success => done.push((0, entry.number)),
+            // A failure may come after a success.
+            Rule::SucceededNumbers => done.retain(|(_, number)| *number != entry.number),
+            Rule::Same => {}
+        })?;
+        done.sort_unstable();
+        done.dedup();
+        done.shrink_to_fit();
+        let found = vec![false; done.len()];
+        Ok(Self { rule, done, found, last: 0 })
     }
 
-    /// Returns the number of jobs that have succeeded.
+    /// Returns the number of jobs that are done.
     pub fn count(&self) -> u64 {
-        self.succeeded.len() as u64
+        self.done.len() as u64
     }
 
-    /// Returns the jobs that have not succeeded, each with its number in the list.
+    /// Returns the jobs that are not done, each with its number in the list.
     ///
     /// # Errors
-    /// Returns an error if one of the jobs differs from that of the earlier run with this number.
-    pub fn remaining(&self, jobs: impl IntoIterator<Item = Job>) -> Result<Vec<Job>, ResumeError> {
+    /// Returns an error if another job has taken the place of one that has succeeded.
+    pub fn remaining(
+        mut self,
+        jobs: impl IntoIterator<Item = Job>,
+    ) -> Result<Vec<Job>, ResumeError> {
         let mut next = 1;
         let mut remaining = Vec::new();
         for job in jobs {
             let number = job.number.unwrap_or(next);
             next = number.saturating_add(1);
-            if !self.has(number, &job)? {
+            if !self.has(number, &job) {
                 remaining.push(job.number(number));
             }
         }
-        Ok(remaining)
+        self.check().map(|()| remaining)
     }
 
-    /// Returns `true` if this job has succeeded.
+    /// Returns `true` if this job of the list is done. Call this once for each job, in the order of
+    /// the list.
     ///
-    /// A command that contains its slot number may differ from run to run, so it is not compared
-    /// with a log of GNU parallel's.
+    /// A command that contains its slot number may differ from run to run, so in a log of GNU
+    /// parallel's only its number counts.
+    pub fn has(&mut self, number: u64, job: &Job) -> bool {
+        self.last = self.last.max(number);
+        let index = match (self.rule, job.fixed_command()) {
+            (Rule::Same, fixed) => {
+                let by_command =
+                    fixed.map(|command| hash(&command.to_string().replace('\n', "\0")));
+                self.unfound(full_hash(job_hash(job)), number).or_else(|| match by_command {
+                    Some(known) => self.unfound(known, number),
+                    None => self.done.iter().position(|done| done.0 & 1 == 0 && done.1 == number),
+                })
+            }
+            _ => self.done.binary_search(&(0, number)).ok(),
+        };
+        if let Some(index) = index {
+            self.found[index] = true;
+        }
+        index.is_some()
+    }
+
+    /// Returns the position of a job that was not found yet: of the one with this number if there
+    /// is one, else of any that does the same.
+    fn unfound(&self, hash: u64, number: u64) -> Option<usize> {
+        let start = self.done.partition_point(|done| done.0 < hash);
+        let same = || {
+            let rest = self.done[start..].iter().zip(&self.found[start..]).enumerate();
+            rest.take_while(|(_, (done, _))| done.0 == hash).filter(|(_, (_, found))| !**found)
+        };
+        let with_number = same().find(|(_, (done, _))| done.1 == number);
+        with_number.or_else(|| same().next()).map(|(index, _)| start + index)
+    }
+
+    /// Checks that no job has taken the place of one that has succeeded, after [`has`](Self::has)
+    /// was called for all jobs.
     ///
     /// # Errors
-    /// Returns an error if the job differs from that of the earlier run with this number.
-    pub fn has(&self, number: u64, job: &Job) -> Result<bool, ResumeError> {
-        let Ok(index) = self.succeeded.binary_search_by_key(&number, |(number, _)| *number) else {
-            return Ok(false);
-        };
-        match self.succeeded[index].1 {
-            known if known & 1 == 1 => is_same(number, known == full_hash(job_hash(job))),
-            known => match job.fixed_command() {
-                Some(command) => {
-                    let command = command.to_string().replace('\n', "\0");
-                    is_same(number, known == hash(&command))
-                }
-                None => Ok(true),
-            },
+    /// Returns an error that names the first such job.
+    pub fn check(&self) -> Result<(), ResumeError> {
+        let lost = self.done.iter().zip(&self.found).filter(|(_, found)| !**found);
+        let replaced = lost.map(|((_, number), _)| *number).filter(|number| *number <= self.last);
+        match replaced.min().filter(|_| self.rule == Rule::Same) {
+            Some(number) => Err(ResumeError::Changed { number }),
+            None => Ok(()),
         }
     }
+}
+
+/// Returns the jobs of a log whose last line is a failure, as lines for a shell.
+pub(super) fn failed(file: &File) -> Result<Vec<Job>, ResumeError> {
+    let mut failed = BTreeMap::new();
+    entries(file, |entry| {
+        if entry.is_success {
+            failed.remove(&entry.number);
+        } else {
+            failed.insert(entry.number, entry.command.replace('\0', "\n"));
+        }
+    })?;
+    Ok(failed.into_iter().map(|(number, line)| Job::shell(line).number(number)).collect())
+}
+
+/// Passes the entries of a log to `take`.
+fn entries(file: &File, mut take: impl FnMut(Entry<'_>)) -> Result<(), ResumeError> {
+    let whole = whole_lines(file)?;
+    let mut reader = BufReader::new(file);
+    reader.rewind()?;
+    let mut reader = reader.take(whole);
+    let mut bytes = Vec::new();
+    for line in 1.. {
+        bytes.clear();
+        if reader.read_until(b'\n', &mut bytes)? == 0 {
+            break;
+        }
+        let text = String::from_utf8_lossy(bytes.trim_ascii_end());
+        if line == 1 && text.starts_with("Seq\t") {
+            continue;
+        }
+        let wrong = || ResumeError::Format { line, text: text.chars().take(80).collect() };
+        take(Entry::parse(&text).ok_or_else(wrong)?);
+    }
+    Ok(())
 }
 
 /// One line of a log, written by GNU parallel or by us.
@@ -156,10 +226,6 @@ fn full_hash(job_hash: u64) -> u64 {
     job_hash | 1
 }
 
-fn is_same(number: u64, is_same: bool) -> Result<bool, ResumeError> {
-    if is_same { Ok(true) } else { Err(ResumeError::Changed { number }) }
-}
-
 #[cfg(test)]
 mod tests {
     use std::io::Write;
@@ -173,7 +239,7 @@ mod tests {
     fn read(text: &[u8]) -> Result<Resume, ResumeError> {
         let mut file = tempfile::NamedTempFile::new().expect("a file");
         file.write_all(text).expect("disk");
-        Resume::read(file.as_file())
+        Resume::read(file.as_file(), Rule::Same)
     }
 
     #[test]
@@ -184,17 +250,54 @@ mod tests {
              3\t:\t1.000\t     0.100\t0\t5\t0\t9\tsleep 9\n\
              4\thost\t1.000\t     0.100\t0\t5\t0\t0\techo\tb\t# cores=0 attempts=1\n"
         );
-        let resume = read(log.as_bytes()).expect("valid");
+        let mut resume = read(log.as_bytes()).expect("valid");
         assert_eq!(resume.count(), 2);
-        assert!(resume.has(1, &Job::shell("echo a")).expect("same"));
-        assert!(!resume.has(2, &Job::shell("false")).expect("same"));
-        assert!(!resume.has(3, &Job::shell("sleep 9")).expect("same"));
-        assert!(resume.has(4, &Job::shell("echo\tb")).expect("same"));
-        assert!(!resume.has(5, &Job::shell("x")).expect("same"));
-        assert!(matches!(
-            resume.has(1, &Job::shell("echo b")),
-            Err(ResumeError::Changed { number: 1 })
-        ));
+        assert!(resume.has(1, &Job::shell("echo a")));
+        assert!(!resume.has(2, &Job::shell("false")));
+        assert!(!resume.has(3, &Job::shell("sleep 9")));
+        assert!(resume.has(4, &Job::shell("echo\tb")));
+        assert!(!resume.has(5, &Job::shell("x")));
+        let mut changed = read(log.as_bytes()).expect("valid");
+        assert!(!changed.has(1, &Job::shell("echo b")));
+        assert!(matches!(changed.check(), Err(ResumeError::Changed { number: 1 })));
+    }
+
+    #[test]
+    fn jobs_are_found_wherever_they_are() {
+        let line = |number, exit: i32, command| {
+            format!("{number}\t:\t1.000\t     0.100\t0\t5\t{exit}\t0\techo {command}\n")
+        };
+        let log = [line(1, 0, "x"), line(2, 0, "y"), line(3, 0, "y"), line(4, 1, "z")].concat();
+        let skipped = |list: &[&str]| {
+            let mut resume = read(log.as_bytes()).expect("valid");
+            let job = |word: &&str| Job::shell(format!("echo {word}"));
+            let skipped: Vec<bool> =
+                (1..).zip(list).map(|(number, word)| resume.has(number, &job(word))).collect();
+            (skipped, resume.check().is_ok())
+        };
+        let all = skipped(&["new", "x", "y", "z", "y", "y"]);
+        assert_eq!(all, (vec![false, true, true, false, true, false], true));
+        assert_eq!(skipped(&["y", "x", "y"]), (vec![true; 3], true), "in another order");
+        assert_eq!(skipped(&["x"]), (vec![true], true), "shortened");
+        assert_eq!(skipped(&["x", "y", "other"]), (vec![true, true, false], false), "replaced");
+    }
+
+    #[test]
+    fn numbers_may_decide_alone() {
+        let log = "1\t:\t1\t1\t0\t5\t0\t0\ta\n2\t:\t1\t1\t0\t5\t1\t0\tb\n";
+        let mut file = tempfile::NamedTempFile::new().expect("a file");
+        file.write_all(log.as_bytes()).expect("disk");
+        for (rule, expected) in [
+            (Rule::SucceededNumbers, [true, false, false]),
+            (Rule::AllNumbers, [true, true, false]),
+        ] {
+            let mut resume = Resume::read(file.as_file(), rule).expect("valid");
+            let other = Job::shell("other");
+            assert_eq!([1, 2, 3].map(|number| resume.has(number, &other)), expected);
+            assert!(resume.check().is_ok());
+        }
+        let failed = failed(file.as_file()).expect("valid");
+        assert_eq!(failed, [Job::shell("b").number(2)]);
     }
 
     #[test]
@@ -207,9 +310,9 @@ mod tests {
     fn a_high_number_takes_no_memory() {
         let rest = "1.000\t     0.100\t0\t5\t0\t0\techo a";
         let log = format!("{HEADER}{}\t:\t{rest}\n7\t:\t{rest}\n7\t:\t{rest}\n", u64::MAX);
-        let resume = read(log.as_bytes()).expect("valid");
+        let mut resume = read(log.as_bytes()).expect("valid");
         assert_eq!(resume.count(), 2);
-        assert!(resume.has(u64::MAX, &Job::shell("echo a")).expect("same"));
+        assert!(resume.has(u64::MAX, &Job::shell("echo a")));
     }
 
     proptest! {
@@ -225,11 +328,11 @@ mod tests {
             }
             let cut = cut.index(log.len() + 1);
             let complete = log[..cut].split(|byte| *byte == b'\n').count().saturating_sub(2);
-            let resume = read(&log[..cut]).expect("complete lines");
+            let mut resume = read(&log[..cut]).expect("complete lines");
             for (number, code) in (1..).zip(&codes) {
                 let expected = number <= complete as u64 && *code == 0;
                 let job = Job::shell(format!("command {number}"));
-                prop_assert_eq!(resume.has(number, &job).expect("the same"), expected);
+                prop_assert_eq!(resume.has(number, &job), expected);
             }
         }
 
