@@ -71,7 +71,6 @@ pub(crate) fn run(options: &Run) -> Result<u8, Report> {
         hides_outputs: options.dialect.hides_stored && options.results.is_some(),
         shared,
         stopper: runner.stopper(),
-        last: None,
         decision: None,
         failure: None,
     };

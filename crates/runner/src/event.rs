@@ -47,8 +47,8 @@ pub enum Event {
         /// The prelude that it tried, if any.
         prelude: Option<String>,
     },
-    /// No more jobs will start. If a halt policy was met, this follows the outcome that met it
-    /// immediately.
+    /// The run ends before all its jobs have run. If a halt policy was met, this follows the
+    /// outcome that met it immediately.
     Halting(Reason),
     /// Jobs were interrupted, and have this long before SIGTERM.
     Grace {

@@ -24,6 +24,8 @@ pub struct Outcome {
     pub job: Arc<Job>,
     /// The result of its last attempt.
     pub ending: Ending,
+    /// `true` if this outcome met the run's halt policy.
+    pub is_decisive: bool,
     /// Number of attempts made; 0 if the run ended before the first one.
     pub attempts: u32,
     /// The slot it ran on, from 1; no two jobs share a slot at a time. 0 if the run ended before
@@ -33,7 +35,7 @@ pub struct Outcome {
     pub cores: Vec<u32>,
     /// Time from the start of the run to the start of the last attempt.
     pub started: Duration,
-    /// The time of day at the start of the last attempt.
+    /// The time of day at the start of the last attempt. Meaningless if there was none.
     pub started_at: SystemTime,
     /// Duration of the last attempt.
     pub wall: Duration,
@@ -52,6 +54,27 @@ pub struct Outcome {
 }
 
 impl Outcome {
+    /// Returns the outcome of a job that was not even supplied when the run ended.
+    pub(crate) fn not_started(number: u64, job: Job) -> Self {
+        Self {
+            number,
+            job: Arc::new(job),
+            ending: Ending::Stopped,
+            is_decisive: false,
+            attempts: 0,
+            slot: 0,
+            cores: Vec::new(),
+            started: Duration::ZERO,
+            started_at: SystemTime::UNIX_EPOCH,
+            wall: Duration::ZERO,
+            user: Duration::ZERO,
+            system: Duration::ZERO,
+            peak_memory: None,
+            stdout: Captured::default(),
+            stderr: Captured::default(),
+        }
+    }
+
     /// Returns the command as it ran, with the number of its slot.
     pub fn command(&self) -> Command {
         self.job.command_on(self.slot)
@@ -69,6 +92,32 @@ impl Outcome {
         let lines: Vec<&str> = text.lines().collect();
         lines[lines.len().saturating_sub(count)..].iter().map(|line| (*line).to_owned()).collect()
     }
+
+    /// Returns everything that the job has printed to standard output.
+    ///
+    /// # Errors
+    /// Returns an error if it was not kept whole (see [`Output`](crate::Output)) or cannot be read.
+    pub fn stdout(&self) -> io::Result<Vec<u8>> {
+        whole(&self.stdout)
+    }
+
+    /// Returns everything that the job has printed to standard error.
+    ///
+    /// # Errors
+    /// As for [`stdout`](Self::stdout).
+    pub fn stderr(&self) -> io::Result<Vec<u8>> {
+        whole(&self.stderr)
+    }
+}
+
+fn whole(captured: &Captured) -> io::Result<Vec<u8>> {
+    if captured.dropped() > 0 {
+        let dropped = captured.dropped();
+        return Err(io::Error::other(format!(
+            "{dropped} bytes of the output were not kept: set the output to `Output::Whole`"
+        )));
+    }
+    captured.tail(usize::MAX)
 }
 
 /// The result of an attempt.

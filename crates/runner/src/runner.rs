@@ -1,5 +1,6 @@
 //! The entry point: runs jobs on the calling thread.
 
+use std::collections::HashMap;
 use std::num::NonZeroUsize;
 
 use crate::client::{Client, Simple};
@@ -9,6 +10,7 @@ use crate::duplicates::check_duplicates;
 use crate::error::RunnerError;
 use crate::event::Event;
 use crate::job::Job;
+use crate::outcome::Outcome;
 use crate::stopper::Stopper;
 use crate::summary::Summary;
 
@@ -60,6 +62,20 @@ impl Runner {
         })
     }
 
+    /// Checks all jobs. Returns their numbers.
+    fn check_all(&self, jobs: &[Job]) -> Result<Vec<u64>, RunnerError> {
+        if !self.allows_duplicates {
+            check_duplicates(jobs)?;
+        }
+        let mut next = 1;
+        let numbers = jobs.iter().map(|job| {
+            let number = job.number.unwrap_or(next);
+            next = number.saturating_add(1);
+            self.check(job, number).map(|()| number)
+        });
+        numbers.collect()
+    }
+
     /// Runs all jobs and passes each event to `on_event`.
     ///
     /// No process of a job is left when it returns.
@@ -73,13 +89,47 @@ impl Runner {
         on_event: impl FnMut(Event),
     ) -> Result<Summary, RunnerError> {
         let jobs: Vec<Job> = jobs.into_iter().collect();
-        if !self.allows_duplicates {
-            check_duplicates(&jobs)?;
-        }
-        for (next, job) in (1..).zip(&jobs) {
-            self.check(job, job.number.unwrap_or(next))?;
-        }
+        self.check_all(&jobs)?;
         self.run_client(&mut Simple { jobs: jobs.into_iter(), on_event })
+    }
+
+    /// Runs all jobs, and returns the outcome of each, in the order of the jobs.
+    ///
+    /// A job that did not start because the run was stopped or halted has an outcome with
+    /// [`attempts`](Outcome::attempts) 0. An output that is kept whole and has more than
+    /// [`MAX_IN_MEMORY`](crate::MAX_IN_MEMORY) bytes holds an open file; use [`run`](Self::run) if
+    /// there are many.
+    ///
+    /// ```
+    /// use brigade::runner::{Job, Runner};
+    ///
+    /// let jobs = [3, 1, 2].map(|n| Job::shell(format!("sleep 0.{n}; echo {n}")));
+    /// let outcomes = Runner::builder().unpinned().jobs(3).build()?.run_all(jobs)?;
+    /// assert_eq!(outcomes[0].stdout()?, b"3\n");
+    /// assert!(outcomes.iter().all(|outcome| outcome.ending.is_success()));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As for [`run`](Self::run).
+    pub fn run_all(self, jobs: impl IntoIterator<Item = Job>) -> Result<Vec<Outcome>, RunnerError> {
+        let jobs: Vec<Job> = jobs.into_iter().collect();
+        let numbers = self.check_all(&jobs)?;
+        let mut outcomes = Vec::with_capacity(jobs.len());
+        let on_event = |event| {
+            if let Event::Finished(outcome) = event {
+                outcomes.push(outcome);
+            }
+        };
+        let mut client = Simple { jobs: jobs.into_iter(), on_event };
+        self.run_client(&mut client)?;
+        let not_supplied = client.jobs;
+        let supplied = numbers.len() - not_supplied.len();
+        let not_supplied = numbers[supplied..].iter().zip(not_supplied);
+        outcomes.extend(not_supplied.map(|(number, job)| Outcome::not_started(*number, job)));
+        let positions: HashMap<u64, usize> = numbers.into_iter().zip(0..).collect();
+        outcomes.sort_by_key(|outcome| positions.get(&outcome.number).copied());
+        Ok(outcomes)
     }
 
     /// Runs the jobs that a client supplies, however many there are, taking each when there is room

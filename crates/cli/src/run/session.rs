@@ -3,9 +3,7 @@
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 
-use brigade::runner::{
-    self, Captured, Command, Ending, Event, Joblog, Outcome, Reason, Results, Stopper,
-};
+use brigade::runner::{self, Captured, Command, Event, Joblog, Outcome, Results, Stopper};
 use miette::{IntoDiagnostic, Report, WrapErr};
 
 use super::client::Shared;
@@ -34,8 +32,6 @@ pub(super) struct Session {
     pub(super) hides_outputs: bool,
     pub(super) shared: Shared,
     pub(super) stopper: Stopper,
-    /// The ending of the job that finished last.
-    pub(super) last: Option<Ending>,
     /// The moment when the halt policy was met.
     pub(super) decision: Option<Decision>,
     /// Our own first failure, which stops the run.
@@ -85,10 +81,6 @@ impl Session {
                 self.check(printed, "cannot print a job's output");
             }
             Event::Finished(outcome) => self.finished(outcome),
-            Event::Halting(Reason::Halted) => {
-                let failed = self.statistics.failed();
-                self.decision = self.last.take().map(|ending| Decision { ending, failed });
-            }
             Event::Started { job, slot, attempt: 1, .. } if self.printed.verbose => {
                 let line = job.command_on(slot).to_line();
                 self.screen.print(&self.statistics, line.as_bytes());
@@ -98,7 +90,10 @@ impl Session {
     }
 
     fn finished(&mut self, outcome: Outcome) {
-        self.last = Some(outcome.ending.clone());
+        if outcome.is_decisive {
+            let (ending, failed) = (outcome.ending.clone(), self.statistics.failed());
+            self.decision = Some(Decision { ending, failed });
+        }
         let mut shared = self.shared.lock();
         let Some(reorder) = &mut shared.reorder else {
             drop(shared);

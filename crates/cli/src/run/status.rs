@@ -35,7 +35,7 @@ pub(super) fn of(
         return stopped(signal);
     }
     let count = of_failures(summary.failed);
-    match halt.filter(|_| summary.halted == Some(Reason::Halted)) {
+    match halt.filter(|_| decision.is_some()) {
         Some(Halt { on: HaltOn::Success, .. }) => 0,
         Some(Halt { threshold: Threshold::Count(1), .. }) => {
             decision.map_or(count, |decision| code(&decision.ending))

@@ -316,4 +316,9 @@ fn the_status_of_a_halt_is_that_of_the_job_that_met_it() {
         ]);
         assert_eq!(ran.status, 7, "{policy}: {}", ran.stderr);
     }
+    // Even if nothing is left to halt.
+    for policy in ["soon,fail=1", "now,fail=1"] {
+        let ran = dir.run(&["-j1", "--halt", policy, "--", "sh", "-c", "exit {}", ":::", "0", "7"]);
+        assert_eq!(ran.status, 7, "{policy}");
+    }
 }

@@ -17,7 +17,7 @@ impl Drive<'_> {
         time: Monotonic,
         collected: Collected,
     ) {
-        let Verdict { attempt, ending, wall, is_retried, is_halting } = verdict;
+        let Verdict { attempt, ending, wall, is_retried, is_decisive, is_halting } = verdict;
         tracing::debug!(number = attempt.number, %ending, "job ended");
         if attempt.is_canary {
             let prelude = attempt.job.prelude.clone();
@@ -34,6 +34,7 @@ impl Drive<'_> {
             number: attempt.number,
             job: attempt.job,
             ending,
+            is_decisive,
             attempts: attempt.nth,
             slot: slot.map_or(0, |slot| slot + 1),
             peak_memory: collected.peak_memory(),

@@ -5,7 +5,7 @@ use std::time::Duration;
 use brigade_sys::clock::Monotonic;
 use brigade_sys::process::Exit;
 
-use super::{Attempt, Cause, Machine, Phase, Running, Timer};
+use super::{Attempt, Cause, Machine, Phase, Running, SupplyState, Timer};
 use crate::halt::HaltWhen;
 use crate::limit::Limit;
 use crate::outcome::{Ending, StartFailure};
@@ -20,7 +20,16 @@ pub(crate) struct Verdict {
     /// `true` if another attempt will be made.
     pub(crate) is_retried: bool,
     /// `true` if this outcome met the halt policy.
+    pub(crate) is_decisive: bool,
+    /// `true` if other jobs are ended or not started because of that.
     pub(crate) is_halting: bool,
+}
+
+impl Verdict {
+    fn new(attempt: Attempt, ending: Ending, wall: Duration) -> Self {
+        let (is_retried, is_decisive, is_halting) = (false, false, false);
+        Self { attempt, ending, wall, is_retried, is_decisive, is_halting }
+    }
 }
 
 impl Machine {
@@ -76,50 +85,56 @@ impl Machine {
     ) -> Verdict {
         if attempt.is_canary {
             self.canary_ended(&attempt, ending.is_success());
-            return Verdict { attempt, ending, wall, is_retried: false, is_halting: false };
+            return Verdict::new(attempt, ending, wall);
         }
         let retries = attempt.job.retries.unwrap_or(self.settings.retries);
         let is_retried =
             self.phase == Phase::Running && ending.is_worth_a_retry() && attempt.nth <= retries;
-        let mut is_halting = false;
+        let mut verdict = Verdict { is_retried, ..Verdict::new(attempt, ending, wall) };
         if is_retried {
             // At the back of the queue: a wide job at the front must not wait for retries of narrow
             // ones.
-            let (nth, previous) = (attempt.nth + 1, Some(ending.clone()));
-            self.waiting.push_back(Attempt { nth, previous, ..attempt.clone() });
+            let (attempt, previous) = (verdict.attempt.clone(), Some(verdict.ending.clone()));
+            self.waiting.push_back(Attempt { nth: attempt.nth + 1, previous, ..attempt });
         } else {
-            if ending.is_success() {
+            if verdict.ending.is_success() {
                 self.finished.succeeded += 1;
             } else {
                 self.finished.failed += 1;
             }
-            is_halting = self.halt_if_reached(now);
+            verdict.is_decisive = self.is_halt_reached();
+            verdict.is_halting = verdict.is_decisive && self.halt(now);
         }
-        Verdict { attempt, ending, wall, is_retried, is_halting }
+        verdict
     }
 
     /// Concludes an attempt that the run will not make any more.
     pub(super) fn give_up(mut attempt: Attempt) -> Verdict {
         let ending = attempt.previous.take().unwrap_or(Ending::Stopped);
         attempt.nth -= 1;
-        let (wall, is_retried, is_halting) = (Duration::ZERO, false, false);
-        Verdict { attempt, ending, wall, is_retried, is_halting }
+        Verdict::new(attempt, ending, Duration::ZERO)
     }
 
-    /// Returns `true` if the policy is met. The driver reports that together with the outcome that
-    /// met it.
-    fn halt_if_reached(&mut self, now: Monotonic) -> bool {
-        let Some(halt) = self.settings.halt else { return false };
-        if self.phase != Phase::Running || !halt.is_reached(self.finished) {
-            return false;
-        }
+    /// Returns `true` if the last outcome met the halt policy.
+    fn is_halt_reached(&self) -> bool {
+        self.phase == Phase::Running
+            && self.settings.halt.is_some_and(|halt| halt.is_reached(self.finished))
+    }
+
+    /// Starts no more jobs, and ends running ones if the policy says so. Returns `false` if no job
+    /// was affected. The driver reports that together with the outcome that met the policy.
+    fn halt(&mut self, now: Monotonic) -> bool {
         self.phase = Phase::Draining;
-        if halt.when == HaltWhen::Now {
+        let is_now = self.settings.halt.is_some_and(|halt| halt.when == HaltWhen::Now);
+        if is_now {
             for slot in 0..self.slots.len() {
                 self.terminate(slot, Cause::Stopped, now);
             }
         }
-        true
+        // Without a known total, the client may have more jobs.
+        let is_supplied = self.supply == SupplyState::Ended
+            || self.finished.total.is_some_and(|total| total <= self.supplied);
+        !is_supplied || !self.waiting.is_empty() || (is_now && self.running() > 0)
     }
 
     /// Applies a new median to the limits of all running attempts.

@@ -300,6 +300,21 @@ fn the_outcome_that_meets_the_halt_policy_is_marked() {
 }
 
 #[test]
+fn a_policy_that_the_last_job_meets_halts_nothing() {
+    for (policy, others, is_halting) in
+        [("now,fail=1", 0, false), ("soon,fail=1", 1, false), ("now,fail=1", 1, true)]
+    {
+        let halt = Some(policy.parse().expect("valid"));
+        let mut world = World::new(Settings { halt, ..settings(2) }, 2, &vec![1; 1 + others]);
+        world.settle();
+        world.machine.note_remaining(Some(0));
+        let verdict = world.exit(0, 7);
+        assert!(verdict.is_decisive, "{policy}");
+        assert_eq!(verdict.is_halting, is_halting, "{policy}");
+    }
+}
+
+#[test]
 fn only_a_wait_for_others_is_reported_once_until_a_start() {
     let mut world = World::new(settings(2), 2, &[2, 2, 2]);
     world.settle();
