@@ -4,6 +4,7 @@
 
 mod common;
 mod cores;
+mod events;
 mod hazards;
 mod lists;
 mod live;

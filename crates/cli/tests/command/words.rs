@@ -98,3 +98,22 @@ fn the_version_begins_with_that_of_the_package() {
     let expected = concat!("brigade ", env!("CARGO_PKG_VERSION"));
     assert!(ran.stdout.starts_with(expected), "{}", ran.stdout);
 }
+
+#[test]
+fn the_examples_of_the_readme_work() {
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+    let readme = include_str!("../../../../README.md");
+    let bin = std::path::Path::new(env!("CARGO_BIN_EXE_brigade")).parent().expect("a folder");
+    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap_or_default());
+    let dir = TestDir::new();
+    let mut examples = readme.lines().filter(|line| line.contains("brigade run -")).peekable();
+    assert!(examples.peek().is_some());
+    for example in examples.filter(|line| !line.contains('`')) {
+        let mut shell = std::process::Command::new("sh");
+        shell.args(["-c", example]).current_dir(root).env("PATH", &path);
+        shell.env("XDG_RUNTIME_DIR", dir.path("")).env_remove("BRIGADE_CORES");
+        let ran: RunOutput = shell.output().expect("sh").into();
+        assert_eq!(ran.status, 0, "{example}: {}", ran.stderr);
+        assert!(ran.stdout.lines().count() > 2, "{example}: {}", ran.stdout);
+    }
+}
