@@ -1,5 +1,6 @@
 //! The options of the command. Help, completions and the manual page are generated from them.
 
+mod job;
 mod lists;
 mod output;
 mod parallel;
@@ -17,6 +18,7 @@ use clap_complete::Shell;
 
 use crate::dialect::Dialect;
 use crate::input::Format;
+pub(crate) use job::JobOptions;
 pub(crate) use lists::ListOptions;
 pub(crate) use output::OutputOptions;
 pub(crate) use parallel::Parallel;
@@ -108,9 +110,22 @@ pub(crate) struct Run {
     #[arg(long, value_enum, requires = "file", help_heading = "Input")]
     pub(crate) format: Option<Format>,
 
-    /// Run COMMAND as a line of /bin/sh; inserted arguments are quoted
-    #[arg(long, requires = "command", help_heading = "Input")]
-    pub(crate) shell: bool,
+    /// Run COMMAND as a line of /bin/sh, or of another shell, as in --shell=bash. Inserted
+    /// arguments are quoted
+    #[arg(
+        long,
+        value_name = "SHELL",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "/bin/sh",
+        requires = "command",
+        value_hint = ValueHint::CommandName,
+        help_heading = "Input"
+    )]
+    pub(crate) shell: Option<OsString>,
+
+    #[command(flatten)]
+    pub(crate) job: JobOptions,
 
     /// Run duplicate jobs instead of reporting an error
     #[arg(long, help_heading = "Input")]
@@ -230,10 +245,6 @@ pub(crate) struct Run {
     /// Print outputs in the order of the jobs
     #[arg(short, long, help_heading = "Output")]
     pub(crate) keep_order: bool,
-
-    /// Prefix each line of output with the job's arguments
-    #[arg(long, help_heading = "Output")]
-    pub(crate) tag: bool,
 
     /// Print lines as they arrive instead of each job's output at its end
     #[arg(long, aliases = ["lb", "linebuffer"], conflicts_with = "keep_order", help_heading = "Output")]

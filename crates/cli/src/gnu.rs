@@ -28,10 +28,7 @@ const OPTIONS: &[(&[&str], &str)] = &[
         &["-i", "-U", "--rpl", "--parens", "-J", "--profile"],
         "replacement strings are fixed except for `{}`, which -I changes; see brigade run --help",
     ),
-    (
-        &["--tagstring", "--tag-string", "--ctag", "--ctagstring", "--color"],
-        "use --tag, which prefixes each line with the job's arguments",
-    ),
+    (&["--color"], "use --ctag, which colors the tags of lines"),
     (
         &["--load", "--memsuspend", "--noswap", "--limit"],
         "use --memfree to wait for memory, and --jobs and --delay to start fewer jobs",
@@ -40,11 +37,7 @@ const OPTIONS: &[(&[&str], &str)] = &[
         &["--files", "--tmpdir", "--compress", "--compress-program", "--decompress-program"],
         "use --results to store outputs in files",
     ),
-    (&["--wd", "--workdir"], "change the directory first, or set `folder` in a job file"),
-    (
-        &["--env", "--record-env"],
-        "jobs get the whole environment; set more variables with `env` in a job file",
-    ),
+    (&["--record-env"], "jobs inherit the whole environment"),
     (
         &["--semaphore", "--id", "--semaphore-timeout", "--st", "--fg", "--bg", "--wait"],
         "it has no semaphore; use `flock`",

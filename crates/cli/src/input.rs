@@ -1,5 +1,6 @@
 //! Reads jobs from the command line, a file, or standard input.
 
+mod adjusted;
 mod commands;
 mod csv;
 mod entry;
@@ -10,11 +11,11 @@ mod lists;
 mod plain;
 mod records;
 mod rows;
-mod shell;
 mod shuffle;
 mod sources;
 mod stream;
 
+pub(crate) use adjusted::{Adjusted, Adjustments};
 pub(crate) use commands::Commands;
 use entry::Specification;
 use file::jobs_of_json_line;
@@ -24,7 +25,6 @@ pub(crate) use jobs::Jobs;
 pub(crate) use lists::{Combinations, Dimension, check as check_lists, cycled, linked};
 pub(crate) use records::{LineRows, Records};
 pub(crate) use rows::{Columns, Row, RowReader, Rules, Trim};
-pub(crate) use shell::InShell;
 pub(crate) use shuffle::Shuffled;
 pub(crate) use sources::{Contents, List, ListError, Separators, split};
 pub(crate) use stream::{Framing, Lines};
@@ -35,6 +35,8 @@ use std::io;
 
 use brigade::runner::Job;
 
+use crate::printer::Tag;
+
 /// A job with the arguments that were inserted into its command.
 #[derive(Debug, Clone)]
 pub(crate) struct Entry {
@@ -42,6 +44,8 @@ pub(crate) struct Entry {
     pub(crate) job: Job,
     /// Needed for tags and for the results directory.
     pub(crate) arguments: Vec<OsString>,
+    /// The prefix of each line of its output.
+    pub(crate) tag: Tag,
 }
 
 /// The answer of an input: a job, or what jobs are made from.

@@ -107,7 +107,7 @@ fn translated(run: Run) -> Run {
     Run {
         // `--retries` counts attempts.
         retries: run.retries.saturating_sub(1),
-        shell: true,
+        shell: Some("/bin/sh".into()),
         allow_duplicates: true,
         no_pin: !is_pinned,
         no_bar: !(run.bar || run.eta),

@@ -24,6 +24,7 @@ use brigade::runner::{InputBlock, Stdin, Stopper};
 use crossbeam_channel::{Receiver, Sender, TryRecvError, unbounded};
 
 use crate::input::{Entry, Fetch, Input};
+use crate::printer::Tag;
 use crate::template::Template;
 use boundary::Boundary;
 use cutter::{Amount, Cutter};
@@ -94,7 +95,12 @@ impl Blocks {
         match self.template.job(number, &[]) {
             Ok(job) => {
                 let job = job.stdin(Stdin::Block(block));
-                Fetch::Entry(Box::new(Entry { number, job, arguments: Vec::new() }))
+                Fetch::Entry(Box::new(Entry {
+                    number,
+                    job,
+                    arguments: Vec::new(),
+                    tag: Tag::default(),
+                }))
             }
             Err(error) => Fetch::Failed(Box::new(error)),
         }

@@ -3,52 +3,44 @@
 
 pub(crate) mod json;
 mod reorder;
+mod tag;
 
 pub(crate) use reorder::{ReorderBuffer, costs};
+pub(crate) use tag::Tag;
 
-use std::ffi::OsString;
 use std::io::{self, BufWriter, IsTerminal, Write};
-use std::os::unix::ffi::OsStrExt;
 
 use brigade::runner::{Captured, Outcome, Stream};
 
 /// Prints the outputs of jobs.
 #[derive(Debug)]
 pub(crate) struct Printer {
-    is_tagged: bool,
     /// `true` for a terminal that also shows our own lines: an output without a newline at its end
     /// gets one, so that they do not share a line.
     ends_lines: bool,
 }
 
 impl Printer {
-    pub(crate) fn new(is_tagged: bool, ends_lines: bool) -> Self {
-        Self { is_tagged, ends_lines }
+    pub(crate) fn new(ends_lines: bool) -> Self {
+        Self { ends_lines }
     }
 
     /// Prints all output of a finished job.
-    pub(crate) fn print(&self, outcome: &Outcome, arguments: &[OsString]) -> io::Result<()> {
-        let tag = self.tag(arguments);
-        self.copy(&outcome.stdout, &tag, io::stdout().lock(), io::stdout().is_terminal())?;
-        self.copy(&outcome.stderr, &tag, io::stderr().lock(), io::stderr().is_terminal())
+    pub(crate) fn print(&self, outcome: &Outcome, tag: &[u8]) -> io::Result<()> {
+        self.copy(&outcome.stdout, tag, io::stdout().lock(), io::stdout().is_terminal())?;
+        self.copy(&outcome.stderr, tag, io::stderr().lock(), io::stderr().is_terminal())
     }
 
     /// Prints lines of a running job.
-    pub(crate) fn print_lines(
-        &self,
-        stream: Stream,
-        lines: &[u8],
-        arguments: &[OsString],
-    ) -> io::Result<()> {
-        let tag = self.tag(arguments);
+    pub(crate) fn print_lines(&self, stream: Stream, lines: &[u8], tag: &[u8]) -> io::Result<()> {
         match stream {
             Stream::Stdout => {
-                let mut writer = Tagged::new(io::stdout().lock(), &tag);
+                let mut writer = Tagged::new(io::stdout().lock(), tag);
                 writer.write_all(lines)?;
                 writer.finish(self.ends_lines && io::stdout().is_terminal())
             }
             Stream::Stderr => {
-                let mut writer = Tagged::new(io::stderr().lock(), &tag);
+                let mut writer = Tagged::new(io::stderr().lock(), tag);
                 writer.write_all(lines)?;
                 writer.finish(self.ends_lines && io::stderr().is_terminal())
             }
@@ -68,17 +60,6 @@ impl Printer {
         let mut writer = Tagged::new(writer, tag);
         captured.copy_to(&mut writer)?;
         writer.finish(self.ends_lines && is_terminal)
-    }
-
-    /// Returns the prefix of each line: the arguments and a tab, as in GNU parallel.
-    fn tag(&self, arguments: &[OsString]) -> Vec<u8> {
-        if !self.is_tagged {
-            return Vec::new();
-        }
-        let arguments: Vec<&[u8]> = arguments.iter().map(|argument| argument.as_bytes()).collect();
-        let mut tag = arguments.join(&b' ');
-        tag.push(b'\t');
-        tag
     }
 }
 

@@ -63,7 +63,7 @@ pub(crate) fn run(options: &Run) -> Result<u8, Report> {
         live,
         joblog,
         results: options.results.clone().map(brigade::runner::Results::new),
-        printer: crate::printer::Printer::new(options.tag, ends_lines),
+        printer: crate::printer::Printer::new(ends_lines),
         is_json: options.json,
         is_live: options.line_buffer,
         is_quiet: options.dialect.is_quiet,

@@ -75,8 +75,11 @@ fn has_replacement(word: &[u8]) -> bool {
 /// Returns the number of words after an option that are its values; `None` if there is no such
 /// option.
 fn values_of(word: &[u8], run: &Command) -> Option<usize> {
-    let takes_value =
-        |argument: &clap::Arg| matches!(argument.get_action(), ArgAction::Set | ArgAction::Append);
+    // The value of an option that requires `=` is in the same word.
+    let takes_value = |argument: &clap::Arg| {
+        matches!(argument.get_action(), ArgAction::Set | ArgAction::Append)
+            && !argument.is_require_equals_set()
+    };
     if let Some(long) = word.strip_prefix(b"--") {
         let name = long.split(|byte| *byte == b'=').next()?;
         let is_it = |argument: &&clap::Arg| {
@@ -139,6 +142,8 @@ mod tests {
             ("b run echo {} ::: a b", "b run -- echo {} ::: a b"),
             ("b run -j4 -k --delay 1 echo ::: a", "b run -j4 -k --delay 1 -- echo ::: a"),
             ("b run -kj 4 --delay=1 x -n :::: f", "b run -kj 4 --delay=1 -- x -n :::: f"),
+            ("b run --shell echo {}", "b run --shell -- echo {}"),
+            ("b run --shell=bash gzip", "b run --shell=bash -- gzip"),
             ("b run wc -l {}", "b run -- wc -l {}"),
             ("b run grep word", "b run -- grep word"),
             ("b run gzip", "b run -- gzip"),

@@ -76,7 +76,7 @@ pub(crate) enum Position {
 
 /// Stands for the slot until the job starts. No argument can contain it: it is not valid UTF-8
 /// text.
-const SLOT_MARKER: &[u8] = b"\x01\xffslot\xff\x01";
+pub(crate) const SLOT_MARKER: &[u8] = b"\x01\xffslot\xff\x01";
 /// Number of digits that are reserved for a slot when the length of a command is estimated.
 const SLOT_DIGITS: usize = 3;
 
@@ -119,6 +119,13 @@ impl Template {
         Self::new(words, grammar)
     }
 
+    /// Parses a text that is one word and has no arguments appended.
+    pub(crate) fn text(text: &OsStr, grammar: &Grammar) -> Result<Self, TemplateError> {
+        let (is_shell, is_open_ended, joining) = (false, false, Joining::Spaces);
+        let grammar = Grammar { is_shell, is_open_ended, joining, ..grammar.clone() };
+        Self::new(vec![grammar.segments(text.as_bytes())?], &grammar)
+    }
+
     fn new(words: Vec<Vec<Segment>>, grammar: &Grammar) -> Result<Self, TemplateError> {
         let replacements = words.iter().flatten().filter_map(Segment::replacement);
         replacements.into_iter().try_for_each(|replacement| grammar.check(replacement))?;
@@ -150,8 +157,21 @@ impl Template {
             Job::new(words.next().unwrap_or_default()).args(words)
         };
         let job = job.number(number);
-        let has_slot = self.has(|replacement| replacement == Replacement::Slot);
-        Ok(if has_slot { job.slot_marker(OsStr::from_bytes(SLOT_MARKER)) } else { job })
+        Ok(if self.has_slot() { job.slot_marker(OsStr::from_bytes(SLOT_MARKER)) } else { job })
+    }
+
+    /// Returns the words for these arguments, joined by spaces, with [`SLOT_MARKER`] for the slot.
+    pub(crate) fn line(
+        &self,
+        number: u64,
+        arguments: &[OsString],
+    ) -> Result<Vec<u8>, TemplateError> {
+        Ok(self.filled(number, arguments)?.join(&b' '))
+    }
+
+    /// Returns `true` if the slot is among the replacement strings.
+    pub(crate) fn has_slot(&self) -> bool {
+        self.has(|replacement| replacement == Replacement::Slot)
     }
 
     /// Returns the length of the command line without the arguments that `{}` stands for. It may be

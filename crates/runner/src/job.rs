@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::file_part::FilePart;
@@ -273,6 +273,11 @@ impl Job {
     /// Returns the number that was set with [`number`](Self::number).
     pub fn chosen_number(&self) -> Option<u64> {
         self.number
+    }
+
+    /// Returns the working directory, if the job has one of its own.
+    pub fn folder_path(&self) -> Option<&Path> {
+        self.folder.as_deref()
     }
 
     /// Returns the label, if the job has one.

@@ -189,7 +189,7 @@ impl ListOptions {
 impl Run {
     /// Returns `true` if the command is a line for a shell.
     pub(crate) fn is_shell_line(&self) -> bool {
-        self.shell && !self.quote
+        self.shell.is_some() && !self.quote
     }
 
     /// Returns the rules by which lines become rows.

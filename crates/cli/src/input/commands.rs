@@ -6,6 +6,7 @@ use std::os::unix::ffi::OsStringExt;
 
 use super::{Entry, Fetch, Input, Lines, jobs_of_json_line};
 use crate::line;
+use crate::printer::Tag;
 
 /// The jobs described by the lines of a stream.
 #[derive(Debug)]
@@ -40,7 +41,12 @@ impl Commands {
             line::job(line)
         };
         let job = job.number(number);
-        Fetch::Entry(Box::new(Entry { number, job, arguments: vec![argument] }))
+        Fetch::Entry(Box::new(Entry {
+            number,
+            job,
+            arguments: vec![argument],
+            tag: Tag::default(),
+        }))
     }
 }
 

@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::io;
 
 use super::{Entry, Fetch, Groups, Input, Records, Row, Sharing, TooLong};
+use crate::printer::Tag;
 use crate::template::Template;
 
 /// A job for each row, or for several.
@@ -93,7 +94,9 @@ impl Jobs {
         let arguments: Vec<OsString> =
             if self.sharing.most == 0 { Vec::new() } else { rows.concat() };
         match self.template.job(number, &arguments) {
-            Ok(job) => Fetch::Entry(Box::new(Entry { number, job, arguments })),
+            Ok(job) => {
+                Fetch::Entry(Box::new(Entry { number, job, arguments, tag: Tag::default() }))
+            }
             Err(error) => Fetch::Failed(Box::new(error)),
         }
     }

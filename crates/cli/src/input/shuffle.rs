@@ -40,11 +40,18 @@ fn shuffle(entries: &mut [Entry], seed: u64) {
 mod tests {
     use brigade::runner::Job;
 
+    use crate::printer::Tag;
+
     use super::*;
 
     fn order(seed: u64) -> Vec<u64> {
         let mut entries: Vec<Entry> = (1..=50)
-            .map(|number| Entry { number, job: Job::new("x"), arguments: Vec::new() })
+            .map(|number| Entry {
+                number,
+                job: Job::new("x"),
+                arguments: Vec::new(),
+                tag: Tag::default(),
+            })
             .collect();
         shuffle(&mut entries, seed);
         entries.iter().map(|entry| entry.number).collect()

@@ -12,6 +12,7 @@ use brigade::runner::{FilePart, Stdin};
 use super::boundary::Boundary;
 use super::header::Header;
 use crate::input::{Entry, Fetch, Input};
+use crate::printer::Tag;
 use crate::template::Template;
 
 /// Jobs whose standard input are parts of files.
@@ -48,7 +49,12 @@ impl Input for Parts {
         match self.template.job(number, &[]) {
             Ok(job) => {
                 let job = job.stdin(Stdin::Part(part));
-                Fetch::Entry(Box::new(Entry { number, job, arguments: Vec::new() }))
+                Fetch::Entry(Box::new(Entry {
+                    number,
+                    job,
+                    arguments: Vec::new(),
+                    tag: Tag::default(),
+                }))
             }
             Err(error) => Fetch::Failed(Box::new(error)),
         }

@@ -10,8 +10,8 @@ use brigade::runner::{Client, Event, Results, Resume, Supply};
 use super::event_queue::EventQueue;
 use crate::arguments::Run;
 use crate::descriptors::most_held;
-use crate::input::{Fetch, Input};
-use crate::printer::ReorderBuffer;
+use crate::input::{Entry, Fetch, Input};
+use crate::printer::{ReorderBuffer, Tag};
 use crate::screen::SupplyCounts;
 use brigade_sys::sync::{Mutex, MutexGuard};
 
@@ -21,8 +21,8 @@ pub(super) struct Shared(Arc<Mutex<State>>);
 
 #[derive(Debug)]
 pub(super) struct State {
-    /// The arguments of jobs that are not over, if they will be needed.
-    arguments: HashMap<u64, Vec<OsString>>,
+    /// The properties of jobs that are not over, if they will be needed.
+    kept: HashMap<u64, Kept>,
     keeps_arguments: bool,
     pub(super) reorder: Option<ReorderBuffer>,
     pub(super) supply: SupplyCounts,
@@ -30,11 +30,27 @@ pub(super) struct State {
     pub(super) is_held: bool,
 }
 
+/// The properties of a job that are needed until it is over.
+#[derive(Debug, Default)]
+pub(super) struct Kept {
+    pub(super) arguments: Vec<OsString>,
+    pub(super) tag: Tag,
+    /// The slot of its last attempt.
+    slot: usize,
+}
+
+impl Kept {
+    /// Returns the prefix of each line of its output.
+    pub(super) fn line_tag(&self) -> Vec<u8> {
+        self.tag.on_slot(self.slot)
+    }
+}
+
 impl Shared {
     pub(super) fn new(options: &Run) -> Self {
         Self(Arc::new(Mutex::new(State {
-            arguments: HashMap::new(),
-            keeps_arguments: options.tag || options.results.is_some(),
+            kept: HashMap::new(),
+            keeps_arguments: options.results.is_some(),
             reorder: options.keep_order.then(|| ReorderBuffer::new(most_held())),
             supply: SupplyCounts::default(),
             is_held: false,
@@ -45,14 +61,21 @@ impl Shared {
         self.0.lock()
     }
 
-    /// Returns the arguments of a job that is not over.
-    pub(super) fn arguments(&self, number: u64) -> Vec<OsString> {
-        self.lock().arguments.get(&number).cloned().unwrap_or_default()
+    /// Notes the slot of a job's attempt.
+    pub(super) fn started(&self, number: u64, slot: usize) {
+        if let Some(kept) = self.lock().kept.get_mut(&number) {
+            kept.slot = slot;
+        }
     }
 
-    /// Removes and returns the arguments of a job that is over.
-    pub(super) fn take_arguments(&self, number: u64) -> Vec<OsString> {
-        self.lock().arguments.remove(&number).unwrap_or_default()
+    /// Returns the prefix of each line of a running job's output.
+    pub(super) fn line_tag(&self, number: u64) -> Vec<u8> {
+        self.lock().kept.get(&number).map(Kept::line_tag).unwrap_or_default()
+    }
+
+    /// Removes and returns what was kept of a job that is over.
+    pub(super) fn take(&self, number: u64) -> Kept {
+        self.lock().kept.remove(&number).unwrap_or_default()
     }
 }
 
@@ -62,6 +85,8 @@ pub(super) struct RunClient {
     resume: Resume,
     /// The results directory, if jobs write to it themselves.
     results: Option<Results>,
+    /// `true` if the directories of jobs are created.
+    creates_folders: bool,
     shared: Shared,
     queue: EventQueue,
 }
@@ -77,7 +102,9 @@ impl RunClient {
         // With `--line-buffer` the lines pass through here, and are written to the files at the
         // end.
         let results = options.results.clone().filter(|_| !options.line_buffer).map(Results::new);
-        let client = Self { input, resume, results, shared: shared.clone(), queue };
+        let creates_folders = options.job.wd.is_some();
+        let client =
+            Self { input, resume, results, creates_folders, shared: shared.clone(), queue };
         client.note_remaining();
         client
     }
@@ -116,7 +143,7 @@ impl Client for RunClient {
                 }
                 Fetch::Failed(error) => return Supply::Failed(error),
             };
-            let (number, mut job, arguments) = (entry.number, entry.job, entry.arguments);
+            let Entry { number, mut job, arguments, tag } = *entry;
             if self.resume.has(number, &job) {
                 self.shared.lock().supply.skipped += 1;
                 continue;
@@ -132,9 +159,16 @@ impl Client for RunClient {
                     }
                 }
             }
+            if let Some(folder) = job.folder_path().filter(|_| self.creates_folders)
+                && let Err(error) = std::fs::create_dir_all(folder)
+            {
+                let folder = folder.display();
+                let failure = format!("cannot create the directory {folder}: {error}");
+                return Supply::Failed(failure.into());
+            }
             let mut shared = self.shared.lock();
-            if shared.keeps_arguments {
-                shared.arguments.insert(number, arguments);
+            if shared.keeps_arguments || !tag.is_empty() {
+                shared.kept.insert(number, Kept { arguments, tag, slot: 0 });
             }
             if let Some(reorder) = &mut shared.reorder {
                 reorder.taken(number);

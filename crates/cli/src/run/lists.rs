@@ -26,8 +26,8 @@ struct Table {
     names: Row,
 }
 
-/// Returns the jobs of a command and its lists.
-pub(super) fn input(options: &Run, runner: &Runner) -> Result<Box<dyn Input>, Report> {
+/// Returns the jobs of a command and its lists, and the grammar of its replacement strings.
+pub(super) fn input(options: &Run, runner: &Runner) -> Result<(Box<dyn Input>, Grammar), Report> {
     let (lists, stopper) = (&options.lists, &runner.stopper());
     let sharing = options.sharing(runner.slots());
     let mut split = split(options.command.clone(), &lists.separators()).into_diagnostic()?;
@@ -66,7 +66,7 @@ pub(super) fn input(options: &Run, runner: &Runner) -> Result<Box<dyn Input>, Re
     if needs_total {
         jobs.read_all().map_err(|error| miette!("{error}"))?;
     }
-    Ok(Box::new(jobs))
+    Ok((Box::new(jobs), grammar))
 }
 
 /// Returns the rows of a single file, which is read while jobs run.
@@ -181,7 +181,7 @@ fn combined(lists: Vec<List>, options: &Run) -> Result<Table, Report> {
 pub(super) fn reject_quoted_command(command: &[OsString], options: &Run) -> Result<(), Report> {
     let [word] = command else { return Ok(()) };
     let text = word.to_string_lossy();
-    if options.shell || !text.contains(' ') || Path::new(word).exists() {
+    if options.shell.is_some() || !text.contains(' ') || Path::new(word).exists() {
         return Ok(());
     }
     Err(miette!(

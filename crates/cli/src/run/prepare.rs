@@ -17,9 +17,11 @@ use miette::{IntoDiagnostic, Report, WrapErr, miette};
 use super::{explain, lists, pipe, placement};
 use crate::arguments::{CorePolicy, HaltPolicy, Run};
 use crate::input::{
-    Commands, Entry, Fetch, Format, Framing, InShell, Input, JsonError, Lines, Ready, Shuffled,
-    jobs_of_toml,
+    Adjusted, Adjustments, Commands, Entry, Fetch, Format, Framing, Input, JsonError, Lines, Ready,
+    Shuffled, jobs_of_toml,
 };
+use crate::printer::Tag;
+use crate::template::Grammar;
 
 /// The start of a script.
 const SCRIPT: &[u8; 2] = b"#!";
@@ -74,22 +76,24 @@ pub(super) fn runner(options: &Run, tick: Option<Duration>) -> Result<Runner, Re
 
 pub(super) fn input(options: &Run, runner: &Runner) -> Result<Box<dyn Input>, Report> {
     let stopper = &runner.stopper();
-    let input = match &options.file {
-        Some(file) => from_file(file, options, stopper)?,
-        None if options.retry_failed => failed(options)?,
+    // Jobs that are not made from lists have all the arguments that there are.
+    let plain = || Grammar { is_lenient: true, has_plus: options.lists.plus, ..Grammar::default() };
+    let (input, grammar) = match &options.file {
+        Some(file) => (from_file(file, options, stopper)?, plain()),
+        None if options.retry_failed => (failed(options)?, plain()),
         None if options.command.is_empty() => {
             return Err(miette!(
                 help = "brigade run -- COMMAND {} ::: A B C, or brigade run FILE; see brigade run --help",
                 "nothing to run"
             ));
         }
-        None if options.pipe.pipe || options.pipe.pipe_part => pipe::input(options, runner)?,
+        None if options.pipe.pipe || options.pipe.pipe_part => {
+            (pipe::input(options, runner)?, plain())
+        }
         None => lists::input(options, runner)?,
     };
-    let input: Box<dyn Input> = match &options.dialect.shell {
-        Some(shell) => Box::new(InShell::new(input, shell.clone())),
-        None => input,
-    };
+    let adjustments = Adjustments::new(options, &grammar)?;
+    let input: Box<dyn Input> = Box::new(Adjusted::new(input, adjustments));
     if !options.shuffle {
         return Ok(input);
     }
@@ -217,7 +221,7 @@ fn failed(options: &Run) -> Result<Box<dyn Input>, Report> {
         .wrap_err_with(|| format!("cannot read the joblog {}", path.display()))?;
     let entries = jobs.into_iter().map(|job| {
         let number = job.chosen_number().unwrap_or_default();
-        Entry { number, arguments: vec![job.to_string().into()], job }
+        Entry { number, arguments: vec![job.to_string().into()], job, tag: Tag::default() }
     });
     Ok(Box::new(Ready::new(entries.collect())))
 }
@@ -225,7 +229,7 @@ fn failed(options: &Run) -> Result<Box<dyn Input>, Report> {
 fn ready(jobs: Vec<Job>) -> Ready {
     let entries = (1..).zip(jobs).map(|(number, job)| {
         let arguments = vec![job.to_string().into()];
-        Entry { number, job: job.number(number), arguments }
+        Entry { number, job: job.number(number), arguments, tag: Tag::default() }
     });
     Ready::new(entries.collect())
 }

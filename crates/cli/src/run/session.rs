@@ -53,8 +53,11 @@ impl Session {
             && outcome.attempts == 0
         {
             // The run ended before the job started: it counts neither as done nor as failed.
-            self.shared.take_arguments(outcome.number);
+            self.shared.take(outcome.number);
             return;
+        }
+        if let Event::Started { number, slot, .. } = &event {
+            self.shared.started(*number, *slot);
         }
         self.note_input();
         self.statistics.note(&event);
@@ -75,8 +78,8 @@ impl Session {
         }
         match event {
             Event::Output { number, stream, lines } => {
-                let arguments = self.shared.arguments(number);
-                let print = || self.printer.print_lines(stream, &lines, &arguments);
+                let tag = self.shared.line_tag(number);
+                let print = || self.printer.print_lines(stream, &lines, &tag);
                 let printed = self.screen.suspend(&self.statistics, print);
                 self.check(printed, "cannot print a job's output");
             }
@@ -114,19 +117,19 @@ impl Session {
     /// Prints a job's output, and then writes its line to the log: a logged job's output is
     /// complete.
     fn deliver(&mut self, outcome: &Outcome) {
-        let arguments = self.shared.take_arguments(outcome.number);
+        let kept = self.shared.take(outcome.number);
         let command = self.printed.commands.then(|| outcome.job.command_on(outcome.slot));
         let has_output = !self.hides_outputs && has_output(outcome);
         if !self.is_json && !self.is_live && (has_output || command.is_some()) {
             let print = || {
                 command.map_or(Ok(()), |command| print_command(&command))?;
-                if has_output { self.printer.print(outcome, &arguments) } else { Ok(()) }
+                if has_output { self.printer.print(outcome, &kept.line_tag()) } else { Ok(()) }
             };
             let printed = self.screen.suspend(&self.statistics, print);
             self.check(printed, "cannot print a job's output");
         }
         if let Some(results) = self.results.as_ref().filter(|_| self.is_live) {
-            let written = results.write(outcome, &arguments);
+            let written = results.write(outcome, &kept.arguments);
             self.check(written, "cannot write to the results directory");
         }
         if !self.has_lost_reader() && !self.is_quiet {

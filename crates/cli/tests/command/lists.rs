@@ -183,3 +183,48 @@ fn replacement_strings_have_parts_and_positions() {
     let numbers = printed(&dir, "--plus echo {0#} ::: a b c d e f g h i j");
     assert!(numbers.starts_with("01\n02\n") && numbers.ends_with("10\n"), "{numbers}");
 }
+
+#[test]
+fn tags_are_made_from_the_arguments() {
+    let dir = TestDir::new();
+    for (line, expected) in [
+        ("--tagstring x{}-{#} echo ::: a b", "xa-1\ta\nxb-2\tb\n"),
+        ("--tagstring {2}:{1/.} echo x ::: d/a.b ::: 1", "1:a\tx d/a.b 1\n"),
+        ("--tagstring {x} --header : echo ::: x 1", "1\t1\n"),
+        ("--tagstring a\\tb echo ::: 1", "a\tb\t1\n"),
+        ("-j1 --tagstring {%} echo ::: a", "1\ta\n"),
+        ("--tag -N2 echo ::: a b c", "a b\ta b\nc\tc\n"),
+        ("--tag -N0 echo x ::: a b", "\tx\n\tx\n"),
+        ("--tag --colsep , echo ::: a,b", "a b\ta b\n"),
+        // Without a terminal there are no colors.
+        ("--ctag echo ::: a", "a\ta\n"),
+        ("--ctagstring t{} echo ::: a", "ta\ta\n"),
+    ] {
+        assert_eq!(printed(&dir, line), expected, "{line}");
+    }
+    let lines = dir.run(&["--tag", "-j1", "printf", "x\ny\n{#}", ":::", "a\nb"]);
+    assert_eq!(lines.stdout, "a b\tx\na b\ty\na b\t1");
+    let live = dir.run(&["--line-buffer", "-j1", "--tagstring", "{%}{}", "echo", ":::", "a", "b"]);
+    assert_eq!(live.stdout, "1a\ta\n1b\tb\n");
+    assert_eq!(printed_from(&dir, "--pipe -N1 --tagstring {#} cat", "a\nb\n"), "1\ta\n2\tb\n");
+}
+
+#[test]
+fn jobs_have_directories_variables_and_shells_of_their_own() {
+    let dir = TestDir::new();
+    let root = dir.path("").canonicalize().expect("exists");
+    let root = root.to_str().expect("UTF-8");
+    let in_folder = printed(&dir, "--wd new/{} sh -c pwd ::: a b");
+    assert_eq!(in_folder, format!("{root}/new/a\n{root}/new/b\n"));
+    let of_names = printed(&dir, "--header : --workdir {x} sh -c pwd ::: x new");
+    assert_eq!(of_names, format!("{root}/new\n"));
+    assert!(printed(&dir, "--dry-run --wd not-made true ::: a").contains("true a"));
+    assert!(!dir.path("not-made").exists());
+    let variables = ["--env", "PATH", "--env", "S={}-{#}", "--env", "T=x=y"];
+    let command = ["--shell", "--", "echo $S $T; true", ":::", "a"];
+    assert_eq!(dir.run(&[&variables[..], &command].concat()).stdout, "a-1 x=y\n");
+    let bash = ["-k", "--shell=bash", "--", "[[ {} == a* ]] && echo $0 {}", ":::", "ab", "ac"];
+    assert_eq!(dir.run(&bash).stdout, "bash ab\nbash ac\n");
+    let other = ["--shell=nosuch", "--", "true {}", ":::", "a"];
+    assert_eq!(dir.run(&other).status, 1);
+}

@@ -1,0 +1,138 @@
+//! Applies to the jobs of an input what options say about each of them: tag, directory, variables
+//! and shell.
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+
+use miette::{IntoDiagnostic, Report, miette};
+
+use super::{Entry, Fetch, Input};
+use crate::arguments::{JobOptions, Run};
+use crate::printer::Tag;
+use crate::template::{Grammar, Template, TemplateError};
+
+/// The options of each job, parsed. The texts may contain replacement strings.
+#[derive(Debug, Clone)]
+pub(crate) struct Adjustments {
+    tag: Option<Template>,
+    is_colored: bool,
+    folder: Option<Template>,
+    variables: Vec<(OsString, Template)>,
+    shell: Option<OsString>,
+}
+
+/// An input whose jobs are adjusted.
+pub(crate) struct Adjusted {
+    input: Box<dyn Input>,
+    adjustments: Adjustments,
+}
+
+impl Adjustments {
+    /// Returns the adjustments that the options ask for. Their texts refer to arguments as the
+    /// command does.
+    pub(crate) fn new(options: &Run, grammar: &Grammar) -> Result<Self, Report> {
+        let JobOptions { tag, tagstring, ctag, ctagstring, wd, env, .. } = &options.job;
+        let parse = |option: &str, text: &OsStr| {
+            let template = Template::text(text, grammar).into_diagnostic()?;
+            if template.needs_total() {
+                return Err(miette!("{option} cannot contain {{##}} or {{0#}}"));
+            }
+            Ok(template)
+        };
+        let for_start = |option: &str, text: &OsStr| {
+            let template = parse(option, text)?;
+            if template.has_slot() {
+                return Err(miette!(
+                    help = "jobs find the number of their slot in the variable PARALLEL_JOBSLOT",
+                    "{option} cannot contain {{%}}: the slot is only known when a job starts"
+                ));
+            }
+            Ok(template)
+        };
+        let text = match tagstring.as_ref().or(ctagstring.as_ref()) {
+            Some(text) => Some(OsString::from(text.replace("\\t", "\t"))),
+            None => (*tag || *ctag).then(|| grammar.whole.clone().unwrap_or_else(|| "{}".into())),
+        };
+        let mut variables = Vec::new();
+        for variable in env {
+            // Jobs inherit the whole environment; a name alone adds nothing.
+            let Some((name, value)) = variable.split_once('=') else { continue };
+            if name.is_empty() {
+                return Err(miette!("`--env {variable}` has no name before the `=`"));
+            }
+            variables.push((name.into(), for_start("--env", value.as_ref())?));
+        }
+        let shell = options.shell.as_ref().filter(|shell| *shell != DEFAULT_SHELL);
+        Ok(Self {
+            tag: text.map(|text| parse("--tagstring", &text)).transpose()?,
+            is_colored: (*ctag || ctagstring.is_some()) && console::colors_enabled(),
+            folder: wd.as_ref().map(|folder| for_start("--wd", folder)).transpose()?,
+            variables,
+            shell: options.dialect.shell.as_ref().or(shell).cloned(),
+        })
+    }
+
+    fn apply(&self, entry: &mut Entry) -> Result<(), TemplateError> {
+        let (number, arguments) = (entry.number, entry.arguments.as_slice());
+        let mut job = entry.job.clone();
+        if let Some(tag) = &self.tag {
+            entry.tag = Tag::new(tag.line(number, arguments)?, self.is_colored.then_some(number));
+        }
+        if let Some(folder) = &self.folder {
+            job = job.folder(OsString::from_vec(folder.line(number, arguments)?));
+        }
+        for (name, value) in &self.variables {
+            job = job.env(name, OsStr::from_bytes(&value.line(number, arguments)?));
+        }
+        if let Some(shell) = &self.shell {
+            job = job.in_shell(shell);
+        }
+        entry.job = job;
+        Ok(())
+    }
+}
+
+/// The shell of `--shell` without a name.
+const DEFAULT_SHELL: &str = "/bin/sh";
+
+impl Adjusted {
+    pub(crate) fn new(input: Box<dyn Input>, adjustments: Adjustments) -> Self {
+        Self { input, adjustments }
+    }
+
+    fn adjust(&self, fetch: Fetch) -> Fetch {
+        match fetch {
+            Fetch::Entry(mut entry) => match self.adjustments.apply(&mut entry) {
+                Ok(()) => Fetch::Entry(entry),
+                Err(error) => Fetch::Failed(Box::new(error)),
+            },
+            other => other,
+        }
+    }
+}
+
+impl Input for Adjusted {
+    fn fetch(&mut self) -> Fetch {
+        let fetch = self.input.fetch();
+        self.adjust(fetch)
+    }
+
+    fn fetch_blocking(&mut self) -> Fetch {
+        let fetch = self.input.fetch_blocking();
+        self.adjust(fetch)
+    }
+
+    fn remaining(&self) -> Option<u64> {
+        self.input.remaining()
+    }
+
+    fn read_ahead(&self) -> u64 {
+        self.input.read_ahead()
+    }
+
+    fn again(&self) -> io::Result<Option<Box<dyn Input>>> {
+        let Some(input) = self.input.again()? else { return Ok(None) };
+        Ok(Some(Box::new(Self::new(input, self.adjustments.clone()))))
+    }
+}
