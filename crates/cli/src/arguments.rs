@@ -24,7 +24,7 @@ pub(crate) use output::OutputOptions;
 pub(crate) use parallel::Parallel;
 pub(crate) use pipe::{BlockSize, PipeOptions};
 use values::{HaltParser, parse_count, parse_limit, parse_number, parse_seconds, parse_size};
-pub(crate) use values::{HaltPolicy, JobCount};
+pub(crate) use values::{HaltPolicy, JobCount, Load};
 
 /// Runs lists of commands on pinned cores, leaves no process behind, resumes interrupted runs
 #[derive(Debug, Parser)]
@@ -188,6 +188,15 @@ pub(crate) struct Run {
     /// Start jobs only while this much memory is available, such as 500M or 2G
     #[arg(long, value_name = "SIZE", value_parser = parse_size, help_heading = "Cores")]
     pub(crate) memfree: Option<u64>,
+
+    /// Start jobs only while fewer threads run on the machine: a number, or a percentage of the
+    /// usable cores such as 100%
+    #[arg(long, value_name = "N", help_heading = "Cores")]
+    pub(crate) load: Option<Load>,
+
+    /// Environment variable for the number of a job's slot, from 0
+    #[arg(long, value_name = "NAME", help_heading = "Cores")]
+    pub(crate) process_slot_var: Option<OsString>,
 
     /// Time limit of a job: seconds, a duration such as 10m, or a percentage of the median
     /// duration, such as 300%

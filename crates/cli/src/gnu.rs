@@ -30,7 +30,7 @@ const OPTIONS: &[(&[&str], &str)] = &[
     ),
     (&["--color"], "use --ctag, which colors the tags of lines"),
     (
-        &["--load", "--memsuspend", "--noswap", "--limit"],
+        &["--memsuspend", "--noswap", "--limit"],
         "use --memfree to wait for memory, and --jobs and --delay to start fewer jobs",
     ),
     (
@@ -77,15 +77,7 @@ const OPTIONS: &[(&[&str], &str)] = &[
         "jobs have no terminal",
     ),
     (
-        &[
-            "--filter",
-            "--template",
-            "--tmpl",
-            "--process-slot-var",
-            "--termseq",
-            "--trc",
-            "--shellquote",
-        ],
+        &["--filter", "--template", "--tmpl", "--termseq", "--trc", "--shellquote"],
         "it has no such option; see brigade run --help",
     ),
 ];

@@ -181,6 +181,9 @@ fn message(event: &Event) -> Option<String> {
         Event::Waiting { need: Need::Memory } => {
             "waiting for memory: less is available than --memfree asks for".to_owned()
         }
+        Event::Waiting { need: Need::Load } => {
+            "waiting for processors: more threads run than --load allows".to_owned()
+        }
         Event::Stray { pid, name, number, is_gone } => {
             let whose =
                 number.map_or_else(|| "its job".to_owned(), |number| format!("job {number}"));

@@ -1,5 +1,6 @@
 //! The configuration of a run.
 
+use std::ffi::OsString;
 use std::num::NonZeroUsize;
 use std::thread::available_parallelism;
 use std::time::Duration;
@@ -74,6 +75,8 @@ impl Runner {
                 nice: 0,
                 open_files: None,
                 least_memory: None,
+                most_load: None,
+                slot_variable: None,
                 adopts_orphans: false,
             },
         }
@@ -224,6 +227,22 @@ impl Builder {
     #[must_use]
     pub fn least_memory(mut self, bytes: u64) -> Self {
         self.config.least_memory = Some(bytes);
+        self
+    }
+
+    /// Starts a job only while fewer threads than this run or wait for a processor on the whole
+    /// machine.
+    #[must_use]
+    pub fn most_load(mut self, threads: f64) -> Self {
+        self.config.most_load = Some(threads);
+        self
+    }
+
+    /// Sets the name of an environment variable with the number of a job's slot, from 0, for
+    /// example to choose one of several devices.
+    #[must_use]
+    pub fn slot_variable(mut self, name: impl Into<OsString>) -> Self {
+        self.config.slot_variable = Some(name.into());
         self
     }
 

@@ -16,6 +16,7 @@ mod strays;
 mod streams;
 
 use std::collections::HashSet;
+use std::ffi::OsString;
 use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,7 +29,8 @@ use brigade_sys::process::{Ended, Exit, Signal, Usage};
 use crate::client::{Client, Supply};
 use crate::cores::Cores;
 use crate::error::RunnerError;
-use crate::event::{Event, Reason};
+use crate::event::{Event, Need, Reason};
+use crate::load;
 use crate::machine::{Action, Attempt, Machine, Settings};
 use crate::memory;
 use crate::outcome::StartFailure;
@@ -53,6 +55,9 @@ pub(crate) struct Config {
     /// The soft limit on open descriptors that jobs get, if not that of this process.
     pub(crate) open_files: Option<u64>,
     pub(crate) least_memory: Option<u64>,
+    pub(crate) most_load: Option<f64>,
+    /// A variable for the number of a job's slot, from 0.
+    pub(crate) slot_variable: Option<OsString>,
     pub(crate) adopts_orphans: bool,
 }
 
@@ -84,9 +89,9 @@ pub(crate) struct Drive<'a> {
 
 /// Number of bytes read from a pipe at once: the usual capacity of a pipe.
 const READ_BYTES: usize = 64 * 1024;
-/// The wait before memory is checked again. The kernel does not notify anybody when memory is
-/// freed.
-const MEMORY_PAUSE: Duration = Duration::from_secs(1);
+/// The wait before memory and load are checked again. The kernel does not notify anybody when they
+/// change.
+const MACHINE_PAUSE: Duration = Duration::from_secs(1);
 
 impl<'a> Drive<'a> {
     pub(crate) fn new(
@@ -105,7 +110,8 @@ impl<'a> Drive<'a> {
         }
         // Before anything else is started: the guardian is a copy of this process, and should copy
         // little.
-        let preparation = Preparation::new().map_err(RunnerError::system("open /dev/null"))?;
+        let preparation = Preparation::new(config.slot_variable.clone())
+            .map_err(RunnerError::system("open /dev/null"))?;
         let launcher =
             preparation.launcher(slots).map_err(RunnerError::system("start the guardian"))?;
         poller
@@ -200,9 +206,9 @@ impl<'a> Drive<'a> {
     }
 
     fn start(&mut self, slot: usize, attempt: Attempt) {
-        if self.config.least_memory.is_some_and(|least| memory::available() < least) {
-            let until = self.clock.now().saturating_add(MEMORY_PAUSE);
-            return self.machine.hold(slot, attempt, until);
+        if let Some(need) = self.machine_lacks() {
+            let until = self.clock.now().saturating_add(MACHINE_PAUSE);
+            return self.machine.hold(slot, attempt, until, need);
         }
         let count = attempt.job.cores.unwrap_or(self.config.cores_per_job);
         let lease = match self.config.cores.as_mut().map(|cores| cores.lease(count, &self.stopper))
@@ -244,6 +250,16 @@ impl<'a> Drive<'a> {
             }
             Err(failure) => self.not_started(slot, attempt, failure),
         }
+    }
+
+    /// Returns what a job must wait for, if the machine is too busy.
+    fn machine_lacks(&self) -> Option<Need> {
+        if self.config.least_memory.is_some_and(|least| memory::available() < least) {
+            return Some(Need::Memory);
+        }
+        #[expect(clippy::cast_precision_loss, reason = "no machine has 2^53 threads")]
+        let is_busy = |most: f64| load::runnable() as f64 >= most;
+        self.config.most_load.is_some_and(is_busy).then_some(Need::Load)
     }
 
     fn not_started(&mut self, slot: usize, attempt: Attempt, failure: StartFailure) {

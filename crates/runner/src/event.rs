@@ -116,6 +116,8 @@ pub enum Need {
     /// Less memory is available than [`Builder::least_memory`](crate::Builder::least_memory) asks
     /// for.
     Memory,
+    /// More threads run than [`Builder::most_load`](crate::Builder::most_load) allows.
+    Load,
 }
 
 /// The reason why no more jobs start.

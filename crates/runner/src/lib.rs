@@ -50,6 +50,7 @@ mod input_block;
 mod job;
 mod joblog;
 mod limit;
+mod load;
 mod machine;
 mod memory;
 mod outcome;

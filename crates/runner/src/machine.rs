@@ -267,12 +267,12 @@ impl Machine {
         self.has_room = true;
     }
 
-    /// Puts back an attempt that lacks memory, and starts nothing before `until`.
-    pub(crate) fn hold(&mut self, slot: usize, attempt: Attempt, until: Monotonic) {
+    /// Puts back an attempt that lacks something of the machine, and starts nothing before `until`.
+    pub(crate) fn hold(&mut self, slot: usize, attempt: Attempt, until: Monotonic, need: Need) {
         self.no_room(slot, attempt);
         self.has_room = true;
         self.not_before = self.not_before.max(until);
-        self.report(Need::Memory);
+        self.report(need);
     }
 
     /// Reports what is missing, once until a job starts.

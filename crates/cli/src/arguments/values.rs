@@ -66,6 +66,40 @@ impl FromStr for JobCount {
     }
 }
 
+/// A load of the machine, in threads.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Load {
+    Threads(f64),
+    /// Of the usable cores.
+    Percent(f64),
+}
+
+impl Load {
+    /// Returns the number of threads on a machine with this many usable cores.
+    pub(crate) fn of(self, cores: usize) -> f64 {
+        #[expect(clippy::cast_precision_loss, reason = "no machine has 2^53 cores")]
+        let cores = cores as f64;
+        match self {
+            Self::Threads(threads) => threads,
+            Self::Percent(percent) => cores * percent / 100.0,
+        }
+    }
+}
+
+impl FromStr for Load {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (digits, is_percent) =
+            text.strip_suffix('%').map_or((text, false), |digits| (digits, true));
+        let load = digits.parse().ok().filter(|load: &f64| *load > 0.0 && load.is_finite());
+        let load = load.ok_or(
+            "expected a number of threads, or a percentage of the cores, such as 4 or 100%",
+        )?;
+        Ok(if is_percent { Self::Percent(load) } else { Self::Threads(load) })
+    }
+}
+
 /// Parses a number of at least 1.
 pub(super) fn parse_count(text: &str) -> Result<NonZeroUsize, String> {
     text.parse().map_err(|_| "expected a number of at least 1".to_owned())
@@ -190,6 +224,16 @@ mod tests {
             assert_eq!(of(text), Ok(expected), "{text}");
         }
         for wrong in ["", "x", "+", "++1", "-0x1", "0%", "-5%", "nan%", "inf%", "1.5"] {
+            assert!(of(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_load_may_be_relative_to_the_cores() {
+        let of = |text: &str| text.parse().map(|load: Load| load.of(4).to_string());
+        assert_eq!(of("1.5"), Ok("1.5".to_owned()));
+        assert_eq!(of("50%"), Ok("2".to_owned()));
+        for wrong in ["", "%", "-1", "0", "x", "inf"] {
             assert!(of(wrong).is_err(), "{wrong}");
         }
     }

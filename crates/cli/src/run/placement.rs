@@ -57,6 +57,8 @@ impl Wishes {
 pub(super) struct Placement {
     /// `None` for the number of usable cores.
     pub(super) jobs: Option<NonZeroUsize>,
+    /// Number of usable cores.
+    pub(super) usable: usize,
     /// The pool that leases the cores of jobs; `None` if jobs are not pinned.
     pub(super) pool: Option<CorePool>,
 }
@@ -73,7 +75,7 @@ pub(super) fn of(options: &Run) -> Result<Placement, Report> {
         no_pin: options.no_pin,
     };
     let pool = if wishes.pins(usable).into_diagnostic()? { Some(pool(topology)?) } else { None };
-    Ok(Placement { jobs, pool })
+    Ok(Placement { jobs, usable, pool })
 }
 
 fn pool(topology: Topology) -> Result<CorePool, Report> {

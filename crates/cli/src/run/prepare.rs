@@ -68,6 +68,12 @@ pub(super) fn runner(options: &Run, tick: Option<Duration>) -> Result<Runner, Re
     if let Some(bytes) = options.memfree {
         builder = builder.least_memory(bytes);
     }
+    if let Some(load) = options.load {
+        builder = builder.most_load(load.of(placement.usable));
+    }
+    if let Some(name) = &options.process_slot_var {
+        builder = builder.slot_variable(name);
+    }
     if let Some(tick) = tick {
         builder = builder.tick(tick);
     }

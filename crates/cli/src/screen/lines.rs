@@ -43,6 +43,7 @@ pub(super) fn lines(
         let text = match need {
             Need::Cores => "waiting for cores that other runs have leased",
             Need::Memory => "waiting for memory (--memfree)",
+            Need::Load => "waiting for processors (--load)",
             _ => "waiting",
         };
         lines.push(format!("  {text}"));

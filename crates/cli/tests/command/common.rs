@@ -45,6 +45,8 @@ impl TestDir {
         command.args(arguments).current_dir(self.0.path()).stdin(Stdio::null());
         // Runs of other tests must not wait for the cores of this one.
         command.env("XDG_RUNTIME_DIR", self.0.path()).env_remove("BRIGADE_CORES");
+        // Defaults of the user who runs the tests do not count.
+        command.env("XDG_CONFIG_HOME", self.path("config")).env_remove("BRIGADE_OPTIONS");
         command
     }
 

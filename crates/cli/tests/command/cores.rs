@@ -87,3 +87,21 @@ fn wishes_for_cores_that_cannot_be_met_are_refused() {
     }
     assert!(!dir.path("ran").exists());
 }
+
+#[test]
+fn a_variable_has_the_slot_from_zero() {
+    let ran = TestDir::new().run(&[
+        "-j1",
+        "--process-slot-var",
+        "SLOT",
+        "--load",
+        "100000",
+        "--shell",
+        "--",
+        "echo $SLOT {}",
+        ":::",
+        "a",
+        "b",
+    ]);
+    assert_eq!(ran.stdout, "0 a\n0 b\n", "{}", ran.stderr);
+}

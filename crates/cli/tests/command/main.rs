@@ -4,6 +4,7 @@
 
 mod common;
 mod cores;
+mod defaults;
 mod events;
 mod hazards;
 mod lists;

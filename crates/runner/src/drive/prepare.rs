@@ -27,6 +27,8 @@ pub(super) struct Preparation {
     run: String,
     /// Gives jobs parts of files; `None` until a job needs it.
     feeder: Option<Feeder>,
+    /// A variable for the number of a job's slot, from 0.
+    slot_variable: Option<OsString>,
 }
 
 /// Variables for a job's number and slot, with GNU parallel's names.
@@ -39,11 +41,12 @@ const CORES: &str = "BRIGADE_CORES";
 const RUN: &str = "BRIGADE_RUN";
 
 impl Preparation {
-    pub(super) fn new() -> io::Result<Self> {
+    pub(super) fn new(slot_variable: Option<OsString>) -> io::Result<Self> {
         let null = File::options().read(true).write(true).open("/dev/null")?;
         let (pid, time) = (std::process::id(), brigade_sys::clock::now().as_nanos());
         // The launcher requires it of all descriptors.
-        Ok(Self { null: above_streams(&null)?, run: format!("{pid}-{time}"), feeder: None })
+        let run = format!("{pid}-{time}");
+        Ok(Self { null: above_streams(&null)?, run, feeder: None, slot_variable })
     }
 
     /// Starts the guardian of the jobs.
@@ -86,12 +89,14 @@ impl Preparation {
             (CORES, cores),
         ];
         let own = own.map(|(name, value)| (name.into(), Some(value.into())));
+        let from_zero = self.slot_variable.as_ref();
+        let from_zero = from_zero.map(|name| (name.clone(), Some(slot.to_string().into())));
         let set = job.environment.iter().map(|(name, value)| (name.clone(), Some(value.clone())));
         let line = CommandLine {
             program: words.remove(0),
             name: None,
             arguments: words,
-            environment: own.into_iter().chain(set).collect(),
+            environment: own.into_iter().chain(from_zero).chain(set).collect(),
             directory: job.folder.clone(),
         };
         (line, stdin)
