@@ -5,6 +5,7 @@ mod lists;
 mod output;
 mod parallel;
 mod pipe;
+mod sem;
 mod values;
 
 use std::ffi::OsString;
@@ -23,6 +24,7 @@ pub(crate) use lists::ListOptions;
 pub(crate) use output::OutputOptions;
 pub(crate) use parallel::Parallel;
 pub(crate) use pipe::{BlockSize, PipeOptions};
+pub(crate) use sem::Sem;
 use values::{HaltParser, parse_count, parse_limit, parse_number, parse_seconds, parse_size};
 pub(crate) use values::{HaltPolicy, JobCount, Load};
 
@@ -38,6 +40,7 @@ pub(crate) struct Arguments {
 pub(crate) enum Command {
     Run(Box<Run>),
     Parallel(Box<Parallel>),
+    Sem(Sem),
     /// Show the machine's topology, and which cores jobs can be pinned to
     Topology,
     /// Show a live view of a run or a pool in the terminal

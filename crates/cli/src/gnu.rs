@@ -57,7 +57,7 @@ const OPTIONS: &[(&[&str], &str)] = &[
     (&["--record-env"], "jobs inherit the whole environment"),
     (
         &["--semaphore", "--id", "--semaphore-timeout", "--st", "--fg", "--bg", "--wait"],
-        "it has no semaphore; use `flock`",
+        "use brigade sem",
     ),
     (
         &[
@@ -82,7 +82,7 @@ const OPTIONS: &[(&[&str], &str)] = &[
             "--hostgroups",
             "--hgrp",
         ],
-        "it runs jobs on this machine only",
+        "it runs jobs on this machine only; use a pool of the cluster for others",
     ),
     (
         &["--sql", "--sqlmaster", "--sqlworker", "--sqlandworker"],
@@ -131,7 +131,7 @@ pub(crate) fn replacement(inner: &[u8], has_plus: bool) -> Option<&'static str> 
         }
         b"choose_k" | b"uniq" if has_plus => Some("leave such combinations out of the list"),
         b"sshlogin" | b"host" | b"agrp" | b"hgrp" if has_plus => {
-            Some("it runs jobs on this machine only")
+            Some("it runs jobs on this machine only; use a pool of the cluster for others")
         }
         [b':' | b'#' | b'%' | b'/' | b'^' | b',', ..] if has_plus && part.len() > 1 => {
             Some("let a shell cut the argument, as with `${x#prefix}`")

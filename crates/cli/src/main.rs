@@ -21,6 +21,7 @@ mod printer;
 mod report;
 mod run;
 mod screen;
+mod sem;
 mod separator;
 mod template;
 mod top;
@@ -67,6 +68,9 @@ fn parse() -> Result<Arguments, clap::Error> {
     if let Some(name) = words.first().and_then(|program| called_as(program)) {
         words.splice(..1, ["brigade", name].map(OsString::from));
     }
+    if words.get(1..3).is_some_and(|words| words == ["parallel", "--semaphore"]) {
+        words.splice(1..3, [OsString::from("sem")]);
+    }
     let subcommand = words.get(1).and_then(|word| word.to_str()).unwrap_or_default();
     let words = match (subcommand, command.find_subcommand(subcommand)) {
         ("run", Some(run)) => {
@@ -98,12 +102,13 @@ fn cut(mut error: clap::Error) -> clap::Error {
 /// Returns the subcommand that a link with the name of another program stands for.
 fn called_as(program: &OsStr) -> Option<&'static str> {
     let name = Path::new(program).file_name()?;
-    ["parallel"].into_iter().find(|subcommand| name == *subcommand)
+    ["parallel", "sem"].into_iter().find(|subcommand| name == *subcommand)
 }
 
 fn execute(command: Command) -> Result<u8, Report> {
     match command {
         Command::Run(run) => return run::run(&run),
+        Command::Sem(sem) => return sem::run(&sem),
         Command::Parallel(parallel) => return parallel::run(*parallel),
         Command::Topology => topology::show()?,
         Command::Top { address } => return top::show(&address),

@@ -5,7 +5,7 @@
 //! then does differently is in its options, and in its [`Dialect`].
 
 mod profiles;
-mod shell;
+pub(crate) mod shell;
 mod spelling;
 
 use std::ffi::OsString;

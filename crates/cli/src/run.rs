@@ -25,6 +25,7 @@ use crate::screen::{Screen, Statistics, announce};
 use client::{RunClient, Shared};
 use event_queue::EventQueue;
 use session::{Session, SessionEnd};
+pub(crate) use status::code as job_status;
 
 /// Runs the jobs. Returns the exit status.
 pub(crate) fn run(options: &Run) -> Result<u8, Report> {

@@ -8,7 +8,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 
 use rustix::fs::{FlockOperation, flock};
-use rustix::io::Errno;
+use rustix::io::{Errno, retry_on_intr};
 
 /// Locks a file. Returns `false` if it is locked through another open file description.
 ///
@@ -20,6 +20,14 @@ pub fn try_lock(file: &File) -> io::Result<bool> {
         Err(Errno::WOULDBLOCK) => Ok(false),
         Err(error) => Err(error.into()),
     }
+}
+
+/// Locks a file, and waits until nobody else has locked it.
+///
+/// # Errors
+/// If the file system has no locks.
+pub fn lock(file: &File) -> io::Result<()> {
+    Ok(retry_on_intr(|| flock(file, FlockOperation::LockExclusive))?)
 }
 
 /// Returns the process that has locked a file, if the system tells.

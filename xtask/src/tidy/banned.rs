@@ -57,6 +57,7 @@ const BANS: &[Ban] = &[
             ("benches/", "compares with bare processes"),
             ("xtask/", "runs cargo"),
             ("crates/cli/build.rs", "asks git for the commit"),
+            ("crates/cli/src/sem.rs", "names the program that brigade-sys detaches"),
         ],
         allowed_in_tests: true,
     },

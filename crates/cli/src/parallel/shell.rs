@@ -6,6 +6,8 @@ use std::fs;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
+/// Variable that names the shell.
+pub(crate) const VARIABLE: &str = "PARALLEL_SHELL";
 /// The last resort.
 const SYSTEM_SHELL: &str = "/bin/sh";
 
@@ -16,9 +18,9 @@ const SHELLS: &[&str] = &[
 ];
 
 /// Returns `$PARALLEL_SHELL`, the closest ancestor that is a shell, or `$SHELL`.
-pub(super) fn of_user() -> OsString {
+pub(crate) fn of_user() -> OsString {
     let variable = |name| env::var_os(name).filter(|value| !value.is_empty());
-    variable("PARALLEL_SHELL")
+    variable(VARIABLE)
         .or_else(|| of_ancestors().map(PathBuf::into_os_string))
         .or_else(|| variable("SHELL"))
         .unwrap_or_else(|| SYSTEM_SHELL.into())

@@ -68,7 +68,7 @@ fn of_part(failed: u64, total: Option<u64>) -> u8 {
 }
 
 /// Returns the status that a shell would report for the job.
-fn code(ending: &Ending) -> u8 {
+pub(crate) fn code(ending: &Ending) -> u8 {
     match ending {
         Ending::Exited(code) => byte(*code),
         Ending::Signalled(signal) => byte(SIGNAL + signal),

@@ -13,6 +13,7 @@ mod pairs;
 mod pipe;
 mod resume;
 mod run;
+mod sem;
 mod supervision;
 mod top;
 mod words;

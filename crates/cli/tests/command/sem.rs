@@ -1,0 +1,38 @@
+//! Tests of commands that take turns.
+
+use crate::common::{TestDir, is_alive, pids, until};
+
+#[test]
+fn commands_take_turns() {
+    let dir = TestDir::new();
+    let sem = |arguments: &[&str]| {
+        let arguments = [&["sem", "--id", "turns"], arguments].concat();
+        dir.command(&arguments).status().expect("brigade").code()
+    };
+    for _ in 0..3 {
+        let line =
+            "test -e busy && echo together >> wrong; touch busy; sleep 0.1; rm busy; echo >> done";
+        assert_eq!(sem(&[line]), Some(0));
+    }
+    assert_eq!(sem(&["--wait"]), Some(0));
+    assert_eq!((dir.read("wrong").as_str(), dir.read("done").lines().count()), ("", 3));
+    assert_eq!(sem(&["--fg", "exit", "7"]), Some(7));
+}
+
+#[test]
+fn a_killed_holder_does_not_block_others() {
+    let dir = TestDir::new();
+    let held = ["sem", "--fg", "echo $$ >> pids; exec sleep 600"];
+    let mut holder = dir.spawn(&held);
+    let job = pids(&dir.path("pids"), 1).remove(0);
+    // It waits, but not for ever.
+    let status =
+        |limit| dir.command(&["sem", "--fg", "--st", limit, "true"]).status().expect("brigade");
+    assert_eq!(status("-0.1").code(), Some(1));
+    assert_eq!(status("0.1").code(), Some(0));
+    let mut next = dir.spawn(&["sem", "--fg", "true"]);
+    holder.kill().expect("own child");
+    holder.wait().expect("own child");
+    assert!(next.wait().expect("own child").success());
+    until("the end of the job", || !is_alive(&job));
+}
