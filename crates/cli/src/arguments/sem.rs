@@ -44,6 +44,6 @@ pub(crate) struct Sem {
     pub(crate) held: bool,
 
     /// Line for the shell
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_hint = ValueHint::CommandWithArguments)]
+    #[arg(trailing_var_arg = true, value_hint = ValueHint::CommandWithArguments)]
     pub(crate) command: Vec<OsString>,
 }

@@ -16,7 +16,8 @@ fn commands_take_turns() {
     }
     assert_eq!(sem(&["--wait"]), Some(0));
     assert_eq!((dir.read("wrong").as_str(), dir.read("done").lines().count()), ("", 3));
-    assert_eq!(sem(&["--fg", "exit", "7"]), Some(7));
+    assert_eq!(sem(&["-j2", "--fg", "exit", "7"]), Some(7));
+    assert_eq!(sem(&["--fg", "test", "-e", "done"]), Some(0));
 }
 
 #[test]
