@@ -84,8 +84,10 @@ Replacement strings in COMMAND:
   {//} directory                    {2} {2.} {2/} ... argument of the 2nd list
   {#}  job number                   {%}  slot number
 
-Exit status: the number of failed jobs, 101 if more than 100 failed,
-130 after Ctrl-C, 255 if the run itself failed.";
+Exit status:
+  0         all jobs succeeded             101  more than 100 jobs failed
+  1 to 100  number of jobs that failed     255  the run itself failed
+  130, 143, 129  stopped by Ctrl-C (SIGINT), SIGTERM, SIGHUP";
 
 /// Run a list of commands in parallel, each pinned to its own cores
 ///
@@ -246,11 +248,11 @@ pub(crate) struct Run {
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, help_heading = "Results")]
     pub(crate) results: Option<PathBuf>,
 
-    /// Write an HTML timeline of jobs per core
+    /// Write an HTML page about the run: timeline, failures, a table of all jobs
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Results")]
     pub(crate) report: Option<PathBuf>,
 
-    /// Write a trace for Perfetto
+    /// Write a trace for Perfetto (ui.perfetto.dev)
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Results")]
     pub(crate) trace: Option<PathBuf>,
 
@@ -319,6 +321,19 @@ mod tests {
     use clap::CommandFactory;
 
     use super::*;
+
+    #[test]
+    fn no_error_about_a_value_is_in_the_words_of_the_compiler() {
+        let mut command = Arguments::command();
+        command.build();
+        let run = command.find_subcommand("run").expect("defined");
+        for option in run.get_arguments().filter_map(clap::Arg::get_long) {
+            let value = format!("--{option}=\u{1}");
+            let parsed = Arguments::try_parse_from(["brigade", "run", &value, "--", "true"]);
+            let error = parsed.map_or_else(|error| error.to_string(), |_| String::new());
+            assert!(!error.contains("found in string"), "{option}: {error}");
+        }
+    }
 
     #[test]
     fn the_options_do_not_contradict_each_other() {

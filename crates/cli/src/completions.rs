@@ -10,7 +10,7 @@ use crate::arguments::Arguments;
 const BASH: &str = r#"
 _brigade_job() {
     local i
-    if [[ ${COMP_WORDS[1]} == run ]]; then
+    if [[ ${COMP_WORDS[1]} == run || ${COMP_WORDS[1]} == parallel ]]; then
         for ((i = 2; i < COMP_CWORD; i++)); do
             [[ ${COMP_WORDS[i]} == -- ]] || continue
             if ((i + 1 == COMP_CWORD)); then
@@ -24,7 +24,8 @@ _brigade_job() {
         done
     fi
     _brigade "$@"
-    if [[ ${COMP_WORDS[1]} == run && -n $2 && $2 != -* && $3 != -* && ${#COMPREPLY[@]} == 0 ]]; then
+    [[ ${COMP_WORDS[1]} == run || ${COMP_WORDS[1]} == parallel ]] || return 0
+    if [[ -n $2 && $2 != -* && $3 != -* && ${#COMPREPLY[@]} == 0 ]]; then
         COMPREPLY=($(compgen -f -c -- "$2" | sort -u))
     fi
 }
@@ -72,6 +73,7 @@ mod tests {
     fn bash_completes_the_command_of_a_job() {
         assert!(offered("brigade run -- slee").contains(&"sleep".to_owned()));
         assert!(offered("brigade run slee").contains(&"sleep".to_owned()));
+        assert!(offered("brigade parallel slee").contains(&"sleep".to_owned()));
         assert_eq!(offered("brigade run -- cat li"), ["list.txt"]);
         assert_eq!(offered("brigade run li").iter().filter(|word| *word == "list.txt").count(), 1);
     }

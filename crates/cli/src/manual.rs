@@ -7,11 +7,11 @@ use std::path::Path;
 use clap::Command;
 use clap_mangen::Man;
 
-/// The synopsis of `run`, whose words clap cannot express.
+/// The synopsis of `run` and `parallel`, whose words clap cannot express.
 const SYNOPSIS: &str = r".SH SYNOPSIS
-\fBbrigade run\fR [\fIOPTIONS\fR] [\fB\-\-\fR] \fICOMMAND\fR ... [\fB:::\fR \fIARGUMENT\fR ...] [\fB::::\fR \fIFILE\fR ...]
+\fBbrigade NAME\fR [\fIOPTIONS\fR] [\fB\-\-\fR] \fICOMMAND\fR ... [\fB:::\fR \fIARGUMENT\fR ...] [\fB::::\fR \fIFILE\fR ...]
 .br
-\fBbrigade run\fR [\fIOPTIONS\fR] \fIFILE\fR
+\fBbrigade NAME\fR [\fIOPTIONS\fR] \fIFILE\fR
 ";
 
 /// Writes a page to a file in `folder` for the command and for each subcommand.
@@ -47,12 +47,12 @@ fn name(page: &Command) -> String {
 
 fn write(writer: &mut impl Write, page: Command) -> io::Result<()> {
     let rest = page.get_after_help().map(ToString::to_string).unwrap_or_default();
-    let (is_run, has_subcommands) = (page.get_name() == "run", page.has_subcommands());
+    let (name, has_subcommands) = (page.get_name().to_owned(), page.has_subcommands());
     let man = Man::new(page).source(concat!("brigade ", env!("CARGO_PKG_VERSION")));
     man.render_title(writer)?;
     man.render_name_section(writer)?;
-    if is_run {
-        writer.write_all(SYNOPSIS.as_bytes())?;
+    if name == "run" || name == "parallel" {
+        writer.write_all(SYNOPSIS.replace("NAME", &name).as_bytes())?;
     } else {
         man.render_synopsis_section(writer)?;
     }

@@ -8,6 +8,7 @@ use miette::{Report, miette};
 use regex::bytes::Regex;
 
 use super::Run;
+use super::values::parse_number;
 use crate::input::{Columns, Framing, Rules, Separators, Sharing, Trim};
 use crate::template::Joining;
 
@@ -48,9 +49,9 @@ pub(crate) struct ListOptions {
     #[arg(long, requires = "command")]
     csv: bool,
 
-    /// Use the first line of each list as names: {name} is the column with this name. The only
-    /// value is `:`. With --pipe, begin each block with the header of the input: N lines, a regular
-    /// expression, or : for one line
+    /// With `:`, take names from the first line of each list: {name} is the column with this name.
+    /// With --pipe, begin each block with the header of the input: N lines, a regular expression,
+    /// or : for one line
     #[arg(long, value_name = ":", requires = "command")]
     pub(crate) header: Option<String>,
 
@@ -77,7 +78,7 @@ pub(crate) struct ListOptions {
     pub(crate) link: bool,
 
     /// Give each job up to N arguments in the place of {}
-    #[arg(short = 'n', long, value_name = "N", requires = "command")]
+    #[arg(short = 'n', long, value_name = "N", value_parser = parse_number::<usize>, requires = "command")]
     max_args: Option<usize>,
 
     /// Give each job as many arguments as fit, and repeat a word with {} for each. The last ones
@@ -94,7 +95,7 @@ pub(crate) struct ListOptions {
     xargs: bool,
 
     /// Limit commands to fewer than N bytes [default with -X, -m and --xargs: 131072]
-    #[arg(short = 's', long, value_name = "N", requires = "command")]
+    #[arg(short = 's', long, value_name = "N", value_parser = parse_number::<usize>, requires = "command")]
     max_chars: Option<usize>,
 
     /// Know more replacement strings: {..} {...} {/..} {/...} {+/} {+.} {+..} {+...} {##} {0#}

@@ -4,6 +4,8 @@ use std::str::FromStr;
 
 use clap::{ArgGroup, Args};
 
+use super::values::parse_number;
+
 /// The options of `--pipe` and `--pipe-part`.
 #[derive(Debug, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each option is a field of the same name")]
@@ -58,7 +60,7 @@ pub(crate) struct PipeOptions {
 
     /// Give each job N records; without --pipe, N arguments of each list: {1} to {N}. A word with
     /// {} is repeated for each. With 0, jobs get no arguments
-    #[arg(short = 'N', long = "max-replace-args", value_name = "N", requires = "command")]
+    #[arg(short = 'N', long = "max-replace-args", value_name = "N", value_parser = parse_number::<usize>, requires = "command")]
     pub(crate) records: Option<usize>,
 
     /// A record has N lines; without --pipe, give each job N arguments, as -N does. A line that
