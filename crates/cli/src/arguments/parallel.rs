@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use clap::Args;
 
 use super::Run;
+use super::values::parse_number;
 
 /// Run commands as GNU parallel does
 ///
@@ -30,7 +31,7 @@ pub(crate) struct Parallel {
     pub(crate) no_keep_order: bool,
 
     /// Exit with status 0 if GNU parallel's version VERSION or an older one is enough
-    #[arg(long, value_name = "VERSION", hide = true)]
+    #[arg(long, value_name = "VERSION", value_parser = parse_number::<u32>, hide = true)]
     pub(crate) minversion: Option<u32>,
 
     /// Print the number of usable hardware threads
