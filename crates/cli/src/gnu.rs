@@ -4,7 +4,7 @@
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 /// Options, and the advice for each group.
-const OPTIONS: &[(&[&str], &str)] = &[
+pub(crate) const OPTIONS: &[(&[&str], &str)] = &[
     (
         &[
             "--round-robin",
@@ -94,7 +94,21 @@ const OPTIONS: &[(&[&str], &str)] = &[
         "jobs have no terminal",
     ),
     (
-        &["--filter", "--template", "--tmpl", "--termseq", "--trc", "--shellquote"],
+        &[
+            "--filter",
+            "--template",
+            "--tmpl",
+            "--termseq",
+            "--trc",
+            "--shellquote",
+            "--color-failed",
+            "--latest-line",
+            "--ll",
+            "--show-limits",
+            "--total-jobs",
+            "--eof",
+            "-e",
+        ],
         "it has no such option; see brigade run --help",
     ),
 ];

@@ -121,3 +121,39 @@ fn translated(run: Run) -> Run {
         ..run
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+    use crate::gnu;
+
+    /// The section of the documentation with the table.
+    const SECTION: &str = "### `brigade parallel`";
+
+    #[test]
+    fn the_table_of_options_is_true() {
+        let mut command = crate::arguments::Arguments::command();
+        command.build();
+        let parallel = command.find_subcommand("parallel").expect("defined");
+        let spelling = Spelling::new(parallel);
+        let text = include_str!("../../../docs/runner.md");
+        let (_, section) = text.split_once(SECTION).expect("a section");
+        let (section, _) = section.split_once("\n## ").expect("another section");
+        let rows: Vec<Vec<&str>> =
+            section.lines().map(|line| line.split(" | ").collect()).collect();
+        let mut count = 0;
+        for row in rows.iter().filter(|row| row[0].starts_with("| `")) {
+            let is_absent = row[1] == "absent";
+            assert!(is_absent || ["same", "differs"].contains(&row[1]), "{row:?}");
+            for option in row[0].split('`').filter(|option| option.starts_with('-')) {
+                count += 1;
+                assert_eq!(spelling.has(option), !is_absent, "{option}");
+                let is_refused = gnu::OPTIONS.iter().any(|(names, _)| names.contains(&option));
+                assert!(is_refused || !is_absent, "{option} is not refused by name");
+            }
+        }
+        assert!(count > 100, "{count}");
+    }
+}

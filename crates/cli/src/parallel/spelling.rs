@@ -67,6 +67,15 @@ impl<'a> Spelling<'a> {
         read
     }
 
+    /// Returns `true` if there is an option with this name, such as `-k` or `--jobs`.
+    #[cfg(test)]
+    pub(super) fn has(&self, option: &str) -> bool {
+        match option.strip_prefix("--") {
+            Some(name) => self.named(name).is_some(),
+            None => option.chars().nth(1).is_some_and(|letter| self.lettered(letter).is_some()),
+        }
+    }
+
     fn read_long<'w>(
         &self,
         long: &[u8],
