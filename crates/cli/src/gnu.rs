@@ -10,8 +10,6 @@ pub(crate) const OPTIONS: &[(&[&str], &str)] = &[
             "--round-robin",
             "--roundrobin",
             "--round",
-            "--cat",
-            "--fifo",
             "--tee",
             "--shard",
             "--bin",

@@ -6,12 +6,14 @@
 //! bounds the number of blocks that exist; when it is reached, the thread stops reading.
 
 mod boundary;
+mod command;
 mod cutter;
 mod gate;
 mod header;
 mod options;
 mod parts;
 
+pub(crate) use command::PipedCommand;
 pub(crate) use options::parts;
 pub(crate) use parts::Parts;
 
@@ -23,9 +25,7 @@ use std::thread;
 use brigade::runner::{InputBlock, Stdin, Stopper};
 use crossbeam_channel::{Receiver, Sender, TryRecvError, unbounded};
 
-use crate::input::{Entry, Fetch, Input};
-use crate::printer::Tag;
-use crate::template::Template;
+use crate::input::{Fetch, Input};
 use boundary::Boundary;
 use cutter::{Amount, Cutter};
 use gate::Gate;
@@ -48,8 +48,7 @@ pub(crate) struct Cut {
 #[derive(Debug)]
 pub(crate) struct Blocks {
     receiver: Receiver<io::Result<InputBlock>>,
-    template: Template,
-    next_number: u64,
+    command: PipedCommand,
     gate: Gate,
     read_ahead: Arc<ReadAhead>,
 }
@@ -72,7 +71,7 @@ impl Blocks {
     pub(crate) fn new(
         reader: impl Read + Send + 'static,
         cut: Cut,
-        template: Template,
+        command: PipedCommand,
         slots: usize,
         stopper: Stopper,
     ) -> Self {
@@ -82,7 +81,7 @@ impl Blocks {
         let (sender, receiver) = unbounded();
         let thread = Reader { gate: gate.clone(), ahead: Arc::clone(&read_ahead), sender, stopper };
         thread::spawn(move || thread.run(reader, cut));
-        Self { receiver, template, next_number: 1, gate, read_ahead }
+        Self { receiver, command, gate, read_ahead }
     }
 
     fn entry(&mut self, block: io::Result<InputBlock>) -> Fetch {
@@ -90,20 +89,7 @@ impl Blocks {
             Ok(block) => block,
             Err(error) => return Fetch::Failed(Box::new(error)),
         };
-        let number = self.next_number;
-        self.next_number += 1;
-        match self.template.job(number, &[]) {
-            Ok(job) => {
-                let job = job.stdin(Stdin::Block(block));
-                Fetch::Entry(Box::new(Entry {
-                    number,
-                    job,
-                    arguments: Vec::new(),
-                    tag: Tag::default(),
-                }))
-            }
-            Err(error) => Fetch::Failed(Box::new(error)),
-        }
+        self.command.job(Stdin::Block(block))
     }
 }
 
@@ -126,7 +112,7 @@ impl Input for Blocks {
     fn remaining(&self) -> Option<u64> {
         let is_complete = self.read_ahead.is_complete.load(Ordering::SeqCst);
         let read = self.read_ahead.blocks.load(Ordering::SeqCst);
-        is_complete.then(|| read.saturating_sub(self.next_number - 1))
+        is_complete.then(|| read.saturating_sub(self.command.jobs()))
     }
 
     fn again(&self) -> io::Result<Option<Box<dyn Input>>> {

@@ -23,6 +23,7 @@ pub struct Job {
     pub(crate) environment: Vec<(OsString, OsString)>,
     pub(crate) folder: Option<PathBuf>,
     pub(crate) stdin: Stdin,
+    pub(crate) has_input_file: bool,
     pub(crate) output: Option<Output>,
     pub(crate) deadline: Option<Duration>,
     pub(crate) retries: Option<u32>,
@@ -42,6 +43,9 @@ pub enum Command {
 
 /// The shell for lines that do not set their own.
 const SHELL: &str = "/bin/sh";
+
+/// The path of the input of a job that gets it as a file.
+pub const INPUT_FILE: &str = "/dev/fd/3";
 
 /// The standard input of a job.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
@@ -85,6 +89,7 @@ impl Job {
             environment: Vec::new(),
             folder: None,
             stdin: Stdin::Null,
+            has_input_file: false,
             output: None,
             deadline: None,
             retries: None,
@@ -162,6 +167,14 @@ impl Job {
     #[must_use]
     pub fn stdin(mut self, stdin: Stdin) -> Self {
         self.stdin = stdin;
+        self
+    }
+
+    /// Gives it its input as the file [`INPUT_FILE`], and an empty standard input. Its children
+    /// can open the file as well, unless they close the descriptors that they inherit.
+    #[must_use]
+    pub fn input_as_file(mut self) -> Self {
+        self.has_input_file = true;
         self
     }
 
@@ -250,6 +263,9 @@ impl Job {
                 let [start, end] = [part.range.start, part.range.end].map(u64::to_le_bytes);
                 put(b'r', &[part.path.as_os_str().as_bytes(), &start, &end, &part.header]);
             }
+        }
+        if self.has_input_file {
+            put(b'd', &[]);
         }
         if let Some(prelude) = &self.prelude {
             put(b'p', &[prelude.as_bytes()]);

@@ -31,6 +31,14 @@ pub(crate) struct PipeOptions {
     )]
     pub(crate) pipe_part: bool,
 
+    /// Give each job its block as a file, whose name stands for {} or is appended to COMMAND
+    #[arg(long, requires = "blocks")]
+    pub(crate) cat: bool,
+
+    /// Same as --cat, for compatibility with GNU parallel
+    #[arg(long, requires = "blocks")]
+    pub(crate) fifo: bool,
+
     /// Size of a block, such as 500k or 10M; longer if a record is longer. With --pipe-part, -N is
     /// a number of blocks for each job slot [default: 1M; with --pipe-part -10]
     #[arg(

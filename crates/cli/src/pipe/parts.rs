@@ -10,17 +10,15 @@ use std::sync::Arc;
 use brigade::runner::{FilePart, Stdin};
 
 use super::boundary::Boundary;
+use super::command::PipedCommand;
 use super::header::Header;
-use crate::input::{Entry, Fetch, Input};
-use crate::printer::Tag;
-use crate::template::Template;
+use crate::input::{Fetch, Input};
 
 /// Jobs whose standard input are parts of files.
 #[derive(Debug, Clone)]
 pub(crate) struct Parts {
     waiting: std::vec::IntoIter<FilePart>,
-    template: Template,
-    next_number: u64,
+    command: PipedCommand,
 }
 
 /// A file that can be read at any place.
@@ -36,28 +34,15 @@ const FIRST_LOOK: usize = 4096;
 const PATTERN_LOOK: usize = 128 * 1024;
 
 impl Parts {
-    pub(crate) fn new(parts: Vec<FilePart>, template: Template) -> Self {
-        Self { waiting: parts.into_iter(), template, next_number: 1 }
+    pub(crate) fn new(parts: Vec<FilePart>, command: PipedCommand) -> Self {
+        Self { waiting: parts.into_iter(), command }
     }
 }
 
 impl Input for Parts {
     fn fetch(&mut self) -> Fetch {
         let Some(part) = self.waiting.next() else { return Fetch::End };
-        let number = self.next_number;
-        self.next_number += 1;
-        match self.template.job(number, &[]) {
-            Ok(job) => {
-                let job = job.stdin(Stdin::Part(part));
-                Fetch::Entry(Box::new(Entry {
-                    number,
-                    job,
-                    arguments: Vec::new(),
-                    tag: Tag::default(),
-                }))
-            }
-            Err(error) => Fetch::Failed(Box::new(error)),
-        }
+        self.command.job(Stdin::Part(part))
     }
 
     fn remaining(&self) -> Option<u64> {

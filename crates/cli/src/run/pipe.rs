@@ -8,7 +8,7 @@ use miette::{IntoDiagnostic, Report, miette};
 use super::lists::reject_quoted_command;
 use crate::arguments::Run;
 use crate::input::{Input, split};
-use crate::pipe::{self, Blocks, Cut, Parts};
+use crate::pipe::{self, Blocks, Cut, Parts, PipedCommand};
 use crate::template::{Grammar, Template};
 
 /// Returns the jobs of `--pipe` or `--pipe-part`.
@@ -28,19 +28,21 @@ pub(super) fn input(options: &Run, runner: &Runner) -> Result<Box<dyn Input>, Re
             "--skip-first-line is not available with --pipe"
         ));
     }
+    let is_file = options.pipe.cat || options.pipe.fifo;
     let grammar = Grammar {
         is_shell: options.is_shell_line(),
-        arguments: Some(0),
+        arguments: Some(usize::from(is_file)),
         whole: lists.replace.clone(),
         has_plus: lists.plus,
         ..Grammar::default()
     };
     let template = Template::parse(&split.command, &grammar).into_diagnostic()?;
+    let command = PipedCommand::new(template, is_file);
     let (slots, header) = (runner.slots().get(), lists.header.as_deref());
     if options.pipe.pipe_part {
         let parts = pipe::parts(&lists.arg_file, &options.pipe, header, slots)?;
-        return Ok(Box::new(Parts::new(parts, template)));
+        return Ok(Box::new(Parts::new(parts, command)));
     }
     let cut = Cut::of(&options.pipe, header, options.joblog.is_some())?;
-    Ok(Box::new(Blocks::new(io::stdin(), cut, template, slots, runner.stopper())))
+    Ok(Box::new(Blocks::new(io::stdin(), cut, command, slots, runner.stopper())))
 }

@@ -82,6 +82,11 @@ impl Preparation {
             }
             stdin => stdin,
         };
+        if job.has_input_file {
+            // The descriptor of `INPUT_FILE`.
+            let script = "exec 3<&0 < /dev/null && exec \"$@\"";
+            words.splice(0..0, ["/bin/sh", "-c", script, "sh"].map(OsString::from));
+        }
         let own = [
             (NUMBER, attempt.number.to_string()),
             (SLOT, (slot + 1).to_string()),
