@@ -7,9 +7,6 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 pub(crate) const OPTIONS: &[(&[&str], &str)] = &[
     (
         &[
-            "--round-robin",
-            "--roundrobin",
-            "--round",
             "--tee",
             "--shard",
             "--bin",

@@ -22,7 +22,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
-use brigade::runner::{InputBlock, Stdin, Stopper};
+use brigade::runner::{BlockStreams, InputBlock, Stdin, Stopper};
 use crossbeam_channel::{Receiver, Sender, TryRecvError, unbounded};
 
 use crate::input::{Fetch, Input};
@@ -42,21 +42,35 @@ pub(crate) struct Cut {
     size: usize,
     /// `true` if a log records which blocks were done.
     is_logged: bool,
+    sharing: Sharing,
 }
 
 /// Jobs whose standard input are blocks of a stream.
 #[derive(Debug)]
 pub(crate) struct Blocks {
-    receiver: Receiver<io::Result<InputBlock>>,
+    receiver: Receiver<io::Result<Stdin>>,
     command: PipedCommand,
     gate: Gate,
+    /// The inputs of jobs that take turns, if they do.
+    streams: Option<BlockStreams>,
     read_ahead: Arc<ReadAhead>,
 }
 
-/// The blocks that the thread has read.
+/// The way in which blocks are shared out among jobs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sharing {
+    /// A job for each block.
+    JobForEach,
+    /// As many jobs as run at once. Each block goes to the next one that has room.
+    ToTheNext,
+    /// The same, but jobs get blocks strictly in turns.
+    InTurns,
+}
+
+/// The jobs for which the thread has read.
 #[derive(Debug, Default)]
 struct ReadAhead {
-    blocks: AtomicU64,
+    jobs: AtomicU64,
     /// `true` once the thread has seen the end.
     is_complete: AtomicBool,
 }
@@ -75,21 +89,26 @@ impl Blocks {
         slots: usize,
         stopper: Stopper,
     ) -> Self {
-        let gate = Gate::new(slots + (AHEAD_BYTES / cut.size).clamp(1, AHEAD));
+        let ahead = (AHEAD_BYTES / cut.size).clamp(1, AHEAD);
+        let is_shared = cut.sharing != Sharing::JobForEach;
+        // A stream has a block that is read and one that waits.
+        let gate = Gate::new(if is_shared { 2 * slots + 1 } else { slots + ahead });
         let read_ahead = Arc::<ReadAhead>::default();
         // Bounded by the gate.
         let (sender, receiver) = unbounded();
-        let thread = Reader { gate: gate.clone(), ahead: Arc::clone(&read_ahead), sender, stopper };
+        let streams = is_shared.then(|| BlockStreams::new(slots));
+        let share = streams.clone().map(|streams| Share { streams, slots, given: 0 });
+        let (theirs, ahead) = (gate.clone(), Arc::clone(&read_ahead));
+        let thread = Reader { gate: theirs, ahead, sender, stopper, share };
         thread::spawn(move || thread.run(reader, cut));
-        Self { receiver, command, gate, read_ahead }
+        Self { receiver, command, gate, streams, read_ahead }
     }
 
-    fn entry(&mut self, block: io::Result<InputBlock>) -> Fetch {
-        let block = match block {
-            Ok(block) => block,
-            Err(error) => return Fetch::Failed(Box::new(error)),
-        };
-        self.command.job(Stdin::Block(block))
+    fn entry(&mut self, stdin: io::Result<Stdin>) -> Fetch {
+        match stdin {
+            Ok(stdin) => self.command.job(stdin),
+            Err(error) => Fetch::Failed(Box::new(error)),
+        }
     }
 }
 
@@ -111,7 +130,7 @@ impl Input for Blocks {
 
     fn remaining(&self) -> Option<u64> {
         let is_complete = self.read_ahead.is_complete.load(Ordering::SeqCst);
-        let read = self.read_ahead.blocks.load(Ordering::SeqCst);
+        let read = self.read_ahead.jobs.load(Ordering::SeqCst);
         is_complete.then(|| read.saturating_sub(self.command.jobs()))
     }
 
@@ -123,6 +142,9 @@ impl Input for Blocks {
 impl Drop for Blocks {
     fn drop(&mut self) {
         self.gate.close();
+        if let Some(streams) = &self.streams {
+            streams.abandon();
+        }
     }
 }
 
@@ -130,80 +152,123 @@ impl Drop for Blocks {
 struct Reader {
     gate: Gate,
     ahead: Arc<ReadAhead>,
-    sender: Sender<io::Result<InputBlock>>,
+    sender: Sender<io::Result<Stdin>>,
     stopper: Stopper,
+    share: Option<Share>,
+}
+
+/// The state of blocks that are shared out among a number of jobs.
+struct Share {
+    streams: BlockStreams,
+    slots: usize,
+    /// Number of blocks given to jobs.
+    given: usize,
 }
 
 impl Reader {
-    fn run(self, mut reader: impl Read, cut: Cut) {
-        let Cut { amount, mut header, removed, size, is_logged } = cut;
+    fn run(mut self, reader: impl Read, cut: Cut) {
+        match self.read(reader, cut) {
+            Ok(()) => self.ahead.is_complete.store(true, Ordering::SeqCst),
+            // Nobody to tell if the run is over.
+            Err(error) => drop(self.sender.send(Err(error))),
+        }
+        let Self { sender, stopper, share, .. } = self;
+        if let Some(Share { streams, .. }) = share {
+            streams.end();
+        }
+        drop(sender);
+        stopper.wake();
+    }
+
+    /// Reads to the end, or until nobody wants more blocks.
+    fn read(&mut self, mut reader: impl Read, cut: Cut) -> io::Result<()> {
+        let Cut { amount, mut header, removed, size, is_logged, sharing } = cut;
         let mut cutter = Cutter::new(amount, size);
-        let emit = |header: &[u8], block: &[u8]| {
+        let mut emit = |header: &[u8], block: &[u8]| {
             let block = match &removed {
                 Some(boundary) => boundary.remove_from(block),
                 None => block.into(),
             };
-            self.hand_over(&[header, &block], is_logged)
+            match sharing {
+                Sharing::JobForEach => self.start(&[header, &block], is_logged),
+                Sharing::ToTheNext | Sharing::InTurns => self.share(header, &block, sharing),
+            }
         };
         loop {
             let count = match reader.read(cutter.room()) {
                 Ok(0) => break,
                 Ok(count) => count,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(error) => {
-                    self.fail(error);
-                    return;
-                }
+                Err(error) => return Err(error),
             };
-            let goes_on = if header.is_complete() {
-                cutter.read(count, |block| emit(header.bytes(), block))
-            } else {
-                match header.find(&mut cutter, count) {
-                    Ok(()) => true,
-                    Err(error) => {
-                        self.fail(error);
-                        return;
-                    }
-                }
-            };
-            if !goes_on {
-                return;
+            if !header.is_complete() {
+                header.find(&mut cutter, count)?;
+            } else if !cutter.read(count, |block| emit(header.bytes(), block)) {
+                return Ok(());
             }
         }
         cutter.end(|block| emit(header.bytes(), block));
-        self.ahead.is_complete.store(true, Ordering::SeqCst);
-        let Self { sender, stopper, .. } = self;
-        drop(sender);
-        stopper.wake();
+        Ok(())
     }
 
-    /// Returns `false` if nobody wants more blocks.
-    fn hand_over(&self, parts: &[&[u8]], is_logged: bool) -> bool {
+    /// Starts a job with a block of its own. Returns `false` if nobody wants more blocks.
+    fn start(&self, parts: &[&[u8]], is_logged: bool) -> bool {
         let identity = if is_logged { hash(parts) } else { 0 };
-        let Some(mut permit) = self.gate.enter() else { return false };
-        let block = loop {
+        match self.block(parts, identity) {
+            None => false,
+            Some(Ok(block)) => self.send(Ok(Stdin::Block(block))),
+            Some(Err(error)) => {
+                self.send(Err(error));
+                false
+            }
+        }
+    }
+
+    /// Gives a block to one of several jobs, and starts it with its first block. Returns `false` if
+    /// nobody wants more blocks.
+    fn share(&mut self, header: &[u8], block: &[u8], sharing: Sharing) -> bool {
+        let block = match self.block(&[block], 0) {
+            None => return false,
+            Some(Ok(block)) => block,
+            Some(Err(error)) => {
+                self.send(Err(error));
+                return false;
+            }
+        };
+        let Some(Share { streams, slots, given }) = &mut self.share else { return false };
+        let (index, is_first) = (*given % *slots, *given < *slots);
+        *given += 1;
+        if is_first || sharing == Sharing::InTurns {
+            streams.give_to(index, block);
+        } else {
+            streams.give(block);
+        }
+        let stream = is_first.then(|| streams.stream(index, header.into()));
+        stream.is_none_or(|stream| self.send(Ok(Stdin::Stream(stream))))
+    }
+
+    /// Copies a block into memory. Returns `None` if nobody wants it.
+    fn block(&self, parts: &[&[u8]], identity: u64) -> Option<io::Result<InputBlock>> {
+        let mut permit = self.gate.enter()?;
+        loop {
             match InputBlock::new(parts, identity, permit) {
-                Ok(block) => break Ok(block),
+                Ok(block) => return Some(Ok(block)),
                 // Descriptors or memory come back with another block.
                 Err((returned, error)) => {
                     permit = returned;
                     if !permit.wait_for_another() {
-                        break Err(error);
+                        return Some(Err(error));
                     }
                 }
             }
-        };
-        let is_held = block.is_ok();
-        self.ahead.blocks.fetch_add(1, Ordering::SeqCst);
-        let is_wanted = self.sender.send(block).is_ok();
-        self.stopper.wake();
-        is_held && is_wanted
+        }
     }
 
-    fn fail(&self, error: io::Error) {
-        // Nobody to tell if the run is over.
-        let _ = self.sender.send(Err(error));
+    fn send(&self, stdin: io::Result<Stdin>) -> bool {
+        self.ahead.jobs.fetch_add(1, Ordering::SeqCst);
+        let is_wanted = self.sender.send(stdin).is_ok();
         self.stopper.wake();
+        is_wanted
     }
 }
 

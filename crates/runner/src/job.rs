@@ -7,6 +7,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::block_streams::BlockStream;
 use crate::file_part::FilePart;
 use crate::input_block::InputBlock;
 use crate::output::Output;
@@ -64,6 +65,8 @@ pub enum Stdin {
     Block(InputBlock),
     /// A part of a file, through a pipe.
     Part(FilePart),
+    /// Blocks that arrive while the job runs, through a pipe. No other attempt gets them again.
+    Stream(BlockStream),
 }
 
 impl Job {
@@ -259,6 +262,7 @@ impl Job {
             Stdin::Block(block) => {
                 put(b'l', &[&block.len().to_le_bytes(), &block.identity().to_le_bytes()]);
             }
+            Stdin::Stream(_) => put(b't', &[]),
             Stdin::Part(part) => {
                 let [start, end] = [part.range.start, part.range.end].map(u64::to_le_bytes);
                 put(b'r', &[part.path.as_os_str().as_bytes(), &start, &end, &part.header]);
@@ -313,8 +317,10 @@ impl Job {
 
     /// Frees input that no attempt will need any more.
     pub(crate) fn release_stdin(&self) {
-        if let Stdin::Block(block) = &self.stdin {
-            block.release();
+        match &self.stdin {
+            Stdin::Block(block) => block.release(),
+            Stdin::Stream(stream) => stream.leave(),
+            _ => {}
         }
     }
 

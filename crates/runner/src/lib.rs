@@ -36,6 +36,7 @@
 
 #![forbid(unsafe_code)]
 
+mod block_streams;
 mod builder;
 mod client;
 mod cores;
@@ -62,6 +63,7 @@ mod runner;
 mod stopper;
 mod summary;
 
+pub use block_streams::{BlockStream, BlockStreams};
 pub use brigade_supervisor::{Captured, MAX_IN_MEMORY};
 pub use builder::{Builder, CANARY_LIMIT, KILL_GRACE, MAX_JOBS, STOP_GRACE};
 pub use client::{Client, Supply};

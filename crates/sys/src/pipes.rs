@@ -3,8 +3,10 @@
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_setpipe_size, pipe_with};
+use rustix::time::Timespec;
 
 /// The size of an input pipe: fewer switches between the one that writes and the one that reads.
 /// It is the most that users without privileges get by default.
@@ -55,4 +57,11 @@ pub fn write(pipe: impl AsFd, bytes: &[u8]) -> io::Result<usize> {
             result => return Ok(result?),
         }
     }
+}
+
+/// Returns `true` if nobody can read the pipe any more.
+pub fn is_closed(pipe: impl AsFd) -> bool {
+    let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+    let mut polled = [PollFd::new(&pipe, PollFlags::empty())];
+    poll(&mut polled, Some(&at_once)).is_ok() && polled[0].revents().contains(PollFlags::ERR)
 }

@@ -39,6 +39,11 @@ pub(crate) struct PipeOptions {
     #[arg(long, requires = "blocks")]
     pub(crate) fifo: bool,
 
+    /// Run only as many jobs as run at once, and give each block to the next one that has room;
+    /// with --keep-order in turns
+    #[arg(long, aliases = ["roundrobin", "round"], requires = "pipe", conflicts_with = "pipe_part")]
+    pub(crate) round_robin: bool,
+
     /// Size of a block, such as 500k or 10M; longer if a record is longer. With --pipe-part, -N is
     /// a number of blocks for each job slot [default: 1M; with --pipe-part -10]
     #[arg(

@@ -10,7 +10,7 @@ use miette::{IntoDiagnostic, Report, WrapErr, miette};
 use super::boundary::Boundary;
 use super::cutter::Amount;
 use super::parts::Seekable;
-use super::{Cut, Header};
+use super::{Cut, Header, Sharing};
 use crate::arguments::{BlockSize, PipeOptions};
 
 /// The size of a block without `--block`.
@@ -24,6 +24,7 @@ impl Cut {
         options: &PipeOptions,
         header: Option<&str>,
         is_logged: bool,
+        keeps_order: bool,
     ) -> Result<Self, Report> {
         let size = match options.block {
             None => DEFAULT_SIZE,
@@ -44,7 +45,12 @@ impl Cut {
             None if options.lines.is_some() => Amount::Lines(lines),
             None => Amount::Fitting(boundary),
         };
-        Ok(Self { amount, header: parse_header(header)?, removed, size, is_logged })
+        let sharing = match (options.round_robin, keeps_order) {
+            (false, _) => Sharing::JobForEach,
+            (true, false) => Sharing::ToTheNext,
+            (true, true) => Sharing::InTurns,
+        };
+        Ok(Self { amount, header: parse_header(header)?, removed, size, is_logged, sharing })
     }
 }
 

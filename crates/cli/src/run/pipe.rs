@@ -28,6 +28,13 @@ pub(super) fn input(options: &Run, runner: &Runner) -> Result<Box<dyn Input>, Re
             "--skip-first-line is not available with --pipe"
         ));
     }
+    if options.pipe.round_robin && (options.retries > 0 || options.resume || options.resume_failed)
+    {
+        return Err(miette!(
+            help = "leave out --round-robin: each block is the input of a job of its own then",
+            "--retries and --resume are not available with --round-robin: jobs share the blocks"
+        ));
+    }
     let is_file = options.pipe.cat || options.pipe.fifo;
     let grammar = Grammar {
         is_shell: options.is_shell_line(),
@@ -43,6 +50,7 @@ pub(super) fn input(options: &Run, runner: &Runner) -> Result<Box<dyn Input>, Re
         let parts = pipe::parts(&lists.arg_file, &options.pipe, header, slots)?;
         return Ok(Box::new(Parts::new(parts, command)));
     }
-    let cut = Cut::of(&options.pipe, header, options.joblog.is_some())?;
+    let (is_logged, keeps_order) = (options.joblog.is_some(), options.keep_order);
+    let cut = Cut::of(&options.pipe, header, is_logged, keeps_order)?;
     Ok(Box::new(Blocks::new(io::stdin(), cut, command, slots, runner.stopper())))
 }

@@ -121,8 +121,7 @@ fn a_producer_waits_while_no_job_reads() {
         "producer",
         "for i in $(seq 64); do head -c 1048576 /dev/zero | tr '\\0' '\\n'; echo $i >> made; done",
     );
-    let job =
-        "test $PARALLEL_SEQ != 1 || { sleep 0.3; tail -n 1 made > seen; read line < go; }; cat > /dev/null";
+    let job = "test $PARALLEL_SEQ != 1 || { sleep 0.3; tail -n 1 made > seen; read line < go; }; cat > /dev/null";
     let fifo = Command::new("mkfifo").arg(dir.path("go")).status();
     assert!(fifo.is_ok_and(|status| status.success()));
     let mut shell = Command::new("sh");
@@ -153,6 +152,33 @@ fn jobs_get_blocks_as_files() {
     dir.write("n", &input);
     let part = ["--pipe-part", "-a", "n", "--fifo", "-k", "--block", "5", "wc", "-l", "{}"];
     assert_eq!(dir.run(&part).stdout, "3 /dev/fd/3\n2 /dev/fd/3\n");
+}
+
+#[test]
+fn jobs_take_turns_with_blocks() {
+    let turns = ["--round-robin", "--no-pin", "-j4", "-N1"];
+    let each = ["--", "sh", "-c", "cat; echo ="];
+    let in_turns = piped(&[&turns[..], &each].concat(), &numbers(9));
+    assert_eq!(in_turns, "1\n5\n9\n=\n2\n6\n=\n3\n7\n=\n4\n8\n=\n");
+    let headed = piped(&[&turns[..], &["--header", ":"], &each].concat(), &numbers(6));
+    assert_eq!(headed, "1\n2\n6\n=\n1\n3\n=\n1\n4\n=\n1\n5\n=\n");
+    assert_eq!(piped(&[&turns[..], &each].concat(), &numbers(2)), "1\n=\n2\n=\n");
+    let dir = TestDir::new();
+    let options = ["--pipe", "--round-robin", "--no-pin", "-j2", "--block", "10k", "--"];
+    let input = numbers(1_000_000);
+    let count = dir.run_with(&[&options[..], &["wc", "-l"]].concat(), &input);
+    let lines: Vec<usize> =
+        count.lines().iter().map(|line| line.parse().expect("a number")).collect();
+    assert_eq!((lines.len(), lines.iter().sum()), (2, 1_000_000));
+    // One that does not read keeps only what it has; if all are over, the rest is dropped.
+    let one = "test $PARALLEL_SEQ != 1 || exec sleep 0.5; wc -l";
+    let rest = dir.run_with(&[&options[..], &["sh", "-c", one]].concat(), &input);
+    assert!(
+        rest.stdout.trim().parse::<usize>().is_ok_and(|lines| lines > 700_000),
+        "{}",
+        rest.stdout
+    );
+    assert_eq!(dir.run_with(&[&options[..], &["true"]].concat(), &input).status, 0);
 }
 
 #[test]
@@ -195,6 +221,7 @@ fn what_makes_no_sense_is_refused() {
         (&["--pipe", "--regexp", "--recend", "(", "wc"], "--recend"),
         (&["--pipe", "wc", ":::", "a"], "get no arguments"),
         (&["--block", "1M", "--", "wc"], "--pipe"),
+        (&["--pipe", "--round-robin", "--retries", "1", "wc"], "--round-robin"),
         (&["--pipe"], "nothing to run"),
         (&["--pipe-part", "wc"], "--arg-file"),
         (&["--pipe-part", "-a", "/dev/null", "wc"], "--pipe and redirect"),

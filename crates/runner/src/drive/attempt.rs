@@ -139,6 +139,7 @@ impl Drive<'_> {
             return Err(StartFailure::of_io("cannot watch its process", &error));
         }
         self.live[slot] = Some(live);
+        self.preparation.begin_feed();
         Ok(())
     }
 

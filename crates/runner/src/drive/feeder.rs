@@ -1,15 +1,17 @@
-//! Feeds jobs with parts of files through pipes, on a thread of its own.
+//! Feeds jobs with parts of files and streams of blocks through pipes, on a thread of its own.
 //!
 //! The runner's thread must not do it: reading a file may take long, on a file server even forever.
-//! One thread serves all jobs. It waits for room in any pipe, moves pages of the file there without
+//! One thread serves all jobs. It waits for room in any pipe, moves pages of files there without
 //! copying them, and never waits for a single job. A job that ends closes its pipe, which ends its
 //! feed.
 //!
 //! A failure to read a file fails the run: its job got less than its input, and cannot know it.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
+use std::mem;
+use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
@@ -21,16 +23,23 @@ use brigade_sys::sync::Mutex;
 use brigade_sys::wait::Waker;
 use brigade_sys::{pipes, signals};
 
+use crate::block_streams::{BlockStream, Next};
 use crate::file_part::FilePart;
+use crate::input_block::InputBlock;
 use crate::stopper::Stopper;
 
 /// The runner's side of the thread, which ends when this is dropped.
 #[derive(Debug)]
-pub(super) struct Feeder(Arc<Shared>);
+pub(super) struct Feeder {
+    shared: Arc<Shared>,
+    /// The feed of an attempt that is being started. It begins when the attempt has started: a
+    /// stream's blocks would be lost with the pipe of one that has not.
+    prepared: Option<Feed>,
+}
 
 #[derive(Debug)]
 struct Shared {
-    waker: Waker,
+    waker: Arc<Waker>,
     state: Mutex<State>,
     /// Woken when there is a failure.
     stopper: Stopper,
@@ -47,18 +56,35 @@ struct State {
 #[derive(Debug)]
 struct Feed {
     pipe: OwnedFd,
-    part: FilePart,
-    file: File,
-    /// Number of bytes of the part's header that were written.
+    source: Source,
+    header: Arc<[u8]>,
+    /// Number of bytes of the header that were written.
     written: usize,
-    /// The position in the file.
-    at: u64,
+    /// The file that is being moved, and the rest of it.
+    file: File,
+    rest: Range<u64>,
+    /// `true` if it waits for a block.
+    is_parked: bool,
+}
+
+/// The origin of the files of a feed.
+#[derive(Debug)]
+enum Source {
+    /// A single file.
+    Path(PathBuf),
+    Stream {
+        stream: BlockStream,
+        block: Option<InputBlock>,
+    },
 }
 
 /// The state of a feed after a turn.
 #[derive(Debug, PartialEq, Eq)]
 enum Turn {
+    /// It waits for room in the pipe.
     Waiting,
+    /// It waits for a block.
+    Parked,
     Over,
 }
 
@@ -70,8 +96,8 @@ const TURN_BYTES: u64 = 1 << 20;
 impl Feeder {
     pub(super) fn start(stopper: Stopper) -> io::Result<Self> {
         let mut poller = Poller::new()?;
-        let waker = Waker::new()?;
-        poller.add(&waker, WAKER)?;
+        let waker = Arc::new(Waker::new()?);
+        poller.add(&*waker, WAKER)?;
         let shared = Arc::new(Shared { waker, state: Mutex::default(), stopper });
         let theirs = Arc::clone(&shared);
         let thread = thread::Builder::new().name("feeder".to_owned());
@@ -80,87 +106,154 @@ impl Feeder {
             signals::block_in_thread();
             theirs.run(poller);
         })?);
-        Ok(Self(shared))
+        Ok(Self { shared, prepared: None })
     }
 
-    /// Returns a pipe through which an attempt gets its input.
-    pub(super) fn feed(&self, part: &FilePart) -> io::Result<OwnedFd> {
+    /// Returns a pipe through which an attempt gets a part of a file.
+    pub(super) fn part(&mut self, part: &FilePart) -> io::Result<OwnedFd> {
         let file = File::open(&part.path)?;
+        let source = Source::Path(part.path.clone());
+        self.feed(source, file, part.range.clone(), Arc::clone(&part.header))
+    }
+
+    /// Returns a pipe through which an attempt gets blocks.
+    pub(super) fn stream(&mut self, stream: &BlockStream) -> io::Result<OwnedFd> {
+        let nothing = File::open("/dev/null")?;
+        let source = Source::Stream { stream: stream.clone(), block: None };
+        stream.on_block(&self.shared.waker);
+        self.feed(source, nothing, 0..0, Arc::clone(&stream.header))
+    }
+
+    fn feed(
+        &mut self,
+        source: Source,
+        file: File,
+        rest: Range<u64>,
+        header: Arc<[u8]>,
+    ) -> io::Result<OwnedFd> {
         let (theirs, pipe) = pipes::input_pipe()?;
-        let feed = Feed { pipe, part: part.clone(), file, written: 0, at: part.range.start };
-        self.0.state.lock().new.push(feed);
-        self.0.waker.wake();
+        let feed = Feed { pipe, source, header, written: 0, file, rest, is_parked: false };
+        self.prepared = Some(feed);
         Ok(theirs)
+    }
+
+    /// Begins the feed that was prepared last, if it has not begun.
+    pub(super) fn begin(&mut self) {
+        if let Some(feed) = self.prepared.take() {
+            self.shared.state.lock().new.push(feed);
+            self.shared.waker.wake();
+        }
     }
 
     /// Takes the first failure.
     pub(super) fn take_failure(&self) -> Option<(PathBuf, io::Error)> {
-        self.0.state.lock().failure.take()
+        self.shared.state.lock().failure.take()
     }
 }
 
 impl Drop for Feeder {
     fn drop(&mut self) {
-        self.0.state.lock().is_over = true;
-        self.0.waker.wake();
+        self.shared.state.lock().is_over = true;
+        self.shared.waker.wake();
     }
 }
 
 impl Shared {
     fn run(&self, mut poller: Poller) {
-        let mut feeds: HashMap<u64, Feed> = HashMap::new();
+        let mut feeds: BTreeMap<u64, Feed> = BTreeMap::new();
         let (mut next, mut ready) = (0, Vec::new());
         while poller.ready(true, &mut ready).is_ok() {
             for token in ready.drain(..) {
-                if token == WAKER {
-                    self.waker.drain();
-                    let mut state = self.state.lock();
-                    if state.is_over {
-                        return;
-                    }
-                    let new = std::mem::take(&mut state.new);
-                    drop(state);
-                    for feed in new {
-                        match poller.add(&feed.pipe, next).and_then(|()| {
-                            poller.set_interest(&feed.pipe, next, Interest::Writable)
-                        }) {
-                            Ok(()) => drop(feeds.insert(next, feed)),
-                            Err(error) => self.fail(feed, error),
-                        }
-                        next += 1;
-                    }
+                if token != WAKER {
+                    self.turn(token, &mut feeds, &mut poller);
                     continue;
                 }
-                let Some(feed) = feeds.get_mut(&token) else { continue };
-                let turn = feed.turn();
-                if matches!(turn, Ok(Turn::Waiting)) {
-                    continue;
+                self.waker.drain();
+                let mut state = self.state.lock();
+                if state.is_over {
+                    return;
                 }
-                poller.remove(&feed.pipe);
-                if let Some(feed) = feeds.remove(&token)
-                    && let Err(error) = turn
-                {
-                    self.fail(feed, error);
+                let new = mem::take(&mut state.new);
+                drop(state);
+                for feed in new {
+                    let watched = poller.add(&feed.pipe, next);
+                    match watched.and_then(|()| feed.watch(next, &poller)) {
+                        Ok(()) => drop(feeds.insert(next, feed)),
+                        Err(error) => self.fail(&feed, error),
+                    }
+                    next += 1;
+                }
+                // A block may be there for any of them.
+                let parked = feeds.iter().filter(|(_, feed)| feed.is_parked);
+                let parked: Vec<u64> = parked.map(|(token, _)| *token).collect();
+                for token in parked {
+                    self.turn(token, &mut feeds, &mut poller);
                 }
             }
         }
     }
 
-    fn fail(&self, feed: Feed, error: io::Error) {
-        self.state.lock().failure.get_or_insert((feed.part.path, error));
+    fn turn(&self, token: u64, feeds: &mut BTreeMap<u64, Feed>, poller: &mut Poller) {
+        let Some(feed) = feeds.get_mut(&token) else { return };
+        let turn = feed.turn().and_then(|turn| {
+            let was_parked = mem::replace(&mut feed.is_parked, turn == Turn::Parked);
+            if was_parked != feed.is_parked {
+                feed.watch(token, poller)?;
+            }
+            Ok(turn)
+        });
+        if matches!(turn, Ok(Turn::Waiting | Turn::Parked)) {
+            return;
+        }
+        poller.remove(&feed.pipe);
+        let Some(feed) = feeds.remove(&token) else { return };
+        if let Source::Stream { stream, .. } = &feed.source {
+            stream.leave();
+        }
+        if let Err(error) = turn {
+            self.fail(&feed, error);
+        }
+    }
+
+    fn fail(&self, feed: &Feed, error: io::Error) {
+        let path = match &feed.source {
+            Source::Path(path) => path.clone(),
+            Source::Stream { .. } => PathBuf::from("a block"),
+        };
+        self.state.lock().failure.get_or_insert((path, error));
         self.stopper.wake();
     }
 }
 
 impl Feed {
+    /// Sets the conditions for a turn. A pipe is never readable at this end, so a parked feed has
+    /// one only when its job has closed the pipe.
+    fn watch(&self, token: u64, poller: &Poller) -> io::Result<()> {
+        let interest = if self.is_parked { Interest::Readable } else { Interest::Writable };
+        poller.set_interest(&self.pipe, token, interest)
+    }
+
     /// Moves as much as the pipe takes now.
     fn turn(&mut self) -> io::Result<Turn> {
-        if self.at == self.part.range.end && self.written == self.part.header.len() {
-            return Ok(Turn::Over);
+        if self.rest.is_empty() && self.written == self.header.len() {
+            let Source::Stream { stream, block } = &mut self.source else { return Ok(Turn::Over) };
+            // Frees the memory before the next block takes some.
+            *block = None;
+            match stream.next() {
+                Next::End => return Ok(Turn::Over),
+                Next::Later if self.is_parked && pipes::is_closed(&self.pipe) => {
+                    return Ok(Turn::Over);
+                }
+                Next::Later => return Ok(Turn::Parked),
+                Next::Block(next) => {
+                    self.file = next.open()?;
+                    self.rest = 0..next.len();
+                    *block = Some(next);
+                }
+            }
         }
         match self.move_some() {
             Ok(0) => Err(io::ErrorKind::UnexpectedEof.into()),
-            Ok(_) if self.at == self.part.range.end => Ok(Turn::Over),
             Ok(_) => Ok(Turn::Waiting),
             Err(error) => match error.kind() {
                 io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted => Ok(Turn::Waiting),
@@ -172,16 +265,16 @@ impl Feed {
     }
 
     fn move_some(&mut self) -> io::Result<usize> {
-        let header = &self.part.header[self.written..];
+        let header = &self.header[self.written..];
         if !header.is_empty() {
             let count = pipes::write(&self.pipe, header)?;
             self.written += count;
             return Ok(count);
         }
-        let rest = (self.part.range.end - self.at).min(TURN_BYTES);
-        match pipes::splice(&self.file, &mut self.at, &self.pipe, rest) {
+        let most = (self.rest.end - self.rest.start).min(TURN_BYTES);
+        match pipes::splice(&self.file, &mut self.rest.start, &self.pipe, most) {
             // Some file systems cannot.
-            Err(error) if error.kind() == io::ErrorKind::InvalidInput => self.copy_some(rest),
+            Err(error) if error.kind() == io::ErrorKind::InvalidInput => self.copy_some(most),
             result => result,
         }
     }
@@ -189,12 +282,12 @@ impl Feed {
     fn copy_some(&mut self, most: u64) -> io::Result<usize> {
         const COPIED: usize = 64 * 1024;
         let mut buffer = vec![0; COPIED.min(usize::try_from(most).unwrap_or(COPIED))];
-        let read = self.file.read_at(&mut buffer, self.at)?;
+        let read = self.file.read_at(&mut buffer, self.rest.start)?;
         if read == 0 {
             return Ok(0);
         }
         let count = pipes::write(&self.pipe, &buffer[..read])?;
-        self.at += count as u64;
+        self.rest.start += count as u64;
         Ok(count)
     }
 }
@@ -205,7 +298,7 @@ mod tests {
 
     use super::*;
 
-    fn part(text: &str, range: std::ops::Range<u64>) -> (tempfile::TempPath, FilePart) {
+    fn part(text: &str, range: Range<u64>) -> (tempfile::TempPath, FilePart) {
         let path = tempfile::NamedTempFile::new().expect("disk").into_temp_path();
         std::fs::write(&path, text).expect("disk");
         let part = FilePart::new(path.to_path_buf(), range).header(b"head ".to_vec());
@@ -214,11 +307,12 @@ mod tests {
 
     #[test]
     fn a_feed_is_the_header_and_the_part() {
-        let feeder = Feeder::start(Stopper::new().expect("descriptors")).expect("a thread");
+        let mut feeder = Feeder::start(Stopper::new().expect("descriptors")).expect("a thread");
         let text = "0123456789".repeat(500_000);
         let (_path, part) = part(&text, 3..4_999_999);
         let readers = [(); 3].map(|()| {
-            let mut pipe = File::from(feeder.feed(&part).expect("a pipe"));
+            let mut pipe = File::from(feeder.part(&part).expect("a pipe"));
+            feeder.begin();
             thread::spawn(move || {
                 let mut read = String::new();
                 pipe.read_to_string(&mut read).expect("a pipe");
@@ -226,9 +320,11 @@ mod tests {
             })
         });
         // Nobody reads this one.
-        let _unread = feeder.feed(&part).expect("a pipe");
+        let _unread = feeder.part(&part).expect("a pipe");
+        feeder.begin();
         // This one is closed early.
-        drop(feeder.feed(&part).expect("a pipe"));
+        drop(feeder.part(&part).expect("a pipe"));
+        feeder.begin();
         for reader in readers {
             let read = reader.join().expect("no panic");
             assert!(read.strip_prefix("head ") == Some(&text[3..4_999_999]));
@@ -237,12 +333,37 @@ mod tests {
     }
 
     #[test]
+    fn a_stream_is_its_header_and_the_blocks_that_arrive() {
+        let mut feeder = Feeder::start(Stopper::new().expect("descriptors")).expect("a thread");
+        let streams = crate::block_streams::BlockStreams::new(2);
+        let header: Arc<[u8]> = Arc::from(&b"head "[..]);
+        let [first, second] = [0, 1].map(|index| {
+            let stream = streams.stream(index, Arc::clone(&header));
+            let pipe = File::from(feeder.stream(&stream).expect("a pipe"));
+            feeder.begin();
+            pipe
+        });
+        // Closed by its job.
+        drop(second);
+        let reader = thread::spawn(move || io::read_to_string(first).expect("a pipe"));
+        for text in ["one ", "two ", "three"] {
+            for index in [0, 1] {
+                let block = InputBlock::new(&[text.as_bytes()], 0, ());
+                streams.give_to(index, block.map_err(|((), error)| error).expect("memory"));
+            }
+        }
+        streams.end();
+        assert_eq!(reader.join().expect("no panic"), "head one two three");
+    }
+
+    #[test]
     fn a_file_that_has_become_shorter_is_a_failure() {
         let stopper = Stopper::new().expect("descriptors");
-        let feeder = Feeder::start(stopper.clone()).expect("a thread");
+        let mut feeder = Feeder::start(stopper.clone()).expect("a thread");
         let (path, part) = part("abc", 1..9);
         let mut read = String::new();
-        let mut pipe = File::from(feeder.feed(&part).expect("a pipe"));
+        let mut pipe = File::from(feeder.part(&part).expect("a pipe"));
+        feeder.begin();
         pipe.read_to_string(&mut read).expect("a pipe");
         assert_eq!(read, "head bc");
         let mut poller = Poller::new().expect("descriptors");

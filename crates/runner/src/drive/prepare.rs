@@ -118,7 +118,8 @@ impl Preparation {
             Stdin::File(path) => File::open(path).map(OwnedFd::from),
             Stdin::Bytes(bytes) => memory_file("stdin", bytes).map(OwnedFd::from),
             Stdin::Block(block) => block.open().map(OwnedFd::from),
-            Stdin::Part(part) => self.feeder(stopper).and_then(|feeder| feeder.feed(part)),
+            Stdin::Part(part) => self.feeder(stopper).and_then(|feeder| feeder.part(part)),
+            Stdin::Stream(stream) => self.feeder(stopper).and_then(|feeder| feeder.stream(stream)),
         };
         opened.map_err(|error| {
             let what = match stdin {
@@ -132,11 +133,18 @@ impl Preparation {
     }
 
     /// Returns the feeder. It is started for the first job that needs it.
-    fn feeder(&mut self, stopper: &Stopper) -> io::Result<&Feeder> {
+    fn feeder(&mut self, stopper: &Stopper) -> io::Result<&mut Feeder> {
         if self.feeder.is_none() {
             self.feeder = Some(Feeder::start(stopper.clone())?);
         }
-        self.feeder.as_ref().ok_or_else(|| io::Error::other("no feeder"))
+        self.feeder.as_mut().ok_or_else(|| io::Error::other("no feeder"))
+    }
+
+    /// Begins to feed the attempt that was started last.
+    pub(super) fn begin_feed(&mut self) {
+        if let Some(feeder) = &mut self.feeder {
+            feeder.begin();
+        }
     }
 
     /// Takes the failure to read a file that is a job's input, if there was one.

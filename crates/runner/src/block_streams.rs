@@ -1,0 +1,233 @@
+//! Standard inputs that grow while their jobs run.
+//!
+//! Somebody gives blocks to the jobs, and the feeder takes them. Each job has at most one block
+//! that waits, besides the one that it reads, so a giver that is faster than the jobs waits.
+
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use brigade_sys::sync::{Condvar, Mutex};
+use brigade_sys::wait::Waker;
+
+use crate::input_block::InputBlock;
+
+/// The standard inputs of several jobs, to which blocks are given while the jobs run.
+#[derive(Clone)]
+pub struct BlockStreams(Arc<Shared>);
+
+/// One of several [`BlockStreams`], the standard input of a job.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct BlockStream {
+    streams: BlockStreams,
+    index: usize,
+    pub(crate) header: Arc<[u8]>,
+}
+
+struct Shared {
+    state: Mutex<State>,
+    /// Notified when there may be room.
+    changed: Condvar,
+}
+
+struct State {
+    streams: Vec<Stream>,
+    /// `true` if no more blocks will be given.
+    has_ended: bool,
+    /// Number of blocks given so far.
+    given: u64,
+}
+
+#[derive(Default)]
+struct Stream {
+    waiting: Option<InputBlock>,
+    /// The number of the block that was given last.
+    last: u64,
+    /// `true` if its job needs no more blocks.
+    is_over: bool,
+    /// Wakes the feeder, once the job runs.
+    waker: Option<Arc<Waker>>,
+}
+
+/// The answer of a stream that was asked for a block.
+#[derive(Debug)]
+pub(crate) enum Next {
+    Block(InputBlock),
+    /// No block yet; the waker will be woken.
+    Later,
+    End,
+}
+
+impl BlockStreams {
+    /// Returns this number of streams without blocks.
+    pub fn new(count: usize) -> Self {
+        let streams = (0..count).map(|_| Stream::default()).collect();
+        let state = Mutex::new(State { streams, has_ended: false, given: 0 });
+        Self(Arc::new(Shared { state, changed: Condvar::new() }))
+    }
+
+    /// Returns the stream with this index. The job gets the header first.
+    pub fn stream(&self, index: usize, header: Arc<[u8]>) -> BlockStream {
+        BlockStream { streams: self.clone(), index, header }
+    }
+
+    /// Gives a block to the job with this index. Waits while another block waits for it. A block
+    /// for a job that is over is dropped.
+    pub fn give_to(&self, index: usize, block: InputBlock) {
+        self.give_where(block, |state| {
+            Some(index).filter(|index| state.streams[*index].has_room())
+        });
+    }
+
+    /// Gives a block to the job that has waited longest of those for which no block waits. Waits
+    /// until there is one. If all jobs are over, the block is dropped.
+    pub fn give(&self, block: InputBlock) {
+        self.give_where(block, |state| {
+            let streams = state.streams.iter().enumerate();
+            let open = streams.filter(|(_, stream)| stream.has_room() && !stream.is_over);
+            let next = open.min_by_key(|(_, stream)| stream.last).map(|(index, _)| index);
+            // Any will do if all are over: it drops the block.
+            next.or_else(|| state.streams.iter().all(|stream| stream.is_over).then_some(0))
+        });
+    }
+
+    fn give_where(&self, block: InputBlock, choose: impl Fn(&State) -> Option<usize>) {
+        let mut state = self.0.state.lock();
+        let index = loop {
+            match choose(&state) {
+                Some(index) => break index,
+                None => state = self.0.changed.wait(state),
+            }
+        };
+        state.given += 1;
+        let given = state.given;
+        let stream = &mut state.streams[index];
+        stream.last = given;
+        if !stream.is_over {
+            stream.waiting = Some(block);
+            if let Some(waker) = &stream.waker {
+                waker.wake();
+            }
+        }
+    }
+
+    /// Ends all streams after the blocks that were given.
+    pub fn end(&self) {
+        let mut state = self.0.state.lock();
+        state.has_ended = true;
+        state
+            .streams
+            .iter()
+            .filter_map(|stream| stream.waker.as_ref())
+            .for_each(|waker| waker.wake());
+    }
+
+    /// Ends all waits: blocks are dropped from now on.
+    pub fn abandon(&self) {
+        let mut state = self.0.state.lock();
+        state.streams.iter_mut().for_each(Stream::leave);
+        drop(state);
+        self.0.changed.notify_all();
+    }
+}
+
+impl BlockStream {
+    /// Sets the waker for blocks that arrive later.
+    pub(crate) fn on_block(&self, waker: &Arc<Waker>) {
+        self.streams.0.state.lock().streams[self.index].waker = Some(Arc::clone(waker));
+    }
+
+    pub(crate) fn next(&self) -> Next {
+        let mut state = self.streams.0.state.lock();
+        let has_ended = state.has_ended;
+        let next = match state.streams[self.index].waiting.take() {
+            Some(block) => Next::Block(block),
+            None if has_ended => Next::End,
+            None => Next::Later,
+        };
+        drop(state);
+        self.streams.0.changed.notify_all();
+        next
+    }
+
+    /// Drops the blocks of a job that needs no more.
+    pub(crate) fn leave(&self) {
+        self.streams.0.state.lock().streams[self.index].leave();
+        self.streams.0.changed.notify_all();
+    }
+}
+
+impl Stream {
+    fn has_room(&self) -> bool {
+        self.waiting.is_none() || self.is_over
+    }
+
+    fn leave(&mut self) {
+        self.is_over = true;
+        self.waiting = None;
+    }
+}
+
+impl fmt::Debug for BlockStreams {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("BlockStreams").finish_non_exhaustive()
+    }
+}
+
+/// Streams are equal if they are the same ones.
+impl PartialEq for BlockStreams {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for BlockStreams {}
+
+impl Hash for BlockStreams {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        Arc::as_ptr(&self.0).hash(state);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn block(text: &str) -> InputBlock {
+        InputBlock::new(&[text.as_bytes()], 0, ()).map_err(|((), error)| error).expect("memory")
+    }
+
+    fn length(next: Next) -> Option<u64> {
+        if let Next::Block(block) = next { Some(block.len()) } else { None }
+    }
+
+    #[test]
+    fn blocks_go_to_jobs_for_which_none_waits_in_turns() {
+        let streams = BlockStreams::new(2);
+        let [first, second] = [0, 1].map(|index| streams.stream(index, Arc::default()));
+        streams.give(block("a"));
+        streams.give(block("bb"));
+        assert_eq!(length(second.next()), Some(2));
+        streams.give(block("ccc"));
+        assert_eq!((length(first.next()), length(second.next())), (Some(1), Some(3)));
+        streams.give(block("dddd"));
+        assert_eq!(length(first.next()), Some(4));
+        assert!(matches!(first.next(), Next::Later));
+        streams.end();
+        assert!(matches!(first.next(), Next::End));
+    }
+
+    #[test]
+    fn nobody_waits_for_jobs_that_are_over() {
+        let streams = BlockStreams::new(2);
+        let [first, second] = [0, 1].map(|index| streams.stream(index, Arc::default()));
+        first.leave();
+        streams.give_to(0, block("a"));
+        streams.give_to(0, block("a"));
+        streams.give(block("bb"));
+        assert_eq!(length(second.next()), Some(2));
+        second.leave();
+        streams.give(block("c"));
+        streams.abandon();
+    }
+}
