@@ -5,6 +5,7 @@ import os
 import signal
 import statistics
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import tasks
 from meeting import Meeting
@@ -20,11 +21,60 @@ def throughput(Pool, load, report):
     pool.stop()
 
 
-def rate(load, most, run):
-    pilot = 2000
+def rate(load, most, run, pilot=2000, lap="throughput_seconds"):
     seconds = timed(lambda: run(pilot))
-    count = max(pilot, min(most, int(pilot * load["throughput_seconds"] / seconds)))
+    count = max(pilot, min(most, int(pilot * load[lap] / seconds)))
     return count / statistics.median(timed(lambda: run(count)) for _ in range(load["laps"]))
+
+
+def grain(Pool, load, report):
+    pool = Pool(load["workers"])
+    pool.map(tasks.noop, range(100))
+    for micros in load["grain_micros"]:
+        ways = {
+            "each": lambda count: pool.each(tasks.busy, [micros] * count),
+            "map": lambda count: pool.map(tasks.busy, [micros] * count),
+        }
+        for way, run in ways.items():
+            report.attempt(f"{way}_{micros}_us_percent", lambda: share(load, micros, run))
+    pool.stop()
+
+
+def share(load, micros, run):
+    """Returns the ideal time of the tasks as a percentage of the measured time."""
+    pilot = min(2000, max(20, 20_000 // micros * load["workers"]))
+    return 100 * rate(load, load["most_submitted"], run, pilot, "grain_seconds") * micros * 1e-6 / load["workers"]
+
+
+def callers(Pool, load, report):
+    pool = Pool(load["workers"])
+    pool.map(tasks.noop, range(100))
+    for count in load["callers"]:
+        laps = [closed_loops(pool, count, load["caller_seconds"]) for _ in range(load["laps"])]
+        for name, values in zip(("per_second", "p50_seconds", "p99_seconds", "p999_seconds"), zip(*laps)):
+            report.median(f"callers_{count}_{name}", values)
+    pool.stop()
+
+
+def closed_loops(pool, count, seconds):
+    """Returns calls per second, and three percentiles of the time of a call."""
+    begin = time.perf_counter()
+
+    def caller(_):
+        times = []
+        start = time.perf_counter()
+        while True:
+            pool.submit(tasks.noop, None).result()
+            done = time.perf_counter()
+            times.append(done - start)
+            if done >= begin + seconds:
+                return times
+            start = done
+
+    with ThreadPoolExecutor(count) as threads:
+        times = sorted(time for lap in threads.map(caller, range(count)) for time in lap)
+    rate = len(times) / (time.perf_counter() - begin)
+    return rate, percentile(times, 50), percentile(times, 99), percentile(times, 99.9)
 
 
 def latency(Pool, load, report):
@@ -163,6 +213,8 @@ def timed(call):
 SECTIONS = {
     "throughput": throughput,
     "latency": latency,
+    "grain": grain,
+    "callers": callers,
     "payload": payload,
     "start": start,
     "crash": crash,

@@ -6,4 +6,4 @@ def median(values):
 
 
 def percentile(ordered, percent):
-    return ordered[min(len(ordered) - 1, len(ordered) * percent // 100)]
+    return ordered[min(len(ordered) - 1, int(len(ordered) * percent / 100))]

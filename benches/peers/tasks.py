@@ -12,6 +12,12 @@ def noop(_):
     return None
 
 
+def busy(micros):
+    end = time.perf_counter_ns() + 1000 * micros
+    while time.perf_counter_ns() < end:
+        pass
+
+
 def length(payload):
     return len(payload)
 

@@ -82,14 +82,24 @@ impl Contestant {
             Self::Ring => true,
             // Over ipc, a buffer is copied into messages as any other bytes are.
             Self::Ipc => !matches!(section, Section::Handover | Section::Batches | Section::Flow),
-            Self::Rayon => matches!(section, Section::Work | Section::Loader),
+            Self::Rayon => matches!(
+                section,
+                Section::Work | Section::Loader | Section::Grain | Section::Callers
+            ),
             Self::Raw => matches!(
                 section,
-                Section::Latency | Section::Payload | Section::Start | Section::Crash
+                Section::Latency
+                    | Section::Grain
+                    | Section::Callers
+                    | Section::Payload
+                    | Section::Start
+                    | Section::Crash
             ),
             Self::Iceoryx2 => section == Section::Handover,
             Self::Standard("concurrent.futures") if section == Section::Handover => true,
             Self::Standard("multiprocessing") if LARGE_RESULTS.contains(&section) => true,
+            // They are no faster with short tasks than the pools of the standard library.
+            Self::Package(_) if matches!(section, Section::Grain | Section::Callers) => false,
             // The peers make no promises about these sections. `Balance` and `Serial` measure the
             // schedule of a list, not the overhead of a task.
             _ => !matches!(

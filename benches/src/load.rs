@@ -25,6 +25,14 @@ pub(crate) struct Load {
     pub(crate) parked_trips: usize,
     /// Pause before each of them, in which both sides fall asleep.
     pub(crate) pause_seconds: f64,
+    /// Durations of short tasks, in microseconds.
+    pub(crate) grain_micros: Vec<u64>,
+    /// Approximate duration of one lap of short tasks.
+    pub(crate) grain_seconds: f64,
+    /// Numbers of threads that submit and wait in closed loops.
+    pub(crate) callers: Vec<usize>,
+    /// Duration of one lap of closed loops.
+    pub(crate) caller_seconds: f64,
     /// Sizes of payloads.
     pub(crate) payload_sizes: Vec<usize>,
     /// Approximate number of bytes to move for each size.
@@ -82,6 +90,10 @@ impl Load {
             trip_seconds: if quick { 0.3 } else { 1.0 },
             parked_trips: pick(400, 100),
             pause_seconds: 0.002,
+            grain_micros: vec![1, 3, 10, 30, 100, 1_000],
+            grain_seconds: if quick { 0.1 } else { 0.2 },
+            callers: vec![1, 2, 4, 16, 64],
+            caller_seconds: if quick { 0.1 } else { 0.4 },
             payload_sizes: vec![1 << 10, 64 << 10, 1 << 20, 16 << 20, 256 << 20],
             payload_budget: pick(512 << 20, 64 << 20),
             peer_payload: 16 << 20,

@@ -16,10 +16,12 @@
 )]
 
 mod arguments;
+mod callers;
 mod contestant;
 mod documents;
 mod facts;
 mod folders;
+mod grain;
 mod images;
 mod load;
 mod ours;

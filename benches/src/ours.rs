@@ -3,10 +3,12 @@
 mod backlog;
 mod balance;
 mod batches;
+mod callers;
 mod crash;
 mod crowd;
 mod fallout;
 mod flow;
+mod grain;
 mod handover;
 mod idle;
 mod latency;
@@ -41,6 +43,8 @@ pub(crate) fn measure(
             Ok(())
         }
         Section::Latency => latency::measure(link, load, report),
+        Section::Grain => grain::measure(link, load, report),
+        Section::Callers => callers::measure(link, load, report),
         Section::Payload => payload::measure(link, load, report),
         Section::Start => start::measure(link, load, report),
         Section::Crash => crash::measure(link, load, report),

@@ -1,8 +1,10 @@
-//! Measures the raw limits: two processes that communicate without a pool.
+//! Measures the raw limits: two processes, or threads, that communicate without a pool.
 //!
 //! The other process is this executable in the role of an [`Echo`].
 
+mod callers;
 mod cores;
+mod grain;
 mod memory;
 mod shared_memory;
 mod spawn;
@@ -22,6 +24,14 @@ use crate::section::Section;
 pub(crate) fn measure(section: Section, load: &Load, report: &mut Report) -> Outcome<()> {
     match section {
         Section::Latency => latency(load, report),
+        Section::Grain => {
+            grain::measure(load, report);
+            Ok(())
+        }
+        Section::Callers => {
+            callers::measure(load, report);
+            Ok(())
+        }
         Section::Payload => {
             memory::measure(load, report);
             Ok(())

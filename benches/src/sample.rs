@@ -1,6 +1,7 @@
 //! Reduces many measured times to one figure.
 
 use std::hint::black_box;
+use std::ops::RangeInclusive;
 use std::time::{Duration, Instant};
 
 use brigade_sys::clock::now;
@@ -8,21 +9,35 @@ use brigade_sys::clock::now;
 use crate::load::Load;
 use crate::report::{Outcome, Report};
 
-/// Repeated measurements of one duration, in seconds.
+/// Repeated measurements of one quantity; durations are in seconds.
 #[derive(Debug, Default)]
 pub(crate) struct Sample(Vec<f64>);
 
 impl Sample {
     pub(crate) fn add(&mut self, time: Duration) {
-        self.0.push(time.as_secs_f64());
+        self.push(time.as_secs_f64());
+    }
+
+    pub(crate) fn push(&mut self, value: f64) {
+        self.0.push(value);
+    }
+
+    pub(crate) fn append(&mut self, mut other: Self) {
+        self.0.append(&mut other.0);
     }
 
     /// Returns the value below which `percent` of all values lie, or `None` without values. It is
     /// exact, because every value is kept.
     pub(crate) fn percentile(&mut self, percent: usize) -> Option<f64> {
+        self.per_mille(10 * percent)
+    }
+
+    /// Returns the value below which `share` thousandths of all values lie, or `None` without
+    /// values.
+    pub(crate) fn per_mille(&mut self, share: usize) -> Option<f64> {
         self.0.sort_by(f64::total_cmp);
         let last = self.0.len().checked_sub(1)?;
-        Some(self.0[(self.0.len() * percent / 100).min(last)])
+        Some(self.0[(self.0.len() * share / 1_000).min(last)])
     }
 
     pub(crate) fn median(&mut self) -> Outcome<f64> {
@@ -93,20 +108,32 @@ pub(crate) fn record_trips(report: &mut Report, name: &str, trips: Outcome<Sampl
     }
 }
 
-/// Returns tasks per second. A small pilot run finds the number of tasks that fills the time.
+/// Returns tasks per second.
 pub(crate) fn throughput(
     load: &Load,
     most: usize,
+    run: impl FnMut(usize) -> Outcome<()>,
+) -> Outcome<f64> {
+    rate(load.laps, load.throughput_seconds, PILOT_TASKS..=most, run)
+}
+
+/// Returns tasks per second, the median of all laps. A pilot run of the fewest tasks finds the
+/// number of tasks that fills the seconds of a lap.
+pub(crate) fn rate(
+    laps: usize,
+    seconds: f64,
+    tasks: RangeInclusive<usize>,
     mut run: impl FnMut(usize) -> Outcome<()>,
 ) -> Outcome<f64> {
-    let pilot = timed(|| run(PILOT_TASKS))?.0.as_secs_f64();
-    let fitting = Duration::from_secs_f64(load.throughput_seconds / pilot * number(PILOT_TASKS));
-    let tasks = usize::try_from(fitting.as_secs())?.clamp(PILOT_TASKS, most);
-    let mut laps = Sample::default();
-    for _ in 0..load.laps {
-        laps.add(timed(|| run(tasks))?.0);
+    let (fewest, most) = tasks.into_inner();
+    let pilot = timed(|| run(fewest))?.0.as_secs_f64();
+    let fitting = Duration::from_secs_f64(seconds / pilot * number(fewest));
+    let tasks = usize::try_from(fitting.as_secs())?.clamp(fewest, most);
+    let mut times = Sample::default();
+    for _ in 0..laps {
+        times.add(timed(|| run(tasks))?.0);
     }
-    Ok(number(tasks) / laps.median()?)
+    Ok(number(tasks) / times.median()?)
 }
 
 /// Enough to warm up code, memory and branch predictors.
@@ -136,6 +163,7 @@ mod tests {
         }
         assert_eq!(sample.percentile(50), Some(51.0));
         assert_eq!(sample.percentile(99), Some(100.0));
+        assert_eq!(sample.per_mille(955), Some(96.0));
     }
 
     #[test]

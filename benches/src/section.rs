@@ -11,6 +11,10 @@ pub(crate) enum Section {
     Throughput,
     /// Round trip of one no-op.
     Latency,
+    /// Share of the cores that short tasks get, by their duration.
+    Grain,
+    /// Threads that each submit a no-op, wait for it, and repeat.
+    Callers,
     /// Time to pass bytes in and out.
     Payload,
     /// Time until every worker of a new pool has returned a result.

@@ -1,14 +1,16 @@
 //! Formats the printed tables and the named blocks of the documents.
 
 mod batches;
+mod callers;
 mod goals;
+mod grain;
 mod table;
 mod unit;
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-use crate::results::{Results, key};
+use crate::results::{Figure, Results, key};
 use table::Table;
 use unit::{Unit, split};
 
@@ -19,6 +21,8 @@ pub(crate) fn blocks(results: &Results) -> Vec<(&'static str, String)> {
         ("goals", goals::table(results).markdown()),
         ("raw", raw(results)),
         ("links", links(results)),
+        ("grain", grain::table(results)),
+        ("callers", callers::table(results)),
         ("payload", payload(results)),
         ("handover", batches::handover(results)),
         ("streams", batches::streams(results)),
@@ -103,7 +107,10 @@ fn machine(results: &Results) -> String {
 /// Returns the raw limits of the machine.
 fn raw(results: &Results) -> String {
     let mut table = Table::new(1, &["raw limit", "median (lowest to highest)"]);
-    for figure in results.figures.iter().filter(|figure| figure.contestant == "raw") {
+    let raw = |figure: &&Figure| {
+        figure.contestant == "raw" && !WITH_RAW.contains(&figure.section.as_str())
+    };
+    for figure in results.figures.iter().filter(raw) {
         let (name, unit) = split(&figure.name);
         if let Some(summary) = results.summary(key(&figure.section, &figure.name, "raw")) {
             table.add(vec![format!("{}: {name}", figure.section), unit.summary(summary)]);
@@ -113,7 +120,11 @@ fn raw(results: &Results) -> String {
 }
 
 /// The sections with a table of their own.
-const SEPARATE: [&str; 5] = ["payload", "handover", "batches", "flow", "loader"];
+const SEPARATE: [&str; 7] =
+    ["grain", "callers", "payload", "handover", "batches", "flow", "loader"];
+
+/// The sections whose own table has the raw limits too.
+const WITH_RAW: [&str; 2] = ["grain", "callers"];
 
 /// Returns Brigade's figures over both links, except those with a table of their own.
 fn links(results: &Results) -> String {

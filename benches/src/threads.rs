@@ -7,21 +7,52 @@ use brigade_sys::clock::now;
 use rayon::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
-use crate::images;
+use crate::grain::{busy, grains};
 use crate::load::Load;
 use crate::report::{Outcome, Report};
 use crate::sample::{Sample, number, time_to_read, timed};
 use crate::section::Section;
 use crate::tree;
+use crate::{callers, images};
 
 pub(crate) fn measure(section: Section, load: &Load, report: &mut Report) -> Outcome<()> {
     let pool = ThreadPoolBuilder::new().num_threads(load.workers).build()?;
     // Start the threads before the clock, as the workers of all pools are.
     pool.broadcast(|_| ());
     match section {
+        Section::Grain => {
+            short_tasks(&pool, load, report);
+            Ok(())
+        }
+        Section::Callers => {
+            callers::measure(load, report, |_| {
+                || {
+                    pool.install(|| ());
+                    Ok(())
+                }
+            });
+            Ok(())
+        }
         Section::Work => files(&pool, load, report),
         Section::Loader => pictures(&pool, load, report),
         _ => Err("not measured for threads".into()),
+    }
+}
+
+fn short_tasks(pool: &ThreadPool, load: &Load, report: &mut Report) {
+    for grain in grains(load) {
+        grain.measure(load, report, "each", |tasks| {
+            pool.in_place_scope(|scope| {
+                for _ in 0..tasks {
+                    scope.spawn(move |_| busy(grain.time));
+                }
+            });
+            Ok(())
+        });
+        grain.measure(load, report, "map", |tasks| {
+            pool.install(|| (0..tasks).into_par_iter().for_each(|_| busy(grain.time)));
+            Ok(())
+        });
     }
 }
 

@@ -4,6 +4,8 @@ use super::table::Table;
 use super::unit::Unit;
 use crate::results::{Key, Results, Summary, key};
 
+mod small;
+
 struct Goal {
     description: &'static str,
     measure: Measure,
@@ -272,10 +274,14 @@ const GOALS: &[Goal] = &[
     ),
 ];
 
+fn goals() -> impl Iterator<Item = &'static Goal> {
+    GOALS.iter().chain(small::GOALS)
+}
+
 /// Returns a table with one row for each goal.
 pub(super) fn table(results: &Results) -> Table {
     let mut table = Table::new(1, &["goal", "at least / at most", "measured", "verdict"]);
-    for goal in GOALS {
+    for goal in goals() {
         let (measured, verdict) = match goal.measured(results) {
             Ok(summary) => {
                 (goal.unit.summary(summary), if goal.is_met(summary) { "met" } else { "not met" })

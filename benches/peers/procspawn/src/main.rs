@@ -4,6 +4,7 @@
 
 #![forbid(unsafe_code)]
 
+mod callers;
 mod meeting;
 mod sections;
 mod tasks;
@@ -23,6 +24,10 @@ struct Load {
     laps: usize,
     trips: usize,
     trip_seconds: f64,
+    grain_micros: Vec<u64>,
+    grain_seconds: f64,
+    callers: Vec<usize>,
+    caller_seconds: f64,
     peer_payload: usize,
     payload_budget: usize,
     starts: usize,

@@ -9,12 +9,14 @@ use rustix::process::{Pid, Signal, kill_process};
 use sha2::{Digest, Sha256};
 
 use crate::meeting::Meeting;
-use crate::{Load, Outcome, Report, tasks};
+use crate::{Load, Outcome, Report, callers, tasks};
 
 pub(crate) fn measure(section: &str, load: &Load, report: &mut Report) -> Outcome<()> {
     match section {
         "throughput" => throughput(load, report),
         "latency" => latency(load, report),
+        "grain" => grain(load, report),
+        "callers" => callers::measure(&warm(load.workers)?, load, report),
         "payload" => payload(load, report),
         "start" => start(load, report),
         "crash" => crash(load, report),
@@ -59,12 +61,41 @@ where
     Ok(results)
 }
 
+/// Forms chunks as Python's pools do: a quarter of each worker's share.
+fn grain(load: &Load, report: &mut Report) -> Outcome<()> {
+    let pool = warm(load.workers)?;
+    for &micros in &load.grain_micros {
+        let pilot = (20_000 / micros as usize * load.workers).clamp(20, 2_000);
+        let percent = 100.0 * micros as f64 * 1e-6 / load.workers as f64;
+        let each = rate_of(load, load.grain_seconds, pilot, |count| {
+            windowed(count, || pool.spawn(micros, tasks::busy)).map(drop)
+        })?;
+        report.figures.insert(format!("each_{micros}_us_percent"), percent * each);
+        let map = rate_of(load, load.grain_seconds, pilot, |count| {
+            let all = vec![micros; count];
+            let size = count.div_ceil(4 * load.workers);
+            let mut chunks = all.chunks(size).map(<[u64]>::to_vec);
+            let next = || pool.spawn(chunks.next().unwrap_or_default(), tasks::busy_all);
+            windowed(count.div_ceil(size), next).map(drop)
+        })?;
+        report.figures.insert(format!("map_{micros}_us_percent"), percent * map);
+    }
+    Ok(())
+}
+
 fn rate(load: &Load, run: impl FnMut(usize) -> Outcome<()>) -> Outcome<f64> {
-    let mut run = run;
-    let pilot = 2_000;
+    rate_of(load, load.throughput_seconds, 2_000, run)
+}
+
+fn rate_of(
+    load: &Load,
+    seconds: f64,
+    pilot: usize,
+    mut run: impl FnMut(usize) -> Outcome<()>,
+) -> Outcome<f64> {
     let begin = Instant::now();
     run(pilot)?;
-    let fitting = pilot as f64 * load.throughput_seconds / begin.elapsed().as_secs_f64();
+    let fitting = pilot as f64 * seconds / begin.elapsed().as_secs_f64();
     let count = (fitting as usize).max(pilot);
     let mut laps = Vec::new();
     for _ in 0..load.laps {
@@ -202,7 +233,11 @@ fn timed<T>(call: impl FnOnce() -> Outcome<T>) -> Outcome<(f64, T)> {
 }
 
 fn percentile(times: &mut [f64], percent: usize) -> Outcome<f64> {
+    per_mille(times, 10 * percent)
+}
+
+pub(crate) fn per_mille(times: &mut [f64], share: usize) -> Outcome<f64> {
     times.sort_by(f64::total_cmp);
     let last = times.len().checked_sub(1).ok_or("nothing was measured")?;
-    Ok(times[(times.len() * percent / 100).min(last)])
+    Ok(times[(times.len() * share / 1_000).min(last)])
 }

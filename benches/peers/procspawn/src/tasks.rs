@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use sha2::{Digest, Sha256};
 
@@ -13,6 +13,19 @@ pub(crate) fn noop((): ()) {}
 /// A chunk of a map.
 pub(crate) fn nothing(numbers: Vec<u64>) -> Vec<()> {
     numbers.into_iter().map(|_| ()).collect()
+}
+
+/// A task of a grain, in microseconds.
+pub(crate) fn busy(micros: u64) {
+    let begin = Instant::now();
+    while begin.elapsed() < Duration::from_micros(micros) {
+        std::hint::spin_loop();
+    }
+}
+
+/// A chunk of a map of them.
+pub(crate) fn busy_all(micros: Vec<u64>) -> Vec<()> {
+    micros.into_iter().map(busy).collect()
 }
 
 pub(crate) fn length(payload: Vec<u8>) -> usize {
