@@ -166,6 +166,11 @@ impl<T> Scheduler<T> {
         self.run_times.are_brief() && self.workers.iter().any(|worker| worker.load() > 1)
     }
 
+    /// Returns `true` if tasks are usually so short that waking a thread for one takes longer.
+    pub fn has_short_tasks(&self) -> bool {
+        self.run_times.are_short()
+    }
+
     /// Returns the number of workers that are ready for tasks.
     pub fn ready_workers(&self) -> usize {
         self.workers.ready()

@@ -4,7 +4,7 @@
 //! task *listens*: it reads the rings of all workers, handles the outcomes for all callers, and
 //! sleeps on the pool's doorbell if it finds nothing. One caller listens at a time. The others
 //! sleep until their task is complete, or until the listener leaves and one of them takes over. If
-//! no caller waits, the workers ring the collector thread.
+//! no caller waits, or as many as there are cores, the workers ring the collector thread.
 //!
 //! Protocol (under the core's lock, except for sleeping and spinning):
 //! - `listen(..)` comes before a last look at the rings, and a worker publishes before it checks
@@ -15,6 +15,11 @@
 //!   listens. If callers keep coming (a loop of submits), it stays responsible after a ring without
 //!   asking to be rung again, and looks again after a moment, so that a busy caller is not slowed
 //!   down by waking a thread for each outcome.
+//! - Many callers in turn would spend most of their time on handing over. So from a certain number
+//!   on, a caller listens only while it runs: before it sleeps, it hands over to the collector
+//!   thread, which handles the outcomes of all sleeping callers in one go. A caller that finds that
+//!   another one listens looks by itself for a moment if tasks are short: it is running, so it has
+//!   its outcome long before it could be woken.
 //! - A wake-up for each outcome would slow down brief tasks. So a listener may be patient: a worker
 //!   that has more to do announces its outcomes later (`RemoteDoorbell::ring_later`). The worker
 //!   guesses from the last task how long the others take, so a patient listener looks again by
@@ -39,14 +44,14 @@ mod turn;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use brigade_scheduler::{Event, Scheduler};
 use brigade_supervisor::{Connection, HostLink, note};
 use brigade_sys::arena::{ArgumentArena, ResultView};
 use brigade_sys::catch_panic::catch_panic;
 use brigade_sys::clock::now;
-use brigade_wire::link::ring::HostEnd;
+use brigade_wire::link::ring::{HostEnd, SPIN};
 use brigade_wire::ring::Doorbell;
 use brigade_wire::{FromWorker, WorkerId};
 
@@ -59,8 +64,12 @@ use crate::completion_queue::CompletionQueue;
 use crate::waiting::{Wait, park_for};
 use caller::Caller;
 use collecting::Collecting;
-use rings::PoolRings;
+use rings::{PoolRings, Role};
 use turn::Turn;
+
+/// A caller spins for this time although others wait, if tasks are short: about the cost of the
+/// switch to another thread and back.
+const SHORT_SPIN: Duration = Duration::from_micros(5);
 
 impl Shared {
     /// Returns the arena for large arguments.
@@ -246,20 +255,29 @@ impl Core {
     /// Tells workers whether they may spin, and returns the same: `true` if there is a core for
     /// each busy process and for this thread.
     ///
-    /// Spinning is not allowed while enough other callers wait to keep the cores busy in
-    /// turn, because it would take time from them.
+    /// Spinning is not allowed while enough other callers wait to keep the cores busy in turn,
+    /// because it would take time from them, unless tasks are so short that a worker that sleeps
+    /// between them takes more.
     fn allow_spinning(&self, shared: &Shared, doorbell: &Doorbell) -> bool {
-        let allowed =
-            self.scheduler.busy_workers() < shared.cores && self.listeners.waiting() < shared.cores;
+        let allowed = self.scheduler.busy_workers() < shared.cores
+            && (self.scheduler.has_short_tasks() || self.listeners.waiting() < shared.cores);
         doorbell.allow_spinning(allowed);
         allowed
     }
 
-    /// Returns `true` if a caller may spin before it sleeps. It must not do so right after it has
-    /// woken a worker, because that worker is often placed on the caller's core, where it cannot
-    /// run before the caller sleeps.
-    fn may_spin(&mut self, shared: &Shared, doorbell: &Doorbell) -> bool {
-        self.allow_spinning(shared, doorbell) && !std::mem::take(&mut self.woke_worker)
+    /// Returns the time for which a caller may spin before it sleeps. It must not do so right after
+    /// it has woken a worker, because that worker is often placed on the caller's core, where it
+    /// cannot run before the caller sleeps.
+    fn spin_limit(&mut self, role: Role, shared: &Shared, doorbell: &Doorbell) -> Option<Duration> {
+        let is_worth_while = match role {
+            Role::Listens => self.allow_spinning(shared, doorbell),
+            Role::Waits => self.scheduler.has_short_tasks(),
+        };
+        let woke_worker = std::mem::take(&mut self.woke_worker);
+        (is_worth_while && !woke_worker).then_some(match role {
+            Role::Listens if !self.listeners.are_many() => SPIN,
+            Role::Listens | Role::Waits => SHORT_SPIN,
+        })
     }
 }
 

@@ -101,6 +101,7 @@ impl Shared {
         let workers = config.scheduler.workers;
         #[cfg(feature = "journal")]
         let journal = config.create_journal()?;
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let core = Core {
             scheduler: Scheduler::new(config.scheduler.clone(), |cell, at| cell.split_off(at)),
             #[cfg(feature = "journal")]
@@ -118,7 +119,7 @@ impl Shared {
             waiting_for_progress: 0,
             woke_worker: false,
             recording: Recording::new(now()),
-            listeners: Listeners::default(),
+            listeners: Listeners::new(cores),
             shutdown_began: None,
             elapsed: None,
         };
@@ -148,7 +149,7 @@ impl Shared {
             user_code: UserCodeQueue::default(),
             left_behind: Mutex::default(),
             collecting,
-            cores: std::thread::available_parallelism().map_or(1, usize::from),
+            cores,
             #[cfg(feature = "recording")]
             number: std::sync::OnceLock::new(),
         };

@@ -276,7 +276,7 @@ impl LinkReceiver for WorkerReceiver {
                 // The host had more than the ring holds, and does not know that there is room now.
                 self.doorbell.ring().map_err(LinkError::Io)?;
             }
-            if !self.doorbell.may_spin() || !spin_until(|| self.consumer.has_more()) {
+            if !self.doorbell.may_spin() || !spin_for(SPIN, || self.consumer.has_more()) {
                 self.bell.sleep_unless(|| self.consumer.has_more());
             }
         }
@@ -289,10 +289,10 @@ impl LinkReceiver for WorkerReceiver {
     }
 }
 
-/// Checks `condition` repeatedly for at most [`SPIN`]. Returns `true` if it was met.
+/// Checks `condition` repeatedly for at most `limit`. Returns `true` if it was met.
 #[inline]
-pub fn spin_until(mut condition: impl FnMut() -> bool) -> bool {
-    let end = now().saturating_add(SPIN);
+pub fn spin_for(limit: Duration, mut condition: impl FnMut() -> bool) -> bool {
+    let end = now().saturating_add(limit);
     loop {
         for _ in 0..16 {
             if condition() {

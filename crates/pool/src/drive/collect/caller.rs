@@ -4,11 +4,10 @@
 use std::io;
 use std::time::Instant;
 
-use brigade_wire::link::ring::spin_until;
 use brigade_wire::ring::{Listener, PATIENCE};
 
 use super::patience::Patience;
-use super::rings::{LockedRings, Rings};
+use super::rings::{LockedRings, Rings, Role};
 use crate::drive::deferred::Deferred;
 use crate::sync::current;
 use crate::waiting::{Sleeper, Wait, park_for, park_until};
@@ -40,14 +39,13 @@ impl<'a, R: Rings> Caller<'a, R> {
                 park_for(wait, deadline);
             } else if self.listens || self.start_listening() {
                 self.collect_and_sleep(wait, deadline);
-            } else {
+            } else if !self.arrives_shortly(wait) {
                 self.sleep_until_woken(wait, deadline);
             }
         }
     }
 
-    /// Returns `false` if another caller listens. This caller is then in the list of those that may
-    /// take over.
+    /// Returns `false` if another caller listens.
     fn start_listening(&mut self) -> bool {
         let mut locked = self.rings.lock();
         self.chosen = false;
@@ -58,11 +56,29 @@ impl<'a, R: Rings> Caller<'a, R> {
         self.listens
     }
 
+    /// Looks for the outcome of a short task although another caller listens: this caller is
+    /// running, so it has the outcome long before it could be woken.
+    fn arrives_shortly(&mut self, wait: &impl Wait) -> bool {
+        self.rings.spin(Role::Waits, || {
+            self.collect();
+            !wait.is_pending()
+        })
+    }
+
     fn sleep_until_woken(&mut self, wait: &impl Wait, deadline: Option<Instant>) {
         wait.set_sleeper(Sleeper::Parked(current()));
+        let mut deferred = Deferred::default();
+        let mut locked = self.rings.lock();
+        let may_sleep = locked.listeners().wait();
+        if may_sleep && !locked.listeners().caller_listens() {
+            // The collector thread may rely on callers to look.
+            self.rings.listen(Listener::Thread);
+            locked.look(&mut deferred);
+        }
+        drop(locked);
+        self.rings.run(deferred);
         // The wake-up may come from the outcome or from a leaving listener, or be spurious.
-        let handed_over = || !self.rings.lock().listeners().caller_listens();
-        if wait.is_pending() && !handed_over() {
+        if may_sleep && wait.is_pending() {
             park_until(deadline);
         }
         self.chosen = self.rings.lock().listeners().stop_waiting();
@@ -72,7 +88,12 @@ impl<'a, R: Rings> Caller<'a, R> {
         if self.collect() > 0 || !self.listens || !wait.is_pending() {
             return;
         }
-        if self.rings.may_spin() && spin_until(|| self.collect() > 0) {
+        if self.rings.spin(Role::Listens, || self.collect() > 0) {
+            return;
+        }
+        if self.rings.lock().listeners().are_many() {
+            self.hand_over();
+            self.sleep_until_woken(wait, deadline);
             return;
         }
         let mut deferred = Deferred::default();

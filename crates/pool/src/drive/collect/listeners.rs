@@ -6,8 +6,10 @@ use crate::sync::{Thread, current};
 
 /// The callers that listen or may take over, and the state of the collector thread. Kept behind the
 /// core's lock; for the protocol, see the parent module.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(in crate::drive) struct Listeners {
+    /// The collector thread sleeps for this number of waiting callers, or more.
+    many: usize,
     /// `true` from the moment a caller starts to look until it hands over.
     caller_listens: bool,
     /// `true` while the collector thread looks again by itself, without being rung.
@@ -19,18 +21,40 @@ pub(in crate::drive) struct Listeners {
 }
 
 impl Listeners {
+    /// `cores` is the number of cores of the host.
+    pub(in crate::drive) fn new(cores: usize) -> Self {
+        Self {
+            many: cores.max(1),
+            caller_listens: false,
+            thread_is_quiet: false,
+            waiting: Vec::new(),
+            collected_by_callers: 0,
+        }
+    }
+
     /// Returns `true` if a caller listens.
     pub(super) fn caller_listens(&self) -> bool {
         self.caller_listens
     }
 
     /// Makes the current thread the listening caller. Returns `false` if another caller listens.
-    /// The thread is then among those that may take over.
     pub(super) fn start(&mut self) -> bool {
-        if self.caller_listens {
+        !std::mem::replace(&mut self.caller_listens, true)
+    }
+
+    /// Adds the current thread to those that may take over. Returns `false` if it has to take over
+    /// at once.
+    pub(super) fn wait(&mut self) -> bool {
+        let may_wait = self.caller_listens || self.are_many();
+        if may_wait {
             self.waiting.push(current());
         }
-        !std::mem::replace(&mut self.caller_listens, true)
+        may_wait
+    }
+
+    /// Returns `true` if so many callers wait that none of them listens while it sleeps.
+    pub(super) fn are_many(&self) -> bool {
+        self.waiting.len() >= self.many
     }
 
     /// Removes the current thread from those that may take over. Returns `true` if a caller that
@@ -45,12 +69,12 @@ impl Listeners {
     /// that may have its outcome already and leave, so it is the collector thread.
     pub(super) fn leave(&mut self) -> Listener {
         self.caller_listens = false;
-        if self.thread_is_quiet { Listener::Nobody } else { Listener::Thread }
+        if self.thread_is_quiet && !self.are_many() { Listener::Nobody } else { Listener::Thread }
     }
 
     /// Wakes a caller to take over, if no other caller listens.
     pub(super) fn wake_next(&mut self) {
-        if self.caller_listens {
+        if self.caller_listens || self.are_many() {
             return;
         }
         if let Some(next) = self.waiting.pop() {

@@ -17,7 +17,7 @@ use loom::thread::{self, ThreadId};
 
 use super::caller::Caller;
 use super::listeners::Listeners;
-use super::rings::{LockedRings, Rings};
+use super::rings::{LockedRings, Rings, Role};
 use super::turn::Turn;
 use crate::cell::{
     TaskCell,
@@ -40,9 +40,11 @@ struct Model {
     ended: AtomicBool,
     /// `true` if outcomes are announced to no patient listener, as if a long task followed each.
     delays: bool,
+    /// Number of waiting callers for which the collector thread sleeps. If it is 1, callers also
+    /// look before they wait, which would multiply the interleavings of the other models.
+    many: usize,
 }
 
-#[derive(Default)]
 struct Core {
     listeners: Listeners,
     /// Number of outcomes that were handled.
@@ -80,15 +82,20 @@ impl Model {
     }
 
     fn with_delays(tasks: u64, delays: bool) -> Arc<Self> {
+        Self::with(tasks, delays, 3)
+    }
+
+    fn with(tasks: u64, delays: bool, many: usize) -> Arc<Self> {
         let model = Self {
             tasks: (0..tasks).map(|_| cell()).collect(),
             head: AtomicU64::new(0),
             listener: AtomicU64::new(0),
             thread: Descriptor::default(),
             caller: Descriptor::default(),
-            core: Mutex::default(),
+            core: Mutex::new(Core { listeners: Listeners::new(many), taken: 0 }),
             ended: AtomicBool::new(false),
             delays,
+            many,
         };
         model.listen(Listener::Thread);
         Arc::new(model)
@@ -174,8 +181,8 @@ impl Rings for Model {
         self.caller.drain();
     }
 
-    fn may_spin(&self) -> bool {
-        false
+    fn spin(&self, role: Role, mut condition: impl FnMut() -> bool) -> bool {
+        role == Role::Waits && self.many == 1 && condition()
     }
 
     fn run(&self, deferred: Deferred) {
@@ -331,6 +338,31 @@ fn a_turn_to_listen_does_not_end_with_a_caller_that_leaves() {
         }
         worker.join().expect("the worker");
     });
+}
+
+/// The collector thread is rung for callers of whom none listens, even if it is quiet because
+/// callers looked before.
+#[test]
+fn an_outcome_for_one_of_many_sleeping_callers_is_collected() {
+    for is_quiet in [false, true] {
+        loom::model(move || {
+            let model = Model::with(2, false, 1);
+            if is_quiet {
+                let mut locked = model.lock();
+                locked.listeners().count(1);
+                locked.listeners().set_thread_is_quiet(true);
+                model.listen(Listener::Nobody);
+            }
+            let worker = spawn(&model, Model::send_outcomes);
+            let collector = spawn(&model, Model::take_turns);
+            let other = spawn(&model, |model| model.wait_for(1));
+            model.wait_for(0);
+            other.join().expect("the other caller");
+            model.end();
+            collector.join().expect("the collector thread");
+            worker.join().expect("the worker");
+        });
+    }
 }
 
 /// A thread that comes by, as one that submits does, handles the outcome of a caller that is about

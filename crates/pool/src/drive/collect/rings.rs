@@ -8,12 +8,22 @@ use std::io;
 use std::time::Instant;
 
 use brigade_sys::sync::MutexGuard;
+use brigade_wire::link::ring::spin_for;
 use brigade_wire::ring::Listener;
 
 use super::collecting::Collecting;
 use super::listeners::Listeners;
 use crate::drive::deferred::Deferred;
 use crate::drive::shared::{Core, Shared};
+
+/// What a waiting caller does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::drive) enum Role {
+    /// It collects the outcomes for all callers.
+    Listens,
+    /// It waits while another caller listens.
+    Waits,
+}
 
 /// The rings of all workers, and the doorbell that the workers ring.
 pub(super) trait Rings {
@@ -29,8 +39,9 @@ pub(super) trait Rings {
     fn sleep_at_the_doorbell(&self, deadline: Option<Instant>) -> io::Result<bool>;
     /// Takes the ring for the listening caller, if there was one, so that it wakes nobody later.
     fn take_ring(&self);
-    /// Returns `true` if a caller may spin before it sleeps.
-    fn may_spin(&self) -> bool;
+    /// Checks `condition` repeatedly, as long as it is worth while for a caller that would have to
+    /// sleep otherwise. Returns `true` if it was met.
+    fn spin(&self, role: Role, condition: impl FnMut() -> bool) -> bool;
     /// Carries out what follows from a look.
     fn run(&self, deferred: Deferred);
     /// Returns `true` in a fork of the process.
@@ -85,8 +96,9 @@ impl Rings for PoolRings<'_> {
         self.collecting.doorbell.caller().drain();
     }
 
-    fn may_spin(&self) -> bool {
-        self.shared.lock().may_spin(self.shared, &self.collecting.doorbell)
+    fn spin(&self, role: Role, condition: impl FnMut() -> bool) -> bool {
+        let limit = self.shared.lock().spin_limit(role, self.shared, &self.collecting.doorbell);
+        limit.is_some_and(|limit| spin_for(limit, condition))
     }
 
     fn run(&self, deferred: Deferred) {

@@ -42,7 +42,8 @@ impl Turn {
         let waited_in_vain = self.patient_until.take().is_some() && !rung;
         let mut locked = rings.lock();
         let collected_by_callers = locked.listeners().collected_by_callers();
-        let callers_look = collected_by_callers != self.seen;
+        // They do not look while they sleep.
+        let callers_look = collected_by_callers != self.seen && locked.listeners().waiting() == 0;
         self.seen = collected_by_callers;
         let quiet = self.until.take().is_some() && callers_look;
         if locked.listeners().caller_listens() {
