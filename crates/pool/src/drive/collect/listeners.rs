@@ -52,7 +52,7 @@ impl Listeners {
         may_wait
     }
 
-    /// Returns `true` if so many callers wait that none of them listens while it sleeps.
+    /// Returns `true` if none of the waiting callers listens while it sleeps.
     pub(super) fn are_many(&self) -> bool {
         self.waiting.len() >= self.many
     }

@@ -16,7 +16,7 @@ use super::listeners::Listeners;
 use crate::drive::deferred::Deferred;
 use crate::drive::shared::{Core, Shared};
 
-/// What a waiting caller does.
+/// The part of a waiting caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::drive) enum Role {
     /// It collects the outcomes for all callers.
