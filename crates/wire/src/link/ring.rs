@@ -263,7 +263,8 @@ impl LinkSender for WorkerSender {
 
     #[inline]
     fn announce_later(&mut self, now: Monotonic) -> Result<(), LinkError> {
-        self.doorbell.ring_later(now).map_err(LinkError::Io)
+        let sent = self.producer.sent();
+        self.doorbell.ring_later(now, sent, || self.producer.taken()).map_err(LinkError::Io)
     }
 }
 

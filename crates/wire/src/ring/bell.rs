@@ -189,6 +189,8 @@ pub struct RemoteDoorbell {
     /// Time of the first outcome that was not announced, in nanoseconds; 0 if there is none. It is
     /// atomic because both ends of the link have it, which one thread uses.
     unannounced: AtomicU64,
+    /// End of that outcome in the ring.
+    end: AtomicU64,
 }
 
 impl RemoteDoorbell {
@@ -199,7 +201,7 @@ impl RemoteDoorbell {
     /// If the page cannot be mapped.
     pub fn new(page: OwnedFd, thread: RemoteWaker, caller: RemoteWaker) -> io::Result<Self> {
         let page = SegmentView::open(page, PAGE_WORDS)?;
-        Ok(Self { page, thread, caller, unannounced: AtomicU64::new(0) })
+        Ok(Self { page, thread, caller, unannounced: AtomicU64::new(0), end: AtomicU64::new(0) })
     }
 
     /// Returns `true` if the worker may spin before it sleeps.
@@ -219,22 +221,34 @@ impl RemoteDoorbell {
     }
 
     /// Like [`ring`](Self::ring), but lets a patient listener sleep for some time after the first
-    /// of several outcomes.
+    /// of several outcomes, and longer if another worker has woken it in the meantime. The outcome
+    /// ends at `sent` in the ring, and `taken` returns the end of those that the host has taken.
     ///
     /// # Errors
     /// Like `ring`.
     #[inline]
-    pub fn ring_later(&self, now: Monotonic) -> io::Result<()> {
+    pub fn ring_later(
+        &self,
+        now: Monotonic,
+        sent: u64,
+        taken: impl FnOnce() -> u64,
+    ) -> io::Result<()> {
         fence(Ordering::SeqCst);
         let listener = self.page.load(LISTENER);
         if !matches!(listener, 3 | 4) {
             return self.wake(listener);
         }
-        match self.unannounced.load(Ordering::Relaxed) {
-            0 => self.unannounced.store(now.as_nanos().max(1), Ordering::Relaxed),
-            first if u128::from(now.as_nanos().saturating_sub(first)) < DELAY.as_nanos() => {}
-            _ => return self.wake(listener),
+        let first = self.unannounced.load(Ordering::Relaxed);
+        if first > 0 {
+            if u128::from(now.as_nanos().saturating_sub(first)) < DELAY.as_nanos() {
+                return Ok(());
+            }
+            if taken() < self.end.load(Ordering::Relaxed) {
+                return self.wake(listener);
+            }
         }
+        self.unannounced.store(now.as_nanos().max(1), Ordering::Relaxed);
+        self.end.store(sent, Ordering::Relaxed);
         Ok(())
     }
 
@@ -286,6 +300,11 @@ mod tests {
             Ok(Self { remote: RemoteDoorbell::new(page, thread, caller)?, doorbell, poller })
         }
 
+        /// Sends an outcome, which the host does not take.
+        fn send(&self, now: Monotonic) -> io::Result<()> {
+            self.remote.ring_later(now, 1, || 0)
+        }
+
         /// Returns `true` if the caller was rung since the last time.
         fn was_rung(&self) -> io::Result<bool> {
             let rung = self.poller.wait(Some(Monotonic::ZERO))?;
@@ -304,17 +323,30 @@ mod tests {
         let ends = Ends::with(Listener::PatientCaller)?;
         for first in [Duration::ZERO, DELAY * 3] {
             for after in [Duration::ZERO, DELAY / 2, DELAY * 9 / 10] {
-                ends.remote.ring_later(at(first + after))?;
+                ends.send(at(first + after))?;
                 assert!(!ends.was_rung()?, "{after:?} after the first outcome");
             }
-            ends.remote.ring_later(at(first + DELAY))?;
+            ends.send(at(first + DELAY))?;
             assert!(ends.was_rung()?);
             ends.remote.ring_now()?;
             assert!(!ends.was_rung()?, "nothing is unannounced");
         }
-        ends.remote.ring_later(at(DELAY * 9))?;
+        ends.send(at(DELAY * 9))?;
         ends.remote.ring_now()?;
         assert!(ends.was_rung()?);
+        Ok(())
+    }
+
+    #[test]
+    fn a_listener_that_has_taken_the_outcome_is_not_rung_for_it() -> io::Result<()> {
+        let ends = Ends::with(Listener::PatientCaller)?;
+        ends.remote.ring_later(at(Duration::ZERO), 1, || 0)?;
+        ends.remote.ring_later(at(DELAY), 2, || 1)?;
+        assert!(!ends.was_rung()?, "the first was taken");
+        ends.remote.ring_later(at(DELAY * 3 / 2), 3, || 1)?;
+        assert!(!ends.was_rung()?, "the delay of the second is not over");
+        ends.remote.ring_later(at(DELAY * 2), 4, || 1)?;
+        assert!(ends.was_rung()?, "the second was not taken");
         Ok(())
     }
 
@@ -322,16 +354,16 @@ mod tests {
     fn another_listener_is_rung_for_each_outcome() -> io::Result<()> {
         let ends = Ends::with(Listener::Caller)?;
         for _ in 0..2 {
-            ends.remote.ring_later(at(Duration::ZERO))?;
+            ends.send(at(Duration::ZERO))?;
             assert!(ends.was_rung()?);
         }
         ends.doorbell.listen(Listener::PatientCaller);
-        ends.remote.ring_later(at(Duration::ZERO))?;
+        ends.send(at(Duration::ZERO))?;
         ends.doorbell.listen(Listener::Caller);
-        ends.remote.ring_later(at(Duration::ZERO))?;
+        ends.send(at(Duration::ZERO))?;
         assert!(ends.was_rung()?, "it has lost its patience");
         ends.doorbell.listen(Listener::Nobody);
-        ends.remote.ring_later(at(Duration::ZERO))?;
+        ends.send(at(Duration::ZERO))?;
         ends.remote.ring_now()?;
         assert!(!ends.was_rung()?);
         Ok(())

@@ -66,6 +66,17 @@ impl Producer {
         WriteCursor::set_more(self.region.words(), more);
     }
 
+    /// Returns the number of words written since the beginning.
+    #[inline]
+    pub fn sent(&self) -> u64 {
+        self.cursor.position
+    }
+
+    /// Returns the number of them that the consumer has consumed.
+    pub fn taken(&self) -> u64 {
+        self.region.words()[TAIL].load(Ordering::Acquire)
+    }
+
     /// Returns `true` if the consumer has consumed anything since there was no room.
     pub fn has_moved(&self) -> bool {
         self.cursor.has_moved(self.region.words())
