@@ -17,7 +17,8 @@
 //!   down by waking a thread for each outcome.
 //! - Many callers in turn would spend most of their time on handing over. So from a certain number
 //!   on, a caller listens only while it runs: before it sleeps, it hands over to the collector
-//!   thread, which handles the outcomes of all sleeping callers in one go. A caller that finds that
+//!   thread, which handles the outcomes of all sleeping callers in one go. While that thread runs
+//!   user code, which may take long, one of the callers sleeps as the listener again. A caller that finds that
 //!   another one listens looks by itself for a moment if tasks are short: it is running, so it has
 //!   its outcome long before it could be woken.
 //! - A wake-up for each outcome would slow down brief tasks. So a listener may be patient: a worker

@@ -31,6 +31,11 @@ pub(super) fn must_not_run_user_code() -> bool {
     ROLE.get() == Role::Driver
 }
 
+/// Returns `true` on the collector thread of a pool.
+pub(super) fn is_collector() -> bool {
+    ROLE.get() == Role::Collector
+}
+
 /// Returns `true` if other threads wait while this one does slow work.
 pub(super) fn is_depended_on() -> bool {
     ROLE.get() != Role::Other

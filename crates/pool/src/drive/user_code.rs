@@ -62,7 +62,12 @@ impl Shared {
         }
     }
 
+    /// Calls user code. Callers do not rely on the collector thread in the meantime.
     pub(super) fn call(&self, user_code: Vec<UserCode>) {
+        let is_away = owner::is_collector() && !user_code.is_empty() && !is_running();
+        if is_away {
+            self.lock().listeners.set_thread_is_away(true);
+        }
         let nested = RUNS.replace(true);
         for user_code in user_code {
             match user_code {
@@ -85,5 +90,8 @@ impl Shared {
             }
         }
         RUNS.set(nested);
+        if is_away {
+            self.lock().listeners.set_thread_is_away(false);
+        }
     }
 }

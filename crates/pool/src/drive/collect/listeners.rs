@@ -14,6 +14,8 @@ pub(in crate::drive) struct Listeners {
     caller_listens: bool,
     /// `true` while the collector thread looks again by itself, without being rung.
     thread_is_quiet: bool,
+    /// `true` while the collector thread runs user code, which may take long.
+    thread_is_away: bool,
     /// Callers that sleep and may take over.
     waiting: Vec<Thread>,
     /// Number of outcomes that callers have collected.
@@ -27,6 +29,7 @@ impl Listeners {
             many: cores.max(1),
             caller_listens: false,
             thread_is_quiet: false,
+            thread_is_away: false,
             waiting: Vec::new(),
             collected_by_callers: 0,
         }
@@ -54,7 +57,15 @@ impl Listeners {
 
     /// Returns `true` if none of the waiting callers listens while it sleeps.
     pub(super) fn are_many(&self) -> bool {
-        self.waiting.len() >= self.many
+        self.waiting.len() >= self.many && !self.thread_is_away
+    }
+
+    /// Records whether the collector thread runs user code. Callers do without it meanwhile.
+    pub(in crate::drive) fn set_thread_is_away(&mut self, is_away: bool) {
+        self.thread_is_away = is_away;
+        if is_away {
+            self.wake_next();
+        }
     }
 
     /// Removes the current thread from those that may take over. Returns `true` if a caller that

@@ -365,6 +365,23 @@ fn an_outcome_for_one_of_many_sleeping_callers_is_collected() {
     }
 }
 
+/// The collector thread runs user code until all callers have their outcomes.
+#[test]
+fn many_sleeping_callers_do_without_a_collector_thread_that_runs_user_code() {
+    loom::model(|| {
+        let model = Model::with(2, false, 1);
+        let worker = spawn(&model, Model::send_outcomes);
+        let collector = spawn(&model, |model| {
+            model.lock().listeners().set_thread_is_away(true);
+        });
+        let other = spawn(&model, |model| model.wait_for(1));
+        model.wait_for(0);
+        other.join().expect("the other caller");
+        collector.join().expect("the collector thread");
+        worker.join().expect("the worker");
+    });
+}
+
 /// A thread that comes by, as one that submits does, handles the outcome of a caller that is about
 /// to sleep at the doorbell.
 #[test]
