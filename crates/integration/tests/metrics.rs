@@ -206,7 +206,9 @@ fn a_worker_shows_what_it_did_with_its_time() {
     let worker = &snapshot.workers[0];
     let lived = snapshot.age.as_secs_f64();
     assert!(worker.shares.run >= 0.04 / lived, "{snapshot}");
-    assert!(worker.shares.initialize >= 0.02 / lived, "{snapshot}");
+    // The host learns a little late that the worker has begun to initialize.
+    assert!(worker.shares.initialize > 0.0, "{snapshot}");
+    assert!(worker.shares.start + worker.shares.initialize >= 0.02 / lived, "{snapshot}");
     assert!(snapshot.start_time.min >= Duration::from_millis(20));
     assert_eq!((worker.tasks, worker.slowest[0].task), (1, 1));
 }
