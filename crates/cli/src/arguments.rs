@@ -244,8 +244,9 @@ pub(crate) struct Run {
     #[arg(long, requires = "joblog", conflicts_with_all = ["file", "command", "resume", "resume_failed"], help_heading = "Results")]
     pub(crate) retry_failed: bool,
 
-    /// Store outputs in files under DIR, laid out as by GNU parallel
-    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, help_heading = "Results")]
+    /// Store outputs: in files under the directory NAME; with replacement strings in the files
+    /// NAME, NAME.err and NAME.seq; or as rows of a table that ends in .csv, .tsv or .jsonl
+    #[arg(long, value_name = "NAME", value_hint = ValueHint::AnyPath, help_heading = "Results")]
     pub(crate) results: Option<PathBuf>,
 
     /// Write an HTML page about the run: timeline, failures, a table of all jobs

@@ -9,8 +9,9 @@ pub(crate) struct Dialect {
     /// The shell that runs all commands, even those of plain words. Without a command, the
     /// arguments are the commands.
     pub(crate) shell: Option<OsString>,
-    /// `true` if outputs that are stored by `--results` are not printed.
-    pub(crate) hides_stored: bool,
+    /// `true` if outputs that are stored by `--results` are not printed, and a name that ends in
+    /// `.jsonl` is a directory.
+    pub(crate) stores_as_parallel: bool,
     /// `true` if jobs in a log are recognized by their numbers alone, and `--resume` skips failed
     /// ones.
     pub(crate) resumes_numbers: bool,

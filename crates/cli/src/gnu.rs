@@ -46,8 +46,8 @@ pub(crate) const OPTIONS: &[(&[&str], &str)] = &[
         "use --memfree to wait for memory, and --jobs and --delay to start fewer jobs",
     ),
     (
-        &["--files", "--tmpdir", "--compress", "--compress-program", "--decompress-program"],
-        "use --results to store outputs in files",
+        &["--compress", "--compress-program", "--decompress-program"],
+        "temporary files are not compressed",
     ),
     (&["--record-env"], "jobs inherit the whole environment"),
     (

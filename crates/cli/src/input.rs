@@ -15,7 +15,7 @@ mod shuffle;
 mod sources;
 mod stream;
 
-pub(crate) use adjusted::{Adjusted, Adjustments};
+pub(crate) use adjusted::{Adjusted, Adjustments, text_of_start};
 pub(crate) use commands::Commands;
 use entry::Specification;
 use file::jobs_of_json_line;

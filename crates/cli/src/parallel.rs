@@ -113,7 +113,7 @@ fn translated(run: Run) -> Run {
         no_bar: !(run.bar || run.eta),
         dialect: Dialect {
             shell: Some(shell::of_user()),
-            hides_stored: true,
+            stores_as_parallel: true,
             resumes_numbers: true,
             is_quiet: !(run.bar || run.eta),
             halts_as_parallel: true,

@@ -28,6 +28,11 @@ impl Printer {
     /// Prints all output of a finished job.
     pub(crate) fn print(&self, outcome: &Outcome, tag: &[u8]) -> io::Result<()> {
         self.copy(&outcome.stdout, tag, io::stdout().lock(), io::stdout().is_terminal())?;
+        self.print_stderr(outcome, tag)
+    }
+
+    /// Prints the standard error of a finished job.
+    pub(crate) fn print_stderr(&self, outcome: &Outcome, tag: &[u8]) -> io::Result<()> {
         self.copy(&outcome.stderr, tag, io::stderr().lock(), io::stderr().is_terminal())
     }
 

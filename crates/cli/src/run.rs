@@ -10,6 +10,7 @@ mod prepare;
 mod session;
 mod status;
 mod stop;
+mod storage;
 
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
@@ -26,6 +27,7 @@ use client::{RunClient, Shared};
 use event_queue::EventQueue;
 use session::{Session, SessionEnd};
 pub(crate) use status::code as job_status;
+use storage::Storage;
 
 /// Runs the jobs. Returns the exit status.
 pub(crate) fn run(options: &Run) -> Result<u8, Report> {
@@ -34,9 +36,10 @@ pub(crate) fn run(options: &Run) -> Result<u8, Report> {
         (_, true) => Some(false),
         _ => None,
     });
-    prepare::check_results(options)?;
+    storage::set_temporary_folder(options)?;
     let runner = prepare::runner(options, screen.tick())?;
-    let input = prepare::input(options, &runner)?;
+    let (input, grammar) = prepare::input(options, &runner)?;
+    let storage = Storage::of(options, &grammar)?;
     if options.dry_run {
         return dry_run(input);
     }
@@ -44,7 +47,7 @@ pub(crate) fn run(options: &Run) -> Result<u8, Report> {
         prepare::check(input.as_ref(), options, &runner, resume)
     })?;
     let files = crate::report::Files::open(options)?;
-    prepare::results(options)?;
+    let (file_names, table) = storage.open(options)?;
     let queue = EventQueue::new(runner.stopper());
     let live = options.status.as_ref().map(|address| LiveView::serve(address, &runner));
     let live = live.transpose()?;
@@ -54,8 +57,8 @@ pub(crate) fn run(options: &Run) -> Result<u8, Report> {
     let first_signal = stop::on_signals(runner.stopper(), queue.clone())
         .into_diagnostic()
         .wrap_err("cannot install signal handlers")?;
-    let shared = Shared::new(options);
-    let mut client = RunClient::new(input, resume, &shared, queue.clone(), options);
+    let shared = Shared::new(options, table.is_some());
+    let mut client = RunClient::new(input, resume, file_names, &shared, queue.clone(), options);
     let ends_lines = screen.has_area();
     let session = Session {
         screen,
@@ -63,13 +66,13 @@ pub(crate) fn run(options: &Run) -> Result<u8, Report> {
         report: prepare::report(options, &runner)?,
         live,
         joblog,
-        results: options.results.clone().map(brigade::runner::Results::new),
+        table,
         printer: crate::printer::Printer::new(ends_lines),
         is_json: options.json,
         is_live: options.line_buffer,
         is_quiet: options.dialect.is_quiet,
         printed: options.printed.clone(),
-        hides_outputs: options.dialect.hides_stored && options.results.is_some(),
+        hides_outputs: storage::hides_outputs(options),
         shared,
         stopper: runner.stopper(),
         decision: None,

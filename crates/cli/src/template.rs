@@ -169,6 +169,11 @@ impl Template {
         Ok(self.filled(number, arguments)?.join(&b' '))
     }
 
+    /// Returns `true` if there are no replacement strings.
+    pub(crate) fn is_constant(&self) -> bool {
+        !self.has(|_| true)
+    }
+
     /// Returns `true` if the slot is among the replacement strings.
     pub(crate) fn has_slot(&self) -> bool {
         self.has(|replacement| replacement == Replacement::Slot)

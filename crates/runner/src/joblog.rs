@@ -122,14 +122,7 @@ impl Joblog {
     }
 
     fn open(path: &Path) -> io::Result<Self> {
-        let file = OpenOptions::new().read(true).append(true).create(true).open(path)?;
-        // Neither pipes nor terminals are locked. Some file systems have no locks.
-        if file.metadata()?.is_file() && matches!(file_lock::try_lock(&file), Ok(false)) {
-            let holder = file_lock::holder(&file)
-                .map_or_else(|| "another process".to_owned(), |pid| format!("process {pid}"));
-            return Err(io::Error::other(format!("it is in use by {holder}")));
-        }
-        Ok(Self { file })
+        Ok(Self { file: open_alone(path)? })
     }
 
     /// Appends the line of a job that is over. A job that never started has none.
@@ -147,23 +140,57 @@ impl Joblog {
     }
 }
 
+/// Opens a file to append to it, or creates it. An error if another run writes to it.
+pub(crate) fn open_alone(path: &Path) -> io::Result<File> {
+    let file = OpenOptions::new().read(true).append(true).create(true).open(path)?;
+    // Neither pipes nor terminals are locked. Some file systems have no locks.
+    if file.metadata()?.is_file() && matches!(file_lock::try_lock(&file), Ok(false)) {
+        let holder = file_lock::holder(&file)
+            .map_or_else(|| "another process".to_owned(), |pid| format!("process {pid}"));
+        return Err(io::Error::other(format!("it is in use by {holder}")));
+    }
+    Ok(file)
+}
+
+/// The columns of GNU parallel's log that differ between jobs, except the number and the command.
+pub(crate) struct LogColumns {
+    /// The time of day at the start, and the duration, in seconds.
+    pub(crate) started: f64,
+    pub(crate) wall: f64,
+    /// Number of bytes of standard output.
+    pub(crate) received: u64,
+    pub(crate) exit: i32,
+    pub(crate) signal: i32,
+}
+
+impl LogColumns {
+    pub(crate) fn of(outcome: &Outcome) -> Self {
+        let (exit, signal) = match &outcome.ending {
+            Ending::Exited(code) => (*code, 0),
+            Ending::Signalled(signal) => (0, *signal),
+            Ending::NotStarted(failure) => (failure.code, 0),
+            Ending::TimedOut { .. } => (NO_EXIT, SIGTERM),
+            _ => (NO_EXIT, 0),
+        };
+        Self {
+            started: seconds(outcome.started_at.duration_since(UNIX_EPOCH).unwrap_or_default()),
+            wall: seconds(outcome.wall),
+            received: outcome.stdout.len().unwrap_or(0) + outcome.stdout.dropped(),
+            exit,
+            signal,
+        }
+    }
+}
+
 fn line(outcome: &Outcome) -> Vec<u8> {
-    let received = outcome.stdout.len().unwrap_or(0) + outcome.stdout.dropped();
-    let (exit, signal) = match &outcome.ending {
-        Ending::Exited(code) => (*code, 0),
-        Ending::Signalled(signal) => (0, *signal),
-        Ending::NotStarted(failure) => (failure.code, 0),
-        Ending::TimedOut { .. } => (NO_EXIT, SIGTERM),
-        _ => (NO_EXIT, 0),
-    };
+    let LogColumns { started, wall, received, exit, signal } = LogColumns::of(outcome);
     let cores: CpuSet = outcome.cores.iter().copied().collect();
     let cores = if cores.is_empty() { "-".to_owned() } else { cores.to_string() };
     let memory = outcome.peak_memory.map_or_else(|| "-".to_owned(), |bytes| bytes.to_string());
     let command = outcome.command().to_line();
     // GNU parallel also writes a newline within a command like this.
     let command = command.as_bytes().iter().map(|byte| if *byte == b'\n' { 0 } else { *byte });
-    let started = seconds(outcome.started_at.duration_since(UNIX_EPOCH).unwrap_or_default());
-    let (number, wall) = (outcome.number, seconds(outcome.wall));
+    let number = outcome.number;
     let before =
         format!("{number}\t:\t{started:.3}\t{wall:10.3}\t0\t{received}\t{exit}\t{signal}\t");
     let after = format!(

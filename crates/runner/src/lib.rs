@@ -81,7 +81,7 @@ pub use outcome::{Ending, Outcome, StartFailure};
 pub use output::{DEFAULT_TAIL, Output};
 #[cfg(feature = "report")]
 pub use report::{About, Report};
-pub use results::Results;
+pub use results::{ResultFiles, ResultTable, Results, TableFormat};
 pub use runner::Runner;
 pub use stopper::Stopper;
 pub use summary::Summary;

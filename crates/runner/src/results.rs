@@ -1,20 +1,23 @@
 //! A directory of results, laid out as by GNU parallel's `--results`: `DIR/1/first
 //! argument/2/second argument/{seq,stdout,stderr}`.
 
-use std::ffi::{OsStr, OsString};
-use std::fs;
-use std::hash::{DefaultHasher, Hash, Hasher};
-use std::io;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::{Path, PathBuf};
+mod files;
+mod table;
+mod text;
 
-use crate::outcome::Outcome;
-use crate::output::Output;
+pub use files::ResultFiles;
+pub use table::{ResultTable, TableFormat};
+
+use std::ffi::{OsStr, OsString};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::PathBuf;
 
 /// A directory of results.
 #[derive(Debug, Clone)]
 pub struct Results {
     folder: PathBuf,
+    names: Vec<OsString>,
 }
 
 /// The longest file name that most file systems allow.
@@ -22,40 +25,28 @@ const LONGEST_NAME: usize = 255;
 
 impl Results {
     /// Stores results in this directory, which need not exist.
-    pub fn new(folder: PathBuf) -> Self {
-        Self { folder }
+    pub fn new(folder: impl Into<PathBuf>) -> Self {
+        Self { folder: folder.into(), names: Vec::new() }
     }
 
-    /// Creates the directory of a job and the file with its number. Returns the destination of its
-    /// output.
-    pub fn prepare(&self, number: u64, arguments: &[OsString]) -> io::Result<Output> {
-        let folder = self.folder_of(arguments);
-        fs::create_dir_all(&folder)?;
-        fs::write(folder.join("seq"), number.to_string())?;
-        Ok(Output::Files { stdout: folder.join("stdout"), stderr: folder.join("stderr") })
+    /// Names the directories of arguments, from the first, instead of numbering them.
+    #[must_use]
+    pub fn names(mut self, names: Vec<OsString>) -> Self {
+        self.names = names;
+        self
     }
 
-    /// Writes the outputs of a job that did not write to the files itself.
-    pub fn write(&self, outcome: &Outcome, arguments: &[OsString]) -> io::Result<()> {
-        self.prepare(outcome.number, arguments)?;
-        let folder = self.folder_of(arguments);
-        outcome.stdout.copy_to(&mut fs::File::create(folder.join("stdout"))?)?;
-        outcome.stderr.copy_to(&mut fs::File::create(folder.join("stderr"))?)?;
-        Ok(())
-    }
-
-    fn folder_of(&self, arguments: &[OsString]) -> PathBuf {
+    /// Returns the files of the job with these arguments.
+    pub fn files(&self, arguments: &[OsString]) -> ResultFiles {
         let mut folder = self.folder.clone();
-        for (index, argument) in (1..).zip(arguments) {
-            folder.push(format!("{index}"));
+        for (index, argument) in arguments.iter().enumerate() {
+            match self.names.get(index) {
+                Some(name) => folder.push(file_name(name)),
+                None => folder.push((index + 1).to_string()),
+            }
             folder.push(file_name(argument));
         }
-        folder
-    }
-
-    /// Returns the directory.
-    pub fn path(&self) -> &Path {
-        &self.folder
+        ResultFiles::in_folder(&folder)
     }
 }
 

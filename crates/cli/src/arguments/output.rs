@@ -1,10 +1,13 @@
 //! The options of what is printed besides or instead of outputs.
 
-use clap::Args;
+use std::path::PathBuf;
+
+use clap::{Args, ValueHint};
 
 /// The options of what is printed besides or instead of outputs.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Output")]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
 pub(crate) struct OutputOptions {
     /// Print each command before its output
     #[arg(short = 'v', conflicts_with = "json")]
@@ -17,4 +20,13 @@ pub(crate) struct OutputOptions {
     /// Let jobs write to the terminal or file themselves, without order
     #[arg(short, long, conflicts_with_all = ["keep_order", "tag", "line_buffer", "json", "results"])]
     pub(crate) ungroup: bool,
+
+    /// Store standard output in files, and print their names instead; nothing removes the files
+    #[arg(long, conflicts_with_all = ["ungroup", "line_buffer", "json"])]
+    pub(crate) files: bool,
+
+    /// Directory for temporary files: those of --files, and of outputs that wait to be printed
+    /// [default: $TMPDIR, else /tmp]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) tmpdir: Option<PathBuf>,
 }

@@ -33,23 +33,6 @@ impl Adjustments {
     /// command does.
     pub(crate) fn new(options: &Run, grammar: &Grammar) -> Result<Self, Report> {
         let JobOptions { tag, tagstring, ctag, ctagstring, wd, env, .. } = &options.job;
-        let parse = |option: &str, text: &OsStr| {
-            let template = Template::text(text, grammar).into_diagnostic()?;
-            if template.needs_total() {
-                return Err(miette!("{option} cannot contain {{##}} or {{0#}}"));
-            }
-            Ok(template)
-        };
-        let for_start = |option: &str, text: &OsStr| {
-            let template = parse(option, text)?;
-            if template.has_slot() {
-                return Err(miette!(
-                    help = "jobs find the number of their slot in the variable PARALLEL_JOBSLOT",
-                    "{option} cannot contain {{%}}: the slot is only known when a job starts"
-                ));
-            }
-            Ok(template)
-        };
         let text = match tagstring.as_ref().or(ctagstring.as_ref()) {
             Some(text) => Some(OsString::from(text.replace("\\t", "\t"))),
             None => (*tag || *ctag).then(|| grammar.whole.clone().unwrap_or_else(|| "{}".into())),
@@ -61,13 +44,13 @@ impl Adjustments {
             if name.is_empty() {
                 return Err(miette!("`--env {variable}` has no name before the `=`"));
             }
-            variables.push((name.into(), for_start("--env", value.as_ref())?));
+            variables.push((name.into(), text_of_start("--env", value.as_ref(), grammar)?));
         }
         let shell = options.shell.as_ref().filter(|shell| *shell != DEFAULT_SHELL);
         Ok(Self {
-            tag: text.map(|text| parse("--tagstring", &text)).transpose()?,
+            tag: text.map(|text| text_of_end("--tagstring", &text, grammar)).transpose()?,
             is_colored: (*ctag || ctagstring.is_some()) && console::colors_enabled(),
-            folder: wd.as_ref().map(|folder| for_start("--wd", folder)).transpose()?,
+            folder: wd.as_ref().map(|folder| text_of_start("--wd", folder, grammar)).transpose()?,
             variables,
             shell: options.dialect.shell.as_ref().or(shell).cloned(),
         })
@@ -91,6 +74,31 @@ impl Adjustments {
         entry.job = job;
         Ok(())
     }
+}
+
+/// Parses the value of an option that is needed when a job is over.
+fn text_of_end(option: &str, text: &OsStr, grammar: &Grammar) -> Result<Template, Report> {
+    let template = Template::text(text, grammar).into_diagnostic()?;
+    if template.needs_total() {
+        return Err(miette!("{option} cannot contain {{##}} or {{0#}}"));
+    }
+    Ok(template)
+}
+
+/// Parses the value of an option that is needed before a job starts.
+pub(crate) fn text_of_start(
+    option: &str,
+    text: &OsStr,
+    grammar: &Grammar,
+) -> Result<Template, Report> {
+    let template = text_of_end(option, text, grammar)?;
+    if template.has_slot() {
+        return Err(miette!(
+            help = "jobs find the number of their slot in the variable PARALLEL_JOBSLOT",
+            "{option} cannot contain {{%}}: the slot is only known when a job starts"
+        ));
+    }
+    Ok(template)
 }
 
 /// The shell of `--shell` without a name.

@@ -5,9 +5,10 @@ use std::collections::HashMap;
 use std::ffi::OsString;
 use std::sync::Arc;
 
-use brigade::runner::{Client, Event, Results, Resume, Supply};
+use brigade::runner::{Client, Event, ResultFiles, Resume, Supply};
 
 use super::event_queue::EventQueue;
+use super::storage::FileNames;
 use crate::arguments::Run;
 use crate::descriptors::most_held;
 use crate::input::{Entry, Fetch, Input};
@@ -35,6 +36,8 @@ pub(super) struct State {
 pub(super) struct Kept {
     pub(super) arguments: Vec<OsString>,
     pub(super) tag: Tag,
+    /// The files for its results.
+    pub(super) files: Option<ResultFiles>,
     /// The slot of its last attempt.
     slot: usize,
 }
@@ -47,10 +50,10 @@ impl Kept {
 }
 
 impl Shared {
-    pub(super) fn new(options: &Run) -> Self {
+    pub(super) fn new(options: &Run, keeps_arguments: bool) -> Self {
         Self(Arc::new(Mutex::new(State {
             kept: HashMap::new(),
-            keeps_arguments: options.results.is_some(),
+            keeps_arguments,
             reorder: options.keep_order.then(|| ReorderBuffer::new(most_held())),
             supply: SupplyCounts::default(),
             is_held: false,
@@ -83,8 +86,10 @@ impl Shared {
 pub(super) struct RunClient {
     input: Box<dyn Input>,
     resume: Resume,
-    /// The results directory, if jobs write to it themselves.
-    results: Option<Results>,
+    /// Names the files of each job's results, if they are stored in files.
+    file_names: Option<FileNames>,
+    /// `true` if jobs write to these files themselves.
+    stores_directly: bool,
     /// `true` if the directories of jobs are created.
     creates_folders: bool,
     shared: Shared,
@@ -95,16 +100,17 @@ impl RunClient {
     pub(super) fn new(
         input: Box<dyn Input>,
         resume: Resume,
+        file_names: Option<FileNames>,
         shared: &Shared,
         queue: EventQueue,
         options: &Run,
     ) -> Self {
         // With `--line-buffer` the lines pass through here, and are written to the files at the
         // end.
-        let results = options.results.clone().filter(|_| !options.line_buffer).map(Results::new);
-        let creates_folders = options.job.wd.is_some();
+        let stores_directly = !options.line_buffer;
+        let (creates_folders, shared) = (options.job.wd.is_some(), shared.clone());
         let client =
-            Self { input, resume, results, creates_folders, shared: shared.clone(), queue };
+            Self { input, resume, file_names, stores_directly, creates_folders, shared, queue };
         client.note_remaining();
         client
     }
@@ -144,18 +150,24 @@ impl Client for RunClient {
                 Fetch::Failed(error) => return Supply::Failed(error),
             };
             let Entry { number, mut job, arguments, tag } = *entry;
+            // Also those of a job that is done: no other one writes to them.
+            let files = self.file_names.as_mut().map(|names| names.next(number, &arguments));
+            let files = match files.transpose() {
+                Ok(files) => files,
+                Err(failure) => return Supply::Failed(failure.into()),
+            };
             if self.resume.has(number, &job) {
                 self.shared.lock().supply.skipped += 1;
                 continue;
             }
-            if let Some(results) = &self.results {
-                match results.prepare(number, &arguments) {
+            if let Some(files) = files.as_ref().filter(|_| self.stores_directly) {
+                match files.prepare(number) {
                     Ok(output) => job = job.output(output),
                     Err(error) => {
-                        let folder = results.path().display();
-                        return Supply::Failed(
-                            format!("cannot create a directory in {folder}: {error}").into(),
-                        );
+                        let file = files.stdout().display();
+                        let failure =
+                            format!("cannot store the results of job {number} in {file}: {error}");
+                        return Supply::Failed(failure.into());
                     }
                 }
             }
@@ -167,8 +179,10 @@ impl Client for RunClient {
                 return Supply::Failed(failure.into());
             }
             let mut shared = self.shared.lock();
-            if shared.keeps_arguments || !tag.is_empty() {
-                shared.kept.insert(number, Kept { arguments, tag, slot: 0 });
+            let arguments = if shared.keeps_arguments { arguments } else { Vec::new() };
+            let kept = Kept { arguments, tag, files, slot: 0 };
+            if shared.keeps_arguments || !kept.tag.is_empty() || kept.files.is_some() {
+                shared.kept.insert(number, kept);
             }
             if let Some(reorder) = &mut shared.reorder {
                 reorder.taken(number);

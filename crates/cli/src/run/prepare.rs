@@ -3,7 +3,6 @@
 use std::fs::{self, File};
 use std::io;
 use std::num::NonZeroUsize;
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::Path;
 use std::time::Duration;
@@ -80,7 +79,8 @@ pub(super) fn runner(options: &Run, tick: Option<Duration>) -> Result<Runner, Re
     builder.build().map_err(explain::build_error)
 }
 
-pub(super) fn input(options: &Run, runner: &Runner) -> Result<Box<dyn Input>, Report> {
+/// Returns the jobs, and the grammar of replacement strings in options.
+pub(super) fn input(options: &Run, runner: &Runner) -> Result<(Box<dyn Input>, Grammar), Report> {
     let stopper = &runner.stopper();
     // Jobs that are not made from lists have all the arguments that there are.
     let plain = || Grammar { is_lenient: true, has_plus: options.lists.plus, ..Grammar::default() };
@@ -101,37 +101,14 @@ pub(super) fn input(options: &Run, runner: &Runner) -> Result<Box<dyn Input>, Re
     let adjustments = Adjustments::new(options, &grammar)?;
     let input: Box<dyn Input> = Box::new(Adjusted::new(input, adjustments));
     if !options.shuffle {
-        return Ok(input);
+        return Ok((input, grammar));
     }
     let seed = match options.seed {
         Some(seed) => seed,
         None => getrandom::u64().map_err(|error| miette!("cannot generate a seed: {error}"))?,
     };
     let shuffled = Shuffled::read(input, seed).map_err(|error| miette!("{error}"))?;
-    Ok(Box::new(shuffled))
-}
-
-/// Refuses names of results for which GNU parallel writes files instead of directories.
-pub(super) fn check_results(options: &Run) -> Result<(), Report> {
-    let Some(path) = &options.results else { return Ok(()) };
-    let is_table = path.extension().is_some_and(|extension| {
-        ["csv", "tsv", "json"].iter().any(|other| extension.eq_ignore_ascii_case(other))
-    });
-    if is_table {
-        return Err(miette!(
-            help = "for a table of all jobs use --joblog FILE or --json",
-            "`--results` names a directory: GNU parallel's tables are not available in brigade"
-        ));
-    }
-    if path.as_os_str().as_bytes().windows(2).any(|pair| pair == b"{}") {
-        return Err(miette!(
-            help =
-                "name a directory; the outputs of each job are in a directory of its own below it",
-            "`--results {}`: GNU parallel's replacement strings are not available here",
-            path.display()
-        ));
-    }
-    Ok(())
+    Ok((Box::new(shuffled), grammar))
 }
 
 fn from_file(file: &Path, options: &Run, stopper: &Stopper) -> Result<Box<dyn Input>, Report> {
@@ -299,14 +276,6 @@ pub(super) fn joblog(
     check(&Resume::default())?;
     let joblog = Joblog::create(path).into_diagnostic().wrap_err_with(|| cannot("write"))?;
     Ok((Resume::default(), Some(joblog)))
-}
-
-/// Creates the directory of results, and checks that it takes files.
-pub(super) fn results(options: &Run) -> Result<(), Report> {
-    let Some(path) = &options.results else { return Ok(()) };
-    let about = || format!("cannot write to the results directory {}", path.display());
-    fs::create_dir_all(path).into_diagnostic().wrap_err_with(about)?;
-    tempfile::tempfile_in(path).map(drop).into_diagnostic().wrap_err_with(about)
 }
 
 /// Starts the report, if it or the trace is wanted.

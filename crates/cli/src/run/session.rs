@@ -3,11 +3,12 @@
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 
-use brigade::runner::{self, Captured, Command, Event, Joblog, Outcome, Results, Stopper};
+use brigade::runner::{self, Captured, Command, Event, Joblog, Outcome, ResultTable, Stopper};
 use miette::{IntoDiagnostic, Report, WrapErr};
 
-use super::client::Shared;
+use super::client::{Kept, Shared};
 use super::status::{BROKEN_PIPE, Decision};
+use super::storage;
 use crate::arguments::OutputOptions;
 use crate::live::LiveView;
 use crate::printer::{Printer, ReorderBuffer, json};
@@ -20,7 +21,7 @@ pub(super) struct Session {
     pub(super) statistics: Statistics,
     pub(super) live: Option<LiveView>,
     pub(super) joblog: Option<Joblog>,
-    pub(super) results: Option<Results>,
+    pub(super) table: Option<ResultTable>,
     pub(super) report: Option<runner::Report>,
     pub(super) printer: Printer,
     pub(super) is_json: bool,
@@ -120,18 +121,34 @@ impl Session {
         let kept = self.shared.take(outcome.number);
         let command = self.printed.commands.then(|| outcome.job.command_on(outcome.slot));
         let has_output = !self.hides_outputs && has_output(outcome);
-        if !self.is_json && !self.is_live && (has_output || command.is_some()) {
+        let file = self.printed.files.then(|| match &kept.files {
+            Some(files) => Ok(files.stdout().to_owned()),
+            None => storage::store(&outcome.stdout),
+        });
+        let file = match file.transpose() {
+            Ok(file) => file,
+            Err(error) => return self.check(Err(error), "cannot store a job's output"),
+        };
+        let is_printed = has_output || command.is_some() || file.is_some();
+        if !self.is_json && !self.is_live && is_printed {
             let print = || {
                 command.map_or(Ok(()), |command| print_command(&command))?;
-                if has_output { self.printer.print(outcome, &kept.line_tag()) } else { Ok(()) }
+                let tag = kept.line_tag();
+                match &file {
+                    Some(file) => {
+                        print_line(&[&tag, file.as_os_str().as_bytes()].concat())?;
+                        if has_output { self.printer.print_stderr(outcome, &tag) } else { Ok(()) }
+                    }
+                    None if has_output => self.printer.print(outcome, &tag),
+                    None => Ok(()),
+                }
             };
             let printed = self.screen.suspend(&self.statistics, print);
             self.check(printed, "cannot print a job's output");
         }
-        if let Some(results) = self.results.as_ref().filter(|_| self.is_live) {
-            let written = results.write(outcome, &kept.arguments);
-            self.check(written, "cannot write to the results directory");
-        }
+        let stored = self.store(outcome, &kept);
+        let is_stored = stored.is_ok();
+        self.check(stored, "cannot store a job's results");
         if !self.has_lost_reader() && !self.is_quiet {
             self.screen.show_failure(outcome, &self.statistics);
         }
@@ -147,10 +164,20 @@ impl Session {
                 return;
             }
         }
-        if let Some(joblog) = &mut self.joblog {
+        if let Some(joblog) = self.joblog.as_mut().filter(|_| is_stored) {
             let logged = joblog.write(outcome);
             self.check(logged, "cannot write to the joblog");
         }
+    }
+
+    /// Stores a job's results, unless the job has done it itself.
+    fn store(&mut self, outcome: &Outcome, kept: &Kept) -> io::Result<()> {
+        if let Some(files) = kept.files.as_ref().filter(|_| self.is_live) {
+            files.write(outcome)?;
+        }
+        let Some(table) = &mut self.table else { return Ok(()) };
+        // It may be on the terminal.
+        self.screen.suspend(&self.statistics, || table.write(outcome, &kept.arguments))
     }
 
     fn note_input(&mut self) {
@@ -198,7 +225,11 @@ fn has_output(outcome: &Outcome) -> bool {
 }
 
 fn print_command(command: &Command) -> io::Result<()> {
+    print_line(command.to_line().as_bytes())
+}
+
+fn print_line(line: &[u8]) -> io::Result<()> {
     let mut stdout = io::stdout().lock();
-    stdout.write_all(command.to_line().as_bytes())?;
+    stdout.write_all(line)?;
     stdout.write_all(b"\n")
 }

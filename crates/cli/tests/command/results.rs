@@ -1,0 +1,101 @@
+//! Tests of the places where outputs are stored: files, tables and temporary files.
+
+use std::fs;
+
+use crate::common::TestDir;
+
+const JOB: [&str; 4] = ["sh", "-c", "echo $0; echo e$0 >&2", "{}"];
+
+#[test]
+fn a_name_of_results_may_have_replacement_strings() {
+    let dir = TestDir::new();
+    for options in [&["--results", "out/{}.txt"][..], &["--results", "out/{}.txt", "--line-buffer"]]
+    {
+        let ran = dir.run(&[options, &JOB, &[":::", "a", "b/c"]].concat());
+        assert_eq!((ran.lines(), ran.status), (vec!["a", "b/c"], 0), "{}", ran.stderr);
+        let read = |name| dir.read(&format!("out/{name}"));
+        assert_eq!((read("a.txt"), read("a.txt.err"), read("a.txt.seq")), texts("a", "1"));
+        assert_eq!((read("b/c.txt"), read("b/c.txt.err"), read("b/c.txt.seq")), texts("b/c", "2"));
+        fs::remove_dir_all(dir.path("out")).expect("a directory");
+    }
+    let ran = dir.run(&[&["--results", "out/{#}/"][..], &JOB, &[":::", "a"]].concat());
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    let read = |name| dir.read(&format!("out/1/{name}"));
+    assert_eq!((read("stdout"), read("stderr"), read("seq")), texts("a", "1"));
+}
+
+fn texts(argument: &str, number: &str) -> (String, String, String) {
+    (format!("{argument}\n"), format!("e{argument}\n"), number.to_owned())
+}
+
+#[test]
+fn no_job_writes_to_the_files_of_another_one() {
+    for (name, arguments) in [
+        ("{.}", ["a.x", "a.y"]),
+        ("{}", ["a", "./a"]),
+        ("{}", ["a", "b/../a"]),
+        ("{}", ["a", "a.err"]),
+    ] {
+        let dir = TestDir::new();
+        let command = ["--results", name, "--joblog", "log", "-j1", "--", "echo", ":::"];
+        let command = [&command[..], &arguments].concat();
+        // The files of a job that is done are not overwritten either.
+        for options in [&[][..], &["--resume"]] {
+            let ran = dir.run(&[options, &command].concat());
+            assert_eq!(ran.status, 255, "{arguments:?}");
+            assert!(ran.stderr.contains("jobs 1 and 2 would both write"), "{}", ran.stderr);
+        }
+        assert!(!dir.read("a").contains(arguments[1]), "{arguments:?}");
+    }
+}
+
+#[test]
+fn a_table_of_results_has_a_row_for_each_job() {
+    let dir = TestDir::new();
+    let command = [&["--header", ":", "-j1"][..], &JOB, &[":::", "x y", "a", "b,c"]].concat();
+    for (name, header, row) in [
+        ("t.csv", ",Command,\"x y\",Stdout,Stderr\n", "\"b,c\",\"b,c\n\",\"eb,c\n\"\n"),
+        ("t.TSV", "\tCommand\t\"x y\"\tStdout\tStderr\n", "\tb,c\t\"b,c\n\"\t\"eb,c\n\"\n"),
+        ("t.jsonl", "{ \"Seq\": 1, ", "\"b,c\" ], \"Stdout\": \"b,c\\u000a\", "),
+    ] {
+        let ran = dir.run(&[&["--results", name][..], &command].concat());
+        assert_eq!((ran.stdout.as_str(), ran.status), ("a\nb,c\n", 0), "{}", ran.stderr);
+        let table = dir.read(name);
+        assert!(table.contains(header) && table.contains(row), "{table}");
+    }
+    let ran = dir.run(&[&["--results=-.csv"][..], &command].concat());
+    assert!(ran.stdout.starts_with("Seq,Host,") && ran.stdout.lines().count() == 7);
+}
+
+#[test]
+fn gnu_parallel_takes_jsonl_for_a_directory() {
+    let dir = TestDir::new();
+    let words = ["parallel", "--results", "d.jsonl", "echo", ":::", "a"];
+    assert!(dir.command(&words).status().expect("brigade").success());
+    assert_eq!(dir.read("d.jsonl/1/a/stdout"), "a\n");
+}
+
+#[test]
+fn a_full_disk_fails_the_run_and_the_job_is_not_logged() {
+    let dir = TestDir::new();
+    std::os::unix::fs::symlink("/dev/full", dir.path("t.csv")).expect("a link");
+    let options = ["--results", "t.csv", "--joblog", "log", "--", "echo", ":::", "a"];
+    let ran = dir.run(&options);
+    assert_eq!(ran.status, 255);
+    assert!(ran.stderr.contains("cannot store a job's results"), "{}", ran.stderr);
+    assert_eq!(dir.read("log").lines().count(), 1);
+}
+
+#[test]
+fn names_of_files_are_printed_instead_of_outputs() {
+    let dir = TestDir::new();
+    fs::create_dir(dir.path("tmp")).expect("disk");
+    let command = [&JOB[..], &[":::", "a", "b"]].concat();
+    let ran = dir.run(&[&["-k", "--files", "--tmpdir", "tmp"][..], &command].concat());
+    let read: Vec<String> = ran.stdout.lines().map(|name| dir.read(name)).collect();
+    assert_eq!((read, ran.status), (vec!["a\n".to_owned(), "b\n".to_owned()], 0), "{}", ran.stderr);
+    assert!(ran.stdout.contains("/tmp/brigade-") && ran.stderr.contains("ea\neb\n"));
+    let ran = dir.run(&[&["-k", "--tag", "--files", "--results", "d"][..], &command].concat());
+    assert_eq!(ran.stdout, "a\td/1/a/stdout\nb\td/1/b/stdout\n");
+    assert_eq!(dir.read("d/1/b/stdout"), "b\n");
+}
