@@ -51,6 +51,8 @@ pub(crate) struct TaskCell {
     key: AtomicU32,
     /// Set under the lock once the outcome is stored.
     ended: AtomicBool,
+    /// `true` until the first poll, if that may look for the outcome.
+    may_look: AtomicBool,
     /// Number of tasks that this one stands for in the times that the pool records; 0 if it is not
     /// timed.
     #[cfg_attr(not(feature = "recording"), expect(dead_code, reason = "only metrics need it"))]
@@ -143,6 +145,7 @@ impl TaskCell {
             record,
             key: AtomicU32::new(NO_KEY),
             ended: AtomicBool::new(false),
+            may_look: AtomicBool::new(false),
             weight: AtomicU8::new(0),
             state: Mutex::new(CellState {
                 outcome: OutcomeState::Pending(argument),
@@ -199,6 +202,16 @@ impl TaskCell {
 
     pub(crate) fn set_key(&self, key: TaskKey) {
         self.key.store(key.raw(), Ordering::Release);
+    }
+
+    /// Allows the next poll to look for the outcome.
+    pub(crate) fn set_may_look(&self) {
+        self.may_look.store(true, Ordering::Relaxed);
+    }
+
+    /// Returns `true` if a poll may look for the outcome, once.
+    pub(crate) fn take_may_look(&self) -> bool {
+        self.may_look.load(Ordering::Relaxed) && self.may_look.swap(false, Ordering::Relaxed)
     }
 
     pub(crate) fn task_ref(&self) -> Option<TaskRef> {

@@ -86,6 +86,7 @@ use crossbeam_channel::{Receiver, Sender, TryRecvError, bounded};
 
 use crate::config::Config;
 use crate::error::PoolError;
+pub(crate) use collect::glances::Glance;
 #[cfg(not(feature = "recording"))]
 use no_recording as recording;
 use outcome::EventData;

@@ -18,7 +18,7 @@ use crate::abort_on_drop::AbortOnDrop;
 use crate::callbacks::Callback;
 use crate::cell::{OutcomeKind, TaskCell};
 use crate::completion_queue::CompletionQueue;
-use crate::drive::Shared;
+use crate::drive::{Glance, Shared};
 use crate::error::{TaskError, TaskErrorKind};
 use crate::payload::Outcome;
 use crate::waiting::Wait;
@@ -302,11 +302,22 @@ fn decode<R: DeserializeOwned + 'static>(
 impl<R: DeserializeOwned + 'static> Future for Handle<R> {
     type Output = Result<R, TaskError>;
 
+    /// The first poll of a handle may spin for up to 20 µs, if the pool has nothing else to do and
+    /// tasks are usually that brief.
+    ///
     /// # Panics
     /// If polled again after it was ready.
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         if self.shared.is_forked() {
             return Poll::Ready(Err(self.forked()));
+        }
+        if self.cell.is_pending()
+            && self.cell.take_may_look()
+            && self.shared.glance(&*self.cell) == Glance::Yield
+        {
+            self.cell.set_may_look();
+            context.waker().wake_by_ref();
+            return Poll::Pending;
         }
         match self.cell.poll(context.waker()) {
             Ok(Some(outcome)) => Poll::Ready(self.decode(outcome)),

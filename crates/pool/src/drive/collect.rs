@@ -18,14 +18,16 @@
 //! - Many callers in turn would spend most of their time on handing over. So from a certain number
 //!   on, a caller listens only while it runs: before it sleeps, it hands over to the collector
 //!   thread, which handles the outcomes of all sleeping callers in one go. While that thread runs
-//!   user code, which may take long, one of the callers sleeps as the listener again. A caller that finds that
-//!   another one listens looks by itself for a moment if tasks are short: it is running, so it has
-//!   its outcome long before it could be woken.
+//!   user code, which may take long, one of the callers sleeps as the listener again. A caller that
+//!   finds another one listening looks by itself for a moment if tasks are short: it is running, so
+//!   it has its outcome long before it could be woken.
 //! - A wake-up for each outcome would slow down brief tasks. So a listener may be patient: a worker
 //!   that has more to do announces its outcomes later (`RemoteDoorbell::ring_later`). The worker
 //!   guesses from the last task how long the others take, so a patient listener looks again by
 //!   itself after `PATIENCE`. If it finds nothing, it asks to be rung for each outcome, until it
 //!   finds one.
+//! - A future may be a listening caller for some microseconds when it is polled, see `glances`. It
+//!   never sleeps at the doorbell, and hands over in any case.
 //! - A caller hands over before it runs user code, and it carries out everything that follows from
 //!   a look before it sleeps.
 //! - A thread that cannot wait for descriptors breaks the pool and kills its workers, so that all
@@ -36,6 +38,7 @@
 
 mod caller;
 pub(super) mod collecting;
+pub(crate) mod glances;
 pub(super) mod listeners;
 #[cfg(all(loom, test))]
 mod loom;
@@ -65,6 +68,7 @@ use crate::completion_queue::CompletionQueue;
 use crate::waiting::{Wait, park_for};
 use caller::Caller;
 use collecting::Collecting;
+use glances::{GLANCE, Glance};
 use rings::{PoolRings, Role};
 use turn::Turn;
 
@@ -125,6 +129,17 @@ impl Shared {
             }
             _ => park_for(wait, deadline),
         }
+    }
+}
+
+impl Shared {
+    /// Waits some microseconds for the outcome that a future waits for, unless another thread
+    /// looks.
+    pub(crate) fn glance(&self, wait: &impl Wait) -> Glance {
+        let Some(collecting) = &self.collecting else { return Glance::Skip };
+        // See `wait_for`.
+        let _owned = self.borrow_this_thread();
+        Caller::new(&PoolRings { shared: self, collecting }).glance(wait)
     }
 }
 
@@ -271,12 +286,13 @@ impl Core {
     /// cannot run before the caller sleeps.
     fn spin_limit(&mut self, role: Role, shared: &Shared, doorbell: &Doorbell) -> Option<Duration> {
         let is_worth_while = match role {
-            Role::Listens => self.allow_spinning(shared, doorbell),
+            Role::Listens | Role::Polls => self.allow_spinning(shared, doorbell),
             Role::Waits => self.scheduler.has_short_tasks(),
         };
         let woke_worker = std::mem::take(&mut self.woke_worker);
         (is_worth_while && !woke_worker).then_some(match role {
             Role::Listens if !self.listeners.are_many() => SPIN,
+            Role::Polls => GLANCE,
             Role::Listens | Role::Waits => SHORT_SPIN,
         })
     }

@@ -59,9 +59,13 @@ impl Shared {
         // Deadlines count from the exact time. The last tick is slightly behind, but much cheaper.
         let is_exact = constraints.is_some() || items.is_some();
         let time = core.recording.stamp(task, is_exact);
-        let (id, task) = (task.id, Arc::clone(task));
-        let event = Event::Submit(Submission { id, task, items, retries, constraints });
+        let (id, submitted) = (task.id, Arc::clone(task));
+        let event = Event::Submit(Submission { id, task: submitted, items, retries, constraints });
         core.handle(time, event, EventData::Nothing, self, &mut deferred);
+        let is_alone = core.scheduler.pending() == 1;
+        if core.listeners.glances.submit(is_alone) {
+            task.set_may_look();
+        }
         core.submitted = core.submitted.wrapping_add(1);
         if core.scheduler.backlog() % COLLECT_EVERY == 1
             || core.submitted.is_multiple_of(COLLECT_EVERY)

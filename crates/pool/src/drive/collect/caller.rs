@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use brigade_wire::ring::{Listener, PATIENCE};
 
+use super::glances::Glance;
 use super::patience::Patience;
 use super::rings::{LockedRings, Rings, Role};
 use crate::drive::deferred::Deferred;
@@ -27,6 +28,24 @@ pub(super) struct Caller<'a, R: Rings> {
 impl<'a, R: Rings> Caller<'a, R> {
     pub(super) fn new(rings: &'a R) -> Self {
         Self { rings, listens: false, chosen: false, patience: Patience::Kept, parks: false }
+    }
+
+    /// Waits for a short time for the outcome that a future waits for, without sleeping; see
+    /// `glances`.
+    pub(super) fn glance(mut self, wait: &impl Wait) -> Glance {
+        let mut locked = self.rings.lock();
+        let Some(limit) = locked.spin_limit(Role::Polls) else {
+            return Glance::Skip;
+        };
+        let glance = locked.listeners().start_glancing();
+        if glance == Glance::Spin {
+            self.listens = true;
+            self.rings.listen(Listener::Nobody);
+            drop(locked);
+            let found = self.rings.spin(limit, || self.look() > 0 || !wait.is_pending());
+            self.rings.lock().listeners().glances.end(found);
+        }
+        glance
     }
 
     pub(super) fn wait_for(&mut self, wait: &impl Wait, deadline: Option<Instant>) {
@@ -59,9 +78,12 @@ impl<'a, R: Rings> Caller<'a, R> {
     /// Looks for the outcome of a short task although another caller listens: this caller is
     /// running, so it has the outcome long before it could be woken.
     fn arrives_shortly(&mut self, wait: &impl Wait) -> bool {
-        self.rings.spin(Role::Waits, || {
-            self.collect();
-            !wait.is_pending()
+        let limit = self.rings.lock().spin_limit(Role::Waits);
+        limit.is_some_and(|limit| {
+            self.rings.spin(limit, || {
+                self.collect();
+                !wait.is_pending()
+            })
         })
     }
 
@@ -88,7 +110,8 @@ impl<'a, R: Rings> Caller<'a, R> {
         if self.collect() > 0 || !self.listens || !wait.is_pending() {
             return;
         }
-        if self.rings.spin(Role::Listens, || self.collect() > 0) {
+        let spin = self.rings.lock().spin_limit(Role::Listens);
+        if spin.is_some_and(|limit| self.rings.spin(limit, || self.collect() > 0)) {
             return;
         }
         if self.rings.lock().listeners().are_many() {
@@ -114,6 +137,14 @@ impl<'a, R: Rings> Caller<'a, R> {
             self.parks = true;
             self.rings.give_up(&error);
         }
+    }
+
+    /// Looks for a future, which does not count as a caller: its thread may not look again.
+    fn look(&mut self) -> usize {
+        let mut deferred = Deferred::default();
+        let collected = self.rings.lock().look(&mut deferred);
+        self.run(deferred);
+        collected
     }
 
     fn collect(&mut self) -> usize {

@@ -2,6 +2,7 @@
 
 use brigade_wire::ring::Listener;
 
+use super::glances::{Glance, Glances};
 use crate::sync::{Thread, current};
 
 /// The callers that listen or may take over, and the state of the collector thread. Kept behind the
@@ -20,6 +21,7 @@ pub(in crate::drive) struct Listeners {
     waiting: Vec<Thread>,
     /// Number of outcomes that callers have collected.
     collected_by_callers: u64,
+    pub(in crate::drive) glances: Glances,
 }
 
 impl Listeners {
@@ -32,6 +34,7 @@ impl Listeners {
             thread_is_away: false,
             waiting: Vec::new(),
             collected_by_callers: 0,
+            glances: Glances::default(),
         }
     }
 
@@ -66,6 +69,16 @@ impl Listeners {
         if is_away {
             self.wake_next();
         }
+    }
+
+    /// Makes the current thread, which polls a future, the listening caller if it is to spin.
+    pub(super) fn start_glancing(&mut self) -> Glance {
+        if self.caller_listens {
+            return Glance::Skip;
+        }
+        let glance = self.glances.begin();
+        self.caller_listens = glance == Glance::Spin;
+        glance
     }
 
     /// Removes the current thread from those that may take over. Returns `true` if a caller that

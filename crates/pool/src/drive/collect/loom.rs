@@ -4,11 +4,14 @@
 //! The callers and the collector thread run the pool's code; rings and bell are the model's. A
 //! thread that sleeps forever is a deadlock, which loom reports.
 
+mod futures;
+mod many;
+
 use std::fmt::Display;
 use std::io;
 use std::sync::Arc;
 use std::task::{Wake, Waker};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use brigade_wire::ring::Listener;
 use loom::sync::atomic::{AtomicU64, fence};
@@ -43,6 +46,8 @@ struct Model {
     /// Number of waiting callers for which the collector thread sleeps. If it is 1, callers also
     /// look before they wait, which would multiply the interleavings of the other models.
     many: usize,
+    /// `true` if there is a core for callers that spin.
+    may_spin: bool,
 }
 
 struct Core {
@@ -82,10 +87,10 @@ impl Model {
     }
 
     fn with_delays(tasks: u64, delays: bool) -> Arc<Self> {
-        Self::with(tasks, delays, 3)
+        Self::with(tasks, delays, 3, false)
     }
 
-    fn with(tasks: u64, delays: bool, many: usize) -> Arc<Self> {
+    fn with(tasks: u64, delays: bool, many: usize, may_spin: bool) -> Arc<Self> {
         let model = Self {
             tasks: (0..tasks).map(|_| cell()).collect(),
             head: AtomicU64::new(0),
@@ -96,6 +101,7 @@ impl Model {
             ended: AtomicBool::new(false),
             delays,
             many,
+            may_spin,
         };
         model.listen(Listener::Thread);
         Arc::new(model)
@@ -181,8 +187,8 @@ impl Rings for Model {
         self.caller.drain();
     }
 
-    fn spin(&self, role: Role, mut condition: impl FnMut() -> bool) -> bool {
-        role == Role::Waits && self.many == 1 && condition()
+    fn spin(&self, _: Duration, mut look: impl FnMut() -> bool) -> bool {
+        look()
     }
 
     fn run(&self, deferred: Deferred) {
@@ -227,6 +233,14 @@ impl LockedRings for Locked<'_> {
             self.core.taken += 1;
         }
         self.core.taken - before
+    }
+
+    fn spin_limit(&mut self, role: Role) -> Option<Duration> {
+        let spins = match role {
+            Role::Listens | Role::Polls => self.model.may_spin,
+            Role::Waits => self.model.many == 1,
+        };
+        spins.then_some(Duration::ZERO)
     }
 
     fn may_be_patient(&self) -> bool {
@@ -336,48 +350,6 @@ fn a_turn_to_listen_does_not_end_with_a_caller_that_leaves() {
         for other in others {
             other.join().expect("another caller");
         }
-        worker.join().expect("the worker");
-    });
-}
-
-/// The collector thread is rung for callers of whom none listens, even if it is quiet because
-/// callers looked before.
-#[test]
-fn an_outcome_for_one_of_many_sleeping_callers_is_collected() {
-    for is_quiet in [false, true] {
-        loom::model(move || {
-            let model = Model::with(2, false, 1);
-            if is_quiet {
-                let mut locked = model.lock();
-                locked.listeners().count(1);
-                locked.listeners().set_thread_is_quiet(true);
-                model.listen(Listener::Nobody);
-            }
-            let worker = spawn(&model, Model::send_outcomes);
-            let collector = spawn(&model, Model::take_turns);
-            let other = spawn(&model, |model| model.wait_for(1));
-            model.wait_for(0);
-            other.join().expect("the other caller");
-            model.end();
-            collector.join().expect("the collector thread");
-            worker.join().expect("the worker");
-        });
-    }
-}
-
-/// The collector thread runs user code until all callers have their outcomes.
-#[test]
-fn many_sleeping_callers_do_without_a_collector_thread_that_runs_user_code() {
-    loom::model(|| {
-        let model = Model::with(2, false, 1);
-        let worker = spawn(&model, Model::send_outcomes);
-        let collector = spawn(&model, |model| {
-            model.lock().listeners().set_thread_is_away(true);
-        });
-        let other = spawn(&model, |model| model.wait_for(1));
-        model.wait_for(0);
-        other.join().expect("the other caller");
-        collector.join().expect("the collector thread");
         worker.join().expect("the worker");
     });
 }

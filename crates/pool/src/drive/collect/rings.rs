@@ -5,7 +5,7 @@
 
 use std::fmt::Display;
 use std::io;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use brigade_sys::sync::MutexGuard;
 use brigade_wire::link::ring::spin_for;
@@ -23,6 +23,8 @@ pub(in crate::drive) enum Role {
     Listens,
     /// It waits while another caller listens.
     Waits,
+    /// It polls a future.
+    Polls,
 }
 
 /// The rings of all workers, and the doorbell that the workers ring.
@@ -39,9 +41,8 @@ pub(super) trait Rings {
     fn sleep_at_the_doorbell(&self, deadline: Option<Instant>) -> io::Result<bool>;
     /// Takes the ring for the listening caller, if there was one, so that it wakes nobody later.
     fn take_ring(&self);
-    /// Checks `condition` repeatedly, as long as it is worth while for a caller that would have to
-    /// sleep otherwise. Returns `true` if it was met.
-    fn spin(&self, role: Role, condition: impl FnMut() -> bool) -> bool;
+    /// Calls `look` until it returns `true`, or for at most `limit`. Returns `false` if it has not.
+    fn spin(&self, limit: Duration, look: impl FnMut() -> bool) -> bool;
     /// Carries out what follows from a look.
     fn run(&self, deferred: Deferred);
     /// Returns `true` in a fork of the process.
@@ -55,6 +56,8 @@ pub(super) trait LockedRings {
     fn listeners(&mut self) -> &mut Listeners;
     /// Handles all outcomes that have arrived and returns their number.
     fn look(&mut self, deferred: &mut Deferred) -> usize;
+    /// Returns the time for which a caller may spin.
+    fn spin_limit(&mut self, role: Role) -> Option<Duration>;
     /// Returns `true` if a worker has several tasks, all of which are expected to be brief.
     fn may_be_patient(&self) -> bool;
 }
@@ -96,9 +99,8 @@ impl Rings for PoolRings<'_> {
         self.collecting.doorbell.caller().drain();
     }
 
-    fn spin(&self, role: Role, condition: impl FnMut() -> bool) -> bool {
-        let limit = self.shared.lock().spin_limit(role, self.shared, &self.collecting.doorbell);
-        limit.is_some_and(|limit| spin_for(limit, condition))
+    fn spin(&self, limit: Duration, look: impl FnMut() -> bool) -> bool {
+        spin_for(limit, look)
     }
 
     fn run(&self, deferred: Deferred) {
@@ -121,6 +123,11 @@ impl LockedRings for LockedCore<'_> {
 
     fn look(&mut self, deferred: &mut Deferred) -> usize {
         self.core.collect(self.shared, deferred)
+    }
+
+    fn spin_limit(&mut self, role: Role) -> Option<Duration> {
+        let collecting = self.shared.collecting.as_ref()?;
+        self.core.spin_limit(role, self.shared, &collecting.doorbell)
     }
 
     fn may_be_patient(&self) -> bool {
