@@ -1,5 +1,6 @@
 //! `brigade run`: runs jobs and determines the exit status.
 
+mod busy;
 mod client;
 mod event_queue;
 mod explain;

@@ -34,6 +34,17 @@ fn a_lease_prints_as_a_list_and_returns_its_cores_when_dropped() {
 }
 
 #[test]
+fn avoided_cores_are_leased_only_to_requests_that_do_not_fit_on_others() {
+    let topology = Topology::flat(set("0-3"));
+    let pool = CorePool::builder().topology(topology).avoid(set("0,2,9")).build().unwrap();
+    let leases: Vec<_> = (0..3).map(|_| pool.reserve(cores(1)).unwrap()).collect();
+    let cpus: Vec<_> = leases.iter().map(ToString::to_string).collect();
+    assert_eq!(cpus, ["1", "3", "0"]);
+    drop(leases);
+    assert_eq!(pool.reserve(cores(2)).unwrap().to_string(), "0-1");
+}
+
+#[test]
 fn a_request_that_can_never_be_granted_is_refused_at_once() {
     let pool = pool("0-3");
     let _all = pool.reserve(cores(4)).unwrap();

@@ -6,6 +6,7 @@ use std::num::NonZeroUsize;
 use brigade::cores::{CorePool, Topology};
 use miette::{IntoDiagnostic, Report};
 
+use super::busy::busy_cores;
 use super::explain;
 use crate::arguments::Run;
 
@@ -51,6 +52,13 @@ impl Wishes {
         }
         Ok(false)
     }
+
+    /// Returns `true` if jobs with these wishes never need all usable cores. Jobs of a list may
+    /// still ask for more.
+    fn leaves_cores(self, usable: usize) -> bool {
+        let cores_per_job = self.cores_per_job.map_or(1, NonZeroUsize::get);
+        self.jobs.is_some_and(|jobs| jobs.get().saturating_mul(cores_per_job) < usable)
+    }
 }
 
 /// The number of jobs at once, and their cores.
@@ -74,12 +82,21 @@ pub(super) fn of(options: &Run) -> Result<Placement, Report> {
         has_policy: options.policy.is_some(),
         no_pin: options.no_pin,
     };
-    let pool = if wishes.pins(usable).into_diagnostic()? { Some(pool(topology)?) } else { None };
+    let pool = if wishes.pins(usable).into_diagnostic()? {
+        Some(pool(topology, wishes.leaves_cores(usable))?)
+    } else {
+        None
+    };
     Ok(Placement { jobs, usable, pool })
 }
 
-fn pool(topology: Topology) -> Result<CorePool, Report> {
-    let builder = CorePool::builder().topology(topology);
+/// Returns the pool for jobs. If `leaves_cores`, the jobs leave some cores free, rather those that
+/// are busy.
+fn pool(topology: Topology, leaves_cores: bool) -> Result<CorePool, Report> {
+    let mut builder = CorePool::builder().topology(topology);
+    if leaves_cores {
+        builder = builder.avoid(busy_cores());
+    }
     // The cores of a job are leased already, and a run inside that job must not wait for them.
     let is_inner = std::env::var_os(LEASED).is_some_and(|cores| !cores.is_empty());
     if is_inner {
@@ -126,5 +143,16 @@ mod tests {
         let error = pins(3, 2, false).expect_err("too many");
         assert!(error.starts_with("3 jobs with 2 cores each need 6 cores"), "{error}");
         assert!(pins(5, 0, true).is_err());
+    }
+
+    #[test]
+    fn few_jobs_leave_cores() {
+        let leaves_cores = |jobs, cores_per_job| {
+            let (jobs, cores_per_job) = (NonZeroUsize::new(jobs), NonZeroUsize::new(cores_per_job));
+            Wishes { jobs, cores_per_job, has_policy: false, no_pin: false }.leaves_cores(4)
+        };
+        assert!(leaves_cores(3, 0));
+        assert!(!leaves_cores(2, 2));
+        assert!(!leaves_cores(0, 0));
     }
 }

@@ -55,6 +55,11 @@ impl Layout {
         positions.iter().map(|position| self.ids[position]).collect()
     }
 
+    /// Returns the positions of those of these cpus that there are.
+    pub(crate) fn positions(&self, cpus: &CpuSet) -> Bits {
+        (0..self.len()).filter(|position| cpus.contains(self.ids[*position])).collect()
+    }
+
     pub(crate) fn cpu_id(&self, position: usize) -> u32 {
         self.ids[position]
     }

@@ -17,6 +17,7 @@ use crate::topology::Topology;
 pub struct CorePoolBuilder {
     topology: Option<Topology>,
     cpus: Option<CpuSet>,
+    avoided: CpuSet,
     include_isolated: bool,
     lock_folder: Option<PathBuf>,
 }
@@ -31,6 +32,12 @@ impl CorePoolBuilder {
     /// Leases only these cpus, even if they are isolated.
     pub fn cpus(self, cpus: CpuSet) -> Self {
         Self { cpus: Some(cpus), ..self }
+    }
+
+    /// Leases these cpus only to requests that do not fit on the others at that time. They may be
+    /// cpus that other programs use.
+    pub fn avoid(self, cpus: CpuSet) -> Self {
+        Self { avoided: cpus, ..self }
     }
 
     /// Leases isolated cpus too if `include` is `true`. By default they are left out.
@@ -81,7 +88,7 @@ impl CorePoolBuilder {
             BuildError::LockFile { folder, source }
         };
         let lock_file = folder.as_deref().map(LockFile::open).transpose().map_err(refused)?;
-        let shared = Arc::new(Shared::new(topology.restricted_to(&cpus), lock_file));
+        let shared = Arc::new(Shared::new(topology.restricted_to(&cpus), &self.avoided, lock_file));
         let watcher = Watcher::start(&shared).map_err(refused)?.map(Arc::new);
         Ok(CorePool { shared, _watcher: watcher })
     }

@@ -10,6 +10,7 @@ use brigade_sys::fork::Origin;
 use super::waiter::{Hook, Waiter, wake};
 use crate::allocator::{Allocator, Grant, Layout};
 use crate::bits::Bits;
+use crate::cpu_set::CpuSet;
 use crate::error::ReserveError;
 use crate::lock_file::LockFile;
 use crate::request::CoreRequest;
@@ -28,14 +29,17 @@ pub(crate) struct Shared {
 
 struct State {
     allocator: Allocator,
+    /// The positions that are leased only to requests that do not fit on the others.
+    avoided: Bits,
     queue: VecDeque<Arc<Waiter>>,
 }
 
 impl Shared {
-    pub(super) fn new(topology: Topology, lock_file: Option<LockFile>) -> Self {
+    pub(super) fn new(topology: Topology, avoided: &CpuSet, lock_file: Option<LockFile>) -> Self {
         let layout = Arc::new(Layout::new(&topology));
         let allocator = Allocator::new(Arc::clone(&layout));
-        let state = Mutex::new(State { allocator, queue: VecDeque::new() });
+        let avoided = layout.positions(avoided);
+        let state = Mutex::new(State { allocator, avoided, queue: VecDeque::new() });
         Self { topology, layout, lock_file, state, origin: Origin::here() }
     }
 
@@ -213,7 +217,7 @@ impl State {
     ) -> io::Result<Option<Grant>> {
         let mut locked = Bits::default();
         // Terminates: each round excludes another cpu.
-        while let Some(grant) = self.allocator.choose(request, &locked) {
+        while let Some(grant) = self.choose(request, &locked) {
             if let Some(lock_file) = lock_file {
                 let layout = self.allocator.layout();
                 if let Err(cpus) = lock_file.try_lock(&layout.cpu_ids(&grant.taken))? {
@@ -228,5 +232,14 @@ impl State {
             return Ok(Some(grant));
         }
         Ok(None)
+    }
+
+    fn choose(&self, request: &CoreRequest, locked: &Bits) -> Option<Grant> {
+        let preferred = (!self.avoided.is_empty()).then(|| {
+            let mut excluded = locked.clone();
+            excluded.union_with(&self.avoided);
+            self.allocator.choose(request, &excluded)
+        });
+        preferred.flatten().or_else(|| self.allocator.choose(request, locked))
     }
 }
