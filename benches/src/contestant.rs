@@ -22,6 +22,8 @@ pub(crate) enum Contestant {
     Ipc,
     /// Threads of one process.
     Rayon,
+    /// The threads that tokio keeps for blocking code.
+    Tokio,
     /// The crate `procspawn`.
     Procspawn,
     /// The crate `iceoryx2`, which is not a pool: samples between two processes.
@@ -33,11 +35,12 @@ pub(crate) enum Contestant {
 }
 
 /// All contestants, in the order of their turns.
-pub(crate) const ALL: [Contestant; 12] = [
+pub(crate) const ALL: [Contestant; 13] = [
     Contestant::Raw,
     Contestant::Ring,
     Contestant::Ipc,
     Contestant::Rayon,
+    Contestant::Tokio,
     Contestant::Procspawn,
     Contestant::Iceoryx2,
     Contestant::Standard("concurrent.futures"),
@@ -58,6 +61,7 @@ impl Contestant {
             Self::Ring => "ring",
             Self::Ipc => "ipc",
             Self::Rayon => "rayon",
+            Self::Tokio => "tokio",
             Self::Procspawn => "procspawn",
             Self::Iceoryx2 => "iceoryx2",
             Self::Standard(name) | Self::Package(name) => name,
@@ -86,6 +90,7 @@ impl Contestant {
                 section,
                 Section::Work | Section::Loader | Section::Grain | Section::Callers
             ),
+            Self::Tokio => section == Section::Async,
             Self::Raw => matches!(
                 section,
                 Section::Latency
@@ -95,6 +100,7 @@ impl Contestant {
                     | Section::Start
                     | Section::Crash
             ),
+            Self::Procspawn if section == Section::Async => true,
             Self::Iceoryx2 => section == Section::Handover,
             Self::Standard("concurrent.futures") if section == Section::Handover => true,
             Self::Standard("multiprocessing") if LARGE_RESULTS.contains(&section) => true,
@@ -115,6 +121,7 @@ impl Contestant {
                     | Section::Batches
                     | Section::Flow
                     | Section::Loader
+                    | Section::Async
             ),
         }
     }
@@ -132,7 +139,7 @@ impl Contestant {
         }
         let load = serde_json::to_string(load)?;
         let mut started = match self {
-            Self::Raw | Self::Ring | Self::Ipc | Self::Rayon => {
+            Self::Raw | Self::Ring | Self::Ipc | Self::Rayon | Self::Tokio => {
                 let mut started = self_command();
                 started.args([ROLE, "contestant", self.name()]);
                 started

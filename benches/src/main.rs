@@ -16,6 +16,8 @@
 )]
 
 mod arguments;
+mod awaiting;
+mod blocking;
 mod callers;
 mod contestant;
 mod documents;

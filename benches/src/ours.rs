@@ -8,6 +8,7 @@ mod crash;
 mod crowd;
 mod fallout;
 mod flow;
+mod futures;
 mod grain;
 mod handover;
 mod idle;
@@ -72,6 +73,7 @@ pub(crate) fn measure(
             Ok(())
         }
         Section::Loader => loader::measure(link, load, report),
+        Section::Async => futures::measure(link, load, report),
     }
 }
 

@@ -6,7 +6,7 @@ use crate::load::Load;
 use crate::raw;
 use crate::report::{EVERYTHING, Outcome, Report};
 use crate::section::Section;
-use crate::{ours, threads};
+use crate::{blocking, ours, threads};
 
 use brigade::Link;
 use brigade_sys::parent_death;
@@ -77,6 +77,7 @@ fn report(contestant: Contestant, section: Section, load: &Load) -> Report {
     let outcome = match contestant {
         Contestant::Raw => raw::measure(section, load, &mut report),
         Contestant::Rayon => threads::measure(section, load, &mut report),
+        Contestant::Tokio => blocking::measure(section, load, &mut report),
         Contestant::Ipc => ours::measure(Link::Ipc, section, load, &mut report),
         _ => ours::measure(Link::Ring, section, load, &mut report),
     };

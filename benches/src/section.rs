@@ -45,6 +45,8 @@ pub(crate) enum Section {
     Flow,
     /// Pictures, decoded and resized into batches.
     Loader,
+    /// Calls that tasks of an async runtime await.
+    Async,
 }
 
 impl Section {

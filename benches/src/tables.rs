@@ -1,5 +1,6 @@
 //! Formats the printed tables and the named blocks of the documents.
 
+mod awaiting;
 mod batches;
 mod callers;
 mod goals;
@@ -27,6 +28,7 @@ pub(crate) fn blocks(results: &Results) -> Vec<(&'static str, String)> {
         ("handover", batches::handover(results)),
         ("streams", batches::streams(results)),
         ("loader", batches::loader(results)),
+        ("async", awaiting::table(results)),
         ("peers", peers(results)),
         ("summary", summary(results)),
     ]
@@ -120,8 +122,8 @@ fn raw(results: &Results) -> String {
 }
 
 /// The sections with a table of their own.
-const SEPARATE: [&str; 7] =
-    ["grain", "callers", "payload", "handover", "batches", "flow", "loader"];
+const SEPARATE: [&str; 8] =
+    ["grain", "callers", "payload", "handover", "batches", "flow", "loader", "async"];
 
 /// The sections whose own table has the raw limits too.
 const WITH_RAW: [&str; 2] = ["grain", "callers"];

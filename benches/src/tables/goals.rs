@@ -59,6 +59,18 @@ const GOALS: &[Goal] = &[
     goal("the same over concurrent.futures", Ratio(EACH, FUTURES), Unit::Times, AtLeast(200.0)),
     goal("the same over the best peer", OverBestPeer(EACH), Unit::Times, AtLeast(60.0)),
     goal(
+        "one task that awaits one no-op after the other",
+        Figure(ring("async", "await_p50_seconds")),
+        Unit::Seconds,
+        AtMost(3e-6),
+    ),
+    goal(
+        "256 tasks that await no-ops",
+        Figure(ring("async", "await_256_per_second")),
+        Unit::PerSecond,
+        AtLeast(1.5e6),
+    ),
+    goal(
         "map of no-ops, 2 workers",
         Figure(ring("throughput", "map_per_second")),
         Unit::PerSecond,

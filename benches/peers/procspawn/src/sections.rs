@@ -2,11 +2,14 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use procspawn::{JoinHandle, Pool};
 use rustix::process::{Pid, Signal, kill_process};
 use sha2::{Digest, Sha256};
+use tokio::runtime::Builder;
+use tokio::task::spawn_blocking;
 
 use crate::meeting::Meeting;
 use crate::{Load, Outcome, Report, callers, tasks};
@@ -21,6 +24,7 @@ pub(crate) fn measure(section: &str, load: &Load, report: &mut Report) -> Outcom
         "start" => start(load, report),
         "crash" => crash(load, report),
         "work" => work(load, report),
+        "async" => awaiting(load, report),
         _ => Err("not measured for procspawn".into()),
     }
 }
@@ -217,6 +221,53 @@ fn work(load: &Load, report: &mut Report) -> Outcome<()> {
     report.figures.insert("files_seconds".to_owned(), time);
     let checksum = Sha256::digest(digests.as_flattened());
     report.checksum = Some(checksum.iter().map(|byte| format!("{byte:02x}")).collect());
+    Ok(())
+}
+
+/// A handle is no future, so an async program waits for it in a thread for blocking code.
+fn awaiting(load: &Load, report: &mut Report) -> Outcome<()> {
+    let call = |pool: Arc<Pool>| async move {
+        let wait = move || pool.spawn((), tasks::noop).join().map_err(|error| error.to_string());
+        spawn_blocking(wait).await.map_err(|error| error.to_string())?
+    };
+    let current = Builder::new_current_thread().build()?;
+    let pool = Arc::new(warm(1)?);
+    let mut times = Vec::new();
+    current.block_on(async {
+        let begin = Instant::now();
+        while times.len() < load.trips && begin.elapsed().as_secs_f64() < load.trip_seconds {
+            let begin = Instant::now();
+            call(Arc::clone(&pool)).await?;
+            times.push(begin.elapsed().as_secs_f64());
+        }
+        Ok::<(), String>(())
+    })?;
+    report.figures.insert("await_p50_seconds".to_owned(), percentile(&mut times, 50)?);
+    report.figures.insert("await_p99_seconds".to_owned(), percentile(&mut times, 99)?);
+    let pool = Arc::new(warm(load.workers)?);
+    let threads = Builder::new_multi_thread().worker_threads(load.workers).build()?;
+    for (name, runtime) in
+        [("await_256_per_second", current), ("await_256_threads_per_second", threads)]
+    {
+        let rate = rate(load, |count| {
+            let tasks: Vec<_> = (0..256)
+                .map(|task| {
+                    let (pool, calls) = (Arc::clone(&pool), (count + task) / 256);
+                    runtime.spawn(async move {
+                        for _ in 0..calls {
+                            call(Arc::clone(&pool)).await?;
+                        }
+                        Ok::<(), String>(())
+                    })
+                })
+                .collect();
+            for task in tasks {
+                runtime.block_on(task)??;
+            }
+            Ok(())
+        })?;
+        report.figures.insert(name.to_owned(), rate);
+    }
     Ok(())
 }
 
