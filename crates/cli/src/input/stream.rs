@@ -1,11 +1,14 @@
 //! Reads lines while jobs run, from a file or standard input of any length.
 //!
 //! A thread does the reading, because a read may block forever. When the runner is behind, the
-//! thread waits for it, so at most [`MAX_WAITING`] batches are in memory.
+//! thread waits for it, so little more than [`MAX_WAITING`] batches are in memory. A batch is cut
+//! into lines only when they are needed: each line on its own would take ten times the memory of a
+//! short one.
 
-use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, Read};
+use std::iter;
+use std::mem;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -29,7 +32,9 @@ pub(crate) struct Framing {
 #[derive(Debug)]
 pub(crate) struct Lines {
     batches: Receiver<Batch>,
-    ready: VecDeque<Vec<u8>>,
+    /// The last batch, and the number of its bytes that were returned.
+    batch: Vec<u8>,
+    position: usize,
     framing: Framing,
     /// Number of lines returned.
     returned: u64,
@@ -56,8 +61,9 @@ struct Source {
     stopper: Stopper,
 }
 
-/// Some lines, or the error that ended the stream.
-type Batch = Result<Vec<Vec<u8>>, io::Error>;
+/// Some whole lines with their delimiters, or the error that ended the stream. The last line of the
+/// stream may lack its delimiter.
+type Batch = Result<Vec<u8>, io::Error>;
 
 /// Maximum number of batches that wait for the runner.
 const MAX_WAITING: usize = 4;
@@ -92,7 +98,8 @@ impl Lines {
         thread::spawn(move || {
             let mut has_failed = false;
             read(reader, &their_framing.delimiter, |batch| {
-                let count = batch.as_ref().map_or(0, |lines| their_framing.count(lines));
+                let count =
+                    batch.as_ref().map_or(0, |batch| their_framing.lines(batch).count() as u64);
                 has_failed |= batch.is_err();
                 theirs.lines.fetch_add(count, Ordering::SeqCst);
                 let is_wanted = sender.send(batch).is_ok();
@@ -103,18 +110,27 @@ impl Lines {
             drop(sender);
             stopper.wake();
         });
-        let ready = VecDeque::new();
-        Self { batches, ready, framing, returned: 0, number: 0, source: None, read_ahead }
+        Self {
+            batches,
+            batch: Vec::new(),
+            position: 0,
+            framing,
+            returned: 0,
+            number: 0,
+            source: None,
+            read_ahead,
+        }
     }
 
     /// Returns the next line; waits for it if `waits` is set.
     pub(crate) fn next(&mut self, waits: bool) -> Fetch<Vec<u8>> {
         loop {
-            while let Some(line) = self.ready.pop_front() {
+            while let Some((line, length)) = self.framing.first(&self.batch[self.position..]) {
+                self.position += length;
                 self.number += 1;
-                if self.framing.keeps(&line) {
+                if self.framing.keeps(line) {
                     self.returned += 1;
-                    return Fetch::Entry(line);
+                    return Fetch::Entry(line.to_vec());
                 }
             }
             let batch = if waits {
@@ -123,7 +139,7 @@ impl Lines {
                 self.batches.try_recv()
             };
             match batch {
-                Ok(Ok(lines)) => self.ready.extend(lines),
+                Ok(Ok(batch)) => (self.batch, self.position) = (batch, 0),
                 Ok(Err(error)) => return Fetch::Failed(Box::new(error)),
                 Err(TryRecvError::Empty) => return Fetch::Later,
                 Err(TryRecvError::Disconnected) => return Fetch::End,
@@ -172,7 +188,7 @@ impl Framing {
     ) -> io::Result<()> {
         let mut result = Ok(());
         read(reader, &self.delimiter, |batch| match batch {
-            Ok(lines) => lines.into_iter().filter(|line| self.keeps(line)).all(&mut take),
+            Ok(batch) => self.lines(&batch).all(|line| take(line.to_vec())),
             Err(error) => {
                 result = Err(error);
                 false
@@ -185,8 +201,27 @@ impl Framing {
         !self.skips_blank || !line.trim_ascii().is_empty()
     }
 
-    fn count(&self, lines: &[Vec<u8>]) -> u64 {
-        lines.iter().filter(|line| self.keeps(line)).count() as u64
+    /// Returns the lines of a batch, without those left out.
+    fn lines<'a>(&'a self, mut batch: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
+        let all = iter::from_fn(move || {
+            let (line, length) = self.first(batch)?;
+            batch = &batch[length..];
+            Some(line)
+        });
+        all.filter(|line| self.keeps(line))
+    }
+
+    /// Returns the first line of some bytes, and its length with the delimiter.
+    fn first<'a>(&self, bytes: &'a [u8]) -> Option<(&'a [u8], usize)> {
+        let last = self.delimiter.last()?;
+        let mut length = 0;
+        for piece in bytes.split_inclusive(|byte| byte == last) {
+            length += piece.len();
+            if let Some(line) = bytes[..length].strip_suffix(self.delimiter.as_slice()) {
+                return Some((line, length));
+            }
+        }
+        (length > 0).then_some((bytes, length))
     }
 }
 
@@ -194,7 +229,7 @@ impl Framing {
 fn read(mut reader: impl Read, delimiter: &[u8], mut hand_over: impl FnMut(Batch) -> bool) {
     let Some(last) = delimiter.last() else { return };
     let mut buffer = vec![0; READ_BYTES];
-    let mut line = Vec::new();
+    let mut batch = Vec::new();
     loop {
         let count = match reader.read(&mut buffer) {
             Ok(0) => break,
@@ -205,20 +240,23 @@ fn read(mut reader: impl Read, delimiter: &[u8], mut hand_over: impl FnMut(Batch
                 return;
             }
         };
-        let mut lines = Vec::new();
+        batch.reserve(count);
+        let mut whole = 0;
         for piece in buffer[..count].split_inclusive(|byte| byte == last) {
-            line.extend_from_slice(piece);
-            if line.ends_with(delimiter) {
-                line.truncate(line.len() - delimiter.len());
-                lines.push(std::mem::take(&mut line));
+            batch.extend_from_slice(piece);
+            if batch[whole..].ends_with(delimiter) {
+                whole = batch.len();
             }
         }
-        if !lines.is_empty() && !hand_over(Ok(lines)) {
-            return;
+        if whole > 0 {
+            let rest = batch.split_off(whole);
+            if !hand_over(Ok(mem::replace(&mut batch, rest))) {
+                return;
+            }
         }
     }
-    if !line.is_empty() {
-        hand_over(Ok(vec![line]));
+    if !batch.is_empty() {
+        hand_over(Ok(batch));
     }
 }
 
