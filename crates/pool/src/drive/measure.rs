@@ -113,7 +113,11 @@ impl Core {
             let cell = self.scheduler.task(task.key)?;
             let items = cell.is_chunk.then(|| count_items(cell, snapshot)).flatten();
             let (items, left) = items.unwrap_or((1, 1));
-            *running += u64::from(left > 0);
+            if left == 0 {
+                // The chunk's last item has ended, and its own end is still under way.
+                continue;
+            }
+            *running += 1;
             let mut shown = RunningTask::default();
             shown.task = task.id.get();
             shown.attempt = attempt.get();
