@@ -97,6 +97,15 @@ fn optional(settings: Settings, tools: &Tools) -> (Vec<Step>, Vec<LeftOut>) {
             None => left_out.push(LeftOut { name, reason: format!("{tool} is not installed") }),
         }
     }
+    // These tests pass without the program, as part of a step that has others.
+    for (name, has_it, program) in [
+        ("comparison with GNU parallel", tools.parallel, "the Debian package `parallel`"),
+        ("check of the Prometheus text", tools.promtool, "the Debian package `prometheus`"),
+    ] {
+        if !has_it {
+            left_out.push(LeftOut { name, reason: format!("{program} is not installed") });
+        }
+    }
     steps.extend(features(resolution, tools.hack));
     (steps, left_out)
 }
@@ -203,12 +212,19 @@ mod tests {
     fn optional_steps_run_only_with_their_tools() {
         let (steps, left_out) = optional(AT_HOME, &Tools::default());
         let names: Vec<&str> = left_out.iter().map(|left_out| left_out.name).collect();
+        assert_eq!(steps.len(), FEATURE_SETS.len());
         assert_eq!(
-            (steps.len(), names),
-            (FEATURE_SETS.len(), vec!["dependencies", "minimum Rust version"])
+            names,
+            [
+                "dependencies",
+                "minimum Rust version",
+                "comparison with GNU parallel",
+                "check of the Prometheus text"
+            ]
         );
         let msrv = Some("1.88-x86_64-unknown-linux-gnu".to_owned());
-        let tools = Tools { nextest: true, deny: true, hack: true, msrv };
+        let tools =
+            Tools { nextest: true, deny: true, hack: true, parallel: true, promtool: true, msrv };
         let locked = Settings { resolution: "--locked", ..AT_HOME };
         let (steps, left_out) = optional(locked, &tools);
         let commands: Vec<&str> = steps.iter().map(Step::command).collect();

@@ -8,10 +8,13 @@ use crate::tidy::msrv;
 
 /// The optional tools that are installed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "one for each tool")]
 pub(crate) struct Tools {
     pub(crate) nextest: bool,
     pub(crate) deny: bool,
     pub(crate) hack: bool,
+    pub(crate) parallel: bool,
+    pub(crate) promtool: bool,
     /// The toolchain of the minimum supported Rust version, by its name in rustup.
     pub(crate) msrv: Option<String>,
 }
@@ -23,9 +26,16 @@ impl Tools {
             nextest: has("nextest --version"),
             deny: has("deny --version"),
             hack: has("hack --version"),
+            parallel: runs("parallel"),
+            promtool: runs("promtool"),
             msrv: installed_msrv(),
         }
     }
+}
+
+/// Returns `true` if this program is on the path.
+fn runs(program: &str) -> bool {
+    Command::new(program).arg("--version").output().is_ok()
 }
 
 fn installed_msrv() -> Option<String> {
