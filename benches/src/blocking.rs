@@ -7,12 +7,16 @@ use crate::awaiting;
 use crate::load::Load;
 use crate::report::{Outcome, Report};
 use crate::section::Section;
+use crate::service;
 
 pub(crate) fn measure(section: Section, load: &Load, report: &mut Report) -> Outcome<()> {
-    if section != Section::Async {
-        return Err("not measured for tokio".into());
+    match section {
+        Section::Async => {
+            awaiting::one_task(load, report, async || Ok(spawn_blocking(|| ()).await?));
+            awaiting::many_tasks(load, report, || async { Ok(spawn_blocking(|| ()).await?) });
+        }
+        Section::Service => service::measure(&["--in-process"], "", load, report),
+        _ => return Err("not measured for tokio".into()),
     }
-    awaiting::one_task(load, report, async || Ok(spawn_blocking(|| ()).await?));
-    awaiting::many_tasks(load, report, || async { Ok(spawn_blocking(|| ()).await?) });
     Ok(())
 }

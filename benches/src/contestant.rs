@@ -90,7 +90,7 @@ impl Contestant {
                 section,
                 Section::Work | Section::Loader | Section::Grain | Section::Callers
             ),
-            Self::Tokio => section == Section::Async,
+            Self::Tokio => matches!(section, Section::Async | Section::Service),
             Self::Raw => matches!(
                 section,
                 Section::Latency
@@ -122,6 +122,7 @@ impl Contestant {
                     | Section::Flow
                     | Section::Loader
                     | Section::Async
+                    | Section::Service
             ),
         }
     }

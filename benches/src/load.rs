@@ -76,6 +76,8 @@ pub(crate) struct Load {
     pub(crate) picture_side: u32,
     /// File that lists the paths of the pictures, one per line.
     pub(crate) pictures: PathBuf,
+    /// Seconds for which the service is under load.
+    pub(crate) service_seconds: u32,
 }
 
 impl Load {
@@ -116,6 +118,7 @@ impl Load {
             picture_batch: 16,
             picture_side: 224,
             pictures: PathBuf::new(),
+            service_seconds: if quick { 3 } else { 10 },
         }
     }
 }

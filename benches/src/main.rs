@@ -35,6 +35,7 @@ mod role;
 mod rounds;
 mod sample;
 mod section;
+mod service;
 mod supervise;
 mod tables;
 mod threads;

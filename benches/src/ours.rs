@@ -31,6 +31,7 @@ use brigade::{Link, Pool, Shutdown};
 use crate::load::Load;
 use crate::report::{Outcome, Report};
 use crate::section::Section;
+use crate::service;
 
 pub(crate) fn measure(
     link: Link,
@@ -74,6 +75,11 @@ pub(crate) fn measure(
         }
         Section::Loader => loader::measure(link, load, report),
         Section::Async => futures::measure(link, load, report),
+        Section::Service => {
+            let link = if matches!(link, Link::Ipc) { "ipc" } else { "ring" };
+            service::measure(&[], link, load, report);
+            Ok(())
+        }
     }
 }
 

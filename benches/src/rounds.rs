@@ -12,6 +12,7 @@ use crate::load::Load;
 use crate::report::{EVERYTHING, Outcome, Report};
 use crate::results::Results;
 use crate::section::Section;
+use crate::service;
 use crate::supervise;
 use crate::tree::Tree;
 
@@ -29,10 +30,13 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome<Results> {
     if let Some(tree) = &tree {
         load.list.clone_from(&tree.list);
     }
-    let gallery =
-        sections.contains(&Section::Loader).then(|| Gallery::create(&load)).transpose()?;
+    let uses_pictures = |section: &Section| matches!(section, Section::Loader | Section::Service);
+    let gallery = sections.iter().any(uses_pictures).then(|| Gallery::create(&load)).transpose()?;
     if let Some(gallery) = &gallery {
         load.pictures.clone_from(&gallery.list);
+    }
+    if sections.contains(&Section::Service) {
+        service::build()?;
     }
     let rounds = usize::try_from(arguments.rounds)?;
     let mut results = Results::new(rounds);

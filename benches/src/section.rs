@@ -47,6 +47,8 @@ pub(crate) enum Section {
     Loader,
     /// Calls that tasks of an async runtime await.
     Async,
+    /// The example `service` under load.
+    Service,
 }
 
 impl Section {

@@ -5,6 +5,7 @@ mod batches;
 mod callers;
 mod goals;
 mod grain;
+mod service;
 mod table;
 mod unit;
 
@@ -29,6 +30,7 @@ pub(crate) fn blocks(results: &Results) -> Vec<(&'static str, String)> {
         ("streams", batches::streams(results)),
         ("loader", batches::loader(results)),
         ("async", awaiting::table(results)),
+        ("service", service::table(results)),
         ("peers", peers(results)),
         ("summary", summary(results)),
     ]
@@ -122,8 +124,8 @@ fn raw(results: &Results) -> String {
 }
 
 /// The sections with a table of their own.
-const SEPARATE: [&str; 8] =
-    ["grain", "callers", "payload", "handover", "batches", "flow", "loader", "async"];
+const SEPARATE: [&str; 9] =
+    ["grain", "callers", "payload", "handover", "batches", "flow", "loader", "async", "service"];
 
 /// The sections whose own table has the raw limits too.
 const WITH_RAW: [&str; 2] = ["grain", "callers"];
