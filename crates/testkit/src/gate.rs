@@ -15,7 +15,8 @@ use crate::wait::{BOUND, wait_until};
 /// wait for tasks that wait at the gate.
 #[derive(Debug)]
 pub struct Gate {
-    folder: TempDir,
+    /// Contains the folder that tasks look at.
+    parent: TempDir,
 }
 
 /// The argument of a task that waits at a gate.
@@ -47,12 +48,18 @@ impl Gate {
     /// # Panics
     /// Panics if no temporary folder can be created.
     pub fn new() -> Self {
-        Self { folder: TempDir::new().expect("a folder for the gate") }
+        let parent = TempDir::new().expect("a folder for the gate");
+        fs::create_dir(parent.path().join("gate")).expect("a folder in a new one");
+        Self { parent }
+    }
+
+    fn folder(&self) -> PathBuf {
+        self.parent.path().join("gate")
     }
 
     /// Returns an argument for [`pass`]. Each needs a different number.
     pub fn pass(&self, number: u64) -> Pass {
-        Pass { folder: self.folder.path().to_owned(), number }
+        Pass { folder: self.folder(), number }
     }
 
     /// Lets all tasks go on, including those that arrive later.
@@ -60,8 +67,7 @@ impl Gate {
     /// # Panics
     /// Panics if the gate cannot be written to.
     pub fn open(&self) {
-        fs::write(self.folder.path().join("open"), b"")
-            .expect("the gate's folder can be written to");
+        fs::write(self.folder().join("open"), b"").expect("the gate's folder can be written to");
     }
 
     /// Returns the number of different passes that have arrived.
@@ -69,7 +75,7 @@ impl Gate {
     /// # Panics
     /// Panics if the gate cannot be read.
     pub fn arrivals(&self) -> usize {
-        let entries = fs::read_dir(self.folder.path()).expect("the gate's folder can be read");
+        let entries = fs::read_dir(self.folder()).expect("the gate's folder can be read");
         entries
             .flatten()
             .filter(|entry| entry.file_name().to_string_lossy().starts_with("arrival-"))
@@ -83,8 +89,39 @@ impl Gate {
     }
 }
 
+impl Drop for Gate {
+    /// Takes the folder away in one step. While its files are removed one by one, a task may arrive
+    /// and add another one: the folder stays, `open` is gone, and all later tasks wait.
+    fn drop(&mut self) {
+        // It fails only if the folder is gone already.
+        let _ = fs::rename(self.folder(), self.parent.path().join("gone"));
+    }
+}
+
 impl Default for Gate {
     fn default() -> Self {
         Self::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gate_that_is_dropped_lets_tasks_through_that_arrive_meanwhile() {
+        for _ in 0..200 {
+            let gate = Gate::new();
+            gate.open();
+            let passes: Vec<_> = (0..20).map(|number| gate.pass(number)).collect();
+            let folder = gate.folder();
+            std::thread::scope(|scope| {
+                scope.spawn(|| drop(gate));
+                for at in passes {
+                    pass(at);
+                }
+            });
+            assert!(!folder.exists(), "a task that arrives now would wait");
+        }
     }
 }

@@ -56,7 +56,8 @@ fn every_line_of_json_follows_the_schema() {
     let schema: Value = serde_json::from_str(SCHEMA).expect("JSON");
     let dir = TestDir::new();
     dir.write("jobs.jsonl", "{\"command\":[\"true\"],\"label\":\"a\",\"prelude\":\"true\"}\n{\"shell\":\"kill -9 $$\"}\n");
-    let stray = "setsid sleep 600 & sleep 0.1; exit {}";
+    let stray = "setsid sh -c ': > left{}; exec sleep 600' & \
+                 until test -e left{}; do sleep 0.01; done; exit {}";
     let mut names = BTreeSet::new();
     for arguments in [
         &["--json", "--retries", "1", "jobs.jsonl"][..],

@@ -121,7 +121,10 @@ fn a_producer_waits_while_no_job_reads() {
         "producer",
         "for i in $(seq 64); do head -c 1048576 /dev/zero | tr '\\0' '\\n'; echo $i >> made; done",
     );
-    let job = "test $PARALLEL_SEQ != 1 || { sleep 0.3; tail -n 1 made > seen; read line < go; }; cat > /dev/null";
+    // It reads ahead as far as it may, and gets time to go too far.
+    let job = "test $PARALLEL_SEQ != 1 || { \
+               until test $(wc -l < made) -ge 9; do sleep 0.01; done; \
+               sleep 0.3; tail -n 1 made > seen; read line < go; }; cat > /dev/null";
     let fifo = Command::new("mkfifo").arg(dir.path("go")).status();
     assert!(fifo.is_ok_and(|status| status.success()));
     let mut shell = Command::new("sh");

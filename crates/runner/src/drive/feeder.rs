@@ -78,6 +78,16 @@ enum Source {
     },
 }
 
+impl Source {
+    /// Returns the path of the file that is read, or another name for it.
+    fn path(&self) -> PathBuf {
+        match self {
+            Self::Path(path) => path.clone(),
+            Self::Stream { .. } => "a block".into(),
+        }
+    }
+}
+
 /// The state of a feed after a turn.
 #[derive(Debug, PartialEq, Eq)]
 enum Turn {
@@ -162,7 +172,11 @@ impl Shared {
     fn run(&self, mut poller: Poller) {
         let mut feeds: BTreeMap<u64, Feed> = BTreeMap::new();
         let (mut next, mut ready) = (0, Vec::new());
-        while poller.ready(true, &mut ready).is_ok() {
+        loop {
+            if let Err(error) = poller.ready(true, &mut ready) {
+                // Dropping the feeds ends their inputs early, which their jobs would not notice.
+                return self.fail("the pipes of jobs".into(), error);
+            }
             for token in ready.drain(..) {
                 if token != WAKER {
                     self.turn(token, &mut feeds, &mut poller);
@@ -179,7 +193,7 @@ impl Shared {
                     let watched = poller.add(&feed.pipe, next);
                     match watched.and_then(|()| feed.watch(next, &poller)) {
                         Ok(()) => drop(feeds.insert(next, feed)),
-                        Err(error) => self.fail(&feed, error),
+                        Err(error) => self.fail(feed.source.path(), error),
                     }
                     next += 1;
                 }
@@ -211,15 +225,11 @@ impl Shared {
             stream.leave();
         }
         if let Err(error) = turn {
-            self.fail(&feed, error);
+            self.fail(feed.source.path(), error);
         }
     }
 
-    fn fail(&self, feed: &Feed, error: io::Error) {
-        let path = match &feed.source {
-            Source::Path(path) => path.clone(),
-            Source::Stream { .. } => PathBuf::from("a block"),
-        };
+    fn fail(&self, path: PathBuf, error: io::Error) {
         self.state.lock().failure.get_or_insert((path, error));
         self.stopper.wake();
     }
