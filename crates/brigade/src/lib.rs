@@ -15,6 +15,7 @@
 //! - `bytemuck` (default): `SharedBuf::typed` and `SharedBufMut::typed_mut`, slices of plain types.
 //! - `bytes`: `bytes::Bytes` from a `SharedBuf`, without a copy, and from that Arrow buffers.
 //! - `ndarray`: `SharedBuf::array`, a view in several dimensions. Implies `bytemuck`.
+//! - `cluster`: `brigade::cluster` runs tasks on many machines, over NATS JetStream.
 //! - `cores` (default): `brigade::cores` leases cores of the machine and pins processes to them.
 //!   Also adds `PoolBuilder::cores`, `PoolBuilder::cores_per_worker` and `worker::cores`.
 //! - `futures` (default): the items of a [`stream`] as a `futures_core::Stream`.
@@ -133,6 +134,9 @@ pub fn init() {
     brigade_worker::init_with(brigade_pool::CONNECTORS);
 }
 
+#[cfg(feature = "cluster")]
+#[doc(inline)]
+pub use brigade_cluster as cluster;
 #[cfg(feature = "cores")]
 #[doc(inline)]
 pub use brigade_cores as cores;

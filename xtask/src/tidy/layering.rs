@@ -58,6 +58,7 @@ const LAYERS: &[(&str, Uses)] = &[
             "brigade-sys",
         ]),
     ),
+    ("brigade-cluster", Only(&["brigade-codec", "brigade-pool", "brigade-sys"])),
     ("brigade", AllBefore),
     ("brigade-cli", Only(&["brigade", "brigade-ids", "brigade-sys"])),
     ("brigade-testkit", AllBefore),
