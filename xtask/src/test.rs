@@ -28,10 +28,11 @@ pub(crate) struct Settings {
 const SCHEDULER_STEPS: &str = "1000000";
 
 /// Sets of the facade's features that are checked without cargo-hack: none, each alone, and all.
-const FEATURE_SETS: [&str; 17] = [
+const FEATURE_SETS: [&str; 18] = [
     "",
     "bytemuck",
     "bytes",
+    "cluster",
     "cores",
     "futures",
     "ipc",
@@ -45,7 +46,7 @@ const FEATURE_SETS: [&str; 17] = [
     "status",
     "timer",
     "trace-export",
-    "bytemuck,bytes,cores,futures,ipc,journal,metrics,ndarray,prometheus,recording,report,runner,status,timer,trace-export",
+    "bytemuck,bytes,cluster,cores,futures,ipc,journal,metrics,ndarray,prometheus,recording,report,runner,status,timer,trace-export",
 ];
 
 /// Settings that stop at the first failed test and accept a changed Cargo.toml.
