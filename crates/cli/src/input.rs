@@ -78,6 +78,9 @@ pub(crate) trait Input {
 
     /// Returns an input that yields all jobs from the first, if they can be read twice.
     fn again(&self) -> io::Result<Option<Box<dyn Input>>>;
+
+    /// Takes note that no more jobs will be fetched, while those that were may still run.
+    fn close(&mut self) {}
 }
 
 /// An input whose jobs have all been read.

@@ -137,13 +137,20 @@ impl Input for Blocks {
     fn again(&self) -> io::Result<Option<Box<dyn Input>>> {
         Ok(None)
     }
+
+    fn close(&mut self) {
+        if let Some(streams) = &self.streams {
+            // Those that take turns with the running jobs.
+            streams.abandon_from(usize::try_from(self.command.jobs()).unwrap_or(usize::MAX));
+        }
+    }
 }
 
 impl Drop for Blocks {
     fn drop(&mut self) {
         self.gate.close();
         if let Some(streams) = &self.streams {
-            streams.abandon();
+            streams.abandon_from(0);
         }
     }
 }

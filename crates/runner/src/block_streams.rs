@@ -122,10 +122,11 @@ impl BlockStreams {
             .for_each(|waker| waker.wake());
     }
 
-    /// Ends all waits: blocks are dropped from now on.
-    pub fn abandon(&self) {
+    /// Drops the blocks of the streams from this index on, those that wait and those that are given
+    /// later: their jobs will not start, or are over.
+    pub fn abandon_from(&self, index: usize) {
         let mut state = self.0.state.lock();
-        state.streams.iter_mut().for_each(Stream::leave);
+        state.streams.iter_mut().skip(index).for_each(Stream::leave);
         drop(state);
         self.0.changed.notify_all();
     }
@@ -228,6 +229,17 @@ mod tests {
         assert_eq!(length(second.next()), Some(2));
         second.leave();
         streams.give(block("c"));
-        streams.abandon();
+    }
+
+    #[test]
+    fn nobody_waits_for_jobs_that_will_not_start() {
+        let streams = BlockStreams::new(3);
+        let first = streams.stream(0, Arc::default());
+        streams.give_to(1, block("a"));
+        streams.abandon_from(1);
+        streams.give_to(1, block("a"));
+        streams.give_to(2, block("a"));
+        streams.give(block("bb"));
+        assert_eq!(length(first.next()), Some(2));
     }
 }

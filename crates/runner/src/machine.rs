@@ -200,11 +200,13 @@ impl Machine {
             } else {
                 wake = Some(wake.map_or(self.not_before, |time| time.min(self.not_before)));
             }
-        } else if idle && self.phase == Phase::Draining {
-            return match self.waiting.pop_front() {
-                Some(attempt) => Action::GiveUp(Self::give_up(attempt)),
-                None => Action::Finish,
-            };
+        } else if self.phase == Phase::Draining {
+            match self.waiting.pop_front() {
+                // Now and not at the end: a running job may wait for one that will not start.
+                Some(attempt) => return Action::GiveUp(Self::give_up(attempt)),
+                None if idle => return Action::Finish,
+                None => {}
+            }
         }
         Action::Wait(wake)
     }

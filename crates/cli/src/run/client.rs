@@ -206,6 +206,9 @@ impl Client for RunClient {
             // The reader may have seen the end of the list.
             self.note_remaining();
         }
+        if matches!(event, Event::Halting(_)) {
+            self.input.close();
+        }
         let is_suspended = matches!(event, Event::Suspended);
         self.queue.push(event);
         if is_suspended {

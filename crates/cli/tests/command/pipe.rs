@@ -185,6 +185,34 @@ fn jobs_take_turns_with_blocks() {
 }
 
 #[test]
+fn no_turn_is_waited_for_whose_job_will_not_start() {
+    let dir = TestDir::new();
+    // The third job would start after the delay.
+    let job = "test $PARALLEL_SEQ != 1 || { until test -e second; do sleep 0.01; done; exit 1; }; \
+               : > second; cat";
+    let ran = dir.run_with(
+        &[
+            "--pipe",
+            "--round-robin",
+            "-k",
+            "--no-pin",
+            "-j3",
+            "-N1",
+            "--delay",
+            "5",
+            "--halt",
+            "soon,fail=1",
+            "--",
+            "sh",
+            "-c",
+            job,
+        ],
+        &numbers(9),
+    );
+    assert_eq!((ran.status, ran.stdout.as_str()), (1, "2\n5\n8\n"), "{}", ran.stderr);
+}
+
+#[test]
 fn jobs_read_parts_of_files() {
     let dir = TestDir::new();
     dir.write("n", numbers(1000));
