@@ -12,4 +12,19 @@ pub enum ClusterError {
         /// Description of the failure.
         reason: String,
     },
+    /// The server refused a request, or did not answer.
+    #[error("failed to {operation}: {reason}")]
+    Server {
+        /// Operation that failed.
+        operation: &'static str,
+        /// Description of the failure.
+        reason: String,
+    },
+}
+
+impl ClusterError {
+    /// Converts an error of the client library.
+    pub(crate) fn server(operation: &'static str, error: &dyn std::error::Error) -> Self {
+        Self::Server { operation, reason: brigade_codec::chain(error) }
+    }
 }

@@ -1,0 +1,215 @@
+//! The connection to the servers: where they are, how to log in, and what happens to the link.
+
+use std::env;
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use async_nats::{Client, ConnectOptions, Event};
+use brigade_codec::chain;
+use tokio::sync::mpsc;
+
+use crate::error::ClusterError;
+
+/// The longest pause between two attempts to reconnect. The client library waits up to 4 s, which
+/// is longer than most outages.
+const LONGEST_RECONNECT_DELAY: Duration = Duration::from_millis(250);
+
+/// Commands that wait for the connection. More than what publishers and pulls have outstanding, so
+/// that a driver does not block while the server is away.
+const COMMAND_CAPACITY: usize = 16 * 1024;
+
+/// The addresses of the servers, and the means to log in.
+#[derive(Clone, Default)]
+pub(crate) struct Endpoint {
+    /// One or more URLs, separated by commas.
+    urls: String,
+    credentials_file: Option<PathBuf>,
+    token: Option<String>,
+    root_certificates: Option<PathBuf>,
+    client_certificate: Option<(PathBuf, PathBuf)>,
+    is_tls_required: bool,
+}
+
+/// A change of the link to the server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LinkEvent {
+    /// The link is there. Nothing that was outstanding before has an answer.
+    Up,
+    /// The link was lost. The library tries to connect again until the connection is dropped.
+    Down,
+}
+
+/// A connection to one of the servers.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    pub(crate) client: Client,
+    events: mpsc::UnboundedReceiver<LinkEvent>,
+}
+
+impl Endpoint {
+    /// Returns the endpoint of `urls`, which are separated by commas.
+    pub(crate) fn at(urls: impl Into<String>) -> Self {
+        Self { urls: urls.into(), ..Self::default() }
+    }
+
+    /// Returns the endpoint that `NATS_URL`, `NATS_CREDS` and `NATS_CA` describe, as the tools of
+    /// NATS read them; without `NATS_URL`, a server on this machine.
+    pub(crate) fn from_env() -> Self {
+        let urls = env::var("NATS_URL").unwrap_or_else(|_| "nats://127.0.0.1:4222".to_owned());
+        let path = |name| env::var_os(name).map(PathBuf::from);
+        Self {
+            credentials_file: path("NATS_CREDS"),
+            root_certificates: path("NATS_CA"),
+            ..Self::at(urls)
+        }
+    }
+
+    pub(crate) fn set_urls(&mut self, urls: impl Into<String>) {
+        self.urls = urls.into();
+    }
+
+    pub(crate) fn set_credentials_file(&mut self, path: impl Into<PathBuf>) {
+        self.credentials_file = Some(path.into());
+    }
+
+    pub(crate) fn set_token(&mut self, token: impl Into<String>) {
+        self.token = Some(token.into());
+    }
+
+    pub(crate) fn set_root_certificates(&mut self, path: impl Into<PathBuf>) {
+        self.root_certificates = Some(path.into());
+        self.is_tls_required = true;
+    }
+
+    pub(crate) fn set_client_certificate(
+        &mut self,
+        certificate: impl Into<PathBuf>,
+        key: impl Into<PathBuf>,
+    ) {
+        self.client_certificate = Some((certificate.into(), key.into()));
+        self.is_tls_required = true;
+    }
+
+    pub(crate) fn require_tls(&mut self) {
+        self.is_tls_required = true;
+    }
+
+    /// Connects under the given name, which the server's monitoring shows.
+    pub(crate) async fn connect(&self, name: &str) -> Result<Connection, ClusterError> {
+        let (sender, events) = mpsc::unbounded_channel();
+        let mut options = ConnectOptions::new()
+            .name(name)
+            .client_capacity(COMMAND_CAPACITY)
+            .max_reconnects(None)
+            .reconnect_delay_callback(reconnect_delay)
+            .event_callback(move |event| {
+                if let Some(event) = LinkEvent::of(&event) {
+                    // Nobody listens once the connection is dropped.
+                    let _ = sender.send(event);
+                }
+                async {}
+            });
+        if self.is_tls_required {
+            options = options.require_tls(true);
+        }
+        if let Some(path) = &self.root_certificates {
+            options = options.add_root_certificates(path.clone());
+        }
+        if let Some((certificate, key)) = &self.client_certificate {
+            options = options.add_client_certificate(certificate.clone(), key.clone());
+        }
+        if let Some(token) = &self.token {
+            options = options.token(token.clone());
+        }
+        if let Some(path) = &self.credentials_file {
+            options = options.credentials_file(path).await.map_err(|error: io::Error| {
+                self.error(format!("cannot read the credentials in {}: {error}", path.display()))
+            })?;
+        }
+        let urls: Vec<&str> = self.urls.split(',').map(str::trim).collect();
+        let client = options.connect(urls).await.map_err(|error| self.error(chain(&error)))?;
+        Ok(Connection { client, events })
+    }
+
+    fn error(&self, reason: String) -> ClusterError {
+        ClusterError::Connect { url: self.to_string(), reason }
+    }
+}
+
+impl fmt::Display for Endpoint {
+    /// Writes the URLs without user names and passwords.
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, url) in self.urls.split(',').map(str::trim).enumerate() {
+            if index > 0 {
+                out.write_str(", ")?;
+            }
+            let (scheme, rest) = url.split_once("://").unwrap_or(("nats", url));
+            let host = rest.rsplit_once('@').map_or(rest, |(_, host)| host);
+            write!(out, "{scheme}://{host}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Endpoint {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "Endpoint({self})")
+    }
+}
+
+impl Connection {
+    /// Returns the next change of the link. The first is [`LinkEvent::Up`], of the connection
+    /// itself.
+    ///
+    /// May be dropped before it is ready without losing an event.
+    pub(crate) async fn next_event(&mut self) -> LinkEvent {
+        match self.events.recv().await {
+            Some(event) => event,
+            // The library ends its tasks only with the last client, and this is one.
+            None => std::future::pending().await,
+        }
+    }
+}
+
+impl LinkEvent {
+    fn of(event: &Event) -> Option<Self> {
+        match event {
+            Event::Connected => Some(Self::Up),
+            Event::Disconnected => Some(Self::Down),
+            _ => None,
+        }
+    }
+}
+
+/// Returns the pause before the given attempt to reconnect: none before the first, then 2 ms, 4 ms
+/// and so on.
+fn reconnect_delay(attempt: usize) -> Duration {
+    let doubled = u32::try_from(attempt).ok().and_then(|attempt| 2_u64.checked_pow(attempt));
+    match (attempt, doubled) {
+        (0 | 1, _) => Duration::ZERO,
+        (_, Some(millis)) => Duration::from_millis(millis).min(LONGEST_RECONNECT_DELAY),
+        (_, None) => LONGEST_RECONNECT_DELAY,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_password_is_shown() {
+        let endpoint = Endpoint::at("nats://user:secret@a:4222, tls://token@b:1");
+        assert_eq!(endpoint.to_string(), "nats://a:4222, tls://b:1");
+        assert!(!format!("{endpoint:?}").contains("secret"));
+    }
+
+    #[test]
+    fn pauses_grow_and_are_capped() {
+        assert_eq!(reconnect_delay(1), Duration::ZERO);
+        assert_eq!(reconnect_delay(3), Duration::from_millis(8));
+        assert_eq!(reconnect_delay(8), LONGEST_RECONNECT_DELAY);
+        assert_eq!(reconnect_delay(usize::MAX), LONGEST_RECONNECT_DELAY);
+    }
+}
