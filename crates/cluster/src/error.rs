@@ -1,5 +1,7 @@
 //! Errors of connections, clusters and nodes.
 
+use crate::names::NameError;
+
 /// The reason why a cluster or a node cannot work.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -12,6 +14,26 @@ pub enum ClusterError {
         /// Description of the failure.
         reason: String,
     },
+    /// The server lacks something that clusters need.
+    #[error("the server cannot be used: {reason}")]
+    Unsupported {
+        /// Description of the lack, and of the remedy.
+        reason: String,
+    },
+    /// A stream exists with a setting that would break a promise.
+    #[error(
+        "the stream {stream} has {field} = {found}, and {needed} is needed: delete it, or use another queue"
+    )]
+    Setting {
+        /// Name of the stream.
+        stream: String,
+        /// The setting.
+        field: &'static str,
+        /// Its value.
+        found: String,
+        /// The value that is needed.
+        needed: String,
+    },
     /// The server refused a request, or did not answer.
     #[error("failed to {operation}: {reason}")]
     Server {
@@ -20,6 +42,9 @@ pub enum ClusterError {
         /// Description of the failure.
         reason: String,
     },
+    /// A name has characters that are not allowed, or is too long.
+    #[error(transparent)]
+    Name(#[from] NameError),
 }
 
 impl ClusterError {

@@ -5,9 +5,19 @@
 
 #![forbid(unsafe_code)]
 #![expect(dead_code, reason = "client and node, which use the rest, are being built")]
+#![cfg_attr(not(test), expect(unused_imports, reason = "likewise"))]
 
 mod connection;
 mod error;
+mod input_hash;
+mod message;
+mod names;
+mod needs;
+mod payload;
 mod publisher;
+mod setup;
 
 pub use error::ClusterError;
+pub use message::NodeStatus;
+pub use names::{ItemId, NameError, Origin, Priority, Queue, TaskKey};
+pub use needs::Needs;

@@ -1,0 +1,112 @@
+//! Messages between clients and nodes: a version, a head, and a body that is not copied.
+//!
+//! ```text
+//! version  1 byte
+//! length   4 bytes, little-endian: the bytes of the head
+//! head     a struct, in postcard
+//! body     the encoded items of a task or an outcome, each behind its length; empty otherwise
+//! ```
+
+mod items;
+mod notes;
+mod outcome;
+mod task;
+
+use brigade_codec::{chain, decode, encode};
+use bytes::{BufMut, Bytes, BytesMut};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+pub(crate) use items::{Items, ItemsBuilder};
+pub use notes::NodeStatus;
+pub(crate) use notes::{CancelMessage, DeadLetter, Manifest, ReturnedMessage};
+pub(crate) use outcome::{ItemOutcome, OutcomeBuilder, OutcomeHead, OutcomeMessage};
+pub(crate) use task::{Body, StoredBody, TaskHead, TaskMessage};
+
+/// Version of all messages of this crate. Both sides refuse others: a queue is empty before an
+/// upgrade that raises it.
+const VERSION: u8 = 1;
+
+/// Maximum number of bytes of a head. The longest is a dead letter with its history.
+const HEAD_LIMIT: usize = 512 << 10;
+
+/// Bytes of the version and the length.
+const PREFIX: usize = 5;
+
+/// Bytes are not a message of this version.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum MessageError {
+    /// The message is from a newer or older program.
+    #[error(
+        "the message has the version {0}, and this program knows {VERSION}: use the same version of Brigade for clients and nodes"
+    )]
+    Version(u8),
+    /// The message is malformed.
+    #[error("the message is malformed: {0}")]
+    Malformed(String),
+    /// The message cannot be encoded.
+    #[error("the message cannot be encoded: {0}")]
+    Encode(String),
+}
+
+impl MessageError {
+    fn malformed(reason: impl Into<String>) -> Self {
+        Self::Malformed(reason.into())
+    }
+}
+
+/// Returns a message.
+fn to_bytes<H: Serialize + 'static>(head: &H, body: &[u8]) -> Result<Bytes, MessageError> {
+    let mut encoded = Vec::new();
+    encode(head, &mut encoded, HEAD_LIMIT).map_err(|error| MessageError::Encode(chain(&error)))?;
+    let length = u32::try_from(encoded.len())
+        .map_err(|_| MessageError::Encode("the head is too long".to_owned()))?;
+    let mut message = BytesMut::with_capacity(PREFIX + encoded.len() + body.len());
+    message.put_u8(VERSION);
+    message.put_u32_le(length);
+    message.put_slice(&encoded);
+    message.put_slice(body);
+    Ok(message.freeze())
+}
+
+/// Returns the head and the body of a message.
+fn from_bytes<H: DeserializeOwned + 'static>(message: &Bytes) -> Result<(H, Bytes), MessageError> {
+    let (version, rest) =
+        message.split_first().ok_or_else(|| MessageError::malformed("it is empty"))?;
+    if *version != VERSION {
+        return Err(MessageError::Version(*version));
+    }
+    let cut = || MessageError::malformed("it is cut off");
+    let (length, rest) = rest.split_first_chunk::<4>().ok_or_else(cut)?;
+    let length = usize::try_from(u32::from_le_bytes(*length)).map_err(|_| cut())?;
+    let head = rest.get(..length).ok_or_else(cut)?;
+    let head = decode(head).map_err(|error| MessageError::malformed(chain(&error)))?;
+    Ok((head, message.slice(PREFIX + length..)))
+}
+
+/// Implements the conversions of a message without a body.
+macro_rules! impl_head_only {
+    ($($message:ty),*) => {$(
+        impl $message {
+            pub(crate) fn to_bytes(&self) -> Result<bytes::Bytes, crate::message::MessageError> {
+                crate::message::to_bytes(self, &[])
+            }
+
+            pub(crate) fn from_bytes(
+                message: &bytes::Bytes,
+            ) -> Result<Self, crate::message::MessageError> {
+                let (head, body) = crate::message::from_bytes(message)?;
+                if body.is_empty() {
+                    Ok(head)
+                } else {
+                    Err(crate::message::MessageError::malformed("bytes are left over"))
+                }
+            }
+        }
+    )*};
+}
+
+use impl_head_only;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,123 @@
+//! The message by which a node or a client records the outcome of a task or of a chunk.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+
+use super::{Body, Items, ItemsBuilder, MessageError, StoredBody, from_bytes, to_bytes};
+
+/// Tag of an encoded value.
+const VALUE: u8 = 0;
+
+/// Tag of an encoded `TaskError`.
+const FAILURE: u8 = 1;
+
+/// The outcomes of all items of a task.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct OutcomeMessage {
+    pub(crate) head: OutcomeHead,
+    pub(crate) body: Body,
+}
+
+/// The circumstances of an outcome.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct OutcomeHead {
+    /// Name of the node, or of the client that cancelled the task.
+    pub(crate) by: String,
+    /// Number of items.
+    pub(crate) items: u32,
+    /// Time from the submission to the local pool to the end of the last item.
+    pub(crate) run_time: Duration,
+    /// Number of the delivery that led to this outcome, counted from 1.
+    pub(crate) delivery: u64,
+    /// A hash of each input, by which a batch that is run again detects that its inputs have
+    /// changed. Empty for tasks outside of batches.
+    pub(crate) input_hashes: Vec<u64>,
+    /// Object with the items, if they are too large for the message.
+    stored: Option<StoredBody>,
+}
+
+/// The outcome of one item.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum ItemOutcome {
+    /// The encoded value.
+    Value(Bytes),
+    /// The encoded `TaskError`.
+    Failure(Bytes),
+}
+
+/// Collects the outcomes of the items of one task.
+#[derive(Debug, Default)]
+pub(crate) struct OutcomeBuilder(ItemsBuilder);
+
+impl OutcomeBuilder {
+    pub(crate) fn push_value(&mut self, encoded: &[u8]) {
+        self.0.push_parts(&[&[VALUE], encoded]);
+    }
+
+    pub(crate) fn push_failure(&mut self, encoded: &[u8]) {
+        self.0.push_parts(&[&[FAILURE], encoded]);
+    }
+
+    /// Returns the number of items.
+    pub(crate) fn count(&self) -> u32 {
+        self.0.count()
+    }
+
+    pub(crate) fn finish(self) -> Items {
+        self.0.finish()
+    }
+}
+
+impl OutcomeHead {
+    pub(crate) fn new(by: impl Into<String>, items: u32) -> Self {
+        Self {
+            by: by.into(),
+            items,
+            run_time: Duration::ZERO,
+            delivery: 1,
+            input_hashes: Vec::new(),
+            stored: None,
+        }
+    }
+}
+
+impl OutcomeMessage {
+    pub(crate) fn to_bytes(&self) -> Result<Bytes, MessageError> {
+        match &self.body {
+            Body::Inline(items) => to_bytes(&self.head, items.as_bytes()),
+            Body::Stored(stored) => {
+                let head = OutcomeHead { stored: Some(stored.clone()), ..self.head.clone() };
+                to_bytes(&head, &[])
+            }
+        }
+    }
+
+    pub(crate) fn from_bytes(message: &Bytes) -> Result<Self, MessageError> {
+        let (mut head, body) = from_bytes::<OutcomeHead>(message)?;
+        let body = match head.stored.take() {
+            Some(_) if !body.is_empty() => {
+                return Err(MessageError::malformed("it has both items and an object"));
+            }
+            Some(stored) => Body::Stored(stored),
+            None => Body::Inline(Items::from_bytes(body)),
+        };
+        Ok(Self { head, body })
+    }
+}
+
+impl ItemOutcome {
+    /// Reads one of the items of an outcome.
+    pub(crate) fn from_bytes(mut item: Bytes) -> Result<Self, MessageError> {
+        if item.is_empty() {
+            return Err(MessageError::malformed("an item is empty"));
+        }
+        let tag = item.split_to(1);
+        match tag[0] {
+            VALUE => Ok(Self::Value(item)),
+            FAILURE => Ok(Self::Failure(item)),
+            other => Err(MessageError::Malformed(format!("an item has the tag {other}"))),
+        }
+    }
+}

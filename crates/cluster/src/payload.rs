@@ -1,0 +1,133 @@
+//! Large payloads: items of more than 256 KiB travel through the object store.
+//!
+//! Arguments are removed by whoever recorded the outcome, results by the client that took them, and
+//! everything by its age in the end.
+
+use std::time::Duration;
+
+use async_nats::jetstream::Context;
+use async_nats::jetstream::object_store::{DeleteErrorKind, GetErrorKind, ObjectStore};
+use brigade_codec::chain;
+use brigade_sys::random;
+use tokio::io::AsyncReadExt;
+
+use crate::error::ClusterError;
+use crate::message::{Body, Items, StoredBody};
+use crate::names::{Names, TaskKey};
+
+/// Maximum number of bytes of items inside a message. Larger messages delay those behind them.
+pub(crate) const INLINE_LIMIT: usize = 256 << 10;
+
+/// The slowest transfer that is waited for, plus the time of an election of the server.
+const MIN_BYTES_PER_SECOND: u64 = 1 << 20;
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Number of attempts to transfer an object, each with the patience above.
+const ATTEMPTS: u32 = 3;
+
+/// The object store of a queue.
+#[derive(Clone)]
+pub(crate) struct Payloads {
+    bucket: ObjectStore,
+}
+
+/// Items could not be read from the object store.
+#[derive(Debug, Clone, thiserror::Error)]
+pub(crate) enum PayloadError {
+    /// The object is not there: it was removed with its task, or it was too old.
+    #[error("the payload {0} is gone: it was removed, or it was older than payloads are kept")]
+    Gone(String),
+    /// The server did not deliver it.
+    #[error("failed to read the payload {object}: {reason}")]
+    Unreachable {
+        /// Name of the object.
+        object: String,
+        /// Description of the failure.
+        reason: String,
+    },
+}
+
+impl Payloads {
+    /// Opens the bucket, which has been created.
+    pub(crate) async fn open(jetstream: &Context, names: &Names) -> Result<Self, ClusterError> {
+        let bucket = jetstream.get_object_store(names.payloads_bucket()).await;
+        let bucket = bucket.map_err(|error| ClusterError::Server {
+            operation: "open the bucket for payloads",
+            reason: chain(&error),
+        })?;
+        Ok(Self { bucket })
+    }
+
+    /// Returns the body of a message with these items. Stores them first if they are large.
+    pub(crate) async fn put(&self, key: &TaskKey, items: Items) -> Result<Body, ClusterError> {
+        if items.as_bytes().len() <= INLINE_LIMIT {
+            return Ok(Body::Inline(items));
+        }
+        let length = items.as_bytes().len() as u64;
+        let mut reason = String::new();
+        for _ in 0..ATTEMPTS {
+            // A new name for each attempt, so that two of them do not mix their parts.
+            let unique = random::bytes::<8>().map(u64::from_le_bytes).unwrap_or_default();
+            let object = format!("{}.{}.{unique:016x}", key.origin, key.item);
+            let mut reader: &[u8] = items.as_bytes();
+            let put = self.bucket.put(object.as_str(), &mut reader);
+            match tokio::time::timeout(patience(length), put).await {
+                Ok(Ok(_)) => return Ok(Body::Stored(StoredBody { object, length })),
+                Ok(Err(error)) => reason = chain(&error),
+                Err(_) => "the server did not answer in time".clone_into(&mut reason),
+            }
+        }
+        Err(ClusterError::Server { operation: "store a payload", reason })
+    }
+
+    /// Returns the items of a message.
+    pub(crate) async fn get(&self, body: &Body) -> Result<Items, PayloadError> {
+        let stored = match body {
+            Body::Inline(items) => return Ok(items.clone()),
+            Body::Stored(stored) => stored,
+        };
+        let StoredBody { object, length } = stored;
+        let mut reason = String::new();
+        for _ in 0..ATTEMPTS {
+            match tokio::time::timeout(patience(*length), self.read(stored)).await {
+                Ok(Ok(items)) => return Ok(items),
+                Ok(Err(Some(failure))) => reason = failure,
+                Ok(Err(None)) => return Err(PayloadError::Gone(object.clone())),
+                Err(_) => "the server did not answer in time".clone_into(&mut reason),
+            }
+        }
+        Err(PayloadError::Unreachable { object: object.clone(), reason })
+    }
+
+    /// Reads an object. `Err(None)` means that it does not exist.
+    async fn read(&self, stored: &StoredBody) -> Result<Items, Option<String>> {
+        let object = self.bucket.get(&stored.object).await.map_err(|error| match error.kind() {
+            GetErrorKind::NotFound => None,
+            _ => Some(chain(&error)),
+        })?;
+        let mut bytes = Vec::new();
+        let mut bounded = object.take(stored.length + 1);
+        bounded.read_to_end(&mut bytes).await.map_err(|error| Some(chain(&error)))?;
+        if bytes.len() as u64 != stored.length {
+            return Err(Some(format!("it has {} bytes of {}", bytes.len(), stored.length)));
+        }
+        Ok(Items::from_bytes(bytes.into()))
+    }
+
+    /// Removes the object of a message, if it has one. A failure is left to the object's age.
+    pub(crate) async fn remove(&self, body: &Body) {
+        let Body::Stored(StoredBody { object, .. }) = body else { return };
+        match tokio::time::timeout(PATIENCE, self.bucket.delete(object)).await {
+            Ok(Err(error)) if error.kind() != DeleteErrorKind::NotFound => {
+                tracing::debug!(object, error = chain(&error), "failed to remove a payload");
+            }
+            Ok(_) => {}
+            Err(_) => tracing::debug!(object, "the server did not answer to a removal in time"),
+        }
+    }
+}
+
+/// Returns the time that a transfer may take.
+fn patience(length: u64) -> Duration {
+    PATIENCE + Duration::from_secs(length / MIN_BYTES_PER_SECOND)
+}

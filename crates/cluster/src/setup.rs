@@ -1,0 +1,286 @@
+//! Creates the streams, the bucket and the consumers of a queue, and checks those that exist.
+//!
+//! Clients and nodes do this at each start, in any order and at the same time. A stream that exists
+//! is used as it is, unless a promise would break.
+
+use std::time::Duration;
+
+use async_nats::jetstream::consumer::{self, AckPolicy, PullConsumer};
+use async_nats::jetstream::context::{
+    CreateStreamError, CreateStreamErrorKind, GetStreamErrorKind,
+};
+use async_nats::jetstream::stream::{
+    Config, ConsumerErrorKind, DiscardPolicy, RetentionPolicy, Stream,
+};
+use async_nats::jetstream::{Context, ErrorCode, object_store};
+use brigade_codec::chain;
+use futures_util::TryStreamExt;
+
+use crate::error::ClusterError;
+use crate::names::{Lane, Names};
+
+/// The oldest server with named consumers and direct gets.
+const OLDEST_SERVER: (i64, i64, i64) = (2, 9, 0);
+
+/// The default of nats-server. A message has up to 256 KiB of items, and a dead letter more.
+const SMALLEST_MAX_PAYLOAD: usize = 1 << 20;
+
+/// Period in which a task that is published again is recognized by its id. A client retries for
+/// seconds.
+const DUPLICATE_WINDOW: Duration = Duration::from_secs(120);
+
+/// Number of pulls that may wait at one consumer: one for each node.
+const MAX_WAITING: i64 = 16_384;
+
+/// Minimum life of payloads in the object store, where tasks may wait longer than outcomes are
+/// kept.
+const PAYLOAD_LIFE: Duration = Duration::from_secs(7 * 24 * 3600);
+
+/// Period in which a server that has just started answers with errors that pass, and the pause
+/// between two requests.
+const ATTEMPTS: u32 = 40;
+const PAUSE: Duration = Duration::from_millis(250);
+
+/// Settings of a queue's streams. Those of the first client or node count.
+#[derive(Debug, Clone)]
+pub(crate) struct QueueSettings {
+    pub(crate) names: Names,
+    /// Number of servers that store each message.
+    pub(crate) replicas: usize,
+    /// Maximum number of tasks that are not done.
+    pub(crate) max_tasks: i64,
+    /// Period for which outcomes and histories are kept.
+    pub(crate) outcome_life: Duration,
+    /// Time after which a node that is silent has lost its tasks.
+    pub(crate) lease: Duration,
+}
+
+impl QueueSettings {
+    pub(crate) fn new(names: Names) -> Self {
+        Self {
+            names,
+            replicas: 1,
+            max_tasks: 1_000_000,
+            outcome_life: Duration::from_secs(24 * 3600),
+            lease: Duration::from_secs(10),
+        }
+    }
+
+    /// Checks the server, and creates everything that is missing except lanes.
+    pub(crate) async fn ensure(&self, jetstream: &Context) -> Result<(), ClusterError> {
+        check_server(jetstream)?;
+        let tasks = self.stream(self.names.tasks_stream(), vec![self.names.all_tasks()]);
+        let tasks = Config {
+            retention: RetentionPolicy::WorkQueue,
+            discard: DiscardPolicy::New,
+            max_messages: self.max_tasks,
+            duplicate_window: DUPLICATE_WINDOW,
+            ..tasks
+        };
+        let outcomes = self.stream(self.names.outcomes_stream(), vec![self.names.all_outcomes()]);
+        let outcomes = Config { max_age: self.outcome_life, ..outcomes };
+        let history = vec![self.names.all_returned(), self.names.all_dead()];
+        let history = self.stream(self.names.history_stream(), history);
+        let history = Config { max_age: self.outcome_life, ..history };
+        for wanted in [tasks, outcomes, history] {
+            ensure_stream(jetstream, wanted).await?;
+        }
+        self.ensure_bucket(jetstream).await
+    }
+
+    /// Returns the settings that all streams share.
+    fn stream(&self, name: String, subjects: Vec<String>) -> Config {
+        Config {
+            name,
+            subjects,
+            num_replicas: self.replicas,
+            allow_direct: true,
+            ..Config::default()
+        }
+    }
+
+    async fn ensure_bucket(&self, jetstream: &Context) -> Result<(), ClusterError> {
+        let bucket = self.names.payloads_bucket();
+        let wanted = object_store::Config {
+            bucket: bucket.clone(),
+            max_age: (2 * self.outcome_life).max(PAYLOAD_LIFE),
+            num_replicas: self.replicas,
+            ..object_store::Config::default()
+        };
+        retry("create the bucket for payloads", async || {
+            if jetstream.get_object_store(&bucket).await.is_ok() {
+                return Ok(());
+            }
+            let created = jetstream.create_object_store(wanted.clone()).await;
+            created.map(drop).map_err(|error| Retry::Later(chain(&error)))
+        })
+        .await
+    }
+
+    /// Returns the consumer of a lane, which is created if it is missing.
+    pub(crate) async fn ensure_lane(
+        &self,
+        jetstream: &Context,
+        lane: &Lane,
+    ) -> Result<PullConsumer, ClusterError> {
+        let (stream, name) = (self.names.tasks_stream(), lane.consumer());
+        let wanted = consumer::pull::Config {
+            durable_name: Some(name.clone()),
+            filter_subject: self.names.lane_filter(lane),
+            ack_policy: AckPolicy::Explicit,
+            ack_wait: self.lease,
+            // The number of deaths is limited by nodes, because the server would leave such a
+            // message in the stream for ever.
+            max_deliver: -1,
+            max_ack_pending: self.max_tasks,
+            max_waiting: MAX_WAITING,
+            ..consumer::pull::Config::default()
+        };
+        retry("create a consumer", async || {
+            let found = jetstream.get_consumer_from_stream(&name, &stream).await;
+            match found {
+                Ok(consumer) => return Ok(consumer),
+                Err(error) => match error.kind() {
+                    ConsumerErrorKind::JetStream(error)
+                        if error.error_code() == ErrorCode::CONSUMER_NOT_FOUND => {}
+                    _ => return Err(Retry::Later(chain(&error))),
+                },
+            }
+            let created = jetstream.create_consumer_on_stream(wanted.clone(), &stream).await;
+            created.map_err(|error| Retry::Later(chain(&error)))
+        })
+        .await
+    }
+
+    /// Returns the lanes that exist.
+    pub(crate) async fn lanes(&self, jetstream: &Context) -> Result<Vec<Lane>, ClusterError> {
+        let stream = self.names.tasks_stream();
+        let names: Vec<String> = retry("list the consumers", async || {
+            let later = |reason: String| Retry::Later(reason);
+            let stream = jetstream.get_stream_no_info(&stream).await;
+            let stream = stream.map_err(|error| later(chain(&error)))?;
+            stream.consumer_names().try_collect().await.map_err(|error| later(chain(&error)))
+        })
+        .await?;
+        Ok(names.iter().filter_map(|name| Lane::of_consumer(name)).collect())
+    }
+}
+
+/// Checks that the server has everything that this crate needs.
+pub(crate) fn check_server(jetstream: &Context) -> Result<(), ClusterError> {
+    let client = jetstream.client();
+    let info = client.server_info();
+    let unsupported = |reason| Err(ClusterError::Unsupported { reason });
+    let (major, minor, patch) = OLDEST_SERVER;
+    if !client.is_server_compatible(major, minor, patch) {
+        let reason =
+            format!("it has version {}, and {major}.{minor}.{patch} is the oldest", info.version);
+        return unsupported(reason);
+    }
+    if !info.jetstream {
+        return unsupported("JetStream is off: start it with `-js`".to_owned());
+    }
+    if info.max_payload < SMALLEST_MAX_PAYLOAD {
+        let reason = format!(
+            "its `max_payload` is {}, and at least {SMALLEST_MAX_PAYLOAD} is needed",
+            info.max_payload
+        );
+        return unsupported(reason);
+    }
+    Ok(())
+}
+
+/// Creates a stream, or checks the one that exists.
+async fn ensure_stream(jetstream: &Context, wanted: Config) -> Result<(), ClusterError> {
+    let found =
+        retry("create a stream", async || match jetstream.create_stream(wanted.clone()).await {
+            Ok(_) => Ok(None),
+            Err(error) if exists(&error) => {
+                let found = jetstream.get_stream(&wanted.name).await;
+                found.map(Some).map_err(|error| match error.kind() {
+                    GetStreamErrorKind::JetStream(error) if is_final(error.error_code()) => {
+                        Retry::Never(error.to_string())
+                    }
+                    _ => Retry::Later(chain(&error)),
+                })
+            }
+            Err(error) => Err(match error.kind() {
+                CreateStreamErrorKind::JetStream(error) if is_final(error.error_code()) => {
+                    Retry::Never(error.to_string())
+                }
+                _ => Retry::Later(chain(&error)),
+            }),
+        })
+        .await?;
+    found.map_or(Ok(()), |found| check_stream(&found, &wanted))
+}
+
+fn exists(error: &CreateStreamError) -> bool {
+    matches!(
+        error.kind(),
+        CreateStreamErrorKind::JetStream(error) if error.error_code() == ErrorCode::STREAM_NAME_EXIST
+    )
+}
+
+/// Returns `true` if waiting does not help.
+fn is_final(code: ErrorCode) -> bool {
+    [
+        ErrorCode::STREAM_SUBJECT_OVERLAP,
+        ErrorCode::STREAM_INVALID_CONFIG,
+        ErrorCode::STREAM_REPLICAS_NOT_SUPPORTED,
+        ErrorCode::STORAGE_RESOURCES_EXCEEDED,
+        ErrorCode::MAXIMUM_STREAMS_LIMIT,
+    ]
+    .contains(&code)
+}
+
+/// Refuses a stream with which a promise would break. Limits and replicas are the owner's choice.
+fn check_stream(found: &Stream, wanted: &Config) -> Result<(), ClusterError> {
+    let actual = &found.cached_info().config;
+    let mut subjects = (actual.subjects.clone(), wanted.subjects.clone());
+    subjects.0.sort();
+    subjects.1.sort();
+    let fields = [
+        ("retention", format!("{:?}", actual.retention), format!("{:?}", wanted.retention)),
+        ("discard", format!("{:?}", actual.discard), format!("{:?}", wanted.discard)),
+        ("subjects", subjects.0.join(" "), subjects.1.join(" ")),
+        ("no_ack", actual.no_ack.to_string(), wanted.no_ack.to_string()),
+        ("allow_direct", actual.allow_direct.to_string(), wanted.allow_direct.to_string()),
+    ];
+    for (field, found, needed) in fields {
+        if found != needed {
+            let stream = wanted.name.clone();
+            return Err(ClusterError::Setting { stream, field, found, needed });
+        }
+    }
+    Ok(())
+}
+
+/// Reason why a request to the server failed, and whether it may be sent again.
+enum Retry {
+    Later(String),
+    Never(String),
+}
+
+/// Sends requests until one succeeds: for a few seconds after its start, or after the death of a
+/// leader, a server refuses all of them.
+async fn retry<T>(
+    operation: &'static str,
+    attempt: impl AsyncFn() -> Result<T, Retry>,
+) -> Result<T, ClusterError> {
+    let mut left = ATTEMPTS;
+    loop {
+        left -= 1;
+        match attempt().await {
+            Ok(value) => return Ok(value),
+            Err(Retry::Later(reason) | Retry::Never(reason)) if left == 0 => {
+                return Err(ClusterError::Server { operation, reason });
+            }
+            Err(Retry::Never(reason)) => return Err(ClusterError::Server { operation, reason }),
+            Err(Retry::Later(reason)) => {
+                tracing::debug!(operation, reason, "the server refused a request; trying again");
+                tokio::time::sleep(PAUSE).await;
+            }
+        }
+    }
+}
