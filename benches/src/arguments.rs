@@ -39,6 +39,9 @@ pub(crate) struct Arguments {
     /// Program built from benches/peers/iceoryx2 [default: built below target/ with --peers].
     #[arg(long)]
     pub(crate) iceoryx2: Option<PathBuf>,
+    /// This program without the feature `recording` [default: built below target/ with --peers].
+    #[arg(long)]
+    pub(crate) unrecorded: Option<PathBuf>,
     /// Rewrite the parts of README.md and docs/performance.md between `<!-- bench:NAME -->` and
     /// `<!-- /bench:NAME -->`; needs a run of all sections.
     #[arg(long, conflicts_with = "only")]

@@ -18,6 +18,8 @@ pub(crate) enum Contestant {
     Raw,
     /// Brigade over rings in shared memory.
     Ring,
+    /// Brigade over rings, built without the recording of metrics.
+    Unrecorded,
     /// Brigade over ipc-channel.
     Ipc,
     /// Threads of one process.
@@ -35,9 +37,10 @@ pub(crate) enum Contestant {
 }
 
 /// All contestants, in the order of their turns.
-pub(crate) const ALL: [Contestant; 13] = [
+pub(crate) const ALL: [Contestant; 14] = [
     Contestant::Raw,
     Contestant::Ring,
+    Contestant::Unrecorded,
     Contestant::Ipc,
     Contestant::Rayon,
     Contestant::Tokio,
@@ -54,11 +57,14 @@ pub(crate) const ALL: [Contestant; 13] = [
 /// The sections about large results.
 const LARGE_RESULTS: [Section; 2] = [Section::Handover, Section::Loader];
 
+const NOT_BUILT: &str = "it was not built";
+
 impl Contestant {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Raw => "raw",
             Self::Ring => "ring",
+            Self::Unrecorded => "unrecorded",
             Self::Ipc => "ipc",
             Self::Rayon => "rayon",
             Self::Tokio => "tokio",
@@ -76,7 +82,7 @@ impl Contestant {
     /// which report their versions themselves.
     pub(crate) fn version(self) -> &'static str {
         match self {
-            Self::Ring | Self::Ipc => env!("CARGO_PKG_VERSION"),
+            Self::Ring | Self::Unrecorded | Self::Ipc => env!("CARGO_PKG_VERSION"),
             _ => "",
         }
     }
@@ -84,6 +90,7 @@ impl Contestant {
     pub(crate) fn takes_part(self, section: Section) -> bool {
         match self {
             Self::Ring => true,
+            Self::Unrecorded => section == Section::Throughput,
             // Over ipc, a buffer is copied into messages as any other bytes are.
             Self::Ipc => !matches!(section, Section::Handover | Section::Batches | Section::Flow),
             Self::Rayon => matches!(
@@ -134,7 +141,8 @@ impl Contestant {
         load: &Load,
         arguments: &Arguments,
     ) -> Outcome<Command> {
-        let needs_asking = matches!(self, Self::Procspawn | Self::Iceoryx2 | Self::Package(_));
+        let needs_asking =
+            matches!(self, Self::Unrecorded | Self::Procspawn | Self::Iceoryx2 | Self::Package(_));
         if needs_asking && !arguments.peers {
             return Err("not requested: run with --peers".into());
         }
@@ -145,8 +153,13 @@ impl Contestant {
                 started.args([ROLE, "contestant", self.name()]);
                 started
             }
-            Self::Procspawn => command(arguments.procspawn.as_deref().ok_or("it was not built")?),
-            Self::Iceoryx2 => command(arguments.iceoryx2.as_deref().ok_or("it was not built")?),
+            Self::Unrecorded => {
+                let mut started = command(arguments.unrecorded.as_deref().ok_or(NOT_BUILT)?);
+                started.args([ROLE, "contestant", Self::Ring.name()]);
+                started
+            }
+            Self::Procspawn => command(arguments.procspawn.as_deref().ok_or(NOT_BUILT)?),
+            Self::Iceoryx2 => command(arguments.iceoryx2.as_deref().ok_or(NOT_BUILT)?),
             Self::Standard(name) | Self::Package(name) => {
                 let mut started = command(arguments.python());
                 started.arg(folders::peers().join("measure.py")).arg(name);

@@ -1,5 +1,5 @@
-//! Installs the peers that do not come with Python: a virtual environment and two programs, all
-//! below the target folder.
+//! Installs the peers that do not come with Python, and this program without the recording of
+//! metrics, all below the target folder.
 //!
 //! A peer whose installation fails is reported as not measured; the others are not affected.
 
@@ -24,6 +24,9 @@ pub(crate) fn install(arguments: &mut Arguments) {
     if arguments.iceoryx2.is_none() {
         arguments.iceoryx2 = reported("build iceoryx2", build("iceoryx2"));
     }
+    if arguments.unrecorded.is_none() {
+        arguments.unrecorded = reported("build a pool without metrics", build_unrecorded());
+    }
 }
 
 /// Returns the value, or prints the error.
@@ -47,19 +50,27 @@ fn install_packages() -> Outcome<PathBuf> {
 
 /// Builds the program of a peer, and returns its path.
 fn build(peer: &str) -> Outcome<PathBuf> {
-    let target = folders::target().join(format!("bench-{peer}"));
+    let manifest = folders::peers().join(peer).join("Cargo.toml");
+    let target = build_with(peer, &["--manifest-path", &manifest.display().to_string()])?;
+    Ok(target.join(format!("{peer}-peer")))
+}
+
+/// Builds this program with pools that record nothing, and returns its path.
+fn build_unrecorded() -> Outcome<PathBuf> {
+    let settings =
+        ["--package", env!("CARGO_PKG_NAME"), "--bin", "compare", "--no-default-features"];
+    Ok(build_with("unrecorded", &settings)?.join("compare"))
+}
+
+/// Builds into a target folder of its own, and returns the folder with the program.
+fn build_with(name: &str, settings: &[&str]) -> Outcome<PathBuf> {
+    let target = folders::target().join(format!("bench-{name}"));
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let arguments = [
-        "build",
-        "--release",
-        "--locked",
-        "--manifest-path",
-        &folders::peers().join(peer).join("Cargo.toml").display().to_string(),
-        "--target-dir",
-        &target.display().to_string(),
-    ];
+    let folder = target.display().to_string();
+    let mut arguments = vec!["build", "--release", "--locked", "--target-dir", &folder];
+    arguments.extend(settings);
     run(Path::new(&cargo), &arguments)?;
-    Ok(target.join(format!("release/{peer}-peer")))
+    Ok(target.join("release"))
 }
 
 fn requirements() -> PathBuf {

@@ -86,7 +86,7 @@ fn machine(results: &Results) -> String {
     let versions: Vec<String> = results
         .versions
         .iter()
-        .filter(|(contestant, _)| *contestant != "ipc")
+        .filter(|(contestant, _)| !["ipc", "unrecorded"].contains(&contestant.as_str()))
         .map(|(contestant, version)| match contestant.as_str() {
             "ring" => format!("Brigade {version}"),
             contestant => format!("{contestant} {version}"),

@@ -20,7 +20,7 @@ pub(crate) struct Summary {
 }
 
 /// Contestants that are not pools of processes like Brigade: itself, raw limits, threads, samples.
-const NOT_PEERS: &[&str] = &["raw", "ring", "ipc", "rayon", "tokio", "iceoryx2"];
+const NOT_PEERS: &[&str] = &["raw", "ring", "unrecorded", "ipc", "rayon", "tokio", "iceoryx2"];
 
 pub(crate) fn key<'a>(section: &'a str, name: &'a str, contestant: &'a str) -> Key<'a> {
     Key { section, name, contestant }

@@ -50,6 +50,11 @@ const THREADS: Key<'static> = Key { section: "work", name: "files_seconds", cont
 const PICTURES_OF_THREADS: Key<'static> =
     Key { section: "loader", name: "images_per_second", contestant: "rayon" };
 
+const WITHOUT_RECORDING_EACH: Key<'static> =
+    Key { section: "throughput", name: "each_per_second", contestant: "unrecorded" };
+const WITHOUT_RECORDING_MAP: Key<'static> =
+    Key { section: "throughput", name: "map_per_second", contestant: "unrecorded" };
+
 const fn goal(description: &'static str, measure: Measure, unit: Unit, bound: Bound) -> Goal {
     Goal { description, measure, unit, bound }
 }
@@ -75,6 +80,18 @@ const GOALS: &[Goal] = &[
         Figure(ring("throughput", "map_per_second")),
         Unit::PerSecond,
         AtLeast(1e7),
+    ),
+    goal(
+        "one by one with the recording of metrics, as a share of the same without",
+        Share(WITHOUT_RECORDING_EACH, EACH),
+        Unit::Percent,
+        AtLeast(97.0),
+    ),
+    goal(
+        "map with the recording of metrics, as a share of the same without",
+        Share(WITHOUT_RECORDING_MAP, ring("throughput", "map_per_second")),
+        Unit::Percent,
+        AtLeast(97.0),
     ),
     goal(
         "SHA-256 of many small files over rayon, 2 each",

@@ -27,6 +27,9 @@ const SUBMITTERS: u64 = 3;
 /// Looks of a thousand that the intruder uses: about ten processes a second.
 const INTRUSIONS: u64 = 40;
 
+/// Number of tasks for which there must be a snapshot, up to a thousand snapshots.
+const TASKS_PER_SNAPSHOT: u64 = 100;
+
 /// Number of measurements of the memory.
 const SAMPLES: u64 = 20;
 
@@ -128,6 +131,10 @@ pub(super) fn run(
         accepted: AtomicU64::new(0),
     };
     let (open, snapshots) = play(random, workers, watch, &pool, &books)?;
+    let needed = (tasks / TASKS_PER_SNAPSHOT).min(1_000);
+    if snapshots < needed {
+        return Err(format!("only {snapshots} snapshots were taken, less than {needed}"));
+    }
     watch.during("the drop of the pool", || drop(pool));
     for account in open {
         books.enter(account);
