@@ -6,15 +6,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 /// Options, and the advice for each group.
 pub(crate) const OPTIONS: &[(&[&str], &str)] = &[
     (
-        &[
-            "--tee",
-            "--shard",
-            "--bin",
-            "--group-by",
-            "--groupby",
-            "--block-timeout",
-            "--blocktimeout",
-        ],
+        &["--shard", "--bin", "--group-by", "--groupby", "--block-timeout", "--blocktimeout"],
         "use --pipe with --block, -N or -L, or split the input into files and run a job for each",
     ),
     (&["-l"], "use -L N, which always has a number"),

@@ -12,17 +12,19 @@ mod gate;
 mod header;
 mod options;
 mod parts;
+mod tee;
 
 pub(crate) use command::PipedCommand;
-pub(crate) use options::parts;
+pub(crate) use options::{parts, whole};
 pub(crate) use parts::Parts;
+pub(crate) use tee::Teed;
 
 use std::io::{self, Read};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
-use brigade::runner::{BlockStreams, InputBlock, Stdin, Stopper};
+use brigade::runner::{BlockStreams, Stdin, Stopper};
 use crossbeam_channel::{Receiver, Sender, TryRecvError, unbounded};
 
 use crate::input::{Fetch, Input};
@@ -96,7 +98,11 @@ impl Blocks {
         let read_ahead = Arc::<ReadAhead>::default();
         // Bounded by the gate.
         let (sender, receiver) = unbounded();
-        let streams = is_shared.then(|| BlockStreams::new(slots));
+        let streams = match cut.sharing {
+            Sharing::JobForEach => None,
+            Sharing::ToTheNext => Some(BlockStreams::new(slots)),
+            Sharing::InTurns => Some(BlockStreams::in_step(slots)),
+        };
         let share = streams.clone().map(|streams| Share { streams, slots, given: 0 });
         let (theirs, ahead) = (gate.clone(), Arc::clone(&read_ahead));
         let thread = Reader { gate: theirs, ahead, sender, stopper, share };
@@ -116,6 +122,12 @@ impl Input for Blocks {
     fn fetch(&mut self) -> Fetch {
         match self.receiver.try_recv() {
             Ok(block) => self.entry(block),
+            // The thread may wait for more of a stream that nobody needs.
+            Err(TryRecvError::Empty)
+                if self.streams.as_ref().is_some_and(BlockStreams::are_over) =>
+            {
+                Fetch::End
+            }
             Err(TryRecvError::Empty) => Fetch::Later,
             Err(TryRecvError::Disconnected) => Fetch::End,
         }
@@ -221,7 +233,7 @@ impl Reader {
     /// Starts a job with a block of its own. Returns `false` if nobody wants more blocks.
     fn start(&self, parts: &[&[u8]], is_logged: bool) -> bool {
         let identity = if is_logged { hash(parts) } else { 0 };
-        match self.block(parts, identity) {
+        match self.gate.block(parts, identity) {
             None => false,
             Some(Ok(block)) => self.send(Ok(Stdin::Block(block))),
             Some(Err(error)) => {
@@ -234,7 +246,7 @@ impl Reader {
     /// Gives a block to one of several jobs, and starts it with its first block. Returns `false` if
     /// nobody wants more blocks.
     fn share(&mut self, header: &[u8], block: &[u8], sharing: Sharing) -> bool {
-        let block = match self.block(&[block], 0) {
+        let block = match self.gate.block(&[block], 0) {
             None => return false,
             Some(Ok(block)) => block,
             Some(Err(error)) => {
@@ -245,30 +257,13 @@ impl Reader {
         let Some(Share { streams, slots, given }) = &mut self.share else { return false };
         let (index, is_first) = (*given % *slots, *given < *slots);
         *given += 1;
-        if is_first || sharing == Sharing::InTurns {
-            streams.give_to(index, block);
+        let goes_on = if is_first || sharing == Sharing::InTurns {
+            streams.give_to(index, block)
         } else {
-            streams.give(block);
-        }
+            streams.give(block)
+        };
         let stream = is_first.then(|| streams.stream(index, header.into()));
-        stream.is_none_or(|stream| self.send(Ok(Stdin::Stream(stream))))
-    }
-
-    /// Copies a block into memory. Returns `None` if nobody wants it.
-    fn block(&self, parts: &[&[u8]], identity: u64) -> Option<io::Result<InputBlock>> {
-        let mut permit = self.gate.enter()?;
-        loop {
-            match InputBlock::new(parts, identity, permit) {
-                Ok(block) => return Some(Ok(block)),
-                // Descriptors or memory come back with another block.
-                Err((returned, error)) => {
-                    permit = returned;
-                    if !permit.wait_for_another() {
-                        return Some(Err(error));
-                    }
-                }
-            }
-        }
+        goes_on && stream.is_none_or(|stream| self.send(Ok(Stdin::Stream(stream))))
     }
 
     fn send(&self, stdin: io::Result<Stdin>) -> bool {

@@ -112,7 +112,7 @@ impl Template {
         let mut words: Vec<Vec<Segment>> = parsed.collect::<Result<_, _>>()?;
         let has_replacements =
             words.iter().flatten().any(|segment| segment.replacement().is_some());
-        if !has_replacements && grammar.arguments != Some(0) {
+        if !has_replacements && grammar.arguments != Some(0) && !grammar.appends_nothing {
             let argument = Replacement::Argument(Position::Each, Part::Whole);
             words.push(vec![Segment::Replacement(argument)]);
         }

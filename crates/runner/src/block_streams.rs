@@ -36,6 +36,8 @@ struct State {
     has_ended: bool,
     /// Number of blocks given so far.
     given: u64,
+    /// `true` if all jobs must run at once.
+    is_in_step: bool,
 }
 
 #[derive(Default)]
@@ -61,8 +63,19 @@ pub(crate) enum Next {
 impl BlockStreams {
     /// Returns this number of streams without blocks.
     pub fn new(count: usize) -> Self {
+        Self::with(count, false)
+    }
+
+    /// Returns this number of streams for jobs that must all run at once, because a block for one
+    /// of them is given after the others have taken theirs. A job that cannot start for lack of
+    /// memory, descriptors or processes does not wait for the end of another one: it fails.
+    pub fn in_step(count: usize) -> Self {
+        Self::with(count, true)
+    }
+
+    fn with(count: usize, is_in_step: bool) -> Self {
         let streams = (0..count).map(|_| Stream::default()).collect();
-        let state = Mutex::new(State { streams, has_ended: false, given: 0 });
+        let state = Mutex::new(State { streams, has_ended: false, given: 0, is_in_step });
         Self(Arc::new(Shared { state, changed: Condvar::new() }))
     }
 
@@ -72,26 +85,42 @@ impl BlockStreams {
     }
 
     /// Gives a block to the job with this index. Waits while another block waits for it. A block
-    /// for a job that is over is dropped.
-    pub fn give_to(&self, index: usize, block: InputBlock) {
-        self.give_where(block, |state| {
-            Some(index).filter(|index| state.streams[*index].has_room())
-        });
+    /// for a job that is over is dropped. Returns `false` if all jobs are over.
+    pub fn give_to(&self, index: usize, block: InputBlock) -> bool {
+        self.give_where(block, |state| Some(index).filter(|index| state.streams[*index].has_room()))
     }
 
     /// Gives a block to the job that has waited longest of those for which no block waits. Waits
-    /// until there is one. If all jobs are over, the block is dropped.
-    pub fn give(&self, block: InputBlock) {
+    /// until there is one. Returns `false` if all jobs are over; the block is dropped then.
+    pub fn give(&self, block: InputBlock) -> bool {
         self.give_where(block, |state| {
             let streams = state.streams.iter().enumerate();
             let open = streams.filter(|(_, stream)| stream.has_room() && !stream.is_over);
             let next = open.min_by_key(|(_, stream)| stream.last).map(|(index, _)| index);
             // Any will do if all are over: it drops the block.
-            next.or_else(|| state.streams.iter().all(|stream| stream.is_over).then_some(0))
-        });
+            next.or_else(|| state.are_over().then_some(0))
+        })
     }
 
-    fn give_where(&self, block: InputBlock, choose: impl Fn(&State) -> Option<usize>) {
+    /// Gives a block to all jobs. Waits while another block waits for any of them. Returns `false`
+    /// if all jobs are over.
+    pub fn give_to_all(&self, block: &InputBlock) -> bool {
+        let mut state = self.0.state.lock();
+        while !state.streams.iter().all(Stream::has_room) {
+            state = self.0.changed.wait(state);
+        }
+        for index in 0..state.streams.len() {
+            state.give(index, block.clone());
+        }
+        !state.are_over()
+    }
+
+    /// Returns `true` if all jobs are over.
+    pub fn are_over(&self) -> bool {
+        self.0.state.lock().are_over()
+    }
+
+    fn give_where(&self, block: InputBlock, choose: impl Fn(&State) -> Option<usize>) -> bool {
         let mut state = self.0.state.lock();
         let index = loop {
             match choose(&state) {
@@ -99,16 +128,8 @@ impl BlockStreams {
                 None => state = self.0.changed.wait(state),
             }
         };
-        state.given += 1;
-        let given = state.given;
-        let stream = &mut state.streams[index];
-        stream.last = given;
-        if !stream.is_over {
-            stream.waiting = Some(block);
-            if let Some(waker) = &stream.waker {
-                waker.wake();
-            }
-        }
+        state.give(index, block);
+        !state.are_over()
     }
 
     /// Ends all streams after the blocks that were given.
@@ -151,10 +172,34 @@ impl BlockStream {
         next
     }
 
+    /// Returns `true` if its job must run while the others do.
+    pub(crate) fn is_in_step(&self) -> bool {
+        self.streams.0.state.lock().is_in_step
+    }
+
     /// Drops the blocks of a job that needs no more.
     pub(crate) fn leave(&self) {
         self.streams.0.state.lock().streams[self.index].leave();
         self.streams.0.changed.notify_all();
+    }
+}
+
+impl State {
+    fn are_over(&self) -> bool {
+        self.streams.iter().all(|stream| stream.is_over)
+    }
+
+    /// Gives a block to a job, unless it is over.
+    fn give(&mut self, index: usize, block: InputBlock) {
+        self.given += 1;
+        let stream = &mut self.streams[index];
+        stream.last = self.given;
+        if !stream.is_over {
+            stream.waiting = Some(block);
+            if let Some(waker) = &stream.waker {
+                waker.wake();
+            }
+        }
     }
 }
 
@@ -223,12 +268,12 @@ mod tests {
         let streams = BlockStreams::new(2);
         let [first, second] = [0, 1].map(|index| streams.stream(index, Arc::default()));
         first.leave();
-        streams.give_to(0, block("a"));
-        streams.give_to(0, block("a"));
-        streams.give(block("bb"));
+        assert!(streams.give_to(0, block("a")));
+        assert!(streams.give_to(0, block("a")));
+        assert!(streams.give(block("bb")));
         assert_eq!(length(second.next()), Some(2));
         second.leave();
-        streams.give(block("c"));
+        assert!(!streams.give(block("c")));
     }
 
     #[test]
@@ -241,5 +286,20 @@ mod tests {
         streams.give_to(2, block("a"));
         streams.give(block("bb"));
         assert_eq!(length(first.next()), Some(2));
+    }
+
+    #[test]
+    fn a_block_for_all_waits_for_none_that_is_over_or_will_not_start() {
+        let streams = BlockStreams::in_step(3);
+        let [first, second, third] = [0, 1, 2].map(|index| streams.stream(index, Arc::default()));
+        assert!(streams.give_to_all(&block("a")));
+        assert_eq!((length(first.next()), length(second.next())), (Some(1), Some(1)));
+        streams.abandon_from(2);
+        assert!(matches!(third.next(), Next::Later));
+        assert!(streams.give_to_all(&block("bb")));
+        first.leave();
+        assert_eq!(length(second.next()), Some(2));
+        second.leave();
+        assert!(!streams.give_to_all(&block("ccc")));
     }
 }

@@ -243,8 +243,12 @@ impl<'a> Drive<'a> {
                 }
                 self.machine.started(slot, attempt, started);
             }
-            // The missing resource comes back when another job ends.
-            Err(failure) if failure.is_shortage && self.live.iter().any(Option::is_some) => {
+            // The missing resource comes back when another job ends. One in step waits for this.
+            Err(failure)
+                if failure.is_shortage
+                    && !attempt.job.is_in_step()
+                    && self.live.iter().any(Option::is_some) =>
+            {
                 tracing::debug!(number = attempt.number, failure = failure.message, "job waits");
                 self.machine.no_room(slot, attempt);
             }

@@ -315,6 +315,11 @@ impl Job {
         }
     }
 
+    /// Returns `true` if other jobs may wait for it to run.
+    pub(crate) fn is_in_step(&self) -> bool {
+        matches!(&self.stdin, Stdin::Stream(stream) if stream.is_in_step())
+    }
+
     /// Frees input that no attempt will need any more.
     pub(crate) fn release_stdin(&self) {
         match &self.stdin {

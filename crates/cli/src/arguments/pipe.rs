@@ -44,6 +44,10 @@ pub(crate) struct PipeOptions {
     #[arg(long, aliases = ["roundrobin", "round"], requires = "pipe", conflicts_with = "pipe_part")]
     pub(crate) round_robin: bool,
 
+    /// Give each job of a list the whole input: all of them run at once
+    #[arg(long, requires = "blocks", conflicts_with_all = ["cat", "fifo", "round_robin"])]
+    pub(crate) tee: bool,
+
     /// Size of a block, such as 500k or 10M; longer if a record is longer. With --pipe-part, -N is
     /// a number of blocks for each job slot [default: 1M; with --pipe-part -10]
     #[arg(

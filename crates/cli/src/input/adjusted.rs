@@ -143,6 +143,7 @@ impl Input for Adjusted {
         let Some(input) = self.input.again()? else { return Ok(None) };
         Ok(Some(Box::new(Self::new(input, self.adjustments.clone()))))
     }
+
     fn close(&mut self) {
         self.input.close();
     }

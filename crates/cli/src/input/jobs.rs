@@ -36,6 +36,12 @@ impl Jobs {
         Ok(())
     }
 
+    /// Returns all jobs from the first, if they can be read twice.
+    pub(crate) fn read_again(&self) -> io::Result<Option<Self>> {
+        let Some(records) = self.records.again()? else { return Ok(None) };
+        Ok(Some(Self::new(self.template.clone(), records, self.sharing.clone())))
+    }
+
     /// Reads one row.
     fn read(&mut self, waits: bool) -> Fetch<()> {
         let row = match self.records.next(waits) {
@@ -125,7 +131,6 @@ impl Input for Jobs {
     }
 
     fn again(&self) -> io::Result<Option<Box<dyn Input>>> {
-        let Some(records) = self.records.again()? else { return Ok(None) };
-        Ok(Some(Box::new(Self::new(self.template.clone(), records, self.sharing.clone()))))
+        Ok(self.read_again()?.map(|jobs| -> Box<dyn Input> { Box::new(jobs) }))
     }
 }

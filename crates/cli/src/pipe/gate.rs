@@ -1,7 +1,9 @@
 //! Bounds the number of blocks that exist at once, and so their memory.
 
+use std::io;
 use std::sync::Arc;
 
+use brigade::runner::InputBlock;
 use brigade_sys::sync::{Condvar, Mutex};
 
 /// Hands out a bounded number of permits.
@@ -24,7 +26,7 @@ struct State {
 
 /// The right to hold a block. It is returned when dropped.
 #[derive(Debug)]
-pub(super) struct Permit(Gate);
+struct Permit(Gate);
 
 impl Gate {
     pub(super) fn new(most: usize) -> Self {
@@ -33,7 +35,7 @@ impl Gate {
     }
 
     /// Waits for a permit. Returns `None` if the gate is closed.
-    pub(super) fn enter(&self) -> Option<Permit> {
+    fn enter(&self) -> Option<Permit> {
         let mut state = self.0.state.lock();
         while !state.is_closed && state.out >= state.most {
             state = self.0.changed.wait(state);
@@ -43,6 +45,23 @@ impl Gate {
         }
         state.out += 1;
         Some(Permit(self.clone()))
+    }
+
+    /// Copies a block into memory, when there is a permit. Returns `None` if the gate is closed.
+    pub(super) fn block(&self, parts: &[&[u8]], identity: u64) -> Option<io::Result<InputBlock>> {
+        let mut permit = self.enter()?;
+        loop {
+            match InputBlock::new(parts, identity, permit) {
+                Ok(block) => return Some(Ok(block)),
+                // Descriptors or memory come back with another block.
+                Err((returned, error)) => {
+                    permit = returned;
+                    if !permit.wait_for_another() {
+                        return Some(Err(error));
+                    }
+                }
+            }
+        }
     }
 
     /// Ends all waits.
@@ -55,7 +74,7 @@ impl Gate {
 impl Permit {
     /// Waits until another permit is returned, and with it what its block took. Returns `false` if
     /// there is no other, or the gate is closed.
-    pub(super) fn wait_for_another(&self) -> bool {
+    fn wait_for_another(&self) -> bool {
         let Shared { state, changed } = &*self.0.0;
         let mut state = state.lock();
         let before = state.out;

@@ -67,7 +67,6 @@ pub(crate) fn parts(
             "--pipe-part does not look at each record, as -N, -L and --remove-rec-sep require"
         ));
     }
-    let cannot_read = |path: &OsString| format!("cannot read {}", path.display());
     let open = |path| {
         let file = Seekable::open(Path::new(path)).into_diagnostic();
         file.wrap_err_with(|| cannot_read(path))
@@ -94,6 +93,24 @@ pub(crate) fn parts(
         parts.extend(more.wrap_err_with(|| cannot_read(path))?);
     }
     Ok(parts)
+}
+
+/// Returns the whole file of `--pipe-part --tee`.
+pub(crate) fn whole(files: &[OsString]) -> Result<FilePart, Report> {
+    let [file] = files else {
+        return Err(miette!(
+            help = "use `cat FILE FILE | brigade run --pipe --tee`",
+            "--tee takes a single file"
+        ));
+    };
+    let path = Path::new(file);
+    let opened = Seekable::open(path).into_diagnostic();
+    let length = opened.wrap_err_with(|| cannot_read(file))?.length;
+    Ok(FilePart::new(path, 0..length))
+}
+
+fn cannot_read(file: &OsString) -> String {
+    format!("cannot read {}", file.display())
 }
 
 /// Returns the places between records.

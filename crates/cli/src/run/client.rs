@@ -90,6 +90,8 @@ pub(super) struct RunClient {
     file_names: Option<FileNames>,
     /// `true` if jobs write to these files themselves.
     stores_directly: bool,
+    /// `true` if no job starts while too many outputs wait for their turn.
+    holds_back: bool,
     /// `true` if the directories of jobs are created.
     creates_folders: bool,
     shared: Shared,
@@ -109,8 +111,17 @@ impl RunClient {
         // end.
         let stores_directly = !options.line_buffer;
         let (creates_folders, shared) = (options.job.wd.is_some(), shared.clone());
-        let client =
-            Self { input, resume, file_names, stores_directly, creates_folders, shared, queue };
+        let client = Self {
+            input,
+            resume,
+            file_names,
+            stores_directly,
+            // The jobs of `--tee` wait for each other.
+            holds_back: !options.pipe.tee,
+            creates_folders,
+            shared,
+            queue,
+        };
         client.note_remaining();
         client
     }
@@ -129,7 +140,7 @@ impl Client for RunClient {
             return Supply::Later;
         }
         let mut shared = self.shared.lock();
-        if shared.reorder.as_ref().is_some_and(ReorderBuffer::is_full) {
+        if self.holds_back && shared.reorder.as_ref().is_some_and(ReorderBuffer::is_full) {
             shared.is_held = true;
             return Supply::Later;
         }

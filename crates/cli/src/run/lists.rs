@@ -13,8 +13,8 @@ use miette::{IntoDiagnostic, Report, miette};
 
 use crate::arguments::{ListOptions, Run};
 use crate::input::{
-    Combinations, Contents, Dimension, Fetch, Framing, Input, Jobs, LineRows, Lines, List,
-    ListError, Records, Row, RowReader, check_lists, cycled, linked, split,
+    Combinations, Contents, Dimension, Fetch, Framing, Jobs, LineRows, Lines, List, ListError,
+    Records, Row, RowReader, check_lists, cycled, linked, split,
 };
 use crate::template::{Grammar, Template};
 
@@ -27,7 +27,7 @@ struct Table {
 }
 
 /// Returns the jobs of a command and its lists, and the grammar of its replacement strings.
-pub(super) fn input(options: &Run, runner: &Runner) -> Result<(Box<dyn Input>, Grammar), Report> {
+pub(super) fn input(options: &Run, runner: &Runner) -> Result<(Jobs, Grammar), Report> {
     let (lists, stopper) = (&options.lists, &runner.stopper());
     let sharing = options.sharing(runner.slots());
     let mut split = split(options.command.clone(), &lists.separators()).into_diagnostic()?;
@@ -41,7 +41,12 @@ pub(super) fn input(options: &Run, runner: &Runner) -> Result<(Box<dyn Input>, G
         ));
     }
     reject_quoted_command(&split.command, options)?;
-    split.lists.splice(0..0, lists.arg_file.iter().cloned().map(List::of_file));
+    if !options.pipe.pipe_part {
+        split.lists.splice(0..0, lists.arg_file.iter().cloned().map(List::of_file));
+    }
+    if options.pipe.tee {
+        check_teed(&split.lists)?;
+    }
     let table = match split.lists.as_slice() {
         [] => streamed(OsStr::new("-"), options, stopper)?,
         [List { contents: Contents::File(file), .. }] => streamed(file, options, stopper)?,
@@ -51,6 +56,7 @@ pub(super) fn input(options: &Run, runner: &Runner) -> Result<(Box<dyn Input>, G
         is_shell: options.is_shell_line(),
         is_verbatim: is_bare,
         arguments: table.arguments.map(|arguments| arguments.saturating_mul(sharing.most)),
+        appends_nothing: options.pipe.tee && options.dialect.shell.is_some() && !is_bare,
         is_lenient: options.dialect.shell.is_some(),
         // The last one.
         has_incomplete_jobs: !sharing.is_single(),
@@ -66,7 +72,19 @@ pub(super) fn input(options: &Run, runner: &Runner) -> Result<(Box<dyn Input>, G
     if needs_total {
         jobs.read_all().map_err(|error| miette!("{error}"))?;
     }
-    Ok((Box::new(jobs), grammar))
+    Ok((jobs, grammar))
+}
+
+/// Rejects lists that `--tee` does not allow: standard input belongs to the jobs.
+fn check_teed(lists: &[List]) -> Result<(), Report> {
+    let reads_stdin = |list: &List| matches!(&list.contents, Contents::File(file) if file == "-");
+    if lists.is_empty() || lists.iter().any(reads_stdin) {
+        return Err(miette!(
+            help = "write the arguments of the jobs after the command: ::: A B C",
+            "--tee needs a list that does not come from standard input"
+        ));
+    }
+    Ok(())
 }
 
 /// Returns the rows of a single file, which is read while jobs run.

@@ -5,11 +5,35 @@ use std::io;
 use brigade::runner::Runner;
 use miette::{IntoDiagnostic, Report, miette};
 
-use super::lists::reject_quoted_command;
+use super::lists::{self, reject_quoted_command};
 use crate::arguments::Run;
 use crate::input::{Input, split};
-use crate::pipe::{self, Blocks, Cut, Parts, PipedCommand};
+use crate::pipe::{self, Blocks, Cut, Parts, PipedCommand, Teed};
 use crate::template::{Grammar, Template};
+
+/// Returns the jobs of `--tee`, and the grammar of their replacement strings.
+pub(super) fn teed(options: &Run, runner: &Runner) -> Result<(Box<dyn Input>, Grammar), Report> {
+    let (mut jobs, grammar) = lists::input(options, runner)?;
+    jobs.read_all().map_err(|error| miette!("{error}"))?;
+    if options.pipe.pipe_part {
+        let file = pipe::whole(&options.lists.arg_file)?;
+        return Ok((Box::new(Teed::with_file(jobs, file)), grammar));
+    }
+    if options.retries > 0 || options.resume || options.resume_failed {
+        return Err(miette!(
+            help = "store the input in FILE, and use --pipe-part -a FILE",
+            "--retries and --resume are not available with --pipe --tee: the input is read once"
+        ));
+    }
+    let (count, slots) = (jobs.remaining().unwrap_or_default(), runner.slots());
+    if count > slots.get() as u64 {
+        return Err(miette!(
+            help = "use --jobs 0",
+            "the {count} jobs of --tee must all run at once, but only {slots} may"
+        ));
+    }
+    Ok((Box::new(Teed::with_stream(jobs, io::stdin(), runner.stopper())), grammar))
+}
 
 /// Returns the jobs of `--pipe` or `--pipe-part`.
 pub(super) fn input(options: &Run, runner: &Runner) -> Result<Box<dyn Input>, Report> {

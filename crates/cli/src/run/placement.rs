@@ -8,7 +8,7 @@ use miette::{IntoDiagnostic, Report};
 
 use super::busy::busy_cores;
 use super::explain;
-use crate::arguments::Run;
+use crate::arguments::{JobCount, Run};
 
 /// Set for pinned jobs of a run: the cores that the run has leased for them.
 const LEASED: &str = "BRIGADE_CORES";
@@ -75,7 +75,9 @@ pub(super) struct Placement {
 pub(super) fn of(options: &Run) -> Result<Placement, Report> {
     let topology = Topology::discover().into_diagnostic()?;
     let usable = topology.available_parallelism();
-    let jobs = options.jobs.map(|jobs| jobs.of(usable));
+    let is_free = options.cores_per_job.is_none() && options.policy.is_none();
+    let all_at_once = (options.pipe.tee && is_free).then_some(JobCount::Unlimited);
+    let jobs = options.jobs.or(all_at_once).map(|jobs| jobs.of(usable));
     let wishes = Wishes {
         jobs,
         cores_per_job: options.cores_per_job,

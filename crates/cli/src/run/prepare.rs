@@ -84,7 +84,7 @@ pub(super) fn input(options: &Run, runner: &Runner) -> Result<(Box<dyn Input>, G
     let stopper = &runner.stopper();
     // Jobs that are not made from lists have all the arguments that there are.
     let plain = || Grammar { is_lenient: true, has_plus: options.lists.plus, ..Grammar::default() };
-    let (input, grammar) = match &options.file {
+    let (input, grammar): (Box<dyn Input>, _) = match &options.file {
         Some(file) => (from_file(file, options, stopper)?, plain()),
         None if options.retry_failed => (failed(options)?, plain()),
         None if options.command.is_empty() => {
@@ -93,10 +93,14 @@ pub(super) fn input(options: &Run, runner: &Runner) -> Result<(Box<dyn Input>, G
                 "nothing to run"
             ));
         }
+        None if options.pipe.tee => pipe::teed(options, runner)?,
         None if options.pipe.pipe || options.pipe.pipe_part => {
             (pipe::input(options, runner)?, plain())
         }
-        None => lists::input(options, runner)?,
+        None => {
+            let (jobs, grammar) = lists::input(options, runner)?;
+            (Box::new(jobs), grammar)
+        }
     };
     let adjustments = Adjustments::new(options, &grammar)?;
     let input: Box<dyn Input> = Box::new(Adjusted::new(input, adjustments));

@@ -15,6 +15,8 @@ pub(crate) struct Grammar {
     pub(crate) is_shell: bool,
     /// `true` if arguments are not quoted for the shell: they are the commands.
     pub(crate) is_verbatim: bool,
+    /// `true` if arguments are not appended to a command without replacement strings.
+    pub(crate) appends_nothing: bool,
     /// The largest number of arguments of a job; `None` if it is not known in advance.
     pub(crate) arguments: Option<usize>,
     /// `true` if an argument that does not exist is empty instead of an error.

@@ -264,3 +264,66 @@ fn what_makes_no_sense_is_refused() {
         assert!(ran.stderr.contains(word), "{arguments:?}: {}", ran.stderr);
     }
 }
+
+#[test]
+fn each_job_of_a_list_gets_the_whole_input() {
+    let input = numbers(300_000);
+    let words = ["--tee", "wc", ":::", "-l", "-c", "-w"];
+    assert_eq!(piped(&words, &input), format!("300000\n{}\n300000\n", input.len()));
+    assert_eq!(piped(&words, b""), "0\n0\n0\n");
+    let dir = TestDir::new();
+    dir.write("input", &input);
+    let file = ["-k", "--pipe-part", "-a", "input", "-j1", "--retries", "1", "--shell", "--tee"];
+    let job = "wc {}; test -e again{#} || { : > again{#}; exit 1; }";
+    let ran = dir.run(&[&file[..], &["--", job, ":::", "-l", "-w"]].concat());
+    assert_eq!((ran.stdout.as_str(), ran.status), ("300000\n300000\n", 0), "{}", ran.stderr);
+}
+
+#[test]
+fn jobs_that_share_an_input_do_not_wait_for_others_that_are_over() {
+    let input = numbers(300_000);
+    assert_eq!(
+        piped(&["--tee", "--shell", "--", "head -n{}", ":::", "1", "2"], &input),
+        "1\n1\n2\n"
+    );
+    let dir = TestDir::new();
+    for options in [&["--tee"][..], &["--round-robin"], &["--round-robin", "-k"]] {
+        let list: &[&str] = if options == ["--tee"] { &[":::", "-n1", "-n2"] } else { &[] };
+        let words = [&["run", "--pipe", "-j2", "--no-pin"], options, &["--", "head"], list];
+        let mut command = dir.command(&words.concat());
+        let mut endless = Command::new("yes").stdout(Stdio::piped()).spawn().expect("yes");
+        command.stdin(endless.stdout.take().expect("piped"));
+        let output = command.output().expect("brigade");
+        // It has the other end of the pipe.
+        drop(command);
+        assert!(output.status.success() && output.stdout.starts_with(b"y\n"), "{options:?}");
+        assert!(!endless.wait().expect("own child").success());
+    }
+    // A job that cannot start, and one that will not.
+    for (options, words, failed) in [
+        (&["--tee"][..], &["{}", ":::", "./missing", "cat"][..], 1),
+        (&["--round-robin", "-k"], &["./missing"], 2),
+        (&["--round-robin"], &["./missing"], 2),
+    ] {
+        let options = [&["--pipe", "-j2", "--no-pin"], options, &["--"], words].concat();
+        assert_eq!(dir.run_with(&options, &input).status, failed, "{options:?}");
+    }
+    let halted = ["--pipe", "--tee", "--delay", "1", "--halt", "soon,fail=1", "--shell", "--"];
+    let job = "test {} != 2 || exit 3; wc -l";
+    let ran = dir.run_with(&[&halted[..], &[job, ":::", "1", "2", "3"]].concat(), &input);
+    assert!(ran.status == 3 && ran.stdout.starts_with("300000\n"), "{}", ran.stderr);
+}
+
+#[test]
+fn an_input_cannot_be_shared_by_jobs_that_do_not_run_at_once() {
+    let dir = TestDir::new();
+    let refused = |options: &[&str], reason: &str| {
+        let ran = dir.run_with(&[&["--pipe", "--tee"], options].concat(), b"a\n");
+        assert!(ran.status == 255 && ran.stderr.contains(reason), "{}", ran.stderr);
+    };
+    refused(&["-j1", "wc", ":::", "-l", "-w"], "--jobs 0");
+    refused(&["wc"], "write the arguments of the jobs");
+    refused(&["wc", "::::", "-"], "does not come from standard input");
+    refused(&["--retries", "1", "wc", ":::", "-l"], "--pipe-part -a FILE");
+    refused(&["--cat", "wc", ":::", "-l"], "--cat");
+}

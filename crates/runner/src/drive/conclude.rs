@@ -52,6 +52,8 @@ impl Drive<'_> {
             return;
         }
         outcome.job.release_stdin();
+        // A client whose jobs share their input may have waited for the last of them.
+        self.machine.supply_woken();
         self.summary.count(&outcome);
         self.client.event(Event::Finished(outcome));
         if is_halting {
