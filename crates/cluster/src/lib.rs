@@ -13,6 +13,7 @@ mod input_hash;
 mod message;
 mod names;
 mod needs;
+mod node;
 mod payload;
 mod publisher;
 mod setup;

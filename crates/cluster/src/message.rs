@@ -19,7 +19,7 @@ use serde::de::DeserializeOwned;
 
 pub(crate) use items::{Items, ItemsBuilder};
 pub use notes::NodeStatus;
-pub(crate) use notes::{CancelMessage, DeadLetter, Manifest, ReturnedMessage};
+pub(crate) use notes::{CancelMessage, DeadLetter, History, Incident, Manifest, Report};
 pub(crate) use outcome::{ItemOutcome, OutcomeBuilder, OutcomeHead, OutcomeMessage};
 pub(crate) use task::{Body, StoredBody, TaskHead, TaskMessage};
 

@@ -6,9 +6,26 @@ use serde::{Deserialize, Serialize};
 use super::impl_head_only;
 use crate::names::TaskKey;
 
-/// An entry in the history of a task: a delivery that ended without an outcome.
+/// Maximum number of reports in a history.
+const REPORT_LIMIT: usize = 32;
+
+/// The history of a task: its deliveries that ended without an outcome. Each message has all of
+/// it, so that the last one is enough.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct History {
+    /// Number of deliveries after which a node returned the task although nothing had died.
+    pub(crate) handed_back: u64,
+    /// Number of those after which the node did not know the function.
+    pub(crate) unknown: u64,
+    /// Number of deliveries in which the worker died.
+    pub(crate) worker_deaths: u64,
+    /// The latest of them.
+    pub(crate) reports: Vec<Report>,
+}
+
+/// A delivery that ended without an outcome.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct ReturnedMessage {
+pub(crate) struct Report {
     /// Name of the node.
     pub(crate) node: String,
     pub(crate) incident: Incident,
@@ -36,11 +53,35 @@ pub(crate) struct DeadLetter {
     /// The task's message.
     pub(crate) message: Vec<u8>,
     pub(crate) reason: String,
-    pub(crate) history: Vec<ReturnedMessage>,
+    pub(crate) history: History,
     /// Name of the node that gave it up.
     pub(crate) node: String,
     /// Milliseconds since 1970, by the node's clock. Only for display.
     pub(crate) at: u64,
+}
+
+impl History {
+    /// Returns the number of deaths of nodes and workers before a delivery, which is counted from
+    /// 1. Deliveries that nobody reports ended with the death of their node, or with its silence.
+    pub(crate) fn deaths_before(&self, delivery: u64) -> u64 {
+        delivery.saturating_sub(1).saturating_sub(self.handed_back)
+    }
+
+    /// Adds a delivery that ended without an outcome.
+    pub(crate) fn add(&mut self, report: Report) {
+        match report.incident {
+            Incident::HandedBack => self.handed_back += 1,
+            Incident::UnknownTask(_) => {
+                self.handed_back += 1;
+                self.unknown += 1;
+            }
+            Incident::WorkerDied(_) => self.worker_deaths += 1,
+        }
+        if self.reports.len() >= REPORT_LIMIT {
+            self.reports.remove(0);
+        }
+        self.reports.push(report);
+    }
 }
 
 /// Requests that a task is not run, because its outcome has been recorded.
@@ -92,4 +133,4 @@ pub struct NodeStatus {
     pub uptime_seconds: u64,
 }
 
-impl_head_only!(ReturnedMessage, DeadLetter, CancelMessage, Manifest, NodeStatus);
+impl_head_only!(History, DeadLetter, CancelMessage, Manifest, NodeStatus);

@@ -98,7 +98,7 @@ proptest! {
         let garbage = Bytes::from(garbage);
         let _ = TaskMessage::from_bytes(&garbage);
         let _ = OutcomeMessage::from_bytes(&garbage);
-        let _ = ReturnedMessage::from_bytes(&garbage);
+        let _ = History::from_bytes(&garbage);
         let _ = DeadLetter::from_bytes(&garbage);
         let _ = CancelMessage::from_bytes(&garbage);
         let _ = Manifest::from_bytes(&garbage);

@@ -1,0 +1,371 @@
+//! The decisions of a node: pure, without a connection, a clock or a thread.
+//!
+//! A task that the server delivers is *held* until it is acknowledged, returned, or lost with its
+//! lease. On its way it is examined (if it may have been delivered before), run, and recorded. The
+//! driver carries the actions out and reports their ends as events.
+//!
+//! Invariants:
+//! - A task is acknowledged only after the stream of outcomes has answered that it has an outcome.
+//! - A task is returned only after its history says so; so nothing but a death is counted as one.
+//! - What runs at a time, and what waits for a worker, never exceeds the capacity by more than the
+//!   deliveries of abandoned pulls.
+
+mod capacity;
+mod event;
+mod held;
+mod pulls;
+
+use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
+
+pub(super) use self::event::{Action, Event, PullId, RunEnd, Settings, Token};
+pub(super) use self::held::{Delivery, Facts};
+
+use self::capacity::Capacity;
+use self::held::{Held, State};
+use self::pulls::Pulls;
+use crate::message::{History, Incident, Report};
+use crate::names::TaskKey;
+
+/// Number of deliveries to nodes without the function before the task fails. Together with the
+/// pause, this is the time for which old and new nodes may run side by side.
+const UNKNOWN_LIMIT: u64 = 30;
+
+/// The pause before a task is delivered again whose function is unknown.
+const UNKNOWN_PAUSE: Duration = Duration::from_secs(1);
+
+/// Number of outcomes that may wait for their answer. Beyond it, no more tasks are taken.
+const RECORDING_LIMIT: usize = 4096;
+
+/// The decisions of a node.
+#[derive(Debug)]
+pub(super) struct Machine {
+    settings: Settings,
+    held: BTreeMap<Token, Held>,
+    by_key: HashMap<TaskKey, Token>,
+    pulls: Pulls,
+    capacity: Capacity,
+    /// Number of tasks in the state `Recording`, which occupy no worker.
+    recording: usize,
+    next_extension: Duration,
+    is_up: bool,
+    is_draining: bool,
+    /// Milliseconds since 1970 at the time zero of this machine. Only for display.
+    epoch: u64,
+    counts: Counts,
+    actions: Vec<Action>,
+}
+
+/// Numbers for the status of the node.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Counts {
+    pub(super) returned: u64,
+    pub(super) given_up: u64,
+    pub(super) worker_deaths: u64,
+    pub(super) lost: u64,
+}
+
+impl Machine {
+    pub(super) fn new(settings: Settings, epoch: u64) -> Self {
+        Self {
+            capacity: Capacity::new(settings.workers),
+            next_extension: settings.lease / 3,
+            recording: 0,
+            held: BTreeMap::new(),
+            by_key: HashMap::new(),
+            pulls: Pulls::default(),
+            is_up: true,
+            is_draining: false,
+            epoch,
+            counts: Counts::default(),
+            actions: Vec::new(),
+            settings,
+        }
+    }
+
+    /// Takes an event at a time, which never decreases, and appends the actions that follow.
+    pub(super) fn handle(&mut self, now: Duration, event: Event, actions: &mut Vec<Action>) {
+        // First, so that a node that was stopped for long knows which leases it has lost.
+        if now >= self.next_extension {
+            self.extend_leases(now);
+        }
+        match event {
+            Event::Lane(lane) => self.pulls.add_lane(lane),
+            Event::Link { is_up } => {
+                self.is_up = is_up;
+                // Requests of before are unknown to the server, or to the connection.
+                self.pulls.abandon_all();
+            }
+            Event::Delivered(delivery) => self.delivered(now, delivery),
+            Event::Heartbeat(pull) => self.pulls.heartbeat(now, pull),
+            Event::PullEnded { pull, has_failed } => self.pulls.ended(now, pull, has_failed),
+            Event::Examined { token, is_done, history } => {
+                self.examined(now, token, is_done, history);
+            }
+            Event::Ran { token, end } => self.ran(now, token, end),
+            Event::Recorded(token) => self.recorded(token),
+            Event::NotRecorded(token) => self.not_recorded(token),
+            Event::Cancelled { key, kill } => self.cancelled(&key, kill),
+            Event::Drain => self.drain(now),
+            Event::Tick => {}
+        }
+        self.pulls.expire(now);
+        self.pull(now);
+        actions.append(&mut self.actions);
+    }
+
+    /// Returns the time of the next `Tick`.
+    pub(super) fn next_tick(&self) -> Duration {
+        self.pulls.next_expiry().map_or(self.next_extension, |at| at.min(self.next_extension))
+    }
+
+    /// Returns the number of tasks that are held.
+    pub(super) fn held(&self) -> usize {
+        self.held.len()
+    }
+
+    /// Returns `true` if the node drains and holds nothing.
+    pub(super) fn is_drained(&self) -> bool {
+        self.is_draining && self.held.is_empty()
+    }
+
+    pub(super) fn is_draining(&self) -> bool {
+        self.is_draining
+    }
+
+    pub(super) fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// Returns `true` if no lane had a task when it was asked last.
+    pub(super) fn is_idle(&self) -> bool {
+        self.held.is_empty() && self.pulls.is_waiting()
+    }
+
+    fn delivered(&mut self, now: Duration, delivery: Delivery) {
+        let Delivery { token, lane, key, number, facts } = delivery;
+        self.pulls.delivered(&lane);
+        let held = Held::new(key, number, facts, now);
+        let must_examine = held.must_examine();
+        // A second delivery of the same task, after the lease was lost, takes the place of the
+        // first one, which a cancellation then misses: its outcome is refused anyway.
+        self.by_key.insert(held.key.clone(), token);
+        self.held.insert(token, held);
+        if must_examine {
+            // Also while draining, because only the history says how often it was returned before.
+            self.actions.push(Action::Examine(token));
+        } else {
+            self.decide(now, token);
+        }
+    }
+
+    fn examined(&mut self, now: Duration, token: Token, is_done: bool, history: History) {
+        let Some(held) = self.held.get_mut(&token).filter(|held| held.state == State::Examining)
+        else {
+            return;
+        };
+        held.history = history;
+        if is_done || held.is_cancelled {
+            return self.acknowledge(token);
+        }
+        self.decide(now, token);
+    }
+
+    /// Decides what becomes of a task without an outcome that does not run.
+    fn decide(&mut self, now: Duration, token: Token) {
+        let Some(held) = self.held.get_mut(&token) else { return };
+        let deaths = held.history.deaths_before(held.delivery);
+        if deaths >= held.facts.max_deaths {
+            return self.give_up(token, deaths);
+        }
+        if self.is_draining {
+            return self.hand_back(now, token, Incident::HandedBack, Duration::ZERO);
+        }
+        if !held.facts.is_known {
+            if held.history.unknown >= UNKNOWN_LIMIT {
+                return self.record(token, Action::RecordUnknown(token));
+            }
+            let names = self.settings.functions.clone();
+            return self.hand_back(now, token, Incident::UnknownTask(names), UNKNOWN_PAUSE);
+        }
+        if self.capacity.is_exceeded() {
+            return self.hand_back(now, token, Incident::HandedBack, Duration::ZERO);
+        }
+        held.state = State::Running;
+        self.capacity.started(now);
+        self.actions.push(Action::Run(token));
+    }
+
+    fn ran(&mut self, now: Duration, token: Token, end: RunEnd) {
+        let is_running = |held: &&mut Held| held.state == State::Running;
+        let Some(held) = self.held.get_mut(&token).filter(is_running) else {
+            return;
+        };
+        self.capacity.ended(now, matches!(end, RunEnd::Done));
+        if held.is_cancelled {
+            return self.acknowledge(token);
+        }
+        match end {
+            RunEnd::Done => self.record(token, Action::RecordOutcome(token)),
+            // Whoever has it now counts this delivery as a death, which needs no report.
+            RunEnd::NotBegun | RunEnd::Died(_) if held.is_lost => self.forget(token),
+            RunEnd::NotBegun => self.hand_back(now, token, Incident::HandedBack, Duration::ZERO),
+            RunEnd::Died(description) => {
+                self.counts.worker_deaths += 1;
+                let deaths = held.history.deaths_before(held.delivery) + 1;
+                let worker_deaths = held.history.worker_deaths + 1;
+                if worker_deaths > held.facts.retries.into() {
+                    self.record(token, Action::RecordOutcome(token));
+                } else if deaths >= held.facts.max_deaths {
+                    let report =
+                        report(&self.settings.name, held, Incident::WorkerDied(description));
+                    held.history.add(Report { at: self.epoch + millis(now), ..report });
+                    self.give_up(token, deaths);
+                } else {
+                    self.hand_back(now, token, Incident::WorkerDied(description), Duration::ZERO);
+                }
+            }
+        }
+    }
+
+    /// Lets an outcome be recorded.
+    fn record(&mut self, token: Token, action: Action) {
+        if let Some(held) = self.held.get_mut(&token) {
+            held.state = State::Recording;
+            self.recording += 1;
+            self.actions.push(action);
+        }
+    }
+
+    fn give_up(&mut self, token: Token, deaths: u64) {
+        let Some(held) = self.held.get_mut(&token) else { return };
+        self.counts.given_up += 1;
+        held.state = State::GivingUp { deaths };
+        let history = held.history.clone();
+        self.actions.push(Action::RecordDead { token, deaths, history });
+    }
+
+    fn hand_back(&mut self, now: Duration, token: Token, incident: Incident, pause: Duration) {
+        let Some(held) = self.held.get_mut(&token) else { return };
+        self.counts.returned += 1;
+        let report = report(&self.settings.name, held, incident);
+        held.history.add(Report { at: self.epoch + millis(now), ..report });
+        held.state = State::Returning { pause };
+        let history = held.history.clone();
+        self.actions.push(Action::RecordReturn { token, history });
+    }
+
+    fn recorded(&mut self, token: Token) {
+        let Some(held) = self.held.get_mut(&token) else { return };
+        match held.state {
+            State::Recording => self.acknowledge(token),
+            State::GivingUp { deaths } => {
+                self.record(token, Action::RecordGivenUp { token, deaths });
+            }
+            // Somebody else has it by now: to return it would take it from them.
+            State::Returning { .. } if held.is_lost => self.forget(token),
+            State::Returning { pause } => {
+                self.remove(token);
+                self.actions.push(Action::Return { token, pause });
+            }
+            State::Examining | State::Running => {}
+        }
+    }
+
+    /// A record that the stream does not take. The lease runs out, and another node tries.
+    fn not_recorded(&mut self, token: Token) {
+        self.counts.lost += 1;
+        self.forget(token);
+    }
+
+    fn cancelled(&mut self, key: &TaskKey, kill: bool) {
+        let Some(&token) = self.by_key.get(key) else { return };
+        let Some(held) = self.held.get_mut(&token) else { return };
+        held.is_cancelled = true;
+        if held.state == State::Running {
+            self.actions.push(Action::Stop { token, kill });
+        }
+    }
+
+    fn drain(&mut self, _now: Duration) {
+        if self.is_draining {
+            return;
+        }
+        self.is_draining = true;
+        let running = self.held.iter().filter(|(_, held)| held.state == State::Running);
+        let stops = running.map(|(token, _)| Action::Stop { token: *token, kill: false });
+        self.actions.extend(stops);
+    }
+
+    /// Extends the leases, and lets those go that were not extended in time: another node has the
+    /// tasks by now. What runs continues, since its outcome may still be the first.
+    fn extend_leases(&mut self, now: Duration) {
+        let lease = self.settings.lease;
+        self.next_extension = now + lease / 3;
+        for (token, held) in &mut self.held {
+            let age = now.saturating_sub(held.extended);
+            if age >= lease && !held.is_lost {
+                held.is_lost = true;
+                self.counts.lost += 1;
+                if held.state == State::Running {
+                    self.actions.push(Action::Stop { token: *token, kill: false });
+                }
+            } else if age >= lease / 4 && self.is_up && !held.is_lost {
+                held.extended = now;
+                self.actions.push(Action::Extend(*token));
+            }
+        }
+        // A lost task that does not run yet is somebody else's.
+        let lost = |held: &Held| held.is_lost && held.state == State::Examining;
+        let tokens: Vec<Token> =
+            self.held.iter().filter(|(_, held)| lost(held)).map(|(token, _)| *token).collect();
+        for token in tokens {
+            self.forget(token);
+        }
+    }
+
+    fn pull(&mut self, now: Duration) {
+        if !self.is_up || self.is_draining || self.recording >= RECORDING_LIMIT {
+            return;
+        }
+        let occupied = u32::try_from(self.held.len() - self.recording).unwrap_or(u32::MAX);
+        let capacity = self.capacity.tasks();
+        let free = capacity.saturating_sub(occupied);
+        // A pull for each task that ends would cost more than brief tasks do.
+        if occupied >= self.settings.workers && free < capacity.div_ceil(4) {
+            return;
+        }
+        self.pulls.pull(now, free, &mut self.actions);
+    }
+
+    fn acknowledge(&mut self, token: Token) {
+        self.remove(token);
+        self.actions.push(Action::Acknowledge(token));
+    }
+
+    fn forget(&mut self, token: Token) {
+        self.remove(token);
+        self.actions.push(Action::Forget(token));
+    }
+
+    fn remove(&mut self, token: Token) {
+        let Some(held) = self.held.remove(&token) else { return };
+        if held.state == State::Recording {
+            self.recording -= 1;
+        }
+        if self.by_key.get(&held.key) == Some(&token) {
+            self.by_key.remove(&held.key);
+        }
+    }
+}
+
+fn report(node: &str, held: &Held, incident: Incident) -> Report {
+    Report { node: node.to_owned(), incident, delivery: held.delivery, at: 0 }
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests;

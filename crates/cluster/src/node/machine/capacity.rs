@@ -1,0 +1,114 @@
+//! The number of tasks that a node holds: one for each worker, and for brief tasks a backlog, so
+//! that a worker does not wait for the server after each.
+
+use std::time::Duration;
+
+/// The work that is kept in the backlog of a worker: many times a round trip to the server, and
+/// little to hand back.
+const BACKLOG: Duration = Duration::from_millis(10);
+
+/// Maximum number of tasks in the backlog of a worker.
+const BACKLOG_LIMIT: u32 = 256;
+
+/// Number of runs after which the mean run time is computed anew.
+const WINDOW: u32 = 16;
+
+/// Learns how long tasks occupy a worker, from the time that workers are busy and the number of
+/// tasks that end.
+#[derive(Debug)]
+pub(super) struct Capacity {
+    workers: u32,
+    running: u32,
+    /// Time up to which `busy` counts.
+    counted: Duration,
+    /// Time that workers were busy in this window, all together.
+    busy: Duration,
+    /// Number of runs that ended in this window.
+    ended: u32,
+    /// Mean time that a task occupies a worker; `None` before the first window.
+    mean: Option<Duration>,
+}
+
+impl Capacity {
+    pub(super) fn new(workers: u32) -> Self {
+        let zero = Duration::ZERO;
+        Self { workers, running: 0, counted: zero, busy: zero, ended: 0, mean: None }
+    }
+
+    /// Returns the number of tasks to hold.
+    pub(super) fn tasks(&self) -> u32 {
+        let backlog = self.mean.map_or(0, |mean| {
+            let tasks = (BACKLOG + mean / 2).as_nanos() / mean.as_nanos().max(1);
+            u32::try_from(tasks).unwrap_or(u32::MAX).min(BACKLOG_LIMIT)
+        });
+        self.workers.saturating_mul(1 + backlog)
+    }
+
+    /// Returns `true` if another task would have to wait for long.
+    pub(super) fn is_exceeded(&self) -> bool {
+        self.running >= self.tasks() && self.mean.is_none_or(|mean| mean > BACKLOG)
+    }
+
+    pub(super) fn started(&mut self, now: Duration) {
+        self.count(now);
+        self.running += 1;
+    }
+
+    pub(super) fn ended(&mut self, now: Duration, counts: bool) {
+        self.count(now);
+        self.running = self.running.saturating_sub(1);
+        self.ended += u32::from(counts);
+        // A task that takes long says so by itself.
+        let is_full = self.ended >= WINDOW || self.ended > 0 && self.busy > 2 * BACKLOG;
+        if is_full {
+            self.mean = Some(self.busy / self.ended);
+            (self.busy, self.ended) = (Duration::ZERO, 0);
+        }
+    }
+
+    fn count(&mut self, now: Duration) {
+        let elapsed = now.saturating_sub(self.counted);
+        self.busy += elapsed * self.running.min(self.workers);
+        self.counted = now;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Runs `count` tasks one after the other on one of two workers.
+    fn after_tasks_of(run_time: Duration, count: u32) -> u32 {
+        let mut capacity = Capacity::new(2);
+        for index in 0..count {
+            capacity.started(run_time * index);
+            capacity.ended(run_time * (index + 1), true);
+        }
+        capacity.tasks()
+    }
+
+    #[test]
+    fn long_tasks_have_no_backlog() {
+        assert_eq!(after_tasks_of(Duration::from_secs(60), 0), 2);
+        assert_eq!(after_tasks_of(Duration::from_secs(60), 3), 2);
+        assert_eq!(after_tasks_of(Duration::from_millis(25), 20), 2);
+    }
+
+    #[test]
+    fn brief_tasks_have_a_bounded_backlog() {
+        assert_eq!(after_tasks_of(Duration::from_millis(10), 20), 4);
+        assert_eq!(after_tasks_of(Duration::from_millis(1), 20), 22);
+        assert_eq!(after_tasks_of(Duration::from_nanos(10), 20), 2 * 257);
+    }
+
+    #[test]
+    fn pauses_between_tasks_do_not_count() {
+        let mut capacity = Capacity::new(1);
+        for second in 0..20 {
+            let start = Duration::from_secs(second);
+            capacity.started(start);
+            capacity.ended(start + Duration::from_millis(1), true);
+        }
+        assert_eq!(capacity.tasks(), 11);
+    }
+}

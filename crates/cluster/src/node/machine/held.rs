@@ -1,0 +1,82 @@
+//! A task that the node holds.
+
+use std::time::Duration;
+
+use super::Token;
+use crate::message::History;
+use crate::names::{Lane, TaskKey};
+
+/// A task as the server delivered it.
+#[derive(Debug, Clone)]
+pub(in crate::node) struct Delivery {
+    pub(in crate::node) token: Token,
+    pub(in crate::node) lane: Lane,
+    pub(in crate::node) key: TaskKey,
+    /// Number of this delivery, counted from 1.
+    pub(in crate::node) number: u64,
+    pub(in crate::node) facts: Facts,
+}
+
+/// The properties of a task that decisions depend on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::node) struct Facts {
+    /// `true` if the node has the function.
+    pub(in crate::node) is_known: bool,
+    /// Number of deaths of workers that are retried.
+    pub(in crate::node) retries: u32,
+    /// Number of deaths after which the task is given up.
+    pub(in crate::node) max_deaths: u64,
+    /// `true` if there may be an outcome although this is the first delivery.
+    pub(in crate::node) may_be_done: bool,
+}
+
+/// A task that the node holds.
+#[derive(Debug)]
+pub(super) struct Held {
+    pub(super) key: TaskKey,
+    pub(super) delivery: u64,
+    pub(super) facts: Facts,
+    pub(super) history: History,
+    pub(super) state: State,
+    /// Time from which the lease counts.
+    pub(super) extended: Duration,
+    /// `true` if the lease has run out.
+    pub(super) is_lost: bool,
+    /// `true` if somebody else has recorded the outcome.
+    pub(super) is_cancelled: bool,
+}
+
+/// The stage of a task that is held.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum State {
+    /// An outcome and a history are looked for.
+    Examining,
+    /// It runs, or waits for a worker.
+    Running,
+    /// Its outcome is on its way to the server.
+    Recording,
+    /// Its dead letter is on its way to the server.
+    GivingUp { deaths: u64 },
+    /// Its history is on its way to the server.
+    Returning { pause: Duration },
+}
+
+impl Held {
+    pub(super) fn new(key: TaskKey, delivery: u64, facts: Facts, now: Duration) -> Self {
+        Self {
+            key,
+            delivery,
+            facts,
+            history: History::default(),
+            state: State::Examining,
+            extended: now,
+            is_lost: false,
+            is_cancelled: false,
+        }
+    }
+
+    /// Returns `true` if the task may have an outcome or a history.
+    pub(super) fn must_examine(&self) -> bool {
+        self.delivery > 1 || self.facts.may_be_done
+    }
+}

@@ -1,0 +1,437 @@
+//! Two nodes against a model of the server: deliveries, deaths, redeliveries, lost links, drains,
+//! stale acknowledgments, and acknowledgments that a crash of the server undoes.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::names::{ItemId, Lane, Origin, Priority};
+use crate::needs::Class;
+
+const LEASE: Duration = Duration::from_secs(10);
+const MAX_DEATHS: u64 = 3;
+
+/// A task in the queue of the server.
+#[derive(Debug, Clone, Default)]
+struct Queued {
+    deliveries: u64,
+    /// The time at which it is delivered again; `None` before the first delivery.
+    due: Option<Duration>,
+    /// Deaths that the world has seen: of nodes, of workers, and of leases.
+    deaths: u64,
+}
+
+/// An outcome with the number of records that tried to be it.
+#[derive(Debug)]
+struct Recorded {
+    is_given_up: bool,
+    deaths: u64,
+}
+
+#[derive(Debug, Default)]
+struct Server {
+    now: Duration,
+    queue: BTreeMap<u64, Queued>,
+    outcomes: BTreeMap<u64, Recorded>,
+    histories: BTreeMap<u64, History>,
+    dead: BTreeSet<u64>,
+    /// Tasks that were acknowledged; a crash may bring them back.
+    acknowledged: Vec<u64>,
+}
+
+struct Node {
+    machine: Machine,
+    pulls: Vec<(PullId, Lane, u32, bool)>,
+    /// The task and the number of its delivery.
+    held: BTreeMap<Token, (u64, u64)>,
+    running: Vec<Token>,
+    examining: Vec<Token>,
+    recording: Vec<(Token, Record)>,
+}
+
+enum Record {
+    Outcome { is_given_up: bool },
+    Dead,
+    Return(History),
+}
+
+/// A step of the world.
+#[derive(Debug, Clone)]
+enum Step {
+    Submit { count: u64 },
+    Deliver { node: usize },
+    EndPull { node: usize, has_failed: bool },
+    Examine { node: usize },
+    Finish { node: usize, nth: usize },
+    KillWorker { node: usize, nth: usize },
+    Store { node: usize },
+    Cancel { task: u64, kill: bool },
+    Pass { seconds: u64 },
+    KillNode { node: usize },
+    Unlink { node: usize },
+    Link { node: usize },
+    Drain { node: usize },
+    CrashServer,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let node = 0..2_usize;
+    prop_oneof![
+        3 => (1..5_u64).prop_map(|count| Step::Submit { count }),
+        12 => node.clone().prop_map(|node| Step::Deliver { node }),
+        3 => (node.clone(), any::<bool>()).prop_map(|(node, has_failed)| Step::EndPull { node, has_failed }),
+        6 => node.clone().prop_map(|node| Step::Examine { node }),
+        8 => (node.clone(), 0..8_usize).prop_map(|(node, nth)| Step::Finish { node, nth }),
+        2 => (node.clone(), 0..8_usize).prop_map(|(node, nth)| Step::KillWorker { node, nth }),
+        10 => node.clone().prop_map(|node| Step::Store { node }),
+        1 => (0..40_u64, any::<bool>()).prop_map(|(task, kill)| Step::Cancel { task, kill }),
+        4 => (0..14_u64).prop_map(|seconds| Step::Pass { seconds }),
+        1 => node.clone().prop_map(|node| Step::KillNode { node }),
+        1 => node.clone().prop_map(|node| Step::Unlink { node }),
+        2 => node.clone().prop_map(|node| Step::Link { node }),
+        1 => node.prop_map(|node| Step::Drain { node }),
+        1 => Just(Step::CrashServer),
+    ]
+}
+
+fn lane(priority: Priority) -> Lane {
+    Lane { priority, class: Class::default() }
+}
+
+fn key(task: u64) -> TaskKey {
+    TaskKey { origin: Origin::batch("b").unwrap(), item: ItemId::number(task) }
+}
+
+/// Every third task survives two deaths of its worker.
+fn facts(task: u64) -> Facts {
+    let retries = if task.is_multiple_of(3) { 2 } else { 0 };
+    let may_be_done = task.is_multiple_of(7);
+    Facts { is_known: true, retries, max_deaths: MAX_DEATHS, may_be_done }
+}
+
+/// Tasks with an even number are in the urgent lane.
+fn lane_of(task: u64) -> Lane {
+    lane(if task.is_multiple_of(2) { Priority::High } else { Priority::Normal })
+}
+
+impl Node {
+    fn start(world: &mut Server, index: usize) -> Self {
+        let settings = Settings {
+            name: format!("node-{index}"),
+            workers: 2,
+            lease: LEASE,
+            functions: Vec::new(),
+        };
+        let mut node = Self {
+            machine: Machine::new(settings, 0),
+            pulls: Vec::new(),
+            held: BTreeMap::new(),
+            running: Vec::new(),
+            examining: Vec::new(),
+            recording: Vec::new(),
+        };
+        node.handle(world, Event::Lane(lane(Priority::Normal)));
+        node.handle(world, Event::Lane(lane(Priority::High)));
+        node
+    }
+
+    fn handle(&mut self, server: &mut Server, event: Event) {
+        let mut actions = Vec::new();
+        self.machine.handle(server.now, event, &mut actions);
+        for action in actions {
+            self.carry_out(server, action);
+        }
+        assert_eq!(self.machine.held(), self.held.len());
+    }
+
+    fn carry_out(&mut self, server: &mut Server, action: Action) {
+        match action {
+            Action::Pull { pull, lane, batch, wait } => {
+                assert!(batch > 0);
+                self.pulls.push((pull, lane, batch, wait.is_some()));
+            }
+            Action::Examine(token) => self.examining.push(token),
+            Action::Run(token) => self.running.push(token),
+            Action::Stop { token, kill: true } => {
+                self.end(server, token, RunEnd::Died("killed".into()));
+            }
+            // The last ones have not begun.
+            Action::Stop { token, kill: false } => {
+                if self.running.iter().position(|other| *other == token) >= Some(2) {
+                    self.end(server, token, RunEnd::NotBegun);
+                }
+            }
+            Action::RecordOutcome(token) | Action::RecordUnknown(token) => {
+                self.recording.push((token, Record::Outcome { is_given_up: false }));
+            }
+            Action::RecordGivenUp { token, deaths } => {
+                assert!(deaths >= MAX_DEATHS);
+                self.recording.push((token, Record::Outcome { is_given_up: true }));
+            }
+            Action::RecordDead { token, .. } => self.recording.push((token, Record::Dead)),
+            Action::RecordReturn { token, history } => {
+                self.recording.push((token, Record::Return(history)));
+            }
+            Action::Extend(token) => {
+                let (task, delivery) = self.held[&token];
+                if let Some(queued) = server.queue.get_mut(&task)
+                    && queued.deliveries == delivery
+                {
+                    queued.due = Some(server.now + LEASE);
+                }
+            }
+            Action::Acknowledge(token) => {
+                let (task, _) = self.held.remove(&token).expect("held");
+                // Also of a stale delivery: the server does not compare them.
+                if server.queue.remove(&task).is_some() {
+                    assert!(server.outcomes.contains_key(&task), "acknowledged without an outcome");
+                    server.acknowledged.push(task);
+                }
+            }
+            Action::Return { token, pause } => {
+                let (task, delivery) = self.held.remove(&token).expect("held");
+                if let Some(queued) = server.queue.get_mut(&task)
+                    && queued.deliveries == delivery
+                {
+                    queued.due = Some(server.now + pause);
+                }
+            }
+            Action::Forget(token) => {
+                self.held.remove(&token).expect("held");
+            }
+        }
+    }
+
+    fn end(&mut self, server: &mut Server, token: Token, end: RunEnd) {
+        let Some(position) = self.running.iter().position(|other| *other == token) else { return };
+        self.running.remove(position);
+        if matches!(end, RunEnd::Died(_)) {
+            let (task, delivery) = self.held[&token];
+            if let Some(queued) = server.queue.get_mut(&task)
+                && queued.deliveries == delivery
+            {
+                queued.deaths += 1;
+            }
+        }
+        self.handle(server, Event::Ran { token, end });
+    }
+
+    fn deliver(&mut self, server: &mut Server, next_token: &mut u64) {
+        for index in 0..self.pulls.len() {
+            let (_, lane, _, _) = &self.pulls[index];
+            let now = server.now;
+            let is_due = |task: u64, queued: &Queued| {
+                lane_of(task) == *lane && queued.due.is_none_or(|due| due <= now)
+            };
+            let task = server.queue.iter().find(|(task, queued)| is_due(**task, queued));
+            let Some(task) = task.map(|(task, _)| *task) else { continue };
+            let lane = lane.clone();
+            self.pulls[index].2 -= 1;
+            if self.pulls[index].2 == 0 {
+                self.pulls.remove(index);
+            }
+            *next_token += 1;
+            let token = Token(*next_token);
+            let queued = server.queue.get_mut(&task).unwrap();
+            // A lease that ran out is counted as a death, like one of a node.
+            if queued.deliveries > 0 && queued.due.is_some_and(|due| due > Duration::ZERO) {
+                let reported = server.histories.get(&task).map_or(0, |history| history.handed_back);
+                queued.deaths = queued.deaths.max(queued.deliveries - reported);
+            }
+            queued.deliveries += 1;
+            queued.due = Some(now + LEASE);
+            let number = queued.deliveries;
+            self.held.insert(token, (task, number));
+            let delivery = Delivery { token, lane, key: key(task), number, facts: facts(task) };
+            return self.handle(server, Event::Delivered(delivery));
+        }
+    }
+
+    fn end_pull(&mut self, server: &mut Server, has_failed: bool) {
+        if !self.pulls.is_empty() {
+            let (pull, ..) = self.pulls.remove(0);
+            self.handle(server, Event::PullEnded { pull, has_failed });
+        }
+    }
+
+    fn examine(&mut self, server: &mut Server) {
+        if !self.examining.is_empty() {
+            let token = self.examining.remove(0);
+            // The machine may have let go of it.
+            let Some((task, _)) = self.held.get(&token).copied() else { return };
+            let is_done = server.outcomes.contains_key(&task);
+            let history = server.histories.get(&task).cloned().unwrap_or_default();
+            self.handle(server, Event::Examined { token, is_done, history });
+        }
+    }
+
+    fn store(&mut self, server: &mut Server) {
+        if !self.recording.is_empty() {
+            let (token, record) = self.recording.remove(0);
+            let Some((task, _)) = self.held.get(&token).copied() else { return };
+            match record {
+                Record::Outcome { is_given_up } => {
+                    let deaths = server.queue.get(&task).map_or(u64::MAX, |queued| queued.deaths);
+                    server.outcomes.entry(task).or_insert(Recorded { is_given_up, deaths });
+                }
+                Record::Dead => {
+                    server.dead.insert(task);
+                }
+                Record::Return(history) => {
+                    server.histories.insert(task, history);
+                }
+            }
+            self.handle(server, Event::Recorded(token));
+        }
+    }
+}
+
+struct World {
+    server: Server,
+    nodes: Vec<Node>,
+    submitted: u64,
+    next_token: u64,
+}
+
+impl World {
+    fn new() -> Self {
+        let mut server = Server::default();
+        let nodes = (0..2).map(|index| Node::start(&mut server, index)).collect();
+        Self { server, nodes, submitted: 0, next_token: 0 }
+    }
+
+    fn take(&mut self, step: &Step) {
+        let Self { server, nodes, submitted, next_token } = self;
+        match *step {
+            Step::Submit { count } => {
+                for task in *submitted..*submitted + count {
+                    server.queue.insert(task, Queued::default());
+                }
+                *submitted += count;
+            }
+            Step::Deliver { node } => nodes[node].deliver(server, next_token),
+            Step::EndPull { node, has_failed } => nodes[node].end_pull(server, has_failed),
+            Step::Examine { node } => nodes[node].examine(server),
+            Step::Finish { node, nth } => {
+                if let Some(token) = nodes[node].running.get(nth % 2).copied() {
+                    nodes[node].end(server, token, RunEnd::Done);
+                }
+            }
+            Step::KillWorker { node, nth } => {
+                if let Some(token) = nodes[node].running.get(nth % 2).copied() {
+                    nodes[node].end(server, token, RunEnd::Died("signal 9".into()));
+                }
+            }
+            Step::Store { node } => nodes[node].store(server),
+            Step::Cancel { task, kill } => {
+                if server.queue.contains_key(&task) && !server.outcomes.contains_key(&task) {
+                    let deaths = u64::MAX;
+                    server.outcomes.insert(task, Recorded { is_given_up: false, deaths });
+                    server.queue.remove(&task);
+                    for node in nodes {
+                        node.handle(server, Event::Cancelled { key: key(task), kill });
+                    }
+                }
+            }
+            Step::Pass { seconds } => {
+                server.now += Duration::from_secs(seconds);
+                for node in nodes {
+                    node.handle(server, Event::Tick);
+                }
+            }
+            Step::KillNode { node } => nodes[node] = Node::start(server, node),
+            Step::Unlink { node } => {
+                nodes[node].pulls.clear();
+                nodes[node].handle(server, Event::Link { is_up: false });
+            }
+            Step::Link { node } => nodes[node].handle(server, Event::Link { is_up: true }),
+            Step::Drain { node } => {
+                nodes[node].handle(server, Event::Drain);
+                assert!(nodes[node].pulls.is_empty() || nodes[node].machine.is_draining());
+            }
+            Step::CrashServer => {
+                // The last acknowledgments are undone; outcomes are not.
+                for task in server.acknowledged.split_off(server.acknowledged.len() / 2) {
+                    server.queue.insert(task, Queued { deliveries: 1, ..Queued::default() });
+                }
+                for node in nodes {
+                    node.pulls.clear();
+                    node.handle(server, Event::Link { is_up: false });
+                    node.handle(server, Event::Link { is_up: true });
+                }
+            }
+        }
+    }
+
+    /// Lets everything end: nodes that drain are replaced once they hold nothing.
+    fn settle(&mut self) {
+        for node in 0..2 {
+            self.take(&Step::Link { node });
+        }
+        for _ in 0..2_000 {
+            for node in 0..2 {
+                for _ in 0..4 {
+                    self.take(&Step::Deliver { node });
+                    self.take(&Step::Examine { node });
+                    self.take(&Step::Store { node });
+                    self.take(&Step::Finish { node, nth: 0 });
+                }
+                if !self.nodes[node].pulls.iter().any(|pull| pull.3) {
+                    self.take(&Step::EndPull { node, has_failed: false });
+                }
+                if self.nodes[node].machine.is_drained() {
+                    self.nodes[node] = Node::start(&mut self.server, node);
+                }
+            }
+            if self.server.queue.is_empty() && self.nodes.iter().all(|node| node.held.is_empty()) {
+                return;
+            }
+            self.take(&Step::Pass { seconds: 2 });
+        }
+        panic!("tasks are left: {:?}", self.server.queue);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(128))]
+
+    #[test]
+    fn every_task_has_one_outcome_and_leaves_the_queue(
+        steps in proptest::collection::vec(step(), 0..300)
+    ) {
+        let mut world = World::new();
+        for step in &steps {
+            world.take(step);
+            for node in &world.nodes {
+                // Abandoned pulls of a lost link may bring a few more.
+                prop_assert!(node.running.len() <= 64, "{}", node.running.len());
+            }
+        }
+        world.settle();
+        prop_assert_eq!(world.server.outcomes.len() as u64, world.submitted);
+        for (task, outcome) in &world.server.outcomes {
+            if outcome.is_given_up {
+                prop_assert!(world.server.dead.contains(task), "no dead letter of {}", task);
+                prop_assert!(outcome.deaths >= MAX_DEATHS, "{} was given up after {:?}", task, outcome);
+            }
+        }
+    }
+
+    #[test]
+    fn without_deaths_no_task_is_given_up(
+        steps in proptest::collection::vec(step(), 0..300)
+    ) {
+        let harmless = |step: &&Step| !matches!(
+            step,
+            Step::KillNode { .. } | Step::KillWorker { .. } | Step::Unlink { .. } | Step::Cancel { .. }
+                | Step::CrashServer | Step::Pass { .. }
+        );
+        let mut world = World::new();
+        for step in steps.iter().filter(harmless) {
+            world.take(step);
+        }
+        world.settle();
+        prop_assert!(world.server.dead.is_empty());
+    }
+}
