@@ -117,6 +117,11 @@ pub(crate) fn is_alive(pid: &str) -> bool {
         .is_ok_and(|stat| !stat.contains(") Z ") && !stat.contains(") X "))
 }
 
+/// Returns `true` if a process is stopped.
+pub(crate) fn is_stopped(pid: &str) -> bool {
+    fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| stat.contains(") T "))
+}
+
 /// Returns the process ids in a file, once it contains at least `count`.
 pub(crate) fn pids(file: &Path, count: usize) -> Vec<String> {
     let mut pids = Vec::new();

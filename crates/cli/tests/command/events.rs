@@ -1,10 +1,13 @@
 //! Tests of `--json` against the schema in docs/events.schema.json.
 
 use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader};
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
 
 use serde_json::{Map, Value};
 
-use crate::common::TestDir;
+use crate::common::{TestDir, is_stopped, pids, signal, until};
 
 const SCHEMA: &str = include_str!("../../../../docs/events.schema.json");
 
@@ -88,6 +91,85 @@ fn every_line_of_json_follows_the_schema() {
     }
     let expected = ["canary_passed", "end", "finished", "halting", "retrying", "started", "stray"];
     assert!(expected.iter().all(|name| names.contains(*name)), "{names:?}");
+}
+
+/// Starts a run with `--json` in a process group of its own, and calls `step` with the name of each
+/// event and the run's process id.
+fn watch(
+    dir: &TestDir,
+    schema: &Value,
+    arguments: &[&str],
+    mut step: impl FnMut(&str, u32),
+) -> BTreeSet<String> {
+    let mut command = dir.command(&[&["run", "--json", "--no-pin"], arguments].concat());
+    let mut brigade = command.stdout(Stdio::piped()).process_group(0).spawn().expect("brigade");
+    let mut names = BTreeSet::new();
+    for line in BufReader::new(brigade.stdout.take().expect("piped")).lines() {
+        let line = line.expect("UTF-8");
+        let event: Map<String, Value> = serde_json::from_str(&line).expect("an object");
+        let name = check(&event, schema);
+        step(&name, brigade.id());
+        names.insert(name);
+    }
+    brigade.wait().expect("own child");
+    names
+}
+
+#[test]
+fn the_events_of_a_run_that_waits_is_suspended_and_is_stopped_follow_the_schema() {
+    let schema: Value = serde_json::from_str(SCHEMA).expect("JSON");
+    let dir = TestDir::new();
+    let mut names =
+        watch(&dir, &schema, &["--memfree", "900T", "--", "true", ":::", "x"], |name, pid| {
+            if name == "waiting" {
+                signal(pid, "INT");
+            }
+        });
+    let job = "trap '' INT; echo $$ > pid; while :; do sleep 0.01; done # {}";
+    names.extend(watch(
+        &dir,
+        &schema,
+        &["--shell", "--", job, ":::", "x"],
+        |name, pid| match name {
+            "started" => {
+                pids(&dir.path("pid"), 1);
+                signal(pid, "TSTP");
+            }
+            "suspended" => {
+                until("the stop", || is_stopped(&pid.to_string()));
+                signal(pid, "CONT");
+                signal(pid, "INT");
+            }
+            "grace" => signal(pid, "INT"),
+            _ => {}
+        },
+    ));
+    for name in ["waiting", "suspended", "grace", "signalled", "halting", "end"] {
+        assert!(names.contains(name), "{name}: {names:?}");
+    }
+}
+
+#[test]
+fn the_event_of_a_job_that_wants_the_terminal_follows_the_schema() {
+    let schema: Value = serde_json::from_str(SCHEMA).expect("JSON");
+    let dir = TestDir::new();
+    let session = format!(
+        "{} run --json -- sh -c 'read x < /dev/tty' ::: 1 > events & \
+         until grep -q wants_terminal events; do sleep 0.05; done; kill -INT $!; wait $!",
+        env!("CARGO_BIN_EXE_brigade")
+    );
+    dir.write("session", session);
+    // Job control, so that the run is not in the foreground either.
+    let mut terminal = Command::new("script");
+    terminal.args(["-qc", "exec sh -m session", "/dev/null"]).current_dir(dir.path(""));
+    terminal.env("XDG_RUNTIME_DIR", dir.path("")).stdin(Stdio::null()).stdout(Stdio::null());
+    terminal.status().expect("script");
+    let names: BTreeSet<String> = dir
+        .read("events")
+        .lines()
+        .map(|line| check(&serde_json::from_str(line).expect("an object"), &schema))
+        .collect();
+    assert!(names.contains("wants_terminal") && names.contains("end"), "{names:?}");
 }
 
 #[test]

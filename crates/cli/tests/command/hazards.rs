@@ -2,12 +2,12 @@
 //! descriptors and disks, ignored signals. Nothing may be lost, left behind or left hanging.
 
 use std::fs;
-use std::io::Read;
+use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::common::{RunOutput, TestDir, is_alive, pids, signal, until};
+use crate::common::{RunOutput, TestDir, is_alive, is_stopped, pids, signal, until};
 
 /// Much more than these runs need, and less than a stop that escalates to SIGKILL.
 const SOON: Duration = Duration::from_secs(9);
@@ -154,9 +154,7 @@ fn a_stopped_job_receives_the_interrupt() {
     let job = "echo $$ > pid; kill -STOP $$; sleep 600";
     let brigade = dir.spawn(&["run", "--", "sh", "-c", job, ":::", "x"]);
     let pid = &pids(&dir.path("pid"), 1)[0];
-    until("the stop", || {
-        fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| stat.contains(") T "))
-    });
+    until("the stop", || is_stopped(pid));
     let start = Instant::now();
     signal(brigade.id(), "INT");
     let ran: RunOutput = brigade.wait_with_output().expect("own child").into();
@@ -174,9 +172,6 @@ fn a_suspended_run_suspends_its_jobs_and_their_limits() {
     let brigade = command.stdout(Stdio::piped()).process_group(0).spawn().expect("brigade");
     let pids = pids(&dir.path("pids"), 2);
     signal(brigade.id(), "TSTP");
-    let is_stopped = |pid: &str| {
-        fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| stat.contains(") T "))
-    };
     until("the stop", || {
         pids.iter().all(|pid| is_stopped(pid)) && is_stopped(&brigade.id().to_string())
     });
@@ -207,6 +202,36 @@ fn jobs_wait_for_others_if_descriptors_run_out() {
         "ulimit -n 64; exec \"$0\" run --no-pin -j 40 -- sh -c 'sleep 0.1; echo {}' ::: $(seq 100)";
     let ran: RunOutput = in_shell(&dir, script).output().expect("sh").into();
     assert_eq!((ran.status, ran.lines().len()), (0, 100), "{}", ran.stderr);
+}
+
+#[test]
+fn a_job_waits_until_the_load_falls() {
+    const THREADS: usize = 40;
+    let dir = TestDir::new();
+    let spin =
+        |_| Command::new("nice").args(["-n", "19", "sh", "-c", "while :; do :; done"]).spawn();
+    let mut spinning: Vec<Child> = (0..THREADS).map(spin).map(|child| child.expect("sh")).collect();
+    // Those that are asleep do not count.
+    let runnable = || fs::read_to_string("/proc/loadavg").expect("a kernel of Linux");
+    until("the load", || {
+        let text = runnable();
+        let field = text.split(' ').nth(3).and_then(|field| field.split('/').next());
+        field.and_then(|count| count.parse().ok()).is_some_and(|count: usize| count > THREADS)
+    });
+    let limit = THREADS.to_string();
+    let arguments = ["run", "--no-pin", "--json", "--load", &limit, "--", "touch", ":::", "ran"];
+    let mut brigade = dir.spawn(&arguments);
+    let mut stdout = BufReader::new(brigade.stdout.take().expect("piped"));
+    let mut line = String::new();
+    stdout.read_line(&mut line).expect("a pipe");
+    let was_held_back = !dir.path("ran").exists();
+    for child in &mut spinning {
+        child.kill().expect("own child");
+        child.wait().expect("own child");
+    }
+    assert!(line.contains("\"waiting\"") && line.contains("\"load\""), "{line}");
+    assert!(was_held_back && brigade.wait().expect("own child").success());
+    assert!(dir.path("ran").exists());
 }
 
 #[test]

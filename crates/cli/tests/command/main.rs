@@ -11,6 +11,7 @@ mod lists;
 mod live;
 mod pairs;
 mod pipe;
+mod pipe_ends;
 mod results;
 mod resume;
 mod run;

@@ -1,8 +1,9 @@
 //! Tests of the places where outputs are stored: files, tables and temporary files.
 
 use std::fs;
+use std::process::{Command, Stdio};
 
-use crate::common::TestDir;
+use crate::common::{RunOutput, TestDir};
 
 const JOB: [&str; 4] = ["sh", "-c", "echo $0; echo e$0 >&2", "{}"];
 
@@ -84,6 +85,46 @@ fn a_full_disk_fails_the_run_and_the_job_is_not_logged() {
     assert_eq!(ran.status, 255);
     assert!(ran.stderr.contains("cannot store a job's results"), "{}", ran.stderr);
     assert_eq!(dir.read("log").lines().count(), 1);
+}
+
+#[test]
+#[expect(clippy::print_stderr, reason = "says that nothing was tested")]
+fn results_that_do_not_fit_on_a_disk_fail_the_run() {
+    // A file system of 64 KiB in a name space of its own.
+    let on_small_disk = |dir: &TestDir, line: &str| -> RunOutput {
+        fs::create_dir(dir.path("full")).expect("disk");
+        let line = format!("mount -t tmpfs -o size=64k none full || exit 99; {line}");
+        let mut command = Command::new("unshare");
+        command.args(["--user", "--map-root-user", "--mount", "sh", "-c", &line]);
+        command.arg(env!("CARGO_BIN_EXE_brigade")).current_dir(dir.path(""));
+        command.env("XDG_RUNTIME_DIR", dir.path("")).stdin(Stdio::null());
+        command.output().expect("unshare").into()
+    };
+    if on_small_disk(&TestDir::new(), "exit 0").status != 0 {
+        eprintln!("left out: no file system can be mounted here");
+        return;
+    }
+    for (options, message) in [
+        ("--results full/d --line-buffer", "cannot store a job's results"),
+        ("--results full/{}.txt --line-buffer", "cannot store a job's results"),
+        ("--results full/t.csv", "cannot store a job's results"),
+        ("--results full/t.json", "cannot store a job's results"),
+        ("--files --tmpdir full", "cannot store a job's output"),
+        ("--tmpdir full", "free some space, or set TMPDIR"),
+        // The job itself writes to the file, and fails.
+        ("--results full/d", "job 1 failed"),
+        ("--files --results full/d", "job 1 failed"),
+    ] {
+        let dir = TestDir::new();
+        let run = format!("exec \"$0\" run --joblog log {options} --shell --");
+        // More than is kept in memory.
+        let ran = on_small_disk(&dir, &format!("{run} 'head -c 400000 /dev/zero #' ::: 1"));
+        let is_own = message.starts_with("job");
+        let expected = if is_own { (1, 2) } else { (255, 1) };
+        let logged = dir.read("log").lines().count();
+        assert_eq!((ran.status, logged), expected, "{options}: {}", ran.stderr);
+        assert!(ran.stderr.contains(message), "{options}: {}", ran.stderr);
+    }
 }
 
 #[test]
