@@ -34,6 +34,9 @@ impl Helper {
         let cookie = Random::fresh_seed().to_string();
         let mut command = Command::new(program);
         command.env(COOKIE, &cookie).env("TMPDIR", folder.path()).stdin(Stdio::null());
+        // Large blocks go back to the system when they are freed, so that the resident memory shows
+        // what is in use. By default the first one that is freed lets the allocator keep them.
+        command.env("MALLOC_MMAP_THRESHOLD_", "131072");
         Self { command, cookie, folder, shared_memory: entries(Path::new("/dev/shm")) }
     }
 
