@@ -1,7 +1,8 @@
 //! Encodes arguments and values with postcard, up to a limit.
 //!
 //! The format is [postcard's](https://postcard.jamesmunns.com/wire-format). A top-level `Vec<u8>`
-//! or `String` is copied at once and not byte by byte through serde; the bytes are the same.
+//! or `String` is copied at once and not byte by byte through serde; the bytes are the same. A
+//! top-level [`Encoded`] is its bytes, without any prefix.
 
 use std::any::{Any, type_name};
 use std::error::Error;
@@ -10,6 +11,7 @@ use postcard::ser_flavors::Flavor;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::encoded::{self, Encoded};
 use crate::error::{CodecError, LeftOver};
 
 /// Appends the encoded value to `into`, which grows by at most `limit` bytes.
@@ -27,8 +29,8 @@ pub fn encode<T: Serialize + 'static>(
 ) -> Result<(), CodecError> {
     let (length, capacity) = (into.len(), into.capacity());
     let bounded = Bounded::new(into, limit);
-    let result = match contiguous(value) {
-        Some(bytes) => encode_contiguous(bytes, bounded),
+    let result = match contiguous_parts(value) {
+        Some((prefix, bytes)) => encode_contiguous(prefix, bytes, bounded),
         None => postcard::serialize_with_flavor(value, bounded),
     };
     result.map_err(|error| {
@@ -37,7 +39,10 @@ pub fn encode<T: Serialize + 'static>(
         let type_name = type_name::<T>();
         match error {
             postcard::Error::SerializeBufferFull => CodecError::TooLarge { type_name, limit },
-            error => CodecError::Encode { type_name, source: error.into() },
+            error => {
+                let source = encoded::take_misplaced().map_or_else(|| error.into(), Into::into);
+                CodecError::Encode { type_name, source }
+            }
         }
     })
 }
@@ -62,7 +67,9 @@ pub fn decode_with<T: DeserializeOwned + 'static>(
     if let Some(value) = decode_contiguous(bytes, copy) {
         return Ok(value);
     }
-    let (value, rest) = postcard::take_from_bytes(bytes).map_err(|error| wrong(error.into()))?;
+    let (value, rest) = postcard::take_from_bytes(bytes).map_err(|error| {
+        wrong(encoded::take_misplaced().map_or_else(|| error.into(), Into::into))
+    })?;
     if rest.is_empty() { Ok(value) } else { Err(wrong(LeftOver(rest.len()).into())) }
 }
 
@@ -137,21 +144,19 @@ impl Flavor for Bounded<'_> {
 /// reallocations.
 const SMALLEST_GROWTH: usize = 64;
 
-fn contiguous<T: 'static>(value: &T) -> Option<&[u8]> {
-    let value: &dyn Any = value;
-    let bytes = value.downcast_ref::<Vec<u8>>().map(Vec::as_slice);
-    bytes.or_else(|| value.downcast_ref::<String>().map(String::as_bytes))
-}
-
-fn encode_contiguous(bytes: &[u8], mut bounded: Bounded<'_>) -> postcard::Result<()> {
-    let prefix = Prefix::of(bytes.len());
+fn encode_contiguous(
+    prefix: Prefix,
+    bytes: &[u8],
+    mut bounded: Bounded<'_>,
+) -> postcard::Result<()> {
     // Length and bytes take one allocation; a value that does not fit allocates nothing.
     bounded.make_room(bytes.len().saturating_add(prefix.as_slice().len()))?;
     bounded.try_extend(prefix.as_slice())?;
     bounded.try_extend(bytes)
 }
 
-/// The encoded length before the bytes of a `Vec<u8>` or `String`.
+/// The encoded length before the bytes of a `Vec<u8>` or `String`; empty before those of an
+/// [`Encoded`].
 #[derive(Debug, Clone, Copy)]
 pub struct Prefix {
     bytes: [u8; 10],
@@ -159,8 +164,10 @@ pub struct Prefix {
 }
 
 impl Prefix {
+    const NONE: Self = Self { bytes: [0; 10], length: 0 };
+
     fn of(mut number: usize) -> Self {
-        let mut prefix = Self { bytes: [0; 10], length: 0 };
+        let mut prefix = Self::NONE;
         loop {
             let more = if number >= 0x80 { 0x80 } else { 0 };
             prefix.bytes[prefix.length] = low_seven_bits(number) | more;
@@ -178,19 +185,27 @@ impl Prefix {
     }
 }
 
-/// Returns the encoded form of a `Vec<u8>` or `String` in two parts and without a copy; `None` for
-/// other types.
+/// Returns the encoded form of a `Vec<u8>`, `String` or [`Encoded`] in two parts and without a
+/// copy; `None` for other types.
 pub fn contiguous_parts<T: 'static>(value: &T) -> Option<(Prefix, &[u8])> {
-    let bytes = contiguous(value)?;
+    let value: &dyn Any = value;
+    if let Some(encoded) = value.downcast_ref::<Encoded>() {
+        return Some((Prefix::NONE, encoded.as_slice()));
+    }
+    let bytes = value.downcast_ref::<Vec<u8>>().map(Vec::as_slice);
+    let bytes = bytes.or_else(|| value.downcast_ref::<String>().map(String::as_bytes))?;
     Some((Prefix::of(bytes.len()), bytes))
 }
 
-/// Returns the memory of a `Vec<u8>` or `String`; `None` for other types.
+/// Returns the memory of a `Vec<u8>`, `String` or [`Encoded`]; `None` for other types.
 pub fn into_bytes<T: 'static>(value: T) -> Option<Vec<u8>> {
     let mut value = Some(value);
     let value: &mut dyn Any = &mut value;
     if let Some(bytes) = value.downcast_mut::<Option<Vec<u8>>>() {
         return bytes.take();
+    }
+    if let Some(encoded) = value.downcast_mut::<Option<Encoded>>() {
+        return encoded.take().map(Encoded::into_bytes);
     }
     value.downcast_mut::<Option<String>>()?.take().map(String::into_bytes)
 }
@@ -223,6 +238,8 @@ pub fn decode_from<T: DeserializeOwned + 'static>(source: &impl Source) -> Resul
         *target = copy_contiguous(source);
     } else if let Some(target) = target.downcast_mut::<Option<String>>() {
         *target = copy_contiguous(source).and_then(|bytes| String::from_utf8(bytes).ok());
+    } else if let Some(target) = target.downcast_mut::<Option<Encoded>>() {
+        *target = Some(Encoded::new(source.copy(0, source.len())));
     }
     // The bytes do not match the type: the general decoder produces the error.
     value.map_or_else(|| decode(&source.copy(0, source.len())), Ok)
@@ -249,6 +266,8 @@ fn decode_contiguous<T: 'static>(bytes: &[u8], copy: impl FnOnce(&[u8]) -> Vec<u
         *target = Some(copy(strip_length(bytes)?));
     } else if let Some(target) = target.downcast_mut::<Option<String>>() {
         *target = String::from_utf8(copy(strip_length(bytes)?)).ok();
+    } else if let Some(target) = target.downcast_mut::<Option<Encoded>>() {
+        *target = Some(Encoded::new(copy(bytes)));
     }
     value
 }

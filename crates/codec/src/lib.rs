@@ -2,7 +2,7 @@
 //!
 //! [`encode`] and [`decode`] work on any serde type. [`decode_from`] reads from a [`Source`] that
 //! somebody else may write to, for example shared memory. [`contiguous_parts`] returns the bytes of
-//! a `Vec<u8>` or `String` without copying them.
+//! a `Vec<u8>` or `String` without copying them. [`Encoded`] is a value that is encoded already.
 //!
 //! ```
 //! let mut bytes = Vec::new();
@@ -19,9 +19,11 @@
 #![forbid(unsafe_code)]
 
 mod codec;
+mod encoded;
 mod error;
 
 pub use codec::{
     Prefix, Source, chain, contiguous_parts, decode, decode_from, decode_with, encode, into_bytes,
 };
+pub use encoded::Encoded;
 pub use error::CodecError;

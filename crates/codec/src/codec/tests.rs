@@ -47,6 +47,19 @@ proptest! {
     }
 
     #[test]
+    fn encoded_bytes_stay_as_they_are(value in shapes(), text in any::<String>()) {
+        for bytes in [encoded(&value), encoded(&text)] {
+            let again: Encoded = decode(&bytes).expect("any bytes are encoded");
+            prop_assert_eq!(again.as_slice(), &bytes);
+            prop_assert_eq!(encoded(&again), bytes.clone());
+            let (prefix, part) = contiguous_parts(&again).expect("contiguous");
+            prop_assert_eq!((prefix.as_slice(), part), (&[][..], &bytes[..]));
+            prop_assert_eq!(decode_from::<Encoded>(&Elsewhere(bytes.clone())).expect("decodes"), again.clone());
+            prop_assert_eq!(into_bytes(again), Some(bytes));
+        }
+    }
+
+    #[test]
     fn truncated_or_random_bytes_never_panic(
         value in shapes(), garbage in any::<Vec<u8>>()
     ) {
@@ -68,6 +81,30 @@ proptest! {
         prop_assert_eq!(&into, &[1, 2, 3]);
         encode(&value, &mut into, length).expect("fits exactly");
     }
+}
+
+struct Elsewhere(Vec<u8>);
+
+impl Source for Elsewhere {
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    fn copy(&self, at: usize, length: usize) -> Vec<u8> {
+        self.0[at..at + length].to_vec()
+    }
+}
+
+#[test]
+fn encoded_bytes_within_another_value_are_an_error_that_says_so() {
+    let error = encode(&(1_u8, Encoded::default()), &mut Vec::new(), 10).expect_err("a part");
+    assert!(chain(&error).contains("the whole argument"), "{}", chain(&error));
+    let error = decode::<Option<Encoded>>(&[1, 2]).expect_err("a part");
+    assert!(chain(&error).contains("the whole argument"), "{}", chain(&error));
+    let error = decode::<Shape>(&[9]).expect_err("no such variant");
+    assert!(!chain(&error).contains("the whole argument"), "{}", chain(&error));
+    let error = encode(&Encoded::new(vec![0; 11]), &mut Vec::new(), 10).expect_err("too large");
+    assert!(matches!(error, CodecError::TooLarge { limit: 10, .. }), "{error}");
 }
 
 /// Claims to be ten billion numbers.
