@@ -101,8 +101,8 @@ pub use brigade_pool::journal;
 #[doc(inline)]
 pub use brigade_pool::{
     Exit, Handle, Link, Pool, PoolBuilder, PoolError, Shutdown, ShutdownReport, Stdio, SubmitError,
-    SubmitErrorKind, TaskError, TaskErrorKind, TaskId, TaskState, TimedOut, Until, as_completed,
-    wait,
+    SubmitErrorKind, Task, TaskError, TaskErrorKind, TaskId, TaskState, TimedOut, Until,
+    as_completed, wait,
 };
 
 #[doc(inline)]
@@ -167,10 +167,10 @@ pub use brigade_timer as timer;
 pub mod pool {
     #[doc(inline)]
     pub use brigade_pool::{
-        AbortOnDrop, AsCompleted, Exit, Handle, Link, Map, MapUnordered, Pool, PoolBuilder,
-        PoolError, Shutdown, ShutdownReport, Stdio, SubmitError, SubmitErrorKind, SubmitFuture,
-        TaskBuilder, TaskError, TaskErrorKind, TaskId, TaskState, TimedOut, Until, Waited,
-        as_completed, wait,
+        AbortOnDrop, AsCompleted, Encoded, Exit, Handle, Link, Map, MapUnordered, Pool,
+        PoolBuilder, PoolError, Shutdown, ShutdownReport, Stdio, SubmitError, SubmitErrorKind,
+        SubmitFuture, Task, TaskBuilder, TaskError, TaskErrorKind, TaskId, TaskState, TimedOut,
+        Until, Waited, as_completed, wait,
     };
 
     #[cfg(feature = "futures")]

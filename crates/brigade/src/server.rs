@@ -1,5 +1,6 @@
 //! Worker programs that are not the host's executable, with all links of this build.
 
+use brigade_pool::Task;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -44,6 +45,14 @@ impl Server {
         R: Serialize + 'static,
     {
         Self(self.0.task(name, function))
+    }
+
+    /// Registers the function of a key under its name.
+    ///
+    /// # Panics
+    /// Panics if another function has that name, or if the key has no function.
+    pub fn register<A, R>(self, task: &Task<A, R>) -> Self {
+        Self(self.0.register(task))
     }
 
     /// Sets the version of the functions and their types. A host compares it with its

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use brigade::{Exit, Pool, PoolBuilder, TaskError, TaskErrorKind};
+use brigade::{Exit, Pool, PoolBuilder, Task, TaskError, TaskErrorKind};
 
 /// Returns the builder of a named pool with a short grace, so that a worker that does not exit
 /// fails its test soon.
@@ -40,6 +40,10 @@ pub fn worker_died<R: std::fmt::Debug>(outcome: Result<R, TaskError>) -> (u32, E
 pub fn square(number: u64) -> u64 {
     number * number
 }
+
+/// Joins texts: a key that tests share with the program `server`.
+pub static JOIN: Task<Vec<String>, String> =
+    Task::new("join/1", |texts: Vec<String>| texts.concat());
 
 /// Returns the number. Aborts at fifty.
 ///

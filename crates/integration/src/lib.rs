@@ -39,7 +39,7 @@ mod watch;
 
 pub use answering::Answering;
 pub use captured::{Captured, Line, POISON};
-pub use common::{attempt, builder, picky, pool, square, worker_died};
+pub use common::{JOIN, attempt, builder, picky, pool, square, worker_died};
 pub use consistent::assert_consistent;
 pub use helper::Helper;
 pub use log::Log;

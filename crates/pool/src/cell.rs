@@ -176,7 +176,8 @@ impl TaskCell {
         let id = TaskId::new(self.id.get() + u64::from(at));
         let owner = Arc::clone(&chunk.owner);
         let (function, deadlines) = (self.function.clone(), self.deadlines.clone());
-        let rest = Self::new(id, function, argument, None, deadlines, Some(Box::new(chunk)));
+        let rest =
+            Self::new(id, function, argument, self.label(), deadlines, Some(Box::new(chunk)));
         rest.set_span(span);
         if let Some(waker) = waker {
             rest.set_waker(&waker);

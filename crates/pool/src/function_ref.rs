@@ -1,18 +1,27 @@
 //! References to user functions that are valid in worker processes.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use brigade_sys::executable::{EntryPoint, FunctionOffset};
 use brigade_wire::{Function, codec};
+use brigade_worker::Task;
 
-/// A reference to a function that a worker can resolve. Every task holds one, so it is no larger
-/// than a name.
+/// A reference to a function that a worker can resolve. Every task holds one, so it is small.
 #[derive(Debug, Clone)]
 pub(crate) enum FunctionRef {
     /// The function's offset in the executable that host and worker share.
     Offset(FunctionOffset),
-    /// The name under which the worker program has registered the function.
-    Name(Arc<str>),
+    /// A function that the worker program has registered under a name.
+    Named(Arc<NamedFunction>),
+}
+
+/// A function with a name; see [`FunctionRef::Named`].
+#[derive(Debug)]
+pub(crate) struct NamedFunction {
+    name: Cow<'static, str>,
+    /// The same function in this program, for workers of the same build.
+    offset: Option<FunctionOffset>,
 }
 
 /// Maximum length of a name. It is sent with each task, and no sensible name comes near.
@@ -28,15 +37,40 @@ impl FunctionRef {
     pub(crate) fn named(name: &str) -> Result<Self, String> {
         match name.len() {
             0 => Err("its name is empty".to_owned()),
-            1..=NAME_LIMIT => Ok(Self::Name(name.into())),
+            1..=NAME_LIMIT => Ok(Self::with_name(name.to_owned().into(), None)),
             length => Err(format!("its name has {length} bytes, and the limit is {NAME_LIMIT}")),
         }
     }
 
-    pub(crate) fn for_the_wire(&self) -> Function<'_> {
+    /// Creates a reference to the function of a key. Fails if no worker could find it. Workers that
+    /// are started by another command may be another program.
+    pub(crate) fn of_key<A, R>(task: &Task<A, R>, other_command: bool) -> Result<Self, String> {
+        let name = task.name();
+        match task.entry() {
+            entry if other_command => {
+                let offset = entry.and_then(|entry| FunctionOffset::of(entry).ok());
+                Ok(Self::with_name(name.into(), offset))
+            }
+            Some(entry) => Self::of(entry),
+            None => Err(format!(
+                "{name:?} has no function in this program; create its key by `Task::new`, or start \
+                 the program that has it with `worker_command`"
+            )),
+        }
+    }
+
+    fn with_name(name: Cow<'static, str>, offset: Option<FunctionOffset>) -> Self {
+        Self::Named(Arc::new(NamedFunction { name, offset }))
+    }
+
+    /// Returns the reference for a worker, which may be of the same build as this program.
+    pub(crate) fn for_the_wire(&self, same_build: bool) -> Function<'_> {
         match self {
             Self::Offset(offset) => Function::Offset(offset.raw()),
-            Self::Name(name) => Function::Name(name),
+            Self::Named(named) => match named.offset {
+                Some(offset) if same_build => Function::Offset(offset.raw()),
+                _ => Function::Name(&named.name),
+            },
         }
     }
 }
@@ -54,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_function_ref_is_no_larger_than_a_name() {
+    fn a_function_ref_is_small() {
         assert_eq!(size_of::<FunctionRef>(), size_of::<Arc<str>>());
     }
 }

@@ -51,6 +51,7 @@ mod emitted;
 mod error;
 mod function_ref;
 mod handle;
+mod keyed;
 #[cfg(feature = "status")]
 mod live_view;
 mod map;
@@ -79,7 +80,9 @@ pub use as_stream::AsStream;
 pub use brigade_scheduler::{Shutdown, ShutdownReport};
 pub use brigade_supervisor::Stdio;
 pub use brigade_sys::process::Exit;
+pub use brigade_wire::codec::Encoded;
 pub use brigade_wire::{Attempt, TaskId, WorkerId};
+pub use brigade_worker::Task;
 pub use builder::PoolBuilder;
 pub use completed::{AsCompleted, as_completed};
 pub use config::{CONNECTORS, Link};

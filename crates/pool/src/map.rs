@@ -23,6 +23,7 @@ use serde::de::DeserializeOwned;
 
 use crate::Pool;
 use crate::error::TaskError;
+use crate::function_ref::FunctionRef;
 use chunk::Results;
 use chunks::Chunks;
 
@@ -38,9 +39,8 @@ impl Pool {
         I::Item: Serialize + DeserializeOwned + 'static,
         R: Serialize + DeserializeOwned + 'static,
     {
-        let entry = function_of::<F, I::Item, R>(function);
-        let chunks = Chunks::new(self, entry, inputs.into_iter());
-        Map { chunks, order: Order::default(), types: PhantomData }
+        let function = FunctionRef::of(function_of::<F, I::Item, R>(function));
+        Map::new(self, function, None, inputs.into_iter())
     }
 
     /// Applies `function` to each input like [`map`](Self::map), but yields the results in the
@@ -56,8 +56,8 @@ impl Pool {
         I::Item: Serialize + DeserializeOwned + 'static,
         R: Serialize + DeserializeOwned + 'static,
     {
-        let entry = function_of::<F, I::Item, R>(function);
-        MapUnordered { chunks: Chunks::new(self, entry, inputs.into_iter()), types: PhantomData }
+        let function = FunctionRef::of(function_of::<F, I::Item, R>(function));
+        MapUnordered::new(self, function, None, inputs.into_iter())
     }
 }
 
@@ -88,6 +88,29 @@ struct Order {
 pub struct MapUnordered<'pool, F, I: Iterator, R> {
     chunks: Chunks<'pool, I>,
     types: PhantomData<fn(F) -> R>,
+}
+
+impl<'pool, F, I: Iterator, R> Map<'pool, F, I, R> {
+    pub(crate) fn new(
+        pool: &'pool Pool,
+        function: Result<FunctionRef, String>,
+        label: Option<&str>,
+        inputs: I,
+    ) -> Self {
+        let chunks = Chunks::new(pool, function, label, inputs);
+        Self { chunks, order: Order::default(), types: PhantomData }
+    }
+}
+
+impl<'pool, F, I: Iterator, R> MapUnordered<'pool, F, I, R> {
+    pub(crate) fn new(
+        pool: &'pool Pool,
+        function: Result<FunctionRef, String>,
+        label: Option<&str>,
+        inputs: I,
+    ) -> Self {
+        Self { chunks: Chunks::new(pool, function, label, inputs), types: PhantomData }
+    }
 }
 
 /// Implements what both kinds of maps have in common: the settings, and `Debug`.

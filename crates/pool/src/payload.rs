@@ -1,12 +1,12 @@
 //! Encoded arguments and values on the host: in a buffer or, if large, in memory shared with
 //! workers.
 
-use std::any::type_name;
+use std::any::{TypeId, type_name};
 use std::ops::Range;
 use std::sync::Arc;
 
 use brigade_sys::arena::{ArgumentArena, Loan, SharedBlock};
-use brigade_wire::codec::{self, CodecError, Source};
+use brigade_wire::codec::{self, CodecError, Encoded, Source};
 use brigade_wire::link::ARENA_THRESHOLD;
 use brigade_wire::shared::{SharedBuf, exporting, importing};
 use brigade_wire::{Location, buffers as wire, items};
@@ -226,6 +226,19 @@ pub(crate) enum Value {
     Buffered(Box<BufferedValue>),
 }
 
+/// Decodes a value that refers to `buffers`.
+#[cold]
+pub(crate) fn decode_with<R: 'static>(
+    buffers: &[SharedBuf],
+    decode: impl FnOnce() -> Result<R, CodecError>,
+) -> Result<R, CodecError> {
+    if TypeId::of::<R>() == TypeId::of::<Encoded>() {
+        let source = "it refers to shared buffers, which only its own pool can read; return a `Vec<u8>` instead";
+        return Err(CodecError::Decode { type_name: type_name::<R>(), source: source.into() });
+    }
+    importing(buffers, decode)
+}
+
 /// An encoded value with its shared buffers; see [`Value`].
 #[derive(Debug)]
 pub(crate) struct BufferedValue {
@@ -246,7 +259,7 @@ impl Value {
             Self::Inline(encoded) => codec::decode(encoded),
             Self::InArena(value) => codec::decode_from(&**value),
             Self::Shared(value) => value.decode(),
-            Self::Buffered(value) => importing(&value.buffers, || value.encoded.decode()),
+            Self::Buffered(value) => decode_with(&value.buffers, || value.encoded.decode()),
         }
     }
 

@@ -4,10 +4,11 @@
 //! detects that, connects to the host and runs tasks until the process ends. A [`Server`] does the
 //! same in a separate program whose functions have names.
 //!
-//! The other principal items are [`function_of`], which turns a typed function into one that the
-//! event loop can call; [`Emit`], through which a function hands over items while it runs;
-//! [`state()`], which gives tasks the value that the pool's initializer returned; [`context`],
-//! which tells a task where it runs; and [`exit_code`], which tells the host why a worker ended.
+//! The other principal items are [`Task`], a function with a name; [`function_of`], which turns a
+//! typed function into one that the event loop can call; [`Emit`], through which a function hands
+//! over items while it runs; [`state()`], which gives tasks the value that the pool's initializer
+//! returned; [`context`], which tells a task where it runs; and [`exit_code`], which tells the host
+//! why a worker ended.
 //!
 //! ```
 //! brigade_worker::init(); // the first line of main: in a worker it never returns
@@ -39,6 +40,7 @@ mod error;
 mod event_loop;
 mod forward;
 mod functions;
+mod key;
 mod marker;
 mod memory_limit;
 mod panic_capture;
@@ -56,6 +58,7 @@ pub use brigade_wire::exit_code;
 pub use buffers::{alloc, try_alloc};
 pub use emit::{Emit, EmitEnd, emitting_function_of};
 pub use error::EmitError;
+pub use key::Task;
 pub use program::Connectors;
 pub use sections::{SectionGuard, expires};
 pub use server::Server;

@@ -2,13 +2,14 @@
 
 use std::fmt;
 
+use brigade_sys::executable::EntryPoint;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::function_of;
 use crate::functions::Named;
 use crate::program::{Connectors, Program};
 use crate::start;
+use crate::{Task, function_of};
 
 /// The functions of a worker program, for hosts that start it with `PoolBuilder::worker_command`.
 ///
@@ -46,14 +47,28 @@ impl Server {
     ///
     /// # Panics
     /// Panics if another function has that name.
-    pub fn task<F, A, R>(mut self, name: impl Into<String>, function: F) -> Self
+    pub fn task<F, A, R>(self, name: impl Into<String>, function: F) -> Self
     where
         F: Fn(A) -> R + Copy + Send + 'static,
         A: DeserializeOwned + 'static,
         R: Serialize + 'static,
     {
-        let name = name.into();
-        let entry = function_of::<F, A, R>(function);
+        self.insert(name.into(), function_of::<F, A, R>(function))
+    }
+
+    /// Registers the function of a key under its name.
+    ///
+    /// # Panics
+    /// Panics if another function has that name, or if the key has no function.
+    #[expect(clippy::panic, reason = "documented under Panics")]
+    pub fn register<A, R>(self, task: &Task<A, R>) -> Self {
+        let Some(entry) = task.entry() else {
+            panic!("{task:?} has no function in this program: create it by `Task::new`");
+        };
+        self.insert(task.name().to_owned(), entry)
+    }
+
+    fn insert(mut self, name: String, entry: EntryPoint) -> Self {
         assert!(!self.named.contains_key(&name), "two functions have the name {name:?}");
         self.named.insert(name, entry);
         self

@@ -103,7 +103,7 @@ fn store_large<R: 'static>(result: &R, invocation: &mut Invocation<'_>) -> bool 
 /// let factor = std::env::args().count();
 /// brigade_worker::function_of(move |x: usize| x * factor);
 /// ```
-pub fn function_of<F, A, R>(function: F) -> EntryPoint
+pub const fn function_of<F, A, R>(function: F) -> EntryPoint
 where
     F: Fn(A) -> R + Copy + Send + 'static,
     A: DeserializeOwned + 'static,

@@ -6,6 +6,7 @@
 #![expect(clippy::expect_used, reason = "the test that runs this program notices its panic")]
 
 use brigade::worker::{self, Server};
+use brigade_integration::JOIN;
 use brigade_testkit::faults::{aborts, panics_with_string, sleeps};
 
 fn double(number: u64) -> u64 {
@@ -28,7 +29,8 @@ fn main() {
         .task("panics", panics_with_string)
         .task("echo", |bytes: Vec<u8>| bytes)
         .task("slot", |(): ()| worker::slot())
-        .task("succeeds_at", succeeds_at);
+        .task("succeeds_at", succeeds_at)
+        .register(&JOIN);
     match std::env::args().nth(1) {
         Some(version) => server.version(version).run(),
         None => server.run(),

@@ -308,7 +308,7 @@ impl Core {
         }
         connection.table.arm(ring_index, slot_tag(task, attempt));
         self.head.clear();
-        let function = cell.function.for_the_wire();
+        let function = cell.function.for_the_wire(connection.same_build);
         let limits = cell.deadlines.as_deref().map_or(RunLimits::NONE, TaskDeadlines::run_limits);
         let reads_arena = connection.results.is_some();
         let (reads_all, limit) = (connection.reads_all, self.message_limit);

@@ -1,16 +1,17 @@
 //! The results of a chunk of a map.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use brigade_wire::codec::{self, CodecError};
-use brigade_wire::shared::{SharedBuf, importing};
+use brigade_wire::shared::SharedBuf;
 use brigade_wire::{Attempt, TaskId, items};
 use serde::de::DeserializeOwned;
 
 use crate::cell::TaskCell;
 use crate::chunk::ChunkProgress;
 use crate::error::{TaskError, TaskErrorKind};
-use crate::payload::ArenaValue;
+use crate::payload::{ArenaValue, decode_with};
 
 /// The description of consecutive items.
 #[derive(Debug, Clone, Copy)]
@@ -27,6 +28,7 @@ pub(super) struct Items {
 #[derive(Debug)]
 pub(super) struct Results {
     items: Items,
+    label: Option<Arc<str>>,
     yielded: u32,
     /// The encoded results; empty for items that failed.
     encoded: Vec<u8>,
@@ -52,10 +54,6 @@ impl Items {
     }
 }
 
-fn failure(kind: TaskErrorKind, items: Items, index: u32) -> TaskError {
-    TaskError::new(kind).of_task(items.id(index), items.attempt, None)
-}
-
 /// Decodes a result that lies in the worker's memory or has shared buffers.
 #[cold]
 fn decode<R: DeserializeOwned + 'static>(
@@ -68,7 +66,7 @@ fn decode<R: DeserializeOwned + 'static>(
         None => codec::decode(encoded),
     };
     match buffers {
-        Some(buffers) => importing(&buffers, decode),
+        Some(buffers) => decode_with(&buffers, decode),
         None => decode(),
     }
 }
@@ -80,14 +78,20 @@ impl Results {
             shape, position, attempt, results, failures, in_arena, buffers, ..
         } = progress;
         let items = Items { position, count: shape.items, first: chunk.id, attempt };
-        let failures = failures.into_iter();
+        let label = chunk.label();
+        let failures = failures.into_iter().map(|(index, kind)| {
+            let error = TaskError::new(kind);
+            (index, error.of_task(items.id(index), items.attempt, label.clone()))
+        });
+        let failures = failures.collect();
         let error = chunk.try_take().and_then(Result::err);
         Self {
             items,
+            label,
             yielded: 0,
             encoded: results,
             offset: 0,
-            failures: failures.map(|(index, kind)| (index, failure(kind, items, index))).collect(),
+            failures,
             in_arena: in_arena.into(),
             buffers: buffers.into(),
             all_failed: error.map(|error| (progress.answered, error)),
@@ -100,6 +104,7 @@ impl Results {
     pub(super) fn unsent(items: Items, error: TaskError) -> Self {
         Self {
             items,
+            label: None,
             yielded: 0,
             encoded: Vec::new(),
             offset: 0,
@@ -156,14 +161,19 @@ impl Results {
         Some(result.map_err(|error| {
             let error = codec::chain(&error);
             let message = format!("the result arrived but could not be decoded: {error}");
-            failure(TaskErrorKind::Codec { message }, self.items, index)
+            self.failed(TaskErrorKind::Codec { message }, index)
         }))
     }
 
     #[cold]
     fn is_missing(&self, index: u32) -> TaskError {
         let message = "the result is missing".to_owned();
-        failure(TaskErrorKind::Codec { message }, self.items, index)
+        self.failed(TaskErrorKind::Codec { message }, index)
+    }
+
+    fn failed(&self, kind: TaskErrorKind, index: u32) -> TaskError {
+        let Self { items, label, .. } = self;
+        TaskError::new(kind).of_task(items.id(index), items.attempt, label.clone())
     }
 
     #[inline]

@@ -10,7 +10,6 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use brigade_sys::executable::EntryPoint;
 use brigade_wire::codec::{self, CodecError};
 use brigade_wire::items;
 use brigade_wire::shared::{SharedBuf, exporting};
@@ -67,6 +66,7 @@ struct Pushed {
 pub(super) struct Chunks<'pool, I> {
     pool: &'pool Pool,
     function: Result<FunctionRef, TaskError>,
+    label: Option<Arc<str>>,
     inputs: I,
     exhausted: bool,
     /// `true` if no worker will run any further inputs: the pool is closed or broken, or workers
@@ -105,9 +105,14 @@ pub(super) struct Chunks<'pool, I> {
 }
 
 impl<'pool, I> Chunks<'pool, I> {
-    pub(super) fn new(pool: &'pool Pool, entry: EntryPoint, inputs: I) -> Self {
-        let function = FunctionRef::of(entry)
-            .map_err(|message| TaskError::new(TaskErrorKind::Function { message }));
+    pub(super) fn new(
+        pool: &'pool Pool,
+        function: Result<FunctionRef, String>,
+        label: Option<&str>,
+        inputs: I,
+    ) -> Self {
+        let function =
+            function.map_err(|message| TaskError::new(TaskErrorKind::Function { message }));
         let mut sizing = Sizing::new(pool.workers());
         if pool.shared().config.scheduler.max_tasks.is_some() {
             // Workers that retire after a number of tasks get single items, so that they are
@@ -118,6 +123,7 @@ impl<'pool, I> Chunks<'pool, I> {
             pool,
             refused: function.is_err(),
             function,
+            label: label.map(Arc::from),
             inputs,
             exhausted: false,
             window: None,

@@ -29,6 +29,8 @@ pub struct Connection {
     pub table: Arc<SlotTable>,
     /// The worker's arena for large values. A worker without it has no arena for arguments either.
     pub results: Option<Arc<ResultView>>,
+    /// `true` if the worker can call functions by their offsets.
+    pub same_build: bool,
     /// `true` if the worker can read the arenas of other workers.
     pub reads_all: bool,
     /// Kept open so that the worker's last ring is heard, whatever it does to its own descriptors.
@@ -83,12 +85,13 @@ impl LinkSender for HostLink {
 }
 
 impl Connection {
-    pub(crate) fn new(link: HostLink, table: Arc<SlotTable>) -> Self {
+    pub(crate) fn new(link: HostLink, table: Arc<SlotTable>, same_build: bool) -> Self {
         Self {
             link,
             end_mark: None,
             table,
             results: None,
+            same_build,
             reads_all: false,
             _ringers: None,
             unannounced: 0,

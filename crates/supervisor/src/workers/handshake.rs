@@ -112,11 +112,12 @@ impl<S: Supervised> Handshake<'_, S> {
         let table = Arc::new(SlotTable::new(Arc::clone(&segment), credit));
         let answer = self.answer()?;
         let server = self.check(&answer)?;
+        let same_build = BuildIdentity::from_bytes(answer.identity) == build_identity();
         let Some(connector) = self.settings.connector else {
             // The rings exist from the start, so the answer completes the handshake.
             let end = Box::new(ring::HostEnd::new(&segment, credit, limit));
             let results = results.filter(|_| answer.arenas);
-            let connection = Connection::new(HostLink::Ring(end), table);
+            let connection = Connection::new(HostLink::Ring(end), table, same_build);
             let reads_all = results.is_some() && answer.opens_descriptors;
             let connection = connection.with_memory(results, reads_all, ringers);
             return Ok(Connected { connection, receiver: None, initializing: None });
@@ -132,7 +133,7 @@ impl<S: Supervised> Handshake<'_, S> {
             other => return Err(unexpected(other)),
         }
         let HostEnd { sender, receiver, end_mark } = link;
-        let mut connection = Connection::new(HostLink::Connected(sender), table);
+        let mut connection = Connection::new(HostLink::Connected(sender), table, same_build);
         connection.end_mark = Some(end_mark);
         Ok(Connected { connection, receiver: Some(receiver), initializing: None })
     }

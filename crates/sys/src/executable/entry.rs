@@ -134,7 +134,7 @@ pub trait Adapter<F> {
 /// let times = std::env::args().count();
 /// entry_point::<_, Bytes>(move |bytes: &[u8]| bytes.repeat(times));
 /// ```
-pub fn entry_point<F: Copy + Send + 'static, H: Adapter<F>>(witness: F) -> EntryPoint {
+pub const fn entry_point<F: Copy + Send + 'static, H: Adapter<F>>(witness: F) -> EntryPoint {
     const {
         assert!(
             size_of::<F>() == 0,

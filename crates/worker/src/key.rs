@@ -1,0 +1,149 @@
+//! Functions with a name and a type, for programs that run them elsewhere.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use brigade_sys::executable::EntryPoint;
+use brigade_wire::codec::Encoded;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::function_of;
+
+/// The key of a task: the name, the types and the function of what is run.
+///
+/// A key is a static that the programs of both sides share, so they agree on the types. Only its
+/// name travels. Change the name with the types: by convention it ends with a version.
+///
+/// ```
+/// use brigade_worker::Task;
+///
+/// fn area((width, height): (u32, u32)) -> u64 {
+///     u64::from(width) * u64::from(height)
+/// }
+///
+/// pub static AREA: Task<(u32, u32), u64> = Task::new("area/1", area);
+///
+/// assert_eq!(AREA.name(), "area/1");
+/// ```
+pub struct Task<A, R> {
+    name: &'static str,
+    /// `None` if another program has the function.
+    entry: Option<EntryPoint>,
+    types: PhantomData<fn(A) -> R>,
+}
+
+/// Maximum length of a name.
+const NAME_LIMIT: usize = 128;
+
+impl<A, R> Task<A, R> {
+    /// Creates the key of a function item, or of a closure that captures nothing.
+    ///
+    /// # Panics
+    /// Panics if the name is empty, is longer than 128 bytes, or contains anything but visible
+    /// ASCII characters other than `*` and `>`. In a static, that is an error of the compiler:
+    ///
+    /// ```compile_fail
+    /// # use brigade_worker::Task;
+    /// static NOT: Task<bool, bool> = Task::new("not a name", |value: bool| !value);
+    /// ```
+    pub const fn new<F>(name: &'static str, function: F) -> Self
+    where
+        F: Fn(A) -> R + Copy + Send + 'static,
+        A: DeserializeOwned + 'static,
+        R: Serialize + 'static,
+    {
+        check(name);
+        Self { name, entry: Some(function_of(function)), types: PhantomData }
+    }
+
+    /// Creates the key of a function that this program does not contain.
+    ///
+    /// # Panics
+    /// As [`new`](Self::new).
+    pub const fn named(name: &'static str) -> Self {
+        check(name);
+        Self { name, entry: None, types: PhantomData }
+    }
+
+    /// Returns the name.
+    pub const fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// Returns the key of the same function, for arguments and results that are encoded already.
+    ///
+    /// A result that contains shared buffers cannot be passed on, and fails with a codec error.
+    pub const fn erase(&self) -> Task<Encoded, Encoded> {
+        Task { name: self.name, entry: self.entry, types: PhantomData }
+    }
+
+    /// Returns the function as workers call it, if this program contains it.
+    #[doc(hidden)]
+    pub const fn entry(&self) -> Option<EntryPoint> {
+        self.entry
+    }
+}
+
+const fn check(name: &str) {
+    let bytes = name.as_bytes();
+    assert!(!bytes.is_empty(), "the name of a task is empty");
+    assert!(bytes.len() <= NAME_LIMIT, "the name of a task has more than 128 bytes");
+    let mut at = 0;
+    while at < bytes.len() {
+        assert!(
+            bytes[at].is_ascii_graphic() && bytes[at] != b'*' && bytes[at] != b'>',
+            "the name of a task has a character other than visible ASCII, or `*` or `>`"
+        );
+        at += 1;
+    }
+}
+
+impl<A, R> Clone for Task<A, R> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<A, R> Copy for Task<A, R> {}
+
+impl<A, R> fmt::Debug for Task<A, R> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "Task({:?})", self.name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::catch_unwind;
+
+    use brigade_sys::executable::Invocation;
+
+    use super::*;
+
+    static DOUBLE: Task<u32, u64> = Task::new("double/1", |number: u32| 2 * u64::from(number));
+
+    #[test]
+    fn an_erased_key_calls_the_same_function() {
+        let erased = DOUBLE.erase();
+        assert_eq!(
+            (erased.name(), format!("{erased:?}").as_str()),
+            ("double/1", "Task(\"double/1\")")
+        );
+        let mut result = Vec::new();
+        let entry = erased.entry().expect("it is in this program");
+        entry(&mut Invocation::new(&[21], &mut result, 9)).expect("a value");
+        assert_eq!(result, [42]);
+        assert!(Task::<u8, u8>::named("elsewhere").entry().is_none());
+    }
+
+    #[test]
+    fn a_name_is_short_and_visible_and_not_a_pattern() {
+        for name in ["x", "resize/1", "a.b-c_d:e"] {
+            assert!(catch_unwind(|| check(name)).is_ok(), "{name:?}");
+        }
+        for name in ["", "a b", "a\n", "a*", ">", "größe", "\u{a0}", &"x".repeat(129)] {
+            assert!(catch_unwind(|| check(name)).is_err(), "{name:?}");
+        }
+    }
+}
