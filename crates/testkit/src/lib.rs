@@ -7,6 +7,7 @@
 //!   processes.
 //! - Forking: [`copy_process`] copies the test itself, runs checks in the copy, and waits for it.
 //! - Misbehaving: [`faults`] is a catalog of task functions that misbehave as users' functions do.
+//! - Serving: [`NatsServer`] and [`NatsCluster`] are servers of NATS JetStream.
 //! - Repeating: [`Random`] makes the same choices for the same seed.
 //!
 //! ```
@@ -31,6 +32,7 @@ mod copies;
 pub mod faults;
 mod gate;
 mod leak;
+mod nats;
 pub mod processes;
 mod random;
 mod wait;
@@ -39,6 +41,7 @@ mod watchdog;
 pub use copies::{Copied, InTheCopy, Side, copy_process};
 pub use gate::{Gate, Pass, pass};
 pub use leak::LeakCheck;
+pub use nats::{NatsCluster, NatsServer};
 pub use random::Random;
 pub use wait::{BOUND, outcome, pause, wait_for, wait_until};
 pub use watchdog::Watchdog;

@@ -1,0 +1,203 @@
+//! Servers of NATS JetStream that end with the test.
+//!
+//! A server is bound to the thread that starts it by a parent-death signal, so each has a thread
+//! that lives as long: it ends with the test's process, even if that is killed.
+
+mod cluster;
+
+use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::os::fd::AsFd;
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::mpsc::channel;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use brigade_supervisor::{CommandLine, Launcher, Start};
+use brigade_sys::process::{Process, Signal};
+use tempfile::TempDir;
+
+use crate::wait::{BOUND, wait_for};
+
+pub use cluster::NatsCluster;
+
+/// Maximum time until a server is ready. A cluster that has lost its leader elects another one only
+/// after up to ten seconds, and may have to try again.
+const READY: Duration = Duration::from_secs(60);
+
+/// The server's program, from the Debian package `nats-server`.
+const PROGRAM: &str = "nats-server";
+
+/// A server with JetStream on loopback, whose data are in a folder of its own.
+///
+/// Dropping it kills the server and removes the data.
+#[derive(Debug)]
+pub struct NatsServer {
+    folder: TempDir,
+    name: String,
+    /// Arguments for the cluster that the server belongs to.
+    routes: Vec<String>,
+    ports: Ports,
+    running: Option<Running>,
+}
+
+/// The ports on which a server listens; `-1` in the arguments for those that are not known yet.
+#[derive(Debug, Clone, Copy)]
+struct Ports {
+    clients: i32,
+    monitoring: i32,
+}
+
+#[derive(Debug)]
+struct Running {
+    process: Arc<Process>,
+    /// Waits for the end of the process.
+    thread: JoinHandle<()>,
+}
+
+impl NatsServer {
+    /// Returns `true` if the program is installed. Tests that need it pass without it, and
+    /// `cargo xtask test` says that they were left out.
+    pub fn installed() -> bool {
+        Command::new(PROGRAM).arg("--version").output().is_ok()
+    }
+
+    /// Starts a server, and waits until it is ready.
+    ///
+    /// # Panics
+    /// Panics if it cannot be started, or is not ready in time.
+    pub fn start() -> Self {
+        let mut server = Self::new("alone", Vec::new());
+        server.launch();
+        server.await_ready();
+        server
+    }
+
+    fn new(name: &str, routes: Vec<String>) -> Self {
+        let folder = TempDir::with_prefix("brigade-nats").expect("a folder");
+        let ports = Ports { clients: -1, monitoring: -1 };
+        Self { folder, name: name.to_owned(), routes, ports, running: None }
+    }
+
+    /// Returns the address for clients. It stays the same after a restart.
+    pub fn url(&self) -> String {
+        format!("nats://127.0.0.1:{}", self.ports.clients)
+    }
+
+    /// Returns the server's process id.
+    ///
+    /// # Panics
+    /// Panics if it was killed and not restarted.
+    pub fn pid(&self) -> u32 {
+        self.running.as_ref().expect("it runs").process.pid()
+    }
+
+    /// Kills the server with SIGKILL, and waits for its end.
+    ///
+    /// # Panics
+    /// Panics if the system refuses that.
+    pub fn kill(&mut self) {
+        let Some(Running { process, thread }) = self.running.take() else { return };
+        process.signal(Signal::Kill).expect("it is ours");
+        thread.join().expect("it only waits");
+    }
+
+    /// Starts the server again after [`kill`](Self::kill), with the same ports and data, and waits
+    /// until it is ready.
+    ///
+    /// # Panics
+    /// As [`start`](Self::start).
+    pub fn restart(&mut self) {
+        self.kill();
+        self.launch();
+        self.await_ready();
+    }
+
+    /// Returns the server's log, of all its runs.
+    pub fn log(&self) -> String {
+        fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
+    }
+
+    fn command(&self) -> Command {
+        let mut command = Command::new(PROGRAM);
+        command.args(["-a", "127.0.0.1", "-n", &self.name, "-js"]);
+        command.arg("-p").arg(self.ports.clients.to_string());
+        command.arg("-m").arg(self.ports.monitoring.to_string());
+        command.arg("--ports_file_dir").arg(self.folder.path());
+        command.arg("-sd").arg(self.folder.path().join("data"));
+        command.arg("-l").arg(self.folder.path().join("log"));
+        command.args(&self.routes);
+        command
+    }
+
+    /// Starts the process on a thread that waits for its end.
+    fn launch(&mut self) {
+        let line = CommandLine::from(&self.command());
+        let (sender, receiver) = channel();
+        let body = move || {
+            let null = File::options().read(true).write(true).open("/dev/null").expect("there");
+            let streams = [null.as_fd(); 3];
+            let start =
+                Start { streams, affinity: None, nice: None, open_files: None, is_worker: false };
+            let mut launcher = Launcher::new(&[]);
+            let prepared = launcher.prepare(&line).expect("no NUL");
+            let process = Arc::new(launcher.launch(&prepared, &start).expect("it starts"));
+            sender.send(Arc::clone(&process)).expect("the test waits for it");
+            // Nobody else reaps it.
+            let _ = process.reap();
+        };
+        let thread = thread::Builder::new().name(PROGRAM.to_owned()).spawn(body);
+        let thread = thread.expect("a thread");
+        let process = receiver.recv().expect("nats-server starts");
+        self.running = Some(Running { process, thread });
+    }
+
+    /// Waits until the server accepts clients, and learns its ports.
+    fn await_ready(&mut self) {
+        let file = self.folder.path().join(format!("{PROGRAM}_{}.ports", self.pid()));
+        let what = format!("nats-server to be ready in {}", self.folder.path().display());
+        self.ports = wait_for(&what, READY, || self.look(&file));
+    }
+
+    /// Returns the ports of a server that is ready.
+    fn look(&self, file: &PathBuf) -> Option<Ports> {
+        let ended = self.running.as_ref().is_none_or(|running| running.thread.is_finished());
+        assert!(!ended, "nats-server has ended:\n{}", self.log());
+        let text = fs::read_to_string(file).ok()?;
+        let port = |before: &str| -> Option<i32> {
+            let (_, rest) = text.split_once(before)?;
+            rest.split('"').next()?.parse().ok()
+        };
+        let ports = Ports {
+            clients: port("\"nats://127.0.0.1:")?,
+            monitoring: port("\"http://127.0.0.1:")?,
+        };
+        is_healthy(ports.monitoring).then_some(ports)
+    }
+}
+
+/// Returns `true` if the server says that it is ready, JetStream and the leader of its cluster
+/// included.
+fn is_healthy(port: i32) -> bool {
+    let ask = || -> Option<String> {
+        let mut socket = TcpStream::connect(("127.0.0.1", u16::try_from(port).ok()?)).ok()?;
+        socket.set_read_timeout(Some(BOUND)).ok()?;
+        socket.write_all(b"GET /healthz HTTP/1.0\r\n\r\n").ok()?;
+        let mut answer = String::new();
+        socket.read_to_string(&mut answer).ok()?;
+        Some(answer)
+    };
+    ask().is_some_and(|answer| answer.contains("\"status\":\"ok\""))
+}
+
+impl Drop for NatsServer {
+    fn drop(&mut self) {
+        // In a test that fails, the kill must not panic again.
+        let Some(Running { process, thread }) = self.running.take() else { return };
+        let _ = process.signal(Signal::Kill);
+        let _ = thread.join();
+    }
+}

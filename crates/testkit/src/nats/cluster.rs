@@ -1,0 +1,65 @@
+//! Servers that replicate each other's data.
+
+use std::net::TcpListener;
+
+use super::NatsServer;
+
+/// Servers of one cluster on loopback, each with routes to all others.
+#[derive(Debug)]
+pub struct NatsCluster {
+    servers: Vec<NatsServer>,
+}
+
+impl NatsCluster {
+    /// Starts a cluster, and waits until it has a leader.
+    ///
+    /// # Panics
+    /// Panics if a server cannot be started, or is not ready in time.
+    pub fn start(size: usize) -> Self {
+        // Held together, so that they differ. Another program could take one before its server
+        // does, which ends the test with that server's log.
+        let free: Vec<_> =
+            (0..size).map(|_| TcpListener::bind("127.0.0.1:0").expect("a port")).collect();
+        let addresses: Vec<_> = free
+            .iter()
+            .map(|listener| format!("nats://{}", listener.local_addr().expect("an address")))
+            .collect();
+        drop(free);
+        let routes = addresses.join(",");
+        let mut servers: Vec<_> = (1..)
+            .zip(&addresses)
+            .map(|(number, address)| {
+                let options = ["--cluster_name", "test", "--cluster", address, "--routes", &routes];
+                let options = options.map(str::to_owned).into();
+                let mut server = NatsServer::new(&format!("server-{number}"), options);
+                server.launch();
+                server
+            })
+            .collect();
+        // None is ready before a majority has met.
+        for server in &mut servers {
+            server.await_ready();
+        }
+        Self { servers }
+    }
+
+    /// Returns the addresses of all servers, separated by commas.
+    pub fn urls(&self) -> String {
+        let urls: Vec<_> = self.servers.iter().map(NatsServer::url).collect();
+        urls.join(",")
+    }
+
+    /// Returns the servers.
+    pub fn servers(&self) -> &[NatsServer] {
+        &self.servers
+    }
+
+    /// Returns a server, to kill and restart it. A server that is restarted while it is alone is
+    /// never ready.
+    ///
+    /// # Panics
+    /// Panics if there are not that many.
+    pub fn server(&mut self, index: usize) -> &mut NatsServer {
+        &mut self.servers[index]
+    }
+}
