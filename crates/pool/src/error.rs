@@ -1,6 +1,7 @@
 //! Errors of tasks, submissions and pools. Each says which task and which process failed, and what
 //! to do.
 
+mod portable;
 mod submit;
 
 use std::error::Error;
@@ -87,9 +88,37 @@ pub enum TaskErrorKind {
     PoolClosed,
     /// This process is a fork of the one that built the pool; the task belongs to the original.
     Forked,
+    /// The task was given up because it had ended too many workers or nodes of a cluster. It is
+    /// among the dead letters.
+    GivenUp {
+        /// Number of attempts that ended with the death of their worker or node.
+        deaths: u32,
+        /// Description of the last ones.
+        reason: String,
+    },
+    /// The client of a cluster was closed, or lost its server, before the outcome arrived.
+    Disconnected {
+        /// Description of the failure.
+        reason: String,
+    },
 }
 
 impl TaskError {
+    /// Returns the error of a task that did not run in a pool of this process.
+    #[doc(hidden)]
+    pub fn of(
+        kind: TaskErrorKind,
+        label: Option<&str>,
+        attempt: u32,
+        elapsed: Option<Duration>,
+    ) -> Self {
+        let mut error = Self::new(kind);
+        error.inner.label = label.map(Arc::from);
+        error.inner.attempt = Attempt::new(attempt);
+        error.inner.elapsed = elapsed;
+        error
+    }
+
     pub(crate) fn new(kind: TaskErrorKind) -> Self {
         let failure = TaskFailure {
             kind,
@@ -245,6 +274,12 @@ impl fmt::Display for TaskError {
             }
             TaskErrorKind::PoolClosed => out.write_str(" cannot run, the pool has been shut down"),
             TaskErrorKind::Forked => write!(out, " belongs to another process: {FORKED}"),
+            TaskErrorKind::GivenUp { deaths, reason } => {
+                write!(out, " was given up after {deaths} deaths and is a dead letter: {reason}")
+            }
+            TaskErrorKind::Disconnected { reason } => {
+                write!(out, " has no known outcome, the cluster cannot be reached: {reason}")
+            }
         }
     }
 }

@@ -154,5 +154,7 @@ pub(crate) fn kind_name(kind: &TaskErrorKind) -> &'static str {
         TaskErrorKind::PoolBroken { .. } => "pool_broken",
         TaskErrorKind::PoolClosed => "pool_closed",
         TaskErrorKind::Forked => "forked",
+        TaskErrorKind::GivenUp { .. } => "given_up",
+        TaskErrorKind::Disconnected { .. } => "disconnected",
     }
 }

@@ -46,10 +46,26 @@ pub enum SubmitErrorKind {
     /// This process is a fork of the one that built the pool.
     #[error("the pool belongs to another process: {FORKED}")]
     Forked,
+    /// The client of a cluster was closed, or cannot reach its server.
+    #[error("the cluster cannot be reached: {reason}")]
+    Disconnected {
+        /// Description of the failure.
+        reason: String,
+    },
+    /// The argument is too large for the cluster.
+    #[error("the encoded argument has {size} bytes, and the limit is {limit}")]
+    TooLarge {
+        /// Number of bytes.
+        size: usize,
+        /// The limit in bytes.
+        limit: usize,
+    },
 }
 
 impl<A> SubmitError<A> {
-    pub(crate) fn new(kind: SubmitErrorKind, argument: A) -> Self {
+    /// Returns the refusal of a task with this argument.
+    #[doc(hidden)]
+    pub fn new(kind: SubmitErrorKind, argument: A) -> Self {
         Self { kind, argument }
     }
 
@@ -69,13 +85,17 @@ impl<A> SubmitError<A> {
     }
 
     /// Converts the failure to the outcome of a task, for iterators that yield outcomes.
-    pub(crate) fn into_task_error(self) -> TaskError {
+    #[doc(hidden)]
+    pub fn into_task_error(self) -> TaskError {
+        let message = self.kind.to_string();
         TaskError::new(match self.kind {
             SubmitErrorKind::PoolBroken { reason } => TaskErrorKind::PoolBroken { reason },
             SubmitErrorKind::Codec { message } => TaskErrorKind::Codec { message },
             SubmitErrorKind::Function { message } => TaskErrorKind::Function { message },
             SubmitErrorKind::Forked => TaskErrorKind::Forked,
             SubmitErrorKind::PoolClosed => TaskErrorKind::PoolClosed,
+            SubmitErrorKind::Disconnected { reason } => TaskErrorKind::Disconnected { reason },
+            SubmitErrorKind::TooLarge { .. } => TaskErrorKind::Codec { message },
             // The pool is still open; the task was given up before it started.
             SubmitErrorKind::Full | SubmitErrorKind::TimedOut => TaskErrorKind::Cancelled,
         })

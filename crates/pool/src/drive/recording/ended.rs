@@ -192,13 +192,15 @@ fn kind_of(error: &TaskError) -> FailureKind {
 pub(in crate::drive) fn failure_kind(kind: &TaskErrorKind) -> FailureKind {
     match kind {
         TaskErrorKind::Panicked { .. } => FailureKind::Panicked,
-        TaskErrorKind::WorkerDied { .. } => FailureKind::WorkerDied,
+        // Only clusters give tasks up, or lose them with a connection.
+        TaskErrorKind::WorkerDied { .. } | TaskErrorKind::GivenUp { .. } => FailureKind::WorkerDied,
         TaskErrorKind::DeadlineExceeded { .. } => FailureKind::Deadline,
         TaskErrorKind::Killed | TaskErrorKind::Cancelled => FailureKind::Killed,
         TaskErrorKind::Codec { .. } => FailureKind::Codec,
         TaskErrorKind::Function { .. } => FailureKind::Function,
-        TaskErrorKind::PoolBroken { .. } | TaskErrorKind::PoolClosed | TaskErrorKind::Forked => {
-            FailureKind::PoolBroken
-        }
+        TaskErrorKind::PoolBroken { .. }
+        | TaskErrorKind::PoolClosed
+        | TaskErrorKind::Forked
+        | TaskErrorKind::Disconnected { .. } => FailureKind::PoolBroken,
     }
 }
