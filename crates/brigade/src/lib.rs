@@ -100,9 +100,9 @@
 pub use brigade_pool::journal;
 #[doc(inline)]
 pub use brigade_pool::{
-    Exit, Handle, Link, Pool, PoolBuilder, PoolError, Shutdown, ShutdownReport, Stdio, SubmitError,
-    SubmitErrorKind, Task, TaskError, TaskErrorKind, TaskId, TaskState, TimedOut, Until,
-    as_completed, wait,
+    Executor, Exit, Handle, Link, Pool, PoolBuilder, PoolError, Shutdown, ShutdownReport, Stdio,
+    SubmitError, SubmitErrorKind, Task, TaskError, TaskErrorKind, TaskHandle, TaskId, TaskState,
+    TimedOut, Until, as_completed, wait,
 };
 
 #[doc(inline)]
@@ -167,10 +167,10 @@ pub use brigade_timer as timer;
 pub mod pool {
     #[doc(inline)]
     pub use brigade_pool::{
-        AbortOnDrop, AsCompleted, Encoded, Exit, Handle, Link, Map, MapUnordered, Pool,
+        AbortOnDrop, AsCompleted, Encoded, Executor, Exit, Handle, Link, Map, MapUnordered, Pool,
         PoolBuilder, PoolError, Shutdown, ShutdownReport, Stdio, SubmitError, SubmitErrorKind,
-        SubmitFuture, Task, TaskBuilder, TaskError, TaskErrorKind, TaskId, TaskState, TimedOut,
-        Until, Waited, as_completed, wait,
+        SubmitFuture, Task, TaskBuilder, TaskError, TaskErrorKind, TaskHandle, TaskId, TaskState,
+        TimedOut, Until, Waited, as_completed, wait,
     };
 
     #[cfg(feature = "futures")]

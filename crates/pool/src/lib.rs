@@ -49,6 +49,7 @@ mod deadlines;
 mod drive;
 mod emitted;
 mod error;
+mod executor;
 mod function_ref;
 mod handle;
 mod keyed;
@@ -87,6 +88,7 @@ pub use builder::PoolBuilder;
 pub use completed::{AsCompleted, as_completed};
 pub use config::{CONNECTORS, Link};
 pub use error::{PoolError, SubmitError, SubmitErrorKind, TaskError, TaskErrorKind, TimedOut};
+pub use executor::{Executor, TaskHandle};
 pub use handle::{Handle, TaskState};
 #[cfg(feature = "status")]
 pub use live_view::StatusSource;
