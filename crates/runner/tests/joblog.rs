@@ -4,8 +4,10 @@
 
 use std::collections::HashMap;
 use std::env;
+use std::ffi::OsStr;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -139,4 +141,14 @@ fn a_log_has_one_writer_and_no_line_of_a_job_that_never_started() -> io::Result<
     Joblog::create(&path)?;
     assert_eq!(fs::read_to_string(&path)?.lines().count(), 1);
     Ok(())
+}
+
+#[test]
+fn a_failed_command_runs_again_with_the_same_bytes() {
+    let folder = tempfile::tempdir().expect("disk");
+    let argument = OsStr::from_bytes(b"a\xff\nb\tc");
+    let job = Job::new("test").args([argument, "=".as_ref(), "x".as_ref()]);
+    resume([job.clone()].into_iter(), folder.path(), |_| ());
+    let failed = Joblog::failed(folder.path().join("log")).expect("a log");
+    assert_eq!(failed, [Job::shell(job.command().to_line()).number(1)]);
 }

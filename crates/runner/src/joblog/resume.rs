@@ -1,13 +1,15 @@
 //! Reads the log of an earlier run.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
 use std::fs::File;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
+use std::os::unix::ffi::OsStringExt;
 
 use super::job_hash;
 use crate::error::ResumeError;
-use crate::job::Job;
+use crate::job::{Command, Job};
 
 /// The jobs that an earlier run has done. The default is none.
 ///
@@ -19,6 +21,8 @@ pub struct Resume {
     /// The hash of each job and its number, sorted. In a log of ours the hash covers everything the
     /// job did, and its lowest bit is set; in one of GNU parallel's it covers the command.
     done: Vec<(u64, u64)>,
+    /// `true` if there are hashes of commands alone.
+    has_bare: bool,
     /// `true` for those that were found in the list.
     found: Vec<bool>,
     /// The highest number of a job in the list.
@@ -41,22 +45,29 @@ impl Resume {
     /// Reads a log.
     pub(super) fn read(file: &File, rule: Rule) -> Result<Self, ResumeError> {
         let mut done = Vec::new();
+        let mut numbers = BTreeSet::new();
+        let mut has_bare = false;
         entries(file, |entry| match rule {
             Rule::Same if entry.is_success => {
                 let known = entry.job_hash.map_or_else(|| hash(entry.command), full_hash);
+                has_bare |= entry.job_hash.is_none();
                 done.push((known, entry.number));
             }
-            Rule::AllNumbers => done.push((0, entry.number)),
-            Rule::SucceededNumbers if entry.is_success => done.push((0, entry.number)),
-            // A failure may come after a success.
-            Rule::SucceededNumbers => done.retain(|(_, number)| *number != entry.number),
             Rule::Same => {}
+            Rule::SucceededNumbers if !entry.is_success => {
+                // A failure may come after a success.
+                numbers.remove(&entry.number);
+            }
+            Rule::SucceededNumbers | Rule::AllNumbers => {
+                numbers.insert(entry.number);
+            }
         })?;
+        done.extend(numbers.into_iter().map(|number| (0, number)));
         done.sort_unstable();
         done.dedup();
         done.shrink_to_fit();
         let found = vec![false; done.len()];
-        Ok(Self { rule, done, found, last: 0 })
+        Ok(Self { rule, done, has_bare, found, last: 0 })
     }
 
     /// Returns the number of jobs that are done.
@@ -93,12 +104,14 @@ impl Resume {
         self.last = self.last.max(number);
         let index = match (self.rule, job.fixed_command()) {
             (Rule::Same, fixed) => {
-                let by_command =
-                    fixed.map(|command| hash(&command.to_string().replace('\n', "\0")));
-                self.unfound(full_hash(job_hash(job)), number).or_else(|| match by_command {
-                    Some(known) => self.unfound(known, number),
-                    None => self.done.iter().position(|done| done.0 & 1 == 0 && done.1 == number),
-                })
+                let by_command = || match fixed.filter(|_| self.has_bare) {
+                    Some(command) => self.unfound(hash(&logged(command)), number),
+                    None if self.has_bare => {
+                        self.done.iter().position(|done| done.0 & 1 == 0 && done.1 == number)
+                    }
+                    None => None,
+                };
+                self.unfound(full_hash(job_hash(job)), number).or_else(by_command)
             }
             _ => self.done.binary_search(&(0, number)).ok(),
         };
@@ -111,13 +124,17 @@ impl Resume {
     /// Returns the position of a job that was not found yet: of the one with this number if there
     /// is one, else of any that does the same.
     fn unfound(&self, hash: u64, number: u64) -> Option<usize> {
+        if let Ok(index) = self.done.binary_search(&(hash, number))
+            && !self.found[index]
+        {
+            return Some(index);
+        }
         let start = self.done.partition_point(|done| done.0 < hash);
-        let same = || {
-            let rest = self.done[start..].iter().zip(&self.found[start..]).enumerate();
-            rest.take_while(|(_, (done, _))| done.0 == hash).filter(|(_, (_, found))| !**found)
-        };
-        let with_number = same().find(|(_, (done, _))| done.1 == number);
-        with_number.or_else(|| same().next()).map(|(index, _)| start + index)
+        let mut same = self.done[start..].iter().zip(&self.found[start..]).enumerate();
+        same.by_ref()
+            .take_while(|(_, (done, _))| done.0 == hash)
+            .find(|(_, (_, found))| !**found)
+            .map(|(index, _)| start + index)
     }
 
     /// Checks that no job has taken the place of one that has succeeded, after [`has`](Self::has)
@@ -142,10 +159,14 @@ pub(super) fn failed(file: &File) -> Result<Vec<Job>, ResumeError> {
         if entry.is_success {
             failed.remove(&entry.number);
         } else {
-            failed.insert(entry.number, entry.command.replace('\0', "\n"));
+            failed.insert(entry.number, entry.command.to_vec());
         }
     })?;
-    Ok(failed.into_iter().map(|(number, line)| Job::shell(line).number(number)).collect())
+    let job = |(number, mut command): (u64, Vec<u8>)| {
+        swap(&mut command, 0, b'\n');
+        Job::shell(OsString::from_vec(command)).number(number)
+    };
+    Ok(failed.into_iter().map(job).collect())
 }
 
 /// Passes the entries of a log to `take`.
@@ -160,12 +181,13 @@ fn entries(file: &File, mut take: impl FnMut(Entry<'_>)) -> Result<(), ResumeErr
         if reader.read_until(b'\n', &mut bytes)? == 0 {
             break;
         }
-        let text = String::from_utf8_lossy(bytes.trim_ascii_end());
-        if line == 1 && text.starts_with("Seq\t") {
+        let bytes = bytes.trim_ascii_end();
+        if line == 1 && bytes.starts_with(b"Seq\t") {
             continue;
         }
-        let wrong = || ResumeError::Format { line, text: text.chars().take(80).collect() };
-        take(Entry::parse(&text).ok_or_else(wrong)?);
+        let text = || String::from_utf8_lossy(bytes).chars().take(80).collect();
+        let wrong = || ResumeError::Format { line, text: text() };
+        take(Entry::parse(bytes).ok_or_else(wrong)?);
     }
     Ok(())
 }
@@ -174,22 +196,27 @@ fn entries(file: &File, mut take: impl FnMut(Entry<'_>)) -> Result<(), ResumeErr
 struct Entry<'a> {
     number: u64,
     is_success: bool,
-    command: &'a str,
+    /// Newlines are zeros.
+    command: &'a [u8],
     /// The hash of everything the job did; only in our logs.
     job_hash: Option<u64>,
 }
 
 impl<'a> Entry<'a> {
-    fn parse(line: &'a str) -> Option<Self> {
-        let mut columns = line.splitn(9, '\t');
-        let number = columns.next()?.parse().ok()?;
+    fn parse(line: &'a [u8]) -> Option<Self> {
+        const OURS: &[u8] = b"\t# cores=";
+        let text = |column: &'a [u8]| std::str::from_utf8(column).ok();
+        let mut columns = line.splitn(9, |byte| *byte == b'\t');
+        let number = text(columns.next()?)?.parse().ok()?;
         let mut columns = columns.skip(5);
-        let exit: i64 = columns.next()?.parse().ok()?;
-        let signal: i64 = columns.next()?.parse().ok()?;
+        let exit: i64 = text(columns.next()?)?.parse().ok()?;
+        let signal: i64 = text(columns.next()?)?.parse().ok()?;
         let command = columns.next()?;
-        let (command, ours) = command.rsplit_once("\t# cores=").unwrap_or((command, ""));
-        let job_hash =
-            ours.rsplit_once(" deed=").and_then(|(_, hash)| u64::from_str_radix(hash, 16).ok());
+        let start = command.windows(OURS.len()).rposition(|part| part == OURS);
+        let (command, ours) = command.split_at(start.unwrap_or(command.len()));
+        let job_hash = text(ours)
+            .and_then(|ours| ours.rsplit_once(" deed="))
+            .and_then(|(_, hash)| u64::from_str_radix(hash, 16).ok());
         Some(Self { number, is_success: exit == 0 && signal == 0, command, job_hash })
     }
 }
@@ -214,7 +241,18 @@ pub(super) fn whole_lines(file: &File) -> io::Result<u64> {
     Ok(0)
 }
 
-fn hash(command: &str) -> u64 {
+/// Returns a command as it is in a log.
+fn logged(command: &Command) -> Vec<u8> {
+    let mut line = command.to_line().into_vec();
+    swap(&mut line, b'\n', 0);
+    line
+}
+
+fn swap(bytes: &mut [u8], from: u8, to: u8) {
+    bytes.iter_mut().filter(|byte| **byte == from).for_each(|byte| *byte = to);
+}
+
+fn hash(command: &[u8]) -> u64 {
     let mut hasher = DefaultHasher::new();
     command.hash(&mut hasher);
     // The lowest bit marks hashes of whole jobs.
