@@ -41,6 +41,7 @@ use crate::summary::Summary;
 use attempt::{Collected, Live};
 use clock::RunClock;
 use prepare::Preparation;
+use feeder::Failure;
 use streams::Token;
 
 /// The settings of a run.
@@ -294,9 +295,7 @@ impl<'a> Drive<'a> {
 
     fn woken(&mut self) {
         self.stopper.waker().drain();
-        if let Some(failure) = self.preparation.take_failure() {
-            self.fail(failure);
-        }
+        self.note_input_failures();
         if self.config.adopts_orphans {
             self.note_stopped();
             self.reap_adopted();
@@ -320,6 +319,15 @@ impl<'a> Drive<'a> {
         else {
             return;
         };
+    /// Fails the run if the input of a job could not be read, and ends that job: what it does with
+    /// the rest of its input missing is no success.
+    fn note_input_failures(&mut self) {
+        for Failure { number, path, error } in self.preparation.take_failures() {
+            self.fail(RunnerError::Input { path, source: error });
+            self.machine.input_failed(number, self.clock.now());
+        }
+    }
+
         let ended = match self.launcher.try_end(slot, &live.process) {
             Ok(Some(ended)) => ended,
             Ok(None) => return,
@@ -339,6 +347,8 @@ impl<'a> Drive<'a> {
         if let Some(verdict) = self.machine.exited(slot, ended.exit, time) {
             self.conclude(Some(slot), verdict, time, collected);
         }
+        // It may have ended because its input did.
+        self.note_input_failures();
         if self.config.adopts_orphans {
             self.reap_adopted();
             self.note_dying_group(pid);

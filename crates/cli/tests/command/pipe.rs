@@ -246,6 +246,21 @@ fn a_part_is_there_for_the_next_attempt() {
 #[test]
 fn what_makes_no_sense_is_refused() {
     let dir = TestDir::new();
+
+#[test]
+fn a_job_that_did_not_get_all_of_its_part_is_no_success() {
+    let dir = TestDir::new();
+    dir.write("n", "0123456789\n".repeat(400_000));
+    // The rest is larger than a pipe.
+    let job = "read line; : > n; wc -l";
+    let options = ["--joblog", "log", "--pipe-part", "-a", "n", "--block", "1G", "--shell", "--"];
+    let ran = dir.run(&[&options[..], &[job]].concat());
+    assert_eq!(ran.status, 255, "{}", ran.stderr);
+    assert!(ran.stderr.contains("cannot read n to its end"), "{}", ran.stderr);
+    let log = dir.read("log");
+    let exits: Vec<_> = log.lines().skip(1).map(|line| line.split('\t').nth(6)).collect();
+    assert_eq!(exits, [Some("-1")], "{log}");
+}
     for (arguments, word) in [
         (&["--pipe", "--block", "-1", "wc"][..], "--pipe-part"),
         (&["--pipe", "--block", "0", "wc"], "at least 1 byte"),

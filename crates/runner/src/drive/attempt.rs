@@ -96,7 +96,7 @@ impl Drive<'_> {
             .launcher
             .prepare(&command)
             .map_err(|problem| StartFailure::other(problem.to_string()))?;
-        let stdin = self.preparation.stdin(stdin, &self.stopper)?;
+        let stdin = self.preparation.stdin(attempt.number, stdin, &self.stopper)?;
         let output = attempt.job.output.as_ref().unwrap_or(&self.config.output);
         let (ours, theirs) = self
             .streams(output)

@@ -5,7 +5,8 @@
 //! copying them, and never waits for a single job. A job that ends closes its pipe, which ends its
 //! feed.
 //!
-//! A failure to read a file fails the run: its job got less than its input, and cannot know it.
+//! A failure to read a file fails the run: its job got less than its input, and cannot know it. The
+//! failure is recorded before the pipe is closed, so that such a job never counts as a success.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -48,13 +49,24 @@ struct Shared {
 #[derive(Debug, Default)]
 struct State {
     new: Vec<Feed>,
-    failure: Option<(PathBuf, io::Error)>,
+    failures: Vec<Failure>,
     is_over: bool,
+}
+
+/// A failure to read the input of a job.
+#[derive(Debug)]
+pub(super) struct Failure {
+    /// The number of the job.
+    pub(super) number: u64,
+    pub(super) path: PathBuf,
+    pub(super) error: io::Error,
 }
 
 /// The input of one attempt.
 #[derive(Debug)]
 struct Feed {
+    /// The number of its job.
+    number: u64,
     pipe: OwnedFd,
     source: Source,
     header: Arc<[u8]>,
@@ -120,29 +132,31 @@ impl Feeder {
     }
 
     /// Returns a pipe through which an attempt gets a part of a file.
-    pub(super) fn part(&mut self, part: &FilePart) -> io::Result<OwnedFd> {
+    pub(super) fn part(&mut self, number: u64, part: &FilePart) -> io::Result<OwnedFd> {
         let file = File::open(&part.path)?;
         let source = Source::Path(part.path.clone());
-        self.feed(source, file, part.range.clone(), Arc::clone(&part.header))
+        self.feed(number, source, file, part.range.clone(), &part.header)
     }
 
     /// Returns a pipe through which an attempt gets blocks.
-    pub(super) fn stream(&mut self, stream: &BlockStream) -> io::Result<OwnedFd> {
+    pub(super) fn stream(&mut self, number: u64, stream: &BlockStream) -> io::Result<OwnedFd> {
         let nothing = File::open("/dev/null")?;
         let source = Source::Stream { stream: stream.clone(), block: None };
         stream.on_block(&self.shared.waker);
-        self.feed(source, nothing, 0..0, Arc::clone(&stream.header))
+        self.feed(number, source, nothing, 0..0, &stream.header)
     }
 
     fn feed(
         &mut self,
+        number: u64,
         source: Source,
         file: File,
         rest: Range<u64>,
-        header: Arc<[u8]>,
+        header: &Arc<[u8]>,
     ) -> io::Result<OwnedFd> {
         let (theirs, pipe) = pipes::input_pipe()?;
-        let feed = Feed { pipe, source, header, written: 0, file, rest, is_parked: false };
+        let (header, written, is_parked) = (Arc::clone(header), 0, false);
+        let feed = Feed { number, pipe, source, header, written, file, rest, is_parked };
         self.prepared = Some(feed);
         Ok(theirs)
     }
@@ -155,9 +169,9 @@ impl Feeder {
         }
     }
 
-    /// Takes the first failure.
-    pub(super) fn take_failure(&self) -> Option<(PathBuf, io::Error)> {
-        self.shared.state.lock().failure.take()
+    /// Takes the failures so far.
+    pub(super) fn take_failures(&self) -> Vec<Failure> {
+        mem::take(&mut self.shared.state.lock().failures)
     }
 }
 
@@ -175,7 +189,10 @@ impl Shared {
         loop {
             if let Err(error) = poller.ready(true, &mut ready) {
                 // Dropping the feeds ends their inputs early, which their jobs would not notice.
-                return self.fail("the pipes of jobs".into(), error);
+                for feed in feeds.values() {
+                    self.fail(feed, io::Error::new(error.kind(), error.to_string()));
+                }
+                return;
             }
             for token in ready.drain(..) {
                 if token != WAKER {
@@ -193,7 +210,7 @@ impl Shared {
                     let watched = poller.add(&feed.pipe, next);
                     match watched.and_then(|()| feed.watch(next, &poller)) {
                         Ok(()) => drop(feeds.insert(next, feed)),
-                        Err(error) => self.fail(feed.source.path(), error),
+                        Err(error) => self.fail(&feed, error),
                     }
                     next += 1;
                 }
@@ -225,12 +242,13 @@ impl Shared {
             stream.leave();
         }
         if let Err(error) = turn {
-            self.fail(feed.source.path(), error);
+            self.fail(&feed, error);
         }
     }
 
-    fn fail(&self, path: PathBuf, error: io::Error) {
-        self.state.lock().failure.get_or_insert((path, error));
+    fn fail(&self, feed: &Feed, error: io::Error) {
+        let failure = Failure { number: feed.number, path: feed.source.path(), error };
+        self.state.lock().failures.push(failure);
         self.stopper.wake();
     }
 }
@@ -321,7 +339,7 @@ mod tests {
         let text = "0123456789".repeat(500_000);
         let (_path, part) = part(&text, 3..4_999_999);
         let readers = [(); 3].map(|()| {
-            let mut pipe = File::from(feeder.part(&part).expect("a pipe"));
+            let mut pipe = File::from(feeder.part(1, &part).expect("a pipe"));
             feeder.begin();
             thread::spawn(move || {
                 let mut read = String::new();
@@ -330,16 +348,16 @@ mod tests {
             })
         });
         // Nobody reads this one.
-        let _unread = feeder.part(&part).expect("a pipe");
+        let _unread = feeder.part(2, &part).expect("a pipe");
         feeder.begin();
         // This one is closed early.
-        drop(feeder.part(&part).expect("a pipe"));
+        drop(feeder.part(3, &part).expect("a pipe"));
         feeder.begin();
         for reader in readers {
             let read = reader.join().expect("no panic");
             assert!(read.strip_prefix("head ") == Some(&text[3..4_999_999]));
         }
-        assert!(feeder.take_failure().is_none());
+        assert!(feeder.take_failures().is_empty());
     }
 
     #[test]
@@ -349,7 +367,7 @@ mod tests {
         let header: Arc<[u8]> = Arc::from(&b"head "[..]);
         let [first, second] = [0, 1].map(|index| {
             let stream = streams.stream(index, Arc::clone(&header));
-            let pipe = File::from(feeder.stream(&stream).expect("a pipe"));
+            let pipe = File::from(feeder.stream(1, &stream).expect("a pipe"));
             feeder.begin();
             pipe
         });
@@ -372,14 +390,15 @@ mod tests {
         let mut feeder = Feeder::start(stopper.clone()).expect("a thread");
         let (path, part) = part("abc", 1..9);
         let mut read = String::new();
-        let mut pipe = File::from(feeder.part(&part).expect("a pipe"));
+        let mut pipe = File::from(feeder.part(7, &part).expect("a pipe"));
         feeder.begin();
         pipe.read_to_string(&mut read).expect("a pipe");
         assert_eq!(read, "head bc");
-        let mut poller = Poller::new().expect("descriptors");
-        poller.add(stopper.waker(), 0).expect("descriptors");
-        poller.wait(None).expect("a failure");
-        let (failed, error) = feeder.take_failure().expect("too short");
+        // It was recorded before the end of the pipe.
+        let failures = feeder.take_failures();
+        let [Failure { number: 7, path: failed, error }] = &failures[..] else {
+            panic!("{failures:?}");
+        };
         assert_eq!((failed.as_path(), error.kind()), (&*path, io::ErrorKind::UnexpectedEof));
     }
 }

@@ -11,8 +11,7 @@ use std::path::Path;
 use brigade_supervisor::{CommandLine, GuardedLauncher, Launcher};
 use brigade_sys::descriptors::{above_streams, memory_file};
 
-use super::feeder::Feeder;
-use crate::error::RunnerError;
+use super::feeder::{Failure, Feeder};
 use crate::file_part::FilePart;
 use crate::job::Stdin;
 use crate::machine::Attempt;
@@ -107,8 +106,10 @@ impl Preparation {
         (line, stdin)
     }
 
+    /// Opens the standard input of the job with this number.
     pub(super) fn stdin(
         &mut self,
+        number: u64,
         stdin: &Stdin,
         stopper: &Stopper,
     ) -> Result<OwnedFd, StartFailure> {
@@ -118,8 +119,10 @@ impl Preparation {
             Stdin::File(path) => File::open(path).map(OwnedFd::from),
             Stdin::Bytes(bytes) => memory_file("stdin", bytes).map(OwnedFd::from),
             Stdin::Block(block) => block.open().map(OwnedFd::from),
-            Stdin::Part(part) => self.feeder(stopper).and_then(|feeder| feeder.part(part)),
-            Stdin::Stream(stream) => self.feeder(stopper).and_then(|feeder| feeder.stream(stream)),
+            Stdin::Part(part) => self.feeder(stopper).and_then(|feeder| feeder.part(number, part)),
+            Stdin::Stream(stream) => {
+                self.feeder(stopper).and_then(|feeder| feeder.stream(number, stream))
+            }
         };
         opened.map_err(|error| {
             let what = match stdin {
@@ -147,10 +150,9 @@ impl Preparation {
         }
     }
 
-    /// Takes the failure to read a file that is a job's input, if there was one.
-    pub(super) fn take_failure(&self) -> Option<RunnerError> {
-        let (path, source) = self.feeder.as_ref()?.take_failure()?;
-        Some(RunnerError::Input { path, source })
+    /// Takes the failures to read files that are the inputs of jobs.
+    pub(super) fn take_failures(&self) -> Vec<Failure> {
+        self.feeder.as_ref().map(Feeder::take_failures).unwrap_or_default()
     }
 }
 

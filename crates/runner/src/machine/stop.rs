@@ -143,6 +143,15 @@ impl Machine {
         self.actions.push_back(Action::Signal(slot, Signal::Terminate));
     }
 
+    /// Ends the job with this number, whose input cannot be read.
+    pub(crate) fn input_failed(&mut self, number: u64, now: Monotonic) {
+        let is_it = |running: &Running| running.attempt.number == number;
+        let slot = self.slots.iter().position(|running| running.as_ref().is_some_and(is_it));
+        if let Some(slot) = slot {
+            self.terminate(slot, Cause::Stopped, now);
+        }
+    }
+
     fn kill(&mut self, slot: usize, now: Monotonic) {
         let Some(running) = &mut self.slots[slot] else { return };
         if running.escalation.skip_to(now, EndAttempt::Kill) {
