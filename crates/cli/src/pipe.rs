@@ -27,6 +27,7 @@ use std::thread;
 use brigade::runner::{BlockStreams, Stdin, Stopper};
 use crossbeam_channel::{Receiver, Sender, TryRecvError, unbounded};
 
+use crate::descriptors::{most_blocks, most_streams};
 use crate::input::{Fetch, Input};
 use boundary::Boundary;
 use cutter::{Amount, Cutter};
@@ -93,8 +94,11 @@ impl Blocks {
     ) -> Self {
         let ahead = (AHEAD_BYTES / cut.size).clamp(1, AHEAD);
         let is_shared = cut.sharing != Sharing::JobForEach;
+        // All that take turns must run at once.
+        let slots = if is_shared { slots.min(most_streams()) } else { slots };
         // A stream has a block that is read and one that waits.
-        let gate = Gate::new(if is_shared { 2 * slots + 1 } else { slots + ahead });
+        let most = if is_shared { 2 * slots + 1 } else { most_blocks().min(slots + ahead) };
+        let gate = Gate::new(most);
         let read_ahead = Arc::<ReadAhead>::default();
         // Bounded by the gate.
         let (sender, receiver) = unbounded();

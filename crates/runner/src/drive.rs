@@ -40,8 +40,8 @@ use crate::summary::Summary;
 
 use attempt::{Collected, Live};
 use clock::RunClock;
-use prepare::Preparation;
 use feeder::Failure;
+use prepare::Preparation;
 use streams::Token;
 
 /// The settings of a run.
@@ -311,14 +311,6 @@ impl<'a> Drive<'a> {
         }
     }
 
-    /// Handles the end of a process: kills its group, reaps it and reads the rest of its output.
-    fn ended(&mut self, token: Token) {
-        let slot = token.slot();
-        let Some(live) =
-            self.live[slot].as_mut().filter(|live| live.generation == token.generation())
-        else {
-            return;
-        };
     /// Fails the run if the input of a job could not be read, and ends that job: what it does with
     /// the rest of its input missing is no success.
     fn note_input_failures(&mut self) {
@@ -328,6 +320,14 @@ impl<'a> Drive<'a> {
         }
     }
 
+    /// Handles the end of a process: kills its group, reaps it and reads the rest of its output.
+    fn ended(&mut self, token: Token) {
+        let slot = token.slot();
+        let Some(live) =
+            self.live[slot].as_mut().filter(|live| live.generation == token.generation())
+        else {
+            return;
+        };
         let ended = match self.launcher.try_end(slot, &live.process) {
             Ok(Some(ended)) => ended,
             Ok(None) => return,
@@ -339,6 +339,8 @@ impl<'a> Drive<'a> {
             }
         };
         let time = self.clock.now();
+        // It may have ended because its input did.
+        self.note_input_failures();
         self.drain(slot);
         self.unwatch(slot);
         let Some(live) = self.live[slot].take() else { return };
@@ -347,8 +349,6 @@ impl<'a> Drive<'a> {
         if let Some(verdict) = self.machine.exited(slot, ended.exit, time) {
             self.conclude(Some(slot), verdict, time, collected);
         }
-        // It may have ended because its input did.
-        self.note_input_failures();
         if self.config.adopts_orphans {
             self.reap_adopted();
             self.note_dying_group(pid);

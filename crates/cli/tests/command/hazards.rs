@@ -235,6 +235,19 @@ fn a_job_waits_until_the_load_falls() {
 }
 
 #[test]
+fn blocks_that_wait_leave_descriptors_for_jobs() {
+    let dir = TestDir::new();
+    for (limit, options) in [(32, "-j 0"), (24, "-j 0"), (32, "-j 9 --round-robin")] {
+        let script = format!(
+            "ulimit -n {limit}; seq 20000 | \"$0\" run --no-pin {options} --pipe --block 1k -- wc -l"
+        );
+        let ran: RunOutput = in_shell(&dir, &script).output().expect("sh").into();
+        let lines = ran.lines().iter().map(|line| line.parse::<u32>().expect("a number")).sum();
+        assert_eq!((ran.status, lines), (0, 20_000), "{script}: {}", ran.stderr);
+    }
+}
+
+#[test]
 fn the_soft_limit_of_descriptors_is_raised_for_the_run_but_not_for_its_jobs() {
     let dir = TestDir::new();
     // All jobs run at once: each waits until the last one has started.
