@@ -224,11 +224,19 @@ impl Reader {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(error) => return Err(error),
             };
-            if !header.is_complete() {
-                header.find(&mut cutter, count)?;
-            } else if !cutter.read(count, |block| emit(header.bytes(), block)) {
+            let goes_on = if header.is_complete() {
+                cutter.read(count, |block| emit(header.bytes(), block))
+            } else {
+                cutter.add(count);
+                header.find(&mut cutter, false)?;
+                !header.is_complete() || cutter.cut_early(|block| emit(header.bytes(), block))
+            };
+            if !goes_on {
                 return Ok(());
             }
+        }
+        if !header.is_complete() {
+            header.find(&mut cutter, true)?;
         }
         cutter.end(|block| emit(header.bytes(), block));
         Ok(())

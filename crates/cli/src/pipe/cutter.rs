@@ -73,6 +73,16 @@ impl Cutter {
         self.filled += count;
     }
 
+    /// Returns `true` if there is at least as much data as a block is to have.
+    pub(crate) fn has_block(&self) -> bool {
+        self.filled >= self.size
+    }
+
+    /// Passes the blocks that need not be full to `emit`, until it returns `false`.
+    pub(crate) fn cut_early(&mut self, mut emit: impl FnMut(&[u8]) -> bool) -> bool {
+        !self.cuts_early() || self.cut(false, &mut emit).1
+    }
+
     /// Handles `count` bytes that were read into the room, and passes the blocks that are complete
     /// to `emit`, until it returns `false`.
     pub(crate) fn read(&mut self, count: usize, mut emit: impl FnMut(&[u8]) -> bool) -> bool {

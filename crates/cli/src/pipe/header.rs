@@ -50,9 +50,14 @@ impl Header {
         self.found.as_deref().unwrap_or_default()
     }
 
-    /// Looks for the header in what was read so far, and takes it from the cutter.
-    pub(crate) fn find(&mut self, cutter: &mut Cutter, count: usize) -> io::Result<()> {
-        cutter.add(count);
+    /// Looks for the header in the data of the cutter, and takes it from there.
+    ///
+    /// A pattern may match more when more has been read, so it is not looked for before a block is
+    /// full or the stream is at its end: what is found must not depend on how the data arrives.
+    pub(crate) fn find(&mut self, cutter: &mut Cutter, is_end: bool) -> io::Result<()> {
+        if matches!(self.kind, Kind::Pattern(_)) && !is_end && !cutter.has_block() {
+            return Ok(());
+        }
         let bytes = cutter.bytes();
         if let Some(length) = self.length_in(bytes) {
             self.found = Some(bytes[..length].to_vec());
@@ -80,6 +85,41 @@ impl Header {
                 memchr::memchr_iter(b'\n', bytes).nth(count - 1).map(|end| end + 1)
             }
             Kind::Pattern(pattern) => pattern.find(bytes).map(|found| found.end()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::boundary::Boundary;
+    use super::super::cutter::Amount;
+    use super::*;
+
+    #[test]
+    fn a_header_does_not_depend_on_how_the_data_arrives() {
+        let text = b"#a\n#b\n1\n2\n";
+        let pattern = |size| (Header::matching("(#.*\n)*").expect("valid"), size);
+        for (header, size) in [pattern(8), pattern(100), (Header::lines(2), 100)] {
+            for step in 1..text.len() {
+                let mut header = header.clone();
+                let boundary = Boundary::between(b"\n".to_vec(), Vec::new());
+                let mut cutter = Cutter::new(Amount::Records(boundary, 1), size);
+                let mut rest = &text[..];
+                while !rest.is_empty() {
+                    let room = cutter.room();
+                    let count = step.min(room.len()).min(rest.len());
+                    room[..count].copy_from_slice(&rest[..count]);
+                    rest = &rest[count..];
+                    cutter.add(count);
+                    if !header.is_complete() {
+                        header.find(&mut cutter, false).expect("short");
+                    }
+                }
+                if !header.is_complete() {
+                    header.find(&mut cutter, true).expect("short");
+                }
+                assert_eq!((header.bytes(), cutter.bytes()), (&text[..6], &text[6..]), "{step}");
+            }
         }
     }
 }

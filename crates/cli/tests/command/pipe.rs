@@ -103,14 +103,18 @@ fn a_resumed_run_skips_blocks_that_are_done() {
 
 #[test]
 fn records_are_passed_on_as_soon_as_they_arrive() {
-    let dir = TestDir::new();
-    let mut command = dir.command(&["run", "--pipe", "-N1", "--", "tee", "first"]);
-    let mut brigade = command.stdin(Stdio::piped()).spawn().expect("brigade");
-    let mut stdin = brigade.stdin.take().expect("piped");
-    stdin.write_all(b"1\n").expect("read");
-    until("the first job", || dir.read("first") == "1\n");
-    drop(stdin);
-    assert!(brigade.wait().expect("own child").success());
+    for (header, input) in [(&[][..], "1\n"), (&["--header", ":"], "head\n1\n")] {
+        let dir = TestDir::new();
+        let options = [&["run", "--pipe", "-N1"], header, &["--", "tee", "first"]].concat();
+        let mut command = dir.command(&options);
+        command.stdin(Stdio::piped()).stdout(Stdio::null());
+        let mut brigade = command.spawn().expect("brigade");
+        let mut stdin = brigade.stdin.take().expect("piped");
+        stdin.write_all(input.as_bytes()).expect("read");
+        until("the first job", || dir.read("first") == input);
+        drop(stdin);
+        assert!(brigade.wait().expect("own child").success());
+    }
 }
 
 #[test]
@@ -244,10 +248,6 @@ fn a_part_is_there_for_the_next_attempt() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused() {
-    let dir = TestDir::new();
-
-#[test]
 fn a_job_that_did_not_get_all_of_its_part_is_no_success() {
     let dir = TestDir::new();
     dir.write("n", "0123456789\n".repeat(400_000));
@@ -261,6 +261,10 @@ fn a_job_that_did_not_get_all_of_its_part_is_no_success() {
     let exits: Vec<_> = log.lines().skip(1).map(|line| line.split('\t').nth(6)).collect();
     assert_eq!(exits, [Some("-1")], "{log}");
 }
+
+#[test]
+fn what_makes_no_sense_is_refused() {
+    let dir = TestDir::new();
     for (arguments, word) in [
         (&["--pipe", "--block", "-1", "wc"][..], "--pipe-part"),
         (&["--pipe", "--block", "0", "wc"], "at least 1 byte"),
