@@ -1,7 +1,7 @@
 //! Converts a line of a command list to a job.
 
 use std::ffi::OsString;
-use std::os::unix::ffi::OsStringExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 use brigade::runner::Job;
 
@@ -27,8 +27,8 @@ const SHELL_WORDS: &[&str] = &[
     "trap", "true", "type", "ulimit", "umask", "unalias", "unset", "until", "wait", "while",
 ];
 
-/// Words among [`SHELL_WORDS`] that are also programs and do the same.
-const PROGRAMS_TOO: &[&str] = &["echo", "false", "kill", "printf", "pwd", "test", "true", "["];
+/// Words among [`SHELL_WORDS`] that are also programs, and do the same if they get no options.
+const PROGRAMS_TOO: &[&str] = &["echo", "false", "kill", "printf", "test", "true", "["];
 
 /// Returns the words of a line that needs no shell.
 fn plain_words(line: &[u8]) -> Option<Vec<OsString>> {
@@ -43,8 +43,9 @@ fn plain_words(line: &[u8]) -> Option<Vec<OsString>> {
         .collect();
     let first = words.first()?.to_string_lossy();
     // An assignment before a command, or a word that the shell interprets.
+    let has_option = || words[1..].iter().any(|word| word.as_bytes().starts_with(b"-"));
     let is_program = !first.contains('=')
-        && (!SHELL_WORDS.contains(&&*first) || PROGRAMS_TOO.contains(&&*first));
+        && (!SHELL_WORDS.contains(&&*first) || PROGRAMS_TOO.contains(&&*first) && !has_option());
     is_program.then_some(words)
 }
 
@@ -65,8 +66,31 @@ mod tests {
             assert!(!is_shell(line), "{line}");
         }
         for line in [
-            "a | b", "a > b", "a; b", "a &", "echo $x", "echo `x`", "ls *.c", "ls ?", "echo 'a'",
-            "A=b c", "cd x", "exit 3", "if", "a #b", "ls ~", "a \\ b", "! a", "(a)", "", " ",
+            "a | b",
+            "a > b",
+            "a; b",
+            "a &",
+            "echo $x",
+            "echo `x`",
+            "ls *.c",
+            "ls ?",
+            "echo 'a'",
+            "A=b c",
+            "cd x",
+            "exit 3",
+            "if",
+            "a #b",
+            "ls ~",
+            "a \\ b",
+            "! a",
+            "(a)",
+            "",
+            " ",
+            // The programs do something else.
+            "echo -e a",
+            "true --version",
+            "printf --help",
+            "pwd",
         ] {
             assert!(is_shell(line), "{line}");
         }
