@@ -24,7 +24,7 @@ pub(crate) use groups::{Groups, Sharing, TooLong};
 pub(crate) use jobs::Jobs;
 pub(crate) use lists::{Combinations, Dimension, check as check_lists, cycled, linked};
 pub(crate) use records::{LineRows, Records};
-pub(crate) use rows::{Columns, Row, RowReader, Rules, Trim};
+pub(crate) use rows::{Columns, OpenQuote, Row, RowReader, Rules, Trim};
 pub(crate) use shuffle::Shuffled;
 pub(crate) use sources::{Contents, List, ListError, Separators, split};
 pub(crate) use stream::{Framing, Lines};

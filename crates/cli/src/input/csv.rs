@@ -4,8 +4,8 @@
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Record {
     pub(super) fields: Vec<Vec<u8>>,
-    /// `true` if the last field has no closing quote: it continues on the next line.
-    pub(super) is_open: bool,
+    /// `true` if the last field has no closing quote.
+    is_open: bool,
 }
 
 /// Splits a record. Quotes within a field that does not start with one are text.
@@ -31,6 +31,17 @@ pub(super) fn split(record: &[u8], delimiter: u8) -> Record {
         rest = next;
     }
     Record { fields, is_open }
+}
+
+/// Returns `true` if the last field of a line has no closing quote: it continues on the next line.
+/// `was_open` is the same of the line before.
+pub(super) fn is_open(line: &[u8], delimiter: u8, was_open: bool) -> bool {
+    if !was_open {
+        return split(line, delimiter).is_open;
+    }
+    let Some(after) = quoted_field(line).1 else { return true };
+    let next = after.iter().position(|byte| *byte == delimiter);
+    next.is_some_and(|end| split(&after[end + 1..], delimiter).is_open)
 }
 
 /// Returns the text up to the closing quote, and the rest after it, if there is such a quote.
@@ -92,6 +103,26 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn lines_leave_a_record_open_as_the_whole_does(text in "[a,\"\n]{0,20}") {
+            let is_open = text.split('\n').fold(false, |was_open, line| {
+                is_open(line.as_bytes(), b',', was_open)
+            });
+            // A new record begins on the next line after one that is not open.
+            let mut records = text.split('\n').fold(vec![String::new()], |mut records, line| {
+                let last = records.last_mut().expect("one");
+                last.push_str(line);
+                if split(last.as_bytes(), b',').is_open {
+                    last.push('\n');
+                } else {
+                    records.push(String::new());
+                }
+                records
+            });
+            let last = records.pop_if(|record| record.is_empty());
+            prop_assert_eq!(is_open, last.is_none());
+        }
+
         #[test]
         fn quoted_fields_are_read_unchanged(
             values in prop::collection::vec("[a,\"\n\r ]{0,6}", 1..5),

@@ -79,8 +79,10 @@ impl Records for LineRows {
                 Fetch::Later => return Fetch::Later,
                 Fetch::Failed(error) => return Fetch::Failed(error),
             };
-            if let Some(row) = row {
-                break row;
+            match row {
+                Ok(Some(row)) => break row,
+                Ok(None) => {}
+                Err(error) => return Fetch::Failed(Box::new(error)),
             }
         };
         self.taken += 1;

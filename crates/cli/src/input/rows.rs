@@ -48,24 +48,46 @@ pub(crate) struct RowReader {
     /// Number of lines to ignore.
     skipped: usize,
     /// The beginning of a row whose last line has not come yet.
-    partial: Option<Vec<u8>>,
+    partial: Option<Partial>,
+    /// Number of lines so far.
+    lines: u64,
     is_over: bool,
+}
+
+/// The beginning of a row.
+#[derive(Debug)]
+struct Partial {
+    text: Vec<u8>,
+    /// The number of its first line.
+    line: u64,
+    /// `true` if a field has no closing quote.
+    is_open: bool,
+}
+
+/// A field of CSV whose closing quote is missing at the end of the list.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the row that begins on line {line} of the list has a quote without a closing one; within quotes, `\"` is written as `\"\"`"
+)]
+pub(crate) struct OpenQuote {
+    line: u64,
 }
 
 impl RowReader {
     /// Creates a reader that ignores this number of lines at the start.
     pub(crate) fn new(rules: Rules, skipped: usize) -> Self {
-        Self { rules, skipped, partial: None, is_over: false }
+        Self { rules, skipped, partial: None, lines: 0, is_over: false }
     }
 
     /// Takes the next line, and returns the row that it completes.
-    pub(crate) fn push(&mut self, line: Vec<u8>) -> Option<Row> {
+    pub(crate) fn push(&mut self, line: Vec<u8>) -> Result<Option<Row>, OpenQuote> {
         if self.is_over {
-            return None;
+            return Ok(None);
         }
+        self.lines += 1;
         if self.skipped > 0 {
             self.skipped -= 1;
-            return None;
+            return Ok(None);
         }
         if self.rules.end.as_ref().is_some_and(|end| *end == line) {
             self.is_over = true;
@@ -74,34 +96,41 @@ impl RowReader {
         let is_blank = line.trim_ascii().is_empty();
         if is_blank && (self.rules.skips_blank || (self.rules.continues && self.partial.is_some()))
         {
-            return None;
+            return Ok(None);
         }
-        let line = match self.partial.take() {
-            None => line,
-            Some(partial) if self.rules.continues => [partial, line].concat(),
-            Some(partial) => [partial, line].join(&b'\n'),
+        let was_open = self.partial.as_ref().is_some_and(|partial| partial.is_open);
+        let is_open = matches!(self.rules.columns, Some(Columns::Csv(delimiter)) if csv::is_open(&line, delimiter, was_open));
+        let continues = self.rules.continues && matches!(line.last(), Some(b' ' | b'\t'));
+        let row = match self.partial.take() {
+            None => Partial { text: line, line: self.lines, is_open },
+            // Extended in place: a row may have many lines.
+            Some(mut partial) => {
+                if !self.rules.continues {
+                    partial.text.push(b'\n');
+                }
+                partial.text.extend_from_slice(&line);
+                Partial { is_open, ..partial }
+            }
         };
-        if self.is_unfinished(&line) {
-            self.partial = Some(line);
-            return None;
+        if is_open || continues {
+            self.partial = Some(row);
+            return Ok(None);
         }
-        Some(self.row(line))
+        Ok(Some(self.row(row.text)))
     }
 
     /// Returns the row that the end of the list completes.
-    pub(crate) fn finish(&mut self) -> Option<Row> {
-        let line = self.partial.take()?;
-        Some(self.row(line))
+    pub(crate) fn finish(&mut self) -> Result<Option<Row>, OpenQuote> {
+        match self.partial.take() {
+            None => Ok(None),
+            Some(Partial { is_open: true, line, .. }) => Err(OpenQuote { line }),
+            Some(partial) => Ok(Some(self.row(partial.text))),
+        }
     }
 
     /// Returns `true` if the line that ends the list has come.
     pub(crate) fn is_over(&self) -> bool {
         self.is_over
-    }
-
-    fn is_unfinished(&self, line: &[u8]) -> bool {
-        (self.rules.continues && line.last().is_some_and(|byte| matches!(byte, b' ' | b'\t')))
-            || matches!(self.rules.columns, Some(Columns::Csv(delimiter)) if csv::split(line, delimiter).is_open)
     }
 
     fn row(&self, line: Vec<u8>) -> Row {
@@ -140,8 +169,8 @@ mod tests {
     fn rows(rules: Rules, skipped: usize, text: &str) -> Vec<String> {
         let mut reader = RowReader::new(rules, skipped);
         let mut rows: Vec<Row> =
-            text.split('\n').filter_map(|line| reader.push(line.as_bytes().to_vec())).collect();
-        rows.extend(reader.finish());
+            text.split('\n').filter_map(|line| reader.push(line.into()).expect("closed")).collect();
+        rows.extend(reader.finish().expect("closed"));
         let joined = |row: &Row| row.join("|".as_ref()).into_string().expect("UTF-8");
         rows.iter().map(joined).collect()
     }
@@ -161,7 +190,12 @@ mod tests {
     #[test]
     fn fields_in_quotes_may_contain_line_ends() {
         let rules = Rules { columns: Some(Columns::Csv(b',')), ..Rules::default() };
-        assert_eq!(rows(rules, 0, "a,\"b\nc\"\nd,\"e"), ["a|b\nc", "d|e"]);
+        assert_eq!(rows(rules.clone(), 0, "a,\"b\nc\"\nd"), ["a|b\nc", "d"]);
+        let mut reader = RowReader::new(rules, 1);
+        for line in ["\"", "a,\"b", "c\"", "d,\"e", "f"] {
+            assert!(reader.push(line.into()).is_ok());
+        }
+        assert_eq!(reader.finish(), Err(OpenQuote { line: 4 }));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
-use super::{Framing, Row, RowReader};
+use super::{Framing, OpenQuote, Row, RowReader};
 
 /// The words after `--`: a command and its argument lists.
 #[derive(Debug, PartialEq, Eq)]
@@ -55,6 +55,8 @@ pub(crate) enum ListError {
          --allow-duplicates"
     )]
     Duplicate { list: usize, first: u64, second: u64, value: String },
+    #[error(transparent)]
+    OpenQuote(#[from] OpenQuote),
 }
 
 impl Default for Separators {
@@ -96,7 +98,9 @@ impl List {
         let mut rows = Vec::new();
         match self.contents {
             Contents::Words(words) => {
-                rows.extend(words.into_iter().filter_map(|word| reader.push(word.into_vec())));
+                for word in words {
+                    rows.extend(reader.push(word.into_vec())?);
+                }
             }
             Contents::File(file) => {
                 let opened: io::Result<Box<dyn Read>> = if file == "-" {
@@ -104,16 +108,24 @@ impl List {
                 } else {
                     File::open(&file).map(|file| Box::new(file) as Box<dyn Read>)
                 };
-                let take = |line| {
-                    rows.extend(reader.push(line));
-                    !reader.is_over()
+                let mut open = Ok(());
+                let take = |line| match reader.push(line) {
+                    Ok(row) => {
+                        rows.extend(row);
+                        !reader.is_over()
+                    }
+                    Err(error) => {
+                        open = Err(error);
+                        false
+                    }
                 };
                 opened.and_then(|opened| framing.each(opened, take)).map_err(|source| {
                     ListError::Read { file: file.display().to_string(), source }
                 })?;
+                open?;
             }
         }
-        rows.extend(reader.finish());
+        rows.extend(reader.finish()?);
         Ok(rows)
     }
 }

@@ -56,6 +56,8 @@ struct ReadAhead {
 #[derive(Debug, Clone)]
 struct Source {
     path: PathBuf,
+    /// Names the lines in errors.
+    what: String,
     /// Number of lines.
     total: u64,
     stopper: Stopper,
@@ -76,19 +78,22 @@ impl Lines {
     /// It is read while jobs run: a long list is never in memory as a whole.
     pub(crate) fn of_file(
         path: &Path,
+        what: String,
         framing: Framing,
         total: u64,
         stopper: Stopper,
     ) -> io::Result<Self> {
         let file = File::open(path)?;
-        let source = Source { path: path.to_owned(), total, stopper: stopper.clone() };
-        let lines = Self::new(file, framing, stopper);
+        let lines = Self::new(file, what.clone(), framing, stopper.clone());
+        let source = Source { path: path.to_owned(), what, total, stopper };
         Ok(Self { source: Some(source), ..lines })
     }
 
     /// Starts reading lines whose number is not known.
+    /// `what` names them in errors, such as `the jobs in FILE`.
     pub(crate) fn new(
         reader: impl Read + Send + 'static,
+        what: String,
         framing: Framing,
         stopper: Stopper,
     ) -> Self {
@@ -101,6 +106,9 @@ impl Lines {
                 let count =
                     batch.as_ref().map_or(0, |batch| their_framing.lines(batch).count() as u64);
                 has_failed |= batch.is_err();
+                let batch = batch.map_err(|error| {
+                    io::Error::new(error.kind(), format!("cannot read {what}: {error}"))
+                });
                 theirs.lines.fetch_add(count, Ordering::SeqCst);
                 let is_wanted = sender.send(batch).is_ok();
                 stopper.wake();
@@ -172,10 +180,10 @@ impl Lines {
 
     /// Returns all lines from the first, if they can be read twice.
     pub(crate) fn again(&self) -> io::Result<Option<Self>> {
-        let Some(Source { path, total, stopper }) = &self.source else {
+        let Some(Source { path, what, total, stopper }) = &self.source else {
             return Ok(None);
         };
-        Self::of_file(path, self.framing.clone(), *total, stopper.clone()).map(Some)
+        Self::of_file(path, what.clone(), self.framing.clone(), *total, stopper.clone()).map(Some)
     }
 }
 

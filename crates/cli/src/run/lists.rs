@@ -14,7 +14,7 @@ use miette::{IntoDiagnostic, Report, miette};
 use crate::arguments::{ListOptions, Run};
 use crate::input::{
     Combinations, Contents, Dimension, Fetch, Framing, Jobs, LineRows, Lines, List, ListError,
-    Records, Row, RowReader, check_lists, cycled, linked, split,
+    OpenQuote, Records, Row, RowReader, check_lists, cycled, linked, split,
 };
 use crate::template::{Grammar, Template};
 
@@ -95,20 +95,22 @@ fn streamed(file: &OsStr, options: &Run, stopper: &Stopper) -> Result<Table, Rep
     let has_header = options.lists.has_header()?;
     let cannot_read = |source| ListError::Read { file: file.display().to_string(), source };
     let mut rows = if file == "-" {
-        LineRows::new(Lines::new(io::stdin(), framing, stopper.clone()), rules, skipped)
+        let lines = Lines::new(io::stdin(), "standard input".to_owned(), framing, stopper.clone());
+        LineRows::new(lines, rules, skipped)
     } else {
         let opened = File::open(file).map_err(cannot_read).into_diagnostic()?;
+        let what = format!("the arguments in {}", file.display());
         if opened.metadata().is_ok_and(|metadata| metadata.is_file()) {
             let reader = RowReader::new(rules.clone(), skipped);
             let checks = checks_duplicates(options).then_some(u64::from(has_header));
             let counted = count(&opened, &framing, reader, checks);
             let (lines, total) =
                 counted.map_err(cannot_read).into_diagnostic()?.into_diagnostic()?;
-            let lines = Lines::of_file(Path::new(file), framing, lines, stopper.clone());
+            let lines = Lines::of_file(Path::new(file), what, framing, lines, stopper.clone());
             LineRows::new(lines.map_err(cannot_read).into_diagnostic()?, rules, skipped)
                 .total(total)
         } else {
-            LineRows::new(Lines::new(opened, framing, stopper.clone()), rules, skipped)
+            LineRows::new(Lines::new(opened, what, framing, stopper.clone()), rules, skipped)
         }
     };
     let names = match has_header.then(|| rows.header()) {
@@ -135,25 +137,32 @@ fn count(
     unchecked: Option<u64>,
 ) -> io::Result<Result<(u64, u64), ListError>> {
     let mut duplicates: Duplicates<u64> = Duplicates::default();
-    let (mut lines, mut rows, mut duplicate) = (0, 0_u64, None);
-    let mut take = |row: Option<Row>| {
-        let Some(row) = row else { return true };
+    let (mut lines, mut rows, mut problem) = (0, 0_u64, None);
+    let mut take = |row: Result<Option<Row>, OpenQuote>| {
+        let row = match row {
+            Ok(Some(row)) => row,
+            Ok(None) => return true,
+            Err(error) => {
+                problem = Some(error.into());
+                return false;
+            }
+        };
         rows += 1;
         if let Some(number) = unchecked.and_then(|unchecked| rows.checked_sub(unchecked))
             && number > 0
             && let Some(first) = duplicates.add(hash_of(&row), number)
         {
             let value = row.join(OsStr::new(" ")).display().to_string();
-            duplicate = Some(ListError::Duplicate { list: 1, first, second: number, value });
+            problem = Some(ListError::Duplicate { list: 1, first, second: number, value });
         }
-        duplicate.is_none()
+        problem.is_none()
     };
     framing.each(file, |line| {
         lines += 1;
         take(reader.push(line)) && !reader.is_over()
     })?;
     take(reader.finish());
-    Ok(match duplicate {
+    Ok(match problem {
         Some(error) => Err(error),
         None => Ok((lines, rows)),
     })

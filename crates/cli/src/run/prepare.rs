@@ -119,7 +119,9 @@ fn from_file(file: &Path, options: &Run, stopper: &Stopper) -> Result<Box<dyn In
     let is_stdin = file == Path::new("-");
     let format = options.format.unwrap_or_else(|| Format::of(file));
     let name = file.to_string_lossy();
-    let cannot_read = || format!("cannot read the jobs in {name:.200}");
+    let what =
+        if is_stdin { "standard input".to_owned() } else { format!("the jobs in {name:.200}") };
+    let cannot_read = || format!("cannot read {what}");
     if format == Format::Toml {
         let text =
             if is_stdin { io::read_to_string(io::stdin()) } else { fs::read_to_string(file) };
@@ -134,7 +136,7 @@ fn from_file(file: &Path, options: &Run, stopper: &Stopper) -> Result<Box<dyn In
     let framing = options.lists.framing(true);
     let streamed = |lines| -> Box<dyn Input> { Box::new(Commands::new(lines, is_json)) };
     if is_stdin {
-        return Ok(streamed(Lines::new(io::stdin(), framing, stopper.clone())));
+        return Ok(streamed(Lines::new(io::stdin(), what, framing, stopper.clone())));
     }
     let opened = File::open(file).map_err(|error| {
         let hint = (error.kind() == io::ErrorKind::NotFound)
@@ -157,11 +159,11 @@ fn from_file(file: &Path, options: &Run, stopper: &Stopper) -> Result<Box<dyn In
     }
     let is_regular = opened.metadata().is_ok_and(|metadata| metadata.is_file());
     if !is_regular {
-        return Ok(streamed(Lines::new(opened, framing, stopper.clone())));
+        return Ok(streamed(Lines::new(opened, what, framing, stopper.clone())));
     }
     let total = count_jobs(&opened, &framing, options.allow_duplicates);
     let total = total.into_diagnostic().wrap_err_with(cannot_read)??;
-    let lines = Lines::of_file(file, framing, total, stopper.clone());
+    let lines = Lines::of_file(file, what.clone(), framing, total, stopper.clone());
     Ok(streamed(lines.into_diagnostic().wrap_err_with(cannot_read)?))
 }
 

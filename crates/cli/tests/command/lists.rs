@@ -108,6 +108,32 @@ fn lines_are_split_into_columns() {
 }
 
 #[test]
+fn a_quote_without_a_closing_one_is_refused() {
+    let dir = TestDir::new();
+    let list = b"a,b\nc,\"d\ne,f\n";
+    dir.write("list", list);
+    for lists in [&[][..], &["::::", "list"], &["::::", "list", "list"]] {
+        let words = [&["--csv", "--allow-duplicates", "--", "echo"], lists].concat();
+        let ran = dir.run_with(&words, list);
+        assert_eq!(ran.status, 255, "{lists:?}: {}", ran.stdout);
+        assert!(ran.stderr.contains("begins on line 2"), "{lists:?}: {}", ran.stderr);
+    }
+}
+
+#[test]
+fn an_error_names_the_list_that_cannot_be_read() {
+    let dir = TestDir::new();
+    std::fs::create_dir(dir.path("folder")).expect("disk");
+    for words in
+        [&["--", "echo", "::::", "folder"][..], &["-a", "folder", "--", "echo"], &["folder"]]
+    {
+        let ran = dir.run(words);
+        assert_eq!(ran.status, 255, "{words:?}");
+        assert!(ran.stderr.contains("in folder"), "{words:?}: {}", ran.stderr);
+    }
+}
+
+#[test]
 fn a_job_gets_several_arguments() {
     let dir = TestDir::new();
     for (line, expected) in [
