@@ -267,6 +267,22 @@ fn outputs_that_are_held_back_do_not_exhaust_descriptors() {
 }
 
 #[test]
+fn outputs_that_are_held_back_take_bounded_memory() {
+    const MOST_KIB: u64 = 110 << 10;
+    let dir = TestDir::new();
+    // All together they would take 200 MB. The last job looks at the run.
+    let job = "case {} in 1) sleep 2;; 800) grep VmHWM /proc/$PPID/status;; \
+               *) head -c 250000 /dev/zero;; esac";
+    let numbers = numbers(800);
+    let mut arguments = vec!["-k", "--no-pin", "-j2", "--shell", "--", job, ":::"];
+    arguments.extend(numbers.iter().map(String::as_str));
+    let ran = dir.run(&arguments);
+    let peak = ran.stdout.rsplit("VmHWM:").next().and_then(|text| text.split_whitespace().next());
+    let peak: u64 = peak.and_then(|text| text.parse().ok()).expect("a number");
+    assert!(ran.status == 0 && peak < MOST_KIB, "{peak} KiB, {}", ran.stderr);
+}
+
+#[test]
 fn a_job_whose_output_does_not_fit_on_disk_is_not_a_success() {
     let dir = TestDir::new();
     let script =

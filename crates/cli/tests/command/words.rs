@@ -1,5 +1,8 @@
 //! Tests of the words in help and errors: plain, short, and those of the command.
 
+use std::fs;
+use std::path::Path;
+
 use crate::common::{RunOutput, TestDir};
 
 /// Runs that fail, with a part of what is said.
@@ -93,6 +96,26 @@ fn help_fits_into_80_columns() {
 }
 
 #[test]
+fn the_tests_in_the_table_of_the_review_exist() {
+    let text = include_str!("../../../../docs/reviews/command.md");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut count = 0;
+    for name in text.split('`').skip(1).step_by(2) {
+        if let Some((module, name)) =
+            name.split_once("::").filter(|(module, _)| *module != "module")
+        {
+            let file = root.join("tests/command").join(module).with_extension("rs");
+            let tests = fs::read_to_string(file).expect("a module");
+            assert!(tests.contains(&format!("\nfn {name}() {{\n")), "{module}::{name}");
+            count += 1;
+        } else if name.starts_with("crates/") {
+            assert!(root.join("../..").join(name).exists(), "{name}");
+        }
+    }
+    assert!(count > 30, "{count}");
+}
+
+#[test]
 fn the_version_begins_with_that_of_the_package() {
     let ran: RunOutput = TestDir::new().command(&["--version"]).output().expect("brigade").into();
     let expected = concat!("brigade ", env!("CARGO_PKG_VERSION"));
@@ -103,7 +126,7 @@ fn the_version_begins_with_that_of_the_package() {
 fn the_examples_of_the_readme_work() {
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
     let readme = include_str!("../../../../README.md");
-    let bin = std::path::Path::new(env!("CARGO_BIN_EXE_brigade")).parent().expect("a folder");
+    let bin = Path::new(env!("CARGO_BIN_EXE_brigade")).parent().expect("a folder");
     let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap_or_default());
     let dir = TestDir::new();
     let mut examples = readme.lines().filter(|line| line.contains("brigade run -")).peekable();
