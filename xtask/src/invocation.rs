@@ -27,6 +27,13 @@ impl Invocation {
         Self::new("rustup", arguments)
     }
 
+    /// Returns a call of Debian's package manager. Splits `arguments` like [`cargo`].
+    ///
+    /// [`cargo`]: Self::cargo
+    pub(crate) fn apt_get(arguments: &str) -> Self {
+        Self::new("apt-get", arguments).variable("DEBIAN_FRONTEND", "noninteractive")
+    }
+
     fn new(program: &'static str, arguments: &str) -> Self {
         Self {
             program,

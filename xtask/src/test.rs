@@ -102,6 +102,7 @@ fn optional(settings: Settings, tools: &Tools) -> (Vec<Step>, Vec<LeftOut>) {
     for (name, has_it, program) in [
         ("comparison with GNU parallel", tools.parallel, "the Debian package `parallel`"),
         ("check of the Prometheus text", tools.promtool, "the Debian package `prometheus`"),
+        ("tests of clusters", tools.nats_server, "the Debian package `nats-server`"),
     ] {
         if !has_it {
             left_out.push(LeftOut { name, reason: format!("{program} is not installed") });
@@ -220,12 +221,20 @@ mod tests {
                 "dependencies",
                 "minimum Rust version",
                 "comparison with GNU parallel",
-                "check of the Prometheus text"
+                "check of the Prometheus text",
+                "tests of clusters"
             ]
         );
         let msrv = Some("1.88-x86_64-unknown-linux-gnu".to_owned());
-        let tools =
-            Tools { nextest: true, deny: true, hack: true, parallel: true, promtool: true, msrv };
+        let tools = Tools {
+            nextest: true,
+            deny: true,
+            hack: true,
+            parallel: true,
+            promtool: true,
+            nats_server: true,
+            msrv,
+        };
         let locked = Settings { resolution: "--locked", ..AT_HOME };
         let (steps, left_out) = optional(locked, &tools);
         let commands: Vec<&str> = steps.iter().map(Step::command).collect();

@@ -6,6 +6,9 @@ use crate::checkout;
 use crate::invocation::Invocation;
 use crate::tidy::msrv;
 
+/// The server that the tests of clusters use; also the name of its Debian package.
+pub(crate) const NATS_SERVER: &str = "nats-server";
+
 /// The optional tools that are installed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "one for each tool")]
@@ -15,6 +18,7 @@ pub(crate) struct Tools {
     pub(crate) hack: bool,
     pub(crate) parallel: bool,
     pub(crate) promtool: bool,
+    pub(crate) nats_server: bool,
     /// The toolchain of the minimum supported Rust version, by its name in rustup.
     pub(crate) msrv: Option<String>,
 }
@@ -28,13 +32,14 @@ impl Tools {
             hack: has("hack --version"),
             parallel: runs("parallel"),
             promtool: runs("promtool"),
+            nats_server: runs(NATS_SERVER),
             msrv: installed_msrv(),
         }
     }
 }
 
 /// Returns `true` if this program is on the path.
-fn runs(program: &str) -> bool {
+pub(crate) fn runs(program: &str) -> bool {
     Command::new(program).arg("--version").output().is_ok()
 }
 
