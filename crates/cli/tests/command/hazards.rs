@@ -270,9 +270,13 @@ fn outputs_that_are_held_back_do_not_exhaust_descriptors() {
 fn outputs_that_are_held_back_take_bounded_memory() {
     const MOST_KIB: u64 = 110 << 10;
     let dir = TestDir::new();
-    // All together they would take 200 MB. The last job looks at the run.
-    let job = "case {} in 1) sleep 2;; 800) grep VmHWM /proc/$PPID/status;; \
-               *) head -c 250000 /dev/zero;; esac";
+    // All together they would take 200 MB. The first job waits until no more jobs start, and the
+    // last one looks at the run.
+    dir.write("begun", "");
+    let job = "case {} in \
+        1) n=0; until test $n = $(wc -l < begun) -a $n -gt 100; do n=$(wc -l < begun); sleep 1; done;; \
+        800) grep VmHWM /proc/$PPID/status;; \
+        *) echo >> begun; head -c 250000 /dev/zero;; esac";
     let numbers = numbers(800);
     let mut arguments = vec!["-k", "--no-pin", "-j2", "--shell", "--", job, ":::"];
     arguments.extend(numbers.iter().map(String::as_str));

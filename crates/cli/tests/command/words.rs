@@ -101,16 +101,17 @@ fn the_tests_in_the_table_of_the_review_exist() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut count = 0;
     for name in text.split('`').skip(1).step_by(2) {
-        if let Some((module, name)) =
-            name.split_once("::").filter(|(module, _)| *module != "module")
-        {
-            let file = root.join("tests/command").join(module).with_extension("rs");
-            let tests = fs::read_to_string(file).expect("a module");
-            assert!(tests.contains(&format!("\nfn {name}() {{\n")), "{module}::{name}");
-            count += 1;
-        } else if name.starts_with("crates/") {
+        if name.starts_with("crates/") {
             assert!(root.join("../..").join(name).exists(), "{name}");
         }
+        let Some((module, name)) = name.split_once("::") else { continue };
+        if module == "module" || module.contains(' ') {
+            continue;
+        }
+        let file = root.join("tests/command").join(module).with_extension("rs");
+        let tests = fs::read_to_string(file).expect("a module");
+        assert!(tests.contains(&format!("\nfn {name}() {{\n")), "{module}::{name}");
+        count += 1;
     }
     assert!(count > 30, "{count}");
 }
