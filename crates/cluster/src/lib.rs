@@ -7,6 +7,7 @@
 #![expect(dead_code, reason = "client and node, which use the rest, are being built")]
 #![cfg_attr(not(test), expect(unused_imports, reason = "likewise"))]
 
+mod client;
 mod connection;
 mod error;
 mod input_hash;

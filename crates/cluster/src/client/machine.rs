@@ -1,0 +1,350 @@
+//! The decisions of a client about the tasks that it submits: a pure state machine.
+//!
+//! A submission has two halves, which end independently. The *task* is published, until the stream
+//! has stored or refused it. The *outcome* is recorded by a node or, if the task is cancelled or
+//! killed, by this client: whoever is first. The submission is complete as soon as the recorded
+//! outcome is known, and forgotten when nothing about it is outstanding.
+//!
+//! Invariants:
+//! - A submission is completed once, and leaves the window once.
+//! - It is completed as cancelled or killed only if this client's record is the outcome.
+
+use std::collections::{BTreeSet, HashMap};
+use std::time::{Duration, Instant};
+
+/// The number of a submission, unique within its cluster.
+pub(super) type Ticket = u64;
+
+/// The first pause before a task is offered again to a queue that is full, and the longest.
+const FIRST_PAUSE: Duration = Duration::from_millis(20);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+
+/// A fact about a submission.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Event {
+    Submitted {
+        when_full: WhenFull,
+        /// `true` if an earlier run of the batch has recorded an outcome.
+        has_outcome: bool,
+    },
+    /// The recorded outcome was searched for.
+    Looked { is_found: bool },
+    /// The publication of the task has its answer.
+    Published(PublishAnswer),
+    /// The recorded outcome has arrived.
+    Outcome,
+    /// The task is no longer wanted.
+    EndWanted { kill: bool },
+    /// The end was offered as the outcome.
+    EndOffered(EndAnswer),
+}
+
+/// The behavior of a submission while the queue is full.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum WhenFull {
+    Wait,
+    Fail,
+}
+
+/// The answer to the publication of a task.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum PublishAnswer {
+    Stored(u64),
+    /// The task of a named item is in the queue already.
+    Exists,
+    Full,
+    Failed(String),
+}
+
+/// The answer to the offer of an end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum EndAnswer {
+    Recorded,
+    /// There is an outcome; it will arrive, or has.
+    Exists,
+    Failed,
+}
+
+/// A step for the driver.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Action {
+    /// Search for the recorded outcome.
+    Look(Ticket),
+    Publish(Ticket),
+    /// Offer the end as the outcome.
+    OfferEnd {
+        ticket: Ticket,
+        kill: bool,
+    },
+    /// The publication has its final answer: the window has room for another.
+    LeaveWindow(Ticket),
+    Complete {
+        ticket: Ticket,
+        with: Completion,
+    },
+    /// Ask nodes to drop the task.
+    Broadcast {
+        ticket: Ticket,
+        kill: bool,
+    },
+    /// Delete the task from the queue. The sequence is unknown if another run has published it.
+    Remove {
+        ticket: Ticket,
+        sequence: Option<u64>,
+    },
+    /// Nothing about the submission is outstanding.
+    Forget(Ticket),
+}
+
+/// The way in which a submission ends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Completion {
+    /// By the outcome that arrives with this event.
+    Outcome,
+    /// By this client's record.
+    Ended {
+        kill: bool,
+    },
+    /// The task was not accepted.
+    Full,
+    Failed(String),
+}
+
+/// All submissions that are not forgotten.
+#[derive(Debug, Default)]
+pub(super) struct Machine {
+    submissions: HashMap<Ticket, Submission>,
+    /// Submissions that wait for room, by the time of their next attempt.
+    waiting: BTreeSet<(Instant, Ticket)>,
+    /// Number of submissions without an outcome.
+    incomplete: usize,
+}
+
+#[derive(Debug)]
+struct Submission {
+    task: TaskHalf,
+    end: EndHalf,
+    when_full: WhenFull,
+    pause: Duration,
+    is_complete: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum TaskHalf {
+    Looking,
+    Publishing,
+    WaitingForRoom(Instant),
+    Stored(u64),
+    /// In the queue, or done, by another run of the batch.
+    Elsewhere,
+    /// Not in the queue.
+    Absent,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum EndHalf {
+    Unwanted,
+    Offered {
+        kill: bool,
+    },
+    Recorded,
+    /// Another outcome counts.
+    Late,
+}
+
+impl Machine {
+    /// Returns the number of submissions without an outcome.
+    pub(super) fn incomplete(&self) -> usize {
+        self.incomplete
+    }
+
+    /// Returns the time at which [`tick`](Self::tick) is due.
+    pub(super) fn next_tick(&self) -> Option<Instant> {
+        self.waiting.first().map(|(at, _)| *at)
+    }
+
+    /// Handles a fact about a submission, and appends the steps that follow from it.
+    pub(super) fn handle(
+        &mut self,
+        now: Instant,
+        ticket: Ticket,
+        event: Event,
+        actions: &mut Vec<Action>,
+    ) {
+        if let Event::Submitted { when_full, has_outcome } = event {
+            let action = if has_outcome { Action::Look } else { Action::Publish };
+            actions.push(action(ticket));
+            self.submissions.insert(ticket, Submission::new(when_full, has_outcome));
+            self.incomplete += 1;
+            return;
+        }
+        let Self { submissions, waiting, incomplete } = self;
+        // Outcomes of other runs, and second copies of known ones, concern nobody.
+        let Some(submission) = submissions.get_mut(&ticket) else { return };
+        let (waited, was_complete) = (submission.waits_until(), submission.is_complete);
+        submission.handle(now, ticket, event, actions);
+        if waited != submission.waits_until() {
+            if let Some(at) = waited {
+                waiting.remove(&(at, ticket));
+            }
+            if let Some(at) = submission.waits_until() {
+                waiting.insert((at, ticket));
+            }
+        }
+        *incomplete -= usize::from(submission.is_complete && !was_complete);
+        if submission.is_over() {
+            submissions.remove(&ticket);
+            actions.push(Action::Forget(ticket));
+        }
+    }
+
+    /// Publishes the tasks that have waited long enough for room.
+    pub(super) fn tick(&mut self, now: Instant, actions: &mut Vec<Action>) {
+        while let Some((at, ticket)) = self.waiting.first().copied()
+            && at <= now
+        {
+            self.waiting.pop_first();
+            if let Some(submission) = self.submissions.get_mut(&ticket) {
+                submission.task = TaskHalf::Publishing;
+                actions.push(Action::Publish(ticket));
+            }
+        }
+    }
+}
+
+impl Submission {
+    fn new(when_full: WhenFull, has_outcome: bool) -> Self {
+        Self {
+            task: if has_outcome { TaskHalf::Looking } else { TaskHalf::Publishing },
+            end: EndHalf::Unwanted,
+            when_full,
+            pause: FIRST_PAUSE,
+            is_complete: false,
+        }
+    }
+
+    fn handle(&mut self, now: Instant, ticket: Ticket, event: Event, actions: &mut Vec<Action>) {
+        match event {
+            Event::Submitted { .. } => {}
+            Event::Looked { is_found: true } => {
+                self.complete(ticket, Completion::Outcome, actions);
+                self.settle(ticket, TaskHalf::Elsewhere, actions);
+            }
+            Event::Looked { is_found: false } if self.is_complete => {
+                self.settle(ticket, TaskHalf::Absent, actions);
+            }
+            // The outcome was too old, and has been removed.
+            Event::Looked { is_found: false } => {
+                self.task = TaskHalf::Publishing;
+                actions.push(Action::Publish(ticket));
+            }
+            Event::Published(answer) => self.published(now, ticket, answer, actions),
+            Event::Outcome => {
+                self.complete(ticket, Completion::Outcome, actions);
+                self.stop_waiting(ticket, actions);
+            }
+            Event::EndWanted { kill } => {
+                if !self.is_complete && self.end == EndHalf::Unwanted {
+                    self.end = EndHalf::Offered { kill };
+                    actions.push(Action::OfferEnd { ticket, kill });
+                }
+            }
+            Event::EndOffered(answer) => self.end_offered(ticket, answer, actions),
+        }
+    }
+
+    fn published(
+        &mut self,
+        now: Instant,
+        ticket: Ticket,
+        answer: PublishAnswer,
+        actions: &mut Vec<Action>,
+    ) {
+        match answer {
+            PublishAnswer::Stored(sequence) => {
+                self.settle(ticket, TaskHalf::Stored(sequence), actions);
+            }
+            PublishAnswer::Exists => self.settle(ticket, TaskHalf::Elsewhere, actions),
+            PublishAnswer::Full if self.is_complete => {
+                self.settle(ticket, TaskHalf::Absent, actions);
+            }
+            PublishAnswer::Full if self.when_full == WhenFull::Wait => {
+                self.task = TaskHalf::WaitingForRoom(now + self.pause);
+                self.pause = (self.pause * 2).min(LONGEST_PAUSE);
+            }
+            PublishAnswer::Full => {
+                self.complete(ticket, Completion::Full, actions);
+                self.settle(ticket, TaskHalf::Absent, actions);
+            }
+            PublishAnswer::Failed(reason) => {
+                self.complete(ticket, Completion::Failed(reason), actions);
+                self.settle(ticket, TaskHalf::Absent, actions);
+            }
+        }
+    }
+
+    fn end_offered(&mut self, ticket: Ticket, answer: EndAnswer, actions: &mut Vec<Action>) {
+        let EndHalf::Offered { kill } = self.end else { return };
+        match answer {
+            EndAnswer::Recorded => {
+                self.end = EndHalf::Recorded;
+                self.complete(ticket, Completion::Ended { kill }, actions);
+                self.stop_waiting(ticket, actions);
+                actions.push(Action::Broadcast { ticket, kill });
+                self.remove(ticket, actions);
+            }
+            EndAnswer::Exists => self.end = EndHalf::Late,
+            // It may be wanted again.
+            EndAnswer::Failed => self.end = EndHalf::Unwanted,
+        }
+    }
+
+    /// Ends the half of the task, which leaves the window.
+    fn settle(&mut self, ticket: Ticket, task: TaskHalf, actions: &mut Vec<Action>) {
+        self.task = task;
+        actions.push(Action::LeaveWindow(ticket));
+        if self.end == EndHalf::Recorded {
+            self.remove(ticket, actions);
+        }
+    }
+
+    fn stop_waiting(&mut self, ticket: Ticket, actions: &mut Vec<Action>) {
+        if self.waits_until().is_some() {
+            self.settle(ticket, TaskHalf::Absent, actions);
+        }
+    }
+
+    /// Removes the task from the queue, if it may be there.
+    fn remove(&self, ticket: Ticket, actions: &mut Vec<Action>) {
+        match self.task {
+            TaskHalf::Stored(sequence) => {
+                actions.push(Action::Remove { ticket, sequence: Some(sequence) });
+            }
+            TaskHalf::Elsewhere => actions.push(Action::Remove { ticket, sequence: None }),
+            _ => {}
+        }
+    }
+
+    fn complete(&mut self, ticket: Ticket, with: Completion, actions: &mut Vec<Action>) {
+        if !std::mem::replace(&mut self.is_complete, true) {
+            actions.push(Action::Complete { ticket, with });
+        }
+    }
+
+    fn waits_until(&self) -> Option<Instant> {
+        match self.task {
+            TaskHalf::WaitingForRoom(at) => Some(at),
+            _ => None,
+        }
+    }
+
+    /// Returns `true` if it is complete and no answer is outstanding.
+    fn is_over(&self) -> bool {
+        let is_settled =
+            matches!(self.task, TaskHalf::Stored(_) | TaskHalf::Elsewhere | TaskHalf::Absent);
+        self.is_complete && is_settled && !matches!(self.end, EndHalf::Offered { .. })
+    }
+}
+
+#[cfg(test)]
+mod tests;

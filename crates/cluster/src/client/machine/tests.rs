@@ -1,0 +1,254 @@
+//! Tests of the machine against a model of a server, nodes and a lossy network.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use proptest::prelude::*;
+
+use super::*;
+
+/// The recorded outcome of a task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Recorded {
+    Value,
+    Ended(Ticket),
+}
+
+/// A server with a queue of limited length, nodes that run what is in it, and messages that have
+/// not arrived. All tasks have names, so that a ticket may belong to a task of an earlier run.
+#[derive(Default)]
+struct Model {
+    queue: BTreeMap<Ticket, u64>,
+    outcomes: HashMap<Ticket, Recorded>,
+    next_sequence: u64,
+    room: usize,
+    /// Events on their way to the machine.
+    mail: Vec<(Ticket, Event)>,
+    /// Completions that were reported.
+    completed: HashMap<Ticket, Completion>,
+    left_window: BTreeSet<Ticket>,
+    forgotten: BTreeSet<Ticket>,
+}
+
+impl Model {
+    fn publish(&mut self, ticket: Ticket) -> PublishAnswer {
+        if self.queue.contains_key(&ticket) {
+            return PublishAnswer::Exists;
+        }
+        if self.queue.len() >= self.room {
+            return PublishAnswer::Full;
+        }
+        self.next_sequence += 1;
+        self.queue.insert(ticket, self.next_sequence);
+        PublishAnswer::Stored(self.next_sequence)
+    }
+
+    fn record(&mut self, ticket: Ticket, outcome: Recorded) -> EndAnswer {
+        if self.outcomes.contains_key(&ticket) {
+            return EndAnswer::Exists;
+        }
+        self.outcomes.insert(ticket, outcome);
+        self.mail.push((ticket, Event::Outcome));
+        EndAnswer::Recorded
+    }
+
+    /// Carries the steps out. With `is_lost`, the first answer to a publication is lost, and the
+    /// message is sent again.
+    fn carry_out(&mut self, actions: Vec<Action>, is_lost: bool) {
+        for action in actions {
+            match action {
+                Action::Look(ticket) => {
+                    let is_found = self.outcomes.contains_key(&ticket);
+                    self.mail.push((ticket, Event::Looked { is_found }));
+                }
+                Action::Publish(ticket) => {
+                    let mut answer = self.publish(ticket);
+                    if is_lost {
+                        answer = self.publish(ticket);
+                    }
+                    self.mail.push((ticket, Event::Published(answer)));
+                }
+                Action::OfferEnd { ticket, .. } => {
+                    let mut answer = self.record(ticket, Recorded::Ended(ticket));
+                    if is_lost {
+                        answer = self.record(ticket, Recorded::Ended(ticket));
+                    }
+                    self.mail.push((ticket, Event::EndOffered(answer)));
+                }
+                Action::LeaveWindow(ticket) => {
+                    assert!(self.left_window.insert(ticket), "it left the window twice");
+                }
+                Action::Complete { ticket, with } => {
+                    match with {
+                        Completion::Outcome => assert!(self.outcomes.contains_key(&ticket)),
+                        Completion::Ended { .. } => {
+                            assert_eq!(self.outcomes[&ticket], Recorded::Ended(ticket));
+                        }
+                        Completion::Full | Completion::Failed(_) => {}
+                    }
+                    let before = self.completed.insert(ticket, with);
+                    assert_eq!(before, None, "it was completed twice");
+                }
+                Action::Broadcast { ticket, .. } => {
+                    assert_eq!(self.outcomes[&ticket], Recorded::Ended(ticket));
+                }
+                Action::Remove { ticket, sequence } => {
+                    assert!(self.outcomes.contains_key(&ticket), "a wanted task was removed");
+                    if sequence.is_none_or(|sequence| self.queue.get(&ticket) == Some(&sequence)) {
+                        self.queue.remove(&ticket);
+                    }
+                }
+                Action::Forget(ticket) => {
+                    assert!(self.completed.contains_key(&ticket), "forgotten without an outcome");
+                    assert!(self.left_window.contains(&ticket));
+                    assert!(self.forgotten.insert(ticket));
+                }
+            }
+        }
+    }
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    Submit {
+        when_full: WhenFull,
+        has_outcome: bool,
+        is_old: bool,
+    },
+    Want {
+        which: usize,
+        kill: bool,
+    },
+    /// A message arrives, in any order.
+    Arrive {
+        which: usize,
+        is_lost: bool,
+    },
+    /// A node runs a task and keeps its message, as after a crash of the server.
+    Run {
+        which: usize,
+        acks: bool,
+    },
+    Wait,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let when_full = prop_oneof![Just(WhenFull::Wait), Just(WhenFull::Fail)];
+    prop_oneof![
+        3 => (when_full, any::<bool>(), any::<bool>()).prop_map(
+            |(when_full, has_outcome, is_old)| Step::Submit { when_full, has_outcome, is_old }
+        ),
+        2 => (any::<usize>(), any::<bool>()).prop_map(|(which, kill)| Step::Want { which, kill }),
+        6 => (any::<usize>(), any::<bool>())
+            .prop_map(|(which, is_lost)| Step::Arrive { which, is_lost }),
+        3 => (any::<usize>(), any::<bool>()).prop_map(|(which, acks)| Step::Run { which, acks }),
+        1 => Just(Step::Wait),
+    ]
+}
+
+struct World {
+    machine: Machine,
+    model: Model,
+    now: Instant,
+}
+
+impl World {
+    fn handle(&mut self, ticket: Ticket, event: Event, is_lost: bool) {
+        let mut actions = Vec::new();
+        self.machine.handle(self.now, ticket, event, &mut actions);
+        self.model.carry_out(actions, is_lost);
+    }
+
+    fn run(&mut self, which: usize, acks: bool) {
+        let Some(ticket) = self.model.queue.keys().nth(which).copied() else { return };
+        let _ = self.model.record(ticket, Recorded::Value);
+        if acks {
+            self.model.queue.remove(&ticket);
+        }
+    }
+
+    fn wait(&mut self) {
+        self.now += LONGEST_PAUSE;
+        let mut actions = Vec::new();
+        self.machine.tick(self.now, &mut actions);
+        self.model.carry_out(actions, false);
+    }
+}
+
+proptest! {
+    #[test]
+    fn every_submission_has_the_recorded_outcome(
+        steps in prop::collection::vec(step(), 0..120),
+        room in 0..6_usize,
+    ) {
+        let model = Model { room, ..Model::default() };
+        let mut world = World { machine: Machine::default(), model, now: Instant::now() };
+        let mut submitted: Ticket = 0;
+        for step in steps {
+            match step {
+                Step::Submit { when_full, has_outcome, is_old } => {
+                    let ticket = submitted;
+                    submitted += 1;
+                    if is_old {
+                        // An earlier run of the batch has published it, and perhaps more.
+                        world.model.next_sequence += 1;
+                        world.model.queue.insert(ticket, world.model.next_sequence);
+                    }
+                    if has_outcome && is_old {
+                        world.model.outcomes.insert(ticket, Recorded::Value);
+                    }
+                    // An outcome that was known may be gone, so this may be wrong.
+                    world.handle(ticket, Event::Submitted { when_full, has_outcome }, false);
+                }
+                Step::Want { which, kill } => {
+                    let ticket = which as u64 % (submitted + 1);
+                    world.handle(ticket, Event::EndWanted { kill }, which % 3 == 0);
+                }
+                Step::Arrive { which, is_lost } => {
+                    if !world.model.mail.is_empty() {
+                        let which = which % world.model.mail.len();
+                        let (ticket, event) = world.model.mail.swap_remove(which);
+                        world.handle(ticket, event, is_lost);
+                    }
+                }
+                Step::Run { which, acks } => {
+                    let count = world.model.queue.len().max(1);
+                    world.run(which % count, acks);
+                }
+                Step::Wait => world.wait(),
+            }
+        }
+        // Everything comes to its end: messages arrive, nodes work, queues empty.
+        world.model.room = usize::MAX;
+        for _ in 0..6 {
+            world.wait();
+            while !world.model.queue.is_empty() {
+                world.run(0, true);
+            }
+            while let Some((ticket, event)) = world.model.mail.pop() {
+                world.handle(ticket, event, false);
+            }
+        }
+        let all: BTreeSet<Ticket> = (0..submitted).collect();
+        prop_assert_eq!(world.model.forgotten, all);
+        prop_assert!(world.machine.submissions.is_empty());
+        prop_assert_eq!(world.machine.incomplete(), 0);
+        prop_assert_eq!(world.machine.next_tick(), None);
+    }
+}
+
+#[test]
+fn a_full_queue_gives_the_task_back_or_waits_longer_each_time() {
+    let (mut machine, now) = (Machine::default(), Instant::now());
+    let mut actions = Vec::new();
+    let submitted = |when_full| Event::Submitted { when_full, has_outcome: false };
+    machine.handle(now, 1, submitted(WhenFull::Fail), &mut actions);
+    machine.handle(now, 1, Event::Published(PublishAnswer::Full), &mut actions);
+    let full = Action::Complete { ticket: 1, with: Completion::Full };
+    assert_eq!(actions, [Action::Publish(1), full, Action::LeaveWindow(1), Action::Forget(1)]);
+    machine.handle(now, 2, submitted(WhenFull::Wait), &mut actions);
+    machine.handle(now, 2, Event::Published(PublishAnswer::Full), &mut actions);
+    assert_eq!(machine.next_tick(), Some(now + FIRST_PAUSE));
+    machine.tick(now + FIRST_PAUSE, &mut actions);
+    machine.handle(now, 2, Event::Published(PublishAnswer::Full), &mut actions);
+    assert_eq!(machine.next_tick(), Some(now + 2 * FIRST_PAUSE));
+}
