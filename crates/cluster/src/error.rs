@@ -42,6 +42,16 @@ pub enum ClusterError {
         /// Description of the failure.
         reason: String,
     },
+    /// A batch exists whose map applies another function.
+    #[error("the batch {batch} belongs to the function {found}, not to {wanted}: use another name")]
+    OtherBatch {
+        /// Name of the batch.
+        batch: String,
+        /// Name of its function.
+        found: String,
+        /// Name of the function that was to be applied.
+        wanted: String,
+    },
     /// A name has characters that are not allowed, or is too long.
     #[error(transparent)]
     Name(#[from] NameError),

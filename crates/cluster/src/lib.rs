@@ -19,6 +19,10 @@ mod payload;
 mod publisher;
 mod setup;
 
+pub use client::{
+    Batch, Cluster, ClusterAbortOnDrop, ClusterBuilder, ClusterHandle, ClusterMap,
+    ClusterMapUnordered, ClusterSubmitFuture, ClusterTask,
+};
 pub use error::ClusterError;
 pub use message::NodeStatus;
 pub use names::{ItemId, NameError, Origin, Priority, Queue, TaskKey};

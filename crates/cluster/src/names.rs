@@ -17,6 +17,9 @@ const CLIENT_MARK: char = '~';
 /// The token of a batch's manifest among the outcomes of its items. No item can have it.
 const MANIFEST: &str = "~manifest";
 
+/// The mark of chunks among the items of a batch. No user can give an item such an id.
+const CHUNK_MARK: char = '~';
+
 /// A text cannot be used as a name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
@@ -98,7 +101,7 @@ token! {
 
 token! {
     /// The id of a task within its batch or client.
-    ItemId, "the id of an item", is_token
+    ItemId, "the id of an item", is_item
 }
 
 fn is_token(text: &str) -> bool {
@@ -108,6 +111,11 @@ fn is_token(text: &str) -> bool {
 
 fn is_origin(text: &str) -> bool {
     is_token(text.strip_prefix(CLIENT_MARK).unwrap_or(text))
+}
+
+fn is_item(text: &str) -> bool {
+    let number = text.strip_prefix(CHUNK_MARK);
+    number.map_or_else(|| is_token(text), |number| number.parse::<u64>().is_ok())
 }
 
 impl Default for Queue {
@@ -144,9 +152,26 @@ impl Origin {
 }
 
 impl ItemId {
+    /// Parses the id that a user gives an item of a batch.
+    ///
+    /// # Errors
+    /// If the text has characters that are not allowed.
+    pub fn named(text: &str) -> Result<Self, NameError> {
+        if is_token(text) {
+            Ok(Self(text.into()))
+        } else {
+            Err(NameError { what: "the id of an item", text: text.to_owned() })
+        }
+    }
+
     /// Returns the id of the item with a number.
     pub(crate) fn number(number: u64) -> Self {
         Self(number.to_string().into())
+    }
+
+    /// Returns the id of a chunk of a batch's map, counted from 0.
+    pub(crate) fn chunk(index: u64) -> Self {
+        Self(format!("{CHUNK_MARK}{index}").into())
     }
 }
 
@@ -283,6 +308,11 @@ impl Names {
         }
     }
 
+    /// Returns the filter of all items of a batch that are in the queue.
+    pub(crate) fn waiting_of(&self, batch: &Origin) -> String {
+        format!("brigade.{}.task.*.*.{batch}.>", self.queue)
+    }
+
     /// Returns the filter of a lane's consumer.
     pub(crate) fn lane_filter(&self, lane: &Lane) -> String {
         format!("brigade.{}.task.{}.{}.>", self.queue, lane.class, lane.priority.token())
@@ -326,46 +356,4 @@ impl Names {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::needs::Needs;
-
-    #[test]
-    fn texts_that_would_change_a_subject_are_refused() {
-        for text in ["", "a.b", "a b", "*", ">", "ä", &"x".repeat(65)] {
-            assert!(text.parse::<Queue>().is_err(), "{text}");
-            assert!(text.parse::<ItemId>().is_err(), "{text}");
-            assert!(Origin::batch(text).is_err(), "{text}");
-        }
-        assert!("nightly-2026_11".parse::<Queue>().is_ok());
-    }
-
-    #[test]
-    fn no_batch_has_the_name_of_a_client() {
-        let client = Origin::client("x1").unwrap();
-        assert!(!client.is_batch());
-        assert!(Origin::batch(client.as_str()).is_err());
-        assert!(Origin::batch("x1").unwrap().is_batch());
-    }
-
-    #[test]
-    fn a_lane_is_found_again_by_its_consumer() {
-        let class = Needs::cores(4).label("gpu").class().unwrap();
-        for priority in Priority::ALL {
-            let lane = Lane { priority, class: class.clone() };
-            assert_eq!(Lane::of_consumer(&lane.consumer()), Some(lane));
-        }
-        assert_eq!(Lane::of_consumer("somebody_else"), None);
-    }
-
-    #[test]
-    fn only_items_of_batches_have_a_subject_of_their_own() {
-        let names = Names::new(Queue::default());
-        let lane = Lane { priority: Priority::Normal, class: Class::default() };
-        let key = |origin| TaskKey { origin, item: ItemId::number(7) };
-        let of_batch = names.task(&lane, &key(Origin::batch("b").unwrap()));
-        assert_eq!(of_batch, "brigade.default.task.any.n.b.7");
-        let of_client = names.task(&lane, &key(Origin::client("c").unwrap()));
-        assert_eq!(of_client, "brigade.default.task.any.n.~c");
-    }
-}
+mod tests;

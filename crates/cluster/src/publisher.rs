@@ -19,7 +19,7 @@ use bytes::Bytes;
 use futures_util::{FutureExt, StreamExt};
 use serde::Deserialize;
 
-use self::outstanding::Outstanding;
+use self::outstanding::{Answered, Outstanding};
 use crate::connection::LinkEvent;
 use crate::error::ClusterError;
 
@@ -46,6 +46,8 @@ pub(crate) struct Answer<T> {
     /// The tag that the publish was given.
     pub(crate) tag: T,
     pub(crate) result: Result<Stored, Refusal>,
+    /// The message, which may be published again.
+    pub(crate) publication: Publication,
 }
 
 /// The stream has stored the message.
@@ -178,8 +180,8 @@ impl<T> Publisher<T> {
         if let Err(error) = sent {
             // The library has checked the size and the subject, and nothing was sent.
             let kind = RefusalKind::Other(chain(&error));
-            if let Some((tag, is_retried)) = self.outstanding.remove(number) {
-                self.refused.push(Answer { tag, result: Err(Refusal { kind, is_retried }) });
+            if let Some(answered) = self.outstanding.remove(number) {
+                self.refused.push(answered.refused(kind));
             }
         }
     }
@@ -189,19 +191,28 @@ impl<T> Publisher<T> {
         let Some(number) = number.and_then(|number| number.parse().ok()) else {
             return;
         };
-        match Verdict::of(message) {
-            Verdict::Again => self.outstanding.put_off(number, Instant::now() + RETRY_PAUSE),
-            Verdict::Stored(stored) => {
-                if let Some((tag, _)) = self.outstanding.remove(number) {
-                    answers.push(Answer { tag, result: Ok(stored) });
-                }
-            }
-            Verdict::Refused(kind) => {
-                if let Some((tag, is_retried)) = self.outstanding.remove(number) {
-                    answers.push(Answer { tag, result: Err(Refusal { kind, is_retried }) });
-                }
-            }
+        let verdict = Verdict::of(message);
+        if verdict == Verdict::Again {
+            self.outstanding.put_off(number, Instant::now() + RETRY_PAUSE);
+            return;
         }
+        let Some(answered) = self.outstanding.remove(number) else { return };
+        match verdict {
+            Verdict::Again => {}
+            Verdict::Stored(stored) => answers.push(answered.stored(stored)),
+            Verdict::Refused(kind) => answers.push(answered.refused(kind)),
+        }
+    }
+}
+
+impl<T> Answered<T> {
+    fn stored(self, stored: Stored) -> Answer<T> {
+        Answer { tag: self.tag, result: Ok(stored), publication: self.publication }
+    }
+
+    fn refused(self, kind: RefusalKind) -> Answer<T> {
+        let refusal = Refusal { kind, is_retried: self.is_retried };
+        Answer { tag: self.tag, result: Err(refusal), publication: self.publication }
     }
 }
 

@@ -15,8 +15,6 @@ const SILENCE: Duration = Duration::from_secs(2);
 /// The place among the outcomes.
 #[derive(Debug)]
 pub(super) struct Cursor {
-    /// Number of the consumer in use; messages of others are ignored.
-    generation: u64,
     /// The stream's sequence of the last outcome.
     last: u64,
     /// Number of messages that the consumer has delivered.
@@ -29,7 +27,7 @@ pub(super) struct Cursor {
 pub(super) enum Place {
     /// The next outcome, or a sign of life.
     Next,
-    /// Of a consumer that is no longer in use, or known already.
+    /// Known already.
     Old,
     /// Something before it was lost.
     Gap,
@@ -38,33 +36,18 @@ pub(super) enum Place {
 impl Cursor {
     /// Returns a place behind the given sequence, without a consumer.
     pub(super) fn behind(last: u64, now: Instant) -> Self {
-        Self { generation: 0, last, delivered: 0, heard: now }
+        Self { last, delivered: 0, heard: now }
     }
 
-    /// Returns the number of the consumer in use.
-    pub(super) fn generation(&self) -> u64 {
-        self.generation
-    }
-
-    /// Begins with another consumer. Returns its number and the first sequence that it delivers.
-    pub(super) fn restart(&mut self, now: Instant) -> (u64, u64) {
-        self.generation += 1;
+    /// Begins with another consumer. Returns the first sequence that it delivers.
+    pub(super) fn restart(&mut self, now: Instant) -> u64 {
         self.delivered = 0;
         self.heard = now;
-        (self.generation, self.last + 1)
+        self.last + 1
     }
 
     /// Places an outcome, by its sequences in the stream and in the consumer.
-    pub(super) fn outcome(
-        &mut self,
-        generation: u64,
-        in_stream: u64,
-        in_consumer: u64,
-        now: Instant,
-    ) -> Place {
-        if generation != self.generation {
-            return Place::Old;
-        }
+    pub(super) fn outcome(&mut self, in_stream: u64, in_consumer: u64, now: Instant) -> Place {
         self.heard = now;
         if in_consumer != self.delivered + 1 {
             return if in_consumer <= self.delivered { Place::Old } else { Place::Gap };
@@ -75,15 +58,7 @@ impl Cursor {
     }
 
     /// Places a heartbeat, which says how many messages the consumer has delivered.
-    pub(super) fn heartbeat(
-        &mut self,
-        generation: u64,
-        delivered: Option<u64>,
-        now: Instant,
-    ) -> Place {
-        if generation != self.generation {
-            return Place::Old;
-        }
+    pub(super) fn heartbeat(&mut self, delivered: Option<u64>, now: Instant) -> Place {
         self.heard = now;
         if delivered.is_some_and(|delivered| delivered > self.delivered) {
             Place::Gap
@@ -108,17 +83,16 @@ mod tests {
     fn a_silent_consumer_is_replaced_behind_the_last_outcome() {
         let start = Instant::now();
         let mut cursor = Cursor::behind(10, start);
-        assert_eq!(cursor.restart(start), (1, 11));
-        assert_eq!(cursor.outcome(1, 15, 1, start), Place::Next);
-        assert_eq!(cursor.outcome(1, 15, 1, start), Place::Old);
-        assert_eq!(cursor.outcome(1, 17, 3, start), Place::Gap);
-        assert_eq!(cursor.heartbeat(1, Some(1), start), Place::Next);
-        assert_eq!(cursor.heartbeat(1, Some(2), start), Place::Gap);
+        assert_eq!(cursor.restart(start), 11);
+        assert_eq!(cursor.outcome(15, 1, start), Place::Next);
+        assert_eq!(cursor.outcome(15, 1, start), Place::Old);
+        assert_eq!(cursor.outcome(17, 3, start), Place::Gap);
+        assert_eq!(cursor.heartbeat(Some(1), start), Place::Next);
+        assert_eq!(cursor.heartbeat(Some(2), start), Place::Gap);
         assert_eq!(cursor.silent_at(), start + SILENCE);
         let later = start + SILENCE;
-        assert_eq!(cursor.restart(later), (2, 16));
-        assert_eq!(cursor.outcome(1, 16, 2, later), Place::Old);
-        assert_eq!(cursor.heartbeat(1, None, later), Place::Old);
+        assert_eq!(cursor.restart(later), 16);
+        assert_eq!(cursor.heartbeat(None, later), Place::Next);
         assert_eq!(cursor.silent_at(), later + SILENCE);
     }
 
@@ -131,7 +105,7 @@ mod tests {
             let mut taken = Vec::new();
             let mut lost = lost.into_iter();
             // The stream has every third sequence, because others belong to somebody else.
-            let (mut generation, mut from) = cursor.restart(now);
+            let mut from = cursor.restart(now);
             let mut sent = 0;
             while taken.len() < 50 {
                 sent += 1;
@@ -139,11 +113,11 @@ mod tests {
                 if lost.next().unwrap_or(false) {
                     continue;
                 }
-                match cursor.outcome(generation, in_stream, sent, now) {
+                match cursor.outcome(in_stream, sent, now) {
                     Place::Next => taken.push(in_stream),
                     Place::Old => {}
                     Place::Gap => {
-                        (generation, from) = cursor.restart(now);
+                        from = cursor.restart(now);
                         sent = 0;
                     }
                 }

@@ -116,8 +116,6 @@ pub(super) struct Machine {
     submissions: HashMap<Ticket, Submission>,
     /// Submissions that wait for room, by the time of their next attempt.
     waiting: BTreeSet<(Instant, Ticket)>,
-    /// Number of submissions without an outcome.
-    incomplete: usize,
 }
 
 #[derive(Debug)]
@@ -153,9 +151,9 @@ enum EndHalf {
 }
 
 impl Machine {
-    /// Returns the number of submissions without an outcome.
-    pub(super) fn incomplete(&self) -> usize {
-        self.incomplete
+    /// Returns `true` if the submission has no outcome.
+    pub(super) fn is_incomplete(&self, ticket: Ticket) -> bool {
+        self.submissions.get(&ticket).is_some_and(|submission| !submission.is_complete)
     }
 
     /// Returns the time at which [`tick`](Self::tick) is due.
@@ -175,13 +173,12 @@ impl Machine {
             let action = if has_outcome { Action::Look } else { Action::Publish };
             actions.push(action(ticket));
             self.submissions.insert(ticket, Submission::new(when_full, has_outcome));
-            self.incomplete += 1;
             return;
         }
-        let Self { submissions, waiting, incomplete } = self;
+        let Self { submissions, waiting } = self;
         // Outcomes of other runs, and second copies of known ones, concern nobody.
         let Some(submission) = submissions.get_mut(&ticket) else { return };
-        let (waited, was_complete) = (submission.waits_until(), submission.is_complete);
+        let waited = submission.waits_until();
         submission.handle(now, ticket, event, actions);
         if waited != submission.waits_until() {
             if let Some(at) = waited {
@@ -191,7 +188,6 @@ impl Machine {
                 waiting.insert((at, ticket));
             }
         }
-        *incomplete -= usize::from(submission.is_complete && !was_complete);
         if submission.is_over() {
             submissions.remove(&ticket);
             actions.push(Action::Forget(ticket));

@@ -27,6 +27,15 @@ struct Entry<T> {
     is_retried: bool,
 }
 
+/// A publish that has its answer.
+#[derive(Debug)]
+pub(super) struct Answered<T> {
+    pub(super) tag: T,
+    pub(super) publication: Publication,
+    /// `true` if it was sent more than once.
+    pub(super) is_retried: bool,
+}
+
 impl<T> Default for Outstanding<T> {
     fn default() -> Self {
         Self { first: 0, entries: VecDeque::new(), len: 0, due: BTreeSet::new() }
@@ -48,9 +57,8 @@ impl<T> Outstanding<T> {
         number
     }
 
-    /// Removes a publish that has its answer. Returns its tag, and whether it was sent more than
-    /// once; `None` if it had its answer before.
-    pub(super) fn remove(&mut self, number: u64) -> Option<(T, bool)> {
+    /// Removes a publish that has its answer. Returns `None` if it had its answer before.
+    pub(super) fn remove(&mut self, number: u64) -> Option<Answered<T>> {
         let index = self.index(number)?;
         let entry = self.entries.get_mut(index)?.take()?;
         self.due.remove(&(entry.due, number));
@@ -59,7 +67,8 @@ impl<T> Outstanding<T> {
             self.entries.pop_front();
             self.first += 1;
         }
-        Some((entry.tag, entry.is_retried))
+        let Entry { tag, publication, is_retried, .. } = entry;
+        Some(Answered { tag, publication, is_retried })
     }
 
     /// Sends a publish again at `due` rather than when its time is over.

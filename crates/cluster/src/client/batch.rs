@@ -1,0 +1,214 @@
+//! Named batches: tasks that a later run of the program continues.
+
+use std::fmt;
+use std::sync::Arc;
+
+use async_nats::HeaderMap;
+use async_nats::header::NATS_EXPECTED_LAST_SUBJECT_SEQUENCE;
+use brigade_pool::{SubmitError, SubmitErrorKind, Task};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::handle::ClusterHandle;
+use super::map::{ClusterMap, ClusterMapUnordered};
+use super::prepare::Place;
+use super::server::{Server, patiently};
+use super::shared::{Command, Shared};
+use super::task::ClusterTask;
+use crate::error::ClusterError;
+use crate::message::Manifest;
+use crate::names::{ItemId, NameError, Origin};
+
+/// A named set of tasks, whose outcomes outlive the client; returned by
+/// [`Cluster::batch`](crate::Cluster::batch).
+///
+/// Each item has one recorded outcome. A program that was interrupted opens the batch of the same
+/// name and submits everything again: items that are done yield their recorded outcomes, items that
+/// are in the queue are waited for, and only the others are submitted. An item whose input has
+/// changed yields an error. Outcomes are kept for the
+/// [life of outcomes](crate::ClusterBuilder::outcome_life) of the queue.
+///
+/// ```no_run
+/// # use brigade::Task;
+/// # use brigade::cluster::Cluster;
+/// # pub static LENGTH: Task<String, usize> = Task::new("length/1", |text: String| text.len());
+/// # let (cluster, texts) = (Cluster::connect("nats://127.0.0.1:4222")?, vec![String::new()]);
+/// let batch = cluster.batch("lengths-2026-11-21")?;
+/// for length in batch.map(&LENGTH, texts) {
+///     println!("{}", length?);
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Batch<'cluster> {
+    shared: &'cluster Arc<Shared>,
+    origin: Origin,
+    is_continued: bool,
+}
+
+/// A batch for its map.
+#[derive(Debug, Clone)]
+pub(super) struct Mapped {
+    pub(super) origin: Origin,
+    pub(super) is_continued: bool,
+}
+
+impl<'cluster> Batch<'cluster> {
+    pub(super) fn open(shared: &'cluster Arc<Shared>, name: &str) -> Result<Self, ClusterError> {
+        let origin = Origin::batch(name)?;
+        let batch = origin.clone();
+        let found = shared.run(move |server| async move { server.find(&batch).await });
+        let found = found.recv().map_err(|_| closed())??;
+        let is_continued = found.is_continued;
+        let (behind, done) = (found.last_sequence, found.items);
+        shared.send(Command::Follow { origin: origin.clone(), behind, done });
+        Ok(Self { shared, origin, is_continued })
+    }
+
+    /// Returns the name.
+    pub fn name(&self) -> &str {
+        self.origin.as_str()
+    }
+
+    /// Returns `true` if an earlier run has left outcomes or tasks.
+    pub fn is_continued(&self) -> bool {
+        self.is_continued
+    }
+
+    /// Submits an item of the batch; see [`ClusterTask::submit`].
+    ///
+    /// # Errors
+    /// As there, and [`SubmitErrorKind::Function`] if the id of the item has characters other than
+    /// letters, digits, `-` and `_`.
+    pub fn submit<A, R>(
+        &self,
+        item: &str,
+        task: &Task<A, R>,
+        argument: A,
+    ) -> Result<ClusterHandle<R>, SubmitError<A>>
+    where
+        A: Serialize + DeserializeOwned + 'static,
+        R: Serialize + DeserializeOwned + 'static,
+    {
+        match self.task(item, task) {
+            Ok(task) => task.submit(argument),
+            Err(error) => {
+                let kind = SubmitErrorKind::Function { message: error.to_string() };
+                Err(SubmitError::new(kind, argument))
+            }
+        }
+    }
+
+    /// Returns a builder for an item with settings of its own.
+    ///
+    /// # Errors
+    /// If the id of the item has characters other than letters, digits, `-` and `_`.
+    pub fn task<A, R>(
+        &self,
+        item: &str,
+        task: &Task<A, R>,
+    ) -> Result<ClusterTask<'cluster, A, R>, NameError>
+    where
+        A: Serialize + DeserializeOwned + 'static,
+        R: Serialize + DeserializeOwned + 'static,
+    {
+        let item = ItemId::named(item)?;
+        let (origin, may_be_done) = (self.origin.clone(), self.is_continued);
+        Ok(ClusterTask::new(self.shared, Place::Batch { origin, item, may_be_done }, task))
+    }
+
+    /// Applies a task to each input like [`Cluster::map`](crate::Cluster::map). The items of the
+    /// batch are the positions of the inputs, so every run must have the same inputs in the same
+    /// order.
+    ///
+    /// Dropping the iterator leaves the tasks to the nodes, for the next run.
+    pub fn map<A, R, I>(&self, task: &Task<A, R>, inputs: I) -> ClusterMap<'cluster, I::IntoIter, R>
+    where
+        I: IntoIterator<Item = A>,
+        A: Serialize + DeserializeOwned + 'static,
+        R: Serialize + DeserializeOwned + 'static,
+    {
+        ClusterMap::new(self.shared, Some(self.mapped()), task.name(), inputs.into_iter())
+    }
+
+    /// Applies a task to each input like [`map`](Self::map), but yields the results in the order of
+    /// completion.
+    pub fn map_unordered<A, R, I>(
+        &self,
+        task: &Task<A, R>,
+        inputs: I,
+    ) -> ClusterMapUnordered<'cluster, I::IntoIter, R>
+    where
+        I: IntoIterator<Item = A>,
+        A: Serialize + DeserializeOwned + 'static,
+        R: Serialize + DeserializeOwned + 'static,
+    {
+        ClusterMapUnordered::new(self.shared, Some(self.mapped()), task.name(), inputs.into_iter())
+    }
+
+    fn mapped(&self) -> Mapped {
+        Mapped { origin: self.origin.clone(), is_continued: self.is_continued }
+    }
+}
+
+impl Mapped {
+    /// Agrees with earlier runs on the size of chunks. Returns that size.
+    pub(super) fn agree(
+        &self,
+        shared: &Arc<Shared>,
+        name: &str,
+        chunk: u32,
+    ) -> Result<u32, ClusterError> {
+        let (origin, wanted) = (self.origin.clone(), Manifest { name: name.to_owned(), chunk });
+        let agreed =
+            shared.run(move |server| async move { agree(&server, &origin, &wanted).await });
+        agreed.recv().map_err(|_| closed())?
+    }
+}
+
+/// Records the manifest of a batch, or reads that of an earlier run.
+async fn agree(server: &Server, batch: &Origin, wanted: &Manifest) -> Result<u32, ClusterError> {
+    const OPERATION: &str = "record the manifest of a batch";
+    let subject = server.names().manifest(batch);
+    let payload = wanted.to_bytes().map_err(|error| ClusterError::server(OPERATION, &error))?;
+    let message = patiently(OPERATION, async || {
+        if let Some(message) = server.outcome(&subject).await.map_err(|e| e.to_string())? {
+            return Ok(message);
+        }
+        let mut headers = HeaderMap::new();
+        headers.insert(NATS_EXPECTED_LAST_SUBJECT_SEQUENCE, "0");
+        let stored = server
+            .jetstream
+            .publish_with_headers(subject.clone(), headers, payload.clone())
+            .await
+            .map_err(|error| brigade_codec::chain(&error))?
+            .await;
+        // If another run was faster, its manifest is read in the next attempt.
+        stored.map(|_| payload.clone()).map_err(|error| brigade_codec::chain(&error))
+    })
+    .await?;
+    let found =
+        Manifest::from_bytes(&message).map_err(|error| ClusterError::server(OPERATION, &error))?;
+    if found.name == wanted.name {
+        Ok(found.chunk.max(1))
+    } else {
+        Err(ClusterError::OtherBatch {
+            batch: batch.to_string(),
+            found: found.name,
+            wanted: wanted.name.clone(),
+        })
+    }
+}
+
+fn closed() -> ClusterError {
+    let reason = "the cluster was closed".to_owned();
+    ClusterError::Server { operation: "open the batch", reason }
+}
+
+impl fmt::Debug for Batch<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Batch")
+            .field("name", &self.name())
+            .field("is_continued", &self.is_continued)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,184 @@
+//! The cluster as its users see it.
+
+use std::fmt;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use brigade_pool::{SubmitError, Task};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::batch::Batch;
+use super::builder::ClusterBuilder;
+use super::handle::ClusterHandle;
+use super::map::{ClusterMap, ClusterMapUnordered};
+use super::prepare::Place;
+use super::shared::{Command, Shared};
+use super::submit_future::ClusterSubmitFuture;
+use super::task::ClusterTask;
+use crate::error::ClusterError;
+
+/// A connection to a queue whose tasks run on many machines.
+///
+/// It is used like a [`Pool`](brigade_pool::Pool), from any thread, blocking or async, with any
+/// runtime. It has one thread of its own. Nodes may come and go; tasks wait in the queue meanwhile.
+///
+/// Dropping it waits for the answers to the submissions, for at most 5 s, and leaves the tasks to
+/// the nodes. Handles without an outcome then end with
+/// [`Disconnected`](brigade_pool::TaskErrorKind::Disconnected).
+///
+/// ```no_run
+/// use brigade::Task;
+/// use brigade::cluster::Cluster;
+///
+/// pub static LENGTH: Task<String, usize> = Task::new("length/1", |text: String| text.len());
+///
+/// let cluster = Cluster::connect("nats://127.0.0.1:4222")?;
+/// let handle = cluster.submit(&LENGTH, "abc".to_owned())?;
+/// assert_eq!(handle.wait()?, 3);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Cluster {
+    shared: Arc<Shared>,
+    /// `None` once it is closed.
+    driver: Option<JoinHandle<()>>,
+}
+
+impl Cluster {
+    /// Connects to the queue `default` of a server, which is created if it does not exist.
+    ///
+    /// # Errors
+    /// If the server cannot be reached, or cannot be used.
+    pub fn connect(url: impl Into<String>) -> Result<Self, ClusterError> {
+        Self::builder().url(url).connect()
+    }
+
+    /// Returns a builder. Without further settings it uses `NATS_URL`, or a server on this machine.
+    pub fn builder() -> ClusterBuilder {
+        ClusterBuilder::default()
+    }
+
+    pub(super) fn new(shared: Arc<Shared>, driver: JoinHandle<()>) -> Self {
+        Self { shared, driver: Some(driver) }
+    }
+
+    /// Submits a task; see [`ClusterTask::submit`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn submit<A, R>(
+        &self,
+        task: &Task<A, R>,
+        argument: A,
+    ) -> Result<ClusterHandle<R>, SubmitError<A>>
+    where
+        A: Serialize + DeserializeOwned + 'static,
+        R: Serialize + DeserializeOwned + 'static,
+    {
+        self.task(task).submit(argument)
+    }
+
+    /// Submits a task, and blocks until the server has stored it or refused it; see
+    /// [`ClusterTask::try_submit`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn try_submit<A, R>(
+        &self,
+        task: &Task<A, R>,
+        argument: A,
+    ) -> Result<ClusterHandle<R>, SubmitError<A>>
+    where
+        A: Serialize + DeserializeOwned + 'static,
+        R: Serialize + DeserializeOwned + 'static,
+    {
+        self.task(task).try_submit(argument)
+    }
+
+    /// Submits a task as a future, which waits where [`submit`](Self::submit) blocks.
+    ///
+    /// # Errors
+    /// As `submit`.
+    pub fn submit_async<A, R>(&self, task: &Task<A, R>, argument: A) -> ClusterSubmitFuture<A, R>
+    where
+        A: Serialize + DeserializeOwned + 'static,
+        R: Serialize + DeserializeOwned + 'static,
+    {
+        self.task(task).submit_async(argument)
+    }
+
+    /// Returns a builder for a task with settings of its own.
+    pub fn task<A, R>(&self, task: &Task<A, R>) -> ClusterTask<'_, A, R>
+    where
+        A: Serialize + DeserializeOwned + 'static,
+        R: Serialize + DeserializeOwned + 'static,
+    {
+        ClusterTask::new(&self.shared, Place::Client, task)
+    }
+
+    /// Applies a task to each input and yields the results in the order of the inputs.
+    ///
+    /// The iterator is lazy and bounded: it takes inputs as results are consumed. A task that fails
+    /// yields an error item, and the iteration continues.
+    pub fn map<A, R, I>(&self, task: &Task<A, R>, inputs: I) -> ClusterMap<'_, I::IntoIter, R>
+    where
+        I: IntoIterator<Item = A>,
+        A: Serialize + DeserializeOwned + 'static,
+        R: Serialize + DeserializeOwned + 'static,
+    {
+        ClusterMap::new(&self.shared, None, task.name(), inputs.into_iter())
+    }
+
+    /// Applies a task to each input like [`map`](Self::map), but yields the results in the order of
+    /// completion.
+    pub fn map_unordered<A, R, I>(
+        &self,
+        task: &Task<A, R>,
+        inputs: I,
+    ) -> ClusterMapUnordered<'_, I::IntoIter, R>
+    where
+        I: IntoIterator<Item = A>,
+        A: Serialize + DeserializeOwned + 'static,
+        R: Serialize + DeserializeOwned + 'static,
+    {
+        ClusterMapUnordered::new(&self.shared, None, task.name(), inputs.into_iter())
+    }
+
+    /// Opens a named batch: a set of tasks that a later run of the program continues. See
+    /// [`Batch`].
+    ///
+    /// Blocks until the server has listed what earlier runs have left.
+    ///
+    /// # Errors
+    /// If the name has characters other than letters, digits, `-` and `_`, or the server is away.
+    pub fn batch(&self, name: &str) -> Result<Batch<'_>, ClusterError> {
+        Batch::open(&self.shared, name)
+    }
+
+    /// Returns `false` while the link to the server is down. Nothing is lost in that time.
+    pub fn is_connected(&self) -> bool {
+        self.shared.is_up()
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        if self.shared.is_forked() {
+            return;
+        }
+        self.shared.send(Command::Close);
+        if let Some(driver) = self.driver.take() {
+            // A panic there would be a bug of the cluster; the panic hook has reported it.
+            let _ = driver.join();
+        }
+    }
+}
+
+impl fmt::Debug for Cluster {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Cluster")
+            .field("queue", self.shared.names.queue())
+            .field("is_connected", &self.is_connected())
+            .finish_non_exhaustive()
+    }
+}

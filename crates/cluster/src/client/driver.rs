@@ -1,0 +1,364 @@
+//! The driver: one thread that owns the connection, asks the machine, and carries its steps out.
+//!
+//! It never waits for the server: publications have a [`Publisher`], outcomes arrive by
+//! subscription, and everything else is a job whose result comes back as a [`Report`].
+
+mod carry_out;
+mod outcomes;
+
+pub(super) use outcomes::item_outcome;
+
+use std::collections::{HashMap, HashSet};
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::{Duration, Instant};
+
+use async_nats::{Message, Subscriber};
+use bytes::Bytes;
+use futures_util::stream::FuturesUnordered;
+use futures_util::{FutureExt, StreamExt};
+use tokio::sync::mpsc::UnboundedReceiver;
+
+use super::failure;
+use super::follower::Follower;
+use super::machine::{EndAnswer, Event, Machine, PublishAnswer, Ticket};
+use super::server::Server;
+use super::shared::{Command, Shared};
+use super::submission::{Admission, Content, Submission, Target};
+use crate::connection::{Connection, LinkEvent};
+use crate::error::ClusterError;
+use crate::message::{OutcomeMessage, StoredBody};
+use crate::names::{Lane, Names, Origin, TaskKey};
+use crate::publisher::{Answer, Publication, Publisher, RefusalKind};
+
+/// Messages and commands that are handled before the driver looks at other things.
+const AT_A_TIME: usize = 256;
+
+/// Time for outstanding publications when the cluster is closed.
+const CLOSE_PATIENCE: Duration = Duration::from_secs(5);
+
+type Job = Pin<Box<dyn Future<Output = Report>>>;
+
+/// The driver of a cluster.
+pub(super) struct Driver {
+    shared: Arc<Shared>,
+    connection: Connection,
+    server: Server,
+    publisher: Publisher<Tag>,
+    machine: Machine,
+    records: HashMap<Ticket, Record>,
+    followers: Vec<Followed>,
+    /// The positions of followers.
+    by_origin: HashMap<Origin, usize>,
+    jobs: FuturesUnordered<Job>,
+    /// The lanes whose consumers exist, or are being created.
+    lanes: HashSet<Lane>,
+}
+
+/// An origin, and the subscription to its outcomes.
+struct Followed {
+    follower: Follower,
+    messages: Option<Subscriber>,
+}
+
+/// The subject of a publication's answer.
+#[derive(Debug, Clone, Copy)]
+enum Tag {
+    Task(Ticket),
+    End(Ticket),
+}
+
+/// The driver's record of a submission that is not forgotten.
+struct Record {
+    key: TaskKey,
+    /// The position of its origin's follower.
+    follower: usize,
+    lane: Lane,
+    content: Content,
+    /// The object with the items, if there is one.
+    stored: Option<StoredBody>,
+    target: Target,
+    input_hashes: Vec<u64>,
+    admission: Option<Arc<Admission>>,
+}
+
+/// The result of a job.
+enum Report {
+    /// There is nothing to be done.
+    Done,
+    /// The items of a large task are in the object store.
+    Put { ticket: Ticket, result: Result<(Publication, Option<StoredBody>), String> },
+    /// The outcome of an earlier run was searched for.
+    Looked { ticket: Ticket, found: Result<Option<Bytes>, String> },
+    /// The items of outcomes were read from the object store.
+    Read { tickets: Vec<Ticket>, source: Source, outcome: Result<OutcomeMessage, String> },
+    /// A lane could not be opened.
+    LaneFailed(Lane, String),
+}
+
+/// The way in which an outcome was learned.
+#[derive(Debug, Clone, Copy)]
+enum Source {
+    /// It was delivered.
+    Delivered,
+    /// It was searched for, and found.
+    Looked,
+}
+
+/// A reason for the driver to act.
+enum Wake {
+    Link(LinkEvent),
+    Answers,
+    Outcome(usize, Message),
+    Commands(usize),
+    Report(Report),
+    Timer,
+}
+
+impl Driver {
+    /// Opens the queue on a connection.
+    pub(super) async fn open(
+        connection: Connection,
+        server: Server,
+        shared: Arc<Shared>,
+    ) -> Result<Self, ClusterError> {
+        let client = connection.client.clone();
+        let last = server.last_outcome().await?;
+        let mut driver = Self {
+            publisher: Publisher::new(client).await?,
+            connection,
+            server,
+            machine: Machine::default(),
+            records: HashMap::new(),
+            followers: Vec::new(),
+            by_origin: HashMap::new(),
+            jobs: FuturesUnordered::new(),
+            lanes: HashSet::new(),
+            shared,
+        };
+        // The consumer exists before the first task is published.
+        let origin = driver.shared.origin.clone();
+        driver.follow(origin, last, Vec::new()).await;
+        Ok(driver)
+    }
+
+    /// Runs until the cluster is closed.
+    pub(super) async fn run(mut self, mut commands: UnboundedReceiver<Command>) {
+        let mut received = Vec::new();
+        let mut answers = Vec::new();
+        let mut closes_at = None;
+        loop {
+            if let Some(at) = closes_at
+                && (self.publisher.len() == 0 || Instant::now() >= at)
+            {
+                break;
+            }
+            let next = self.next_timer().into_iter().chain(closes_at).min();
+            let timer = async {
+                match next {
+                    Some(at) => tokio::time::sleep_until(at.into()).await,
+                    None => std::future::pending().await,
+                }
+            };
+            let wake = tokio::select! {
+                event = self.connection.next_event() => Wake::Link(event),
+                () = self.publisher.answers(&mut answers) => Wake::Answers,
+                (at, message) = next_outcome(&mut self.followers) => Wake::Outcome(at, message),
+                count = commands.recv_many(&mut received, AT_A_TIME) => Wake::Commands(count),
+                Some(report) = self.jobs.next() => Wake::Report(report),
+                () = timer => Wake::Timer,
+            };
+            match wake {
+                Wake::Link(event) => self.on_link(event).await,
+                Wake::Answers => {
+                    for answer in answers.drain(..) {
+                        self.on_answer(answer).await;
+                    }
+                }
+                Wake::Outcome(at, message) => self.on_outcomes(at, message).await,
+                // Nobody can send another command.
+                Wake::Commands(0) => closes_at = Some(Instant::now()),
+                Wake::Commands(_) => {
+                    for command in received.drain(..) {
+                        if matches!(command, Command::Close) {
+                            closes_at = Some(Instant::now() + CLOSE_PATIENCE);
+                        }
+                        self.on_command(command).await;
+                    }
+                }
+                Wake::Report(report) => self.on_report(report).await,
+                Wake::Timer => self.on_timer().await,
+            }
+        }
+        commands.close();
+        self.end(&mut commands).await;
+    }
+
+    async fn on_command(&mut self, command: Command) {
+        match command {
+            Command::Submit(submission) => self.submit(*submission).await,
+            Command::End { ticket, kill } => {
+                self.handle(ticket, Event::EndWanted { kill }).await;
+            }
+            Command::Follow { origin, behind, done } => self.follow(origin, behind, done).await,
+            Command::Run(job) => {
+                let job = job(self.server.clone());
+                self.jobs.push(Box::pin(job.map(|()| Report::Done)));
+            }
+            Command::Close => {}
+        }
+    }
+
+    async fn submit(&mut self, submission: Submission) {
+        let Submission { ticket, key, lane, content, target, .. } = submission;
+        let Submission { input_hashes, when_full, admission, .. } = submission;
+        let Some(&at) = self.by_origin.get(&key.origin) else {
+            target.fail(failure::disconnected("the batch is not open", target.label()));
+            return self.shared.window.leave(1);
+        };
+        let has_outcome = self.followers[at].follower.add(&key, ticket);
+        if !self.lanes.contains(&lane) {
+            self.open_lane(lane.clone());
+        }
+        let record = Record {
+            key,
+            follower: at,
+            lane,
+            content,
+            stored: None,
+            target,
+            input_hashes,
+            admission,
+        };
+        self.records.insert(ticket, record);
+        self.handle(ticket, Event::Submitted { when_full, has_outcome }).await;
+    }
+
+    async fn on_answer(&mut self, answer: Answer<Tag>) {
+        let Answer { tag, result, publication } = answer;
+        match tag {
+            Tag::Task(ticket) => {
+                let answer = match result {
+                    Ok(stored) => PublishAnswer::Stored(stored.sequence),
+                    Err(refusal) => match refusal.kind {
+                        RefusalKind::Exists => PublishAnswer::Exists,
+                        RefusalKind::Full => PublishAnswer::Full,
+                        RefusalKind::Other(reason) => PublishAnswer::Failed(reason),
+                    },
+                };
+                if answer == PublishAnswer::Full
+                    && let Some(record) = self.records.get_mut(&ticket)
+                {
+                    record.content = Content::Ready(publication);
+                }
+                self.handle(ticket, Event::Published(answer)).await;
+            }
+            Tag::End(ticket) => {
+                let answer = match result.map_err(|refusal| refusal.kind) {
+                    Ok(_) => EndAnswer::Recorded,
+                    Err(RefusalKind::Exists) => EndAnswer::Exists,
+                    Err(kind) => {
+                        tracing::warn!(?kind, "a cancellation could not be recorded");
+                        EndAnswer::Failed
+                    }
+                };
+                self.handle(ticket, Event::EndOffered(answer)).await;
+            }
+        }
+    }
+
+    async fn on_report(&mut self, report: Report) {
+        match report {
+            Report::Done => {}
+            Report::Put { ticket, result: Ok((publication, stored)) } => {
+                if let Some(record) = self.records.get_mut(&ticket) {
+                    record.content = Content::Ready(publication);
+                    record.stored = stored;
+                    self.publish(ticket).await;
+                }
+            }
+            Report::Put { ticket, result: Err(reason) } => {
+                self.handle(ticket, Event::Published(PublishAnswer::Failed(reason))).await;
+            }
+            Report::Looked { ticket, found } => self.looked(ticket, found).await,
+            Report::Read { tickets, source, outcome } => {
+                self.deliver(&tickets, source, outcome).await;
+            }
+            Report::LaneFailed(lane, reason) => {
+                // The next task of the lane tries again.
+                tracing::warn!(%reason, lane = lane.consumer(), "a lane could not be opened");
+                self.lanes.remove(&lane);
+            }
+        }
+    }
+
+    async fn on_link(&mut self, event: LinkEvent) {
+        let is_up = event == LinkEvent::Up;
+        let was_up = self.shared.set_up(is_up);
+        self.publisher.on_link(event).await;
+        if is_up && !was_up {
+            // The consumers of outcomes live in the memory of one server.
+            for at in 0..self.followers.len() {
+                self.restart(at).await;
+            }
+        }
+    }
+
+    async fn on_timer(&mut self) {
+        let now = Instant::now();
+        let mut actions = Vec::new();
+        self.machine.tick(now, &mut actions);
+        self.carry_out(actions).await;
+        self.restart_silent(now).await;
+    }
+
+    fn next_timer(&self) -> Option<Instant> {
+        let silent = self.followers.iter().filter_map(|followed| followed.follower.silent_at());
+        silent.chain(self.machine.next_tick()).min()
+    }
+
+    /// Fails everything that is left, after the last answer.
+    async fn end(mut self, commands: &mut UnboundedReceiver<Command>) {
+        const REASON: &str = "the client was closed; the task may run nevertheless";
+        self.shared.window.close();
+        while let Some(command) = commands.recv().await {
+            if let Command::Submit(submission) = command {
+                let Submission { target, admission, .. } = *submission;
+                fail(&target, admission.as_deref(), "the client was closed");
+            }
+        }
+        for record in std::mem::take(&mut self.records).into_values() {
+            fail(&record.target, record.admission.as_deref(), REASON);
+        }
+        // Cancellations that were published last.
+        let _ = tokio::time::timeout(CLOSE_PATIENCE, self.connection.client.flush()).await;
+    }
+
+    fn names(&self) -> &Names {
+        self.server.names()
+    }
+}
+
+/// Waits for a message of any consumer.
+async fn next_outcome(followers: &mut [Followed]) -> (usize, Message) {
+    std::future::poll_fn(|context| {
+        for (at, followed) in followers.iter_mut().enumerate() {
+            if let Some(messages) = &mut followed.messages
+                && let Poll::Ready(Some(message)) = messages.poll_next_unpin(context)
+            {
+                return Poll::Ready((at, message));
+            }
+        }
+        Poll::Pending
+    })
+    .await
+}
+
+fn fail(target: &Target, admission: Option<&Admission>, reason: &str) {
+    target.fail(failure::disconnected(reason, target.label()));
+    if let Some(admission) = admission {
+        admission.answer(Err(failure::not_submitted(reason)));
+    }
+}

@@ -1,0 +1,165 @@
+//! Carries out the steps of the machine.
+
+use std::time::Instant;
+
+use async_nats::HeaderMap;
+use async_nats::header::NATS_EXPECTED_LAST_SUBJECT_SEQUENCE;
+use brigade_pool::SubmitErrorKind;
+
+use super::{Driver, Report, Tag};
+use crate::client::failure;
+use crate::client::machine::{Action, Completion, EndAnswer, Event, Ticket};
+use crate::client::submission::{Content, publication, stored};
+use crate::message::{Body, OutcomeBuilder, OutcomeHead, OutcomeMessage};
+use crate::names::Lane;
+use crate::publisher::Publication;
+
+/// Maximum number of bytes of an encoded failure.
+const FAILURE_LIMIT: usize = 256 << 10;
+
+impl Driver {
+    /// Tells the machine of a fact, and carries out what follows.
+    pub(super) async fn handle(&mut self, ticket: Ticket, event: Event) {
+        let mut actions = Vec::new();
+        self.machine.handle(Instant::now(), ticket, event, &mut actions);
+        self.carry_out(actions).await;
+    }
+
+    pub(super) async fn carry_out(&mut self, actions: Vec<Action>) {
+        for action in actions {
+            match action {
+                Action::Look(ticket) => self.look(ticket),
+                Action::Publish(ticket) => self.publish(ticket).await,
+                Action::OfferEnd { ticket, kill } => self.offer_end(ticket, kill).await,
+                Action::LeaveWindow(ticket) => {
+                    self.shared.window.leave(1);
+                    if let Some(record) = self.records.get(&ticket)
+                        && let Some(admission) = &record.admission
+                    {
+                        admission.answer(Ok(()));
+                    }
+                }
+                Action::Complete { ticket, with } => self.complete(ticket, with),
+                Action::Broadcast { ticket, kill } => self.broadcast(ticket, kill),
+                Action::Remove { ticket, sequence } => self.remove(ticket, sequence),
+                Action::Forget(ticket) => {
+                    if let Some(record) = self.records.remove(&ticket) {
+                        self.followers[record.follower].follower.remove(&record.key, ticket);
+                    }
+                }
+            }
+        }
+    }
+
+    pub(super) async fn publish(&mut self, ticket: Ticket) {
+        let Some(record) = self.records.get_mut(&ticket) else { return };
+        match std::mem::replace(&mut record.content, Content::Sent) {
+            Content::Ready(publication) => {
+                self.publisher.publish(Tag::Task(ticket), publication).await;
+            }
+            Content::Large(head, items) => {
+                let (key, lane) = (record.key.clone(), record.lane.clone());
+                let server = self.server.clone();
+                self.jobs.push(Box::pin(async move {
+                    let result = async {
+                        let body = server.payloads.put(&key, items).await;
+                        let body = body.map_err(|error| error.to_string())?;
+                        let stored = stored(&body);
+                        let publication = publication(server.names(), &lane, *head, body);
+                        Ok((publication.map_err(|error| error.to_string())?, stored))
+                    };
+                    Report::Put { ticket, result: result.await }
+                }));
+            }
+            // It was published, and has no answer yet.
+            Content::Sent => {}
+        }
+    }
+
+    /// Offers a cancellation as the outcome of all items. Exactly one outcome is recorded.
+    async fn offer_end(&mut self, ticket: Ticket, kill: bool) {
+        let Some(record) = self.records.get(&ticket) else { return };
+        let mut encoded = Vec::new();
+        let error = failure::ended(kill, record.target.label());
+        let is_encoded = brigade_codec::encode(&error, &mut encoded, FAILURE_LIMIT).is_ok();
+        let items = record.target.items();
+        let mut outcomes = OutcomeBuilder::default();
+        for _ in 0..items {
+            outcomes.push_failure(&encoded);
+        }
+        let mut head = OutcomeHead::new(self.shared.origin.as_str(), items);
+        head.input_hashes.clone_from(&record.input_hashes);
+        let message = OutcomeMessage { head, body: Body::Inline(outcomes.finish()) };
+        match message.to_bytes() {
+            Ok(payload) if is_encoded => {
+                let mut headers = HeaderMap::new();
+                headers.insert(NATS_EXPECTED_LAST_SUBJECT_SEQUENCE, "0");
+                let subject = self.names().outcome(&record.key).into();
+                let publication = Publication { subject, headers, payload };
+                self.publisher.publish(Tag::End(ticket), publication).await;
+            }
+            _ => {
+                let event = Event::EndOffered(EndAnswer::Failed);
+                Box::pin(self.handle(ticket, event)).await;
+            }
+        }
+    }
+
+    /// Completes a submission, unless an outcome with its value has done so; see `deliver`.
+    fn complete(&mut self, ticket: Ticket, with: Completion) {
+        let Some(record) = self.records.get(&ticket) else { return };
+        let label = record.target.label();
+        let (error, refusal) = match with {
+            // `deliver` passes the value on.
+            Completion::Outcome => return,
+            Completion::Ended { kill } => (failure::ended(kill, label), None),
+            Completion::Full => (failure::ended(false, label), Some(SubmitErrorKind::Full)),
+            Completion::Failed(reason) => {
+                let refusal = failure::not_submitted(&reason);
+                (failure::disconnected(&reason, label), Some(refusal))
+            }
+        };
+        if let (Some(admission), Some(refusal)) = (&record.admission, refusal) {
+            admission.answer(Err(refusal));
+        }
+        record.target.fail(error);
+    }
+
+    fn broadcast(&mut self, ticket: Ticket, kill: bool) {
+        let Some(record) = self.records.get(&ticket) else { return };
+        let (server, key) = (self.server.clone(), record.key.clone());
+        self.jobs.push(Box::pin(async move {
+            if let Err(error) = server.broadcast(key, kill).await {
+                tracing::warn!(%error, "nodes were not told of a cancellation");
+            }
+            Report::Done
+        }));
+    }
+
+    fn remove(&mut self, ticket: Ticket, sequence: Option<u64>) {
+        let Some(record) = self.records.get_mut(&ticket) else { return };
+        let (key, lane) = (record.key.clone(), record.lane.clone());
+        let (server, stored) = (self.server.clone(), record.stored.take());
+        self.jobs.push(Box::pin(async move {
+            // A node that takes the task in spite of this cannot record an outcome.
+            if let Err(reason) = server.remove(&key, &lane, sequence).await {
+                tracing::debug!(%key, reason, "a cancelled task stays in the queue");
+            }
+            if let Some(stored) = stored {
+                server.payloads.remove(&Body::Stored(stored)).await;
+            }
+            Report::Done
+        }));
+    }
+
+    pub(super) fn open_lane(&mut self, lane: Lane) {
+        let server = self.server.clone();
+        self.lanes.insert(lane.clone());
+        self.jobs.push(Box::pin(async move {
+            match server.open_lane(&lane).await {
+                Ok(()) => Report::Done,
+                Err(error) => Report::LaneFailed(lane, error.to_string()),
+            }
+        }));
+    }
+}

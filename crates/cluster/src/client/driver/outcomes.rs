@@ -1,0 +1,223 @@
+//! Receives outcomes, and passes them to those who wait for them.
+
+use std::time::Instant;
+
+use async_nats::Message;
+use brigade_codec::decode;
+use brigade_pool::TaskError;
+use bytes::Bytes;
+use futures_util::{FutureExt, StreamExt};
+
+use super::{AT_A_TIME, Driver, Followed, Record, Report, Source};
+use crate::client::failure;
+use crate::client::follower::{Arrival, Follower};
+use crate::client::machine::{Event, Ticket};
+use crate::client::submission::Target;
+use crate::message::{Body, ItemOutcome, Items, OutcomeMessage};
+use crate::names::{Origin, TaskKey};
+
+impl Driver {
+    /// Follows the outcomes of an origin, unless it does already.
+    pub(super) async fn follow(&mut self, origin: Origin, behind: u64, done: Vec<String>) {
+        let next = self.followers.len();
+        let at = *self.by_origin.entry(origin.clone()).or_insert(next);
+        if at == next {
+            let filter = self.names().outcomes_of(&origin);
+            let follower = Follower::new(origin, &filter, behind, Instant::now());
+            self.followers.push(Followed { follower, messages: None });
+            self.restart(at).await;
+        }
+        self.followers[at].follower.add_done(done);
+    }
+
+    /// Replaces the consumer of an origin.
+    pub(super) async fn restart(&mut self, at: usize) {
+        let client = &self.connection.client;
+        let deliver = client.new_inbox();
+        // Without a subscription, the server forgets the former consumer.
+        let messages = client.subscribe(deliver.clone()).await.ok();
+        let followed = &mut self.followers[at];
+        followed.messages = messages;
+        let from = followed.follower.restart(Instant::now());
+        let (server, origin) = (self.server.clone(), followed.follower.origin.clone());
+        self.jobs.push(Box::pin(async move {
+            // A failure is silent, and silence leads to another attempt.
+            if let Err(error) = server.follow(&origin, from, deliver).await {
+                tracing::debug!(%error, %origin, "the outcomes are not followed");
+            }
+            Report::Done
+        }));
+    }
+
+    pub(super) async fn restart_silent(&mut self, now: Instant) {
+        for at in 0..self.followers.len() {
+            if self.followers[at].follower.silent_at().is_some_and(|silent_at| silent_at <= now) {
+                self.restart(at).await;
+            }
+        }
+    }
+
+    /// Receives a message of a consumer, and those behind it.
+    pub(super) async fn on_outcomes(&mut self, at: usize, first: Message) {
+        let mut next = Some(first);
+        for _ in 0..AT_A_TIME {
+            let Some(message) = next.take() else { return };
+            self.on_outcome(at, message).await;
+            let messages = self.followers[at].messages.as_mut();
+            next = messages.and_then(|messages| messages.next().now_or_never().flatten());
+        }
+        if let Some(message) = next {
+            self.on_outcome(at, message).await;
+        }
+    }
+
+    async fn on_outcome(&mut self, at: usize, message: Message) {
+        match self.followers[at].follower.arrive(&message, Instant::now()) {
+            Arrival::Alive(None) => {}
+            Arrival::Alive(Some(subject)) => {
+                let _ = self.connection.client.publish(subject, Bytes::new()).await;
+            }
+            Arrival::Gap => self.restart(at).await,
+            Arrival::Outcome(tickets) => {
+                if tickets.iter().any(|ticket| self.records.contains_key(ticket)) {
+                    self.receive(tickets, Source::Delivered, &message.payload).await;
+                }
+            }
+        }
+    }
+
+    /// Looks for the outcome of an item that an earlier run has submitted.
+    pub(super) fn look(&mut self, ticket: Ticket) {
+        let Some(record) = self.records.get(&ticket) else { return };
+        let subject = self.names().outcome(&record.key);
+        let server = self.server.clone();
+        self.jobs.push(Box::pin(async move {
+            let found = server.outcome(&subject).await.map_err(|error| error.to_string());
+            Report::Looked { ticket, found }
+        }));
+    }
+
+    pub(super) async fn looked(&mut self, ticket: Ticket, found: Result<Option<Bytes>, String>) {
+        match found {
+            Ok(Some(message)) => self.receive(vec![ticket], Source::Looked, &message).await,
+            Ok(None) => self.handle(ticket, Event::Looked { is_found: false }).await,
+            Err(reason) => self.deliver(&[ticket], Source::Looked, Err(reason)).await,
+        }
+    }
+
+    /// Reads an outcome, perhaps in the object store.
+    async fn receive(&mut self, tickets: Vec<Ticket>, source: Source, message: &Bytes) {
+        match OutcomeMessage::from_bytes(message) {
+            Ok(outcome) if matches!(outcome.body, Body::Stored(_)) => {
+                let server = self.server.clone();
+                // Batches keep theirs for the next run.
+                let is_wanted_later = self.is_of_batch(&tickets);
+                self.jobs.push(Box::pin(async move {
+                    let read = server.payloads.get(&outcome.body).await;
+                    if read.is_ok() && !is_wanted_later {
+                        server.payloads.remove(&outcome.body).await;
+                    }
+                    let read = read.map_err(|error| error.to_string());
+                    let outcome =
+                        read.map(|items| OutcomeMessage { body: Body::Inline(items), ..outcome });
+                    Report::Read { tickets, source, outcome }
+                }));
+            }
+            Ok(outcome) => self.deliver(&tickets, source, Ok(outcome)).await,
+            Err(error) => self.deliver(&tickets, source, Err(error.to_string())).await,
+        }
+    }
+
+    fn is_of_batch(&self, tickets: &[Ticket]) -> bool {
+        let record = tickets.iter().find_map(|ticket| self.records.get(ticket));
+        record.is_some_and(|record| record.key.origin.is_batch())
+    }
+
+    /// Passes an outcome to the submissions that it belongs to.
+    pub(super) async fn deliver(
+        &mut self,
+        tickets: &[Ticket],
+        source: Source,
+        outcome: Result<OutcomeMessage, String>,
+    ) {
+        for &ticket in tickets {
+            if let Some(record) = self.records.get(&ticket)
+                && self.machine.is_incomplete(ticket)
+            {
+                record.deliver(&outcome);
+            }
+            let event = match source {
+                Source::Delivered => Event::Outcome,
+                Source::Looked => Event::Looked { is_found: true },
+            };
+            self.handle(ticket, event).await;
+        }
+    }
+}
+
+impl Record {
+    /// Passes an outcome to the caller.
+    fn deliver(&self, outcome: &Result<OutcomeMessage, String>) {
+        let message = match outcome {
+            Ok(outcome)
+                if self.input_hashes.is_empty()
+                    || outcome.head.input_hashes == self.input_hashes =>
+            {
+                return pass_on(&self.target, outcome);
+            }
+            Ok(_) => other_input(&self.key),
+            Err(reason) => format!("the outcome cannot be read: {reason}"),
+        };
+        self.target.fail(failure::codec(message, self.target.label()));
+    }
+}
+
+/// Passes an outcome to the caller. Its value is decoded there.
+fn pass_on(target: &Target, outcome: &OutcomeMessage) {
+    let Body::Inline(items) = &outcome.body else { return };
+    match target {
+        Target::Task(cell) => {
+            let outcome = single(items.clone());
+            cell.complete(
+                outcome.unwrap_or_else(|message| Err(failure::codec(message, cell.label.clone()))),
+            );
+        }
+        Target::Chunk { inbox, index, items: expected } => {
+            if outcome.head.items == *expected {
+                inbox.put(*index, Ok((items.clone(), outcome.head.run_time)));
+            } else {
+                let message = format!(
+                    "the outcome has {} items instead of {expected}; did the batch have another \
+                     chunk size?",
+                    outcome.head.items
+                );
+                inbox.put(*index, Err(failure::codec(message, None)));
+            }
+        }
+    }
+}
+
+/// Returns the outcome of a single task.
+fn single(mut items: Items) -> Result<Result<Bytes, TaskError>, String> {
+    let item = items.next().ok_or("the outcome has no item")?;
+    item_outcome(item.map_err(|error| error.to_string())?)
+}
+
+/// Returns the outcome of an item: the encoded value, or the failure.
+pub(in crate::client) fn item_outcome(item: Bytes) -> Result<Result<Bytes, TaskError>, String> {
+    match ItemOutcome::from_bytes(item).map_err(|error| error.to_string())? {
+        ItemOutcome::Value(value) => Ok(Ok(value)),
+        ItemOutcome::Failure(encoded) => {
+            let error = decode::<TaskError>(&encoded);
+            error.map(Err).map_err(|error| brigade_codec::chain(&error))
+        }
+    }
+}
+
+fn other_input(key: &TaskKey) -> String {
+    format!(
+        "the item {} of the batch {} has an outcome for another input: use another name for a \
+         batch with other inputs",
+        key.item, key.origin
+    )
+}

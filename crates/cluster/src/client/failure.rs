@@ -1,0 +1,44 @@
+//! Failures that the client itself reports.
+
+use std::sync::Arc;
+
+use brigade_pool::{SubmitError, SubmitErrorKind, TaskError, TaskErrorKind};
+
+/// Returns the outcome of a task that this client has ended.
+pub(super) fn ended(kill: bool, label: Option<Arc<str>>) -> TaskError {
+    new(if kill { TaskErrorKind::Killed } else { TaskErrorKind::Cancelled }, label)
+}
+
+/// Returns the outcome of a task whose value or input cannot be read.
+pub(super) fn codec(message: String, label: Option<Arc<str>>) -> TaskError {
+    new(TaskErrorKind::Codec { message }, label)
+}
+
+/// Returns the outcome of a task that the client knows nothing of anymore.
+pub(super) fn disconnected(reason: &str, label: Option<Arc<str>>) -> TaskError {
+    new(TaskErrorKind::Disconnected { reason: reason.to_owned() }, label)
+}
+
+/// Returns the reason for which a task was not submitted.
+pub(super) fn not_submitted(reason: &str) -> SubmitErrorKind {
+    SubmitErrorKind::Disconnected { reason: reason.to_owned() }
+}
+
+fn new(kind: TaskErrorKind, label: Option<Arc<str>>) -> TaskError {
+    TaskError::of(kind, label.as_deref(), 1, None)
+}
+
+/// Returns the outcome of a task in a fork of the process that connected.
+pub(super) fn forked(label: Option<Arc<str>>) -> TaskError {
+    new(TaskErrorKind::Forked, label)
+}
+
+/// Returns the outcome of a task whose function is not the right one.
+pub(super) fn function(message: String, label: Option<Arc<str>>) -> TaskError {
+    new(TaskErrorKind::Function { message }, label)
+}
+
+/// Returns the outcome of an input that could not be submitted.
+pub(super) fn not_sent(kind: SubmitErrorKind, label: Option<Arc<str>>) -> TaskError {
+    new(SubmitError::new(kind, ()).into_task_error().kind().clone(), label)
+}

@@ -1,0 +1,53 @@
+//! The outcomes of a map's chunks, in the order of arrival.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::time::Duration;
+
+use brigade_pool::TaskError;
+use brigade_sys::sync::{Condvar, Mutex};
+
+use crate::message::Items;
+
+/// The outcomes of the items of a chunk and their run time, or the failure of all of them.
+pub(super) type ChunkOutcome = Result<(Items, Duration), TaskError>;
+
+/// The chunks that have outcomes and were not taken by the map.
+#[derive(Default)]
+pub(super) struct Inbox {
+    /// Nothing that panics runs under this lock.
+    arrived: Mutex<VecDeque<(u64, ChunkOutcome)>>,
+    changed: Condvar,
+}
+
+impl Inbox {
+    /// Adds the outcome of the chunk with the given index.
+    pub(super) fn put(&self, index: u64, outcome: ChunkOutcome) {
+        self.arrived.lock().push_back((index, outcome));
+        self.changed.notify_one();
+    }
+
+    /// Takes an outcome, if there is one.
+    pub(super) fn try_take(&self) -> Option<(u64, ChunkOutcome)> {
+        self.arrived.lock().pop_front()
+    }
+
+    /// Takes an outcome. Blocks until there is one.
+    pub(super) fn take(&self) -> (u64, ChunkOutcome) {
+        let mut arrived = self.arrived.lock();
+        loop {
+            match arrived.pop_front() {
+                Some(outcome) => return outcome,
+                None => arrived = self.changed.wait(arrived),
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Inbox {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Inbox")
+            .field("arrived", &self.arrived.lock().len())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,55 @@
+//! The results of one chunk, decoded as they are taken.
+
+use brigade_pool::TaskError;
+use serde::de::DeserializeOwned;
+
+use crate::client::driver::item_outcome;
+use crate::client::failure;
+use crate::client::handle::into_result;
+use crate::message::Items;
+
+/// The results of a chunk, or of an input that was not sent.
+#[derive(Debug)]
+pub(super) struct Results {
+    source: Source,
+    /// Number of results that were not taken.
+    left: u32,
+    /// Number of items, and of the bytes of their inputs, in the map's window.
+    pub(super) items: u32,
+    pub(super) bytes: usize,
+}
+
+#[derive(Debug)]
+enum Source {
+    Items(Items),
+    /// All results are this failure.
+    Failure(TaskError),
+}
+
+impl Results {
+    pub(super) fn new(outcome: Result<Items, TaskError>, items: u32, bytes: usize) -> Self {
+        let source = match outcome {
+            Ok(items) => Source::Items(items),
+            Err(error) => Source::Failure(error),
+        };
+        Self { source, left: items, items, bytes }
+    }
+
+    /// Takes the next result.
+    pub(super) fn next<R: DeserializeOwned + 'static>(&mut self) -> Option<Result<R, TaskError>> {
+        self.left = self.left.checked_sub(1)?;
+        let items = match &mut self.source {
+            Source::Items(items) => items,
+            Source::Failure(error) => return Some(Err(error.clone())),
+        };
+        let item = match items.next() {
+            Some(item) => item.map_err(|error| error.to_string()),
+            None => Err("the outcome has too few items".to_owned()),
+        };
+        let outcome = item.and_then(item_outcome);
+        Some(match outcome {
+            Ok(outcome) => into_result(outcome, None),
+            Err(message) => Err(failure::codec(message, None)),
+        })
+    }
+}

@@ -1,0 +1,95 @@
+//! Makes submissions of arguments, on the thread of the caller.
+
+use std::time::SystemTime;
+
+use brigade_codec::chain;
+use brigade_pool::SubmitErrorKind;
+use serde::Serialize;
+
+use super::machine::{Ticket, WhenFull};
+use super::shared::Shared;
+use super::submission::{Content, Submission, Target};
+use super::task::Settings;
+use crate::message::{Items, TaskHead};
+use crate::names::{ItemId, Lane, Origin, TaskKey};
+use crate::payload::INLINE_LIMIT;
+
+/// Maximum number of bytes of an encoded argument.
+const ARGUMENT_LIMIT: usize = 1 << 30;
+
+/// The owner and the id of a task.
+#[derive(Debug, Clone)]
+pub(super) enum Place {
+    /// Outside of batches. The id is the number of the submission.
+    Client,
+    /// An item of a batch, which an earlier run may have submitted.
+    Batch { origin: Origin, item: ItemId, may_be_done: bool },
+}
+
+impl Place {
+    /// Makes the submission of encoded items, with a hash of each.
+    pub(super) fn prepare(
+        &self,
+        shared: &Shared,
+        ticket: Ticket,
+        name: &str,
+        settings: &Settings,
+        (items, hashes): (Items, Vec<u64>),
+        target: Target,
+    ) -> Result<Submission, SubmitErrorKind> {
+        let (key, may_be_done) = match self {
+            Self::Client => {
+                let item = ItemId::number(ticket);
+                (TaskKey { origin: shared.origin.clone(), item }, false)
+            }
+            Self::Batch { origin, item, may_be_done } => {
+                (TaskKey { origin: origin.clone(), item: item.clone() }, *may_be_done)
+            }
+        };
+        let class = settings.needs.class().map_err(|error| refused(&error))?;
+        let lane = Lane { priority: settings.priority, class };
+        let input_hashes = if key.origin.is_batch() { hashes } else { Vec::new() };
+        let mut head = TaskHead::new(key.clone(), name);
+        head.label = settings.label.as_deref().map(str::to_owned);
+        head.items = target.items();
+        head.is_chunk = matches!(target, Target::Chunk { .. });
+        head.deadline = settings.deadline;
+        head.soft_deadline = settings.soft_deadline;
+        head.retries = settings.retries;
+        head.max_deaths = settings.max_deaths;
+        head.may_be_done = may_be_done;
+        head.submitted_at = now_millis();
+        let is_large = items.as_bytes().len() > INLINE_LIMIT;
+        let content = Content::new(&shared.names, &lane, head, items, is_large)
+            .map_err(|error| refused(&error))?;
+        Ok(Submission {
+            ticket,
+            key,
+            lane,
+            content,
+            target,
+            input_hashes,
+            when_full: WhenFull::Wait,
+            admission: None,
+        })
+    }
+}
+
+/// Encodes an argument.
+pub(super) fn encode<A: Serialize + 'static>(argument: &A) -> Result<Vec<u8>, SubmitErrorKind> {
+    let mut encoded = Vec::new();
+    brigade_codec::encode(argument, &mut encoded, ARGUMENT_LIMIT)
+        .map_err(|error| SubmitErrorKind::Codec { message: chain(&error) })?;
+    Ok(encoded)
+}
+
+fn refused(error: &dyn std::error::Error) -> SubmitErrorKind {
+    SubmitErrorKind::Codec { message: chain(error) }
+}
+
+/// Returns the milliseconds since 1970, for display only.
+fn now_millis() -> u64 {
+    #[expect(clippy::disallowed_methods, reason = "for display on other machines")]
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,208 @@
+//! Requests of a client to the server, besides publications and outcomes.
+
+use std::time::{Duration, Instant};
+
+use async_nats::header::NATS_MESSAGE_ID;
+use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, PushConsumer, push};
+use async_nats::jetstream::stream::DirectGetErrorKind;
+use async_nats::jetstream::{self, Context};
+use brigade_codec::chain;
+use bytes::Bytes;
+use futures_util::TryStreamExt;
+
+use super::cursor::HEARTBEAT;
+use super::submission::message_id;
+use crate::error::ClusterError;
+use crate::message::{CancelMessage, OutcomeMessage};
+use crate::names::{Lane, Names, Origin, TaskKey};
+use crate::payload::Payloads;
+use crate::setup::QueueSettings;
+
+/// Silence of a client after which the server forgets its consumer.
+const CONSUMER_LIFE: Duration = Duration::from_secs(30);
+
+/// Period in which a request is sent again, and the pause between two attempts.
+const PATIENCE: Duration = Duration::from_secs(30);
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// The server as jobs of the driver use it. Cloning is cheap.
+#[derive(Clone)]
+pub(super) struct Server {
+    pub(super) jetstream: Context,
+    pub(super) settings: QueueSettings,
+    pub(super) payloads: Payloads,
+}
+
+/// The state of a batch when it was opened.
+#[derive(Debug)]
+pub(super) struct Found {
+    /// The items that had outcomes.
+    pub(super) items: Vec<String>,
+    /// The last sequence of the stream, before the items were listed.
+    pub(super) last_sequence: u64,
+    /// `true` if an earlier run has left anything.
+    pub(super) is_continued: bool,
+}
+
+impl Server {
+    /// Creates what is missing, and opens the queue.
+    pub(super) async fn open(
+        client: async_nats::Client,
+        settings: QueueSettings,
+    ) -> Result<Self, ClusterError> {
+        let jetstream = jetstream::new(client);
+        settings.ensure(&jetstream).await?;
+        let payloads = Payloads::open(&jetstream, &settings.names).await?;
+        Ok(Self { jetstream, settings, payloads })
+    }
+
+    pub(super) fn names(&self) -> &Names {
+        &self.settings.names
+    }
+
+    /// Returns the last sequence of the stream of outcomes.
+    pub(super) async fn last_outcome(&self) -> Result<u64, ClusterError> {
+        let stream = self.names().outcomes_stream();
+        patiently("read the state of the outcomes", async || {
+            let stream = self.jetstream.get_stream(&stream).await;
+            stream.map(|stream| stream.cached_info().state.last_sequence).map_err(|e| chain(&e))
+        })
+        .await
+    }
+
+    /// Looks which items of a batch have outcomes.
+    pub(super) async fn find(&self, batch: &Origin) -> Result<Found, ClusterError> {
+        let last_sequence = self.last_outcome().await?;
+        let filter = self.names().outcomes_of(batch);
+        let prefix = filter.trim_end_matches('>').to_owned();
+        let outcomes = self.subjects(&self.names().outcomes_stream(), &filter).await?;
+        let waiting = self.names().waiting_of(batch);
+        let waiting = self.subjects(&self.names().tasks_stream(), &waiting).await?;
+        let is_continued = !outcomes.is_empty() || !waiting.is_empty();
+        let items = outcomes
+            .iter()
+            .filter_map(|subject| subject.strip_prefix(&prefix))
+            .map(str::to_owned)
+            .collect();
+        Ok(Found { items, last_sequence, is_continued })
+    }
+
+    async fn subjects(&self, stream: &str, filter: &str) -> Result<Vec<String>, ClusterError> {
+        patiently("list the items of a batch", async || {
+            let stream =
+                self.jetstream.get_stream_no_info(stream).await.map_err(|error| chain(&error))?;
+            let found = stream.info_with_subjects(filter).await.map_err(|error| chain(&error))?;
+            found.map_ok(|(subject, _)| subject).try_collect().await.map_err(|error| chain(&error))
+        })
+        .await
+    }
+
+    /// Returns the message of an outcome or of a manifest, if there is one.
+    pub(super) async fn outcome(&self, subject: &str) -> Result<Option<Bytes>, ClusterError> {
+        let stream = self.names().outcomes_stream();
+        patiently("read an outcome", async || {
+            let stream = self.jetstream.get_stream_no_info(&stream).await.map_err(|e| chain(&e))?;
+            match stream.direct_get_last_for_subject(subject).await {
+                Ok(message) => Ok(Some(message.payload)),
+                Err(error) if error.kind() == DirectGetErrorKind::NotFound => Ok(None),
+                Err(error) => Err(chain(&error)),
+            }
+        })
+        .await
+    }
+
+    /// Returns an outcome with its items, which may be in the object store.
+    pub(super) async fn read(&self, message: &Bytes) -> Result<OutcomeMessage, String> {
+        let mut outcome = OutcomeMessage::from_bytes(message).map_err(|error| error.to_string())?;
+        let items = self.payloads.get(&outcome.body).await.map_err(|error| error.to_string())?;
+        outcome.body = crate::message::Body::Inline(items);
+        Ok(outcome)
+    }
+
+    /// Creates a consumer that delivers the outcomes of an origin from a sequence on.
+    pub(super) async fn follow(
+        &self,
+        origin: &Origin,
+        from: u64,
+        deliver_subject: String,
+    ) -> Result<(), ClusterError> {
+        let config = push::Config {
+            deliver_subject,
+            deliver_policy: DeliverPolicy::ByStartSequence { start_sequence: from },
+            ack_policy: AckPolicy::None,
+            filter_subject: self.names().outcomes_of(origin),
+            flow_control: true,
+            idle_heartbeat: HEARTBEAT,
+            num_replicas: 1,
+            memory_storage: true,
+            inactive_threshold: CONSUMER_LIFE,
+            ..push::Config::default()
+        };
+        let stream = self.names().outcomes_stream();
+        let created: Result<PushConsumer, _> =
+            self.jetstream.create_consumer_on_stream(config, stream).await;
+        created.map(drop).map_err(|error| ClusterError::server("follow the outcomes", &error))
+    }
+
+    /// Creates the consumer of a lane, and tells the nodes.
+    pub(super) async fn open_lane(&self, lane: &Lane) -> Result<(), ClusterError> {
+        self.settings.ensure_lane(&self.jetstream, lane).await?;
+        let client = self.jetstream.client();
+        let announced = client.publish(self.names().lanes(), lane.consumer().into()).await;
+        announced.map_err(|error| ClusterError::server("announce a lane", &error))
+    }
+
+    /// Asks the nodes to drop a task.
+    pub(super) async fn broadcast(&self, key: TaskKey, kill: bool) -> Result<(), ClusterError> {
+        let message = CancelMessage { key, kill }.to_bytes();
+        let message =
+            message.map_err(|error| ClusterError::server("encode a cancellation", &error))?;
+        let sent = self.jetstream.client().publish(self.names().cancel(), message).await;
+        sent.map_err(|error| ClusterError::server("publish a cancellation", &error))
+    }
+
+    /// Deletes a task from the queue. It does no harm if the task is gone.
+    pub(super) async fn remove(
+        &self,
+        key: &TaskKey,
+        lane: &Lane,
+        sequence: Option<u64>,
+    ) -> Result<(), String> {
+        let stream = self.names().tasks_stream();
+        let stream = self.jetstream.get_stream_no_info(stream).await.map_err(|e| chain(&e))?;
+        if key.origin.is_batch() {
+            // No other task has this subject.
+            let purged = stream.purge().filter(self.names().task(lane, key)).await;
+            return purged.map(drop).map_err(|error| chain(&error));
+        }
+        let Some(sequence) = sequence else { return Ok(()) };
+        // A server that lost its disk's cache may have given the sequence to another task.
+        let Ok(message) = stream.get_raw_message(sequence).await else { return Ok(()) };
+        let is_ours =
+            message.headers.get(NATS_MESSAGE_ID).is_some_and(|id| id.as_str() == message_id(key));
+        if is_ours {
+            stream.delete_message(sequence).await.map_err(|error| chain(&error))?;
+        }
+        Ok(())
+    }
+}
+
+/// Sends a request until it succeeds: without a leader, and while the link is down, all fail.
+pub(super) async fn patiently<T>(
+    operation: &'static str,
+    attempt: impl AsyncFn() -> Result<T, String>,
+) -> Result<T, ClusterError> {
+    let end = Instant::now() + PATIENCE;
+    loop {
+        match attempt().await {
+            Ok(value) => return Ok(value),
+            Err(reason) if Instant::now() >= end => {
+                return Err(ClusterError::Server { operation, reason });
+            }
+            Err(reason) => {
+                tracing::debug!(operation, reason, "the server refused a request; trying again");
+                tokio::time::sleep(PAUSE).await;
+            }
+        }
+    }
+}

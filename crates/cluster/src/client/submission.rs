@@ -1,0 +1,157 @@
+//! A task on its way from a caller to the driver.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use async_nats::HeaderMap;
+use async_nats::header::{NATS_EXPECTED_LAST_SUBJECT_SEQUENCE, NATS_MESSAGE_ID};
+use brigade_pool::{SubmitErrorKind, TaskError};
+use brigade_sys::sync::{Condvar, Mutex};
+
+use super::cell::TaskCell;
+use super::inbox::Inbox;
+use super::machine::{Ticket, WhenFull};
+use crate::message::{Body, Items, MessageError, StoredBody, TaskHead, TaskMessage};
+use crate::names::{Lane, Names, TaskKey};
+use crate::publisher::Publication;
+
+/// A task that is to be submitted.
+#[derive(Debug)]
+pub(super) struct Submission {
+    pub(super) ticket: Ticket,
+    pub(super) key: TaskKey,
+    pub(super) lane: Lane,
+    pub(super) content: Content,
+    pub(super) target: Target,
+    /// Hashes of the inputs, for tasks of batches.
+    pub(super) input_hashes: Vec<u64>,
+    pub(super) when_full: WhenFull,
+    /// The caller that waits until the queue has taken the task or refused it.
+    pub(super) admission: Option<Arc<Admission>>,
+}
+
+/// The message of a task.
+#[derive(Debug, Clone)]
+pub(super) enum Content {
+    Ready(Publication),
+    /// The items go to the object store first.
+    Large(Box<TaskHead>, Items),
+    /// The publisher has it.
+    Sent,
+}
+
+/// The receiver of the outcome.
+#[derive(Debug, Clone)]
+pub(super) enum Target {
+    Task(Arc<TaskCell>),
+    /// A chunk of a map.
+    Chunk {
+        inbox: Arc<Inbox>,
+        index: u64,
+        items: u32,
+    },
+}
+
+/// The queue's answer to a task, for a caller that waits for it.
+#[derive(Debug, Default)]
+pub(super) struct Admission {
+    /// Nothing that panics runs under this lock.
+    answer: Mutex<Option<Result<(), SubmitErrorKind>>>,
+    arrived: Condvar,
+}
+
+impl Admission {
+    /// Stores the answer; later ones are ignored.
+    pub(super) fn answer(&self, answer: Result<(), SubmitErrorKind>) {
+        self.answer.lock().get_or_insert(answer);
+        self.arrived.notify_all();
+    }
+
+    /// Blocks until the answer is there. Returns `None` after the timeout.
+    pub(super) fn wait(&self, timeout: Duration) -> Option<Result<(), SubmitErrorKind>> {
+        let deadline = Instant::now() + timeout;
+        let mut answer = self.answer.lock();
+        while answer.is_none() {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return None;
+            }
+            answer = self.arrived.wait_timeout(answer, left).0;
+        }
+        answer.clone()
+    }
+}
+
+impl Target {
+    pub(super) fn items(&self) -> u32 {
+        match self {
+            Self::Task(_) => 1,
+            Self::Chunk { items, .. } => *items,
+        }
+    }
+
+    pub(super) fn label(&self) -> Option<Arc<str>> {
+        match self {
+            Self::Task(cell) => cell.label.clone(),
+            Self::Chunk { .. } => None,
+        }
+    }
+
+    /// Ends the task without a recorded outcome, or with one that has no value.
+    pub(super) fn fail(&self, error: TaskError) {
+        match self {
+            Self::Task(cell) => cell.complete(Err(error)),
+            Self::Chunk { inbox, index, .. } => inbox.put(*index, Err(error)),
+        }
+    }
+}
+
+impl Content {
+    /// Makes the message of a task whose items fit into it.
+    pub(super) fn new(
+        names: &Names,
+        lane: &Lane,
+        head: TaskHead,
+        items: Items,
+        is_large: bool,
+    ) -> Result<Self, MessageError> {
+        if is_large {
+            return Ok(Self::Large(Box::new(head), items));
+        }
+        publication(names, lane, head, Body::Inline(items)).map(Self::Ready)
+    }
+}
+
+/// Returns the publication of a task.
+///
+/// Whatever becomes of the answer, it may be sent again: an item of a batch is refused while it is
+/// in the queue, and another task has an id by which the stream knows it.
+pub(super) fn publication(
+    names: &Names,
+    lane: &Lane,
+    head: TaskHead,
+    body: Body,
+) -> Result<Publication, MessageError> {
+    let mut headers = HeaderMap::new();
+    if head.key.origin.is_batch() {
+        headers.insert(NATS_EXPECTED_LAST_SUBJECT_SEQUENCE, "0");
+    } else {
+        headers.insert(NATS_MESSAGE_ID, message_id(&head.key).as_str());
+    }
+    let subject = names.task(lane, &head.key).into();
+    let payload = TaskMessage { head, body }.to_bytes()?;
+    Ok(Publication { subject, headers, payload })
+}
+
+/// Returns the id by which the stream knows a task outside of batches.
+pub(super) fn message_id(key: &TaskKey) -> String {
+    key.to_string()
+}
+
+/// Returns the object of a body, if it has one.
+pub(super) fn stored(body: &Body) -> Option<StoredBody> {
+    match body {
+        Body::Inline(_) => None,
+        Body::Stored(stored) => Some(stored.clone()),
+    }
+}

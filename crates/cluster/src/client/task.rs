@@ -1,0 +1,239 @@
+//! The builder of a single task on a cluster.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::time::Duration;
+
+use brigade_pool::{SubmitError, SubmitErrorKind, Task};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::cell::TaskCell;
+use super::handle::ClusterHandle;
+use super::machine::WhenFull;
+use super::prepare::{Place, encode};
+use super::shared::{Command, Shared};
+use super::submission::{Admission, Submission, Target};
+use super::submit_future::ClusterSubmitFuture;
+use crate::message::TaskHead;
+use crate::names::Priority;
+use crate::needs::Needs;
+
+/// Time that [`ClusterTask::try_submit`] waits for the server.
+const ANSWER_PATIENCE: Duration = Duration::from_secs(10);
+
+/// A task with its own settings; returned by [`Cluster::task`](crate::Cluster::task) and
+/// [`Batch::task`](crate::Batch::task).
+///
+/// There is no deadline for the time in the queue: clients and nodes have no common clock.
+#[must_use = "a task is nothing until it is submitted"]
+pub struct ClusterTask<'cluster, A, R> {
+    shared: &'cluster Arc<Shared>,
+    place: Place,
+    name: &'static str,
+    settings: Settings,
+    types: PhantomData<fn(A) -> R>,
+}
+
+/// Settings of a task.
+#[derive(Debug, Clone)]
+pub(super) struct Settings {
+    pub(super) label: Option<Arc<str>>,
+    pub(super) deadline: Option<Duration>,
+    pub(super) soft_deadline: Option<Duration>,
+    pub(super) retries: u32,
+    pub(super) max_deaths: u32,
+    pub(super) priority: Priority,
+    pub(super) needs: Needs,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            label: None,
+            deadline: None,
+            soft_deadline: None,
+            retries: 0,
+            max_deaths: TaskHead::MAX_DEATHS,
+            priority: Priority::default(),
+            needs: Needs::default(),
+        }
+    }
+}
+
+impl<'cluster, A, R> ClusterTask<'cluster, A, R>
+where
+    A: Serialize + DeserializeOwned + 'static,
+    R: Serialize + DeserializeOwned + 'static,
+{
+    pub(super) fn new(shared: &'cluster Arc<Shared>, place: Place, task: &Task<A, R>) -> Self {
+        let settings = Settings::default();
+        Self { shared, place, name: task.name(), settings, types: PhantomData }
+    }
+
+    /// Limits the run time of the task. If it takes longer, its worker is killed, and the outcome
+    /// is [`DeadlineExceeded`](brigade_pool::TaskErrorKind::DeadlineExceeded).
+    pub fn deadline(mut self, limit: Duration) -> Self {
+        self.settings.deadline = Some(limit);
+        self
+    }
+
+    /// Sets the run time after which `worker::cancelled()` returns `true` in the task, so that it
+    /// can clean up and return.
+    pub fn soft_deadline(mut self, limit: Duration) -> Self {
+        self.settings.soft_deadline = Some(limit);
+        self
+    }
+
+    /// Sets how many times the task is run again after its worker died while running it. Default:
+    /// 0.
+    ///
+    /// Independently of this, a task is run again after the death of its node or its server, so
+    /// every task of a cluster must be safe to run twice.
+    pub fn retries(mut self, retries: u32) -> Self {
+        self.settings.retries = retries;
+        self
+    }
+
+    /// Sets the number of deaths, of nodes and workers together, after which the task is given up.
+    /// Default: 3.
+    pub fn max_deaths(mut self, deaths: u32) -> Self {
+        self.settings.max_deaths = deaths.max(1);
+        self
+    }
+
+    /// Sets a label, which errors and events show. The default is the name of the task's key.
+    pub fn label(mut self, label: impl Into<Arc<str>>) -> Self {
+        self.settings.label = Some(label.into());
+        self
+    }
+
+    /// Sets the priority. Nodes take the most urgent tasks first.
+    pub fn priority(mut self, priority: Priority) -> Self {
+        self.settings.priority = priority;
+        self
+    }
+
+    /// Sets the requirements. Only nodes that meet all of them run the task; without any, it waits
+    /// in the queue.
+    pub fn needs(mut self, needs: Needs) -> Self {
+        self.settings.needs = needs;
+        self
+    }
+
+    /// Submits the task. It blocks while 1,024 submissions have no answer of the server: while the
+    /// queue is full, or the server is away.
+    ///
+    /// The task may be lost if this process ends before the server has answered. In a named batch,
+    /// the next run submits it again.
+    ///
+    /// # Errors
+    /// [`SubmitErrorKind::Codec`] if the argument cannot be encoded, and
+    /// [`SubmitErrorKind::Disconnected`] if the cluster was closed. A refusal by the server is the
+    /// outcome of the handle.
+    pub fn submit(&self, argument: A) -> Result<ClusterHandle<R>, SubmitError<A>> {
+        let prepared = match self.prepare(&argument, WhenFull::Wait, None) {
+            Ok(prepared) => prepared,
+            Err(kind) => return Err(SubmitError::new(kind, argument)),
+        };
+        if self.shared.window.enter().is_err() {
+            return Err(SubmitError::new(closed(), argument));
+        }
+        self.send(prepared).map_err(|kind| SubmitError::new(kind, argument))
+    }
+
+    /// Submits the task, and blocks until the server has stored it or refused it.
+    ///
+    /// # Errors
+    /// [`SubmitErrorKind::Full`] if the queue is full, and [`SubmitErrorKind::Disconnected`] if the
+    /// server is away. If it does not answer for 10 s, the task is cancelled, but may have run.
+    pub fn try_submit(&self, argument: A) -> Result<ClusterHandle<R>, SubmitError<A>> {
+        self.try_send(&argument).map_err(|kind| SubmitError::new(kind, argument))
+    }
+
+    /// Submits the task. The future waits where [`submit`](Self::submit) blocks.
+    ///
+    /// # Errors
+    /// As `submit`.
+    pub fn submit_async(&self, argument: A) -> ClusterSubmitFuture<A, R> {
+        let prepared = self.prepare(&argument, WhenFull::Wait, None);
+        ClusterSubmitFuture::new(Arc::clone(self.shared), argument, prepared)
+    }
+
+    fn try_send(&self, argument: &A) -> Result<ClusterHandle<R>, SubmitErrorKind> {
+        if !self.shared.is_up() {
+            let reason = "the server is not reachable at the moment".to_owned();
+            return Err(SubmitErrorKind::Disconnected { reason });
+        }
+        let admission = Arc::new(Admission::default());
+        let waiting = Some(Arc::clone(&admission));
+        let prepared = self.prepare(argument, WhenFull::Fail, waiting)?;
+        self.shared.window.enter().map_err(|_| closed())?;
+        let handle = self.send(prepared)?;
+        if let Some(answer) = admission.wait(ANSWER_PATIENCE) {
+            return answer.map(|()| handle);
+        }
+        handle.end(false);
+        let reason = "the server did not answer".to_owned();
+        Err(SubmitErrorKind::Disconnected { reason })
+    }
+
+    fn prepare(
+        &self,
+        argument: &A,
+        when_full: WhenFull,
+        admission: Option<Arc<Admission>>,
+    ) -> Result<Submission, SubmitErrorKind> {
+        if self.shared.is_forked() {
+            return Err(SubmitErrorKind::Forked);
+        }
+        let encoded = encode(argument)?;
+        let ticket = self.shared.next_ticket();
+        let label = self.settings.label.clone().unwrap_or_else(|| self.name.into());
+        let target = Target::Task(TaskCell::new(ticket, Some(label)));
+        let mut items = crate::message::ItemsBuilder::default();
+        items.push(&encoded);
+        let hash = crate::input_hash::input_hash(&encoded);
+        let prepared = self.place.prepare(
+            self.shared,
+            ticket,
+            self.name,
+            &self.settings,
+            (items.finish(), vec![hash]),
+            target,
+        );
+        let mut submission = prepared?;
+        submission.when_full = when_full;
+        submission.admission = admission;
+        Ok(submission)
+    }
+
+    fn send(&self, submission: Submission) -> Result<ClusterHandle<R>, SubmitErrorKind> {
+        send(self.shared, submission)
+    }
+}
+
+/// Passes a task, which has a place in the window, to the driver.
+pub(super) fn send<R>(
+    shared: &Arc<Shared>,
+    submission: Submission,
+) -> Result<ClusterHandle<R>, SubmitErrorKind> {
+    let Target::Task(cell) = &submission.target else { return Err(closed()) };
+    let handle = ClusterHandle::new(Arc::clone(cell), Arc::clone(shared));
+    if shared.send(Command::Submit(Box::new(submission))) { Ok(handle) } else { Err(closed()) }
+}
+
+pub(super) fn closed() -> SubmitErrorKind {
+    SubmitErrorKind::Disconnected { reason: "the cluster was closed".to_owned() }
+}
+
+impl<A, R> fmt::Debug for ClusterTask<'_, A, R> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("ClusterTask")
+            .field("name", &self.name)
+            .field("place", &self.place)
+            .field("settings", &self.settings)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,248 @@
+//! Tests of the client against a real server and a node of few lines, which runs tasks in its own
+//! thread.
+
+mod fake_node;
+
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+use brigade_pool::{Executor, SubmitErrorKind, Task, TaskErrorKind, TaskHandle, TaskState};
+use brigade_testkit::{BOUND, NatsServer, Watchdog};
+use futures_util::future::join_all;
+
+use super::*;
+use crate::error::ClusterError;
+use fake_node::FakeNode;
+
+static DOUBLE: Task<u64, u64> = Task::new("double/1", |number: u64| number * 2);
+static LENGTH: Task<Vec<u8>, u64> = Task::new("length/1", |bytes: Vec<u8>| bytes.len() as u64);
+static REPEAT: Task<u32, Vec<u8>> = Task::new("repeat/1", |count: u32| vec![7; count as usize]);
+
+/// Fails if the argument is odd.
+static FAILS: Task<u64, u64> = Task::named("fails-if-odd/1");
+
+/// Runs a test with a server of its own, if the program is installed.
+fn with_server(test: impl FnOnce(&mut NatsServer)) {
+    if NatsServer::installed() {
+        let _watchdog = Watchdog::new("a test of the client", 3 * BOUND);
+        test(&mut NatsServer::start());
+    }
+}
+
+fn connect(server: &NatsServer) -> Cluster {
+    Cluster::connect(server.url()).unwrap()
+}
+
+#[test]
+fn tasks_run_elsewhere_and_their_values_come_back() {
+    with_server(|server| {
+        let cluster = connect(server);
+        let _node = FakeNode::start(&server.url());
+        let handle = cluster.submit(&DOUBLE, 21).unwrap();
+        assert_eq!(handle.wait().unwrap(), 42);
+        let handles: Vec<_> = (0..2000).map(|n| cluster.submit(&DOUBLE, n).unwrap()).collect();
+        for (n, handle) in (0..).zip(handles) {
+            assert_eq!(handle.wait().unwrap(), 2 * n);
+        }
+        let handles = (0..10).map(|n| cluster.submit_async(&DOUBLE, n));
+        let handles = futures_executor(join_all(handles));
+        let values = futures_executor(join_all(handles.into_iter().map(Result::unwrap)));
+        assert_eq!(values.into_iter().map(Result::unwrap).sum::<u64>(), 90);
+        let handle = cluster.try_submit(&DOUBLE, 4).unwrap();
+        let (sender, receiver) = channel();
+        handle.on_done(move |outcome| sender.send(outcome.unwrap()).unwrap());
+        assert_eq!(receiver.recv_timeout(BOUND), Ok(8));
+        assert_eq!(handle.state(), TaskState::Done);
+    });
+}
+
+#[test]
+fn maps_keep_the_order_and_their_failures() {
+    with_server(|server| {
+        let cluster = connect(server);
+        let _node = FakeNode::start(&server.url());
+        let doubled: Vec<u64> = cluster.map(&DOUBLE, 0..30_000).map(Result::unwrap).collect();
+        assert_eq!(doubled, (0..30_000).map(|n| 2 * n).collect::<Vec<u64>>());
+        let mut doubled: Vec<u64> =
+            cluster.map_unordered(&DOUBLE, 0..500).chunk(7).map(Result::unwrap).collect();
+        doubled.sort_unstable();
+        assert_eq!(doubled, (0..500).map(|n| 2 * n).collect::<Vec<u64>>());
+        assert_eq!(cluster.map_key(&DOUBLE, 0..3).count(), 3);
+        let results: Vec<bool> = cluster.map(&FAILS, 0..50).map(|r| r.is_ok()).collect();
+        assert_eq!(results, (0..50).map(|n| n % 2 == 0).collect::<Vec<bool>>());
+        // An abandoned map leaves nothing in the queue.
+        let mut map = cluster.map(&DOUBLE, 0..1_000_000).chunk(1).window(20);
+        assert_eq!(map.next().unwrap().unwrap(), 0);
+    });
+}
+
+#[test]
+fn large_payloads_take_another_way() {
+    with_server(|server| {
+        let cluster = connect(server);
+        let _node = FakeNode::start(&server.url());
+        let large = vec![1_u8; 3 << 20];
+        assert_eq!(cluster.submit(&LENGTH, large.clone()).unwrap().wait().unwrap(), 3 << 20);
+        let value = cluster.submit(&REPEAT, 2 << 20).unwrap().wait().unwrap();
+        assert_eq!((value.len(), value[0]), (2 << 20, 7));
+        let lengths: Vec<u64> = cluster
+            .map(&LENGTH, [large, vec![0; 5], vec![0; 200 << 10], vec![0; 200 << 10]])
+            .chunk(4)
+            .map(Result::unwrap)
+            .collect();
+        assert_eq!(lengths, [3 << 20, 5, 200 << 10, 200 << 10]);
+    });
+}
+
+#[test]
+fn a_cancelled_task_has_one_outcome_and_leaves_the_queue() {
+    with_server(|server| {
+        let cluster = connect(server);
+        let handle = cluster.try_submit(&DOUBLE, 1).unwrap();
+        assert_eq!(handle.state(), TaskState::Queued);
+        assert!(handle.cancel());
+        assert_eq!(handle.state(), TaskState::Cancelled);
+        assert!(handle.wait().unwrap_err().is_cancelled());
+        let handle = cluster.try_submit(&DOUBLE, 1).unwrap();
+        assert!(handle.kill());
+        assert_eq!(*handle.wait().unwrap_err().kind(), TaskErrorKind::Killed);
+        drop(cluster.try_submit(&DOUBLE, 1).unwrap().abort_on_drop());
+        fake_node::wait_until_empty(&server.url());
+        let _node = FakeNode::start(&server.url());
+        let mut handle = cluster.try_submit(&DOUBLE, 5).unwrap();
+        let value = handle.wait_timeout(BOUND).unwrap().unwrap();
+        assert_eq!(value, 10);
+        assert!(!handle.cancel(), "it has a value");
+    });
+}
+
+#[test]
+fn a_full_queue_gives_the_argument_back_or_makes_submissions_wait() {
+    with_server(|server| {
+        let cluster = Cluster::builder().url(server.url()).max_tasks(2).connect().unwrap();
+        let first = cluster.try_submit(&DOUBLE, 1).unwrap();
+        let second = cluster.submit(&DOUBLE, 2).unwrap();
+        let third = cluster.submit(&DOUBLE, 3).unwrap();
+        let refused = cluster.try_submit(&DOUBLE, 9).unwrap_err();
+        assert_eq!(*refused.kind(), SubmitErrorKind::Full);
+        assert_eq!(refused.into_argument(), 9);
+        let _node = FakeNode::start(&server.url());
+        for (handle, value) in [(first, 2), (second, 4), (third, 6)] {
+            assert_eq!(handle.wait().unwrap(), value);
+        }
+    });
+}
+
+#[test]
+fn a_batch_is_continued_by_its_name() {
+    with_server(|server| {
+        let cluster = connect(server);
+        let batch = cluster.batch("nightly").unwrap();
+        assert!(!batch.is_continued());
+        let _lost = batch.submit("waits", &DOUBLE, 8).unwrap();
+        let node = FakeNode::start(&server.url());
+        assert_eq!(batch.submit("done", &DOUBLE, 4).unwrap().wait().unwrap(), 8);
+        let doubled: Vec<u64> = batch.map(&DOUBLE, 0..50).map(Result::unwrap).collect();
+        assert_eq!(doubled.len(), 50);
+        let twice = batch.submit("done", &DOUBLE, 4).unwrap();
+        assert_eq!(twice.wait().unwrap(), 8);
+        let runs = node.stop();
+        drop(cluster);
+
+        let cluster = connect(server);
+        let batch = cluster.batch("nightly").unwrap();
+        assert!(batch.is_continued());
+        assert_eq!(batch.submit("done", &DOUBLE, 4).unwrap().wait().unwrap(), 8);
+        assert_eq!(batch.submit("waits", &DOUBLE, 8).unwrap().wait().unwrap(), 16);
+        let again: Vec<u64> = batch.map(&DOUBLE, 0..50).chunk(3).map(Result::unwrap).collect();
+        assert_eq!(again, doubled);
+        assert!(runs > 0, "everything was run by the first node");
+        let error = batch.submit("done", &DOUBLE, 5).unwrap().wait().unwrap_err();
+        assert!(error.to_string().contains("another input"), "{error}");
+        let error = batch.map(&LENGTH, [vec![1]]).next().unwrap().unwrap_err();
+        assert!(error.to_string().contains("double/1"), "{error}");
+        assert!(matches!(cluster.batch("a.b"), Err(ClusterError::Name(_))));
+        assert!(batch.submit("~1", &DOUBLE, 5).is_err());
+    });
+}
+
+#[test]
+fn a_server_that_is_killed_and_restarted_loses_nothing() {
+    with_server(|server| {
+        let lease = Duration::from_secs(1);
+        let cluster = Cluster::builder().url(server.url()).lease(lease).connect().unwrap();
+        let _node = FakeNode::start(&server.url());
+        let (sender, receiver) = channel();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for n in 0..20_000_u64 {
+                    sender.send(cluster.submit(&DOUBLE, n).unwrap()).unwrap();
+                }
+                drop(sender);
+            });
+            let mut n = 0;
+            for handle in receiver {
+                if n == 5_000 {
+                    server.kill();
+                    assert!(cluster_is_down(&cluster));
+                    let refused = cluster.try_submit(&DOUBLE, 1).unwrap_err();
+                    assert!(matches!(refused.kind(), SubmitErrorKind::Disconnected { .. }));
+                    server.restart();
+                }
+                assert_eq!(handle.wait().unwrap(), 2 * n);
+                n += 1;
+            }
+            assert_eq!(n, 20_000);
+        });
+    });
+}
+
+#[test]
+fn a_closed_cluster_reports_what_it_does_not_know() {
+    with_server(|server| {
+        let cluster = connect(server);
+        let handle = cluster.submit(&DOUBLE, 1).unwrap();
+        drop(cluster);
+        let error = handle.wait().unwrap_err();
+        assert!(matches!(error.kind(), TaskErrorKind::Disconnected { .. }), "{error}");
+        // It was submitted nevertheless.
+        assert_eq!(fake_node::waiting(&server.url()), 1);
+    });
+    let error = Cluster::connect("nats://127.0.0.1:1").unwrap_err();
+    assert!(matches!(error, ClusterError::Connect { .. }), "{error}");
+}
+
+#[test]
+fn the_same_code_runs_on_a_cluster_and_on_a_pool() {
+    fn double(executor: &impl Executor) -> u64 {
+        let handle = executor.submit_key(&DOUBLE, 2).unwrap();
+        TaskHandle::wait(handle).unwrap()
+    }
+    with_server(|server| {
+        let cluster = connect(server);
+        let _node = FakeNode::start(&server.url());
+        assert_eq!(double(&cluster), 4);
+    });
+}
+
+fn cluster_is_down(cluster: &Cluster) -> bool {
+    brigade_testkit::wait_until("the link is down", BOUND, || !cluster.is_connected());
+    true
+}
+
+fn futures_executor<F: Future>(future: F) -> F::Output {
+    tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(future)
+}
+
+/// The silence after which consumers are replaced is longer than a heartbeat.
+#[test]
+fn an_idle_client_keeps_its_consumer() {
+    with_server(|server| {
+        let cluster = connect(server);
+        let mut handle = cluster.submit(&DOUBLE, 1).unwrap();
+        assert!(handle.wait_timeout(Duration::from_secs(3)).is_none());
+        assert_eq!(fake_node::consumers_of_outcomes(&server.url()), 1);
+        let _node = FakeNode::start(&server.url());
+        assert_eq!(handle.wait_timeout(BOUND).unwrap().unwrap(), 2);
+    });
+}
