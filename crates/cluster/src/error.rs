@@ -1,5 +1,7 @@
 //! Errors of connections, clusters and nodes.
 
+use brigade_pool::PoolError;
+
 use crate::names::NameError;
 
 /// The reason why a cluster or a node cannot work.
@@ -52,6 +54,25 @@ pub enum ClusterError {
         /// Name of the function that was to be applied.
         wanted: String,
     },
+    /// A setting of a builder is invalid.
+    #[error("{field}: {problem}")]
+    Configuration {
+        /// Name of the builder's method.
+        field: &'static str,
+        /// Description of the problem and of what is allowed.
+        problem: String,
+    },
+    /// The system refused a thread or a descriptor, or a thread has ended.
+    #[error("failed to {operation}: {reason}")]
+    System {
+        /// Operation that failed.
+        operation: &'static str,
+        /// Description of the failure.
+        reason: String,
+    },
+    /// The local pool of a node could not be built, or cannot run tasks.
+    #[error("the local pool: {0}")]
+    Pool(#[from] PoolError),
     /// A name has characters that are not allowed, or is too long.
     #[error(transparent)]
     Name(#[from] NameError),

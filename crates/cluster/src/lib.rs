@@ -27,3 +27,4 @@ pub use error::ClusterError;
 pub use message::NodeStatus;
 pub use names::{ItemId, NameError, Origin, Priority, Queue, TaskKey};
 pub use needs::Needs;
+pub use node::{Node, NodeBuilder, RunningNode};

@@ -46,6 +46,12 @@ impl Needs {
         Self { cores, ..Self::default() }
     }
 
+    /// Sets the number of cores.
+    pub(crate) fn with_cores(mut self, cores: u32) -> Self {
+        self.cores = cores;
+        self
+    }
+
     /// Requires an amount of memory for the worker that runs the task.
     pub fn memory_gib(mut self, memory_gib: u32) -> Self {
         self.memory_gib = memory_gib;

@@ -1,3 +1,19 @@
 //! The node: takes tasks from the queue, runs them in a local pool, and records their outcomes.
+//!
+//! `machine` decides and does nothing else; `driver` has the connection and the clock.
 
+mod builder;
+mod context;
+mod delivery;
+mod driver;
+mod functions;
+mod held_task;
 mod machine;
+mod record;
+mod running;
+mod runs;
+mod status;
+mod sweep;
+
+pub use builder::{Node, NodeBuilder};
+pub use running::RunningNode;

@@ -60,7 +60,7 @@ impl Payloads {
 
     /// Returns the body of a message with these items. Stores them first if they are large.
     pub(crate) async fn put(&self, key: &TaskKey, items: Items) -> Result<Body, ClusterError> {
-        if items.as_bytes().len() <= INLINE_LIMIT {
+        if !items.is_large() {
             return Ok(Body::Inline(items));
         }
         let length = items.as_bytes().len() as u64;

@@ -64,6 +64,11 @@ impl Items {
         Self { bytes }
     }
 
+    /// Returns `true` if the items are too large for a message.
+    pub(crate) fn is_large(&self) -> bool {
+        self.bytes.len() > crate::payload::INLINE_LIMIT
+    }
+
     pub(crate) fn as_bytes(&self) -> &Bytes {
         &self.bytes
     }

@@ -31,8 +31,6 @@ pub(crate) struct Report {
     pub(crate) incident: Incident,
     /// Number of the delivery that ended this way, counted from 1.
     pub(crate) delivery: u64,
-    /// Milliseconds since 1970, by the node's clock. Only for display.
-    pub(crate) at: u64,
 }
 
 /// The reason why a node returned a task.
@@ -56,8 +54,6 @@ pub(crate) struct DeadLetter {
     pub(crate) history: History,
     /// Name of the node that gave it up.
     pub(crate) node: String,
-    /// Milliseconds since 1970, by the node's clock. Only for display.
-    pub(crate) at: u64,
 }
 
 impl History {

@@ -50,8 +50,6 @@ pub(super) struct Machine {
     next_extension: Duration,
     is_up: bool,
     is_draining: bool,
-    /// Milliseconds since 1970 at the time zero of this machine. Only for display.
-    epoch: u64,
     counts: Counts,
     actions: Vec<Action>,
 }
@@ -66,7 +64,7 @@ pub(super) struct Counts {
 }
 
 impl Machine {
-    pub(super) fn new(settings: Settings, epoch: u64) -> Self {
+    pub(super) fn new(settings: Settings) -> Self {
         Self {
             capacity: Capacity::new(settings.workers),
             next_extension: settings.lease / 3,
@@ -76,7 +74,6 @@ impl Machine {
             pulls: Pulls::default(),
             is_up: true,
             is_draining: false,
-            epoch,
             counts: Counts::default(),
             actions: Vec::new(),
             settings,
@@ -106,7 +103,7 @@ impl Machine {
             Event::Recorded(token) => self.recorded(token),
             Event::NotRecorded(token) => self.not_recorded(token),
             Event::Cancelled { key, kill } => self.cancelled(&key, kill),
-            Event::Drain => self.drain(now),
+            Event::Drain => self.drain(),
             Event::Tick => {}
         }
         self.pulls.expire(now);
@@ -179,17 +176,17 @@ impl Machine {
             return self.give_up(token, deaths);
         }
         if self.is_draining {
-            return self.hand_back(now, token, Incident::HandedBack, Duration::ZERO);
+            return self.hand_back(token, Incident::HandedBack, Duration::ZERO);
         }
         if !held.facts.is_known {
             if held.history.unknown >= UNKNOWN_LIMIT {
                 return self.record(token, Action::RecordUnknown(token));
             }
             let names = self.settings.functions.clone();
-            return self.hand_back(now, token, Incident::UnknownTask(names), UNKNOWN_PAUSE);
+            return self.hand_back(token, Incident::UnknownTask(names), UNKNOWN_PAUSE);
         }
         if self.capacity.is_exceeded() {
-            return self.hand_back(now, token, Incident::HandedBack, Duration::ZERO);
+            return self.hand_back(token, Incident::HandedBack, Duration::ZERO);
         }
         held.state = State::Running;
         self.capacity.started(now);
@@ -209,7 +206,7 @@ impl Machine {
             RunEnd::Done => self.record(token, Action::RecordOutcome(token)),
             // Whoever has it now counts this delivery as a death, which needs no report.
             RunEnd::NotBegun | RunEnd::Died(_) if held.is_lost => self.forget(token),
-            RunEnd::NotBegun => self.hand_back(now, token, Incident::HandedBack, Duration::ZERO),
+            RunEnd::NotBegun => self.hand_back(token, Incident::HandedBack, Duration::ZERO),
             RunEnd::Died(description) => {
                 self.counts.worker_deaths += 1;
                 let deaths = held.history.deaths_before(held.delivery) + 1;
@@ -219,10 +216,10 @@ impl Machine {
                 } else if deaths >= held.facts.max_deaths {
                     let report =
                         report(&self.settings.name, held, Incident::WorkerDied(description));
-                    held.history.add(Report { at: self.epoch + millis(now), ..report });
+                    held.history.add(report);
                     self.give_up(token, deaths);
                 } else {
-                    self.hand_back(now, token, Incident::WorkerDied(description), Duration::ZERO);
+                    self.hand_back(token, Incident::WorkerDied(description), Duration::ZERO);
                 }
             }
         }
@@ -245,11 +242,11 @@ impl Machine {
         self.actions.push(Action::RecordDead { token, deaths, history });
     }
 
-    fn hand_back(&mut self, now: Duration, token: Token, incident: Incident, pause: Duration) {
+    fn hand_back(&mut self, token: Token, incident: Incident, pause: Duration) {
         let Some(held) = self.held.get_mut(&token) else { return };
         self.counts.returned += 1;
         let report = report(&self.settings.name, held, incident);
-        held.history.add(Report { at: self.epoch + millis(now), ..report });
+        held.history.add(report);
         held.state = State::Returning { pause };
         let history = held.history.clone();
         self.actions.push(Action::RecordReturn { token, history });
@@ -287,7 +284,7 @@ impl Machine {
         }
     }
 
-    fn drain(&mut self, _now: Duration) {
+    fn drain(&mut self) {
         if self.is_draining {
             return;
         }
@@ -360,11 +357,7 @@ impl Machine {
 }
 
 fn report(node: &str, held: &Held, incident: Incident) -> Report {
-    Report { node: node.to_owned(), incident, delivery: held.delivery, at: 0 }
-}
-
-fn millis(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+    Report { node: node.to_owned(), incident, delivery: held.delivery }
 }
 
 #[cfg(test)]

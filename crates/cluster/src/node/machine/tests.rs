@@ -124,7 +124,7 @@ impl Node {
             functions: Vec::new(),
         };
         let mut node = Self {
-            machine: Machine::new(settings, 0),
+            machine: Machine::new(settings),
             pulls: Vec::new(),
             held: BTreeMap::new(),
             running: Vec::new(),

@@ -1,0 +1,88 @@
+//! The parts of a node that its background jobs share.
+
+use std::time::Duration;
+
+use async_nats::jetstream::Context as JetStream;
+use async_nats::jetstream::message::StreamMessage;
+use async_nats::jetstream::stream::{LastRawMessageErrorKind, Stream};
+use brigade_codec::chain;
+
+use crate::error::ClusterError;
+use crate::message::History;
+use crate::names::{Names, TaskKey};
+use crate::payload::Payloads;
+use crate::setup::QueueSettings;
+
+/// The pause before a request is sent again.
+const PAUSE: Duration = Duration::from_millis(250);
+
+/// The streams of a queue.
+#[derive(Clone)]
+pub(super) struct QueueContext {
+    pub(super) jetstream: JetStream,
+    pub(super) settings: QueueSettings,
+    pub(super) payloads: Payloads,
+    outcomes: Stream<()>,
+    history: Stream<()>,
+}
+
+impl QueueContext {
+    /// Creates everything that is missing.
+    pub(super) async fn open(
+        jetstream: JetStream,
+        settings: QueueSettings,
+    ) -> Result<Self, ClusterError> {
+        settings.ensure(&jetstream).await?;
+        let names = &settings.names;
+        let open = async |name: String| {
+            let stream = jetstream.get_stream_no_info(name).await;
+            stream.map_err(|error| ClusterError::server("open a stream", &error))
+        };
+        let outcomes = open(names.outcomes_stream()).await?;
+        let history = open(names.history_stream()).await?;
+        let payloads = Payloads::open(&jetstream, names).await?;
+        Ok(Self { jetstream, settings, payloads, outcomes, history })
+    }
+
+    pub(super) fn names(&self) -> &Names {
+        &self.settings.names
+    }
+
+    /// Returns whether a task has an outcome, and its history. Asks until the server answers.
+    pub(super) async fn examine(&self, key: &TaskKey) -> (bool, History) {
+        loop {
+            match self.try_examine(key).await {
+                Ok(examined) => return examined,
+                Err(reason) => {
+                    tracing::debug!(%key, reason, "failed to look for an outcome; trying again");
+                    tokio::time::sleep(PAUSE).await;
+                }
+            }
+        }
+    }
+
+    async fn try_examine(&self, key: &TaskKey) -> Result<(bool, History), String> {
+        if self.has_outcome(key).await? {
+            return Ok((true, History::default()));
+        }
+        let history = last(&self.history, &self.names().returned(key)).await?;
+        let history = history.map(|message| History::from_bytes(&message.payload)).transpose();
+        // A history of another version is as good as none: the limit of deaths comes sooner.
+        Ok((false, history.ok().flatten().unwrap_or_default()))
+    }
+
+    /// Returns whether a task has an outcome.
+    pub(super) async fn has_outcome(&self, key: &TaskKey) -> Result<bool, String> {
+        Ok(last(&self.outcomes, &self.names().outcome(key)).await?.is_some())
+    }
+}
+
+/// Returns the last message on a subject. The leader of the stream answers, because its followers
+/// may not have heard of the last messages.
+async fn last(stream: &Stream<()>, subject: &str) -> Result<Option<StreamMessage>, String> {
+    match stream.get_last_raw_message_by_subject(subject).await {
+        Ok(message) => Ok(Some(message)),
+        Err(error) if error.kind() == LastRawMessageErrorKind::NoMessageFound => Ok(None),
+        Err(error) => Err(chain(&error)),
+    }
+}

@@ -1,0 +1,140 @@
+//! Messages that the server sends in answer to requests for tasks.
+
+use async_nats::{HeaderMap, Message, StatusCode, Subject};
+use bytes::Bytes;
+
+use super::machine::{Facts, PullId};
+use crate::message::{MessageError, TaskMessage};
+use crate::names::{ItemId, Lane, Origin, TaskKey};
+
+/// A task that was delivered.
+#[derive(Debug)]
+pub(super) struct Delivered {
+    pub(super) lane: Lane,
+    /// Number of this delivery, counted from 1.
+    pub(super) number: u64,
+    /// The subject by which it is acknowledged.
+    pub(super) reply: Subject,
+    pub(super) payload: Bytes,
+    pub(super) task: Result<TaskMessage, MessageError>,
+    /// The name of a task whose message cannot be read.
+    pub(super) fallback: Option<TaskKey>,
+}
+
+/// A message of the server.
+#[derive(Debug)]
+pub(super) enum FromServer {
+    Delivered(Box<Delivered>),
+    Heartbeat(PullId),
+    Ended { pull: PullId, has_failed: bool },
+    Unknown,
+}
+
+impl FromServer {
+    /// Reads a message. `inbox` is the prefix of the subjects of requests.
+    pub(super) fn read(message: Message, inbox: &str) -> Self {
+        if let Some(status) = message.status {
+            return status_of(status, &message.subject, inbox);
+        }
+        let Some(reply) = message.reply else { return Self::Unknown };
+        match Acknowledgment::parse(&reply) {
+            Some(Acknowledgment { lane, number, sequence }) => {
+                let task = TaskMessage::from_bytes(&message.payload);
+                let fallback = task.is_err().then(|| fallback(sequence)).flatten();
+                let payload = message.payload;
+                let delivered = Delivered { lane, number, reply, payload, task, fallback };
+                Self::Delivered(Box::new(delivered))
+            }
+            None => Self::Unknown,
+        }
+    }
+}
+
+impl Delivered {
+    /// Returns the properties that the machine decides by.
+    pub(super) fn facts(&self, is_known: impl FnOnce(&str) -> bool) -> Facts {
+        match &self.task {
+            Ok(TaskMessage { head, .. }) => Facts {
+                is_known: is_known(&head.name),
+                retries: head.retries,
+                max_deaths: head.max_deaths.into(),
+                may_be_done: head.may_be_done,
+            },
+            // Another version of this program may understand it.
+            Err(_) => {
+                Facts { is_known: false, retries: 0, max_deaths: u64::MAX, may_be_done: false }
+            }
+        }
+    }
+
+    pub(super) fn key(&self) -> Option<TaskKey> {
+        self.task.as_ref().ok().map(|task| task.head.key.clone()).or_else(|| self.fallback.clone())
+    }
+}
+
+/// The parts of `$JS.ACK.<stream>.<consumer>.<delivered>.<stream sequence>.…`, which may have a
+/// domain and an account behind `ACK`.
+struct Acknowledgment {
+    lane: Lane,
+    number: u64,
+    sequence: u64,
+}
+
+impl Acknowledgment {
+    fn parse(reply: &str) -> Option<Self> {
+        let mut tokens = reply.strip_prefix("$JS.ACK.")?.split('.');
+        if tokens.clone().count() >= 9 {
+            tokens.nth(1)?;
+        }
+        let lane = Lane::of_consumer(tokens.nth(1)?)?;
+        let number = tokens.next()?.parse().ok()?;
+        let sequence = tokens.next()?.parse().ok()?;
+        Some(Self { lane, number, sequence })
+    }
+}
+
+fn status_of(status: StatusCode, subject: &Subject, inbox: &str) -> FromServer {
+    let pull = subject.as_str().strip_prefix(inbox).and_then(|number| number.parse().ok());
+    let Some(pull) = pull.map(PullId) else { return FromServer::Unknown };
+    match status {
+        StatusCode::IDLE_HEARTBEAT => FromServer::Heartbeat(pull),
+        // Nothing is there, or nothing came in time.
+        StatusCode::NOT_FOUND | StatusCode::TIMEOUT => {
+            FromServer::Ended { pull, has_failed: false }
+        }
+        _ => FromServer::Ended { pull, has_failed: true },
+    }
+}
+
+fn fallback(sequence: u64) -> Option<TaskKey> {
+    Some(TaskKey { origin: Origin::client("unreadable").ok()?, item: ItemId::number(sequence) })
+}
+
+/// Returns the header with which a subject takes one message only.
+pub(super) fn first_on_subject() -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    headers.insert("Nats-Expected-Last-Subject-Sequence", "0");
+    headers
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::names::Priority;
+    use crate::needs::Class;
+
+    #[test]
+    fn both_forms_of_acknowledgments_are_read() {
+        for reply in [
+            "$JS.ACK.BRIGADE_q_TASKS.any_h.3.17.5.1700000000.2",
+            "$JS.ACK.hub.HASH.BRIGADE_q_TASKS.any_h.3.17.5.1700000000.2.random",
+        ] {
+            let found = Acknowledgment::parse(reply).unwrap();
+            assert_eq!(found.lane, Lane { priority: Priority::High, class: Class::default() });
+            assert_eq!((found.number, found.sequence), (3, 17));
+        }
+        for reply in ["", "$JS.ACK.", "$JS.ACK.S.C.x.1.1.1.1", "elsewhere.1"] {
+            assert!(Acknowledgment::parse(reply).is_none(), "{reply}");
+        }
+    }
+}

@@ -1,0 +1,351 @@
+//! The driver: one thread with a connection, which feeds the machine with events and carries its
+//! actions out.
+
+mod carry_out;
+mod jobs;
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use async_nats::{Client, Message, Subscriber};
+use brigade_pool::{Pool, PoolError};
+use futures_util::future::LocalBoxFuture;
+use futures_util::stream::FuturesUnordered;
+use futures_util::{FutureExt, StreamExt};
+use tokio::sync::mpsc::UnboundedReceiver;
+
+use self::jobs::JobEnd;
+use super::context::QueueContext;
+use super::delivery::{Delivered, FromServer};
+use super::functions::Functions;
+use super::held_task::HeldTask;
+use super::machine::{Action, Delivery, Event, Machine, Settings, Token};
+use super::runs::{Ended, Runs};
+use super::status::Shared;
+use crate::connection::{Connection, LinkEvent};
+use crate::error::ClusterError;
+use crate::message::{CancelMessage, History};
+use crate::names::Lane;
+use crate::needs::Needs;
+use crate::publisher::{Answer, Publisher, RefusalKind};
+
+/// Messages that are taken at a time, so that other events get their turn.
+const MESSAGES_AT_A_TIME: usize = 256;
+
+/// Time between two looks for stuck messages while the node is idle.
+const SWEEP_PERIOD: Duration = Duration::from_secs(60);
+
+/// Maximum delay of the look for stuck messages after a reconnect, so that nodes do not all look
+/// at the same moment.
+const SWEEP_DELAY_MILLIS: u64 = 2_000;
+
+/// A request to the driver.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Command {
+    Drain,
+}
+
+/// A node at work.
+pub(super) struct Driver {
+    connection: Connection,
+    client: Client,
+    context: QueueContext,
+    publisher: Publisher<Token>,
+    /// The prefix of the reply subjects of requests for tasks.
+    inbox: String,
+    deliveries: Subscriber,
+    cancellations: Subscriber,
+    new_lanes: Subscriber,
+    status_requests: Subscriber,
+    commands: UnboundedReceiver<Command>,
+    machine: Machine,
+    functions: Functions,
+    offer: Needs,
+    runs: Runs,
+    jobs: FuturesUnordered<LocalBoxFuture<'static, JobEnd>>,
+    held: HashMap<Token, HeldTask>,
+    events: VecDeque<Event>,
+    actions: Vec<Action>,
+    shared: Arc<Shared>,
+    epoch: Instant,
+    last_token: u64,
+    next_sweep: Instant,
+    is_sweeping: bool,
+    /// `true` once the server sends no more tasks.
+    is_closed: bool,
+    /// Reason why the pool cannot run tasks any more.
+    failure: Option<String>,
+}
+
+/// Reason why the driver woke up.
+enum Woken {
+    Link(LinkEvent),
+    Command(Option<Command>),
+    Answers,
+    Message(Option<Message>),
+    Ended(Ended),
+    Job(JobEnd),
+    Cancellation(Message),
+    NewLane(Message),
+    StatusRequest(Message),
+    Time,
+}
+
+/// The parts of a driver that others have made.
+pub(super) struct Parts {
+    pub(super) connection: Connection,
+    pub(super) context: QueueContext,
+    pub(super) functions: Functions,
+    pub(super) offer: Needs,
+    pub(super) pool: Arc<Pool>,
+    pub(super) shared: Arc<Shared>,
+    pub(super) commands: UnboundedReceiver<Command>,
+    pub(super) lease: Duration,
+}
+
+impl Driver {
+    pub(super) async fn new(parts: Parts) -> Result<Self, ClusterError> {
+        let Parts { connection, context, functions, offer, pool, shared, commands, lease } = parts;
+        let client = connection.client.clone();
+        let inbox = client.new_inbox();
+        let names = context.names();
+        let subscribe = async |subject: String| {
+            let subscribed = client.subscribe(subject).await;
+            subscribed.map_err(|error| ClusterError::server("subscribe", &error))
+        };
+        let settings = Settings {
+            name: shared.name.clone(),
+            workers: u32::try_from(pool.workers()).unwrap_or(u32::MAX),
+            lease,
+            functions: functions.names(),
+        };
+        Ok(Self {
+            publisher: Publisher::new(client.clone()).await?,
+            deliveries: subscribe(format!("{inbox}.*")).await?,
+            cancellations: subscribe(names.cancel()).await?,
+            new_lanes: subscribe(names.lanes()).await?,
+            status_requests: subscribe(names.status()).await?,
+            inbox: format!("{inbox}."),
+            machine: Machine::new(settings),
+            runs: Runs::new(pool),
+            jobs: FuturesUnordered::new(),
+            held: HashMap::new(),
+            events: VecDeque::new(),
+            actions: Vec::new(),
+            epoch: Instant::now(),
+            last_token: 0,
+            next_sweep: Instant::now(),
+            is_sweeping: false,
+            is_closed: false,
+            failure: None,
+            connection,
+            client,
+            context,
+            commands,
+            functions,
+            offer,
+            shared,
+        })
+    }
+
+    /// Works until the node is drained.
+    pub(super) async fn run(mut self) -> Result<(), ClusterError> {
+        let mut answers = Vec::new();
+        self.list_lanes();
+        while !(self.machine.is_drained() && self.is_closed) {
+            let woken = self.wait(&mut answers).await;
+            self.wake(woken, &mut answers).await;
+            if self.failure.is_some() && !self.machine.is_draining() {
+                self.drain().await;
+            }
+            self.settle().await;
+        }
+        // The last acknowledgments are on their way only when the library has written them.
+        if let Err(error) = self.client.flush().await {
+            tracing::warn!(%error, "failed to send the last acknowledgments");
+        }
+        self.failure.map_or(Ok(()), |reason| Err(PoolError::Broken { reason }.into()))
+    }
+
+    async fn wait(&mut self, answers: &mut Vec<Answer<Token>>) -> Woken {
+        let tick = self.epoch + self.machine.next_tick();
+        let tick = if self.is_sweeping { tick } else { tick.min(self.next_sweep) };
+        tokio::select! {
+            biased;
+            event = self.connection.next_event() => Woken::Link(event),
+            () = self.publisher.answers(answers), if self.publisher.len() > 0 => Woken::Answers,
+            ended = self.runs.next() => Woken::Ended(ended),
+            message = self.deliveries.next(), if !self.is_closed => Woken::Message(message),
+            Some(end) = self.jobs.next() => Woken::Job(end),
+            Some(message) = self.cancellations.next() => Woken::Cancellation(message),
+            Some(message) = self.new_lanes.next() => Woken::NewLane(message),
+            Some(message) = self.status_requests.next() => Woken::StatusRequest(message),
+            command = self.commands.recv(), if !self.machine.is_draining() => {
+                Woken::Command(command)
+            }
+            () = tokio::time::sleep_until(tick.into()) => Woken::Time,
+        }
+    }
+
+    async fn wake(&mut self, woken: Woken, answers: &mut Vec<Answer<Token>>) {
+        match woken {
+            Woken::Link(event) => self.link_changed(event).await,
+            // The owner has dropped its end: nobody can ask for anything any more.
+            Woken::Command(Some(Command::Drain) | None) => self.drain().await,
+            Woken::Answers => {
+                for answer in answers.drain(..) {
+                    self.answered(answer);
+                }
+            }
+            Woken::Ended(ended) => {
+                self.ended(ended);
+                for _ in 0..MESSAGES_AT_A_TIME {
+                    let Some(ended) = self.runs.next().now_or_never() else { break };
+                    self.ended(ended);
+                }
+            }
+            Woken::Message(None) => self.is_closed = true,
+            Woken::Message(Some(message)) => {
+                self.received(message);
+                for _ in 0..MESSAGES_AT_A_TIME {
+                    match self.deliveries.next().now_or_never() {
+                        Some(Some(message)) => self.received(message),
+                        Some(None) | None => break,
+                    }
+                }
+            }
+            Woken::Job(end) => self.job_ended(end).await,
+            Woken::Cancellation(message) => {
+                if let Ok(CancelMessage { key, kill }) = CancelMessage::from_bytes(&message.payload)
+                {
+                    self.events.push_back(Event::Cancelled { key, kill });
+                }
+            }
+            Woken::NewLane(message) => {
+                let name = std::str::from_utf8(&message.payload).ok();
+                self.add_lanes(name.and_then(Lane::of_consumer));
+            }
+            Woken::StatusRequest(message) => self.report_status(message).await,
+            Woken::Time => {
+                self.events.push_back(Event::Tick);
+                if Instant::now() >= self.next_sweep && !self.is_sweeping {
+                    self.next_sweep = Instant::now() + SWEEP_PERIOD;
+                    // An announcement may have been lost with its client.
+                    self.list_lanes();
+                    if self.machine.is_idle() {
+                        self.start_sweep(Duration::ZERO);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Lets the machine handle all events, and carries its actions out until there are none.
+    async fn settle(&mut self) {
+        while let Some(event) = self.events.pop_front() {
+            let now = self.epoch.elapsed();
+            let mut actions = std::mem::take(&mut self.actions);
+            self.machine.handle(now, event, &mut actions);
+            for action in actions.drain(..) {
+                self.carry_out(action).await;
+            }
+            self.actions = actions;
+        }
+        self.shared.set(self.machine.counts(), self.machine.held(), self.machine.is_draining());
+    }
+
+    async fn link_changed(&mut self, event: LinkEvent) {
+        self.publisher.on_link(event).await;
+        let is_up = event == LinkEvent::Up;
+        self.events.push_back(Event::Link { is_up });
+        if is_up {
+            tracing::debug!(node = self.shared.name, "connected");
+            self.list_lanes();
+            let hash = crate::input_hash::input_hash(self.shared.name.as_bytes());
+            self.start_sweep(Duration::from_millis(hash % SWEEP_DELAY_MILLIS));
+        }
+    }
+
+    async fn drain(&mut self) {
+        tracing::info!(node = self.shared.name, "draining");
+        self.events.push_back(Event::Drain);
+        // Requests end with the subscription; messages that are on their way still arrive.
+        if self.deliveries.drain().await.is_err() {
+            self.is_closed = true;
+        }
+    }
+
+    fn received(&mut self, message: Message) {
+        let event = match FromServer::read(message, &self.inbox) {
+            FromServer::Delivered(delivered) => return self.delivered(*delivered),
+            FromServer::Heartbeat(pull) => Event::Heartbeat(pull),
+            FromServer::Ended { pull, has_failed } => Event::PullEnded { pull, has_failed },
+            FromServer::Unknown => return,
+        };
+        self.events.push_back(event);
+    }
+
+    fn delivered(&mut self, delivered: Delivered) {
+        let facts = delivered.facts(|name| self.functions.get(name).is_some());
+        let Some(key) = delivered.key() else { return };
+        self.last_token += 1;
+        let token = Token(self.last_token);
+        let Delivered { lane, number, reply, payload, task, .. } = delivered;
+        if let Err(error) = &task {
+            tracing::warn!(%error, "a task cannot be read");
+        }
+        let held = HeldTask {
+            key: key.clone(),
+            lane: lane.clone(),
+            number,
+            reply,
+            payload,
+            task: task.ok(),
+            inputs: None,
+            outcome: None,
+            history: History::default(),
+            stored_outcome: None,
+        };
+        self.held.insert(token, held);
+        let delivery = Delivery { token, lane, key, number, facts };
+        self.events.push_back(Event::Delivered(delivery));
+    }
+
+    fn ended(&mut self, ended: Ended) {
+        let Ended { token, end, outcome, failure } = ended;
+        self.failure = failure.or(self.failure.take());
+        if let Some(held) = self.held.get_mut(&token) {
+            held.outcome = outcome.or(held.outcome.take());
+        }
+        self.events.push_back(Event::Ran { token, end });
+    }
+
+    fn answered(&mut self, answer: Answer<Token>) {
+        let Answer { tag: token, result, .. } = answer;
+        let event = match result {
+            Ok(_) => Event::Recorded(token),
+            // There is a record, perhaps of an earlier attempt of this node.
+            Err(refusal) if refusal.kind == RefusalKind::Exists => {
+                self.shared.count_refused();
+                if !refusal.is_retried {
+                    self.remove_stored_outcome(token);
+                }
+                Event::Recorded(token)
+            }
+            Err(refusal) => {
+                tracing::error!(?refusal, "a stream refused a record");
+                Event::NotRecorded(token)
+            }
+        };
+        self.events.push_back(event);
+    }
+
+    fn add_lanes(&mut self, lanes: impl IntoIterator<Item = Lane>) {
+        for lane in lanes {
+            if lane.class.needs().are_met_by(&self.offer) {
+                self.events.push_back(Event::Lane(lane));
+            }
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! Carries out the actions of the machine.
+
+use std::fmt::Write;
+use std::time::Duration;
+
+use async_nats::Subject;
+use async_nats::jetstream::AckKind;
+use brigade_pool::TaskError;
+use bytes::Bytes;
+
+use super::Driver;
+use crate::message::{Body, History, MessageError};
+use crate::names::Lane;
+use crate::node::machine::{Action, Event, PullId, Token};
+use crate::node::record;
+use crate::node::runs::{Ended, RunOutcome};
+use crate::publisher::Publication;
+
+/// The period in which the server says that it has not forgotten a waiting request.
+const HEARTBEAT: Duration = Duration::from_secs(2);
+
+impl Driver {
+    pub(super) async fn carry_out(&mut self, action: Action) {
+        match action {
+            Action::Pull { pull, lane, batch, wait } => self.pull(pull, &lane, batch, wait).await,
+            Action::Examine(token) => self.start_examination(token),
+            Action::Run(token) => self.run_task(token),
+            Action::Stop { token, kill } => self.runs.stop(token, kill),
+            Action::RecordOutcome(token) => {
+                let outcome = self.held.get_mut(&token).and_then(|held| held.outcome.take());
+                if let Some(outcome) = outcome {
+                    self.record_outcome(token, outcome).await;
+                }
+            }
+            Action::RecordUnknown(token) => {
+                let names = self.functions.names();
+                let Some(held) = self.held.get(&token) else { return };
+                let error = record::unknown(held, &self.shared.name, &names);
+                self.record_error(token, &error).await;
+            }
+            Action::RecordGivenUp { token, deaths } => {
+                let Some(held) = self.held.get(&token) else { return };
+                let error = record::given_up(held, deaths, &held.history);
+                self.record_error(token, &error).await;
+            }
+            Action::RecordDead { token, deaths, history } => {
+                let Some(held) = self.held.get_mut(&token) else { return };
+                held.history = history.clone();
+                let names = self.context.names();
+                let letter = record::dead_letter(names, &self.shared.name, held, deaths, history);
+                self.publish(token, letter).await;
+            }
+            Action::RecordReturn { token, history } => self.record_return(token, &history).await,
+            Action::Extend(token) => {
+                if let Some(held) = self.held.get(&token) {
+                    let reply = held.reply.clone();
+                    self.acknowledge(reply, AckKind::Progress.into()).await;
+                }
+            }
+            Action::Acknowledge(token) => {
+                if let Some(held) = self.held.remove(&token) {
+                    if let Some(body) = held.stored_arguments() {
+                        self.start_removal(body.clone());
+                    }
+                    self.acknowledge(held.reply, AckKind::Ack.into()).await;
+                }
+            }
+            Action::Return { token, pause } => {
+                if let Some(held) = self.held.remove(&token) {
+                    let pause = (!pause.is_zero()).then_some(pause);
+                    self.acknowledge(held.reply, AckKind::Nak(pause).into()).await;
+                }
+            }
+            Action::Forget(token) => {
+                self.held.remove(&token);
+            }
+        }
+    }
+
+    async fn pull(&mut self, pull: PullId, lane: &Lane, batch: u32, wait: Option<Duration>) {
+        let names = self.context.names();
+        let subject =
+            format!("$JS.API.CONSUMER.MSG.NEXT.{}.{}", names.tasks_stream(), lane.consumer());
+        let mut request = format!("{{\"batch\":{batch}");
+        let written = match wait {
+            Some(wait) => write!(
+                request,
+                ",\"expires\":{},\"idle_heartbeat\":{}}}",
+                wait.as_nanos(),
+                HEARTBEAT.as_nanos()
+            ),
+            None => request.write_str(",\"no_wait\":true}"),
+        };
+        debug_assert!(written.is_ok(), "a string takes everything");
+        let reply = format!("{}{}", self.inbox, pull.0);
+        let sent = self.client.publish_with_reply(subject, reply, request.into()).await;
+        if sent.is_err() {
+            self.events.push_back(Event::PullEnded { pull, has_failed: true });
+        }
+    }
+
+    /// Starts the run of a task whose items are here, or lets them be fetched.
+    pub(super) fn run_task(&mut self, token: Token) {
+        let Some(held) = self.held.get_mut(&token) else { return };
+        let Some(task) = &held.task else { return };
+        let items = match (&held.inputs, &task.body) {
+            (Some(items), _) | (None, Body::Inline(items)) => items.clone(),
+            (None, Body::Stored(_)) => return self.start_loading(token),
+        };
+        held.inputs = Some(items.clone());
+        let Some(function) = self.functions.get(&task.head.name) else { return };
+        let priority = held.lane.priority;
+        if let Some(ended) = self.runs.start(token, function, &task.head, priority, items) {
+            self.ended(ended);
+        }
+    }
+
+    /// Ends a run whose items could not be fetched.
+    pub(super) fn fail_run(&mut self, token: Token, error: &TaskError) {
+        let Some(held) = self.held.get(&token) else { return };
+        let outcome = record::outcome_of_error(error, held.items());
+        self.ended(Ended::done(token, outcome));
+    }
+
+    async fn record_error(&mut self, token: Token, error: &TaskError) {
+        let Some(held) = self.held.get(&token) else { return };
+        let outcome = record::outcome_of_error(error, held.items());
+        self.record_outcome(token, outcome).await;
+    }
+
+    async fn record_outcome(&mut self, token: Token, outcome: RunOutcome) {
+        self.shared.count_recorded();
+        if outcome.items.is_large() {
+            return self.start_storing(token, outcome);
+        }
+        let Some(held) = self.held.get(&token) else { return };
+        let made = record::outcome(self.context.names(), &self.shared.name, held, outcome);
+        self.publish(token, made).await;
+    }
+
+    async fn record_return(&mut self, token: Token, history: &History) {
+        let Some(held) = self.held.get(&token) else { return };
+        let made = record::history(self.context.names(), &held.key, history);
+        self.publish(token, made).await;
+    }
+
+    pub(super) async fn publish(
+        &mut self,
+        token: Token,
+        publication: Result<Publication, MessageError>,
+    ) {
+        match publication {
+            Ok(publication) => self.publisher.publish(token, publication).await,
+            Err(error) => {
+                tracing::error!(%error, "a record cannot be encoded");
+                self.events.push_back(Event::NotRecorded(token));
+            }
+        }
+    }
+
+    async fn acknowledge(&self, reply: Subject, kind: Bytes) {
+        // Nothing rests on it: the task would be delivered again, and its outcome be found.
+        if let Err(error) = self.client.publish(reply, kind).await {
+            tracing::debug!(%error, "failed to send an acknowledgment");
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! Work of the driver that waits for answers of the server: examinations, large payloads, lists of
+//! lanes, and the search for stuck messages.
+
+use std::time::Duration;
+
+use async_nats::Message;
+use brigade_pool::{TaskError, TaskErrorKind};
+
+use super::Driver;
+use crate::message::{Body, History, Items};
+use crate::names::Lane;
+use crate::node::machine::{Event, Token};
+use crate::node::record;
+use crate::node::runs::RunOutcome;
+use crate::node::sweep::Swept;
+use crate::payload::PayloadError;
+
+/// The pause before a large payload is stored again.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// The end of a job.
+pub(super) enum JobEnd {
+    Examined { token: Token, is_done: bool, history: History },
+    Loaded { token: Token, items: Result<Items, PayloadError> },
+    Stored { token: Token, outcome: RunOutcome, body: Body },
+    Lanes(Vec<Lane>),
+    Swept(Result<Swept, String>),
+    Nothing,
+}
+
+impl Driver {
+    pub(super) async fn job_ended(&mut self, end: JobEnd) {
+        match end {
+            JobEnd::Examined { token, is_done, history } => {
+                self.events.push_back(Event::Examined { token, is_done, history });
+            }
+            JobEnd::Loaded { token, items: Ok(items) } => {
+                if let Some(held) = self.held.get_mut(&token) {
+                    held.inputs = Some(items);
+                    self.run_task(token);
+                }
+            }
+            JobEnd::Loaded { token, items: Err(error) } => {
+                let Some(held) = self.held.get(&token) else { return };
+                let message = error.to_string();
+                let kind = TaskErrorKind::Codec { message };
+                let error = TaskError::of(kind, held.label(), held.attempt(), None);
+                self.fail_run(token, &error);
+            }
+            JobEnd::Stored { token, outcome, body } => {
+                let Some(held) = self.held.get_mut(&token) else {
+                    return self.start_removal(body);
+                };
+                held.stored_outcome = Some(body.clone());
+                let names = self.context.names();
+                let made = record::stored_outcome(names, &self.shared.name, held, &outcome, body);
+                self.publish(token, made).await;
+            }
+            JobEnd::Lanes(lanes) => self.add_lanes(lanes),
+            JobEnd::Swept(result) => {
+                self.is_sweeping = false;
+                match result {
+                    Ok(swept) if swept == Swept::default() => {}
+                    Ok(swept) => tracing::info!(?swept, "found stuck messages"),
+                    Err(reason) => {
+                        tracing::debug!(reason, "failed to look for stuck messages");
+                    }
+                }
+            }
+            JobEnd::Nothing => {}
+        }
+    }
+
+    pub(super) fn start_examination(&self, token: Token) {
+        let Some(held) = self.held.get(&token) else { return };
+        let (context, key) = (self.context.clone(), held.key.clone());
+        self.jobs.push(Box::pin(async move {
+            let (is_done, history) = context.examine(&key).await;
+            JobEnd::Examined { token, is_done, history }
+        }));
+    }
+
+    pub(super) fn start_loading(&self, token: Token) {
+        let Some(task) = self.held.get(&token).and_then(|held| held.task.as_ref()) else { return };
+        let (payloads, body) = (self.context.payloads.clone(), task.body.clone());
+        self.jobs.push(Box::pin(async move {
+            let items = payloads.get(&body).await;
+            JobEnd::Loaded { token, items }
+        }));
+    }
+
+    /// Stores the items of a large outcome, however long that takes: the lease is extended.
+    pub(super) fn start_storing(&self, token: Token, outcome: RunOutcome) {
+        let Some(held) = self.held.get(&token) else { return };
+        let (payloads, key) = (self.context.payloads.clone(), held.key.clone());
+        self.jobs.push(Box::pin(async move {
+            loop {
+                match payloads.put(&key, outcome.items.clone()).await {
+                    Ok(body) => return JobEnd::Stored { token, outcome, body },
+                    Err(error) => {
+                        tracing::warn!(%key, %error, "failed to store an outcome; trying again");
+                        tokio::time::sleep(PAUSE).await;
+                    }
+                }
+            }
+        }));
+    }
+
+    /// Removes the object of an outcome that is not the recorded one.
+    pub(super) fn remove_stored_outcome(&mut self, token: Token) {
+        let body = self.held.get_mut(&token).and_then(|held| held.stored_outcome.take());
+        if let Some(body) = body {
+            self.start_removal(body);
+        }
+    }
+
+    pub(super) fn start_removal(&self, body: Body) {
+        let payloads = self.context.payloads.clone();
+        self.jobs.push(Box::pin(async move {
+            payloads.remove(&body).await;
+            JobEnd::Nothing
+        }));
+    }
+
+    pub(super) fn list_lanes(&self) {
+        let context = self.context.clone();
+        self.jobs.push(Box::pin(async move {
+            match context.settings.lanes(&context.jetstream).await {
+                Ok(lanes) => JobEnd::Lanes(lanes),
+                Err(error) => {
+                    tracing::warn!(%error, "failed to list the lanes of the queue");
+                    JobEnd::Nothing
+                }
+            }
+        }));
+    }
+
+    pub(super) fn start_sweep(&mut self, delay: Duration) {
+        if std::mem::replace(&mut self.is_sweeping, true) {
+            return;
+        }
+        let context = self.context.clone();
+        self.jobs.push(Box::pin(async move {
+            tokio::time::sleep(delay).await;
+            JobEnd::Swept(context.sweep().await)
+        }));
+    }
+
+    pub(super) async fn report_status(&self, request: Message) {
+        let Some(reply) = request.reply else { return };
+        match self.shared.status().to_bytes() {
+            Ok(status) => {
+                let _ = self.client.publish(reply, status).await;
+            }
+            Err(error) => tracing::error!(%error, "the status cannot be encoded"),
+        }
+    }
+}

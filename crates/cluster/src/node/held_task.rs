@@ -1,0 +1,54 @@
+//! A task that the driver holds, with everything that its actions need.
+
+use async_nats::Subject;
+use bytes::Bytes;
+
+use super::runs::RunOutcome;
+use crate::message::{Body, History, Items, TaskMessage};
+use crate::names::{Lane, TaskKey};
+
+/// A task between its delivery and its acknowledgment.
+#[derive(Debug)]
+pub(super) struct HeldTask {
+    pub(super) key: TaskKey,
+    pub(super) lane: Lane,
+    /// Number of the delivery, counted from 1.
+    pub(super) number: u64,
+    /// The subject by which the task is acknowledged.
+    pub(super) reply: Subject,
+    /// The whole message, for the dead letter.
+    pub(super) payload: Bytes,
+    /// `None` if the message cannot be read.
+    pub(super) task: Option<TaskMessage>,
+    /// The items, once they are here.
+    pub(super) inputs: Option<Items>,
+    pub(super) outcome: Option<RunOutcome>,
+    /// The history of a task that is given up.
+    pub(super) history: History,
+    /// Object of the outcome, which is removed if another outcome was first.
+    pub(super) stored_outcome: Option<Body>,
+}
+
+impl HeldTask {
+    pub(super) fn label(&self) -> Option<&str> {
+        self.task.as_ref()?.head.label.as_deref()
+    }
+
+    pub(super) fn function(&self) -> Option<&str> {
+        self.task.as_ref().map(|task| task.head.name.as_str())
+    }
+
+    pub(super) fn items(&self) -> u32 {
+        self.task.as_ref().map_or(1, |task| task.head.items)
+    }
+
+    pub(super) fn attempt(&self) -> u32 {
+        u32::try_from(self.number).unwrap_or(u32::MAX)
+    }
+
+    /// Returns the object of the arguments, which is removed once there is an outcome.
+    pub(super) fn stored_arguments(&self) -> Option<&Body> {
+        let body = &self.task.as_ref()?.body;
+        matches!(body, Body::Stored(_)).then_some(body)
+    }
+}

@@ -1,0 +1,112 @@
+//! Records of a node: outcomes, histories and dead letters, as messages for the streams.
+
+use std::time::Duration;
+
+use async_nats::HeaderMap;
+use brigade_pool::{TaskError, TaskErrorKind};
+
+use super::delivery::first_on_subject;
+use super::held_task::HeldTask;
+use super::runs::{RunOutcome, push_error};
+use crate::input_hash::input_hash;
+use crate::message::{
+    Body, DeadLetter, History, Incident, MessageError, OutcomeBuilder, OutcomeHead, OutcomeMessage,
+};
+use crate::names::{Names, TaskKey};
+use crate::publisher::Publication;
+
+/// Returns the outcome of a task in which each item has the same error.
+pub(super) fn outcome_of_error(error: &TaskError, items: u32) -> RunOutcome {
+    let mut outcome = OutcomeBuilder::default();
+    for _ in 0..items {
+        push_error(&mut outcome, error);
+    }
+    RunOutcome { items: outcome.finish(), count: items, run_time: Duration::ZERO }
+}
+
+/// Returns the error of a task that was given up.
+pub(super) fn given_up(task: &HeldTask, deaths: u64, history: &History) -> TaskError {
+    let mut reason = format!("{deaths} deaths of nodes and workers");
+    let died = history.reports.iter().rev().find_map(|report| match &report.incident {
+        Incident::WorkerDied(description) => Some((description, &report.node)),
+        Incident::HandedBack | Incident::UnknownTask(_) => None,
+    });
+    if let Some((description, node)) = died {
+        reason = format!("{reason}; the last one reported by {node}: {description}");
+    }
+    let deaths = u32::try_from(deaths).unwrap_or(u32::MAX);
+    TaskError::of(TaskErrorKind::GivenUp { deaths, reason }, task.label(), task.attempt(), None)
+}
+
+/// Returns the error of a task whose function no node knows.
+pub(super) fn unknown(task: &HeldTask, node: &str, names: &[String]) -> TaskError {
+    let name = task.function().unwrap_or("(unreadable)");
+    let known = if names.is_empty() { "no function".to_owned() } else { names.join(", ") };
+    let message = format!(
+        "`{name}` is not known to the nodes of the queue; {node}, the last one that was asked, knows {known}"
+    );
+    TaskError::of(TaskErrorKind::Function { message }, task.label(), task.attempt(), None)
+}
+
+/// Makes the message of an outcome.
+pub(super) fn outcome(
+    names: &Names,
+    node: &str,
+    task: &HeldTask,
+    outcome: RunOutcome,
+) -> Result<Publication, MessageError> {
+    let body = Body::Inline(outcome.items.clone());
+    stored_outcome(names, node, task, &outcome, body)
+}
+
+/// Makes the message of an outcome whose items are in the object store.
+pub(super) fn stored_outcome(
+    names: &Names,
+    node: &str,
+    task: &HeldTask,
+    outcome: &RunOutcome,
+    body: Body,
+) -> Result<Publication, MessageError> {
+    let mut head = OutcomeHead::new(node, outcome.count);
+    (head.run_time, head.delivery) = (outcome.run_time, task.number);
+    if let Some(inputs) = task.inputs.clone().filter(|_| task.key.origin.is_batch()) {
+        head.input_hashes = inputs.map_while(Result::ok).map(|item| input_hash(&item)).collect();
+    }
+    let payload = OutcomeMessage { head, body }.to_bytes()?;
+    Ok(Publication {
+        subject: names.outcome(&task.key).into(),
+        headers: first_on_subject(),
+        payload,
+    })
+}
+
+/// Makes the message of a history.
+pub(super) fn history(
+    names: &Names,
+    key: &TaskKey,
+    history: &History,
+) -> Result<Publication, MessageError> {
+    let payload = history.to_bytes()?;
+    // Sent twice, it says the same twice.
+    Ok(Publication { subject: names.returned(key).into(), headers: HeaderMap::new(), payload })
+}
+
+/// Makes a dead letter.
+pub(super) fn dead_letter(
+    names: &Names,
+    node: &str,
+    task: &HeldTask,
+    deaths: u64,
+    history: History,
+) -> Result<Publication, MessageError> {
+    let letter = DeadLetter {
+        key: task.key.clone(),
+        message: task.payload.to_vec(),
+        reason: format!("{deaths} deaths of nodes and workers"),
+        history,
+        node: node.to_owned(),
+    };
+    let payload = letter.to_bytes()?;
+    let subject = names.dead(&task.key).into();
+    Ok(Publication { subject, headers: first_on_subject(), payload })
+}

@@ -1,0 +1,211 @@
+//! A node at work, and its thread.
+
+use std::fmt;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use async_nats::jetstream;
+use brigade_pool::{Pool, Shutdown};
+use brigade_sys::random;
+use std::sync::mpsc::channel;
+use tokio::runtime::{self, Runtime};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+
+use super::builder::NodeBuilder;
+use super::context::QueueContext;
+use super::driver::{Command, Driver, Parts};
+use super::status::Shared;
+use crate::error::ClusterError;
+use crate::message::NodeStatus;
+use crate::names::{Lane, Priority};
+use crate::needs::Class;
+
+/// The shortest lease that the server can keep exactly enough.
+const SHORTEST_LEASE: Duration = Duration::from_secs(1);
+
+/// Time for which a killed pool is waited for.
+const KILL_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// A node that was started. Dropping it drains the node and waits for its end.
+pub struct RunningNode {
+    shared: Arc<Shared>,
+    commands: UnboundedSender<Command>,
+    thread: Option<JoinHandle<Result<(), ClusterError>>>,
+}
+
+impl RunningNode {
+    pub(super) fn start(builder: NodeBuilder) -> Result<Self, ClusterError> {
+        let settings = |field, problem: &str| {
+            Err(ClusterError::Configuration { field, problem: problem.to_owned() })
+        };
+        if let Some(name) = builder.duplicate {
+            return settings("register", &format!("two functions have the name `{name}`"));
+        }
+        if builder.functions.is_empty() {
+            return settings("register", "the node has no function; register at least one");
+        }
+        if builder.lease.is_some_and(|lease| lease < SHORTEST_LEASE) {
+            return settings("lease", "must be at least 1 s");
+        }
+        builder.offer.class()?;
+        let queue = builder.queue_settings()?;
+        let name = builder.name.clone().unwrap_or_else(default_name);
+        let NodeBuilder { endpoint, functions, pool, offer, handles_signals, .. } = builder;
+        let pool = Arc::new(pool.build()?);
+        let workers = u32::try_from(pool.workers()).unwrap_or(u32::MAX);
+        let shared = Shared::new(name.clone(), workers, offer.to_string(), functions.names());
+        let shared = Arc::new(shared);
+        let (commands, command_receiver) = unbounded_channel();
+        let (opened, is_open) = channel();
+        let runtime = runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|error| system("start a runtime", &error))?;
+        let of_thread = (Arc::clone(&shared), commands.clone());
+        let run = move || {
+            let (shared, commands) = of_thread;
+            let open = async {
+                let connection = endpoint.connect(&name).await?;
+                let jetstream = jetstream::new(connection.client.clone());
+                let context = QueueContext::open(jetstream, queue).await?;
+                let lane = Lane { priority: Priority::default(), class: Class::default() };
+                let consumer = context.settings.ensure_lane(&context.jetstream, &lane).await?;
+                // Whoever created the lane has chosen the lease.
+                let lease = consumer.cached_info().config.ack_wait;
+                let signals = if handles_signals { Some(Signals::new()?) } else { None };
+                let pool = Arc::clone(&pool);
+                let commands = command_receiver;
+                let parts =
+                    Parts { connection, context, functions, offer, pool, shared, commands, lease };
+                Ok((Driver::new(parts).await?, signals))
+            };
+            match runtime.block_on(open) {
+                Ok((driver, signals)) => {
+                    let _ = opened.send(Ok(()));
+                    work(&runtime, driver, signals, commands, &pool)
+                }
+                Err(error) => {
+                    let _ = opened.send(Err(error));
+                    Ok(())
+                }
+            }
+        };
+        let thread = thread::Builder::new().name("brigade-node".to_owned()).spawn(run);
+        let thread = thread.map_err(|error| system("start the thread of a node", &error))?;
+        // The thread sends exactly one message, unless it panics.
+        let ended = || system("start a node", &"its thread has ended");
+        is_open.recv().map_err(|_| ended()).flatten()?;
+        Ok(Self { shared, commands, thread: Some(thread) })
+    }
+
+    /// Returns the name of the node.
+    pub fn name(&self) -> &str {
+        &self.shared.name
+    }
+
+    /// Returns the current state of the node.
+    pub fn status(&self) -> NodeStatus {
+        self.shared.status()
+    }
+
+    /// Lets the node finish what runs and hand back what has not begun. Returns at once; the node
+    /// ends when that is done.
+    pub fn drain(&self) {
+        // The driver has ended if it does not receive this.
+        let _ = self.commands.send(Command::Drain);
+    }
+
+    /// Blocks until the node has ended, by [`drain`](Self::drain) or because its pool is broken.
+    ///
+    /// # Errors
+    /// If the local pool could not run tasks.
+    pub fn join(mut self) -> Result<NodeStatus, ClusterError> {
+        self.wait()?;
+        Ok(self.shared.status())
+    }
+
+    fn wait(&mut self) -> Result<(), ClusterError> {
+        let Some(thread) = self.thread.take() else { return Ok(()) };
+        thread.join().unwrap_or_else(|_| Err(system("run a node", &"its thread has panicked")))
+    }
+}
+
+impl Drop for RunningNode {
+    fn drop(&mut self) {
+        self.drain();
+        if let Err(error) = self.wait() {
+            tracing::error!(node = self.name(), %error, "the node has failed");
+        }
+    }
+}
+
+impl fmt::Debug for RunningNode {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("RunningNode").field("status", &self.status()).finish_non_exhaustive()
+    }
+}
+
+/// The signals that end a node.
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    fn new() -> Result<Self, ClusterError> {
+        let listen = |kind| signal(kind).map_err(|error| system("listen to signals", &error));
+        let terminate = listen(SignalKind::terminate())?;
+        let interrupt = listen(SignalKind::interrupt())?;
+        Ok(Self { terminate, interrupt })
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+}
+
+/// Runs the driver and then ends the pool.
+fn work(
+    runtime: &Runtime,
+    driver: Driver,
+    signals: Option<Signals>,
+    commands: UnboundedSender<Command>,
+    pool: &Arc<Pool>,
+) -> Result<(), ClusterError> {
+    if let Some(mut signals) = signals {
+        let pool = Arc::clone(pool);
+        runtime.spawn(async move {
+            signals.next().await;
+            let _ = commands.send(Command::Drain);
+            signals.next().await;
+            tracing::warn!("a second signal: what runs is killed");
+            // Blocks for up to the timeout, and the driver must go on.
+            thread::spawn(move || {
+                let _ = pool.shutdown_with(Shutdown::Kill, KILL_TIMEOUT);
+            });
+        });
+    }
+    let result = runtime.block_on(driver.run());
+    let shutdown = pool.shutdown();
+    result?;
+    shutdown?;
+    Ok(())
+}
+
+/// Returns a name that no other node has.
+fn default_name() -> String {
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let host = match host.trim() {
+        "" => "node",
+        host => host,
+    };
+    let unique = random::bytes::<4>().map(u32::from_le_bytes).unwrap_or_default();
+    format!("{host}-{}-{unique:08x}", std::process::id())
+}
+
+fn system(operation: &'static str, error: &dyn fmt::Display) -> ClusterError {
+    ClusterError::System { operation, reason: error.to_string() }
+}

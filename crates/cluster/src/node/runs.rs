@@ -1,0 +1,209 @@
+//! The runs of tasks in the local pool.
+//!
+//! Single tasks are futures of the driver's thread. The items of a chunk go through `map`, which
+//! blocks its caller and therefore has threads of its own.
+
+mod chunks;
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use brigade_codec::encode;
+use brigade_pool::{Encoded, Handle, Pool, SubmitErrorKind, Task, TaskError, TaskErrorKind};
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use tokio::sync::mpsc::UnboundedReceiver;
+
+use self::chunks::{Chunk, Chunks};
+use super::machine::{RunEnd, Token};
+use crate::message::{Items, OutcomeBuilder, TaskHead};
+use crate::names::Priority;
+
+/// Errors are bounded by their own limits; this is far above.
+const ERROR_LIMIT: usize = 16 << 20;
+
+/// A run that has ended, with its outcome unless it has not begun.
+#[derive(Debug)]
+pub(super) struct Ended {
+    pub(super) token: Token,
+    pub(super) end: RunEnd,
+    pub(super) outcome: Option<RunOutcome>,
+    /// Reason why the pool cannot run tasks any more.
+    pub(super) failure: Option<String>,
+}
+
+impl Ended {
+    pub(super) fn done(token: Token, outcome: RunOutcome) -> Self {
+        Self { token, end: RunEnd::Done, outcome: Some(outcome), failure: None }
+    }
+
+    /// Returns the end of a run that has not begun, or that ended with its pool.
+    pub(super) fn not_begun(token: Token, error: Option<&TaskError>) -> Self {
+        let failure = error.and_then(|error| match error.kind() {
+            TaskErrorKind::PoolBroken { reason } => Some(reason.clone()),
+            _ => None,
+        });
+        Self { token, end: RunEnd::NotBegun, outcome: None, failure }
+    }
+}
+
+/// The outcome of a run.
+#[derive(Debug)]
+pub(super) struct RunOutcome {
+    pub(super) items: Items,
+    pub(super) count: u32,
+    pub(super) run_time: Duration,
+}
+
+/// The runs in the local pool.
+pub(super) struct Runs {
+    pool: Arc<Pool>,
+    single: FuturesUnordered<Run>,
+    chunks: Chunks,
+    ended_chunks: UnboundedReceiver<Ended>,
+}
+
+impl Runs {
+    pub(super) fn new(pool: Arc<Pool>) -> Self {
+        let (chunks, ended_chunks) = Chunks::new(Arc::clone(&pool));
+        Self { pool, single: FuturesUnordered::new(), chunks, ended_chunks }
+    }
+
+    /// Starts a run. Returns its end if it ended at once.
+    pub(super) fn start(
+        &mut self,
+        token: Token,
+        function: &Task<Encoded, Encoded>,
+        head: &TaskHead,
+        priority: Priority,
+        mut items: Items,
+    ) -> Option<Ended> {
+        if head.is_chunk {
+            self.chunks.start(Chunk::new(token, function.erase(), head, items));
+            return None;
+        }
+        let item = match items.next() {
+            Some(Ok(item)) => item,
+            Some(Err(error)) => return Some(failed(token, &codec_error(head, error.to_string()))),
+            None => {
+                return Some(failed(token, &codec_error(head, "it has no argument".to_owned())));
+            }
+        };
+        let mut task = self.pool.task_key(function).priority(match priority {
+            Priority::High => 1,
+            Priority::Normal => 0,
+            Priority::Low => -1,
+        });
+        if let Some(limit) = head.deadline {
+            task = task.deadline(limit);
+        }
+        if let Some(limit) = head.soft_deadline {
+            task = task.soft_deadline(limit);
+        }
+        if let Some(label) = &head.label {
+            task = task.label(label.as_str());
+        }
+        match task.try_submit(Encoded::new(item.to_vec())) {
+            Ok(handle) => {
+                self.single.push(Run { token, handle, started: Instant::now() });
+                None
+            }
+            Err(error) => Some(match error.kind() {
+                SubmitErrorKind::Codec { message } | SubmitErrorKind::Function { message } => {
+                    failed(token, &codec_error(head, message.clone()))
+                }
+                SubmitErrorKind::PoolBroken { reason } => {
+                    let failure = Some(reason.clone());
+                    Ended { failure, ..Ended::not_begun(token, None) }
+                }
+                _ => Ended::not_begun(token, None),
+            }),
+        }
+    }
+
+    /// Takes a task back if it has not begun, or ends its worker. Its end is reported as others.
+    pub(super) fn stop(&mut self, token: Token, kill: bool) {
+        if let Some(run) = self.single.iter_mut().find(|run| run.token == token) {
+            if kill {
+                run.handle.kill();
+            } else {
+                run.handle.cancel();
+            }
+        } else {
+            self.chunks.cancel(token);
+        }
+    }
+
+    /// Returns the next run that has ended. May be dropped before it is ready.
+    pub(super) async fn next(&mut self) -> Ended {
+        loop {
+            tokio::select! {
+                Some(ended) = self.single.next() => return ended,
+                Some(ended) = self.ended_chunks.recv() => return ended,
+                else => std::future::pending().await,
+            }
+        }
+    }
+}
+
+/// A single task in the local pool.
+struct Run {
+    token: Token,
+    handle: Handle<Encoded>,
+    started: Instant,
+}
+
+impl Future for Run {
+    type Output = Ended;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Ended> {
+        let this = &mut *self;
+        Pin::new(&mut this.handle).poll(context).map(|result| {
+            let run_time = this.started.elapsed();
+            match result {
+                Ok(value) => {
+                    let mut outcome = OutcomeBuilder::default();
+                    outcome.push_value(value.as_slice());
+                    let outcome = RunOutcome { items: outcome.finish(), count: 1, run_time };
+                    Ended::done(this.token, outcome)
+                }
+                Err(error) => failed(this.token, &error),
+            }
+        })
+    }
+}
+
+/// Returns the end of a run without a value.
+fn failed(token: Token, error: &TaskError) -> Ended {
+    let end = match error.kind() {
+        TaskErrorKind::Cancelled | TaskErrorKind::PoolBroken { .. } | TaskErrorKind::PoolClosed => {
+            return Ended::not_begun(token, Some(error));
+        }
+        // As in a local pool, where `retries` apply to both.
+        _ if error.is_worker_death() || error.is_deadline() => RunEnd::Died(error.to_string()),
+        _ => RunEnd::Done,
+    };
+    let mut outcome = OutcomeBuilder::default();
+    push_error(&mut outcome, error);
+    let run_time = error.elapsed().unwrap_or_default();
+    let outcome = RunOutcome { items: outcome.finish(), count: 1, run_time };
+    Ended { end, ..Ended::done(token, outcome) }
+}
+
+/// Adds an error to an outcome.
+pub(super) fn push_error(outcome: &mut OutcomeBuilder, error: &TaskError) {
+    let mut encoded = Vec::new();
+    // An error consists of texts and numbers, which can always be encoded; a client reports an
+    // empty one as malformed.
+    if let Err(error) = encode(error, &mut encoded, ERROR_LIMIT) {
+        tracing::error!(%error, "failed to encode the error of a task");
+    }
+    outcome.push_failure(&encoded);
+}
+
+fn codec_error(head: &TaskHead, message: String) -> TaskError {
+    TaskError::of(TaskErrorKind::Codec { message }, head.label.as_deref(), 1, None)
+}

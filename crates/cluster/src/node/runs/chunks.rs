@@ -1,0 +1,148 @@
+//! The threads that run chunks: each takes one, applies the function to its items, and reports.
+//!
+//! A chunk is `waiting`, then `begun` by a thread or `cancelled` by the driver; the first of them
+//! counts. A chunk that has begun is finished.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use brigade_pool::{Encoded, Pool, Task, TaskError, TaskErrorKind};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+
+use super::{Ended, RunOutcome, push_error};
+use crate::message::{Items, OutcomeBuilder, TaskHead};
+use crate::node::machine::Token;
+
+const WAITING: u8 = 0;
+const BEGUN: u8 = 1;
+const CANCELLED: u8 = 2;
+
+/// A chunk of a map.
+pub(super) struct Chunk {
+    token: Token,
+    function: Task<Encoded, Encoded>,
+    count: u32,
+    deadline: Option<Duration>,
+    retries: u32,
+    items: Items,
+    state: Arc<AtomicU8>,
+}
+
+/// The threads, and the chunks that they were given.
+pub(super) struct Chunks {
+    pool: Arc<Pool>,
+    sender: Sender<Chunk>,
+    waiting: Arc<Mutex<Receiver<Chunk>>>,
+    ended: UnboundedSender<Ended>,
+    threads: usize,
+    /// State of the chunks, until they are known to have ended.
+    states: HashMap<Token, Arc<AtomicU8>>,
+}
+
+impl Chunk {
+    pub(super) fn new(
+        token: Token,
+        function: Task<Encoded, Encoded>,
+        head: &TaskHead,
+        items: Items,
+    ) -> Self {
+        let TaskHead { items: count, deadline, retries, .. } = *head;
+        let state = Arc::default();
+        Self { token, function, count, deadline, retries, items, state }
+    }
+
+    fn run(self, pool: &Pool) -> Ended {
+        let begun = Instant::now();
+        let token = self.token;
+        let change = (Ordering::AcqRel, Ordering::Acquire);
+        if self.state.compare_exchange(WAITING, BEGUN, change.0, change.1).is_err() {
+            return Ended::not_begun(token, None);
+        }
+        let inputs = self.items.filter_map(|item| Some(Encoded::new(item.ok()?.to_vec())));
+        let mut map = pool.map_key(&self.function, inputs).retries(self.retries);
+        // Items of a fixed chunk share their time, so those with a deadline travel as the pool
+        // thinks best.
+        map = match self.deadline {
+            Some(limit) => map.deadline(limit),
+            None => map.chunk(self.count.try_into().unwrap_or(usize::MAX)),
+        };
+        let mut outcome = OutcomeBuilder::default();
+        for result in map {
+            match result {
+                Ok(value) => outcome.push_value(value.as_slice()),
+                Err(error) if has_ended(&error) => {
+                    return Ended::not_begun(token, Some(&error));
+                }
+                Err(error) => push_error(&mut outcome, &error),
+            }
+        }
+        while outcome.count() < self.count {
+            let message = "the items of the chunk are cut off".to_owned();
+            push_error(
+                &mut outcome,
+                &TaskError::of(TaskErrorKind::Codec { message }, None, 1, None),
+            );
+        }
+        let (count, run_time) = (outcome.count(), begun.elapsed());
+        let outcome = RunOutcome { items: outcome.finish(), count, run_time };
+        Ended::done(token, outcome)
+    }
+}
+
+/// Returns `true` if the pool has ended, so that another node should run the chunk.
+fn has_ended(error: &TaskError) -> bool {
+    matches!(error.kind(), TaskErrorKind::PoolClosed | TaskErrorKind::PoolBroken { .. })
+}
+
+impl Chunks {
+    pub(super) fn new(pool: Arc<Pool>) -> (Self, UnboundedReceiver<Ended>) {
+        let (sender, waiting) = channel();
+        let (ended, ended_receiver) = unbounded_channel();
+        let waiting = Arc::new(Mutex::new(waiting));
+        let states = HashMap::new();
+        (Self { pool, sender, waiting, ended, threads: 0, states }, ended_receiver)
+    }
+
+    /// Lets a chunk run as soon as a thread is free.
+    pub(super) fn start(&mut self, chunk: Chunk) {
+        self.states.retain(|_, state| Arc::strong_count(state) > 1);
+        self.states.insert(chunk.token, Arc::clone(&chunk.state));
+        // One more than workers, so that one chunk is collected while the others run.
+        if self.threads <= self.pool.workers() && self.states.len() > self.threads {
+            self.start_thread();
+        }
+        // The receiver is kept here, so it is there.
+        let _ = self.sender.send(chunk);
+    }
+
+    pub(super) fn cancel(&mut self, token: Token) {
+        if let Some(state) = self.states.get(&token) {
+            let change = (Ordering::AcqRel, Ordering::Acquire);
+            let cancelled = state.compare_exchange(WAITING, CANCELLED, change.0, change.1);
+            if cancelled.is_ok() {
+                let _ = self.ended.send(Ended::not_begun(token, None));
+            }
+        }
+    }
+
+    fn start_thread(&mut self) {
+        let (waiting, pool) = (Arc::clone(&self.waiting), Arc::clone(&self.pool));
+        let ended = self.ended.clone();
+        let next = move || waiting.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        let run = move || {
+            // Ends with the driver, which owns the sender.
+            while let Ok(chunk) = next() {
+                let end = chunk.run(&pool);
+                let _ = ended.send(end);
+            }
+        };
+        match thread::Builder::new().name("brigade-chunks".to_owned()).spawn(run) {
+            Ok(_) => self.threads += 1,
+            Err(error) => tracing::error!(%error, "failed to start a thread for chunks"),
+        }
+    }
+}
