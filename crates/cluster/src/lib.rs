@@ -5,7 +5,6 @@
 
 #![forbid(unsafe_code)]
 #![expect(dead_code, reason = "client and node, which use the rest, are being built")]
-#![cfg_attr(not(test), expect(unused_imports, reason = "likewise"))]
 
 mod client;
 mod connection;
