@@ -179,7 +179,9 @@ impl Machine {
         // Outcomes of other runs, and second copies of known ones, concern nobody.
         let Some(submission) = submissions.get_mut(&ticket) else { return };
         let waited = submission.waits_until();
+        let was_queued = submission.is_queued();
         submission.handle(now, ticket, event, actions);
+        let has_left = was_queued && submission.is_complete;
         if waited != submission.waits_until() {
             if let Some(at) = waited {
                 waiting.remove(&(at, ticket));
@@ -192,18 +194,29 @@ impl Machine {
             submissions.remove(&ticket);
             actions.push(Action::Forget(ticket));
         }
+        if has_left && let Some((_, next)) = self.waiting.pop_first() {
+            self.publish_again(next, FIRST_PAUSE, actions);
+        }
     }
 
-    /// Publishes the tasks that have waited long enough for room.
+    /// Publishes the tasks that have waited long enough for room. Others are published earlier, one
+    /// for each task of this client that leaves the queue.
     pub(super) fn tick(&mut self, now: Instant, actions: &mut Vec<Action>) {
         while let Some((at, ticket)) = self.waiting.first().copied()
             && at <= now
         {
             self.waiting.pop_first();
-            if let Some(submission) = self.submissions.get_mut(&ticket) {
-                submission.task = TaskHalf::Publishing;
-                actions.push(Action::Publish(ticket));
-            }
+            let pause = self.submissions.get(&ticket).map_or(FIRST_PAUSE, Submission::next_pause);
+            self.publish_again(ticket, pause, actions);
+        }
+    }
+
+    /// Publishes a task that has waited for room; `pause` follows if there is none.
+    fn publish_again(&mut self, ticket: Ticket, pause: Duration, actions: &mut Vec<Action>) {
+        if let Some(submission) = self.submissions.get_mut(&ticket) {
+            submission.task = TaskHalf::Publishing;
+            submission.pause = pause;
+            actions.push(Action::Publish(ticket));
         }
     }
 }
@@ -266,7 +279,6 @@ impl Submission {
             }
             PublishAnswer::Full if self.when_full == WhenFull::Wait => {
                 self.task = TaskHalf::WaitingForRoom(now + self.pause);
-                self.pause = (self.pause * 2).min(LONGEST_PAUSE);
             }
             PublishAnswer::Full => {
                 self.complete(ticket, Completion::Full, actions);
@@ -325,6 +337,15 @@ impl Submission {
         if !std::mem::replace(&mut self.is_complete, true) {
             actions.push(Action::Complete { ticket, with });
         }
+    }
+
+    /// Returns `true` if the task is in the queue and has no outcome.
+    fn is_queued(&self) -> bool {
+        matches!(self.task, TaskHalf::Stored(_)) && !self.is_complete
+    }
+
+    fn next_pause(&self) -> Duration {
+        (self.pause * 2).min(LONGEST_PAUSE)
     }
 
     fn waits_until(&self) -> Option<Instant> {

@@ -250,4 +250,11 @@ fn a_full_queue_gives_the_task_back_or_waits_longer_each_time() {
     machine.tick(now + FIRST_PAUSE, &mut actions);
     machine.handle(now, 2, Event::Published(PublishAnswer::Full), &mut actions);
     assert_eq!(machine.next_tick(), Some(now + 2 * FIRST_PAUSE));
+    // A task of this client leaves the queue, so there is room for another.
+    machine.handle(now, 3, submitted(WhenFull::Wait), &mut actions);
+    machine.handle(now, 3, Event::Published(PublishAnswer::Stored(9)), &mut actions);
+    actions.clear();
+    machine.handle(now, 3, Event::Outcome, &mut actions);
+    assert!(actions.ends_with(&[Action::Forget(3), Action::Publish(2)]), "{actions:?}");
+    assert_eq!(machine.next_tick(), None);
 }
