@@ -35,7 +35,11 @@ pub enum RunnerError {
         job: String,
     },
     /// The canary failed, so no job that needs it has run.
-    #[error("the canary failed ({ending}){}: {output}", prelude.as_deref().map(|line| format!(" after `{line}`")).unwrap_or_default())]
+    #[error(
+        "the canary failed ({ending}){}, so no job has run; {}",
+        prelude.as_deref().map(|line| format!(" after `{line}`")).unwrap_or_default(),
+        if output.is_empty() { "it printed nothing".to_owned() } else { format!("it printed: {output}") }
+    )]
     Canary {
         /// The prelude that was tried, if any.
         prelude: Option<String>,

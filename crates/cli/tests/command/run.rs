@@ -212,6 +212,8 @@ fn no_job_runs_after_a_failed_canary() {
     let ran = dir.run(&["--canary", "echo sick; exit 1", "--", "touch", ":::", "ran"]);
     assert_eq!(ran.status, 255);
     assert!(ran.stderr.contains("canary failed") && ran.stderr.contains("sick"), "{}", ran.stderr);
+    let ran = dir.run(&["--canary", "exit 1", "--", "true", ":::", "1"]);
+    assert!(ran.stderr.contains("it printed nothing"), "{}", ran.stderr);
     assert!(!dir.path("ran").exists());
 }
 
