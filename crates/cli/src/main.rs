@@ -16,6 +16,7 @@ mod line;
 mod live;
 mod manual;
 mod parallel;
+mod patient;
 mod pipe;
 mod printer;
 mod report;

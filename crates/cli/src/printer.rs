@@ -12,6 +12,8 @@ use std::io::{self, BufWriter, IsTerminal, Write};
 
 use brigade::runner::{Captured, Outcome, Stream};
 
+use crate::patient::Patient;
+
 /// Prints the outputs of jobs.
 #[derive(Debug)]
 pub(crate) struct Printer {
@@ -27,25 +29,25 @@ impl Printer {
 
     /// Prints all output of a finished job.
     pub(crate) fn print(&self, outcome: &Outcome, tag: &[u8]) -> io::Result<()> {
-        self.copy(&outcome.stdout, tag, io::stdout().lock(), io::stdout().is_terminal())?;
+        self.copy(&outcome.stdout, tag, Patient(io::stdout().lock()), io::stdout().is_terminal())?;
         self.print_stderr(outcome, tag)
     }
 
     /// Prints the standard error of a finished job.
     pub(crate) fn print_stderr(&self, outcome: &Outcome, tag: &[u8]) -> io::Result<()> {
-        self.copy(&outcome.stderr, tag, io::stderr().lock(), io::stderr().is_terminal())
+        self.copy(&outcome.stderr, tag, Patient(io::stderr().lock()), io::stderr().is_terminal())
     }
 
     /// Prints lines of a running job.
     pub(crate) fn print_lines(&self, stream: Stream, lines: &[u8], tag: &[u8]) -> io::Result<()> {
         match stream {
             Stream::Stdout => {
-                let mut writer = Tagged::new(io::stdout().lock(), tag);
+                let mut writer = Tagged::new(Patient(io::stdout().lock()), tag);
                 writer.write_all(lines)?;
                 writer.finish(self.ends_lines && io::stdout().is_terminal())
             }
             Stream::Stderr => {
-                let mut writer = Tagged::new(io::stderr().lock(), tag);
+                let mut writer = Tagged::new(Patient(io::stderr().lock()), tag);
                 writer.write_all(lines)?;
                 writer.finish(self.ends_lines && io::stderr().is_terminal())
             }

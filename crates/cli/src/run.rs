@@ -23,6 +23,7 @@ use crate::RUN_FAILED;
 use crate::arguments::Run;
 use crate::input::{Fetch, Input};
 use crate::live::LiveView;
+use crate::patient::Patient;
 use crate::screen::{Screen, Statistics, announce};
 use client::{RunClient, Shared};
 use event_queue::EventQueue;
@@ -111,7 +112,7 @@ pub(crate) fn run(options: &Run) -> Result<u8, Report> {
 
 /// Prints the commands as lines that a shell understands.
 fn dry_run(mut input: Box<dyn Input>) -> Result<u8, Report> {
-    let mut stdout = io::BufWriter::new(io::stdout().lock());
+    let mut stdout = io::BufWriter::new(Patient(io::stdout().lock()));
     loop {
         match input.fetch_blocking() {
             Fetch::Entry(entry) => {

@@ -18,6 +18,7 @@ use std::time::Duration;
 
 use brigade::runner::{Event, Need, Outcome, Reason};
 
+use crate::patient::Patient;
 use area::Area;
 use plain::Plain;
 use text::{Tint, one_line, seconds};
@@ -127,7 +128,7 @@ impl Screen {
     /// Prints a line as it is.
     pub(crate) fn print(&mut self, statistics: &Statistics, line: &[u8]) {
         self.suspend(statistics, || {
-            let _ = io::stderr().write_all(&[line, b"\n"].concat());
+            let _ = Patient(io::stderr()).write_all(&[line, b"\n"].concat());
         });
     }
 
@@ -142,7 +143,7 @@ impl Screen {
         let is_watched = self.is_watched();
         if !is_silent && (is_watched && is_worth_it || statistics.failed() > 0) {
             let text = summary::text(statistics, wall, is_watched, self.tint);
-            let _ = io::stderr().write_all(text.as_bytes());
+            let _ = Patient(io::stderr()).write_all(text.as_bytes());
         }
     }
 }
@@ -150,7 +151,7 @@ impl Screen {
 /// Prints a line of our own while no screen shows anything.
 pub(crate) fn announce(line: &str) {
     // Without a standard error nobody can see it.
-    let _ = writeln!(io::stderr(), "brigade: {line}");
+    let _ = Patient(io::stderr()).write_all(format!("brigade: {line}\n").as_bytes());
 }
 
 fn message(event: &Event) -> Option<String> {

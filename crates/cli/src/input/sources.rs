@@ -6,6 +6,7 @@ use std::io::{self, Read};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 use super::{Framing, OpenQuote, Row, RowReader};
+use crate::patient::Patient;
 
 /// The words after `--`: a command and its argument lists.
 #[derive(Debug, PartialEq, Eq)]
@@ -104,7 +105,7 @@ impl List {
             }
             Contents::File(file) => {
                 let opened: io::Result<Box<dyn Read>> = if file == "-" {
-                    Ok(Box::new(io::stdin().lock()))
+                    Ok(Box::new(Patient(io::stdin().lock())))
                 } else {
                     File::open(&file).map(|file| Box::new(file) as Box<dyn Read>)
                 };

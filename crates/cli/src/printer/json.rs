@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use brigade::runner::{Captured, Ending, Event, Outcome};
 use serde_json::{Value, json};
 
+use crate::patient::Patient;
 use crate::screen::Statistics;
 
 /// Number of bytes of each output that an event carries.
@@ -28,7 +29,7 @@ pub(crate) fn print_end(statistics: &Statistics, status: u8) -> io::Result<()> {
 fn print_value(value: &Value) -> io::Result<()> {
     let mut line = value.to_string();
     line.push('\n');
-    let mut stdout = io::stdout().lock();
+    let mut stdout = Patient(io::stdout().lock());
     stdout.write_all(line.as_bytes())?;
     stdout.flush()
 }

@@ -16,6 +16,7 @@ use crate::input::{
     Combinations, Contents, Dimension, Fetch, Framing, Jobs, LineRows, Lines, List, ListError,
     OpenQuote, Records, Row, RowReader, check_lists, cycled, linked, split,
 };
+use crate::patient::Patient;
 use crate::template::{Grammar, Template};
 
 /// The rows of a command's lists, and what is known about them.
@@ -95,7 +96,8 @@ fn streamed(file: &OsStr, options: &Run, stopper: &Stopper) -> Result<Table, Rep
     let has_header = options.lists.has_header()?;
     let cannot_read = |source| ListError::Read { file: file.display().to_string(), source };
     let mut rows = if file == "-" {
-        let lines = Lines::new(io::stdin(), "standard input".to_owned(), framing, stopper.clone());
+        let lines =
+            Lines::new(Patient(io::stdin()), "standard input".to_owned(), framing, stopper.clone());
         LineRows::new(lines, rules, skipped)
     } else {
         let opened = File::open(file).map_err(cannot_read).into_diagnostic()?;

@@ -8,6 +8,7 @@ use miette::{IntoDiagnostic, Report, miette};
 use super::lists::{self, reject_quoted_command};
 use crate::arguments::Run;
 use crate::input::{Input, split};
+use crate::patient::Patient;
 use crate::pipe::{self, Blocks, Cut, Parts, PipedCommand, Teed};
 use crate::template::{Grammar, Template};
 
@@ -32,7 +33,7 @@ pub(super) fn teed(options: &Run, runner: &Runner) -> Result<(Box<dyn Input>, Gr
             "the {count} jobs of --tee must all run at once, but only {slots} may"
         ));
     }
-    Ok((Box::new(Teed::with_stream(jobs, io::stdin(), runner.stopper())), grammar))
+    Ok((Box::new(Teed::with_stream(jobs, Patient(io::stdin()), runner.stopper())), grammar))
 }
 
 /// Returns the jobs of `--pipe` or `--pipe-part`.
@@ -76,5 +77,5 @@ pub(super) fn input(options: &Run, runner: &Runner) -> Result<Box<dyn Input>, Re
     }
     let (is_logged, keeps_order) = (options.joblog.is_some(), options.keep_order);
     let cut = Cut::of(&options.pipe, header, is_logged, keeps_order)?;
-    Ok(Box::new(Blocks::new(io::stdin(), cut, command, slots, runner.stopper())))
+    Ok(Box::new(Blocks::new(Patient(io::stdin()), cut, command, slots, runner.stopper())))
 }

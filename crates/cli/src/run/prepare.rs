@@ -19,6 +19,7 @@ use crate::input::{
     Adjusted, Adjustments, Commands, Entry, Fetch, Format, Framing, Input, JsonError, Lines, Ready,
     Shuffled, jobs_of_toml,
 };
+use crate::patient::Patient;
 use crate::printer::Tag;
 use crate::template::Grammar;
 
@@ -123,8 +124,11 @@ fn from_file(file: &Path, options: &Run, stopper: &Stopper) -> Result<Box<dyn In
         if is_stdin { "standard input".to_owned() } else { format!("the jobs in {name:.200}") };
     let cannot_read = || format!("cannot read {what}");
     if format == Format::Toml {
-        let text =
-            if is_stdin { io::read_to_string(io::stdin()) } else { fs::read_to_string(file) };
+        let text = if is_stdin {
+            io::read_to_string(Patient(io::stdin()))
+        } else {
+            fs::read_to_string(file)
+        };
         let text = text.into_diagnostic().wrap_err_with(cannot_read)?;
         let jobs = jobs_of_toml(&name, &text)?;
         if !options.allow_duplicates {
@@ -136,7 +140,7 @@ fn from_file(file: &Path, options: &Run, stopper: &Stopper) -> Result<Box<dyn In
     let framing = options.lists.framing(true);
     let streamed = |lines| -> Box<dyn Input> { Box::new(Commands::new(lines, is_json)) };
     if is_stdin {
-        return Ok(streamed(Lines::new(io::stdin(), what, framing, stopper.clone())));
+        return Ok(streamed(Lines::new(Patient(io::stdin()), what, framing, stopper.clone())));
     }
     let opened = File::open(file).map_err(|error| {
         let hint = (error.kind() == io::ErrorKind::NotFound)

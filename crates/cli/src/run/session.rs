@@ -11,6 +11,7 @@ use super::status::{BROKEN_PIPE, Decision};
 use super::storage;
 use crate::arguments::OutputOptions;
 use crate::live::LiveView;
+use crate::patient::Patient;
 use crate::printer::{Printer, ReorderBuffer, json};
 use crate::screen::{Screen, Statistics};
 
@@ -229,7 +230,7 @@ fn print_command(command: &Command) -> io::Result<()> {
 }
 
 fn print_line(line: &[u8]) -> io::Result<()> {
-    let mut stdout = io::stdout().lock();
+    let mut stdout = Patient(io::stdout().lock());
     stdout.write_all(line)?;
     stdout.write_all(b"\n")
 }

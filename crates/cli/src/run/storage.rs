@@ -12,6 +12,7 @@ use miette::{IntoDiagnostic, Report, WrapErr, miette};
 use super::lists::hash_of;
 use crate::arguments::Run;
 use crate::input::text_of_start;
+use crate::patient::Patient;
 use crate::template::{Grammar, Template};
 
 /// The place of outputs that are stored.
@@ -93,7 +94,7 @@ impl Storage {
             }
             Self::Table { path, format, names } => {
                 let table = if is_printed(&path) {
-                    ResultTable::new(Box::new(io::stdout()), format)
+                    ResultTable::new(Box::new(Patient(io::stdout())), format)
                 } else {
                     let created = ResultTable::create(&path, format).into_diagnostic();
                     created

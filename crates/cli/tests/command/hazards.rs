@@ -2,10 +2,15 @@
 //! descriptors and disks, ignored signals. Nothing may be lost, left behind or left hanging.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
+
+use brigade_sys::pipes;
+use brigade_sys::poller::{Interest, Poller};
 
 use crate::common::{RunOutput, TestDir, is_alive, is_stopped, pids, signal, until};
 
@@ -232,6 +237,49 @@ fn a_job_waits_until_the_load_falls() {
     assert!(line.contains("\"waiting\"") && line.contains("\"load\""), "{line}");
     assert!(was_held_back && brigade.wait().expect("own child").success());
     assert!(dir.path("ran").exists());
+}
+
+#[test]
+fn streams_that_do_not_block_lose_nothing() {
+    const LINES: usize = 500_000;
+    let dir = TestDir::new();
+    for options in [&["--"][..], &["--line-buffer", "--"], &["--results=-.csv", "--"]] {
+        let (read, write) = pipes::input_pipe().expect("a pipe");
+        let lines = LINES.to_string();
+        let arguments = [&["run"], options, &["seq", ":::", &lines]].concat();
+        let mut command = dir.command(&arguments);
+        let mut brigade = command.stdout(write.try_clone().expect("one")).spawn().expect("brigade");
+        // The command has the other end.
+        drop(command);
+        let mut poller = Poller::new().expect("descriptors");
+        poller.add(&write, 0).expect("a pipe");
+        poller.set_interest(&write, 0, Interest::Writable).expect("a pipe");
+        until("a full pipe", || {
+            let mut ready = Vec::new();
+            poller.ready(false, &mut ready).expect("a pipe");
+            ready.is_empty() || brigade.try_wait().expect("own child").is_some()
+        });
+        drop((poller, write));
+        let printed = std::io::read_to_string(fs::File::from(read)).expect("UTF-8");
+        assert!(brigade.wait().expect("own child").success(), "{options:?}");
+        assert!(printed.lines().count() >= LINES, "{options:?}");
+    }
+    for options in [&["-k", "--"][..], &["--pipe", "-N1", "-k", "--", "xargs"]] {
+        let (mut ours, theirs) = UnixStream::pair().expect("sockets");
+        theirs.set_nonblocking(true).expect("a socket");
+        let mut command = dir.command(&[&["run"], options, &["tee", "-a"]].concat());
+        command.stdin(OwnedFd::from(theirs)).stderr(Stdio::piped());
+        let brigade = command.spawn().expect("brigade");
+        drop(command);
+        ours.write_all(b"first\n").expect("a socket");
+        until("the first job", || dir.path("first").exists());
+        ours.write_all(b"second\n").expect("a socket");
+        drop(ours);
+        let ran: RunOutput = brigade.wait_with_output().expect("own child").into();
+        assert_eq!(ran.status, 0, "{options:?}: {}", ran.stderr);
+        fs::remove_file(dir.path("first")).expect("written");
+        fs::remove_file(dir.path("second")).expect("written");
+    }
 }
 
 #[test]

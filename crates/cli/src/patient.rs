@@ -1,0 +1,52 @@
+//! Standard streams that block, even if they are set not to.
+//!
+//! A pipe or terminal blocks or not for all processes that share it, and some of those that start
+//! us or run beside us change that for themselves. The error of a read or write that would block
+//! must not cost a run its input or output.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::fd::AsFd;
+
+use brigade_sys::poller::{Interest, Poller};
+
+/// A stream that waits when a read or write would block.
+#[derive(Debug)]
+pub(crate) struct Patient<S>(pub(crate) S);
+
+impl<S: AsFd> Patient<S> {
+    /// Calls `operation` until it does not fail because it would block. Waits in between, for as
+    /// long as a stream that blocks does.
+    fn retry<T>(
+        &mut self,
+        interest: Interest,
+        mut operation: impl FnMut(&mut S) -> io::Result<T>,
+    ) -> io::Result<T> {
+        const ONLY: u64 = 0;
+        loop {
+            match operation(&mut self.0) {
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+                result => return result,
+            }
+            let mut poller = Poller::new()?;
+            poller.add(&self.0, ONLY)?;
+            poller.set_interest(&self.0, ONLY, interest)?;
+            poller.wait(None)?;
+        }
+    }
+}
+
+impl<S: Read + AsFd> Read for Patient<S> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.retry(Interest::Readable, |stream| stream.read(buffer))
+    }
+}
+
+impl<S: Write + AsFd> Write for Patient<S> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.retry(Interest::Writable, |stream| stream.write(bytes))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.retry(Interest::Writable, Write::flush)
+    }
+}
