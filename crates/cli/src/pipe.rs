@@ -222,7 +222,10 @@ impl Reader {
                 Ok(0) => break,
                 Ok(count) => count,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(error) => return Err(error),
+                Err(error) => {
+                    let text = format!("cannot read standard input: {error}");
+                    return Err(io::Error::new(error.kind(), text));
+                }
             };
             let goes_on = if header.is_complete() {
                 cutter.read(count, |block| emit(header.bytes(), block))

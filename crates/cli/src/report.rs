@@ -26,8 +26,8 @@ pub(crate) fn this_run(statistics: &Statistics, status: u8) -> About {
 /// cost the report of a long run.
 #[derive(Debug)]
 pub(crate) struct Files {
-    report: Option<File>,
-    trace: Option<File>,
+    report: Option<(PathBuf, File)>,
+    trace: Option<(PathBuf, File)>,
 }
 
 impl Files {
@@ -37,22 +37,22 @@ impl Files {
             let Some(path) = path else { return Ok(None) };
             let file = OpenOptions::new().write(true).create(true).truncate(false).open(path);
             let cannot = || format!("cannot write the {what} {}", path.display());
-            file.map(Some).into_diagnostic().wrap_err_with(cannot)
+            file.map(|file| Some((path.clone(), file))).into_diagnostic().wrap_err_with(cannot)
         };
         Ok(Self { report: open(&options.report, "report")?, trace: open(&options.trace, "trace")? })
     }
 
     /// Writes the files.
     pub(crate) fn write(self, report: &mut runner::Report, about: &About) -> Result<(), Report> {
-        if let Some(file) = self.report {
+        if let Some((path, file)) = self.report {
             write(file, |writer| report.page(writer, about))
                 .into_diagnostic()
-                .wrap_err("cannot write the report")?;
+                .wrap_err_with(|| format!("cannot write the report {}", path.display()))?;
         }
-        if let Some(file) = self.trace {
+        if let Some((path, file)) = self.trace {
             write(file, |writer| report.trace(writer))
                 .into_diagnostic()
-                .wrap_err("cannot write the trace")?;
+                .wrap_err_with(|| format!("cannot write the trace {}", path.display()))?;
         }
         Ok(())
     }

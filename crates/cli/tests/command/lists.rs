@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader, Write};
 use std::process::Stdio;
 
-use crate::common::TestDir;
+use crate::common::{RunOutput, TestDir};
 
 /// Runs `brigade run -k` with these words, and returns what it prints.
 fn printed_from(dir: &TestDir, line: &str, input: &str) -> String {
@@ -130,6 +130,23 @@ fn an_error_names_the_list_that_cannot_be_read() {
         let ran = dir.run(words);
         assert_eq!(ran.status, 255, "{words:?}");
         assert!(ran.stderr.contains("in folder"), "{words:?}: {}", ran.stderr);
+    }
+    for words in [&["--", "echo"][..], &["--pipe", "--", "wc"]] {
+        let mut command = dir.command(&[&["run"], words].concat());
+        command.stdin(std::fs::File::open(dir.path("folder")).expect("disk"));
+        let ran: RunOutput = command.output().expect("brigade").into();
+        assert_eq!(ran.status, 255, "{words:?}");
+        assert!(ran.stderr.contains("standard input"), "{words:?}: {}", ran.stderr);
+    }
+}
+
+#[test]
+fn an_error_names_the_report_or_trace_that_cannot_be_written() {
+    for (option, what) in [("--report", "report"), ("--trace", "trace")] {
+        let ran = TestDir::new().run(&[option, "/dev/full", "--", "true", ":::", "1"]);
+        assert_eq!(ran.status, 255);
+        let expected = format!("cannot write the {what} /dev/full");
+        assert!(ran.stderr.contains(&expected), "{}", ran.stderr);
     }
 }
 
