@@ -33,12 +33,13 @@ use crate::publisher::{Answer, Publisher, RefusalKind};
 /// Messages that are taken at a time, so that other events get their turn.
 const MESSAGES_AT_A_TIME: usize = 256;
 
-/// Time between two looks for stuck messages while the node is idle.
-const SWEEP_PERIOD: Duration = Duration::from_secs(60);
+/// Time between the first two looks for stuck messages after a reconnect. Messages get stuck in
+/// the seconds after a crash, so the time doubles up to that between all later ones.
+const FIRST_SWEEP_PERIOD: Duration = Duration::from_secs(2);
+const LAST_SWEEP_PERIOD: Duration = Duration::from_secs(64);
 
-/// Maximum delay of the look for stuck messages after a reconnect, so that nodes do not all look
-/// at the same moment.
-const SWEEP_DELAY_MILLIS: u64 = 2_000;
+/// Maximum delay of the first look, so that nodes do not all look at the same moment.
+const SWEEP_DELAY_MILLIS: u64 = 1_000;
 
 /// A request to the driver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,6 +72,7 @@ pub(super) struct Driver {
     epoch: Instant,
     last_token: u64,
     next_sweep: Instant,
+    sweep_period: Duration,
     is_sweeping: bool,
     /// `true` once the server sends no more tasks.
     is_closed: bool,
@@ -135,7 +137,8 @@ impl Driver {
             actions: Vec::new(),
             epoch: Instant::now(),
             last_token: 0,
-            next_sweep: Instant::now(),
+            next_sweep: Instant::now() + FIRST_SWEEP_PERIOD,
+            sweep_period: FIRST_SWEEP_PERIOD,
             is_sweeping: false,
             is_closed: false,
             failure: None,
@@ -230,12 +233,11 @@ impl Driver {
             Woken::Time => {
                 self.events.push_back(Event::Tick);
                 if Instant::now() >= self.next_sweep && !self.is_sweeping {
-                    self.next_sweep = Instant::now() + SWEEP_PERIOD;
-                    // An announcement may have been lost with its client.
+                    self.next_sweep = Instant::now() + self.sweep_period;
+                    self.sweep_period = LAST_SWEEP_PERIOD.min(2 * self.sweep_period);
+                    // The announcement of a lane may have been lost with its client.
                     self.list_lanes();
-                    if self.machine.is_idle() {
-                        self.start_sweep(Duration::ZERO);
-                    }
+                    self.start_sweep();
                 }
             }
         }
@@ -263,7 +265,8 @@ impl Driver {
             tracing::debug!(node = self.shared.name, "connected");
             self.list_lanes();
             let hash = crate::input_hash::input_hash(self.shared.name.as_bytes());
-            self.start_sweep(Duration::from_millis(hash % SWEEP_DELAY_MILLIS));
+            self.next_sweep = Instant::now() + Duration::from_millis(hash % SWEEP_DELAY_MILLIS);
+            self.sweep_period = FIRST_SWEEP_PERIOD;
         }
     }
 

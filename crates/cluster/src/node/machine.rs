@@ -134,11 +134,6 @@ impl Machine {
         self.counts
     }
 
-    /// Returns `true` if no lane had a task when it was asked last.
-    pub(super) fn is_idle(&self) -> bool {
-        self.held.is_empty() && self.pulls.is_waiting()
-    }
-
     fn delivered(&mut self, now: Duration, delivery: Delivery) {
         let Delivery { token, lane, key, number, facts } = delivery;
         self.pulls.delivered(&lane);

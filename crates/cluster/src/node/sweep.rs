@@ -7,12 +7,16 @@
 
 use async_nats::HeaderMap;
 use async_nats::jetstream::consumer::PullConsumer;
+use async_nats::jetstream::message::StreamMessage;
 use async_nats::jetstream::stream::{DirectGetErrorKind, Stream};
 use brigade_codec::chain;
 
 use super::context::QueueContext;
 use crate::message::TaskMessage;
 use crate::names::Lane;
+
+/// Every subject of the stream.
+const EVERYTHING: &str = ">";
 
 /// Number of messages that were found stuck.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -21,66 +25,104 @@ pub(super) struct Swept {
     pub(super) published_again: u64,
 }
 
+/// Number of messages in order that a look passes over. The order of the whole stream is looked at
+/// too, because after a crash, version 2.9 does not find all messages by their subjects.
+const PATIENCE: u32 = 1024;
+
+/// A lane, and the sequence up to which everything was acknowledged, as far as its consumer knows.
+struct Floor {
+    filter: String,
+    sequence: u64,
+}
+
 impl QueueContext {
     /// Looks at all lanes. Several nodes may do this at the same time.
     pub(super) async fn sweep(&self) -> Result<Swept, String> {
-        let lanes = self.settings.lanes(&self.jetstream).await.map_err(|error| chain(&error))?;
         let name = self.names().tasks_stream();
         let tasks = self.jetstream.get_stream_no_info(name).await.map_err(|error| chain(&error))?;
-        let mut swept = Swept::default();
+        let lanes = self.settings.lanes(&self.jetstream).await.map_err(|error| chain(&error))?;
+        let mut floors = Vec::new();
         for lane in &lanes {
-            self.sweep_lane(&tasks, lane, &mut swept).await?;
+            floors.push(self.floor(lane).await?);
         }
+        let mut swept = Swept::default();
+        for floor in &floors {
+            self.sweep_subjects(&tasks, &floor.filter, std::slice::from_ref(floor), &mut swept)
+                .await?;
+        }
+        self.sweep_subjects(&tasks, EVERYTHING, &floors, &mut swept).await?;
         Ok(swept)
     }
 
-    async fn sweep_lane(
-        &self,
-        tasks: &Stream<()>,
-        lane: &Lane,
-        swept: &mut Swept,
-    ) -> Result<(), String> {
-        let found =
-            self.jetstream.get_consumer_from_stream(lane.consumer(), self.names().tasks_stream());
-        let mut consumer: PullConsumer = found.await.map_err(|error| chain(&error))?;
-        let info = consumer.info().await.map_err(|error| chain(&error))?;
-        // Everything up to here was acknowledged, as far as the consumer knows.
-        let floor = if info.num_ack_pending == 0 {
+    async fn floor(&self, lane: &Lane) -> Result<Floor, String> {
+        let (name, stream) = (lane.consumer(), self.names().tasks_stream());
+        let found = self.jetstream.get_consumer_from_stream(name, stream).await;
+        let consumer: PullConsumer = found.map_err(|error| chain(&error))?;
+        let info = consumer.cached_info();
+        let sequence = if info.num_ack_pending == 0 {
             info.delivered.stream_sequence
         } else {
             info.ack_floor.stream_sequence
         };
-        let filter = self.names().lane_filter(lane);
-        let mut next = 1;
-        loop {
-            let message = match tasks.direct_get_next_for_subject(&filter, Some(next)).await {
-                Ok(message) if message.sequence <= floor => message,
+        Ok(Floor { filter: self.names().lane_filter(lane), sequence })
+    }
+
+    /// Looks at the messages with subjects that match `filter`, up to the highest of the floors.
+    async fn sweep_subjects(
+        &self,
+        tasks: &Stream<()>,
+        filter: &str,
+        floors: &[Floor],
+        swept: &mut Swept,
+    ) -> Result<(), String> {
+        let highest = floors.iter().map(|floor| floor.sequence).max().unwrap_or_default();
+        let (mut next, mut patience) = (1, PATIENCE);
+        while patience > 0 {
+            let message = match tasks.direct_get_next_for_subject(filter, Some(next)).await {
+                Ok(message) if message.sequence <= highest => message,
                 Ok(_) => return Ok(()),
                 Err(error) if error.kind() == DirectGetErrorKind::NotFound => return Ok(()),
                 Err(error) => return Err(chain(&error)),
             };
             next = message.sequence + 1;
-            let task = TaskMessage::from_bytes(&message.payload);
-            // A message that nobody can read is delivered again, to a node that says so.
-            let is_done = match &task {
-                Ok(task) => self.has_outcome(&task.head.key).await?,
-                Err(_) => false,
-            };
-            if is_done {
-                swept.deleted += 1;
+            let subject = message.subject.as_str();
+            let is_of = |floor: &&Floor| subject.starts_with(floor.filter.trim_end_matches('>'));
+            let floor = floors.iter().find(is_of);
+            if floor.is_some_and(|floor| message.sequence <= floor.sequence) {
+                self.put_right(tasks, message, swept).await?;
             } else {
-                let mut headers = HeaderMap::new();
-                let id = format!("sweep-{}", message.sequence);
-                headers.insert(async_nats::header::NATS_MESSAGE_ID, id.as_str());
-                let subject = message.subject.clone();
-                let publish =
-                    self.jetstream.publish_with_headers(subject, headers, message.payload.clone());
-                let stored = publish.await.map_err(|error| chain(&error))?;
-                stored.await.map_err(|error| chain(&error))?;
-                swept.published_again += 1;
+                patience -= 1;
             }
-            // Fails if another node was faster.
-            let _ = tasks.delete_message(message.sequence).await;
         }
+        Ok(())
+    }
+
+    /// Removes a stuck message whose task has an outcome, and replaces others.
+    async fn put_right(
+        &self,
+        tasks: &Stream<()>,
+        message: StreamMessage,
+        swept: &mut Swept,
+    ) -> Result<(), String> {
+        // A message that nobody can read is delivered again, to a node that says so.
+        let is_done = match TaskMessage::from_bytes(&message.payload) {
+            Ok(task) => self.has_outcome(&task.head.key).await?,
+            Err(_) => false,
+        };
+        if is_done {
+            swept.deleted += 1;
+        } else {
+            let mut headers = HeaderMap::new();
+            let id = format!("sweep-{}", message.sequence);
+            headers.insert(async_nats::header::NATS_MESSAGE_ID, id.as_str());
+            let publish =
+                self.jetstream.publish_with_headers(message.subject, headers, message.payload);
+            let stored = publish.await.map_err(|error| chain(&error))?;
+            stored.await.map_err(|error| chain(&error))?;
+            swept.published_again += 1;
+        }
+        // Fails if another node was faster.
+        let _ = tasks.delete_message(message.sequence).await;
+        Ok(())
     }
 }

@@ -135,15 +135,10 @@ impl Driver {
         }));
     }
 
-    pub(super) fn start_sweep(&mut self, delay: Duration) {
-        if std::mem::replace(&mut self.is_sweeping, true) {
-            return;
-        }
+    pub(super) fn start_sweep(&mut self) {
+        self.is_sweeping = true;
         let context = self.context.clone();
-        self.jobs.push(Box::pin(async move {
-            tokio::time::sleep(delay).await;
-            JobEnd::Swept(context.sweep().await)
-        }));
+        self.jobs.push(Box::pin(async move { JobEnd::Swept(context.sweep().await) }));
     }
 
     pub(super) async fn report_status(&self, request: Message) {

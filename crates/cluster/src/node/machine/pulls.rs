@@ -72,7 +72,7 @@ impl Pulls {
     }
 
     /// Returns `true` if all lanes were found empty.
-    pub(super) fn is_waiting(&self) -> bool {
+    fn is_waiting(&self) -> bool {
         self.position >= self.lanes.len()
     }
 

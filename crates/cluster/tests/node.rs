@@ -1,0 +1,301 @@
+//! Nodes against real servers: processes that are killed, stopped and ended in order, and servers
+//! that crash. This executable is also the nodes and their workers.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::Write;
+use std::os::unix::process::parent_id;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use async_nats::jetstream;
+use brigade::{Task, TaskErrorKind};
+use brigade_cluster::{Cluster, Node, NodeBuilder};
+use brigade_testkit::processes::{Signal, hit};
+use brigade_testkit::{BOUND, NatsCluster, NatsServer, Watchdog, wait_until};
+
+brigade::__before_main!(worker_or_node);
+
+/// The addresses of the servers, in the environment of a process that is a node.
+const URLS: &str = "BRIGADE_TEST_NODE";
+
+/// The lease in milliseconds, likewise.
+const LEASE_MILLIS: &str = "BRIGADE_TEST_LEASE";
+
+const LEASE: Duration = Duration::from_secs(1);
+
+/// Leaves a line in a file, takes some milliseconds, and returns the id of its node.
+static NOTE: Task<(PathBuf, u64, u64), u32> = Task::new("note/1", note);
+static KILL_NODE: Task<(), ()> = Task::new("kill-node/1", kill_node);
+static DOUBLE: Task<u64, u64> = Task::new("double/1", double);
+static NEW: Task<u64, u64> = Task::new("new/2", double);
+
+fn note((file, number, millis): (PathBuf, u64, u64)) -> u32 {
+    let mut file = File::options().append(true).create(true).open(file).unwrap();
+    writeln!(file, "{number}").unwrap();
+    thread::sleep(Duration::from_millis(millis));
+    parent_id()
+}
+
+fn kill_node((): ()) {
+    hit(parent_id(), Signal::KILL);
+    thread::sleep(BOUND);
+}
+
+fn double(number: u64) -> u64 {
+    2 * number
+}
+
+fn builder(urls: &str, lease: Duration) -> NodeBuilder {
+    let node = Node::builder(urls).workers(1).lease(lease);
+    node.register(&NOTE).register(&KILL_NODE).register(&DOUBLE)
+}
+
+fn worker_or_node() {
+    brigade::init();
+    if let Ok(urls) = std::env::var(URLS) {
+        let lease = std::env::var(LEASE_MILLIS).unwrap().parse().unwrap();
+        builder(&urls, Duration::from_millis(lease)).run().unwrap();
+        std::process::exit(0);
+    }
+}
+
+/// A node in a process of its own, which is killed at the end of the test.
+struct NodeProcess(Child);
+
+impl NodeProcess {
+    fn start(urls: &str, lease: Duration) -> Self {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.env(URLS, urls).env(LEASE_MILLIS, lease.as_millis().to_string());
+        Self(command.stdin(Stdio::null()).spawn().unwrap())
+    }
+
+    fn signal(&self, signal: Signal) {
+        hit(self.0.id(), signal);
+    }
+
+    /// Waits for the end, and returns whether the node was drained.
+    fn is_drained(mut self) -> bool {
+        self.0.wait().unwrap().success()
+    }
+}
+
+impl Drop for NodeProcess {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Runs a test with a server of its own, if the program is installed.
+fn with_server(test: impl FnOnce(&mut NatsServer)) {
+    if NatsServer::installed() {
+        let _watchdog = Watchdog::new("a test of nodes", 4 * BOUND);
+        test(&mut NatsServer::start());
+    }
+}
+
+fn connect(urls: &str, lease: Duration) -> Cluster {
+    Cluster::builder().url(urls).lease(lease).connect().unwrap()
+}
+
+/// Returns the number of messages in a stream whose subjects match a filter.
+fn messages(urls: &str, stream: &str, filter: &str) -> usize {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let urls: Vec<&str> = urls.split(", ").flat_map(|urls| urls.split(',')).collect();
+        let client = async_nats::connect(urls).await.unwrap();
+        let stream = jetstream::new(client).get_stream_no_info(stream).await.unwrap();
+        match stream.info_with_subjects(filter).await {
+            Ok(mut info) => {
+                let mut messages = 0;
+                while let Some(Ok((_, count))) = futures_util::StreamExt::next(&mut info).await {
+                    messages += count;
+                }
+                messages
+            }
+            // Without a leader, nobody knows.
+            Err(_) => usize::MAX,
+        }
+    })
+}
+
+fn wait_until_the_queue_is_empty(urls: &str) {
+    let is_empty = || messages(urls, "BRIGADE_default_TASKS", ">") == 0;
+    wait_until("no task is left in the queue", BOUND, is_empty);
+}
+
+/// Returns how often each number was noted.
+fn notes(file: &Path) -> BTreeMap<u64, u32> {
+    let mut counts = BTreeMap::new();
+    for line in fs::read_to_string(file).unwrap_or_default().lines() {
+        *counts.entry(line.parse().unwrap()).or_default() += 1;
+    }
+    counts
+}
+
+#[test]
+fn tasks_of_a_killed_node_run_elsewhere() {
+    with_server(|server| {
+        let (folder, urls) = (tempfile::tempdir().unwrap(), server.url());
+        let file = folder.path().join("notes");
+        let cluster = connect(&urls, LEASE);
+        let (killed, other) = (NodeProcess::start(&urls, LEASE), NodeProcess::start(&urls, LEASE));
+        let submit = |n| cluster.submit(&NOTE, (file.clone(), n, 20)).unwrap();
+        let handles: Vec<_> = (0..100).map(submit).collect();
+        wait_until("some tasks have run", BOUND, || notes(&file).len() > 10);
+        killed.signal(Signal::KILL);
+        for handle in handles {
+            handle.wait().unwrap();
+        }
+        assert_eq!(notes(&file).len(), 100);
+        wait_until_the_queue_is_empty(&urls);
+        assert_eq!(messages(&urls, "BRIGADE_default_OUTCOMES", ">"), 100);
+        other.signal(Signal::TERM);
+        assert!(other.is_drained());
+    });
+}
+
+#[test]
+fn a_node_that_was_stopped_overwrites_no_outcome() {
+    with_server(|server| {
+        let (folder, urls) = (tempfile::tempdir().unwrap(), server.url());
+        let file = folder.path().join("notes");
+        let cluster = connect(&urls, LEASE);
+        let batch = cluster.batch("b").unwrap();
+        let stopped = NodeProcess::start(&urls, LEASE);
+        let task = (file.clone(), 7, 500);
+        let handle = batch.submit("item", &NOTE, task.clone()).unwrap();
+        wait_until("the task runs", BOUND, || notes(&file).len() == 1);
+        stopped.signal(Signal::STOP);
+        let other = NodeProcess::start(&urls, LEASE);
+        let by = handle.wait().unwrap();
+        assert_eq!((by, notes(&file)[&7]), (other.0.id(), 2));
+        stopped.signal(Signal::CONT);
+        stopped.signal(Signal::TERM);
+        assert!(stopped.is_drained());
+        wait_until_the_queue_is_empty(&urls);
+        assert_eq!(messages(&urls, "BRIGADE_default_OUTCOMES", ">"), 1);
+        // Whoever asks again gets the recorded outcome, and nothing runs.
+        let again = connect(&urls, LEASE);
+        let again = again.batch("b").unwrap().submit("item", &NOTE, task).unwrap();
+        assert_eq!((again.wait().unwrap(), notes(&file)[&7]), (by, 2));
+    });
+}
+
+#[test]
+fn a_task_that_kills_nodes_is_given_up() {
+    with_server(|server| {
+        let urls = server.url();
+        let cluster = connect(&urls, LEASE);
+        let handle = cluster.submit(&KILL_NODE, ()).unwrap();
+        for _ in 0..3 {
+            assert!(!NodeProcess::start(&urls, LEASE).is_drained());
+        }
+        let last = NodeProcess::start(&urls, LEASE);
+        let error = handle.wait().unwrap_err();
+        assert!(matches!(error.kind(), TaskErrorKind::GivenUp { deaths: 3, .. }), "{error}");
+        assert_eq!(messages(&urls, "BRIGADE_default_HISTORY", "brigade.default.dead.>"), 1);
+        assert_eq!(cluster.submit(&DOUBLE, 4).unwrap().wait().unwrap(), 8);
+        wait_until_the_queue_is_empty(&urls);
+        last.signal(Signal::TERM);
+        assert!(last.is_drained());
+    });
+}
+
+#[test]
+fn a_drained_node_hands_back_what_has_not_begun() {
+    with_server(|server| {
+        let (folder, urls) = (tempfile::tempdir().unwrap(), server.url());
+        let file = folder.path().join("notes");
+        // Longer than the test: nothing may rest on it.
+        let lease = 4 * BOUND;
+        let cluster = connect(&urls, lease);
+        let first = NodeProcess::start(&urls, lease);
+        // The node learns that tasks are brief, and takes more of them than it has workers.
+        for n in 0..200 {
+            cluster.submit(&DOUBLE, n).unwrap().wait().unwrap();
+        }
+        let submit = |(n, millis)| cluster.submit(&NOTE, (file.clone(), n, millis)).unwrap();
+        let running = submit((0, 1_000));
+        wait_until("a task runs", BOUND, || notes(&file).len() == 1);
+        let handles: Vec<_> = (1..50).map(|n| submit((n, 0))).collect();
+        first.signal(Signal::TERM);
+        assert!(first.is_drained());
+        assert!(running.wait().is_ok());
+        let second = NodeProcess::start(&urls, lease);
+        for handle in handles {
+            handle.wait().unwrap();
+        }
+        assert_eq!(notes(&file), (0..50).map(|n| (n, 1)).collect());
+        wait_until_the_queue_is_empty(&urls);
+        second.signal(Signal::TERM);
+        assert!(second.is_drained());
+    });
+}
+
+#[test]
+fn an_unknown_task_waits_for_a_node_that_knows_it() {
+    with_server(|server| {
+        let urls = server.url();
+        let cluster = connect(&urls, LEASE);
+        let old = builder(&urls, LEASE).start().unwrap();
+        let handle = cluster.submit(&NEW, 4).unwrap();
+        wait_until("the old node has returned the task", BOUND, || old.status().returned > 0);
+        let new = builder(&urls, LEASE).register(&NEW).start().unwrap();
+        assert_eq!(handle.wait().unwrap(), 8);
+        wait_until_the_queue_is_empty(&urls);
+        for node in [old, new] {
+            node.drain();
+            assert_eq!(node.join().unwrap().given_up, 0);
+        }
+    });
+}
+
+#[test]
+fn nothing_is_lost_or_stuck_when_the_server_crashes() {
+    with_server(|server| {
+        let urls = server.url();
+        let cluster = connect(&urls, LEASE);
+        let nodes =
+            [builder(&urls, LEASE), builder(&urls, LEASE)].map(|node| node.start().unwrap());
+        let handles: Vec<_> = (0..4_000).map(|n| cluster.submit(&DOUBLE, n).unwrap()).collect();
+        let recorded = || nodes.iter().map(|node| node.status().recorded).sum::<u64>();
+        wait_until("some outcomes are recorded", BOUND, || recorded() > 500);
+        server.kill();
+        server.restart();
+        for (n, handle) in (0..).zip(handles) {
+            assert_eq!(handle.wait().unwrap(), 2 * n);
+        }
+        wait_until_the_queue_is_empty(&urls);
+        assert_eq!(messages(&urls, "BRIGADE_default_OUTCOMES", ">"), 4_000);
+        for node in nodes {
+            node.drain();
+            node.join().unwrap();
+        }
+    });
+}
+
+#[test]
+fn a_cluster_of_servers_survives_the_death_of_one() {
+    if !NatsServer::installed() {
+        return;
+    }
+    let _watchdog = Watchdog::new("a test of three servers", 6 * BOUND);
+    let mut servers = NatsCluster::start(3);
+    let (urls, lease) = (servers.urls(), Duration::from_secs(5));
+    let cluster = Cluster::builder().url(&urls).replicas(3).lease(lease).connect().unwrap();
+    let node = builder(&urls, lease).replicas(3).start().unwrap();
+    let handles: Vec<_> = (0..2_000).map(|n| cluster.submit(&DOUBLE, n).unwrap()).collect();
+    wait_until("some outcomes are recorded", BOUND, || node.status().recorded > 200);
+    servers.server(0).kill();
+    for (n, handle) in (0..).zip(handles) {
+        assert_eq!(handle.wait().unwrap(), 2 * n);
+    }
+    servers.server(0).restart();
+    wait_until_the_queue_is_empty(&urls);
+    node.drain();
+    node.join().unwrap();
+}
