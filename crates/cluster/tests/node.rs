@@ -7,14 +7,13 @@ use std::io::Write;
 use std::os::unix::process::parent_id;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::thread;
 use std::time::Duration;
 
 use async_nats::jetstream;
 use brigade::{Task, TaskErrorKind};
 use brigade_cluster::{Cluster, Node, NodeBuilder};
 use brigade_testkit::processes::{Signal, hit};
-use brigade_testkit::{BOUND, NatsCluster, NatsServer, Watchdog, wait_until};
+use brigade_testkit::{BOUND, NatsCluster, NatsServer, Watchdog, pause, wait_until};
 
 brigade::__before_main!(worker_or_node);
 
@@ -34,14 +33,15 @@ static NEW: Task<u64, u64> = Task::new("new/2", double);
 
 fn note((file, number, millis): (PathBuf, u64, u64)) -> u32 {
     let mut file = File::options().append(true).create(true).open(file).unwrap();
-    writeln!(file, "{number}").unwrap();
-    thread::sleep(Duration::from_millis(millis));
+    // In one write, because other workers append too.
+    file.write_all(format!("{number}\n").as_bytes()).unwrap();
+    pause(Duration::from_millis(millis));
     parent_id()
 }
 
 fn kill_node((): ()) {
     hit(parent_id(), Signal::KILL);
-    thread::sleep(BOUND);
+    pause(BOUND);
 }
 
 fn double(number: u64) -> u64 {
@@ -77,7 +77,7 @@ impl NodeProcess {
     }
 
     /// Waits for the end, and returns whether the node was drained.
-    fn is_drained(mut self) -> bool {
+    fn ends_in_order(mut self) -> bool {
         self.0.wait().unwrap().success()
     }
 }
@@ -154,7 +154,7 @@ fn tasks_of_a_killed_node_run_elsewhere() {
         wait_until_the_queue_is_empty(&urls);
         assert_eq!(messages(&urls, "BRIGADE_default_OUTCOMES", ">"), 100);
         other.signal(Signal::TERM);
-        assert!(other.is_drained());
+        assert!(other.ends_in_order());
     });
 }
 
@@ -175,7 +175,7 @@ fn a_node_that_was_stopped_overwrites_no_outcome() {
         assert_eq!((by, notes(&file)[&7]), (other.0.id(), 2));
         stopped.signal(Signal::CONT);
         stopped.signal(Signal::TERM);
-        assert!(stopped.is_drained());
+        assert!(stopped.ends_in_order());
         wait_until_the_queue_is_empty(&urls);
         assert_eq!(messages(&urls, "BRIGADE_default_OUTCOMES", ">"), 1);
         // Whoever asks again gets the recorded outcome, and nothing runs.
@@ -192,7 +192,7 @@ fn a_task_that_kills_nodes_is_given_up() {
         let cluster = connect(&urls, LEASE);
         let handle = cluster.submit(&KILL_NODE, ()).unwrap();
         for _ in 0..3 {
-            assert!(!NodeProcess::start(&urls, LEASE).is_drained());
+            assert!(!NodeProcess::start(&urls, LEASE).ends_in_order());
         }
         let last = NodeProcess::start(&urls, LEASE);
         let error = handle.wait().unwrap_err();
@@ -201,7 +201,7 @@ fn a_task_that_kills_nodes_is_given_up() {
         assert_eq!(cluster.submit(&DOUBLE, 4).unwrap().wait().unwrap(), 8);
         wait_until_the_queue_is_empty(&urls);
         last.signal(Signal::TERM);
-        assert!(last.is_drained());
+        assert!(last.ends_in_order());
     });
 }
 
@@ -223,7 +223,7 @@ fn a_drained_node_hands_back_what_has_not_begun() {
         wait_until("a task runs", BOUND, || notes(&file).len() == 1);
         let handles: Vec<_> = (1..50).map(|n| submit((n, 0))).collect();
         first.signal(Signal::TERM);
-        assert!(first.is_drained());
+        assert!(first.ends_in_order());
         assert!(running.wait().is_ok());
         let second = NodeProcess::start(&urls, lease);
         for handle in handles {
@@ -232,7 +232,7 @@ fn a_drained_node_hands_back_what_has_not_begun() {
         assert_eq!(notes(&file), (0..50).map(|n| (n, 1)).collect());
         wait_until_the_queue_is_empty(&urls);
         second.signal(Signal::TERM);
-        assert!(second.is_drained());
+        assert!(second.ends_in_order());
     });
 }
 
