@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::num::NonZeroUsize;
+use std::os::unix::ffi::OsStrExt;
 use std::thread::available_parallelism;
 use std::time::Duration;
 
@@ -294,6 +295,10 @@ impl Builder {
         }
         if config.settings.canary_limit.is_zero() {
             return wrong("canary_limit", "must be greater than zero".to_owned());
+        }
+        let is_name = |name: &OsString| !name.is_empty() && !name.as_bytes().contains(&b'=');
+        if !config.slot_variable.as_ref().is_none_or(is_name) {
+            return wrong("slot_variable", "must be the name of a variable".to_owned());
         }
         if matches!(config.output, Output::Files { .. }) {
             let problem =

@@ -10,6 +10,7 @@ pub(super) fn build_error(error: BuildError) -> Report {
         BuildError::Config(ConfigError { field, problem }) => {
             let option = match field {
                 "canary_limit" => "canary-timeout".to_owned(),
+                "slot_variable" => "process-slot-var".to_owned(),
                 field => field.replace('_', "-"),
             };
             miette!("--{option} {problem}")

@@ -28,6 +28,7 @@ fn mistakes(long: &str) -> Vec<(Vec<&str>, &'static str)> {
         (run("-c 4096 true ::: 1"), "a job cannot get 4096 cores"),
         (run("-j 3000000 true ::: 1"), "--jobs must be from 1 to 16384"),
         (run("--canary true --canary-timeout 0 true ::: 1"), "--canary-timeout must be greater"),
+        (run("--process-slot-var A=B true ::: 1"), "--process-slot-var must be the name"),
         (run("--status 99999 true ::: 1"), "`99999` is not an address help:"),
     ];
     for words in [&["--jobs", long, "true"][..], &[long], &["--", "false", ":::", long]] {
