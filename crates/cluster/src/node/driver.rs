@@ -345,10 +345,10 @@ impl Driver {
     }
 
     fn add_lanes(&mut self, lanes: impl IntoIterator<Item = Lane>) {
-        for lane in lanes {
-            if lane.class.needs().are_met_by(&self.offer) {
-                self.events.push_back(Event::Lane(lane));
-            }
+        let is_met = |lane: &Lane| lane.class.needs().are_met_by(&self.offer);
+        let lanes: Vec<Lane> = lanes.into_iter().filter(is_met).collect();
+        if !lanes.is_empty() {
+            self.events.push_back(Event::Lanes(lanes));
         }
     }
 }

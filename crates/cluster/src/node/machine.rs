@@ -87,7 +87,7 @@ impl Machine {
             self.extend_leases(now);
         }
         match event {
-            Event::Lane(lane) => self.pulls.add_lane(lane),
+            Event::Lanes(lanes) => self.pulls.add_lanes(lanes),
             Event::Link { is_up } => {
                 self.is_up = is_up;
                 // Requests of before are unknown to the server, or to the connection.

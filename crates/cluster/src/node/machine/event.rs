@@ -17,8 +17,9 @@ pub(in crate::node) struct PullId(pub(in crate::node) u64);
 /// Something that happened.
 #[derive(Debug)]
 pub(in crate::node) enum Event {
-    /// A lane exists whose tasks this node may run.
-    Lane(Lane),
+    /// Lanes exist whose tasks this node may run. All that are known come at once, so that the
+    /// most urgent of them is asked first.
+    Lanes(Vec<Lane>),
     /// The connection was lost, or is there again.
     Link { is_up: bool },
     /// The server delivered a task.

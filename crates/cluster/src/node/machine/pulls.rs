@@ -58,11 +58,16 @@ impl LaneState {
 }
 
 impl Pulls {
-    pub(super) fn add_lane(&mut self, lane: Lane) {
-        if self.lanes.iter().any(|known| known.lane == lane) {
+    pub(super) fn add_lanes(&mut self, lanes: Vec<Lane>) {
+        let known = self.lanes.len();
+        for lane in lanes {
+            if !self.lanes.iter().any(|known| known.lane == lane) {
+                self.lanes.push(LaneState { lane, pull: None, not_before: Duration::ZERO });
+            }
+        }
+        if self.lanes.len() == known {
             return;
         }
-        self.lanes.push(LaneState { lane, pull: None, not_before: Duration::ZERO });
         // Among lanes of the same priority, the tasks that fewer nodes can run come first.
         self.lanes.sort_by_key(|state| {
             let class = state.lane.class.to_string();
@@ -187,5 +192,80 @@ impl Pulls {
         self.lanes.iter_mut().enumerate().find_map(|(index, state)| {
             state.pull.as_mut().filter(|pull| pull.id == id).map(|pull| (index, pull))
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::names::Priority;
+    use crate::needs::Class;
+
+    fn lane(priority: Priority) -> Lane {
+        Lane { priority, class: Class::default() }
+    }
+
+    /// Returns the new requests: the priority, the number of tasks, and whether they wait.
+    fn asked(pulls: &mut Pulls, free: u32) -> Vec<(PullId, Priority, u32, bool)> {
+        let mut actions = Vec::new();
+        pulls.pull(Duration::from_secs(1), free, &mut actions);
+        let asked = actions.into_iter().map(|action| match action {
+            Action::Pull { pull, lane, batch, wait } => {
+                (pull, lane.priority, batch, wait.is_some())
+            }
+            other => panic!("{other:?}"),
+        });
+        asked.collect()
+    }
+
+    #[test]
+    fn lanes_are_asked_in_the_order_of_their_urgency() {
+        let (mut pulls, now) = (Pulls::default(), Duration::from_secs(1));
+        pulls.add_lanes(vec![lane(Priority::Low), lane(Priority::High)]);
+        let first = asked(&mut pulls, 4);
+        assert!(matches!(first[..], [(_, Priority::High, 4, false)]), "{first:?}");
+        assert!(asked(&mut pulls, 4).is_empty(), "one at a time");
+        pulls.delivered(&lane(Priority::High));
+        pulls.ended(now, first[0].0, false);
+        let second = asked(&mut pulls, 3);
+        assert!(matches!(second[..], [(_, Priority::Low, 3, false)]), "{second:?}");
+        pulls.ended(now, second[0].0, false);
+        let waiting = asked(&mut pulls, 3);
+        let all = [(Priority::High, 1, true), (Priority::Low, 1, true)];
+        let waiting: Vec<_> = waiting.into_iter().map(|pull| (pull.1, pull.2, pull.3)).collect();
+        assert_eq!(waiting, all);
+        // A task of the lower lane wakes the node, and the higher one is still known to be empty.
+        pulls.delivered(&lane(Priority::Low));
+        let next = asked(&mut pulls, 2);
+        assert!(matches!(next[..], [(_, Priority::Low, 2, false)]), "{next:?}");
+    }
+
+    #[test]
+    fn silent_requests_are_sent_again() {
+        let mut pulls = Pulls::default();
+        pulls.add_lanes(vec![lane(Priority::Normal)]);
+        let first = asked(&mut pulls, 2);
+        assert!(matches!(first[..], [(_, Priority::Normal, 2, true)]), "{first:?}");
+        pulls.heartbeat(Duration::from_secs(4), first[0].0);
+        pulls.expire(Duration::from_secs(8));
+        assert!(asked(&mut pulls, 2).is_empty());
+        pulls.expire(Duration::from_secs(9));
+        assert_eq!(asked(&mut pulls, 2).len(), 1);
+        pulls.abandon_all();
+        assert_eq!(asked(&mut pulls, 2).len(), 1);
+    }
+
+    #[test]
+    fn a_failed_request_is_followed_by_a_pause() {
+        let mut pulls = Pulls::default();
+        pulls.add_lanes(vec![lane(Priority::Normal)]);
+        let first = asked(&mut pulls, 1);
+        pulls.ended(Duration::from_secs(1), first[0].0, true);
+        assert!(asked(&mut pulls, 1).is_empty());
+        let again = pulls.next_expiry().expect("a time");
+        assert_eq!(again, Duration::from_millis(1250));
+        let mut actions = Vec::new();
+        pulls.pull(again, 1, &mut actions);
+        assert_eq!(actions.len(), 1);
     }
 }

@@ -131,8 +131,8 @@ impl Node {
             examining: Vec::new(),
             recording: Vec::new(),
         };
-        node.handle(world, Event::Lane(lane(Priority::Normal)));
-        node.handle(world, Event::Lane(lane(Priority::High)));
+        let lanes = vec![lane(Priority::Normal), lane(Priority::High)];
+        node.handle(world, Event::Lanes(lanes));
         node
     }
 
