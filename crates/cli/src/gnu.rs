@@ -89,8 +89,6 @@ pub(crate) const OPTIONS: &[(&[&str], &str)] = &[
             "--trc",
             "--shellquote",
             "--color-failed",
-            "--latest-line",
-            "--ll",
             "--show-limits",
             "--total-jobs",
             "--eof",

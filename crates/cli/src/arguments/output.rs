@@ -21,6 +21,11 @@ pub(crate) struct OutputOptions {
     #[arg(short, long, conflicts_with_all = ["keep_order", "tag", "line_buffer", "json", "results"])]
     pub(crate) ungroup: bool,
 
+    /// Print only the last line of each job's output. On a terminal, the progress shows the latest
+    /// one of each running job
+    #[arg(long, alias = "ll", conflicts_with_all = ["ungroup", "line_buffer", "json", "files"])]
+    pub(crate) latest_line: bool,
+
     /// Store standard output in files, and print their names instead; nothing removes the files
     #[arg(long, conflicts_with_all = ["ungroup", "line_buffer", "json"])]
     pub(crate) files: bool,

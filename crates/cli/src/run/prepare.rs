@@ -34,7 +34,8 @@ pub(super) fn runner(options: &Run, tick: Option<Duration>) -> Result<Runner, Re
         .retries(options.retries)
         .canary_limit(options.canary_timeout)
         .output(if options.printed.ungroup { Output::Inherit } else { Output::Whole })
-        .live(options.line_buffer)
+        // Only the progress on a terminal, which ticks, shows the latest lines.
+        .live(options.line_buffer || options.printed.latest_line && tick.is_some())
         .nice(options.nice)
         .adopt_orphans()
         .raise_open_files();

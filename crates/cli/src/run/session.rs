@@ -15,6 +15,9 @@ use crate::patient::Patient;
 use crate::printer::{Printer, ReorderBuffer, json};
 use crate::screen::{Screen, Statistics};
 
+/// A last line that is longer loses its start.
+const LONGEST_LAST_LINE: usize = 1 << 20;
+
 /// Handles the events of a run, on the output thread.
 #[expect(clippy::struct_excessive_bools, reason = "each stands for an option")]
 pub(super) struct Session {
@@ -79,6 +82,9 @@ impl Session {
             self.check(noted, "cannot store a job's record for the report");
         }
         match event {
+            Event::Output { number, lines, .. } if self.printed.latest_line => {
+                self.statistics.note_line(number, last_line(&lines));
+            }
             Event::Output { number, stream, lines } => {
                 let tag = self.shared.line_tag(number);
                 let print = || self.printer.print_lines(stream, &lines, &tag);
@@ -139,6 +145,9 @@ impl Session {
                     Some(file) => {
                         print_line(&[&tag, file.as_os_str().as_bytes()].concat())?;
                         if has_output { self.printer.print_stderr(outcome, &tag) } else { Ok(()) }
+                    }
+                    None if has_output && self.printed.latest_line => {
+                        print_line(&[&tag, last_line_of(outcome)?.as_slice()].concat())
                     }
                     None if has_output => self.printer.print(outcome, &tag),
                     None => Ok(()),
@@ -223,6 +232,19 @@ impl Session {
 fn has_output(outcome: &Outcome) -> bool {
     let is_empty = |captured: &Captured| captured.is_empty().unwrap_or(false);
     !is_empty(&outcome.stdout) || !is_empty(&outcome.stderr)
+}
+
+/// Returns the last line of a job's standard output, or of its standard error if there is none.
+fn last_line_of(outcome: &Outcome) -> io::Result<Vec<u8>> {
+    let stdout = outcome.stdout.tail(LONGEST_LAST_LINE)?;
+    let tail = if stdout.is_empty() { outcome.stderr.tail(LONGEST_LAST_LINE)? } else { stdout };
+    Ok(last_line(&tail).to_owned())
+}
+
+/// Returns the last line, without its end.
+fn last_line(text: &[u8]) -> &[u8] {
+    let text = text.strip_suffix(b"\n").unwrap_or(text);
+    text.rsplit(|byte| *byte == b'\n').next().unwrap_or_default()
 }
 
 fn print_command(command: &Command) -> io::Result<()> {

@@ -105,7 +105,7 @@ fn job_lines(jobs: &[&Running], width: usize) -> Vec<String> {
             columns.extend((core_width > 0).then(|| format!("{cores:<core_width$}")));
         }
         columns.extend(job.wants_terminal.then(|| "stopped: wants the terminal".to_owned()));
-        columns.push(job.name.clone());
+        columns.push(job.latest.as_ref().unwrap_or(&job.name).clone());
         lines.push(columns.join("  "));
     }
     lines

@@ -51,6 +51,8 @@ pub(crate) struct Running {
     pub(crate) since: Instant,
     pub(crate) cores: Vec<u32>,
     pub(crate) name: String,
+    /// The line that it printed last, if lines are shown.
+    pub(crate) latest: Option<String>,
     /// `true` if the system has stopped it because it wants to use the terminal.
     pub(crate) wants_terminal: bool,
 }
@@ -107,6 +109,7 @@ impl Statistics {
                     since: Instant::now(),
                     cores: cores.clone(),
                     name: one_line(&name),
+                    latest: None,
                     wants_terminal: false,
                 };
                 self.running.insert(*slot, running);
@@ -122,6 +125,13 @@ impl Statistics {
             Event::Retrying(outcome) => self.attempt_ended(outcome),
             Event::Finished(outcome) => self.finished(outcome),
             _ => {}
+        }
+    }
+
+    /// Takes note of the line that a running job has printed last.
+    pub(crate) fn note_line(&mut self, number: u64, line: &[u8]) {
+        if let Some(job) = self.running.values_mut().find(|job| job.number == number) {
+            job.latest = Some(one_line(&String::from_utf8_lossy(line)));
         }
     }
 

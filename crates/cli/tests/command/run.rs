@@ -2,8 +2,9 @@
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
+use std::process::{Command, Stdio};
 
-use crate::common::{TestDir, numbered};
+use crate::common::{RunOutput, TestDir, numbered};
 
 #[test]
 fn an_argument_stays_one_word() {
@@ -351,4 +352,26 @@ fn a_failure_is_shown_after_the_output_and_is_short() {
     assert!(ran.stderr.len() < 2000, "{} bytes", ran.stderr.len());
     let ran = dir.run(&["--", "touch", ":::", &long, &long]);
     assert!(ran.status == 255 && ran.stderr.len() < 2000, "{} bytes", ran.stderr.len());
+}
+
+#[test]
+fn only_the_last_line_of_each_job_is_printed_if_that_is_wanted() {
+    let dir = TestDir::new();
+    let job = "case {} in 1) echo a; echo b; echo e >&2;; 2) printf 'c\nd';; 3) echo f >&2;; esac";
+    let options = ["-k", "--tag", "--latest-line", "--joblog", "log", "--shell", "--", job];
+    let ran = dir.run(&[&options[..], &[":::", "1", "2", "3", "4"]].concat());
+    assert_eq!((ran.stdout.as_str(), ran.status), ("1\tb\n2\td\n3\tf\n", 0), "{}", ran.stderr);
+    let shown = dir.run(&["--ll", "--results", "out", "--", "seq", ":::", "3"]);
+    assert_eq!((shown.stdout.as_str(), dir.read("out/1/3/stdout").as_str()), ("3\n", "1\n2\n3\n"));
+    // The progress shows a line before its job ends.
+    let run = format!(
+        "{} run -j1 --ll -- sh -c 'echo early; sleep 1; echo late' ::: 1",
+        env!("CARGO_BIN_EXE_brigade")
+    );
+    let mut terminal = Command::new("script");
+    terminal.args(["-qc", &run, "/dev/null"]).env("TERM", "xterm").stdin(Stdio::null());
+    terminal.current_dir(dir.path("")).env("XDG_RUNTIME_DIR", dir.path(""));
+    let shown: RunOutput = terminal.output().expect("script").into();
+    let (area, end) = shown.stdout.rsplit_once("late\r\n").expect("the last line");
+    assert!(area.contains("  early") && !end.contains("early"), "{}", shown.stdout.escape_debug());
 }
