@@ -56,7 +56,8 @@ impl Place {
         head.deadline = settings.deadline;
         head.soft_deadline = settings.soft_deadline;
         head.retries = settings.retries;
-        head.max_deaths = settings.max_deaths;
+        // A worker death that is to be retried is not the last one.
+        head.max_deaths = settings.max_deaths.max(settings.retries.saturating_add(1));
         head.may_be_done = may_be_done;
         head.submitted_at = now_millis();
         let is_large = items.as_bytes().len() > INLINE_LIMIT;

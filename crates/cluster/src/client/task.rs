@@ -97,7 +97,7 @@ where
     }
 
     /// Sets the number of deaths, of nodes and workers together, after which the task is given up.
-    /// Default: 3.
+    /// Default: 3. At least one more than [`retries`](Self::retries).
     pub fn max_deaths(mut self, deaths: u32) -> Self {
         self.settings.max_deaths = deaths.max(1);
         self
