@@ -28,6 +28,7 @@ const LEASE: Duration = Duration::from_secs(1);
 /// Leaves a line in a file, takes some milliseconds, and returns the id of its node.
 static NOTE: Task<(PathBuf, u64, u64), u32> = Task::new("note/1", note);
 static KILL_NODE: Task<(), ()> = Task::new("kill-node/1", kill_node);
+static EXIT: Task<i32, ()> = Task::new("exit/1", |code: i32| std::process::exit(code));
 static DOUBLE: Task<u64, u64> = Task::new("double/1", double);
 static NEW: Task<u64, u64> = Task::new("new/2", double);
 
@@ -50,7 +51,7 @@ fn double(number: u64) -> u64 {
 
 fn builder(urls: &str, lease: Duration) -> NodeBuilder {
     let node = Node::builder(urls).workers(1).lease(lease);
-    node.register(&NOTE).register(&KILL_NODE).register(&DOUBLE)
+    node.register(&NOTE).register(&KILL_NODE).register(&EXIT).register(&DOUBLE)
 }
 
 fn worker_or_node() {
@@ -202,6 +203,28 @@ fn a_task_that_kills_nodes_is_given_up() {
         wait_until_the_queue_is_empty(&urls);
         last.signal(Signal::TERM);
         assert!(last.ends_in_order());
+    });
+}
+
+#[test]
+fn a_task_that_kills_workers_is_retried_and_then_given_up() {
+    with_server(|server| {
+        let urls = server.url();
+        let cluster = connect(&urls, LEASE);
+        let nodes =
+            [builder(&urls, LEASE), builder(&urls, LEASE)].map(|node| node.start().unwrap());
+        let deaths = || nodes.iter().map(|node| node.status().worker_deaths).sum::<u64>();
+        let error = cluster.submit(&EXIT, 7).unwrap().wait().unwrap_err();
+        assert!(error.is_worker_death(), "{error}");
+        let error = cluster.task(&EXIT).retries(1).submit(7).unwrap().wait().unwrap_err();
+        assert!(error.is_worker_death() && error.to_string().contains('7'), "{error}");
+        assert_eq!(messages(&urls, "BRIGADE_default_HISTORY", "brigade.default.dead.>"), 0);
+        wait_until("all deaths are counted", BOUND, || deaths() == 3);
+        let error = cluster.task(&EXIT).retries(9).submit(7).unwrap().wait().unwrap_err();
+        assert!(matches!(error.kind(), TaskErrorKind::GivenUp { deaths: 3, .. }), "{error}");
+        assert_eq!(messages(&urls, "BRIGADE_default_HISTORY", "brigade.default.dead.>"), 1);
+        wait_until("all deaths are counted", BOUND, || deaths() == 6);
+        wait_until_the_queue_is_empty(&urls);
     });
 }
 

@@ -55,15 +55,20 @@ impl Delivered {
     pub(super) fn facts(&self, is_known: impl FnOnce(&str) -> bool) -> Facts {
         match &self.task {
             Ok(TaskMessage { head, .. }) => Facts {
+                is_readable: true,
                 is_known: is_known(&head.name),
                 retries: head.retries,
                 max_deaths: head.max_deaths.into(),
                 may_be_done: head.may_be_done,
             },
             // Another version of this program may understand it.
-            Err(_) => {
-                Facts { is_known: false, retries: 0, max_deaths: u64::MAX, may_be_done: false }
-            }
+            Err(_) => Facts {
+                is_readable: false,
+                is_known: false,
+                retries: 0,
+                max_deaths: u64::MAX,
+                may_be_done: false,
+            },
         }
     }
 

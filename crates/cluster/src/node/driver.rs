@@ -174,8 +174,8 @@ impl Driver {
     async fn wait(&mut self, answers: &mut Vec<Answer<Token>>) -> Woken {
         let tick = self.epoch + self.machine.next_tick();
         let tick = if self.is_sweeping { tick } else { tick.min(self.next_sweep) };
+        // Without an order, so that no source of events starves the others.
         tokio::select! {
-            biased;
             event = self.connection.next_event() => Woken::Link(event),
             () = self.publisher.answers(answers), if self.publisher.len() > 0 => Woken::Answers,
             ended = self.runs.next() => Woken::Ended(ended),

@@ -31,6 +31,9 @@ use crate::names::TaskKey;
 /// pause, this is the time for which old and new nodes may run side by side.
 const UNKNOWN_LIMIT: u64 = 30;
 
+/// Maximum number of functions that a history lists.
+const NAMES_LIMIT: usize = 16;
+
 /// The pause before a task is delivered again whose function is unknown.
 const UNKNOWN_PAUSE: Duration = Duration::from_secs(1);
 
@@ -174,10 +177,13 @@ impl Machine {
             return self.hand_back(token, Incident::HandedBack, Duration::ZERO);
         }
         if !held.facts.is_known {
+            if held.history.unknown >= UNKNOWN_LIMIT && !held.facts.is_readable {
+                return self.give_up(token, deaths);
+            }
             if held.history.unknown >= UNKNOWN_LIMIT {
                 return self.record(token, Action::RecordUnknown(token));
             }
-            let names = self.settings.functions.clone();
+            let names = self.settings.functions.iter().take(NAMES_LIMIT).cloned().collect();
             return self.hand_back(token, Incident::UnknownTask(names), UNKNOWN_PAUSE);
         }
         if self.capacity.is_exceeded() {

@@ -20,6 +20,8 @@ pub(in crate::node) struct Delivery {
 /// The properties of a task that decisions depend on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::node) struct Facts {
+    /// `false` if the message is of another version, or malformed.
+    pub(in crate::node) is_readable: bool,
     /// `true` if the node has the function.
     pub(in crate::node) is_known: bool,
     /// Number of deaths of workers that are retried.

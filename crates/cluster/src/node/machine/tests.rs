@@ -107,7 +107,7 @@ fn key(task: u64) -> TaskKey {
 fn facts(task: u64) -> Facts {
     let retries = if task.is_multiple_of(3) { 2 } else { 0 };
     let may_be_done = task.is_multiple_of(7);
-    Facts { is_known: true, retries, max_deaths: MAX_DEATHS, may_be_done }
+    Facts { is_readable: true, is_known: true, retries, max_deaths: MAX_DEATHS, may_be_done }
 }
 
 /// Tasks with an even number are in the urgent lane.
