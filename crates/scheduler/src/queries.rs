@@ -135,6 +135,12 @@ impl<T> Scheduler<T> {
         }
     }
 
+    /// Returns `false` if `Event::Balance` would change nothing: no worker has two tasks.
+    #[inline]
+    pub fn may_balance(&self) -> bool {
+        self.tasks.pending() > 1
+    }
+
     /// Returns the number of workers that have something to do.
     pub fn busy_workers(&self) -> usize {
         self.workers.busy()

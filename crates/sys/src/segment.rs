@@ -89,6 +89,7 @@ impl Segment {
     }
 
     /// Returns the words.
+    #[inline]
     pub fn words(&self) -> &[AtomicU64] {
         // SAFETY: the mapping has that length, is aligned to a page, lives as long as `self`, holds
         // any bit pattern, and is accessed by all processes only through atomics; the seal keeps

@@ -73,11 +73,13 @@ impl Assembly {
     }
 
     /// Returns `true` if a message has begun to arrive and is not whole.
+    #[inline]
     pub fn is_in_the_middle(&self) -> bool {
         self.total.is_some()
     }
 
     /// Returns the last message, once it is whole, until the next one begins.
+    #[inline]
     pub fn message(&self) -> &[u8] {
         &self.message
     }

@@ -93,6 +93,7 @@ fn nanos(duration: Duration) -> u64 {
 }
 
 /// Returns the tag that distinguishes two tasks in the same entry.
+#[inline]
 pub fn slot_tag(task: TaskId, attempt: Attempt) -> u32 {
     let [a, b, c, d, ..] = task.get().to_le_bytes();
     u32::from_le_bytes([a, b, c, d]) ^ attempt.get().rotate_left(24)

@@ -306,7 +306,6 @@ impl Core {
             let assignment = Assignment { worker, attempt, table, ring_index };
             emitted.begin(assignment, self.scheduler.is_open());
         }
-        connection.table.arm(ring_index, slot_tag(task, attempt));
         self.head.clear();
         let function = cell.function.for_the_wire(connection.same_build);
         let limits = cell.deadlines.as_deref().map_or(RunLimits::NONE, TaskDeadlines::run_limits);
@@ -341,6 +340,9 @@ impl Core {
             };
             ToWorker::Run(run).encode_head(&mut self.head);
             bytes = inlined.as_ref().map_or(size, Vec::len);
+            // The worker has the cache line of the state word. A lock taken after this store would
+            // wait for the line.
+            connection.table.arm(ring_index, slot_tag(task, attempt));
             connection.send(&self.head, argument, unanswered)
         });
         self.woke_worker = connection.woke_worker();

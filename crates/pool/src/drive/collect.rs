@@ -54,7 +54,7 @@ use brigade_scheduler::{Event, Scheduler};
 use brigade_supervisor::{Connection, HostLink, note};
 use brigade_sys::arena::{ArgumentArena, ResultView};
 use brigade_sys::catch_panic::catch_panic;
-use brigade_sys::clock::now;
+use brigade_sys::clock::{Monotonic, now};
 use brigade_wire::link::ring::{HostEnd, SPIN};
 use brigade_wire::ring::Doorbell;
 use brigade_wire::{FromWorker, WorkerId};
@@ -201,12 +201,13 @@ impl Core {
         if shared.collecting.is_none() {
             return 0;
         }
-        let mut collected = 0;
+        let (mut collected, mut time) = (0, None);
         for slot in 0..self.worker_slots.len() {
-            collected += self.collect_slot(slot, shared, deferred);
+            collected += self.collect_slot(slot, &mut time, shared, deferred);
         }
-        if collected > 0 {
-            self.handle(now(), Event::Balance, EventData::Nothing, shared, deferred);
+        if collected > 0 && self.scheduler.may_balance() {
+            let time = time.unwrap_or_else(now);
+            self.handle(time, Event::Balance, EventData::Nothing, shared, deferred);
         }
         if let Some(collecting) = &shared.collecting {
             self.allow_spinning(shared, &collecting.doorbell);
@@ -220,15 +221,16 @@ impl Core {
         collected
     }
 
-    /// Handles the outcomes of one worker and returns their number.
+    /// Handles the outcomes of one worker and returns their number. `time` is the time of this
+    /// look, which is read when it is needed.
     pub(super) fn collect_slot(
         &mut self,
         slot: usize,
+        time: &mut Option<Monotonic>,
         shared: &Shared,
         deferred: &mut Deferred,
     ) -> usize {
         let mut collected = 0;
-        let mut time = None;
         let copies = shared.arguments();
         while let Some(Some(worker_slot)) = self.worker_slots.get_mut(slot) {
             let (worker, kept) = (worker_slot.id, &mut worker_slot.kept);

@@ -101,7 +101,7 @@ impl Supervised for Shared {
         let worker = process.worker();
         if self.collecting.is_some() {
             self.with_core(|core, deferred| {
-                core.collect_slot(worker.slot as usize, self, deferred)
+                core.collect_slot(worker.slot as usize, &mut None, self, deferred)
             });
             return death::report(self, process);
         }

@@ -84,11 +84,13 @@ impl HostEnd {
     }
 
     /// Returns the message that `advance` has found.
+    #[inline]
     pub fn message(&self) -> &[u8] {
         self.consumer.message()
     }
 
     /// Returns `true` if a message has begun to arrive and waits for room for the rest.
+    #[inline]
     pub fn is_in_the_middle(&self) -> bool {
         self.consumer.is_in_the_middle()
     }
@@ -100,12 +102,14 @@ impl HostEnd {
     }
 
     /// Returns `true` if the worker slept at the last announcement.
+    #[inline]
     pub fn woke_worker(&self) -> bool {
         self.woke_worker
     }
 
     /// Wakes a worker that had no room for more, and frees the memory of a large message; call it
     /// after messages were taken and used.
+    #[inline]
     pub fn made_room(&mut self) {
         self.consumer.release();
         self.room_bell.ring();

@@ -73,6 +73,7 @@ impl Bell {
         asleep
     }
 
+    #[inline]
     fn word(&self) -> &AtomicU64 {
         &self.0.words()[BELL]
     }
@@ -139,7 +140,9 @@ impl Doorbell {
         Ok([self.thread.remote()?, self.caller.remote()?])
     }
 
-    /// Sets the listener to ring from now on. Look at all rings after this call.
+    /// Sets the listener to ring from now on. Look at all rings after this call, unless it is
+    /// [`Listener::Nobody`].
+    #[inline]
     pub fn listen(&self, listener: Listener) {
         let value = match listener {
             Listener::Nobody => 0,
@@ -148,11 +151,19 @@ impl Doorbell {
             Listener::PatientThread => 3,
             Listener::PatientCaller => 4,
         };
-        self.word(LISTENER).store(value, Ordering::SeqCst);
-        fence(Ordering::SeqCst);
+        let word = self.word(LISTENER);
+        // Callers that come one after the other mostly set what is set already, and storing it
+        // would take the page's cache line from the workers that have just read it.
+        if word.load(Ordering::Relaxed) != value {
+            word.store(value, Ordering::Relaxed);
+            if listener != Listener::Nobody {
+                fence(Ordering::SeqCst);
+            }
+        }
     }
 
     /// Sets whether workers may spin, which makes sense while cores are left for them.
+    #[inline]
     pub fn allow_spinning(&self, allowed: bool) {
         let (word, value) = (self.word(MAY_SPIN), u64::from(allowed));
         if word.load(Ordering::Relaxed) != value {
@@ -175,6 +186,7 @@ impl Doorbell {
         &self.page
     }
 
+    #[inline]
     fn word(&self, index: usize) -> &AtomicU64 {
         &self.page.words()[index]
     }

@@ -33,11 +33,13 @@ impl Consumer {
     }
 
     /// Returns `true` if a message has begun to arrive and is not whole.
+    #[inline]
     pub fn is_in_the_middle(&self) -> bool {
         self.cursor.is_in_the_middle()
     }
 
     /// Returns the message that `advance` has found.
+    #[inline]
     pub fn message(&self) -> &[u8] {
         self.cursor.message()
     }
@@ -108,10 +110,12 @@ impl ReadCursor {
         words[MORE].load(Ordering::Relaxed) != 0
     }
 
+    #[inline]
     pub(super) fn is_in_the_middle(&self) -> bool {
         self.assembly.is_in_the_middle()
     }
 
+    #[inline]
     pub(super) fn message(&self) -> &[u8] {
         self.assembly.message()
     }

@@ -26,6 +26,7 @@ impl Region {
         Self { segment: Arc::clone(segment), offset, length }
     }
 
+    #[inline]
     pub(super) fn words(&self) -> &[AtomicU64] {
         &self.segment.words()[self.offset..self.offset + self.length]
     }

@@ -189,7 +189,10 @@ impl<'a, R: Rings> Caller<'a, R> {
         let mut locked = self.rings.lock();
         let listener = locked.listeners().leave();
         self.rings.listen(listener);
-        locked.look(&mut deferred);
+        // If nobody is rung, the collector thread looks again by itself.
+        if listener != Listener::Nobody {
+            locked.look(&mut deferred);
+        }
         locked.listeners().wake_next();
         drop(locked);
         self.rings.run(deferred);

@@ -160,17 +160,19 @@ impl Rings for Model {
     }
 
     fn listen(&self, listener: Listener) {
-        self.listener.store(
-            match listener {
-                Listener::Nobody => 0,
-                Listener::Thread => 1,
-                Listener::Caller => 2,
-                Listener::PatientThread => 3,
-                Listener::PatientCaller => 4,
-            },
-            Ordering::SeqCst,
-        );
-        fence(Ordering::SeqCst);
+        let value = match listener {
+            Listener::Nobody => 0,
+            Listener::Thread => 1,
+            Listener::Caller => 2,
+            Listener::PatientThread => 3,
+            Listener::PatientCaller => 4,
+        };
+        if self.listener.load(Ordering::Relaxed) != value {
+            self.listener.store(value, Ordering::Relaxed);
+            if listener != Listener::Nobody {
+                fence(Ordering::SeqCst);
+            }
+        }
     }
 
     /// The only deadlines are those of patient callers.

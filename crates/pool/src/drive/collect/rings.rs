@@ -34,7 +34,8 @@ pub(super) trait Rings {
         Self: 'a;
 
     fn lock(&self) -> Self::Locked<'_>;
-    /// Sets the listener to ring from now on. Look at all rings after this call.
+    /// Sets the listener to ring from now on. Look at all rings after this call, unless it is
+    /// [`Listener::Nobody`].
     fn listen(&self, listener: Listener);
     /// Sleeps until the listening caller is rung or the deadline passes. Returns `false` if it
     /// passes.
