@@ -3,6 +3,7 @@
 #[cfg(all(loom, test))]
 mod loom;
 mod outcome_kind;
+mod rare;
 mod waiters;
 mod watch;
 
@@ -11,7 +12,7 @@ use std::sync::atomic::AtomicU8;
 
 use brigade_scheduler::{TaskKey, TaskRef};
 use brigade_wire::shared::SharedBuf;
-use brigade_wire::{Chunk, TaskId, items};
+use brigade_wire::{Chunk, Function, TaskId, items};
 
 use crate::buffers;
 use crate::callbacks::{Callback, Callbacks};
@@ -25,6 +26,7 @@ use crate::sync::{AtomicBool, AtomicU32, Mutex, Ordering};
 use crate::task_span::TaskSpan;
 use crate::waiting::Wait;
 pub(crate) use outcome_kind::OutcomeKind;
+use rare::Rare;
 pub(crate) use waiters::{Waiters, Wakeups};
 
 /// A task, shared by the pool and its handle.
@@ -38,15 +40,12 @@ pub(crate) use waiters::{Waiters, Wakeups};
 #[derive(Debug)]
 pub(crate) struct TaskCell {
     pub(crate) id: TaskId,
-    pub(crate) function: FunctionRef,
-    /// Boxed because few tasks have a label.
-    label: Option<Box<Arc<str>>>,
-    /// `None` for a task without deadlines.
-    pub(crate) deadlines: Option<Box<TaskDeadlines>>,
+    /// The function's offset in the executable, unless it goes by name.
+    function: u64,
+    /// Set for the few tasks that have any of it.
+    rare: Option<Box<Rare>>,
     /// `true` if the task is a chunk of a map's items.
     pub(crate) is_chunk: bool,
-    /// `None` for a task whose runs nobody reports.
-    pub(crate) record: Option<Box<RunRecord>>,
     /// The task's key in the scheduler, or [`NO_KEY`] until the task is accepted.
     key: AtomicU32,
     /// Set under the lock once the outcome is stored.
@@ -107,12 +106,9 @@ impl TaskCell {
         deadlines: Option<Box<TaskDeadlines>>,
         chunk: Option<Box<ChunkProgress>>,
     ) -> Arc<Self> {
-        let owner = chunk.as_ref().map(|chunk| Arc::clone(&chunk.owner));
-        let cell = Self::make(id, function, argument, label, deadlines, chunk, None);
-        if let Some(owner) = owner {
-            cell.watch(&owner.completions, id.get());
-        }
-        cell
+        let (function, name) = function.into_parts();
+        let rare = Rare { function: name, label, deadlines, record: None };
+        Self::make(id, function, argument, chunk, rare)
     }
 
     /// Creates a task whose runs are recorded.
@@ -124,25 +120,25 @@ impl TaskCell {
         deadlines: Option<Box<TaskDeadlines>>,
         record: RunRecord,
     ) -> Arc<Self> {
-        Self::make(id, function, argument, label, deadlines, None, Some(Box::new(record)))
+        let (function, name) = function.into_parts();
+        let rare = Rare { function: name, label, deadlines, record: Some(Box::new(record)) };
+        Self::make(id, function, argument, None, rare)
     }
 
+    #[inline]
     fn make(
         id: TaskId,
-        function: FunctionRef,
+        function: u64,
         argument: Argument,
-        label: Option<Arc<str>>,
-        deadlines: Option<Box<TaskDeadlines>>,
         chunk: Option<Box<ChunkProgress>>,
-        record: Option<Box<RunRecord>>,
+        rare: Rare,
     ) -> Arc<Self> {
-        Arc::new(Self {
+        let owner = chunk.as_ref().map(|chunk| Arc::clone(&chunk.owner));
+        let cell = Arc::new(Self {
             id,
             function,
-            label: label.map(Box::new),
-            deadlines,
+            rare: if rare.is_empty() { None } else { Some(Box::new(rare)) },
             is_chunk: chunk.is_some(),
-            record,
             key: AtomicU32::new(NO_KEY),
             ended: AtomicBool::new(false),
             may_look: AtomicBool::new(false),
@@ -152,7 +148,11 @@ impl TaskCell {
                 chunk,
                 waiters: None,
             }),
-        })
+        });
+        if let Some(owner) = owner {
+            cell.watch(&owner.completions, id.get());
+        }
+        cell
     }
 
     /// Splits off the items of a chunk from `at` on, as a chunk of their own that its map knows.
@@ -175,9 +175,13 @@ impl TaskCell {
         drop(state);
         let id = TaskId::new(self.id.get() + u64::from(at));
         let owner = Arc::clone(&chunk.owner);
-        let (function, deadlines) = (self.function.clone(), self.deadlines.clone());
-        let rest =
-            Self::new(id, function, argument, self.label(), deadlines, Some(Box::new(chunk)));
+        let rare = Rare {
+            function: self.rare.as_deref().and_then(|rare| rare.function.clone()),
+            label: self.label(),
+            deadlines: self.rare.as_deref().and_then(|rare| rare.deadlines.clone()),
+            ..Rare::default()
+        };
+        let rest = Self::make(id, self.function, argument, Some(Box::new(chunk)), rare);
         rest.set_span(span);
         if let Some(waker) = waker {
             rest.set_waker(&waker);
@@ -186,19 +190,42 @@ impl TaskCell {
         rest
     }
 
+    /// Returns the function for a worker, which may be of the same build as this program.
+    #[inline]
+    pub(crate) fn function(&self, same_build: bool) -> Function<'_> {
+        match self.rare.as_deref().and_then(|rare| rare.function.as_deref()) {
+            Some(named) => named.for_the_wire(same_build),
+            None => Function::Offset(self.function),
+        }
+    }
+
+    /// Returns the deadlines of a task that has any.
+    #[inline]
+    pub(crate) fn deadlines(&self) -> Option<&TaskDeadlines> {
+        self.rare.as_deref()?.deadlines.as_deref()
+    }
+
+    /// Returns the record of the task's runs, if somebody reports them.
+    #[inline]
+    pub(crate) fn record(&self) -> Option<&RunRecord> {
+        self.rare.as_deref()?.record.as_deref()
+    }
+
     /// Returns the items that the task emits; `None` for a task that does not.
     #[inline]
     pub(crate) fn emitted(&self) -> Option<&Emitted> {
-        self.record.as_deref()?.emitted.as_deref()
+        self.record()?.emitted.as_deref()
     }
 
+    #[inline]
     pub(crate) fn label_text(&self) -> Option<&str> {
-        self.label.as_deref().map(|label| &**label)
+        self.rare.as_deref()?.label.as_deref()
     }
 
     /// Returns the task's label, shown in errors and events.
+    #[inline]
     pub(crate) fn label(&self) -> Option<Arc<str>> {
-        self.label.as_deref().cloned()
+        self.rare.as_deref()?.label.clone()
     }
 
     pub(crate) fn set_key(&self, key: TaskKey) {

@@ -9,6 +9,7 @@ use brigade_sys::sync::Mutex;
 use brigade_wire::shared::SharedBuf;
 use brigade_wire::{Attempt, Chunk, items};
 
+use crate::bytes::Bytes;
 use crate::cell::TaskCell;
 use crate::completion_queue::CompletionQueue;
 use crate::error::TaskErrorKind;
@@ -26,7 +27,7 @@ impl ValueRef<'_> {
     /// Returns the value, copied out of the link.
     pub(crate) fn into_value(self) -> Value {
         match self {
-            Self::Inline(bytes) => Value::Inline(bytes.to_vec()),
+            Self::Inline(bytes) => Value::Inline(Bytes::copy(bytes)),
             Self::InArena(value) => Value::InArena(Box::new(value)),
             Self::Buffered(buffered) => {
                 let (encoded, buffers) = *buffered;

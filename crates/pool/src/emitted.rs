@@ -202,7 +202,7 @@ mod tests {
     }
 
     fn value(number: u8) -> Value {
-        Value::Inline(vec![number])
+        Value::Inline(vec![number].into())
     }
 
     fn add(emitted: &Emitted, index: u32) -> Result<bool, &'static str> {

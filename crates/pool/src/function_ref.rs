@@ -63,14 +63,22 @@ impl FunctionRef {
         Self::Named(Arc::new(NamedFunction { name, offset }))
     }
 
+    /// Returns the offset, or 0 and the function with a name.
+    #[inline]
+    pub(crate) fn into_parts(self) -> (u64, Option<Arc<NamedFunction>>) {
+        match self {
+            Self::Offset(offset) => (offset.raw(), None),
+            Self::Named(named) => (0, Some(named)),
+        }
+    }
+}
+
+impl NamedFunction {
     /// Returns the reference for a worker, which may be of the same build as this program.
     pub(crate) fn for_the_wire(&self, same_build: bool) -> Function<'_> {
-        match self {
-            Self::Offset(offset) => Function::Offset(offset.raw()),
-            Self::Named(named) => match named.offset {
-                Some(offset) if same_build => Function::Offset(offset.raw()),
-                _ => Function::Name(&named.name),
-            },
+        match self.offset {
+            Some(offset) if same_build => Function::Offset(offset.raw()),
+            _ => Function::Name(&self.name),
         }
     }
 }

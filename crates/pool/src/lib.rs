@@ -37,6 +37,7 @@ mod abort_on_drop;
 mod as_stream;
 mod buffers;
 mod builder;
+mod bytes;
 mod callbacks;
 mod cell;
 mod chunk;

@@ -2,6 +2,7 @@
 //! workers.
 
 use std::any::{TypeId, type_name};
+use std::cell::Cell;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -14,24 +15,37 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::buffers::{self, ItemBuffers};
+use crate::bytes::Bytes;
 use crate::error::TaskError;
 
 /// From this size on, freeing memory returns it to the system, which takes long.
 const LARGE: usize = 64 << 10;
 
+/// An encoding of up to this many bytes is copied to memory of its size, and its memory is used
+/// again.
+const COPIED: usize = 4 << 10;
+
+thread_local! {
+    static SCRATCH: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+}
+
 /// An encoded argument. Workers can read one in the arena until it is dropped.
 #[derive(Debug)]
 pub(crate) enum Argument {
-    Inline(Vec<u8>),
-    InArena(SharedBlock),
-    /// A part of one of the other variants.
-    Part {
-        whole: Arc<Argument>,
-        range: Range<usize>,
-    },
+    Inline(Bytes),
+    /// Boxed, as the variants below, because each task has room for an argument but few are large.
+    InArena(Box<SharedBlock>),
+    Part(Box<Part>),
     /// One of the other variants, which ends with a list of buffers, or whose items do. Boxed
     /// because few arguments have buffers.
     Buffered(Box<BufferedArgument>),
+}
+
+/// A part of an argument that was split; see [`Argument`].
+#[derive(Debug)]
+pub(crate) struct Part {
+    whole: Arc<Argument>,
+    range: Range<usize>,
 }
 
 /// An encoded argument with its shared buffers; see [`Argument`].
@@ -55,12 +69,19 @@ impl Argument {
                 && length <= limit
                 && let Some(block) = arena.put(&[prefix.as_slice(), bytes])
             {
-                return Ok(Self::InArena(block));
+                return Ok(Self::InArena(Box::new(block)));
             }
         }
-        let mut encoded = Vec::new();
+        // The value's own code may encode another argument meanwhile, which gets other memory.
+        let mut encoded = SCRATCH.try_with(Cell::take).unwrap_or_default();
         let (result, exported) = exporting(|| codec::encode(value, &mut encoded, limit));
-        result?;
+        if result.is_err() || (exported.is_empty() && encoded.len() <= COPIED) {
+            let argument = result.map(|()| Self::Inline(Bytes::copy(&encoded)));
+            encoded.clear();
+            // Fails only at the end of the thread.
+            let _ = SCRATCH.try_with(|scratch| scratch.set(encoded));
+            return argument;
+        }
         if exported.is_empty() {
             return Ok(Self::of(encoded, arena));
         }
@@ -86,26 +107,26 @@ impl Argument {
         if encoded.len() >= ARENA_THRESHOLD
             && let Some(block) = arena.and_then(|arena| arena.put(&[&encoded]))
         {
-            return Self::InArena(block);
+            return Self::InArena(Box::new(block));
         }
-        Self::Inline(encoded)
+        Self::Inline(encoded.into())
     }
 
     /// Returns `true` if freeing the argument takes long.
     pub(crate) fn is_large(&self) -> bool {
         match self {
-            Self::Inline(encoded) => encoded.capacity() >= LARGE,
+            Self::Inline(encoded) => encoded.size() >= LARGE,
             Self::InArena(_) | Self::Buffered(_) => true,
-            Self::Part { whole, .. } => whole.is_large(),
+            Self::Part(part) => part.whole.is_large(),
         }
     }
 
     /// Returns the number of bytes that are freed with the argument, at most.
     pub(crate) fn size(&self) -> usize {
         match self {
-            Self::Inline(encoded) => encoded.capacity(),
+            Self::Inline(encoded) => encoded.size(),
             Self::InArena(block) => block.len(),
-            Self::Part { whole, .. } => whole.size(),
+            Self::Part(part) => part.whole.size(),
             Self::Buffered(buffered) => buffered.encoded.size(),
         }
     }
@@ -114,7 +135,7 @@ impl Argument {
         match self {
             Self::Inline(encoded) => encoded,
             Self::InArena(block) => block.as_bytes(),
-            Self::Part { whole, range } => &whole.as_bytes()[range.clone()],
+            Self::Part(part) => &part.whole.as_bytes()[part.range.clone()],
             Self::Buffered(buffered) => buffered.encoded.as_bytes(),
         }
     }
@@ -127,7 +148,8 @@ impl Argument {
                 let (offset, length) = (block.offset() as u64, block.len() as u64);
                 Some(Location { offset, length })
             }
-            Self::Part { whole, range } => {
+            Self::Part(part) => {
+                let Part { whole, range } = &**part;
                 let Location { offset, .. } = whole.location()?;
                 let (start, length) = (range.start as u64, range.len() as u64);
                 Some(Location { offset: offset + start, length })
@@ -145,24 +167,24 @@ impl Argument {
             let behind = behind.map(|(index, buffer)| (index - item, buffer)).collect();
             return Self::with_buffers(rest, behind);
         }
-        let (whole, range) = match std::mem::replace(self, Self::Inline(Vec::new())) {
-            Self::Part { whole, range } => (whole, range),
+        let Part { whole, range } = match std::mem::replace(self, Self::Inline(Bytes::EMPTY)) {
+            Self::Part(part) => *part,
             whole => {
                 let range = 0..whole.as_bytes().len();
-                (Arc::new(whole), range)
+                Part { whole: Arc::new(whole), range }
             }
         };
         let middle = range.start + at;
-        let rest = Self::Part { whole: Arc::clone(&whole), range: middle..range.end };
-        *self = Self::Part { whole, range: range.start..middle };
-        rest
+        let rest = Part { whole: Arc::clone(&whole), range: middle..range.end };
+        *self = Self::Part(Box::new(Part { whole, range: range.start..middle }));
+        Self::Part(Box::new(rest))
     }
 
     /// Returns the buffers that are lent to whoever gets the argument.
     pub(crate) fn buffers(&self) -> impl Iterator<Item = &SharedBuf> {
         let buffers = match self {
             Self::Buffered(buffered) => buffered.buffers.as_slice(),
-            Self::Inline(_) | Self::InArena(_) | Self::Part { .. } => &[],
+            Self::Inline(_) | Self::InArena(_) | Self::Part(_) => &[],
         };
         buffers.iter().map(|(_, buffer)| buffer)
     }
@@ -196,7 +218,7 @@ impl Argument {
         let encoded = Self::of(self.as_bytes().to_vec(), arena);
         match self {
             Self::Buffered(buffered) => Self::with_buffers(encoded, buffered.buffers.clone()),
-            Self::Inline(_) | Self::InArena(_) | Self::Part { .. } => encoded,
+            Self::Inline(_) | Self::InArena(_) | Self::Part(_) => encoded,
         }
     }
 }
@@ -217,7 +239,7 @@ pub(crate) fn append_buffers<T>(
 /// time.
 #[derive(Debug)]
 pub(crate) enum Value {
-    Inline(Vec<u8>),
+    Inline(Bytes),
     /// Boxed because all values are moved but few are in the arena.
     InArena(Box<ArenaValue>),
     /// One of the other variants, shared by several owners that decode it.
@@ -254,6 +276,9 @@ pub(crate) struct ArenaValue(pub(crate) Loan);
 pub(crate) type Outcome = Result<Value, TaskError>;
 
 impl Value {
+    /// The value without bytes.
+    pub(crate) const EMPTY: Self = Self::Inline(Bytes::EMPTY);
+
     pub(crate) fn decode<R: DeserializeOwned + 'static>(&self) -> Result<R, CodecError> {
         match self {
             Self::Inline(encoded) => codec::decode(encoded),
@@ -266,7 +291,7 @@ impl Value {
     /// Returns `true` if freeing the value takes long.
     pub(crate) fn is_large(&self) -> bool {
         match self {
-            Self::Inline(encoded) => encoded.capacity() >= LARGE,
+            Self::Inline(encoded) => encoded.size() >= LARGE,
             Self::InArena(_) | Self::Buffered(_) => true,
             Self::Shared(value) => value.is_large(),
         }
@@ -286,7 +311,7 @@ impl Value {
 
     /// Returns the same value again, without a copy.
     pub(crate) fn share(&mut self) -> Self {
-        let shared = match std::mem::replace(self, Self::Inline(Vec::new())) {
+        let shared = match std::mem::replace(self, Self::EMPTY) {
             Self::Shared(shared) => shared,
             alone => Arc::new(alone),
         };

@@ -84,6 +84,8 @@
 compile_error!("Brigade runs on Linux only for now: it builds on pidfd, memfd and close_range");
 
 pub mod affinity;
+#[cfg(feature = "allocations")]
+pub mod allocations;
 pub mod arena;
 mod before_main;
 pub mod byte_lock;

@@ -1,6 +1,7 @@
 //! Tests of a single task cell: its outcome and its waiters.
 
 use super::*;
+use crate::bytes::Bytes;
 use crate::completion_queue::CompletionQueue;
 use crate::error::{TaskError, TaskErrorKind};
 use brigade_worker::function_of;
@@ -10,11 +11,11 @@ use std::task::Waker;
 pub(crate) fn cell() -> Arc<TaskCell> {
     let nothing = |(): ()| ();
     let function = FunctionRef::of(function_of::<_, (), ()>(nothing)).unwrap();
-    TaskCell::new(TaskId::new(1), function, Argument::Inline(Vec::new()), None, None, None)
+    TaskCell::new(TaskId::new(1), function, Argument::Inline(Bytes::EMPTY), None, None, None)
 }
 
 pub(crate) fn value(byte: u8) -> Value {
-    Value::Inline(vec![byte])
+    Value::Inline(vec![byte].into())
 }
 
 #[test]
@@ -79,7 +80,8 @@ fn unwatching_frees_waiters_that_nobody_else_uses() {
 fn large_memory_outlives_the_completion() {
     let arena = brigade_sys::arena::ArgumentArena::create("test", 1 << 20, 1 << 20).unwrap();
     let large = vec![7_u8; 128 << 10];
-    let arguments = [Argument::of(large.clone(), Some(&arena)), Argument::Inline(large.clone())];
+    let arguments =
+        [Argument::of(large.clone(), Some(&arena)), Argument::Inline(large.clone().into())];
     for argument in arguments {
         let nothing = |(): ()| ();
         let function = FunctionRef::of(function_of::<_, (), ()>(nothing)).unwrap();
@@ -89,6 +91,12 @@ fn large_memory_outlives_the_completion() {
         assert!(!is_large);
     }
     let cell = cell();
-    let completed = cell.complete(Ok(Value::Inline(large)));
+    let completed = cell.complete(Ok(Value::Inline(large.into())));
     assert!(completed.is_large && completed.argument.is_none());
+}
+
+/// Each queued task has one. With the allocator's 8 bytes that is a multiple of 16.
+#[test]
+fn a_cell_and_its_counters_take_104_bytes() {
+    assert_eq!(2 * size_of::<usize>() + size_of::<TaskCell>(), 104);
 }

@@ -68,7 +68,7 @@ fn handle_message(shared: &Shared, worker: WorkerId, message: &[u8]) -> Result<(
         FromWorker::Item(item) => {
             let waiters = shared.with_due(worker, |due| take_item(due, item, reachable))?;
             if waiters.is_some() {
-                let to_notify = waiters.into_iter().collect();
+                let to_notify = waiters.into_iter().map(Box::new).collect();
                 Deferred { to_notify, ..Deferred::default() }.run(shared);
             }
             return Ok(());

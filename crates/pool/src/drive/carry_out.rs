@@ -240,7 +240,7 @@ impl Core {
         let way = end;
         let end = End { task: &task, attempt, way, items, submitted, ran, outcome: &outcome };
         self.recording.ended(now, &end);
-        if let Some(record) = &task.record {
+        if let Some(record) = task.record() {
             record.finished(attempt);
         }
         deferred.complete(task, outcome);
@@ -307,8 +307,8 @@ impl Core {
             emitted.begin(assignment, self.scheduler.is_open());
         }
         self.head.clear();
-        let function = cell.function.for_the_wire(connection.same_build);
-        let limits = cell.deadlines.as_deref().map_or(RunLimits::NONE, TaskDeadlines::run_limits);
+        let function = cell.function(connection.same_build);
+        let limits = cell.deadlines().map_or(RunLimits::NONE, TaskDeadlines::run_limits);
         let reads_arena = connection.results.is_some();
         let (reads_all, limit) = (connection.reads_all, self.message_limit);
         let mut bytes = 0;

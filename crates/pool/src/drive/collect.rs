@@ -322,7 +322,7 @@ fn next_event(
         return match FromWorker::decode(end.message()).map_err(|error| error.to_string())? {
             FromWorker::Item(item) => {
                 if let Some(waiters) = take_item(due, item, reachable)? {
-                    deferred.to_notify.push(waiters);
+                    deferred.to_notify.push(Box::new(waiters));
                 }
                 *items += 1;
                 continue;

@@ -16,7 +16,8 @@ use crate::payload::{Argument, Outcome};
 /// Work gathered under the core's lock. See the module's documentation.
 #[derive(Default)]
 pub(super) struct Deferred {
-    pub(super) to_notify: Vec<Waiters>,
+    #[expect(clippy::vec_box, reason = "a cell has them in a box, and often there is just one")]
+    pub(super) to_notify: Vec<Box<Waiters>>,
     /// Futures that wait for room in the queue.
     pub(super) to_wake: Vec<Waker>,
     /// Workers, and `true` if their deaths may be reported at once. They are not killed under the
@@ -58,7 +59,7 @@ impl Deferred {
     pub(super) fn complete(&mut self, task: Arc<TaskCell>, outcome: Outcome) {
         let Completed { waiters, argument, is_large } = task.complete(outcome);
         if let Some(waiters) = waiters {
-            self.to_notify.push(*waiters);
+            self.to_notify.push(waiters);
         }
         if let Some(argument) = argument {
             self.to_free.push(ToFree::Argument(argument));
@@ -82,6 +83,6 @@ impl Deferred {
 
     /// Returns `true` if user code has to run, which may take long.
     pub(super) fn has_user_code(&self) -> bool {
-        !self.to_wake.is_empty() || self.to_notify.iter().any(Waiters::has_waker)
+        !self.to_wake.is_empty() || self.to_notify.iter().any(|waiters| waiters.has_waker())
     }
 }

@@ -11,6 +11,7 @@ use brigade_wire::{self as wire, Attempt, Finished, Item, PanicReport, WorkerId}
 
 use super::interrupted::Interrupted;
 use crate::buffers::Reachable;
+use crate::bytes::Bytes;
 use crate::cell::{TaskCell, Waiters};
 use crate::chunk::{ChunkEnd, ValueRef};
 use crate::emitted::Emitted;
@@ -61,7 +62,7 @@ fn decode_outcome(
     reachable: Reachable<'_>,
 ) -> Result<WorkerOutcome, String> {
     Ok(match decode_value(outcome, due, reachable)? {
-        Ok(ValueRef::Inline(bytes)) => Ok(Value::Inline(bytes.to_vec())),
+        Ok(ValueRef::Inline(bytes)) => Ok(Value::Inline(Bytes::copy(bytes))),
         Ok(other) => Ok(other.into_value()),
         Err(kind) => Err(Box::new(kind)),
     })
@@ -129,7 +130,7 @@ pub(super) fn finish_chunk(
     due: Option<&Arc<TaskCell>>,
     finished: &Finished<'_>,
 ) -> Result<ChunkEnd, String> {
-    if let Some(record) = due.and_then(|task| task.record.as_ref()) {
+    if let Some(record) = due.and_then(|task| task.record()) {
         record.ran(worker, Some(finished.run_time));
         if let Some(emitted) = &record.emitted {
             emitted.end();
@@ -225,22 +226,22 @@ pub(super) fn outcome_of(
     };
     // The death may also have ended tasks that had not started.
     let has_run = matches!(end, TaskEnd::Died | TaskEnd::Quarantined | TaskEnd::Killed(_));
-    if let (Some(record), EventData::Death(report), true) = (&task.record, &*data, has_run) {
+    if let (Some(record), EventData::Death(report), true) = (task.record(), &*data, has_run) {
         record.ran(report.worker, elapsed);
     }
-    let deadlines = task.deadlines.as_deref();
+    let deadlines = task.deadlines();
     let exceeded = |limit| {
         let elapsed = elapsed.unwrap_or(limit).max(limit);
         TaskErrorKind::DeadlineExceeded { limit, elapsed }
     };
     let kind = match (end, data) {
         (TaskEnd::Reported, EventData::Outcome(answer, _)) => {
-            match std::mem::replace(answer, Ok(Value::Inline(Vec::new()))) {
+            match std::mem::replace(answer, Ok(Value::EMPTY)) {
                 Ok(value) => return Ok(value),
                 Err(kind) => *kind,
             }
         }
-        (TaskEnd::Finished, _) => return Ok(Value::Inline(Vec::new())),
+        (TaskEnd::Finished, _) => return Ok(Value::EMPTY),
         (
             TaskEnd::Died | TaskEnd::Quarantined | TaskEnd::Killed(KillCause::Protocol),
             EventData::Death(report),

@@ -105,7 +105,7 @@ impl Shared {
         let surplus = tasks.split_off(core.scheduler.target());
         let mut deferred = Deferred::default();
         for (slot, task) in (0..).zip(&tasks) {
-            let mut constraints = TaskDeadlines::constraints(task.deadlines.as_deref());
+            let mut constraints = TaskDeadlines::constraints(task.deadlines());
             constraints.slot = Some(slot);
             let time = core.recording.stamp(task, true);
             let (id, task, constraints) = (task.id, Arc::clone(task), Some(Box::new(constraints)));

@@ -14,7 +14,7 @@ use crate::drive::Shared;
 use crate::emitted::{Emitted, Taken};
 use crate::error::{SubmitErrorKind, TaskError, TaskErrorKind};
 use crate::payload::Value;
-use crate::run_record::Run;
+use crate::run_record::{Run, RunRecord};
 use crate::waiting::Wait;
 
 /// An input, and later its result.
@@ -76,7 +76,7 @@ impl<R: DeserializeOwned + 'static> Task<R> {
 impl PoolTask {
     /// Returns the item with the outcome; `None` for an input that has emitted all its items.
     fn into_item<R: DeserializeOwned + 'static>(self, id: u64) -> Option<Item<R>> {
-        let run = self.cell.record.as_ref().map(|record| record.get()).unwrap_or_default();
+        let run = self.cell.record().map(RunRecord::get).unwrap_or_default();
         let result = match self.cell.try_take() {
             // A task is finished once it has an outcome, and taken once.
             None => Err(self.failure(&run, TaskErrorKind::Cancelled)),
@@ -86,7 +86,7 @@ impl PoolTask {
                 Ok(EmitEnd::Complete) => return None,
                 Ok(EmitEnd::Closed) => Err(self.failure(&run, TaskErrorKind::PoolClosed)),
                 Ok(EmitEnd::Expired) => {
-                    let deadlines = self.cell.deadlines.as_deref();
+                    let deadlines = self.cell.deadlines();
                     let limit = deadlines.and_then(|it| it.limits.soft).unwrap_or_default();
                     let elapsed = run.time().unwrap_or(limit).max(limit);
                     Err(self.failure(&run, TaskErrorKind::DeadlineExceeded { limit, elapsed }))

@@ -230,7 +230,7 @@ impl LockedRings for Locked<'_> {
         while (self.core.taken as u64) < sent {
             let task = &self.model.tasks[self.core.taken];
             if let Some(waiters) = task.complete(Ok(value(1))).waiters {
-                deferred.to_notify.push(*waiters);
+                deferred.to_notify.push(waiters);
             }
             self.core.taken += 1;
         }

@@ -1,0 +1,87 @@
+//! The memory that the host allocates for a task.
+
+use brigade::{Handle, Link, Pool};
+use brigade_integration::builder;
+use brigade_sys::allocations::{Allocations, CountingAllocator};
+
+brigade::init_for_tests!();
+
+#[global_allocator]
+static ALLOCATOR: CountingAllocator = CountingAllocator::new();
+
+const TASKS: u32 = 20_000;
+
+fn next(number: u64) -> u64 {
+    number + 1
+}
+
+fn length(bytes: Vec<u8>) -> usize {
+    bytes.len()
+}
+
+fn per_task(Allocations { count, bytes }: Allocations) -> (f64, f64) {
+    let per = |number: u64| f64::from(u32::try_from(number).unwrap()) / f64::from(TASKS);
+    (per(count), per(bytes))
+}
+
+/// Submits numbers and waits for all. Returns what that allocates for each task.
+fn backlog(pool: &Pool, handles: &mut Vec<Handle<u64>>) -> [(f64, f64); 2] {
+    let submitted = ALLOCATOR.count(|| {
+        handles.extend((0..TASKS).map(|number| pool.submit(next, number.into()).unwrap()));
+    });
+    let waited = ALLOCATOR.count(|| {
+        for (number, handle) in (1..).zip(handles.drain(..)) {
+            assert_eq!(handle.wait().unwrap(), number);
+        }
+    });
+    [submitted, waited].map(per_task)
+}
+
+/// A single test, because each counts what all threads allocate. Over rings, whatever
+/// `BRIGADE_LINK` says.
+#[test]
+fn a_task_takes_one_small_allocation_and_another_one_for_a_longer_argument() {
+    let pool = builder(2).link(Link::Ring).build().unwrap();
+    pool.warm_up().unwrap();
+    submits_numbers(&pool);
+    submits_bytes(&pool);
+}
+
+fn submits_numbers(pool: &Pool) {
+    let mut handles = Vec::with_capacity(TASKS as usize);
+
+    let [(count, bytes), _] = backlog(pool, &mut handles);
+    assert!(count < 1.1 && bytes < 280.0, "first backlog: {count} allocations of {bytes} bytes");
+
+    let [(count, bytes), (late, _)] = backlog(pool, &mut handles);
+    assert!(count < 1.1 && bytes < 130.0, "second backlog: {count} allocations of {bytes} bytes");
+    assert!(late < 0.2, "waiting: {late} allocations");
+
+    // A caller that sleeps leaves word how to wake it.
+    let one_by_one = ALLOCATOR.count(|| {
+        for number in 0..TASKS {
+            assert_eq!(
+                pool.submit(next, number.into()).unwrap().wait().unwrap(),
+                u64::from(number) + 1
+            );
+        }
+    });
+    let (count, bytes) = per_task(one_by_one);
+    assert!(count < 3.1 && bytes < 260.0, "one by one: {count} allocations of {bytes} bytes");
+}
+
+fn submits_bytes(pool: &Pool) {
+    let mut handles = Vec::with_capacity(TASKS as usize);
+    for lap in 0..2 {
+        let arguments: Vec<_> = (0..TASKS).map(|_| vec![7; 99]).collect();
+        let submitted = ALLOCATOR.count(|| {
+            handles.extend(arguments.into_iter().map(|it| pool.submit(length, it).unwrap()));
+        });
+        for handle in handles.drain(..) {
+            assert_eq!(handle.wait().unwrap(), 99);
+        }
+        let (count, bytes) = per_task(submitted);
+        let most = if lap == 0 { 380.0 } else { 230.0 };
+        assert!(count < 2.1 && bytes < most, "lap {lap}: {count} allocations of {bytes} bytes");
+    }
+}

@@ -1,0 +1,81 @@
+//! Encoded bytes, which need no allocation if they are few.
+
+use std::ops::Deref;
+
+/// Number of bytes that need no allocation. A numeral has at most ten, and a larger value would
+/// make each task larger.
+const FEW: usize = 15;
+
+/// Encoded bytes.
+#[derive(Debug)]
+pub(crate) enum Bytes {
+    Few { length: u8, bytes: [u8; FEW] },
+    Many(Vec<u8>),
+}
+
+impl Bytes {
+    pub(crate) const EMPTY: Self = Self::Few { length: 0, bytes: [0; FEW] };
+
+    /// Copies bytes.
+    #[inline]
+    pub(crate) fn copy(from: &[u8]) -> Self {
+        match u8::try_from(from.len()) {
+            // Bytes that are written one by one must not be read as a word right after that.
+            Ok(0) => Self::EMPTY,
+            Ok(length) if from.len() <= FEW => {
+                let mut bytes = [0; FEW];
+                bytes[..from.len()].copy_from_slice(from);
+                Self::Few { length, bytes }
+            }
+            _ => Self::Many(from.to_vec()),
+        }
+    }
+
+    /// Returns the number of bytes of memory that are freed with these, at most.
+    pub(crate) fn size(&self) -> usize {
+        match self {
+            Self::Few { .. } => 0,
+            Self::Many(bytes) => bytes.capacity(),
+        }
+    }
+}
+
+impl From<Vec<u8>> for Bytes {
+    fn from(bytes: Vec<u8>) -> Self {
+        if bytes.len() <= FEW { Self::copy(&bytes) } else { Self::Many(bytes) }
+    }
+}
+
+impl Deref for Bytes {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        match self {
+            Self::Few { length, bytes } => &bytes[..usize::from(*length).min(FEW)],
+            Self::Many(bytes) => bytes,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_number_of_bytes_is_kept() {
+        let all: Vec<u8> = (0..=2 * 15).collect();
+        for length in 0..all.len() {
+            let bytes = &all[..length];
+            assert_eq!(&*Bytes::copy(bytes), bytes);
+            assert_eq!(&*Bytes::from(bytes.to_vec()), bytes);
+            assert_eq!(Bytes::copy(bytes).size() > 0, length > FEW);
+        }
+        assert!(Bytes::EMPTY.is_empty());
+    }
+
+    #[test]
+    fn bytes_are_no_larger_than_a_vector() {
+        assert_eq!(size_of::<Bytes>(), size_of::<Vec<u8>>());
+    }
+}
