@@ -13,9 +13,9 @@ const WORTH_PREFETCHING: u64 = 50_000 * MICRO;
 /// Tasks up to this length are packed: they cost less than waking a worker for them.
 const SHORT: u64 = 2 * MICRO;
 
-/// Outcomes of tasks up to this length may be announced several at a time: at least five fit into
+/// Outcomes of tasks up to this length may be announced several at a time: at least three fit into
 /// the work that is kept in a link.
-const BRIEF: u64 = PREFETCHED_WORK / 5;
+const BRIEF: u64 = PREFETCHED_WORK / 3;
 
 /// Longer runs are counted as this.
 const LONGEST_RUN: u64 = 1_000_000 * MICRO;

@@ -48,7 +48,8 @@ use emitter::{ArenaOutlet, Emitter};
 const KEPT_BUFFER: usize = 1 << 20;
 
 /// An outcome may be announced later while there is more work than this, in nanoseconds, if all
-/// tasks are like the last one. It is the time of a wake-up on a small virtual machine.
+/// tasks are like the last one. It is the time of a wake-up on a small virtual machine. One task
+/// that is left is no reason to wait: it would end before the host has sent others.
 const WAKE_UP: u64 = 60_000;
 
 /// Error texts of a type's own `serde` code are truncated to this, so that every link can carry
@@ -151,7 +152,8 @@ impl<S: LinkSender, R: LinkReceiver> EventLoop<S, R> {
             let finished = Finished { task, attempt, ring_index, run_time, began, worn, outcome };
             self.reporter.send_unannounced(&FromWorker::Finished(finished))?;
             let nanos = now.as_nanos().saturating_sub(began.as_nanos());
-            if nanos.saturating_mul(self.receiver.behind()) > WAKE_UP {
+            let behind = self.receiver.behind();
+            if behind > 1 && nanos.saturating_mul(behind) > WAKE_UP {
                 self.reporter.sender.announce_later(now).map_err(LoopError::Send)?;
             } else {
                 self.reporter.announce()?;
