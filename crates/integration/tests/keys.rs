@@ -112,6 +112,17 @@ fn a_worker_of_another_program_finds_the_function_by_its_name() {
 }
 
 #[test]
+fn a_worker_program_tells_its_functions() {
+    let names = server().registered_functions().unwrap();
+    assert!(names.iter().any(|name| name == "double") && names.iter().any(|name| name == "join/1"));
+    for name in &names {
+        assert_eq!(Task::<Encoded, Encoded>::learned(name).unwrap().name(), name);
+        assert!(!name.starts_with("brigade"), "{name}");
+    }
+    assert!(pool(1).registered_functions().unwrap().is_empty());
+}
+
+#[test]
 fn a_worker_of_the_same_build_needs_no_names() {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.arg("an argument");

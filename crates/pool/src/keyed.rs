@@ -1,10 +1,10 @@
 //! Tasks whose function has a key.
 
-use brigade_worker::Task;
+use brigade_worker::{FUNCTIONS, Task};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::error::SubmitError;
+use crate::error::{SubmitError, TaskError};
 use crate::function_ref::FunctionRef;
 use crate::handle::Handle;
 use crate::map::{Map, MapUnordered};
@@ -96,6 +96,16 @@ impl Pool {
         R: Serialize + DeserializeOwned + 'static,
     {
         MapUnordered::new(self, self.function(task), Some(task.name()), inputs.into_iter())
+    }
+
+    /// Returns the names of the functions that the worker program has registered, by asking a
+    /// worker. Workers of this same program have none, unless it runs a `Server`.
+    ///
+    /// # Errors
+    /// A [`TaskError`] if no worker can be asked, or does not answer.
+    pub fn registered_functions(&self) -> Result<Vec<String>, TaskError> {
+        let asked = self.submit_key(&FUNCTIONS, ()).map_err(SubmitError::into_task_error)?;
+        asked.wait()
     }
 
     fn function<A, R>(&self, task: &Task<A, R>) -> Result<FunctionRef, String> {

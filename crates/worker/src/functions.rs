@@ -8,6 +8,7 @@ use brigade_sys::executable::{
 use brigade_wire::Function;
 
 use crate::bounded::bounded;
+use crate::server::FUNCTIONS;
 
 /// Unknown names, and the list of known ones, are truncated to this size in errors.
 const NAMES_LIMIT: usize = 4 * 1024;
@@ -59,12 +60,14 @@ impl Functions {
     }
 
     fn known(&self) -> String {
-        if self.named.is_empty() {
+        let own = |name: &&String| *name != FUNCTIONS.name();
+        let names: Vec<String> =
+            self.named.keys().filter(own).map(|name| format!("{name:?}")).collect();
+        if names.is_empty() {
             return "the worker has registered no function by name; its program does that with \
                     `brigade::worker::Server`"
                 .to_owned();
         }
-        let names: Vec<String> = self.named.keys().map(|name| format!("{name:?}")).collect();
         bounded(&format_args!("the worker knows {}", names.join(", ")), NAMES_LIMIT)
     }
 }

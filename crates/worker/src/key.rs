@@ -66,6 +66,16 @@ impl<A, R> Task<A, R> {
         Self { name, entry: None, types: PhantomData }
     }
 
+    /// Creates the key of a function whose name was learned while the program runs. The name is
+    /// never freed.
+    ///
+    /// # Errors
+    /// The reason why a function with this name has no key.
+    #[doc(hidden)]
+    pub fn learned(name: &str) -> Result<Self, &'static str> {
+        problem(name).map_or_else(|| Ok(Self::named(name.to_owned().leak())), Err)
+    }
+
     /// Returns the name.
     pub const fn name(&self) -> &'static str {
         self.name
@@ -86,17 +96,29 @@ impl<A, R> Task<A, R> {
 }
 
 const fn check(name: &str) {
+    if let Some(problem) = problem(name) {
+        panic!("{}", problem);
+    }
+}
+
+const fn problem(name: &str) -> Option<&'static str> {
     let bytes = name.as_bytes();
-    assert!(!bytes.is_empty(), "the name of a task is empty");
-    assert!(bytes.len() <= NAME_LIMIT, "the name of a task has more than 128 bytes");
+    if bytes.is_empty() {
+        return Some("the name of a task is empty");
+    }
+    if bytes.len() > NAME_LIMIT {
+        return Some("the name of a task has more than 128 bytes");
+    }
     let mut at = 0;
     while at < bytes.len() {
-        assert!(
-            bytes[at].is_ascii_graphic() && bytes[at] != b'*' && bytes[at] != b'>',
-            "the name of a task has a character other than visible ASCII, or `*` or `>`"
-        );
+        if !bytes[at].is_ascii_graphic() || bytes[at] == b'*' || bytes[at] == b'>' {
+            return Some(
+                "the name of a task has a character other than visible ASCII, or `*` or `>`",
+            );
+        }
         at += 1;
     }
+    None
 }
 
 impl<A, R> Clone for Task<A, R> {
@@ -144,6 +166,7 @@ mod tests {
         }
         for name in ["", "a b", "a\n", "a*", ">", "größe", "\u{a0}", &"x".repeat(129)] {
             assert!(catch_unwind(|| check(name)).is_err(), "{name:?}");
+            assert!(Task::<u8, u8>::learned(name).is_err(), "{name:?}");
         }
     }
 }

@@ -61,7 +61,7 @@ pub use error::EmitError;
 pub use key::Task;
 pub use program::Connectors;
 pub use sections::{SectionGuard, expires};
-pub use server::Server;
+pub use server::{FUNCTIONS, Server};
 pub use setup::{finalizer_of, initializer_of, try_initializer_of};
 pub use start::{init, init_with, is_initialized, started_as_worker_without_init};
 pub use state::state;

@@ -1,6 +1,7 @@
 //! Worker programs that are not the host's executable. Their functions are called by name.
 
 use std::fmt;
+use std::sync::OnceLock;
 
 use brigade_sys::executable::EntryPoint;
 use serde::Serialize;
@@ -10,6 +11,16 @@ use crate::functions::Named;
 use crate::program::{Connectors, Program};
 use crate::start;
 use crate::{Task, function_of};
+
+/// The names that this program's server has registered.
+static NAMES: OnceLock<Vec<String>> = OnceLock::new();
+
+/// Returns the names that the worker program has registered, in order. Each server has it.
+pub static FUNCTIONS: Task<(), Vec<String>> = Task::new("brigade.functions/1", names);
+
+fn names((): ()) -> Vec<String> {
+    NAMES.get().cloned().unwrap_or_default()
+}
 
 /// The functions of a worker program, for hosts that start it with `PoolBuilder::worker_command`.
 ///
@@ -92,7 +103,10 @@ impl Server {
 
     /// Like [`run`](Self::run), for a program that can also use other links than rings.
     pub fn run_with(self, connectors: Connectors) {
-        let Self { named, version } = self;
+        let Self { mut named, version } = self;
+        // Nothing but this sets it, and a worker never returns from here.
+        let _ = NAMES.set(named.keys().cloned().collect());
+        named.extend(FUNCTIONS.entry().map(|entry| (FUNCTIONS.name().to_owned(), entry)));
         start::run(Program { named, server: true, version, connectors });
     }
 }
