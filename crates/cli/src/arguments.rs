@@ -1,5 +1,7 @@
 //! The options of the command. Help, completions and the manual page are generated from them.
 
+#[cfg(feature = "cluster")]
+mod cluster;
 mod job;
 mod lists;
 mod output;
@@ -19,6 +21,8 @@ use clap_complete::Shell;
 
 use crate::dialect::Dialect;
 use crate::input::Format;
+#[cfg(feature = "cluster")]
+pub(crate) use cluster::{Cluster, Node, Status as ClusterStatusOptions};
 pub(crate) use job::JobOptions;
 pub(crate) use lists::ListOptions;
 pub(crate) use output::OutputOptions;
@@ -51,6 +55,11 @@ pub(crate) enum Command {
         #[arg(value_hint = ValueHint::Other)]
         address: String,
     },
+    #[cfg(feature = "cluster")]
+    Node(Box<Node>),
+    #[cfg(feature = "cluster")]
+    #[command(subcommand)]
+    Cluster(Cluster),
     /// Print a script that completes the command line in a shell
     ///
     /// For bash: eval "$(brigade completions bash)", or write it to

@@ -6,6 +6,8 @@
 #![forbid(unsafe_code)]
 
 mod arguments;
+#[cfg(feature = "cluster")]
+mod cluster;
 mod completions;
 mod defaults;
 mod descriptors;
@@ -15,6 +17,8 @@ mod input;
 mod line;
 mod live;
 mod manual;
+#[cfg(feature = "cluster")]
+mod node;
 mod parallel;
 mod patient;
 mod pipe;
@@ -112,6 +116,10 @@ fn execute(command: Command) -> Result<u8, Report> {
         Command::Sem(sem) => return sem::run(&sem),
         Command::Parallel(parallel) => return parallel::run(*parallel),
         Command::Topology => topology::show()?,
+        #[cfg(feature = "cluster")]
+        Command::Node(node) => return node::run(&node),
+        #[cfg(feature = "cluster")]
+        Command::Cluster(command) => return cluster::run(&command),
         Command::Top { address } => return top::show(&address),
         Command::Completions { shell } => {
             io::stdout().write_all(&completions::script(shell)).into_diagnostic()?;

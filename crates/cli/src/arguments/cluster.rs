@@ -1,0 +1,77 @@
+//! The options of `brigade node` and `brigade cluster`.
+
+use std::ffi::OsString;
+use std::num::NonZeroUsize;
+
+use clap::{Args, Subcommand, ValueHint};
+
+use super::values::{parse_count, parse_number};
+
+const SIGNALS: &str = "\
+On SIGTERM or SIGINT the node finishes what runs, hands back what has not begun, and ends; on a
+second signal it kills what runs.
+
+Environment: NATS_URL (servers), NATS_CREDS (file with credentials), NATS_CA (file with
+certificates to trust)";
+
+/// Run the tasks of a cluster on this machine
+///
+/// COMMAND is a program whose main runs a `brigade::worker::Server`; it is started once for each
+/// worker. The node takes the tasks whose functions it has registered.
+#[derive(Debug, Args)]
+#[command(after_help = SIGNALS)]
+pub(crate) struct Node {
+    /// Addresses of the NATS servers, separated by commas [default: `$NATS_URL`, or this machine]
+    #[arg(long, value_name = "URL", value_hint = ValueHint::Url)]
+    pub(crate) nats: Option<String>,
+
+    /// Name of the queue
+    #[arg(long, value_name = "NAME", default_value = "default")]
+    pub(crate) queue: String,
+
+    /// Number of workers [default: the number of usable cores]
+    #[arg(short, long, value_name = "N", value_parser = parse_count)]
+    pub(crate) workers: Option<NonZeroUsize>,
+
+    /// Pin each worker to this number of cores of its own, and take tasks that need as many
+    #[arg(short, long, value_name = "N", value_parser = parse_count)]
+    pub(crate) cores: Option<NonZeroUsize>,
+
+    /// Take tasks that need up to this amount of memory, in GiB
+    #[arg(long, value_name = "GIB", value_parser = parse_number::<u32>)]
+    pub(crate) memory: Option<u32>,
+
+    /// Take tasks that need this label, such as gpu; may be repeated
+    #[arg(long, value_name = "LABEL")]
+    pub(crate) label: Vec<String>,
+
+    /// Name of the node, which must be unique [default: host name, process id and a random number]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) name: Option<String>,
+
+    /// Worker program with its arguments
+    #[arg(last = true, required = true, value_name = "COMMAND", value_hint = ValueHint::CommandWithArguments)]
+    pub(crate) command: Vec<OsString>,
+}
+
+/// Look at a cluster
+#[derive(Debug, Subcommand)]
+pub(crate) enum Cluster {
+    /// Show the queue and the nodes that answer within a second
+    Status(Status),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Status {
+    /// Addresses of the NATS servers, separated by commas [default: `$NATS_URL`, or this machine]
+    #[arg(value_name = "URL", value_hint = ValueHint::Url)]
+    pub(crate) url: Option<String>,
+
+    /// Name of the queue
+    #[arg(long, value_name = "NAME", default_value = "default")]
+    pub(crate) queue: String,
+
+    /// Print JSON, for programs
+    #[arg(long)]
+    pub(crate) json: bool,
+}

@@ -1,0 +1,75 @@
+//! `brigade node`: runs the tasks of a cluster in workers of a program.
+
+use std::io::{self, Write};
+use std::process::Command;
+
+use brigade::cluster::Node;
+use brigade::pool::Encoded;
+use brigade::{Pool, Task};
+use miette::{IntoDiagnostic, Report, WrapErr, miette};
+
+use crate::arguments;
+
+/// Runs the node until a signal ends it.
+pub(crate) fn run(options: &arguments::Node) -> Result<u8, Report> {
+    let [program, arguments @ ..] = options.command.as_slice() else {
+        return Err(miette!("a node needs a worker program"));
+    };
+    let mut command = brigade_sys::process::command(program);
+    command.args(arguments);
+    let tasks = tasks(&command)?;
+    let names: Vec<_> = tasks.iter().map(Task::name).collect();
+    let names = names.join(", ");
+    let mut node = match &options.nats {
+        Some(url) => Node::builder(url),
+        None => Node::from_env(),
+    };
+    node = node.queue(&options.queue).pool(Pool::builder().worker_command(&command));
+    if let Some(workers) = options.workers {
+        node = node.workers(workers.get());
+    }
+    if let Some(cores) = options.cores {
+        node = node.cores_per_worker(cores.get());
+    }
+    if let Some(memory) = options.memory {
+        node = node.memory_gib(memory);
+    }
+    if let Some(name) = &options.name {
+        node = node.name(name);
+    }
+    for label in &options.label {
+        node = node.label(label);
+    }
+    for task in &tasks {
+        node = node.register(task);
+    }
+    // A closed standard error does not keep a node from its work.
+    let _ = writeln!(io::stderr(), "brigade: a node of the queue {} runs {names}", options.queue);
+    let status = node.run().into_diagnostic().wrap_err("the node cannot run")?;
+    let _ = writeln!(
+        io::stderr(),
+        "brigade: the node {} has ended with {} outcomes recorded",
+        status.name,
+        status.recorded
+    );
+    Ok(0)
+}
+
+/// Asks a worker which functions its program has registered.
+fn tasks(command: &Command) -> Result<Vec<Task<Encoded, Encoded>>, Report> {
+    let pool = Pool::builder().workers(1).worker_command(command).build().into_diagnostic()?;
+    let names = pool
+        .registered_functions()
+        .into_diagnostic()
+        .wrap_err("the worker program cannot be used")?;
+    if names.is_empty() {
+        return Err(miette!(
+            help = "register them: `brigade::worker::Server::new().register(&KEY).run()`",
+            "the worker program has no functions"
+        ));
+    }
+    let task = |name: &String| {
+        Task::learned(name).map_err(|problem| miette!("the function {name:?}: {problem}"))
+    };
+    names.iter().map(task).collect()
+}
