@@ -103,7 +103,7 @@ impl Machine {
                 self.examined(now, token, is_done, history);
             }
             Event::Ran { token, end } => self.ran(now, token, end),
-            Event::Recorded(token) => self.recorded(token),
+            Event::Recorded(token) => self.recorded(now, token),
             Event::NotRecorded(token) => self.not_recorded(token),
             Event::Cancelled { key, kill } => self.cancelled(&key, kill),
             Event::Drain => self.drain(),
@@ -253,7 +253,7 @@ impl Machine {
         self.actions.push(Action::RecordReturn { token, history });
     }
 
-    fn recorded(&mut self, token: Token) {
+    fn recorded(&mut self, now: Duration, token: Token) {
         let Some(held) = self.held.get_mut(&token) else { return };
         match held.state {
             State::Recording => self.acknowledge(token),
@@ -261,7 +261,9 @@ impl Machine {
                 self.record(token, Action::RecordGivenUp { token, deaths });
             }
             // Somebody else has it by now: to return it would take it from them.
-            State::Returning { .. } if held.is_lost => self.forget(token),
+            State::Returning { .. } if held.is_overdue(now, self.settings.lease) => {
+                self.forget(token);
+            }
             State::Returning { pause } => {
                 self.remove(token);
                 self.actions.push(Action::Return { token, pause });
@@ -302,7 +304,7 @@ impl Machine {
         self.next_extension = now + lease / 3;
         for (token, held) in &mut self.held {
             let age = now.saturating_sub(held.extended);
-            if age >= lease && !held.is_lost {
+            if held.is_overdue(now, lease) && !held.is_lost {
                 held.is_lost = true;
                 self.counts.lost += 1;
                 if held.state == State::Running {

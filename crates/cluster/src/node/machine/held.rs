@@ -77,6 +77,11 @@ impl Held {
         }
     }
 
+    /// Returns `true` if somebody else may have the task by now.
+    pub(super) fn is_overdue(&self, now: Duration, lease: Duration) -> bool {
+        self.is_lost || now.saturating_sub(self.extended) >= lease
+    }
+
     /// Returns `true` if the task may have an outcome or a history.
     pub(super) fn must_examine(&self) -> bool {
         self.delivery > 1 || self.facts.may_be_done

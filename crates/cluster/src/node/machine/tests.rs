@@ -48,6 +48,8 @@ struct Node {
     running: Vec<Token>,
     examining: Vec<Token>,
     recording: Vec<(Token, Record)>,
+    /// Tasks that the machine knows to have an outcome.
+    known_done: BTreeSet<Token>,
 }
 
 enum Record {
@@ -130,6 +132,7 @@ impl Node {
             running: Vec::new(),
             examining: Vec::new(),
             recording: Vec::new(),
+            known_done: BTreeSet::new(),
         };
         let lanes = vec![lane(Priority::Normal), lane(Priority::High)];
         node.handle(world, Event::Lanes(lanes));
@@ -152,7 +155,10 @@ impl Node {
                 self.pulls.push((pull, lane, batch, wait.is_some()));
             }
             Action::Examine(token) => self.examining.push(token),
-            Action::Run(token) => self.running.push(token),
+            Action::Run(token) => {
+                assert!(!self.known_done.contains(&token), "there is an outcome");
+                self.running.push(token);
+            }
             Action::Stop { token, kill: true } => {
                 self.end(server, token, RunEnd::Died("killed".into()));
             }
@@ -191,9 +197,9 @@ impl Node {
             }
             Action::Return { token, pause } => {
                 let (task, delivery) = self.held.remove(&token).expect("held");
-                if let Some(queued) = server.queue.get_mut(&task)
-                    && queued.deliveries == delivery
-                {
+                if let Some(queued) = server.queue.get_mut(&task) {
+                    let is_done = server.outcomes.contains_key(&task);
+                    assert!(queued.deliveries == delivery || is_done, "taken from another node");
                     queued.due = Some(server.now + pause);
                 }
             }
@@ -262,6 +268,9 @@ impl Node {
             let Some((task, _)) = self.held.get(&token).copied() else { return };
             let is_done = server.outcomes.contains_key(&task);
             let history = server.histories.get(&task).cloned().unwrap_or_default();
+            if is_done {
+                self.known_done.insert(token);
+            }
             self.handle(server, Event::Examined { token, is_done, history });
         }
     }
