@@ -221,9 +221,9 @@ fn a_task_that_kills_workers_is_retried_and_then_given_up() {
         assert_eq!(messages(&urls, "BRIGADE_default_HISTORY", "brigade.default.dead.>"), 0);
         wait_until("all deaths are counted", BOUND, || deaths() == 3);
         let error = cluster.task(&EXIT).retries(9).submit(7).unwrap().wait().unwrap_err();
-        assert!(matches!(error.kind(), TaskErrorKind::GivenUp { deaths: 3, .. }), "{error}");
+        assert!(matches!(error.kind(), TaskErrorKind::GivenUp { deaths: 10, .. }), "{error}");
         assert_eq!(messages(&urls, "BRIGADE_default_HISTORY", "brigade.default.dead.>"), 1);
-        wait_until("all deaths are counted", BOUND, || deaths() == 6);
+        wait_until("all deaths are counted", BOUND, || deaths() == 13);
         wait_until_the_queue_is_empty(&urls);
     });
 }

@@ -212,13 +212,12 @@ impl Machine {
                 self.counts.worker_deaths += 1;
                 let deaths = held.history.deaths_before(held.delivery) + 1;
                 let worker_deaths = held.history.worker_deaths + 1;
-                if worker_deaths > held.facts.retries.into() {
-                    self.record(token, Action::RecordOutcome(token));
-                } else if deaths >= held.facts.max_deaths {
-                    let report =
-                        report(&self.settings.name, held, Incident::WorkerDied(description));
-                    held.history.add(report);
+                if deaths >= held.facts.max_deaths {
+                    let incident = Incident::WorkerDied(description);
+                    held.history.add(report(&self.settings.name, held, incident));
                     self.give_up(token, deaths);
+                } else if worker_deaths > held.facts.retries.into() {
+                    self.record(token, Action::RecordOutcome(token));
                 } else {
                     self.hand_back(token, Incident::WorkerDied(description), Duration::ZERO);
                 }
