@@ -13,7 +13,7 @@ use futures_util::TryStreamExt;
 use super::cursor::HEARTBEAT;
 use super::submission::message_id;
 use crate::error::ClusterError;
-use crate::message::{CancelMessage, OutcomeMessage};
+use crate::message::CancelMessage;
 use crate::names::{Lane, Names, Origin, TaskKey};
 use crate::payload::Payloads;
 use crate::setup::QueueSettings;
@@ -109,14 +109,6 @@ impl Server {
             }
         })
         .await
-    }
-
-    /// Returns an outcome with its items, which may be in the object store.
-    pub(super) async fn read(&self, message: &Bytes) -> Result<OutcomeMessage, String> {
-        let mut outcome = OutcomeMessage::from_bytes(message).map_err(|error| error.to_string())?;
-        let items = self.payloads.get(&outcome.body).await.map_err(|error| error.to_string())?;
-        outcome.body = crate::message::Body::Inline(items);
-        Ok(outcome)
     }
 
     /// Creates a consumer that delivers the outcomes of an origin from a sequence on.
