@@ -8,6 +8,7 @@ import sys
 import threading
 
 from pools import POOLS
+from queues import QUEUES
 from sections import SECTIONS
 from statistic import median
 
@@ -40,7 +41,8 @@ def main():
     # Pools may write to standard output; only the report goes to the real one.
     stdout = os.dup(1)
     os.dup2(2, 1)
-    Pool, section, load = POOLS[sys.argv[1]], SECTIONS[sys.argv[2]], json.loads(sys.argv[3])
+    pools = POOLS | QUEUES
+    Pool, section, load = pools[sys.argv[1]], SECTIONS[sys.argv[2]], json.loads(sys.argv[3])
     report = Report("")
     # A pool that has lost a worker may hang while it shuts down; the report is complete by then.
     guard = threading.Timer(100, finish, (stdout, report))

@@ -82,6 +82,11 @@ def latency(Pool, load, report):
     trip = lambda: pool.submit(tasks.noop, None).result()
     if Pool.__name__ == "Joblib":
         trip = lambda: pool.each(tasks.noop, [None])
+    trips(trip, load, report, "round_trip")
+    pool.stop()
+
+
+def trips(trip, load, report, name):
     begin = time.perf_counter()
     for _ in range(1000):
         trip()
@@ -92,9 +97,8 @@ def latency(Pool, load, report):
     while len(times) < load["trips"] and time.perf_counter() - begin < load["trip_seconds"]:
         times.append(timed(trip))
     times.sort()
-    report.figures["round_trip_p50_seconds"] = percentile(times, 50)
-    report.figures["round_trip_p99_seconds"] = percentile(times, 99)
-    pool.stop()
+    report.figures[f"{name}_p50_seconds"] = percentile(times, 50)
+    report.figures[f"{name}_p99_seconds"] = percentile(times, 99)
 
 
 def payload(Pool, load, report):
@@ -210,7 +214,19 @@ def timed(call):
     return time.perf_counter() - begin
 
 
+def cluster(Queue, load, report):
+    """The names say `r1` because each of these queues keeps a message once."""
+    queue = Queue(load["workers"])
+    queue.each(tasks.noop, [None] * 100)
+    each = lambda: rate(load, 50_000, lambda n: queue.each(tasks.noop, [None] * n), 500)
+    report.attempt("r1_each_per_second", each)
+    report.attempt("r1_map_per_second", lambda: rate(load, 50_000, lambda n: queue.map(tasks.noop, range(n)), 500))
+    trips(lambda: queue.submit(tasks.noop, None).result(), load, report, "r1_round_trip")
+    queue.stop()
+
+
 SECTIONS = {
+    "cluster": cluster,
     "throughput": throughput,
     "latency": latency,
     "grain": grain,

@@ -37,7 +37,7 @@ pub(crate) enum Contestant {
 }
 
 /// All contestants, in the order of their turns.
-pub(crate) const ALL: [Contestant; 14] = [
+pub(crate) const ALL: [Contestant; 17] = [
     Contestant::Raw,
     Contestant::Ring,
     Contestant::Unrecorded,
@@ -52,7 +52,13 @@ pub(crate) const ALL: [Contestant; 14] = [
     Contestant::Package("pebble"),
     Contestant::Package("mpire"),
     Contestant::Package("joblib"),
+    Contestant::Package("celery"),
+    Contestant::Package("dask"),
+    Contestant::Package("ray"),
 ];
+
+/// The packages that are queues for many machines, and no pools.
+const QUEUES: [&str; 3] = ["celery", "dask", "ray"];
 
 /// The sections about large results.
 const LARGE_RESULTS: [Section; 2] = [Section::Handover, Section::Loader];
@@ -90,6 +96,12 @@ impl Contestant {
     pub(crate) fn takes_part(self, section: Section) -> bool {
         match self {
             Self::Ring => true,
+            _ if section == Section::Cluster => match self {
+                Self::Raw => true,
+                Self::Package(name) => QUEUES.contains(&name),
+                _ => false,
+            },
+            Self::Package(name) if QUEUES.contains(&name) => false,
             Self::Unrecorded => section == Section::Throughput,
             // Over ipc, a buffer is copied into messages as any other bytes are.
             Self::Ipc => !matches!(section, Section::Handover | Section::Batches | Section::Flow),

@@ -19,6 +19,7 @@ mod arguments;
 mod awaiting;
 mod blocking;
 mod callers;
+mod cluster;
 mod contestant;
 mod documents;
 mod facts;

@@ -4,6 +4,7 @@ mod backlog;
 mod balance;
 mod batches;
 mod callers;
+mod cluster;
 mod crash;
 mod crowd;
 mod fallout;
@@ -75,6 +76,10 @@ pub(crate) fn measure(
         }
         Section::Loader => loader::measure(link, load, report),
         Section::Async => futures::measure(link, load, report),
+        Section::Cluster => {
+            cluster::measure(link, load, report);
+            Ok(())
+        }
         Section::Service => {
             let link = if matches!(link, Link::Ipc) { "ipc" } else { "ring" };
             service::measure(&[], link, load, report);

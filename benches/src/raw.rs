@@ -6,6 +6,7 @@ mod callers;
 mod cores;
 mod grain;
 mod memory;
+mod queue;
 mod shared_memory;
 mod spawn;
 mod stream;
@@ -34,6 +35,10 @@ pub(crate) fn measure(section: Section, load: &Load, report: &mut Report) -> Out
         }
         Section::Payload => {
             memory::measure(load, report);
+            Ok(())
+        }
+        Section::Cluster => {
+            queue::measure(load, report);
             Ok(())
         }
         Section::Start => spawn::measure_start(load, report),

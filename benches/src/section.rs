@@ -49,6 +49,8 @@ pub(crate) enum Section {
     Async,
     /// The example `service` under load.
     Service,
+    /// No-op tasks over servers of NATS JetStream.
+    Cluster,
 }
 
 impl Section {
@@ -62,7 +64,7 @@ impl Section {
     pub(crate) fn deadline(self) -> Duration {
         Duration::from_secs(match self {
             Self::Idle | Self::Payload | Self::Handover => 180,
-            Self::Batches => 300,
+            Self::Batches | Self::Cluster => 300,
             _ => 120,
         })
     }

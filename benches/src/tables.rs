@@ -3,6 +3,7 @@
 mod awaiting;
 mod batches;
 mod callers;
+mod cluster;
 mod goals;
 mod grain;
 mod service;
@@ -31,6 +32,7 @@ pub(crate) fn blocks(results: &Results) -> Vec<(&'static str, String)> {
         ("loader", batches::loader(results)),
         ("async", awaiting::table(results)),
         ("service", service::table(results)),
+        ("cluster", cluster::table(results)),
         ("peers", peers(results)),
         ("summary", summary(results)),
     ]
@@ -124,11 +126,13 @@ fn raw(results: &Results) -> String {
 }
 
 /// The sections with a table of their own.
-const SEPARATE: [&str; 9] =
-    ["grain", "callers", "payload", "handover", "batches", "flow", "loader", "async", "service"];
+const SEPARATE: [&str; 10] = [
+    "grain", "callers", "payload", "handover", "batches", "flow", "loader", "async", "service",
+    "cluster",
+];
 
 /// The sections whose own table has the raw limits too.
-const WITH_RAW: [&str; 2] = ["grain", "callers"];
+const WITH_RAW: [&str; 3] = ["grain", "callers", "cluster"];
 
 /// Returns Brigade's figures over both links, except those with a table of their own.
 fn links(results: &Results) -> String {

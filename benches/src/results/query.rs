@@ -69,10 +69,10 @@ impl Results {
         self.missing.iter().find(matches).map(|gap| gap.reason.as_str())
     }
 
-    /// Returns the names of the peers, in the order of measurement.
+    /// Returns the names of the peers that are pools, in the order of measurement.
     pub(crate) fn peers(&self) -> Vec<&str> {
         let mut peers: Vec<&str> = Vec::new();
-        for figure in &self.figures {
+        for figure in self.figures.iter().filter(|figure| figure.section != "cluster") {
             let name = figure.contestant.as_str();
             if !NOT_PEERS.contains(&name) && !peers.contains(&name) {
                 peers.push(name);

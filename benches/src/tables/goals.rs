@@ -4,6 +4,7 @@ use super::table::Table;
 use super::unit::Unit;
 use crate::results::{Key, Results, Summary, key};
 
+mod cluster;
 mod small;
 
 struct Goal {
@@ -304,7 +305,7 @@ const GOALS: &[Goal] = &[
 ];
 
 fn goals() -> impl Iterator<Item = &'static Goal> {
-    GOALS.iter().chain(small::GOALS)
+    GOALS.iter().chain(small::GOALS).chain(cluster::GOALS)
 }
 
 /// Returns a table with one row for each goal.
