@@ -140,11 +140,18 @@ impl Joblog {
     }
 }
 
+/// The time for which the last jobs of an earlier run may hold its files: until they have replaced
+/// their program.
+const PATIENCE: Duration = Duration::from_secs(1);
+
 /// Opens a file to append to it, or creates it. An error if another run writes to it.
 pub(crate) fn open_alone(path: &Path) -> io::Result<File> {
     let file = OpenOptions::new().read(true).append(true).create(true).open(path)?;
     // Neither pipes nor terminals are locked. Some file systems have no locks.
-    if file.metadata()?.is_file() && matches!(file_lock::try_lock(&file), Ok(false)) {
+    if file.metadata()?.is_file()
+        && matches!(file_lock::try_lock(&file), Ok(false))
+        && !(file_lock::may_be_inherited(&file) && file_lock::lock_within(&file, PATIENCE)?)
+    {
         let holder = file_lock::holder(&file)
             .map_or_else(|| "another process".to_owned(), |pid| format!("process {pid}"));
         return Err(io::Error::other(format!("it is in use by {holder}")));

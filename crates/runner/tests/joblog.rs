@@ -6,11 +6,12 @@ use std::collections::HashMap;
 use std::env;
 use std::ffi::OsStr;
 use std::fs::{self, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::thread;
 
 use brigade_runner::{Event, Job, Joblog, ResumeError, Runner, Summary};
 use brigade_testkit::{BOUND, wait_until};
@@ -50,6 +51,30 @@ fn successes(folder: &Path) -> HashMap<u64, usize> {
         *successes.entry(number).or_default() += 1;
     }
     successes
+}
+
+#[test]
+fn a_log_that_only_the_children_of_a_killed_run_hold_is_awaited() {
+    let folder = tempfile::tempdir().expect("a directory");
+    let log = folder.path().join("log");
+    // `flock` takes the lock and ends; `cat` has inherited the file.
+    let mut child = Command::new("sh")
+        .args(["-c", "exec 9>> \"$0\" && flock -n 9 && echo locked && exec cat"])
+        .arg(&log)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("a shell");
+    let mut line = String::new();
+    let mut output = BufReader::new(child.stdout.take().expect("a pipe"));
+    output.read_line(&mut line).expect("its output");
+    assert_eq!(line, "locked\n");
+    thread::scope(|scope| {
+        let opening = scope.spawn(|| Joblog::create(&log).map(drop));
+        drop(child.stdin.take());
+        opening.join().expect("no panic").expect("a log that is free again");
+    });
+    assert!(child.wait().expect("its end").success());
 }
 
 #[test]

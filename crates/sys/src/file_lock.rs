@@ -6,6 +6,9 @@
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::MetadataExt;
+use std::sync::mpsc::channel;
+use std::thread;
+use std::time::Duration;
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::{Errno, retry_on_intr};
@@ -28,6 +31,36 @@ pub fn try_lock(file: &File) -> io::Result<bool> {
 /// If the file system has no locks.
 pub fn lock(file: &File) -> io::Result<()> {
     Ok(retry_on_intr(|| flock(file, FlockOperation::LockExclusive))?)
+}
+
+/// Locks a file like [`lock`], and returns `false` if somebody else has locked it for longer than
+/// `timeout`.
+///
+/// # Errors
+/// If the file system has no locks, or no thread can be started.
+pub fn lock_within(file: &File, timeout: Duration) -> io::Result<bool> {
+    let (waiting, (done, locked)) = (file.try_clone()?, channel());
+    // A lock cannot be awaited with a timeout. If it comes too late, it is released at once,
+    // because the caller has closed its file by then.
+    thread::Builder::new().name("brigade-lock".to_owned()).spawn(move || {
+        let _ = done.send(lock(&waiting));
+    })?;
+    locked.recv_timeout(timeout).map_or(Ok(false), |locked| locked.map(|()| true))
+}
+
+/// Returns `true` if the lock of a file may be held only by a process that inherited the file: one
+/// that is being started, and has not replaced its program yet.
+///
+/// That is so if the process that has locked it has ended, or is this one.
+pub fn may_be_inherited(file: &File) -> bool {
+    holder(file).is_none_or(|pid| {
+        if pid == std::process::id() {
+            return true;
+        }
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        let state = stat.rsplit_once(") ").map(|(_, rest)| rest.starts_with(['Z', 'X']));
+        state.unwrap_or(true)
+    })
 }
 
 /// Returns the process that has locked a file, if the system tells.
