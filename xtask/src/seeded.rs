@@ -38,12 +38,11 @@ impl Seeded {
         let folder = std::env::temp_dir().join(format!("bt{}", std::process::id()));
         std::fs::create_dir_all(&folder)
             .map_err(|error| format!("could not create {}: {error}", folder.display()))?;
-        let outcome =
-            Invocation::cargo(&format!("run --quiet -p brigade-integration --bin {program} --"))
-                .arguments(arguments.iter().cloned())
-                .variable("TMPDIR", &folder.to_string_lossy())
-                .run()
-                .map_err(|failure| format!("{failure}\nrepeat with: {repeat}"));
+        let outcome = Invocation::cargo(&format!("run --quiet --bin {program} --"))
+            .arguments(arguments.iter().cloned())
+            .variable("TMPDIR", &folder.to_string_lossy())
+            .run()
+            .map_err(|failure| format!("{failure}\nrepeat with: {repeat}"));
         // A leftover folder does no harm.
         let _ = std::fs::remove_dir_all(&folder);
         outcome

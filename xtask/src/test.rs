@@ -139,9 +139,11 @@ fn plan(settings: Settings, nextest: bool) -> Vec<Step> {
         cargo("test --workspace --lib --bins --tests", "")
     };
     let list = packages::list(resolution);
-    // The suite above runs over the default link; tests of pools also run over ipc.
+    // The suite above runs over the default link; tests of pools also run over ipc. It is the same
+    // build: with `-p`, cargo would compile most packages once more, with other features.
     let over_ipc = if nextest {
-        cargo("nextest run -p brigade-integration", &format!("--profile {nextest_profile}"))
+        let chosen = "-E package(brigade-integration)";
+        cargo("nextest run --workspace", &format!("--profile {nextest_profile} {chosen}"))
     } else {
         cargo("test -p brigade-integration --lib --bins --tests", "")
     };

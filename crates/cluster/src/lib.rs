@@ -1,7 +1,40 @@
 //! Runs the tasks of a pool on many machines, over NATS JetStream.
 //!
+//! A [`Cluster`] submits typed tasks to a queue, and a [`Node`] on any machine runs them in a local
+//! pool, with all that the pool guarantees. A [`ClusterHandle`] is one submitted task, and a
+//! [`Batch`] is a named set of them, which a client that has died continues under the same name.
+//! [`Needs`] and [`Priority`] decide which node runs a task, and when.
+//!
+//! Client and nodes share the keys of their functions:
+//!
+//! ```no_run
+//! use brigade::Task;
+//! use brigade_cluster::{Cluster, Node};
+//!
+//! static SQUARE: Task<u64, u64> = Task::new("square/1", |x| x * x);
+//!
+//! fn main() -> Result<(), Box<dyn std::error::Error>> {
+//!     brigade::init();
+//!     let url = "nats://127.0.0.1:4222";
+//!     if std::env::args().any(|argument| argument == "node") {
+//!         Node::builder(url).register(&SQUARE).workers(2).run()?;
+//!         return Ok(());
+//!     }
+//!     let cluster = Cluster::connect(url)?;
+//!     assert_eq!(cluster.submit(&SQUARE, 7)?.wait()?, 49);
+//!     for square in cluster.batch("squares")?.map(&SQUARE, 0..1_000) {
+//!         println!("{}", square?);
+//!     }
+//!     Ok(())
+//! }
+//! ```
+//!
+//! `docs/cluster.md` says which promise rests on which setting of the server.
+//!
 //! Invariants:
-//! - A task is executed at least once, and has exactly one recorded outcome.
+//! - A task is executed at least once, and has exactly one recorded outcome: the first.
+//! - A task leaves the queue only after its outcome was recorded.
+//! - Nothing rests on acknowledgments, on message ids, or on a clock that machines share.
 
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), expect(dead_code, reason = "only tests read dead letters so far"))]
