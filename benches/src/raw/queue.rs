@@ -64,7 +64,7 @@ impl Queue {
         let running = servers.start()?;
         let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
         let (client, results, node) = runtime.block_on(async {
-            let client = jetstream::new(connect(running.urls()).await?);
+            let client = jetstream::new(connect(addresses(&running)).await?);
             let replicas = servers.replicas();
             let tasks = client
                 .create_stream(stream::Config {
@@ -95,7 +95,7 @@ impl Queue {
             let deliver_subject = client.client().new_inbox();
             let ordered = push::OrderedConfig { deliver_subject, ..Default::default() };
             let results = results.create_consumer(ordered).await?.messages().await?;
-            let context = jetstream::new(connect(running.urls()).await?);
+            let context = jetstream::new(connect(addresses(&running)).await?);
             let consumer = context.get_consumer_from_stream(name, "TASKS").await?;
             let node = tokio::spawn(async move {
                 // The node ends with the runtime.
@@ -146,6 +146,10 @@ impl Queue {
         }
         Ok(())
     }
+}
+
+fn addresses(servers: &cluster::Running) -> Vec<String> {
+    servers.urls().split(',').map(str::to_owned).collect()
 }
 
 /// Answers tasks until the connection ends.
