@@ -7,6 +7,7 @@
 //! body     the encoded items of a task or an outcome, each behind its length; empty otherwise
 //! ```
 
+mod body;
 mod items;
 mod notes;
 mod outcome;
@@ -17,11 +18,12 @@ use bytes::{BufMut, Bytes, BytesMut};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+pub(crate) use body::{Body, StoredBody};
 pub(crate) use items::{Items, ItemsBuilder};
 pub use notes::NodeStatus;
 pub(crate) use notes::{CancelMessage, DeadLetter, History, Incident, Manifest, Report};
 pub(crate) use outcome::{ItemOutcome, OutcomeBuilder, OutcomeHead, OutcomeMessage};
-pub(crate) use task::{Body, StoredBody, TaskHead, TaskMessage};
+pub(crate) use task::{TaskHead, TaskMessage};
 
 /// Version of all messages of this crate. Both sides refuse others: a queue is empty before an
 /// upgrade that raises it.
@@ -55,16 +57,26 @@ impl MessageError {
     }
 }
 
-/// Returns a message.
-fn to_bytes<H: Serialize + 'static>(head: &H, body: &[u8]) -> Result<Bytes, MessageError> {
+/// Returns a message without a body.
+fn to_bytes<H: Serialize + 'static>(head: &H) -> Result<Bytes, MessageError> {
+    with_head(&encoded(head)?, &[])
+}
+
+/// Returns an encoded head, or a part of one.
+fn encoded<H: Serialize + 'static>(head: &H) -> Result<Vec<u8>, MessageError> {
     let mut encoded = Vec::new();
     encode(head, &mut encoded, HEAD_LIMIT).map_err(|error| MessageError::Encode(chain(&error)))?;
-    let length = u32::try_from(encoded.len())
+    Ok(encoded)
+}
+
+/// Returns the message with an encoded head.
+fn with_head(head: &[u8], body: &[u8]) -> Result<Bytes, MessageError> {
+    let length = u32::try_from(head.len())
         .map_err(|_| MessageError::Encode("the head is too long".to_owned()))?;
-    let mut message = BytesMut::with_capacity(PREFIX + encoded.len() + body.len());
+    let mut message = BytesMut::with_capacity(PREFIX + head.len() + body.len());
     message.put_u8(VERSION);
     message.put_u32_le(length);
-    message.put_slice(&encoded);
+    message.put_slice(head);
     message.put_slice(body);
     Ok(message.freeze())
 }
@@ -89,7 +101,7 @@ macro_rules! impl_head_only {
     ($($message:ty),*) => {$(
         impl $message {
             pub(crate) fn to_bytes(&self) -> Result<bytes::Bytes, crate::message::MessageError> {
-                crate::message::to_bytes(self, &[])
+                crate::message::to_bytes(self)
             }
 
             pub(crate) fn from_bytes(

@@ -295,6 +295,8 @@ fn a_client_that_is_idle_hears_of_nodes_that_come_late() {
     with_server(|server| {
         let cluster = connect(server);
         let handle = cluster.submit(&DOUBLE, 1).unwrap();
+        // Longer than the silence after which a client doubts that it still hears of outcomes. A
+        // node that comes earlier would be heard of in any case.
         pause(Duration::from_millis(2500));
         let node = node(server, 1);
         assert_eq!(handle.wait().unwrap(), 2);

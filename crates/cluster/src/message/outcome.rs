@@ -5,7 +5,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use super::{Body, Items, ItemsBuilder, MessageError, StoredBody, from_bytes, to_bytes};
+use super::body::Message;
+use super::{Items, ItemsBuilder, MessageError};
 
 /// Tag of an encoded value.
 const VALUE: u8 = 0;
@@ -14,11 +15,7 @@ const VALUE: u8 = 0;
 const FAILURE: u8 = 1;
 
 /// The outcomes of all items of a task.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct OutcomeMessage {
-    pub(crate) head: OutcomeHead,
-    pub(crate) body: Body,
-}
+pub(crate) type OutcomeMessage = Message<OutcomeHead>;
 
 /// The circumstances of an outcome.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -34,8 +31,6 @@ pub(crate) struct OutcomeHead {
     /// A hash of each input, by which a batch that is run again detects that its inputs have
     /// changed. Empty for tasks outside of batches.
     pub(crate) input_hashes: Vec<u64>,
-    /// Object with the items, if they are too large for the message.
-    stored: Option<StoredBody>,
 }
 
 /// The outcome of one item.
@@ -78,32 +73,7 @@ impl OutcomeHead {
             run_time: Duration::ZERO,
             delivery: 1,
             input_hashes: Vec::new(),
-            stored: None,
         }
-    }
-}
-
-impl OutcomeMessage {
-    pub(crate) fn to_bytes(&self) -> Result<Bytes, MessageError> {
-        match &self.body {
-            Body::Inline(items) => to_bytes(&self.head, items.as_bytes()),
-            Body::Stored(stored) => {
-                let head = OutcomeHead { stored: Some(stored.clone()), ..self.head.clone() };
-                to_bytes(&head, &[])
-            }
-        }
-    }
-
-    pub(crate) fn from_bytes(message: &Bytes) -> Result<Self, MessageError> {
-        let (mut head, body) = from_bytes::<OutcomeHead>(message)?;
-        let body = match head.stored.take() {
-            Some(_) if !body.is_empty() => {
-                return Err(MessageError::malformed("it has both items and an object"));
-            }
-            Some(stored) => Body::Stored(stored),
-            None => Body::Inline(Items::from_bytes(body)),
-        };
-        Ok(Self { head, body })
     }
 }
 

@@ -2,18 +2,13 @@
 
 use std::time::Duration;
 
-use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use super::{Items, MessageError, from_bytes, to_bytes};
+use super::body::Message;
 use crate::names::TaskKey;
 
 /// A task, or a chunk of a map with several items.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct TaskMessage {
-    pub(crate) head: TaskHead,
-    pub(crate) body: Body,
-}
+pub(crate) type TaskMessage = Message<TaskHead>;
 
 /// The settings of a task.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -39,24 +34,6 @@ pub(crate) struct TaskHead {
     pub(crate) may_be_done: bool,
     /// Milliseconds since 1970 at the submission, by the client's clock. Only for display.
     pub(crate) submitted_at: u64,
-    /// Object with the items, if they are too large for the message.
-    stored: Option<StoredBody>,
-}
-
-/// The arguments of a task.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Body {
-    Inline(Items),
-    Stored(StoredBody),
-}
-
-/// Items in the object store.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct StoredBody {
-    /// Name of the object in the bucket of the queue.
-    pub(crate) object: String,
-    /// Number of bytes of the object.
-    pub(crate) length: u64,
 }
 
 impl TaskHead {
@@ -74,34 +51,9 @@ impl TaskHead {
             max_deaths: Self::MAX_DEATHS,
             may_be_done: false,
             submitted_at: 0,
-            stored: None,
         }
     }
 
     /// The default of `max_deaths`: one death may be bad luck, the third one is the task's doing.
     pub(crate) const MAX_DEATHS: u32 = 3;
-}
-
-impl TaskMessage {
-    pub(crate) fn to_bytes(&self) -> Result<Bytes, MessageError> {
-        match &self.body {
-            Body::Inline(items) => to_bytes(&self.head, items.as_bytes()),
-            Body::Stored(stored) => {
-                let head = TaskHead { stored: Some(stored.clone()), ..self.head.clone() };
-                to_bytes(&head, &[])
-            }
-        }
-    }
-
-    pub(crate) fn from_bytes(message: &Bytes) -> Result<Self, MessageError> {
-        let (mut head, body) = from_bytes::<TaskHead>(message)?;
-        let body = match head.stored.take() {
-            Some(_) if !body.is_empty() => {
-                return Err(MessageError::malformed("it has both items and an object"));
-            }
-            Some(stored) => Body::Stored(stored),
-            None => Body::Inline(Items::from_bytes(body)),
-        };
-        Ok(Self { head, body })
-    }
 }
