@@ -171,9 +171,10 @@ fn a_stopped_job_receives_the_interrupt() {
 fn a_suspended_run_suspends_its_jobs_and_their_limits() {
     let dir = TestDir::new();
     // A shell that starts programs may wait for one that was stopped, and is not stopped itself.
-    let job = "echo $$ >> pids; exec sleep 3 # {}";
-    let options = ["run", "--no-pin", "-j2", "--timeout", "3.5", "--shell"];
-    let mut command = dir.command(&[&options[..], &["--", job, ":::", "1", "2"]].concat());
+    let wait = "select undef, undef, undef, 0.02 until -e \"go\"";
+    let job = format!("echo $$ >> pids; exec perl -e '{wait}' # {{}}");
+    let options = ["run", "--no-pin", "-j2", "--timeout", "6", "--shell"];
+    let mut command = dir.command(&[&options[..], &["--", &job, ":::", "1", "2"]].concat());
     let brigade = command.stdout(Stdio::piped()).process_group(0).spawn().expect("brigade");
     let pids = pids(&dir.path("pids"), 2);
     signal(brigade.id(), "TSTP");
@@ -181,7 +182,8 @@ fn a_suspended_run_suspends_its_jobs_and_their_limits() {
         pids.iter().all(|pid| is_stopped(pid)) && is_stopped(&brigade.id().to_string())
     });
     // Longer than the limit.
-    assert!(Command::new("sleep").arg("4").status().expect("sleep").success());
+    assert!(Command::new("sleep").arg("6.5").status().expect("sleep").success());
+    dir.write("go", "");
     signal(brigade.id(), "CONT");
     let ran: RunOutput = brigade.wait_with_output().expect("own child").into();
     assert_eq!(ran.status, 0, "{}", ran.stderr);

@@ -45,9 +45,9 @@ pub(super) struct Collected {
     pub(super) stderr: Captured,
 }
 
-/// The system adds up what the processors have counted only now and then, so two readings of the
-/// same memory differ by as much.
-const IMPRECISION: u64 = 512 * 1024;
+/// Linux adds up what each processor has counted only every 32 pages or more, in three counters, so
+/// two readings of the same memory may differ by as much on a few processors.
+const IMPRECISION: u64 = 2 * 1024 * 1024;
 /// Number of bytes of each stream quoted in the error of a failed canary.
 const TAIL_BYTES: usize = 2000;
 
