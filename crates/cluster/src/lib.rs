@@ -3,7 +3,8 @@
 //! A [`Cluster`] submits typed tasks to a queue, and a [`Node`] on any machine runs them in a local
 //! pool, with all that the pool guarantees. A [`ClusterHandle`] is one submitted task, and a
 //! [`Batch`] is a named set of them, which a client that has died continues under the same name.
-//! [`Needs`] and [`Priority`] decide which node runs a task, and when.
+//! [`Needs`] and [`Priority`] decide which node runs a task, and when. A task that kills workers or
+//! nodes is given up, and becomes a [`DeadLetter`].
 //!
 //! Client and nodes share the keys of their functions:
 //!
@@ -37,10 +38,10 @@
 //! - Nothing rests on acknowledgments, on message ids, or on a clock that machines share.
 
 #![forbid(unsafe_code)]
-#![cfg_attr(not(test), expect(dead_code, reason = "only tests read dead letters so far"))]
 
 mod client;
 mod connection;
+mod dead_letter;
 mod error;
 mod input_hash;
 mod message;
@@ -54,10 +55,11 @@ mod setup;
 
 pub use client::{
     Batch, Cluster, ClusterAbortOnDrop, ClusterBuilder, ClusterHandle, ClusterMap,
-    ClusterMapUnordered, ClusterSubmitFuture, ClusterTask,
+    ClusterMapUnordered, ClusterSubmitFuture, ClusterTask, DeadLetters,
 };
+pub use dead_letter::DeadLetter;
 pub use error::ClusterError;
-pub use message::NodeStatus;
+pub use message::{Incident, NodeStatus, Report};
 pub use names::{ItemId, NameError, Origin, Priority, Queue, TaskKey};
 pub use needs::Needs;
 pub use node::{Node, NodeBuilder, RunningNode};

@@ -20,8 +20,8 @@ use serde::de::DeserializeOwned;
 
 pub(crate) use body::{Body, StoredBody};
 pub(crate) use items::{Items, ItemsBuilder};
-pub use notes::NodeStatus;
-pub(crate) use notes::{CancelMessage, DeadLetter, History, Incident, Manifest, Report};
+pub(crate) use notes::{CancelMessage, DeadLetterMessage, History, Manifest};
+pub use notes::{Incident, NodeStatus, Report};
 pub(crate) use outcome::{ItemOutcome, OutcomeBuilder, OutcomeHead, OutcomeMessage};
 pub(crate) use task::{TaskHead, TaskMessage};
 

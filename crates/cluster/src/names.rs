@@ -235,6 +235,20 @@ pub struct TaskKey {
     pub item: ItemId,
 }
 
+impl FromStr for TaskKey {
+    type Err = NameError;
+
+    /// Parses the form that `Display` writes.
+    fn from_str(text: &str) -> Result<Self, NameError> {
+        let error = || NameError {
+            what: "a batch and an item, with `/` between them",
+            text: text.to_owned(),
+        };
+        let (origin, item) = text.split_once('/').ok_or_else(error)?;
+        Ok(Self { origin: origin.parse()?, item: item.parse()? })
+    }
+}
+
 impl fmt::Display for TaskKey {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "{}/{}", self.origin, self.item)

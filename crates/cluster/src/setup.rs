@@ -45,6 +45,8 @@ const PAUSE: Duration = Duration::from_millis(250);
 #[derive(Debug, Clone)]
 pub(crate) struct QueueSettings {
     pub(crate) names: Names,
+    /// `true` if streams that do not exist are created.
+    pub(crate) creates: bool,
     /// Number of servers that store each message.
     pub(crate) replicas: usize,
     /// Maximum number of tasks that are not done.
@@ -59,6 +61,7 @@ impl QueueSettings {
     pub(crate) fn new(names: Names) -> Self {
         Self {
             names,
+            creates: true,
             replicas: 1,
             max_tasks: 1_000_000,
             outcome_life: Duration::from_secs(24 * 3600),
@@ -82,10 +85,32 @@ impl QueueSettings {
         let history = vec![self.names.all_returned(), self.names.all_dead()];
         let history = self.stream(self.names.history_stream(), history);
         let history = Config { max_age: self.outcome_life, ..history };
+        if !self.creates {
+            return self.require(jetstream, &tasks.name).await;
+        }
         for wanted in [tasks, outcomes, history] {
             ensure_stream(jetstream, wanted).await?;
         }
         self.ensure_bucket(jetstream).await
+    }
+
+    /// Checks that the queue exists, by the first of its streams.
+    async fn require(&self, jetstream: &Context, stream: &str) -> Result<(), ClusterError> {
+        retry("look for the queue", async || match jetstream.get_stream(stream).await {
+            Ok(_) => Ok(()),
+            Err(error) => Err(match error.kind() {
+                GetStreamErrorKind::JetStream(error)
+                    if error.error_code() == ErrorCode::STREAM_NOT_FOUND =>
+                {
+                    Retry::Never(format!(
+                        "the queue `{}` does not exist: check the name, or start a client or a node",
+                        self.names.queue()
+                    ))
+                }
+                _ => Retry::Later(chain(&error)),
+            }),
+        })
+        .await
     }
 
     /// Returns the settings that all streams share.

@@ -29,6 +29,8 @@ const LEASE: Duration = Duration::from_secs(1);
 static NOTE: Task<(PathBuf, u64, u64), u32> = Task::new("note/1", note);
 static KILL_NODE: Task<(), ()> = Task::new("kill-node/1", kill_node);
 static EXIT: Task<i32, ()> = Task::new("exit/1", |code: i32| std::process::exit(code));
+static EXIT_LARGE: Task<Vec<u8>, ()> =
+    Task::new("exit-large/1", |_: Vec<u8>| std::process::exit(7));
 static DOUBLE: Task<u64, u64> = Task::new("double/1", double);
 static NEW: Task<u64, u64> = Task::new("new/2", double);
 
@@ -51,7 +53,11 @@ fn double(number: u64) -> u64 {
 
 fn builder(urls: &str, lease: Duration) -> NodeBuilder {
     let node = Node::builder(urls).workers(1).lease(lease);
-    node.register(&NOTE).register(&KILL_NODE).register(&EXIT).register(&DOUBLE)
+    node.register(&NOTE)
+        .register(&KILL_NODE)
+        .register(&EXIT)
+        .register(&EXIT_LARGE)
+        .register(&DOUBLE)
 }
 
 fn worker_or_node() {
@@ -225,6 +231,75 @@ fn a_task_that_kills_workers_is_retried_and_then_given_up() {
         assert_eq!(messages(&urls, "BRIGADE_default_HISTORY", "brigade.default.dead.>"), 1);
         wait_until("all deaths are counted", BOUND, || deaths() == 13);
         wait_until_the_queue_is_empty(&urls);
+    });
+}
+
+#[test]
+fn a_dead_letter_is_read_submitted_again_and_removed() {
+    with_server(|server| {
+        let urls = server.url();
+        let cluster = connect(&urls, LEASE);
+        let _node = builder(&urls, LEASE).name("n").start().unwrap();
+        let letters = || cluster.dead_letters().collect::<Result<Vec<_>, _>>().unwrap();
+        assert!(letters().is_empty());
+        let batch = cluster.batch("b").unwrap();
+        let submit = |cluster: &Cluster| {
+            let batch = cluster.batch("b").unwrap();
+            batch
+                .task("bad", &EXIT)
+                .unwrap()
+                .retries(2)
+                .label("l")
+                .submit(7)
+                .unwrap()
+                .wait()
+                .unwrap_err()
+        };
+        let error = submit(&cluster);
+        assert!(matches!(error.kind(), TaskErrorKind::GivenUp { deaths: 3, .. }), "{error}");
+        let found = letters();
+        let [letter] = &found[..] else { panic!("{found:?}") };
+        assert_eq!(letter.key.to_string(), "b/bad");
+        assert_eq!((letter.function.as_str(), letter.label.as_deref()), ("exit/1", Some("l")));
+        assert_eq!((letter.items, letter.deaths, letter.node.as_str()), (1, 3, "n"));
+        let ends: Vec<_> = letter.history.iter().map(|report| report.delivery).collect();
+        assert_eq!(ends, [1, 2, 3]);
+        let argument: i32 = brigade_codec::decode(letter.arguments[0].as_slice()).unwrap();
+        assert_eq!(argument, 7);
+        let json = serde_json::to_string(letter).unwrap();
+        assert!(json.contains("WorkerDied") && json.contains("exit/1"), "{json}");
+
+        assert!(cluster.requeue(letter).unwrap());
+        // It runs again, from the beginning, and dies as often.
+        let again = submit(&connect(&urls, LEASE));
+        assert!(matches!(again.kind(), TaskErrorKind::GivenUp { deaths: 3, .. }), "{again}");
+        assert!(!cluster.requeue(letter).unwrap(), "it is another letter by now");
+        let found = letters();
+        assert!(found.len() == 1 && found[0].key == letter.key && found[0].when >= letter.when);
+        assert!(cluster.remove_dead_letter(&found[0]).unwrap());
+        assert!(!cluster.remove_dead_letter(&found[0]).unwrap());
+        assert!(letters().is_empty());
+        drop(batch);
+    });
+}
+
+#[test]
+fn a_dead_letter_keeps_its_large_argument() {
+    with_server(|server| {
+        let urls = server.url();
+        let cluster = connect(&urls, LEASE);
+        let _node = builder(&urls, LEASE).start().unwrap();
+        let task = cluster.task(&EXIT_LARGE).retries(2);
+        let error = task.submit(vec![7; 1 << 20]).unwrap().wait().unwrap_err();
+        assert!(matches!(error.kind(), TaskErrorKind::GivenUp { .. }), "{error}");
+        wait_until_the_queue_is_empty(&urls);
+        let letter = cluster.dead_letters().next().unwrap().unwrap();
+        assert_eq!(letter.arguments, []);
+        assert!(cluster.requeue(&letter).unwrap());
+        // Without the argument the outcome would be another one.
+        let next = || cluster.dead_letters().next();
+        let is_back = || next().is_some_and(|again| again.unwrap().when > letter.when);
+        wait_until("it is given up again", BOUND, is_back);
     });
 }
 

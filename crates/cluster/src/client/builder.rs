@@ -30,6 +30,7 @@ pub struct ClusterBuilder {
     max_tasks: u32,
     outcome_life: Duration,
     lease: Option<Duration>,
+    creates_queue: bool,
 }
 
 impl Default for ClusterBuilder {
@@ -42,6 +43,7 @@ impl Default for ClusterBuilder {
             max_tasks: u32::try_from(settings.max_tasks).unwrap_or(u32::MAX),
             outcome_life: settings.outcome_life,
             lease: None,
+            creates_queue: true,
         }
     }
 }
@@ -121,6 +123,13 @@ impl ClusterBuilder {
         self
     }
 
+    /// Sets whether the queue is created if it does not exist. Otherwise that is an error. Default:
+    /// `true`.
+    pub fn create_queue(mut self, creates_queue: bool) -> Self {
+        self.creates_queue = creates_queue;
+        self
+    }
+
     /// Connects, and creates the queue if it does not exist.
     ///
     /// # Errors
@@ -156,6 +165,7 @@ impl ClusterBuilder {
     ) -> Result<thread::JoinHandle<()>, ClusterError> {
         let names = Names::new(self.queue.parse()?);
         let mut settings = QueueSettings::new(names.clone());
+        settings.creates = self.creates_queue;
         settings.replicas = self.replicas;
         settings.max_tasks = i64::from(self.max_tasks);
         settings.outcome_life = self.outcome_life;

@@ -62,6 +62,10 @@ impl Cluster {
         Self { shared, driver: Some(driver) }
     }
 
+    pub(super) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
     /// Submits a task; see [`ClusterTask::submit`].
     ///
     /// # Errors

@@ -99,7 +99,7 @@ proptest! {
         let _ = TaskMessage::from_bytes(&garbage);
         let _ = OutcomeMessage::from_bytes(&garbage);
         let _ = History::from_bytes(&garbage);
-        let _ = DeadLetter::from_bytes(&garbage);
+        let _ = DeadLetterMessage::from_bytes(&garbage);
         let _ = CancelMessage::from_bytes(&garbage);
         let _ = Manifest::from_bytes(&garbage);
         let _ = NodeStatus::from_bytes(&garbage);

@@ -71,6 +71,11 @@ impl QueueContext {
         Ok((false, history.ok().flatten().unwrap_or_default()))
     }
 
+    /// Returns whether there is a dead letter of a task.
+    pub(super) async fn has_dead_letter(&self, key: &TaskKey) -> Result<bool, String> {
+        Ok(last(&self.history, &self.names().dead(key)).await?.is_some())
+    }
+
     /// Returns whether a task has an outcome.
     pub(super) async fn has_outcome(&self, key: &TaskKey) -> Result<bool, String> {
         Ok(last(&self.outcomes, &self.names().outcome(key)).await?.is_some())

@@ -6,16 +6,19 @@
 //!
 //! Invariants:
 //! - A task is acknowledged only after the stream of outcomes has answered that it has an outcome.
-//! - A task is returned only after its history says so; so nothing but a death is counted as one.
+//! - A task is returned only after its history says so, and a task that was delivered before begins
+//!   only after its history says so; so nothing but a death is counted as one.
 //! - What runs at a time, and what waits for a worker, never exceeds the capacity by more than the
 //!   deliveries of abandoned pulls.
 
 mod capacity;
 mod event;
 mod held;
+mod leases;
 mod pulls;
+mod suspects;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
 pub(super) use self::event::{Action, Event, PullId, RunEnd, Settings, Token};
@@ -45,11 +48,14 @@ const RECORDING_LIMIT: usize = 4096;
 pub(super) struct Machine {
     settings: Settings,
     held: BTreeMap<Token, Held>,
+    /// The last delivery of each task that is held.
     by_key: HashMap<TaskKey, Token>,
     pulls: Pulls,
     capacity: Capacity,
     /// Number of tasks in the state `Recording`, which occupy no worker.
     recording: usize,
+    /// Tasks in the state `Waiting`.
+    waiting: BTreeSet<Token>,
     next_extension: Duration,
     is_up: bool,
     is_draining: bool,
@@ -72,6 +78,7 @@ impl Machine {
             capacity: Capacity::new(settings.workers),
             next_extension: settings.lease / 3,
             recording: 0,
+            waiting: BTreeSet::new(),
             held: BTreeMap::new(),
             by_key: HashMap::new(),
             pulls: Pulls::default(),
@@ -104,11 +111,12 @@ impl Machine {
             }
             Event::Ran { token, end } => self.ran(now, token, end),
             Event::Recorded(token) => self.recorded(now, token),
-            Event::NotRecorded(token) => self.not_recorded(token),
+            Event::NotRecorded(token) => self.not_recorded(now, token),
             Event::Cancelled { key, kill } => self.cancelled(&key, kill),
             Event::Drain => self.drain(),
             Event::Tick => {}
         }
+        self.begin_waiting(now);
         self.pulls.expire(now);
         self.pull(now);
         actions.append(&mut self.actions);
@@ -142,9 +150,8 @@ impl Machine {
         self.pulls.delivered(&lane);
         let held = Held::new(key, number, facts, now);
         let must_examine = held.must_examine();
-        // A second delivery of the same task, after the lease was lost, takes the place of the
-        // first one, which a cancellation then misses: its outcome is refused anyway.
-        self.by_key.insert(held.key.clone(), token);
+        let earlier = self.by_key.insert(held.key.clone(), token);
+        let held = Held { is_repeated: earlier.is_some(), ..held };
         self.held.insert(token, held);
         if must_examine {
             // Also while draining, because only the history says how often it was returned before.
@@ -186,8 +193,13 @@ impl Machine {
             let names = self.settings.functions.iter().take(NAMES_LIMIT).cloned().collect();
             return self.hand_back(token, Incident::UnknownTask(names), UNKNOWN_PAUSE);
         }
-        if self.capacity.is_exceeded() {
+        if self.capacity.is_exceeded(self.waiting.len()) {
             return self.hand_back(token, Incident::HandedBack, Duration::ZERO);
+        }
+        if held.is_suspect() {
+            held.state = State::Waiting;
+            self.waiting.insert(token);
+            return;
         }
         held.state = State::Running;
         self.capacity.started(now);
@@ -267,23 +279,47 @@ impl Machine {
                 self.remove(token);
                 self.actions.push(Action::Return { token, pause });
             }
-            State::Examining | State::Running => {}
+            State::Beginning => self.begun(now, token),
+            State::Examining | State::Waiting | State::Running => {}
         }
     }
 
     /// A record that the stream does not take. The lease runs out, and another node tries.
-    fn not_recorded(&mut self, token: Token) {
+    fn not_recorded(&mut self, now: Duration, token: Token) {
+        let Some(held) = self.held.get(&token) else { return };
+        if held.state == State::Beginning {
+            self.capacity.ended(now, false);
+        }
         self.counts.lost += 1;
         self.forget(token);
     }
 
     fn cancelled(&mut self, key: &TaskKey, kill: bool) {
-        let Some(&token) = self.by_key.get(key) else { return };
+        let Some(&last) = self.by_key.get(key) else { return };
+        if self.held.get(&last).is_some_and(|held| held.is_repeated) {
+            for token in self.tokens_of(key) {
+                self.cancel(token, kill);
+            }
+        } else {
+            self.cancel(last, kill);
+        }
+    }
+
+    /// Lets go of one delivery of a task that has an outcome.
+    fn cancel(&mut self, token: Token, kill: bool) {
         let Some(held) = self.held.get_mut(&token) else { return };
         held.is_cancelled = true;
-        if held.state == State::Running {
-            self.actions.push(Action::Stop { token, kill });
+        match held.state {
+            State::Running => self.actions.push(Action::Stop { token, kill }),
+            State::Waiting => self.acknowledge(token),
+            _ => {}
         }
+    }
+
+    /// Returns all deliveries of a task, in their order.
+    fn tokens_of(&self, key: &TaskKey) -> Vec<Token> {
+        let of_task = self.held.iter().filter(|(_, held)| held.key == *key);
+        of_task.map(|(token, _)| *token).collect()
     }
 
     fn drain(&mut self) {
@@ -294,37 +330,17 @@ impl Machine {
         let running = self.held.iter().filter(|(_, held)| held.state == State::Running);
         let stops = running.map(|(token, _)| Action::Stop { token: *token, kill: false });
         self.actions.extend(stops);
-    }
-
-    /// Extends the leases, and lets those go that were not extended in time: another node has the
-    /// tasks by now. What runs continues, since its outcome may still be the first.
-    fn extend_leases(&mut self, now: Duration) {
-        let lease = self.settings.lease;
-        self.next_extension = now + lease / 3;
-        for (token, held) in &mut self.held {
-            let age = now.saturating_sub(held.extended);
-            if held.is_overdue(now, lease) && !held.is_lost {
-                held.is_lost = true;
-                self.counts.lost += 1;
-                if held.state == State::Running {
-                    self.actions.push(Action::Stop { token: *token, kill: false });
-                }
-            } else if age >= lease / 4 && self.is_up && !held.is_lost {
-                held.extended = now;
-                self.actions.push(Action::Extend(*token));
-            }
-        }
-        // A lost task that does not run yet is somebody else's.
-        let lost = |held: &Held| held.is_lost && held.state == State::Examining;
-        let tokens: Vec<Token> =
-            self.held.iter().filter(|(_, held)| lost(held)).map(|(token, _)| *token).collect();
-        for token in tokens {
-            self.forget(token);
+        for token in std::mem::take(&mut self.waiting) {
+            self.hand_back(token, Incident::HandedBack, Duration::ZERO);
         }
     }
 
     fn pull(&mut self, now: Duration) {
         if !self.is_up || self.is_draining || self.recording >= RECORDING_LIMIT {
+            return;
+        }
+        // Other tasks would take the workers from those that wait.
+        if !self.waiting.is_empty() {
             return;
         }
         let occupied = u32::try_from(self.held.len() - self.recording).unwrap_or(u32::MAX);
@@ -349,11 +365,16 @@ impl Machine {
 
     fn remove(&mut self, token: Token) {
         let Some(held) = self.held.remove(&token) else { return };
+        self.waiting.remove(&token);
         if held.state == State::Recording {
             self.recording -= 1;
         }
         if self.by_key.get(&held.key) == Some(&token) {
-            self.by_key.remove(&held.key);
+            let earlier = if held.is_repeated { self.tokens_of(&held.key).pop() } else { None };
+            match earlier {
+                Some(earlier) => self.by_key.insert(held.key, earlier),
+                None => self.by_key.remove(&held.key),
+            };
         }
     }
 }

@@ -10,7 +10,8 @@ use super::held_task::HeldTask;
 use super::runs::{RunOutcome, push_error};
 use crate::input_hash::input_hash;
 use crate::message::{
-    Body, DeadLetter, History, Incident, MessageError, OutcomeBuilder, OutcomeHead, OutcomeMessage,
+    Body, DeadLetterMessage, History, Incident, MessageError, OutcomeBuilder, OutcomeHead,
+    OutcomeMessage,
 };
 use crate::names::{Names, TaskKey};
 use crate::publisher::Publication;
@@ -99,10 +100,11 @@ pub(super) fn dead_letter(
     deaths: u64,
     history: History,
 ) -> Result<Publication, MessageError> {
-    let letter = DeadLetter {
+    let letter = DeadLetterMessage {
         key: task.key.clone(),
+        lane: task.lane.clone(),
         message: task.payload.to_vec(),
-        reason: format!("{deaths} deaths of nodes and workers"),
+        deaths,
         history,
         node: node.to_owned(),
     };

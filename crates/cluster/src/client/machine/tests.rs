@@ -145,6 +145,24 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
+impl Machine {
+    /// Checks that the parts of the state agree.
+    fn sanity_check(&self) {
+        let wanted: BTreeSet<_> = self
+            .submissions
+            .iter()
+            .filter_map(|(ticket, submission)| Some((submission.waits_until()?, *ticket)))
+            .collect();
+        assert_eq!(self.waiting, wanted);
+        for (ticket, submission) in &self.submissions {
+            assert!(!submission.is_over(), "{ticket} is over and not forgotten");
+            let is_ended = submission.end == EndHalf::Recorded;
+            assert!(!is_ended || submission.is_complete, "{ticket} is ended but not complete");
+            assert!(!(is_ended && submission.waits_until().is_some()), "{ticket} waits for room");
+        }
+    }
+}
+
 struct World {
     machine: Machine,
     model: Model,
@@ -155,6 +173,7 @@ impl World {
     fn handle(&mut self, ticket: Ticket, event: Event, is_lost: bool) {
         let mut actions = Vec::new();
         self.machine.handle(self.now, ticket, event, &mut actions);
+        self.machine.sanity_check();
         self.model.carry_out(actions, is_lost);
     }
 
@@ -170,6 +189,7 @@ impl World {
         self.now += LONGEST_PAUSE;
         let mut actions = Vec::new();
         self.machine.tick(self.now, &mut actions);
+        self.machine.sanity_check();
         self.model.carry_out(actions, false);
     }
 }

@@ -50,7 +50,9 @@ impl Driver {
                 let letter = record::dead_letter(names, &self.shared.name, held, deaths, history);
                 self.publish(token, letter).await;
             }
-            Action::RecordReturn { token, history } => self.record_return(token, &history).await,
+            Action::RecordBegin { token, history } | Action::RecordReturn { token, history } => {
+                self.record_history(token, &history).await;
+            }
             Action::Extend(token) => {
                 if let Some(held) = self.held.get(&token) {
                     let reply = held.reply.clone();
@@ -59,9 +61,7 @@ impl Driver {
             }
             Action::Acknowledge(token) => {
                 if let Some(held) = self.held.remove(&token) {
-                    if let Some(body) = held.stored_arguments() {
-                        self.start_removal(body.clone());
-                    }
+                    self.start_removal_of_arguments(&held);
                     self.acknowledge(held.reply, AckKind::Ack.into()).await;
                 }
             }
@@ -138,7 +138,7 @@ impl Driver {
         self.publish(token, made).await;
     }
 
-    async fn record_return(&mut self, token: Token, history: &History) {
+    async fn record_history(&mut self, token: Token, history: &History) {
         let Some(held) = self.held.get(&token) else { return };
         let made = record::history(self.context.names(), &held.key, history);
         self.publish(token, made).await;

@@ -9,6 +9,7 @@ use brigade_pool::{TaskError, TaskErrorKind};
 use super::Driver;
 use crate::message::{Body, History, Items};
 use crate::names::Lane;
+use crate::node::held_task::HeldTask;
 use crate::node::machine::{Event, Token};
 use crate::node::record;
 use crate::node::runs::RunOutcome;
@@ -118,6 +119,23 @@ impl Driver {
         let payloads = self.context.payloads.clone();
         self.jobs.push(Box::pin(async move {
             payloads.remove(&body).await;
+            JobEnd::Nothing
+        }));
+    }
+
+    /// Removes the arguments of a task that has an outcome, unless a dead letter needs them.
+    pub(super) fn start_removal_of_arguments(&self, held: &HeldTask) {
+        let Some(body) = held.stored_arguments().cloned() else { return };
+        // Nothing is given up at its first delivery.
+        if held.number == 1 {
+            return self.start_removal(body);
+        }
+        let (context, key) = (self.context.clone(), held.key.clone());
+        self.jobs.push(Box::pin(async move {
+            // Without an answer they are left to their age.
+            if context.has_dead_letter(&key).await == Ok(false) {
+                context.payloads.remove(&body).await;
+            }
             JobEnd::Nothing
         }));
     }

@@ -44,9 +44,20 @@ impl Capacity {
         self.workers.saturating_mul(1 + backlog)
     }
 
-    /// Returns `true` if another task would have to wait for long.
-    pub(super) fn is_exceeded(&self) -> bool {
-        self.running >= self.tasks() && self.mean.is_none_or(|mean| mean > BACKLOG)
+    /// Returns `true` if another task would begin at once.
+    pub(super) fn has_free_worker(&self) -> bool {
+        self.running < self.workers
+    }
+
+    /// Returns `true` if another task would have to wait for long, behind those that wait already.
+    pub(super) fn is_exceeded(&self, waiting: usize) -> bool {
+        let ahead = self.running.saturating_add(u32::try_from(waiting).unwrap_or(u32::MAX));
+        ahead >= self.tasks() && self.mean.is_none_or(|mean| mean > BACKLOG)
+    }
+
+    #[cfg(test)]
+    pub(super) fn running(&self) -> u32 {
+        self.running
     }
 
     pub(super) fn started(&mut self, now: Duration) {

@@ -74,6 +74,8 @@ pub(in crate::node) enum Action {
     RecordGivenUp { token: Token, deaths: u64 },
     /// Store the task among the dead letters.
     RecordDead { token: Token, deaths: u64, history: History },
+    /// Store the history of a task that is to begin.
+    RecordBegin { token: Token, history: History },
     /// Store the history of a task that is to be returned.
     RecordReturn { token: Token, history: History },
     /// Extend the lease.

@@ -46,6 +46,8 @@ pub(super) struct Held {
     pub(super) is_lost: bool,
     /// `true` if somebody else has recorded the outcome.
     pub(super) is_cancelled: bool,
+    /// `true` if the node held an earlier delivery of the task when this one came.
+    pub(super) is_repeated: bool,
 }
 
 /// The stage of a task that is held.
@@ -53,6 +55,10 @@ pub(super) struct Held {
 pub(super) enum State {
     /// An outcome and a history are looked for.
     Examining,
+    /// It was delivered before, and waits for a worker that begins it at once.
+    Waiting,
+    /// The record that it begins is on its way to the server.
+    Beginning,
     /// It runs, or waits for a worker.
     Running,
     /// Its outcome is on its way to the server.
@@ -74,12 +80,18 @@ impl Held {
             extended: now,
             is_lost: false,
             is_cancelled: false,
+            is_repeated: false,
         }
     }
 
     /// Returns `true` if somebody else may have the task by now.
     pub(super) fn is_overdue(&self, now: Duration, lease: Duration) -> bool {
         self.is_lost || now.saturating_sub(self.extended) >= lease
+    }
+
+    /// Returns `true` if an earlier delivery may have killed its node.
+    pub(super) fn is_suspect(&self) -> bool {
+        self.delivery > 1
     }
 
     /// Returns `true` if the task may have an outcome or a history.

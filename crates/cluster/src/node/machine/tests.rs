@@ -18,15 +18,31 @@ struct Queued {
     deliveries: u64,
     /// The time at which it is delivered again; `None` before the first delivery.
     due: Option<Duration>,
-    /// Deaths that the world has seen: of nodes, of workers, and of leases.
-    deaths: u64,
+    /// Deliveries that were recorded as begun.
+    begun: BTreeSet<u64>,
+    /// Deliveries whose end was reported.
+    reported: BTreeSet<u64>,
+    /// Deliveries in which the worker died.
+    worker_deaths: BTreeSet<u64>,
 }
 
-/// An outcome with the number of records that tried to be it.
+impl Queued {
+    /// Returns the number of deliveries that ended with a death of a worker, a node or a lease.
+    /// Whether the first one had begun, nobody knows.
+    fn deaths(&self) -> usize {
+        let is_over = |delivery: &u64| *delivery < self.deliveries;
+        let mut deaths: BTreeSet<u64> = self.begun.iter().copied().chain([1]).collect();
+        deaths.retain(|delivery| is_over(delivery) && !self.reported.contains(delivery));
+        deaths.extend(&self.worker_deaths);
+        deaths.len()
+    }
+}
+
+/// An outcome, with the deaths until then.
 #[derive(Debug)]
 struct Recorded {
     is_given_up: bool,
-    deaths: u64,
+    deaths: usize,
 }
 
 #[derive(Debug, Default)]
@@ -55,6 +71,7 @@ struct Node {
 enum Record {
     Outcome { is_given_up: bool },
     Dead,
+    Begin(History),
     Return(History),
 }
 
@@ -146,6 +163,7 @@ impl Node {
             self.carry_out(server, action);
         }
         assert_eq!(self.machine.held(), self.held.len());
+        self.machine.sanity_check();
     }
 
     fn carry_out(&mut self, server: &mut Server, action: Action) {
@@ -157,6 +175,14 @@ impl Node {
             Action::Examine(token) => self.examining.push(token),
             Action::Run(token) => {
                 assert!(!self.known_done.contains(&token), "there is an outcome");
+                let (task, delivery) = self.held[&token];
+                if delivery > 1 {
+                    // What runs without a record is not counted when its node dies.
+                    let queued = server.queue.get(&task);
+                    let is_begun = queued.is_none_or(|queued| queued.begun.contains(&delivery));
+                    assert!(is_begun, "not recorded");
+                    assert!(self.running.len() < 2, "recorded as begun, but waits");
+                }
                 self.running.push(token);
             }
             Action::Stop { token, kill: true } => {
@@ -176,6 +202,9 @@ impl Node {
                 self.recording.push((token, Record::Outcome { is_given_up: true }));
             }
             Action::RecordDead { token, .. } => self.recording.push((token, Record::Dead)),
+            Action::RecordBegin { token, history } => {
+                self.recording.push((token, Record::Begin(history)));
+            }
             Action::RecordReturn { token, history } => {
                 self.recording.push((token, Record::Return(history)));
             }
@@ -214,10 +243,8 @@ impl Node {
         self.running.remove(position);
         if matches!(end, RunEnd::Died(_)) {
             let (task, delivery) = self.held[&token];
-            if let Some(queued) = server.queue.get_mut(&task)
-                && queued.deliveries == delivery
-            {
-                queued.deaths += 1;
+            if let Some(queued) = server.queue.get_mut(&task) {
+                queued.worker_deaths.insert(delivery);
             }
         }
         self.handle(server, Event::Ran { token, end });
@@ -240,11 +267,6 @@ impl Node {
             *next_token += 1;
             let token = Token(*next_token);
             let queued = server.queue.get_mut(&task).unwrap();
-            // A lease that ran out is counted as a death, like one of a node.
-            if queued.deliveries > 0 && queued.due.is_some_and(|due| due > Duration::ZERO) {
-                let reported = server.histories.get(&task).map_or(0, |history| history.handed_back);
-                queued.deaths = queued.deaths.max(queued.deliveries - reported);
-            }
             queued.deliveries += 1;
             queued.due = Some(now + LEASE);
             let number = queued.deliveries;
@@ -278,20 +300,59 @@ impl Node {
     fn store(&mut self, server: &mut Server) {
         if !self.recording.is_empty() {
             let (token, record) = self.recording.remove(0);
-            let Some((task, _)) = self.held.get(&token).copied() else { return };
+            let Some((task, delivery)) = self.held.get(&token).copied() else { return };
+            let queued = server.queue.get_mut(&task);
             match record {
                 Record::Outcome { is_given_up } => {
-                    let deaths = server.queue.get(&task).map_or(u64::MAX, |queued| queued.deaths);
+                    let deaths = server.queue.get(&task).map_or(usize::MAX, Queued::deaths);
                     server.outcomes.entry(task).or_insert(Recorded { is_given_up, deaths });
                 }
                 Record::Dead => {
                     server.dead.insert(task);
                 }
+                Record::Begin(history) => {
+                    if let Some(queued) = queued {
+                        queued.begun.insert(delivery);
+                    }
+                    server.histories.insert(task, history);
+                }
                 Record::Return(history) => {
+                    if let Some(queued) = queued {
+                        queued.reported.insert(delivery);
+                    }
                     server.histories.insert(task, history);
                 }
             }
             self.handle(server, Event::Recorded(token));
+        }
+    }
+}
+
+impl Machine {
+    /// Checks that the parts of the state agree.
+    fn sanity_check(&self) {
+        let count = |state: State| self.held.values().filter(|held| held.state == state).count();
+        assert_eq!(self.recording, count(State::Recording));
+        assert_eq!(self.waiting.len(), count(State::Waiting));
+        for token in &self.waiting {
+            assert_eq!(self.held[token].state, State::Waiting);
+        }
+        let occupied = count(State::Running) + count(State::Beginning);
+        assert_eq!(self.capacity.running() as usize, occupied);
+        assert!(count(State::Beginning) <= self.settings.workers as usize);
+        assert!(self.waiting.is_empty() || occupied >= self.settings.workers as usize);
+        assert!(!self.is_draining || self.waiting.is_empty());
+        for (key, token) in &self.by_key {
+            assert_eq!(self.held[token].key, *key);
+        }
+        for held in self.held.values() {
+            assert!(self.by_key.contains_key(&held.key), "a cancellation would miss it");
+            let is_idle = matches!(held.state, State::Examining | State::Waiting);
+            assert!(!(held.is_lost && is_idle), "somebody else has it");
+            let runs = matches!(held.state, State::Beginning | State::Running);
+            if runs && held.is_suspect() {
+                assert!(held.history.begun >= Some(held.delivery));
+            }
         }
     }
 }
@@ -335,7 +396,7 @@ impl World {
             Step::Store { node } => nodes[node].store(server),
             Step::Cancel { task, kill } => {
                 if server.queue.contains_key(&task) && !server.outcomes.contains_key(&task) {
-                    let deaths = u64::MAX;
+                    let deaths = usize::MAX;
                     server.outcomes.insert(task, Recorded { is_given_up: false, deaths });
                     server.queue.remove(&task);
                     for node in nodes {
@@ -422,7 +483,7 @@ proptest! {
         for (task, outcome) in &world.server.outcomes {
             if outcome.is_given_up {
                 prop_assert!(world.server.dead.contains(task), "no dead letter of {}", task);
-                prop_assert!(outcome.deaths >= MAX_DEATHS, "{} was given up after {:?}", task, outcome);
+                prop_assert!(outcome.deaths as u64 >= MAX_DEATHS, "{} was given up after {:?}", task, outcome);
             }
         }
     }
@@ -443,4 +504,91 @@ proptest! {
         world.settle();
         prop_assert!(world.server.dead.is_empty());
     }
+}
+
+/// A node with one worker, whose tasks are brief, so that it has a backlog.
+struct BriefNode {
+    machine: Machine,
+    now: Duration,
+    last_token: u64,
+}
+
+impl BriefNode {
+    fn start() -> Self {
+        let (name, functions) = ("brief".to_owned(), Vec::new());
+        let machine = Machine::new(Settings { name, workers: 1, lease: LEASE, functions });
+        let mut node = Self { machine, now: Duration::ZERO, last_token: 0 };
+        for task in 0..16 {
+            let token = node.deliver(100 + task, 1).0;
+            node.now += Duration::from_millis(1);
+            node.handle(Event::Ran { token, end: RunEnd::Done });
+            node.handle(Event::Recorded(token));
+        }
+        node
+    }
+
+    fn handle(&mut self, event: Event) -> Vec<Action> {
+        let mut actions = Vec::new();
+        self.machine.handle(self.now, event, &mut actions);
+        self.machine.sanity_check();
+        actions
+    }
+
+    fn deliver(&mut self, task: u64, number: u64) -> (Token, Vec<Action>) {
+        self.last_token += 1;
+        let (token, lane, key) = (Token(self.last_token), lane_of(1), key(task));
+        let facts = Facts { may_be_done: false, retries: 0, ..facts(task) };
+        let delivery = Delivery { token, lane, key, number, facts };
+        (token, self.handle(Event::Delivered(delivery)))
+    }
+}
+
+#[test]
+fn a_cancellation_reaches_every_delivery_of_a_task() {
+    let mut node = BriefNode::start();
+    let (first, actions) = node.deliver(1, 1);
+    assert_eq!(actions, [Action::Run(first)]);
+    // The lease was lost, and the task comes back to the same node.
+    let (second, _) = node.deliver(1, 2);
+    let history = History::default();
+    node.handle(Event::Examined { token: second, is_done: false, history });
+    let actions = node.handle(Event::Cancelled { key: key(1), kill: true });
+    let expected = [Action::Stop { token: first, kill: true }, Action::Acknowledge(second)];
+    assert_eq!(actions[..2], expected);
+    let actions = node.handle(Event::Cancelled { key: key(1), kill: true });
+    assert_eq!(actions[..], expected[..1], "the second one is gone");
+}
+
+#[test]
+fn deaths_of_nodes_do_not_count_for_tasks_that_wait_in_them() {
+    let mut history = History::default();
+    for number in 2..7 {
+        // Each node dies while the task waits for its worker.
+        let mut node = BriefNode::start();
+        let (busy, actions) = node.deliver(1, 1);
+        assert_eq!(actions, [Action::Run(busy)]);
+        let (token, actions) = node.deliver(2, number);
+        assert_eq!(actions, [Action::Examine(token)]);
+        let found = history.clone();
+        let examined = Event::Examined { token, is_done: false, history: found };
+        assert_eq!(node.handle(examined), []);
+        assert_eq!(history.deaths_before(number), 1, "the first delivery may have begun");
+    }
+    // The next ones die after they have begun it.
+    for number in 7..9 {
+        let mut node = BriefNode::start();
+        let (token, _) = node.deliver(2, number);
+        let found = history.clone();
+        let actions = node.handle(Event::Examined { token, is_done: false, history: found });
+        let Action::RecordBegin { history: recorded, .. } = &actions[0] else {
+            panic!("{actions:?}");
+        };
+        history = recorded.clone();
+        assert_eq!(node.handle(Event::Recorded(token))[0], Action::Run(token));
+    }
+    assert_eq!(history.deaths_before(9), 3);
+    let mut node = BriefNode::start();
+    let (token, _) = node.deliver(2, 9);
+    let actions = node.handle(Event::Examined { token, is_done: false, history });
+    assert!(matches!(actions[0], Action::RecordDead { deaths: 3, .. }), "{actions:?}");
 }

@@ -1,0 +1,217 @@
+//! Reads the dead letters of a queue, and submits them again.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::Arc;
+
+use async_nats::HeaderMap;
+use async_nats::header::NATS_MESSAGE_ID;
+use async_nats::jetstream::context::PublishErrorKind;
+use async_nats::jetstream::stream::DirectGetErrorKind;
+use brigade_codec::chain;
+
+use super::cluster::Cluster;
+use super::server::{Server, patiently};
+use super::shared::Shared;
+use crate::dead_letter::DeadLetter;
+use crate::error::ClusterError;
+
+/// Number of dead letters that are read at a time. Each has up to half a megabyte.
+const PAGE: usize = 32;
+
+/// The dead letters of a queue, the oldest first. Returned by [`Cluster::dead_letters`].
+pub struct DeadLetters<'cluster> {
+    shared: &'cluster Arc<Shared>,
+    page: VecDeque<DeadLetter>,
+    /// The first sequence of the next page; `None` after the last one.
+    next: Option<u64>,
+}
+
+/// Some dead letters, and the sequence behind them if there may be more.
+struct Page {
+    letters: VecDeque<DeadLetter>,
+    next: Option<u64>,
+}
+
+impl Cluster {
+    /// Returns the tasks that were given up because they have killed as many workers or nodes as
+    /// they may. They are kept as long as outcomes.
+    ///
+    /// The iterator is lazy: it reads a page at a time, and blocks for the server.
+    ///
+    /// ```no_run
+    /// # use brigade::cluster::Cluster;
+    /// let cluster = Cluster::connect("nats://127.0.0.1:4222")?;
+    /// for letter in cluster.dead_letters() {
+    ///     let letter = letter?;
+    ///     println!("{} of {}: {} deaths", letter.key, letter.function, letter.deaths);
+    ///     cluster.requeue(&letter)?;
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn dead_letters(&self) -> DeadLetters<'_> {
+        DeadLetters { shared: self.shared(), page: VecDeque::new(), next: Some(1) }
+    }
+
+    /// Submits a task again that was given up, with its history forgotten.
+    ///
+    /// Its outcome is removed, so a client that opens the batch again waits for the new one.
+    /// Handles that have returned the error keep it. The dead letter is removed. A second call for
+    /// the same letter does nothing and returns `false`, as after
+    /// [`remove_dead_letter`](Self::remove_dead_letter).
+    ///
+    /// # Errors
+    /// If the server does not answer, or the queue is full. The call may then be repeated.
+    pub fn requeue(&self, letter: &DeadLetter) -> Result<bool, ClusterError> {
+        let letter = letter.clone();
+        self.ask(move |server| async move { server.requeue(&letter).await })
+    }
+
+    /// Removes a dead letter. Its task keeps the outcome that it was given up. Returns `false` if
+    /// the letter is gone.
+    ///
+    /// # Errors
+    /// If the server does not answer.
+    pub fn remove_dead_letter(&self, letter: &DeadLetter) -> Result<bool, ClusterError> {
+        let letter = letter.clone();
+        self.ask(move |server| async move { server.remove_dead_letter(&letter).await })
+    }
+
+    fn ask<T: Send + 'static, F: Future<Output = Result<T, ClusterError>> + 'static>(
+        &self,
+        job: impl FnOnce(Server) -> F + Send + 'static,
+    ) -> Result<T, ClusterError> {
+        ask(self.shared(), job)
+    }
+}
+
+fn ask<T: Send + 'static, F: Future<Output = Result<T, ClusterError>> + 'static>(
+    shared: &Arc<Shared>,
+    job: impl FnOnce(Server) -> F + Send + 'static,
+) -> Result<T, ClusterError> {
+    let ended = |_| ClusterError::System {
+        operation: "look at the dead letters",
+        reason: "the cluster is closed".to_owned(),
+    };
+    shared.run(job).recv().map_err(ended)?
+}
+
+impl Iterator for DeadLetters<'_> {
+    type Item = Result<DeadLetter, ClusterError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        while self.page.is_empty() {
+            let from = self.next.take()?;
+            match ask(self.shared, move |server| async move { server.dead_letters(from).await }) {
+                Ok(page) => (self.page, self.next) = (page.letters, page.next),
+                Err(error) => return Some(Err(error)),
+            }
+        }
+        self.page.pop_front().map(Ok)
+    }
+}
+
+impl fmt::Debug for DeadLetters<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("DeadLetters").field("next", &self.next).finish_non_exhaustive()
+    }
+}
+
+impl Server {
+    /// Reads dead letters from a sequence on. Leaves out those of other versions.
+    async fn dead_letters(&self, from: u64) -> Result<Page, ClusterError> {
+        let (mut letters, mut next) = (VecDeque::new(), from);
+        while letters.len() < PAGE {
+            let found = patiently("read a dead letter", async || {
+                let stream = self.names().history_stream();
+                let stream = self.jetstream.get_stream_no_info(stream).await;
+                let stream = stream.map_err(|error| chain(&error))?;
+                let filter = self.names().all_dead();
+                match stream.direct_get_next_for_subject(filter, Some(next)).await {
+                    Ok(message) => Ok(Some(message)),
+                    Err(error) if error.kind() == DirectGetErrorKind::NotFound => Ok(None),
+                    Err(error) => Err(chain(&error)),
+                }
+            });
+            let Some(message) = found.await? else { return Ok(Page { letters, next: None }) };
+            next = message.sequence + 1;
+            match DeadLetter::read(&message) {
+                Ok(letter) => letters.push_back(letter),
+                Err(reason) => tracing::warn!(reason, "a dead letter cannot be read"),
+            }
+        }
+        Ok(Page { letters, next: Some(next) })
+    }
+
+    /// Returns `true` if the letter is in its stream.
+    async fn has_dead_letter(&self, letter: &DeadLetter) -> Result<bool, ClusterError> {
+        let subject = self.names().dead(&letter.key);
+        patiently("look for a dead letter", async || {
+            let stream = self.names().history_stream();
+            let stream = self.jetstream.get_stream_no_info(stream).await;
+            let stream = stream.map_err(|error| chain(&error))?;
+            match stream.direct_get_last_for_subject(subject.as_str()).await {
+                Ok(message) => Ok(message.sequence == letter.origin.sequence),
+                Err(error) if error.kind() == DirectGetErrorKind::NotFound => Ok(false),
+                Err(error) => Err(chain(&error)),
+            }
+        })
+        .await
+    }
+
+    /// Submits the task, and removes the letter last, so that a requeue that was interrupted can be
+    /// repeated.
+    async fn requeue(&self, letter: &DeadLetter) -> Result<bool, ClusterError> {
+        if !self.has_dead_letter(letter).await? {
+            return Ok(false);
+        }
+        let names = self.names();
+        let (key, origin) = (&letter.key, &letter.origin);
+        self.purge(names.history_stream(), names.returned(key)).await?;
+        self.purge(names.outcomes_stream(), names.outcome(key)).await?;
+        self.open_lane(&origin.lane).await?;
+        let mut headers = HeaderMap::new();
+        if key.origin.is_batch() {
+            headers.insert("Nats-Expected-Last-Subject-Sequence", "0");
+        } else {
+            let id = format!("requeue-{}", origin.sequence);
+            headers.insert(NATS_MESSAGE_ID, id.as_str());
+        }
+        patiently("submit a dead letter again", async || {
+            let subject = names.task(&origin.lane, key);
+            let message = origin.message.clone().into();
+            let sent = self.jetstream.publish_with_headers(subject, headers.clone(), message).await;
+            match sent.map_err(|error| chain(&error))?.await {
+                Ok(_) => Ok(()),
+                // A client has submitted the item itself, or an earlier attempt did.
+                Err(error) if error.kind() == PublishErrorKind::WrongLastSequence => Ok(()),
+                Err(error) => Err(chain(&error)),
+            }
+        })
+        .await?;
+        self.purge(names.history_stream(), names.dead(key)).await?;
+        Ok(true)
+    }
+
+    async fn remove_dead_letter(&self, letter: &DeadLetter) -> Result<bool, ClusterError> {
+        if !self.has_dead_letter(letter).await? {
+            return Ok(false);
+        }
+        if let Some(stored) = &letter.origin.stored {
+            self.payloads.remove(stored).await;
+        }
+        self.purge(self.names().history_stream(), self.names().dead(&letter.key)).await?;
+        Ok(true)
+    }
+
+    /// Removes the messages with a subject.
+    async fn purge(&self, stream: String, subject: String) -> Result<(), ClusterError> {
+        patiently("remove a message", async || {
+            let stream = self.jetstream.get_stream_no_info(&stream).await;
+            let stream = stream.map_err(|error| chain(&error))?;
+            let purged = stream.purge().filter(&subject).await;
+            purged.map(drop).map_err(|error| chain(&error))
+        })
+        .await
+    }
+}

@@ -1,0 +1,39 @@
+//! Tasks that were delivered before, and so may have killed a node: each waits for a free worker,
+//! is recorded as begun, and then runs at once. So the history says which nodes died of it.
+
+use std::time::Duration;
+
+use super::held::State;
+use super::{Action, Machine, Token};
+use crate::message::Incident;
+
+impl Machine {
+    /// Begins tasks that wait, as far as there are workers.
+    pub(super) fn begin_waiting(&mut self, now: Duration) {
+        while self.capacity.has_free_worker()
+            && let Some(token) = self.waiting.pop_first()
+        {
+            let Some(held) = self.held.get_mut(&token) else { continue };
+            held.state = State::Beginning;
+            held.history.begin(held.delivery);
+            let history = held.history.clone();
+            self.capacity.started(now);
+            self.actions.push(Action::RecordBegin { token, history });
+        }
+    }
+
+    /// Runs a task whose history says that it begins, unless it is not wanted any more.
+    pub(super) fn begun(&mut self, now: Duration, token: Token) {
+        let Some(held) = self.held.get_mut(&token) else { return };
+        if held.is_cancelled || held.is_lost || self.is_draining {
+            self.capacity.ended(now, false);
+            return match (held.is_cancelled, held.is_lost) {
+                (true, _) => self.acknowledge(token),
+                (_, true) => self.forget(token),
+                _ => self.hand_back(token, Incident::HandedBack, Duration::ZERO),
+            };
+        }
+        held.state = State::Running;
+        self.actions.push(Action::Run(token));
+    }
+}
