@@ -22,7 +22,7 @@ use clap_complete::Shell;
 use crate::dialect::Dialect;
 use crate::input::Format;
 #[cfg(feature = "cluster")]
-pub(crate) use cluster::{Cluster, Node, Status as ClusterStatusOptions};
+pub(crate) use cluster::{Cluster, Dead, Node, Status as ClusterStatusOptions};
 pub(crate) use job::JobOptions;
 pub(crate) use lists::ListOptions;
 pub(crate) use output::OutputOptions;

@@ -1,4 +1,4 @@
-//! `brigade cluster status`: shows a queue and its nodes.
+//! `brigade cluster`: shows a queue and its nodes.
 
 use std::io::{self, Write};
 use std::time::Duration;
@@ -9,7 +9,13 @@ use miette::{IntoDiagnostic, Report};
 use crate::arguments::{Cluster, ClusterStatusOptions};
 
 pub(crate) fn run(command: &Cluster) -> Result<u8, Report> {
-    let Cluster::Status(options) = command;
+    match command {
+        Cluster::Status(options) => show(options),
+        Cluster::Dead(options) => crate::dead::run(options),
+    }
+}
+
+fn show(options: &ClusterStatusOptions) -> Result<u8, Report> {
     let ClusterStatusOptions { url, queue, json } = options;
     let status = ClusterStatus::fetch(url.as_deref(), queue).into_diagnostic()?;
     let mut text =
@@ -59,7 +65,7 @@ fn row(node: &NodeStatus) -> Vec<String> {
 }
 
 /// Returns the lines of a table whose columns are aligned.
-fn table(head: &[&str], rows: impl Iterator<Item = Vec<String>>) -> Vec<String> {
+pub(crate) fn table(head: &[&str], rows: impl Iterator<Item = Vec<String>>) -> Vec<String> {
     let head = head.iter().map(ToString::to_string).collect();
     let rows: Vec<Vec<String>> = std::iter::once(head).chain(rows).collect();
     let width = |column: usize| {

@@ -9,6 +9,8 @@ mod arguments;
 #[cfg(feature = "cluster")]
 mod cluster;
 mod completions;
+#[cfg(feature = "cluster")]
+mod dead;
 mod defaults;
 mod descriptors;
 mod dialect;

@@ -14,9 +14,10 @@ use brigade_testkit::{BOUND, NatsServer, Watchdog, wait_for};
 before_main!(serve);
 
 static DOUBLE: Task<u64, u64> = Task::new("double/1", |number: u64| 2 * number);
+static EXIT: Task<i32, ()> = Task::new("exit/1", |code: i32| std::process::exit(code));
 
 fn serve() {
-    Server::new().register(&DOUBLE).run();
+    Server::new().register(&DOUBLE).register(&EXIT).run();
 }
 
 fn brigade() -> Command {
@@ -44,7 +45,11 @@ impl Drop for Node {
 }
 
 fn status(url: &str, options: &[&str]) -> Result<String, String> {
-    let output = brigade().args(["cluster", "status", url]).args(options).output().unwrap();
+    of_cluster(&["status", url], options)
+}
+
+fn of_cluster(command: &[&str], options: &[&str]) -> Result<String, String> {
+    let output = brigade().arg("cluster").args(command).args(options).output().unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
     if output.status.success() { Ok(text(output.stdout)) } else { Err(text(output.stderr)) }
 }
@@ -74,6 +79,36 @@ fn a_node_runs_the_functions_of_a_worker_program() {
     assert!(text.contains("queue default") && text.contains("here"), "{text}");
     assert!(hit_child(node.0.id(), Signal::Terminate.into()));
     assert!(node.0.wait().unwrap().success());
+}
+
+#[test]
+fn dead_letters_are_listed_submitted_again_and_removed() {
+    if !NatsServer::installed() {
+        return;
+    }
+    let _watchdog = Watchdog::new("dead letters of the command", 3 * BOUND);
+    let server = NatsServer::start();
+    let url = server.url();
+    let dead = |options: &[&str]| of_cluster(&["dead", &url], options);
+    let problem = dead(&[]).unwrap_err();
+    assert!(problem.contains("`default` does not exist"), "{problem}");
+    let _node = Node::start(&url, &[]);
+    let cluster = Cluster::connect(&url).unwrap();
+    assert!(!dead(&[]).unwrap().contains("exit/1"));
+    let batch = cluster.batch("b").unwrap();
+    let error = batch.task("bad", &EXIT).unwrap().retries(2).submit(7).unwrap().wait().unwrap_err();
+    assert!(error.to_string().contains("3 deaths"), "{error}");
+    let text = dead(&[]).unwrap();
+    assert!(text.contains("b/bad") && text.contains("exit/1") && text.contains("here:"), "{text}");
+    let text = dead(&["--json"]).unwrap();
+    assert!(text.starts_with('{') && text.contains("\"deaths\":3"), "{text}");
+    let problem = dead(&["--remove", "b/other"]).unwrap_err();
+    assert!(problem.contains("no dead letter of b/other"), "{problem}");
+    let text = dead(&["--requeue", "b/bad"]).unwrap();
+    assert!(text.contains("submitted again"), "{text}");
+    let removed = || dead(&["--remove", "all"]).unwrap().contains("b/bad: removed");
+    brigade_testkit::wait_until("it was given up again", BOUND, removed);
+    assert!(!dead(&[]).unwrap().contains("b/bad"));
 }
 
 #[test]

@@ -59,6 +59,33 @@ pub(crate) struct Node {
 pub(crate) enum Cluster {
     /// Show the queue and the nodes that answer within a second
     Status(Status),
+    /// Show the tasks that were given up, and submit them again or remove them
+    ///
+    /// ITEM is a batch and an item, as the list shows them, such as nightly/item-7, or `all`.
+    Dead(Dead),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Dead {
+    /// Addresses of the NATS servers, separated by commas [default: `$NATS_URL`, or this machine]
+    #[arg(value_name = "URL", value_hint = ValueHint::Url)]
+    pub(crate) url: Option<String>,
+
+    /// Name of the queue
+    #[arg(long, value_name = "NAME", default_value = "default")]
+    pub(crate) queue: String,
+
+    /// Print one JSON object a line, for programs
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// Submit a task again, with its history forgotten; may be repeated
+    #[arg(long, value_name = "ITEM")]
+    pub(crate) requeue: Vec<String>,
+
+    /// Remove a dead letter; its outcome stays; may be repeated
+    #[arg(long, value_name = "ITEM", conflicts_with = "requeue")]
+    pub(crate) remove: Vec<String>,
 }
 
 #[derive(Debug, Args)]
