@@ -13,6 +13,7 @@ mod invocation;
 mod loom;
 mod packages;
 mod seeded;
+mod simulate;
 mod step;
 mod test;
 mod tidy;
@@ -37,6 +38,7 @@ usage: cargo xtask <command>
                     the run
   fuzz [--seed S] [arguments]
                     run tasks that overwrite everything their workers can reach; likewise
+  simulate-cluster  print the table of docs/cluster.md about a million tasks a second
   loom              check the models of atomics and locks in every interleaving
   asan              run the unit tests of the crates with raw memory under AddressSanitizer";
 
@@ -51,6 +53,7 @@ fn main() -> ExitCode {
         "stress" => seeded::STRESS.run(&arguments),
         "fuzz" => seeded::FUZZ.run(&arguments),
         "bench" => bench::run(&arguments),
+        "simulate-cluster" => simulate::run(&arguments),
         "loom" => loom::run(&arguments),
         "asan" => asan::run(&arguments),
         _ => Err(USAGE.to_owned()),
