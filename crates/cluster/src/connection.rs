@@ -3,10 +3,10 @@
 use std::env;
 use std::fmt;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use async_nats::{Client, ConnectOptions, Event};
+use async_nats::{Client, ConnectError, ConnectErrorKind, ConnectOptions, Event, ServerAddr};
 use brigade_codec::chain;
 use tokio::sync::mpsc;
 
@@ -98,6 +98,7 @@ impl Endpoint {
 
     /// Connects under the given name, which the server's monitoring shows.
     pub(crate) async fn connect(&self, name: &str) -> Result<Connection, ClusterError> {
+        self.check_files()?;
         let (sender, events) = mpsc::unbounded_channel();
         let mut options = ConnectOptions::new()
             .name(name)
@@ -120,22 +121,118 @@ impl Endpoint {
         if let Some((certificate, key)) = &self.client_certificate {
             options = options.add_client_certificate(certificate.clone(), key.clone());
         }
-        if let Some(token) = &self.token {
-            options = options.token(token.clone());
-        }
+        options = match (&self.token, self.user_in_url()) {
+            (Some(token), _) => options.token(token.clone()),
+            (None, Some((user, Some(password)))) => options.user_and_password(user, password),
+            // As in other clients of NATS.
+            (None, Some((token, None))) => options.token(token),
+            (None, None) => options,
+        };
         if let Some(path) = &self.credentials_file {
-            options = options.credentials_file(path).await.map_err(|error: io::Error| {
-                self.error(format!("cannot read the credentials in {}: {error}", path.display()))
-            })?;
+            options = options
+                .credentials_file(path)
+                .await
+                .map_err(|error: io::Error| unusable("credentials_file", path, &error))?;
         }
         let urls: Vec<&str> = self.urls.split(',').map(str::trim).collect();
-        let client = options.connect(urls).await.map_err(|error| self.error(chain(&error)))?;
+        let client = options.connect(urls).await.map_err(|error| self.error(&error))?;
         Ok(Connection { client, events })
     }
 
-    fn error(&self, reason: String) -> ClusterError {
-        ClusterError::Connect { url: self.to_string(), reason }
+    /// Returns the user and the password of the first URL that has them. The library ignores them.
+    fn user_in_url(&self) -> Option<(String, Option<String>)> {
+        self.urls.split(',').find_map(|url| {
+            let url: ServerAddr = url.trim().parse().ok()?;
+            Some((percent_decoded(url.username()?), url.password().map(percent_decoded)))
+        })
     }
+
+    /// Checks the files that the library reads only after it has connected.
+    fn check_files(&self) -> Result<(), ClusterError> {
+        let root = self.root_certificates.iter().map(|path| ("root_certificates", path));
+        let client = self.client_certificate.iter();
+        let client = client.flat_map(|(certificate, key)| [certificate, key]);
+        let client = client.map(|path| ("client_certificate", path));
+        for (field, path) in root.chain(client) {
+            let text = std::fs::read_to_string(path);
+            let text = text.map_err(|error| unusable(field, path, &error))?;
+            if !text.contains("-----BEGIN ") {
+                return Err(unusable(field, path, &"it is not in the format PEM"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the error of an attempt to connect, with the setting that is to be checked.
+    fn error(&self, error: &ConnectError) -> ClusterError {
+        let (url, reason) = (self.to_string(), chain(error));
+        let is_about_tls =
+            self.is_tls_required || self.urls.contains("tls://") || reason.contains("certificate");
+        match error.kind() {
+            ConnectErrorKind::AuthorizationViolation | ConnectErrorKind::Authentication => {
+                let remedy = match (&self.credentials_file, &self.token) {
+                    (Some(path), _) => {
+                        format!("check `credentials_file`, which is {}", path.display())
+                    }
+                    (None, Some(_)) => "check `token`".to_owned(),
+                    (None, None) if self.urls.contains('@') => {
+                        "check the user and the password in the URL".to_owned()
+                    }
+                    (None, None) => "set `credentials_file` (`NATS_CREDS`) or `token`, or write \
+                                     user:password@ in front of the host in the URL"
+                        .to_owned(),
+                };
+                ClusterError::Login { url, reason: format!("{reason}; {remedy}") }
+            }
+            ConnectErrorKind::Tls | ConnectErrorKind::Io
+                if is_about_tls && !is_unreachable(error) =>
+            {
+                let remedy = match (&self.root_certificates, &self.client_certificate) {
+                    (None, _) => {
+                        "set `root_certificates` (`NATS_CA`) to the file with the certificate of \
+                         the server's authority"
+                    }
+                    (_, None) => {
+                        "check `root_certificates`, and set `client_certificate` if the server \
+                         asks for one"
+                    }
+                    _ => "check `root_certificates` and `client_certificate`",
+                };
+                ClusterError::Tls { url, reason: format!("{reason}; {remedy}") }
+            }
+            _ => ClusterError::Connect { url, reason },
+        }
+    }
+}
+
+/// Replaces `%40` and the like, by which URLs write characters that have a meaning in them.
+fn percent_decoded(text: &str) -> String {
+    let mut parts = text.split('%');
+    let mut bytes = parts.next().unwrap_or_default().as_bytes().to_vec();
+    for part in parts {
+        match part.get(..2).and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
+            Some(byte) => {
+                bytes.push(byte);
+                bytes.extend_from_slice(&part.as_bytes()[2..]);
+            }
+            None => bytes.extend([b"%", part.as_bytes()].concat()),
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// Returns `true` if nobody listens at the address, so that certificates do not matter.
+fn is_unreachable(error: &ConnectError) -> bool {
+    let source = std::error::Error::source(error);
+    source.and_then(|source| source.downcast_ref::<io::Error>()).is_some_and(|error| {
+        matches!(error.kind(), io::ErrorKind::ConnectionRefused | io::ErrorKind::NetworkUnreachable)
+    })
+}
+
+/// Returns the error of a file that is unusable.
+fn unusable(field: &'static str, path: &Path, reason: &dyn fmt::Display) -> ClusterError {
+    let problem = format!("cannot use {}: {reason}", path.display());
+    ClusterError::Configuration { field, problem }
 }
 
 impl fmt::Display for Endpoint {
@@ -203,6 +300,15 @@ mod tests {
         let endpoint = Endpoint::at("nats://user:secret@a:4222, tls://token@b:1");
         assert_eq!(endpoint.to_string(), "nats://a:4222, tls://b:1");
         assert!(!format!("{endpoint:?}").contains("secret"));
+    }
+
+    #[test]
+    fn the_user_of_a_url_is_decoded() {
+        let user = |url: &str| Endpoint::at(url).user_in_url();
+        let expected = ("ann".to_owned(), Some("a@b/%c".to_owned()));
+        assert_eq!(user("nats://a:4222, nats://ann:a%40b%2F%25c@b:1"), Some(expected));
+        assert_eq!(user("nats://token@b:1"), Some(("token".to_owned(), None)));
+        assert_eq!(user("nats://b:1"), None);
     }
 
     #[test]

@@ -16,6 +16,22 @@ pub enum ClusterError {
         /// Description of the failure.
         reason: String,
     },
+    /// The server refused the user, the token or the credentials.
+    #[error("cannot log in at {url}: {reason}")]
+    Login {
+        /// The address, without credentials.
+        url: String,
+        /// Description of the failure, and of the remedy.
+        reason: String,
+    },
+    /// The server or this program refused the certificates of the other side.
+    #[error("cannot make a TLS connection to {url}: {reason}")]
+    Tls {
+        /// The address, without credentials.
+        url: String,
+        /// Description of the failure, and of the remedy.
+        reason: String,
+    },
     /// The server lacks something that clusters need.
     #[error("the server cannot be used: {reason}")]
     Unsupported {

@@ -35,6 +35,9 @@ use crate::pool::Pool;
 /// assert_eq!(sum_of_squares(&Pool::builder().workers(1).build()?)?, 30);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+///
+/// With the feature `cluster`, `brigade::cluster::Cluster` is one too; its documentation has an
+/// example that chooses between both.
 pub trait Executor: Send + Sync {
     /// The handle of a task.
     type Handle<R: DeserializeOwned + 'static>: TaskHandle<R>;

@@ -38,8 +38,8 @@ const PROGRAM: &str = "nats-server";
 pub struct NatsServer {
     folder: TempDir,
     name: String,
-    /// Arguments for the cluster that the server belongs to.
-    routes: Vec<String>,
+    /// Arguments for the cluster that the server belongs to, or for its configuration.
+    options: Vec<String>,
     ports: Ports,
     running: Option<Running>,
 }
@@ -76,10 +76,24 @@ impl NatsServer {
         server
     }
 
-    fn new(name: &str, routes: Vec<String>) -> Self {
+    /// Starts a server with a configuration, such as one with TLS or with users.
+    ///
+    /// # Panics
+    /// As [`start`](Self::start).
+    pub fn with_configuration(text: &str) -> Self {
+        let mut server = Self::new("alone", Vec::new());
+        let path = server.folder.path().join("configuration");
+        fs::write(&path, text).expect("the folder is ours");
+        server.options = vec!["-c".to_owned(), path.display().to_string()];
+        server.launch();
+        server.await_ready();
+        server
+    }
+
+    fn new(name: &str, options: Vec<String>) -> Self {
         let folder = TempDir::with_prefix("brigade-nats").expect("a folder");
         let ports = Ports { clients: -1, monitoring: -1 };
-        Self { folder, name: name.to_owned(), routes, ports, running: None }
+        Self { folder, name: name.to_owned(), options, ports, running: None }
     }
 
     /// Returns the address for clients. It stays the same after a restart.
@@ -129,7 +143,7 @@ impl NatsServer {
         command.arg("--ports_file_dir").arg(self.folder.path());
         command.arg("-sd").arg(self.folder.path().join("data"));
         command.arg("-l").arg(self.folder.path().join("log"));
-        command.args(&self.routes);
+        command.args(&self.options);
         command
     }
 
@@ -172,7 +186,7 @@ impl NatsServer {
             rest.split('"').next()?.parse().ok()
         };
         let ports = Ports {
-            clients: port("\"nats://127.0.0.1:")?,
+            clients: port("\"nats://127.0.0.1:").or_else(|| port("\"tls://127.0.0.1:"))?,
             monitoring: port("\"http://127.0.0.1:")?,
         };
         is_healthy(ports.monitoring).then_some(ports)

@@ -9,6 +9,32 @@ use serde::de::DeserializeOwned;
 use super::cluster::Cluster;
 use super::handle::ClusterHandle;
 
+/// Runs the same code as a [`Pool`](brigade_pool::Pool), on many machines:
+///
+/// ```no_run
+/// use brigade::cluster::Cluster;
+/// use brigade::{Executor, Pool, Task, TaskHandle};
+///
+/// static SQUARE: Task<u64, u64> = Task::new("square/1", |x: u64| x * x);
+///
+/// fn sum_of_squares(executor: &impl Executor) -> Result<u64, Box<dyn std::error::Error>> {
+///     let mut sum = executor.submit_key(&SQUARE, 1)?.wait()?;
+///     for square in executor.map_key(&SQUARE, 2..=4) {
+///         sum += square?;
+///     }
+///     Ok(sum)
+/// }
+///
+/// fn main() -> Result<(), Box<dyn std::error::Error>> {
+///     brigade::init();
+///     let sum = match std::env::var("NATS_URL") {
+///         Ok(url) => sum_of_squares(&Cluster::connect(url)?)?,
+///         Err(_) => sum_of_squares(&Pool::builder().build()?)?,
+///     };
+///     println!("{sum}");
+///     Ok(())
+/// }
+/// ```
 impl Executor for Cluster {
     type Handle<R: DeserializeOwned + 'static> = ClusterHandle<R>;
 
