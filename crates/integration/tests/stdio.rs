@@ -66,6 +66,10 @@ fn a_panicking_subscriber_loses_only_its_line() {
     let pool = capturing("poison").build().unwrap();
     let texts = (format!("before\n{POISON}\nafter\n"), String::new());
     outcome(pool.submit(prints, texts).unwrap()).unwrap();
+    // The pool waits only a second for a subscriber, and a panic with a backtrace may take longer.
+    wait_until("the line after the panic", BOUND, || {
+        Captured::get().stream("poison", "stdout") == ["before", "after"]
+    });
     pool.shutdown().unwrap();
     assert_eq!(Captured::get().stream("poison", "stdout"), ["before", "after"]);
 }
