@@ -8,6 +8,7 @@
 //! - Forking: [`copy_process`] copies the test itself, runs checks in the copy, and waits for it.
 //! - Misbehaving: [`faults`] is a catalog of task functions that misbehave as users' functions do.
 //! - Serving: [`NatsServer`] and [`NatsCluster`] are servers of NATS JetStream.
+//! - Separating: a [`Network`] has hosts that can be cut off.
 //! - Repeating: [`Random`] makes the same choices for the same seed.
 //!
 //! ```
@@ -33,6 +34,7 @@ pub mod faults;
 mod gate;
 mod leak;
 mod nats;
+mod network;
 pub mod processes;
 mod random;
 mod wait;
@@ -42,6 +44,7 @@ pub use copies::{Copied, InTheCopy, Side, copy_process};
 pub use gate::{Gate, Pass, pass};
 pub use leak::LeakCheck;
 pub use nats::{NatsCluster, NatsServer};
+pub use network::Network;
 pub use random::Random;
 pub use wait::{BOUND, outcome, pause, wait_for, wait_until};
 pub use watchdog::Watchdog;

@@ -28,16 +28,20 @@ pub use cluster::NatsCluster;
 /// after up to ten seconds, and may have to try again.
 const READY: Duration = Duration::from_secs(60);
 
+const LOOPBACK: &str = "127.0.0.1";
+
 /// The server's program, from the Debian package `nats-server`.
 const PROGRAM: &str = "nats-server";
 
-/// A server with JetStream on loopback, whose data are in a folder of its own.
+/// A server with JetStream, whose data are in a folder of its own.
 ///
 /// Dropping it kills the server and removes the data.
 #[derive(Debug)]
 pub struct NatsServer {
     folder: TempDir,
     name: String,
+    /// The address of this machine on which it listens.
+    address: String,
     /// Arguments for the cluster that the server belongs to, or for its configuration.
     options: Vec<String>,
     ports: Ports,
@@ -65,12 +69,12 @@ impl NatsServer {
         Command::new(PROGRAM).arg("--version").output().is_ok()
     }
 
-    /// Starts a server, and waits until it is ready.
+    /// Starts a server on loopback, and waits until it is ready.
     ///
     /// # Panics
     /// Panics if it cannot be started, or is not ready in time.
     pub fn start() -> Self {
-        let mut server = Self::new("alone", Vec::new());
+        let mut server = Self::new("alone", LOOPBACK, Vec::new());
         server.launch();
         server.await_ready();
         server
@@ -81,7 +85,7 @@ impl NatsServer {
     /// # Panics
     /// As [`start`](Self::start).
     pub fn with_configuration(text: &str) -> Self {
-        let mut server = Self::new("alone", Vec::new());
+        let mut server = Self::new("alone", LOOPBACK, Vec::new());
         let path = server.folder.path().join("configuration");
         fs::write(&path, text).expect("the folder is ours");
         server.options = vec!["-c".to_owned(), path.display().to_string()];
@@ -90,15 +94,16 @@ impl NatsServer {
         server
     }
 
-    fn new(name: &str, options: Vec<String>) -> Self {
+    fn new(name: &str, address: &str, options: Vec<String>) -> Self {
         let folder = TempDir::with_prefix("brigade-nats").expect("a folder");
         let ports = Ports { clients: -1, monitoring: -1 };
-        Self { folder, name: name.to_owned(), options, ports, running: None }
+        let (name, address) = (name.to_owned(), address.to_owned());
+        Self { folder, name, address, options, ports, running: None }
     }
 
     /// Returns the address for clients. It stays the same after a restart.
     pub fn url(&self) -> String {
-        format!("nats://127.0.0.1:{}", self.ports.clients)
+        format!("nats://{}:{}", self.address, self.ports.clients)
     }
 
     /// Returns the server's process id.
@@ -137,7 +142,7 @@ impl NatsServer {
 
     fn command(&self) -> Command {
         let mut command = Command::new(PROGRAM);
-        command.args(["-a", "127.0.0.1", "-n", &self.name, "-js"]);
+        command.args(["-a", &self.address, "-n", &self.name, "-js"]);
         command.arg("-p").arg(self.ports.clients.to_string());
         command.arg("-m").arg(self.ports.monitoring.to_string());
         command.arg("--ports_file_dir").arg(self.folder.path());
@@ -181,23 +186,21 @@ impl NatsServer {
         let ended = self.running.as_ref().is_none_or(|running| running.thread.is_finished());
         assert!(!ended, "nats-server has ended:\n{}", self.log());
         let text = fs::read_to_string(file).ok()?;
-        let port = |before: &str| -> Option<i32> {
-            let (_, rest) = text.split_once(before)?;
+        let port = |scheme: &str| -> Option<i32> {
+            let (_, rest) = text.split_once(&format!("\"{scheme}://{}:", self.address))?;
             rest.split('"').next()?.parse().ok()
         };
-        let ports = Ports {
-            clients: port("\"nats://127.0.0.1:").or_else(|| port("\"tls://127.0.0.1:"))?,
-            monitoring: port("\"http://127.0.0.1:")?,
-        };
-        is_healthy(ports.monitoring).then_some(ports)
+        let clients = port("nats").or_else(|| port("tls"))?;
+        let ports = Ports { clients, monitoring: port("http")? };
+        is_healthy(&self.address, ports.monitoring).then_some(ports)
     }
 }
 
 /// Returns `true` if the server says that it is ready, JetStream and the leader of its cluster
 /// included.
-fn is_healthy(port: i32) -> bool {
+fn is_healthy(address: &str, port: i32) -> bool {
     let ask = || -> Option<String> {
-        let mut socket = TcpStream::connect(("127.0.0.1", u16::try_from(port).ok()?)).ok()?;
+        let mut socket = TcpStream::connect((address, u16::try_from(port).ok()?)).ok()?;
         socket.set_read_timeout(Some(BOUND)).ok()?;
         socket.write_all(b"GET /healthz HTTP/1.0\r\n\r\n").ok()?;
         let mut answer = String::new();

@@ -2,36 +2,44 @@
 
 use std::net::TcpListener;
 
-use super::NatsServer;
+use super::{LOOPBACK, NatsServer};
 
-/// Servers of one cluster on loopback, each with routes to all others.
+/// Servers of one cluster on this machine, each with routes to all others.
 #[derive(Debug)]
 pub struct NatsCluster {
     servers: Vec<NatsServer>,
 }
 
 impl NatsCluster {
-    /// Starts a cluster, and waits until it has a leader.
+    /// Starts a cluster on loopback, and waits until it has a leader.
     ///
     /// # Panics
     /// Panics if a server cannot be started, or is not ready in time.
     pub fn start(size: usize) -> Self {
+        Self::start_on(LOOPBACK, size)
+    }
+
+    /// Starts a cluster on an address of this machine, and waits until it has a leader.
+    ///
+    /// # Panics
+    /// As [`start`](Self::start).
+    pub fn start_on(address: &str, size: usize) -> Self {
         // Held together, so that they differ. Another program could take one before its server
         // does, which ends the test with that server's log.
         let free: Vec<_> =
-            (0..size).map(|_| TcpListener::bind("127.0.0.1:0").expect("a port")).collect();
-        let addresses: Vec<_> = free
+            (0..size).map(|_| TcpListener::bind((address, 0)).expect("a port")).collect();
+        let routes: Vec<_> = free
             .iter()
             .map(|listener| format!("nats://{}", listener.local_addr().expect("an address")))
             .collect();
         drop(free);
-        let routes = addresses.join(",");
+        let all = routes.join(",");
         let mut servers: Vec<_> = (1..)
-            .zip(&addresses)
-            .map(|(number, address)| {
-                let options = ["--cluster_name", "test", "--cluster", address, "--routes", &routes];
+            .zip(&routes)
+            .map(|(number, route)| {
+                let options = ["--cluster_name", "test", "--cluster", route, "--routes", &all];
                 let options = options.map(str::to_owned).into();
-                let mut server = NatsServer::new(&format!("server-{number}"), options);
+                let mut server = NatsServer::new(&format!("server-{number}"), address, options);
                 server.launch();
                 server
             })
