@@ -5,7 +5,6 @@
 
 use std::time::Duration;
 
-use async_nats::jetstream::Context;
 use async_nats::jetstream::object_store::{DeleteErrorKind, GetErrorKind, ObjectStore};
 use brigade_codec::chain;
 use brigade_sys::random;
@@ -13,7 +12,7 @@ use tokio::io::AsyncReadExt;
 
 use crate::error::ClusterError;
 use crate::message::{Body, Items, StoredBody};
-use crate::names::{Names, TaskKey};
+use crate::names::TaskKey;
 
 /// Maximum number of bytes of items inside a message. Larger messages delay those behind them.
 pub(crate) const INLINE_LIMIT: usize = 256 << 10;
@@ -48,14 +47,8 @@ pub(crate) enum PayloadError {
 }
 
 impl Payloads {
-    /// Opens the bucket, which has been created.
-    pub(crate) async fn open(jetstream: &Context, names: &Names) -> Result<Self, ClusterError> {
-        let bucket = jetstream.get_object_store(names.payloads_bucket()).await;
-        let bucket = bucket.map_err(|error| ClusterError::Server {
-            operation: "open the bucket for payloads",
-            reason: chain(&error),
-        })?;
-        Ok(Self { bucket })
+    pub(crate) fn new(bucket: ObjectStore) -> Self {
+        Self { bucket }
     }
 
     /// Returns the body of a message with these items. Stores them first if they are large.

@@ -19,6 +19,7 @@ use futures_util::TryStreamExt;
 use crate::error::ClusterError;
 use crate::names::{Lane, Names};
 
+use crate::payload::Payloads;
 /// The oldest server with named consumers and direct gets.
 const OLDEST_SERVER: (i64, i64, i64) = (2, 9, 0);
 
@@ -69,8 +70,9 @@ impl QueueSettings {
         }
     }
 
-    /// Checks the server, and creates everything that is missing except lanes.
-    pub(crate) async fn ensure(&self, jetstream: &Context) -> Result<(), ClusterError> {
+    /// Checks the server, and creates everything that is missing except lanes. Returns the object
+    /// store.
+    pub(crate) async fn ensure(&self, jetstream: &Context) -> Result<Payloads, ClusterError> {
         check_server(jetstream)?;
         let tasks = self.stream(self.names.tasks_stream(), vec![self.names.all_tasks()]);
         let tasks = Config {
@@ -85,13 +87,15 @@ impl QueueSettings {
         let history = vec![self.names.all_returned(), self.names.all_dead()];
         let history = self.stream(self.names.history_stream(), history);
         let history = Config { max_age: self.outcome_life, ..history };
-        if !self.creates {
-            return self.require(jetstream, &tasks.name).await;
-        }
-        for wanted in [tasks, outcomes, history] {
-            ensure_stream(jetstream, wanted).await?;
+        if self.creates {
+            for wanted in [tasks, outcomes, history] {
+                ensure_stream(jetstream, wanted).await?;
+            }
+        } else {
+            self.require(jetstream, &tasks.name).await?;
         }
         self.ensure_bucket(jetstream).await
+        // Also of a queue that exists: whoever created it may have been interrupted.
     }
 
     /// Checks that the queue exists, by the first of its streams.
@@ -124,7 +128,7 @@ impl QueueSettings {
         }
     }
 
-    async fn ensure_bucket(&self, jetstream: &Context) -> Result<(), ClusterError> {
+    async fn ensure_bucket(&self, jetstream: &Context) -> Result<Payloads, ClusterError> {
         let bucket = self.names.payloads_bucket();
         let wanted = object_store::Config {
             bucket: bucket.clone(),
@@ -132,14 +136,14 @@ impl QueueSettings {
             num_replicas: self.replicas,
             ..object_store::Config::default()
         };
-        retry("create the bucket for payloads", async || {
-            if jetstream.get_object_store(&bucket).await.is_ok() {
-                return Ok(());
+        let bucket = retry("create the bucket for payloads", async || {
+            if let Ok(bucket) = jetstream.get_object_store(&bucket).await {
+                return Ok(bucket);
             }
             let created = jetstream.create_object_store(wanted.clone()).await;
-            created.map(drop).map_err(|error| Retry::Later(chain(&error)))
-        })
-        .await
+            created.map_err(|error| Retry::Later(chain(&error)))
+        });
+        bucket.await.map(Payloads::new)
     }
 
     /// Returns the consumer of a lane, which is created if it is missing.

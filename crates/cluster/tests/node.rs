@@ -377,6 +377,26 @@ fn nothing_is_lost_or_stuck_when_the_server_crashes() {
 }
 
 #[test]
+fn nodes_start_at_the_same_time_on_new_servers() {
+    if !NatsServer::installed() {
+        return;
+    }
+    let _watchdog = Watchdog::new("a test of three servers", 10 * BOUND);
+    let servers = NatsCluster::start(3);
+    let urls = servers.urls();
+    let start = || {
+        let node = builder(&urls, LEASE).replicas(3).start();
+        node.map(|node| node.drain())
+    };
+    std::thread::scope(|scope| {
+        let nodes: Vec<_> = (0..12).map(|_| scope.spawn(start)).collect();
+        for node in nodes {
+            node.join().unwrap().unwrap();
+        }
+    });
+}
+
+#[test]
 fn a_cluster_of_servers_survives_the_death_of_one() {
     if !NatsServer::installed() {
         return;

@@ -51,8 +51,7 @@ impl Server {
         settings: QueueSettings,
     ) -> Result<Self, ClusterError> {
         let jetstream = jetstream::new(client);
-        settings.ensure(&jetstream).await?;
-        let payloads = Payloads::open(&jetstream, &settings.names).await?;
+        let payloads = settings.ensure(&jetstream).await?;
         Ok(Self { jetstream, settings, payloads })
     }
 

@@ -32,7 +32,7 @@ impl QueueContext {
         jetstream: JetStream,
         settings: QueueSettings,
     ) -> Result<Self, ClusterError> {
-        settings.ensure(&jetstream).await?;
+        let payloads = settings.ensure(&jetstream).await?;
         let names = &settings.names;
         let open = async |name: String| {
             let stream = jetstream.get_stream_no_info(name).await;
@@ -40,7 +40,6 @@ impl QueueContext {
         };
         let outcomes = open(names.outcomes_stream()).await?;
         let history = open(names.history_stream()).await?;
-        let payloads = Payloads::open(&jetstream, names).await?;
         Ok(Self { jetstream, settings, payloads, outcomes, history })
     }
 

@@ -62,8 +62,7 @@ async fn run(url: &str, is_stopped: &AtomicBool, runs: &AtomicU64) {
     let names = names();
     let settings =
         QueueSettings { lease: Duration::from_secs(1), ..QueueSettings::new(names.clone()) };
-    settings.ensure(&jetstream).await.unwrap();
-    let payloads = Payloads::open(&jetstream, &names).await.unwrap();
+    let payloads = settings.ensure(&jetstream).await.unwrap();
     let lane = Lane { priority: Priority::Normal, class: Class::default() };
     let consumer = settings.ensure_lane(&jetstream, &lane).await.unwrap();
     let mut publisher = Publisher::new(connection.client.clone()).await.unwrap();
