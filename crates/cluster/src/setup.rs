@@ -9,8 +9,9 @@ use async_nats::jetstream::consumer::{self, AckPolicy, PullConsumer};
 use async_nats::jetstream::context::{
     CreateStreamError, CreateStreamErrorKind, GetStreamErrorKind,
 };
+use async_nats::jetstream::message::StreamMessage;
 use async_nats::jetstream::stream::{
-    Config, ConsumerErrorKind, DiscardPolicy, RetentionPolicy, Stream,
+    Config, ConsumerErrorKind, DiscardPolicy, LastRawMessageErrorKind, RetentionPolicy, Stream,
 };
 use async_nats::jetstream::{Context, ErrorCode, object_store};
 use brigade_codec::chain;
@@ -18,8 +19,8 @@ use futures_util::TryStreamExt;
 
 use crate::error::ClusterError;
 use crate::names::{Lane, Names};
-
 use crate::payload::Payloads;
+
 /// The oldest server with named consumers and direct gets.
 const OLDEST_SERVER: (i64, i64, i64) = (2, 9, 0);
 
@@ -94,8 +95,8 @@ impl QueueSettings {
         } else {
             self.require(jetstream, &tasks.name).await?;
         }
-        self.ensure_bucket(jetstream).await
         // Also of a queue that exists: whoever created it may have been interrupted.
+        self.ensure_bucket(jetstream).await
     }
 
     /// Checks that the queue exists, by the first of its streams.
@@ -283,6 +284,19 @@ fn check_stream(found: &Stream, wanted: &Config) -> Result<(), ClusterError> {
         }
     }
     Ok(())
+}
+
+/// Returns the last message on a subject. The leader of the stream answers, because its followers
+/// may not have heard of the last messages.
+pub(crate) async fn last_message(
+    stream: &Stream<()>,
+    subject: &str,
+) -> Result<Option<StreamMessage>, String> {
+    match stream.get_last_raw_message_by_subject(subject).await {
+        Ok(message) => Ok(Some(message)),
+        Err(error) if error.kind() == LastRawMessageErrorKind::NoMessageFound => Ok(None),
+        Err(error) => Err(chain(&error)),
+    }
 }
 
 /// Reason why a request to the server failed, and whether it may be sent again.

@@ -16,7 +16,7 @@ use crate::error::ClusterError;
 use crate::message::CancelMessage;
 use crate::names::{Lane, Names, Origin, TaskKey};
 use crate::payload::Payloads;
-use crate::setup::QueueSettings;
+use crate::setup::{QueueSettings, last_message};
 
 /// Silence of a client after which the server forgets its consumer.
 const CONSUMER_LIFE: Duration = Duration::from_secs(30);
@@ -97,13 +97,19 @@ impl Server {
     }
 
     /// Returns the message of an outcome or of a manifest, if there is one.
+    ///
+    /// Any server answers, but only the leader of the stream knows that there is none: the others
+    /// may not have heard of the last messages.
     pub(super) async fn outcome(&self, subject: &str) -> Result<Option<Bytes>, ClusterError> {
         let stream = self.names().outcomes_stream();
         patiently("read an outcome", async || {
             let stream = self.jetstream.get_stream_no_info(&stream).await.map_err(|e| chain(&e))?;
             match stream.direct_get_last_for_subject(subject).await {
                 Ok(message) => Ok(Some(message.payload)),
-                Err(error) if error.kind() == DirectGetErrorKind::NotFound => Ok(None),
+                Err(error) if error.kind() == DirectGetErrorKind::NotFound => {
+                    let last = last_message(&stream, subject).await?;
+                    Ok(last.map(|message| message.payload))
+                }
                 Err(error) => Err(chain(&error)),
             }
         })

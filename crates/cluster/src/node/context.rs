@@ -3,15 +3,13 @@
 use std::time::Duration;
 
 use async_nats::jetstream::Context as JetStream;
-use async_nats::jetstream::message::StreamMessage;
-use async_nats::jetstream::stream::{LastRawMessageErrorKind, Stream};
-use brigade_codec::chain;
+use async_nats::jetstream::stream::Stream;
 
 use crate::error::ClusterError;
 use crate::message::History;
 use crate::names::{Names, TaskKey};
 use crate::payload::Payloads;
-use crate::setup::QueueSettings;
+use crate::setup::{QueueSettings, last_message};
 
 /// The pause before a request is sent again.
 const PAUSE: Duration = Duration::from_millis(250);
@@ -64,7 +62,7 @@ impl QueueContext {
         if self.has_outcome(key).await? {
             return Ok((true, History::default()));
         }
-        let history = last(&self.history, &self.names().returned(key)).await?;
+        let history = last_message(&self.history, &self.names().returned(key)).await?;
         let history = history.map(|message| History::from_bytes(&message.payload)).transpose();
         // A history of another version is as good as none: the limit of deaths comes sooner.
         Ok((false, history.ok().flatten().unwrap_or_default()))
@@ -72,21 +70,11 @@ impl QueueContext {
 
     /// Returns whether there is a dead letter of a task.
     pub(super) async fn has_dead_letter(&self, key: &TaskKey) -> Result<bool, String> {
-        Ok(last(&self.history, &self.names().dead(key)).await?.is_some())
+        Ok(last_message(&self.history, &self.names().dead(key)).await?.is_some())
     }
 
     /// Returns whether a task has an outcome.
     pub(super) async fn has_outcome(&self, key: &TaskKey) -> Result<bool, String> {
-        Ok(last(&self.outcomes, &self.names().outcome(key)).await?.is_some())
-    }
-}
-
-/// Returns the last message on a subject. The leader of the stream answers, because its followers
-/// may not have heard of the last messages.
-async fn last(stream: &Stream<()>, subject: &str) -> Result<Option<StreamMessage>, String> {
-    match stream.get_last_raw_message_by_subject(subject).await {
-        Ok(message) => Ok(Some(message)),
-        Err(error) if error.kind() == LastRawMessageErrorKind::NoMessageFound => Ok(None),
-        Err(error) => Err(chain(&error)),
+        Ok(last_message(&self.outcomes, &self.names().outcome(key)).await?.is_some())
     }
 }
