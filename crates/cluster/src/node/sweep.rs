@@ -8,7 +8,7 @@
 use async_nats::HeaderMap;
 use async_nats::jetstream::consumer::PullConsumer;
 use async_nats::jetstream::message::StreamMessage;
-use async_nats::jetstream::stream::{DirectGetErrorKind, Stream};
+use async_nats::jetstream::stream::{RawMessageErrorKind, Stream};
 use brigade_codec::chain;
 
 use super::context::QueueContext;
@@ -78,10 +78,12 @@ impl QueueContext {
         let highest = floors.iter().map(|floor| floor.sequence).max().unwrap_or_default();
         let (mut next, mut patience) = (1, PATIENCE);
         while patience > 0 {
-            let message = match tasks.direct_get_next_for_subject(filter, Some(next)).await {
+            // The leader answers: after the deaths of several servers it may have messages that the
+            // others, which answer direct requests too, have removed.
+            let message = match tasks.get_first_raw_message_by_subject(filter, next).await {
                 Ok(message) if message.sequence <= highest => message,
                 Ok(_) => return Ok(()),
-                Err(error) if error.kind() == DirectGetErrorKind::NotFound => return Ok(()),
+                Err(error) if error.kind() == RawMessageErrorKind::NoMessageFound => return Ok(()),
                 Err(error) => return Err(chain(&error)),
             };
             next = message.sequence + 1;
