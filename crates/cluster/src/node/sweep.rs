@@ -39,11 +39,13 @@ impl QueueContext {
     /// Looks at all lanes. Several nodes may do this at the same time.
     pub(super) async fn sweep(&self) -> Result<Swept, String> {
         let name = self.names().tasks_stream();
-        let tasks = self.jetstream.get_stream_no_info(name).await.map_err(|error| chain(&error))?;
+        let tasks = self.jetstream.get_stream(name).await.map_err(|error| chain(&error))?;
+        // Before the states of the consumers, so that they know all of these messages.
+        let last = tasks.cached_info().state.last_sequence;
         let lanes = self.settings.lanes(&self.jetstream).await.map_err(|error| chain(&error))?;
         let mut floors = Vec::new();
         for lane in &lanes {
-            floors.push(self.floor(lane).await?);
+            floors.push(self.floor(lane, last).await?);
         }
         let mut swept = Swept::default();
         for floor in &floors {
@@ -54,15 +56,18 @@ impl QueueContext {
         Ok(swept)
     }
 
-    async fn floor(&self, lane: &Lane) -> Result<Floor, String> {
+    /// `last` is the last sequence of the stream, as of before.
+    async fn floor(&self, lane: &Lane, last: u64) -> Result<Floor, String> {
         let (name, stream) = (lane.consumer(), self.names().tasks_stream());
         let found = self.jetstream.get_consumer_from_stream(name, stream).await;
         let consumer: PullConsumer = found.map_err(|error| chain(&error))?;
         let info = consumer.cached_info();
-        let sequence = if info.num_ack_pending == 0 {
-            info.delivered.stream_sequence
-        } else {
-            info.ack_floor.stream_sequence
+        let sequence = match (info.num_ack_pending, info.num_pending) {
+            // There should be nothing. The leader of the consumer may have lost a message that the
+            // leader of the stream has.
+            (0, 0) => info.delivered.stream_sequence.max(last),
+            (0, _) => info.delivered.stream_sequence,
+            _ => info.ack_floor.stream_sequence,
         };
         Ok(Floor { filter: self.names().lane_filter(lane), sequence })
     }
@@ -70,7 +75,7 @@ impl QueueContext {
     /// Looks at the messages with subjects that match `filter`, up to the highest of the floors.
     async fn sweep_subjects(
         &self,
-        tasks: &Stream<()>,
+        tasks: &Stream,
         filter: &str,
         floors: &[Floor],
         swept: &mut Swept,
@@ -102,7 +107,7 @@ impl QueueContext {
     /// Removes a stuck message whose task has an outcome, and replaces others.
     async fn put_right(
         &self,
-        tasks: &Stream<()>,
+        tasks: &Stream,
         message: StreamMessage,
         swept: &mut Swept,
     ) -> Result<(), String> {
