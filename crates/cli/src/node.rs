@@ -37,6 +37,9 @@ pub(crate) fn run(options: &arguments::Node) -> Result<u8, Report> {
     if let Some(name) = &options.name {
         node = node.name(name);
     }
+    if let Some(address) = &options.status {
+        node = node.serve_status(address);
+    }
     for label in &options.label {
         node = node.label(label);
     }

@@ -63,4 +63,4 @@ pub use message::{Incident, NodeStatus, Report};
 pub use names::{ItemId, NameError, Origin, Priority, Queue, TaskKey};
 pub use needs::Needs;
 pub use node::{Node, NodeBuilder, RunningNode};
-pub use overview::{ClusterStatus, LaneStatus};
+pub use overview::{ClusterMonitor, ClusterStatus, LaneStatus};

@@ -8,6 +8,7 @@ mod delivery;
 mod driver;
 mod functions;
 mod held_task;
+mod live_view;
 mod machine;
 mod record;
 mod running;

@@ -1,14 +1,16 @@
 //! The state of a whole queue, for people and for their tools.
 
+use std::fmt;
 use std::time::{Duration, Instant};
 
 use async_nats::Client;
 use async_nats::jetstream::{self, stream::Stream};
 use futures_util::{StreamExt, TryStreamExt};
 use serde::{Deserialize, Serialize};
+use tokio::runtime::Runtime;
 use tokio::time::timeout_at;
 
-use crate::connection::Endpoint;
+use crate::connection::{Connection, Endpoint};
 use crate::error::ClusterError;
 use crate::message::NodeStatus;
 use crate::names::{Names, Queue};
@@ -58,6 +60,28 @@ impl ClusterStatus {
     /// # Errors
     /// If the server cannot be reached, or does not have the queue.
     pub fn fetch(urls: Option<&str>, queue: &str) -> Result<Self, ClusterError> {
+        ClusterMonitor::connect(urls, queue)?.fetch()
+    }
+
+    /// Returns the number of workers of all nodes.
+    pub fn workers(&self) -> u64 {
+        self.nodes.iter().map(|node| u64::from(node.workers)).sum()
+    }
+}
+
+/// A connection over which the state of a queue is fetched again and again.
+pub struct ClusterMonitor {
+    runtime: Runtime,
+    connection: Connection,
+    names: Names,
+}
+
+impl ClusterMonitor {
+    /// Connects to the server at `urls`, as [`ClusterStatus::fetch`].
+    ///
+    /// # Errors
+    /// If the server cannot be reached.
+    pub fn connect(urls: Option<&str>, queue: &str) -> Result<Self, ClusterError> {
         let mut endpoint = Endpoint::from_env();
         if let Some(urls) = urls {
             endpoint.set_urls(urls);
@@ -65,15 +89,27 @@ impl ClusterStatus {
         let names = Names::new(queue.parse::<Queue>()?);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| ClusterError::server("start a runtime", &error))?;
-        runtime.block_on(async {
-            let connection = endpoint.connect("brigade status").await?;
-            fetch(&connection.client, &names, queue).await
-        })
+        let connection = runtime.block_on(endpoint.connect("brigade status"))?;
+        Ok(Self { runtime, connection, names })
     }
 
-    /// Returns the number of workers of all nodes.
-    pub fn workers(&self) -> u64 {
-        self.nodes.iter().map(|node| u64::from(node.workers)).sum()
+    /// Asks the server and all nodes, once, which takes a second. So a loop without a pause sends
+    /// one request a second. After an error it may be called again: the connection comes back by
+    /// itself.
+    ///
+    /// # Errors
+    /// If the server does not answer, or does not have the queue.
+    pub fn fetch(&mut self) -> Result<ClusterStatus, ClusterError> {
+        let queue = self.names.queue().as_str();
+        self.runtime.block_on(fetch(&self.connection.client, &self.names, queue))
+    }
+}
+
+impl fmt::Debug for ClusterMonitor {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("ClusterMonitor")
+            .field("queue", self.names.queue())
+            .finish_non_exhaustive()
     }
 }
 

@@ -335,6 +335,23 @@ fn a_drained_node_hands_back_what_has_not_begun() {
 }
 
 #[test]
+fn metrics_of_a_node_carry_its_name() {
+    with_server(|server| {
+        let urls = server.url();
+        let node = builder(&urls, LEASE).name("here").serve_status("127.0.0.1:0").start().unwrap();
+        let cluster = connect(&urls, LEASE);
+        assert_eq!(cluster.submit(&DOUBLE, 4).unwrap().wait().unwrap(), 8);
+        let mut socket = std::net::TcpStream::connect(node.status_addr().unwrap()).unwrap();
+        socket.set_read_timeout(Some(BOUND)).unwrap();
+        socket.write_all(b"GET /metrics HTTP/1.0\r\nHost: localhost\r\n\r\n").unwrap();
+        let text = std::io::read_to_string(socket).unwrap();
+        assert!(text.contains("brigade_tasks_enqueued_total{node=\"here\",pool="), "{text}");
+        let refused = builder(&urls, LEASE).serve_status("nowhere").start().unwrap_err();
+        assert!(refused.to_string().contains("serve_status"), "{refused}");
+    });
+}
+
+#[test]
 fn an_unknown_task_waits_for_a_node_that_knows_it() {
     with_server(|server| {
         let urls = server.url();

@@ -22,6 +22,9 @@ pub struct PoolSnapshot {
     pub pool: u64,
     /// Name of the pool, or empty.
     pub name: String,
+    /// Name of the node of a cluster whose pool it is. A label of all its metrics.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<String>,
     /// Time since the pool was built.
     #[serde(with = "seconds")]
     pub age: Duration,

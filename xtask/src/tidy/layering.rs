@@ -58,7 +58,16 @@ const LAYERS: &[(&str, Uses)] = &[
             "brigade-sys",
         ]),
     ),
-    ("brigade-cluster", Only(&["brigade-codec", "brigade-pool", "brigade-sys"])),
+    (
+        "brigade-cluster",
+        Only(&[
+            "brigade-codec",
+            "brigade-metrics",
+            "brigade-pool",
+            "brigade-status",
+            "brigade-sys",
+        ]),
+    ),
     ("brigade", AllBefore),
     ("brigade-cli", Only(&["brigade", "brigade-ids", "brigade-sys"])),
     ("brigade-testkit", AllBefore),

@@ -45,6 +45,11 @@ pub(crate) struct Node {
     #[arg(long, value_name = "LABEL")]
     pub(crate) label: Vec<String>,
 
+    /// Serve a live view of the workers at this loopback address, such as 127.0.0.1:8080: a page,
+    /// and /metrics for Prometheus with the name of the node
+    #[arg(long, value_name = "ADDRESS", value_hint = ValueHint::Other)]
+    pub(crate) status: Option<String>,
+
     /// Name of the node, which must be unique [default: host name, process id and a random number]
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Option<String>,

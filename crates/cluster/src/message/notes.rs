@@ -155,6 +155,8 @@ pub struct NodeStatus {
     pub workers: u32,
     /// Number of tasks that are running or waiting in the node.
     pub held: u32,
+    /// Number of workers that run a task.
+    pub running: u32,
     /// Number of outcomes that the node has recorded.
     pub recorded: u64,
     /// Number of outcomes that the server refused because the task had one already.

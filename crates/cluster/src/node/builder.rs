@@ -62,6 +62,7 @@ pub struct NodeBuilder {
     pub(super) max_tasks: Option<u32>,
     pub(super) outcome_life: Option<Duration>,
     pub(super) lease: Option<Duration>,
+    pub(super) status_address: Option<String>,
     pub(super) handles_signals: bool,
 }
 
@@ -79,6 +80,7 @@ impl NodeBuilder {
             max_tasks: None,
             outcome_life: None,
             lease: None,
+            status_address: None,
             handles_signals: false,
         }
     }
@@ -183,6 +185,14 @@ impl NodeBuilder {
     /// A property of the queue: the first node or client sets it.
     pub fn outcome_life(mut self, life: Duration) -> Self {
         self.outcome_life = Some(life);
+        self
+    }
+
+    /// Serves a live view of the local pool at a loopback address, as
+    /// [`Pool::serve_status`](brigade_pool::Pool::serve_status) does. Its metrics have the label
+    /// `node` with the name of the node.
+    pub fn serve_status(mut self, address: impl Into<String>) -> Self {
+        self.status_address = Some(address.into());
         self
     }
 

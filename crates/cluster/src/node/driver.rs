@@ -254,7 +254,7 @@ impl Driver {
             }
             self.actions = actions;
         }
-        self.shared.set(self.machine.counts(), self.machine.held(), self.machine.is_draining());
+        self.shared.set(&self.machine);
     }
 
     async fn link_changed(&mut self, event: LinkEvent) {

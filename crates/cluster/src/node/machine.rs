@@ -132,6 +132,11 @@ impl Machine {
         self.held.len()
     }
 
+    /// Returns the number of workers that run a task.
+    pub(super) fn running(&self) -> u32 {
+        self.capacity.running().min(self.settings.workers)
+    }
+
     /// Returns `true` if the node drains and holds nothing.
     pub(super) fn is_drained(&self) -> bool {
         self.is_draining && self.held.is_empty()

@@ -1,12 +1,14 @@
 //! A node at work, and its thread.
 
 use std::fmt;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use async_nats::jetstream;
 use brigade_pool::{Pool, Shutdown};
+use brigade_status::StatusServer;
 use brigade_sys::random;
 use std::sync::mpsc::channel;
 use tokio::runtime::{self, Runtime};
@@ -16,6 +18,7 @@ use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use super::builder::NodeBuilder;
 use super::context::QueueContext;
 use super::driver::{Command, Driver, Parts};
+use super::live_view;
 use super::status::Shared;
 use crate::error::ClusterError;
 use crate::message::NodeStatus;
@@ -33,6 +36,7 @@ pub struct RunningNode {
     shared: Arc<Shared>,
     commands: UnboundedSender<Command>,
     thread: Option<JoinHandle<Result<(), ClusterError>>>,
+    live_view: Option<StatusServer>,
 }
 
 impl RunningNode {
@@ -52,8 +56,12 @@ impl RunningNode {
         builder.offer.class()?;
         let queue = builder.queue_settings()?;
         let name = builder.name.clone().unwrap_or_else(default_name);
-        let NodeBuilder { endpoint, functions, pool, offer, handles_signals, .. } = builder;
+        let NodeBuilder {
+            endpoint, functions, pool, offer, handles_signals, status_address, ..
+        } = builder;
         let pool = Arc::new(pool.build()?);
+        let live_view = status_address.map(|address| live_view::serve(&address, &pool, &name));
+        let live_view = live_view.transpose()?;
         let workers = u32::try_from(pool.workers()).unwrap_or(u32::MAX);
         let shared = Shared::new(name.clone(), workers, offer.to_string(), functions.names());
         let shared = Arc::new(shared);
@@ -95,7 +103,7 @@ impl RunningNode {
         // The thread sends exactly one message, unless it panics.
         let ended = || system("start a node", &"its thread has ended");
         is_open.recv().map_err(|_| ended()).flatten()?;
-        Ok(Self { shared, commands, thread: Some(thread) })
+        Ok(Self { shared, commands, thread: Some(thread), live_view })
     }
 
     /// Returns the name of the node.
@@ -106,6 +114,11 @@ impl RunningNode {
     /// Returns the current state of the node.
     pub fn status(&self) -> NodeStatus {
         self.shared.status()
+    }
+
+    /// Returns the address of the live view, if there is one.
+    pub fn status_addr(&self) -> Option<SocketAddr> {
+        self.live_view.as_ref().map(StatusServer::addr)
     }
 
     /// Lets the node finish what runs and hand back what has not begun. Returns at once; the node

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
-use super::machine::Counts;
+use super::machine::{Counts, Machine};
 use crate::message::NodeStatus;
 
 /// The state of a node as of its last event. Written by the driver only.
@@ -15,6 +15,7 @@ pub(super) struct Shared {
     tasks: Vec<String>,
     started: Instant,
     held: AtomicU64,
+    running: AtomicU64,
     recorded: AtomicU64,
     refused: AtomicU64,
     returned: AtomicU64,
@@ -32,6 +33,7 @@ impl Shared {
             tasks,
             started: Instant::now(),
             held: AtomicU64::default(),
+            running: AtomicU64::default(),
             recorded: AtomicU64::default(),
             refused: AtomicU64::default(),
             returned: AtomicU64::default(),
@@ -41,13 +43,14 @@ impl Shared {
         }
     }
 
-    pub(super) fn set(&self, counts: Counts, held: usize, is_draining: bool) {
-        let Counts { returned, given_up, worker_deaths, lost: _ } = counts;
-        self.held.store(held as u64, Ordering::Relaxed);
+    pub(super) fn set(&self, machine: &Machine) {
+        let Counts { returned, given_up, worker_deaths, lost: _ } = machine.counts();
+        self.held.store(machine.held() as u64, Ordering::Relaxed);
+        self.running.store(machine.running().into(), Ordering::Relaxed);
         self.returned.store(returned, Ordering::Relaxed);
         self.given_up.store(given_up, Ordering::Relaxed);
         self.worker_deaths.store(worker_deaths, Ordering::Relaxed);
-        self.is_draining.store(is_draining, Ordering::Relaxed);
+        self.is_draining.store(machine.is_draining(), Ordering::Relaxed);
     }
 
     pub(super) fn count_recorded(&self) {
@@ -65,6 +68,7 @@ impl Shared {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             workers: self.workers,
             held: u32::try_from(load(&self.held)).unwrap_or(u32::MAX),
+            running: u32::try_from(load(&self.running)).unwrap_or(u32::MAX),
             recorded: load(&self.recorded),
             refused: load(&self.refused),
             returned: load(&self.returned),

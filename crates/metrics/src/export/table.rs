@@ -139,7 +139,8 @@ const LABEL: &[Row<LabelSnapshot>] = &[
 ];
 
 fn of_pool(pool: &PoolSnapshot) -> Labels {
-    vec![("pool", pool.pool.to_string())]
+    let node = pool.node.as_ref().map(|node| ("node", bounded(node)));
+    node.into_iter().chain([("pool", pool.pool.to_string())]).collect()
 }
 
 fn of_slot(pool: &PoolSnapshot, worker: &WorkerSnapshot) -> Labels {

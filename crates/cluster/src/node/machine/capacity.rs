@@ -55,7 +55,7 @@ impl Capacity {
         ahead >= self.tasks() && self.mean.is_none_or(|mean| mean > BACKLOG)
     }
 
-    #[cfg(test)]
+    /// Returns the number of tasks that were begun, those in the backlogs included.
     pub(super) fn running(&self) -> u32 {
         self.running
     }
