@@ -47,13 +47,19 @@ pub(crate) enum Command {
     Sem(Sem),
     /// Show the machine's topology, and which cores jobs can be pinned to
     Topology,
-    /// Show a live view of a run or a pool in the terminal
+    /// Show a live view of a run, a pool or a cluster in the terminal
     ///
-    /// ADDRESS is the one given to `brigade run --status`, or to a pool's `serve_status`.
+    /// ADDRESS is the one given to `brigade run --status`, or to a pool's `serve_status`. For a
+    /// cluster it is that of its NATS server, and begins with nats:// or tls://.
     Top {
-        /// Address of the live view, such as 127.0.0.1:8080 or 8080
+        /// Address of the live view, such as 127.0.0.1:8080, 8080 or `nats://127.0.0.1:4222`
         #[arg(value_hint = ValueHint::Other)]
         address: String,
+
+        /// Name of the queue, for a cluster
+        #[cfg(feature = "cluster")]
+        #[arg(long, value_name = "NAME", default_value = "default")]
+        queue: String,
     },
     #[cfg(feature = "cluster")]
     Node(Box<Node>),

@@ -122,7 +122,11 @@ fn execute(command: Command) -> Result<u8, Report> {
         Command::Node(node) => return node::run(&node),
         #[cfg(feature = "cluster")]
         Command::Cluster(command) => return cluster::run(&command),
-        Command::Top { address } => return top::show(&address),
+        #[cfg(feature = "cluster")]
+        Command::Top { address, queue } if top::is_cluster(&address) => {
+            return top::show_cluster(&address, &queue);
+        }
+        Command::Top { address, .. } => return top::show(&address),
         Command::Completions { shell } => {
             io::stdout().write_all(&completions::script(shell)).into_diagnostic()?;
         }

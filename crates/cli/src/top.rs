@@ -5,6 +5,8 @@
 
 pub(crate) mod address;
 mod app;
+#[cfg(feature = "cluster")]
+mod cluster;
 mod figures;
 mod follow;
 mod format;
@@ -22,6 +24,9 @@ use miette::{IntoDiagnostic, Report, WrapErr, miette};
 use ratatui::DefaultTerminal;
 
 use app::{App, Next};
+
+#[cfg(feature = "cluster")]
+pub(crate) use cluster::{is_cluster, show as show_cluster};
 
 /// Shows the live view at `address` until the user ends it.
 pub(crate) fn show(address: &str) -> Result<u8, Report> {
