@@ -7,7 +7,7 @@ use std::sync::Arc;
 use async_nats::HeaderMap;
 use async_nats::header::NATS_MESSAGE_ID;
 use async_nats::jetstream::context::PublishErrorKind;
-use async_nats::jetstream::stream::DirectGetErrorKind;
+use async_nats::jetstream::stream::{DirectGetErrorKind, LastRawMessageErrorKind};
 use brigade_codec::chain;
 
 use super::cluster::Cluster;
@@ -143,16 +143,17 @@ impl Server {
         Ok(Page { letters, next: Some(next) })
     }
 
-    /// Returns `true` if the letter is in its stream.
+    /// Returns `true` if the letter is in its stream. The leader answers, because its followers may
+    /// not have heard of the last messages.
     async fn has_dead_letter(&self, letter: &DeadLetter) -> Result<bool, ClusterError> {
         let subject = self.names().dead(&letter.key);
         patiently("look for a dead letter", async || {
             let stream = self.names().history_stream();
             let stream = self.jetstream.get_stream_no_info(stream).await;
             let stream = stream.map_err(|error| chain(&error))?;
-            match stream.direct_get_last_for_subject(subject.as_str()).await {
+            match stream.get_last_raw_message_by_subject(&subject).await {
                 Ok(message) => Ok(message.sequence == letter.origin.sequence),
-                Err(error) if error.kind() == DirectGetErrorKind::NotFound => Ok(false),
+                Err(error) if error.kind() == LastRawMessageErrorKind::NoMessageFound => Ok(false),
                 Err(error) => Err(chain(&error)),
             }
         })
