@@ -1,0 +1,227 @@
+//! The programs of the test: nodes on the hosts of a network, their workers, and a client.
+
+use std::env;
+use std::fmt::Write as _;
+use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::os::unix::process::{ExitStatusExt, parent_id};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::OnceLock;
+use std::thread;
+use std::time::Duration;
+
+use brigade::Task;
+use brigade_cluster::{Cluster, Node};
+use brigade_testkit::processes::{Signal, hit};
+use brigade_testkit::{BOUND, Network, Random, pause, wait_until};
+
+use crate::ledger::RECORD;
+
+brigade::__before_main!(play);
+
+/// The variable with the role of a process.
+const ROLE: &str = "BRIGADE_CHAOS_ROLE";
+const URLS: &str = "BRIGADE_CHAOS_URLS";
+const LEASE_MILLIS: &str = "BRIGADE_CHAOS_LEASE";
+const WORKERS: &str = "BRIGADE_CHAOS_WORKERS";
+/// The file to which the workers of a node append.
+const LEDGER: &str = "BRIGADE_CHAOS_LEDGER";
+const SEED: &str = "BRIGADE_CHAOS_CLIENT_SEED";
+const TASKS: &str = "BRIGADE_CHAOS_CLIENT_TASKS";
+/// The file for the results of the client.
+const RESULTS: &str = "BRIGADE_CHAOS_RESULTS";
+
+/// The batch of the client.
+pub(crate) const BATCH: &str = "nightly";
+
+/// Deaths that a task survives. Each fault counts as one for the tasks that it hits, however often
+/// they were hit before.
+const MAX_DEATHS: u32 = 100;
+
+/// Notes that the task with this number runs, takes some milliseconds, and returns a number that
+/// depends on the first.
+pub(crate) static WORK: Task<(u32, u64), u64> = Task::new("work/1", work);
+
+/// Notes that it runs, waits until its node has leave to go on, and returns the node's id.
+pub(crate) static HOLD: Task<(), u32> = Task::new("hold/1", hold);
+
+/// Notes that it runs, and kills its node.
+pub(crate) static KILL_NODE: Task<(), ()> = Task::new("kill-node/1", kill_node);
+
+fn work((number, millis): (u32, u64)) -> u64 {
+    note(number);
+    pause(Duration::from_millis(millis));
+    Random::new(number.into()).number()
+}
+
+fn hold((): ()) -> u32 {
+    note(0);
+    let leave = leave(&PathBuf::from(env::var_os(LEDGER).unwrap()));
+    wait_until("the node has leave to go on", 10 * BOUND, || leave.exists());
+    parent_id()
+}
+
+fn kill_node((): ()) {
+    note(0);
+    hit(parent_id(), Signal::KILL);
+    pause(BOUND);
+}
+
+/// Appends a number to the ledger of this worker's node. There is none in the local pool.
+fn note(number: u32) {
+    static FILE: OnceLock<Option<File>> = OnceLock::new();
+    let open = |path| File::options().append(true).create(true).open(path).unwrap();
+    if let Some(mut file) = FILE.get_or_init(|| env::var_os(LEDGER).map(open)).as_ref() {
+        // In one write, because other workers append too.
+        assert_eq!(file.write(&number.to_le_bytes()).unwrap(), RECORD);
+    }
+}
+
+/// Returns the file whose existence lets a node's `HOLD` go on.
+pub(crate) fn leave(ledger: &Path) -> PathBuf {
+    ledger.with_extension("leave")
+}
+
+fn play() {
+    brigade::init();
+    let Ok(role) = env::var(ROLE) else { return };
+    // The test keeps the other end open as long as it lives.
+    thread::spawn(|| {
+        let _ = std::io::stdin().read(&mut [0]);
+        std::process::exit(1);
+    });
+    match role.as_str() {
+        "node" => node(),
+        _ => client(),
+    }
+    std::process::exit(0);
+}
+
+fn number<N: TryFrom<u64>>(variable: &str) -> N {
+    let number: u64 = env::var(variable).unwrap().parse().unwrap();
+    N::try_from(number).ok().unwrap()
+}
+
+fn lease() -> Duration {
+    Duration::from_millis(number(LEASE_MILLIS))
+}
+
+fn node() {
+    let node = Node::builder(env::var(URLS).unwrap()).workers(number(WORKERS));
+    let node = node.lease(lease()).replicas(3);
+    node.register(&WORK).register(&HOLD).register(&KILL_NODE).run().unwrap();
+}
+
+/// Connects like the client of the test.
+pub(crate) fn connect(urls: &str, lease: Duration) -> Cluster {
+    Cluster::builder().url(urls).lease(lease).replicas(3).connect().unwrap()
+}
+
+/// Submits all tasks, waits for their outcomes, and writes the results.
+fn client() {
+    let cluster = connect(&env::var(URLS).unwrap(), lease());
+    let batch = cluster.batch(BATCH).unwrap();
+    let mut random = Random::new(number(SEED));
+    let handles: Vec<_> = (0..number(TASKS))
+        .map(|number: u32| {
+            let task = batch.task(&number.to_string(), &WORK).unwrap().max_deaths(MAX_DEATHS);
+            task.submit((number, random.within(1..21))).unwrap()
+        })
+        .collect();
+    let mut results = String::new();
+    for handle in handles {
+        writeln!(results, "{}", handle.wait().unwrap()).unwrap();
+    }
+    fs::write(env::var(RESULTS).unwrap(), results).unwrap();
+}
+
+/// Settings of all programs.
+#[derive(Debug, Clone)]
+pub(crate) struct Surroundings {
+    pub(crate) urls: String,
+    pub(crate) lease: Duration,
+    pub(crate) workers: usize,
+    /// The folder of the ledgers and of the results.
+    pub(crate) folder: PathBuf,
+}
+
+impl Surroundings {
+    /// Returns the file to which the workers on a host append.
+    pub(crate) fn ledger(&self, host: usize) -> PathBuf {
+        self.folder.join(host.to_string())
+    }
+
+    pub(crate) fn results(&self) -> PathBuf {
+        self.folder.join("results")
+    }
+
+    /// Starts the node of a host.
+    pub(crate) fn start_node(&self, network: &Network, host: usize) -> Program {
+        let mut command = network.command(host, env::current_exe().unwrap());
+        command.env(ROLE, "node").env(WORKERS, self.workers.to_string());
+        Program::start(command.env(LEDGER, self.ledger(host)), self)
+    }
+
+    /// Starts the client, which is not on any host.
+    pub(crate) fn start_client(&self, tasks: u32, seed: u64) -> Program {
+        let mut command = Command::new(env::current_exe().unwrap());
+        command.env(ROLE, "client").env(RESULTS, self.results());
+        command.env(TASKS, tasks.to_string()).env(SEED, seed.to_string());
+        Program::start(&mut command, self)
+    }
+}
+
+/// A node or a client. It ends with the test, also if that is killed.
+#[derive(Debug)]
+pub(crate) struct Program {
+    process: Child,
+    _open: ChildStdin,
+}
+
+impl Program {
+    fn start(command: &mut Command, surroundings: &Surroundings) -> Self {
+        let Surroundings { urls, lease, .. } = surroundings;
+        command.env(URLS, urls).env(LEASE_MILLIS, lease.as_millis().to_string());
+        let mut process = command.stdin(Stdio::piped()).spawn().unwrap();
+        let open = process.stdin.take().unwrap();
+        Self { process, _open: open }
+    }
+
+    pub(crate) fn id(&self) -> u32 {
+        self.process.id()
+    }
+
+    pub(crate) fn kill(mut self) {
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
+    }
+
+    /// Returns `true` once the program has ended.
+    ///
+    /// # Panics
+    /// Panics if it has failed.
+    pub(crate) fn has_succeeded(&mut self) -> bool {
+        let ended = self.process.try_wait().unwrap();
+        assert!(ended.is_none_or(|status| status.success()), "the program fails: {ended:?}");
+        ended.is_some()
+    }
+
+    /// Drains a node, and waits for its end. One that still starts ends at once.
+    ///
+    /// # Panics
+    /// Panics if the node fails.
+    pub(crate) fn drain(mut self) {
+        hit(self.id(), Signal::TERM);
+        let status = self.process.wait().unwrap();
+        let is_new = status.signal() == Some(Signal::TERM.as_raw());
+        assert!(status.success() || is_new, "the node fails: {status:?}");
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}

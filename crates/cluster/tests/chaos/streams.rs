@@ -1,0 +1,85 @@
+//! The streams of the queue, read without the client of the crate.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, PullConsumer, pull};
+use async_nats::jetstream::{self, Context};
+use brigade_testkit::{BOUND, wait_for, wait_until};
+use futures_util::StreamExt;
+use tokio::runtime::{self, Runtime};
+
+/// Maximum time until messages that a crash has brought back are removed: nodes look for them at
+/// intervals of up to 64 s.
+const SWEPT: Duration = Duration::from_secs(200);
+
+/// A connection to the servers.
+pub(crate) struct Streams {
+    runtime: Runtime,
+    jetstream: Context,
+}
+
+impl Streams {
+    pub(crate) fn connect(urls: &str) -> Self {
+        let runtime = runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let urls: Vec<&str> = urls.split(',').collect();
+        let jetstream =
+            runtime.block_on(async { jetstream::new(async_nats::connect(urls).await.unwrap()) });
+        Self { runtime, jetstream }
+    }
+
+    /// Waits until no task is in the queue.
+    pub(crate) fn wait_until_the_queue_is_empty(&self) {
+        wait_until("no task is left in the queue", SWEPT, || {
+            self.messages("BRIGADE_default_TASKS") == Some(0)
+        });
+    }
+
+    /// Returns the number of messages in a stream, or `None` if it has no leader at the moment.
+    pub(crate) fn messages(&self, name: &str) -> Option<u64> {
+        self.runtime.block_on(async {
+            let mut stream = self.jetstream.get_stream(name).await.ok()?;
+            Some(stream.info().await.ok()?.state.messages)
+        })
+    }
+
+    /// Returns the subjects of all outcomes, each of which has exactly one message. There must be
+    /// `count`, and none may have been removed or replaced.
+    pub(crate) fn outcomes(&self, count: u64) -> HashSet<String> {
+        // The servers may still refuse requests because of the last fault.
+        let (state, consumer) = wait_for("a consumer of the outcomes", SWEPT, || {
+            self.runtime.block_on(async {
+                let stream = self.jetstream.get_stream("BRIGADE_default_OUTCOMES").await.ok()?;
+                let consumer = stream.create_consumer(everything()).await.ok()?;
+                Some((stream.cached_info().state.clone(), consumer))
+            })
+        });
+        assert_eq!(state.messages, count, "outcomes: {state:?}");
+        assert_eq!((state.first_sequence, state.last_sequence), (1, count), "{state:?}");
+        let read = async { tokio::time::timeout(10 * BOUND, read(&consumer, count)).await };
+        self.runtime.block_on(read).unwrap()
+    }
+}
+
+/// Returns the settings of a consumer that delivers a stream from its beginning.
+fn everything() -> pull::Config {
+    pull::Config {
+        deliver_policy: DeliverPolicy::All,
+        ack_policy: AckPolicy::None,
+        headers_only: true,
+        ..pull::Config::default()
+    }
+}
+
+/// Reads the messages of a stream, whose sequences must have no gap.
+async fn read(consumer: &PullConsumer, count: u64) -> HashSet<String> {
+    let mut messages = consumer.messages().await.unwrap();
+    let mut subjects = HashSet::new();
+    for sequence in 1..=count {
+        let message = messages.next().await.unwrap().unwrap();
+        assert_eq!(message.info().unwrap().stream_sequence, sequence);
+        let subject = message.subject.to_string();
+        assert!(subjects.insert(subject), "two outcomes: {}", message.subject);
+    }
+    subjects
+}
