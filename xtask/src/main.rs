@@ -7,6 +7,7 @@
 
 mod asan;
 mod bench;
+mod chaos;
 mod checkout;
 mod ci;
 mod invocation;
@@ -39,6 +40,9 @@ usage: cargo xtask <command>
   fuzz [--seed S] [arguments]
                     run tasks that overwrite everything their workers can reach; likewise
   simulate-cluster  print the table of docs/cluster.md about a million tasks a second
+  chaos --cluster [--seed S] [--tasks N]
+                    run 100,000 tasks on ten nodes in network namespaces, while links are cut and
+                    nodes, servers and the client are killed
   loom              check the models of atomics and locks in every interleaving
   asan              run the unit tests of the crates with raw memory under AddressSanitizer";
 
@@ -52,6 +56,7 @@ fn main() -> ExitCode {
         "tidy" => tidy::run(&arguments),
         "stress" => seeded::STRESS.run(&arguments),
         "fuzz" => seeded::FUZZ.run(&arguments),
+        "chaos" => chaos::run(&arguments),
         "bench" => bench::run(&arguments),
         "simulate-cluster" => simulate::run(&arguments),
         "loom" => loom::run(&arguments),

@@ -70,13 +70,18 @@ pub(crate) fn with_seed(arguments: &[String]) -> Vec<String> {
 }
 
 fn seed(arguments: &[String]) -> Option<&str> {
+    value(arguments, "--seed")
+}
+
+/// Returns the value of an option.
+pub(crate) fn value<'a>(arguments: &'a [String], option: &str) -> Option<&'a str> {
     let mut arguments = arguments.iter();
     while let Some(argument) = arguments.next() {
-        if argument == "--seed" {
+        if argument == option {
             return arguments.next().map(String::as_str);
         }
-        if let Some(seed) = argument.strip_prefix("--seed=") {
-            return Some(seed);
+        if let Some(value) = argument.strip_prefix(option).and_then(|rest| rest.strip_prefix('=')) {
+            return Some(value);
         }
     }
     None

@@ -108,6 +108,10 @@ fn optional(settings: Settings, tools: &Tools) -> (Vec<Step>, Vec<LeftOut>) {
             left_out.push(LeftOut { name, reason: format!("{program} is not installed") });
         }
     }
+    if !tools.namespaces {
+        let reason = "network namespaces need root, and the Debian package `iproute2`".to_owned();
+        left_out.push(LeftOut { name: "chaos of clusters", reason });
+    }
     steps.extend(features(resolution, tools.hack));
     (steps, left_out)
 }
@@ -224,7 +228,8 @@ mod tests {
                 "minimum Rust version",
                 "comparison with GNU parallel",
                 "check of the Prometheus text",
-                "tests of clusters"
+                "tests of clusters",
+                "chaos of clusters"
             ]
         );
         let msrv = Some("1.88-x86_64-unknown-linux-gnu".to_owned());
@@ -235,6 +240,7 @@ mod tests {
             parallel: true,
             promtool: true,
             nats_server: true,
+            namespaces: true,
             msrv,
         };
         let locked = Settings { resolution: "--locked", ..AT_HOME };

@@ -9,6 +9,10 @@ use crate::tidy::msrv;
 /// The server that the tests of clusters use; also the name of its Debian package.
 pub(crate) const NATS_SERVER: &str = "nats-server";
 
+/// The program that makes network namespaces, and its Debian package.
+pub(crate) const IP: &str = "ip";
+pub(crate) const IP_PACKAGE: &str = "iproute2";
+
 /// The optional tools that are installed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "one for each tool")]
@@ -19,6 +23,8 @@ pub(crate) struct Tools {
     pub(crate) parallel: bool,
     pub(crate) promtool: bool,
     pub(crate) nats_server: bool,
+    /// `true` if this process may make network namespaces.
+    pub(crate) namespaces: bool,
     /// The toolchain of the minimum supported Rust version, by its name in rustup.
     pub(crate) msrv: Option<String>,
 }
@@ -33,6 +39,7 @@ impl Tools {
             parallel: runs("parallel"),
             promtool: runs("promtool"),
             nats_server: runs(NATS_SERVER),
+            namespaces: permits_namespaces(),
             msrv: installed_msrv(),
         }
     }
@@ -41,6 +48,17 @@ impl Tools {
 /// Returns `true` if this program is on the path.
 pub(crate) fn runs(program: &str) -> bool {
     Command::new(program).arg("--version").output().is_ok()
+}
+
+/// Returns `true` if this process may make network namespaces: it must be root, and have the
+/// program `ip`. The name is one that the tests remove if it is left.
+pub(crate) fn permits_namespaces() -> bool {
+    let name = format!("bg{}b", std::process::id());
+    let ip = |action: &str| {
+        let output = Command::new(IP).args(["netns", action, &name]).output();
+        output.is_ok_and(|output| output.status.success())
+    };
+    ip("add") && ip("del")
 }
 
 fn installed_msrv() -> Option<String> {
