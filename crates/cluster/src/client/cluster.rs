@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use brigade_pool::{SubmitError, Task};
 use serde::Serialize;
@@ -97,6 +98,24 @@ impl Cluster {
         R: Serialize + DeserializeOwned + 'static,
     {
         self.task(task).try_submit(argument)
+    }
+
+    /// Submits a task like [`try_submit`](Self::try_submit), but waits at most `timeout` for room
+    /// in the queue; see [`ClusterTask::submit_timeout`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn submit_timeout<A, R>(
+        &self,
+        task: &Task<A, R>,
+        argument: A,
+        timeout: Duration,
+    ) -> Result<ClusterHandle<R>, SubmitError<A>>
+    where
+        A: Serialize + DeserializeOwned + 'static,
+        R: Serialize + DeserializeOwned + 'static,
+    {
+        self.task(task).submit_timeout(argument, timeout)
     }
 
     /// Submits a task as a future, which waits where [`submit`](Self::submit) blocks.

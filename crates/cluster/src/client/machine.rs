@@ -43,6 +43,8 @@ pub(super) enum Event {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum WhenFull {
     Wait,
+    /// Waits until this time, at which the task is offered once more.
+    WaitUntil(Instant),
     Fail,
 }
 
@@ -277,10 +279,11 @@ impl Submission {
             PublishAnswer::Full if self.is_complete => {
                 self.settle(ticket, TaskHalf::Absent, actions);
             }
-            PublishAnswer::Full if self.when_full == WhenFull::Wait => {
-                self.task = TaskHalf::WaitingForRoom(now + self.pause);
-            }
             PublishAnswer::Full => {
+                if let Some(at) = self.next_attempt(now) {
+                    self.task = TaskHalf::WaitingForRoom(at);
+                    return;
+                }
                 self.complete(ticket, Completion::Full, actions);
                 self.settle(ticket, TaskHalf::Absent, actions);
             }
@@ -342,6 +345,16 @@ impl Submission {
     /// Returns `true` if the task is in the queue and has no outcome.
     fn is_queued(&self) -> bool {
         matches!(self.task, TaskHalf::Stored(_)) && !self.is_complete
+    }
+
+    /// Returns the time at which the task is offered again to a queue that is full.
+    fn next_attempt(&self, now: Instant) -> Option<Instant> {
+        let at = now + self.pause;
+        match self.when_full {
+            WhenFull::Wait => Some(at),
+            WhenFull::WaitUntil(end) => (now < end).then(|| at.min(end)),
+            WhenFull::Fail => None,
+        }
     }
 
     fn next_pause(&self) -> Duration {

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use brigade_pool::{SubmitError, SubmitErrorKind, Task};
 use serde::Serialize;
@@ -149,7 +149,22 @@ where
     /// [`SubmitErrorKind::Full`] if the queue is full, and [`SubmitErrorKind::Disconnected`] if the
     /// server is away. If it does not answer for 10 s, the task is cancelled, but may have run.
     pub fn try_submit(&self, argument: A) -> Result<ClusterHandle<R>, SubmitError<A>> {
-        self.try_send(&argument).map_err(|kind| SubmitError::new(kind, argument))
+        let sent = self.send_and_wait(&argument, None);
+        sent.map_err(|kind| SubmitError::new(kind, argument))
+    }
+
+    /// Submits the task like [`try_submit`](Self::try_submit), but waits at most `timeout` for room
+    /// in the queue.
+    ///
+    /// # Errors
+    /// [`SubmitErrorKind::TimedOut`] if the queue stayed full; otherwise as `try_submit`.
+    pub fn submit_timeout(
+        &self,
+        argument: A,
+        timeout: Duration,
+    ) -> Result<ClusterHandle<R>, SubmitError<A>> {
+        let sent = self.send_and_wait(&argument, Some(timeout));
+        sent.map_err(|kind| SubmitError::new(kind, argument))
     }
 
     /// Submits the task. The future waits where [`submit`](Self::submit) blocks.
@@ -161,18 +176,33 @@ where
         ClusterSubmitFuture::new(Arc::clone(self.shared), argument, prepared)
     }
 
-    fn try_send(&self, argument: &A) -> Result<ClusterHandle<R>, SubmitErrorKind> {
+    /// Submits the task and waits for the answer of the server; if the queue is full, until there
+    /// is room or the time is over.
+    fn send_and_wait(
+        &self,
+        argument: &A,
+        timeout: Option<Duration>,
+    ) -> Result<ClusterHandle<R>, SubmitErrorKind> {
         if !self.shared.is_up() {
             let reason = "the server is not reachable at the moment".to_owned();
             return Err(SubmitErrorKind::Disconnected { reason });
         }
         let admission = Arc::new(Admission::default());
         let waiting = Some(Arc::clone(&admission));
-        let prepared = self.prepare(argument, WhenFull::Fail, waiting)?;
-        self.shared.window.enter().map_err(|_| closed())?;
+        let end = timeout.map(|timeout| Instant::now() + timeout);
+        let when_full = end.map_or(WhenFull::Fail, WhenFull::WaitUntil);
+        let prepared = self.prepare(argument, when_full, waiting)?;
+        match end {
+            None => self.shared.window.enter().map_err(|_| closed())?,
+            Some(end) if self.shared.window.enter_until(end).map_err(|_| closed())? => {}
+            Some(_) => return Err(SubmitErrorKind::TimedOut),
+        }
         let handle = self.send(prepared)?;
-        if let Some(answer) = admission.wait(ANSWER_PATIENCE) {
-            return answer.map(|()| handle);
+        if let Some(answer) = admission.wait(timeout.unwrap_or_default() + ANSWER_PATIENCE) {
+            return match (answer, timeout) {
+                (Err(SubmitErrorKind::Full), Some(_)) => Err(SubmitErrorKind::TimedOut),
+                (answer, _) => answer.map(|()| handle),
+            };
         }
         handle.end(false);
         let reason = "the server did not answer".to_owned();

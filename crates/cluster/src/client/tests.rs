@@ -126,8 +126,12 @@ fn a_full_queue_gives_the_argument_back_or_makes_submissions_wait() {
         let refused = cluster.try_submit(&DOUBLE, 9).unwrap_err();
         assert_eq!(*refused.kind(), SubmitErrorKind::Full);
         assert_eq!(refused.into_argument(), 9);
+        let refused = cluster.submit_timeout(&DOUBLE, 8, Duration::from_millis(30)).unwrap_err();
+        assert_eq!(*refused.kind(), SubmitErrorKind::TimedOut);
+        assert_eq!(refused.into_argument(), 8);
         let _node = FakeNode::start(&server.url());
-        for (handle, value) in [(first, 2), (second, 4), (third, 6)] {
+        let fourth = cluster.submit_timeout(&DOUBLE, 4, BOUND).unwrap();
+        for (handle, value) in [(first, 2), (second, 4), (third, 6), (fourth, 8)] {
             assert_eq!(handle.wait().unwrap(), value);
         }
     });

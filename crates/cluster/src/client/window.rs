@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::task::{Context, Poll, Waker};
+use std::time::Instant;
 
 use brigade_sys::sync::{Condvar, Mutex};
 
@@ -36,6 +37,22 @@ impl Window {
                 Poll::Ready(entered) => return entered,
                 Poll::Pending => state = self.changed.wait(state),
             }
+        }
+    }
+
+    /// Takes a place like [`enter`](Self::enter). Returns `false` if there is none until the
+    /// deadline.
+    pub(super) fn enter_until(&self, deadline: Instant) -> Result<bool, Closed> {
+        let mut state = self.state.lock();
+        loop {
+            if let Poll::Ready(entered) = state.try_enter() {
+                return entered.map(|()| true);
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(false);
+            }
+            state = self.changed.wait_timeout(state, left).0;
         }
     }
 
@@ -106,10 +123,14 @@ mod tests {
         let window = Window::new(1);
         let mut context = Context::from_waker(Waker::noop());
         assert_eq!(window.enter(), Ok(()));
+        assert_eq!(window.enter_until(Instant::now()), Ok(false));
         assert_eq!(window.poll_enter(&mut context), Poll::Pending);
         window.leave(1);
         assert_eq!(window.poll_enter(&mut context), Poll::Ready(Ok(())));
+        window.leave(1);
+        assert_eq!(window.enter_until(Instant::now()), Ok(true));
         window.close();
         assert_eq!(window.enter(), Err(Closed));
+        assert_eq!(window.enter_until(Instant::now()), Err(Closed));
     }
 }

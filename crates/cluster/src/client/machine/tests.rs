@@ -132,7 +132,9 @@ enum Step {
 }
 
 fn step() -> impl Strategy<Value = Step> {
-    let when_full = prop_oneof![Just(WhenFull::Wait), Just(WhenFull::Fail)];
+    let end = Instant::now() + 3 * LONGEST_PAUSE;
+    let when_full =
+        prop_oneof![Just(WhenFull::Wait), Just(WhenFull::WaitUntil(end)), Just(WhenFull::Fail)];
     prop_oneof![
         3 => (when_full, any::<bool>(), any::<bool>()).prop_map(
             |(when_full, has_outcome, is_old)| Step::Submit { when_full, has_outcome, is_old }
@@ -264,6 +266,16 @@ fn a_full_queue_gives_the_task_back_or_waits_longer_each_time() {
     machine.handle(now, 1, Event::Published(PublishAnswer::Full), &mut actions);
     let full = Action::Complete { ticket: 1, with: Completion::Full };
     assert_eq!(actions, [Action::Publish(1), full, Action::LeaveWindow(1), Action::Forget(1)]);
+    // Another one waits, and is offered once more at the end of its time.
+    let end = now + FIRST_PAUSE / 2;
+    machine.handle(now, 4, submitted(WhenFull::WaitUntil(end)), &mut actions);
+    machine.handle(now, 4, Event::Published(PublishAnswer::Full), &mut actions);
+    assert_eq!(machine.next_tick(), Some(end));
+    machine.tick(end, &mut actions);
+    actions.clear();
+    machine.handle(end, 4, Event::Published(PublishAnswer::Full), &mut actions);
+    let full = Action::Complete { ticket: 4, with: Completion::Full };
+    assert_eq!(actions, [full, Action::LeaveWindow(4), Action::Forget(4)]);
     machine.handle(now, 2, submitted(WhenFull::Wait), &mut actions);
     machine.handle(now, 2, Event::Published(PublishAnswer::Full), &mut actions);
     assert_eq!(machine.next_tick(), Some(now + FIRST_PAUSE));
