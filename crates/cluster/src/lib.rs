@@ -51,6 +51,7 @@ mod node;
 mod overview;
 mod payload;
 mod publisher;
+mod queue_options;
 mod setup;
 
 pub use client::{

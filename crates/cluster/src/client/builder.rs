@@ -1,9 +1,7 @@
 //! The settings of a cluster, and its start.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread;
-use std::time::Duration;
 
 use brigade_sys::random;
 use tokio::sync::mpsc::unbounded_channel;
@@ -15,7 +13,8 @@ use super::server::Server;
 use super::shared::{Command, Shared};
 use crate::connection::Endpoint;
 use crate::error::ClusterError;
-use crate::names::{Names, Origin, Queue};
+use crate::names::Origin;
+use crate::queue_options::{QueueOptions, impl_queue_options};
 use crate::setup::QueueSettings;
 
 /// The settings of a [`Cluster`]; created by [`Cluster::builder`].
@@ -24,102 +23,23 @@ use crate::setup::QueueSettings;
 #[derive(Debug, Clone)]
 #[must_use = "a builder does nothing until it connects"]
 pub struct ClusterBuilder {
-    endpoint: Endpoint,
-    queue: String,
-    replicas: usize,
-    max_tasks: u32,
-    outcome_life: Duration,
-    lease: Option<Duration>,
+    options: QueueOptions,
     creates_queue: bool,
 }
 
 impl Default for ClusterBuilder {
     fn default() -> Self {
-        let settings = QueueSettings::new(Names::new(Queue::default()));
-        Self {
-            endpoint: Endpoint::from_env(),
-            queue: Queue::default().to_string(),
-            replicas: settings.replicas,
-            max_tasks: u32::try_from(settings.max_tasks).unwrap_or(u32::MAX),
-            outcome_life: settings.outcome_life,
-            lease: None,
-            creates_queue: true,
-        }
+        Self { options: QueueOptions::new(Endpoint::from_env()), creates_queue: true }
     }
 }
+
+impl_queue_options!(ClusterBuilder);
 
 impl ClusterBuilder {
     /// Sets the URLs of the servers, separated by commas. Default: `NATS_URL`, or
     /// `nats://127.0.0.1:4222`.
     pub fn url(mut self, url: impl Into<String>) -> Self {
-        self.endpoint.set_urls(url);
-        self
-    }
-
-    /// Sets the name of the queue. Default: `default`.
-    pub fn queue(mut self, queue: impl Into<String>) -> Self {
-        self.queue = queue.into();
-        self
-    }
-
-    /// Sets the file with the credentials of NATS. Default: `NATS_CREDS`.
-    pub fn credentials_file(mut self, path: impl Into<PathBuf>) -> Self {
-        self.endpoint.set_credentials_file(path);
-        self
-    }
-
-    /// Sets the token that the server asks for.
-    pub fn token(mut self, token: impl Into<String>) -> Self {
-        self.endpoint.set_token(token);
-        self
-    }
-
-    /// Sets the file with the certificates of the servers' authority, and requires TLS. Default:
-    /// `NATS_CA`.
-    pub fn root_certificates(mut self, path: impl Into<PathBuf>) -> Self {
-        self.endpoint.set_root_certificates(path);
-        self
-    }
-
-    /// Sets the files with the certificate and the key of this client, and requires TLS.
-    pub fn client_certificate(
-        mut self,
-        certificate: impl Into<PathBuf>,
-        key: impl Into<PathBuf>,
-    ) -> Self {
-        self.endpoint.set_client_certificate(certificate, key);
-        self
-    }
-
-    /// Refuses servers without TLS.
-    pub fn require_tls(mut self) -> Self {
-        self.endpoint.require_tls();
-        self
-    }
-
-    /// Sets the number of servers that store each message, if the queue does not exist. Default: 1.
-    pub fn replicas(mut self, replicas: usize) -> Self {
-        self.replicas = replicas;
-        self
-    }
-
-    /// Sets the maximum number of tasks that are not done, if the queue does not exist. Default:
-    /// 1,000,000.
-    pub fn max_tasks(mut self, tasks: u32) -> Self {
-        self.max_tasks = tasks;
-        self
-    }
-
-    /// Sets the period for which outcomes are kept, if the queue does not exist. Default: 24 h.
-    pub fn outcome_life(mut self, life: Duration) -> Self {
-        self.outcome_life = life;
-        self
-    }
-
-    /// Sets the time after which a silent node has lost its tasks, if the queue does not exist.
-    /// Default: 10 s.
-    pub fn lease(mut self, lease: Duration) -> Self {
-        self.lease = Some(lease);
+        self.options.endpoint.set_urls(url);
         self
     }
 
@@ -163,17 +83,13 @@ impl ClusterBuilder {
         self,
         report: impl FnOnce(Result<Arc<Shared>, ClusterError>) + Send + 'static,
     ) -> Result<thread::JoinHandle<()>, ClusterError> {
-        let names = Names::new(self.queue.parse()?);
-        let mut settings = QueueSettings::new(names.clone());
+        let mut settings = self.options.settings()?;
         settings.creates = self.creates_queue;
-        settings.replicas = self.replicas;
-        settings.max_tasks = i64::from(self.max_tasks);
-        settings.outcome_life = self.outcome_life;
-        settings.lease = self.lease.unwrap_or(settings.lease);
+        let names = settings.names.clone();
         let id = random::bytes::<8>().map(u64::from_le_bytes);
         let id = id.map_err(|error| ClusterError::server("make the id of the client", &error))?;
         let origin = Origin::client(&format!("{id:016x}"))?;
-        let endpoint = self.endpoint;
+        let endpoint = self.options.endpoint;
         let run = move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             let runtime = match runtime {

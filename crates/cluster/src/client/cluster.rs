@@ -54,7 +54,8 @@ impl Cluster {
         Self::builder().url(url).connect()
     }
 
-    /// Returns a builder. Without further settings it uses `NATS_URL`, or a server on this machine.
+    /// Returns a builder. Without further settings it uses `NATS_URL`, `NATS_CREDS` and
+    /// `NATS_CA`, or a server on this machine.
     pub fn builder() -> ClusterBuilder {
         ClusterBuilder::default()
     }

@@ -1,8 +1,6 @@
 //! The builder of a node.
 
 use std::fmt;
-use std::path::PathBuf;
-use std::time::Duration;
 
 use brigade_pool::{Encoded, Pool, PoolBuilder, Task};
 
@@ -11,9 +9,8 @@ use super::running::RunningNode;
 use crate::connection::Endpoint;
 use crate::error::ClusterError;
 use crate::message::NodeStatus;
-use crate::names::{Names, Queue};
 use crate::needs::Needs;
-use crate::setup::QueueSettings;
+use crate::queue_options::{QueueOptions, impl_queue_options};
 
 /// A machine's share in a cluster: takes tasks from the queue, runs them in a local pool, and
 /// records their outcomes.
@@ -50,36 +47,28 @@ impl Node {
 /// Builds a [`Node`].
 #[must_use = "a builder does nothing until `run` or `start`"]
 pub struct NodeBuilder {
-    pub(super) endpoint: Endpoint,
+    pub(super) options: QueueOptions,
     pub(super) name: Option<String>,
-    pub(super) queue: String,
     pub(super) functions: Functions,
     /// Name of a function that was registered twice.
     pub(super) duplicate: Option<&'static str>,
     pub(super) pool: PoolBuilder,
     pub(super) offer: Needs,
-    pub(super) replicas: usize,
-    pub(super) max_tasks: Option<u32>,
-    pub(super) outcome_life: Option<Duration>,
-    pub(super) lease: Option<Duration>,
     pub(super) status_address: Option<String>,
     pub(super) handles_signals: bool,
 }
 
+impl_queue_options!(NodeBuilder);
+
 impl NodeBuilder {
     fn new(endpoint: Endpoint) -> Self {
         Self {
-            endpoint,
+            options: QueueOptions::new(endpoint),
             name: None,
-            queue: Queue::default().as_str().to_owned(),
             functions: Functions::default(),
             duplicate: None,
             pool: Pool::builder(),
             offer: Needs::new(),
-            replicas: 1,
-            max_tasks: None,
-            outcome_life: None,
-            lease: None,
             status_address: None,
             handles_signals: false,
         }
@@ -150,83 +139,11 @@ impl NodeBuilder {
         self
     }
 
-    /// Sets the name of the queue. Default: `default`.
-    pub fn queue(mut self, queue: impl Into<String>) -> Self {
-        self.queue = queue.into();
-        self
-    }
-
-    /// Sets the time after which the tasks of a silent node are run elsewhere. Default: 10 s.
-    ///
-    /// A property of the queue: the first node or client sets it.
-    pub fn lease(mut self, lease: Duration) -> Self {
-        self.lease = Some(lease);
-        self
-    }
-
-    /// Sets the number of servers that store each message. Default: 1.
-    ///
-    /// A property of the queue: the first node or client sets it.
-    pub fn replicas(mut self, replicas: usize) -> Self {
-        self.replicas = replicas;
-        self
-    }
-
-    /// Sets the maximum number of tasks that are not done. Default: 1,000,000.
-    ///
-    /// A property of the queue: the first node or client sets it.
-    pub fn max_tasks(mut self, tasks: u32) -> Self {
-        self.max_tasks = Some(tasks);
-        self
-    }
-
-    /// Sets the time for which outcomes are kept. Default: 24 hours.
-    ///
-    /// A property of the queue: the first node or client sets it.
-    pub fn outcome_life(mut self, life: Duration) -> Self {
-        self.outcome_life = Some(life);
-        self
-    }
-
     /// Serves a live view of the local pool at a loopback address, as
     /// [`Pool::serve_status`](brigade_pool::Pool::serve_status) does. Its metrics have the label
     /// `node` with the name of the node.
     pub fn serve_status(mut self, address: impl Into<String>) -> Self {
         self.status_address = Some(address.into());
-        self
-    }
-
-    /// Logs in with the credentials in a file.
-    pub fn credentials_file(mut self, path: impl Into<PathBuf>) -> Self {
-        self.endpoint.set_credentials_file(path);
-        self
-    }
-
-    /// Logs in with a token.
-    pub fn token(mut self, token: impl Into<String>) -> Self {
-        self.endpoint.set_token(token);
-        self
-    }
-
-    /// Requires TLS, and trusts the certificates in a file in addition to those of the system.
-    pub fn root_certificates(mut self, path: impl Into<PathBuf>) -> Self {
-        self.endpoint.set_root_certificates(path);
-        self
-    }
-
-    /// Requires TLS, and identifies this node by a certificate.
-    pub fn client_certificate(
-        mut self,
-        certificate: impl Into<PathBuf>,
-        key: impl Into<PathBuf>,
-    ) -> Self {
-        self.endpoint.set_client_certificate(certificate, key);
-        self
-    }
-
-    /// Requires TLS.
-    pub fn require_tls(mut self) -> Self {
-        self.endpoint.require_tls();
         self
     }
 
@@ -247,29 +164,12 @@ impl NodeBuilder {
     pub fn start(self) -> Result<RunningNode, ClusterError> {
         RunningNode::start(self)
     }
-
-    pub(super) fn queue_settings(&self) -> Result<QueueSettings, ClusterError> {
-        let queue: Queue = self.queue.parse()?;
-        let mut settings = QueueSettings::new(Names::new(queue));
-        settings.replicas = self.replicas;
-        if let Some(tasks) = self.max_tasks {
-            settings.max_tasks = tasks.into();
-        }
-        if let Some(life) = self.outcome_life {
-            settings.outcome_life = life;
-        }
-        if let Some(lease) = self.lease {
-            settings.lease = lease;
-        }
-        Ok(settings)
-    }
 }
 
 impl fmt::Debug for NodeBuilder {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_struct("NodeBuilder")
-            .field("endpoint", &self.endpoint)
-            .field("queue", &self.queue)
+            .field("options", &self.options)
             .field("functions", &self.functions)
             .finish_non_exhaustive()
     }

@@ -50,15 +50,16 @@ impl RunningNode {
         if builder.functions.is_empty() {
             return settings("register", "the node has no function; register at least one");
         }
-        if builder.lease.is_some_and(|lease| lease < SHORTEST_LEASE) {
+        if builder.options.lease.is_some_and(|lease| lease < SHORTEST_LEASE) {
             return settings("lease", "must be at least 1 s");
         }
         builder.offer.class()?;
-        let queue = builder.queue_settings()?;
+        let queue = builder.options.settings()?;
         let name = builder.name.clone().unwrap_or_else(default_name);
         let NodeBuilder {
-            endpoint, functions, pool, offer, handles_signals, status_address, ..
+            options, functions, pool, offer, handles_signals, status_address, ..
         } = builder;
+        let endpoint = options.endpoint;
         let pool = Arc::new(pool.build()?);
         let live_view = status_address.map(|address| live_view::serve(&address, &pool, &name));
         let live_view = live_view.transpose()?;

@@ -1,0 +1,128 @@
+//! The settings that the builders of clients and nodes have in common: the queue, and the
+//! connection to its servers.
+
+use std::time::Duration;
+
+use crate::connection::Endpoint;
+use crate::error::ClusterError;
+use crate::names::{Names, Queue};
+use crate::setup::QueueSettings;
+
+/// The queue, and the connection to its servers.
+#[derive(Debug, Clone)]
+pub(crate) struct QueueOptions {
+    pub(crate) endpoint: Endpoint,
+    pub(crate) queue: String,
+    pub(crate) replicas: Option<usize>,
+    pub(crate) max_tasks: Option<u32>,
+    pub(crate) outcome_life: Option<Duration>,
+    pub(crate) lease: Option<Duration>,
+}
+
+impl QueueOptions {
+    pub(crate) fn new(endpoint: Endpoint) -> Self {
+        Self {
+            endpoint,
+            queue: Queue::default().as_str().to_owned(),
+            replicas: None,
+            max_tasks: None,
+            outcome_life: None,
+            lease: None,
+        }
+    }
+
+    /// Returns the settings of the queue, if its name is one.
+    pub(crate) fn settings(&self) -> Result<QueueSettings, ClusterError> {
+        let default = QueueSettings::new(Names::new(self.queue.parse()?));
+        Ok(QueueSettings {
+            replicas: self.replicas.unwrap_or(default.replicas),
+            max_tasks: self.max_tasks.map_or(default.max_tasks, i64::from),
+            outcome_life: self.outcome_life.unwrap_or(default.outcome_life),
+            lease: self.lease.unwrap_or(default.lease),
+            ..default
+        })
+    }
+}
+
+/// Implements the setters of a builder that has [`QueueOptions`] in its field `options`.
+macro_rules! impl_queue_options {
+    ($builder:ident) => {
+        impl $builder {
+            /// Sets the name of the queue. Default: `default`.
+            pub fn queue(mut self, queue: impl Into<String>) -> Self {
+                self.options.queue = queue.into();
+                self
+            }
+
+            /// Sets the number of servers that store each message. Default: 1.
+            ///
+            /// A property of the queue: the first node or client sets it.
+            pub fn replicas(mut self, replicas: usize) -> Self {
+                self.options.replicas = Some(replicas);
+                self
+            }
+
+            /// Sets the maximum number of tasks that are not done. Default: 1,000,000.
+            ///
+            /// A property of the queue: the first node or client sets it.
+            pub fn max_tasks(mut self, tasks: u32) -> Self {
+                self.options.max_tasks = Some(tasks);
+                self
+            }
+
+            /// Sets the time for which outcomes are kept. Default: 24 hours.
+            ///
+            /// A property of the queue: the first node or client sets it.
+            pub fn outcome_life(mut self, life: std::time::Duration) -> Self {
+                self.options.outcome_life = Some(life);
+                self
+            }
+
+            /// Sets the time after which the tasks of a silent node are run elsewhere. Default:
+            /// 10 s.
+            ///
+            /// A property of the queue: the first node or client sets it.
+            pub fn lease(mut self, lease: std::time::Duration) -> Self {
+                self.options.lease = Some(lease);
+                self
+            }
+
+            /// Logs in with the credentials in a file.
+            pub fn credentials_file(mut self, path: impl Into<std::path::PathBuf>) -> Self {
+                self.options.endpoint.set_credentials_file(path);
+                self
+            }
+
+            /// Logs in with a token.
+            pub fn token(mut self, token: impl Into<String>) -> Self {
+                self.options.endpoint.set_token(token);
+                self
+            }
+
+            /// Requires TLS, and trusts the certificates in a file in addition to those of the
+            /// system.
+            pub fn root_certificates(mut self, path: impl Into<std::path::PathBuf>) -> Self {
+                self.options.endpoint.set_root_certificates(path);
+                self
+            }
+
+            /// Requires TLS, and identifies this program by a certificate.
+            pub fn client_certificate(
+                mut self,
+                certificate: impl Into<std::path::PathBuf>,
+                key: impl Into<std::path::PathBuf>,
+            ) -> Self {
+                self.options.endpoint.set_client_certificate(certificate, key);
+                self
+            }
+
+            /// Requires TLS.
+            pub fn require_tls(mut self) -> Self {
+                self.options.endpoint.require_tls();
+                self
+            }
+        }
+    };
+}
+
+pub(crate) use impl_queue_options;
