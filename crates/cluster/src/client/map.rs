@@ -8,6 +8,8 @@ mod chunks;
 mod results;
 mod sizing;
 
+pub(super) use sizing::RunTimes;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::marker::PhantomData;

@@ -11,6 +11,7 @@ use tokio::sync::mpsc::UnboundedSender;
 
 use super::callbacks::Callbacks;
 use super::machine::Ticket;
+use super::map::RunTimes;
 use super::server::Server;
 use super::submission::Submission;
 use super::window::Window;
@@ -26,6 +27,8 @@ pub(super) struct Shared {
     pub(super) origin: Origin,
     pub(super) window: Window,
     pub(super) callbacks: Callbacks,
+    /// Run times that maps have learned.
+    pub(super) run_times: RunTimes,
     commands: UnboundedSender<Command>,
     next_ticket: AtomicU64,
     /// `false` while the link to the server is down.
@@ -62,6 +65,7 @@ impl Shared {
             origin,
             window: Window::new(WINDOW),
             callbacks: Callbacks::default(),
+            run_times: RunTimes::default(),
             commands,
             next_ticket: AtomicU64::new(0),
             is_up: AtomicBool::new(true),

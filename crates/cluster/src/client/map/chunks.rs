@@ -77,7 +77,7 @@ impl<'cluster, I: Iterator> Chunks<'cluster, I> {
             name,
             inputs: Some(inputs),
             settings: Settings { label: Some(name.into()), ..Settings::default() },
-            sizing: Sizing::default(),
+            sizing: Sizing::new(shared.run_times.get(name)),
             window: WINDOW,
             held: None,
             inbox: Arc::default(),
@@ -256,6 +256,9 @@ where
 
 impl<I: Iterator> Drop for Chunks<'_, I> {
     fn drop(&mut self) {
+        if let Some(per_item) = self.sizing.per_item() {
+            self.shared.run_times.set(self.name, per_item);
+        }
         // The next run of a batch takes its outcomes.
         if self.batch.is_none() {
             for InFlight { ticket, .. } in self.in_flight.values() {
