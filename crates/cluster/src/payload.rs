@@ -24,6 +24,11 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Number of attempts to transfer an object, each with the patience above.
 const ATTEMPTS: u32 = 3;
 
+/// Number of times that a missing object is looked for, and the pause between them. Any of three
+/// servers may be asked, and one of them may not have heard of it yet.
+const LOOKS: u32 = 10;
+const PAUSE: Duration = Duration::from_millis(200);
+
 /// The object store of a queue.
 #[derive(Clone)]
 pub(crate) struct Payloads {
@@ -80,14 +85,22 @@ impl Payloads {
             Body::Stored(stored) => stored,
         };
         let StoredBody { object, length } = stored;
-        let mut reason = String::new();
-        for _ in 0..ATTEMPTS {
+        let (mut reason, mut failures, mut looks) = (String::new(), 0, 0);
+        while failures < ATTEMPTS {
             match tokio::time::timeout(patience(*length), self.read(stored)).await {
                 Ok(Ok(items)) => return Ok(items),
+                Ok(Err(None)) => {
+                    looks += 1;
+                    if looks == LOOKS {
+                        return Err(PayloadError::Gone(object.clone()));
+                    }
+                    tokio::time::sleep(PAUSE).await;
+                    continue;
+                }
                 Ok(Err(Some(failure))) => reason = failure,
-                Ok(Err(None)) => return Err(PayloadError::Gone(object.clone())),
                 Err(_) => "the server did not answer in time".clone_into(&mut reason),
             }
+            failures += 1;
         }
         Err(PayloadError::Unreachable { object: object.clone(), reason })
     }
