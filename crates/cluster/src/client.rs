@@ -17,6 +17,7 @@ mod inbox;
 mod machine;
 mod map;
 mod prepare;
+mod purge;
 mod server;
 mod shared;
 mod submission;

@@ -39,6 +39,11 @@ impl Cursor {
         Self { last, delivered: 0, heard: now }
     }
 
+    /// Returns the sequence of the last outcome.
+    pub(super) fn last(&self) -> u64 {
+        self.last
+    }
+
     /// Begins with another consumer. Returns the first sequence that it delivers.
     pub(super) fn restart(&mut self, now: Instant) -> u64 {
         self.delivered = 0;

@@ -24,6 +24,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use super::failure;
 use super::follower::Follower;
 use super::machine::{EndAnswer, Event, Machine, PublishAnswer, Ticket};
+use super::purge::{Mark, Purge};
 use super::server::Server;
 use super::shared::{Command, Shared};
 use super::submission::{Admission, Content, Submission, Target};
@@ -39,6 +40,9 @@ const AT_A_TIME: usize = 256;
 /// Time for outstanding publications when the cluster is closed.
 const CLOSE_PATIENCE: Duration = Duration::from_secs(5);
 
+/// Time for the removal of outcomes when the cluster is closed.
+const PURGE_PATIENCE: Duration = Duration::from_secs(2);
+
 type Job = Pin<Box<dyn Future<Output = Report>>>;
 
 /// The driver of a cluster.
@@ -50,11 +54,12 @@ pub(super) struct Driver {
     machine: Machine,
     records: HashMap<Ticket, Record>,
     followers: Vec<Followed>,
-    /// The positions of followers.
+    /// The positions of followers. The first follows the tasks outside of batches.
     by_origin: HashMap<Origin, usize>,
     jobs: FuturesUnordered<Job>,
     /// The lanes whose consumers exist, or are being created.
     lanes: HashSet<Lane>,
+    purge: Purge,
 }
 
 /// An origin, and the subscription to its outcomes.
@@ -94,6 +99,8 @@ enum Report {
     Looked { ticket: Ticket, found: Result<Option<Bytes>, String> },
     /// The items of outcomes were read from the object store.
     Read { tickets: Vec<Ticket>, source: Source, outcome: Result<OutcomeMessage, String> },
+    /// The outcomes before this one were removed.
+    Purged(Mark),
     /// A lane could not be opened.
     LaneFailed(Lane, String),
 }
@@ -129,13 +136,14 @@ impl Driver {
         let mut driver = Self {
             publisher: Publisher::new(client).await?,
             connection,
-            server,
             machine: Machine::default(),
             records: HashMap::new(),
             followers: Vec::new(),
             by_origin: HashMap::new(),
             jobs: FuturesUnordered::new(),
             lanes: HashSet::new(),
+            purge: Purge::new(server.settings.lease, Instant::now()),
+            server,
             shared,
         };
         // The consumer exists before the first task is published.
@@ -286,6 +294,7 @@ impl Driver {
             Report::Read { tickets, source, outcome } => {
                 self.deliver(&tickets, source, outcome).await;
             }
+            Report::Purged(mark) => self.purge.removed(mark),
             Report::LaneFailed(lane, reason) => {
                 // The next task of the lane tries again.
                 tracing::warn!(%reason, lane = lane.consumer(), "a lane could not be opened");
@@ -299,6 +308,7 @@ impl Driver {
         let was_up = self.shared.set_up(is_up);
         self.publisher.on_link(event).await;
         if is_up && !was_up {
+            self.purge.put_off(Instant::now());
             // The consumers of outcomes live in the memory of one server.
             for at in 0..self.followers.len() {
                 self.restart(at).await;
@@ -312,11 +322,14 @@ impl Driver {
         self.machine.tick(now, &mut actions);
         self.carry_out(actions).await;
         self.restart_silent(now).await;
+        if let Some(mark) = self.purge.tick(now) {
+            self.purge_before(mark);
+        }
     }
 
     fn next_timer(&self) -> Option<Instant> {
         let silent = self.followers.iter().filter_map(|followed| followed.follower.silent_at());
-        silent.chain(self.machine.next_tick()).min()
+        silent.chain(self.machine.next_tick()).chain(self.purge.due()).min()
     }
 
     /// Fails everything that is left, after the last answer.
@@ -332,6 +345,7 @@ impl Driver {
         for record in std::mem::take(&mut self.records).into_values() {
             fail(&record.target, record.admission.as_deref(), REASON);
         }
+        self.purge_all().await;
         // Cancellations that were published last.
         let _ = tokio::time::timeout(CLOSE_PATIENCE, self.connection.client.flush()).await;
     }

@@ -54,6 +54,11 @@ impl Follower {
         }
     }
 
+    /// Returns the sequence of the last outcome that has arrived.
+    pub(super) fn last(&self) -> u64 {
+        self.cursor.last()
+    }
+
     /// Adds items of a batch that have outcomes.
     pub(super) fn add_done(&mut self, items: impl IntoIterator<Item = String>) {
         self.done.extend(items);

@@ -7,7 +7,7 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use brigade_pool::{Executor, SubmitErrorKind, Task, TaskErrorKind, TaskHandle, TaskState};
-use brigade_testkit::{BOUND, NatsServer, Watchdog};
+use brigade_testkit::{BOUND, NatsServer, Watchdog, wait_until};
 use futures_util::future::join_all;
 
 use super::*;
@@ -171,6 +171,26 @@ fn a_batch_is_continued_by_its_name() {
 }
 
 #[test]
+fn outcomes_outside_of_batches_are_removed_once_they_were_received() {
+    with_server(|server| {
+        let url = server.url();
+        let cluster = Cluster::builder().url(&url).lease(Duration::from_secs(1)).connect().unwrap();
+        let _node = FakeNode::start(&url);
+        let batch = cluster.batch("stays").unwrap();
+        assert_eq!(batch.submit("one", &DOUBLE, 1).unwrap().wait().unwrap(), 2);
+        let handles: Vec<_> = (0..100).map(|n| cluster.submit(&DOUBLE, n).unwrap()).collect();
+        for (n, handle) in (0..).zip(handles) {
+            assert_eq!(handle.wait().unwrap(), 2 * n);
+        }
+        // That of the batch, and the last one.
+        wait_until("the outcomes are removed", BOUND, || fake_node::outcomes(&url) == 2);
+        assert_eq!(cluster.submit(&DOUBLE, 7).unwrap().wait().unwrap(), 14);
+        drop(cluster);
+        assert_eq!(fake_node::outcomes(&url), 1);
+    });
+}
+
+#[test]
 fn a_server_that_is_killed_and_restarted_loses_nothing() {
     with_server(|server| {
         let lease = Duration::from_secs(1);
@@ -230,7 +250,7 @@ fn the_same_code_runs_on_a_cluster_and_on_a_pool() {
 }
 
 fn cluster_is_down(cluster: &Cluster) -> bool {
-    brigade_testkit::wait_until("the link is down", BOUND, || !cluster.is_connected());
+    wait_until("the link is down", BOUND, || !cluster.is_connected());
     true
 }
 

@@ -8,10 +8,11 @@ use brigade_pool::TaskError;
 use bytes::Bytes;
 use futures_util::{FutureExt, StreamExt};
 
-use super::{AT_A_TIME, Driver, Followed, Record, Report, Source};
+use super::{AT_A_TIME, Driver, Followed, PURGE_PATIENCE, Record, Report, Source};
 use crate::client::failure;
 use crate::client::follower::{Arrival, Follower};
 use crate::client::machine::{Event, Ticket};
+use crate::client::purge::Mark;
 use crate::client::submission::Target;
 use crate::message::{Body, ItemOutcome, Items, OutcomeMessage};
 use crate::names::{Origin, TaskKey};
@@ -57,6 +58,37 @@ impl Driver {
         }
     }
 
+    /// Removes outcomes outside of batches that were received before this one.
+    pub(super) fn purge_before(&self, mark: Mark) {
+        let (server, origin) = (self.server.clone(), self.shared.origin.clone());
+        let count = self.purge.count(mark);
+        self.jobs.push(Box::pin(async move {
+            match server.purge_outcomes(&origin, count, Some(mark.sequence)).await {
+                Ok(true) => Report::Purged(mark),
+                // The next one removes these too.
+                Ok(false) => Report::Done,
+                Err(reason) => {
+                    tracing::debug!(reason, "the outcomes that were received are not removed");
+                    Report::Done
+                }
+            }
+        }));
+    }
+
+    /// Removes all outcomes outside of batches. Those that are not removed expire.
+    pub(super) async fn purge_all(&self) {
+        let count = self.purge.count(self.purge.last());
+        if !self.shared.is_up() || count == 0 {
+            return;
+        }
+        let purge = self.server.purge_outcomes(&self.shared.origin, count, None);
+        match tokio::time::timeout(PURGE_PATIENCE, purge).await {
+            Ok(Ok(_)) => {}
+            Ok(Err(reason)) => tracing::debug!(reason, "the outcomes are not removed"),
+            Err(_) => tracing::debug!("the removal of the outcomes takes too long"),
+        }
+    }
+
     /// Receives a message of a consumer, and those behind it.
     pub(super) async fn on_outcomes(&mut self, at: usize, first: Message) {
         let mut next = Some(first);
@@ -72,13 +104,17 @@ impl Driver {
     }
 
     async fn on_outcome(&mut self, at: usize, message: Message) {
-        match self.followers[at].follower.arrive(&message, Instant::now()) {
+        let now = Instant::now();
+        match self.followers[at].follower.arrive(&message, now) {
             Arrival::Alive(None) => {}
             Arrival::Alive(Some(subject)) => {
                 let _ = self.connection.client.publish(subject, Bytes::new()).await;
             }
             Arrival::Gap => self.restart(at).await,
             Arrival::Outcome(tickets) => {
+                if at == 0 {
+                    self.purge.received(self.followers[at].follower.last(), now);
+                }
                 if tickets.iter().any(|ticket| self.records.contains_key(ticket)) {
                     self.receive(tickets, Source::Delivered, &message.payload).await;
                 }

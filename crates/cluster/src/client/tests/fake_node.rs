@@ -152,6 +152,14 @@ pub(super) fn waiting(url: &str) -> u64 {
     })
 }
 
+/// Returns the number of outcomes and manifests that are stored.
+pub(super) fn outcomes(url: &str) -> u64 {
+    block_on(async {
+        let mut stream = context(url).await.get_stream(names().outcomes_stream()).await.unwrap();
+        stream.info().await.unwrap().state.messages
+    })
+}
+
 /// Returns the number of consumers of outcomes.
 pub(super) fn consumers_of_outcomes(url: &str) -> usize {
     block_on(async {

@@ -1,0 +1,147 @@
+//! The removal of outcomes that have been received, outside of batches: nobody else reads them.
+//! Pure.
+//!
+//! An outcome stays for longer than the lease after it was received. A node that gets the task
+//! again in that time, because its acknowledgment was lost, finds the outcome and does not run the
+//! task a second time. A server that crashes loses many acknowledgments, and nodes look for these
+//! tasks for a minute. So outcomes stay longer if the link was lost.
+//!
+//! For each purge, the server looks at every outcome that it has, about 1.3 µs each, and does
+//! nothing else meanwhile. So the driver leaves a purge out that would remove few of them.
+
+use std::time::{Duration, Instant};
+
+/// The shortest period for which outcomes stay: longer than an election of the server.
+const SHORTEST: Duration = Duration::from_millis(if cfg!(test) { 100 } else { 15_000 });
+
+/// Time after a reconnect in which no period ends. Nodes look for stuck messages six times in it.
+const CALM: Duration = Duration::from_secs(64);
+
+/// An outcome.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Mark {
+    /// Its sequence in the stream.
+    pub(super) sequence: u64,
+    /// Its number among those of the client, counted from 1.
+    pub(super) number: u64,
+}
+
+/// The outcomes of the client that have been received, by their sequences in the stream.
+#[derive(Debug)]
+pub(super) struct Purge {
+    period: Duration,
+    /// The last outcome.
+    last: Mark,
+    /// The last outcome when the period began.
+    mark: Mark,
+    /// Number of outcomes that were removed: the first ones.
+    removed: u64,
+    /// End of the period; `None` if there is nothing to remove.
+    due: Option<Instant>,
+    /// No period ends before.
+    not_before: Instant,
+}
+
+impl Purge {
+    /// Keeps outcomes for one and a half leases, and at most twice as long.
+    pub(super) fn new(lease: Duration, now: Instant) -> Self {
+        let period = SHORTEST.max(lease + lease / 2);
+        let none = Mark::default();
+        Self { period, last: none, mark: none, removed: 0, due: None, not_before: now }
+    }
+
+    /// Notes an outcome that was received.
+    pub(super) fn received(&mut self, sequence: u64, now: Instant) {
+        self.last = Mark { sequence, number: self.last.number + 1 };
+        self.due.get_or_insert_with(|| self.not_before.max(now + self.period));
+    }
+
+    /// Keeps outcomes for longer, because the link was lost.
+    pub(super) fn put_off(&mut self, now: Instant) {
+        self.not_before = now + CALM;
+        self.mark = Mark::default();
+        self.due = self.due.map(|_| self.not_before);
+    }
+
+    /// Returns the number of outcomes up to this one that are in the stream.
+    pub(super) fn count(&self, mark: Mark) -> u64 {
+        mark.number.saturating_sub(self.removed)
+    }
+
+    /// Returns the last outcome.
+    pub(super) fn last(&self) -> Mark {
+        self.last
+    }
+
+    /// Notes that all outcomes before this one were removed.
+    pub(super) fn removed(&mut self, before: Mark) {
+        self.removed = self.removed.max(before.number - 1);
+    }
+
+    /// Returns the time at which [`tick`](Self::tick) is due.
+    pub(super) fn due(&self) -> Option<Instant> {
+        self.due
+    }
+
+    /// Returns the outcome before which all others are to be removed now, if there are any.
+    ///
+    /// It stays itself. A purge that leaves nothing would move the consumer that follows the
+    /// outcomes to the end of the stream.
+    pub(super) fn tick(&mut self, now: Instant) -> Option<Mark> {
+        self.due.filter(|due| *due <= now)?;
+        let old = Some(self.mark).filter(|mark| self.count(*mark) > 1);
+        self.mark = self.last;
+        self.due = (self.count(self.last) > 1).then(|| now + self.period);
+        old
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn outcomes_are_removed_after_a_period_except_the_last() {
+        let (start, lease) = (Instant::now(), Duration::from_secs(10));
+        let after = |seconds| start + Duration::from_secs(seconds);
+        let tick = |purge: &mut Purge, seconds| {
+            let old = purge.tick(after(seconds))?;
+            let count = purge.count(old) - 1;
+            purge.removed(old);
+            Some((old.sequence, count))
+        };
+        let mut purge = Purge::new(lease, start);
+        assert_eq!((purge.due(), purge.count(purge.last())), (None, 0));
+        purge.received(7, start);
+        purge.received(9, after(14));
+        assert_eq!((purge.due(), tick(&mut purge, 14)), (Some(after(15)), None));
+        assert_eq!(tick(&mut purge, 15), None, "the last one is a second old");
+        purge.received(12, after(29));
+        assert_eq!(tick(&mut purge, 30), Some((9, 1)));
+        assert_eq!(tick(&mut purge, 45), Some((12, 1)));
+        assert_eq!((tick(&mut purge, 60), purge.due()), (None, None));
+        purge.received(15, after(100));
+        assert_eq!((purge.due(), tick(&mut purge, 115)), (Some(after(115)), None));
+        purge.put_off(after(120));
+        assert_eq!((purge.due(), tick(&mut purge, 184)), (Some(after(184)), None));
+        assert_eq!(tick(&mut purge, 199), Some((15, 1)));
+        purge.put_off(after(200));
+        purge.received(16, after(201));
+        assert_eq!((purge.due(), tick(&mut purge, 264)), (Some(after(264)), None));
+        assert_eq!(tick(&mut purge, 279), Some((16, 1)));
+    }
+
+    #[test]
+    fn outcomes_that_were_not_removed_count_next_time() {
+        let (start, mut count) = (Instant::now(), 0);
+        let mut purge = Purge::new(Duration::from_secs(10), start);
+        for period in 0..5 {
+            let now = start + Duration::from_secs(15) * period;
+            purge.received(10 + u64::from(period), now);
+            count = purge.tick(now).map_or(count, |old| purge.count(old));
+        }
+        assert_eq!(count, 4);
+        purge.removed(purge.last());
+        assert_eq!(purge.count(purge.last()), 1);
+    }
+}
