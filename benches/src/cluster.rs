@@ -13,6 +13,9 @@ pub(crate) const MOST_MAPPED: usize = 2_000_000;
 /// Items of a message, where several travel in one.
 pub(crate) const ITEMS: usize = 64;
 
+/// Bytes of a large payload.
+pub(crate) const OBJECT_SIZE: usize = 4 << 20;
+
 /// The servers that keep the queue, in files.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Servers {

@@ -76,6 +76,9 @@ pub(crate) struct Load {
     pub(crate) picture_side: u32,
     /// File that lists the paths of the pictures, one per line.
     pub(crate) pictures: PathBuf,
+    /// Large payloads that travel through servers in each direction; fewer with three servers,
+    /// which are slower.
+    pub(crate) object_count: usize,
     /// Seconds for which the service is under load.
     pub(crate) service_seconds: u32,
 }
@@ -118,6 +121,7 @@ impl Load {
             picture_batch: 16,
             picture_side: 224,
             pictures: PathBuf::new(),
+            object_count: pick(256, 24),
             service_seconds: if quick { 3 } else { 10 },
         }
     }

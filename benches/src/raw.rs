@@ -6,6 +6,7 @@ mod callers;
 mod cores;
 mod grain;
 mod memory;
+mod objects;
 mod queue;
 mod shared_memory;
 mod spawn;

@@ -16,7 +16,7 @@ pub(super) fn measure(link: Link, load: &Load, report: &mut Report) {
     report.attempt("uneven_excess_percent", || uneven(link, load));
 }
 
-const EVEN: Duration = Duration::from_millis(10);
+pub(super) const EVEN: Duration = Duration::from_millis(10);
 
 /// Returns the ideal time as a percentage of the measured time.
 fn even(link: Link, load: &Load) -> Outcome<f64> {
@@ -36,7 +36,7 @@ fn even(link: Link, load: &Load) -> Outcome<f64> {
 
 /// Takes exactly `time`, mostly asleep. The last part is spent spinning, because the kernel wakes a
 /// sleeper up to 0.1 ms late, which would count as the pool's overhead.
-fn lasts(time: Duration) {
+pub(super) fn lasts(time: Duration) {
     let begin = Instant::now();
     pause(time.saturating_sub(Duration::from_micros(500)));
     while begin.elapsed() < time {

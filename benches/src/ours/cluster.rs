@@ -1,61 +1,92 @@
-//! Measures no-ops that travel through servers of NATS JetStream: client and node are in this
-//! process, and the node's workers are processes as always.
+//! Measures tasks that travel through servers of NATS JetStream: client and nodes are in this
+//! process, and the nodes' workers are processes as always.
+
+mod idle;
+mod payloads;
+
+use std::time::Duration;
 
 use brigade::cluster::{Cluster, Node, RunningNode};
-use brigade::{Link, Task};
+use brigade::{Link, Pool, Task};
 
+use super::balance::{EVEN, lasts};
 use super::noop;
 use crate::cluster::{MOST, MOST_MAPPED, Running, SERVERS, Servers};
 use crate::load::Load;
 use crate::report::{Outcome, Report};
-use crate::sample::{busy_trips, record_trips, throughput};
+use crate::sample::{busy_trips, number, record_trips, throughput, timed};
 
 static NOOP: Task<(), ()> = Task::new("bench/noop", noop);
 static NOTHING: Task<u64, ()> = Task::new("bench/nothing", |_| ());
+static LASTS: Task<Duration, ()> = Task::new("bench/lasts", lasts);
+static ECHO: Task<Vec<u8>, Vec<u8>> = Task::new("bench/echo", |payload: Vec<u8>| payload);
 
 pub(super) fn measure(link: Link, load: &Load, report: &mut Report) {
     for servers in SERVERS {
         let name = servers.name();
         report.attempt(&format!("{name}_each_per_second"), || {
-            let queue = Queue::start(servers, link, load)?;
-            throughput(load, MOST, |tasks| queue.each(tasks))
+            let queue = Queue::start(servers, link, &[load.workers])?;
+            throughput(load, MOST, |tasks| queue.each(&NOOP, &(), tasks))
         });
         report.attempt(&format!("{name}_map_per_second"), || {
-            let queue = Queue::start(servers, link, load)?;
+            let queue = Queue::start(servers, link, &[load.workers])?;
             throughput(load, MOST_MAPPED, |tasks| queue.map(tasks))
         });
-        let queue = Queue::start(servers, link, load);
-        let trips = queue.and_then(|queue| busy_trips(load, || queue.each(1)));
+        let queue = Queue::start(servers, link, &[load.workers]);
+        let trips = queue.and_then(|queue| busy_trips(load, || queue.each(&NOOP, &(), 1)));
         record_trips(report, &format!("{name}_round_trip"), trips);
+        report.attempt(&format!("{name}_even_percent"), || even(servers, link, load));
+        report.attempt(&format!("{name}_payloads_per_second"), || {
+            let queue = Queue::start(servers, link, &[load.workers])?;
+            payloads::measure(&queue, load.object_count / servers.replicas())
+        });
     }
+    idle::measure(link, load, report);
 }
 
-/// A queue with one node. Dropped in the order of the fields.
+/// Returns the ideal time of tasks of 10 ms on two nodes with one worker each, as a percentage of
+/// the measured time.
+fn even(servers: Servers, link: Link, load: &Load) -> Outcome<f64> {
+    let queue = Queue::cold(servers, link, &[1, 1])?;
+    // Long enough for the nodes to learn that these tasks are not brief.
+    queue.each(&LASTS, &EVEN, 20)?;
+    let (time, ()) = timed(|| queue.each(&LASTS, &EVEN, load.even_tasks))?;
+    let ideal = EVEN.as_secs_f64() * number(load.even_tasks) / 2.0;
+    Ok(100.0 * ideal / time.as_secs_f64())
+}
+
+/// A queue with nodes. Dropped in the order of the fields.
 struct Queue {
     cluster: Cluster,
-    node: Option<RunningNode>,
+    nodes: Vec<RunningNode>,
     _servers: Running,
 }
 
 impl Queue {
-    fn start(servers: Servers, link: Link, load: &Load) -> Outcome<Self> {
-        let running = servers.start()?;
-        let pool = brigade::Pool::builder().link(link);
-        let node = Node::builder(running.urls())
-            .pool(pool)
-            .workers(load.workers)
-            .replicas(servers.replicas())
-            .register(&NOOP)
-            .register(&NOTHING)
-            .start()?;
-        let cluster =
-            Cluster::builder().url(running.urls()).replicas(servers.replicas()).connect()?;
-        Ok(Self { cluster, node: Some(node), _servers: running })
+    /// Starts nodes with these numbers of workers, which have all run no-ops.
+    fn start(servers: Servers, link: Link, workers: &[usize]) -> Outcome<Self> {
+        let queue = Self::cold(servers, link, workers)?;
+        queue.each(&NOOP, &(), 100 * workers.iter().sum::<usize>())?;
+        Ok(queue)
     }
 
-    fn each(&self, tasks: usize) -> Outcome<()> {
-        let handles =
-            (0..tasks).map(|_| self.cluster.submit(&NOOP, ())).collect::<Result<Vec<_>, _>>()?;
+    /// Starts nodes with these numbers of workers, which start with the first tasks.
+    fn cold(servers: Servers, link: Link, workers: &[usize]) -> Outcome<Self> {
+        let running = servers.start()?;
+        let nodes = workers.iter().map(|&workers| node(&running, servers, link, workers));
+        let nodes = nodes.collect::<Outcome<Vec<_>>>()?;
+        let cluster =
+            Cluster::builder().url(running.urls()).replicas(servers.replicas()).connect()?;
+        Ok(Self { cluster, nodes, _servers: running })
+    }
+
+    fn each<A, R>(&self, task: &Task<A, R>, argument: &A, tasks: usize) -> Outcome<()>
+    where
+        A: Clone + serde::Serialize + serde::de::DeserializeOwned + 'static,
+        R: serde::Serialize + serde::de::DeserializeOwned + 'static,
+    {
+        let submit = |_| self.cluster.submit(task, argument.clone()).map_err(|e| e.to_string());
+        let handles = (0..tasks).map(submit).collect::<Result<Vec<_>, _>>()?;
         for handle in handles {
             handle.wait()?;
         }
@@ -74,10 +105,22 @@ impl Queue {
 
 impl Drop for Queue {
     fn drop(&mut self) {
-        if let Some(node) = self.node.take() {
+        for node in std::mem::take(&mut self.nodes) {
             node.drain();
             // The measurement has already reported a node that failed.
             let _ = node.join();
         }
     }
+}
+
+fn node(running: &Running, servers: Servers, link: Link, workers: usize) -> Outcome<RunningNode> {
+    let node = Node::builder(running.urls())
+        .pool(Pool::builder().link(link))
+        .workers(workers)
+        .replicas(servers.replicas())
+        .register(&NOOP)
+        .register(&NOTHING)
+        .register(&LASTS)
+        .register(&ECHO);
+    Ok(node.start()?)
 }

@@ -17,6 +17,7 @@ use futures_util::stream::FuturesUnordered;
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinHandle;
 
+use super::objects;
 use crate::cluster::{self, ITEMS, Servers};
 use crate::load::Load;
 use crate::report::{Outcome, Report};
@@ -45,6 +46,9 @@ pub(super) fn measure(load: &Load, report: &mut Report) {
         let queue = Queue::start(servers, SIZE);
         let trips = queue.and_then(|queue| busy_trips(load, || queue.run(1)));
         record_trips(report, &format!("{name}_round_trip"), trips);
+        report.attempt(&format!("{name}_payloads_per_second"), || {
+            objects::measure(servers, load.object_count / servers.replicas())
+        });
     }
 }
 
@@ -148,7 +152,7 @@ impl Queue {
     }
 }
 
-fn addresses(servers: &cluster::Running) -> Vec<String> {
+pub(super) fn addresses(servers: &cluster::Running) -> Vec<String> {
     servers.urls().split(',').map(str::to_owned).collect()
 }
 

@@ -20,10 +20,16 @@ const ROWS: &[(&str, &str)] = &[
     ("r1_map_per_second", "map of no-ops"),
     ("r1_round_trip_p50_seconds", "round trip, p50"),
     ("r1_round_trip_p99_seconds", "round trip, p99"),
+    ("r1_even_percent", "tasks of 10 ms on two nodes with one worker each, share of the ideal"),
+    ("r1_payloads_per_second", "payloads of 4 MiB, in and out"),
     ("r3_each_per_second", "three servers: no-ops one by one"),
     ("r3_map_per_second", "map of no-ops"),
     ("r3_round_trip_p50_seconds", "round trip, p50"),
     ("r3_round_trip_p99_seconds", "round trip, p99"),
+    ("r3_even_percent", "tasks of 10 ms on two nodes with one worker each, share of the ideal"),
+    ("r3_payloads_per_second", "payloads of 4 MiB, in and out"),
+    ("idle_cpu_per_minute_seconds", "an idle node: CPU time in a minute"),
+    ("idle_messages_per_minute_count", "an idle node: messages in a minute"),
 ];
 
 pub(super) fn table(results: &Results) -> String {

@@ -94,6 +94,12 @@ impl NatsServer {
         server
     }
 
+    /// Asks the server's monitoring, such as `/varz`. Returns the answer with its headers, or
+    /// `None` without one.
+    pub fn monitor(&self, path: &str) -> Option<String> {
+        monitor(&self.address, self.ports.monitoring, path)
+    }
+
     fn new(name: &str, address: &str, options: Vec<String>) -> Self {
         let folder = TempDir::with_prefix("brigade-nats").expect("a folder");
         let ports = Ports { clients: -1, monitoring: -1 };
@@ -199,15 +205,17 @@ impl NatsServer {
 /// Returns `true` if the server says that it is ready, JetStream and the leader of its cluster
 /// included.
 fn is_healthy(address: &str, port: i32) -> bool {
-    let ask = || -> Option<String> {
-        let mut socket = TcpStream::connect((address, u16::try_from(port).ok()?)).ok()?;
-        socket.set_read_timeout(Some(BOUND)).ok()?;
-        socket.write_all(b"GET /healthz HTTP/1.0\r\n\r\n").ok()?;
-        let mut answer = String::new();
-        socket.read_to_string(&mut answer).ok()?;
-        Some(answer)
-    };
-    ask().is_some_and(|answer| answer.contains("\"status\":\"ok\""))
+    let answer = monitor(address, port, "/healthz");
+    answer.is_some_and(|answer| answer.contains("\"status\":\"ok\""))
+}
+
+fn monitor(address: &str, port: i32, path: &str) -> Option<String> {
+    let mut socket = TcpStream::connect((address, u16::try_from(port).ok()?)).ok()?;
+    socket.set_read_timeout(Some(BOUND)).ok()?;
+    socket.write_all(format!("GET {path} HTTP/1.0\r\n\r\n").as_bytes()).ok()?;
+    let mut answer = String::new();
+    socket.read_to_string(&mut answer).ok()?;
+    Some(answer)
 }
 
 impl Drop for NatsServer {

@@ -16,6 +16,16 @@ const fn share(description: &'static str, name: &'static str) -> Goal {
     goal(description, measure, Unit::Percent, AtLeast(60.0))
 }
 
+/// A goal for tasks of 10 ms on two nodes with one worker each.
+const fn even(description: &'static str, name: &'static str) -> Goal {
+    goal(description, Figure(ring(SECTION, name)), Unit::Percent, AtLeast(95.0))
+}
+
+/// A goal for large payloads, as a multiple of the time that the object store takes.
+const fn payloads(description: &'static str, name: &'static str) -> Goal {
+    goal(description, Ratio(raw(SECTION, name), ring(SECTION, name)), Unit::Times, AtMost(2.0))
+}
+
 /// A goal for the round trip, as a multiple of the transport's.
 const fn trip(description: &'static str, name: &'static str) -> Goal {
     goal(description, Ratio(ring(SECTION, name), raw(SECTION, name)), Unit::Times, AtMost(2.0))
@@ -34,4 +44,20 @@ pub(super) const GOALS: &[Goal] = &[
     share("cluster, three servers: map of no-ops, share of the transport", "r3_map_per_second"),
     trip("cluster, one server: round trip over the transport's", "r1_round_trip_p50_seconds"),
     trip("cluster, three servers: the same", "r3_round_trip_p50_seconds"),
+    even("cluster, one server: 10 ms on two nodes, share of the ideal", "r1_even_percent"),
+    even("cluster, three servers: the same", "r3_even_percent"),
+    payloads("cluster, one server: payloads over the object store's", "r1_payloads_per_second"),
+    payloads("cluster, three servers: the same", "r3_payloads_per_second"),
+    goal(
+        "cluster, an idle node: CPU time in a minute",
+        Figure(ring(SECTION, "idle_cpu_per_minute_seconds")),
+        Unit::Seconds,
+        AtMost(0.1),
+    ),
+    goal(
+        "cluster, an idle node: messages in a minute",
+        Figure(ring(SECTION, "idle_messages_per_minute_count")),
+        Unit::Count,
+        AtMost(100.0),
+    ),
 ];
