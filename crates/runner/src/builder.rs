@@ -68,6 +68,7 @@ impl Runner {
                     kill_grace: KILL_GRACE,
                     stop_grace: STOP_GRACE,
                     tick: None,
+                    is_remote: false,
                 },
                 cores: None,
                 cores_per_job: 1,

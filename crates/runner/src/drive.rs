@@ -39,7 +39,7 @@ use crate::stopper::Stopper;
 use crate::summary::Summary;
 
 use attempt::{Collected, Live};
-use clock::RunClock;
+pub(crate) use clock::RunClock;
 use feeder::Failure;
 use prepare::Preparation;
 use streams::Token;
@@ -237,6 +237,7 @@ impl<'a> Drive<'a> {
                         job: Arc::clone(&attempt.job),
                         attempt: attempt.nth,
                         slot: slot + 1,
+                        host: None,
                         pid,
                         cores,
                         at: started.saturating_since(self.start),

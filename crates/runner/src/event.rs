@@ -20,7 +20,9 @@ pub enum Event {
         attempt: u32,
         /// The slot it runs on, from 1.
         slot: usize,
-        /// The id of its process, and of the process group that it leads.
+        /// The host that it runs on, if it runs on a cluster.
+        host: Option<Arc<str>>,
+        /// The id of its process, and of the process group that it leads. 0 on a cluster.
         pid: u32,
         /// The cores it is pinned to; empty if it is not pinned.
         cores: Vec<u32>,

@@ -1,5 +1,7 @@
 //! A command to run and its settings.
 
+mod parts;
+
 use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -303,16 +305,6 @@ impl Job {
     /// Returns the label, if the job has one.
     pub fn label_text(&self) -> Option<&str> {
         self.label.as_deref()
-    }
-
-    /// Returns the words to execute, including the shell.
-    pub(crate) fn words_on(&self, slot: usize) -> Vec<OsString> {
-        match self.command_on(slot) {
-            Command::Argv(words) => words,
-            Command::Shell(line) => {
-                vec![self.shell.clone().unwrap_or_else(|| SHELL.into()), "-c".into(), line]
-            }
-        }
     }
 
     /// Returns `true` if other jobs may wait for it to run.

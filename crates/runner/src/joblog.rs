@@ -56,6 +56,9 @@ pub struct Joblog {
 
 const HEADER: &str = "Seq\tHost\tStarttime\tJobRuntime\tSend\tReceive\tExitval\tSignal\tCommand\n";
 
+/// The text before the name of the batch, behind the header.
+const BATCH: &str = "\t# batch=";
+
 /// GNU parallel's exit value of a job that was killed because it took too long.
 const NO_EXIT: i32 = -1;
 /// The signal that it records for such a job.
@@ -68,11 +71,25 @@ impl Joblog {
     /// # Errors
     /// Returns an error if the file cannot be written, or another run writes to it.
     pub fn create(path: impl AsRef<Path>) -> io::Result<Self> {
-        let mut joblog = Self::open(path.as_ref())?;
+        Self::create_with(path.as_ref(), HEADER)
+    }
+
+    /// Creates a log like [`create`](Self::create), with the name of the batch in which the jobs
+    /// run on a cluster. [`Resume::batch`] returns it.
+    ///
+    /// # Errors
+    /// As [`create`](Self::create).
+    pub fn create_for_batch(path: impl AsRef<Path>, batch: &str) -> io::Result<Self> {
+        let header = format!("{}{BATCH}{batch}\n", HEADER.trim_end());
+        Self::create_with(path.as_ref(), &header)
+    }
+
+    fn create_with(path: &Path, header: &str) -> io::Result<Self> {
+        let mut joblog = Self::open(path)?;
         if joblog.file.metadata()?.is_file() {
             joblog.file.set_len(0)?;
         }
-        joblog.file.write_all(HEADER.as_bytes())?;
+        joblog.file.write_all(header.as_bytes())?;
         Ok(joblog)
     }
 
@@ -198,8 +215,9 @@ fn line(outcome: &Outcome) -> Vec<u8> {
     // GNU parallel also writes a newline within a command like this.
     let command = command.as_bytes().iter().map(|byte| if *byte == b'\n' { 0 } else { *byte });
     let number = outcome.number;
+    let host = outcome.host_column();
     let before =
-        format!("{number}\t:\t{started:.3}\t{wall:10.3}\t0\t{received}\t{exit}\t{signal}\t");
+        format!("{number}\t{host}\t{started:.3}\t{wall:10.3}\t0\t{received}\t{exit}\t{signal}\t");
     let after = format!(
         "\t# cores={cores} attempts={} user={:.3} system={:.3} memory={memory} deed={:016x}\n",
         outcome.attempts,

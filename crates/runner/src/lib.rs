@@ -56,6 +56,7 @@ mod machine;
 mod memory;
 mod outcome;
 mod output;
+mod remote;
 #[cfg(feature = "report")]
 mod report;
 mod results;
@@ -79,6 +80,7 @@ pub use joblog::{Joblog, Resume};
 pub use limit::{Limit, MIN_JOBS_FOR_MEDIAN};
 pub use outcome::{Ending, Outcome, StartFailure};
 pub use output::{DEFAULT_TAIL, Output};
+pub use remote::{News, Remote, RemoteAttempt, RemoteReport};
 #[cfg(feature = "report")]
 pub use report::{About, Report};
 pub use results::{ResultFiles, ResultTable, Results, TableFormat};

@@ -329,6 +329,9 @@ impl Machine {
     }
 
     fn limit_of(&self, attempt: &Attempt) -> Option<Duration> {
+        if self.settings.is_remote {
+            return None;
+        }
         if attempt.is_canary {
             return Some(self.settings.canary_limit);
         }

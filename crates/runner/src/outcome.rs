@@ -31,6 +31,10 @@ pub struct Outcome {
     /// The slot it ran on, from 1; no two jobs share a slot at a time. 0 if the run ended before
     /// its next attempt started.
     pub slot: usize,
+    /// The number that replaced the marker of the slot, if it is not `slot`.
+    pub(crate) marked_slot: Option<usize>,
+    /// The host that it ran on, if it ran on a cluster.
+    pub host: Option<Arc<str>>,
     /// Numbers of the cores it was pinned to; empty if it was not pinned.
     pub cores: Vec<u32>,
     /// Time from the start of the run to the start of the last attempt.
@@ -63,6 +67,8 @@ impl Outcome {
             is_decisive: false,
             attempts: 0,
             slot: 0,
+            marked_slot: None,
+            host: None,
             cores: Vec::new(),
             started: Duration::ZERO,
             started_at: SystemTime::UNIX_EPOCH,
@@ -77,7 +83,18 @@ impl Outcome {
 
     /// Returns the command as it ran, with the number of its slot.
     pub fn command(&self) -> Command {
-        self.job.command_on(self.slot)
+        self.job.command_on(self.marked_slot.unwrap_or(self.slot))
+    }
+
+    /// Returns the host as logs and tables have it, without characters that mean something there.
+    pub(crate) fn host_column(&self) -> String {
+        let plain = |letter: char| {
+            let is_plain = letter.is_alphanumeric() || "-_.:".contains(letter);
+            if is_plain { letter } else { '_' }
+        };
+        self.host
+            .as_deref()
+            .map_or_else(|| ":".to_owned(), |host| host.chars().map(plain).collect())
     }
 
     /// Returns the last lines, at most `count`, that the job printed on standard error, or on
@@ -140,6 +157,8 @@ pub enum Ending {
     /// It is still running: it was killed, but belongs to another user or waits for a device. The
     /// runner no longer watches it.
     NotKilled,
+    /// It ran on a cluster, and what ran it is gone: nobody knows how it ended. The reason.
+    Lost(String),
 }
 
 /// The reason why an attempt could not be started.
@@ -164,7 +183,7 @@ impl Ending {
     pub(crate) fn is_worth_a_retry(&self) -> bool {
         match self {
             Self::Exited(code) => *code != 0,
-            Self::Signalled(_) | Self::TimedOut { .. } => true,
+            Self::Signalled(_) | Self::TimedOut { .. } | Self::Lost(_) => true,
             Self::Stopped | Self::NotStarted(_) | Self::NotKilled => false,
         }
     }
@@ -197,6 +216,7 @@ impl fmt::Display for Ending {
             }
             Self::Stopped => formatter.write_str("stopped with the run"),
             Self::NotStarted(failure) => formatter.write_str(&failure.message),
+            Self::Lost(reason) => write!(formatter, "lost: {reason}"),
             Self::NotKilled => formatter.write_str(
                 "could not be killed and is still running; end it as the user that owns it",
             ),
@@ -230,6 +250,11 @@ impl StartFailure {
         };
         let missing = cause.kind() == io::ErrorKind::NotFound;
         Self { message, code: if missing { 127 } else { 126 }, is_shortage: is_shortage(cause) }
+    }
+
+    /// Creates a failure that was reported by another machine.
+    pub fn reported(message: String, code: i32) -> Self {
+        Self { message, code, is_shortage: false }
     }
 
     pub(crate) fn other(message: String) -> Self {

@@ -11,6 +11,8 @@ use crate::error::RunnerError;
 use crate::event::Event;
 use crate::job::Job;
 use crate::outcome::Outcome;
+use crate::remote::Remote;
+use crate::remote::drive::RemoteDrive;
 use crate::stopper::Stopper;
 use crate::summary::Summary;
 
@@ -141,5 +143,22 @@ impl Runner {
     /// As for [`run`](Self::run), and if the client fails to supply a job.
     pub fn run_client(self, client: &mut dyn Client) -> Result<Summary, RunnerError> {
         Drive::new(self.config, self.stopper, client)?.run()
+    }
+
+    /// Runs the jobs that a client supplies on other machines.
+    ///
+    /// [`slots`](Self::slots) is the number of attempts that are handed over at once. Settings of
+    /// this machine (cores, niceness, memory, load, output) do not apply, and a limit relative to
+    /// the median does not either. When the run is stopped or halted, attempts that have not begun
+    /// are withdrawn, and those that have may finish in the grace period.
+    ///
+    /// # Errors
+    /// As for [`run_client`](Self::run_client).
+    pub fn run_remote(
+        self,
+        client: &mut dyn Client,
+        remote: &mut dyn Remote,
+    ) -> Result<Summary, RunnerError> {
+        RemoteDrive::new(self.config, self.stopper, client, remote)?.run()
     }
 }

@@ -36,9 +36,9 @@ fn print_value(value: &Value) -> io::Result<()> {
 
 fn value(event: &Event) -> Option<Value> {
     Some(match event {
-        Event::Started { number, job, attempt, slot, pid, cores, at } => json!({
+        Event::Started { number, job, attempt, slot, host, pid, cores, at } => json!({
             "event": "started", "job": number, "command": job.command_on(*slot).to_string(),
-            "label": job.label_text(), "attempt": attempt, "slot": slot, "pid": pid, "cores": cores,
+            "label": job.label_text(), "attempt": attempt, "slot": slot, "host": host.as_deref(), "pid": pid, "cores": cores,
             "at": at.as_secs_f64(),
         }),
         Event::Retrying(outcome) => json!({
@@ -81,7 +81,7 @@ fn finished(outcome: &Outcome) -> Value {
         "event": "finished", "job": outcome.number, "command": outcome.command().to_string(),
         "label": outcome.job.label_text(), "success": outcome.ending.is_success(),
         "ending": outcome.ending.to_string(), "exit_code": exit_code, "signal": signal,
-        "attempts": outcome.attempts, "slot": outcome.slot, "cores": outcome.cores,
+        "attempts": outcome.attempts, "slot": outcome.slot, "host": outcome.host.as_deref(), "cores": outcome.cores,
         "started": outcome.started.as_secs_f64(), "wall": outcome.wall.as_secs_f64(),
         "user": outcome.user.as_secs_f64(), "system": outcome.system.as_secs_f64(),
         "peak_memory": outcome.peak_memory, "stdout": text(&outcome.stdout), "stderr": text(&outcome.stderr),

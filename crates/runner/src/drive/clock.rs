@@ -7,7 +7,7 @@ use brigade_time::Monotonic;
 
 /// The time of a run.
 #[derive(Debug)]
-pub(super) struct RunClock {
+pub(crate) struct RunClock {
     /// The time of day at the start of the run.
     began: SystemTime,
     suspended: Duration,
@@ -18,28 +18,28 @@ impl RunClock {
         clippy::disallowed_methods,
         reason = "logs name the time of day; it is read once, and durations are taken from the monotonic clock"
     )]
-    pub(super) fn start() -> Self {
+    pub(crate) fn start() -> Self {
         Self { began: SystemTime::now(), suspended: Duration::ZERO }
     }
 
     /// Returns the time of day after this much of the run has passed.
-    pub(super) fn time_of_day(&self, elapsed: Duration) -> SystemTime {
+    pub(crate) fn time_of_day(&self, elapsed: Duration) -> SystemTime {
         self.began + elapsed
     }
 
     /// Returns the time.
-    pub(super) fn now(&self) -> Monotonic {
+    pub(crate) fn now(&self) -> Monotonic {
         let suspended = u64::try_from(self.suspended.as_nanos()).unwrap_or(u64::MAX);
         Monotonic::from_nanos(clock::now().as_nanos().saturating_sub(suspended))
     }
 
     /// Returns the time of the system at which the run will have this time.
-    pub(super) fn in_system(&self, time: Monotonic) -> Monotonic {
+    pub(crate) fn in_system(&self, time: Monotonic) -> Monotonic {
         time.saturating_add(self.suspended)
     }
 
     /// Calls `pause`, and lets no time pass meanwhile.
-    pub(super) fn stand_still(&mut self, pause: impl FnOnce()) {
+    pub(crate) fn stand_still(&mut self, pause: impl FnOnce()) {
         let before = clock::now();
         pause();
         self.suspended += clock::now().saturating_since(before);

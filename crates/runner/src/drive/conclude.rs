@@ -37,6 +37,8 @@ impl Drive<'_> {
             is_decisive,
             attempts: attempt.nth,
             slot: slot.map_or(0, |slot| slot + 1),
+            marked_slot: None,
+            host: None,
             peak_memory: collected.peak_memory(),
             cores: collected.cores,
             started,
@@ -62,16 +64,21 @@ impl Drive<'_> {
     }
 
     pub(super) fn notify(&mut self, notice: Notice) {
-        let event = match notice {
-            Notice::Halting(reason) => {
-                self.summary.halted = Some(reason);
-                Event::Halting(reason)
-            }
-            Notice::Grace { running, left } => Event::Grace { running, left },
-            Notice::Signalled { running, signal } => Event::Signalled { running, signal },
-            Notice::Waiting(need) => Event::Waiting { need },
-            Notice::Tick => Event::Tick,
-        };
-        self.client.event(event);
+        if let Notice::Halting(reason) = notice {
+            self.summary.halted = Some(reason);
+        }
+        self.client.event(notice.into());
+    }
+}
+
+impl From<Notice> for Event {
+    fn from(notice: Notice) -> Self {
+        match notice {
+            Notice::Halting(reason) => Self::Halting(reason),
+            Notice::Grace { running, left } => Self::Grace { running, left },
+            Notice::Signalled { running, signal } => Self::Signalled { running, signal },
+            Notice::Waiting(need) => Self::Waiting { need },
+            Notice::Tick => Self::Tick,
+        }
     }
 }

@@ -67,10 +67,6 @@ impl Preparation {
     ) -> (CommandLine, &'a Stdin) {
         let job = &attempt.job;
         let mut words = job.words_on(slot + 1);
-        if let Some(line) = &job.prelude {
-            let script = format!("{{\n{line}\n}} || exit\nexec \"$@\"");
-            words.splice(0..0, ["/bin/sh", "-c", &script, "sh"].map(OsString::from));
-        }
         let stdin = match &job.stdin {
             // Opening a named pipe waits for a writer. The job must wait for it, not the run.
             Stdin::File(path) if is_pipe(path) => {

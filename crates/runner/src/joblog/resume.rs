@@ -7,7 +7,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::os::unix::ffi::OsStringExt;
 
-use super::job_hash;
+use super::{BATCH, job_hash};
 use crate::error::ResumeError;
 use crate::job::{Command, Job};
 
@@ -27,6 +27,10 @@ pub struct Resume {
     found: Vec<bool>,
     /// The highest number of a job in the list.
     last: u64,
+    batch: Option<String>,
+    /// The number of failures of each job that is in the log as failed, by the number of the job.
+    failures: BTreeMap<u64, u32>,
+    is_continued: bool,
 }
 
 /// The jobs of a log that do not run again.
@@ -47,19 +51,25 @@ impl Resume {
         let mut done = Vec::new();
         let mut numbers = BTreeSet::new();
         let mut has_bare = false;
-        entries(file, |entry| match rule {
-            Rule::Same if entry.is_success => {
-                let known = entry.job_hash.map_or_else(|| hash(entry.command), full_hash);
-                has_bare |= entry.job_hash.is_none();
-                done.push((known, entry.number));
+        let mut failures: BTreeMap<u64, u32> = BTreeMap::new();
+        let batch = entries(file, |entry| {
+            if !entry.is_success {
+                *failures.entry(entry.number).or_default() += 1;
             }
-            Rule::Same => {}
-            Rule::SucceededNumbers if !entry.is_success => {
-                // A failure may come after a success.
-                numbers.remove(&entry.number);
-            }
-            Rule::SucceededNumbers | Rule::AllNumbers => {
-                numbers.insert(entry.number);
+            match rule {
+                Rule::Same if entry.is_success => {
+                    let known = entry.job_hash.map_or_else(|| hash(entry.command), full_hash);
+                    has_bare |= entry.job_hash.is_none();
+                    done.push((known, entry.number));
+                }
+                Rule::Same => {}
+                Rule::SucceededNumbers if !entry.is_success => {
+                    // A failure may come after a success.
+                    numbers.remove(&entry.number);
+                }
+                Rule::SucceededNumbers | Rule::AllNumbers => {
+                    numbers.insert(entry.number);
+                }
             }
         })?;
         done.extend(numbers.into_iter().map(|number| (0, number)));
@@ -67,12 +77,34 @@ impl Resume {
         done.dedup();
         done.shrink_to_fit();
         let found = vec![false; done.len()];
-        Ok(Self { rule, done, has_bare, found, last: 0 })
+        Ok(Self { rule, done, has_bare, found, last: 0, batch, failures, is_continued: true })
     }
 
     /// Returns the number of jobs that are done.
     pub fn count(&self) -> u64 {
         self.done.len() as u64
+    }
+
+    /// Returns the name of the batch in which the jobs ran on a cluster.
+    pub fn batch(&self) -> Option<&str> {
+        self.batch.as_deref()
+    }
+
+    /// Returns the number of failures of each job that has failed, by the number of the job.
+    pub fn failures(&self) -> &BTreeMap<u64, u32> {
+        &self.failures
+    }
+
+    /// Returns `true` if it was read from the log of an earlier run.
+    pub fn is_continued(&self) -> bool {
+        self.is_continued
+    }
+
+    /// Forgets which jobs are done.
+    #[must_use]
+    pub fn redo(self) -> Self {
+        let Self { batch, failures, is_continued, .. } = self;
+        Self { batch, failures, is_continued, ..Self::default() }
     }
 
     /// Returns the jobs that are not done, each with its number in the list.
@@ -169,8 +201,9 @@ pub(super) fn failed(file: &File) -> Result<Vec<Job>, ResumeError> {
     Ok(failed.into_iter().map(job).collect())
 }
 
-/// Passes the entries of a log to `take`.
-fn entries(file: &File, mut take: impl FnMut(Entry<'_>)) -> Result<(), ResumeError> {
+/// Passes the entries of a log to `take`. Returns the batch that the header names.
+fn entries(file: &File, mut take: impl FnMut(Entry<'_>)) -> Result<Option<String>, ResumeError> {
+    let mut batch = None;
     let whole = whole_lines(file)?;
     let mut reader = BufReader::new(file);
     reader.rewind()?;
@@ -183,13 +216,15 @@ fn entries(file: &File, mut take: impl FnMut(Entry<'_>)) -> Result<(), ResumeErr
         }
         let bytes = bytes.trim_ascii_end();
         if line == 1 && bytes.starts_with(b"Seq\t") {
+            let header = String::from_utf8_lossy(bytes);
+            batch = header.split_once(BATCH).map(|(_, batch)| batch.to_owned());
             continue;
         }
         let text = || String::from_utf8_lossy(bytes).chars().take(80).collect();
         let wrong = || ResumeError::Format { line, text: text() };
         take(Entry::parse(bytes).ok_or_else(wrong)?);
     }
-    Ok(())
+    Ok(batch)
 }
 
 /// One line of a log, written by GNU parallel or by us.

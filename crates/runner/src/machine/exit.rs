@@ -44,10 +44,7 @@ impl Machine {
     }
 
     fn ended(&mut self, slot: usize, exit: Option<Exit>, now: Monotonic) -> Option<Verdict> {
-        let mut running = self.slots[slot].take()?;
-        self.timers.set(&mut running.timer, None, Timer::Slot(slot));
-        self.free.insert(slot);
-        self.has_room = true;
+        let running = self.release(slot)?;
         let wall = now.saturating_since(running.started);
         let ending = match running.ending {
             _ if exit.is_none() => Ending::NotKilled,
@@ -61,6 +58,32 @@ impl Machine {
             self.follow_median();
         }
         Some(self.judge(running.attempt, ending, wall, now))
+    }
+
+    /// Frees the slot of an attempt that is over.
+    fn release(&mut self, slot: usize) -> Option<Running> {
+        let mut running = self.slots[slot].take()?;
+        self.timers.set(&mut running.timer, None, Timer::Slot(slot));
+        self.free.insert(slot);
+        self.has_room = true;
+        Some(running)
+    }
+
+    /// Handles the ending of an attempt that ran elsewhere.
+    pub(crate) fn reported(
+        &mut self,
+        slot: usize,
+        ending: Ending,
+        wall: Duration,
+        now: Monotonic,
+    ) -> Option<Verdict> {
+        let running = self.release(slot)?;
+        Some(self.judge(running.attempt, ending, wall, now))
+    }
+
+    /// Handles an attempt that was withdrawn before it began elsewhere.
+    pub(crate) fn withdrawn(&mut self, slot: usize) -> Option<Verdict> {
+        self.release(slot).map(|running| Self::give_up(running.attempt))
     }
 
     /// Handles an attempt that could not be started.
@@ -134,7 +157,9 @@ impl Machine {
         // Without a known total, the client may have more jobs.
         let is_supplied = self.supply == SupplyState::Ended
             || self.finished.total.is_some_and(|total| total <= self.supplied);
-        !is_supplied || !self.waiting.is_empty() || (is_now && self.running() > 0)
+        // On a cluster, those on a slot may not have begun.
+        let affects_running = is_now || self.settings.is_remote;
+        !is_supplied || !self.waiting.is_empty() || (affects_running && self.running() > 0)
     }
 
     /// Applies a new median to the limits of all running attempts.

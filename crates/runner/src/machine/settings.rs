@@ -25,4 +25,7 @@ pub(crate) struct Settings {
     /// Grace period between SIGINT and SIGTERM when the run is stopped.
     pub(crate) stop_grace: Duration,
     pub(crate) tick: Option<Duration>,
+    /// `true` if attempts run on a cluster. They wait there before they begin, so their limits are
+    /// kept there too.
+    pub(crate) is_remote: bool,
 }

@@ -30,6 +30,7 @@ struct World {
 
 fn settings(slots: usize) -> Settings {
     Settings {
+        is_remote: false,
         slots: NonZeroUsize::new(slots).expect("some"),
         retries: 0,
         limit: None,

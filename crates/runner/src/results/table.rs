@@ -96,7 +96,7 @@ impl ResultTable {
         let writer = &mut self.writer;
         for field in [
             outcome.number.to_string(),
-            ":".to_owned(),
+            outcome.host_column(),
             format!("{started:.3}"),
             format!("{wall:.3}"),
             "0".to_owned(),
@@ -147,10 +147,10 @@ impl ResultTable {
 
     fn write_object(&mut self, outcome: &Outcome, arguments: &[OsString]) -> io::Result<()> {
         let LogColumns { started, wall, received, exit, signal } = LogColumns::of(outcome);
-        let (number, writer) = (outcome.number, &mut self.writer);
+        let (number, host, writer) = (outcome.number, outcome.host_column(), &mut self.writer);
         write!(
             writer,
-            "{{ \"Seq\": {number}, \"Host\": \":\", \"Starttime\": {started:.3}, \"JobRuntime\": {wall:.3}, \
+            "{{ \"Seq\": {number}, \"Host\": \"{host}\", \"Starttime\": {started:.3}, \"JobRuntime\": {wall:.3}, \
              \"Send\": 0, \"Receive\": {received}, \"Exitval\": {exit}, \"Signal\": {signal}, \"Command\": "
         )?;
         let line = outcome.command().to_line();

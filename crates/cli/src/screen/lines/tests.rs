@@ -21,7 +21,16 @@ fn statistics(running: usize, supply: SupplyCounts) -> Statistics {
 fn started(number: usize, cores: Vec<u32>) -> Event {
     let job = Arc::new(Job::new("convert").arg(format!("{number}.tif")));
     let at = Duration::ZERO;
-    Event::Started { number: number as u64, job, attempt: 1, slot: number, pid: 1, cores, at }
+    Event::Started {
+        number: number as u64,
+        job,
+        attempt: 1,
+        slot: number,
+        host: None,
+        pid: 1,
+        cores,
+        at,
+    }
 }
 
 fn shown(statistics: &Statistics, height: usize, width: usize) -> Vec<String> {

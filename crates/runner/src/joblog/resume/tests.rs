@@ -55,6 +55,22 @@ fn jobs_are_found_wherever_they_are() {
 }
 
 #[test]
+fn a_log_names_its_batch_and_counts_failures() {
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    drop(super::super::Joblog::create_for_batch(file.path(), "run-7").expect("disk"));
+    let mut log = std::fs::read(file.path()).expect("disk");
+    for exit in [1, 0, 2] {
+        writeln!(log, "4\ta\t1.000\t0.1\t0\t5\t{exit}\t0\techo b").expect("memory");
+    }
+    let resume = read(&log).expect("valid");
+    assert_eq!((resume.batch(), resume.count()), (Some("run-7"), 1));
+    assert_eq!(resume.failures(), &BTreeMap::from([(4, 2)]));
+    let redo = resume.redo();
+    assert_eq!((redo.batch(), redo.count(), redo.is_continued()), (Some("run-7"), 0, true));
+    assert_eq!(read(HEADER.as_bytes()).expect("valid").batch(), None);
+}
+
+#[test]
 fn numbers_may_decide_alone() {
     let log = "1\t:\t1\t1\t0\t5\t0\t0\ta\n2\t:\t1\t1\t0\t5\t1\t0\tb\n";
     let mut file = tempfile::NamedTempFile::new().expect("a file");
