@@ -20,7 +20,7 @@ use serde::de::DeserializeOwned;
 
 pub(crate) use body::{Body, StoredBody};
 pub(crate) use items::{Items, ItemsBuilder};
-pub(crate) use notes::{CancelMessage, DeadLetterMessage, History, Manifest};
+pub(crate) use notes::{CancelMessage, DeadLetterMessage, History, Manifest, StartMessage};
 pub use notes::{Incident, NodeStatus, Report};
 pub(crate) use outcome::{ItemOutcome, OutcomeBuilder, OutcomeHead, OutcomeMessage};
 pub(crate) use task::{TaskHead, TaskMessage};

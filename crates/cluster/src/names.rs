@@ -358,6 +358,12 @@ impl Names {
         format!("brigade.{}.cancel", self.queue)
     }
 
+    /// Returns the subject on which nodes announce that they have begun tasks of an origin, which
+    /// is not stored.
+    pub(crate) fn starts_of(&self, origin: &Origin) -> String {
+        format!("brigade.{}.started.{origin}", self.queue)
+    }
+
     /// Returns the subject that announces new lanes, which is not stored.
     pub(crate) fn lanes(&self) -> String {
         format!("brigade.{}.classes", self.queue)

@@ -65,6 +65,11 @@ impl Needs {
         self
     }
 
+    /// Returns `true` if a label of the node is required.
+    pub(crate) fn has_label(&self, label: &str) -> bool {
+        self.labels.contains(label)
+    }
+
     /// Returns `true` if a node that offers this for each of its workers may run the task.
     pub fn are_met_by(&self, offer: &Self) -> bool {
         // A task without requirements also runs on a node that says nothing of itself.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use async_nats::HeaderMap;
 use async_nats::header::NATS_EXPECTED_LAST_SUBJECT_SEQUENCE;
 use brigade_pool::{SubmitError, SubmitErrorKind, Task};
+use futures_util::StreamExt;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -16,7 +17,7 @@ use super::server::{Server, patiently};
 use super::shared::{Command, Shared};
 use super::task::ClusterTask;
 use crate::error::ClusterError;
-use crate::message::Manifest;
+use crate::message::{Manifest, StartMessage};
 use crate::names::{ItemId, NameError, Origin};
 
 /// A named set of tasks, whose outcomes outlive the client; returned by
@@ -114,6 +115,38 @@ impl<'cluster> Batch<'cluster> {
         let item = ItemId::named(item)?;
         let (origin, may_be_done) = (self.origin.clone(), self.is_continued);
         Ok(ClusterTask::new(self.shared, Place::Batch { origin, item, may_be_done }, task))
+    }
+
+    /// Calls `callback` with an item and the name of its host when a node begins a task of this
+    /// batch that [announces its start](ClusterTask::announce_start).
+    ///
+    /// The name is the one that the node was given, or else that of its machine. Announcements are
+    /// hints: one may arrive after the outcome, twice if the task runs twice, or never if the link
+    /// is down. The callback runs on the thread of the cluster, and must not block.
+    ///
+    /// # Errors
+    /// If the server cannot be reached.
+    pub fn on_start(
+        &self,
+        mut callback: impl FnMut(&str, &str) + Send + 'static,
+    ) -> Result<(), ClusterError> {
+        let origin = self.origin.clone();
+        let subscribed = self.shared.run(move |server| async move {
+            let subject = server.names().starts_of(&origin);
+            let subscribed = server.jetstream.client().subscribe(subject).await;
+            subscribed.map_err(|error| ClusterError::server("subscribe", &error))
+        });
+        let mut starts = subscribed.recv().map_err(|_| closed())??;
+        // Ends with the driver.
+        drop(self.shared.run(move |_| async move {
+            while let Some(message) = starts.next().await {
+                if let Ok(StartMessage { item, host }) = StartMessage::from_bytes(&message.payload)
+                {
+                    callback(&item, &host);
+                }
+            }
+        }));
+        Ok(())
     }
 
     /// Applies a task to each input like [`Cluster::map`](crate::Cluster::map). The items of the

@@ -57,6 +57,8 @@ pub(super) struct Driver {
     /// The positions of followers. The first follows the tasks outside of batches.
     by_origin: HashMap<Origin, usize>,
     jobs: FuturesUnordered<Job>,
+    /// Number of jobs that end cancelled tasks. The cluster is not closed before them.
+    endings: usize,
     /// The lanes whose consumers exist, or are being created.
     lanes: HashSet<Lane>,
     purge: Purge,
@@ -93,6 +95,8 @@ struct Record {
 enum Report {
     /// There is nothing to be done.
     Done,
+    /// A cancellation was announced to the nodes, or its task was deleted.
+    Ended,
     /// The items of a large task are in the object store.
     Put { ticket: Ticket, result: Result<(Publication, Option<StoredBody>), String> },
     /// The outcome of an earlier run was searched for.
@@ -141,6 +145,7 @@ impl Driver {
             followers: Vec::new(),
             by_origin: HashMap::new(),
             jobs: FuturesUnordered::new(),
+            endings: 0,
             lanes: HashSet::new(),
             purge: Purge::new(server.settings.lease, Instant::now()),
             server,
@@ -159,7 +164,7 @@ impl Driver {
         let mut closes_at = None;
         loop {
             if let Some(at) = closes_at
-                && (self.publisher.len() == 0 || Instant::now() >= at)
+                && (self.publisher.len() + self.endings == 0 || Instant::now() >= at)
             {
                 break;
             }
@@ -280,6 +285,7 @@ impl Driver {
     async fn on_report(&mut self, report: Report) {
         match report {
             Report::Done => {}
+            Report::Ended => self.endings -= 1,
             Report::Put { ticket, result: Ok((publication, stored)) } => {
                 if let Some(record) = self.records.get_mut(&ticket) {
                     record.content = Content::Ready(publication);

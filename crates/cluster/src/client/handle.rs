@@ -81,6 +81,12 @@ impl<R> ClusterHandle<R> {
         self.wait_for_end() == Some(Kind::Killed)
     }
 
+    /// Asks to [`kill`](Self::kill) the task, without waiting for the answer: it arrives as the
+    /// outcome.
+    pub fn request_kill(&self) {
+        self.end(true);
+    }
+
     /// Returns the handle in a wrapper that kills the task when it is dropped, for futures whose
     /// result nobody needs once they are dropped, for example by a timeout.
     pub fn abort_on_drop(self) -> ClusterAbortOnDrop<R> {

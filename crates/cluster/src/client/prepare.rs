@@ -59,6 +59,7 @@ impl Place {
         // A worker death that is to be retried is not the last one.
         head.max_deaths = settings.max_deaths.max(settings.retries.saturating_add(1));
         head.may_be_done = may_be_done;
+        head.announces_start = settings.announces_start;
         head.submitted_at = now_millis();
         let is_large = items.as_bytes().len() > INLINE_LIMIT;
         let content = Content::new(&shared.names, &lane, head, items, is_large)

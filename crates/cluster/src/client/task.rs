@@ -46,6 +46,7 @@ pub(super) struct Settings {
     pub(super) max_deaths: u32,
     pub(super) priority: Priority,
     pub(super) needs: Needs,
+    pub(super) announces_start: bool,
 }
 
 impl Default for Settings {
@@ -58,6 +59,7 @@ impl Default for Settings {
             max_deaths: TaskHead::MAX_DEATHS,
             priority: Priority::default(),
             needs: Needs::default(),
+            announces_start: false,
         }
     }
 }
@@ -119,6 +121,13 @@ where
     /// in the queue.
     pub fn needs(mut self, needs: Needs) -> Self {
         self.settings.needs = needs;
+        self
+    }
+
+    /// Lets the node announce the start of the task to
+    /// [`Batch::on_start`](crate::Batch::on_start). It costs a message.
+    pub fn announce_start(mut self) -> Self {
+        self.settings.announces_start = true;
         self
     }
 

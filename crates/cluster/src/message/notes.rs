@@ -134,6 +134,14 @@ pub(crate) struct CancelMessage {
     pub(crate) kill: bool,
 }
 
+/// Tells a client that a node has begun a task. Not stored, and lost if the client is away.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct StartMessage {
+    pub(crate) item: String,
+    /// The name that was given to the node, or else that of its machine.
+    pub(crate) host: String,
+}
+
 /// Properties of a batch that every run of its program must share.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Manifest {
@@ -177,4 +185,4 @@ pub struct NodeStatus {
     pub uptime_seconds: u64,
 }
 
-impl_head_only!(History, DeadLetterMessage, CancelMessage, Manifest, NodeStatus);
+impl_head_only!(History, DeadLetterMessage, CancelMessage, StartMessage, Manifest, NodeStatus);

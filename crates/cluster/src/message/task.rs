@@ -32,6 +32,8 @@ pub(crate) struct TaskHead {
     /// `true` if the client cannot know whether the task has been run, because it continues a
     /// batch. A node then looks for an outcome first.
     pub(crate) may_be_done: bool,
+    /// `true` if the node tells the client that it has begun the task.
+    pub(crate) announces_start: bool,
     /// Milliseconds since 1970 at the submission, by the client's clock. Only for display.
     pub(crate) submitted_at: u64,
 }
@@ -50,6 +52,7 @@ impl TaskHead {
             retries: 0,
             max_deaths: Self::MAX_DEATHS,
             may_be_done: false,
+            announces_start: false,
             submitted_at: 0,
         }
     }

@@ -4,6 +4,7 @@ use std::fmt;
 
 use brigade_pool::{Encoded, Pool, PoolBuilder, Task};
 
+use super::driver::NodeChoice;
 use super::functions::Functions;
 use super::running::RunningNode;
 use crate::connection::Endpoint;
@@ -42,6 +43,11 @@ impl Node {
     pub fn from_env() -> NodeBuilder {
         NodeBuilder::new(Endpoint::from_env())
     }
+
+    /// Returns the name of this machine, as nodes without a name of their own report it.
+    pub fn host_name() -> String {
+        super::running::host_name()
+    }
 }
 
 /// Builds a [`Node`].
@@ -54,6 +60,7 @@ pub struct NodeBuilder {
     pub(super) duplicate: Option<&'static str>,
     pub(super) pool: PoolBuilder,
     pub(super) offer: Needs,
+    pub(super) choice: NodeChoice,
     pub(super) status_address: Option<String>,
     pub(super) handles_signals: bool,
 }
@@ -69,6 +76,7 @@ impl NodeBuilder {
             duplicate: None,
             pool: Pool::builder(),
             offer: Needs::new(),
+            choice: NodeChoice { only_label: None, has_backlog: true },
             status_address: None,
             handles_signals: false,
         }
@@ -129,6 +137,20 @@ impl NodeBuilder {
     /// Takes tasks that need this label.
     pub fn label(mut self, label: impl Into<String>) -> Self {
         self.offer = self.offer.label(label);
+        self
+    }
+
+    /// Takes only tasks that need this label.
+    pub fn only_label(mut self, label: impl Into<String>) -> Self {
+        let label = label.into();
+        self.choice.only_label = Some(label.clone());
+        self.label(label)
+    }
+
+    /// Holds no more tasks than there are workers, however brief they are. Use it if past
+    /// run times say nothing about that of the next task.
+    pub fn without_backlog(mut self) -> Self {
+        self.choice.has_backlog = false;
         self
     }
 

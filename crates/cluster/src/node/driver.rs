@@ -63,6 +63,8 @@ pub(super) struct Driver {
     machine: Machine,
     functions: Functions,
     offer: Needs,
+    /// The label without which no task is taken.
+    only_label: Option<String>,
     runs: Runs,
     jobs: FuturesUnordered<LocalBoxFuture<'static, JobEnd>>,
     held: HashMap<Token, HeldTask>,
@@ -94,12 +96,22 @@ enum Woken {
     Time,
 }
 
+/// The tasks that a node takes of those that it could run.
+#[derive(Debug, Clone)]
+pub(super) struct NodeChoice {
+    /// The label without which no task is taken.
+    pub(super) only_label: Option<String>,
+    /// `true` if brief tasks have a backlog.
+    pub(super) has_backlog: bool,
+}
+
 /// The parts of a driver that others have made.
 pub(super) struct Parts {
     pub(super) connection: Connection,
     pub(super) context: QueueContext,
     pub(super) functions: Functions,
     pub(super) offer: Needs,
+    pub(super) choice: NodeChoice,
     pub(super) pool: Arc<Pool>,
     pub(super) shared: Arc<Shared>,
     pub(super) commands: UnboundedReceiver<Command>,
@@ -108,7 +120,9 @@ pub(super) struct Parts {
 
 impl Driver {
     pub(super) async fn new(parts: Parts) -> Result<Self, ClusterError> {
-        let Parts { connection, context, functions, offer, pool, shared, commands, lease } = parts;
+        let Parts { connection, context, functions, offer, choice, pool, shared, commands, lease } =
+            parts;
+        let NodeChoice { only_label, has_backlog } = choice;
         let client = connection.client.clone();
         let inbox = client.new_inbox();
         let names = context.names();
@@ -121,6 +135,7 @@ impl Driver {
             workers: u32::try_from(pool.workers()).unwrap_or(u32::MAX),
             lease,
             functions: functions.names(),
+            has_backlog,
         };
         Ok(Self {
             publisher: Publisher::new(client.clone()).await?,
@@ -148,6 +163,7 @@ impl Driver {
             commands,
             functions,
             offer,
+            only_label,
             shared,
         })
     }
@@ -345,7 +361,11 @@ impl Driver {
     }
 
     fn add_lanes(&mut self, lanes: impl IntoIterator<Item = Lane>) {
-        let is_met = |lane: &Lane| lane.class.needs().are_met_by(&self.offer);
+        let is_met = |lane: &Lane| {
+            let needs = lane.class.needs();
+            let is_chosen = self.only_label.as_ref().is_none_or(|label| needs.has_label(label));
+            is_chosen && needs.are_met_by(&self.offer)
+        };
         let lanes: Vec<Lane> = lanes.into_iter().filter(is_met).collect();
         if !lanes.is_empty() {
             self.events.push_back(Event::Lanes(lanes));

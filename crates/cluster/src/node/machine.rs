@@ -75,7 +75,7 @@ pub(super) struct Counts {
 impl Machine {
     pub(super) fn new(settings: Settings) -> Self {
         Self {
-            capacity: Capacity::new(settings.workers),
+            capacity: Capacity::new(settings.workers, settings.has_backlog),
             next_extension: settings.lease / 3,
             recording: 0,
             waiting: BTreeSet::new(),

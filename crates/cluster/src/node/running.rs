@@ -55,16 +55,25 @@ impl RunningNode {
         }
         builder.offer.class()?;
         let queue = builder.options.settings()?;
-        let name = builder.name.clone().unwrap_or_else(default_name);
+        let host = builder.name.clone().unwrap_or_else(host_name);
+        let name = builder.name.clone().unwrap_or_else(|| unique_name(&host));
         let NodeBuilder {
-            options, functions, pool, offer, handles_signals, status_address, ..
+            options,
+            functions,
+            pool,
+            offer,
+            choice,
+            handles_signals,
+            status_address,
+            ..
         } = builder;
         let endpoint = options.endpoint;
         let pool = Arc::new(pool.build()?);
         let live_view = status_address.map(|address| live_view::serve(&address, &pool, &name));
         let live_view = live_view.transpose()?;
         let workers = u32::try_from(pool.workers()).unwrap_or(u32::MAX);
-        let shared = Shared::new(name.clone(), workers, offer.to_string(), functions.names());
+        let names = (name.clone(), host);
+        let shared = Shared::new(names, workers, offer.to_string(), functions.names());
         let shared = Arc::new(shared);
         let (commands, command_receiver) = unbounded_channel();
         let (opened, is_open) = channel();
@@ -84,8 +93,17 @@ impl RunningNode {
                 let signals = if handles_signals { Some(Signals::new()?) } else { None };
                 let pool = Arc::clone(&pool);
                 let commands = command_receiver;
-                let parts =
-                    Parts { connection, context, functions, offer, pool, shared, commands, lease };
+                let parts = Parts {
+                    connection,
+                    context,
+                    functions,
+                    offer,
+                    choice,
+                    pool,
+                    shared,
+                    commands,
+                    lease,
+                };
                 Ok((Driver::new(parts).await?, signals))
             };
             match runtime.block_on(open) {
@@ -209,13 +227,17 @@ fn work(
     Ok(())
 }
 
-/// Returns a name that no other node has.
-fn default_name() -> String {
+/// Returns the name of this machine.
+pub(super) fn host_name() -> String {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    let host = match host.trim() {
-        "" => "node",
-        host => host,
-    };
+    match host.trim() {
+        "" => "node".to_owned(),
+        host => host.to_owned(),
+    }
+}
+
+/// Returns a name that no other node has.
+fn unique_name(host: &str) -> String {
     let unique = random::bytes::<4>().map(u32::from_le_bytes).unwrap_or_default();
     format!("{host}-{}-{unique:08x}", std::process::id())
 }

@@ -10,6 +10,8 @@ use crate::message::NodeStatus;
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) name: String,
+    /// The name that was given to the node, or else that of its machine.
+    pub(super) host: String,
     workers: u32,
     offers: String,
     tasks: Vec<String>,
@@ -25,9 +27,15 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    pub(super) fn new(name: String, workers: u32, offers: String, tasks: Vec<String>) -> Self {
+    pub(super) fn new(
+        (name, host): (String, String),
+        workers: u32,
+        offers: String,
+        tasks: Vec<String>,
+    ) -> Self {
         Self {
             name,
+            host,
             workers,
             offers,
             tasks,

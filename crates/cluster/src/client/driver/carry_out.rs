@@ -128,11 +128,12 @@ impl Driver {
     fn broadcast(&mut self, ticket: Ticket, kill: bool) {
         let Some(record) = self.records.get(&ticket) else { return };
         let (server, key) = (self.server.clone(), record.key.clone());
+        self.endings += 1;
         self.jobs.push(Box::pin(async move {
             if let Err(error) = server.broadcast(key, kill).await {
                 tracing::warn!(%error, "nodes were not told of a cancellation");
             }
-            Report::Done
+            Report::Ended
         }));
     }
 
@@ -140,6 +141,7 @@ impl Driver {
         let Some(record) = self.records.get_mut(&ticket) else { return };
         let (key, lane) = (record.key.clone(), record.lane.clone());
         let (server, stored) = (self.server.clone(), record.stored.take());
+        self.endings += 1;
         self.jobs.push(Box::pin(async move {
             // A node that takes the task in spite of this cannot record an outcome.
             if let Err(reason) = server.remove(&key, &lane, sequence).await {
@@ -148,7 +150,7 @@ impl Driver {
             if let Some(stored) = stored {
                 server.payloads.remove(&Body::Stored(stored)).await;
             }
-            Report::Done
+            Report::Ended
         }));
     }
 

@@ -9,8 +9,9 @@ use brigade_pool::TaskError;
 use bytes::Bytes;
 
 use super::Driver;
-use crate::message::{Body, History, MessageError};
+use crate::message::{Body, History, MessageError, StartMessage};
 use crate::names::Lane;
+use crate::node::held_task::HeldTask;
 use crate::node::machine::{Action, Event, PullId, Token};
 use crate::node::record;
 use crate::node::runs::{Ended, RunOutcome};
@@ -24,7 +25,10 @@ impl Driver {
         match action {
             Action::Pull { pull, lane, batch, wait } => self.pull(pull, &lane, batch, wait).await,
             Action::Examine(token) => self.start_examination(token),
-            Action::Run(token) => self.run_task(token),
+            Action::Run(token) => {
+                self.announce_start(token).await;
+                self.run_task(token);
+            }
             Action::Stop { token, kill } => self.runs.stop(token, kill),
             Action::RecordOutcome(token) => {
                 let outcome = self.held.get_mut(&token).and_then(|held| held.outcome.take());
@@ -96,6 +100,20 @@ impl Driver {
         let sent = self.client.publish_with_reply(subject, reply, request.into()).await;
         if sent.is_err() {
             self.events.push_back(Event::PullEnded { pull, has_failed: true });
+        }
+    }
+
+    /// Tells the client that a task begins, if it wants to know.
+    async fn announce_start(&mut self, token: Token) {
+        let Some(HeldTask { key, task: Some(task), .. }) = self.held.get(&token) else { return };
+        if !task.head.announces_start {
+            return;
+        }
+        let (item, host) = (key.item.to_string(), self.shared.host.clone());
+        let subject = self.context.names().starts_of(&key.origin);
+        if let Ok(message) = (StartMessage { item, host }).to_bytes() {
+            // Only a hint. Without a link, the client hears of the outcome later.
+            let _ = self.client.publish(subject, message).await;
         }
     }
 

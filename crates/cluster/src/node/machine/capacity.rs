@@ -18,6 +18,8 @@ const WINDOW: u32 = 16;
 #[derive(Debug)]
 pub(super) struct Capacity {
     workers: u32,
+    /// `true` if brief tasks have a backlog.
+    has_backlog: bool,
     running: u32,
     /// Time up to which `busy` counts.
     counted: Duration,
@@ -30,9 +32,9 @@ pub(super) struct Capacity {
 }
 
 impl Capacity {
-    pub(super) fn new(workers: u32) -> Self {
+    pub(super) fn new(workers: u32, has_backlog: bool) -> Self {
         let zero = Duration::ZERO;
-        Self { workers, running: 0, counted: zero, busy: zero, ended: 0, mean: None }
+        Self { workers, has_backlog, running: 0, counted: zero, busy: zero, ended: 0, mean: None }
     }
 
     /// Returns the number of tasks to hold.
@@ -71,7 +73,7 @@ impl Capacity {
         self.ended += u32::from(counts);
         // A task that takes long says so by itself.
         let is_full = self.ended >= WINDOW || self.ended > 0 && self.busy > 2 * BACKLOG;
-        if is_full {
+        if is_full && self.has_backlog {
             self.mean = Some(self.busy / self.ended);
             (self.busy, self.ended) = (Duration::ZERO, 0);
         }
@@ -90,7 +92,7 @@ mod tests {
 
     /// Runs `count` tasks one after the other on one of two workers.
     fn after_tasks_of(run_time: Duration, count: u32) -> u32 {
-        let mut capacity = Capacity::new(2);
+        let mut capacity = Capacity::new(2, true);
         for index in 0..count {
             capacity.started(run_time * index);
             capacity.ended(run_time * (index + 1), true);
@@ -114,7 +116,7 @@ mod tests {
 
     #[test]
     fn pauses_between_tasks_do_not_count() {
-        let mut capacity = Capacity::new(1);
+        let mut capacity = Capacity::new(1, true);
         for second in 0..20 {
             let start = Duration::from_secs(second);
             capacity.started(start);

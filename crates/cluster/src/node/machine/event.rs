@@ -97,4 +97,6 @@ pub(in crate::node) struct Settings {
     pub(in crate::node) lease: Duration,
     /// Names of the functions, for tasks that are returned because of theirs.
     pub(in crate::node) functions: Vec<String>,
+    /// `true` if brief tasks have a backlog.
+    pub(in crate::node) has_backlog: bool,
 }

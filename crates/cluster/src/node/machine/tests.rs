@@ -137,6 +137,7 @@ fn lane_of(task: u64) -> Lane {
 impl Node {
     fn start(world: &mut Server, index: usize) -> Self {
         let settings = Settings {
+            has_backlog: true,
             name: format!("node-{index}"),
             workers: 2,
             lease: LEASE,
@@ -516,7 +517,9 @@ struct BriefNode {
 impl BriefNode {
     fn start() -> Self {
         let (name, functions) = ("brief".to_owned(), Vec::new());
-        let machine = Machine::new(Settings { name, workers: 1, lease: LEASE, functions });
+        let has_backlog = true;
+        let machine =
+            Machine::new(Settings { name, workers: 1, lease: LEASE, functions, has_backlog });
         let mut node = Self { machine, now: Duration::ZERO, last_token: 0 };
         for task in 0..16 {
             let token = node.deliver(100 + task, 1).0;
