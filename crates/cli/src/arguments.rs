@@ -2,6 +2,8 @@
 
 #[cfg(feature = "cluster")]
 mod cluster;
+#[cfg(feature = "cluster")]
+mod cluster_run;
 mod job;
 mod lists;
 mod output;
@@ -23,6 +25,8 @@ use crate::dialect::Dialect;
 use crate::input::Format;
 #[cfg(feature = "cluster")]
 pub(crate) use cluster::{Cluster, Dead, Node, Status as ClusterStatusOptions};
+#[cfg(feature = "cluster")]
+pub(crate) use cluster_run::ClusterRunOptions;
 pub(crate) use job::JobOptions;
 pub(crate) use lists::ListOptions;
 pub(crate) use output::OutputOptions;
@@ -66,6 +70,13 @@ pub(crate) enum Command {
     #[cfg(feature = "cluster")]
     #[command(subcommand)]
     Cluster(Cluster),
+    /// Run commands for a node, which starts this itself
+    #[cfg(feature = "cluster")]
+    #[command(hide = true)]
+    ServeCommands {
+        /// Name of the node's host
+        host: String,
+    },
     /// Print a script that completes the command line in a shell
     ///
     /// For bash: eval "$(brigade completions bash)", or write it to
@@ -92,6 +103,7 @@ Examples:
   brigade run --shell -- 'sort {} | uniq > {.}.u' ::: *.txt
   brigade run commands.txt                         one shell command per line
   brigade run --joblog log --resume jobs.toml      skip jobs that have succeeded
+  brigade run --cluster nats://host jobs.toml      on the nodes of a cluster
 
 Replacement strings in COMMAND:
   {}   argument                     {.}  argument without extension
@@ -312,8 +324,22 @@ pub(crate) struct Run {
     #[command(flatten)]
     pub(crate) printed: OutputOptions,
 
+    #[cfg(feature = "cluster")]
+    #[command(flatten)]
+    pub(crate) on_cluster: ClusterRunOptions,
+
     #[arg(skip)]
     pub(crate) dialect: Dialect,
+}
+
+impl Run {
+    /// Returns `true` if the jobs run on a cluster.
+    pub(crate) fn is_remote(&self) -> bool {
+        #[cfg(feature = "cluster")]
+        return self.on_cluster.cluster.is_some();
+        #[cfg(not(feature = "cluster"))]
+        return false;
+    }
 }
 
 /// The policy for choosing the cores of a job.

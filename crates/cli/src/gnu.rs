@@ -69,7 +69,7 @@ pub(crate) const OPTIONS: &[(&[&str], &str)] = &[
             "--hostgroups",
             "--hgrp",
         ],
-        "it runs jobs on this machine only; use a pool of the cluster for others",
+        "use `brigade run --cluster`, which runs jobs on the nodes of a cluster",
     ),
     (
         &["--sql", "--sqlmaster", "--sqlworker", "--sqlandworker"],
@@ -130,7 +130,7 @@ pub(crate) fn replacement(inner: &[u8], has_plus: bool) -> Option<&'static str> 
         }
         b"choose_k" | b"uniq" if has_plus => Some("leave such combinations out of the list"),
         b"sshlogin" | b"host" | b"agrp" | b"hgrp" if has_plus => {
-            Some("it runs jobs on this machine only; use a pool of the cluster for others")
+            Some("use `brigade run --cluster`, which runs jobs on the nodes of a cluster")
         }
         [b':' | b'#' | b'%' | b'/' | b'^' | b',', ..] if has_plus && part.len() > 1 => {
             Some("let a shell cut the argument, as with `${x#prefix}`")

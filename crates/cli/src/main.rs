@@ -25,6 +25,8 @@ mod parallel;
 mod patient;
 mod pipe;
 mod printer;
+#[cfg(feature = "cluster")]
+mod remote;
 mod report;
 mod run;
 mod screen;
@@ -122,6 +124,13 @@ fn execute(command: Command) -> Result<u8, Report> {
         Command::Node(node) => return node::run(&node),
         #[cfg(feature = "cluster")]
         Command::Cluster(command) => return cluster::run(&command),
+        #[cfg(feature = "cluster")]
+        Command::ServeCommands { host } => {
+            remote::serve(host);
+            return Err(miette::miette!(
+                "this command is started by `brigade node --allow-commands`"
+            ));
+        }
         #[cfg(feature = "cluster")]
         Command::Top { address, queue } if top::is_cluster(&address) => {
             return top::show_cluster(&address, &queue);

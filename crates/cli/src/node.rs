@@ -9,15 +9,26 @@ use brigade::{Pool, Task};
 use miette::{IntoDiagnostic, Report, WrapErr, miette};
 
 use crate::arguments;
+use crate::remote::{self, COMMAND};
 
 /// Runs the node until a signal ends it.
 pub(crate) fn run(options: &arguments::Node) -> Result<u8, Report> {
-    let [program, arguments @ ..] = options.command.as_slice() else {
-        return Err(miette!("a node needs a worker program"));
+    if options.label.iter().any(|label| label == remote::LABEL) {
+        return Err(miette!(
+            "the label `{}` is reserved for nodes that run commands: use --allow-commands",
+            remote::LABEL
+        ));
+    }
+    let (command, tasks) = match options.command.as_slice() {
+        [program, arguments @ ..] => {
+            let mut command = brigade_sys::process::command(program);
+            command.args(arguments);
+            let tasks = tasks(&command)?;
+            (command, tasks)
+        }
+        [] if options.allow_commands => (command_worker(options)?, vec![COMMAND.erase()]),
+        [] => return Err(miette!("a node needs a worker program")),
     };
-    let mut command = brigade_sys::process::command(program);
-    command.args(arguments);
-    let tasks = tasks(&command)?;
     let names: Vec<_> = tasks.iter().map(Task::name).collect();
     let names = names.join(", ");
     let mut node = match &options.nats {
@@ -43,6 +54,10 @@ pub(crate) fn run(options: &arguments::Node) -> Result<u8, Report> {
     for label in &options.label {
         node = node.label(label);
     }
+    if options.allow_commands {
+        // Other tasks of the queue are for nodes that know their functions.
+        node = node.only_label(remote::LABEL).without_backlog();
+    }
     for task in &tasks {
         node = node.register(task);
     }
@@ -56,6 +71,16 @@ pub(crate) fn run(options: &arguments::Node) -> Result<u8, Report> {
         status.recorded
     );
     Ok(0)
+}
+
+/// Returns the command line of a worker that runs commands: this program.
+fn command_worker(options: &arguments::Node) -> Result<Command, Report> {
+    let program = std::env::current_exe().into_diagnostic();
+    let program = program.wrap_err("cannot find the program of this process")?;
+    let host = options.name.clone().unwrap_or_else(Node::host_name);
+    let mut command = brigade_sys::process::command(program);
+    command.arg("serve-commands").arg(host);
+    Ok(command)
 }
 
 /// Asks a worker which functions its program has registered.

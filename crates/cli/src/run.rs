@@ -12,6 +12,7 @@ mod session;
 mod status;
 mod stop;
 mod storage;
+mod target;
 
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
@@ -30,6 +31,7 @@ use event_queue::EventQueue;
 use session::{Session, SessionEnd};
 pub(crate) use status::code as job_status;
 use storage::Storage;
+use target::Target;
 
 /// Runs the jobs. Returns the exit status.
 pub(crate) fn run(options: &Run) -> Result<u8, Report> {
@@ -39,15 +41,18 @@ pub(crate) fn run(options: &Run) -> Result<u8, Report> {
         _ => None,
     });
     storage::set_temporary_folder(options)?;
-    let runner = prepare::runner(options, screen.tick())?;
+    let mut target = Target::of(options)?;
+    let runner = target.runner(options, screen.tick())?;
     let (input, grammar) = prepare::input(options, &runner)?;
     let storage = Storage::of(options, &grammar)?;
     if options.dry_run {
         return dry_run(input);
     }
-    let (resume, joblog) = prepare::joblog(options, |resume| {
+    let batch = target.connect()?;
+    let (resume, joblog) = prepare::joblog(options, batch.as_deref(), |resume| {
         prepare::check(input.as_ref(), options, &runner, resume)
     })?;
+    target.resume(&resume, options);
     let files = crate::report::Files::open(options)?;
     let (file_names, table) = storage.open(options)?;
     let queue = EventQueue::new(runner.stopper());
@@ -64,7 +69,7 @@ pub(crate) fn run(options: &Run) -> Result<u8, Report> {
     let ends_lines = screen.has_area();
     let session = Session {
         screen,
-        statistics: Statistics::new(&runner),
+        statistics: Statistics::new(&runner).on_cluster(options.is_remote()),
         report: prepare::report(options, &runner)?,
         live,
         joblog,
@@ -72,6 +77,7 @@ pub(crate) fn run(options: &Run) -> Result<u8, Report> {
         printer: crate::printer::Printer::new(ends_lines),
         is_json: options.json,
         is_live: options.line_buffer,
+        stores_at_end: options.line_buffer || options.is_remote(),
         is_quiet: options.dialect.is_quiet,
         printed: options.printed.clone(),
         hides_outputs: storage::hides_outputs(options),
@@ -81,7 +87,7 @@ pub(crate) fn run(options: &Run) -> Result<u8, Report> {
         failure: None,
     };
     let thread = queue.start(session).into_diagnostic().wrap_err("cannot start a thread")?;
-    let result = runner.run_client(&mut client);
+    let result = target.run(runner, &mut client);
     let Some(end) = queue.finish(thread) else {
         return Ok(status::stopped(first_signal.get()));
     };
@@ -97,7 +103,7 @@ pub(crate) fn run(options: &Run) -> Result<u8, Report> {
     };
     let status = match failure {
         Some(failure) => failure,
-        None => result.map_err(explain::run_error).map(|summary| of_run(&summary)),
+        None => result.map(|summary| of_run(&summary)),
     };
     let code = status.as_ref().copied().unwrap_or(RUN_FAILED);
     if options.json {

@@ -5,6 +5,7 @@
 //! and not if `NO_COLOR` is set.
 
 mod area;
+mod hosts;
 mod lines;
 mod plain;
 mod statistics;
@@ -98,7 +99,8 @@ impl Screen {
             }
             self.needs.push(*need);
         }
-        if let Some(line) = message(event) {
+        let line = statistics.is_remote().then(|| remote_message(event)).flatten();
+        if let Some(line) = line.or_else(|| message(event)) {
             self.print_line(statistics, &line);
         }
     }
@@ -152,6 +154,21 @@ impl Screen {
 pub(crate) fn announce(line: &str) {
     // Without a standard error nobody can see it.
     let _ = Patient(io::stderr()).write_all(format!("brigade: {line}\n").as_bytes());
+}
+
+/// Returns the text about an event that means something else on a cluster.
+fn remote_message(event: &Event) -> Option<String> {
+    Some(match event {
+        Event::Halting(Reason::Stopped) => {
+            "stopping: jobs that have not begun are cancelled; press Ctrl-C again to kill the others"
+                .to_owned()
+        }
+        Event::Grace { running, left } => {
+            format!("{running} not over; killing them in {} s", left.as_secs_f64().round())
+        }
+        Event::Signalled { running, .. } => format!("{running} not over; killing them"),
+        _ => return None,
+    })
 }
 
 fn message(event: &Event) -> Option<String> {

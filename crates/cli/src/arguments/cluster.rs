@@ -17,7 +17,8 @@ certificates to trust)";
 /// Run the tasks of a cluster on this machine
 ///
 /// COMMAND is a program whose main runs a `brigade::worker::Server`; it is started once for each
-/// worker. The node takes the tasks whose functions it has registered.
+/// worker. The node takes the tasks whose functions it has registered. With --allow-commands
+/// instead, it takes the jobs of `brigade run --cluster`.
 #[derive(Debug, Args)]
 #[command(after_help = SIGNALS)]
 pub(crate) struct Node {
@@ -54,8 +55,13 @@ pub(crate) struct Node {
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Option<String>,
 
+    /// Run the jobs of `brigade run --cluster`, instead of a worker program. Whoever may publish to
+    /// the queue can then run any command as the user of the node
+    #[arg(long, conflicts_with = "command")]
+    pub(crate) allow_commands: bool,
+
     /// Worker program with its arguments
-    #[arg(last = true, required = true, value_name = "COMMAND", value_hint = ValueHint::CommandWithArguments)]
+    #[arg(last = true, required_unless_present = "allow_commands", value_name = "COMMAND", value_hint = ValueHint::CommandWithArguments)]
     pub(crate) command: Vec<OsString>,
 }
 

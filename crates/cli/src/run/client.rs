@@ -107,10 +107,11 @@ impl RunClient {
         queue: EventQueue,
         options: &Run,
     ) -> Self {
-        // With `--line-buffer` the lines pass through here, and are written to the files at the
-        // end.
-        let stores_directly = !options.line_buffer;
-        let (creates_folders, shared) = (options.job.wd.is_some(), shared.clone());
+        // With `--line-buffer` and on a cluster the output passes through here, and is written to
+        // the files at the end.
+        let is_remote = options.is_remote();
+        let stores_directly = !options.line_buffer && !is_remote;
+        let (creates_folders, shared) = (options.job.wd.is_some() && !is_remote, shared.clone());
         let client = Self {
             input,
             resume,

@@ -28,6 +28,26 @@ const SCRIPT: &[u8; 2] = b"#!";
 /// The permissions of a program.
 const EXECUTABLE: u32 = 0o111;
 
+/// Returns the runner of a run on a cluster, which needs nothing of this machine.
+#[cfg(feature = "cluster")]
+pub(super) fn remote_runner(options: &Run, tick: Option<Duration>) -> Result<Runner, Report> {
+    let mut builder = Runner::builder()
+        .unpinned()
+        .jobs(crate::remote::jobs(options))
+        .retries(options.retries)
+        .raise_open_files();
+    if let Some(limit) = options.timeout {
+        builder = builder.limit(limit);
+    }
+    if let Some(HaltPolicy(Some(halt))) = options.halt {
+        builder = builder.halt(halt);
+    }
+    if let Some(tick) = tick {
+        builder = builder.tick(tick);
+    }
+    builder.build().map_err(explain::build_error)
+}
+
 pub(super) fn runner(options: &Run, tick: Option<Duration>) -> Result<Runner, Report> {
     let mut builder = Runner::builder()
         .cores_per_job(options.cores_per_job.map_or(1, NonZeroUsize::get))
@@ -262,8 +282,10 @@ fn count_jobs(
 }
 
 /// Opens the log, and calls `check` before it removes anything but an incomplete line.
+/// A new log gets the name of the batch.
 pub(super) fn joblog(
     options: &Run,
+    batch: Option<&str>,
     check: impl FnOnce(&Resume) -> Result<(), Report>,
 ) -> Result<(Resume, Option<Joblog>), Report> {
     let Some(path) = &options.joblog else {
@@ -279,13 +301,17 @@ pub(super) fn joblog(
         };
         let (joblog, resume) = opened.into_diagnostic().wrap_err_with(|| cannot("resume from"))?;
         if options.retry_failed {
-            return Ok((Resume::default(), Some(joblog)));
+            return Ok((resume.redo(), Some(joblog)));
         }
         check(&resume).wrap_err_with(|| cannot("resume from"))?;
         return Ok((resume, Some(joblog)));
     }
     check(&Resume::default())?;
-    let joblog = Joblog::create(path).into_diagnostic().wrap_err_with(|| cannot("write"))?;
+    let created = match batch {
+        Some(batch) => Joblog::create_for_batch(path, batch),
+        None => Joblog::create(path),
+    };
+    let joblog = created.into_diagnostic().wrap_err_with(|| cannot("write"))?;
     Ok((Resume::default(), Some(joblog)))
 }
 

@@ -30,6 +30,8 @@ pub(super) struct Session {
     pub(super) printer: Printer,
     pub(super) is_json: bool,
     pub(super) is_live: bool,
+    /// `true` if results are stored in files when their job is over, and not by the job itself.
+    pub(super) stores_at_end: bool,
     /// `true` if failed jobs and the end of the run are not reported.
     pub(super) is_quiet: bool,
     pub(super) printed: OutputOptions,
@@ -126,7 +128,7 @@ impl Session {
     /// complete.
     fn deliver(&mut self, outcome: &Outcome) {
         let kept = self.shared.take(outcome.number);
-        let command = self.printed.commands.then(|| outcome.job.command_on(outcome.slot));
+        let command = self.printed.commands.then(|| outcome.command());
         let has_output = !self.hides_outputs && has_output(outcome);
         let file = self.printed.files.then(|| match &kept.files {
             Some(files) => Ok(files.stdout().to_owned()),
@@ -182,7 +184,7 @@ impl Session {
 
     /// Stores a job's results, unless the job has done it itself.
     fn store(&mut self, outcome: &Outcome, kept: &Kept) -> io::Result<()> {
-        if let Some(files) = kept.files.as_ref().filter(|_| self.is_live) {
+        if let Some(files) = kept.files.as_ref().filter(|_| self.stores_at_end) {
             files.write(outcome)?;
         }
         let Some(table) = &mut self.table else { return Ok(()) };

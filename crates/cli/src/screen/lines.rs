@@ -39,6 +39,7 @@ pub(super) fn lines(
     if hidden > 0 {
         lines.push(format!("  and {hidden} more"));
     }
+    lines.extend(statistics.host_lines().iter().map(|line| format!("  {line}")));
     if let Some(need) = statistics.need() {
         let text = match need {
             Need::Cores => "waiting for cores that other runs have leased",
@@ -65,7 +66,11 @@ fn bar(statistics: &Statistics, width: usize, tint: Tint) -> String {
         parts.push(format!("{running} running"));
         parts.push(left.map_or(elapsed, |left| format!("{left} left")));
     } else {
-        parts.push(format!("{running}/{} running", statistics.slots()));
+        parts.push(if statistics.is_remote() {
+            format!("{running} running")
+        } else {
+            format!("{running}/{} running", statistics.slots())
+        });
         parts.push(format!("{elapsed} elapsed"));
         parts.extend(left.map(|left| format!("{left} left")));
     }

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use brigade::runner::{Event, Forecast, Need, Outcome, Runner};
 
+use super::hosts::Hosts;
 use super::text::one_line;
 
 /// Statistics of a run so far.
@@ -21,6 +22,9 @@ pub(crate) struct Statistics {
     running: BTreeMap<usize, Running>,
     /// The need that the next job waits for, unless another job has to end first.
     need: Option<Need>,
+    /// `true` if the jobs run on a cluster.
+    is_remote: bool,
+    hosts: Hosts,
     forecast: Forecast,
     slowest: BinaryHeap<Reverse<(Duration, u64, String)>>,
     failures: Vec<Failure>,
@@ -85,6 +89,8 @@ impl Statistics {
             supply: SupplyCounts::default(),
             running: BTreeMap::new(),
             need: None,
+            is_remote: false,
+            hosts: Hosts::default(),
             forecast: Forecast::new(slots, cores),
             slowest: BinaryHeap::new(),
             failures: Vec::new(),
@@ -94,13 +100,21 @@ impl Statistics {
         }
     }
 
+    /// Sets whether the jobs run on a cluster, where neither slots nor cores say how many run.
+    #[must_use]
+    pub(crate) fn on_cluster(mut self, is_remote: bool) -> Self {
+        self.is_remote = is_remote;
+        self
+    }
+
     pub(crate) fn note_supply(&mut self, supply: SupplyCounts) {
         self.supply = supply;
     }
 
     pub(crate) fn note(&mut self, event: &Event) {
         match event {
-            Event::Started { number, job, slot, cores, .. } => {
+            Event::Started { number, job, slot, host, cores, .. } => {
+                self.hosts.started(host.as_deref());
                 let name = job
                     .label_text()
                     .map_or_else(|| job.command_on(*slot).to_string(), str::to_owned);
@@ -139,6 +153,7 @@ impl Statistics {
         if self.running.get(&outcome.slot).is_some_and(|running| running.number == outcome.number) {
             self.running.remove(&outcome.slot);
         }
+        self.hosts.ended(outcome);
         let width = outcome.cores.len().max(1);
         self.widest = self.widest.max(width);
         self.leased += outcome.wall * u32::try_from(width).unwrap_or(u32::MAX);
@@ -220,8 +235,30 @@ impl Statistics {
         self.start.elapsed()
     }
 
+    /// Returns `true` if the jobs run on a cluster.
+    pub(crate) fn is_remote(&self) -> bool {
+        self.is_remote
+    }
+
+    /// Returns a line about each host of a run on a cluster.
+    pub(crate) fn host_lines(&self) -> Vec<String> {
+        self.hosts.lines()
+    }
+
+    /// Returns the time until all jobs are done if they go on at the rate so far.
+    fn rest_at_this_rate(&self) -> Option<Duration> {
+        #[expect(clippy::cast_precision_loss, reason = "an estimate")]
+        let [done, left] =
+            [self.finished_count(), self.total()?.saturating_sub(self.finished_count())]
+                .map(|count| count as f64);
+        Duration::try_from_secs_f64(self.elapsed().as_secs_f64() * left / done).ok()
+    }
+
     /// Returns the estimated time until all jobs are done.
     pub(crate) fn rest(&self) -> Option<Duration> {
+        if self.is_remote {
+            return self.rest_at_this_rate();
+        }
         let begun = self.finished_count() + self.running.len() as u64;
         let ages = self.running.values().map(|running| running.since.elapsed());
         self.forecast.rest(self.total()?.saturating_sub(begun), ages)

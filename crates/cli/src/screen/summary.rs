@@ -37,6 +37,7 @@ fn write_summary(
     }
     if let Some((leased, busy)) = statistics.utilization(wall)
         && is_full
+        && !statistics.is_remote()
     {
         let (cores, used) = (statistics.cores(), leased * 100.0);
         let ending = if cores == 1 { "" } else { "s" };
@@ -48,6 +49,11 @@ fn write_summary(
         }
     }
     writeln!(text)?;
+    if is_full {
+        for line in statistics.host_lines() {
+            writeln!(text, "  {line}")?;
+        }
+    }
     if is_full && jobs > 1 {
         writeln!(text, "slowest:")?;
         for (wall, number, name) in statistics.slowest() {

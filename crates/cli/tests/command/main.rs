@@ -2,6 +2,8 @@
 
 #![expect(clippy::expect_used, reason = "a test stops where a value is missing")]
 
+#[cfg(feature = "cluster")]
+mod cluster_run;
 mod common;
 mod cores;
 mod defaults;

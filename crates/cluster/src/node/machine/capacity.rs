@@ -73,8 +73,8 @@ impl Capacity {
         self.ended += u32::from(counts);
         // A task that takes long says so by itself.
         let is_full = self.ended >= WINDOW || self.ended > 0 && self.busy > 2 * BACKLOG;
-        if is_full && self.has_backlog {
-            self.mean = Some(self.busy / self.ended);
+        if is_full {
+            self.mean = self.has_backlog.then(|| self.busy / self.ended);
             (self.busy, self.ended) = (Duration::ZERO, 0);
         }
     }

@@ -1,0 +1,249 @@
+//! The function that nodes run for `brigade run --cluster`: a job in a worker process.
+//!
+//! The job runs in a runner of its own. So its process group, and whatever has left the group, is
+//! gone when the job is over, when the worker is killed, and when the node is.
+
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::PathBuf;
+use std::sync::OnceLock;
+use std::time::{Duration, SystemTime};
+
+use brigade::runner::{
+    self, Command, Ending, Job, Limit, Output, RemoteReport, Runner, StartFailure,
+};
+use brigade::{Task, worker};
+use serde::{Deserialize, Serialize};
+
+/// The function. Its version changes with the types.
+pub(crate) static COMMAND: Task<RemoteCommand, CommandReport> =
+    Task::new("brigade/command/1", |command: RemoteCommand| command.run());
+
+/// The label of nodes that run commands, which is reserved for them.
+pub(crate) const LABEL: &str = "commands";
+
+/// The name of the host in reports.
+static HOST: OnceLock<String> = OnceLock::new();
+
+/// The variables for a slot and its cores, which the runner of a single job does not know.
+const SLOT: &str = "PARALLEL_JOBSLOT";
+const CORES: &str = "BRIGADE_CORES";
+
+/// A job, as a node needs it.
+#[derive(Debug, Clone, Hash, Serialize, Deserialize)]
+pub(crate) struct RemoteCommand {
+    number: u64,
+    words: Vec<Vec<u8>>,
+    environment: Vec<(Vec<u8>, Vec<u8>)>,
+    folder: Option<Vec<u8>>,
+    creates_folder: bool,
+    slot_marker: Option<Vec<u8>>,
+    limit: Option<Duration>,
+    nice: i32,
+}
+
+/// The end of a job on a node.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct CommandReport {
+    host: String,
+    slot: u32,
+    end: End,
+    /// Time since 1970, by the clock of the node.
+    started_at: Duration,
+    wall: Duration,
+    user: Duration,
+    system: Duration,
+    peak_memory: Option<u64>,
+    cores: Vec<u32>,
+    stdout: Vec<u8>,
+    stderr: Vec<u8>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+enum End {
+    Exited(i32),
+    Signalled(i32),
+    TimedOut(Duration),
+    NotStarted { message: String, code: i32 },
+    NotKilled,
+}
+
+/// The exit code of a shell for a file that it may not execute.
+const CANNOT_EXECUTE: i32 = 126;
+
+/// Serves commands in a worker process of a node with this name. Returns if this process is none.
+pub(crate) fn serve(host: String) {
+    HOST.get_or_init(|| host);
+    worker::Server::new().register(&COMMAND).run();
+}
+
+impl RemoteCommand {
+    /// Returns a job as nodes need it.
+    pub(crate) fn of(
+        number: u64,
+        job: &Job,
+        limit: Option<Duration>,
+        (nice, creates_folder): (i32, bool),
+    ) -> Result<Self, String> {
+        if *job.standard_input() != runner::Stdin::Null {
+            return Err(
+                "it has standard input, which is not sent to nodes; let it read a file there"
+                    .to_owned(),
+            );
+        }
+        let plain = job.plain();
+        let Command::Argv(words) = plain.command() else {
+            return Err("its command has no words".to_owned());
+        };
+        let bytes = |text: &OsStr| text.as_bytes().to_vec();
+        Ok(Self {
+            number,
+            words: words.iter().map(|word| bytes(word)).collect(),
+            environment: job
+                .environment()
+                .iter()
+                .map(|(name, value)| (bytes(name), bytes(value)))
+                .collect(),
+            folder: job.folder_path().map(|folder| bytes(folder.as_os_str())),
+            creates_folder,
+            slot_marker: job.slot_marker_text().map(bytes),
+            limit,
+            nice,
+        })
+    }
+
+    fn run(self) -> CommandReport {
+        let (limit, nice) = (self.limit, self.nice);
+        let cores = worker::cores().unwrap_or_default();
+        let result = self.job(cores).and_then(|job| {
+            let mut builder = Runner::builder().unpinned().jobs(1).output(Output::Whole).nice(nice);
+            if let Some(limit) = limit {
+                builder = builder.limit(Limit::Fixed(limit));
+            }
+            let runner = builder.adopt_orphans().build().map_err(|error| error.to_string())?;
+            let outcome = runner.run_all([job]).map_err(|error| error.to_string())?.pop();
+            let outcome = outcome.ok_or("the job has no outcome")?;
+            let read = |stream: std::io::Result<Vec<u8>>| stream.map_err(|error| error.to_string());
+            let (stdout, stderr) = (read(outcome.stdout())?, read(outcome.stderr())?);
+            Ok((outcome, stdout, stderr))
+        });
+        let host = HOST.get().cloned().unwrap_or_default();
+        let cores = cores.to_vec();
+        match result {
+            Ok((outcome, stdout, stderr)) => CommandReport {
+                host,
+                slot: own_slot(),
+                end: End::of(outcome.ending),
+                started_at: since_1970(outcome.started_at),
+                wall: outcome.wall,
+                user: outcome.user,
+                system: outcome.system,
+                peak_memory: outcome.peak_memory,
+                cores,
+                stdout,
+                stderr,
+            },
+            Err(message) => CommandReport {
+                host,
+                slot: own_slot(),
+                end: End::NotStarted { message, code: CANNOT_EXECUTE },
+                started_at: Duration::ZERO,
+                wall: Duration::ZERO,
+                user: Duration::ZERO,
+                system: Duration::ZERO,
+                peak_memory: None,
+                cores,
+                stdout: Vec::new(),
+                stderr: Vec::new(),
+            },
+        }
+    }
+
+    /// Returns the job as the runner of this worker needs it.
+    fn job(self, cores: &[u32]) -> Result<Job, String> {
+        let slot = own_slot().to_string();
+        let mut words = self.words.into_iter().map(OsString::from_vec);
+        let program = words.next().ok_or("the command has no words")?;
+        let mut job = Job::new(program).args(words);
+        if let Some(marker) = self.slot_marker {
+            job = job.slot_marker(OsString::from_vec(marker));
+        }
+        let Command::Argv(words) = job.with_slot(&slot) else {
+            return Err("the command is not a list of words".to_owned());
+        };
+        let mut words = words.into_iter();
+        let mut job = Job::new(words.next().unwrap_or_default()).args(words).number(self.number);
+        let cores: Vec<String> = cores.iter().map(u32::to_string).collect();
+        job = job.env(SLOT, slot).env(CORES, cores.join(","));
+        for (name, value) in self.environment {
+            job = job.env(OsString::from_vec(name), OsString::from_vec(value));
+        }
+        if let Some(folder) = self.folder {
+            let folder = PathBuf::from(OsString::from_vec(folder));
+            if self.creates_folder {
+                fs::create_dir_all(&folder).map_err(|error| {
+                    format!("cannot create the directory {}: {error}", folder.display())
+                })?;
+            }
+            job = job.folder(folder);
+        }
+        Ok(job)
+    }
+}
+
+impl End {
+    fn of(ending: Ending) -> Self {
+        match ending {
+            Ending::Exited(code) => Self::Exited(code),
+            Ending::Signalled(signal) => Self::Signalled(signal),
+            Ending::TimedOut { limit } => Self::TimedOut(limit),
+            Ending::NotStarted(failure) => {
+                Self::NotStarted { message: failure.message, code: failure.code }
+            }
+            Ending::NotKilled => Self::NotKilled,
+            other => Self::NotStarted { message: other.to_string(), code: CANNOT_EXECUTE },
+        }
+    }
+}
+
+impl From<End> for Ending {
+    fn from(end: End) -> Self {
+        match end {
+            End::Exited(code) => Self::Exited(code),
+            End::Signalled(signal) => Self::Signalled(signal),
+            End::TimedOut(limit) => Self::TimedOut { limit },
+            End::NotStarted { message, code } => {
+                Self::NotStarted(StartFailure::reported(message, code))
+            }
+            End::NotKilled => Self::NotKilled,
+        }
+    }
+}
+
+impl From<CommandReport> for RemoteReport {
+    fn from(report: CommandReport) -> Self {
+        Self {
+            host: Some(report.host.into()),
+            slot: usize::try_from(report.slot).ok(),
+            started_at: SystemTime::UNIX_EPOCH + report.started_at,
+            wall: report.wall,
+            user: report.user,
+            system: report.system,
+            peak_memory: report.peak_memory,
+            cores: report.cores,
+            stdout: report.stdout,
+            stderr: report.stderr,
+            ..Self::new(report.end.into())
+        }
+    }
+}
+
+/// Returns the number of this worker's slot, from 1 as in a run on one machine.
+fn own_slot() -> u32 {
+    worker::slot().unwrap_or_default() + 1
+}
+
+fn since_1970(time: SystemTime) -> Duration {
+    time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default()
+}

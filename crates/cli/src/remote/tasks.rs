@@ -1,0 +1,238 @@
+//! The jobs of a run as tasks of a batch.
+//!
+//! An item is named after its job and what the job does, and by the number of its attempt. So a
+//! client that runs again collects the outcomes of attempts that are recorded, and a job that has
+//! failed according to the log gets new attempts.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::fmt::Write;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+
+use brigade::cluster::{Batch, ClusterError, ClusterHandle, Needs};
+use brigade::pool::{TaskError, TaskErrorKind};
+use brigade::runner::{Ending, News, Remote, RemoteAttempt, RemoteReport, Stopper};
+use brigade_sys::sync::Mutex;
+
+use super::command::{COMMAND, CommandReport, LABEL, RemoteCommand};
+
+/// The settings of all jobs.
+#[derive(Debug)]
+pub(super) struct Settings {
+    pub(super) cores_per_job: Option<u32>,
+    pub(super) labels: Vec<String>,
+    pub(super) nice: i32,
+    /// `true` if the directories of jobs are created.
+    pub(super) creates_folders: bool,
+    /// The number of failures of jobs in the log.
+    pub(super) failures: BTreeMap<u64, u32>,
+}
+
+/// The jobs of a run as tasks of a batch.
+pub(super) struct Tasks<'cluster> {
+    batch: Batch<'cluster>,
+    settings: Settings,
+    submitted: HashMap<u64, Submitted>,
+    inbox: Arc<Inbox>,
+}
+
+/// An attempt that was submitted.
+struct Submitted {
+    handle: ClusterHandle<CommandReport>,
+    item: String,
+    command: RemoteCommand,
+    needs: Needs,
+    is_ended: bool,
+    /// Number of times that another run has cancelled the attempt.
+    cancellations: u32,
+}
+
+/// Reports of the cluster that the runner has not taken.
+struct Inbox {
+    state: Mutex<State>,
+    stopper: Stopper,
+}
+
+#[derive(Default)]
+struct State {
+    tickets: HashMap<String, u64>,
+    arrived: VecDeque<Arrived>,
+}
+
+enum Arrived {
+    Start { ticket: u64, host: Arc<str> },
+    Outcome { ticket: u64, outcome: Box<Result<CommandReport, TaskError>> },
+}
+
+impl<'cluster> Tasks<'cluster> {
+    pub(super) fn new(
+        batch: Batch<'cluster>,
+        settings: Settings,
+        stopper: Stopper,
+    ) -> Result<Self, ClusterError> {
+        let inbox = Arc::new(Inbox { state: Mutex::default(), stopper });
+        let theirs = Arc::clone(&inbox);
+        batch.on_start(move |item, host| theirs.started(item, host))?;
+        Ok(Self { batch, settings, submitted: HashMap::new(), inbox })
+    }
+
+    fn start(
+        &self,
+        ticket: u64,
+        item: &str,
+        command: &RemoteCommand,
+        needs: &Needs,
+    ) -> Result<ClusterHandle<CommandReport>, String> {
+        self.inbox.state.lock().tickets.insert(item.to_owned(), ticket);
+        let task = self.batch.task(item, &COMMAND).map_err(|error| error.to_string())?;
+        let submitted = task.needs(needs.clone()).announce_start().submit(command.clone());
+        let handle = submitted.map_err(|error| error.to_string())?;
+        let inbox = Arc::clone(&self.inbox);
+        handle.on_done(move |outcome| {
+            inbox.push(Arrived::Outcome { ticket, outcome: Box::new(outcome) });
+        });
+        Ok(handle)
+    }
+
+    fn needs(&self, cores: Option<usize>) -> Needs {
+        let cores = cores.map(|cores| u32::try_from(cores).unwrap_or(u32::MAX));
+        let needs = cores.or(self.settings.cores_per_job).map_or_else(Needs::new, Needs::cores);
+        self.settings.labels.iter().fold(needs.label(LABEL), Needs::label)
+    }
+
+    /// Submits an attempt again that another run has cancelled. Returns its end if it cannot be.
+    fn resume(&mut self, ticket: u64) -> Option<News> {
+        let submitted = self.submitted.get(&ticket)?;
+        let cancellations = submitted.cancellations + 1;
+        let item = format!("{}-{cancellations}", submitted.item);
+        let started = self.start(ticket, &item, &submitted.command, &submitted.needs);
+        match started {
+            Ok(handle) => {
+                let submitted = self.submitted.get_mut(&ticket)?;
+                (submitted.handle, submitted.cancellations) = (handle, cancellations);
+                None
+            }
+            Err(reason) => Some(self.over(ticket, RemoteReport::new(Ending::Lost(reason)))),
+        }
+    }
+
+    fn over(&mut self, ticket: u64, report: RemoteReport) -> News {
+        self.forget(ticket);
+        News::Ended { ticket, report: Box::new(report) }
+    }
+
+    fn forget(&mut self, ticket: u64) {
+        if self.submitted.remove(&ticket).is_some() {
+            self.inbox.state.lock().tickets.retain(|_, other| *other != ticket);
+        }
+    }
+
+    fn handle(&mut self, ticket: u64, outcome: Result<CommandReport, TaskError>) -> Option<News> {
+        let error = match outcome {
+            Ok(report) => return Some(self.over(ticket, report.into())),
+            Err(error) => error,
+        };
+        match error.kind() {
+            TaskErrorKind::Killed | TaskErrorKind::Cancelled => {
+                if !self.submitted.get(&ticket)?.is_ended {
+                    return self.resume(ticket);
+                }
+                self.forget(ticket);
+                Some(News::Withdrawn { ticket })
+            }
+            _ => Some(self.over(ticket, RemoteReport::new(Ending::Lost(error.to_string())))),
+        }
+    }
+}
+
+impl Remote for Tasks<'_> {
+    fn submit(&mut self, attempt: RemoteAttempt<'_>) -> Result<(), String> {
+        let RemoteAttempt { ticket, number, attempt: nth, job, limit, .. } = attempt;
+        let how = (self.settings.nice, self.settings.creates_folders);
+        let command = RemoteCommand::of(number, job, limit, how)?;
+        let failures = self.settings.failures.get(&number).copied().unwrap_or_default();
+        let item = item(number, &command, failures, nth);
+        let needs = self.needs(job.core_count());
+        let handle = self.start(ticket, &item, &command, &needs)?;
+        let (is_ended, cancellations) = (false, 0);
+        let submitted = Submitted { handle, item, command, needs, is_ended, cancellations };
+        self.submitted.insert(ticket, submitted);
+        Ok(())
+    }
+
+    fn end(&mut self, ticket: u64) {
+        if let Some(submitted) = self.submitted.get_mut(&ticket) {
+            submitted.is_ended = true;
+            submitted.handle.request_kill();
+        }
+    }
+
+    fn news(&mut self) -> Option<News> {
+        loop {
+            let arrived = self.inbox.state.lock().arrived.pop_front()?;
+            let news = match arrived {
+                Arrived::Start { ticket, host } => Some(News::Began { ticket, host }),
+                Arrived::Outcome { ticket, outcome } => self.handle(ticket, *outcome),
+            };
+            if news.is_some() {
+                return news;
+            }
+        }
+    }
+}
+
+impl Inbox {
+    fn started(&self, item: &str, host: &str) {
+        let mut state = self.state.lock();
+        if let Some(&ticket) = state.tickets.get(item) {
+            state.arrived.push_back(Arrived::Start { ticket, host: host.into() });
+            drop(state);
+            self.stopper.wake();
+        }
+    }
+
+    fn push(&self, arrived: Arrived) {
+        self.state.lock().arrived.push_back(arrived);
+        self.stopper.wake();
+    }
+}
+
+/// Returns the name of an attempt in its batch.
+fn item(number: u64, command: &RemoteCommand, failures: u32, attempt: u32) -> String {
+    let mut hasher = DefaultHasher::new();
+    command.hash(&mut hasher);
+    let mut item = format!("{number}-{:016x}-{attempt}", hasher.finish());
+    if failures > 0 {
+        // Writing to a string cannot fail.
+        let _ = write!(item, "-f{failures}");
+    }
+    item
+}
+
+#[cfg(test)]
+mod tests {
+    use brigade::runner::Job;
+
+    use super::*;
+
+    #[test]
+    fn items_differ_by_what_runs_and_by_attempt() {
+        let item = |line: &str, failures, attempt| {
+            let command = RemoteCommand::of(7, &Job::shell(line), None, (0, false)).unwrap();
+            item(7, &command, failures, attempt)
+        };
+        let names =
+            [item("a", 0, 1), item("b", 0, 1), item("a", 1, 1), item("a", 0, 2), item("a", 9, 9)];
+        for (index, name) in names.iter().enumerate() {
+            assert!(!names[..index].contains(name), "{names:?}");
+        }
+        assert_eq!(item("a", 0, 1), names[0]);
+    }
+
+    #[test]
+    fn input_is_refused() {
+        let job = Job::shell("cat").stdin(brigade::runner::Stdin::Bytes(b"x".to_vec()));
+        let refused = RemoteCommand::of(1, &job, None, (0, false)).unwrap_err();
+        assert!(refused.contains("standard input"), "{refused}");
+    }
+}
