@@ -64,6 +64,11 @@ impl Wait for CompletionQueue {
         !self.has_some.load(Ordering::Acquire)
     }
 
+    #[inline]
+    fn is_over(&self) -> bool {
+        !self.is_pending()
+    }
+
     fn set_sleeper(&self, sleeper: Sleeper) {
         let thread = current().id();
         let mut state = self.state.lock();

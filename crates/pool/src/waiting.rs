@@ -8,6 +8,11 @@ use crate::sync::{Thread, current, park, park_timeout};
 pub(crate) trait Wait {
     /// Returns `true` while it has not arrived.
     fn is_pending(&self) -> bool;
+    /// Returns `true` if it has arrived and this is known without a lock.
+    #[inline]
+    fn is_over(&self) -> bool {
+        false
+    }
     /// Registers the sleeper to wake on arrival. The caller has to check
     /// [`is_pending`](Self::is_pending) again before it sleeps, because the arrival may have come
     /// before the registration.

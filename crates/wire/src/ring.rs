@@ -30,7 +30,7 @@ mod producer;
 mod tests;
 
 pub use bell::{Bell, Doorbell, Listener, PATIENCE, RemoteDoorbell};
-pub use consumer::Consumer;
+pub use consumer::{Consumer, Watch};
 pub use memory::Region;
 pub use producer::{Producer, Pushed};
 

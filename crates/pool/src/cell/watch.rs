@@ -71,6 +71,11 @@ impl Wait for TaskCell {
         !self.ended.load(Ordering::Acquire)
     }
 
+    #[inline]
+    fn is_over(&self) -> bool {
+        !self.is_pending()
+    }
+
     fn set_sleeper(&self, sleeper: Sleeper) {
         self.state.lock().waiters_of(self.id).sleeper = Some(sleeper);
     }

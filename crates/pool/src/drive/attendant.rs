@@ -22,6 +22,7 @@ pub(super) fn run(shared: &Shared, process: &Arc<WorkerProcess>, connected: Conn
     let mut core = shared.lock();
     if let Some(worker_slot) = core.worker_slot_mut(worker) {
         worker_slot.connection = Some(connection);
+        core.watch_rings();
         let now = now();
         core.recording.worker_ready(now, worker, initializing);
         shared.observe_ready(worker, initializing, now);

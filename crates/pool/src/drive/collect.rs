@@ -26,6 +26,7 @@
 //!   guesses from the last task how long the others take, so a patient listener looks again by
 //!   itself after `PATIENCE`. If it finds nothing, it asks to be rung for each outcome, until it
 //!   finds one.
+//! - A caller that spins watches the rings without the core's lock, and takes it to look.
 //! - A future may be a listening caller for some microseconds when it is polled, see `glances`. It
 //!   never sleeps at the doorbell, and hands over in any case.
 //! - A caller hands over before it runs user code, and it carries out everything that follows from
@@ -268,6 +269,17 @@ impl Core {
             end.made_room();
         }
         collected
+    }
+
+    /// Updates the rings that callers watch while they spin; call it when a connection was added or
+    /// removed.
+    pub(super) fn watch_rings(&mut self) {
+        let connections = self.worker_slots.iter().flatten();
+        let ends = connections.filter_map(|slot| match &slot.connection.as_ref()?.link {
+            HostLink::Ring(end) => Some(end.watch()),
+            HostLink::Connected(_) => None,
+        });
+        self.watched = ends.collect();
     }
 
     /// Tells workers whether they may spin, and returns the same: `true` if there is a core for

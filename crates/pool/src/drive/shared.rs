@@ -12,6 +12,7 @@ use brigade_supervisor::{Jobs, Orders, Supervisor, note};
 use brigade_sys::clock::{Monotonic, now};
 use brigade_sys::fork::Origin;
 use brigade_sys::sync::{Condvar, Mutex, MutexGuard};
+use brigade_wire::ring::Watch;
 use brigade_wire::slots::SlotState;
 use brigade_wire::{TaskId, WorkerId};
 use tracing::Level;
@@ -68,6 +69,8 @@ pub(crate) struct Shared {
 pub(super) struct Core {
     pub(super) scheduler: Scheduler<Arc<TaskCell>>,
     pub(super) worker_slots: Vec<Option<WorkerSlot>>,
+    /// The rings of the workers in `worker_slots`, for callers that spin.
+    pub(super) watched: Arc<[Watch]>,
     /// The time at which the reaper wakes up for the scheduler, or has woken up.
     pub(super) next_tick: Option<Monotonic>,
     /// Empty between calls; kept so that handling an event allocates nothing.
@@ -107,6 +110,7 @@ impl Shared {
             #[cfg(feature = "journal")]
             journal: journal.map(Box::new),
             worker_slots: std::iter::repeat_with(|| None).take(workers).collect(),
+            watched: Arc::new([]),
             next_tick: None,
             outbox: Outbox::default(),
             replies: VecDeque::new(),
@@ -347,6 +351,7 @@ impl Shared {
         let slot = core.worker_slots.get_mut(worker.slot as usize);
         // Dropped after the locks: a process that nobody attends is killed and reaped then.
         let dead = slot.and_then(|slot| slot.take_if(|slot| slot.id == worker));
+        core.watch_rings();
         let time = now();
         if dead.is_some() {
             core.recording.worker_gone(time, worker, has_died(&event, &data));

@@ -17,7 +17,7 @@ use brigade_sys::clock::{Monotonic, now};
 use brigade_sys::segment::Segment;
 
 use super::{LinkError, LinkReceiver, LinkSender};
-use crate::ring::{self, Bell, Consumer, Producer, Pushed, Region, RemoteDoorbell};
+use crate::ring::{self, Bell, Consumer, Producer, Pushed, Region, RemoteDoorbell, Watch};
 use crate::slots::SlotTable;
 
 /// Data words of each ring: 256 KiB. Only the parts that are used take memory.
@@ -99,6 +99,11 @@ impl HostEnd {
     #[inline]
     pub fn has_more(&self) -> bool {
         self.consumer.has_more() || !self.waiting.is_empty()
+    }
+
+    /// Returns a watch over the messages that arrive.
+    pub fn watch(&self) -> Watch {
+        self.consumer.watch()
     }
 
     /// Returns `true` if the worker slept at the last announcement.
@@ -281,7 +286,7 @@ impl LinkReceiver for WorkerReceiver {
                 // The host had more than the ring holds, and does not know that there is room now.
                 self.doorbell.ring().map_err(LinkError::Io)?;
             }
-            if !self.doorbell.may_spin() || !spin_for(SPIN, || self.consumer.has_more()) {
+            if !self.doorbell.may_spin() || !spin_for(SPIN, || self.consumer.has_more_soon()) {
                 self.bell.sleep_unless(|| self.consumer.has_more());
             }
         }

@@ -1,6 +1,6 @@
 //! The reading side of a ring.
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::memory::Word;
 use super::{DATA, FIRST, HEAD, LAST, LENGTH, MORE, Region, TAIL, fragment_bytes};
@@ -14,7 +14,47 @@ pub struct Consumer {
     cursor: ReadCursor,
 }
 
+/// Tells whether a ring has something to read, on any thread of the consumer's process.
+#[derive(Debug)]
+pub struct Watch {
+    region: Region,
+    mask: usize,
+}
+
+impl Watch {
+    /// Returns `true` if something is published and not consumed.
+    #[inline]
+    pub fn has_more(&self) -> bool {
+        let words = self.region.words();
+        let position = words[TAIL].load(Ordering::Relaxed);
+        fetch(words, self.mask, position);
+        words[HEAD].load(Ordering::Acquire) != position
+    }
+}
+
+/// Makes the processor fetch the next message, if there is one, together with the head. Otherwise
+/// it would fetch it after the head, and each takes as long as the way from one core to another.
+#[inline]
+fn fetch(words: &[AtomicU64], mask: usize, position: u64) {
+    let index = usize::try_from(position).unwrap_or(0);
+    words[DATA + (index & mask)].load(Ordering::Relaxed);
+    words[DATA + ((index + 4) & mask)].load(Ordering::Relaxed);
+}
+
 impl Consumer {
+    /// Returns a watch over the ring.
+    pub fn watch(&self) -> Watch {
+        Watch { region: self.region.clone(), mask: self.cursor.capacity - 1 }
+    }
+
+    /// Like [`has_more`](Self::has_more), for a side that looks again and again.
+    #[inline]
+    pub fn has_more_soon(&self) -> bool {
+        let words = self.region.words();
+        fetch(words, self.cursor.capacity - 1, self.cursor.position);
+        self.cursor.has_more(words)
+    }
+
     /// Creates the consumer of a new ring, for messages of at most `limit` bytes.
     pub fn new(region: Region, limit: usize) -> Self {
         let cursor = ReadCursor::new(region.capacity(), limit);

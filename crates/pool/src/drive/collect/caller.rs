@@ -34,7 +34,7 @@ impl<'a, R: Rings> Caller<'a, R> {
     /// `glances`.
     pub(super) fn glance(mut self, wait: &impl Wait) -> Glance {
         let mut locked = self.rings.lock();
-        let Some(limit) = locked.spin_limit(Role::Polls) else {
+        let Some(spin) = locked.spin(Role::Polls) else {
             return Glance::Skip;
         };
         let glance = locked.listeners().start_glancing();
@@ -42,7 +42,7 @@ impl<'a, R: Rings> Caller<'a, R> {
             self.listens = true;
             self.rings.listen(Listener::Nobody);
             drop(locked);
-            let found = self.rings.spin(limit, || self.look() > 0 || !wait.is_pending());
+            let found = self.rings.spin(&spin, || self.look() > 0, || !wait.is_pending());
             self.rings.lock().listeners().glances.end(found);
         }
         glance
@@ -78,12 +78,16 @@ impl<'a, R: Rings> Caller<'a, R> {
     /// Looks for the outcome of a short task although another caller listens: this caller is
     /// running, so it has the outcome long before it could be woken.
     fn arrives_shortly(&mut self, wait: &impl Wait) -> bool {
-        let limit = self.rings.lock().spin_limit(Role::Waits);
-        limit.is_some_and(|limit| {
-            self.rings.spin(limit, || {
-                self.collect();
-                !wait.is_pending()
-            })
+        let spin = self.rings.lock().spin(Role::Waits);
+        spin.is_some_and(|spin| {
+            self.rings.spin(
+                &spin,
+                || {
+                    self.collect(wait);
+                    false
+                },
+                || !wait.is_pending(),
+            )
         })
     }
 
@@ -107,11 +111,13 @@ impl<'a, R: Rings> Caller<'a, R> {
     }
 
     fn collect_and_sleep(&mut self, wait: &impl Wait, deadline: Option<Instant>) {
-        if self.collect() > 0 || !self.listens || !wait.is_pending() {
+        if self.collect(wait) > 0 || !self.listens || !wait.is_pending() {
             return;
         }
-        let spin = self.rings.lock().spin_limit(Role::Listens);
-        if spin.is_some_and(|limit| self.rings.spin(limit, || self.collect() > 0)) {
+        let spin = self.rings.lock().spin(Role::Listens);
+        if spin.is_some_and(|spin| {
+            self.rings.spin(&spin, || self.collect(wait) > 0, || !wait.is_pending())
+        }) {
             return;
         }
         if self.rings.lock().listeners().are_many() {
@@ -147,11 +153,15 @@ impl<'a, R: Rings> Caller<'a, R> {
         collected
     }
 
-    fn collect(&mut self) -> usize {
+    fn collect(&mut self, wait: &impl Wait) -> usize {
         let mut deferred = Deferred::default();
         let mut locked = self.rings.lock();
         let collected = locked.look(&mut deferred);
         locked.listeners().count(collected);
+        if self.listens && wait.is_over() {
+            // Handing over later would take the lock once more.
+            self.leave(&mut locked, &mut deferred);
+        }
         drop(locked);
         self.patience = self.patience.after(collected, false);
         self.run(deferred);
@@ -184,18 +194,22 @@ impl<'a, R: Rings> Caller<'a, R> {
     }
 
     fn hand_over(&mut self) {
-        self.listens = false;
         let mut deferred = Deferred::default();
         let mut locked = self.rings.lock();
+        self.leave(&mut locked, &mut deferred);
+        drop(locked);
+        self.rings.run(deferred);
+    }
+
+    fn leave(&mut self, locked: &mut R::Locked<'_>, deferred: &mut Deferred) {
+        self.listens = false;
         let listener = locked.listeners().leave();
         self.rings.listen(listener);
         // If nobody is rung, the collector thread looks again by itself.
         if listener != Listener::Nobody {
-            locked.look(&mut deferred);
+            locked.look(deferred);
         }
         locked.listeners().wake_next();
-        drop(locked);
-        self.rings.run(deferred);
     }
 }
 

@@ -20,7 +20,7 @@ use loom::thread::{self, ThreadId};
 
 use super::caller::Caller;
 use super::listeners::Listeners;
-use super::rings::{LockedRings, Rings, Role};
+use super::rings::{LockedRings, Rings, Role, Spin};
 use super::turn::Turn;
 use crate::cell::{
     TaskCell,
@@ -189,8 +189,8 @@ impl Rings for Model {
         self.caller.drain();
     }
 
-    fn spin(&self, _: Duration, mut look: impl FnMut() -> bool) -> bool {
-        look()
+    fn spin(&self, _: &Spin, mut look: impl FnMut() -> bool, is_over: impl Fn() -> bool) -> bool {
+        look() || is_over()
     }
 
     fn run(&self, deferred: Deferred) {
@@ -237,12 +237,12 @@ impl LockedRings for Locked<'_> {
         self.core.taken - before
     }
 
-    fn spin_limit(&mut self, role: Role) -> Option<Duration> {
+    fn spin(&mut self, role: Role) -> Option<Spin> {
         let spins = match role {
             Role::Listens | Role::Polls => self.model.may_spin,
             Role::Waits => self.model.many == 1,
         };
-        spins.then_some(Duration::ZERO)
+        spins.then(|| Spin { limit: Duration::ZERO, rings: Arc::new([]) })
     }
 
     fn may_be_patient(&self) -> bool {

@@ -5,11 +5,12 @@
 
 use std::fmt::Display;
 use std::io;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use brigade_sys::sync::MutexGuard;
 use brigade_wire::link::ring::spin_for;
-use brigade_wire::ring::Listener;
+use brigade_wire::ring::{Listener, Watch};
 
 use super::collecting::Collecting;
 use super::listeners::Listeners;
@@ -27,6 +28,17 @@ pub(in crate::drive) enum Role {
     Polls,
 }
 
+/// A caller that spins looks this often although no ring has anything new: messages may wait for
+/// room in a ring.
+const LOOK_EVERY: u32 = 16;
+
+/// A caller's spin.
+pub(super) struct Spin {
+    pub(super) limit: Duration,
+    /// Watched without the core's lock, for which others would have to wait.
+    pub(super) rings: Arc<[Watch]>,
+}
+
 /// The rings of all workers, and the doorbell that the workers ring.
 pub(super) trait Rings {
     type Locked<'a>: LockedRings
@@ -42,8 +54,9 @@ pub(super) trait Rings {
     fn sleep_at_the_doorbell(&self, deadline: Option<Instant>) -> io::Result<bool>;
     /// Takes the ring for the listening caller, if there was one, so that it wakes nobody later.
     fn take_ring(&self);
-    /// Calls `look` until it returns `true`, or for at most `limit`. Returns `false` if it has not.
-    fn spin(&self, limit: Duration, look: impl FnMut() -> bool) -> bool;
+    /// Calls `look` whenever there may be something to see, until it or `is_over` returns `true`,
+    /// or for the time of `spin`. Returns `false` if neither has.
+    fn spin(&self, spin: &Spin, look: impl FnMut() -> bool, is_over: impl Fn() -> bool) -> bool;
     /// Carries out what follows from a look.
     fn run(&self, deferred: Deferred);
     /// Returns `true` in a fork of the process.
@@ -57,8 +70,8 @@ pub(super) trait LockedRings {
     fn listeners(&mut self) -> &mut Listeners;
     /// Handles all outcomes that have arrived and returns their number.
     fn look(&mut self, deferred: &mut Deferred) -> usize;
-    /// Returns the time for which a caller may spin.
-    fn spin_limit(&mut self, role: Role) -> Option<Duration>;
+    /// Returns the spin of a caller, if it may spin.
+    fn spin(&mut self, role: Role) -> Option<Spin>;
     /// Returns `true` if a worker has several tasks, all of which are expected to be brief.
     fn may_be_patient(&self) -> bool;
 }
@@ -100,8 +113,18 @@ impl Rings for PoolRings<'_> {
         self.collecting.doorbell.caller().drain();
     }
 
-    fn spin(&self, limit: Duration, look: impl FnMut() -> bool) -> bool {
-        spin_for(limit, look)
+    fn spin(
+        &self,
+        spin: &Spin,
+        mut look: impl FnMut() -> bool,
+        is_over: impl Fn() -> bool,
+    ) -> bool {
+        let mut rounds = 0_u32;
+        spin_for(spin.limit, || {
+            rounds = rounds.wrapping_add(1);
+            let has_news = spin.rings.iter().any(Watch::has_more);
+            (has_news || rounds.is_multiple_of(LOOK_EVERY)) && look() || is_over()
+        })
     }
 
     fn run(&self, deferred: Deferred) {
@@ -126,9 +149,10 @@ impl LockedRings for LockedCore<'_> {
         self.core.collect(self.shared, deferred)
     }
 
-    fn spin_limit(&mut self, role: Role) -> Option<Duration> {
+    fn spin(&mut self, role: Role) -> Option<Spin> {
         let collecting = self.shared.collecting.as_ref()?;
-        self.core.spin_limit(role, self.shared, &collecting.doorbell)
+        let limit = self.core.spin_limit(role, self.shared, &collecting.doorbell)?;
+        Some(Spin { limit, rings: Arc::clone(&self.core.watched) })
     }
 
     fn may_be_patient(&self) -> bool {
