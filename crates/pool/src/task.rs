@@ -97,7 +97,7 @@ where
     ///
     /// Each step of priority is worth ten seconds of waiting, so that no task waits forever. Tasks
     /// already sent to a worker, to hide the latency of the link, are not overtaken; that is at
-    /// most half a millisecond of work, or one task of up to 50 ms.
+    /// most a millisecond of work, or one task of up to 50 ms.
     pub fn priority(mut self, priority: i32) -> Self {
         self.options.priority = priority;
         self

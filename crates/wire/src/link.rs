@@ -9,6 +9,7 @@ pub mod memory;
 pub mod ring;
 
 use std::io;
+use std::time::Duration;
 
 use brigade_sys::clock::Monotonic;
 
@@ -42,11 +43,12 @@ pub trait LinkSender: Send {
     }
 
     /// Like [`announce`](Self::announce), but may wait for more messages, if this thread receives
-    /// from the link next and the other side agrees.
+    /// from the link next and the other side agrees. `left` is about the time that the messages
+    /// that wait to be received take.
     ///
     /// # Errors
     /// Like `announce`.
-    fn announce_later(&mut self, _now: Monotonic) -> Result<(), LinkError> {
+    fn announce_later(&mut self, _now: Monotonic, _left: Duration) -> Result<(), LinkError> {
         self.announce()
     }
 }
@@ -64,8 +66,8 @@ impl<S: LinkSender + ?Sized> LinkSender for Box<S> {
         (**self).announce()
     }
 
-    fn announce_later(&mut self, now: Monotonic) -> Result<(), LinkError> {
-        (**self).announce_later(now)
+    fn announce_later(&mut self, now: Monotonic, left: Duration) -> Result<(), LinkError> {
+        (**self).announce_later(now, left)
     }
 }
 

@@ -21,6 +21,7 @@ mod emitter;
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 
 use brigade_sys::clock::{self, Monotonic};
 use brigade_sys::executable::{EntryError, Invocation, Outlet, WithBuffers};
@@ -153,8 +154,10 @@ impl<S: LinkSender, R: LinkReceiver> EventLoop<S, R> {
             self.reporter.send_unannounced(&FromWorker::Finished(finished))?;
             let nanos = now.as_nanos().saturating_sub(began.as_nanos());
             let behind = self.receiver.behind();
-            if behind > 1 && nanos.saturating_mul(behind) > WAKE_UP {
-                self.reporter.sender.announce_later(now).map_err(LoopError::Send)?;
+            let left = nanos.saturating_mul(behind);
+            if behind > 1 && left > WAKE_UP {
+                let left = Duration::from_nanos(left);
+                self.reporter.sender.announce_later(now, left).map_err(LoopError::Send)?;
             } else {
                 self.reporter.announce()?;
             }

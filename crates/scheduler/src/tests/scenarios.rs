@@ -81,6 +81,22 @@ fn a_prefetched_task_moves_to_an_idle_worker() {
 }
 
 #[test]
+fn twice_as_many_brief_tasks_are_prefetched_while_many_wait() {
+    for (usual, few, many) in [(TEN_MICROS, 50, 100), (Duration::from_micros(200), 2, 2)] {
+        let mut world = started(Settings { credit: 512, ..settings(1) });
+        world.scheduler.run_times.set_usual(usual);
+        for _ in 0..3 * few {
+            world.submit(0);
+        }
+        assert_eq!(world.workers[&0].frames.len(), few);
+        for _ in 0..3 * few {
+            world.submit(0);
+        }
+        assert_eq!(world.workers[&0].frames.len(), many, "{usual:?}");
+    }
+}
+
+#[test]
 fn each_idle_worker_takes_over_a_prefetched_task() {
     let mut world = World::new(settings(3));
     world.scheduler.run_times.set_usual(TEN_MICROS);

@@ -271,9 +271,9 @@ impl LinkSender for WorkerSender {
     }
 
     #[inline]
-    fn announce_later(&mut self, now: Monotonic) -> Result<(), LinkError> {
+    fn announce_later(&mut self, now: Monotonic, left: Duration) -> Result<(), LinkError> {
         let sent = self.producer.sent();
-        self.doorbell.ring_later(now, sent, || self.producer.taken()).map_err(LinkError::Io)
+        self.doorbell.ring_later(now, left, sent, || self.producer.taken()).map_err(LinkError::Io)
     }
 }
 

@@ -19,6 +19,9 @@
 //! the process. The host waits for many workers at once, so each worker wakes it through event
 //! descriptors of its own: [`Doorbell`].
 
+#[cfg(test)]
+mod tests;
+
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
@@ -96,11 +99,15 @@ pub enum Listener {
 }
 
 /// Time after which a patient listener looks again by itself.
-pub const PATIENCE: Duration = Duration::from_micros(500);
+pub const PATIENCE: Duration = Duration::from_millis(1);
 
-/// Time from an outcome until a worker announces it at the end of a task, if it may do so later. A
-/// wake-up takes several microseconds of a core that the workers could use.
-const DELAY: Duration = Duration::from_micros(250);
+/// Longest time from an outcome until a worker announces it at the end of a task, if it may do so
+/// later. A wake-up takes several microseconds of a core that the workers could use.
+const DELAY: Duration = Duration::from_micros(750);
+
+/// The worker announces the outcome when this many times the work that is left to it has passed
+/// since, so that it gets more before it has done everything.
+const DONE_PER_LEFT: u32 = 3;
 
 /// The host's doorbell: one for all workers of a pool. The host sets the listener; workers ring
 /// that listener.
@@ -233,8 +240,9 @@ impl RemoteDoorbell {
     }
 
     /// Like [`ring`](Self::ring), but lets a patient listener sleep for some time after the first
-    /// of several outcomes, and longer if another worker has woken it in the meantime. The outcome
-    /// ends at `sent` in the ring, and `taken` returns the end of those that the host has taken.
+    /// of several outcomes, and longer if another worker has woken it in the meantime. `left` is
+    /// the time that the work at hand takes. The outcome ends at `sent` in the ring, and `taken`
+    /// returns the end of those that the host has taken.
     ///
     /// # Errors
     /// Like `ring`.
@@ -242,6 +250,7 @@ impl RemoteDoorbell {
     pub fn ring_later(
         &self,
         now: Monotonic,
+        left: Duration,
         sent: u64,
         taken: impl FnOnce() -> u64,
     ) -> io::Result<()> {
@@ -252,7 +261,8 @@ impl RemoteDoorbell {
         }
         let first = self.unannounced.load(Ordering::Relaxed);
         if first > 0 {
-            if u128::from(now.as_nanos().saturating_sub(first)) < DELAY.as_nanos() {
+            let limit = DELAY.min(left.saturating_mul(DONE_PER_LEFT));
+            if now.saturating_since(Monotonic::from_nanos(first)) < limit {
                 return Ok(());
             }
             if taken() < self.end.load(Ordering::Relaxed) {
@@ -283,101 +293,5 @@ impl RemoteDoorbell {
     #[inline]
     pub fn ring_now(&self) -> io::Result<()> {
         if self.unannounced.load(Ordering::Relaxed) == 0 { Ok(()) } else { self.ring() }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::os::fd::AsFd;
-
-    use brigade_sys::poller::Poller;
-
-    use super::*;
-
-    /// A worker's end, and the host's, whose caller listens.
-    struct Ends {
-        remote: RemoteDoorbell,
-        doorbell: Doorbell,
-        poller: Poller,
-    }
-
-    impl Ends {
-        fn with(listener: Listener) -> io::Result<Self> {
-            let doorbell = Doorbell::new()?;
-            let [thread, caller] = doorbell.for_worker()?.map(RemoteWaker::from_fd);
-            let page = doorbell.page().as_fd().try_clone_to_owned()?;
-            let mut poller = Poller::new()?;
-            poller.add(doorbell.caller(), 0)?;
-            doorbell.listen(listener);
-            Ok(Self { remote: RemoteDoorbell::new(page, thread, caller)?, doorbell, poller })
-        }
-
-        /// Sends an outcome, which the host does not take.
-        fn send(&self, now: Monotonic) -> io::Result<()> {
-            self.remote.ring_later(now, 1, || 0)
-        }
-
-        /// Returns `true` if the caller was rung since the last time.
-        fn was_rung(&self) -> io::Result<bool> {
-            let rung = self.poller.wait(Some(Monotonic::ZERO))?;
-            self.doorbell.caller().drain();
-            Ok(rung)
-        }
-    }
-
-    fn at(time: Duration) -> Monotonic {
-        Monotonic::from_nanos(1).saturating_add(time)
-    }
-
-    #[test]
-    fn a_patient_listener_is_rung_after_the_delay_or_when_nothing_is_left_to_do() -> io::Result<()>
-    {
-        let ends = Ends::with(Listener::PatientCaller)?;
-        for first in [Duration::ZERO, DELAY * 3] {
-            for after in [Duration::ZERO, DELAY / 2, DELAY * 9 / 10] {
-                ends.send(at(first + after))?;
-                assert!(!ends.was_rung()?, "{after:?} after the first outcome");
-            }
-            ends.send(at(first + DELAY))?;
-            assert!(ends.was_rung()?);
-            ends.remote.ring_now()?;
-            assert!(!ends.was_rung()?, "nothing is unannounced");
-        }
-        ends.send(at(DELAY * 9))?;
-        ends.remote.ring_now()?;
-        assert!(ends.was_rung()?);
-        Ok(())
-    }
-
-    #[test]
-    fn a_listener_that_has_taken_the_outcome_is_not_rung_for_it() -> io::Result<()> {
-        let ends = Ends::with(Listener::PatientCaller)?;
-        ends.remote.ring_later(at(Duration::ZERO), 1, || 0)?;
-        ends.remote.ring_later(at(DELAY), 2, || 1)?;
-        assert!(!ends.was_rung()?, "the first was taken");
-        ends.remote.ring_later(at(DELAY * 3 / 2), 3, || 1)?;
-        assert!(!ends.was_rung()?, "the delay of the second is not over");
-        ends.remote.ring_later(at(DELAY * 2), 4, || 1)?;
-        assert!(ends.was_rung()?, "the second was not taken");
-        Ok(())
-    }
-
-    #[test]
-    fn another_listener_is_rung_for_each_outcome() -> io::Result<()> {
-        let ends = Ends::with(Listener::Caller)?;
-        for _ in 0..2 {
-            ends.send(at(Duration::ZERO))?;
-            assert!(ends.was_rung()?);
-        }
-        ends.doorbell.listen(Listener::PatientCaller);
-        ends.send(at(Duration::ZERO))?;
-        ends.doorbell.listen(Listener::Caller);
-        ends.send(at(Duration::ZERO))?;
-        assert!(ends.was_rung()?, "it has lost its patience");
-        ends.doorbell.listen(Listener::Nobody);
-        ends.send(at(Duration::ZERO))?;
-        ends.remote.ring_now()?;
-        assert!(!ends.was_rung()?);
-        Ok(())
     }
 }

@@ -1,0 +1,105 @@
+//! Tests of who is rung for an outcome, and when.
+
+use std::os::fd::AsFd;
+
+use brigade_sys::poller::Poller;
+
+use super::*;
+
+/// A worker's end, and the host's, whose caller listens.
+struct Ends {
+    remote: RemoteDoorbell,
+    doorbell: Doorbell,
+    poller: Poller,
+}
+
+impl Ends {
+    fn with(listener: Listener) -> io::Result<Self> {
+        let doorbell = Doorbell::new()?;
+        let [thread, caller] = doorbell.for_worker()?.map(RemoteWaker::from_fd);
+        let page = doorbell.page().as_fd().try_clone_to_owned()?;
+        let mut poller = Poller::new()?;
+        poller.add(doorbell.caller(), 0)?;
+        doorbell.listen(listener);
+        Ok(Self { remote: RemoteDoorbell::new(page, thread, caller)?, doorbell, poller })
+    }
+
+    /// Sends an outcome, which the host does not take.
+    fn send(&self, now: Monotonic) -> io::Result<()> {
+        self.remote.ring_later(now, DELAY, 1, || 0)
+    }
+
+    /// Returns `true` if the caller was rung since the last time.
+    fn was_rung(&self) -> io::Result<bool> {
+        let rung = self.poller.wait(Some(Monotonic::ZERO))?;
+        self.doorbell.caller().drain();
+        Ok(rung)
+    }
+}
+
+fn at(time: Duration) -> Monotonic {
+    Monotonic::from_nanos(1).saturating_add(time)
+}
+
+#[test]
+fn a_patient_listener_is_rung_after_the_delay_or_when_nothing_is_left_to_do() -> io::Result<()> {
+    let ends = Ends::with(Listener::PatientCaller)?;
+    for first in [Duration::ZERO, DELAY * 3] {
+        for after in [Duration::ZERO, DELAY / 2, DELAY * 9 / 10] {
+            ends.send(at(first + after))?;
+            assert!(!ends.was_rung()?, "{after:?} after the first outcome");
+        }
+        ends.send(at(first + DELAY))?;
+        assert!(ends.was_rung()?);
+        ends.remote.ring_now()?;
+        assert!(!ends.was_rung()?, "nothing is unannounced");
+    }
+    ends.send(at(DELAY * 9))?;
+    ends.remote.ring_now()?;
+    assert!(ends.was_rung()?);
+    Ok(())
+}
+
+#[test]
+fn an_outcome_is_announced_earlier_if_less_work_is_left() -> io::Result<()> {
+    let ends = Ends::with(Listener::PatientCaller)?;
+    let (limit, left) = (DELAY / 2, DELAY / 2 / DONE_PER_LEFT);
+    ends.remote.ring_later(at(Duration::ZERO), left, 1, || 0)?;
+    ends.remote.ring_later(at(limit * 9 / 10), left, 2, || 0)?;
+    assert!(!ends.was_rung()?);
+    ends.remote.ring_later(at(limit), left, 3, || 0)?;
+    assert!(ends.was_rung()?);
+    Ok(())
+}
+
+#[test]
+fn a_listener_that_has_taken_the_outcome_is_not_rung_for_it() -> io::Result<()> {
+    let ends = Ends::with(Listener::PatientCaller)?;
+    ends.remote.ring_later(at(Duration::ZERO), DELAY, 1, || 0)?;
+    ends.remote.ring_later(at(DELAY), DELAY, 2, || 1)?;
+    assert!(!ends.was_rung()?, "the first was taken");
+    ends.remote.ring_later(at(DELAY * 3 / 2), DELAY, 3, || 1)?;
+    assert!(!ends.was_rung()?, "the delay of the second is not over");
+    ends.remote.ring_later(at(DELAY * 2), DELAY, 4, || 1)?;
+    assert!(ends.was_rung()?, "the second was not taken");
+    Ok(())
+}
+
+#[test]
+fn another_listener_is_rung_for_each_outcome() -> io::Result<()> {
+    let ends = Ends::with(Listener::Caller)?;
+    for _ in 0..2 {
+        ends.send(at(Duration::ZERO))?;
+        assert!(ends.was_rung()?);
+    }
+    ends.doorbell.listen(Listener::PatientCaller);
+    ends.send(at(Duration::ZERO))?;
+    ends.doorbell.listen(Listener::Caller);
+    ends.send(at(Duration::ZERO))?;
+    assert!(ends.was_rung()?, "it has lost its patience");
+    ends.doorbell.listen(Listener::Nobody);
+    ends.send(at(Duration::ZERO))?;
+    ends.remote.ring_now()?;
+    assert!(!ends.was_rung()?);
+    Ok(())
+}
