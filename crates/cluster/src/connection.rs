@@ -15,6 +15,10 @@ use crate::error::ClusterError;
 /// The longest pause between two attempts to reconnect. The client library waits up to 4 s, which
 /// is longer than most outages.
 const LONGEST_RECONNECT_DELAY: Duration = Duration::from_millis(250);
+/// Time between two questions whether the server is there. The client library gives up a link after
+/// three without an answer: before the default lease of 10 s is over, so that a node that was cut
+/// off knows. The library's own minute would leave it unaware for minutes.
+const PING_INTERVAL: Duration = Duration::from_secs(3);
 
 /// Commands that wait for the connection. More than what publishers and pulls have outstanding, so
 /// that a driver does not block while the server is away.
@@ -104,6 +108,7 @@ impl Endpoint {
             .name(name)
             .client_capacity(COMMAND_CAPACITY)
             .max_reconnects(None)
+            .ping_interval(PING_INTERVAL)
             .reconnect_delay_callback(reconnect_delay)
             .event_callback(move |event| {
                 if let Some(event) = LinkEvent::of(&event) {
@@ -293,7 +298,22 @@ fn reconnect_delay(attempt: usize) -> Duration {
 
 #[cfg(test)]
 mod tests {
+    use brigade_testkit::{BOUND, NatsServer, processes};
+
     use super::*;
+
+    #[tokio::test]
+    async fn a_server_that_falls_silent_is_a_lost_link() {
+        if !NatsServer::installed() {
+            return;
+        }
+        let server = NatsServer::start();
+        let mut connection = Endpoint::at(server.url()).connect("test").await.unwrap();
+        processes::hit(server.pid(), processes::Signal::STOP);
+        while tokio::time::timeout(BOUND, connection.next_event()).await.unwrap() != LinkEvent::Down
+        {
+        }
+    }
 
     #[test]
     fn no_password_is_shown() {
