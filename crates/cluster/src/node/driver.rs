@@ -2,6 +2,7 @@
 //! actions out.
 
 mod carry_out;
+mod drain;
 mod jobs;
 
 use std::collections::{HashMap, VecDeque};
@@ -56,6 +57,8 @@ pub(super) struct Driver {
     /// The prefix of the reply subjects of requests for tasks.
     inbox: String,
     deliveries: Subscriber,
+    /// Number of messages that `deliveries` has had.
+    received: u64,
     cancellations: Subscriber,
     new_lanes: Subscriber,
     status_requests: Subscriber,
@@ -144,6 +147,7 @@ impl Driver {
             new_lanes: subscribe(names.lanes()).await?,
             status_requests: subscribe(names.status()).await?,
             inbox: format!("{inbox}."),
+            received: 0,
             machine: Machine::new(settings),
             runs: Runs::new(pool),
             jobs: FuturesUnordered::new(),
@@ -277,6 +281,10 @@ impl Driver {
         self.publisher.on_link(event).await;
         let is_up = event == LinkEvent::Up;
         self.events.push_back(Event::Link { is_up });
+        if self.machine.is_draining() {
+            // The server has forgotten how many messages it was to send.
+            self.is_closed = true;
+        }
         if is_up {
             tracing::debug!(node = self.shared.name, "connected");
             self.list_lanes();
@@ -286,16 +294,8 @@ impl Driver {
         }
     }
 
-    async fn drain(&mut self) {
-        tracing::info!(node = self.shared.name, "draining");
-        self.events.push_back(Event::Drain);
-        // Requests end with the subscription; messages that are on their way still arrive.
-        if self.deliveries.drain().await.is_err() {
-            self.is_closed = true;
-        }
-    }
-
     fn received(&mut self, message: Message) {
+        self.received += 1;
         let event = match FromServer::read(message, &self.inbox) {
             FromServer::Delivered(delivered) => return self.delivered(*delivered),
             FromServer::Heartbeat(pull) => Event::Heartbeat(pull),

@@ -137,6 +137,11 @@ impl Machine {
         self.capacity.running().min(self.settings.workers)
     }
 
+    /// Returns the number of tasks that were asked for and have not come.
+    pub(super) fn requested(&self) -> u64 {
+        self.pulls.left()
+    }
+
     /// Returns `true` if the node drains and holds nothing.
     pub(super) fn is_drained(&self) -> bool {
         self.is_draining && self.held.is_empty()

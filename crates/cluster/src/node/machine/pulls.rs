@@ -131,6 +131,11 @@ impl Pulls {
         }
     }
 
+    /// Returns the number of tasks that may still come.
+    pub(super) fn left(&self) -> u64 {
+        self.lanes.iter().filter_map(|state| Some(u64::from(state.pull.as_ref()?.left))).sum()
+    }
+
     /// Returns the time at which there may be something to do.
     pub(super) fn next_expiry(&self) -> Option<Duration> {
         let expiry = |state: &LaneState| match &state.pull {
