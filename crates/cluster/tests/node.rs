@@ -131,10 +131,15 @@ fn messages(urls: &str, stream: &str, filter: &str) -> usize {
 
 /// Returns the number of outcomes that were recorded, those included that were removed since.
 fn recorded_outcomes(urls: &str) -> u64 {
+    stored(urls, "BRIGADE_default_OUTCOMES")
+}
+
+/// Returns the number of messages that a stream has taken.
+fn stored(urls: &str, stream: &str) -> u64 {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let client = async_nats::connect(urls).await.unwrap();
-        let stream = jetstream::new(client).get_stream("BRIGADE_default_OUTCOMES").await.unwrap();
+        let stream = jetstream::new(client).get_stream(stream).await.unwrap();
         stream.cached_info().state.last_sequence
     })
 }
@@ -330,6 +335,10 @@ fn a_drained_node_hands_back_what_has_not_begun() {
         let running = submit((0, 1_000));
         wait_until("a task runs", BOUND, || notes(&file).len() == 1);
         let handles: Vec<_> = (1..50).map(|n| submit((n, 0))).collect();
+        // What the server is about to send while a node leaves waits for its lease.
+        wait_until("all tasks are in the queue", BOUND, || {
+            stored(&urls, "BRIGADE_default_TASKS") == 250
+        });
         first.signal(Signal::TERM);
         assert!(first.ends_in_order());
         assert!(running.wait().is_ok());
