@@ -6,9 +6,7 @@
 use std::time::Duration;
 
 use async_nats::jetstream::consumer::{self, AckPolicy, PullConsumer};
-use async_nats::jetstream::context::{
-    CreateStreamError, CreateStreamErrorKind, GetStreamErrorKind,
-};
+use async_nats::jetstream::context::{CreateStreamErrorKind, GetStreamErrorKind};
 use async_nats::jetstream::message::StreamMessage;
 use async_nats::jetstream::stream::{
     Config, ConsumerErrorKind, DiscardPolicy, LastRawMessageErrorKind, RetentionPolicy, Stream,
@@ -225,37 +223,48 @@ async fn ensure_stream(jetstream: &Context, wanted: Config) -> Result<(), Cluste
     let found =
         retry("create a stream", async || match jetstream.create_stream(wanted.clone()).await {
             Ok(_) => Ok(None),
-            Err(error) if exists(&error) => {
-                let found = jetstream.get_stream(&wanted.name).await;
-                found.map(Some).map_err(|error| match error.kind() {
-                    GetStreamErrorKind::JetStream(error) if is_final(error.error_code()) => {
-                        Retry::Never(error.to_string())
-                    }
-                    _ => Retry::Later(chain(&error)),
-                })
-            }
-            Err(error) => Err(match error.kind() {
-                CreateStreamErrorKind::JetStream(error) if is_final(error.error_code()) => {
-                    Retry::Never(error.to_string())
-                }
-                _ => Retry::Later(chain(&error)),
-            }),
+            Err(error) => match error.kind() {
+                CreateStreamErrorKind::JetStream(error) => match error.error_code() {
+                    ErrorCode::STREAM_NAME_EXIST => existing(jetstream, &wanted.name).await,
+                    ErrorCode::STREAM_SUBJECT_OVERLAP => overlapping(jetstream, &wanted).await,
+                    code if is_final(code) => Err(Retry::Never(error.to_string())),
+                    _ => Err(Retry::Later(error.to_string())),
+                },
+                _ => Err(Retry::Later(chain(&error))),
+            },
         })
         .await?;
     found.map_or(Ok(()), |found| check_stream(&found, &wanted))
 }
 
-fn exists(error: &CreateStreamError) -> bool {
-    matches!(
-        error.kind(),
-        CreateStreamErrorKind::JetStream(error) if error.error_code() == ErrorCode::STREAM_NAME_EXIST
-    )
+async fn existing(jetstream: &Context, name: &str) -> Result<Option<Stream>, Retry> {
+    let found = jetstream.get_stream(name).await;
+    found.map(Some).map_err(|error| match error.kind() {
+        GetStreamErrorKind::JetStream(error) if is_final(error.error_code()) => {
+            Retry::Never(error.to_string())
+        }
+        _ => Retry::Later(chain(&error)),
+    })
+}
+
+/// Handles a stream whose subjects belong to another one, or to itself: when two programs create
+/// the same stream at once, the server (2.9.10) may say to one of them that subjects overlap.
+async fn overlapping(jetstream: &Context, wanted: &Config) -> Result<Option<Stream>, Retry> {
+    for subject in &wanted.subjects {
+        // Without an answer, nothing is known of the subject.
+        let Ok(owner) = jetstream.stream_by_subject(subject).await else { continue };
+        if owner != wanted.name {
+            return Err(Retry::Never(format!(
+                "the stream {owner} stores {subject}: delete it, or use another queue"
+            )));
+        }
+    }
+    existing(jetstream, &wanted.name).await
 }
 
 /// Returns `true` if waiting does not help.
 fn is_final(code: ErrorCode) -> bool {
     [
-        ErrorCode::STREAM_SUBJECT_OVERLAP,
         ErrorCode::STREAM_INVALID_CONFIG,
         ErrorCode::STREAM_REPLICAS_NOT_SUPPORTED,
         ErrorCode::STORAGE_RESOURCES_EXCEEDED,

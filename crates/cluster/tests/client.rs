@@ -5,13 +5,16 @@ use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Barrier;
 use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
 
+use async_nats::jetstream::{self, stream};
 use brigade::{Executor, Pool, Task, TaskErrorKind, TaskHandle};
 use brigade_cluster::{Cluster, Needs, Node, Priority, RunningNode};
 use brigade_testkit::{BOUND, NatsServer, Watchdog, pause, wait_until};
+use tokio::runtime;
 
 brigade::init_for_tests!();
 
@@ -99,6 +102,43 @@ fn tasks_run_in_the_workers_of_nodes() {
             cluster.map_unordered(&DOUBLE, 0..2_000).map(Result::unwrap).collect();
         assert_eq!(mapped, (0..2_000).map(double).collect::<BTreeSet<u64>>());
         nodes.into_iter().for_each(end);
+    });
+}
+
+#[test]
+fn programs_that_start_at_once_create_one_queue() {
+    with_server(|server| {
+        let at_once = Barrier::new(4);
+        for queue in 0..50 {
+            let create = || {
+                at_once.wait();
+                Cluster::builder().url(server.url()).queue(format!("queue-{queue}")).connect()
+            };
+            let created: Vec<_> = thread::scope(|scope| {
+                let starters: Vec<_> = (0..4).map(|_| scope.spawn(create)).collect();
+                starters.into_iter().map(|starter| starter.join().unwrap()).collect()
+            });
+            for cluster in created {
+                cluster.unwrap();
+            }
+        }
+    });
+}
+
+#[test]
+fn a_queue_whose_subjects_belong_to_another_stream_is_refused() {
+    with_server(|server| {
+        let runtime = runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let client = async_nats::connect(server.url()).await.unwrap();
+            let subjects = vec!["brigade.taken.>".to_owned()];
+            let config =
+                stream::Config { name: "theirs".to_owned(), subjects, ..Default::default() };
+            jetstream::new(client).create_stream(config).await.unwrap();
+        });
+        let queue = Cluster::builder().url(server.url()).queue("taken").connect();
+        let error = queue.unwrap_err().to_string();
+        assert!(error.contains("the stream theirs stores brigade.taken."), "{error}");
     });
 }
 

@@ -1,7 +1,7 @@
 //! `brigade run --cluster`, with a real server and nodes.
 
 use std::fs;
-use std::process::{Child, Stdio};
+use std::process::Child;
 use std::time::Duration;
 
 use brigade::Task;
@@ -46,7 +46,7 @@ impl World {
     fn node(&self, name: &str, workers: &str) -> Node {
         let url = self.server.url();
         let mut command = self.dir.command(&["node", "--allow-commands", "--nats", &url]);
-        command.args(["--name", name, "--workers", workers]).stderr(Stdio::null());
+        command.args(["--name", name, "--workers", workers]);
         Node(command.spawn().expect("brigade"))
     }
 
@@ -128,7 +128,7 @@ fn failures_are_as_on_one_machine() {
     assert_eq!(ends, ["3 0", "0 9", "-1 15", "127 0", "0 0", "0 0"]);
     assert!(ran.stderr.contains("exceeded its time limit of 1.000 s"), "{}", ran.stderr);
     let ran = world.run(&["--", "./missing", "{}", ":::", "x"]);
-    assert_eq!(ran.status, 1);
+    assert_eq!(ran.status, 1, "{}", ran.stderr);
     assert!(ran.stderr.contains("program `./missing` not found"), "{}", ran.stderr);
 }
 
@@ -174,10 +174,13 @@ fn a_batch_is_collected_again_and_a_failure_in_the_log_runs_again() {
     let _node = world.node("alpha", "1");
     let line = "echo {} >> runs; [ {} != 2 ]";
     let list = ["--batch", "nightly", "--shell", "--", line, ":::", "1", "2"];
-    assert_eq!(world.run(&list).status, 1);
-    assert_eq!(world.run(&list).status, 1);
+    for _ in 0..2 {
+        let ran = world.run(&list);
+        assert_eq!(ran.status, 1, "{}", ran.stderr);
+    }
     assert_eq!(world.dir.read("runs"), "1\n2\n", "the outcomes are recorded");
-    assert_eq!(world.run(&[&["--resume"], &list[..]].concat()).status, 1);
+    let ran = world.run(&[&["--resume"], &list[..]].concat());
+    assert_eq!(ran.status, 1, "{}", ran.stderr);
     assert_eq!(world.dir.read("runs"), "1\n2\n2\n");
 }
 
