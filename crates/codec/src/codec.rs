@@ -73,13 +73,17 @@ pub fn decode_with<T: DeserializeOwned + 'static>(
     if rest.is_empty() { Ok(value) } else { Err(wrong(LeftOver(rest.len()).into())) }
 }
 
-/// Formats an error and its chain of sources in one line.
+/// Formats an error and its chain of sources in one line. A source that an error already quotes at
+/// its end is not repeated.
 pub fn chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(error) = source {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
+        let cause = error.to_string();
+        if !text.ends_with(&cause) {
+            text.push_str(": ");
+            text.push_str(&cause);
+        }
         source = error.source();
     }
     text

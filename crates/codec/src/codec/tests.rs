@@ -216,3 +216,12 @@ fn errors_name_the_type_and_their_chain_names_the_cause() {
     let (what, _) = told(decode::<String>(&[2, 0xff, 0xff]).expect_err("not UTF-8"));
     assert!(what.contains("String"), "{what}");
 }
+
+#[test]
+fn a_cause_that_an_error_quotes_is_not_repeated() {
+    #[derive(Debug, thiserror::Error)]
+    #[error("IO error: {0}")]
+    struct Quotes(#[source] std::fmt::Error);
+    let cause = std::fmt::Error;
+    assert_eq!(chain(&Quotes(cause)), format!("IO error: {cause}"));
+}
