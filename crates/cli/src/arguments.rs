@@ -24,7 +24,7 @@ use clap_complete::Shell;
 use crate::dialect::Dialect;
 use crate::input::Format;
 #[cfg(feature = "cluster")]
-pub(crate) use cluster::{Cluster, Dead, Node, Status as ClusterStatusOptions};
+pub(crate) use cluster::{Cluster, Dead, Node, QueueAddress, Status as ClusterStatusOptions};
 #[cfg(feature = "cluster")]
 pub(crate) use cluster_run::ClusterRunOptions;
 pub(crate) use job::JobOptions;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use brigade::cluster::{ClusterStatus, LaneStatus, NodeStatus};
 use miette::{IntoDiagnostic, Report};
 
-use crate::arguments::{Cluster, ClusterStatusOptions};
+use crate::arguments::{Cluster, ClusterStatusOptions, QueueAddress};
 
 pub(crate) fn run(command: &Cluster) -> Result<u8, Report> {
     match command {
@@ -16,7 +16,7 @@ pub(crate) fn run(command: &Cluster) -> Result<u8, Report> {
 }
 
 fn show(options: &ClusterStatusOptions) -> Result<u8, Report> {
-    let ClusterStatusOptions { url, queue, json } = options;
+    let ClusterStatusOptions { address: QueueAddress { url, queue }, json } = options;
     let status = ClusterStatus::fetch(url.as_deref(), queue).into_diagnostic()?;
     let mut text =
         if *json { serde_json::to_string(&status).into_diagnostic()? } else { describe(&status) };

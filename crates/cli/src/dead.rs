@@ -15,8 +15,8 @@ use crate::cluster::table;
 const ALL: &str = "all";
 
 pub(crate) fn run(options: &Dead) -> Result<u8, Report> {
-    let mut builder = Cluster::builder().queue(&options.queue).create_queue(false);
-    if let Some(url) = &options.url {
+    let mut builder = Cluster::builder().queue(&options.address.queue).create_queue(false);
+    if let Some(url) = &options.address.url {
         builder = builder.url(url);
     }
     let cluster = builder.connect().into_diagnostic()?;

@@ -77,7 +77,7 @@ pub(crate) enum Cluster {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct Dead {
+pub(crate) struct QueueAddress {
     /// Addresses of the NATS servers, separated by commas [default: `$NATS_URL`, or this machine]
     #[arg(value_name = "URL", value_hint = ValueHint::Url)]
     pub(crate) url: Option<String>,
@@ -85,6 +85,12 @@ pub(crate) struct Dead {
     /// Name of the queue
     #[arg(long, value_name = "NAME", default_value = "default")]
     pub(crate) queue: String,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Dead {
+    #[command(flatten)]
+    pub(crate) address: QueueAddress,
 
     /// Print one JSON object a line, for programs
     #[arg(long)]
@@ -101,13 +107,8 @@ pub(crate) struct Dead {
 
 #[derive(Debug, Args)]
 pub(crate) struct Status {
-    /// Addresses of the NATS servers, separated by commas [default: `$NATS_URL`, or this machine]
-    #[arg(value_name = "URL", value_hint = ValueHint::Url)]
-    pub(crate) url: Option<String>,
-
-    /// Name of the queue
-    #[arg(long, value_name = "NAME", default_value = "default")]
-    pub(crate) queue: String,
+    #[command(flatten)]
+    pub(crate) address: QueueAddress,
 
     /// Print JSON, for programs
     #[arg(long)]

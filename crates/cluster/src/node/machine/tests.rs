@@ -28,7 +28,7 @@ struct Queued {
 
 impl Queued {
     /// Returns the number of deliveries that ended with a death of a worker, a node or a lease.
-    /// Whether the first one had begun, nobody knows.
+    /// Counts the first delivery, of which no record says that it has begun.
     fn deaths(&self) -> usize {
         let is_over = |delivery: &u64| *delivery < self.deliveries;
         let mut deaths: BTreeSet<u64> = self.begun.iter().copied().chain([1]).collect();
