@@ -36,8 +36,8 @@ pub(super) fn measure(link: Link, load: &Load, report: &mut Report) -> Outcome<(
         let log = NamedTempFile::new()?;
         let strace = trace(&processes, log.path())?;
         let count = during(&pool, window, || calls(log.path()));
-        // On SIGINT strace detaches from the threads and leaves them running.
-        strace.signal(Signal::Interrupt)?;
+        // strace detaches from the threads and leaves them running. It started with SIGINT blocked.
+        strace.signal(Signal::Terminate)?;
         strace.reap()?;
         count
     });
