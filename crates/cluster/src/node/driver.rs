@@ -175,7 +175,6 @@ impl Driver {
     /// Works until the node is drained.
     pub(super) async fn run(mut self) -> Result<(), ClusterError> {
         let mut answers = Vec::new();
-        self.list_lanes();
         while !(self.machine.is_drained() && self.is_closed) {
             let woken = self.wait(&mut answers).await;
             self.wake(woken, &mut answers).await;
@@ -255,8 +254,6 @@ impl Driver {
                 if Instant::now() >= self.next_sweep && !self.is_sweeping {
                     self.next_sweep = Instant::now() + self.sweep_period;
                     self.sweep_period = LAST_SWEEP_PERIOD.min(2 * self.sweep_period);
-                    // The announcement of a lane may have been lost with its client.
-                    self.list_lanes();
                     self.start_sweep();
                 }
             }

@@ -36,15 +36,18 @@ struct Floor {
 }
 
 impl QueueContext {
-    /// Looks at all lanes. Several nodes may do this at the same time.
-    pub(super) async fn sweep(&self) -> Result<Swept, String> {
+    /// Looks at the lanes, which are all that exist. Several nodes may do this at the same time.
+    pub(super) async fn sweep(&self, lanes: &[Lane]) -> Result<Swept, String> {
         let name = self.names().tasks_stream();
         let tasks = self.jetstream.get_stream(name).await.map_err(|error| chain(&error))?;
+        let state = &tasks.cached_info().state;
+        if state.messages == 0 {
+            return Ok(Swept::default());
+        }
         // Before the states of the consumers, so that they know all of these messages.
-        let last = tasks.cached_info().state.last_sequence;
-        let lanes = self.settings.lanes(&self.jetstream).await.map_err(|error| chain(&error))?;
+        let last = state.last_sequence;
         let mut floors = Vec::new();
-        for lane in &lanes {
+        for lane in lanes {
             floors.push(self.floor(lane, last).await?);
         }
         let mut swept = Swept::default();

@@ -25,7 +25,7 @@ pub(super) enum JobEnd {
     Loaded { token: Token, items: Result<Items, PayloadError> },
     Stored { token: Token, outcome: RunOutcome, body: Body },
     Lanes(Vec<Lane>),
-    Swept(Result<Swept, String>),
+    Swept { lanes: Vec<Lane>, result: Result<Swept, String> },
     Nothing,
 }
 
@@ -58,8 +58,10 @@ impl Driver {
                 self.publish(token, made).await;
             }
             JobEnd::Lanes(lanes) => self.add_lanes(lanes),
-            JobEnd::Swept(result) => {
+            JobEnd::Swept { lanes, result } => {
                 self.is_sweeping = false;
+                // The announcement of a lane may have been lost with its client.
+                self.add_lanes(lanes);
                 match result {
                     Ok(swept) if swept == Swept::default() => {}
                     Ok(swept) => tracing::info!(?swept, "found stuck messages"),
@@ -156,7 +158,12 @@ impl Driver {
     pub(super) fn start_sweep(&mut self) {
         self.is_sweeping = true;
         let context = self.context.clone();
-        self.jobs.push(Box::pin(async move { JobEnd::Swept(context.sweep().await) }));
+        self.jobs.push(Box::pin(async move {
+            match context.settings.lanes(&context.jetstream).await {
+                Ok(lanes) => JobEnd::Swept { result: context.sweep(&lanes).await, lanes },
+                Err(error) => JobEnd::Swept { lanes: Vec::new(), result: Err(error.to_string()) },
+            }
+        }));
     }
 
     pub(super) async fn report_status(&self, request: Message) {
