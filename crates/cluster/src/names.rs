@@ -369,6 +369,12 @@ impl Names {
         format!("brigade.{}.classes", self.queue)
     }
 
+    /// Returns the subject on which servers announce new leaders of the lanes' consumers. It ends
+    /// with the name of the consumer.
+    pub(crate) fn elections(&self) -> String {
+        format!("$JS.EVENT.ADVISORY.CONSUMER.LEADER_ELECTED.{}.*", self.tasks_stream())
+    }
+
     /// Returns the subject on which nodes answer with their status, which is not stored.
     pub(crate) fn status(&self) -> String {
         format!("brigade.{}.status", self.queue)

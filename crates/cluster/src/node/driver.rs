@@ -61,6 +61,7 @@ pub(super) struct Driver {
     received: u64,
     cancellations: Subscriber,
     new_lanes: Subscriber,
+    elections: Subscriber,
     status_requests: Subscriber,
     commands: UnboundedReceiver<Command>,
     machine: Machine,
@@ -95,6 +96,7 @@ enum Woken {
     Job(JobEnd),
     Cancellation(Message),
     NewLane(Message),
+    Election(Message),
     StatusRequest(Message),
     Time,
 }
@@ -145,6 +147,7 @@ impl Driver {
             deliveries: subscribe(format!("{inbox}.*")).await?,
             cancellations: subscribe(names.cancel()).await?,
             new_lanes: subscribe(names.lanes()).await?,
+            elections: subscribe(names.elections()).await?,
             status_requests: subscribe(names.status()).await?,
             inbox: format!("{inbox}."),
             received: 0,
@@ -202,6 +205,7 @@ impl Driver {
             Some(end) = self.jobs.next() => Woken::Job(end),
             Some(message) = self.cancellations.next() => Woken::Cancellation(message),
             Some(message) = self.new_lanes.next() => Woken::NewLane(message),
+            Some(message) = self.elections.next() => Woken::Election(message),
             Some(message) = self.status_requests.next() => Woken::StatusRequest(message),
             command = self.commands.recv(), if !self.machine.is_draining() => {
                 Woken::Command(command)
@@ -247,6 +251,11 @@ impl Driver {
             Woken::NewLane(message) => {
                 let name = std::str::from_utf8(&message.payload).ok();
                 self.add_lanes(name.and_then(Lane::of_consumer));
+            }
+            Woken::Election(message) => {
+                let name = message.subject.rsplit('.').next();
+                let lane = name.and_then(Lane::of_consumer);
+                self.events.extend(lane.map(Event::LeaderChanged));
             }
             Woken::StatusRequest(message) => self.report_status(message).await,
             Woken::Time => {

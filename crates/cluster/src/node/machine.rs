@@ -23,6 +23,7 @@ use std::time::Duration;
 
 pub(super) use self::event::{Action, Event, PullId, RunEnd, Settings, Token};
 pub(super) use self::held::{Delivery, Facts};
+pub(super) use self::pulls::HEARTBEAT;
 
 use self::capacity::Capacity;
 use self::held::{Held, State};
@@ -98,6 +99,7 @@ impl Machine {
         }
         match event {
             Event::Lanes(lanes) => self.pulls.add_lanes(lanes),
+            Event::LeaderChanged(lane) => self.pulls.leader_changed(&lane),
             Event::Link { is_up } => {
                 self.is_up = is_up;
                 // Requests of before are unknown to the server, or to the connection.
@@ -157,7 +159,7 @@ impl Machine {
 
     fn delivered(&mut self, now: Duration, delivery: Delivery) {
         let Delivery { token, lane, key, number, facts } = delivery;
-        self.pulls.delivered(&lane);
+        self.pulls.delivered(now, &lane);
         let held = Held::new(key, number, facts, now);
         let must_examine = held.must_examine();
         let earlier = self.by_key.insert(held.key.clone(), token);

@@ -12,13 +12,10 @@ use super::Driver;
 use crate::message::{Body, History, MessageError, StartMessage};
 use crate::names::Lane;
 use crate::node::held_task::HeldTask;
-use crate::node::machine::{Action, Event, PullId, Token};
+use crate::node::machine::{Action, Event, HEARTBEAT, PullId, Token};
 use crate::node::record;
 use crate::node::runs::{Ended, RunOutcome};
 use crate::publisher::Publication;
-
-/// The period in which the server says that it has not forgotten a waiting request.
-const HEARTBEAT: Duration = Duration::from_secs(2);
 
 impl Driver {
     pub(super) async fn carry_out(&mut self, action: Action) {

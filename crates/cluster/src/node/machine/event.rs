@@ -20,6 +20,8 @@ pub(in crate::node) enum Event {
     /// Lanes exist whose tasks this node may run. All that are known come at once, so that the
     /// most urgent of them is asked first.
     Lanes(Vec<Lane>),
+    /// The consumer of a lane has another leader, which does not know the requests of before.
+    LeaderChanged(Lane),
     /// The connection was lost, or is there again.
     Link { is_up: bool },
     /// The server delivered a task.

@@ -4,6 +4,10 @@
 //! urgency, one after the other, and the requests do not wait. Once all were found empty, requests
 //! wait at every lane: for all free slots if there is one lane, for one task if there are several,
 //! so that at most one task for each lane is too many.
+//!
+//! A server drops a request if it knows no leader of the lane's consumer, and forgets those that
+//! wait if the leader changes. So a request waits only at a lane that has answered before, and a
+//! lane that has not is asked for one task again and again.
 
 use std::cmp::Reverse;
 use std::time::Duration;
@@ -12,11 +16,22 @@ use super::{Action, PullId};
 use crate::names::Lane;
 
 /// Time for which a request waits at the server.
-pub(super) const WAIT: Duration = Duration::from_secs(30);
+pub(super) const WAIT: Duration = Duration::from_secs(60);
 
-/// Time after which a request without a sign of life is abandoned: two heartbeats of a waiting
-/// one.
-const SILENCE: Duration = Duration::from_secs(5);
+/// The period in which the server says that it has not forgotten a waiting request. The server
+/// accepts at most half of the time for which the request waits.
+pub(in crate::node) const HEARTBEAT: Duration = Duration::from_secs(5);
+
+/// Time without a sign of life after which a waiting request is abandoned: two heartbeats, and
+/// their delay.
+const SILENCE: Duration = Duration::from_secs(12);
+
+/// Time without an answer after which a request that does not wait is abandoned.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The same for the first request at a lane. Doubled with each that is abandoned, because the
+/// server may only be slow.
+const FIRST_PATIENCE: Duration = Duration::from_millis(500);
 
 /// The pause after a request that failed, for example because the stream has no leader.
 const PAUSE: Duration = Duration::from_millis(250);
@@ -39,6 +54,10 @@ struct LaneState {
     pull: Option<Pull>,
     /// Time before which the lane is not asked again.
     not_before: Duration,
+    /// `true` if the consumer's present leader has answered, as far as the node knows.
+    has_answered: bool,
+    /// Time for which an answer is waited for if there was none.
+    patience: Duration,
 }
 
 #[derive(Debug)]
@@ -52,8 +71,36 @@ struct Pull {
 }
 
 impl LaneState {
+    fn new(lane: Lane) -> Self {
+        Self {
+            lane,
+            pull: None,
+            not_before: Duration::ZERO,
+            has_answered: false,
+            patience: FIRST_PATIENCE,
+        }
+    }
+
+    /// Abandons the request: it may be lost.
+    fn abandon(&mut self) {
+        self.pull = None;
+        self.has_answered = false;
+    }
+
+    fn answered(&mut self) {
+        self.has_answered = true;
+        self.patience = FIRST_PATIENCE;
+    }
+
     fn has_waiting_pull(&self) -> bool {
         self.pull.as_ref().is_some_and(|pull| pull.waits)
+    }
+}
+
+impl Pull {
+    /// Returns the time after which it is abandoned, once the lane has answered.
+    fn silence(&self) -> Duration {
+        if self.waits { SILENCE } else { PATIENCE }
     }
 }
 
@@ -62,7 +109,7 @@ impl Pulls {
         let known = self.lanes.len();
         for lane in lanes {
             if !self.lanes.iter().any(|known| known.lane == lane) {
-                self.lanes.push(LaneState { lane, pull: None, not_before: Duration::ZERO });
+                self.lanes.push(LaneState::new(lane));
             }
         }
         if self.lanes.len() == known {
@@ -83,16 +130,26 @@ impl Pulls {
 
     pub(super) fn abandon_all(&mut self) {
         for state in &mut self.lanes {
-            state.pull = None;
-            state.not_before = Duration::ZERO;
+            *state = LaneState::new(state.lane.clone());
         }
         self.position = 0;
     }
 
-    pub(super) fn delivered(&mut self, lane: &Lane) {
+    /// Abandons the request at a lane whose consumer has another leader, which does not know it.
+    pub(super) fn leader_changed(&mut self, lane: &Lane) {
+        if let Some(state) = self.lanes.iter_mut().find(|state| state.lane == *lane) {
+            state.abandon();
+            state.patience = FIRST_PATIENCE;
+        }
+    }
+
+    pub(super) fn delivered(&mut self, now: Duration, lane: &Lane) {
         let Some(index) = self.lanes.iter().position(|state| state.lane == *lane) else { return };
+        self.lanes[index].answered();
         let Some(pull) = &mut self.lanes[index].pull else { return };
         pull.left -= 1;
+        // There are no heartbeats between tasks that follow each other closely.
+        pull.expiry = now + pull.silence();
         let (is_over, waited) = (pull.left == 0, pull.waits);
         if is_over {
             self.lanes[index].pull = None;
@@ -104,8 +161,9 @@ impl Pulls {
     }
 
     pub(super) fn heartbeat(&mut self, now: Duration, id: PullId) {
-        if let Some((_, pull)) = self.find(id) {
+        if let Some((index, pull)) = self.find(id) {
             pull.expiry = now + SILENCE;
+            self.lanes[index].answered();
         }
     }
 
@@ -114,7 +172,10 @@ impl Pulls {
         let waited = pull.waits;
         self.lanes[index].pull = None;
         if has_failed {
+            self.lanes[index].abandon();
             self.lanes[index].not_before = now + PAUSE;
+        } else {
+            self.lanes[index].answered();
         }
         // The lane is empty now, even if it served some of the tasks that it was asked for.
         if !waited && index == self.position {
@@ -126,7 +187,10 @@ impl Pulls {
     pub(super) fn expire(&mut self, now: Duration) {
         for state in &mut self.lanes {
             if state.pull.as_ref().is_some_and(|pull| pull.expiry <= now) {
-                state.pull = None;
+                if !state.has_answered {
+                    state.patience = PATIENCE.min(2 * state.patience);
+                }
+                state.abandon();
             }
         }
     }
@@ -187,8 +251,10 @@ impl Pulls {
         }
         self.last += 1;
         let id = PullId(self.last);
-        let expiry = now + SILENCE;
-        state.pull = Some(Pull { id, left: batch, waits, expiry });
+        let (batch, waits) = if state.has_answered { (batch, waits) } else { (1, false) };
+        let mut pull = Pull { id, left: batch, waits, expiry: now };
+        pull.expiry += if state.has_answered { pull.silence() } else { state.patience };
+        state.pull = Some(pull);
         let wait = waits.then_some(WAIT);
         actions.push(Action::Pull { pull: id, lane: state.lane.clone(), batch, wait });
     }
@@ -223,14 +289,69 @@ mod tests {
         asked.collect()
     }
 
+    /// Returns lanes that have answered, and so may be asked for many tasks.
+    fn answering(lanes: &[Priority]) -> Pulls {
+        let mut pulls = Pulls::default();
+        pulls.add_lanes(lanes.iter().map(|&priority| lane(priority)).collect());
+        for state in &mut pulls.lanes {
+            state.answered();
+        }
+        pulls
+    }
+
+    #[test]
+    fn the_first_request_of_a_lane_is_soon_repeated() {
+        let (mut pulls, now) = (Pulls::default(), Duration::from_secs(1));
+        pulls.add_lanes(vec![lane(Priority::Normal)]);
+        let mut pauses = Vec::new();
+        for _ in 0..6 {
+            let first = asked(&mut pulls, 8);
+            assert!(matches!(first[..], [(_, Priority::Normal, 1, false)]), "{first:?}");
+            let expiry = pulls.next_expiry().unwrap();
+            pauses.push(expiry.saturating_sub(now).as_millis());
+            pulls.expire(expiry);
+        }
+        assert_eq!(pauses, [500, 1000, 2000, 4000, 5000, 5000]);
+        // Once the lane has answered, requests wait, and more than one task may come.
+        let last = asked(&mut pulls, 8);
+        pulls.ended(now, last[0].0, false);
+        let waiting = asked(&mut pulls, 8);
+        assert!(matches!(waiting[..], [(_, Priority::Normal, 8, true)]), "{waiting:?}");
+    }
+
+    #[test]
+    fn a_new_leader_is_asked_at_once() {
+        let mut pulls = answering(&[Priority::Normal, Priority::Low]);
+        for _ in 0..2 {
+            let empty = asked(&mut pulls, 4);
+            pulls.ended(Duration::from_secs(1), empty[0].0, false);
+        }
+        assert_eq!(asked(&mut pulls, 4).len(), 2, "both wait");
+        pulls.leader_changed(&lane(Priority::Low));
+        let again = asked(&mut pulls, 4);
+        assert!(matches!(again[..], [(_, Priority::Low, 1, false)]), "{again:?}");
+        pulls.ended(Duration::from_secs(1), again[0].0, false);
+        let waiting = asked(&mut pulls, 4);
+        assert!(matches!(waiting[..], [(_, Priority::Low, 1, true)]), "{waiting:?}");
+    }
+
+    #[test]
+    fn tasks_are_signs_of_life() {
+        let mut pulls = answering(&[Priority::Normal]);
+        assert_eq!(asked(&mut pulls, 3).len(), 1);
+        pulls.delivered(Duration::from_secs(10), &lane(Priority::Normal));
+        pulls.expire(Duration::from_secs(20));
+        assert_eq!(pulls.left(), 2);
+    }
+
     #[test]
     fn lanes_are_asked_in_the_order_of_their_urgency() {
-        let (mut pulls, now) = (Pulls::default(), Duration::from_secs(1));
-        pulls.add_lanes(vec![lane(Priority::Low), lane(Priority::High)]);
+        let mut pulls = answering(&[Priority::Low, Priority::High]);
+        let now = Duration::from_secs(1);
         let first = asked(&mut pulls, 4);
         assert!(matches!(first[..], [(_, Priority::High, 4, false)]), "{first:?}");
         assert!(asked(&mut pulls, 4).is_empty(), "one at a time");
-        pulls.delivered(&lane(Priority::High));
+        pulls.delivered(now, &lane(Priority::High));
         pulls.ended(now, first[0].0, false);
         let second = asked(&mut pulls, 3);
         assert!(matches!(second[..], [(_, Priority::Low, 3, false)]), "{second:?}");
@@ -240,21 +361,21 @@ mod tests {
         let waiting: Vec<_> = waiting.into_iter().map(|pull| (pull.1, pull.2, pull.3)).collect();
         assert_eq!(waiting, all);
         // A task of the lower lane wakes the node, and the higher one is still known to be empty.
-        pulls.delivered(&lane(Priority::Low));
+        pulls.delivered(now, &lane(Priority::Low));
         let next = asked(&mut pulls, 2);
         assert!(matches!(next[..], [(_, Priority::Low, 2, false)]), "{next:?}");
     }
 
     #[test]
     fn silent_requests_are_sent_again() {
-        let mut pulls = Pulls::default();
-        pulls.add_lanes(vec![lane(Priority::Normal)]);
+        let mut pulls = answering(&[Priority::Normal]);
         let first = asked(&mut pulls, 2);
         assert!(matches!(first[..], [(_, Priority::Normal, 2, true)]), "{first:?}");
-        pulls.heartbeat(Duration::from_secs(4), first[0].0);
-        pulls.expire(Duration::from_secs(8));
+        let heard = Duration::from_secs(4);
+        pulls.heartbeat(heard, first[0].0);
+        pulls.expire(heard + Duration::from_secs(11));
         assert!(asked(&mut pulls, 2).is_empty());
-        pulls.expire(Duration::from_secs(9));
+        pulls.expire(heard + SILENCE);
         assert_eq!(asked(&mut pulls, 2).len(), 1);
         pulls.abandon_all();
         assert_eq!(asked(&mut pulls, 2).len(), 1);
