@@ -8,6 +8,7 @@
 //! ```
 
 mod body;
+mod history;
 mod items;
 mod notes;
 mod outcome;
@@ -19,9 +20,11 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 pub(crate) use body::{Body, StoredBody};
+pub(crate) use history::History;
+pub use history::{Incident, Report};
 pub(crate) use items::{Items, ItemsBuilder};
-pub(crate) use notes::{CancelMessage, DeadLetterMessage, History, Manifest, StartMessage};
-pub use notes::{Incident, NodeStatus, Report};
+pub use notes::NodeStatus;
+pub(crate) use notes::{CancelMessage, DeadLetterMessage, Manifest, StartMessage};
 pub(crate) use outcome::{ItemOutcome, OutcomeBuilder, OutcomeHead, OutcomeMessage};
 pub(crate) use task::{TaskHead, TaskMessage};
 
