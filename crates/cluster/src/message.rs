@@ -20,7 +20,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 pub(crate) use body::{Body, StoredBody};
-pub(crate) use history::History;
+pub(crate) use history::{DeliveryId, History};
 pub use history::{Incident, Report};
 pub(crate) use items::{Items, ItemsBuilder};
 pub use notes::NodeStatus;

@@ -129,6 +129,16 @@ fn messages(urls: &str, stream: &str, filter: &str) -> usize {
     })
 }
 
+/// Removes the messages with a subject.
+fn purge(urls: &str, stream: &str, subject: &str) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let client = async_nats::connect(urls).await.unwrap();
+        let stream = jetstream::new(client).get_stream(stream).await.unwrap();
+        stream.purge().filter(subject).await.unwrap();
+    });
+}
+
 /// Returns the number of outcomes that were recorded, those included that were removed since.
 fn recorded_outcomes(urls: &str) -> u64 {
     stored(urls, "BRIGADE_default_OUTCOMES")
@@ -246,6 +256,28 @@ fn a_task_that_kills_workers_is_retried_and_then_given_up() {
         assert_eq!(messages(&urls, "BRIGADE_default_HISTORY", "brigade.default.dead.>"), 1);
         wait_until("all deaths are counted", BOUND, || deaths() == 13);
         wait_until_the_queue_is_empty(&urls);
+    });
+}
+
+#[test]
+fn a_first_delivery_adds_to_the_deaths_of_an_earlier_one() {
+    with_server(|server| {
+        let urls = server.url();
+        let node = builder(&urls, LEASE).start().unwrap();
+        let submit = |retries| {
+            let cluster = connect(&urls, LEASE);
+            let batch = cluster.batch("b").unwrap();
+            let task = batch.task("item", &EXIT).unwrap().retries(retries);
+            task.submit(7).unwrap().wait().unwrap_err()
+        };
+        assert!(submit(1).is_worker_death());
+        wait_until("both deaths are counted", BOUND, || node.status().worker_deaths == 2);
+        // Without its outcome, the item runs again, and the node does not look for a history.
+        purge(&urls, "BRIGADE_default_OUTCOMES", "brigade.default.outcome.b.item");
+        let error = submit(9);
+        assert!(matches!(error.kind(), TaskErrorKind::GivenUp { deaths: 10, .. }), "{error}");
+        wait_until("all deaths are counted", BOUND, || node.status().worker_deaths >= 10);
+        assert_eq!(node.status().worker_deaths, 10, "the first two count");
     });
 }
 

@@ -10,16 +10,16 @@ use super::impl_head_only;
 const REPORT_LIMIT: usize = 32;
 
 /// The history of a task: its deliveries that ended without an outcome. Each message has all of
-/// it, so that the last one is enough.
+/// it, so that the last one is enough. Nodes replace only the one that they have read.
 ///
 /// The first delivery is begun without a record, because that would cost as much as the outcome. So
 /// its silence counts as a death. Later ones are recorded before they begin, and count only then.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct History {
-    /// The delivery that a node has begun and not ended, counted from 1.
-    pub(crate) begun: Option<u64>,
+    /// The delivery that a node has begun and not ended.
+    pub(crate) begun: Option<DeliveryId>,
     /// The last delivery whose end is known.
-    pub(crate) settled: u64,
+    pub(crate) settled: DeliveryId,
     /// Number of deliveries that a node began and never reported.
     pub(crate) node_deaths: u64,
     /// Number of deliveries to nodes that did not know the function.
@@ -28,6 +28,17 @@ pub(crate) struct History {
     pub(crate) worker_deaths: u64,
     /// The latest of them.
     pub(crate) reports: Vec<Report>,
+}
+
+/// A delivery of a task. Later ones are greater.
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+pub(crate) struct DeliveryId {
+    /// Sequence of the message in the queue. A task that is published again gets another one.
+    pub(crate) message: u64,
+    /// Number of the delivery of this message, counted from 1.
+    pub(crate) number: u64,
 }
 
 /// A delivery of a task that ended without an outcome, as its node has reported it.
@@ -64,40 +75,57 @@ impl fmt::Display for Incident {
     }
 }
 
-impl History {
-    /// Returns the number of deaths of nodes and workers before a delivery, which is counted from
-    /// 1.
-    pub(crate) fn deaths_before(&self, delivery: u64) -> u64 {
-        self.worker_deaths + self.node_deaths + u64::from(self.has_silent(delivery))
+impl DeliveryId {
+    /// Returns the first delivery of the same message.
+    fn first(self) -> Self {
+        Self { number: 1, ..self }
     }
 
-    /// Returns `true` if a delivery before the given one was begun, and nobody has reported its
-    /// end: its node has died, or its lease has run out.
-    fn has_silent(&self, delivery: u64) -> bool {
-        match self.begun {
-            // A later one may still run, so the given one is stale.
-            Some(begun) => begun < delivery,
-            None => self.settled == 0 && delivery > 1,
-        }
+    /// Returns the delivery of the same message before this one.
+    fn previous(self) -> Self {
+        Self { number: self.number.saturating_sub(1), ..self }
+    }
+}
+
+impl History {
+    /// Returns the number of deaths of nodes and workers before a delivery.
+    pub(crate) fn deaths_before(&self, delivery: DeliveryId) -> u64 {
+        self.worker_deaths + self.node_deaths + self.silent_before(delivery)
+    }
+
+    /// Returns the number of deliveries before the given one that were begun, and whose end nobody
+    /// has reported: the node has died, or its lease has run out.
+    fn silent_before(&self, delivery: DeliveryId) -> u64 {
+        // One that was recorded. A later one may still run, so the given one is stale.
+        let recorded = self.begun.is_some_and(|begun| begun < delivery);
+        let is_of_another = self.begun.is_none_or(|begun| begun.message < delivery.message);
+        let first = delivery.first();
+        let unrecorded = is_of_another && self.settled < first && first < delivery;
+        u64::from(recorded) + u64::from(unrecorded)
+    }
+
+    /// Returns `true` if the end of a delivery is known, or a later one has begun.
+    pub(crate) fn is_past(&self, delivery: DeliveryId) -> bool {
+        self.settled >= delivery || self.begun > Some(delivery)
     }
 
     /// Notes that a node begins a delivery.
-    pub(crate) fn begin(&mut self, delivery: u64) {
+    pub(crate) fn begin(&mut self, delivery: DeliveryId) {
         self.settle(delivery);
         self.begun = self.begun.max(Some(delivery));
     }
 
     /// Counts what is known of the deliveries before one.
-    fn settle(&mut self, delivery: u64) {
-        self.node_deaths += u64::from(self.has_silent(delivery));
+    fn settle(&mut self, delivery: DeliveryId) {
+        self.node_deaths += self.silent_before(delivery);
         self.begun = self.begun.filter(|begun| *begun > delivery);
-        self.settled = self.settled.max(delivery.saturating_sub(1));
+        self.settled = self.settled.max(delivery.previous());
     }
 
     /// Adds a delivery that ended without an outcome.
-    pub(crate) fn add(&mut self, report: Report) {
-        self.settle(report.delivery);
-        self.settled = self.settled.max(report.delivery);
+    pub(crate) fn add(&mut self, delivery: DeliveryId, report: Report) {
+        self.settle(delivery);
+        self.settled = self.settled.max(delivery);
         match report.incident {
             Incident::HandedBack => {}
             Incident::UnknownTask(_) => self.unknown += 1,

@@ -1,5 +1,5 @@
-//! Small messages: dead letters, requests to end tasks, the manifest of a batch, and the status of a
-//! node.
+//! Small messages: dead letters, requests to end tasks, the manifest of a batch, and the status of
+//! a node.
 
 use serde::{Deserialize, Serialize};
 

@@ -14,6 +14,16 @@ use crate::setup::{QueueSettings, last_message};
 /// The pause before a request is sent again.
 const PAUSE: Duration = Duration::from_millis(250);
 
+/// The state of a task in the streams.
+#[derive(Debug, Default)]
+pub(super) struct Examined {
+    /// `true` if it has an outcome.
+    pub(super) is_done: bool,
+    pub(super) history: History,
+    /// Sequence of the history in its stream; 0 if there is none.
+    pub(super) revision: u64,
+}
+
 /// The streams of a queue.
 #[derive(Clone)]
 pub(super) struct QueueContext {
@@ -45,8 +55,8 @@ impl QueueContext {
         &self.settings.names
     }
 
-    /// Returns whether a task has an outcome, and its history. Asks until the server answers.
-    pub(super) async fn examine(&self, key: &TaskKey) -> (bool, History) {
+    /// Looks for the outcome and the history of a task. Asks until the server answers.
+    pub(super) async fn examine(&self, key: &TaskKey) -> Examined {
         loop {
             match self.try_examine(key).await {
                 Ok(examined) => return examined,
@@ -58,14 +68,15 @@ impl QueueContext {
         }
     }
 
-    async fn try_examine(&self, key: &TaskKey) -> Result<(bool, History), String> {
+    async fn try_examine(&self, key: &TaskKey) -> Result<Examined, String> {
         if self.has_outcome(key).await? {
-            return Ok((true, History::default()));
+            return Ok(Examined { is_done: true, ..Examined::default() });
         }
-        let history = last_message(&self.history, &self.names().returned(key)).await?;
-        let history = history.map(|message| History::from_bytes(&message.payload)).transpose();
+        let message = last_message(&self.history, &self.names().returned(key)).await?;
+        let Some(message) = message else { return Ok(Examined::default()) };
         // A history of another version is as good as none: the limit of deaths comes sooner.
-        Ok((false, history.ok().flatten().unwrap_or_default()))
+        let history = History::from_bytes(&message.payload).unwrap_or_default();
+        Ok(Examined { is_done: false, history, revision: message.sequence })
     }
 
     /// Returns whether there is a dead letter of a task.

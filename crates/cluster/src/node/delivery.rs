@@ -1,18 +1,17 @@
 //! Messages that the server sends in answer to requests for tasks.
 
-use async_nats::{HeaderMap, Message, StatusCode, Subject};
+use async_nats::{Message, StatusCode, Subject};
 use bytes::Bytes;
 
 use super::machine::{Facts, PullId};
-use crate::message::{MessageError, TaskMessage};
+use crate::message::{DeliveryId, MessageError, TaskMessage};
 use crate::names::{ItemId, Lane, Origin, TaskKey};
 
 /// A task that was delivered.
 #[derive(Debug)]
 pub(super) struct Delivered {
     pub(super) lane: Lane,
-    /// Number of this delivery, counted from 1.
-    pub(super) number: u64,
+    pub(super) id: DeliveryId,
     /// The subject by which it is acknowledged.
     pub(super) reply: Subject,
     pub(super) payload: Bytes,
@@ -38,11 +37,11 @@ impl FromServer {
         }
         let Some(reply) = message.reply else { return Self::Unknown };
         match Acknowledgment::parse(&reply) {
-            Some(Acknowledgment { lane, number, sequence }) => {
+            Some(Acknowledgment { lane, delivery: id }) => {
                 let task = TaskMessage::from_bytes(&message.payload);
-                let fallback = task.is_err().then(|| fallback(sequence)).flatten();
+                let fallback = task.is_err().then(|| fallback(id.message)).flatten();
                 let payload = message.payload;
-                let delivered = Delivered { lane, number, reply, payload, task, fallback };
+                let delivered = Delivered { lane, id, reply, payload, task, fallback };
                 Self::Delivered(Box::new(delivered))
             }
             None => Self::Unknown,
@@ -81,8 +80,7 @@ impl Delivered {
 /// domain and an account behind `ACK`.
 struct Acknowledgment {
     lane: Lane,
-    number: u64,
-    sequence: u64,
+    delivery: DeliveryId,
 }
 
 impl Acknowledgment {
@@ -93,8 +91,8 @@ impl Acknowledgment {
         }
         let lane = Lane::of_consumer(tokens.nth(1)?)?;
         let number = tokens.next()?.parse().ok()?;
-        let sequence = tokens.next()?.parse().ok()?;
-        Some(Self { lane, number, sequence })
+        let message = tokens.next()?.parse().ok()?;
+        Some(Self { lane, delivery: DeliveryId { message, number } })
     }
 }
 
@@ -115,13 +113,6 @@ fn fallback(sequence: u64) -> Option<TaskKey> {
     Some(TaskKey { origin: Origin::client("unreadable").ok()?, item: ItemId::number(sequence) })
 }
 
-/// Returns the header with which a subject takes one message only.
-pub(super) fn first_on_subject() -> HeaderMap {
-    let mut headers = HeaderMap::new();
-    headers.insert("Nats-Expected-Last-Subject-Sequence", "0");
-    headers
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -136,7 +127,7 @@ mod tests {
         ] {
             let found = Acknowledgment::parse(reply).unwrap();
             assert_eq!(found.lane, Lane { priority: Priority::High, class: Class::default() });
-            assert_eq!((found.number, found.sequence), (3, 17));
+            assert_eq!(found.delivery, DeliveryId { message: 17, number: 3 });
         }
         for reply in ["", "$JS.ACK.", "$JS.ACK.S.C.x.1.1.1.1", "elsewhere.1"] {
             assert!(Acknowledgment::parse(reply).is_none(), "{reply}");

@@ -4,6 +4,7 @@
 mod carry_out;
 mod drain;
 mod jobs;
+mod tag;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -17,6 +18,7 @@ use futures_util::{FutureExt, StreamExt};
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use self::jobs::JobEnd;
+use self::tag::Tag;
 use super::context::QueueContext;
 use super::delivery::{Delivered, FromServer};
 use super::functions::Functions;
@@ -29,7 +31,7 @@ use crate::error::ClusterError;
 use crate::message::{CancelMessage, History};
 use crate::names::Lane;
 use crate::needs::Needs;
-use crate::publisher::{Answer, Publisher, RefusalKind};
+use crate::publisher::{Answer, Publisher, Refusal, RefusalKind};
 
 /// Messages that are taken at a time, so that other events get their turn.
 const MESSAGES_AT_A_TIME: usize = 256;
@@ -53,7 +55,7 @@ pub(super) struct Driver {
     connection: Connection,
     client: Client,
     context: QueueContext,
-    publisher: Publisher<Token>,
+    publisher: Publisher<Tag>,
     /// The prefix of the reply subjects of requests for tasks.
     inbox: String,
     deliveries: Subscriber,
@@ -193,7 +195,7 @@ impl Driver {
         self.failure.map_or(Ok(()), |reason| Err(PoolError::Broken { reason }.into()))
     }
 
-    async fn wait(&mut self, answers: &mut Vec<Answer<Token>>) -> Woken {
+    async fn wait(&mut self, answers: &mut Vec<Answer<Tag>>) -> Woken {
         let tick = self.epoch + self.machine.next_tick();
         let tick = if self.is_sweeping { tick } else { tick.min(self.next_sweep) };
         // Without an order, so that no source of events starves the others.
@@ -214,7 +216,7 @@ impl Driver {
         }
     }
 
-    async fn wake(&mut self, woken: Woken, answers: &mut Vec<Answer<Token>>) {
+    async fn wake(&mut self, woken: Woken, answers: &mut Vec<Answer<Tag>>) {
         match woken {
             Woken::Link(event) => self.link_changed(event).await,
             // The owner has dropped its end: nobody can ask for anything any more.
@@ -316,14 +318,14 @@ impl Driver {
         let Some(key) = delivered.key() else { return };
         self.last_token += 1;
         let token = Token(self.last_token);
-        let Delivered { lane, number, reply, payload, task, .. } = delivered;
+        let Delivered { lane, id, reply, payload, task, .. } = delivered;
         if let Err(error) = &task {
             tracing::warn!(%error, "a task cannot be read");
         }
         let held = HeldTask {
             key: key.clone(),
             lane: lane.clone(),
-            number,
+            delivery: id,
             reply,
             payload,
             task: task.ok(),
@@ -333,7 +335,7 @@ impl Driver {
             stored_outcome: None,
         };
         self.held.insert(token, held);
-        let delivery = Delivery { token, lane, key, number, facts };
+        let delivery = Delivery { token, lane, key, id, facts };
         self.events.push_back(Event::Delivered(delivery));
     }
 
@@ -346,12 +348,17 @@ impl Driver {
         self.events.push_back(Event::Ran { token, end });
     }
 
-    fn answered(&mut self, answer: Answer<Token>) {
-        let Answer { tag: token, result, .. } = answer;
+    fn answered(&mut self, answer: Answer<Tag>) {
+        let Answer { tag, result, .. } = answer;
+        let token = tag.token();
+        let exists = |refusal: &Refusal| refusal.kind == RefusalKind::Exists;
         let event = match result {
             Ok(_) => Event::Recorded(token),
+            Err(refusal) if exists(&refusal) && tag == Tag::History(token) => {
+                Event::Outdated(token)
+            }
             // There is a record, perhaps of an earlier attempt of this node.
-            Err(refusal) if refusal.kind == RefusalKind::Exists => {
+            Err(refusal) if exists(&refusal) => {
                 self.shared.count_refused();
                 if !refusal.is_retried {
                     self.remove_stored_outcome(token);

@@ -4,7 +4,7 @@ use async_nats::Subject;
 use bytes::Bytes;
 
 use super::runs::RunOutcome;
-use crate::message::{Body, History, Items, TaskMessage};
+use crate::message::{Body, DeliveryId, History, Items, TaskMessage};
 use crate::names::{Lane, TaskKey};
 
 /// A task between its delivery and its acknowledgment.
@@ -12,8 +12,7 @@ use crate::names::{Lane, TaskKey};
 pub(super) struct HeldTask {
     pub(super) key: TaskKey,
     pub(super) lane: Lane,
-    /// Number of the delivery, counted from 1.
-    pub(super) number: u64,
+    pub(super) delivery: DeliveryId,
     /// The subject by which the task is acknowledged.
     pub(super) reply: Subject,
     /// The whole message, for the dead letter.
@@ -43,7 +42,7 @@ impl HeldTask {
     }
 
     pub(super) fn attempt(&self) -> u32 {
-        u32::try_from(self.number).unwrap_or(u32::MAX)
+        u32::try_from(self.delivery.number).unwrap_or(u32::MAX)
     }
 
     /// Returns the object of the arguments, which is removed once there is an outcome.

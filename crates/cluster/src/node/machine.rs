@@ -8,10 +8,13 @@
 //! - A task is acknowledged only after the stream of outcomes has answered that it has an outcome.
 //! - A task is returned only after its history says so, and a task that was delivered before begins
 //!   only after its history says so; so nothing but a death is counted as one.
+//! - A history replaces only the one that the node has read, so that no report is lost.
 //! - What runs at a time, and what waits for a worker, never exceeds the capacity by more than the
 //!   deliveries of abandoned pulls.
 
 mod capacity;
+mod conflicts;
+mod deaths;
 mod event;
 mod held;
 mod leases;
@@ -108,11 +111,12 @@ impl Machine {
             Event::Delivered(delivery) => self.delivered(now, delivery),
             Event::Heartbeat(pull) => self.pulls.heartbeat(now, pull),
             Event::PullEnded { pull, has_failed } => self.pulls.ended(now, pull, has_failed),
-            Event::Examined { token, is_done, history } => {
-                self.examined(now, token, is_done, history);
+            Event::Examined { token, is_done, history, revision } => {
+                self.examined(now, token, is_done, (history, revision));
             }
             Event::Ran { token, end } => self.ran(now, token, end),
             Event::Recorded(token) => self.recorded(now, token),
+            Event::Outdated(token) => self.outdated(token),
             Event::NotRecorded(token) => self.not_recorded(now, token),
             Event::Cancelled { key, kill } => self.cancelled(&key, kill),
             Event::Drain => self.drain(),
@@ -158,9 +162,9 @@ impl Machine {
     }
 
     fn delivered(&mut self, now: Duration, delivery: Delivery) {
-        let Delivery { token, lane, key, number, facts } = delivery;
+        let Delivery { token, lane, key, id, facts } = delivery;
         self.pulls.delivered(now, &lane);
-        let held = Held::new(key, number, facts, now);
+        let held = Held::new(key, id, facts, now);
         let must_examine = held.must_examine();
         let earlier = self.by_key.insert(held.key.clone(), token);
         let held = Held { is_repeated: earlier.is_some(), ..held };
@@ -173,16 +177,19 @@ impl Machine {
         }
     }
 
-    fn examined(&mut self, now: Duration, token: Token, is_done: bool, history: History) {
-        let Some(held) = self.held.get_mut(&token).filter(|held| held.state == State::Examining)
-        else {
-            return;
-        };
-        held.history = history;
-        if is_done || held.is_cancelled {
-            return self.acknowledge(token);
+    fn examined(&mut self, now: Duration, token: Token, is_done: bool, found: (History, u64)) {
+        let Some(held) = self.held.get_mut(&token) else { return };
+        match held.state {
+            State::Examining if is_done || held.is_cancelled => self.acknowledge(token),
+            State::Examining => {
+                (held.history, held.revision) = found;
+                self.decide(now, token);
+            }
+            State::Beginning | State::Returning { .. } => {
+                self.decide_again(now, token, is_done, found);
+            }
+            _ => {}
         }
-        self.decide(now, token);
     }
 
     /// Decides what becomes of a task without an outcome that does not run.
@@ -234,17 +241,7 @@ impl Machine {
             RunEnd::NotBegun => self.hand_back(token, Incident::HandedBack, Duration::ZERO),
             RunEnd::Died(description) => {
                 self.counts.worker_deaths += 1;
-                let deaths = held.history.deaths_before(held.delivery) + 1;
-                let worker_deaths = held.history.worker_deaths + 1;
-                if deaths >= held.facts.max_deaths {
-                    let incident = Incident::WorkerDied(description);
-                    held.history.add(report(&self.settings.name, held, incident));
-                    self.give_up(token, deaths);
-                } else if worker_deaths > held.facts.retries.into() {
-                    self.record(token, Action::RecordOutcome(token));
-                } else {
-                    self.hand_back(token, Incident::WorkerDied(description), Duration::ZERO);
-                }
+                self.worker_died(token, Incident::WorkerDied(description));
             }
         }
     }
@@ -268,12 +265,12 @@ impl Machine {
 
     fn hand_back(&mut self, token: Token, incident: Incident, pause: Duration) {
         let Some(held) = self.held.get_mut(&token) else { return };
-        self.counts.returned += 1;
         let report = report(&self.settings.name, held, incident);
-        held.history.add(report);
+        held.history.add(held.delivery, report.clone());
+        held.report = Some(report);
         held.state = State::Returning { pause };
-        let history = held.history.clone();
-        self.actions.push(Action::RecordReturn { token, history });
+        let (history, revision) = (held.history.clone(), held.revision);
+        self.actions.push(Action::RecordReturn { token, history, revision });
     }
 
     fn recorded(&mut self, now: Duration, token: Token) {
@@ -288,6 +285,7 @@ impl Machine {
                 self.forget(token);
             }
             State::Returning { pause } => {
+                self.counts.returned += 1;
                 self.remove(token);
                 self.actions.push(Action::Return { token, pause });
             }
@@ -392,7 +390,7 @@ impl Machine {
 }
 
 fn report(node: &str, held: &Held, incident: Incident) -> Report {
-    Report { node: node.to_owned(), incident, delivery: held.delivery }
+    Report { node: node.to_owned(), incident, delivery: held.delivery.number }
 }
 
 #[cfg(test)]

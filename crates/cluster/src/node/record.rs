@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use async_nats::HeaderMap;
+use async_nats::header::NATS_EXPECTED_LAST_SUBJECT_SEQUENCE;
 use brigade_pool::{TaskError, TaskErrorKind};
 
-use super::delivery::first_on_subject;
 use super::held_task::HeldTask;
 use super::runs::{RunOutcome, push_error};
 use crate::input_hash::input_hash;
@@ -15,6 +15,16 @@ use crate::message::{
 };
 use crate::names::{Names, TaskKey};
 use crate::publisher::Publication;
+
+/// The sequence that stands for a subject without messages.
+pub(super) const NOTHING: u64 = 0;
+
+/// Returns the header with which a subject takes a message only behind that with a sequence.
+fn only_behind(sequence: u64) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    headers.insert(NATS_EXPECTED_LAST_SUBJECT_SEQUENCE, sequence.to_string());
+    headers
+}
 
 /// Returns the outcome of a task in which each item has the same error.
 pub(super) fn outcome_of_error(error: &TaskError, items: u32) -> RunOutcome {
@@ -69,27 +79,27 @@ pub(super) fn stored_outcome(
     body: Body,
 ) -> Result<Publication, MessageError> {
     let mut head = OutcomeHead::new(node, outcome.count);
-    (head.run_time, head.delivery) = (outcome.run_time, task.number);
+    (head.run_time, head.delivery) = (outcome.run_time, task.delivery.number);
     if let Some(inputs) = task.inputs.clone().filter(|_| task.key.origin.is_batch()) {
         head.input_hashes = inputs.map_while(Result::ok).map(|item| input_hash(&item)).collect();
     }
     let payload = OutcomeMessage { head, body }.to_bytes()?;
     Ok(Publication {
         subject: names.outcome(&task.key).into(),
-        headers: first_on_subject(),
+        headers: only_behind(NOTHING),
         payload,
     })
 }
 
-/// Makes the message of a history.
+/// Makes the message of a history, which replaces that with the sequence `revision`.
 pub(super) fn history(
     names: &Names,
     key: &TaskKey,
     history: &History,
+    revision: u64,
 ) -> Result<Publication, MessageError> {
     let payload = history.to_bytes()?;
-    // Sent twice, it says the same twice.
-    Ok(Publication { subject: names.returned(key).into(), headers: HeaderMap::new(), payload })
+    Ok(Publication { subject: names.returned(key).into(), headers: only_behind(revision), payload })
 }
 
 /// Makes a dead letter.
@@ -110,5 +120,5 @@ pub(super) fn dead_letter(
     };
     let payload = letter.to_bytes()?;
     let subject = names.dead(&task.key).into();
-    Ok(Publication { subject, headers: first_on_subject(), payload })
+    Ok(Publication { subject, headers: only_behind(NOTHING), payload })
 }

@@ -9,6 +9,7 @@ use brigade_pool::TaskError;
 use bytes::Bytes;
 
 use super::Driver;
+use super::tag::Tag;
 use crate::message::{Body, History, MessageError, StartMessage};
 use crate::names::Lane;
 use crate::node::held_task::HeldTask;
@@ -49,10 +50,11 @@ impl Driver {
                 held.history = history.clone();
                 let names = self.context.names();
                 let letter = record::dead_letter(names, &self.shared.name, held, deaths, history);
-                self.publish(token, letter).await;
+                self.publish(Tag::End(token), letter).await;
             }
-            Action::RecordBegin { token, history } | Action::RecordReturn { token, history } => {
-                self.record_history(token, &history).await;
+            Action::RecordBegin { token, history, revision }
+            | Action::RecordReturn { token, history, revision } => {
+                self.record_history(token, &history, revision).await;
             }
             Action::Extend(token) => {
                 if let Some(held) = self.held.get(&token) {
@@ -150,25 +152,25 @@ impl Driver {
         }
         let Some(held) = self.held.get(&token) else { return };
         let made = record::outcome(self.context.names(), &self.shared.name, held, outcome);
-        self.publish(token, made).await;
+        self.publish(Tag::End(token), made).await;
     }
 
-    async fn record_history(&mut self, token: Token, history: &History) {
+    async fn record_history(&mut self, token: Token, history: &History, revision: u64) {
         let Some(held) = self.held.get(&token) else { return };
-        let made = record::history(self.context.names(), &held.key, history);
-        self.publish(token, made).await;
+        let made = record::history(self.context.names(), &held.key, history, revision);
+        self.publish(Tag::History(token), made).await;
     }
 
     pub(super) async fn publish(
         &mut self,
-        token: Token,
+        tag: Tag,
         publication: Result<Publication, MessageError>,
     ) {
         match publication {
-            Ok(publication) => self.publisher.publish(token, publication).await,
+            Ok(publication) => self.publisher.publish(tag, publication).await,
             Err(error) => {
                 tracing::error!(%error, "a record cannot be encoded");
-                self.events.push_back(Event::NotRecorded(token));
+                self.events.push_back(Event::NotRecorded(tag.token()));
             }
         }
     }

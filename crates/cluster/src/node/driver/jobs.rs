@@ -7,8 +7,10 @@ use async_nats::Message;
 use brigade_pool::{TaskError, TaskErrorKind};
 
 use super::Driver;
+use super::tag::Tag;
 use crate::message::{Body, History, Items};
 use crate::names::Lane;
+use crate::node::context::Examined;
 use crate::node::held_task::HeldTask;
 use crate::node::machine::{Event, Token};
 use crate::node::record;
@@ -21,7 +23,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 
 /// The end of a job.
 pub(super) enum JobEnd {
-    Examined { token: Token, is_done: bool, history: History },
+    Examined { token: Token, is_done: bool, history: History, revision: u64 },
     Loaded { token: Token, items: Result<Items, PayloadError> },
     Stored { token: Token, outcome: RunOutcome, body: Body },
     Lanes(Vec<Lane>),
@@ -32,8 +34,8 @@ pub(super) enum JobEnd {
 impl Driver {
     pub(super) async fn job_ended(&mut self, end: JobEnd) {
         match end {
-            JobEnd::Examined { token, is_done, history } => {
-                self.events.push_back(Event::Examined { token, is_done, history });
+            JobEnd::Examined { token, is_done, history, revision } => {
+                self.events.push_back(Event::Examined { token, is_done, history, revision });
             }
             JobEnd::Loaded { token, items: Ok(items) } => {
                 if let Some(held) = self.held.get_mut(&token) {
@@ -55,7 +57,7 @@ impl Driver {
                 held.stored_outcome = Some(body.clone());
                 let names = self.context.names();
                 let made = record::stored_outcome(names, &self.shared.name, held, &outcome, body);
-                self.publish(token, made).await;
+                self.publish(Tag::End(token), made).await;
             }
             JobEnd::Lanes(lanes) => self.add_lanes(lanes),
             JobEnd::Swept { lanes, result } => {
@@ -78,8 +80,8 @@ impl Driver {
         let Some(held) = self.held.get(&token) else { return };
         let (context, key) = (self.context.clone(), held.key.clone());
         self.jobs.push(Box::pin(async move {
-            let (is_done, history) = context.examine(&key).await;
-            JobEnd::Examined { token, is_done, history }
+            let Examined { is_done, history, revision } = context.examine(&key).await;
+            JobEnd::Examined { token, is_done, history, revision }
         }));
     }
 
@@ -129,7 +131,7 @@ impl Driver {
     pub(super) fn start_removal_of_arguments(&self, held: &HeldTask) {
         let Some(body) = held.stored_arguments().cloned() else { return };
         // Nothing is given up at its first delivery.
-        if held.number == 1 {
+        if held.delivery.number == 1 {
             return self.start_removal(body);
         }
         let (context, key) = (self.context.clone(), held.key.clone());

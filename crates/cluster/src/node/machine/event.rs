@@ -30,12 +30,14 @@ pub(in crate::node) enum Event {
     Heartbeat(PullId),
     /// The request is over. `has_failed` unless it was served or there was nothing to deliver.
     PullEnded { pull: PullId, has_failed: bool },
-    /// The examination of a task has ended.
-    Examined { token: Token, is_done: bool, history: History },
+    /// The examination of a task has ended. The revision is that of the history, or 0.
+    Examined { token: Token, is_done: bool, history: History, revision: u64 },
     /// A run has ended.
     Ran { token: Token, end: RunEnd },
     /// A stream has stored the record, or has one already.
     Recorded(Token),
+    /// The history was not stored, because somebody else has replaced the one that was read.
+    Outdated(Token),
     /// A stream has refused the record for good.
     NotRecorded(Token),
     /// The outcome of a task was recorded by somebody who wants it not to run.
@@ -76,10 +78,10 @@ pub(in crate::node) enum Action {
     RecordGivenUp { token: Token, deaths: u64 },
     /// Store the task among the dead letters.
     RecordDead { token: Token, deaths: u64, history: History },
-    /// Store the history of a task that is to begin.
-    RecordBegin { token: Token, history: History },
-    /// Store the history of a task that is to be returned.
-    RecordReturn { token: Token, history: History },
+    /// Store the history of a task that is to begin, in place of the one with this revision.
+    RecordBegin { token: Token, history: History, revision: u64 },
+    /// Store the history of a task that is to be returned, likewise.
+    RecordReturn { token: Token, history: History, revision: u64 },
     /// Extend the lease.
     Extend(Token),
     /// Acknowledge the task, and forget it.

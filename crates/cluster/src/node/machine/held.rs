@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::Token;
-use crate::message::History;
+use crate::message::{DeliveryId, History, Report};
 use crate::names::{Lane, TaskKey};
 
 /// A task as the server delivered it.
@@ -12,8 +12,7 @@ pub(in crate::node) struct Delivery {
     pub(in crate::node) token: Token,
     pub(in crate::node) lane: Lane,
     pub(in crate::node) key: TaskKey,
-    /// Number of this delivery, counted from 1.
-    pub(in crate::node) number: u64,
+    pub(in crate::node) id: DeliveryId,
     pub(in crate::node) facts: Facts,
 }
 
@@ -36,9 +35,13 @@ pub(in crate::node) struct Facts {
 #[derive(Debug)]
 pub(super) struct Held {
     pub(super) key: TaskKey,
-    pub(super) delivery: u64,
+    pub(super) delivery: DeliveryId,
     pub(super) facts: Facts,
     pub(super) history: History,
+    /// The history that the next one replaces; 0 if there is none.
+    pub(super) revision: u64,
+    /// The end of the delivery, which is being recorded.
+    pub(super) report: Option<Report>,
     pub(super) state: State,
     /// Time from which the lease counts.
     pub(super) extended: Duration,
@@ -70,12 +73,14 @@ pub(super) enum State {
 }
 
 impl Held {
-    pub(super) fn new(key: TaskKey, delivery: u64, facts: Facts, now: Duration) -> Self {
+    pub(super) fn new(key: TaskKey, delivery: DeliveryId, facts: Facts, now: Duration) -> Self {
         Self {
             key,
             delivery,
             facts,
             history: History::default(),
+            revision: 0,
+            report: None,
             state: State::Examining,
             extended: now,
             is_lost: false,
@@ -91,11 +96,11 @@ impl Held {
 
     /// Returns `true` if an earlier delivery may have killed its node.
     pub(super) fn is_suspect(&self) -> bool {
-        self.delivery > 1
+        self.delivery.number > 1
     }
 
     /// Returns `true` if the task may have an outcome or a history.
     pub(super) fn must_examine(&self) -> bool {
-        self.delivery > 1 || self.facts.may_be_done
+        self.is_suspect() || self.facts.may_be_done
     }
 }

@@ -16,9 +16,9 @@ impl Machine {
             let Some(held) = self.held.get_mut(&token) else { continue };
             held.state = State::Beginning;
             held.history.begin(held.delivery);
-            let history = held.history.clone();
+            let (history, revision) = (held.history.clone(), held.revision);
             self.capacity.started(now);
-            self.actions.push(Action::RecordBegin { token, history });
+            self.actions.push(Action::RecordBegin { token, history, revision });
         }
     }
 

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use proptest::prelude::*;
 
 use super::*;
+use crate::message::DeliveryId;
 use crate::names::{ItemId, Lane, Origin, Priority};
 use crate::needs::Class;
 
@@ -50,7 +51,9 @@ struct Server {
     now: Duration,
     queue: BTreeMap<u64, Queued>,
     outcomes: BTreeMap<u64, Recorded>,
-    histories: BTreeMap<u64, History>,
+    /// Each with its revision, which is the number of histories until then.
+    histories: BTreeMap<u64, (History, u64)>,
+    last_revision: u64,
     dead: BTreeSet<u64>,
     /// Tasks that were acknowledged; a crash may bring them back.
     acknowledged: Vec<u64>,
@@ -61,6 +64,8 @@ struct Node {
     pulls: Vec<(PullId, Lane, u32, bool)>,
     /// The task and the number of its delivery.
     held: BTreeMap<Token, (u64, u64)>,
+    /// Likewise, of all deliveries.
+    delivered: BTreeMap<Token, (u64, u64)>,
     running: Vec<Token>,
     examining: Vec<Token>,
     recording: Vec<(Token, Record)>,
@@ -68,11 +73,12 @@ struct Node {
     known_done: BTreeSet<Token>,
 }
 
+#[derive(Clone)]
 enum Record {
     Outcome { is_given_up: bool },
     Dead,
-    Begin(History),
-    Return(History),
+    Begin(History, u64),
+    Return(History, u64),
 }
 
 /// A step of the world.
@@ -84,7 +90,7 @@ enum Step {
     Examine { node: usize },
     Finish { node: usize, nth: usize },
     KillWorker { node: usize, nth: usize },
-    Store { node: usize },
+    Store { node: usize, loses_answer: bool },
     Cancel { task: u64, kill: bool },
     Pass { seconds: u64 },
     KillNode { node: usize },
@@ -103,7 +109,8 @@ fn step() -> impl Strategy<Value = Step> {
         6 => node.clone().prop_map(|node| Step::Examine { node }),
         8 => (node.clone(), 0..8_usize).prop_map(|(node, nth)| Step::Finish { node, nth }),
         2 => (node.clone(), 0..8_usize).prop_map(|(node, nth)| Step::KillWorker { node, nth }),
-        10 => node.clone().prop_map(|node| Step::Store { node }),
+        10 => (node.clone(), proptest::bool::weighted(0.2))
+            .prop_map(|(node, loses_answer)| Step::Store { node, loses_answer }),
         1 => (0..40_u64, any::<bool>()).prop_map(|(task, kill)| Step::Cancel { task, kill }),
         4 => (0..14_u64).prop_map(|seconds| Step::Pass { seconds }),
         1 => node.clone().prop_map(|node| Step::KillNode { node }),
@@ -120,6 +127,11 @@ fn lane(priority: Priority) -> Lane {
 
 fn key(task: u64) -> TaskKey {
     TaskKey { origin: Origin::batch("b").unwrap(), item: ItemId::number(task) }
+}
+
+/// A task of the model is published once.
+fn id(task: u64, number: u64) -> DeliveryId {
+    DeliveryId { message: task + 1, number }
 }
 
 /// Every third task survives two deaths of its worker.
@@ -147,6 +159,7 @@ impl Node {
             machine: Machine::new(settings),
             pulls: Vec::new(),
             held: BTreeMap::new(),
+            delivered: BTreeMap::new(),
             running: Vec::new(),
             examining: Vec::new(),
             recording: Vec::new(),
@@ -182,6 +195,8 @@ impl Node {
                     let queued = server.queue.get(&task);
                     let is_begun = queued.is_none_or(|queued| queued.begun.contains(&delivery));
                     assert!(is_begun, "not recorded");
+                    let deaths = queued.map_or(0, Queued::deaths) as u64;
+                    assert!(deaths < MAX_DEATHS, "begun after {deaths} deaths");
                     assert!(self.running.len() < 2, "recorded as begun, but waits");
                 }
                 self.running.push(token);
@@ -203,11 +218,11 @@ impl Node {
                 self.recording.push((token, Record::Outcome { is_given_up: true }));
             }
             Action::RecordDead { token, .. } => self.recording.push((token, Record::Dead)),
-            Action::RecordBegin { token, history } => {
-                self.recording.push((token, Record::Begin(history)));
+            Action::RecordBegin { token, history, revision } => {
+                self.recording.push((token, Record::Begin(history, revision)));
             }
-            Action::RecordReturn { token, history } => {
-                self.recording.push((token, Record::Return(history)));
+            Action::RecordReturn { token, history, revision } => {
+                self.recording.push((token, Record::Return(history, revision)));
             }
             Action::Extend(token) => {
                 let (task, delivery) = self.held[&token];
@@ -272,7 +287,9 @@ impl Node {
             queued.due = Some(now + LEASE);
             let number = queued.deliveries;
             self.held.insert(token, (task, number));
-            let delivery = Delivery { token, lane, key: key(task), number, facts: facts(task) };
+            self.delivered.insert(token, (task, number));
+            let (id, key) = (id(task, number), key(task));
+            let delivery = Delivery { token, lane, key, id, facts: facts(task) };
             return self.handle(server, Event::Delivered(delivery));
         }
     }
@@ -290,42 +307,66 @@ impl Node {
             // The machine may have let go of it.
             let Some((task, _)) = self.held.get(&token).copied() else { return };
             let is_done = server.outcomes.contains_key(&task);
-            let history = server.histories.get(&task).cloned().unwrap_or_default();
+            let (history, revision) = server.histories.get(&task).cloned().unwrap_or_default();
             if is_done {
                 self.known_done.insert(token);
             }
-            self.handle(server, Event::Examined { token, is_done, history });
+            self.handle(server, Event::Examined { token, is_done, history, revision });
         }
     }
 
-    fn store(&mut self, server: &mut Server) {
-        if !self.recording.is_empty() {
-            let (token, record) = self.recording.remove(0);
-            let Some((task, delivery)) = self.held.get(&token).copied() else { return };
-            let queued = server.queue.get_mut(&task);
-            match record {
-                Record::Outcome { is_given_up } => {
-                    let deaths = server.queue.get(&task).map_or(usize::MAX, Queued::deaths);
-                    server.outcomes.entry(task).or_insert(Recorded { is_given_up, deaths });
-                }
-                Record::Dead => {
-                    server.dead.insert(task);
-                }
-                Record::Begin(history) => {
-                    if let Some(queued) = queued {
-                        queued.begun.insert(delivery);
-                    }
-                    server.histories.insert(task, history);
-                }
-                Record::Return(history) => {
-                    if let Some(queued) = queued {
-                        queued.reported.insert(delivery);
-                    }
-                    server.histories.insert(task, history);
-                }
-            }
-            self.handle(server, Event::Recorded(token));
+    /// Stores the next record. Without an answer, it is sent again later, although the node may
+    /// hold the task no more.
+    fn store(&mut self, server: &mut Server, loses_answer: bool) {
+        if self.recording.is_empty() {
+            return;
         }
+        let (token, record) = self.recording[0].clone();
+        let Some((task, delivery)) = self.delivered.get(&token).copied() else { return };
+        let is_stored = server.store(task, delivery, record);
+        if !loses_answer {
+            self.recording.remove(0);
+            let event = if is_stored { Event::Recorded(token) } else { Event::Outdated(token) };
+            self.handle(server, event);
+        }
+    }
+}
+
+impl Server {
+    /// Returns `false` if the record was to replace a history that is not the last one.
+    fn store(&mut self, task: u64, delivery: u64, record: Record) -> bool {
+        let queued = self.queue.get_mut(&task);
+        let last = self.histories.get(&task).map_or(0, |(_, revision)| *revision);
+        match record {
+            Record::Outcome { is_given_up } => {
+                let deaths = queued.map_or(usize::MAX, |queued| queued.deaths());
+                self.outcomes.entry(task).or_insert(Recorded { is_given_up, deaths });
+            }
+            Record::Dead => {
+                self.dead.insert(task);
+            }
+            Record::Begin(_, revision) | Record::Return(_, revision) if revision != last => {
+                return false;
+            }
+            Record::Begin(history, _) => {
+                if let Some(queued) = queued {
+                    queued.begun.insert(delivery);
+                }
+                self.replace(task, history);
+            }
+            Record::Return(history, _) => {
+                if let Some(queued) = queued {
+                    queued.reported.insert(delivery);
+                }
+                self.replace(task, history);
+            }
+        }
+        true
+    }
+
+    fn replace(&mut self, task: u64, history: History) {
+        self.last_revision += 1;
+        self.histories.insert(task, (history, self.last_revision));
     }
 }
 
@@ -394,7 +435,7 @@ impl World {
                     nodes[node].end(server, token, RunEnd::Died("signal 9".into()));
                 }
             }
-            Step::Store { node } => nodes[node].store(server),
+            Step::Store { node, loses_answer } => nodes[node].store(server, loses_answer),
             Step::Cancel { task, kill } => {
                 if server.queue.contains_key(&task) && !server.outcomes.contains_key(&task) {
                     let deaths = usize::MAX;
@@ -445,7 +486,7 @@ impl World {
                 for _ in 0..4 {
                     self.take(&Step::Deliver { node });
                     self.take(&Step::Examine { node });
-                    self.take(&Step::Store { node });
+                    self.take(&Step::Store { node, loses_answer: false });
                     self.take(&Step::Finish { node, nth: 0 });
                 }
                 if !self.nodes[node].pulls.iter().any(|pull| pull.3) {
@@ -541,7 +582,7 @@ impl BriefNode {
         self.last_token += 1;
         let (token, lane, key) = (Token(self.last_token), lane_of(1), key(task));
         let facts = Facts { may_be_done: false, retries: 0, ..facts(task) };
-        let delivery = Delivery { token, lane, key, number, facts };
+        let delivery = Delivery { token, lane, key, id: id(task, number), facts };
         (token, self.handle(Event::Delivered(delivery)))
     }
 }
@@ -553,8 +594,8 @@ fn a_cancellation_reaches_every_delivery_of_a_task() {
     assert_eq!(actions, [Action::Run(first)]);
     // The lease was lost, and the task comes back to the same node.
     let (second, _) = node.deliver(1, 2);
-    let history = History::default();
-    node.handle(Event::Examined { token: second, is_done: false, history });
+    let (history, revision) = (History::default(), 0);
+    node.handle(Event::Examined { token: second, is_done: false, history, revision });
     let actions = node.handle(Event::Cancelled { key: key(1), kill: true });
     let expected = [Action::Stop { token: first, kill: true }, Action::Acknowledge(second)];
     assert_eq!(actions[..2], expected);
@@ -564,7 +605,7 @@ fn a_cancellation_reaches_every_delivery_of_a_task() {
 
 #[test]
 fn deaths_of_nodes_do_not_count_for_tasks_that_wait_in_them() {
-    let mut history = History::default();
+    let (mut history, revision) = (History::default(), 0);
     for number in 2..7 {
         // Each node dies while the task waits for its worker.
         let mut node = BriefNode::start();
@@ -573,25 +614,67 @@ fn deaths_of_nodes_do_not_count_for_tasks_that_wait_in_them() {
         let (token, actions) = node.deliver(2, number);
         assert_eq!(actions, [Action::Examine(token)]);
         let found = history.clone();
-        let examined = Event::Examined { token, is_done: false, history: found };
+        let examined = Event::Examined { token, is_done: false, history: found, revision };
         assert_eq!(node.handle(examined), []);
-        assert_eq!(history.deaths_before(number), 1, "the first delivery may have begun");
+        assert_eq!(history.deaths_before(id(2, number)), 1, "the first delivery may have begun");
     }
     // The next ones die after they have begun it.
     for number in 7..9 {
         let mut node = BriefNode::start();
         let (token, _) = node.deliver(2, number);
         let found = history.clone();
-        let actions = node.handle(Event::Examined { token, is_done: false, history: found });
+        let examined = Event::Examined { token, is_done: false, history: found, revision };
+        let actions = node.handle(examined);
         let Action::RecordBegin { history: recorded, .. } = &actions[0] else {
             panic!("{actions:?}");
         };
         history = recorded.clone();
         assert_eq!(node.handle(Event::Recorded(token))[0], Action::Run(token));
     }
-    assert_eq!(history.deaths_before(9), 3);
+    assert_eq!(history.deaths_before(id(2, 9)), 3);
     let mut node = BriefNode::start();
     let (token, _) = node.deliver(2, 9);
-    let actions = node.handle(Event::Examined { token, is_done: false, history });
+    let actions = node.handle(Event::Examined { token, is_done: false, history, revision });
     assert!(matches!(actions[0], Action::RecordDead { deaths: 3, .. }), "{actions:?}");
+}
+
+#[test]
+fn a_node_adds_to_the_history_that_another_has_written() {
+    let died = |node: &str, delivery: u64| {
+        let incident = Incident::WorkerDied("signal 9".to_owned());
+        (id(2, delivery), Report { node: node.to_owned(), incident, delivery })
+    };
+    let facts = Facts { retries: 2, may_be_done: false, ..facts(2) };
+    let mut node = BriefNode::start();
+    let (token, lane, key, number) = (Token(900), lane_of(1), key(2), id(2, 2));
+    let delivery = Delivery { token, lane, key, id: number, facts };
+    node.handle(Event::Delivered(delivery));
+    let (history, revision) = (History::default(), 0);
+    let actions = node.handle(Event::Examined { token, is_done: false, history, revision });
+    assert!(matches!(actions[0], Action::RecordBegin { revision: 0, .. }), "{actions:?}");
+    // The node of the first delivery was slow, and reports only now that its worker died.
+    let mut found = History::default();
+    let (first, report) = died("other", 1);
+    found.add(first, report);
+    assert_eq!(node.handle(Event::Outdated(token)), [Action::Examine(token)]);
+    let found = Event::Examined { token, is_done: false, history: found, revision: 7 };
+    let actions = node.handle(found);
+    let Action::RecordBegin { history, revision: 7, .. } = &actions[0] else {
+        panic!("{actions:?}");
+    };
+    assert_eq!((history.worker_deaths, history.node_deaths), (1, 0));
+    assert_eq!(history.begun, Some(number));
+    let begun = history.clone();
+    assert_eq!(node.handle(Event::Recorded(token))[0], Action::Run(token));
+    let end = RunEnd::Died("signal 9".into());
+    let actions = node.handle(Event::Ran { token, end });
+    assert!(matches!(actions[0], Action::RecordReturn { .. }), "{actions:?}");
+    // Meanwhile another node has begun the next delivery, and has counted this one.
+    let mut found = begun;
+    found.begin(id(2, 3));
+    assert_eq!(found.deaths_before(id(2, 3)), 2);
+    node.handle(Event::Outdated(token));
+    let actions =
+        node.handle(Event::Examined { token, is_done: false, history: found, revision: 9 });
+    assert_eq!(actions[0], Action::Forget(token));
 }
