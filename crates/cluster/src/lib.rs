@@ -53,6 +53,8 @@ mod payload;
 mod publisher;
 mod queue_options;
 mod setup;
+#[cfg(test)]
+mod stale_server;
 
 pub use client::{
     Batch, Cluster, ClusterAbortOnDrop, ClusterBuilder, ClusterHandle, ClusterMap,

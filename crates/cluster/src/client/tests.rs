@@ -12,7 +12,11 @@ use futures_util::future::join_all;
 
 use super::*;
 use crate::error::ClusterError;
+use crate::names::{Names, Queue, TaskKey};
+use crate::setup::QueueSettings;
+use crate::stale_server::StaleServer;
 use fake_node::FakeNode;
+use server::Server;
 
 static DOUBLE: Task<u64, u64> = Task::new("double/1", |number: u64| number * 2);
 static LENGTH: Task<Vec<u8>, u64> = Task::new("length/1", |bytes: Vec<u8>| bytes.len() as u64);
@@ -53,6 +57,27 @@ fn tasks_run_elsewhere_and_their_values_come_back() {
         handle.on_done(move |outcome| sender.send(outcome.unwrap()).unwrap());
         assert_eq!(receiver.recv_timeout(BOUND), Ok(8));
         assert_eq!(handle.state(), TaskState::Done);
+    });
+}
+
+#[test]
+fn an_outcome_is_found_that_a_follower_has_not_heard_of() {
+    with_server(|nats| {
+        let url = nats.url();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let client = async_nats::connect(&url).await.unwrap();
+            let settings = QueueSettings::new(Names::new(Queue::default()));
+            let real = Server::open(client, settings).await.unwrap();
+            let key = "b/item".parse::<TaskKey>().unwrap();
+            let subject = real.names().outcome(&key);
+            let stored = real.jetstream.publish(subject.clone(), "an outcome".into()).await;
+            stored.unwrap().await.unwrap();
+            let server = Server { jetstream: StaleServer::start(&url, 0).await, ..real };
+            assert_eq!(server.outcome(&subject).await.unwrap().unwrap(), "an outcome");
+            let other = server.names().outcome(&"b/other".parse().unwrap());
+            assert_eq!(server.outcome(&other).await.unwrap(), None);
+        });
     });
 }
 

@@ -136,3 +136,68 @@ impl QueueContext {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use async_nats::jetstream;
+    use brigade_testkit::{BOUND, NatsServer, Watchdog};
+
+    use super::*;
+    use crate::message::{Body, ItemsBuilder, TaskHead};
+    use crate::names::{ItemId, Names, Origin, Priority, Queue, TaskKey};
+    use crate::needs::Class;
+    use crate::setup::QueueSettings;
+    use crate::stale_server::StaleServer;
+
+    fn key(number: u64) -> TaskKey {
+        TaskKey { origin: Origin::batch("b").unwrap(), item: ItemId::number(number) }
+    }
+
+    /// Looks for stuck messages, with a consumer that says how much it has delivered. There are two
+    /// tasks, the first of which has an outcome.
+    async fn sweep(url: &str, delivered: u64) -> (Swept, Vec<u64>) {
+        let settings = QueueSettings::new(Names::new(Queue::default()));
+        let real = jetstream::new(async_nats::connect(url).await.unwrap());
+        let names = settings.names.clone();
+        let mut context = QueueContext::open(real.clone(), settings.clone()).await.unwrap();
+        let lane = Lane { priority: Priority::default(), class: Class::default() };
+        settings.ensure_lane(&real, &lane).await.unwrap();
+        let publish = async |subject: String, message: bytes::Bytes| {
+            real.publish(subject, message).await.unwrap().await.unwrap();
+        };
+        for number in 1..=2 {
+            let head = TaskHead::new(key(number), "double/1".to_owned());
+            let body = Body::Inline(ItemsBuilder::default().finish());
+            let message = TaskMessage { head, body }.to_bytes().unwrap();
+            publish(names.task(&lane, &key(number)), message).await;
+        }
+        publish(names.outcome(&key(1)), "an outcome".into()).await;
+        context.jetstream = StaleServer::start(url, delivered).await;
+        let swept = context.sweep(&[lane]).await.unwrap();
+        let tasks = real.get_stream(names.tasks_stream()).await.unwrap();
+        let left = &tasks.cached_info().state;
+        (swept, vec![left.messages, left.first_sequence])
+    }
+
+    fn assert_that_both_are_found(delivered: u64) {
+        if !NatsServer::installed() {
+            return;
+        }
+        let _watchdog = Watchdog::new("a test of stuck messages", BOUND);
+        let server = NatsServer::start();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let found = runtime.block_on(sweep(&server.url(), delivered));
+        let swept = Swept { deleted: 1, published_again: 1 };
+        assert_eq!(found, (swept, vec![1, 3]), "one message is left, which is a new one");
+    }
+
+    #[test]
+    fn messages_are_found_that_followers_have_removed() {
+        assert_that_both_are_found(2);
+    }
+
+    #[test]
+    fn messages_are_found_that_the_consumer_does_not_know() {
+        assert_that_both_are_found(0);
+    }
+}
