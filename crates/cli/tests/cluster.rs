@@ -1,10 +1,11 @@
 //! `brigade node` and `brigade cluster status`, with a real server. This test is the worker program
 //! too.
 
+use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, Stdio};
 
 use brigade::Task;
-use brigade::cluster::Cluster;
+use brigade::cluster::{Cluster, ClusterStatus};
 use brigade::worker::Server;
 use brigade_sys::before_main;
 use brigade_sys::process::Signal;
@@ -14,6 +15,8 @@ use brigade_testkit::{BOUND, NatsServer, Watchdog, wait_for};
 before_main!(serve);
 
 static DOUBLE: Task<u64, u64> = Task::new("double/1", |number: u64| 2 * number);
+/// The function of nodes that run commands.
+static FORGED: Task<(), ()> = Task::named("brigade/command/1");
 static EXIT: Task<i32, ()> = Task::new("exit/1", |code: i32| std::process::exit(code));
 
 fn serve() {
@@ -42,6 +45,13 @@ impl Drop for Node {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
+}
+
+/// Starts a node without a worker program.
+fn start_commands(url: &str) -> Node {
+    let mut command = brigade();
+    command.args(["node", "--nats", url, "--name", "there", "--allow-commands"]);
+    Node(command.stderr(Stdio::null()).spawn().unwrap())
 }
 
 fn status(url: &str, options: &[&str]) -> Result<String, String> {
@@ -79,6 +89,44 @@ fn a_node_runs_the_functions_of_a_worker_program() {
     assert!(text.contains("queue default") && text.contains("here"), "{text}");
     assert!(hit_child(node.0.id(), Signal::Terminate.into()));
     assert!(node.0.wait().unwrap().success());
+}
+
+#[test]
+fn a_node_runs_commands_only_if_it_may() {
+    if !NatsServer::installed() {
+        return;
+    }
+    let _watchdog = Watchdog::new("a node that may run no commands", 3 * BOUND);
+    let server = NatsServer::start();
+    let url = server.url();
+    let _node = Node::start(&url, &["--label", "gpu"]);
+    let cluster = wait_for("the queue", BOUND, || Cluster::connect(&url).ok());
+    assert_eq!(cluster.submit(&DOUBLE, 1).unwrap().wait().unwrap(), 2);
+    let mut run = brigade();
+    run.args(["run", "--cluster", &url, "--", "echo", "{}", ":::", "x"]);
+    let mut run = run.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    let mut stderr = BufReader::new(run.stderr.take().unwrap());
+    stderr.read_line(&mut line).unwrap();
+    assert!(line.contains("brigade node --allow-commands"), "{line}");
+    // Nor if a client leaves the label out.
+    let forged = cluster.submit(&FORGED, ()).unwrap();
+    let node = || {
+        let status = ClusterStatus::fetch(Some(&url), "default").unwrap();
+        status.nodes.into_iter().find(|node| node.name == "here")
+    };
+    wait_for("a refusal", BOUND, || node().filter(|node| node.returned > 0));
+    assert_eq!(cluster.submit(&DOUBLE, 2).unwrap().wait().unwrap(), 4);
+    assert!(!forged.is_done() && run.try_wait().unwrap().is_none());
+
+    let _commands = start_commands(&url);
+    let mut stdout = String::new();
+    run.stdout.take().unwrap().read_to_string(&mut stdout).unwrap();
+    assert_eq!((stdout.as_str(), run.wait().unwrap().success()), ("x\n", true));
+    let node = wait_for("the node", BOUND, node);
+    assert_eq!(node.recorded, 2, "what it knows");
+    forged.cancel();
+    assert!(forged.wait().unwrap_err().is_cancelled());
 }
 
 #[test]

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use async_nats::jetstream;
 use brigade::{Task, TaskErrorKind};
-use brigade_cluster::{Cluster, Node, NodeBuilder};
+use brigade_cluster::{Cluster, Needs, Node, NodeBuilder};
 use brigade_testkit::processes::{Signal, hit};
 use brigade_testkit::{BOUND, NatsCluster, NatsServer, Watchdog, pause, wait_until};
 
@@ -399,6 +399,38 @@ fn metrics_of_a_node_carry_its_name() {
         assert!(text.contains("brigade_tasks_enqueued_total{node=\"here\",pool="), "{text}");
         let refused = builder(&urls, LEASE).serve_status("nowhere").start().unwrap_err();
         assert!(refused.to_string().contains("serve_status"), "{refused}");
+    });
+}
+
+#[test]
+fn a_task_waits_for_a_node_that_meets_its_requirements() {
+    with_server(|server| {
+        let urls = server.url();
+        let cluster = connect(&urls, LEASE);
+        let small = builder(&urls, LEASE).label("ssd").memory_gib(4).start().unwrap();
+        let needs = [
+            Needs::new().label("gpu"),
+            Needs::new().label("gpu").label("ssd"),
+            Needs::new().memory_gib(8),
+            Needs::cores(2),
+        ];
+        let submit = |(n, needs)| cluster.task(&DOUBLE).needs(needs).submit(n).unwrap();
+        let waiting: Vec<_> = (0..).zip(needs).map(submit).collect();
+        for needs in [Needs::new(), Needs::new().label("ssd"), Needs::new().memory_gib(4)] {
+            assert_eq!(submit((7, needs)).wait().unwrap(), 14);
+        }
+        let left = || messages(&urls, "BRIGADE_default_TASKS", ">");
+        wait_until("only the others are left", BOUND, || left() == 4 && small.status().held == 0);
+        assert_eq!(small.status().recorded, 3);
+        let large = builder(&urls, LEASE).cores_per_worker(2).memory_gib(8).label("ssd");
+        let large = large.label("gpu").start();
+        // This machine may have a single core.
+        let Ok(_large) = large else { return };
+        for (n, handle) in (0..).zip(waiting) {
+            assert_eq!(handle.wait().unwrap(), 2 * n);
+        }
+        assert_eq!(small.status().recorded, 3);
+        wait_until_the_queue_is_empty(&urls);
     });
 }
 
