@@ -146,7 +146,9 @@ fn plan(settings: Settings, nextest: bool) -> Vec<Step> {
     // The suite above runs over the default link; tests of pools also run over ipc. It is the same
     // build: with `-p`, cargo would compile most packages once more, with other features.
     let over_ipc = if nextest {
-        let chosen = "-E package(brigade-integration)";
+        // Of the cluster, the tests whose workers crash, are killed, or are drained.
+        let chosen = "-E package(brigade-integration)|\
+                      (package(brigade-cluster)&kind(test)&test(/workers|drained/))";
         cargo("nextest run --workspace", &format!("--profile {nextest_profile} {chosen}"))
     } else {
         cargo("test -p brigade-integration --lib --bins --tests", "")
