@@ -71,6 +71,7 @@ mod task_span;
 mod timeline;
 mod wait;
 mod waiting;
+mod wake_queue;
 mod wakers;
 
 #[cfg(not(feature = "cores"))]

@@ -1,8 +1,10 @@
 //! Puts threads to sleep until an outcome or room in a queue arrives.
 
+use std::sync::Arc;
 use std::time::Instant;
 
-use crate::sync::{Thread, current, park, park_timeout};
+use crate::sync::{Thread, ThreadId, current, park, park_timeout};
+use crate::wake_queue::Ticket;
 
 /// Something that a thread can wait for while it collects outcomes for all callers.
 pub(crate) trait Wait {
@@ -26,6 +28,8 @@ pub(crate) trait Wait {
 pub(crate) enum Sleeper {
     /// A parked thread.
     Parked(Thread),
+    /// A parked thread that is woken in its turn.
+    Queued(Arc<Ticket>),
     /// A thread that sleeps on the callers' descriptor of the pool's doorbell.
     AtTheDoorbell,
 }
@@ -40,7 +44,20 @@ impl Sleeper {
                 thread.unpark();
                 false
             }
+            Self::Queued(ticket) => {
+                ticket.wake();
+                false
+            }
             Self::AtTheDoorbell => true,
+        }
+    }
+
+    /// Returns `true` if the sleeper is this thread, and parked.
+    pub(crate) fn is_parked(&self, thread: ThreadId) -> bool {
+        match self {
+            Self::Parked(parked) => parked.id() == thread,
+            Self::Queued(ticket) => ticket.is_of(thread),
+            Self::AtTheDoorbell => false,
         }
     }
 }

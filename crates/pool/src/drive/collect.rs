@@ -21,6 +21,7 @@
 //!   user code, which may take long, one of the callers sleeps as the listener again. A caller that
 //!   finds another one listening looks by itself for a moment if tasks are short: it is running, so
 //!   it has its outcome long before it could be woken.
+//! - Callers that have their outcomes wake each other, a few at a time; see `wake_queue`.
 //! - A wake-up for each outcome would slow down brief tasks. So a listener may be patient: a worker
 //!   that has more to do announces its outcomes later (`RemoteDoorbell::ring_later`). The worker
 //!   guesses from the last task how long the others take, so a patient listener looks again by
@@ -127,6 +128,9 @@ impl Shared {
                 // this thread has to bring about.
                 let _owned = self.borrow_this_thread();
                 Caller::new(&PoolRings { shared: self, collecting }).wait_for(wait, deadline);
+                if deadline.is_none() && !self.is_forked() {
+                    collecting.wake_queue.take_turns();
+                }
             }
             _ => park_for(wait, deadline),
         }
@@ -153,10 +157,10 @@ pub(super) fn run(shared: &Shared) {
         }
         return;
     };
-    let mut turn = Turn::default();
+    let (mut turn, mut watch) = (Turn::default(), None);
     loop {
         let result = catch_panic(|| {
-            while take_turn(&mut turn, shared, collecting)? {}
+            while take_turn(&mut turn, &mut watch, shared, collecting)? {}
             Ok::<(), std::io::Error>(())
         });
         match result {
@@ -175,20 +179,32 @@ pub(super) fn run(shared: &Shared) {
     if !shared.is_forked() {
         shared.user_code.end();
         shared.run_queued_user_code();
+        collecting.wake_queue.set_unlimited(true);
     }
 }
 
-/// Takes one turn of the collector thread. Returns `false` once the pool has ended.
-fn take_turn(turn: &mut Turn, shared: &Shared, collecting: &Collecting) -> std::io::Result<bool> {
+/// Takes one turn of the collector thread. `watch` is the time of its next look at the queue of
+/// callers to wake. Returns `false` once the pool has ended.
+fn take_turn(
+    turn: &mut Turn,
+    watch: &mut Option<Monotonic>,
+    shared: &Shared,
+    collecting: &Collecting,
+) -> std::io::Result<bool> {
     if shared.is_forked() {
         return Ok(false);
     }
-    let rung = collecting.thread_poller.wait(turn.due())?;
+    let due = turn.due();
+    let rung = collecting.thread_poller.wait(due.into_iter().chain(*watch).min())?;
     // The wake-up is consumed first, so that a later one stays for the next turn.
     collecting.doorbell.thread().drain();
     if collecting.ended.load(Ordering::Acquire) {
         return Ok(false);
     }
+    let time = now();
+    *watch = collecting.wake_queue.look(*watch, time);
+    // A turn for the queue alone is not in vain.
+    let rung = rung || due.is_none_or(|due| time < due);
     let mut deferred = Deferred::default();
     turn.look(&PoolRings { shared, collecting }, rung, &mut deferred);
     deferred.run(shared);

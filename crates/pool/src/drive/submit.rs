@@ -197,8 +197,7 @@ impl Wait for RoomOf<'_> {
     fn set_sleeper(&self, sleeper: Sleeper) {
         let me = current().id();
         let mut core = self.0.lock();
-        core.sleeping_for_room
-            .retain(|other| !matches!(other, Sleeper::Parked(thread) if thread.id() == me));
+        core.sleeping_for_room.retain(|other| !other.is_parked(me));
         core.sleeping_for_room.push(sleeper);
     }
 

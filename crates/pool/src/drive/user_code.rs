@@ -66,7 +66,7 @@ impl Shared {
     pub(super) fn call(&self, user_code: Vec<UserCode>) {
         let is_away = owner::is_collector() && !user_code.is_empty() && !is_running();
         if is_away {
-            self.lock().listeners.set_thread_is_away(true);
+            self.set_collector_is_away(true);
         }
         let nested = RUNS.replace(true);
         for user_code in user_code {
@@ -91,7 +91,14 @@ impl Shared {
         }
         RUNS.set(nested);
         if is_away {
-            self.lock().listeners.set_thread_is_away(false);
+            self.set_collector_is_away(false);
+        }
+    }
+
+    fn set_collector_is_away(&self, is_away: bool) {
+        self.lock().listeners.set_thread_is_away(is_away);
+        if let Some(collecting) = &self.collecting {
+            collecting.wake_queue.set_unlimited(is_away);
         }
     }
 }

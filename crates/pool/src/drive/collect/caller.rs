@@ -10,7 +10,6 @@ use super::glances::Glance;
 use super::patience::Patience;
 use super::rings::{LockedRings, Rings, Role};
 use crate::drive::deferred::Deferred;
-use crate::sync::current;
 use crate::waiting::{Sleeper, Wait, park_for, park_until};
 
 /// A caller that waits for a task.
@@ -92,7 +91,8 @@ impl<'a, R: Rings> Caller<'a, R> {
     }
 
     fn sleep_until_woken(&mut self, wait: &impl Wait, deadline: Option<Instant>) {
-        wait.set_sleeper(Sleeper::Parked(current()));
+        let seat = self.rings.wake_queue().seat();
+        wait.set_sleeper(Sleeper::Queued(seat.ticket()));
         let mut deferred = Deferred::default();
         let mut locked = self.rings.lock();
         let may_sleep = locked.listeners().wait();
@@ -107,6 +107,7 @@ impl<'a, R: Rings> Caller<'a, R> {
         if may_sleep && wait.is_pending() {
             park_until(deadline);
         }
+        drop(seat);
         self.chosen = self.rings.lock().listeners().stop_waiting();
     }
 

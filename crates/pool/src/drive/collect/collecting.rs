@@ -7,12 +7,16 @@ use brigade_sys::arena::{ArgumentArena, affordable};
 use brigade_sys::poller::Poller;
 use brigade_wire::ring::{Doorbell, Listener};
 
+use crate::wake_queue::WakeQueue;
+
 /// Address space of each arena, unless the system limits it. Memory is allocated only when used.
 pub(in crate::drive) const ARENA: usize = 16 << 30;
 
 /// State that the listening callers and the collector thread share besides the core.
 pub(in crate::drive) struct Collecting {
-    pub(in crate::drive) doorbell: Doorbell,
+    pub(in crate::drive) doorbell: Arc<Doorbell>,
+    /// Callers whose outcomes have arrived.
+    pub(in crate::drive) wake_queue: Arc<WakeQueue>,
     /// The arena for large arguments. Without it they are sent through the rings in fragments.
     pub(in crate::drive) arguments: Option<Arc<ArgumentArena>>,
     pub(in crate::drive) ended: AtomicBool,
@@ -22,9 +26,9 @@ pub(in crate::drive) struct Collecting {
 }
 
 impl Collecting {
-    /// `budget` is that of the arena for arguments.
-    pub(in crate::drive) fn new(budget: usize) -> std::io::Result<Self> {
-        let doorbell = Doorbell::new()?;
+    /// `budget` is that of the arena for arguments, `cores` the number of cores of the host.
+    pub(in crate::drive) fn new(budget: usize, cores: usize) -> std::io::Result<Self> {
+        let doorbell = Arc::new(Doorbell::new()?);
         doorbell.listen(Listener::Thread);
         // A system that refuses this much address space has to do without the arena.
         let arguments = affordable(ARENA, 1)
@@ -32,8 +36,11 @@ impl Collecting {
         let (mut caller_poller, mut thread_poller) = (Poller::new()?, Poller::new()?);
         caller_poller.add(doorbell.caller(), 0)?;
         thread_poller.add(doorbell.thread(), 0)?;
+        let bell = Arc::clone(&doorbell);
+        let wake_queue = WakeQueue::new(cores, move || bell.thread().wake());
         Ok(Self {
             doorbell,
+            wake_queue,
             arguments,
             ended: AtomicBool::new(false),
             caller_poller,

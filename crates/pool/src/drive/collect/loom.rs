@@ -29,6 +29,7 @@ use crate::cell::{
 use crate::drive::deferred::Deferred;
 use crate::sync::{AtomicBool, Mutex, Ordering, current};
 use crate::waiting::{Wait, park_for};
+use crate::wake_queue::WakeQueue;
 
 /// One ring, in which a worker sends the outcomes of all tasks in their order.
 struct Model {
@@ -48,6 +49,7 @@ struct Model {
     many: usize,
     /// `true` if there is a core for callers that spin.
     may_spin: bool,
+    wake_queue: Arc<WakeQueue>,
 }
 
 struct Core {
@@ -102,6 +104,8 @@ impl Model {
             delays,
             many,
             may_spin,
+            // Nobody watches it; it has a model of its own.
+            wake_queue: WakeQueue::new(1, || {}),
         };
         model.listen(Listener::Thread);
         Arc::new(model)
@@ -157,6 +161,10 @@ impl Rings for Model {
 
     fn lock(&self) -> Locked<'_> {
         Locked { core: self.core.lock(), model: self }
+    }
+
+    fn wake_queue(&self) -> &Arc<WakeQueue> {
+        &self.wake_queue
     }
 
     fn listen(&self, listener: Listener) {

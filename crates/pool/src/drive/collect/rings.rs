@@ -16,6 +16,7 @@ use super::collecting::Collecting;
 use super::listeners::Listeners;
 use crate::drive::deferred::Deferred;
 use crate::drive::shared::{Core, Shared};
+use crate::wake_queue::WakeQueue;
 
 /// The part of a waiting caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,6 +47,8 @@ pub(super) trait Rings {
         Self: 'a;
 
     fn lock(&self) -> Self::Locked<'_>;
+    /// Returns the queue of callers to wake.
+    fn wake_queue(&self) -> &Arc<WakeQueue>;
     /// Sets the listener to ring from now on. Look at all rings after this call, unless it is
     /// [`Listener::Nobody`].
     fn listen(&self, listener: Listener);
@@ -95,6 +98,10 @@ impl Rings for PoolRings<'_> {
 
     fn lock(&self) -> LockedCore<'_> {
         LockedCore { core: self.shared.lock(), shared: self.shared }
+    }
+
+    fn wake_queue(&self) -> &Arc<WakeQueue> {
+        &self.collecting.wake_queue
     }
 
     fn listen(&self, listener: Listener) {
