@@ -2,6 +2,8 @@
 //! too.
 
 use std::io::{BufRead, BufReader, Read};
+use std::os::unix::fs::symlink;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use brigade::Task;
@@ -127,6 +129,65 @@ fn a_node_runs_commands_only_if_it_may() {
     assert_eq!(node.recorded, 2, "what it knows");
     forged.cancel();
     assert!(forged.wait().unwrap_err().is_cancelled());
+}
+
+/// The examples for services and containers.
+const UNIT: &str = include_str!("../../../docs/deploy/brigade-node.service");
+const CONTAINERFILE: &str = include_str!("../../../docs/deploy/Containerfile");
+
+/// Runs the command line of an example as its machine does, with no other variables: until it has
+/// run a task, and then gets the signal of the example.
+fn run_example(url: &str, line: &[String]) {
+    let folder = tempfile::tempdir().unwrap();
+    let programs = [
+        ("brigade", Path::new(env!("CARGO_BIN_EXE_brigade"))),
+        ("my-worker", &std::env::current_exe().unwrap()),
+    ];
+    for (name, program) in programs {
+        symlink(program, folder.path().join(name)).unwrap();
+    }
+    let place = |word: &str| match word.strip_prefix("/usr/local/bin/") {
+        Some(name) => folder.path().join(name).into_os_string(),
+        None => word.into(),
+    };
+    let mut command = Command::new(folder.path().join(line[0].rsplit('/').next().unwrap()));
+    command.args(line[1..].iter().map(|word| place(word))).env_clear();
+    // The first server of several is down.
+    command.env("NATS_URL", format!("nats://127.0.0.1:1,{url}"));
+    command.env("PATH", format!("{}:/usr/bin:/bin", folder.path().display()));
+    let mut node = Node(command.stderr(Stdio::null()).spawn().unwrap());
+    let cluster = wait_for("the queue", BOUND, || Cluster::connect(url).ok());
+    if line.iter().any(|word| word == "--allow-commands") {
+        let run = ["run", "--cluster", url, "--", "echo", "{}", ":::", "x"];
+        assert_eq!(brigade().args(run).output().unwrap().stdout, b"x\n");
+    } else {
+        assert_eq!(cluster.submit(&DOUBLE, 21).unwrap().wait().unwrap(), 42);
+    }
+    assert!(hit_child(node.0.id(), Signal::Terminate.into()));
+    assert!(node.0.wait().unwrap().success());
+}
+
+#[test]
+fn the_examples_for_services_and_containers_run() {
+    if !NatsServer::installed() {
+        return;
+    }
+    let _watchdog = Watchdog::new("the examples of nodes", 3 * BOUND);
+    let server = NatsServer::start();
+    let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    // Of its two lines, one is a comment.
+    let lines = UNIT.lines().map(|line| line.trim_start_matches("# "));
+    let lines: Vec<_> = lines.filter_map(|line| line.strip_prefix("ExecStart=")).collect();
+    assert_eq!(lines.len(), 2);
+    for line in lines {
+        run_example(&server.url(), &words(line));
+    }
+    let list = |instruction: &str| -> Vec<String> {
+        let line = CONTAINERFILE.lines().find_map(|line| line.strip_prefix(instruction));
+        let list = line.unwrap().trim().trim_matches(['[', ']']);
+        list.split(", ").map(|word| word.trim_matches('"').to_owned()).collect()
+    };
+    run_example(&server.url(), &[list("ENTRYPOINT"), list("CMD")].concat());
 }
 
 #[test]
