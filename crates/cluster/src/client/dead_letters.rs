@@ -7,7 +7,7 @@ use std::sync::Arc;
 use async_nats::HeaderMap;
 use async_nats::header::NATS_MESSAGE_ID;
 use async_nats::jetstream::context::PublishErrorKind;
-use async_nats::jetstream::stream::{DirectGetErrorKind, LastRawMessageErrorKind};
+use async_nats::jetstream::stream::{LastRawMessageErrorKind, RawMessageErrorKind};
 use brigade_codec::chain;
 
 use super::cluster::Cluster;
@@ -118,7 +118,8 @@ impl fmt::Debug for DeadLetters<'_> {
 }
 
 impl Server {
-    /// Reads dead letters from a sequence on. Leaves out those of other versions.
+    /// Reads dead letters from a sequence on. Leaves out those of other versions. The leader
+    /// answers, because its followers may not have heard of the last letters.
     async fn dead_letters(&self, from: u64) -> Result<Page, ClusterError> {
         let (mut letters, mut next) = (VecDeque::new(), from);
         while letters.len() < PAGE {
@@ -127,9 +128,9 @@ impl Server {
                 let stream = self.jetstream.get_stream_no_info(stream).await;
                 let stream = stream.map_err(|error| chain(&error))?;
                 let filter = self.names().all_dead();
-                match stream.direct_get_next_for_subject(filter, Some(next)).await {
+                match stream.get_first_raw_message_by_subject(&filter, next).await {
                     Ok(message) => Ok(Some(message)),
-                    Err(error) if error.kind() == DirectGetErrorKind::NotFound => Ok(None),
+                    Err(error) if error.kind() == RawMessageErrorKind::NoMessageFound => Ok(None),
                     Err(error) => Err(chain(&error)),
                 }
             });
@@ -214,5 +215,48 @@ impl Server {
             purged.map(drop).map_err(|error| chain(&error))
         })
         .await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use brigade_testkit::NatsServer;
+
+    use super::*;
+    use crate::message::{Body, DeadLetterMessage, History, ItemsBuilder, TaskHead, TaskMessage};
+    use crate::names::{Lane, Names, Priority, Queue};
+    use crate::needs::Class;
+    use crate::setup::QueueSettings;
+    use crate::stale_server::StaleServer;
+
+    #[test]
+    fn letters_are_found_that_followers_have_not_heard_of() {
+        if !NatsServer::installed() {
+            return;
+        }
+        let nats = NatsServer::start();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let client = async_nats::connect(nats.url()).await.unwrap();
+            let settings = QueueSettings::new(Names::new(Queue::default()));
+            let real = Server::open(client, settings).await.unwrap();
+            let key = "b/item".parse::<crate::TaskKey>().unwrap();
+            let head = TaskHead::new(key.clone(), "double/1".to_owned());
+            let body = Body::Inline(ItemsBuilder::default().finish());
+            let letter = DeadLetterMessage {
+                lane: Lane { priority: Priority::default(), class: Class::default() },
+                message: TaskMessage { head, body }.to_bytes().unwrap().to_vec(),
+                deaths: 3,
+                history: History::default(),
+                node: "n".to_owned(),
+                key: key.clone(),
+            };
+            let (subject, letter) = (real.names().dead(&key), letter.to_bytes().unwrap());
+            real.jetstream.publish(subject, letter).await.unwrap().await.unwrap();
+            let jetstream = StaleServer::start(&nats.url(), 0).await;
+            let page = Server { jetstream, ..real }.dead_letters(1).await.unwrap();
+            assert_eq!(page.letters.iter().map(|letter| &letter.key).collect::<Vec<_>>(), [&key]);
+            assert!(page.next.is_none());
+        });
     }
 }
