@@ -300,7 +300,7 @@ impl Driver {
             Report::Read { tickets, source, outcome } => {
                 self.deliver(&tickets, source, outcome).await;
             }
-            Report::Purged(mark) => self.purge.removed(mark),
+            Report::Purged(mark) => self.purge.removed(mark, Instant::now()),
             Report::LaneFailed(lane, reason) => {
                 // The next task of the lane tries again.
                 tracing::warn!(%reason, lane = lane.consumer(), "a lane could not be opened");

@@ -6,8 +6,10 @@
 //! task a second time. A server that crashes loses many acknowledgments, and nodes look for these
 //! tasks for a minute. So outcomes stay longer if the link was lost.
 //!
-//! For each purge, the server looks at every outcome that it has, about 1.3 µs each, and does
-//! nothing else meanwhile. So the driver leaves a purge out that would remove few of them.
+//! For each purge, the server looks at every outcome that it has, and does nothing else meanwhile.
+//! So a purge is left out that would remove few of them, unless there is time for purges of all
+//! clients. Those outcomes count the next time. To delete them one by one would cost more than to
+//! publish them.
 
 use std::time::{Duration, Instant};
 
@@ -16,6 +18,17 @@ const SHORTEST: Duration = Duration::from_millis(if cfg!(test) { 100 } else { 15
 
 /// Time after a reconnect in which no period ends. Nodes look for stuck messages six times in it.
 const CALM: Duration = Duration::from_secs(64);
+
+/// Time that a purge takes for each outcome of the stream, measured with nats-server 2.9.10.
+const COST: Duration = Duration::from_nanos(1_300);
+
+/// A purge of at least one in this many outcomes of the stream costs little beside their tasks.
+const SHARE: u64 = 8;
+
+/// Others take at most one part in this of the time if all clients have as many outcomes, and none
+/// takes longer than `LONGEST`.
+const PART: u32 = 10;
+const LONGEST: Duration = Duration::from_secs(1);
 
 /// An outcome.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -36,6 +49,8 @@ pub(super) struct Purge {
     mark: Mark,
     /// Number of outcomes that were removed: the first ones.
     removed: u64,
+    /// Time of the last removal.
+    removed_at: Instant,
     /// End of the period; `None` if there is nothing to remove.
     due: Option<Instant>,
     /// No period ends before.
@@ -47,7 +62,15 @@ impl Purge {
     pub(super) fn new(lease: Duration, now: Instant) -> Self {
         let period = SHORTEST.max(lease + lease / 2);
         let none = Mark::default();
-        Self { period, last: none, mark: none, removed: 0, due: None, not_before: now }
+        Self {
+            period,
+            last: none,
+            mark: none,
+            removed: 0,
+            removed_at: now,
+            due: None,
+            not_before: now,
+        }
     }
 
     /// Notes an outcome that was received.
@@ -74,8 +97,16 @@ impl Purge {
     }
 
     /// Notes that all outcomes before this one were removed.
-    pub(super) fn removed(&mut self, before: Mark) {
+    pub(super) fn removed(&mut self, before: Mark, now: Instant) {
         self.removed = self.removed.max(before.number - 1);
+        self.removed_at = now;
+    }
+
+    /// Returns whether the removal of all outcomes up to this one is worth its time, by the number
+    /// of outcomes in the stream.
+    pub(super) fn worth(&self, mark: Mark, now: Instant) -> impl FnOnce(u64) -> bool + 'static {
+        let (count, elapsed) = (self.count(mark), now.saturating_duration_since(self.removed_at));
+        move |all| is_worth_it(count, all, elapsed)
     }
 
     /// Returns the time at which [`tick`](Self::tick) is due.
@@ -96,9 +127,37 @@ impl Purge {
     }
 }
 
+/// Decides on the removal of `count` outcomes of `all`, some time after the last one.
+fn is_worth_it(count: u64, all: u64, elapsed: Duration) -> bool {
+    if count.saturating_mul(SHARE) >= all {
+        return true;
+    }
+    let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+    let one = nanos(COST).saturating_mul(all);
+    let clients = all.div_ceil(count.max(1));
+    one <= nanos(LONGEST) && one.saturating_mul(clients) <= nanos(elapsed / PART)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_small_share_is_removed_if_there_is_time() {
+        let period = Duration::from_secs(15);
+        let is_worth_it = |count, all| is_worth_it(count, all, period);
+        assert!(is_worth_it(100_000, 800_000), "an eighth, whatever it costs");
+        assert!(!is_worth_it(99_999, 800_000), "eight purges of a second each");
+        // 100 clients with 200 tasks a second together, then with 20,000.
+        assert!(is_worth_it(30, 3_000));
+        assert!(!is_worth_it(3_000, 300_000));
+        // After a break of the load, until which nothing was removed.
+        assert!(super::is_worth_it(3_000, 300_000, 30 * period));
+        let day = Duration::from_secs(24 * 3600);
+        assert!(!super::is_worth_it(10_000, 1_000_000, day), "a pause of more than a second");
+        assert!(super::is_worth_it(0, 0, Duration::ZERO));
+        assert!(!super::is_worth_it(0, u64::MAX, Duration::MAX));
+    }
 
     #[test]
     fn outcomes_are_removed_after_a_period_except_the_last() {
@@ -107,7 +166,7 @@ mod tests {
         let tick = |purge: &mut Purge, seconds| {
             let old = purge.tick(after(seconds))?;
             let count = purge.count(old) - 1;
-            purge.removed(old);
+            purge.removed(old, after(seconds));
             Some((old.sequence, count))
         };
         let mut purge = Purge::new(lease, start);
@@ -141,7 +200,7 @@ mod tests {
             count = purge.tick(now).map_or(count, |old| purge.count(old));
         }
         assert_eq!(count, 4);
-        purge.removed(purge.last());
+        purge.removed(purge.last(), start);
         assert_eq!(purge.count(purge.last()), 1);
     }
 }

@@ -21,10 +21,6 @@ use crate::setup::{QueueSettings, last_message};
 /// Silence of a client after which the server forgets its consumer.
 const CONSUMER_LIFE: Duration = Duration::from_secs(30);
 
-/// A purge removes at least one in this many outcomes of the stream, so that its cost for each of
-/// them, 1.3 µs for each that the stream has, is small beside that of the task.
-const PURGED_SHARE: u64 = 8;
-
 /// Period in which a request is sent again, and the pause between two attempts.
 const PATIENCE: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_millis(200);
@@ -146,16 +142,16 @@ impl Server {
     }
 
     /// Removes the outcomes of an origin, all or those before a sequence. Returns `false` if these
-    /// are too few to be worth it.
+    /// are not worth it, with `is_worth_it` of the number of outcomes in the stream.
     pub(super) async fn purge_outcomes(
         &self,
         origin: &Origin,
-        count: u64,
         before: Option<u64>,
+        is_worth_it: impl FnOnce(u64) -> bool,
     ) -> Result<bool, String> {
         let stream = self.names().outcomes_stream();
         let stream = self.jetstream.get_stream(stream).await.map_err(|e| chain(&e))?;
-        if count.saturating_mul(PURGED_SHARE) < stream.cached_info().state.messages {
+        if !is_worth_it(stream.cached_info().state.messages) {
             return Ok(false);
         }
         let purge = stream.purge().filter(self.names().outcomes_of(origin));

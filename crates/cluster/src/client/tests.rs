@@ -216,6 +216,23 @@ fn outcomes_outside_of_batches_are_removed_once_they_were_received() {
 }
 
 #[test]
+fn outcomes_of_many_clients_are_removed() {
+    with_server(|server| {
+        let (url, lease) = (server.url(), Duration::from_secs(1));
+        let connect = |_| Cluster::builder().url(&url).lease(lease).connect().unwrap();
+        let clusters: Vec<_> = (0..10).map(connect).collect();
+        let _node = FakeNode::start(&url);
+        let submit = |cluster: &Cluster| cluster.submit(&DOUBLE, 1).unwrap();
+        let handles: Vec<_> = (0..20).flat_map(|_| clusters.iter().map(submit)).collect();
+        for handle in handles {
+            assert_eq!(handle.wait().unwrap(), 2);
+        }
+        // The last one of each client.
+        wait_until("the outcomes are removed", BOUND, || fake_node::outcomes(&url) == 10);
+    });
+}
+
+#[test]
 fn a_server_that_is_killed_and_restarted_loses_nothing() {
     with_server(|server| {
         let lease = Duration::from_secs(1);

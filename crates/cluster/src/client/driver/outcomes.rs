@@ -61,9 +61,9 @@ impl Driver {
     /// Removes outcomes outside of batches that were received before this one.
     pub(super) fn purge_before(&self, mark: Mark) {
         let (server, origin) = (self.server.clone(), self.shared.origin.clone());
-        let count = self.purge.count(mark);
+        let worth = self.purge.worth(mark, Instant::now());
         self.jobs.push(Box::pin(async move {
-            match server.purge_outcomes(&origin, count, Some(mark.sequence)).await {
+            match server.purge_outcomes(&origin, Some(mark.sequence), worth).await {
                 Ok(true) => Report::Purged(mark),
                 // The next one removes these too.
                 Ok(false) => Report::Done,
@@ -77,11 +77,12 @@ impl Driver {
 
     /// Removes all outcomes outside of batches. Those that are not removed expire.
     pub(super) async fn purge_all(&self) {
-        let count = self.purge.count(self.purge.last());
-        if !self.shared.is_up() || count == 0 {
+        let last = self.purge.last();
+        if !self.shared.is_up() || self.purge.count(last) == 0 {
             return;
         }
-        let purge = self.server.purge_outcomes(&self.shared.origin, count, None);
+        let worth = self.purge.worth(last, Instant::now());
+        let purge = self.server.purge_outcomes(&self.shared.origin, None, worth);
         match tokio::time::timeout(PURGE_PATIENCE, purge).await {
             Ok(Ok(_)) => {}
             Ok(Err(reason)) => tracing::debug!(reason, "the outcomes are not removed"),
