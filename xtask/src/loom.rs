@@ -1,8 +1,9 @@
 //! `cargo xtask loom`: runs the tests whose names contain `loom`, in every interleaving.
 //!
-//! The build is optimized, because loom runs a test some ten thousand times. It has its own target
-//! folder, because otherwise `--cfg loom` in `RUSTFLAGS` would rebuild every dependency at each
-//! change between loom and other builds.
+//! The build has a profile between `dev` and `release`, because loom runs a test some ten thousand
+//! times, and a full optimization takes longer than it saves. It has its own target folder, because
+//! otherwise `--cfg loom` in `RUSTFLAGS` would rebuild every dependency at each change between loom
+//! and other builds.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -49,7 +50,7 @@ fn invocation() -> Invocation {
 /// common with different features, once more for each of them.
 fn in_target(target: &Path) -> Invocation {
     let packages = CRATES.map(|name| format!("-p {name}")).join(" ");
-    Invocation::cargo(&format!("test {packages} --release --lib loom"))
+    Invocation::cargo(&format!("test {packages} --profile loom --lib loom"))
         .variable("RUSTFLAGS", "--cfg loom")
         .variable("CARGO_TARGET_DIR", &target.join("loom").to_string_lossy())
 }
@@ -72,7 +73,7 @@ mod tests {
         assert_eq!(
             in_target(Path::new("target")).to_string(),
             "RUSTFLAGS='--cfg loom' CARGO_TARGET_DIR=target/loom cargo test -p brigade-sys \
-             -p brigade-wire -p brigade-pool --release --lib loom"
+             -p brigade-wire -p brigade-pool --profile loom --lib loom"
         );
     }
 
