@@ -11,7 +11,9 @@
 //! - A thread that was called may get no core for long, for example because its priority is low.
 //!   While callers wait, the collector thread looks each [`LIMIT`]. If no caller has come to run
 //!   since, it calls all of them.
-//! - While the collector thread cannot look, callers are woken at once.
+//! - While the collector thread cannot look, callers are woken at once, and also while tasks are
+//!   longer than a few microseconds: then callers sleep in each call, and workers would wait for
+//!   them.
 
 #[cfg(all(loom, test))]
 mod loom;
@@ -25,7 +27,7 @@ use std::time::Duration;
 
 use brigade_sys::clock::Monotonic;
 
-use crate::sync::{AtomicU32, Mutex, Ordering, Thread, ThreadId, current, park};
+use crate::sync::{AtomicBool, AtomicU32, Mutex, Ordering, Thread, ThreadId, current, park};
 
 /// The collector thread looks this often while callers wait to be called.
 const LIMIT: Duration = Duration::from_millis(1);
@@ -50,6 +52,8 @@ pub(crate) struct WakeQueue {
     length: AtomicU32,
     /// Calls that have ended since a caller was last called.
     calls: AtomicU32,
+    /// `false` while callers are woken at once because tasks are not short.
+    is_in_turn: AtomicBool,
     cores: u32,
     /// Wakes the collector thread, which then watches the queue.
     wake_watcher: Box<dyn Fn() + Send + Sync>,
@@ -87,6 +91,7 @@ impl WakeQueue {
             state: Mutex::new(State::default()),
             length: AtomicU32::new(0),
             calls: AtomicU32::new(0),
+            is_in_turn: AtomicBool::new(true),
             cores: u32::try_from(cores).unwrap_or(u32::MAX),
             wake_watcher: Box::new(wake_watcher),
         })
@@ -147,6 +152,15 @@ impl WakeQueue {
         next
     }
 
+    /// Sets whether callers are woken in turn, and not at once.
+    #[inline]
+    pub(crate) fn set_in_turn(&self, is_in_turn: bool) {
+        // Mostly it stays the same, and others read the cache line.
+        if self.is_in_turn.load(Ordering::Relaxed) != is_in_turn {
+            self.is_in_turn.store(is_in_turn, Ordering::Relaxed);
+        }
+    }
+
     /// Records whether the collector thread cannot look. Callers are woken at once meanwhile.
     pub(crate) fn set_unlimited(&self, is_unlimited: bool) {
         self.change(|state| {
@@ -160,7 +174,8 @@ impl WakeQueue {
     fn change(&self, act: impl FnOnce(&mut State) -> bool) {
         let most = (self.cores as usize / 2).max(1);
         let mut state = self.state.lock();
-        let all = act(&mut state) || state.is_unlimited;
+        let is_in_turn = self.is_in_turn.load(Ordering::Relaxed) && !state.is_unlimited;
+        let all = act(&mut state) || !is_in_turn;
         while all || state.called < most {
             let Some(ticket) = state.call_next() else { break };
             self.calls.store(0, Ordering::Relaxed);

@@ -228,6 +228,7 @@ impl Core {
         }
         if let Some(collecting) = &shared.collecting {
             self.allow_spinning(shared, &collecting.doorbell);
+            collecting.wake_queue.set_in_turn(self.scheduler.has_short_tasks());
         }
         // The outcomes of one worker may have sent tasks to another.
         for connection in

@@ -106,6 +106,23 @@ fn all_are_called_while_nobody_can_watch() {
 }
 
 #[test]
+fn all_are_called_at_once_while_tasks_are_long() {
+    let (queue, woken) = queue(2);
+    queue.set_in_turn(false);
+    let seats: [Seat; 3] = sleepers(&queue);
+    assert_eq!(called(&seats), [true; 3]);
+    queue.set_in_turn(true);
+    let [first, second, third] = seats;
+    let more: [Seat; 2] = sleepers(&queue);
+    drop((first, second));
+    assert_eq!(called(&more), [false; 2], "one of those before still has to run");
+    queue.set_in_turn(false);
+    drop(third);
+    assert_eq!(called(&more), [true; 2]);
+    assert_eq!(woken.load(Ordering::Relaxed), 1);
+}
+
+#[test]
 fn turns_end_earlier_while_more_callers_wait() {
     let (queue, _) = queue(2);
     let calls_of_a_turn = || (0..10 * CALLS).take_while(|_| !queue.is_turn_over()).count();
