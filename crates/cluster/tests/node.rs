@@ -386,6 +386,21 @@ fn a_drained_node_hands_back_what_has_not_begun() {
 }
 
 #[test]
+fn a_node_without_tasks_ends_although_the_server_is_away() {
+    with_server(|server| {
+        let urls = server.url();
+        let cluster = connect(&urls, LEASE);
+        let node = builder(&urls, LEASE).start().unwrap();
+        assert_eq!(cluster.submit(&DOUBLE, 4).unwrap().wait().unwrap(), 8);
+        wait_until("the node holds nothing", BOUND, || node.status().held == 0);
+        server.kill();
+        wait_until("the link is known to be lost", BOUND, || !cluster.is_connected());
+        node.drain();
+        assert_eq!(node.join().unwrap().recorded, 1);
+    });
+}
+
+#[test]
 fn metrics_of_a_node_carry_its_name() {
     with_server(|server| {
         let urls = server.url();
