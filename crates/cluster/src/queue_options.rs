@@ -8,6 +8,9 @@ use crate::error::ClusterError;
 use crate::names::{Names, Queue};
 use crate::setup::QueueSettings;
 
+/// The shortest time that the server can keep exactly enough.
+const SHORTEST: Duration = Duration::from_secs(1);
+
 /// The queue, and the connection to its servers.
 #[derive(Debug, Clone)]
 pub(crate) struct QueueOptions {
@@ -31,9 +34,20 @@ impl QueueOptions {
         }
     }
 
-    /// Returns the settings of the queue, if its name is one.
+    /// Returns the settings of the queue, if its name is one and the server can keep them.
     pub(crate) fn settings(&self) -> Result<QueueSettings, ClusterError> {
         let default = QueueSettings::new(Names::new(self.queue.parse()?));
+        let is_short = |time: Option<Duration>| time.is_some_and(|time| time < SHORTEST);
+        let checks = [
+            // The server takes 0 for its own default, or for no limit.
+            ("replicas", self.replicas == Some(0), "must be at least 1"),
+            ("max_tasks", self.max_tasks == Some(0), "must be at least 1"),
+            ("outcome_life", is_short(self.outcome_life), "must be at least 1 s"),
+            ("lease", is_short(self.lease), "must be at least 1 s"),
+        ];
+        if let Some((field, _, problem)) = checks.into_iter().find(|(_, is_wrong, _)| *is_wrong) {
+            return Err(ClusterError::Configuration { field, problem: problem.to_owned() });
+        }
         Ok(QueueSettings {
             replicas: self.replicas.unwrap_or(default.replicas),
             max_tasks: self.max_tasks.map_or(default.max_tasks, i64::from),
@@ -126,3 +140,24 @@ macro_rules! impl_queue_options {
 }
 
 pub(crate) use impl_queue_options;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_that_the_server_would_replace_are_refused() {
+        let options = QueueOptions::new(Endpoint::at("nats://127.0.0.1:1"));
+        assert!(options.settings().is_ok());
+        let short = Some(Duration::from_millis(999));
+        for (field, options) in [
+            ("replicas", QueueOptions { replicas: Some(0), ..options.clone() }),
+            ("max_tasks", QueueOptions { max_tasks: Some(0), ..options.clone() }),
+            ("outcome_life", QueueOptions { outcome_life: short, ..options.clone() }),
+            ("lease", QueueOptions { lease: short, ..options.clone() }),
+        ] {
+            let error = options.settings().unwrap_err().to_string();
+            assert!(error.starts_with(field), "{error}");
+        }
+    }
+}

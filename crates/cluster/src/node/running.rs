@@ -25,9 +25,6 @@ use crate::message::NodeStatus;
 use crate::names::{Lane, Priority};
 use crate::needs::Class;
 
-/// The shortest lease that the server can keep exactly enough.
-const SHORTEST_LEASE: Duration = Duration::from_secs(1);
-
 /// Time for which a killed pool is waited for.
 const KILL_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -49,9 +46,6 @@ impl RunningNode {
         }
         if builder.functions.is_empty() {
             return settings("register", "the node has no function; register at least one");
-        }
-        if builder.options.lease.is_some_and(|lease| lease < SHORTEST_LEASE) {
-            return settings("lease", "must be at least 1 s");
         }
         builder.offer.class()?;
         let queue = builder.options.settings()?;
