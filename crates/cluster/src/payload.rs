@@ -3,13 +3,17 @@
 //! Arguments are removed by whoever recorded the outcome, results by the client that took them, and
 //! everything by its age in the end.
 
+mod leader;
+
 use std::time::Duration;
 
-use async_nats::jetstream::object_store::{DeleteErrorKind, GetErrorKind, ObjectStore};
+use async_nats::jetstream::Context;
+use async_nats::jetstream::object_store::{DeleteErrorKind, ObjectStore};
 use brigade_codec::chain;
 use brigade_sys::random;
 use tokio::io::AsyncReadExt;
 
+use self::leader::Leader;
 use crate::error::ClusterError;
 use crate::message::{Body, Items, StoredBody};
 use crate::names::TaskKey;
@@ -24,15 +28,14 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Number of attempts to transfer an object, each with the patience above.
 const ATTEMPTS: u32 = 3;
 
-/// Number of times that a missing object is looked for, and the pause between them. Any of three
-/// servers may be asked, and one of them may not have heard of it yet.
-const LOOKS: u32 = 10;
+/// The pause between two attempts to read an object.
 const PAUSE: Duration = Duration::from_millis(200);
 
 /// The object store of a queue.
 #[derive(Clone)]
 pub(crate) struct Payloads {
     bucket: ObjectStore,
+    leader: Leader,
 }
 
 /// Items could not be read from the object store.
@@ -52,8 +55,13 @@ pub(crate) enum PayloadError {
 }
 
 impl Payloads {
-    pub(crate) fn new(bucket: ObjectStore) -> Self {
-        Self { bucket }
+    /// Returns the object store with the given name, which exists.
+    pub(crate) async fn of(
+        jetstream: &Context,
+        name: String,
+        bucket: ObjectStore,
+    ) -> Result<Self, ClusterError> {
+        Ok(Self { bucket, leader: Leader::of(jetstream, name).await? })
     }
 
     /// Returns the body of a message with these items. Stores them first if they are large.
@@ -84,38 +92,41 @@ impl Payloads {
             Body::Inline(items) => return Ok(items.clone()),
             Body::Stored(stored) => stored,
         };
-        let StoredBody { object, length } = stored;
-        let (mut reason, mut failures, mut looks) = (String::new(), 0, 0);
-        while failures < ATTEMPTS {
-            match tokio::time::timeout(patience(*length), self.read(stored)).await {
-                Ok(Ok(items)) => return Ok(items),
-                Ok(Err(None)) => {
-                    looks += 1;
-                    if looks == LOOKS {
-                        return Err(PayloadError::Gone(object.clone()));
-                    }
-                    tokio::time::sleep(PAUSE).await;
-                    continue;
-                }
-                Ok(Err(Some(failure))) => reason = failure,
-                Err(_) => "the server did not answer in time".clone_into(&mut reason),
+        let patience = patience(stored.length);
+        match tokio::time::timeout(patience, self.read(stored)).await {
+            Ok(Ok(items)) => return Ok(items),
+            Ok(Err(reason)) => {
+                tracing::debug!(object = stored.object, reason, "reading from the leader instead");
             }
-            failures += 1;
+            Err(_) => tracing::debug!(object = stored.object, "reading from the leader instead"),
         }
-        Err(PayloadError::Unreachable { object: object.clone(), reason })
+        let mut attempts = ATTEMPTS;
+        loop {
+            attempts -= 1;
+            let read = tokio::time::timeout(patience, self.leader.read(stored)).await;
+            let failure = match read {
+                Ok(Ok(items)) => return Ok(items),
+                Ok(Err(failure)) => failure,
+                Err(_) => PayloadError::Unreachable {
+                    object: stored.object.clone(),
+                    reason: "the server did not answer in time".to_owned(),
+                },
+            };
+            if attempts == 0 {
+                return Err(failure);
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
     }
 
-    /// Reads an object. `Err(None)` means that it does not exist.
-    async fn read(&self, stored: &StoredBody) -> Result<Items, Option<String>> {
-        let object = self.bucket.get(&stored.object).await.map_err(|error| match error.kind() {
-            GetErrorKind::NotFound => None,
-            _ => Some(chain(&error)),
-        })?;
+    /// Reads an object from any server, which may not have heard of all of it.
+    async fn read(&self, stored: &StoredBody) -> Result<Items, String> {
+        let object = self.bucket.get(&stored.object).await.map_err(|error| chain(&error))?;
         let mut bytes = Vec::new();
         let mut bounded = object.take(stored.length + 1);
-        bounded.read_to_end(&mut bytes).await.map_err(|error| Some(chain(&error)))?;
+        bounded.read_to_end(&mut bytes).await.map_err(|error| chain(&error))?;
         if bytes.len() as u64 != stored.length {
-            return Err(Some(format!("it has {} bytes of {}", bytes.len(), stored.length)));
+            return Err(format!("it has {} bytes of {}", bytes.len(), stored.length));
         }
         Ok(Items::from_bytes(bytes.into()))
     }
@@ -136,4 +147,34 @@ impl Payloads {
 /// Returns the time that a transfer may take.
 fn patience(length: u64) -> Duration {
     PATIENCE + Duration::from_secs(length / MIN_BYTES_PER_SECOND)
+}
+
+#[cfg(test)]
+mod tests {
+    use brigade_testkit::NatsServer;
+
+    use super::*;
+    use crate::names::{Names, Queue};
+    use crate::setup::QueueSettings;
+    use crate::stale_server::StaleServer;
+
+    #[tokio::test]
+    async fn a_payload_is_found_that_a_follower_has_not_heard_of() {
+        if !NatsServer::installed() {
+            return;
+        }
+        let server = NatsServer::start();
+        let jetstream = StaleServer::start(&server.url(), 0).await;
+        let settings = QueueSettings::new(Names::new(Queue::default()));
+        let payloads = settings.ensure(&jetstream).await.unwrap();
+        let key = "b/item".parse().unwrap();
+        let items = Items::from_bytes((0..300_000_u32).flat_map(u32::to_le_bytes).collect());
+        let body = payloads.put(&key, items.clone()).await.unwrap();
+        assert!(matches!(body, Body::Stored(_)), "{body:?}");
+        assert_eq!(payloads.get(&body).await.unwrap(), items);
+        let Body::Stored(stored) = body else { return };
+        let other = StoredBody { object: "b.other.0".to_owned(), ..stored };
+        let missing = payloads.get(&Body::Stored(other)).await;
+        assert!(matches!(missing, Err(PayloadError::Gone(_))), "{missing:?}");
+    }
 }

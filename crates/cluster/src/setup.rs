@@ -142,7 +142,8 @@ impl QueueSettings {
             let created = jetstream.create_object_store(wanted.clone()).await;
             created.map_err(|error| Retry::Later(chain(&error)))
         });
-        bucket.await.map(Payloads::new)
+        let bucket = bucket.await?;
+        Payloads::of(jetstream, wanted.bucket, bucket).await
     }
 
     /// Returns the consumer of a lane, which is created if it is missing.
