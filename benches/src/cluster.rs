@@ -67,4 +67,11 @@ impl Running {
             Self::Three(servers) => servers.urls(),
         }
     }
+
+    pub(crate) fn all(&self) -> &[NatsServer] {
+        match self {
+            Self::One(server) => std::slice::from_ref(server),
+            Self::Three(servers) => servers.servers(),
+        }
+    }
 }

@@ -96,6 +96,7 @@ impl Contestant {
     pub(crate) fn takes_part(self, section: Section) -> bool {
         match self {
             Self::Ring => true,
+            _ if section == Section::ClusterIdle => false,
             _ if section == Section::Cluster => match self {
                 Self::Raw => true,
                 Self::Package(name) => QUEUES.contains(&name),

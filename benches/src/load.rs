@@ -76,8 +76,7 @@ pub(crate) struct Load {
     pub(crate) picture_side: u32,
     /// File that lists the paths of the pictures, one per line.
     pub(crate) pictures: PathBuf,
-    /// Large payloads that travel through servers in each direction; fewer with three servers,
-    /// which are slower.
+    /// Large payloads that travel through servers in each direction.
     pub(crate) object_count: usize,
     /// Seconds for which the service is under load.
     pub(crate) service_seconds: u32,

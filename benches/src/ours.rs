@@ -80,6 +80,7 @@ pub(crate) fn measure(
             cluster::measure(link, load, report);
             Ok(())
         }
+        Section::ClusterIdle => cluster::measure_idle(link, load, report),
         Section::Service => {
             let link = if matches!(link, Link::Ipc) { "ipc" } else { "ring" };
             service::measure(&[], link, load, report);
@@ -93,9 +94,14 @@ fn noop((): ()) {}
 /// Returns the resident memory of this process. It includes all memory shared with workers, because
 /// the host touches everything that it passes on.
 fn resident_kibibytes() -> Outcome<usize> {
+    kibibytes("VmRSS:")
+}
+
+/// Returns an amount of memory of this process, by its name in `/proc/self/status`.
+fn kibibytes(name: &str) -> Outcome<usize> {
     let status = fs::read_to_string("/proc/self/status")?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).ok_or("no VmRSS")?;
-    Ok(line.trim().trim_end_matches(" kB").parse()?)
+    let line = status.lines().find_map(|line| line.strip_prefix(name));
+    Ok(line.ok_or("no such amount of memory")?.trim().trim_end_matches(" kB").parse()?)
 }
 
 /// A pool whose workers are killed when it is dropped, so that running tasks do not delay the end.

@@ -51,6 +51,8 @@ pub(crate) enum Section {
     Service,
     /// No-op tasks over servers of NATS JetStream.
     Cluster,
+    /// CPU time and messages of a cluster that has nothing to do.
+    ClusterIdle,
 }
 
 impl Section {
@@ -64,7 +66,8 @@ impl Section {
     pub(crate) fn deadline(self) -> Duration {
         Duration::from_secs(match self {
             Self::Idle | Self::Payload | Self::Handover => 180,
-            Self::Batches | Self::Cluster => 300,
+            Self::Batches | Self::ClusterIdle => 300,
+            Self::Cluster => 600,
             _ => 120,
         })
     }

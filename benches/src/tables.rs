@@ -33,6 +33,7 @@ pub(crate) fn blocks(results: &Results) -> Vec<(&'static str, String)> {
         ("async", awaiting::table(results)),
         ("service", service::table(results)),
         ("cluster", cluster::table(results)),
+        ("cluster-idle", cluster::idle(results)),
         ("peers", peers(results)),
         ("summary", summary(results)),
     ]

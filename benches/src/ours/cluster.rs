@@ -4,6 +4,8 @@
 mod idle;
 mod payloads;
 
+pub(super) use idle::measure as measure_idle;
+
 use std::time::Duration;
 
 use brigade::cluster::{Cluster, Node, RunningNode};
@@ -36,12 +38,9 @@ pub(super) fn measure(link: Link, load: &Load, report: &mut Report) {
         let trips = queue.and_then(|queue| busy_trips(load, || queue.each(&NOOP, &(), 1)));
         record_trips(report, &format!("{name}_round_trip"), trips);
         report.attempt(&format!("{name}_even_percent"), || even(servers, link, load));
-        report.attempt(&format!("{name}_payloads_per_second"), || {
-            let queue = Queue::start(servers, link, &[load.workers])?;
-            payloads::measure(&queue, load.object_count / servers.replicas())
-        });
+        let queue = Queue::start(servers, link, &[load.workers]);
+        payloads::measure(queue, name, load.object_count, report);
     }
-    idle::measure(link, load, report);
 }
 
 /// Returns the ideal time of tasks of 10 ms on two nodes with one worker each, as a percentage of

@@ -1,8 +1,10 @@
 //! Measures the object store of NATS JetStream: large payloads, stored and read by one client.
 
+use std::future::ready;
 use std::time::Instant;
 
 use async_nats::jetstream::{self, object_store};
+use futures_util::{StreamExt, TryStreamExt, stream};
 use tokio::io::AsyncReadExt;
 use tokio::runtime::Builder;
 
@@ -11,8 +13,12 @@ use crate::cluster::{OBJECT_SIZE, Servers};
 use crate::report::Outcome;
 use crate::sample;
 
-/// Number of times that an object is looked for.
+/// Number of times that an object is read. Of three servers, one that has not heard of it, or only
+/// of its beginning, delivers nothing, or a part with a wrong digest.
 const LOOKS: usize = 1_000;
+
+/// Number of objects that are transferred at a time.
+const AT_A_TIME: usize = 4;
 
 /// Returns the payloads per second; each is stored, then read, then removed.
 pub(super) fn measure(servers: Servers, objects: usize) -> Outcome<f64> {
@@ -30,24 +36,25 @@ pub(super) fn measure(servers: Servers, objects: usize) -> Outcome<f64> {
         let transfer = async |number: usize| -> Outcome<()> {
             let name = number.to_string();
             bucket.put(name.as_str(), &mut payload.as_slice()).await?;
-            let mut read = Vec::with_capacity(OBJECT_SIZE);
-            // One of three servers may not have heard of it yet.
-            let mut object = bucket.get(&name).await;
-            for _ in 0..LOOKS {
-                if object.is_ok() {
+            let read = async || -> Outcome<usize> {
+                let mut read = Vec::with_capacity(OBJECT_SIZE);
+                bucket.get(&name).await?.read_to_end(&mut read).await?;
+                Ok(read.len())
+            };
+            let mut length = read().await;
+            for _ in 1..LOOKS {
+                if length.is_ok() {
                     break;
                 }
-                object = bucket.get(&name).await;
+                length = read().await;
             }
-            object?.read_to_end(&mut read).await?;
             bucket.delete(&name).await?;
-            if read.len() == OBJECT_SIZE { Ok(()) } else { Err("an object is cut off".into()) }
+            if length? == OBJECT_SIZE { Ok(()) } else { Err("an object is cut off".into()) }
         };
         transfer(0).await?;
         let begin = Instant::now();
-        for number in 1..=objects {
-            transfer(number).await?;
-        }
+        let transfers = stream::iter(1..=objects).map(transfer).buffer_unordered(AT_A_TIME);
+        transfers.try_for_each(|()| ready(Ok(()))).await?;
         Ok(sample::number(objects) / begin.elapsed().as_secs_f64())
     })
 }

@@ -22,14 +22,14 @@ const ROWS: &[(&str, &str)] = &[
     ("r1_round_trip_p99_seconds", "round trip, p99"),
     ("r1_even_percent", "tasks of 10 ms on two nodes with one worker each, share of the ideal"),
     ("r1_payloads_per_second", "payloads of 4 MiB, in and out"),
+    ("r1_payloads_mebibytes_count", "growth of client and node meanwhile, in MiB"),
     ("r3_each_per_second", "three servers: no-ops one by one"),
     ("r3_map_per_second", "map of no-ops"),
     ("r3_round_trip_p50_seconds", "round trip, p50"),
     ("r3_round_trip_p99_seconds", "round trip, p99"),
     ("r3_even_percent", "tasks of 10 ms on two nodes with one worker each, share of the ideal"),
     ("r3_payloads_per_second", "payloads of 4 MiB, in and out"),
-    ("idle_cpu_per_minute_seconds", "an idle node: CPU time in a minute"),
-    ("idle_messages_per_minute_count", "an idle node: messages in a minute"),
+    ("r3_payloads_mebibytes_count", "growth of client and node meanwhile, in MiB"),
 ];
 
 pub(super) fn table(results: &Results) -> String {
@@ -41,6 +41,29 @@ pub(super) fn table(results: &Results) -> String {
         let mut row = vec![(*what).to_owned()];
         row.extend(CONTESTANTS.iter().map(|(who, _)| cell(results, "cluster", name, who, unit)));
         table.add(row);
+    }
+    table.markdown()
+}
+
+/// The figures of a minute without tasks.
+const IDLE_ROWS: &[(&str, &str)] = &[
+    ("node_messages_count", "a node: messages, sent and received"),
+    ("client_messages_count", "a client: messages, sent and received"),
+    ("node_cpu_seconds", "a node: CPU time"),
+    ("client_cpu_seconds", "a client: CPU time"),
+    ("servers_cpu_seconds", "all servers: CPU time"),
+];
+
+pub(super) fn idle(results: &Results) -> String {
+    let heading = ["a minute without tasks", "one server: the first", "a later one"];
+    let mut table =
+        Table::new(1, &[&heading[..], &["three servers: the first", "a later one"]].concat());
+    for (name, what) in IDLE_ROWS {
+        let unit = split(name).1;
+        let windows = ["r1_first", "r1_later", "r3_first", "r3_later"];
+        let figures = windows.map(|window| format!("{window}_{name}"));
+        let cells = figures.map(|figure| cell(results, "cluster-idle", &figure, "ring", unit));
+        table.add([vec![(*what).to_owned()], cells.to_vec()].concat());
     }
     table.markdown()
 }
