@@ -12,6 +12,7 @@
 //! - What runs at a time, and what waits for a worker, never exceeds the capacity by more than the
 //!   deliveries of abandoned pulls.
 
+mod cancellations;
 mod capacity;
 mod conflicts;
 mod deaths;
@@ -302,34 +303,6 @@ impl Machine {
         }
         self.counts.lost += 1;
         self.forget(token);
-    }
-
-    fn cancelled(&mut self, key: &TaskKey, kill: bool) {
-        let Some(&last) = self.by_key.get(key) else { return };
-        if self.held.get(&last).is_some_and(|held| held.is_repeated) {
-            for token in self.tokens_of(key) {
-                self.cancel(token, kill);
-            }
-        } else {
-            self.cancel(last, kill);
-        }
-    }
-
-    /// Lets go of one delivery of a task that has an outcome.
-    fn cancel(&mut self, token: Token, kill: bool) {
-        let Some(held) = self.held.get_mut(&token) else { return };
-        held.is_cancelled = true;
-        match held.state {
-            State::Running => self.actions.push(Action::Stop { token, kill }),
-            State::Waiting => self.acknowledge(token),
-            _ => {}
-        }
-    }
-
-    /// Returns all deliveries of a task, in their order.
-    fn tokens_of(&self, key: &TaskKey) -> Vec<Token> {
-        let of_task = self.held.iter().filter(|(_, held)| held.key == *key);
-        of_task.map(|(token, _)| *token).collect()
     }
 
     fn drain(&mut self) {
