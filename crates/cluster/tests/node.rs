@@ -32,6 +32,8 @@ static EXIT: Task<i32, ()> = Task::new("exit/1", |code: i32| std::process::exit(
 static EXIT_LARGE: Task<Vec<u8>, ()> =
     Task::new("exit-large/1", |_: Vec<u8>| std::process::exit(7));
 static DOUBLE: Task<u64, u64> = Task::new("double/1", double);
+/// Takes until a file exists.
+static BLOCK: Task<PathBuf, ()> = Task::new("block/1", block);
 static NEW: Task<u64, u64> = Task::new("new/2", double);
 
 fn note((file, number, millis): (PathBuf, u64, u64)) -> u32 {
@@ -47,6 +49,10 @@ fn kill_node((): ()) {
     pause(BOUND);
 }
 
+fn block(file: PathBuf) {
+    wait_until("the file exists", 2 * BOUND, || file.exists());
+}
+
 fn double(number: u64) -> u64 {
     2 * number
 }
@@ -58,6 +64,7 @@ fn builder(urls: &str, lease: Duration) -> NodeBuilder {
         .register(&EXIT)
         .register(&EXIT_LARGE)
         .register(&DOUBLE)
+        .register(&BLOCK)
 }
 
 fn worker_or_node() {
@@ -531,4 +538,34 @@ fn a_cluster_of_servers_survives_the_death_of_one() {
     wait_until_the_queue_is_empty(&urls);
     node.drain();
     node.join().unwrap();
+}
+
+#[test]
+fn brief_tasks_behind_a_long_one_run_elsewhere() {
+    with_server(|server| {
+        let (url, folder) = (server.url(), tempfile::tempdir().unwrap());
+        let first = builder(&url, LEASE).start().unwrap();
+        let cluster = connect(&url, LEASE);
+        // The node learns that tasks are brief, and holds many of them.
+        let brief: Vec<_> = (0..100).map(|n| cluster.submit(&DOUBLE, n).unwrap()).collect();
+        for handle in brief {
+            handle.wait().unwrap();
+        }
+        let end = folder.path().join("end");
+        let long = cluster.submit(&BLOCK, end.clone()).unwrap();
+        let behind: Vec<_> = (0..20).map(|n| cluster.submit(&DOUBLE, n).unwrap()).collect();
+        wait_until("the node has the tasks", BOUND, || {
+            messages(&url, "BRIGADE_default_TASKS", ">") == 21
+        });
+        let second = builder(&url, LEASE).start().unwrap();
+        for (number, handle) in (0..).zip(behind) {
+            assert_eq!(handle.wait().unwrap(), 2 * number);
+        }
+        File::create(end).unwrap();
+        long.wait().unwrap();
+        for node in [first, second] {
+            node.drain();
+            node.join().unwrap();
+        }
+    });
 }

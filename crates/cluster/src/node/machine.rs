@@ -20,6 +20,7 @@ mod event;
 mod held;
 mod leases;
 mod pulls;
+mod surplus;
 mod suspects;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -32,6 +33,7 @@ pub(super) use self::pulls::HEARTBEAT;
 use self::capacity::Capacity;
 use self::held::{Held, State};
 use self::pulls::Pulls;
+use self::surplus::Review;
 use crate::message::{History, Incident, Report};
 use crate::names::TaskKey;
 
@@ -62,6 +64,8 @@ pub(super) struct Machine {
     /// Tasks in the state `Waiting`.
     waiting: BTreeSet<Token>,
     next_extension: Duration,
+    /// The next look at the tasks that wait for a worker, if there are any.
+    review: Option<Review>,
     is_up: bool,
     is_draining: bool,
     counts: Counts,
@@ -82,6 +86,7 @@ impl Machine {
         Self {
             capacity: Capacity::new(settings.workers, settings.has_backlog),
             next_extension: settings.lease / 3,
+            review: None,
             recording: 0,
             waiting: BTreeSet::new(),
             held: BTreeMap::new(),
@@ -124,6 +129,7 @@ impl Machine {
             Event::Tick => {}
         }
         self.begin_waiting(now);
+        self.review_backlog(now);
         self.pulls.expire(now);
         self.pull(now);
         actions.append(&mut self.actions);
@@ -131,7 +137,9 @@ impl Machine {
 
     /// Returns the time of the next `Tick`.
     pub(super) fn next_tick(&self) -> Duration {
-        self.pulls.next_expiry().map_or(self.next_extension, |at| at.min(self.next_extension))
+        let review = self.review.map(|review| review.at);
+        let others = [self.pulls.next_expiry(), review];
+        others.into_iter().flatten().fold(self.next_extension, Duration::min)
     }
 
     /// Returns the number of tasks that are held.

@@ -46,6 +46,11 @@ impl Capacity {
         self.workers.saturating_mul(1 + backlog)
     }
 
+    /// Returns `true` if more tasks were begun than there are workers.
+    pub(super) fn has_backlog(&self) -> bool {
+        self.running > self.workers
+    }
+
     /// Returns `true` if another task would begin at once.
     pub(super) fn has_free_worker(&self) -> bool {
         self.running < self.workers
@@ -76,6 +81,15 @@ impl Capacity {
         if is_full {
             self.mean = self.has_backlog.then(|| self.busy / self.ended);
             (self.busy, self.ended) = (Duration::ZERO, 0);
+        }
+    }
+
+    /// Learns from runs that have not ended.
+    pub(super) fn learn(&mut self, now: Duration) {
+        self.count(now);
+        let runs = self.ended + self.running.min(self.workers);
+        if let Some(mean) = &mut self.mean {
+            *mean = (*mean).max(self.busy / runs.max(1));
         }
     }
 

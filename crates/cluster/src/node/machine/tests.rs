@@ -678,3 +678,37 @@ fn a_node_adds_to_the_history_that_another_has_written() {
         node.handle(Event::Examined { token, is_done: false, history: found, revision: 9 });
     assert_eq!(actions[0], Action::Forget(token));
 }
+
+#[test]
+fn tasks_that_wait_for_long_are_returned() {
+    let mut node = BriefNode::start();
+    node.deliver(1, 1);
+    let more: Vec<_> = (2..6).map(|task| node.deliver(task, 1)).collect();
+    for (token, actions) in &more {
+        assert_eq!(*actions, [Action::Run(*token)], "tasks are brief");
+    }
+    let (suspect, _) = node.deliver(6, 2);
+    let (history, revision) = (History::default(), 0);
+    node.handle(Event::Examined { token: suspect, is_done: false, history, revision });
+    node.now = node.machine.next_tick();
+    let actions = node.handle(Event::Tick);
+    assert!(matches!(actions[0], Action::RecordReturn { token, .. } if token == suspect));
+    let stops = more.iter().rev().map(|(token, _)| Action::Stop { token: *token, kill: false });
+    assert_eq!(actions[1..], stops.collect::<Vec<_>>(), "all but the one that runs");
+    let (token, _) = more[0];
+    let actions = node.handle(Event::Ran { token, end: RunEnd::NotBegun });
+    assert!(matches!(actions[0], Action::RecordReturn { .. }), "{actions:?}");
+    assert_eq!(
+        node.handle(Event::Recorded(token))[0],
+        Action::Return { token, pause: Duration::ZERO }
+    );
+    // The next one has waited for less time.
+    let mut node = BriefNode::start();
+    let (first, _) = node.deliver(1, 1);
+    node.deliver(2, 1);
+    let tick = node.machine.next_tick();
+    node.deliver(3, 1);
+    node.handle(Event::Ran { token: first, end: RunEnd::Done });
+    node.now = tick;
+    assert_eq!(node.handle(Event::Tick), []);
+}
