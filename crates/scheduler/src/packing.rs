@@ -16,8 +16,11 @@ use brigade_time::Monotonic;
 use crate::alarms::{PoolAlarm, RescuePlan};
 use crate::{Action, Occupant, Outbox, RevokeWhy, Scheduler};
 
-/// Number of short tasks that one worker gets before the next worker gets any.
-pub(crate) const PACK: usize = 64;
+/// Number of short tasks that one worker gets before the next worker gets any: a quarter of the
+/// work that is kept in a link, but at least and at most this many. While tasks do next to nothing,
+/// the host cannot keep more than one worker busy, and others would only take its cores.
+const FEWEST_PACKED: usize = 64;
+const MOST_PACKED: usize = 256;
 
 /// Interval at which workers are checked for progress while they have prefetched tasks.
 const RESCUE_INTERVAL: Duration = Duration::from_millis(1);
@@ -27,6 +30,12 @@ const RESCUE_INTERVAL: Duration = Duration::from_millis(1);
 const FAR_BEYOND: usize = 2;
 
 impl<T> Scheduler<T> {
+    /// Returns the number of short tasks that one worker gets before the next worker gets any.
+    #[inline]
+    pub(crate) fn pack(&self) -> usize {
+        (self.run_times.depth() / 4).clamp(FEWEST_PACKED, MOST_PACKED)
+    }
+
     /// Returns the worker that was assigned the last task if it should get short tasks even though
     /// another worker is idle.
     #[inline]
@@ -39,7 +48,7 @@ impl<T> Scheduler<T> {
             return None;
         }
         let worker = self.workers.current();
-        let most = PACK.min(self.settings.credit.into());
+        let most = self.pack().min(self.settings.credit.into());
         if !worker.may_prefetch() || !(1..most).contains(&worker.load()) {
             return None;
         }

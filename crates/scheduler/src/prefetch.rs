@@ -10,7 +10,6 @@
 
 use brigade_time::Monotonic;
 
-use crate::packing::PACK;
 use crate::{Outbox, Scheduler, WorkerEntry};
 
 /// Up to this number, the frames of a worker are not doubled, because the tasks are long.
@@ -30,7 +29,7 @@ impl<T> Scheduler<T> {
         }
         let has_room = |worker: &WorkerEntry| worker.may_prefetch() && worker.load() < depth;
         let current = self.workers.current();
-        let slot = if has_room(current) && !current.load().is_multiple_of(PACK) {
+        let slot = if has_room(current) && !current.load().is_multiple_of(self.pack()) {
             current.id.slot
         } else {
             self.workers.after_current().find(|worker| has_room(worker))?.id.slot
