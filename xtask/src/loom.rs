@@ -10,6 +10,7 @@ use std::process::ExitCode;
 
 use crate::checkout::target_folder;
 use crate::invocation::Invocation;
+use crate::tools::Tools;
 
 /// Maximum number of forced thread switches. Two of them find nearly every bug that loom can find,
 /// in a fraction of the time for an unlimited number.
@@ -27,10 +28,15 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode, String> {
 }
 
 pub(crate) fn check() -> Result<(), String> {
-    let tests = invocation();
+    let target = target_folder();
+    let preemptions =
+        std::env::var("LOOM_MAX_PREEMPTIONS").unwrap_or_else(|_| PREEMPTIONS.to_owned());
+    let tests = in_target(&target, Tools::installed().nextest);
+    let tests = tests.variable("LOOM_MAX_PREEMPTIONS", &preemptions);
     println!("running {tests}");
     // A filter without a match passes, so a renamed model could drop out of this check unnoticed.
-    let listed = tests.clone().arguments(["--".to_owned(), "--list".to_owned()]).output()?;
+    let list = ["--".to_owned(), "--list".to_owned()];
+    let listed = in_target(&target, false).arguments(list).output()?;
     if count_crates(&listed) < CRATES.len() {
         let crates = CRATES.join(", ");
         return Err(format!(
@@ -40,17 +46,16 @@ pub(crate) fn check() -> Result<(), String> {
     tests.run()
 }
 
-fn invocation() -> Invocation {
-    let preemptions =
-        std::env::var("LOOM_MAX_PREEMPTIONS").unwrap_or_else(|_| PREEMPTIONS.to_owned());
-    in_target(&target_folder()).variable("LOOM_MAX_PREEMPTIONS", &preemptions)
-}
-
 /// Returns one call for all crates. With a call for each, cargo would build what they have in
 /// common with different features, once more for each of them.
-fn in_target(target: &Path) -> Invocation {
+///
+/// With nextest, each model has a process of its own. In one process they hold each other up,
+/// because loom maps and unmaps stacks all the time.
+fn in_target(target: &Path, nextest: bool) -> Invocation {
     let packages = CRATES.map(|name| format!("-p {name}")).join(" ");
-    Invocation::cargo(&format!("test {packages} --profile loom --lib loom"))
+    let (command, profile) =
+        if nextest { ("nextest run", "--cargo-profile") } else { ("test", "--profile") };
+    Invocation::cargo(&format!("{command} {packages} {profile} loom --lib loom"))
         .variable("RUSTFLAGS", "--cfg loom")
         .variable("CARGO_TARGET_DIR", &target.join("loom").to_string_lossy())
 }
@@ -71,9 +76,14 @@ mod tests {
     #[test]
     fn loom_has_its_own_target_folder() {
         assert_eq!(
-            in_target(Path::new("target")).to_string(),
+            in_target(Path::new("target"), false).to_string(),
             "RUSTFLAGS='--cfg loom' CARGO_TARGET_DIR=target/loom cargo test -p brigade-sys \
              -p brigade-wire -p brigade-pool --profile loom --lib loom"
+        );
+        assert_eq!(
+            in_target(Path::new("target"), true).to_string(),
+            "RUSTFLAGS='--cfg loom' CARGO_TARGET_DIR=target/loom cargo nextest run -p brigade-sys \
+             -p brigade-wire -p brigade-pool --cargo-profile loom --lib loom"
         );
     }
 
