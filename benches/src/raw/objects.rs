@@ -1,7 +1,7 @@
 //! Measures the object store of NATS JetStream: large payloads, stored and read by one client.
 
 use std::future::ready;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use async_nats::jetstream::{self, object_store};
 use futures_util::{StreamExt, TryStreamExt, stream};
@@ -13,9 +13,9 @@ use crate::cluster::{OBJECT_SIZE, Servers};
 use crate::report::Outcome;
 use crate::sample;
 
-/// Number of times that an object is read. Of three servers, one that has not heard of it, or only
+/// Time for which an object is looked for. Of three servers, one that has not heard of it, or only
 /// of its beginning, delivers nothing, or a part with a wrong digest.
-const LOOKS: usize = 1_000;
+const LOOKS: Duration = Duration::from_secs(10);
 
 /// Number of objects that are transferred at a time.
 const AT_A_TIME: usize = 4;
@@ -41,15 +41,10 @@ pub(super) fn measure(servers: Servers, objects: usize) -> Outcome<f64> {
                 bucket.get(&name).await?.read_to_end(&mut read).await?;
                 Ok(read.len())
             };
-            let mut length = read().await;
-            for _ in 1..LOOKS {
-                if length.is_ok() {
-                    break;
-                }
-                length = read().await;
-            }
-            bucket.delete(&name).await?;
-            if length? == OBJECT_SIZE { Ok(()) } else { Err("an object is cut off".into()) }
+            let length = repeated(read).await?;
+            // It looks for the object first.
+            repeated(async || Ok(bucket.delete(&name).await?)).await?;
+            if length == OBJECT_SIZE { Ok(()) } else { Err("an object is cut off".into()) }
         };
         transfer(0).await?;
         let begin = Instant::now();
@@ -57,4 +52,15 @@ pub(super) fn measure(servers: Servers, objects: usize) -> Outcome<f64> {
         transfers.try_for_each(|()| ready(Ok(()))).await?;
         Ok(sample::number(objects) / begin.elapsed().as_secs_f64())
     })
+}
+
+/// Does something with an object until it succeeds, or for [`LOOKS`].
+async fn repeated<T>(act: impl AsyncFn() -> Outcome<T>) -> Outcome<T> {
+    let begin = Instant::now();
+    loop {
+        let result = act().await;
+        if result.is_ok() || begin.elapsed() > LOOKS {
+            return result;
+        }
+    }
 }
