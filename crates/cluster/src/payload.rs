@@ -31,6 +31,8 @@ const ATTEMPTS: u32 = 3;
 /// The pause between two attempts to read an object.
 const PAUSE: Duration = Duration::from_millis(200);
 
+const NO_ANSWER: &str = "the server did not answer in time";
+
 /// The object store of a queue.
 #[derive(Clone)]
 pub(crate) struct Payloads {
@@ -93,13 +95,12 @@ impl Payloads {
             Body::Stored(stored) => stored,
         };
         let patience = patience(stored.length);
-        match tokio::time::timeout(patience, self.read(stored)).await {
+        let reason = match tokio::time::timeout(patience, self.read(stored)).await {
             Ok(Ok(items)) => return Ok(items),
-            Ok(Err(reason)) => {
-                tracing::debug!(object = stored.object, reason, "reading from the leader instead");
-            }
-            Err(_) => tracing::debug!(object = stored.object, "reading from the leader instead"),
-        }
+            Ok(Err(reason)) => reason,
+            Err(_) => NO_ANSWER.to_owned(),
+        };
+        tracing::debug!(object = stored.object, reason, "reading from the leader instead");
         let mut attempts = ATTEMPTS;
         loop {
             attempts -= 1;
@@ -109,7 +110,7 @@ impl Payloads {
                 Ok(Err(failure)) => failure,
                 Err(_) => PayloadError::Unreachable {
                     object: stored.object.clone(),
-                    reason: "the server did not answer in time".to_owned(),
+                    reason: NO_ANSWER.to_owned(),
                 },
             };
             if attempts == 0 {

@@ -52,6 +52,9 @@ impl Leader {
             })?;
             bytes.extend_from_slice(&part.payload);
             next = part.sequence + 1;
+            if bytes.len() as u64 > *length {
+                break;
+            }
         }
         if bytes.len() as u64 != *length {
             return Err(failed(format!("it has {} bytes of {length}", bytes.len())));

@@ -48,7 +48,12 @@ impl Machine {
         }
         self.capacity.learn(now);
         let surplus = queued.len().saturating_sub(self.capacity.tasks() as usize);
-        tracing::debug!(surplus, "tasks take longer than expected");
+        if surplus > 0 {
+            tracing::debug!(
+                surplus,
+                "returning tasks: those before them take longer than expected"
+            );
+        }
         for token in queued.into_iter().rev().take(surplus) {
             if self.waiting.remove(&token) {
                 self.hand_back(token, Incident::HandedBack, Duration::ZERO);
