@@ -21,15 +21,21 @@ use crate::sample::number;
 /// Periods of the load in each of the two measurements, so that they are minutes by default.
 const PERIODS: u32 = 6;
 
+/// A start counts as a part of the first minute, which a shorter measurement cannot be scaled to.
+const MINUTE: Duration = Duration::from_secs(60);
+
 pub(in crate::ours) fn measure(link: Link, load: &Load, report: &mut Report) -> Outcome<()> {
+    let window = Duration::from_secs(load.idle_seconds) * PERIODS;
+    if window < MINUTE {
+        return Err("shorter than a minute: run with --idle-seconds 10 or more".into());
+    }
+    let minutes = window.as_secs_f64() / MINUTE.as_secs_f64();
     let running = SERVERS.map(|servers| (servers, servers.start()));
     let mut clusters = Vec::new();
     let begin = Instant::now();
     for (servers, running) in running {
         clusters.push((servers, IdleCluster::start(servers, running?, link, load.workers)?));
     }
-    let window = Duration::from_secs(load.idle_seconds) * PERIODS;
-    let minutes = window.as_secs_f64() / 60.0;
     let mut before: Vec<_> = clusters.iter().map(|_| [0.0; 5]).collect();
     for (index, name) in ["first", "later"].into_iter().enumerate() {
         let end = begin + window * (u32::try_from(index)? + 1);
