@@ -126,3 +126,29 @@ fn a_stream_of_a_map_does_not_wait_for_room_in_the_queue() {
     assert_eq!(block_on(squares.count()), 100);
     assert_eq!(block_on(blocks).expect("a value"), 1);
 }
+
+/// A future that begins to wait while the outcome of the only task arrives. It slept on about once
+/// in three thousand times: the task was over, so that it took no waker, and not yet among those
+/// that had finished.
+#[test]
+fn a_future_sleeps_through_no_outcome() {
+    let watchdog = Watchdog::new("the only task of a stream, a map or a set of handles", BOUND);
+    let pool = pool(2);
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).build();
+    let runtime = runtime.expect("a runtime");
+    for _ in 0..2_000 {
+        watchdog.progress();
+        let mut stream = pool.stream(square).start().expect("an open pool");
+        stream.put(4).expect("room");
+        stream.finish();
+        let item = runtime.block_on(stream.next()).expect("an item");
+        assert_eq!(item.result.expect("a value"), 16);
+        assert!(runtime.block_on(stream.next()).is_none());
+        let mut squares = pin!(pool.map(square, [4]).into_stream());
+        assert_eq!(runtime.block_on(squares.next()).expect("an item").expect("a value"), 16);
+        let handle = pool.submit(square, 4).expect("an open pool");
+        let mut handles = pin!(as_completed([handle]).into_stream());
+        let handle = runtime.block_on(handles.next()).expect("a handle");
+        assert_eq!(handle.wait().expect("a value"), 16);
+    }
+}

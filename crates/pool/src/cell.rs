@@ -170,8 +170,6 @@ impl TaskCell {
         let argument = argument.split_off(bytes, at);
         let chunk = chunk.split_off(at, argument.as_bytes().len());
         let span = waiters.as_ref().and_then(|waiters| waiters.span.as_ref()?.split_off());
-        // The waker of a chunk is the map's own, so cloning it runs no user code.
-        let waker = waiters.as_ref().and_then(|waiters| waiters.waker.clone());
         drop(state);
         let id = TaskId::new(self.id.get() + u64::from(at));
         let owner = Arc::clone(&chunk.owner);
@@ -183,9 +181,6 @@ impl TaskCell {
         };
         let rest = Self::make(id, self.function, argument, Some(Box::new(chunk)), rare);
         rest.set_span(span);
-        if let Some(waker) = waker {
-            rest.set_waker(&waker);
-        }
         owner.add(Arc::clone(&rest));
         rest
     }

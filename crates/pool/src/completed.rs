@@ -15,8 +15,6 @@ use crate::drive::Shared;
 use crate::error::TimedOut;
 use crate::handle::Handle;
 use crate::wait::only_pool;
-#[cfg(feature = "futures")]
-use crate::wakers::Wakers;
 
 /// Iterator over handles in the order in which their tasks finish; returned by [`as_completed`].
 ///
@@ -30,9 +28,6 @@ pub struct AsCompleted<R> {
     completions: Arc<CompletionQueue>,
     /// The pool of all handles, if they belong to one.
     pool: Option<Arc<Shared>>,
-    /// Set if a future waits for the handles.
-    #[cfg(feature = "futures")]
-    wakers: Option<Arc<Wakers>>,
     /// The process that may use the completions.
     origin: Origin,
 }
@@ -59,15 +54,7 @@ pub fn as_completed<R>(handles: impl IntoIterator<Item = Handle<R>>) -> AsComple
     for (token, handle) in (0..).zip(handles.iter().flatten()) {
         handle.watch(&completions, token);
     }
-    AsCompleted {
-        pending: handles.len(),
-        handles,
-        completions,
-        pool,
-        #[cfg(feature = "futures")]
-        wakers: None,
-        origin: Origin::here(),
-    }
+    AsCompleted { pending: handles.len(), handles, completions, pool, origin: Origin::here() }
 }
 
 impl<R> AsCompleted<R> {

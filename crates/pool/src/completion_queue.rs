@@ -1,9 +1,15 @@
-//! Queue of the finished tasks among several that callers wait for.
+//! Queue of the finished tasks among several that callers and futures wait for.
 //!
-//! Any thread that completes a task adds to it, and wakes all callers that wait; each of them may
-//! take from it.
+//! Any thread that completes a task adds to it, and wakes all that wait; each of them may take from
+//! it.
+//!
+//! Whoever waits registers, looks again, and only then sleeps. A token is stored before those that
+//! are registered are taken. So it is either seen by that look, or wakes them. A waker in the task
+//! itself would not do: between the outcome of a task and its token, it would come too late, and
+//! the look too early.
 
 use std::collections::VecDeque;
+use std::task::Waker;
 
 use crate::sync::{AtomicBool, Mutex, Ordering, ThreadId, current};
 use crate::waiting::{Sleeper, Wait};
@@ -14,6 +20,8 @@ use crate::waiting::{Sleeper, Wait};
 pub(crate) struct CompletionQueue {
     /// `true` while the queue holds a token; written under the lock.
     has_some: AtomicBool,
+    /// `true` once a future has waited.
+    is_polled: AtomicBool,
     /// Nothing that panics runs under this lock.
     state: Mutex<State>,
 }
@@ -21,29 +29,70 @@ pub(crate) struct CompletionQueue {
 #[derive(Debug, Default)]
 struct State {
     tokens: VecDeque<u64>,
+    waiting: Waiting,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
     /// At most one per thread.
     sleepers: Vec<(ThreadId, Sleeper)>,
+    wakers: Vec<Waker>,
+}
+
+/// Most wakers that are kept; beyond that, all are woken, and those that are still wanted return.
+const MOST_WAKERS: usize = 64;
+
+/// Wake-ups that remain after the waiting threads of a queue were woken.
+#[derive(Debug, Default)]
+#[must_use = "those that wait would sleep on"]
+pub(crate) struct Woken {
+    /// `true` if a waiting caller sleeps at the pool's doorbell, which the calling thread then has
+    /// to ring.
+    pub(crate) ring_doorbell: bool,
+    /// User code, to be called where it may run.
+    pub(crate) wakers: Vec<Waker>,
 }
 
 impl CompletionQueue {
-    /// Adds a finished task. Returns `true` if a waiting caller sleeps at the pool's doorbell,
-    /// which the calling thread then has to ring.
-    #[must_use]
-    pub(crate) fn add(&self, token: u64) -> bool {
+    /// Adds a finished task, and wakes all that wait.
+    pub(crate) fn add(&self, token: u64) -> Woken {
         let mut state = self.state.lock();
         state.tokens.push_back(token);
         self.has_some.store(true, Ordering::Release);
-        let sleepers = std::mem::take(&mut state.sleepers);
+        let waiting = std::mem::take(&mut state.waiting);
         drop(state);
-        wake_all(sleepers)
+        waiting.wake()
     }
 
-    /// Wakes all waiting callers, for another reason than a finished task. Returns the same as
-    /// `add`.
+    /// Wakes all that wait, for another reason than a finished task.
+    pub(crate) fn wake(&self) -> Woken {
+        let waiting = std::mem::take(&mut self.state.lock().waiting);
+        waiting.wake()
+    }
+
+    /// Registers a future, which has to check [`is_pending`](Wait::is_pending) afterwards. Returns
+    /// wakers to be woken now.
     #[must_use]
-    pub(crate) fn wake(&self) -> bool {
-        let sleepers = std::mem::take(&mut self.state.lock().sleepers);
-        wake_all(sleepers)
+    pub(crate) fn add_waker(&self, waker: &Waker) -> Vec<Waker> {
+        // It is user code, which must not run under the lock.
+        let waker = waker.clone();
+        self.is_polled.store(true, Ordering::Relaxed);
+        let mut state = self.state.lock();
+        let wakers = &mut state.waiting.wakers;
+        if wakers.iter().any(|other| other.will_wake(&waker)) {
+            drop(state);
+            return Vec::new();
+        }
+        let is_full = wakers.len() >= MOST_WAKERS;
+        let surplus = if is_full { std::mem::take(wakers) } else { Vec::new() };
+        wakers.push(waker);
+        drop(state);
+        surplus
+    }
+
+    /// Returns `true` if futures may wait.
+    pub(crate) fn is_polled(&self) -> bool {
+        self.is_polled.load(Ordering::Relaxed)
     }
 
     /// Removes and returns the first token.
@@ -71,17 +120,21 @@ impl Wait for CompletionQueue {
 
     fn set_sleeper(&self, sleeper: Sleeper) {
         let thread = current().id();
-        let mut state = self.state.lock();
-        state.sleepers.retain(|(other, _)| *other != thread);
-        state.sleepers.push((thread, sleeper));
+        let sleepers = &mut self.state.lock().waiting.sleepers;
+        sleepers.retain(|(other, _)| *other != thread);
+        sleepers.push((thread, sleeper));
     }
 
     fn clear_sleeper(&self) {
         let thread = current().id();
-        self.state.lock().sleepers.retain(|(other, _)| *other != thread);
+        self.state.lock().waiting.sleepers.retain(|(other, _)| *other != thread);
     }
 }
 
-fn wake_all(sleepers: Vec<(ThreadId, Sleeper)>) -> bool {
-    sleepers.into_iter().fold(false, |ring_doorbell, (_, sleeper)| sleeper.wake() | ring_doorbell)
+impl Waiting {
+    fn wake(self) -> Woken {
+        let sleepers = self.sleepers.into_iter();
+        let ring_doorbell = sleepers.fold(false, |ring, (_, sleeper)| sleeper.wake() | ring);
+        Woken { ring_doorbell, wakers: self.wakers }
+    }
 }

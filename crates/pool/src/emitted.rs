@@ -13,7 +13,6 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::task::Waker;
 
 use brigade_sys::clock;
 use brigade_sys::sync::Mutex;
@@ -48,7 +47,6 @@ struct State {
     discarded: bool,
     assignment: Option<Assignment>,
     completions: Option<(Arc<CompletionQueue>, u64)>,
-    waker: Option<Waker>,
 }
 
 /// The current attempt, and its entry in the worker's table.
@@ -78,12 +76,6 @@ impl Emitted {
     /// Adds `token` to `completions` whenever an item has arrived.
     pub(crate) fn watch(&self, completions: &Arc<CompletionQueue>, token: u64) {
         self.state.lock().completions = Some((Arc::clone(completions), token));
-    }
-
-    /// Sets the waker to call whenever an item has arrived. Returns the earlier one.
-    #[must_use = "it is user code, which must not be dropped under a lock"]
-    pub(crate) fn set_waker(&self, waker: Waker) -> Option<Waker> {
-        self.state.lock().waker.replace(waker)
     }
 
     /// Begins an attempt, before it is sent. A pool that is shutting down grants nothing.
@@ -123,7 +115,7 @@ impl Emitted {
         let run = state.assignment.as_ref().map(Assignment::run).unwrap_or_default();
         state.items.push_back((value, run));
         state.kept += 1;
-        Ok(Some(Waiters::of_item(task, state.completions.clone(), state.waker.clone())))
+        Ok(Some(Waiters::of_item(task, state.completions.clone())))
     }
 
     /// Takes the first item, and grants another.

@@ -6,7 +6,6 @@ use std::marker::PhantomData;
 use std::pin::Pin;
 use std::sync::Arc;
 #[cfg(feature = "futures")]
-use std::task::Waker;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
@@ -148,8 +147,8 @@ impl<R> Handle<R> {
     /// Adds `token` to `completions` once the outcome has arrived, which may be immediately.
     pub(crate) fn watch(&self, completions: &Arc<CompletionQueue>, token: u64) {
         if self.shared.is_forked() {
-            // The thread that waits on the queue checks it before it sleeps, so nobody needs to be
-            // woken.
+            // Whoever waits on the queue checks it before it sleeps, and begins to wait later, so
+            // nobody needs to be woken.
             let _ = completions.add(token);
         } else {
             self.cell.watch(completions, token);
@@ -166,14 +165,6 @@ impl<R> Handle<R> {
     /// Returns a second handle; the caller uses one of them.
     pub(crate) fn duplicate(&self) -> Self {
         Self::new(Arc::clone(&self.cell), Arc::clone(&self.shared))
-    }
-
-    /// Sets the waker for the arrival of the outcome.
-    #[cfg(feature = "futures")]
-    pub(crate) fn set_waker(&self, waker: &Waker) {
-        if !self.shared.is_forked() {
-            self.cell.set_waker(waker);
-        }
     }
 
     pub(crate) fn shared(&self) -> &Arc<Shared> {

@@ -72,7 +72,6 @@ mod timeline;
 mod wait;
 mod waiting;
 mod wake_queue;
-mod wakers;
 
 #[cfg(not(feature = "cores"))]
 use no_cores as cores;

@@ -108,8 +108,6 @@ pub struct Stream<A, R> {
 #[derive(Debug)]
 struct State<R> {
     machine: Machine<Task<R>>,
-    /// `true` if a consumer has waited as a future, so that tasks need a waker.
-    is_polled: bool,
 }
 
 impl<A, R> Stream<A, R> {
@@ -130,7 +128,7 @@ impl<A, R> Stream<A, R> {
             function,
             here,
             settings,
-            state: Mutex::new(State { machine, is_polled: false }),
+            state: Mutex::new(State { machine }),
             room: Condvar::new(),
             arrivals: Arrivals::default(),
         }

@@ -16,9 +16,7 @@ use crate::waiting::{Sleeper, Wait, park_for};
 fn complete(cell: &TaskCell) -> bool {
     let Some(waiters) = cell.complete(Ok(value(1))).waiters else { return false };
     let wakeups = waiters.notify();
-    if let Some((_, waker)) = wakeups.waker {
-        waker.wake();
-    }
+    wakeups.waker.into_iter().chain(wakeups.wakers).for_each(Waker::wake);
     wakeups.ring_doorbell
 }
 
@@ -68,14 +66,31 @@ fn take(cell: &TaskCell) -> bool {
     cell.try_take().is_some()
 }
 
+struct Woken(AtomicBool);
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn a_future_that_waits_for_several_tasks_gets_one_or_is_woken() {
+    loom::model(|| {
+        let (cell, completions) = (cell(), Arc::<CompletionQueue>::default());
+        cell.watch(&completions, 7);
+        let completer = spawn(&cell, complete);
+        let woken = Arc::new(Woken(AtomicBool::new(false)));
+        drop(completions.add_waker(&Waker::from(Arc::clone(&woken))));
+        let sleeps = completions.is_pending();
+        completer.join().expect("the completer");
+        assert!(!sleeps || woken.0.load(Ordering::Relaxed), "pending, and nobody wakes it");
+        assert_eq!(completions.take(), Some(7));
+    });
+}
+
 #[test]
 fn a_future_gets_the_outcome_or_is_woken() {
-    struct Woken(AtomicBool);
-    impl Wake for Woken {
-        fn wake(self: Arc<Self>) {
-            self.0.store(true, Ordering::Relaxed);
-        }
-    }
     loom::model(|| {
         let cell = cell();
         let completer = spawn(&cell, complete);
@@ -105,7 +120,9 @@ fn two_callers_share_a_queue() {
         let of_other = Arc::clone(&completions);
         let other = thread::spawn(move || take(&of_other));
         let of_completer = Arc::clone(&completions);
-        let completer = thread::spawn(move || of_completer.add(1) | of_completer.add(2));
+        let completer = thread::spawn(move || {
+            [1, 2].map(|token| of_completer.add(token).ring_doorbell).contains(&true)
+        });
         let taken = take(&completions) + other.join().expect("the other");
         assert_eq!(taken, 3);
         assert!(!completer.join().expect("the completer"), "nobody sleeps at a doorbell");

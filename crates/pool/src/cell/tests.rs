@@ -64,6 +64,18 @@ fn every_watching_queue_gets_the_task_unless_it_unwatched() {
 }
 
 #[test]
+fn a_future_that_begins_to_wait_between_an_outcome_and_its_token_is_woken() {
+    let (cell, completions) = (cell(), Arc::<CompletionQueue>::default());
+    cell.watch(&completions, 3);
+    let waiters = cell.complete(Ok(value(1))).waiters.unwrap();
+    assert!(completions.add_waker(Waker::noop()).is_empty(), "there is room for it");
+    assert!(completions.is_pending(), "it would sleep now");
+    assert!(waiters.has_waker());
+    assert_eq!(waiters.notify().wakers.len(), 1);
+    assert_eq!(completions.take(), Some(3));
+}
+
+#[test]
 fn unwatching_frees_waiters_that_nobody_else_uses() {
     let cell = cell();
     let completions = Arc::default();

@@ -31,8 +31,11 @@ pub(crate) struct Wakeups {
     /// `true` if a waiting thread sleeps at the pool's doorbell, which the calling thread has to
     /// ring.
     pub(crate) ring_doorbell: bool,
+    pub(crate) task: TaskId,
     /// User code, to be called where it may run.
-    pub(crate) waker: Option<(TaskId, Waker)>,
+    pub(crate) waker: Option<Waker>,
+    /// Those of futures that wait for several tasks.
+    pub(crate) wakers: Vec<Waker>,
     /// The span to close.
     pub(crate) span: Option<Box<TaskSpan>>,
 }
@@ -50,12 +53,8 @@ impl Waiters {
     }
 
     /// Returns those to notify of an item that a task has emitted.
-    pub(crate) fn of_item(
-        task: TaskId,
-        completions: Option<(Arc<CompletionQueue>, u64)>,
-        waker: Option<Waker>,
-    ) -> Self {
-        Self { waker, completions: completions.into_iter().collect(), ..Self::of(task) }
+    pub(crate) fn of_item(task: TaskId, completions: Option<(Arc<CompletionQueue>, u64)>) -> Self {
+        Self { completions: completions.into_iter().collect(), ..Self::of(task) }
     }
 
     /// Wakes all waiters without running user code.
@@ -65,15 +64,18 @@ impl Waiters {
             callbacks.wake();
         }
         let mut ring_doorbell = self.sleeper.is_some_and(Sleeper::wake);
+        let mut wakers = Vec::new();
         for (completions, token) in self.completions {
-            ring_doorbell |= completions.add(token);
+            let mut woken = completions.add(token);
+            ring_doorbell |= woken.ring_doorbell;
+            wakers.append(&mut woken.wakers);
         }
         let span = self.span.filter(|span| span.is_open());
-        Wakeups { ring_doorbell, waker: self.waker.map(|waker| (self.task, waker)), span }
+        Wakeups { ring_doorbell, task: self.task, waker: self.waker, wakers, span }
     }
 
     pub(crate) fn has_waker(&self) -> bool {
-        self.waker.is_some()
+        self.waker.is_some() || self.completions.iter().any(|(queue, _)| queue.is_polled())
     }
 
     pub(super) fn is_empty(&self) -> bool {

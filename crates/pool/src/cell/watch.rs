@@ -22,8 +22,8 @@ impl TaskCell {
             return waiters.completions.push((Arc::clone(completions), token));
         }
         drop(state);
-        // The thread that waits on the queue checks it before it sleeps, so nobody needs to be
-        // woken.
+        // Whoever waits on the queue checks it before it sleeps, and begins to wait later, so
+        // nobody needs to be woken.
         let _ = completions.add(token);
     }
 
@@ -38,9 +38,6 @@ impl TaskCell {
 
     /// Sets the waker for the arrival of the outcome. Does nothing if it has arrived.
     pub(crate) fn set_waker(&self, waker: &Waker) {
-        if let Some(emitted) = self.emitted() {
-            drop(emitted.set_waker(waker.clone()));
-        }
         let waker = waker.clone();
         let mut state = self.state.lock();
         let replaced = match state.outcome {

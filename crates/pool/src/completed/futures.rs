@@ -1,7 +1,6 @@
 //! Handles as a stream, in the order in which their tasks finish.
 
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use futures_core::Stream;
@@ -10,20 +9,11 @@ use super::AsCompleted;
 use crate::as_stream::AsStream;
 use crate::handle::Handle;
 use crate::waiting::Wait;
-use crate::wakers::Wakers;
 
 impl<R> AsCompleted<R> {
     /// Returns the handles as a `futures_core::Stream`, for any runtime. The outcomes have arrived,
     /// so that awaiting a yielded handle does not wait.
-    pub fn into_stream(mut self) -> AsStream<Self> {
-        if self.origin.is_here() && self.wakers.is_none() {
-            let wakers = Arc::<Wakers>::default();
-            let waker = Waker::from(Arc::clone(&wakers));
-            for handle in self.handles.iter().flatten() {
-                handle.set_waker(&waker);
-            }
-            self.wakers = Some(wakers);
-        }
+    pub fn into_stream(self) -> AsStream<Self> {
         AsStream(self)
     }
 
@@ -32,11 +22,7 @@ impl<R> AsCompleted<R> {
             return Poll::Ready(self.next());
         }
         if self.completions.is_pending() {
-            if let Some(wakers) = &self.wakers {
-                for waker in wakers.add(context.waker()) {
-                    waker.wake();
-                }
-            }
+            self.completions.add_waker(context.waker()).into_iter().for_each(Waker::wake);
             // It may have arrived before the registration.
             if self.completions.is_pending() {
                 return Poll::Pending;

@@ -28,14 +28,15 @@ impl Deferred {
         let to_wake = self.to_wake.into_iter();
         let mut user_code: Vec<_> = to_wake.map(|waker| UserCode::Waker(None, waker)).collect();
         for waiters in self.to_notify {
-            let Wakeups { ring_doorbell, waker, span } = waiters.notify();
+            let Wakeups { ring_doorbell, task, waker, wakers, span } = waiters.notify();
             if ring_doorbell {
                 shared.ring_caller();
             }
             if let Some(span) = span {
                 shared.close_span(*span);
             }
-            user_code.extend(waker.map(|(task, waker)| UserCode::Waker(Some(task), waker)));
+            let wakers = waker.into_iter().chain(wakers);
+            user_code.extend(wakers.map(|waker| UserCode::Waker(Some(task), waker)));
         }
         let mut to_free = self.to_free;
         if owner::is_depended_on() {

@@ -188,13 +188,6 @@ impl Shared {
         result
     }
 
-    /// Calls `act` while no event is handled. It must not use the pool or run user code.
-    #[cfg(feature = "futures")]
-    pub(crate) fn without_events(&self, act: impl FnOnce()) {
-        let _core = self.lock();
-        act();
-    }
-
     /// Reserves `count` consecutive task ids and returns the first.
     pub(crate) fn next_task_ids(&self, count: u64) -> TaskId {
         TaskId::new(self.next_task.fetch_add(count, Ordering::Relaxed))

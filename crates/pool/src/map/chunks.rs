@@ -25,8 +25,8 @@ use crate::chunk::ChunkOwner;
 use crate::error::{SubmitErrorKind, TaskError, TaskErrorKind};
 use crate::function_ref::FunctionRef;
 use crate::payload::append_buffers;
+use crate::pool::WhenFull;
 use crate::waiting::Wait;
-use crate::wakers::Wakers;
 
 /// Number of frames per worker: one that runs, one that is ready when it ends, one that replaces
 /// that one.
@@ -98,8 +98,7 @@ pub(super) struct Chunks<'pool, I> {
     settled: VecDeque<Results>,
     /// The results that are being yielded.
     current: Option<Results>,
-    /// Set if futures wait for the results.
-    wakers: Option<Arc<Wakers>>,
+    when_full: WhenFull,
     /// Number of chunks that could not be submitted and have results that were not yielded yet.
     unsent: usize,
 }
@@ -141,7 +140,7 @@ impl<'pool, I> Chunks<'pool, I> {
             under_way: HashMap::new(),
             settled: VecDeque::new(),
             current: None,
-            wakers: None,
+            when_full: WhenFull::Wait,
             unsent: 0,
         }
     }

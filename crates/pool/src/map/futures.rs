@@ -26,16 +26,14 @@ impl<F, I: Iterator, R> Map<'_, F, I, R> {
     /// let squares: Vec<_> = pool.map(square, 1..10).into_stream().collect().await;
     /// # }
     /// ```
-    pub fn into_stream(mut self) -> AsStream<Self> {
-        self.chunks.wake_futures();
+    pub fn into_stream(self) -> AsStream<Self> {
         AsStream(self)
     }
 }
 
 impl<F, I: Iterator, R> MapUnordered<'_, F, I, R> {
     /// Returns the results as a `futures_core::Stream`, as [`Map::into_stream`] does.
-    pub fn into_stream(mut self) -> AsStream<Self> {
-        self.chunks.wake_futures();
+    pub fn into_stream(self) -> AsStream<Self> {
         AsStream(self)
     }
 }

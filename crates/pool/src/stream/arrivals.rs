@@ -10,7 +10,6 @@ use crate::completion_queue::CompletionQueue;
 use crate::drive::Shared;
 use crate::sync::{AtomicBool, Ordering};
 use crate::waiting::{Sleeper, Wait};
-use crate::wakers::Wakers;
 
 /// Notifies the consumers of a stream.
 #[derive(Debug, Default)]
@@ -19,7 +18,6 @@ pub(super) struct Arrivals {
     pub(super) completions: Arc<CompletionQueue>,
     /// `true` if there is an item to take, or none will come. Written under the stream's lock.
     ready: AtomicBool,
-    pub(super) wakers: Arc<Wakers>,
 }
 
 impl Arrivals {
@@ -32,10 +30,11 @@ impl Arrivals {
 
     /// Wakes all consumers. May run their wakers.
     pub(super) fn notify(&self, shared: &Shared) {
-        if self.completions.wake() {
+        let woken = self.completions.wake();
+        if woken.ring_doorbell {
             shared.ring_caller();
         }
-        shared.run_wakers(self.wakers.take());
+        shared.run_wakers(woken.wakers);
     }
 }
 

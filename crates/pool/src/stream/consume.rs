@@ -1,7 +1,6 @@
 //! Takes items out of a stream, and waits for them.
 
-use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use brigade_supervisor::note;
@@ -9,7 +8,6 @@ use serde::de::DeserializeOwned;
 
 use super::flat::{self, Turn};
 use super::machine::Stall;
-use super::task::Task;
 use super::{Item, Stream};
 
 /// The answer to a look for an item.
@@ -60,8 +58,7 @@ impl<A, R: DeserializeOwned + 'static> Stream<A, R> {
                 Next::Nothing if is_registered => return Poll::Pending,
                 Next::Nothing => {}
             }
-            self.shared.run_wakers(self.arrivals.wakers.add(context.waker()));
-            self.set_waker_of_tasks();
+            self.shared.run_wakers(self.arrivals.completions.add_waker(context.waker()));
             is_registered = true;
         }
     }
@@ -126,20 +123,6 @@ impl<A, R: DeserializeOwned + 'static> Stream<A, R> {
             if self.with_state(|state| state.machine.deliver(epoch, ended)) {
                 return Next::Item(item);
             }
-        }
-    }
-
-    /// Makes the tasks that are with the pool wake the futures that wait. Later ones do so anyway.
-    fn set_waker_of_tasks(&self) {
-        let cells: Vec<_> = self.with_state(|state| {
-            if std::mem::replace(&mut state.is_polled, true) {
-                return Vec::new();
-            }
-            state.machine.submitted().filter_map(Task::cell).cloned().collect()
-        });
-        let waker = Waker::from(Arc::clone(&self.arrivals.wakers));
-        for cell in cells {
-            cell.set_waker(&waker);
         }
     }
 

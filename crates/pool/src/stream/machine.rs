@@ -265,11 +265,6 @@ impl<T> Machine<T> {
         self.epoch
     }
 
-    /// Returns the tasks that are with the pool.
-    pub(super) fn submitted(&self) -> impl Iterator<Item = &T> {
-        self.submitted.values()
-    }
-
     /// Returns `true` if an item can be taken.
     pub(super) fn is_ready(&self) -> bool {
         let next = self.ready.front();

@@ -1,7 +1,6 @@
 //! Puts inputs into a stream, and submits them to the pool.
 
 use std::sync::Arc;
-use std::task::Waker;
 use std::time::{Duration, Instant};
 
 use brigade_wire::{Attempt, codec};
@@ -143,9 +142,8 @@ impl<A, R> Stream<A, R> {
         loop {
             // No waker runs before the submission, which it might wait for.
             let ((next, epoch), is_news) = self.locked(|state| {
-                let waker = state.is_polled.then(|| Arc::clone(&self.arrivals.wakers));
                 let next = state.machine.submit_next();
-                let next = next.and_then(|(id, task)| Some((id, task.as_pool()?.clone(), waker)));
+                let next = next.and_then(|(id, task)| Some((id, task.as_pool()?.clone())));
                 (next, state.machine.epoch())
             });
             // A reset that came before the submission could not cancel the task.
@@ -153,10 +151,7 @@ impl<A, R> Stream<A, R> {
                 self.shared.cancel(&cell);
             }
             notify |= is_news;
-            let Some((id, task, waker)) = next else { break };
-            if let Some(waker) = waker {
-                task.cell.set_waker(&Waker::from(waker));
-            }
+            let Some((id, task)) = next else { break };
             self.submit(id, &task);
             last = Some((epoch, task.cell));
         }

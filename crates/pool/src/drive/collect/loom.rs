@@ -207,9 +207,7 @@ impl Rings for Model {
             if wakeups.ring_doorbell {
                 self.caller.ring();
             }
-            if let Some((_, waker)) = wakeups.waker {
-                waker.wake();
-            }
+            wakeups.waker.into_iter().chain(wakeups.wakers).for_each(Waker::wake);
         }
     }
 

@@ -1,8 +1,6 @@
 //! Submits the chunks of a map with their deadlines.
 
 use std::num::NonZeroU32;
-use std::sync::Arc;
-use std::task::Waker;
 use std::time::Duration;
 
 use brigade_scheduler::Constraints;
@@ -15,7 +13,6 @@ use crate::deadlines::{Deadlines, TaskDeadlines};
 use crate::error::{SubmitError, SubmitErrorKind, TaskError};
 use crate::map::chunk::{Items, Results};
 use crate::payload::Argument;
-use crate::pool::WhenFull;
 
 /// The maximum age of the clock by which workers check a chunk's budget: the longest tick that
 /// kernels are configured with.
@@ -51,13 +48,7 @@ impl<I> Chunks<'_, I> {
         let cell = TaskCell::new(items.first, function, encoded, label, deadlines, progress);
         self.pool.shared().open_span(&cell, Some(items.count));
         let (count, retries) = (NonZeroU32::new(items.count), self.retries);
-        let mut when_full = WhenFull::Wait;
-        if let Some(wakers) = &self.wakers {
-            cell.set_waker(&Waker::from(Arc::clone(wakers)));
-            // A future must not block.
-            when_full = WhenFull::Exceed;
-        }
-        match self.pool.shared().submit(&cell, count, retries, constraints, when_full) {
+        match self.pool.shared().submit(&cell, count, retries, constraints, self.when_full) {
             Ok(()) => self.add(cell, bytes),
             Err(kind) => {
                 self.refused = true;

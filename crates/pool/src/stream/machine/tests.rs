@@ -130,7 +130,7 @@ impl Model {
                 }
             }
             Event::Finish(position) => {
-                let submitted: Vec<u64> = machine.submitted().copied().collect();
+                let submitted: Vec<u64> = machine.submitted.values().copied().collect();
                 if let Some(id) = submitted.get(position % submitted.len().max(1)) {
                     machine.finished(*id);
                     self.finished += 1;
