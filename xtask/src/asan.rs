@@ -29,6 +29,11 @@ pub(crate) fn check() -> Result<(), String> {
     tests.run()
 }
 
+/// Returns the build of the tests.
+pub(crate) fn build() -> Invocation {
+    in_target(&target_folder()).arguments(["--no-run".to_owned()])
+}
+
 fn in_target(target: &Path) -> Invocation {
     Invocation::cargo("test --target x86_64-unknown-linux-gnu -p brigade-sys -p brigade-wire --lib")
         .variable("RUSTC_BOOTSTRAP", "1")

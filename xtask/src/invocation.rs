@@ -81,6 +81,16 @@ impl Invocation {
             .is_ok_and(|status| status.success())
     }
 
+    /// Runs the command without output, behind everything else that wants to run.
+    pub(crate) fn run_behind_others(&self) {
+        let command = self.command();
+        let mut nice = Command::new("nice");
+        nice.args(["-n", "19"]).arg(command.get_program()).args(command.get_args());
+        nice.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        nice.current_dir(checkout::root()).stdout(Stdio::null()).stderr(Stdio::null());
+        let _ = nice.stdin(Stdio::null()).status();
+    }
+
     fn command(&self) -> Command {
         // Cargo sets this variable to its own path, so every step uses the pinned toolchain.
         let cargo = std::env::var_os("CARGO").filter(|_| self.program == "cargo");

@@ -46,6 +46,11 @@ pub(crate) fn check() -> Result<(), String> {
     tests.run()
 }
 
+/// Returns the build of the tests.
+pub(crate) fn build() -> Invocation {
+    in_target(&target_folder(), Tools::installed().nextest).arguments(["--no-run".to_owned()])
+}
+
 /// Returns one call for all crates. With a call for each, cargo would build what they have in
 /// common with different features, once more for each of them.
 ///

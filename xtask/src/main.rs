@@ -13,6 +13,7 @@ mod ci;
 mod invocation;
 mod loom;
 mod packages;
+mod prebuild;
 mod seeded;
 mod simulate;
 mod step;

@@ -2,12 +2,16 @@
 //!
 //! All steps share one profile (dev) and one target folder, so that nothing is built twice. Only
 //! loom and asan have builds of their own, because their flags would invalidate all other builds.
-//! From a clean clone, this must stay under ten minutes on two cores.
+//! What later steps need is built while the tests run. From a clean clone, this must stay under 15
+//! minutes on two cores.
 
+use std::cell::Cell;
 use std::process::ExitCode;
+use std::rc::Rc;
 
 use crate::checkout::target_folder;
 use crate::invocation::Invocation;
+use crate::prebuild::Prebuild;
 use crate::seeded::{self, FUZZ, STRESS};
 use crate::step::{self, LeftOut, Step};
 use crate::tools::Tools;
@@ -74,7 +78,7 @@ pub(crate) fn run_with(
         );
     }
     let (mut steps, left_out) = optional(settings, &tools);
-    steps.splice(..0, plan(settings, tools.nextest));
+    steps.splice(..0, plan(settings, &tools));
     Ok(step::run_all(&steps, &left_out, keep_going))
 }
 
@@ -112,28 +116,30 @@ fn optional(settings: Settings, tools: &Tools) -> (Vec<Step>, Vec<LeftOut>) {
         let reason = "network namespaces need root, and the Debian package `iproute2`".to_owned();
         left_out.push(LeftOut { name: "chaos of clusters", reason });
     }
-    steps.extend(features(resolution, tools.hack));
+    let features = features(resolution, tools.hack).into_iter();
+    steps.extend(features.map(|(name, check)| Step::cargo(name, check)));
     (steps, left_out)
 }
 
-/// Returns the steps that build the libraries with other features than the default ones.
-fn features(resolution: &str, hack: bool) -> Vec<Step> {
+/// Returns the checks of the libraries with other features than the default ones, with their names.
+fn features(resolution: &str, hack: bool) -> Vec<(String, Invocation)> {
     if hack {
         let command = format!("hack check --workspace --feature-powerset {resolution}");
-        return vec![Step::cargo("features: every combination", Invocation::cargo(&command))];
+        return vec![("features: every combination".to_owned(), Invocation::cargo(&command))];
     }
     // Clippy, because code that only some features use is a warning without them.
     let clippy = format!("clippy -p brigade {resolution} --no-default-features");
-    let step = |set: &str| {
+    let check = |set: &str| {
         let command = format!("{clippy} --features={set} -- -D warnings");
         let name = if set.is_empty() { "none" } else { set };
-        Step::cargo(format!("features: {name}"), Invocation::cargo(&command))
+        (format!("features: {name}"), Invocation::cargo(&command))
     };
-    FEATURE_SETS.into_iter().map(step).collect()
+    FEATURE_SETS.into_iter().map(check).collect()
 }
 
-fn plan(settings: Settings, nextest: bool) -> Vec<Step> {
+fn plan(settings: Settings, tools: &Tools) -> Vec<Step> {
     let Settings { resolution, nextest_profile, stress_seconds, fuzz_rounds } = settings;
+    let nextest = tools.nextest;
     let cargo = |arguments: &str, rest: &str| {
         Invocation::cargo(&format!("{arguments} {resolution} {rest}"))
     };
@@ -162,13 +168,26 @@ fn plan(settings: Settings, nextest: bool) -> Vec<Step> {
     let stress_arguments = seeded::with_seed(&["--seconds".to_owned(), stress_seconds.to_string()]);
     // The rounds alternate between the links.
     let fuzz_arguments = seeded::with_seed(&["--rounds".to_owned(), fuzz_rounds.to_string()]);
+    let mut builds = vec![loom::build(), asan::build()];
+    builds.extend(features(resolution, tools.hack).into_iter().map(|(_, check)| check));
+    builds.push(documentation.clone());
+    let (tests_line, over_ipc_line) = (tests.to_string(), over_ipc.to_string());
+    let prebuild = Rc::new(Cell::new(None));
+    let of_tests = Rc::clone(&prebuild);
     vec![
         Step::cargo("format", Invocation::cargo("fmt --all -- --check")),
         Step::new("tidy", "cargo xtask tidy", tidy::check),
         Step::new("packages", list.to_string(), move || packages::check(&list)),
         Step::cargo("clippy", cargo("clippy --workspace --all-targets", "-- -D warnings")),
-        Step::cargo("tests", tests),
-        Step::cargo("tests over ipc", over_ipc),
+        Step::new("tests", tests_line, move || {
+            of_tests.set(Some(Prebuild::start(builds.clone())));
+            tests.run()
+        }),
+        Step::new("tests over ipc", over_ipc_line, move || {
+            let result = over_ipc.run();
+            prebuild.set(None);
+            result
+        }),
         Step::cargo("documentation tests", cargo("test --workspace --doc", "")),
         Step::cargo("documentation", documentation),
         Step::cargo("examples", cargo("build --workspace --examples", "")),
@@ -190,7 +209,8 @@ mod tests {
     use crate::tools::Tools;
 
     fn commands(settings: Settings, nextest: bool) -> Vec<String> {
-        plan(settings, nextest).iter().map(|step| step.command().to_owned()).collect()
+        let tools = Tools { nextest, ..Tools::default() };
+        plan(settings, &tools).iter().map(|step| step.command().to_owned()).collect()
     }
 
     #[test]
@@ -271,7 +291,7 @@ mod tests {
     #[test]
     fn no_two_steps_have_the_same_name() {
         let (mut steps, _) = optional(AT_HOME, &Tools::default());
-        steps.extend(plan(AT_HOME, true));
+        steps.extend(plan(AT_HOME, &Tools::default()));
         let mut names: Vec<&str> = steps.iter().map(Step::name).collect();
         names.sort_unstable();
         let count = names.len();
