@@ -27,6 +27,8 @@ const LEASE: Duration = Duration::from_secs(1);
 
 /// Leaves a line in a file, takes some milliseconds, and returns the id of its node.
 static NOTE: Task<(PathBuf, u64, u64), u32> = Task::new("note/1", note);
+/// Leaves a line in a file, takes until another one exists, and returns the id of its node.
+static HOLD: Task<(PathBuf, u64, PathBuf), u32> = Task::new("hold/1", hold);
 static KILL_NODE: Task<(), ()> = Task::new("kill-node/1", kill_node);
 static EXIT: Task<i32, ()> = Task::new("exit/1", |code: i32| std::process::exit(code));
 static EXIT_LARGE: Task<Vec<u8>, ()> =
@@ -41,6 +43,12 @@ fn note((file, number, millis): (PathBuf, u64, u64)) -> u32 {
     // In one write, because other workers append too.
     file.write_all(format!("{number}\n").as_bytes()).unwrap();
     pause(Duration::from_millis(millis));
+    parent_id()
+}
+
+fn hold((file, number, gate): (PathBuf, u64, PathBuf)) -> u32 {
+    note((file, number, 0));
+    block(gate);
     parent_id()
 }
 
@@ -60,6 +68,7 @@ fn double(number: u64) -> u64 {
 fn builder(urls: &str, lease: Duration) -> NodeBuilder {
     let node = Node::builder(urls).workers(1).lease(lease);
     node.register(&NOTE)
+        .register(&HOLD)
         .register(&KILL_NODE)
         .register(&EXIT)
         .register(&EXIT_LARGE)
@@ -205,22 +214,26 @@ fn a_node_that_was_stopped_overwrites_no_outcome() {
         let cluster = connect(&urls, LEASE);
         let batch = cluster.batch("b").unwrap();
         let stopped = NodeProcess::start(&urls, LEASE);
-        let task = (file.clone(), 7, 500);
-        let handle = batch.submit("item", &NOTE, task.clone()).unwrap();
-        wait_until("the task runs", BOUND, || notes(&file).len() == 1);
+        let gate = folder.path().join("gate");
+        let task = (file.clone(), 7, gate.clone());
+        let handle = batch.submit("item", &HOLD, task.clone()).unwrap();
+        wait_until("the task runs", BOUND, || !notes(&file).is_empty());
         stopped.signal(Signal::STOP);
+        let before = notes(&file)[&7];
         let other = NodeProcess::start(&urls, LEASE);
+        wait_until("another node runs it", 2 * BOUND, || notes(&file)[&7] > before);
+        File::create(&gate).unwrap();
         let by = handle.wait().unwrap();
-        assert_eq!((by, notes(&file)[&7]), (other.0.id(), 2));
+        assert_eq!(by, other.0.id());
         stopped.signal(Signal::CONT);
         stopped.signal(Signal::TERM);
         assert!(stopped.ends_in_order());
         wait_until_the_queue_is_empty(&urls);
         assert_eq!(messages(&urls, "BRIGADE_default_OUTCOMES", ">"), 1);
         // Whoever asks again gets the recorded outcome, and nothing runs.
-        let again = connect(&urls, LEASE);
-        let again = again.batch("b").unwrap().submit("item", &NOTE, task).unwrap();
-        assert_eq!((again.wait().unwrap(), notes(&file)[&7]), (by, 2));
+        let (again, runs) = (connect(&urls, LEASE), notes(&file)[&7]);
+        let again = again.batch("b").unwrap().submit("item", &HOLD, task).unwrap();
+        assert_eq!((again.wait().unwrap(), notes(&file)[&7]), (by, runs));
     });
 }
 

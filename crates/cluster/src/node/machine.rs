@@ -30,6 +30,7 @@ pub(super) use self::event::{Action, Event, PullId, RunEnd, Settings, Token};
 pub(super) use self::held::{Delivery, Facts};
 pub(super) use self::pulls::HEARTBEAT;
 
+use self::cancellations::Cancellations;
 use self::capacity::Capacity;
 use self::held::{Held, State};
 use self::pulls::Pulls;
@@ -57,6 +58,7 @@ pub(super) struct Machine {
     held: BTreeMap<Token, Held>,
     /// The last delivery of each task that is held.
     by_key: HashMap<TaskKey, Token>,
+    cancellations: Cancellations,
     pulls: Pulls,
     capacity: Capacity,
     /// Number of tasks in the state `Recording`, which occupy no worker.
@@ -91,6 +93,7 @@ impl Machine {
             waiting: BTreeSet::new(),
             held: BTreeMap::new(),
             by_key: HashMap::new(),
+            cancellations: Cancellations::default(),
             pulls: Pulls::default(),
             is_up: true,
             is_draining: false,
@@ -171,8 +174,9 @@ impl Machine {
     }
 
     fn delivered(&mut self, now: Duration, delivery: Delivery) {
-        let Delivery { token, lane, key, id, facts } = delivery;
+        let Delivery { token, lane, key, id, mut facts } = delivery;
         self.pulls.delivered(now, &lane);
+        facts.may_be_done |= self.cancellations.contains(&key);
         let held = Held::new(key, id, facts, now);
         let must_examine = held.must_examine();
         let earlier = self.by_key.insert(held.key.clone(), token);

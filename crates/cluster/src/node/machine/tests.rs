@@ -604,6 +604,24 @@ fn a_cancellation_reaches_every_delivery_of_a_task() {
 }
 
 #[test]
+fn a_cancellation_that_overtakes_its_task_keeps_it_from_running() {
+    let mut node = BriefNode::start();
+    let cancelled = node.handle(Event::Cancelled { key: key(1), kill: false });
+    assert_eq!(cancelled, []);
+    let (token, actions) = node.deliver(1, 1);
+    assert_eq!(actions, [Action::Examine(token)]);
+    let (history, revision) = (History::default(), 0);
+    let examined = Event::Examined { token, is_done: true, history, revision };
+    assert_eq!(node.handle(examined)[0], Action::Acknowledge(token));
+    // Another task of the same name, whose batch has no outcomes any more.
+    let (token, actions) = node.deliver(1, 1);
+    assert_eq!(actions, [Action::Examine(token)]);
+    let (history, revision) = (History::default(), 0);
+    let examined = Event::Examined { token, is_done: false, history, revision };
+    assert_eq!(node.handle(examined)[0], Action::Run(token));
+}
+
+#[test]
 fn deaths_of_nodes_do_not_count_for_tasks_that_wait_in_them() {
     let (mut history, revision) = (History::default(), 0);
     for number in 2..7 {
