@@ -79,6 +79,8 @@ fn builder(urls: &str, lease: Duration) -> NodeBuilder {
 fn worker_or_node() {
     brigade::init();
     if let Ok(urls) = std::env::var(URLS) {
+        // A test that hangs is killed, and cannot end its nodes any more.
+        brigade_sys::parent_death::bind(parent_id()).unwrap();
         let lease = std::env::var(LEASE_MILLIS).unwrap().parse().unwrap();
         builder(&urls, Duration::from_millis(lease)).run().unwrap();
         std::process::exit(0);
