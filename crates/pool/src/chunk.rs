@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use brigade_scheduler::InterruptedAttempt;
 use brigade_sys::sync::Mutex;
+use brigade_wire::link::ring::HostEnd;
 use brigade_wire::shared::SharedBuf;
 use brigade_wire::{Attempt, Chunk, items};
 
@@ -180,6 +181,15 @@ impl ChunkProgress {
         self.failures.clear();
         self.in_arena.clear();
         self.buffers.clear();
+    }
+
+    /// Takes the values of the next items that have arrived in their short form, and returns their
+    /// number.
+    pub(crate) fn take_items(&mut self, end: &mut HostEnd) -> u32 {
+        let left = self.shape.items.saturating_sub(self.answered);
+        let taken = end.take_items(self.answered, left, &mut self.results);
+        self.answered += taken;
+        taken
     }
 
     /// Records the outcome of an item. Returns `false` if it is not the next item.

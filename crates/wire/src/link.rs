@@ -34,6 +34,16 @@ pub trait LinkSender: Send {
         self.send(head, payload)
     }
 
+    /// Sends the value of an item of the running chunk without a message around it, and may leave a
+    /// sleeping receiver asleep until [`announce`](Self::announce). Returns `false` if this link
+    /// has no short form for this value; then nothing was sent.
+    ///
+    /// # Errors
+    /// Like `send`.
+    fn send_item(&mut self, _index: u32, _value: &[u8]) -> Result<bool, LinkError> {
+        Ok(false)
+    }
+
     /// Wakes the other side if it sleeps.
     ///
     /// # Errors
@@ -60,6 +70,10 @@ impl<S: LinkSender + ?Sized> LinkSender for Box<S> {
 
     fn send_unannounced(&mut self, head: &[u8], payload: &[u8]) -> Result<(), LinkError> {
         (**self).send_unannounced(head, payload)
+    }
+
+    fn send_item(&mut self, index: u32, value: &[u8]) -> Result<bool, LinkError> {
+        (**self).send_item(index, value)
     }
 
     fn announce(&mut self) -> Result<(), LinkError> {

@@ -15,6 +15,10 @@
 //! The producer writes all of it and then publishes it with one store (release) to `head`, so a
 //! producer that dies at any instruction leaves either a whole fragment or none.
 //!
+//! A *short item* is the value of an item of a chunk, up to [`SHORT_ITEM`] bytes long. It is no
+//! message: its frame word has the length, a flag, and the low bits of the item's index, and the
+//! value follows. The consumer takes as many in succession as there are.
+//!
 //! Neither side trusts the other: positions are compared with the side's own copy, lengths with the
 //! published words, and a value out of range is an error and never an access. All memory is read
 //! and written as relaxed atomics, so a process that scribbles over it changes values and nothing
@@ -56,3 +60,12 @@ const fn fragment_bytes(capacity: usize) -> usize {
 const FIRST: u64 = 1 << 40;
 const LAST: u64 = 1 << 41;
 const LENGTH: u64 = (1 << 40) - 1;
+
+/// Maximum number of bytes of a short item.
+pub const SHORT_ITEM: usize = 64;
+
+/// Returns the part of a short item's frame word above the length.
+#[inline]
+const fn short_item(index: u32) -> u64 {
+    1 << 42 | (index as u64) << 43
+}

@@ -198,7 +198,7 @@ impl Items<'_> {
             let id = TaskId::new(task.get() + u64::from(index));
             let outcome = runner.run::<S>(self.run, id, Some(item), lent, None);
             sections::end_of_item();
-            reporter.send_unannounced(&FromWorker::Item(Item { ring_index, index, outcome }))?;
+            reporter.send_item(ring_index, index, outcome)?;
             // Reading the exact time costs more than a short item.
             if clock::last_tick() != tick {
                 tick = clock::last_tick();
@@ -333,6 +333,21 @@ impl<S: LinkSender> Reporter<S> {
         self.head.clear();
         message.encode_head(&mut self.head);
         self.sender.send_unannounced(&self.head, message.payload()).map_err(LoopError::Send)
+    }
+
+    #[inline]
+    fn send_item(
+        &mut self,
+        ring_index: u16,
+        index: u32,
+        outcome: Outcome<'_>,
+    ) -> Result<(), LoopError> {
+        if let Outcome::Value(value) = outcome
+            && self.sender.send_item(index, value).map_err(LoopError::Send)?
+        {
+            return Ok(());
+        }
+        self.send_unannounced(&FromWorker::Item(Item { ring_index, index, outcome }))
     }
 
     fn announce(&mut self) -> Result<(), LoopError> {

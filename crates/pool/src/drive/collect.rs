@@ -343,10 +343,20 @@ fn next_event(
 ) -> Next {
     end.pump().map_err(|error| error.to_string())?;
     loop {
-        if !end.advance().map_err(|error| error.to_string())? {
+        if !end.find_published().map_err(|error| error.to_string())? {
             return Ok(None);
         }
         let due = scheduler.due(worker);
+        if let Some(chunk) = due.filter(|task| task.is_chunk) {
+            let taken = chunk.with_chunk_progress(|chunk| chunk.take_items(end)).unwrap_or(0);
+            if taken > 0 {
+                *items += taken as usize;
+                continue;
+            }
+        }
+        if !end.advance().map_err(|error| error.to_string())? {
+            return Ok(None);
+        }
         let reachable = Reachable { results, kept, copies };
         return match FromWorker::decode(end.message()).map_err(|error| error.to_string())? {
             FromWorker::Item(item) => {

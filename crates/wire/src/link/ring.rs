@@ -17,7 +17,9 @@ use brigade_sys::clock::{Monotonic, now};
 use brigade_sys::segment::Segment;
 
 use super::{LinkError, LinkReceiver, LinkSender};
-use crate::ring::{self, Bell, Consumer, Producer, Pushed, Region, RemoteDoorbell, Watch};
+use crate::ring::{
+    self, Bell, Consumer, Producer, Pushed, Region, RemoteDoorbell, SHORT_ITEM, Watch,
+};
 use crate::slots::SlotTable;
 
 /// Data words of each ring: 256 KiB. Only the parts that are used take memory.
@@ -87,6 +89,20 @@ impl HostEnd {
     #[inline]
     pub fn message(&self) -> &[u8] {
         self.consumer.message()
+    }
+
+    /// Returns `true` if something has arrived; see [`Consumer::find_published`].
+    ///
+    /// # Errors
+    /// Like [`advance`](Self::advance).
+    #[inline]
+    pub fn find_published(&mut self) -> Result<bool, LinkError> {
+        self.consumer.find_published()
+    }
+
+    /// Takes the [short items](ring) that are next; see [`Consumer::take_items`].
+    pub fn take_items(&mut self, first: u32, most: u32, values: &mut Vec<u8>) -> u32 {
+        self.consumer.take_items(first, most, values)
     }
 
     /// Returns `true` if a message has begun to arrive and waits for room for the rest.
@@ -258,12 +274,20 @@ impl LinkSender for WorkerSender {
             match self.producer.push(head, payload, offset)? {
                 Pushed::UpTo(end) if end == size => return Ok(()),
                 Pushed::UpTo(end) => offset = end,
-                Pushed::Full => {
-                    self.doorbell.ring().map_err(LinkError::Io)?;
-                    self.room_bell.sleep_unless(|| self.producer.has_moved());
-                }
+                Pushed::Full => self.wait_for_room()?,
             }
         }
+    }
+
+    #[inline]
+    fn send_item(&mut self, index: u32, value: &[u8]) -> Result<bool, LinkError> {
+        if value.len() > SHORT_ITEM {
+            return Ok(false);
+        }
+        while !self.producer.push_item(index, value)? {
+            self.wait_for_room()?;
+        }
+        Ok(true)
     }
 
     fn announce(&mut self) -> Result<(), LinkError> {
@@ -274,6 +298,15 @@ impl LinkSender for WorkerSender {
     fn announce_later(&mut self, now: Monotonic, left: Duration) -> Result<(), LinkError> {
         let sent = self.producer.sent();
         self.doorbell.ring_later(now, left, sent, || self.producer.taken()).map_err(LinkError::Io)
+    }
+}
+
+impl WorkerSender {
+    #[cold]
+    fn wait_for_room(&self) -> Result<(), LinkError> {
+        self.doorbell.ring().map_err(LinkError::Io)?;
+        self.room_bell.sleep_unless(|| self.producer.has_moved());
+        Ok(())
     }
 }
 

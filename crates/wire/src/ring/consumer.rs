@@ -1,10 +1,14 @@
 //! The reading side of a ring.
 
+use std::convert::Infallible;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::memory::Word;
-use super::{DATA, FIRST, HEAD, LAST, LENGTH, MORE, Region, TAIL, fragment_bytes};
+use super::{
+    DATA, FIRST, HEAD, LAST, LENGTH, MORE, Region, SHORT_ITEM, TAIL, fragment_bytes, short_item,
+};
 use crate::fragments::Assembly;
+use crate::items;
 use crate::link::LinkError;
 
 /// Reads messages from a ring and assembles them from fragments. Each ring has one.
@@ -105,6 +109,26 @@ impl Consumer {
     pub fn advance(&mut self) -> Result<bool, LinkError> {
         self.cursor.advance(self.region.words())
     }
+
+    /// Returns `true` if something is published and not consumed, and remembers how much that is
+    /// until it is consumed.
+    ///
+    /// # Errors
+    /// Like [`advance`](Self::advance).
+    #[inline]
+    pub fn find_published(&mut self) -> Result<bool, LinkError> {
+        self.cursor.find_published(self.region.words())
+    }
+
+    /// Takes the short items that are next, from the one with index `first` on, but at most `most`,
+    /// and none beyond what [`find_published`](Self::find_published) has found. Appends their
+    /// values to `values` as [items](crate::items), and returns their number.
+    ///
+    /// If it returns 0 after something was found, that is not a short item, or not the right one;
+    /// [`advance`](Self::advance) takes or refuses it.
+    pub fn take_items(&mut self, first: u32, most: u32, values: &mut Vec<u8>) -> u32 {
+        self.cursor.take_items(self.region.words(), first, most, values)
+    }
 }
 
 /// The consumer's half of the protocol, independent of the memory.
@@ -162,24 +186,60 @@ impl ReadCursor {
 
     #[inline]
     pub(super) fn advance<W: Word>(&mut self, words: &[W]) -> Result<bool, LinkError> {
-        loop {
-            if self.position == self.head {
-                if let Some(problem) = self.broken {
-                    return Err(LinkError::Protocol(problem));
-                }
-                let head = words[HEAD].load(Ordering::Acquire);
-                if head < self.head || head - self.position > self.capacity as u64 {
-                    return Err(self.breaks("ring head out of range"));
-                }
-                if head == self.position {
-                    return Ok(false);
-                }
-                self.head = head;
-            }
+        while self.find_published(words)? {
             if self.take_fragment(words)? {
                 return Ok(true);
             }
         }
+        Ok(false)
+    }
+
+    #[inline]
+    pub(super) fn find_published<W: Word>(&mut self, words: &[W]) -> Result<bool, LinkError> {
+        if self.position == self.head {
+            if let Some(problem) = self.broken {
+                return Err(LinkError::Protocol(problem));
+            }
+            let head = words[HEAD].load(Ordering::Acquire);
+            if head < self.head || head - self.position > self.capacity as u64 {
+                return Err(self.breaks("ring head out of range"));
+            }
+            self.head = head;
+        }
+        Ok(self.head != self.position)
+    }
+
+    pub(super) fn take_items<W: Word>(
+        &mut self,
+        words: &[W],
+        first: u32,
+        most: u32,
+        values: &mut Vec<u8>,
+    ) -> u32 {
+        let mut taken = 0;
+        while taken < most && self.position != self.head && !self.is_in_the_middle() {
+            let frame = self.word(words, 0);
+            let length = usize::try_from(frame & LENGTH).unwrap_or(usize::MAX);
+            let needed = 1 + length.div_ceil(8) as u64;
+            let is_next = frame & !LENGTH == short_item(first.wrapping_add(taken));
+            if !is_next || length > SHORT_ITEM || needed > self.head - self.position {
+                break;
+            }
+            let _ = items::push_with(values, |values| {
+                let end = values.len() + length;
+                for index in 1..=length.div_ceil(8) {
+                    values.extend_from_slice(&self.word(words, index).to_le_bytes());
+                }
+                values.truncate(end);
+                Ok::<(), Infallible>(())
+            });
+            self.position += needed;
+            taken += 1;
+        }
+        if taken > 0 {
+            words[TAIL].store(self.position, Ordering::Release);
+        }
+        taken
     }
 
     /// Stops all further reading.

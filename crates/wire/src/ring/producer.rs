@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use super::memory::Word;
-use super::{DATA, FIRST, HEAD, LAST, MORE, Region, TAIL, fragment_bytes};
+use super::{DATA, FIRST, HEAD, LAST, MORE, Region, SHORT_ITEM, TAIL, fragment_bytes, short_item};
 use crate::fragments::Fragment;
 use crate::link::LinkError;
 
@@ -44,6 +44,18 @@ impl Producer {
         offset: usize,
     ) -> Result<Pushed, LinkError> {
         self.cursor.push(self.region.words(), head, payload, offset)
+    }
+
+    /// Writes a short item. Returns `false` if there is no room at present.
+    ///
+    /// # Errors
+    /// Like [`push`](Self::push).
+    ///
+    /// # Panics
+    /// If the value has more than [`SHORT_ITEM`] bytes.
+    #[inline]
+    pub fn push_item(&mut self, index: u32, value: &[u8]) -> Result<bool, LinkError> {
+        self.cursor.push_item(self.region.words(), index, value)
     }
 
     /// Returns an error if nothing can be sent any more.
@@ -118,13 +130,7 @@ impl WriteCursor {
         }
         let first = if fragment.total.is_some() { FIRST } else { 0 };
         let last = if fragment.last { LAST } else { 0 };
-        let mut writer = Writer {
-            words: &words[DATA..],
-            position: self.position,
-            mask: self.capacity - 1,
-            pending: 0,
-            bits: 0,
-        };
+        let mut writer = self.writer(words);
         writer.word(length as u64 | first | last);
         if let Some(total) = fragment.total {
             writer.word(total);
@@ -134,6 +140,31 @@ impl WriteCursor {
         self.position = writer.finish();
         words[HEAD].store(self.position, Ordering::Release);
         Ok(Pushed::UpTo(offset + length))
+    }
+
+    #[inline]
+    pub(super) fn push_item<W: Word>(
+        &mut self,
+        words: &[W],
+        index: u32,
+        value: &[u8],
+    ) -> Result<bool, LinkError> {
+        assert!(value.len() <= SHORT_ITEM, "the value is too long for a short item");
+        if !self.has_room(words, 1 + value.len().div_ceil(8))? {
+            return Ok(false);
+        }
+        let mut writer = self.writer(words);
+        writer.word(value.len() as u64 | short_item(index));
+        writer.bytes(value);
+        self.position = writer.finish();
+        words[HEAD].store(self.position, Ordering::Release);
+        Ok(true)
+    }
+
+    #[inline]
+    fn writer<'a, W: Word>(&self, words: &'a [W]) -> Writer<'a, W> {
+        let (words, mask) = (&words[DATA..], self.capacity - 1);
+        Writer { words, position: self.position, mask, pending: 0, bits: 0 }
     }
 
     /// The fence lies between this store and the producer's next look at the tail. The consumer has
@@ -204,7 +235,9 @@ impl<W: Word> Writer<'_, W> {
         }
     }
 
-    fn finish(mut self) -> u64 {
+    /// Writes the last word, and returns the position behind it.
+    #[inline]
+    fn finish(&mut self) -> u64 {
         if self.bits > 0 {
             self.word(self.pending);
         }

@@ -7,6 +7,7 @@ use brigade_sys::segment::Segment;
 use proptest::prelude::*;
 
 use super::*;
+use crate::items;
 use crate::link::LinkError;
 
 const CAPACITY: usize = 64;
@@ -77,6 +78,7 @@ proptest! {
         let (mut can_send, mut can_receive) = (true, true);
         for (index, value, honest) in scribbles {
             if honest {
+                let _ = producer.push_item(7, &[5; 20]);
                 let sent = producer.push(&[1, 2, 3], &[4; 30], 0).is_ok();
                 prop_assert!(can_send || !sent, "it recovered after a breach");
                 prop_assert_eq!(producer.check().is_ok(), sent);
@@ -87,6 +89,9 @@ proptest! {
                 segment.words()[index].store(value, Ordering::Relaxed);
             }
             for _ in 0..=CAPACITY {
+                let mut values = Vec::new();
+                prop_assert!(take_items(&mut consumer, 7, 2, &mut values) <= 2);
+                prop_assert!(values.len() <= 2 * (1 + SHORT_ITEM));
                 let message = pop(&mut consumer);
                 prop_assert!(can_receive || message.is_err(), "it recovered after a breach");
                 can_receive = message.is_ok();
@@ -125,6 +130,79 @@ fn invalid_words_are_an_error_and_the_error_stays() {
             let Err(LinkError::Protocol(found)) = pop(&mut consumer) else { panic!("{problem}") };
             assert_eq!(found, problem);
         }
+    }
+}
+
+/// Takes the short items that have arrived.
+fn take_items(consumer: &mut Consumer, first: u32, most: u32, values: &mut Vec<u8>) -> u32 {
+    match consumer.find_published() {
+        Ok(true) => consumer.take_items(first, most, values),
+        Ok(false) | Err(_) => 0,
+    }
+}
+
+#[test]
+fn short_items_arrive_unchanged_between_messages() {
+    let (mut producer, mut consumer, _) = ring(4096);
+    let all: Vec<u8> = (1..=u8::try_from(SHORT_ITEM).expect("short")).collect();
+    // Several times around the ring.
+    for length in [0, 1, 7, 8, 9, 63, 64].repeat(3) {
+        let value = &all[..length];
+        producer.push(b"before", &[], 0).expect("honest");
+        assert!(producer.push_item(u32::MAX, value).expect("honest"));
+        assert!(producer.push_item(0, value).expect("honest"));
+        producer.push(b"behind", &[], 0).expect("honest");
+
+        let mut values = Vec::new();
+        assert_eq!(take_items(&mut consumer, u32::MAX, 9, &mut values), 0, "a message is next");
+        assert_eq!(pop(&mut consumer).expect("honest"), Some(&b"before"[..]));
+        assert_eq!(take_items(&mut consumer, u32::MAX, 9, &mut values), 2);
+        let mut rest = values.as_slice();
+        let values: Vec<_> = std::iter::from_fn(|| items::take(&mut rest)).collect();
+        assert_eq!(values, [Ok(value), Ok(value)]);
+        assert_eq!(pop(&mut consumer).expect("honest"), Some(&b"behind"[..]));
+    }
+}
+
+#[test]
+fn a_short_item_waits_for_room() {
+    let (mut producer, mut consumer, _) = ring(4096);
+    let pushed = (0..).take_while(|index| producer.push_item(*index, &[1; 24]).expect("honest"));
+    assert_eq!(pushed.count(), CAPACITY / 4);
+    assert_eq!(take_items(&mut consumer, 0, 1, &mut Vec::new()), 1);
+    assert!(producer.push_item(0, &[1; 24]).expect("honest"));
+}
+
+#[test]
+fn a_short_item_that_is_not_wanted_is_refused() {
+    for (first, most) in [(1, 9), (3, 9), (2, 0)] {
+        let (mut producer, mut consumer, _) = ring(4096);
+        assert!(producer.push_item(2, &[1]).expect("honest"));
+        assert_eq!(take_items(&mut consumer, first, most, &mut Vec::new()), 0);
+        assert!(pop(&mut consumer).is_err());
+    }
+}
+
+#[test]
+fn a_short_item_inside_a_message_is_refused() {
+    let (mut producer, mut consumer, _) = ring(4096);
+    let long = [1; 300];
+    assert_eq!(producer.push(&long, &[], 0).expect("honest"), Pushed::UpTo(112));
+    assert!(producer.push_item(0, &[1]).expect("honest"));
+    assert_eq!(take_items(&mut consumer, 0, 9, &mut Vec::new()), 0, "a message is next");
+    assert!(pop(&mut consumer).is_err());
+    assert_eq!(take_items(&mut consumer, 0, 9, &mut Vec::new()), 0, "it recovered");
+}
+
+#[test]
+fn a_malformed_short_item_is_refused() {
+    let cases = [(SHORT_ITEM as u64 + 1, 12), (8, 1), (LENGTH, 2)];
+    for (length, head) in cases {
+        let (_, mut consumer, segment) = ring(4096);
+        segment.words()[DATA].store(length | short_item(0), Ordering::Relaxed);
+        segment.words()[HEAD].store(head, Ordering::Release);
+        assert_eq!(take_items(&mut consumer, 0, 9, &mut Vec::new()), 0);
+        assert!(pop(&mut consumer).is_err());
     }
 }
 

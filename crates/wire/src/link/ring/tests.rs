@@ -28,6 +28,7 @@ enum Step {
         length: usize,
     },
     Advance,
+    TakeItems,
     Pump,
     MadeRoom,
     /// The worker, which knows nothing of the scribbles, sends a message.
@@ -43,6 +44,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         3 => (word(), value()).prop_map(|(word, value)| Step::Scribble { word, value }),
         2 => length().prop_map(|length| Step::Send { length }),
         4 => Just(Step::Advance),
+        2 => Just(Step::TakeItems),
         2 => Just(Step::Pump),
         1 => Just(Step::MadeRoom),
         3 => length().prop_map(|length| Step::Answer { length }),
@@ -63,7 +65,7 @@ fn word() -> impl Strategy<Value = usize> {
 
 /// Mostly values that look like positions, lengths and frames.
 fn value() -> impl Strategy<Value = u64> {
-    let frame = (0..4_u64, 0..100_u64).prop_map(|(flags, length)| flags << 40 | length);
+    let frame = (0..8_u64, 0..100_u64).prop_map(|(flags, length)| flags << 40 | length);
     prop_oneof![3 => 0..100_u64, 1 => 0..70_000_u64, 2 => frame, 2 => any::<u64>()]
 }
 
@@ -144,8 +146,19 @@ impl Checked {
         advanced.unwrap_or(false)
     }
 
+    fn take_items(&mut self) {
+        let (found, mut values) = (self.end.find_published(), Vec::new());
+        assert!(found.is_err() || !self.cannot_receive, "it recovered after a breach");
+        self.cannot_receive = found.is_err();
+        if found.is_ok_and(|found| found) {
+            self.end.take_items(0, 3, &mut values);
+        }
+        assert!(values.len() <= 3 * 65);
+    }
+
     /// Does everything once more.
     fn use_all(&mut self) {
+        self.take_items();
         while self.advance() {}
         self.end.made_room();
         let _ = (self.end.has_more(), self.end.is_in_the_middle());
@@ -177,6 +190,7 @@ proptest! {
                 Step::Scribble { word, value } => segment.words()[word].store(value, Ordering::Relaxed),
                 Step::Send { length } => host.send(length),
                 Step::Advance => { host.advance(); }
+                Step::TakeItems => host.take_items(),
                 Step::Pump => host.pump(),
                 Step::MadeRoom => host.end.made_room(),
                 Step::Answer { length } => worker.answer(length),

@@ -108,6 +108,29 @@ fn a_killed_producer_leaves_a_whole_fragment_or_none() {
     }
 }
 
+#[test]
+fn a_killed_producer_leaves_whole_short_items() {
+    // For each of two items a frame, a word of data, and the head.
+    const STORES: usize = 6;
+    for stores in 0..=STORES {
+        loom::model(move || {
+            let (mut producer, mut consumer) = ring();
+            producer.let_live(stores);
+            let producer = thread::spawn(move || {
+                producer.send_item(0, &[1, 2]);
+                producer.send_item(1, &[3]);
+            });
+            let mut taken = consumer.take_items(0);
+            producer.join().expect("the producer");
+            let next = u32::from(!taken.is_empty()) + u32::from(taken.len() > 3);
+            taken.extend(consumer.take_items(next));
+            let all = [2, 1, 2, 1, 3];
+            let whole = [0, 3, 5][stores / 3];
+            assert_eq!(taken, all[..whole]);
+        });
+    }
+}
+
 /// The host has more than there was room for, announces that and looks once more, as
 /// `HostEnd::send` does; the worker has taken everything and checks for more before it sleeps, as
 /// `WorkerReceiver::receive` does.

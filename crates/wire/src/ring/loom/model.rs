@@ -122,6 +122,12 @@ impl Side<WriteCursor> {
         self.cursor.push(&self.memory.0, head, payload, offset).expect("an honest consumer")
     }
 
+    /// Sends a short item, for which there is room.
+    pub(super) fn send_item(&mut self, index: u32, value: &[u8]) {
+        let sent = self.cursor.push_item(&self.memory.0, index, value);
+        assert!(sent.expect("an honest consumer"));
+    }
+
     /// Sends all of the message from `offset` on, and waits for room.
     pub(super) fn send(&mut self, message: &[u8], mut offset: usize) {
         while offset < message.len() {
@@ -149,6 +155,15 @@ impl Side<ReadCursor> {
     pub(super) fn take(&mut self) -> Option<Vec<u8>> {
         let found = self.cursor.advance(&self.memory.0).expect("an honest producer");
         found.then(|| self.cursor.message().to_vec())
+    }
+
+    /// Returns the short items that have arrived.
+    pub(super) fn take_items(&mut self, first: u32) -> Vec<u8> {
+        let mut values = Vec::new();
+        if self.cursor.find_published(&self.memory.0).expect("an honest producer") {
+            self.cursor.take_items(&self.memory.0, first, u32::MAX, &mut values);
+        }
+        values
     }
 
     /// Waits for the next message and returns it.
