@@ -19,12 +19,11 @@
 
 mod emitter;
 
-use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
 use brigade_sys::clock::{self, Monotonic};
-use brigade_sys::executable::{EntryError, Invocation, Outlet, WithBuffers};
+use brigade_sys::executable::{EntryError, EntryPoint, Invocation, Outlet, WithBuffers};
 use brigade_sys::fork::Origin;
 use brigade_wire::link::{ARENA_THRESHOLD, LinkError, LinkReceiver, LinkSender};
 use brigade_wire::slots::{SlotTable, slot_tag};
@@ -72,6 +71,11 @@ pub(crate) struct EventLoop<S, R> {
 struct Runner {
     functions: Arc<Functions>,
     arenas: Option<Arenas>,
+    calls: Calls,
+}
+
+/// Everything that each call of a function needs.
+struct Calls {
     result: Vec<u8>,
     /// Memory of the last value, which is freed once its outcome is sent.
     leftover: Vec<u8>,
@@ -92,14 +96,9 @@ impl<S: LinkSender, R: LinkReceiver> EventLoop<S, R> {
         functions: Arc<Functions>,
     ) -> Self {
         let reporter = Reporter { sender, head: Vec::new() };
-        let runner = Runner {
-            functions,
-            arenas,
-            result: Vec::new(),
-            leftover: Vec::new(),
-            limit,
-            origin: Origin::here(),
-        };
+        let calls =
+            Calls { result: Vec::new(), leftover: Vec::new(), limit, origin: Origin::here() };
+        let runner = Runner { functions, arenas, calls };
         Self {
             receiver,
             reporter,
@@ -132,8 +131,7 @@ impl<S: LinkSender, R: LinkReceiver> EventLoop<S, R> {
             let outcome = match run.chunk {
                 None => {
                     let mut emitter = Emitter::new(&mut self.reporter, &self.slots, ring_index);
-                    let outcome =
-                        self.runner.run(&run, task, None, &mut self.lent, Some(&mut emitter));
+                    let outcome = self.runner.run(&run, &mut self.lent, &mut emitter);
                     emitter.finish()?;
                     outcome
                 }
@@ -161,9 +159,9 @@ impl<S: LinkSender, R: LinkReceiver> EventLoop<S, R> {
             } else {
                 self.reporter.announce()?;
             }
-            self.runner.leftover = Vec::new();
-            if self.runner.result.capacity() > KEPT_BUFFER {
-                self.runner.result = Vec::new();
+            self.runner.calls.leftover = Vec::new();
+            if self.runner.calls.result.capacity() > KEPT_BUFFER {
+                self.runner.calls.result = Vec::new();
             }
         }
     }
@@ -187,16 +185,24 @@ impl Items<'_> {
         lent: &mut Lent,
     ) -> Result<Outcome<'static>, LoopError> {
         let Run { task, ring_index, .. } = *self.run;
-        let mut taken = 0;
+        let Runner { functions, arenas, calls } = runner;
+        let entry = functions.find(&self.run.function);
+        let mut rest = argument(arenas.as_ref(), self.run).unwrap_or_default();
         let mut tick = clock::last_tick();
         for index in 0..self.chunk.items {
-            let Some(item) = runner.item(self.run, &mut taken) else {
+            let Some(Ok(item)) = items::take(&mut rest) else {
                 let reason = format!("the chunk ends before its item {index}");
                 return Ok(Outcome::ArgumentCodec(reason));
             };
             slots.begin_item(ring_index, u64::from(index) + 1);
             let id = TaskId::new(task.get() + u64::from(index));
-            let outcome = runner.run::<S>(self.run, id, Some(item), lent, None);
+            let outcome = match &entry {
+                Ok(entry) => {
+                    let call = Call { run: self.run, id, entry: *entry, argument: item };
+                    calls.run::<S>(call, arenas.as_ref(), lent, None)
+                }
+                Err(reason) => Outcome::UnknownFunction(reason.clone()),
+            };
             sections::end_of_item();
             reporter.send_item(ring_index, index, outcome)?;
             // Reading the exact time costs more than a short item.
@@ -213,41 +219,51 @@ impl Items<'_> {
 }
 
 impl Runner {
-    /// Returns the range of the next item in the argument of a chunk, after the `taken` bytes.
-    fn item(&self, run: &Run<'_>, taken: &mut usize) -> Option<Range<usize>> {
-        let argument = argument(self.arenas.as_ref(), run)?;
-        let mut rest = argument.get(*taken..)?;
-        let item = items::take(&mut rest)?.ok()?;
-        *taken = argument.len() - rest.len();
-        Some(*taken - item.len()..*taken)
-    }
-
-    /// Runs a task, or an item of a chunk. Anything that it does, short of ending the process,
-    /// becomes its outcome. A task that has an emitter may emit items.
+    /// Runs a task that is no chunk.
     fn run<S: LinkSender>(
         &mut self,
         run: &Run<'_>,
-        id: TaskId,
-        item: Option<Range<usize>>,
         lent: &mut Lent,
-        emitter: Option<&mut Emitter<'_, S>>,
+        emitter: &mut Emitter<'_, S>,
     ) -> Outcome<'_> {
-        let entry = match self.functions.find(&run.function) {
+        let Self { functions, arenas, calls } = self;
+        let entry = match functions.find(&run.function) {
             Ok(entry) => entry,
             Err(reason) => return Outcome::UnknownFunction(reason),
         };
-        let Self { arenas, result, leftover, limit, origin, .. } = self;
-        let results = arenas.as_ref().map(|arenas| &*arenas.results);
-        let Some(argument) = argument(arenas.as_ref(), run).and_then(|argument| match item {
-            Some(item) => argument.get(item),
-            None => Some(argument),
-        }) else {
+        let Some(argument) = argument(arenas.as_ref(), run) else {
             return Outcome::ArgumentCodec(
                 "the location of the argument is out of bounds".to_owned(),
             );
         };
+        let call = Call { run, id: run.task, entry, argument };
+        calls.run(call, arenas.as_ref(), lent, Some(emitter))
+    }
+}
+
+/// A call of a function: a task, or an item of a chunk.
+struct Call<'a> {
+    /// The task or the chunk.
+    run: &'a Run<'a>,
+    id: TaskId,
+    entry: EntryPoint,
+    argument: &'a [u8],
+}
+
+impl Calls {
+    /// Runs a task, or an item of a chunk. Anything that it does, short of ending the process,
+    /// becomes its outcome. A task that has an emitter may emit items.
+    fn run<S: LinkSender>(
+        &mut self,
+        Call { run, id, entry, argument }: Call<'_>,
+        arenas: Option<&Arenas>,
+        lent: &mut Lent,
+        emitter: Option<&mut Emitter<'_, S>>,
+    ) -> Outcome<'_> {
+        let Self { result, leftover, limit, origin } = self;
+        let results = arenas.map(|arenas| &*arenas.results);
         let (argument, buffers) = if run.has_buffers {
-            match lent.open(argument, arenas.as_ref()) {
+            match lent.open(argument, arenas) {
                 Ok((argument, buffers)) => (argument, Some(buffers)),
                 Err(reason) => return Outcome::ArgumentCodec(reason),
             }
@@ -275,7 +291,8 @@ impl Runner {
             invocation.with_buffers = with_buffers.as_ref().map(|it| it as &WithBuffers<'_>);
             let answer = entry(&mut invocation);
             has_buffers = invocation.has_buffers;
-            answer
+            // A processor stalls when it moves an answer that was just written in smaller parts.
+            answer.map_err(Box::new)
         });
         origin.end_copy();
         drop(current);
@@ -295,15 +312,15 @@ impl Runner {
                     None => Outcome::Value(result),
                 }
             }
-            Ok(Err(EntryError::Argument(reason))) => {
-                Outcome::ArgumentCodec(bounded(&reason, REASON_LIMIT))
-            }
-            Ok(Err(EntryError::Result(reason))) => {
-                Outcome::ResultCodec(bounded(&reason, REASON_LIMIT))
-            }
+            Ok(Err(error)) => match *error {
+                EntryError::Argument(reason) => {
+                    Outcome::ArgumentCodec(bounded(&reason, REASON_LIMIT))
+                }
+                EntryError::Result(reason) => Outcome::ResultCodec(bounded(&reason, REASON_LIMIT)),
+            },
             Err(report) => {
                 buffers::undo_exports();
-                Outcome::Panicked(Box::new(report))
+                Outcome::Panicked(report)
             }
         }
     }

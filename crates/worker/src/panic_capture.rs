@@ -36,10 +36,19 @@ const CANNOT_UNWIND: [&str; 2] =
     ["panic in a function that cannot unwind", "panic in a destructor during cleanup"];
 
 thread_local! {
-    /// `true` while this thread is inside `run`.
-    static RUNNING: Cell<bool> = const { Cell::new(false) };
+    static STATE: Cell<State> = const { Cell::new(State::Idle) };
     /// The latest panic inside `run`, which the task itself may have caught.
     static NOTE: RefCell<Option<Note>> = const { RefCell::new(None) };
+}
+
+/// The state of a thread.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// It is not inside `run`.
+    Idle,
+    Running,
+    /// It is inside `run` and has panicked there, so there may be a note.
+    Panicked,
 }
 
 struct Note {
@@ -66,13 +75,16 @@ pub(crate) fn install() {
 }
 
 /// Runs `task` and turns a panic into a report.
-pub(crate) fn run<T>(task: impl FnOnce() -> T) -> Result<T, PanicReport> {
-    RUNNING.set(true);
+pub(crate) fn run<T>(task: impl FnOnce() -> T) -> Result<T, Box<PanicReport>> {
+    STATE.set(State::Running);
     // Only the task's own data can be left inconsistent. The event loop clears the result before it
     // is used again.
-    let outcome = panic::catch_unwind(AssertUnwindSafe(task)).map_err(report);
-    RUNNING.set(false);
-    NOTE.take();
+    let outcome =
+        panic::catch_unwind(AssertUnwindSafe(task)).map_err(|payload| Box::new(report(payload)));
+    // Looking for a note takes as long as the rest of this function.
+    if STATE.replace(State::Idle) == State::Panicked {
+        NOTE.take();
+    }
     outcome
 }
 
@@ -95,14 +107,16 @@ fn note(panic: &PanicHookInfo<'_>) -> bool {
         backtrace: wanted.then(Backtrace::force_capture),
     };
     NOTE.set(Some(note));
+    STATE.set(State::Panicked);
     true
 }
 
 /// Returns `true` if this thread is inside `run`. A thread that is ending is not.
 fn is_running() -> bool {
-    RUNNING.try_with(Cell::get).unwrap_or(false)
+    STATE.try_with(Cell::get).is_ok_and(|state| state != State::Idle)
 }
 
+#[cold]
 fn report(payload: Box<dyn Any + Send>) -> PanicReport {
     let message = bounded(panic_text(&*payload), MESSAGE_LIMIT);
     let note = NOTE.take();

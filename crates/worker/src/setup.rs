@@ -134,7 +134,7 @@ impl Setup {
 }
 
 /// From the outside in: the error if it could not be called, its panic, its own result.
-type Called = Result<Result<Result<(), EntryError>, PanicReport>, String>;
+type Called = Result<Result<Result<(), EntryError>, Box<PanicReport>>, String>;
 
 fn call(functions: &Functions, offset: u64, argument: &[u8]) -> Called {
     let entry = functions.at(offset)?;

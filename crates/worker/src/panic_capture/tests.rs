@@ -7,7 +7,7 @@ use super::*;
 /// Runs a task that must panic and returns the report.
 fn panic_of(task: impl FnOnce()) -> PanicReport {
     install();
-    run(task).expect_err("the task did not panic")
+    *run(task).expect_err("the task did not panic")
 }
 
 #[test]
