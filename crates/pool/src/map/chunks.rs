@@ -329,7 +329,7 @@ where
     fn push(&mut self, input: &I::Item, limit: usize) -> Result<Pushed, CodecError> {
         let mut has_buffers = self.has_buffers;
         let mut lent = Vec::new();
-        let arena = self.pool.shared().arguments();
+        let pool = self.pool;
         items::push_with(&mut self.filling, |bytes| {
             let start = bytes.len();
             let (encoded, buffers) = exporting(|| codec::encode(input, bytes, limit));
@@ -337,7 +337,7 @@ where
             if has_buffers || !buffers.is_empty() {
                 let room = limit.saturating_sub(bytes.len() - start);
                 has_buffers = true;
-                lent = append_buffers::<I::Item>(buffers, bytes, room, arena)?;
+                lent = append_buffers::<I::Item>(buffers, bytes, room, pool.shared().arguments())?;
             }
             Ok(())
         })?;
