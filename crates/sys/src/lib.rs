@@ -92,6 +92,7 @@ pub mod byte_lock;
 pub mod catch_panic;
 pub mod clock;
 pub mod control;
+mod copy;
 pub mod deadline_timer;
 pub mod descriptor_limit;
 pub mod descriptors;

@@ -1,7 +1,5 @@
 //! A sparse sealed memfd and its mapping.
 
-#[cfg(target_arch = "x86_64")]
-use std::arch::asm;
 use std::ffi::c_void;
 use std::fs;
 use std::io;
@@ -18,6 +16,7 @@ use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags, madvise, mmap, mprotect, munmap};
 
 use super::SMALLEST;
+use crate::copy::copy_unstable;
 use crate::file_limit;
 use crate::memory::whole_huge_pages;
 
@@ -275,41 +274,5 @@ impl Drop for Mapping {
         // SAFETY: the mapping was made with this length and nobody holds a reference, because
         // `self` is being dropped. It fails only for an address that is not mapped.
         let _ = unsafe { munmap(self.address.as_ptr().cast(), self.length) };
-    }
-}
-
-/// Copies bytes that may change at any time. For the compiler, `ptr::copy` of such bytes would be a
-/// data race: it could read them again instead of the copy. A machine instruction reads the memory
-/// once, and the compiler cannot look into it.
-///
-/// # Safety
-/// `length` bytes can be read at `from` and written at `to`, and do not overlap. Nobody else
-/// reaches those at `to`.
-#[cfg(target_arch = "x86_64")]
-unsafe fn copy_unstable(from: *const u8, to: *mut u8, length: usize) {
-    // SAFETY: the instruction reads and writes the ranges that the caller vouches for, forwards,
-    // because the direction flag is clear at the beginning of every block. It changes the three
-    // registers and no flag.
-    unsafe {
-        asm!(
-            "rep movsb",
-            inout("rcx") length => _,
-            inout("rsi") from => _,
-            inout("rdi") to => _,
-            options(nostack, preserves_flags),
-        );
-    }
-}
-
-/// Like the function above, for processors without that instruction; slower.
-///
-/// # Safety
-/// Like the function above.
-#[cfg(not(target_arch = "x86_64"))]
-unsafe fn copy_unstable(from: *const u8, to: *mut u8, length: usize) {
-    for index in 0..length {
-        // SAFETY: both addresses lie in the ranges that the caller vouches for. A volatile read
-        // happens exactly once.
-        unsafe { to.add(index).write(from.add(index).read_volatile()) };
     }
 }
