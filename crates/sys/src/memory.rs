@@ -9,6 +9,7 @@ use rustix::mm::{Advice, madvise};
 use rustix::process::{Resource, getrlimit};
 
 use crate::arena::mapping::page_size;
+use crate::copy::copy;
 
 /// Returns the resident bytes of this process, from `/proc/self/statm`.
 ///
@@ -76,9 +77,13 @@ pub fn vec_with_capacity(length: usize) -> Vec<u8> {
 
 /// Copies bytes to a vector that [`vec_with_capacity`] returns.
 pub fn to_vec(bytes: &[u8]) -> Vec<u8> {
-    let mut copy = vec_with_capacity(bytes.len());
-    copy.extend_from_slice(bytes);
-    copy
+    let mut into = vec_with_capacity(bytes.len());
+    // SAFETY: the vector has room for the bytes, is no part of them, and is empty.
+    unsafe {
+        copy(bytes.as_ptr(), into.as_mut_ptr(), bytes.len());
+        into.set_len(bytes.len());
+    }
+    into
 }
 
 /// Size of a huge page, on most processors.

@@ -124,10 +124,12 @@ impl ArgumentArena {
     /// Allocates a block and writes the parts to it, one after the other.
     pub fn put(self: &Arc<Self>, parts: &[&[u8]]) -> Option<SharedBlock> {
         let length = parts.iter().try_fold(0_usize, |sum, part| sum.checked_add(part.len()))?;
-        let mut block = self.allocate(length)?;
-        let mut at = 0;
+        let block = self.allocate(length)?;
+        let mut at = block.offset();
         for part in parts {
-            block.as_mut_bytes()[at..at + part.len()].copy_from_slice(part);
+            // SAFETY: the host's mapping is writable. The block is part of no other block, there
+            // is no reference to its bytes, and it was not handed out yet.
+            unsafe { self.mapping.write(at, part) };
             at += part.len();
         }
         Some(block.freeze())

@@ -16,7 +16,7 @@ use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags, madvise, mmap, mprotect, munmap};
 
 use super::SMALLEST;
-use crate::copy::copy_unstable;
+use crate::copy::{copy, copy_unstable};
 use crate::file_limit;
 use crate::memory::whole_huge_pages;
 
@@ -231,7 +231,7 @@ impl Mapping {
         // SAFETY: the destination lies in the mapping, which the caller says is writable and
         // unreferenced; `bytes` lie elsewhere, because the caller says that there is no reference
         // to this part of the mapping.
-        unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) };
+        unsafe { copy(bytes.as_ptr(), to, bytes.len()) };
     }
 
     /// Copies bytes out of an arena that another process may write at the same time.
