@@ -2,7 +2,7 @@
 
 #![expect(clippy::expect_used, reason = "a test stops where a value is missing")]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::process::Command;
@@ -231,6 +231,30 @@ fn the_budget_holds_on_both_sides() {
     };
     let failed = outcome(pool.submit(fails, 8).expect("a task")).expect("a value");
     assert!(failed >= 4, "{failed}");
+}
+
+/// Returns buffers that all exist at once.
+fn make_many((byte, count): (u8, usize)) -> Vec<SharedBuf> {
+    (0..count).map(|_| make(byte)).collect()
+}
+
+#[test]
+fn a_long_stream_uses_the_same_buffers_again() {
+    const WORKERS: usize = 2;
+    const OUTPUT: usize = 3;
+    let pool = pool(WORKERS);
+    // A worker may have all tasks of the stream, and the consumer reads one more buffer.
+    let most = WORKERS + OUTPUT + 1;
+    let place = |buffer: &SharedBuf| buffer.as_ptr().addr();
+    let made = pool.broadcast(make_many, (1, most)).expect("tasks").into_iter();
+    let used: BTreeSet<usize> =
+        made.flat_map(|handle| outcome(handle).expect("buffers")).map(|it| place(&it)).collect();
+    let stream = pool.stream(make).output(OUTPUT).start().expect("a stream");
+    for _ in 0..200 {
+        while stream.try_put(2).is_ok() {}
+        let item = stream.recv().expect("an item").result.expect("a buffer");
+        assert!(used.contains(&place(&item)), "a buffer lies in memory that was not used before");
+    }
 }
 
 #[test]
