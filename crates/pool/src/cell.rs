@@ -10,7 +10,7 @@ mod watch;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU8;
 
-use brigade_scheduler::{TaskKey, TaskRef};
+use brigade_scheduler::{TaskData, TaskKey, TaskRef};
 use brigade_wire::shared::SharedBuf;
 use brigade_wire::{Chunk, Function, TaskId, items};
 
@@ -377,6 +377,13 @@ impl TaskCell {
             OutcomeState::Ready(outcome) => Some(outcome),
             OutcomeState::Pending(_) | OutcomeState::Taken(_) => None,
         }
+    }
+}
+
+impl TaskData for TaskCell {
+    #[inline]
+    fn id(&self) -> TaskId {
+        self.id
     }
 }
 

@@ -6,10 +6,9 @@
 
 use brigade_time::Monotonic;
 
-use crate::task::TaskState;
-use crate::{Action, Outbox, Scheduler, TaskEnd, TaskKey, WorkerState};
+use crate::{Action, Outbox, Scheduler, TaskData, TaskEnd, TaskKey, WorkerState};
 
-impl<T> Scheduler<T> {
+impl<T: TaskData> Scheduler<T> {
     /// Assigns queued tasks to workers that have room, and starts processes that are missing.
     #[inline]
     pub(crate) fn assign(&mut self, now: Monotonic, outbox: &mut Outbox<T>) {
@@ -52,7 +51,7 @@ impl<T> Scheduler<T> {
     /// Returns a task to the front of the queue. A task whose only worker is gone for good is
     /// cancelled.
     pub(crate) fn return_to_queue(&mut self, key: TaskKey, outbox: &mut Outbox<T>) {
-        if self.tasks[key].slot().is_some_and(|slot| slot as usize >= self.workers.target()) {
+        if self.tasks.slot(key).is_some_and(|slot| slot as usize >= self.workers.target()) {
             return self.end_task(key, TaskEnd::Cancelled, outbox);
         }
         self.tasks.wait_at_the_front(key);
@@ -72,17 +71,16 @@ impl<T> Scheduler<T> {
         let unanswered = u16::try_from(self.workers[slot as usize].load()).unwrap_or(u16::MAX);
         let ring_index = self.workers.push(slot, key);
         let worker = &self.workers[slot as usize];
-        let task = &mut self.tasks[key];
-        task.state = TaskState::Assigned { worker: slot, ring_index };
+        self.tasks[key].assign(slot, ring_index);
         outbox.push(Action::Send {
             worker: worker.id,
             ring_index,
             key,
-            id: task.id,
-            attempt: task.attempt,
+            id: self.tasks.id(key),
+            attempt: self.tasks.attempt(key),
             unanswered,
         });
-        if task.constraints.is_some() {
+        if self.tasks.constraints(key).is_some() {
             self.arm_assigned(now, key);
         }
         if self.settings.max_tasks.is_some() {

@@ -2,9 +2,9 @@
 
 use brigade_time::Monotonic;
 
-use crate::{Action, Occupant, Outbox, RevokeWhy, Scheduler, TaskKey};
+use crate::{Action, Occupant, Outbox, RevokeWhy, Scheduler, TaskData, TaskKey};
 
-impl<T> Scheduler<T> {
+impl<T: TaskData> Scheduler<T> {
     /// Moves prefetched tasks to idle workers. Called when all outcomes that have arrived are
     /// handled.
     pub(crate) fn balance(&mut self, now: Monotonic, outbox: &mut Outbox<T>) {
@@ -54,6 +54,6 @@ impl<T> Scheduler<T> {
 
     /// Returns `true` if any worker may run the task.
     pub(crate) fn is_movable(&self, key: TaskKey) -> bool {
-        self.tasks[key].slot().is_none()
+        self.tasks.slot(key).is_none()
     }
 }

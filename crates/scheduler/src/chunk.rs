@@ -10,14 +10,16 @@
 use brigade_ids::WorkerId;
 use brigade_time::Monotonic;
 
-use crate::{InterruptedAttempt, KillCause, Outbox, Returned, Scheduler, TaskEnd, TaskKey};
+use crate::{
+    InterruptedAttempt, KillCause, Outbox, Returned, Scheduler, TaskData, TaskEnd, TaskKey,
+};
 
-impl<T> Scheduler<T> {
+impl<T: TaskData> Scheduler<T> {
     /// Ends a chunk of which the worker returns some items, and queues these again.
     pub(crate) fn returned(&mut self, now: Monotonic, returned: Returned, outbox: &mut Outbox<T>) {
         let Returned { worker, task, attempt, run_time, worn, finished, parts } = returned;
         let Some(key) = self.reported(worker, task, attempt, outbox) else { return };
-        if self.tasks[key].items.is_none_or(|items| items <= finished) {
+        if self.tasks.items(key).is_none_or(|items| items <= finished) {
             return self.kill(worker, KillCause::Protocol, outbox);
         }
         let rest = self.split_off(key, finished.get());
@@ -35,7 +37,7 @@ impl<T> Scheduler<T> {
         kill_cause: Option<KillCause>,
         outbox: &mut Outbox<T>,
     ) {
-        let Some(items) = self.tasks[key].items else {
+        let Some(items) = self.tasks.items(key) else {
             return self.interrupted_task(key, worker, kill_cause, outbox);
         };
         let finished = interrupted.finished.min(items.get());
@@ -61,10 +63,10 @@ impl<T> Scheduler<T> {
     /// Splits a task that waits nowhere into at most `parts` parts of about equal size.
     pub(crate) fn divide(&mut self, key: TaskKey, parts: u32) -> Vec<TaskKey> {
         let mut all = vec![key];
-        let Some(items) = self.tasks[key].items else { return all };
+        let Some(items) = self.tasks.items(key) else { return all };
         let size = items.get().div_ceil(parts.max(1));
         let mut last = key;
-        while self.tasks[last].items.is_some_and(|left| left.get() > size) {
+        while self.tasks.items(last).is_some_and(|left| left.get() > size) {
             last = self.split_off(last, size);
             all.push(last);
         }
@@ -77,8 +79,8 @@ impl<T> Scheduler<T> {
 
     /// Gives a chunk up that a worker has started: no item starts after the one that runs.
     pub(crate) fn cancel_items(&mut self, key: TaskKey) {
-        let task = &mut self.tasks[key];
-        if task.items.is_some() {
+        if self.tasks.items(key).is_some() {
+            let task = self.tasks.rare_mut(key);
             task.retries_left = 0;
             task.constraints.get_or_insert_default().cancelled = true;
         }

@@ -9,18 +9,18 @@ use brigade_ids::WorkerId;
 use brigade_time::Monotonic;
 
 use crate::alarms::Alarm;
-use crate::task::{Constraints, TaskState};
+use crate::entry::TaskState;
+use crate::task::Constraints;
 use crate::{
-    Action, KillCause, Observation, Occupant, Outbox, RevokeWhy, Scheduler, TaskEnd, TaskKey,
-    TaskRef,
+    Action, KillCause, Observation, Occupant, Outbox, RevokeWhy, Scheduler, TaskData, TaskEnd,
+    TaskKey, TaskRef,
 };
 
-impl<T> Scheduler<T> {
+impl<T: TaskData> Scheduler<T> {
     /// Arms or disarms the timer of a task that entered the queue or returned to it.
     pub(crate) fn arm_waiting(&mut self, key: TaskKey) {
-        let task = &mut self.tasks[key];
-        let submitted = task.submitted;
-        let Some(constraints) = &mut task.constraints else { return };
+        let submitted = self.tasks.submitted(key);
+        let Some(constraints) = self.tasks.constraints_mut(key) else { return };
         constraints.section_check = None;
         match constraints.queue_due(submitted) {
             Some(due) => self.set_timer(key, due),
@@ -32,21 +32,18 @@ impl<T> Scheduler<T> {
     /// with the tick that ends such a task, and a worker may have room before.
     #[inline]
     pub(crate) fn is_late(&self, now: Monotonic, key: TaskKey) -> bool {
-        let task = &self.tasks[key];
-        task.constraints
-            .as_ref()
-            .is_some_and(|it| it.queue_due(task.submitted).is_some_and(|due| due <= now))
+        let Some(constraints) = self.tasks.constraints(key) else { return false };
+        constraints.queue_due(self.tasks.submitted(key)).is_some_and(|due| due <= now)
     }
 
     /// Arms the timer of a task that was sent to a worker. The task can start once no other is
     /// before it; see `observe_first`.
     pub(crate) fn arm_assigned(&mut self, now: Monotonic, key: TaskKey) {
-        let task = &mut self.tasks[key];
-        let submitted = task.submitted;
-        let Some(constraints) = &mut task.constraints else { return };
+        let (state, submitted) = (self.tasks[key].state(), self.tasks.submitted(key));
+        let Some(constraints) = self.tasks.constraints_mut(key) else { return };
         constraints.started_at = None;
         constraints.section_check = None;
-        let due = match task.state {
+        let due = match state {
             TaskState::Assigned { worker, .. }
                 if self.workers[worker as usize].front() == Some(Occupant::Task(key)) =>
             {
@@ -64,17 +61,16 @@ impl<T> Scheduler<T> {
     pub(crate) fn observe_first(&self, slot: u32, outbox: &mut Outbox<T>) {
         let worker = &self.workers[slot as usize];
         if let Some((ring_index, Occupant::Task(key))) = worker.in_flight().next()
-            && let task = &self.tasks[key]
-            && task.constraints.as_ref().is_some_and(|constraints| constraints.hard_limit.is_some())
+            && self.tasks.constraints(key).is_some_and(|it| it.hard_limit.is_some())
         {
-            let (worker, task) = (worker.id, TaskRef { key, id: task.id });
+            let (worker, task) = (worker.id, self.tasks.reference(key));
             outbox.push(Action::Observe { worker, ring_index, task });
         }
     }
 
     /// Sets the alarm of a task. A check that its worker relies on takes place in any case.
     pub(crate) fn set_timer(&mut self, key: TaskKey, due: Monotonic) {
-        if let Some(constraints) = &mut self.tasks[key].constraints {
+        if let Some(constraints) = self.tasks.constraints_mut(key) {
             let due = constraints.section_check.map_or(due, |check| check.min(due));
             self.alarms.set(&mut constraints.alarm, due, Alarm::Task(key));
         }
@@ -82,19 +78,17 @@ impl<T> Scheduler<T> {
 
     /// Clears the alarm of a task.
     pub(crate) fn disarm(&mut self, key: TaskKey) {
-        if let Some(constraints) = &mut self.tasks[key].constraints {
+        if let Some(constraints) = self.tasks.constraints_mut(key) {
             self.alarms.clear(&mut constraints.alarm);
         }
     }
 
     /// Handles a task whose alarm has gone off.
     pub(crate) fn expire(&mut self, now: Monotonic, key: TaskKey, outbox: &mut Outbox<T>) {
-        let task = &mut self.tasks[key];
-        if let Some(constraints) = &mut task.constraints {
+        if let Some(constraints) = self.tasks.constraints_mut(key) {
             constraints.alarm = None;
         }
-        let id = task.id;
-        match task.state {
+        match self.tasks[key].state() {
             // Only a queue deadline has an alarm there.
             TaskState::Queued | TaskState::Reserved => {
                 self.tasks.stop_waiting(key);
@@ -103,7 +97,8 @@ impl<T> Scheduler<T> {
             }
             TaskState::Assigned { worker, ring_index } => {
                 let worker = self.workers[worker as usize].id;
-                outbox.push(Action::Observe { worker, ring_index, task: TaskRef { key, id } });
+                let task = self.tasks.reference(key);
+                outbox.push(Action::Observe { worker, ring_index, task });
             }
         }
     }
@@ -118,9 +113,8 @@ impl<T> Scheduler<T> {
     ) {
         let Observation { began, section } = seen;
         let Some((worker, ring_index, _)) = self.assignment(task) else { return };
-        let entry = &mut self.tasks[task.key];
-        let submitted = entry.submitted;
-        let Some(constraints) = &mut entry.constraints else { return };
+        let submitted = self.tasks.submitted(task.key);
+        let Some(constraints) = self.tasks.constraints_mut(task.key) else { return };
         constraints.section_check = constraints.section_check.filter(|check| *check > now);
         let check = constraints.section_check;
         let Some(began) = began.or(constraints.started_at) else {
@@ -157,7 +151,7 @@ impl<T> Scheduler<T> {
             Occupant::Revoked { .. } => None,
         });
         if let Some(key) = key {
-            let constraints = self.tasks[key].constraints.get_or_insert_default();
+            let constraints = self.tasks.rare_mut(key).constraints.get_or_insert_default();
             let check = constraints.section_check.map_or(due, |check| check.min(due));
             constraints.section_check = Some(check);
             let armed = constraints.alarm.and_then(|alarm| self.alarms.deadline(alarm));
@@ -169,7 +163,7 @@ impl<T> Scheduler<T> {
     /// Arms the timer of a task that started just when it was to be revoked, if it has a hard
     /// deadline. Its worker cannot change the recorded start later.
     pub(crate) fn started_after_all(&mut self, now: Monotonic, key: TaskKey) {
-        let Some(constraints) = &mut self.tasks[key].constraints else { return };
+        let Some(constraints) = self.tasks.constraints_mut(key) else { return };
         constraints.started_at = Some(now);
         if let Some(limit) = constraints.hard_limit {
             self.set_timer(key, now.saturating_add(limit));

@@ -4,11 +4,11 @@ use brigade_ids::WorkerId;
 use brigade_time::Monotonic;
 
 use crate::{
-    Action, InterruptedAttempt, KillCause, Occupant, Outbox, Scheduler, TaskEnd, TaskKey, TaskRef,
-    WorkerState,
+    Action, InterruptedAttempt, KillCause, Occupant, Outbox, Scheduler, TaskData, TaskEnd, TaskKey,
+    TaskRef, WorkerState,
 };
 
-impl<T> Scheduler<T> {
+impl<T: TaskData> Scheduler<T> {
     pub(crate) fn died(
         &mut self,
         now: Monotonic,
@@ -76,7 +76,8 @@ impl<T> Scheduler<T> {
     ) {
         let shutting_down =
             kill_cause == Some(KillCause::Shutdown) || self.lifecycle.phase().is_terminating();
-        let task = &mut self.tasks[key];
+        let id = self.tasks.id(key);
+        let task = self.tasks.rare_mut(key);
         // If a worker violated the protocol, the task that it ran is to blame.
         let by_itself = matches!(kill_cause, None | Some(KillCause::Protocol));
         task.deaths += u32::from(by_itself);
@@ -91,7 +92,7 @@ impl<T> Scheduler<T> {
         } else if may_run_again {
             task.retries_left -= 1;
             task.attempt = task.attempt.next();
-            let (id, attempt) = (task.id, task.attempt);
+            let attempt = task.attempt;
             if let Some(constraints) = &mut task.constraints {
                 constraints.began = true;
             }
@@ -117,13 +118,12 @@ impl<T> Scheduler<T> {
         worker: WorkerId,
         outbox: &mut Outbox<T>,
     ) {
-        let task = &self.tasks[key];
         if self.lifecycle.is_broken() {
             self.end_task(key, TaskEnd::Broken, outbox);
-        } else if task.is_cancelled() || self.lifecycle.phase().cancels_pending() {
+        } else if self.tasks.is_cancelled(key) || self.lifecycle.phase().cancels_pending() {
             self.end_task(key, TaskEnd::Cancelled, outbox);
         } else {
-            self.counters.requeued += task.count();
+            self.counters.requeued += self.tasks.count(key);
             // From last to first, so that the front of the queue keeps the order of submission.
             for key in self.divide(key, parts).into_iter().rev() {
                 let task = self.tasks.reference(key);

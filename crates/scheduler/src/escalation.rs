@@ -6,9 +6,9 @@ use brigade_time::{Escalation, Monotonic};
 
 use crate::alarms::Alarm;
 use crate::worker::EndWorker;
-use crate::{Action, KillCause, Outbox, Scheduler};
+use crate::{Action, KillCause, Outbox, Scheduler, TaskData};
 
-impl<T> Scheduler<T> {
+impl<T: TaskData> Scheduler<T> {
     /// Starts the escalation for a worker that was asked to stop and has nothing left to do.
     pub(crate) fn begin_escalation(&mut self, now: Monotonic, index: usize) {
         let worker = &mut self.workers[index];

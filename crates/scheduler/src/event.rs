@@ -12,11 +12,11 @@ use brigade_time::Monotonic;
 use serde::{Deserialize, Serialize};
 
 use crate::outbox::RevokeWhy;
-use crate::{Shutdown, Submission, TaskRef};
+use crate::{Shutdown, Submission, TaskData, TaskRef};
 
 /// An input of the scheduler. In a journal, events lack the driver's data for tasks.
 #[derive(Debug, Serialize, Deserialize)]
-#[serde(bound(serialize = "", deserialize = "T: Default"))]
+#[serde(bound(serialize = "T: TaskData", deserialize = "T: From<TaskId>"))]
 pub enum Event<T> {
     /// A caller submits a task. Sent only if there is room; otherwise the caller waits.
     Submit(Submission<T>),

@@ -14,10 +14,11 @@ use std::fs::File;
 use std::io::{self, BufWriter, ErrorKind, Read, Write};
 use std::path::Path;
 
+use brigade_ids::TaskId;
 use brigade_time::Monotonic;
 use serde::{Deserialize, Serialize};
 
-use crate::{Event, Outbox, Scheduler, Settings};
+use crate::{Event, Outbox, Scheduler, Settings, TaskData};
 
 /// The result of [`replay`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -94,7 +95,7 @@ impl Journal {
 
     /// Passes an event to the scheduler, and records the event and the resulting actions. The event
     /// is handled even if recording fails.
-    pub fn record<T>(
+    pub fn record<T: TaskData>(
         &mut self,
         scheduler: &mut Scheduler<T>,
         now: Monotonic,
@@ -133,7 +134,10 @@ pub fn replay(journal: impl Read) -> Result<Replay, ReplayError> {
     if head.version != VERSION {
         return Err(frames.format(format!("the journal was recorded by version {}", head.version)));
     }
-    let mut scheduler = Scheduler::<()>::new(head.settings, |(), _| ());
+    let mut scheduler = Scheduler::new(head.settings, |first: &TaskId, at| {
+        // The id of the first item that is split off.
+        TaskId::new(first.get() + u64::from(at))
+    });
     let mut outbox = Outbox::default();
     let mut decided = Vec::new();
     loop {
@@ -145,7 +149,7 @@ pub fn replay(journal: impl Read) -> Result<Replay, ReplayError> {
             }
             Err(error) => return Err(error),
         }
-        let ((now, event), recorded): ((Monotonic, Event<()>), _) =
+        let ((now, event), recorded): ((Monotonic, Event<TaskId>), _) =
             postcard::take_from_bytes(&frames.frame)
                 .map_err(|error| frames.format(error.to_string()))?;
         let event_text = format!("{event:?}");

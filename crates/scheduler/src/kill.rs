@@ -14,16 +14,17 @@ use std::time::Duration;
 use brigade_ids::WorkerId;
 use brigade_time::Monotonic;
 
-use crate::task::TaskState;
+use crate::entry::{TaskEntry, TaskState};
 use crate::worker::PendingKill;
 use crate::{
-    Action, KillCause, Occupant, Outbox, RevokeWhy, Scheduler, TaskKey, TaskRef, WorkerState,
+    Action, KillCause, Occupant, Outbox, RevokeWhy, Scheduler, TaskData, TaskKey, TaskRef,
+    WorkerState,
 };
 
 /// Maximum time between the start of a task and the arrival of the outcome of the task before it.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(1);
 
-impl<T> Scheduler<T> {
+impl<T: TaskData> Scheduler<T> {
     /// Kills a worker, unless it is already being killed. Its death is reported later.
     pub(crate) fn kill(&mut self, worker: WorkerId, cause: KillCause, outbox: &mut Outbox<T>) {
         self.kill_now(worker, cause, false, outbox);
@@ -138,18 +139,17 @@ impl<T> Scheduler<T> {
         if kill.spared {
             self.spare(now, worker, kill.key, outbox);
         } else {
-            let task = &self.tasks[kill.key];
-            let (id, cause) = (task.id, kill.cause);
+            let (id, cause) = (self.tasks.id(kill.key), kill.cause);
             // Two attempts of one task must never overlap. Other tasks that are still assigned here
             // may have started if the worker lies. The progress of a chunk, which may be any of
             // the tasks because outcomes may be unread, is known only when the process is dead.
-            let again = (task.retries_left > 0 && cause != KillCause::Asked)
+            let again = (self.tasks.retries_left(kill.key) > 0 && cause != KillCause::Asked)
                 || self.workers.live(worker).is_some_and(|entry| {
                     entry.in_flight().any(|(_, occupant)| match occupant {
                         Occupant::Task(key) => {
-                            let task = &self.tasks[key];
                             let other = key != kill.key;
-                            task.items.is_some() || (other && task.retries_left > 0)
+                            self.tasks.items(key).is_some()
+                                || (other && self.tasks.retries_left(key) > 0)
                         }
                         Occupant::Revoked { .. } => false,
                     })
@@ -171,7 +171,7 @@ impl<T> Scheduler<T> {
             }
             _ => entry.spared = Some((completed, now)),
         }
-        let task = self.tasks.get(key).map(|task| task.state);
+        let task = self.tasks.get(key).map(TaskEntry::state);
         if matches!(task, Some(TaskState::Assigned { worker: at, .. }) if at == worker.slot) {
             self.set_timer(key, now.saturating_add(ANSWERED_WITHIN));
         }

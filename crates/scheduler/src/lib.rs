@@ -43,14 +43,9 @@
 //!     stop_grace: Duration::from_secs(1),
 //!     slow_after: None,
 //! };
-//! let mut scheduler = Scheduler::new(settings, |data, _| *data);
-//! let submission = Submission {
-//!     id: TaskId::new(1),
-//!     task: "the driver's data",
-//!     items: None,
-//!     retries: 0,
-//!     constraints: None,
-//! };
+//! let mut scheduler = Scheduler::new(settings, |task, _| *task);
+//! let task = TaskId::new(1);
+//! let submission = Submission { task, items: None, retries: 0, constraints: None };
 //! let mut outbox = Outbox::default();
 //! scheduler.handle(Monotonic::ZERO, Event::Submit(submission), &mut outbox);
 //! assert!(matches!(outbox.pop(), Some(Action::Accepted { .. })));
@@ -71,6 +66,8 @@ mod balance;
 mod chunk;
 mod deadlines;
 mod death;
+mod entries;
+mod entry;
 mod escalation;
 mod event;
 #[cfg(feature = "journal")]
@@ -109,7 +106,7 @@ pub use outbox::{Action, Outbox, RevokeWhy, TaskEnd};
 pub use queries::WorkerStatus;
 pub use scheduler::Scheduler;
 pub use settings::{Counters, Settings};
-pub use task::{Constraints, Submission, TaskKey, TaskRef};
+pub use task::{Constraints, Submission, TaskData, TaskKey, TaskRef};
 pub use worker::KillCause;
 
 use lifecycle::Phase;

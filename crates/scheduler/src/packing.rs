@@ -14,7 +14,7 @@ use std::time::Duration;
 use brigade_time::Monotonic;
 
 use crate::alarms::{PoolAlarm, RescuePlan};
-use crate::{Action, Occupant, Outbox, RevokeWhy, Scheduler};
+use crate::{Action, Occupant, Outbox, RevokeWhy, Scheduler, TaskData};
 
 /// Number of short tasks that one worker gets before the next worker gets any: a quarter of the
 /// work that is kept in a link, but at least and at most this many. While tasks do next to nothing,
@@ -29,7 +29,7 @@ const RESCUE_INTERVAL: Duration = Duration::from_millis(1);
 /// all the time.
 const FAR_BEYOND: usize = 2;
 
-impl<T> Scheduler<T> {
+impl<T: TaskData> Scheduler<T> {
     /// Returns the number of short tasks that one worker gets before the next worker gets any.
     #[inline]
     pub(crate) fn pack(&self) -> usize {

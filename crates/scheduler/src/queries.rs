@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use brigade_ids::{Attempt, WorkerId};
 
-use crate::task::TaskState;
+use crate::entry::TaskState;
 use crate::{
-    Counters, KillCause, Occupant, Scheduler, ShutdownReport, TaskKey, TaskRef, WorkerEntry,
-    WorkerState,
+    Counters, KillCause, Occupant, Scheduler, ShutdownReport, TaskData, TaskKey, TaskRef,
+    WorkerEntry, WorkerState,
 };
 
 /// The state of a slot, for reports.
@@ -25,7 +25,7 @@ pub enum WorkerStatus {
     Stopping,
 }
 
-impl<T> Scheduler<T> {
+impl<T: TaskData> Scheduler<T> {
     /// Returns `true` if a task may be submitted now. Otherwise callers wait or give up.
     pub fn has_room(&self) -> bool {
         self.tasks.waiting() < self.settings.queue_limit
@@ -73,8 +73,7 @@ impl<T> Scheduler<T> {
                 .in_flight()
                 .filter_map(|(ring_index, occupant)| match occupant {
                     Occupant::Task(key) => {
-                        let task = &self.tasks[key];
-                        Some((ring_index, TaskRef { key, id: task.id }, task.attempt))
+                        Some((ring_index, self.tasks.reference(key), self.tasks.attempt(key)))
                     }
                     Occupant::Revoked { .. } => None,
                 })
@@ -86,10 +85,10 @@ impl<T> Scheduler<T> {
     /// and the attempt.
     pub fn assignment(&self, task: TaskRef) -> Option<(WorkerId, u16, Attempt)> {
         let entry = self.tasks.find(task)?;
-        match entry.state {
+        match entry.state() {
             TaskState::Queued | TaskState::Reserved => None,
             TaskState::Assigned { worker, ring_index } => {
-                Some((self.workers[worker as usize].id, ring_index, entry.attempt))
+                Some((self.workers[worker as usize].id, ring_index, self.tasks.attempt(task.key)))
             }
         }
     }

@@ -6,8 +6,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::slab::Slab;
-use crate::task::{Rank, TaskEntry, TaskKey, TaskState};
+use crate::entries::Entries;
+use crate::entry::TaskState;
+use crate::task::{Rank, TaskData, TaskKey};
 
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
@@ -25,17 +26,13 @@ impl Queue {
     }
 
     #[inline]
-    pub(crate) fn push_back<T>(&mut self, tasks: &mut Slab<TaskEntry<T>>, key: TaskKey) {
-        let entry = &mut tasks[key.index()];
-        entry.state = TaskState::Queued;
-        if entry.priority() != 0 {
-            self.ranked.insert(entry.rank(), key);
-            return;
+    pub(crate) fn push_back<T: TaskData>(&mut self, tasks: &mut Entries<T>, key: TaskKey) {
+        if tasks.priority(key) != 0 {
+            return self.rank(tasks, key);
         }
-        entry.previous = self.last;
-        entry.next = None;
+        tasks[key].queue(self.last, None);
         match self.last {
-            Some(last) => tasks[last.index()].next = Some(key),
+            Some(last) => tasks[last].set_behind(Some(key)),
             None => self.first = Some(key),
         }
         self.last = Some(key);
@@ -43,25 +40,26 @@ impl Queue {
     }
 
     /// Returns a task to the front of the queue.
-    pub(crate) fn push_front<T>(&mut self, tasks: &mut Slab<TaskEntry<T>>, key: TaskKey) {
-        let entry = &mut tasks[key.index()];
-        entry.state = TaskState::Queued;
-        if entry.priority() != 0 {
-            self.ranked.insert(entry.rank(), key);
-            return;
+    pub(crate) fn push_front<T: TaskData>(&mut self, tasks: &mut Entries<T>, key: TaskKey) {
+        if tasks.priority(key) != 0 {
+            return self.rank(tasks, key);
         }
-        entry.previous = None;
-        entry.next = self.first;
+        tasks[key].queue(None, self.first);
         match self.first {
-            Some(first) => tasks[first.index()].previous = Some(key),
+            Some(first) => tasks[first].set_before(Some(key)),
             None => self.last = Some(key),
         }
         self.first = Some(key);
         self.linked += 1;
     }
 
+    fn rank<T: TaskData>(&mut self, tasks: &mut Entries<T>, key: TaskKey) {
+        tasks[key].queue(None, None);
+        self.ranked.insert(tasks.rank(key), key);
+    }
+
     #[inline]
-    pub(crate) fn pop_front<T>(&mut self, tasks: &mut Slab<TaskEntry<T>>) -> Option<TaskKey> {
+    pub(crate) fn pop_front<T: TaskData>(&mut self, tasks: &mut Entries<T>) -> Option<TaskKey> {
         let key = self.front(tasks)?;
         self.remove(tasks, key);
         Some(key)
@@ -69,10 +67,10 @@ impl Queue {
 
     /// Returns the task that leaves next.
     #[inline]
-    pub(crate) fn front<T>(&self, tasks: &Slab<TaskEntry<T>>) -> Option<TaskKey> {
+    pub(crate) fn front<T: TaskData>(&self, tasks: &Entries<T>) -> Option<TaskKey> {
         match (self.first, self.ranked.first_key_value()) {
             (Some(plain), Some((rank, ranked))) => {
-                Some(if *rank < tasks[plain.index()].rank() { *ranked } else { plain })
+                Some(if *rank < tasks.rank(plain) { *ranked } else { plain })
             }
             (plain, ranked) => plain.or(ranked.map(|(_, key)| *key)),
         }
@@ -80,21 +78,20 @@ impl Queue {
 
     /// Removes a task.
     #[inline]
-    pub(crate) fn remove<T>(&mut self, tasks: &mut Slab<TaskEntry<T>>, key: TaskKey) {
-        let entry = &mut tasks[key.index()];
-        debug_assert_eq!(entry.state, TaskState::Queued);
-        if entry.priority() != 0 {
-            self.ranked.remove(&entry.rank());
+    pub(crate) fn remove<T: TaskData>(&mut self, tasks: &mut Entries<T>, key: TaskKey) {
+        debug_assert_eq!(tasks[key].state(), TaskState::Queued);
+        if tasks.priority(key) != 0 {
+            self.ranked.remove(&tasks.rank(key));
             return;
         }
-        let (previous, next) = (entry.previous.take(), entry.next.take());
-        match previous {
-            Some(previous) => tasks[previous.index()].next = next,
-            None => self.first = next,
+        let (before, behind) = tasks[key].neighbors();
+        match before {
+            Some(before) => tasks[before].set_behind(behind),
+            None => self.first = behind,
         }
-        match next {
-            Some(next) => tasks[next.index()].previous = previous,
-            None => self.last = previous,
+        match behind {
+            Some(behind) => tasks[behind].set_before(before),
+            None => self.last = before,
         }
         self.linked -= 1;
     }
@@ -103,9 +100,9 @@ impl Queue {
     #[cfg(test)]
     pub(crate) fn iter<'a, T>(
         &'a self,
-        tasks: &'a Slab<TaskEntry<T>>,
+        tasks: &'a Entries<T>,
     ) -> impl Iterator<Item = TaskKey> + use<'a, T> {
-        let linked = std::iter::successors(self.first, |key| tasks[key.index()].next);
+        let linked = std::iter::successors(self.first, |key| tasks[*key].neighbors().1);
         linked.chain(self.ranked.values().copied())
     }
 }

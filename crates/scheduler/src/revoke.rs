@@ -4,16 +4,16 @@ use brigade_ids::Revocation;
 use brigade_ids::WorkerId;
 use brigade_time::Monotonic;
 
-use crate::task::TaskState;
-use crate::{Action, KillCause, Outbox, RevokeWhy, Scheduler, TaskEnd, TaskRef};
+use crate::entry::TaskState;
+use crate::{Action, KillCause, Outbox, RevokeWhy, Scheduler, TaskData, TaskEnd, TaskRef};
 
-impl<T> Scheduler<T> {
+impl<T: TaskData> Scheduler<T> {
     /// Cancels a task that has not started, or the items of a chunk that have not.
     pub(crate) fn cancel(&mut self, now: Monotonic, task: TaskRef, outbox: &mut Outbox<T>) {
         let Some(entry) = self.tasks.find(task) else {
             return;
         };
-        match entry.state {
+        match entry.state() {
             TaskState::Queued | TaskState::Reserved => {
                 self.tasks.stop_waiting(task.key);
                 self.end_task(task.key, TaskEnd::Cancelled, outbox);
@@ -53,7 +53,7 @@ impl<T> Scheduler<T> {
             // Otherwise a worker that overwrites the table could pretend that the task before has
             // ended.
             if why == RevokeWhy::Kill {
-                self.tasks[task.key].retries_left = 0;
+                self.tasks.rare_mut(task.key).retries_left = 0;
                 self.cancel_items(task.key);
             }
             return self.kill(worker, KillCause::Protocol, outbox);
@@ -63,7 +63,7 @@ impl<T> Scheduler<T> {
                 RevokeWhy::Kill => {
                     // Its worker may already be dying, for a reason after which the task would run
                     // again.
-                    self.tasks[task.key].retries_left = 0;
+                    self.tasks.rare_mut(task.key).retries_left = 0;
                     self.cancel_items(task.key);
                     self.kill_running(now, worker, task.key, KillCause::Asked, outbox);
                 }
@@ -86,7 +86,7 @@ impl<T> Scheduler<T> {
                 self.settle(now, outbox);
             }
             RevokeWhy::Clear => {
-                self.counters.requeued += self.tasks[task.key].count();
+                self.counters.requeued += self.tasks.count(task.key);
                 self.return_to_queue(task.key, outbox);
                 self.answered_behind(now, worker, true, outbox);
                 self.assign(now, outbox);
@@ -96,7 +96,7 @@ impl<T> Scheduler<T> {
                 self.settle(now, outbox);
             }
             RevokeWhy::Steal => {
-                self.counters.stolen += self.tasks[task.key].count();
+                self.counters.stolen += self.tasks.count(task.key);
                 self.return_to_queue(task.key, outbox);
                 self.assign(now, outbox);
                 // There may be more idle workers.

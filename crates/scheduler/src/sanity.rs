@@ -3,10 +3,10 @@
 use brigade_time::Escalation;
 
 use crate::alarms::PoolAlarm;
-use crate::task::{TaskEntry, TaskState};
-use crate::{Occupant, Phase, Scheduler, WorkerState};
+use crate::entry::TaskState;
+use crate::{Occupant, Phase, Scheduler, TaskData, WorkerState};
 
-impl<T> Scheduler<T> {
+impl<T: TaskData> Scheduler<T> {
     /// Panics if an invariant does not hold. Tests call it after every step.
     pub(crate) fn sanity_check(&self) {
         self.each_task_is_in_one_place();
@@ -27,13 +27,14 @@ impl<T> Scheduler<T> {
                 if let Occupant::Task(key) = occupant {
                     assigned += 1;
                     let state = TaskState::Assigned { worker: worker.id.slot, ring_index };
-                    assert_eq!(self.tasks[key].state, state, "a task and its worker disagree");
+                    assert_eq!(self.tasks[key].state(), state, "a task and its worker disagree");
                 }
             }
         }
         let places = self.tasks.check_waiting() + assigned;
         assert_eq!(places, self.tasks.len(), "a task is nowhere or in two places");
-        let pending: u64 = self.tasks.iter().map(TaskEntry::count).sum();
+        self.tasks.check_rare();
+        let pending: u64 = self.tasks.keys().map(|key| self.tasks.count(key)).sum();
         assert_eq!(self.pending(), pending, "the number of tasks is wrong");
     }
 
@@ -83,7 +84,7 @@ impl<T> Scheduler<T> {
     }
 
     fn every_deadline_has_an_alarm(&self) {
-        let tasks = self.tasks.iter().filter_map(|task| task.constraints.as_ref()?.alarm);
+        let tasks = self.tasks.keys().filter_map(|key| self.tasks.constraints(key)?.alarm);
         let workers = self.workers.iter().flat_map(|it| it.age_alarm.iter().chain(&it.stop_alarm));
         assert_eq!(tasks.count() + workers.count(), self.alarms.owned(), "an alarm has no owner");
         for worker in self.workers.iter() {
@@ -122,7 +123,7 @@ impl<T> Scheduler<T> {
             + counters.refused_by_break;
         assert_eq!(
             counters.submitted,
-            ended + self.tasks.iter().map(TaskEntry::count).sum::<u64>(),
+            ended + self.tasks.keys().map(|key| self.tasks.count(key)).sum::<u64>(),
             "a task was lost or duplicated"
         );
     }

@@ -11,10 +11,11 @@ use brigade_time::Monotonic;
 
 use crate::alarms::PoolAlarm;
 use crate::{
-    Action, KillCause, Occupant, Outbox, RevokeWhy, Scheduler, TaskEnd, WorkerEntry, WorkerState,
+    Action, KillCause, Occupant, Outbox, RevokeWhy, Scheduler, TaskData, TaskEnd, WorkerEntry,
+    WorkerState,
 };
 
-impl<T> Scheduler<T> {
+impl<T: TaskData> Scheduler<T> {
     /// Returns the number of workers that exist and were not asked to stop.
     pub(crate) fn staying(&self) -> usize {
         let stays = |worker: &&WorkerEntry| {

@@ -1,22 +1,21 @@
 //! The scheduler's state, and what it does with the events of tasks.
 
-use std::num::NonZeroU32;
 use std::time::Duration;
 
 use brigade_ids::{Attempt, TaskId, WorkerId};
 use brigade_time::Monotonic;
 
 use crate::alarms::{Alarm, Alarms, PoolAlarm, RescuePlan};
+use crate::entries::Removed;
 use crate::lifecycle::Lifecycle;
 use crate::restart_budget::RestartBudget;
 use crate::run_times::RunTimes;
-use crate::task::TaskEntry;
 use crate::tasks::Tasks;
 use crate::warm_up::WarmUp;
 use crate::worker::{Occupant, WorkerState};
 use crate::workers::Workers;
 use crate::{
-    Action, Counters, Event, KillCause, Outbox, Settings, Submission, TaskEnd, TaskKey, TaskRef,
+    Action, Counters, Event, KillCause, Outbox, Settings, Submission, TaskData, TaskEnd, TaskKey,
 };
 
 /// The scheduler; see the module's documentation. `T` is the driver's data for a task.
@@ -40,7 +39,7 @@ pub struct Scheduler<T> {
     pub(crate) looked_for_slow: Monotonic,
 }
 
-impl<T> Scheduler<T> {
+impl<T: TaskData> Scheduler<T> {
     /// Creates a scheduler without tasks and workers. When a chunk is divided, `split_data` splits
     /// the driver's data at an item, and returns the data of the items from there on.
     ///
@@ -151,11 +150,10 @@ impl<T> Scheduler<T> {
             return;
         }
         self.lifecycle.set_quiescent(false);
-        let id = submission.id;
         let has_constraints = submission.constraints.is_some();
         let key = self.tasks.insert(now, submission);
-        self.counters.submitted += self.tasks[key].count();
-        outbox.push(Action::Accepted { task: TaskRef { key, id } });
+        self.counters.submitted += self.tasks.count(key);
+        outbox.push(Action::Accepted { task: self.tasks.reference(key) });
         self.watch_age(now);
         if has_constraints {
             self.queue_with_constraints(key, outbox);
@@ -166,7 +164,7 @@ impl<T> Scheduler<T> {
     }
 
     pub(crate) fn queue_with_constraints(&mut self, key: TaskKey, outbox: &mut Outbox<T>) {
-        if let Some(slot) = self.tasks[key].slot() {
+        if let Some(slot) = self.tasks.slot(key) {
             if slot as usize >= self.workers.target() {
                 return self.end_task(key, TaskEnd::Cancelled, outbox);
             }
@@ -190,8 +188,7 @@ impl<T> Scheduler<T> {
             return None;
         };
         if let Some(Occupant::Task(key)) = entry.front()
-            && let task = &self.tasks[key]
-            && (task.id, task.attempt) == (id, attempt)
+            && (self.tasks.id(key), self.tasks.attempt(key)) == (id, attempt)
         {
             return Some(key);
         }
@@ -291,14 +288,12 @@ impl<T> Scheduler<T> {
     #[inline]
     pub(crate) fn end_task(&mut self, key: TaskKey, end: TaskEnd, outbox: &mut Outbox<T>) {
         self.disarm(key);
-        let entry = self.tasks.remove(key);
-        self.counters.count(end, entry.count());
-        self.lifecycle.count(end, entry.count());
+        let Removed { task, attempt, items, submitted } = self.tasks.remove(key);
+        self.counters.count(end, items.into());
+        self.lifecycle.count(end, items.into());
         if self.alarms.is_set(PoolAlarm::Start) {
             self.update_start_alarm();
         }
-        let items = entry.items.map_or(1, NonZeroU32::get);
-        let TaskEntry { task, attempt, submitted, .. } = entry;
         outbox.push(Action::Complete { task, attempt, end, items, submitted });
     }
 }

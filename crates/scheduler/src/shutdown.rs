@@ -18,11 +18,11 @@ use brigade_time::Monotonic;
 
 use crate::alarms::PoolAlarm;
 use crate::{
-    Action, KillCause, Occupant, Outbox, Phase, RevokeWhy, Scheduler, Shutdown, TaskEnd,
+    Action, KillCause, Occupant, Outbox, Phase, RevokeWhy, Scheduler, Shutdown, TaskData, TaskEnd,
     WorkerState,
 };
 
-impl<T> Scheduler<T> {
+impl<T: TaskData> Scheduler<T> {
     pub(crate) fn begin_shutdown(
         &mut self,
         now: Monotonic,

@@ -10,8 +10,8 @@ use std::time::Duration;
 use brigade_time::Monotonic;
 
 use crate::alarms::PoolAlarm;
-use crate::task::TaskState;
-use crate::{Action, Outbox, Scheduler, TaskKey};
+use crate::entry::TaskState;
+use crate::{Action, Outbox, Scheduler, TaskData, TaskKey};
 
 /// Number of looks per limit, at most.
 const LOOKS: u32 = 8;
@@ -19,7 +19,7 @@ const LOOKS: u32 = 8;
 /// Number of tasks that are reported in one look, at most. Those that are assigned come first.
 const MOST: usize = 100;
 
-impl<T> Scheduler<T> {
+impl<T: TaskData> Scheduler<T> {
     /// Sets the alarm for a task that was submitted, unless there is an earlier one.
     #[inline]
     pub(crate) fn watch_age(&mut self, submitted: Monotonic) {
@@ -36,21 +36,22 @@ impl<T> Scheduler<T> {
         let last = std::mem::replace(&mut self.looked_for_slow, now);
         let mut slow: Vec<TaskKey> = Vec::new();
         let mut next: Option<Monotonic> = None;
-        for (key, task) in self.tasks.all() {
-            let reports = ages(task.submitted, now, limit);
-            if reports > ages(task.submitted, last, limit) {
+        for key in self.tasks.keys() {
+            let submitted = self.tasks.submitted(key);
+            let reports = ages(submitted, now, limit);
+            if reports > ages(submitted, last, limit) {
                 slow.push(key);
             }
-            let due = task.submitted.saturating_add(limit.saturating_mul(reports + 1));
+            let due = submitted.saturating_add(limit.saturating_mul(reports + 1));
             next = Some(next.map_or(due, |next| next.min(due)));
         }
         let soonest = now.saturating_add((limit / LOOKS).max(Duration::from_nanos(1)));
         self.alarms.set_pool(PoolAlarm::Slow, next.map(|next| next.max(soonest)));
         let unreported = slow.len().saturating_sub(MOST);
-        slow.sort_by_key(|key| !matches!(self.tasks[*key].state, TaskState::Assigned { .. }));
+        slow.sort_by_key(|key| !matches!(self.tasks[*key].state(), TaskState::Assigned { .. }));
         for key in slow.into_iter().take(MOST) {
             let task = self.tasks.reference(key);
-            let elapsed = now.saturating_since(self.tasks[key].submitted);
+            let elapsed = now.saturating_since(self.tasks.submitted(key));
             outbox.push(Action::Slow { task, elapsed });
         }
         if unreported > 0 {

@@ -6,9 +6,9 @@ use brigade_ids::WorkerId;
 use brigade_time::Monotonic;
 
 use crate::alarms::PoolAlarm;
-use crate::{Action, Outbox, Scheduler, StartFailure, WorkerEntry, WorkerState};
+use crate::{Action, Outbox, Scheduler, StartFailure, TaskData, WorkerEntry, WorkerState};
 
-impl<T> Scheduler<T> {
+impl<T: TaskData> Scheduler<T> {
     /// Starts all workers that the pool may have.
     pub(crate) fn warm_up(&mut self, now: Monotonic, outbox: &mut Outbox<T>) {
         if !self.lifecycle.is_running() {

@@ -1,11 +1,12 @@
-//! The scheduler's record of a task.
+//! Tasks as the driver describes and names them.
 
 use std::num::NonZeroU32;
+use std::sync::Arc;
 use std::time::Duration;
 
-use brigade_ids::{Attempt, TaskId};
+use brigade_ids::TaskId;
 use brigade_time::{Monotonic, TimerKey};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// Index of a task in the scheduler. It is reused after the task has ended, so it is always paired
 /// with the task's id.
@@ -51,26 +52,6 @@ pub struct TaskRef {
     pub id: TaskId,
 }
 
-#[derive(Debug)]
-pub(crate) struct TaskEntry<T> {
-    pub(crate) id: TaskId,
-    pub(crate) task: T,
-    pub(crate) attempt: Attempt,
-    /// Number of items, if the task is a chunk of a map.
-    pub(crate) items: Option<NonZeroU32>,
-    pub(crate) retries_left: u32,
-    /// Number of workers that died running it.
-    pub(crate) deaths: u32,
-    pub(crate) state: TaskState,
-    /// Time of submission.
-    pub(crate) submitted: Monotonic,
-    /// Neighbors in the queue, while `state` is `Queued` and the task is plain.
-    pub(crate) previous: Option<TaskKey>,
-    pub(crate) next: Option<TaskKey>,
-    /// Set for the few tasks that have any.
-    pub(crate) constraints: Option<Box<Constraints>>,
-}
-
 /// Priority, slot and deadlines of a task, as far as the scheduler enforces them. A chunk of a map
 /// has the limits of all its items together.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -102,14 +83,32 @@ pub struct Constraints {
     pub(crate) cancelled: bool,
 }
 
+/// The driver's data for a task.
+pub trait TaskData {
+    /// Returns the task's id, which never changes.
+    fn id(&self) -> TaskId;
+}
+
+/// The data of a replayed journal, which has nothing but ids.
+impl TaskData for TaskId {
+    fn id(&self) -> TaskId {
+        *self
+    }
+}
+
+impl<T: TaskData> TaskData for Arc<T> {
+    #[inline]
+    fn id(&self) -> TaskId {
+        T::id(self)
+    }
+}
+
 /// A task as it enters the scheduler.
 #[derive(Debug, Serialize, Deserialize)]
-#[serde(bound(serialize = "", deserialize = "T: Default"))]
+#[serde(bound(serialize = "T: TaskData", deserialize = "T: From<TaskId>"))]
 pub struct Submission<T> {
-    /// Its id.
-    pub id: TaskId,
-    /// The driver's data.
-    #[serde(skip)]
+    /// The driver's data. A journal has the task's id in its place.
+    #[serde(serialize_with = "serialize_id", deserialize_with = "deserialize_id")]
     pub task: T,
     /// Number of items, if the task is a chunk of a map. The ids of the items follow that of the
     /// task, which is the first one's.
@@ -120,6 +119,14 @@ pub struct Submission<T> {
     pub constraints: Option<Box<Constraints>>,
 }
 
+fn serialize_id<T: TaskData, S: Serializer>(task: &T, to: S) -> Result<S::Ok, S::Error> {
+    task.id().serialize(to)
+}
+
+fn deserialize_id<'de, T: From<TaskId>, D: Deserializer<'de>>(from: D) -> Result<T, D::Error> {
+    TaskId::deserialize(from).map(T::from)
+}
+
 /// The order of waiting tasks: by time of submission, where each step of priority is worth
 /// [`AGING`]. So a task is overtaken only by tasks that are submitted within that time after it,
 /// and never starves.
@@ -128,97 +135,11 @@ pub(crate) type Rank = (i128, TaskId);
 /// Head start that one step of priority gives.
 pub(crate) const AGING: Duration = Duration::from_secs(10);
 
-impl<T> TaskEntry<T> {
-    #[inline]
-    pub(crate) fn new(now: Monotonic, submission: Submission<T>) -> Self {
-        let Submission { id, task, items, retries, constraints } = submission;
-        Self {
-            id,
-            task,
-            attempt: Attempt::first(),
-            items,
-            retries_left: retries,
-            deaths: 0,
-            state: TaskState::Queued,
-            submitted: now,
-            previous: None,
-            next: None,
-            constraints,
-        }
-    }
-
-    /// Splits off the items from `at` on, with their data, as a task that waits nowhere yet.
-    pub(crate) fn split_off(&mut self, at: u32, task: T) -> Self {
-        let count = self.items.map_or(1, NonZeroU32::get);
-        let constraints = self.constraints.as_deref_mut().map(|constraints| {
-            let limit_of = |count_after| constraints.limit_of_items(count, count_after);
-            let (first, rest) = (limit_of(at), limit_of(count.saturating_sub(at)));
-            constraints.hard_limit = first;
-            Box::new(Constraints {
-                hard_limit: rest,
-                alarm: None,
-                started_at: None,
-                ..constraints.clone()
-            })
-        });
-        self.items = NonZeroU32::new(at);
-        Self {
-            id: TaskId::new(self.id.get() + u64::from(at)),
-            task,
-            items: NonZeroU32::new(count.saturating_sub(at)),
-            state: TaskState::Queued,
-            previous: None,
-            next: None,
-            constraints,
-            ..*self
-        }
-    }
-
-    /// Returns the number of items of a chunk, and 1 for other tasks.
-    #[inline]
-    pub(crate) fn count(&self) -> u64 {
-        self.items.map_or(1, |items| items.get().into())
-    }
-
-    /// Returns `true` if the task is a chunk whose items do not run again after a worker, because
-    /// nobody wants them any more.
-    pub(crate) fn is_cancelled(&self) -> bool {
-        self.constraints.as_ref().is_some_and(|constraints| constraints.cancelled)
-    }
-
-    pub(crate) fn rank(&self) -> Rank {
-        let head_start = i128::from(self.priority()) * AGING.as_nanos().cast_signed();
-        (i128::from(self.submitted.as_nanos()) - head_start, self.id)
-    }
-
-    #[inline]
-    pub(crate) fn priority(&self) -> i32 {
-        self.constraints.as_ref().map_or(0, |constraints| constraints.priority)
-    }
-
-    /// Returns the only slot whose worker may run the task, if there is one.
-    #[inline]
-    pub(crate) fn slot(&self) -> Option<u32> {
-        self.constraints.as_ref().and_then(|constraints| constraints.slot)
-    }
-}
-
 impl Constraints {
     /// Returns the hard limit of `after` of the task's `before` items.
-    fn limit_of_items(&self, before: u32, after: u32) -> Option<Duration> {
+    pub(crate) fn limit_of_items(&self, before: u32, after: u32) -> Option<Duration> {
         let limit = self.hard_limit?;
         let shared = self.items_share_limit;
         Some(if shared { (limit / before.max(1)).saturating_mul(after) } else { limit })
     }
-}
-
-/// The state of a task until its outcome.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum TaskState {
-    /// In the queue.
-    Queued,
-    /// Waits for one particular worker; see `Constraints::slot`.
-    Reserved,
-    /// Written into a worker's link. The state word shows whether it has started.
-    Assigned { worker: u32, ring_index: u16 },
 }

@@ -4,17 +4,18 @@
 //! `state` says are changed together, here.
 
 use std::collections::VecDeque;
-use std::ops::{Index, IndexMut};
+use std::ops::{Deref, DerefMut};
 
 use brigade_time::Monotonic;
 
+use crate::entries::{Entries, Removed};
+use crate::entry::TaskState;
 use crate::queue::Queue;
-use crate::slab::Slab;
-use crate::task::{Submission, TaskEntry, TaskKey, TaskRef, TaskState};
+use crate::task::{Submission, TaskData, TaskKey};
 
 #[derive(Debug)]
 pub(crate) struct Tasks<T> {
-    entries: Slab<TaskEntry<T>>,
+    entries: Entries<T>,
     queue: Queue,
     /// For each slot, the tasks that only its worker may run, in order of submission.
     reserved: Vec<VecDeque<TaskKey>>,
@@ -27,7 +28,7 @@ pub(crate) struct Tasks<T> {
 impl<T> Default for Tasks<T> {
     fn default() -> Self {
         Self {
-            entries: Slab::new(),
+            entries: Entries::default(),
             queue: Queue::default(),
             reserved: Vec::new(),
             reserved_len: 0,
@@ -36,65 +37,37 @@ impl<T> Default for Tasks<T> {
     }
 }
 
-impl<T> Index<TaskKey> for Tasks<T> {
-    type Output = TaskEntry<T>;
+impl<T> Deref for Tasks<T> {
+    type Target = Entries<T>;
 
     #[inline]
-    fn index(&self, key: TaskKey) -> &TaskEntry<T> {
-        &self.entries[key.index()]
+    fn deref(&self) -> &Entries<T> {
+        &self.entries
     }
 }
 
-impl<T> IndexMut<TaskKey> for Tasks<T> {
+impl<T> DerefMut for Tasks<T> {
     #[inline]
-    fn index_mut(&mut self, key: TaskKey) -> &mut TaskEntry<T> {
-        &mut self.entries[key.index()]
+    fn deref_mut(&mut self) -> &mut Entries<T> {
+        &mut self.entries
     }
 }
 
-impl<T> Tasks<T> {
+impl<T: TaskData> Tasks<T> {
     /// Adds a task, which waits nowhere yet.
     #[inline]
     pub(crate) fn insert(&mut self, now: Monotonic, submission: Submission<T>) -> TaskKey {
-        let entry = TaskEntry::new(now, submission);
-        self.pending += entry.count();
-        TaskKey::new(self.entries.insert(entry))
-    }
-
-    /// Splits off the items of a task from `at` on, as a task that waits nowhere yet.
-    pub(crate) fn split_off(&mut self, key: TaskKey, at: u32, data: fn(&T, u32) -> T) -> TaskKey {
-        let entry = &mut self[key];
-        let data = data(&entry.task, at);
-        let rest = entry.split_off(at, data);
-        TaskKey::new(self.entries.insert(rest))
+        let key = self.entries.insert(now, submission);
+        self.pending += self.count(key);
+        key
     }
 
     /// Removes a task that does not wait.
     #[inline]
-    pub(crate) fn remove(&mut self, key: TaskKey) -> TaskEntry<T> {
-        let entry = self.entries.remove(key.index());
-        self.pending -= entry.count();
-        entry
-    }
-
-    #[inline]
-    pub(crate) fn get(&self, key: TaskKey) -> Option<&TaskEntry<T>> {
-        self.entries.get(key.index())
-    }
-
-    /// Returns a task, unless it has ended.
-    pub(crate) fn find(&self, task: TaskRef) -> Option<&TaskEntry<T>> {
-        self.get(task.key).filter(|entry| entry.id == task.id)
-    }
-
-    /// Returns all tasks.
-    pub(crate) fn all(&self) -> impl Iterator<Item = (TaskKey, &TaskEntry<T>)> {
-        self.entries.all().map(|(index, entry)| (TaskKey::new(index), entry))
-    }
-
-    /// Returns the key with the task's id.
-    pub(crate) fn reference(&self, key: TaskKey) -> TaskRef {
-        TaskRef { key, id: self[key].id }
+    pub(crate) fn remove(&mut self, key: TaskKey) -> Removed<T> {
+        let removed = self.entries.remove(key);
+        self.pending -= u64::from(removed.items);
+        removed
     }
 
     /// Returns the number of all tasks; items count one by one.
@@ -103,15 +76,10 @@ impl<T> Tasks<T> {
         self.pending
     }
 
-    #[inline]
-    pub(crate) fn is_empty(&self) -> bool {
-        self.entries.is_empty()
-    }
-
     /// Lets a task wait behind all others.
     #[inline]
     pub(crate) fn wait_at_the_end(&mut self, key: TaskKey) {
-        match self[key].slot() {
+        match self.slot(key) {
             None => self.queue.push_back(&mut self.entries, key),
             Some(slot) => self.reserve(key, slot).push_back(key),
         }
@@ -119,14 +87,14 @@ impl<T> Tasks<T> {
 
     /// Lets a task wait before all others.
     pub(crate) fn wait_at_the_front(&mut self, key: TaskKey) {
-        match self[key].slot() {
+        match self.slot(key) {
             None => self.queue.push_front(&mut self.entries, key),
             Some(slot) => self.reserve(key, slot).push_front(key),
         }
     }
 
     fn reserve(&mut self, key: TaskKey, slot: u32) -> &mut VecDeque<TaskKey> {
-        self[key].state = TaskState::Reserved;
+        self[key].reserve();
         self.reserved_len += 1;
         let slot = slot as usize;
         if self.reserved.len() <= slot {
@@ -157,8 +125,7 @@ impl<T> Tasks<T> {
     /// Takes a task out of the queue, or from the list of its worker. Does nothing if it does not
     /// wait.
     pub(crate) fn stop_waiting(&mut self, key: TaskKey) {
-        let entry = &self[key];
-        match (entry.state, entry.slot()) {
+        match (self[key].state(), self.slot(key)) {
             (TaskState::Queued, _) => self.queue.remove(&mut self.entries, key),
             (TaskState::Reserved, Some(slot)) => {
                 self.reserved[slot as usize].retain(|other| *other != key);
@@ -198,28 +165,20 @@ impl<T> Tasks<T> {
 }
 
 #[cfg(test)]
-impl<T> Tasks<T> {
-    pub(crate) fn len(&self) -> usize {
-        self.entries.len()
-    }
-
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &TaskEntry<T>> {
-        self.entries.iter()
-    }
-
+impl<T: TaskData> Tasks<T> {
     /// Panics if the places of waiting tasks are not those of the lists. Returns the number of
     /// waiting tasks.
     pub(crate) fn check_waiting(&self) -> usize {
         let queued: Vec<_> = self.queue.iter(&self.entries).collect();
         assert_eq!(queued.len(), self.queue.len(), "the queue's length is wrong");
         for key in &queued {
-            assert_eq!(self[*key].state, TaskState::Queued);
+            assert_eq!(self[*key].state(), TaskState::Queued);
         }
         let mut reserved = 0;
         for (slot, list) in (0..).zip(&self.reserved) {
             for key in list {
-                let task = &self[*key];
-                assert_eq!((task.state, task.slot()), (TaskState::Reserved, Some(slot)));
+                let place = (self[*key].state(), self.slot(*key));
+                assert_eq!(place, (TaskState::Reserved, Some(slot)));
                 reserved += 1;
             }
         }

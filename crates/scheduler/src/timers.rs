@@ -3,9 +3,9 @@
 use brigade_time::Monotonic;
 
 use crate::alarms::{Alarm, PoolAlarm};
-use crate::{Action, Outbox, Phase, Scheduler, Shutdown};
+use crate::{Action, Outbox, Phase, Scheduler, Shutdown, TaskData};
 
-impl<T> Scheduler<T> {
+impl<T: TaskData> Scheduler<T> {
     pub(crate) fn tick(&mut self, now: Monotonic, outbox: &mut Outbox<T>) {
         while let Some(alarm) = self.alarms.expire(now) {
             match alarm {

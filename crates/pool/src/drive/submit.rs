@@ -59,8 +59,8 @@ impl Shared {
         // Deadlines count from the exact time. The last tick is slightly behind, but much cheaper.
         let is_exact = constraints.is_some() || items.is_some();
         let time = core.recording.stamp(task, is_exact);
-        let (id, submitted) = (task.id, Arc::clone(task));
-        let event = Event::Submit(Submission { id, task: submitted, items, retries, constraints });
+        let task_again = Arc::clone(task);
+        let event = Event::Submit(Submission { task: task_again, items, retries, constraints });
         core.handle(time, event, EventData::Nothing, self, &mut deferred);
         let is_alone = core.scheduler.pending() == 1;
         if core.listeners.glances.submit(is_alone) {
@@ -108,9 +108,8 @@ impl Shared {
             let mut constraints = TaskDeadlines::constraints(task.deadlines());
             constraints.slot = Some(slot);
             let time = core.recording.stamp(task, true);
-            let (id, task, constraints) = (task.id, Arc::clone(task), Some(Box::new(constraints)));
-            let event =
-                Event::Submit(Submission { id, task, items: None, retries: 0, constraints });
+            let (task, constraints) = (Arc::clone(task), Some(Box::new(constraints)));
+            let event = Event::Submit(Submission { task, items: None, retries: 0, constraints });
             core.handle(time, event, EventData::Nothing, self, &mut deferred);
         }
         drop(core);

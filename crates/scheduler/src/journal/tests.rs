@@ -38,12 +38,14 @@ fn recorded() -> Vec<u8> {
         std::thread::current().id()
     ));
     let mut journal = Journal::create(&path, &settings()).expect("a journal");
-    let (mut scheduler, mut outbox) =
-        (Scheduler::new(settings(), |data, _| *data), Outbox::default());
+    let (mut scheduler, mut outbox) = (
+        Scheduler::new(settings(), |first: &TaskId, at| TaskId::new(first.get() + u64::from(at))),
+        Outbox::default(),
+    );
     let worker = WorkerId { slot: 0, generation: 1 };
     let submit = |id, items| {
-        let (id, items) = (TaskId::new(id), NonZeroU32::new(items));
-        Event::Submit(Submission { id, task: "task", items, retries: 0, constraints: None })
+        let (task, items) = (TaskId::new(id), NonZeroU32::new(items));
+        Event::Submit(Submission { task, items, retries: 0, constraints: None })
     };
     let next = WorkerId { slot: 0, generation: 2 };
     let returned = Returned {

@@ -11,10 +11,10 @@ use std::ops::Range;
 use std::rc::Rc;
 use std::time::Duration;
 
-use brigade_ids::{Attempt, WorkerId};
+use brigade_ids::{Attempt, TaskId, WorkerId};
 use brigade_time::Monotonic;
 
-use crate::{Constraints, KillCause, Settings, TaskEnd};
+use crate::{Constraints, KillCause, Settings, TaskData, TaskEnd};
 
 /// Head start that one step of priority gives.
 const AGING: Duration = Duration::from_secs(10);
@@ -35,6 +35,12 @@ type Counts = Rc<RefCell<BTreeMap<u64, u32>>>;
 pub(super) struct Data {
     pub(super) first: u64,
     counts: Counts,
+}
+
+impl TaskData for Data {
+    fn id(&self) -> TaskId {
+        TaskId::new(self.first)
+    }
 }
 
 impl Data {

@@ -14,7 +14,7 @@ const WORKER: WorkerId = WorkerId { slot: 0, generation: 1 };
 
 /// A pool with one worker, which is ready.
 struct Pool {
-    scheduler: Scheduler<()>,
+    scheduler: Scheduler<TaskId>,
     now: Monotonic,
     submitted: u64,
     /// Number of tasks that were too many for one look.
@@ -24,7 +24,7 @@ struct Pool {
 impl Pool {
     fn new() -> Self {
         let settings = Settings { slow_after: Some(LIMIT), ..settings(1) };
-        let scheduler = Scheduler::new(settings, |(), _| ());
+        let scheduler = Scheduler::new(settings, |id, _| *id);
         let now = Monotonic::ZERO.saturating_add(Duration::from_secs(100));
         let mut pool = Self { scheduler, now, submitted: 0, more: 0 };
         pool.event(Event::WarmUp);
@@ -33,7 +33,7 @@ impl Pool {
     }
 
     /// Returns the reported tasks with their ages.
-    fn event(&mut self, event: Event<()>) -> Vec<(u64, Duration)> {
+    fn event(&mut self, event: Event<TaskId>) -> Vec<(u64, Duration)> {
         let mut outbox = Outbox::default();
         self.scheduler.handle(self.now, event, &mut outbox);
         let mut slow = Vec::new();
@@ -50,7 +50,7 @@ impl Pool {
     fn submit(&mut self) {
         self.submitted += 1;
         let id = TaskId::new(self.submitted);
-        let submission = Submission { id, task: (), items: None, retries: 0, constraints: None };
+        let submission = Submission { task: id, items: None, retries: 0, constraints: None };
         assert_eq!(self.event(Event::Submit(submission)), []);
     }
 

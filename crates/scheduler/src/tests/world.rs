@@ -370,8 +370,8 @@ impl World {
             constraints.hard_limit = self.model.hard_limit(id);
             Box::new(constraints)
         });
-        let (items, new) = (items.and_then(NonZeroU32::new), TaskId::new(id));
-        self.event(Event::Submit(Submission { id: new, task, items, retries, constraints }));
+        let items = items.and_then(NonZeroU32::new);
+        self.event(Event::Submit(Submission { task, items, retries, constraints }));
         id
     }
 
