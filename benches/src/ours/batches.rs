@@ -1,6 +1,7 @@
 //! Measures a long stream of large batches: what grows after the warm-up, and the rate.
 
 use std::fs;
+use std::hint::black_box;
 
 use brigade::{Link, SharedBuf};
 
@@ -12,7 +13,16 @@ use crate::sample::{number, timed};
 
 pub(super) fn measure(link: Link, load: &Load, report: &mut Report) -> Outcome<()> {
     let pool = BenchPool::warm(link, load.workers)?;
-    let stream = pool.stream(batch).start()?;
+    // How many buffers a worker uses at once depends on the order of events, which in a long run
+    // is the most unfavorable one at some time. So each worker first uses as many as the stream
+    // can hold: those of all its tasks, and the one that the consumer reads.
+    let most = load.workers + OUTPUT + 1;
+    for handle in pool.broadcast(batches, (load.batch_size, most))? {
+        for batch in handle.wait()?? {
+            black_box(batch.first() == batch.last());
+        }
+    }
+    let stream = pool.stream(batch).output(OUTPUT).start()?;
     let run = |count: usize, watch: &mut dyn FnMut(usize) -> Outcome<()>| {
         let mut taken = 0;
         pump(&stream, std::iter::repeat_n(load.batch_size, count), |item| {
@@ -48,8 +58,16 @@ pub(super) fn measure(link: Link, load: &Load, report: &mut Report) -> Outcome<(
     Ok(())
 }
 
-/// Batches before the first count: enough that all memory that the stream needs was used.
+/// Tasks that the stream may have beyond one for each worker: the default.
+const OUTPUT: usize = 3;
+
+/// Batches before the first count.
 const WARM: usize = 500;
+
+/// Returns several batches, which all exist at once.
+fn batches((size, count): (usize, usize)) -> Result<Vec<SharedBuf>, String> {
+    (0..count).map(|_| batch(size)).collect()
+}
 
 /// Writes all of a batch, as a loader does.
 fn batch(size: usize) -> Result<SharedBuf, String> {
