@@ -10,6 +10,7 @@ use std::sync::{Mutex, PoisonError};
 
 use brigade::{Link, Pool, Protection, SharedBuf, SharedBufMut};
 use brigade_sys::clock::now;
+use serde::{Deserialize, Serialize};
 
 use super::BenchPool;
 use crate::load::Load;
@@ -98,44 +99,58 @@ const SMALL: usize = 64;
 
 fn next_buffer(pool: &BenchPool, size: usize) -> Outcome<(u64, SharedBuf)> {
     pool.submit(prepare_buffer, size)?.wait()??;
+    let next =
+        |which| -> Outcome<(u64, SharedBuf)> { Ok(pool.submit(hand_over_buffer, which)?.wait()??) };
     for _ in 0..WARM {
-        let (sent, buffer) = pool.submit(hand_over_small_buffer, ())?.wait()??;
+        let (sent, buffer) = next(Which::Small)?;
         time_to_read(sent, &buffer)?;
     }
-    let (sent, buffer) = pool.submit(hand_over_buffer, ())?.wait()?;
-    Ok((sent, buffer.ok_or("no buffer was prepared")?))
+    next(Which::Prepared)
 }
 
 fn next_vec(pool: &BenchPool, size: usize) -> Outcome<(u64, Vec<u8>)> {
     pool.submit(prepare_vec, size)?.wait()?;
+    let next = |which| -> Outcome<Vec<u8>> { Ok(pool.submit(hand_over_vec, which)?.wait()?) };
     for _ in 0..WARM {
-        black_box(pool.submit(small_vec, ())?.wait()?);
+        black_box(next(Which::Small)?);
     }
-    let value = pool.submit(hand_over_vec, ())?.wait()?;
+    let value = next(Which::Prepared)?;
     let sent = value.first_chunk().ok_or("the result is too short")?;
     Ok((u64::from_le_bytes(*sent), value))
+}
+
+/// The value that a task hands over. One function does both, so that its code is warm when it
+/// counts.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+enum Which {
+    Small,
+    Prepared,
 }
 
 /// The buffer for the next call of [`hand_over_buffer`].
 static BUFFER: Mutex<Option<SharedBufMut>> = Mutex::new(None);
 
 fn prepare_buffer(size: usize) -> Result<(), String> {
-    let mut buffer = brigade::worker::alloc(size).map_err(|error| error.to_string())?;
-    buffer.fill(1);
-    *BUFFER.lock().unwrap_or_else(PoisonError::into_inner) = Some(buffer);
+    *BUFFER.lock().unwrap_or_else(PoisonError::into_inner) = Some(written(size)?);
     Ok(())
 }
 
-fn hand_over_small_buffer((): ()) -> Result<(u64, SharedBuf), String> {
-    let mut buffer = brigade::worker::alloc(SMALL).map_err(|error| error.to_string())?;
+fn written(size: usize) -> Result<SharedBufMut, String> {
+    let mut buffer = brigade::worker::alloc(size).map_err(|error| error.to_string())?;
     buffer.fill(1);
-    Ok((now().as_nanos(), buffer.freeze()))
+    Ok(buffer)
 }
 
 /// At the level that makes the worker's mapping read-only, `freeze` does that.
-fn hand_over_buffer((): ()) -> (u64, Option<SharedBuf>) {
-    let buffer = BUFFER.lock().unwrap_or_else(PoisonError::into_inner).take();
-    (now().as_nanos(), buffer.map(SharedBufMut::freeze))
+fn hand_over_buffer(which: Which) -> Result<(u64, SharedBuf), String> {
+    let buffer = match which {
+        Which::Small => written(SMALL)?,
+        Which::Prepared => {
+            let prepared = BUFFER.lock().unwrap_or_else(PoisonError::into_inner).take();
+            prepared.ok_or("no buffer was prepared")?
+        }
+    };
+    Ok((now().as_nanos(), buffer.freeze()))
 }
 
 /// The value for the next call of [`hand_over_vec`].
@@ -145,14 +160,13 @@ fn prepare_vec(size: usize) {
     *VEC.lock().unwrap_or_else(PoisonError::into_inner) = vec![1; size];
 }
 
-fn small_vec((): ()) -> Vec<u8> {
-    vec![1; SMALL]
-}
-
 /// Returns nothing but the bytes, because a vector in another type is encoded byte by byte. Its
 /// first bytes are the time.
-fn hand_over_vec((): ()) -> Vec<u8> {
-    let mut value = std::mem::take(&mut *VEC.lock().unwrap_or_else(PoisonError::into_inner));
+fn hand_over_vec(which: Which) -> Vec<u8> {
+    let mut value = match which {
+        Which::Small => vec![1; SMALL],
+        Which::Prepared => std::mem::take(&mut *VEC.lock().unwrap_or_else(PoisonError::into_inner)),
+    };
     if let Some(sent) = value.first_chunk_mut() {
         *sent = now().as_nanos().to_le_bytes();
     }
