@@ -5,7 +5,6 @@ use std::future::Future;
 use std::marker::PhantomData;
 use std::pin::Pin;
 use std::sync::Arc;
-#[cfg(feature = "futures")]
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
