@@ -16,6 +16,7 @@ use rustix::process::{
 };
 
 use crate::clock::now;
+use crate::process::environment_of;
 use crate::wait::wait_readable;
 
 /// Makes this process adopt the orphans among its descendants.
@@ -89,7 +90,7 @@ impl Child {
 
     /// Returns the value of a variable in the environment with which the process was started.
     pub fn variable(&self, name: &str) -> Option<String> {
-        let environment = fs::read(format!("/proc/{}/environ", self.pid())).ok()?;
+        let environment = environment_of(self.pid());
         environment.split(|byte| *byte == 0).find_map(|entry| {
             let entry = std::str::from_utf8(entry).ok()?;
             entry.strip_prefix(name)?.strip_prefix('=').map(str::to_owned)

@@ -13,11 +13,13 @@
 
 mod descendants;
 mod ended;
+mod environment;
 mod exit;
 mod foreign;
 mod signal;
 
 pub use ended::{Ended, Usage};
+pub use environment::environment_of;
 pub use exit::{Exit, signal_name};
 pub use foreign::{ForeignProcess, Swept};
 pub use signal::Signal;

@@ -6,6 +6,7 @@
 use std::fs;
 use std::os::fd::AsRawFd;
 
+use brigade_sys::process::environment_of;
 pub use rustix::process::Signal;
 use rustix::process::{
     Pid, PidfdFlags, Resource, Rlimit, getrlimit, pidfd_open, pidfd_send_signal, setrlimit,
@@ -28,7 +29,7 @@ pub fn with_variable(name: &str, value: &str) -> Vec<u32> {
     let wanted = format!("{name}={value}").into_bytes();
     all()
         .filter(|pid| {
-            let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+            let environment = environment_of(*pid);
             environment.split(|byte| *byte == 0).any(|variable| variable == wanted)
         })
         .filter(|pid| is_alive(*pid))

@@ -41,6 +41,10 @@ const BANS: &[Ban] = &[
                 "tasks that must take long, and the pause between two polls of a bounded wait",
             ),
             ("crates/integration/src/bin/", "programs that misbehave by hanging"),
+            (
+                "crates/sys/src/process/environment.rs",
+                "nothing announces that the kernel has mapped a program",
+            ),
             ("crates/brigade/examples/", "simulates work that takes time"),
         ],
         allowed_in_tests: false,

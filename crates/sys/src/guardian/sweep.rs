@@ -159,7 +159,9 @@ fn environment(folder: &OwnedFd, pid: &CStr, mark: &[u8]) -> Option<Found> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
     use std::os::unix::fs::OpenOptionsExt;
+    use std::path::{Path, PathBuf};
     use std::process::{Child, Command};
 
     use super::*;
@@ -216,6 +218,14 @@ mod tests {
         file
     }
 
+    fn slow_program(folder: &Path) -> PathBuf {
+        let path = folder.join("slow");
+        let mut options = std::fs::OpenOptions::new();
+        let mut file = options.write(true).create_new(true).mode(0o755).open(&path).expect("new");
+        file.write_all(&slow_executable()).expect("room");
+        path
+    }
+
     struct Killed(Child);
 
     impl Drop for Killed {
@@ -228,11 +238,7 @@ mod tests {
     #[test]
     fn a_process_that_is_just_executing_a_program_is_killed_too() {
         let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("slow");
-        let mut options = std::fs::OpenOptions::new();
-        let mut file = options.write(true).create_new(true).mode(0o755).open(&path).expect("new");
-        std::io::Write::write_all(&mut file, &slow_executable()).expect("room");
-        drop(file);
+        let path = slow_program(folder.path());
         let value = format!("executing-{}", getpid().as_raw_nonzero());
         for _ in 0..20 {
             // It returns once the kernel begins to map the program.
@@ -245,6 +251,19 @@ mod tests {
             rustix::event::poll(&mut fds, Some(&bound)).expect("a pidfd");
             let status = process.0.try_wait().expect("ours");
             assert!(status.is_some_and(|status| status.code().is_none()), "it is still there");
+        }
+    }
+
+    #[test]
+    fn the_environment_of_a_process_that_is_just_executing_a_program_is_awaited() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = slow_program(folder.path());
+        for _ in 0..20 {
+            let process = Killed(
+                Command::new(&path).env("ENVIRONMENT_TEST", "1").spawn().expect("a program"),
+            );
+            let environment = crate::process::environment_of(process.0.id());
+            assert!(environment.windows(19).any(|it| it == b"ENVIRONMENT_TEST=1\0"));
         }
     }
 

@@ -1,0 +1,38 @@
+//! The environment of any process.
+
+use std::fs;
+use std::thread;
+use std::time::Duration;
+
+/// Maximum number of pauses for a process that is executing a program.
+const PAUSES: usize = 500;
+
+const PAUSE: Duration = Duration::from_millis(1);
+
+/// Returns the environment with which a process was started, each entry with a zero byte at its
+/// end. It is empty if the process has ended, or belongs to somebody else.
+///
+/// A process that is executing a program has none until the kernel has mapped the program, which
+/// takes long if that is read from a disk. This waits for that, for half a second.
+pub fn environment_of(pid: u32) -> Vec<u8> {
+    let file = |name: &str| format!("/proc/{pid}/{name}");
+    let environment = || fs::read(file("environ")).unwrap_or_default();
+    // Kernel threads and processes that have ended have no program. The command line appears
+    // together with the environment.
+    let is_executing = || {
+        fs::read_link(file("exe")).is_ok()
+            && fs::read(file("cmdline")).is_ok_and(|line| line.is_empty())
+    };
+    for _ in 0..PAUSES {
+        let found = environment();
+        if !found.is_empty() {
+            return found;
+        }
+        if !is_executing() {
+            break;
+        }
+        thread::sleep(PAUSE);
+    }
+    // It is there by now, unless it is empty.
+    environment()
+}
