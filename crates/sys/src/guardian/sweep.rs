@@ -164,6 +164,8 @@ mod tests {
     use std::path::{Path, PathBuf};
     use std::process::{Child, Command};
 
+    use rustix::event::{PollFd, PollFlags, poll};
+
     use super::*;
 
     #[test]
@@ -226,6 +228,14 @@ mod tests {
         path
     }
 
+    /// Waits up to ten seconds for the end of a process, and leaves it to be reaped.
+    fn await_end(child: &Child) {
+        let pidfd = pidfd_open(Pid::from_child(child), PidfdFlags::empty()).expect("ours");
+        let mut fds = [PollFd::new(&pidfd, PollFlags::IN)];
+        let bound = Timespec { tv_sec: 10, tv_nsec: 0 };
+        assert_eq!(poll(&mut fds, Some(&bound)), Ok(1), "it has not ended");
+    }
+
     struct Killed(Child);
 
     impl Drop for Killed {
@@ -245,10 +255,7 @@ mod tests {
             let mut process =
                 Killed(Command::new(&path).env("SWEEP_TEST", &value).spawn().expect("a program"));
             kill_marked(format!("SWEEP_TEST={value}\0").as_bytes());
-            let pidfd = pidfd_open(Pid::from_child(&process.0), PidfdFlags::empty()).expect("ours");
-            let mut fds = [rustix::event::PollFd::new(&pidfd, rustix::event::PollFlags::IN)];
-            let bound = Timespec { tv_sec: 10, tv_nsec: 0 };
-            rustix::event::poll(&mut fds, Some(&bound)).expect("a pidfd");
+            await_end(&process.0);
             let status = process.0.try_wait().expect("ours");
             assert!(status.is_some_and(|status| status.code().is_none()), "it is still there");
         }
@@ -285,9 +292,7 @@ mod tests {
             })
         };
         assert!(is_known(&sleeper.0), "it has a command line");
-        let pidfd = pidfd_open(Pid::from_child(&ended), PidfdFlags::empty()).expect("ours");
-        let mut fds = [rustix::event::PollFd::new(&pidfd, rustix::event::PollFlags::IN)];
-        rustix::event::poll(&mut fds, None).expect("a pidfd");
+        await_end(&ended);
         assert_eq!(found(&ended), Found::NoMark, "it has no program any more");
         ended.wait().expect("ours");
     }
