@@ -2,8 +2,8 @@
 //!
 //! All steps share one profile (dev) and one target folder, so that nothing is built twice. Only
 //! loom and asan have builds of their own, because their flags would invalidate all other builds.
-//! What later steps need is built while the tests run. From a clean clone, this must stay under 15
-//! minutes on two cores.
+//! Builds for later steps run beside the tests. The goal is 15 minutes from a clean clone on two
+//! cores.
 
 use std::cell::Cell;
 use std::process::ExitCode;

@@ -59,9 +59,8 @@ impl Shared {
         // Deadlines count from the exact time. The last tick is slightly behind, but much cheaper.
         let is_exact = constraints.is_some() || items.is_some();
         let time = core.recording.stamp(task, is_exact);
-        let task_again = Arc::clone(task);
-        let event = Event::Submit(Submission { task: task_again, items, retries, constraints });
-        core.handle(time, event, EventData::Nothing, self, &mut deferred);
+        let submission = Submission { task: Arc::clone(task), items, retries, constraints };
+        core.handle(time, Event::Submit(submission), EventData::Nothing, self, &mut deferred);
         let is_alone = core.scheduler.pending() == 1;
         if core.listeners.glances.submit(is_alone) {
             task.set_may_look();

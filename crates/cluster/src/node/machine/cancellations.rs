@@ -34,7 +34,7 @@ impl Cancellations {
     }
 
     pub(super) fn contains(&self, key: &TaskKey) -> bool {
-        !self.keys.is_empty() && self.keys.contains(key)
+        self.keys.contains(key)
     }
 }
 
