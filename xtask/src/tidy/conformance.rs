@@ -12,7 +12,7 @@ const FAILURES: &str = "docs/failure-model.md";
 /// The section of the failure model whose table names tests.
 const WRITES: &str = "What a worker can write";
 
-/// The folder of tests that are named without a path.
+/// The folder of tests that are named without a path, wherever in it they are.
 const TESTS: &str = "crates/integration/tests/";
 
 pub(super) fn check(checkout: &Checkout) -> Vec<Finding> {
@@ -80,11 +80,14 @@ fn is_path(file: &str) -> bool {
 
 fn exists(checkout: &Checkout, test: &str) -> bool {
     let Some((file, name)) = test.split_once("::") else { return false };
-    let path = if is_path(file) { file.to_owned() } else { format!("{TESTS}{file}.rs") };
+    let end = format!("/{file}.rs");
+    let is_named = |path: &str| {
+        if is_path(file) { path == file } else { path.starts_with(TESTS) && path.ends_with(&end) }
+    };
     let function = format!("fn {name}(");
     // A macro generates a test for each of its lines: `name: some, arguments;`.
     let line = format!("{name}: ");
-    checkout.file(&path).is_some_and(|file| {
+    checkout.rust_files().filter(|file| is_named(&file.path)).any(|file| {
         occurrences(&file.code, &function).next().is_some()
             || file.code.lines().any(|text| text.trim_start().starts_with(&line))
     })
@@ -101,8 +104,11 @@ mod tests {
 
     #[test]
     fn tests_that_exist_pass() {
-        let table = "| 1 | x | `a::holds`, `crates/b/src/c.rs::holds_too`; `Pool::submit()` |\n";
-        assert!(locations(check, &[("docs/conformance.md", table), INTEGRATION, UNIT]).is_empty());
+        let table = "| 1 | x | `a::holds`, `crates/b/src/c.rs::holds_too`; `Pool::submit()` |\n\
+                     | 2 | y | `d::holds_in_a_folder` |\n";
+        let nested = ("crates/integration/tests/e/d.rs", "#[test]\nfn holds_in_a_folder() {}\n");
+        let files = [("docs/conformance.md", table), INTEGRATION, UNIT, nested];
+        assert!(locations(check, &files).is_empty());
     }
 
     #[test]

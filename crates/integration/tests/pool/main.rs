@@ -1,0 +1,13 @@
+//! Pools and their workers, from the first to the last.
+
+mod demand;
+mod doorbell;
+mod initializer;
+mod lifecycle;
+mod live_view;
+mod parent_death;
+mod shutdown;
+mod starvation;
+mod workers;
+
+brigade::init_for_tests!();

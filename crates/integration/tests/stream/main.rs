@@ -1,0 +1,8 @@
+//! Streams of items.
+
+mod flat_streams;
+mod items;
+mod stream_threads;
+mod streams;
+
+brigade::init_for_tests!();

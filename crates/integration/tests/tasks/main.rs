@@ -1,0 +1,21 @@
+//! Tasks: their values, their order, and all ways in which they end.
+
+mod arenas;
+mod backpressure;
+mod cancellation;
+mod chaos;
+mod chunks;
+mod crashes;
+mod cut_off;
+mod deadlines;
+mod failures;
+mod handles;
+mod journal;
+mod keys;
+mod liars;
+mod map;
+mod metrics;
+mod refused;
+mod waiting;
+
+brigade::init_for_tests!();
