@@ -14,6 +14,7 @@ use std::time::Duration;
 use brigade_time::Monotonic;
 
 use crate::alarms::{PoolAlarm, RescuePlan};
+use crate::prefetch::FEW;
 use crate::{Action, Occupant, Outbox, RevokeWhy, Scheduler, TaskData};
 
 /// Number of short tasks that one worker gets before the next worker gets any: a quarter of the
@@ -94,9 +95,13 @@ impl<T: TaskData> Scheduler<T> {
                 continue;
             }
             worker.stalled = !progress && worker.is_at_work();
-            if wanted && self.newest_prefetched(index).is_some() {
-                goes_on = true;
-                self.take_back(index, outbox);
+            let stalled = worker.stalled;
+            if (wanted || stalled) && self.newest_prefetched(index).is_some() {
+                // While tasks are known to be long, few are prefetched, and balancing moves them.
+                goes_on |= wanted || self.depth() > FEW;
+                if wanted {
+                    self.take_back(index, outbox);
+                }
             }
         }
         if goes_on {

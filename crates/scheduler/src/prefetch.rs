@@ -13,7 +13,7 @@ use brigade_time::Monotonic;
 use crate::{Outbox, Scheduler, TaskData, WorkerEntry};
 
 /// Up to this number, the frames of a worker are not doubled, because the tasks are long.
-const FEW: usize = 2;
+pub(crate) const FEW: usize = 2;
 
 impl<T: TaskData> Scheduler<T> {
     /// Returns a busy worker that may be sent one more task.

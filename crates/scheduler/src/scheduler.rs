@@ -127,11 +127,12 @@ impl<T: TaskData> Scheduler<T> {
             | Event::Skipped { .. }
             | Event::Balance => unreachable!("handled by the caller"),
         }
+        // A tick must not plan the next one because it does not know that no worker is missing.
+        self.workers.update_complete();
         self.balance(now, outbox);
         if self.has_demand() {
             self.spawn_for_demand(now, outbox);
         }
-        self.workers.update_complete();
         self.update_idle_alarm();
         self.update_start_alarm();
     }

@@ -142,6 +142,17 @@ fn packed_tasks_are_rescued_from_behind_a_long_one() {
 }
 
 #[test]
+fn busy_workers_are_not_checked_for_progress_while_none_is_missing() {
+    let mut world = started(settings(2));
+    world.get_used_to(TEN_MICROS);
+    for _ in 0..30 {
+        world.submit(0);
+    }
+    world.event(Event::WarmUp);
+    assert!((0..2).any(|_| !world.next_tick()), "a check plans the next one");
+}
+
+#[test]
 fn a_crash_fails_only_the_task_that_ran() {
     let mut world = started(settings(1));
     let ids: Vec<u64> = (0..5).map(|_| world.submit(0)).collect();
