@@ -64,7 +64,7 @@ pub const WHILE: Duration = Duration::from_millis(100);
 
 /// Slots of a worker's table: the pool's credit. The size of the memory is compared with the size
 /// that follows from it.
-const SLOTS: u16 = 512;
+const SLOTS: u16 = 1024;
 
 /// A task function that scribbles. Returns the seed.
 ///

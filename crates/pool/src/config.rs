@@ -186,9 +186,9 @@ pub const CONNECTORS: Connectors = &[
     &brigade_link_ipc::Ipc,
 ];
 
-/// Maximum number of frames under way to one worker: half a millisecond of tasks that take a
-/// microsecond each.
-pub(crate) const CREDIT: u16 = 512;
+/// Maximum number of frames under way to one worker: a millisecond of tasks that take a microsecond
+/// each.
+pub(crate) const CREDIT: u16 = 1024;
 
 /// Returns an error that names the field unless the condition holds.
 pub(crate) fn require(

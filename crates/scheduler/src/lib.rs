@@ -103,7 +103,7 @@ mod workers;
 pub use event::{Event, InterruptedAttempt, Observation, Returned, StartFailure};
 pub use lifecycle::{Shutdown, ShutdownReport};
 pub use outbox::{Action, Outbox, RevokeWhy, TaskEnd};
-pub use queries::WorkerStatus;
+pub use queries::{Links, WorkerStatus};
 pub use scheduler::Scheduler;
 pub use settings::{Counters, Settings};
 pub use task::{Constraints, Submission, TaskData, TaskKey, TaskRef};

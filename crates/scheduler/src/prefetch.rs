@@ -2,8 +2,8 @@
 //!
 //! A prefetched task is written into the link of a busy worker, so that the worker finds it without
 //! a wake-up. The number of prefetched tasks follows from the usual run time: a few hundred
-//! microseconds of work hide the round trip to the host, and up to a millisecond while many tasks
-//! wait. One task is prefetched as long as the round trip would be noticeable; nothing is
+//! microseconds of work hide the round trip to the host, and up to four milliseconds while many
+//! tasks wait. One task is prefetched as long as the round trip would be noticeable; nothing is
 //! prefetched behind long tasks.
 //!
 //! Tasks that are shorter than a wake-up are packed; see [`packing`](crate::packing).
@@ -12,8 +12,12 @@ use brigade_time::Monotonic;
 
 use crate::{Outbox, Scheduler, TaskData, WorkerEntry};
 
-/// Up to this number, the frames of a worker are not doubled, because the tasks are long.
+/// Up to this number, a worker does not get more frames while many tasks wait, because the tasks
+/// are long.
 pub(crate) const FEW: usize = 2;
+
+/// A worker gets at most this many times as many frames while many more tasks wait.
+const MOST_DEEPER: usize = 8;
 
 impl<T: TaskData> Scheduler<T> {
     /// Returns a busy worker that may be sent one more task.
@@ -23,11 +27,18 @@ impl<T: TaskData> Scheduler<T> {
         now: Monotonic,
         outbox: &mut Outbox<T>,
     ) -> Option<u32> {
-        let depth = self.depth_now();
+        let depth = self.depth();
         if depth <= 1 {
             return None;
         }
-        let has_room = |worker: &WorkerEntry| worker.may_prefetch() && worker.load() < depth;
+        let (queued, deepest) = (self.tasks.queued(), self.deepest());
+        let twice_all = 2 * self.workers.len();
+        // Each wake-up of the host displaces a worker, so links hold more while many tasks wait, up
+        // to half of what there is for each worker. Enough tasks are left for the others.
+        let has_room = |worker: &WorkerEntry| {
+            let load = worker.load();
+            worker.may_prefetch() && (load < depth || (load < deepest && load * twice_all < queued))
+        };
         let current = self.workers.current();
         let slot = if has_room(current) && !current.load().is_multiple_of(self.pack()) {
             current.id.slot
@@ -40,16 +51,17 @@ impl<T: TaskData> Scheduler<T> {
         Some(slot)
     }
 
-    /// Like [`depth`](Self::depth), but twice as many brief tasks while many more wait, so that
-    /// workers announce outcomes half as often. Enough tasks are left for other workers.
+    /// Returns the maximum number of frames that a worker may have while many more tasks wait.
     #[inline]
-    fn depth_now(&self) -> usize {
+    fn deepest(&self) -> usize {
         let depth = self.depth();
-        if depth > FEW && self.tasks.queued() > 2 * depth * self.workers.len() {
-            (2 * depth).min(self.settings.credit.into())
-        } else {
-            depth
-        }
+        if depth > FEW { (MOST_DEEPER * depth).min(self.settings.credit.into()) } else { depth }
+    }
+
+    /// Returns `true` if a worker has more brief tasks than it gets while few wait.
+    pub(crate) fn has_deep_links(&self) -> bool {
+        let depth = self.depth();
+        self.workers.iter().any(|worker| worker.load() > depth)
     }
 
     /// Returns the maximum number of frames that a worker may have, including the one that it runs.

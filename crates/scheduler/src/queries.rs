@@ -25,6 +25,17 @@ pub enum WorkerStatus {
     Stopping,
 }
 
+/// The content of the workers' links.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Links {
+    /// No brief task waits in a link.
+    Empty,
+    /// Brief tasks wait in a link.
+    Filled,
+    /// A link has got more of them because many more wait in the queue.
+    Deep,
+}
+
 impl<T: TaskData> Scheduler<T> {
     /// Returns `true` if a task may be submitted now. Otherwise callers wait or give up.
     pub fn has_room(&self) -> bool {
@@ -165,10 +176,16 @@ impl<T: TaskData> Scheduler<T> {
         })
     }
 
-    /// Returns `true` if a worker has tasks behind the one that it runs, and tasks are usually
-    /// brief.
-    pub fn has_brief_tasks_behind_others(&self) -> bool {
-        self.run_times.are_brief() && self.workers.iter().any(|worker| worker.load() > 1)
+    /// Returns how many brief tasks the workers have behind those that they run, as far as it
+    /// matters to a thread that waits for outcomes.
+    pub fn links(&self) -> Links {
+        if !self.run_times.are_brief() || self.workers.iter().all(|worker| worker.load() <= 1) {
+            Links::Empty
+        } else if self.has_deep_links() {
+            Links::Deep
+        } else {
+            Links::Filled
+        }
     }
 
     /// Returns `true` if tasks are usually so short that waking a thread for one takes longer.

@@ -81,18 +81,21 @@ fn a_prefetched_task_moves_to_an_idle_worker() {
 }
 
 #[test]
-fn twice_as_many_brief_tasks_are_prefetched_while_many_wait() {
-    for (usual, few, many) in [(TEN_MICROS, 50, 100), (Duration::from_micros(200), 2, 2)] {
+fn the_more_brief_tasks_wait_the_more_are_prefetched() {
+    for (usual, few, many) in [(TEN_MICROS, 50, 400), (Duration::from_micros(200), 2, 2)] {
         let mut world = started(Settings { credit: 512, ..settings(1) });
         world.scheduler.run_times.set_usual(usual);
-        for _ in 0..3 * few {
-            world.submit(0);
-        }
-        assert_eq!(world.workers[&0].frames.len(), few);
-        for _ in 0..3 * few {
-            world.submit(0);
-        }
-        assert_eq!(world.workers[&0].frames.len(), many, "{usual:?}");
+        let mut submit = |tasks| {
+            for _ in 0..tasks {
+                world.submit(0);
+            }
+            (world.workers[&0].frames.len(), world.scheduler.tasks.queued())
+        };
+        assert_eq!(submit(3 * few).0, few);
+        let (frames, queued) = submit(3 * few);
+        assert!(frames > few || many == few, "{usual:?}");
+        assert!(frames <= queued, "as much is left for other workers");
+        assert_eq!(submit(3 * many).0, many, "{usual:?}");
     }
 }
 

@@ -92,7 +92,7 @@ pub enum Listener {
     /// A caller that waits for a task sleeps.
     Caller,
     /// The collector thread sleeps, and outcomes may be announced later while their worker has more
-    /// to do. It must look again by itself after [`PATIENCE`].
+    /// to do. It must look again by itself after [`PATIENCE`], or [`LONG_PATIENCE`].
     PatientThread,
     /// The same for a caller.
     PatientCaller,
@@ -101,9 +101,13 @@ pub enum Listener {
 /// Time after which a patient listener looks again by itself.
 pub const PATIENCE: Duration = Duration::from_millis(1);
 
+/// The same while links hold more tasks than usual because many more wait: longer than workers need
+/// until they announce outcomes.
+pub const LONG_PATIENCE: Duration = Duration::from_millis(4);
+
 /// Longest time from an outcome until a worker announces it at the end of a task, if it may do so
 /// later. A wake-up takes several microseconds of a core that the workers could use.
-const DELAY: Duration = Duration::from_micros(750);
+const DELAY: Duration = Duration::from_millis(3);
 
 /// The worker announces the outcome when this many times the work that is left to it has passed
 /// since, so that it gets more before it has done everything.

@@ -2,11 +2,12 @@
 //! protocol, see the parent module.
 
 use std::io;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use brigade_wire::ring::{Listener, PATIENCE};
+use brigade_wire::ring::Listener;
 
 use super::glances::Glance;
+use super::listeners::NextTurn;
 use super::patience::Patience;
 use super::rings::{LockedRings, Rings, Role};
 use crate::drive::deferred::Deferred;
@@ -128,13 +129,14 @@ impl<'a, R: Rings> Caller<'a, R> {
         }
         let mut deferred = Deferred::default();
         let mut locked = self.rings.lock();
-        let is_patient = self.patience == Patience::Kept && locked.may_be_patient();
+        let patience = locked.patience().filter(|_| self.patience == Patience::Kept);
+        let is_patient = patience.is_some();
         self.rings.listen(if is_patient { Listener::PatientCaller } else { Listener::Caller });
         let collected = locked.look(&mut deferred);
         drop(locked);
         // Everything that follows from this look has to be done before sleeping.
         let slept = if collected == 0 && deferred.is_empty() {
-            self.sleep_at_the_doorbell(wait, deadline, is_patient)
+            self.sleep_at_the_doorbell(wait, deadline, patience)
         } else {
             Ok(())
         };
@@ -173,16 +175,16 @@ impl<'a, R: Rings> Caller<'a, R> {
         &mut self,
         wait: &impl Wait,
         deadline: Option<Instant>,
-        is_patient: bool,
+        patience: Option<Duration>,
     ) -> io::Result<()> {
-        let next_look = if is_patient { Instant::now().checked_add(PATIENCE) } else { None };
+        let next_look = patience.and_then(|patience| Instant::now().checked_add(patience));
         let until = next_look.into_iter().chain(deadline).min();
         wait.set_sleeper(Sleeper::AtTheDoorbell);
         let rung =
             if wait.is_pending() { self.rings.sleep_at_the_doorbell(until) } else { Ok(true) };
         wait.clear_sleeper();
         self.rings.take_ring();
-        self.patience = self.patience.after(0, !rung? && is_patient);
+        self.patience = self.patience.after(0, !rung? && patience.is_some());
         Ok(())
     }
 
@@ -204,7 +206,9 @@ impl<'a, R: Rings> Caller<'a, R> {
 
     fn leave(&mut self, locked: &mut R::Locked<'_>, deferred: &mut Deferred) {
         self.listens = false;
-        let listener = locked.listeners().leave();
+        let is_patient =
+            locked.listeners().next_turn() == NextTurn::RungOrDue && locked.patience().is_some();
+        let listener = locked.listeners().leave(is_patient);
         self.rings.listen(listener);
         // If nobody is rung, the collector thread looks again by itself.
         if listener != Listener::Nobody {

@@ -5,6 +5,17 @@ use brigade_wire::ring::Listener;
 use super::glances::{Glance, Glances};
 use crate::sync::{Thread, current};
 
+/// The begin of the next turn of the collector thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum NextTurn {
+    /// A worker rings.
+    Rung,
+    /// A worker rings, or else a time that is set. So workers may ring later.
+    RungOrDue,
+    /// A time that is set, without being rung.
+    Due,
+}
+
 /// The callers that listen or may take over, and the state of the collector thread. Kept behind the
 /// core's lock; for the protocol, see the parent module.
 #[derive(Debug)]
@@ -13,8 +24,7 @@ pub(in crate::drive) struct Listeners {
     many: usize,
     /// `true` from the moment a caller starts to look until it hands over.
     caller_listens: bool,
-    /// `true` while the collector thread looks again by itself, without being rung.
-    thread_is_quiet: bool,
+    next_turn: NextTurn,
     /// `true` while the collector thread runs user code, which may take long.
     thread_is_away: bool,
     /// Callers that sleep and may take over.
@@ -30,7 +40,7 @@ impl Listeners {
         Self {
             many: cores.max(1),
             caller_listens: false,
-            thread_is_quiet: false,
+            next_turn: NextTurn::Rung,
             thread_is_away: false,
             waiting: Vec::new(),
             collected_by_callers: 0,
@@ -90,10 +100,22 @@ impl Listeners {
     }
 
     /// Ends the listening caller's turn. Returns the listener to ring until the next caller starts:
-    /// that may have its outcome already and leave, so it is the collector thread.
-    pub(super) fn leave(&mut self) -> Listener {
+    /// that may have its outcome already and leave, so it is the collector thread. `is_patient` is
+    /// `true` if workers may announce outcomes to it later.
+    pub(super) fn leave(&mut self, is_patient: bool) -> Listener {
         self.caller_listens = false;
-        if self.thread_is_quiet && !self.are_many() { Listener::Nobody } else { Listener::Thread }
+        if self.next_turn == NextTurn::Due && !self.are_many() {
+            Listener::Nobody
+        } else if is_patient {
+            Listener::PatientThread
+        } else {
+            Listener::Thread
+        }
+    }
+
+    /// Returns what begins the next turn of the collector thread.
+    pub(super) fn next_turn(&self) -> NextTurn {
+        self.next_turn
     }
 
     /// Wakes a caller to take over, if no other caller listens.
@@ -121,8 +143,8 @@ impl Listeners {
         self.collected_by_callers
     }
 
-    /// Records whether the collector thread looks again by itself.
-    pub(super) fn set_thread_is_quiet(&mut self, is_quiet: bool) {
-        self.thread_is_quiet = is_quiet;
+    /// Sets what begins the next turn of the collector thread.
+    pub(super) fn set_next_turn(&mut self, next_turn: NextTurn) {
+        self.next_turn = next_turn;
     }
 }

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::task::{Wake, Waker};
 use std::time::{Duration, Instant};
 
-use brigade_wire::ring::Listener;
+use brigade_wire::ring::{Listener, PATIENCE};
 use loom::sync::atomic::{AtomicU64, fence};
 use loom::sync::{Condvar, MutexGuard};
 use loom::thread::{self, ThreadId};
@@ -251,8 +251,8 @@ impl LockedRings for Locked<'_> {
         spins.then(|| Spin { limit: Duration::ZERO, rings: Arc::new([]) })
     }
 
-    fn may_be_patient(&self) -> bool {
-        self.model.delays
+    fn patience(&self) -> Option<Duration> {
+        self.model.delays.then_some(PATIENCE)
     }
 }
 
@@ -315,6 +315,21 @@ fn outcomes_that_are_announced_to_no_patient_listener_are_collected() {
         let worker = spawn(&model, Model::send_outcomes);
         let collector = spawn(&model, Model::take_turns);
         park_for(&*model.tasks[0], None);
+        model.end();
+        collector.join().expect("the collector thread");
+        worker.join().expect("the worker");
+    });
+}
+
+/// The collector thread has seen a caller that comes and goes, so workers ring it later, too.
+#[test]
+fn an_outcome_that_is_announced_later_when_a_caller_has_left_is_collected() {
+    loom::model(|| {
+        let model = Model::with_delays(3, true);
+        let worker = spawn(&model, Model::send_outcomes);
+        let collector = spawn(&model, Model::take_turns);
+        model.wait_for(1);
+        park_for(&*model.tasks[2], None);
         model.end();
         collector.join().expect("the collector thread");
         worker.join().expect("the worker");

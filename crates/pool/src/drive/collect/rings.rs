@@ -8,9 +8,10 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use brigade_scheduler::Links;
 use brigade_sys::sync::MutexGuard;
 use brigade_wire::link::ring::spin_for;
-use brigade_wire::ring::{Listener, Watch};
+use brigade_wire::ring::{LONG_PATIENCE, Listener, PATIENCE, Watch};
 
 use super::collecting::Collecting;
 use super::listeners::Listeners;
@@ -75,8 +76,9 @@ pub(super) trait LockedRings {
     fn look(&mut self, deferred: &mut Deferred) -> usize;
     /// Returns the spin of a caller, if it may spin.
     fn spin(&mut self, role: Role) -> Option<Spin>;
-    /// Returns `true` if a worker has several tasks, all of which are expected to be brief.
-    fn may_be_patient(&self) -> bool;
+    /// Returns the time for which a listener may be patient, if a worker has several tasks, all of
+    /// which are expected to be brief.
+    fn patience(&self) -> Option<Duration>;
 }
 
 /// The rings of a pool.
@@ -162,7 +164,11 @@ impl LockedRings for LockedCore<'_> {
         Some(Spin { limit, rings: Arc::clone(&self.core.watched) })
     }
 
-    fn may_be_patient(&self) -> bool {
-        self.core.scheduler.has_brief_tasks_behind_others()
+    fn patience(&self) -> Option<Duration> {
+        match self.core.scheduler.links() {
+            Links::Empty => None,
+            Links::Filled => Some(PATIENCE),
+            Links::Deep => Some(LONG_PATIENCE),
+        }
     }
 }

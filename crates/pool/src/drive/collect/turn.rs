@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use brigade_sys::clock::{Monotonic, now};
-use brigade_wire::ring::{Listener, PATIENCE};
+use brigade_wire::ring::Listener;
 
+use super::listeners::NextTurn;
 use super::patience::Patience;
 use super::rings::{LockedRings, Rings};
 use crate::drive::deferred::Deferred;
@@ -42,12 +43,18 @@ impl Turn {
         let waited_in_vain = self.patient_until.take().is_some() && !rung;
         let mut locked = rings.lock();
         let collected_by_callers = locked.listeners().collected_by_callers();
+        let callers_collect = collected_by_callers != self.seen;
         // They do not look while they sleep.
-        let callers_look = collected_by_callers != self.seen && locked.listeners().waiting() == 0;
+        let callers_look = callers_collect && locked.listeners().waiting() == 0;
         self.seen = collected_by_callers;
         let quiet = self.until.take().is_some() && callers_look;
         if locked.listeners().caller_listens() {
             locked.look(deferred);
+            if rung && callers_collect {
+                // The caller had left with its outcome, and came back for the next one. Workers
+                // that ring in between would wake this thread in vain again.
+                self.be_patient(&locked);
+            }
         } else if quiet {
             self.repeat();
         } else {
@@ -56,15 +63,24 @@ impl Turn {
             self.patience = self.patience.after(collected, waited_in_vain);
             if callers_look {
                 self.repeat();
-            } else if self.patience == Patience::Kept && locked.may_be_patient() {
-                self.patient_until = Some(now().saturating_add(PATIENCE));
-                rings.listen(Listener::PatientThread);
-                locked.look(deferred);
             } else {
-                rings.listen(Listener::Thread);
+                if self.patience == Patience::Kept {
+                    self.be_patient(&locked);
+                }
+                let is_patient = self.patient_until.is_some();
+                rings.listen(if is_patient { Listener::PatientThread } else { Listener::Thread });
                 locked.look(deferred);
             }
         }
-        locked.listeners().set_thread_is_quiet(self.until.is_some());
+        locked.listeners().set_next_turn(match (self.until, self.patient_until) {
+            (Some(_), _) => NextTurn::Due,
+            (None, Some(_)) => NextTurn::RungOrDue,
+            (None, None) => NextTurn::Rung,
+        });
+    }
+
+    /// Plans the next turn for the case that a worker announces its outcomes too late.
+    fn be_patient(&mut self, locked: &impl LockedRings) {
+        self.patient_until = locked.patience().map(|patience| now().saturating_add(patience));
     }
 }

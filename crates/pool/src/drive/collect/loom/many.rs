@@ -3,6 +3,7 @@
 use brigade_wire::ring::Listener;
 
 use super::{Model, spawn};
+use crate::drive::collect::listeners::NextTurn;
 use crate::drive::collect::rings::{LockedRings, Rings};
 
 /// The collector thread is rung for callers of whom none listens, even if it is quiet because
@@ -15,7 +16,7 @@ fn an_outcome_for_one_of_many_sleeping_callers_is_collected() {
             if is_quiet {
                 let mut locked = model.lock();
                 locked.listeners().count(1);
-                locked.listeners().set_thread_is_quiet(true);
+                locked.listeners().set_next_turn(NextTurn::Due);
                 model.listen(Listener::Nobody);
             }
             let worker = spawn(&model, Model::send_outcomes);
