@@ -1,4 +1,4 @@
-//! The goals for short tasks and many callers.
+//! The goals for short tasks, many tasks and many callers.
 
 use super::Bound::{AtLeast, AtMost};
 use super::Measure::Figure;
@@ -27,5 +27,11 @@ pub(super) const GOALS: &[Goal] = &[
         Figure(ring("callers", "callers_64_p99_seconds")),
         Unit::Seconds,
         AtMost(1e-3),
+    ),
+    goal(
+        "memory of a queued no-op, its handle included, in bytes",
+        Figure(ring("backlog", "bytes_a_no_op_count")),
+        Unit::Count,
+        AtMost(100.0),
     ),
 ];
