@@ -26,8 +26,8 @@
 //! The header of a payload is at the start of the block, that of a buffer at the end of a page of
 //! its own. The payload follows, and the block ends with a page.
 //!
-//! A header has [`HEADER`] bytes and lies directly before the payload. Its words are counters: how
-//! often the worker has named the block, and how often the host has released it.
+//! A header has [`HEADER`] bytes and lies directly before the payload. In it the host counts how
+//! often it has released the block, and says how much of the block it has left warm.
 //!
 //! # Access rules
 //!
@@ -130,8 +130,6 @@ const SHARE: usize = 8;
 /// share one.
 pub const HEADER: usize = 64;
 
-/// The word of a header that counts the messages that have named the block.
-const EXPORTED: usize = 0;
 /// The word of a header that counts the host's releases.
 const RELEASED: usize = 8;
 /// The word of a header in which the host writes how many bytes of the block it has left warm.

@@ -1,9 +1,9 @@
-//! The counters at the beginning of a block of results, independent of their memory, so that loom
-//! can check them.
+//! The counters of a block of results, independent of their memory, so that loom can check them.
 //!
 //! ```text
-//! exported   written by the worker: how often it has named the block in a message
-//! released   written by the host: how many of these namings it no longer uses
+//! exported   in the worker: how often it has named the block in a message
+//! released   in the header of the block, written by the host: how many of these namings it no
+//!            longer uses
 //! ```
 //! The worker reuses a block when it has no handle of it and both are equal. Only the difference
 //! counts: a new block takes the value that `released` happens to have, so that each word has one
@@ -68,17 +68,17 @@ impl<W: Word> Counters<'_, W> {
         self.exported.add(1_u64.wrapping_neg(), Relaxed);
     }
 
-    /// Ends the host's use of one naming.
-    pub(super) fn release(&self) {
-        // Release: the host's last look at the bytes was before.
-        self.released.add(1, Release);
-    }
-
     /// Returns `true` if the host uses nothing of the block.
     pub(super) fn is_released(&self) -> bool {
         // Acquire: the worker's next write to the bytes is after the host's last look at them.
         self.exported.load(Relaxed) == self.released.load(Acquire)
     }
+}
+
+/// Ends the host's use of one naming.
+pub(super) fn release<W: Word>(released: &W) {
+    // Release: the host's last look at the bytes was before.
+    released.add(1, Release);
 }
 
 /// The words by which threads of a worker wait for a release.

@@ -10,11 +10,11 @@ use std::sync::atomic::Ordering;
 use rustix::fs::fstat;
 
 use super::control::{self, Terms};
-use super::counters::Counters;
+use super::counters;
 use super::loans::Loans;
 use super::mapping::{self, Mapping, page_size, whole_pages};
 use super::reference::ArenaRef;
-use super::{EXPORTED, HEADER, RELEASED, WARM};
+use super::{HEADER, RELEASED, WARM};
 use crate::fork::Origin;
 use crate::memory;
 use crate::sync::Mutex;
@@ -243,10 +243,8 @@ impl Drop for Loan {
             mapping.discard(self.block.start + kept, self.block.len() - kept);
             mapping.word(header + WARM).store(kept as u64, Ordering::Relaxed);
         }
-        let (exported, released) =
-            (mapping.word(header + EXPORTED), mapping.word(header + RELEASED));
         // If the worker lies, this counts in a word that only that worker uses.
-        Counters { exported, released }.release();
+        counters::release(mapping.word(header + RELEASED));
         control::ring(mapping);
         self.view.discard(free);
     }

@@ -17,7 +17,7 @@ use super::mapping::{self, Mapping, page_size, whole_pages};
 use super::ranges::Ranges;
 use super::reference::ArenaRef;
 use super::result_block::{ResultBlock, whole_pages_of};
-use super::{EXPORTED, HEADER, RELEASED, WARM};
+use super::{HEADER, RELEASED, WARM};
 use crate::fork::Origin;
 use crate::sync::Mutex;
 
@@ -48,8 +48,8 @@ struct Place {
     is_warm: bool,
 }
 
-/// The layout of a block.
-#[derive(Debug, Clone)]
+/// A block, and how often messages have named it.
+#[derive(Debug)]
 pub(super) struct Block {
     /// All bytes, in whole pages.
     range: Range<usize>,
@@ -57,11 +57,26 @@ pub(super) struct Block {
     header: usize,
     /// Pages that this process can only read for now.
     protected: Range<usize>,
+    /// One of the [counters](super::counters). The other one is in the header: reaching that takes
+    /// as long as the rest of a hand-over if the block is larger than the caches.
+    exported: AtomicU64,
+    /// The value of `exported` before any message has named the block.
+    unexported: u64,
 }
 
 impl Block {
     fn new(range: Range<usize>, header: usize) -> Self {
-        Self { range, header, protected: 0..0 }
+        Self { range, header, protected: 0..0, exported: AtomicU64::new(0), unexported: 0 }
+    }
+
+    /// Moves the block out of a handle that is being dropped.
+    pub(super) fn take(&mut self) -> Self {
+        std::mem::replace(self, Self::new(0..0, 0))
+    }
+
+    /// Returns `true` if a message has named the block, or is about to.
+    fn is_exported(&self) -> bool {
+        self.exported.load(Ordering::Relaxed) != self.unexported
     }
 
     pub(super) fn payload(&self) -> usize {
@@ -109,7 +124,7 @@ impl ResultArena {
         let taken = whole_pages(length.checked_add(HEADER)?)?;
         let place = self.take(&mut self.state.lock(), taken)?;
         let range = self.populate(place)?;
-        let block = Block::new(range.clone(), range.start);
+        let mut block = Block::new(range.clone(), range.start);
         let mut at = block.payload();
         for part in parts {
             // SAFETY: the mapping is writable, the bytes belong to a block that is part of no other
@@ -117,7 +132,7 @@ impl ResultArena {
             unsafe { self.mapping.write(at, part) };
             at += part.len();
         }
-        self.begin(&block);
+        self.begin(&mut block);
         // The host learns of the block by a message, and with the message it sees all of this.
         self.counters(&block).export();
         let offset = block.payload();
@@ -151,8 +166,8 @@ impl ResultArena {
                     drop(state);
                     let range = place.and_then(|place| self.populate(place));
                     let range = range.ok_or(AllocError::OutOfMemory { length })?;
-                    let block = Block::new(range.clone(), range.start + page - HEADER);
-                    self.begin(&block);
+                    let mut block = Block::new(range.clone(), range.start + page - HEADER);
+                    self.begin(&mut block);
                     return Ok(ResultBlock::new(self, block, length));
                 }
                 if when_full == WhenFull::Fail {
@@ -200,16 +215,15 @@ impl ResultArena {
         &self.mapping
     }
 
-    pub(super) fn counters(&self, block: &Block) -> Counters<'_, AtomicU64> {
-        Counters {
-            exported: self.mapping.word(block.header + EXPORTED),
-            released: self.mapping.word(block.header + RELEASED),
-        }
+    pub(super) fn counters<'a>(&'a self, block: &'a Block) -> Counters<'a, AtomicU64> {
+        let released = self.mapping.word(block.header + RELEASED);
+        Counters { exported: &block.exported, released }
     }
 
-    fn begin(&self, block: &Block) {
+    fn begin(&self, block: &mut Block) {
         self.mapping.word(block.header + WARM).store(u64::MAX, Ordering::Relaxed);
         self.counters(block).begin();
+        block.unexported = *block.exported.get_mut();
     }
 
     /// Takes the right to write a block's pages from this process if the arena's terms say so.
@@ -223,20 +237,21 @@ impl ResultArena {
         Ok(())
     }
 
-    /// Frees a block that has no handle any more, now or when the host has released it.
-    pub(super) fn leave(&self, block: &Block) {
+    /// Frees a block that has no handle any more: at once if no message has named it, and otherwise
+    /// when memory is needed and the host has released it.
+    pub(super) fn leave(&self, block: Block) {
         if !self.origin.is_here() {
             return;
         }
         let mut state = self.state.lock();
-        if self.counters(block).is_released() {
-            self.free(&mut state, block);
-            drop(state);
-            // Another thread of this worker may wait.
-            control::ring(&self.mapping);
+        if block.is_exported() {
+            state.lent.push(block);
         } else {
-            state.lent.push(block.clone());
+            self.free(&mut state, &block);
         }
+        drop(state);
+        // Another thread of this worker may wait, and the host may have released the block before.
+        control::ring(&self.mapping);
     }
 
     /// Takes memory, warm if possible; looks at the host's releases only if it needs memory.

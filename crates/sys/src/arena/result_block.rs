@@ -83,7 +83,7 @@ impl FrozenBlock {
 
 impl Drop for FrozenBlock {
     fn drop(&mut self) {
-        self.arena.leave(&self.block);
+        self.arena.leave(self.block.take());
     }
 }
 

@@ -7,7 +7,7 @@ use loom::sync::atomic::{AtomicU64, Ordering, fence};
 use loom::sync::mpsc::{Receiver, channel};
 use loom::thread;
 
-use super::{Bell, Counters, Word};
+use super::{Bell, Counters, Word, release};
 
 impl Word for AtomicU64 {
     fn load(&self, ordering: Ordering) -> u64 {
@@ -69,7 +69,7 @@ fn host(arena: &Arena, messages: &Receiver<u64>, count: usize) {
     for _ in 0..count {
         let expected = messages.recv().expect("a message");
         assert_eq!(arena.read(), expected, "the bytes changed while they were lent");
-        arena.counters().release();
+        release(&arena.released);
         let _ = arena.bell().ring();
     }
 }

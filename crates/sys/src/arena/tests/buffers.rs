@@ -116,6 +116,25 @@ fn an_allocation_beyond_the_budget_waits_for_a_release() {
 }
 
 #[test]
+fn a_thread_that_waits_gets_a_block_that_the_host_has_released_before_the_worker() {
+    let (arena, view) = arena_with(3 * MEBIBYTE, Protection::Trusted);
+    let lent = buffer(&arena, &payload(0, MEBIBYTE));
+    let loan = send(&lent, &view);
+    drop(lent);
+    let released = buffer(&arena, &payload(1, MEBIBYTE));
+    drop(send(&released, &view));
+    thread::scope(|scope| {
+        let waits = scope.spawn(|| arena.allocate_block(MEBIBYTE, WhenFull::Wait).is_ok());
+        while view.waiting() == 0 {
+            thread::yield_now();
+        }
+        drop(released);
+        assert!(waits.join().expect("it does not panic"));
+    });
+    drop(loan);
+}
+
+#[test]
 fn nobody_waits_if_no_release_can_come() {
     let (arena, _view) = arena_with(MEBIBYTE, Protection::Trusted);
     let large = arena.allocate_block(4 * MEBIBYTE, WhenFull::Fail).expect("the only one");
