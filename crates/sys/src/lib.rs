@@ -99,6 +99,7 @@ pub mod descriptors;
 pub mod environment;
 mod error;
 pub mod executable;
+pub mod fetch;
 pub mod file_limit;
 pub mod file_lock;
 pub mod file_watch;

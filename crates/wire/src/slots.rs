@@ -48,6 +48,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use brigade_sys::clock::Monotonic;
+use brigade_sys::fetch::fetch_for_writing;
 use brigade_sys::segment::Segment;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -173,6 +174,18 @@ impl SlotTable {
     /// proves nothing.
     pub fn may_have_begun(&self, ring_index: u16, tag: u32) -> bool {
         !self.words_of(ring_index).is_some_and(|(state, _)| word::is_queued(state, tag))
+    }
+
+    /// Worker: fetches the state word behind that of `ring_index`, the last task. Call it as soon
+    /// as there is a message: the next task has that word, the host has just written it, and it
+    /// takes as long to come as the message did.
+    #[inline]
+    pub fn fetch_behind(&self, ring_index: u16) {
+        let next = ring_index.wrapping_add(1);
+        let next = if next < self.slots { next } else { 0 };
+        if let Some((state, _)) = self.words_of(next) {
+            fetch_for_writing(state);
+        }
     }
 
     /// Worker: starts the task. Returns `false` if the task was revoked or the table has no such

@@ -61,13 +61,15 @@ pub(crate) fn begin(slots: SlotTable, control: Arc<Control>) {
     // Setting it fails only if called twice, and a process has one host.
     let origin = Origin::here();
     let state = Mutex::default();
-    let some_open = AtomicBool::new(false);
-    let _ = SECTIONS.set(Sections { slots, control, state, some_open, origin });
+    let (some_open, is_known) = (AtomicBool::new(false), AtomicBool::new(false));
+    let _ = SECTIONS.set(Sections { slots, control, state, some_open, is_known, origin });
 }
 
 /// Forgets the sections that a task has left open.
 pub(crate) fn end_of_task() {
-    if let Some(sections) = sections() {
+    if let Some(sections) = sections()
+        && sections.is_known.load(Ordering::Relaxed)
+    {
         sections.clear();
     }
 }
@@ -98,6 +100,8 @@ struct Sections {
     /// `true` if a section is open; written under the lock. A section that another thread opens
     /// while an item ends may count for either item.
     some_open: AtomicBool,
+    /// `true` if the host was notified of a section of this task; written under the lock too.
+    is_known: AtomicBool,
     origin: Origin,
 }
 
@@ -126,6 +130,7 @@ impl Sections {
             state.look.is_some_and(|look| look <= first && look > now.saturating_add(MARGIN));
         if !known {
             state.look = Some(first);
+            self.is_known.store(true, Ordering::Relaxed);
             // A host that is gone needs no message, and a task that has closed this socket loses
             // the limit.
             let _ = self.control.send(&FromWorkerControl::Section { due: first.as_nanos() });
@@ -143,6 +148,7 @@ impl Sections {
     fn clear(&self) {
         let mut state = self.lock();
         if state.look.take().is_some() {
+            self.is_known.store(false, Ordering::Relaxed);
             state.open.clear();
             self.publish(&state);
         }

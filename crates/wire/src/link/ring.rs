@@ -25,6 +25,9 @@ use crate::slots::SlotTable;
 /// Data words of each ring: 256 KiB. Only the parts that are used take memory.
 pub const CAPACITY: usize = 1 << 15;
 
+/// A quarter of that, which the longest fragment takes.
+const QUARTER: u64 = CAPACITY as u64 / 4;
+
 /// Time for which a side that may spin looks before it sleeps: about the cost of a wake-up on a
 /// virtual machine (25 to 60 µs), so that waiting costs at most twice as much as the better choice.
 pub const SPIN: Duration = Duration::from_micros(50);
@@ -54,6 +57,8 @@ pub struct HostEnd {
     worker_bell: Bell,
     /// The worker sleeps here while it has no room.
     room_bell: Bell,
+    /// The number of words that were taken when this bell was last rung.
+    taken_at_ring: u64,
     /// Messages for which there was no room; the first one was sent up to an offset.
     waiting: VecDeque<(Vec<u8>, usize)>,
     /// `true` if the worker slept at the last announcement.
@@ -70,6 +75,7 @@ impl HostEnd {
             consumer: Consumer::new(to_host.clone(), limit),
             worker_bell: Bell::new(to_worker),
             room_bell: Bell::new(to_host),
+            taken_at_ring: 0,
             waiting: VecDeque::new(),
             woke_worker: false,
             limit,
@@ -130,10 +136,18 @@ impl HostEnd {
 
     /// Wakes a worker that had no room for more, and frees the memory of a large message; call it
     /// after messages were taken and used.
+    ///
+    /// It looks at the bell once per quarter of the ring, because the look has a fence. A worker
+    /// without room has filled three quarters at least, so there is a look before all of that is
+    /// taken.
     #[inline]
     pub fn made_room(&mut self) {
         self.consumer.release();
-        self.room_bell.ring();
+        let taken = self.consumer.taken();
+        if taken - self.taken_at_ring >= QUARTER {
+            self.taken_at_ring = taken;
+            self.room_bell.ring();
+        }
     }
 
     /// Sends the messages that had to wait, as far as there is room.

@@ -94,6 +94,12 @@ impl Consumer {
         self.cursor.behind(self.region.words())
     }
 
+    /// Returns the number of words taken since the beginning.
+    #[inline]
+    pub fn taken(&self) -> u64 {
+        self.cursor.position
+    }
+
     /// Frees the memory of a large message that has been used.
     #[inline]
     pub fn release(&mut self) {

@@ -256,3 +256,24 @@ fn without_scribbles_everything_arrives() {
     }
     assert!(!host.cannot_send && !host.end.has_more());
 }
+
+#[test]
+fn a_worker_without_room_is_woken_before_the_ring_is_empty() {
+    let (mut end, mut worker, segment) = ends();
+    let bell = &segment.words()[ring_at(SLOTS) + ring::words(CAPACITY) + 32];
+    for length in [1000, 10, 60 << 10] {
+        worker.answer(length);
+        while worker.under_way.is_none() {
+            worker.answer(length);
+        }
+        // It sleeps.
+        bell.store(1, Ordering::SeqCst);
+        while bell.load(Ordering::SeqCst) == 1 {
+            assert!(end.advance().expect("an intact ring"), "nothing is left, and it sleeps");
+            end.made_room();
+        }
+        while end.advance().expect("an intact ring") {
+            end.made_room();
+        }
+    }
+}
