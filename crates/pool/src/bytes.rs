@@ -2,19 +2,31 @@
 
 use std::ops::Deref;
 
+use brigade_sys::thin_bytes::ThinBytes;
+
 /// Number of bytes that need no allocation. A numeral has at most ten, and a larger value would
 /// make each task larger.
-const FEW: usize = 15;
+const FEW: usize = 14;
 
 /// Encoded bytes.
 #[derive(Debug)]
 pub(crate) enum Bytes {
-    Few { length: u8, bytes: [u8; FEW] },
-    Many(Vec<u8>),
+    Few(Few),
+    Copied(ThinBytes),
+    /// Boxed because each task has room for bytes, but a vector of them is rare and large.
+    #[expect(clippy::box_collection, reason = "a vector takes three words")]
+    Vector(Box<Vec<u8>>),
+}
+
+/// Bytes without an allocation; see [`Bytes`].
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Few {
+    length: u8,
+    bytes: [u8; FEW],
 }
 
 impl Bytes {
-    pub(crate) const EMPTY: Self = Self::Few { length: 0, bytes: [0; FEW] };
+    pub(crate) const EMPTY: Self = Self::Few(Few { length: 0, bytes: [0; FEW] });
 
     /// Copies bytes.
     #[inline]
@@ -25,24 +37,25 @@ impl Bytes {
             Ok(length) if from.len() <= FEW => {
                 let mut bytes = [0; FEW];
                 bytes[..from.len()].copy_from_slice(from);
-                Self::Few { length, bytes }
+                Self::Few(Few { length, bytes })
             }
-            _ => Self::Many(from.to_vec()),
+            _ => Self::Copied(ThinBytes::copy(from)),
         }
     }
 
     /// Returns the number of bytes of memory that are freed with these, at most.
     pub(crate) fn size(&self) -> usize {
         match self {
-            Self::Few { .. } => 0,
-            Self::Many(bytes) => bytes.capacity(),
+            Self::Few(_) => 0,
+            Self::Copied(bytes) => bytes.len(),
+            Self::Vector(bytes) => bytes.capacity(),
         }
     }
 }
 
 impl From<Vec<u8>> for Bytes {
     fn from(bytes: Vec<u8>) -> Self {
-        if bytes.len() <= FEW { Self::copy(&bytes) } else { Self::Many(bytes) }
+        if bytes.len() <= FEW { Self::copy(&bytes) } else { Self::Vector(Box::new(bytes)) }
     }
 }
 
@@ -52,9 +65,19 @@ impl Deref for Bytes {
     #[inline]
     fn deref(&self) -> &[u8] {
         match self {
-            Self::Few { length, bytes } => &bytes[..usize::from(*length).min(FEW)],
-            Self::Many(bytes) => bytes,
+            Self::Few(few) => few,
+            Self::Copied(bytes) => bytes,
+            Self::Vector(bytes) => bytes,
         }
+    }
+}
+
+impl Deref for Few {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        &self.bytes[..usize::from(self.length).min(FEW)]
     }
 }
 
@@ -75,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_no_larger_than_a_vector() {
-        assert_eq!(size_of::<Bytes>(), size_of::<Vec<u8>>());
+    fn bytes_take_two_words() {
+        assert_eq!(size_of::<Bytes>(), 2 * size_of::<usize>());
     }
 }

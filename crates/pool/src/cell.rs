@@ -1,5 +1,6 @@
 //! The host's record of a task, from its submission until its outcome is taken.
 
+mod content;
 #[cfg(all(loom, test))]
 mod loom;
 mod outcome_kind;
@@ -20,11 +21,12 @@ use crate::chunk::ChunkProgress;
 use crate::deadlines::TaskDeadlines;
 use crate::emitted::Emitted;
 use crate::function_ref::FunctionRef;
-use crate::payload::{Argument, Outcome, Value};
+use crate::payload::{Argument, ArgumentRef, Outcome, Value};
 use crate::run_record::RunRecord;
 use crate::sync::{AtomicBool, AtomicU32, Mutex, Ordering};
 use crate::task_span::TaskSpan;
 use crate::waiting::Wait;
+use content::Content;
 pub(crate) use outcome_kind::OutcomeKind;
 use rare::Rare;
 pub(crate) use waiters::{Waiters, Wakeups};
@@ -36,7 +38,8 @@ pub(crate) use waiters::{Waiters, Wakeups};
 ///
 /// There is one cell per task, so it is small, and nothing in it is moved after its creation.
 /// Neither completing a task nor reading its state makes a system call unless a thread sleeps. No
-/// user code runs under its lock, and the only lock taken under it is that of the callback queue.
+/// user code runs under its lock, and the only locks taken under it are those of the callback queue
+/// and of a chunk's progress.
 #[derive(Debug)]
 pub(crate) struct TaskCell {
     pub(crate) id: TaskId,
@@ -57,27 +60,11 @@ pub(crate) struct TaskCell {
     #[cfg_attr(not(feature = "recording"), expect(dead_code, reason = "only metrics need it"))]
     pub(crate) weight: AtomicU8,
     /// Nothing that panics runs under this lock.
-    state: Mutex<CellState>,
+    content: Mutex<Content>,
 }
 
 /// Stands for no key: the number of a `TaskKey` is never 0.
 const NO_KEY: u32 = 0;
-
-#[derive(Debug)]
-struct CellState {
-    outcome: OutcomeState,
-    /// Outcomes of the items of a chunk; taken by the map.
-    chunk: Option<Box<ChunkProgress>>,
-    waiters: Option<Box<Waiters>>,
-}
-
-#[derive(Debug)]
-enum OutcomeState {
-    /// The task has no outcome; this is its encoded argument.
-    Pending(Argument),
-    Ready(Outcome),
-    Taken(OutcomeKind),
-}
 
 /// Work that remains after an outcome was stored.
 #[derive(Debug, Default)]
@@ -87,12 +74,6 @@ pub(crate) struct Completed {
     pub(crate) argument: Option<Argument>,
     /// `true` if dropping the last reference to the task takes long.
     pub(crate) is_large: bool,
-}
-
-impl CellState {
-    fn waiters_of(&mut self, task: TaskId) -> &mut Waiters {
-        self.waiters.get_or_insert_with(|| Box::new(Waiters::of(task)))
-    }
 }
 
 impl TaskCell {
@@ -107,7 +88,7 @@ impl TaskCell {
         chunk: Option<Box<ChunkProgress>>,
     ) -> Arc<Self> {
         let (function, name) = function.into_parts();
-        let rare = Rare { function: name, label, deadlines, record: None };
+        let rare = Rare { function: name, label, deadlines, ..Rare::default() };
         Self::make(id, function, argument, chunk, rare)
     }
 
@@ -121,7 +102,8 @@ impl TaskCell {
         record: RunRecord,
     ) -> Arc<Self> {
         let (function, name) = function.into_parts();
-        let rare = Rare { function: name, label, deadlines, record: Some(Box::new(record)) };
+        let record = Some(Box::new(record));
+        let rare = Rare { function: name, label, deadlines, record, ..Rare::default() };
         Self::make(id, function, argument, None, rare)
     }
 
@@ -131,23 +113,23 @@ impl TaskCell {
         function: u64,
         argument: Argument,
         chunk: Option<Box<ChunkProgress>>,
-        rare: Rare,
+        mut rare: Rare,
     ) -> Arc<Self> {
         let owner = chunk.as_ref().map(|chunk| Arc::clone(&chunk.owner));
+        let is_chunk = chunk.is_some();
+        if is_chunk {
+            rare.chunk = Mutex::new(chunk);
+        }
         let cell = Arc::new(Self {
             id,
             function,
-            rare: if rare.is_empty() { None } else { Some(Box::new(rare)) },
-            is_chunk: chunk.is_some(),
+            rare: if is_chunk || !rare.is_empty() { Some(Box::new(rare)) } else { None },
+            is_chunk,
             key: AtomicU32::new(NO_KEY),
             ended: AtomicBool::new(false),
             may_look: AtomicBool::new(false),
             weight: AtomicU8::new(0),
-            state: Mutex::new(CellState {
-                outcome: OutcomeState::Pending(argument),
-                chunk,
-                waiters: None,
-            }),
+            content: Mutex::new(argument.into()),
         });
         if let Some(owner) = owner {
             cell.watch(&owner.completions, id.get());
@@ -160,17 +142,18 @@ impl TaskCell {
     /// # Panics
     /// If the task is not a chunk, or has an outcome.
     pub(crate) fn split_off(&self, at: u32) -> Arc<Self> {
-        let mut state = self.state.lock();
-        let CellState { outcome: OutcomeState::Pending(argument), chunk: Some(chunk), waiters } =
-            &mut *state
-        else {
+        let mut content = self.content.lock();
+        let Some(Waiters { argument, span, .. }) = content.waiters_of(self.id) else {
             unreachable!("the scheduler divides only chunks that have no outcome");
         };
         let bytes = items::size(argument.as_bytes(), at);
         let argument = argument.split_off(bytes, at);
-        let chunk = chunk.split_off(at, argument.as_bytes().len());
-        let span = waiters.as_ref().and_then(|waiters| waiters.span.as_ref()?.split_off());
-        drop(state);
+        let span = span.as_ref().and_then(|span| span.split_off());
+        drop(content);
+        let length = argument.as_bytes().len();
+        let Some(chunk) = self.with_chunk_progress(|chunk| chunk.split_off(at, length)) else {
+            unreachable!("the scheduler divides only chunks");
+        };
         let id = TaskId::new(self.id.get() + u64::from(at));
         let owner = Arc::clone(&chunk.owner);
         let rare = Rare {
@@ -246,14 +229,16 @@ impl TaskCell {
 
     /// Sets the task's span, before the task is submitted.
     pub(crate) fn set_span(&self, span: Option<Box<TaskSpan>>) {
-        if span.is_some() {
-            self.state.lock().waiters_of(self.id).span = span;
+        if span.is_some()
+            && let Some(waiters) = self.content.lock().waiters_of(self.id)
+        {
+            waiters.span = span;
         }
     }
 
     /// Takes the span of a task that was not accepted.
     pub(crate) fn take_span(&self) -> Option<Box<TaskSpan>> {
-        self.state.lock().waiters.as_mut()?.span.take()
+        self.content.lock().waiters()?.span.take()
     }
 
     /// Passes the encoded argument, the shape of a chunk, and the span to `with`. Returns `None` if
@@ -261,35 +246,31 @@ impl TaskCell {
     #[inline]
     pub(crate) fn with_argument<T>(
         &self,
-        with: impl FnOnce(&Argument, Option<Chunk>, Option<&mut TaskSpan>) -> T,
+        with: impl FnOnce(ArgumentRef<'_>, Option<Chunk>, Option<&mut TaskSpan>) -> T,
     ) -> Option<T> {
-        let CellState { outcome, chunk, waiters } = &mut *self.state.lock();
-        match outcome {
-            OutcomeState::Pending(argument) => {
-                let shape = chunk.as_ref().map(|chunk| chunk.shape);
-                let span = waiters.as_mut().and_then(|waiters| waiters.span.as_deref_mut());
-                Some(with(argument, shape, span))
-            }
-            OutcomeState::Ready(_) | OutcomeState::Taken(_) => None,
-        }
+        let shape = self.with_chunk_progress(|chunk| chunk.shape);
+        let mut content = self.content.lock();
+        let (argument, span) = content.argument()?;
+        Some(with(argument, shape, span))
     }
 
     /// Returns a buffer of the argument.
     pub(crate) fn buffer(&self, wanted: buffers::Key) -> Option<SharedBuf> {
-        self.with_argument(|argument, _, _| buffers::find(argument.buffers(), wanted))?
+        self.with_argument(|argument, _, _| buffers::find(argument.whole()?.buffers(), wanted))?
     }
 
     /// Passes the outcomes of a chunk's items so far to `with`. Returns `None` for other tasks.
+    #[inline]
     pub(crate) fn with_chunk_progress<T>(
         &self,
         with: impl FnOnce(&mut ChunkProgress) -> T,
     ) -> Option<T> {
-        self.state.lock().chunk.as_deref_mut().map(with)
+        self.rare.as_deref()?.chunk.lock().as_deref_mut().map(with)
     }
 
     /// Takes the outcomes of a chunk's items.
     pub(crate) fn take_chunk(&self) -> Option<Box<ChunkProgress>> {
-        self.state.lock().chunk.take()
+        self.rare.as_deref()?.chunk.lock().take()
     }
 
     /// Stores the outcome and returns the waiters, which the calling thread has to notify.
@@ -298,30 +279,40 @@ impl TaskCell {
     #[must_use]
     #[inline]
     pub(crate) fn complete(&self, mut outcome: Outcome) -> Completed {
-        let mut state = self.state.lock();
-        if !matches!(state.outcome, OutcomeState::Pending(_)) {
+        let mut content = self.content.lock();
+        if !content.is_pending() {
             debug_assert!(false, "a second outcome for {}", self.id);
             return Completed::default();
         }
-        let mut waiters = state.waiters.take();
-        if let Some(span) = waiters.as_mut().and_then(|waiters| waiters.span.as_mut()) {
-            span.end(&outcome, state.chunk.as_ref().map_or(0, |chunk| chunk.failures.len()));
-        }
-        if let Some((queue, callbacks)) =
-            waiters.as_mut().and_then(|waiters| waiters.callbacks.as_mut())
-        {
-            for callback in callbacks.drain(..) {
-                queue.push(callback, share(&mut outcome));
+        if let Some(Waiters { span, callbacks, .. }) = content.waiters() {
+            if let Some(span) = span {
+                let failed = self.with_chunk_progress(|chunk| chunk.failures.len());
+                span.end(&outcome, failed.unwrap_or(0));
+            }
+            if let Some((queue, callbacks)) = callbacks {
+                for callback in callbacks.drain(..) {
+                    queue.push(callback, share(&mut outcome));
+                }
             }
         }
         let is_large = self.is_chunk || outcome.as_ref().is_ok_and(Value::is_large);
-        let before = std::mem::replace(&mut state.outcome, OutcomeState::Ready(outcome));
-        let argument = match before {
-            OutcomeState::Pending(argument) => Some(argument).filter(Argument::is_large),
-            OutcomeState::Ready(_) | OutcomeState::Taken(_) => None,
-        };
+        let before = std::mem::replace(&mut *content, outcome.into());
         self.ended.store(true, Ordering::Release);
-        Completed { waiters, argument, is_large }
+        let mut completed = Completed { is_large, ..Completed::default() };
+        match before {
+            Content::Watched(mut waiters) => {
+                if waiters.argument.is_large() {
+                    let argument = std::mem::replace(&mut waiters.argument, Argument::EMPTY);
+                    completed.argument = Some(argument);
+                }
+                completed.waiters = Some(waiters);
+            }
+            Content::LargeArgument(argument) => {
+                completed.argument = Some(*argument).filter(Argument::is_large);
+            }
+            _ => {}
+        }
+        completed
     }
 
     /// Returns `true` if the task was cancelled.
@@ -334,11 +325,7 @@ impl TaskCell {
         if self.is_pending() {
             return None;
         }
-        match &self.state.lock().outcome {
-            OutcomeState::Pending(_) => None,
-            OutcomeState::Ready(outcome) => Some(OutcomeKind::of(outcome)),
-            OutcomeState::Taken(kind) => Some(*kind),
-        }
+        self.content.lock().outcome_kind()
     }
 
     /// Pushes a registered callback to its queue once the outcome has arrived, which may be
@@ -348,35 +335,24 @@ impl TaskCell {
         callback: Callback,
         queue: &Arc<Callbacks>,
     ) -> Result<(), Callback> {
-        let mut state = self.state.lock();
-        match &mut state.outcome {
-            OutcomeState::Pending(_) => {
-                let registered = &mut state.waiters_of(self.id).callbacks;
-                let (_, list) = registered.get_or_insert_with(|| (Arc::clone(queue), Vec::new()));
-                list.push(callback);
-            }
-            OutcomeState::Ready(outcome) => {
-                queue.push(callback, share(outcome));
-                drop(state);
-                queue.wake();
-            }
-            OutcomeState::Taken(_) => return Err(callback),
+        let mut content = self.content.lock();
+        if let Some(Waiters { callbacks, .. }) = content.waiters_of(self.id) {
+            let (_, list) = callbacks.get_or_insert_with(|| (Arc::clone(queue), Vec::new()));
+            list.push(callback);
+            return Ok(());
         }
+        let Some(mut outcome) = content.take_outcome() else { return Err(callback) };
+        queue.push(callback, share(&mut outcome));
+        *content = outcome.into();
+        drop(content);
+        queue.wake();
         Ok(())
     }
 
     /// Takes the outcome if it has arrived and was not taken before.
     #[inline]
     pub(crate) fn try_take(&self) -> Option<Outcome> {
-        let mut state = self.state.lock();
-        let OutcomeState::Ready(outcome) = &state.outcome else {
-            return None;
-        };
-        let kind = OutcomeKind::of(outcome);
-        match std::mem::replace(&mut state.outcome, OutcomeState::Taken(kind)) {
-            OutcomeState::Ready(outcome) => Some(outcome),
-            OutcomeState::Pending(_) | OutcomeState::Taken(_) => None,
-        }
+        self.content.lock().take_outcome()
     }
 }
 

@@ -56,7 +56,37 @@ pub(crate) struct BufferedArgument {
     buffers: ItemBuffers,
 }
 
+/// An argument where it lies.
+#[derive(Clone, Copy)]
+pub(crate) enum ArgumentRef<'a> {
+    /// The bytes of one that is inline.
+    Bytes(&'a [u8]),
+    Whole(&'a Argument),
+}
+
+impl<'a> ArgumentRef<'a> {
+    #[inline]
+    pub(crate) fn as_bytes(self) -> &'a [u8] {
+        match self {
+            Self::Bytes(bytes) => bytes,
+            Self::Whole(argument) => argument.as_bytes(),
+        }
+    }
+
+    /// Returns the argument, unless it is nothing but its bytes.
+    #[inline]
+    pub(crate) fn whole(self) -> Option<&'a Argument> {
+        match self {
+            Self::Bytes(_) => None,
+            Self::Whole(argument) => Some(argument),
+        }
+    }
+}
+
 impl Argument {
+    /// The argument without bytes.
+    pub(crate) const EMPTY: Self = Self::Inline(Bytes::EMPTY);
+
     /// Encodes a value. It goes to the arena if it is large and the arena has room.
     pub(crate) fn encode<T: Serialize + 'static>(
         value: &T,
@@ -167,7 +197,7 @@ impl Argument {
             let behind = behind.map(|(index, buffer)| (index - item, buffer)).collect();
             return Self::with_buffers(rest, behind);
         }
-        let Part { whole, range } = match std::mem::replace(self, Self::Inline(Bytes::EMPTY)) {
+        let Part { whole, range } = match std::mem::replace(self, Self::EMPTY) {
             Self::Part(part) => *part,
             whole => {
                 let range = 0..whole.as_bytes().len();

@@ -27,6 +27,8 @@
 //!   then only read
 //! - [`arena`]: [`ArgumentArena`](arena::ArgumentArena) and [`ResultArena`](arena::ResultArena)
 //!   hold large payloads in blocks of shared memory
+//! - [`thin_bytes`]: [`ThinBytes`](thin_bytes::ThinBytes) is a slice on the heap whose owner takes
+//!   one word
 //! - [`random`]: bytes that nobody can predict
 //! - [`memory`]: measures the memory that this process uses, and allocates large memory
 //! - [`memory_limit`]: finds how much memory a process may use
@@ -126,5 +128,6 @@ pub mod sealed;
 pub mod segment;
 pub mod signals;
 pub mod sync;
+pub mod thin_bytes;
 pub mod wait;
 pub mod wake_set;

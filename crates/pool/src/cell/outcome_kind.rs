@@ -1,6 +1,6 @@
 //! The kinds of outcomes.
 
-use crate::payload::Outcome;
+use crate::error::TaskError;
 
 /// The kind of a task's outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -12,11 +12,8 @@ pub(crate) enum OutcomeKind {
 }
 
 impl OutcomeKind {
-    pub(super) fn of(outcome: &Outcome) -> Self {
-        match outcome {
-            Ok(_) => Self::Value,
-            Err(error) if error.is_cancelled() => Self::Cancelled,
-            Err(_) => Self::Failure,
-        }
+    /// Returns the kind of a failure.
+    pub(super) fn of(error: &TaskError) -> Self {
+        if error.is_cancelled() { Self::Cancelled } else { Self::Failure }
     }
 }

@@ -7,6 +7,7 @@ use brigade_wire::TaskId;
 
 use crate::callbacks::{Callback, Callbacks};
 use crate::completion_queue::CompletionQueue;
+use crate::payload::Argument;
 use crate::task_span::TaskSpan;
 use crate::waiting::Sleeper;
 
@@ -14,6 +15,8 @@ use crate::waiting::Sleeper;
 #[derive(Debug)]
 pub(crate) struct Waiters {
     task: TaskId,
+    /// The task's argument, because a cell has room for one thing.
+    pub(super) argument: Argument,
     pub(super) waker: Option<Waker>,
     /// Queues of threads that wait for several tasks, each with the task's token in it.
     pub(super) completions: Vec<(Arc<CompletionQueue>, u64)>,
@@ -41,9 +44,10 @@ pub(crate) struct Wakeups {
 }
 
 impl Waiters {
-    pub(super) fn of(task: TaskId) -> Self {
+    pub(super) fn of(task: TaskId, argument: Argument) -> Self {
         Self {
             task,
+            argument,
             waker: None,
             completions: Vec::new(),
             callbacks: None,
@@ -54,7 +58,7 @@ impl Waiters {
 
     /// Returns those to notify of an item that a task has emitted.
     pub(crate) fn of_item(task: TaskId, completions: Option<(Arc<CompletionQueue>, u64)>) -> Self {
-        Self { completions: completions.into_iter().collect(), ..Self::of(task) }
+        Self { completions: completions.into_iter().collect(), ..Self::of(task, Argument::EMPTY) }
     }
 
     /// Wakes all waiters without running user code.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::task::Waker;
 
-use super::{OutcomeState, TaskCell};
+use super::TaskCell;
 use crate::completion_queue::CompletionQueue;
 use crate::payload::Outcome;
 use crate::sync::Ordering;
@@ -16,12 +16,11 @@ impl TaskCell {
         if let Some(emitted) = self.emitted() {
             emitted.watch(completions, token);
         }
-        let mut state = self.state.lock();
-        if let OutcomeState::Pending(_) = state.outcome {
-            let waiters = state.waiters_of(self.id);
+        let mut content = self.content.lock();
+        if let Some(waiters) = content.waiters_of(self.id) {
             return waiters.completions.push((Arc::clone(completions), token));
         }
-        drop(state);
+        drop(content);
         // Whoever waits on the queue checks it before it sleeps, and begins to wait later, so
         // nobody needs to be woken.
         let _ = completions.add(token);
@@ -29,22 +28,22 @@ impl TaskCell {
 
     /// Undoes `watch`.
     pub(crate) fn unwatch(&self, completions: &Arc<CompletionQueue>) {
-        let mut state = self.state.lock();
-        if let Some(waiters) = &mut state.waiters {
+        let mut content = self.content.lock();
+        if let Some(waiters) = content.waiters() {
             waiters.completions.retain(|(other, _)| !Arc::ptr_eq(other, completions));
         }
-        state.waiters = state.waiters.take().filter(|waiters| !waiters.is_empty());
+        content.free_waiters();
     }
 
     /// Sets the waker for the arrival of the outcome. Does nothing if it has arrived.
     pub(crate) fn set_waker(&self, waker: &Waker) {
         let waker = waker.clone();
-        let mut state = self.state.lock();
-        let replaced = match state.outcome {
-            OutcomeState::Pending(_) => state.waiters_of(self.id).waker.replace(waker),
-            OutcomeState::Ready(_) | OutcomeState::Taken(_) => Some(waker),
+        let mut content = self.content.lock();
+        let replaced = match content.waiters_of(self.id) {
+            Some(waiters) => waiters.waker.replace(waker),
+            None => Some(waker),
         };
-        drop(state);
+        drop(content);
         // Dropping a waker runs user code, which must not happen under the lock.
         drop(replaced);
     }
@@ -74,11 +73,14 @@ impl Wait for TaskCell {
     }
 
     fn set_sleeper(&self, sleeper: Sleeper) {
-        self.state.lock().waiters_of(self.id).sleeper = Some(sleeper);
+        // Whoever waits looks again before it sleeps, so it notices that the outcome has arrived.
+        if let Some(waiters) = self.content.lock().waiters_of(self.id) {
+            waiters.sleeper = Some(sleeper);
+        }
     }
 
     fn clear_sleeper(&self) {
-        if let Some(waiters) = &mut self.state.lock().waiters {
+        if let Some(waiters) = self.content.lock().waiters() {
             waiters.sleeper = None;
         }
     }

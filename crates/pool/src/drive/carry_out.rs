@@ -18,6 +18,7 @@ use super::worker_slot::WorkerSlot;
 use crate::cell::TaskCell;
 use crate::deadlines::TaskDeadlines;
 use crate::emitted::Assignment;
+use crate::payload::Argument;
 
 /// A task that ends; see [`Action::Complete`].
 struct Ending {
@@ -315,13 +316,12 @@ impl Core {
         let sent = cell.with_argument(|argument, chunk, span| {
             let size = argument.as_bytes().len();
             let trace_context = span.and_then(|span| span.send(worker, attempt));
-            let has_buffers = argument.has_buffers();
-            let inlined = if has_buffers && !reads_all {
-                argument.inlined(chunk.is_some(), limit)
-            } else {
-                None
-            };
-            let (location, argument): (_, &[u8]) = match (&inlined, argument.location()) {
+            let whole = argument.whole();
+            let has_buffers = whole.is_some_and(Argument::has_buffers);
+            let inlined = whole.filter(|_| has_buffers && !reads_all);
+            let inlined = inlined.and_then(|whole| whole.inlined(chunk.is_some(), limit));
+            let location = whole.and_then(Argument::location);
+            let (location, argument): (_, &[u8]) = match (&inlined, location) {
                 (Some(inlined), _) => (None, inlined),
                 (None, Some(location)) if reads_arena => (Some(location), &[]),
                 _ => (None, argument.as_bytes()),

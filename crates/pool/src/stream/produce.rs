@@ -9,7 +9,6 @@ use serde::de::DeserializeOwned;
 
 use super::task::{PoolTask, Task};
 use super::{Full, PutErrorKind, Stream, share};
-use crate::bytes::Bytes;
 use crate::cell::TaskCell;
 use crate::emitted::Emitted;
 use crate::error::{SubmitError, SubmitErrorKind};
@@ -96,7 +95,7 @@ where
             Ok(encoded) => (encoded, None),
             Err(error) => {
                 let kind = SubmitErrorKind::Codec { message: codec::chain(&error) };
-                (Argument::Inline(Bytes::EMPTY), Some(kind))
+                (Argument::EMPTY, Some(kind))
             }
         };
         let (id, function) = (self.shared.next_task_ids(1), self.function.clone());

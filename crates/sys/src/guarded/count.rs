@@ -1,0 +1,57 @@
+//! The number of owners of a shared value.
+
+use std::sync::atomic::Ordering::{self, Acquire, Relaxed, Release};
+
+/// An atomic word of the count or the lock: the standard library's, or loom's in the model beside
+/// this file. Both get their orderings from the functions that use them, so loom checks the code
+/// that runs.
+pub(super) trait Word {
+    fn load(&self, ordering: Ordering) -> u32;
+    fn swap(&self, value: u32, ordering: Ordering) -> u32;
+    /// Replaces 0, and returns `false` if the word is something else.
+    fn replace_zero(&self, value: u32, ordering: Ordering) -> bool;
+    /// Adds, wraps around, and returns the value before.
+    fn add(&self, value: u32, ordering: Ordering) -> u32;
+    fn fence(ordering: Ordering);
+    /// Sleeps while the word has this value; may return early for no reason.
+    fn wait(&self, value: u32);
+    /// Wakes one thread that sleeps.
+    fn wake(&self);
+}
+
+/// The count of a value that has one owner.
+pub(super) const ONE: u32 = 1;
+
+/// The largest number of owners. So many more are never made at the same moment, on as many
+/// threads, that the counter wraps around.
+const MOST: u32 = u32::MAX / 2;
+
+/// The number of owners.
+pub(super) struct Count<'a, W>(pub(super) &'a W);
+
+impl<W: Word> Count<'_, W> {
+    /// Counts another owner. Returns `false` if there are too many.
+    #[inline]
+    #[must_use]
+    pub(super) fn add(&self) -> bool {
+        // Relaxed: the new owner is made from one that keeps the value alive.
+        self.0.add(1, Relaxed) <= MOST
+    }
+
+    /// Removes an owner. Returns `true` if it was the last one, which has to drop the value.
+    #[inline]
+    #[must_use]
+    pub(super) fn subtract(&self) -> bool {
+        // Release: what this owner did with the value is before the drop.
+        if self.0.add(1_u32.wrapping_neg(), Release) != ONE {
+            return false;
+        }
+        // Acquire: the drop is after what the other owners did.
+        W::fence(Acquire);
+        true
+    }
+
+    pub(super) fn is_one(&self) -> bool {
+        self.0.load(Acquire) == ONE
+    }
+}
