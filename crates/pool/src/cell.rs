@@ -1,34 +1,37 @@
 //! The host's record of a task, from its submission until its outcome is taken.
 
+mod attributes;
 mod content;
+mod create;
 #[cfg(all(loom, test))]
 mod loom;
 mod outcome_kind;
-mod rare;
 mod waiters;
 mod watch;
 
+use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU8;
 
 use brigade_scheduler::{TaskData, TaskKey, TaskRef};
 use brigade_wire::shared::SharedBuf;
-use brigade_wire::{Chunk, Function, TaskId, items};
+use brigade_wire::{Chunk, Function, TaskId};
 
 use crate::buffers;
 use crate::callbacks::{Callback, Callbacks};
 use crate::chunk::ChunkProgress;
 use crate::deadlines::TaskDeadlines;
+use crate::drive::Shared;
 use crate::emitted::Emitted;
-use crate::function_ref::FunctionRef;
 use crate::payload::{Argument, ArgumentRef, Outcome, Value};
 use crate::run_record::RunRecord;
-use crate::sync::{AtomicBool, AtomicU32, Mutex, Ordering};
+use crate::sync::{AtomicBool, AtomicU32, Guard, Guarded, Ordering};
 use crate::task_span::TaskSpan;
 use crate::waiting::Wait;
+pub(crate) use attributes::Attributes;
+use attributes::Rare;
 use content::Content;
 pub(crate) use outcome_kind::OutcomeKind;
-use rare::Rare;
 pub(crate) use waiters::{Waiters, Wakeups};
 
 /// A task, shared by the pool and its handle.
@@ -40,15 +43,17 @@ pub(crate) use waiters::{Waiters, Wakeups};
 /// Neither completing a task nor reading its state makes a system call unless a thread sleeps. No
 /// user code runs under its lock, and the only locks taken under it are those of the callback queue
 /// and of a chunk's progress.
+#[derive(Debug, Clone)]
+pub(crate) struct TaskCell(Guarded<Facts, Content>);
+
+/// The part of a task that is not behind its lock.
 #[derive(Debug)]
-pub(crate) struct TaskCell {
+pub(crate) struct Facts {
     pub(crate) id: TaskId,
     /// The function's offset in the executable, unless it goes by name.
     function: u64,
-    /// Set for the few tasks that have any of it.
-    rare: Option<Box<Rare>>,
-    /// `true` if the task is a chunk of a map's items.
-    pub(crate) is_chunk: bool,
+    attributes: Arc<Attributes>,
+    kind: Kind,
     /// The task's key in the scheduler, or [`NO_KEY`] until the task is accepted.
     key: AtomicU32,
     /// Set under the lock once the outcome is stored.
@@ -59,8 +64,26 @@ pub(crate) struct TaskCell {
     /// timed.
     #[cfg_attr(not(feature = "recording"), expect(dead_code, reason = "only metrics need it"))]
     pub(crate) weight: AtomicU8,
-    /// Nothing that panics runs under this lock.
-    content: Mutex<Content>,
+}
+
+/// The kind of a task. It says whether to look at the attributes, which are slow to reach while
+/// another thread counts their owners.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// A task with nothing rare.
+    Ordinary,
+    Rare,
+    /// A chunk of a map's items.
+    Chunk,
+}
+
+impl Deref for TaskCell {
+    type Target = Facts;
+
+    #[inline]
+    fn deref(&self) -> &Facts {
+        &self.0
+    }
 }
 
 /// Stands for no key: the number of a `TaskKey` is never 0.
@@ -77,101 +100,38 @@ pub(crate) struct Completed {
 }
 
 impl TaskCell {
-    /// Creates a task. A chunk of a map's items adds its id to the map's completions when it has an
-    /// outcome.
-    pub(crate) fn new(
-        id: TaskId,
-        function: FunctionRef,
-        argument: Argument,
-        label: Option<Arc<str>>,
-        deadlines: Option<Box<TaskDeadlines>>,
-        chunk: Option<Box<ChunkProgress>>,
-    ) -> Arc<Self> {
-        let (function, name) = function.into_parts();
-        let rare = Rare { function: name, label, deadlines, ..Rare::default() };
-        Self::make(id, function, argument, chunk, rare)
+    /// Locks the content. Nothing that panics runs under this lock.
+    #[inline]
+    fn content(&self) -> Guard<'_, Facts, Content> {
+        Guarded::lock(&self.0)
     }
 
-    /// Creates a task whose runs are recorded.
-    pub(crate) fn recorded(
-        id: TaskId,
-        function: FunctionRef,
-        argument: Argument,
-        label: Option<Arc<str>>,
-        deadlines: Option<Box<TaskDeadlines>>,
-        record: RunRecord,
-    ) -> Arc<Self> {
-        let (function, name) = function.into_parts();
-        let record = Some(Box::new(record));
-        let rare = Rare { function: name, label, deadlines, record, ..Rare::default() };
-        Self::make(id, function, argument, None, rare)
+    /// Returns `true` if this is the only reference to the task.
+    pub(crate) fn has_one_owner(&self) -> bool {
+        Guarded::is_only_owner(&self.0)
+    }
+
+    /// Returns the pool of a task that was created for a handle.
+    #[inline]
+    pub(crate) fn pool(&self) -> Option<&Arc<Shared>> {
+        self.attributes.pool()
+    }
+
+    /// Returns `true` if the task is a chunk of a map's items.
+    #[inline]
+    pub(crate) fn is_chunk(&self) -> bool {
+        self.kind == Kind::Chunk
     }
 
     #[inline]
-    fn make(
-        id: TaskId,
-        function: u64,
-        argument: Argument,
-        chunk: Option<Box<ChunkProgress>>,
-        mut rare: Rare,
-    ) -> Arc<Self> {
-        let owner = chunk.as_ref().map(|chunk| Arc::clone(&chunk.owner));
-        let is_chunk = chunk.is_some();
-        if is_chunk {
-            rare.chunk = Mutex::new(chunk);
-        }
-        let cell = Arc::new(Self {
-            id,
-            function,
-            rare: if is_chunk || !rare.is_empty() { Some(Box::new(rare)) } else { None },
-            is_chunk,
-            key: AtomicU32::new(NO_KEY),
-            ended: AtomicBool::new(false),
-            may_look: AtomicBool::new(false),
-            weight: AtomicU8::new(0),
-            content: Mutex::new(argument.into()),
-        });
-        if let Some(owner) = owner {
-            cell.watch(&owner.completions, id.get());
-        }
-        cell
-    }
-
-    /// Splits off the items of a chunk from `at` on, as a chunk of their own that its map knows.
-    ///
-    /// # Panics
-    /// If the task is not a chunk, or has an outcome.
-    pub(crate) fn split_off(&self, at: u32) -> Arc<Self> {
-        let mut content = self.content.lock();
-        let Some(Waiters { argument, span, .. }) = content.waiters_of(self.id) else {
-            unreachable!("the scheduler divides only chunks that have no outcome");
-        };
-        let bytes = items::size(argument.as_bytes(), at);
-        let argument = argument.split_off(bytes, at);
-        let span = span.as_ref().and_then(|span| span.split_off());
-        drop(content);
-        let length = argument.as_bytes().len();
-        let Some(chunk) = self.with_chunk_progress(|chunk| chunk.split_off(at, length)) else {
-            unreachable!("the scheduler divides only chunks");
-        };
-        let id = TaskId::new(self.id.get() + u64::from(at));
-        let owner = Arc::clone(&chunk.owner);
-        let rare = Rare {
-            function: self.rare.as_deref().and_then(|rare| rare.function.clone()),
-            label: self.label(),
-            deadlines: self.rare.as_deref().and_then(|rare| rare.deadlines.clone()),
-            ..Rare::default()
-        };
-        let rest = Self::make(id, self.function, argument, Some(Box::new(chunk)), rare);
-        rest.set_span(span);
-        owner.add(Arc::clone(&rest));
-        rest
+    fn rare(&self) -> Option<&Rare> {
+        if self.kind == Kind::Ordinary { None } else { self.attributes.rare() }
     }
 
     /// Returns the function for a worker, which may be of the same build as this program.
     #[inline]
     pub(crate) fn function(&self, same_build: bool) -> Function<'_> {
-        match self.rare.as_deref().and_then(|rare| rare.function.as_deref()) {
+        match self.rare().and_then(|rare| rare.function.as_deref()) {
             Some(named) => named.for_the_wire(same_build),
             None => Function::Offset(self.function),
         }
@@ -180,13 +140,13 @@ impl TaskCell {
     /// Returns the deadlines of a task that has any.
     #[inline]
     pub(crate) fn deadlines(&self) -> Option<&TaskDeadlines> {
-        self.rare.as_deref()?.deadlines.as_deref()
+        self.rare()?.deadlines.as_deref()
     }
 
     /// Returns the record of the task's runs, if somebody reports them.
     #[inline]
     pub(crate) fn record(&self) -> Option<&RunRecord> {
-        self.rare.as_deref()?.record.as_deref()
+        self.rare()?.record.as_deref()
     }
 
     /// Returns the items that the task emits; `None` for a task that does not.
@@ -197,13 +157,13 @@ impl TaskCell {
 
     #[inline]
     pub(crate) fn label_text(&self) -> Option<&str> {
-        self.rare.as_deref()?.label.as_deref()
+        self.rare()?.label.as_deref()
     }
 
     /// Returns the task's label, shown in errors and events.
     #[inline]
     pub(crate) fn label(&self) -> Option<Arc<str>> {
-        self.rare.as_deref()?.label.clone()
+        self.rare()?.label.clone()
     }
 
     pub(crate) fn set_key(&self, key: TaskKey) {
@@ -230,7 +190,7 @@ impl TaskCell {
     /// Sets the task's span, before the task is submitted.
     pub(crate) fn set_span(&self, span: Option<Box<TaskSpan>>) {
         if span.is_some()
-            && let Some(waiters) = self.content.lock().waiters_of(self.id)
+            && let Some(waiters) = self.content().waiters_of(self.id)
         {
             waiters.span = span;
         }
@@ -238,7 +198,7 @@ impl TaskCell {
 
     /// Takes the span of a task that was not accepted.
     pub(crate) fn take_span(&self) -> Option<Box<TaskSpan>> {
-        self.content.lock().waiters()?.span.take()
+        self.content().waiters()?.span.take()
     }
 
     /// Passes the encoded argument, the shape of a chunk, and the span to `with`. Returns `None` if
@@ -249,7 +209,7 @@ impl TaskCell {
         with: impl FnOnce(ArgumentRef<'_>, Option<Chunk>, Option<&mut TaskSpan>) -> T,
     ) -> Option<T> {
         let shape = self.with_chunk_progress(|chunk| chunk.shape);
-        let mut content = self.content.lock();
+        let mut content = self.content();
         let (argument, span) = content.argument()?;
         Some(with(argument, shape, span))
     }
@@ -265,12 +225,12 @@ impl TaskCell {
         &self,
         with: impl FnOnce(&mut ChunkProgress) -> T,
     ) -> Option<T> {
-        self.rare.as_deref()?.chunk.lock().as_deref_mut().map(with)
+        self.rare()?.chunk.as_ref()?.lock().as_deref_mut().map(with)
     }
 
     /// Takes the outcomes of a chunk's items.
     pub(crate) fn take_chunk(&self) -> Option<Box<ChunkProgress>> {
-        self.rare.as_deref()?.chunk.lock().take()
+        self.rare()?.chunk.as_ref()?.lock().take()
     }
 
     /// Stores the outcome and returns the waiters, which the calling thread has to notify.
@@ -279,7 +239,7 @@ impl TaskCell {
     #[must_use]
     #[inline]
     pub(crate) fn complete(&self, mut outcome: Outcome) -> Completed {
-        let mut content = self.content.lock();
+        let mut content = self.content();
         if !content.is_pending() {
             debug_assert!(false, "a second outcome for {}", self.id);
             return Completed::default();
@@ -295,7 +255,7 @@ impl TaskCell {
                 }
             }
         }
-        let is_large = self.is_chunk || outcome.as_ref().is_ok_and(Value::is_large);
+        let is_large = self.is_chunk() || outcome.as_ref().is_ok_and(Value::is_large);
         let before = std::mem::replace(&mut *content, outcome.into());
         self.ended.store(true, Ordering::Release);
         let mut completed = Completed { is_large, ..Completed::default() };
@@ -325,7 +285,7 @@ impl TaskCell {
         if self.is_pending() {
             return None;
         }
-        self.content.lock().outcome_kind()
+        self.content().outcome_kind()
     }
 
     /// Pushes a registered callback to its queue once the outcome has arrived, which may be
@@ -335,7 +295,7 @@ impl TaskCell {
         callback: Callback,
         queue: &Arc<Callbacks>,
     ) -> Result<(), Callback> {
-        let mut content = self.content.lock();
+        let mut content = self.content();
         if let Some(Waiters { callbacks, .. }) = content.waiters_of(self.id) {
             let (_, list) = callbacks.get_or_insert_with(|| (Arc::clone(queue), Vec::new()));
             list.push(callback);
@@ -352,7 +312,7 @@ impl TaskCell {
     /// Takes the outcome if it has arrived and was not taken before.
     #[inline]
     pub(crate) fn try_take(&self) -> Option<Outcome> {
-        self.content.lock().take_outcome()
+        self.content().take_outcome()
     }
 }
 

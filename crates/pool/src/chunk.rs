@@ -83,7 +83,7 @@ pub(crate) struct ChunkOwner {
     pub(crate) completions: Arc<CompletionQueue>,
     /// Chunks that were divided from others and that the map has not taken; `None` once the map is
     /// dropped, because chunks own their owner.
-    divided: Mutex<Option<Vec<Arc<TaskCell>>>>,
+    divided: Mutex<Option<Vec<TaskCell>>>,
 }
 
 impl Default for ChunkOwner {
@@ -94,19 +94,19 @@ impl Default for ChunkOwner {
 
 impl ChunkOwner {
     /// Adds a chunk. It has to be added before it can end, so that the map knows it by then.
-    pub(crate) fn add(&self, chunk: Arc<TaskCell>) {
+    pub(crate) fn add(&self, chunk: TaskCell) {
         if let Some(divided) = &mut *self.divided.lock() {
             divided.push(chunk);
         }
     }
 
     /// Takes the chunks that were added since the last call.
-    pub(crate) fn take(&self) -> Vec<Arc<TaskCell>> {
+    pub(crate) fn take(&self) -> Vec<TaskCell> {
         self.divided.lock().as_mut().map(std::mem::take).unwrap_or_default()
     }
 
     /// Takes the chunks that were added, and drops later ones.
-    pub(crate) fn close(&self) -> Vec<Arc<TaskCell>> {
+    pub(crate) fn close(&self) -> Vec<TaskCell> {
         self.divided.lock().take().unwrap_or_default()
     }
 }

@@ -84,6 +84,7 @@ use brigade_sys::poller::Poller;
 use brigade_sys::sync::Mutex;
 use crossbeam_channel::{Receiver, Sender, TryRecvError, bounded};
 
+use crate::cell::Attributes;
 use crate::config::Config;
 use crate::error::PoolError;
 pub(crate) use collect::glances::Glance;
@@ -98,6 +99,7 @@ use shared::Work;
 /// A running pool: the shared state, and the threads to join at the end.
 pub(crate) struct Drive {
     shared: Arc<Shared>,
+    ordinary: Arc<Attributes>,
     threads: Mutex<Vec<JoinHandle<()>>>,
     /// Threads that call user code, which may block them forever.
     user_code_threads: Mutex<Vec<UserCodeThread>>,
@@ -113,7 +115,9 @@ struct UserCodeThread {
 impl Drive {
     pub(crate) fn start(config: Config) -> Result<Self, PoolError> {
         let (shared, work) = Shared::new(config)?;
-        let drive = Self { shared, threads: Mutex::default(), user_code_threads: Mutex::default() };
+        let ordinary = Attributes::ordinary(&shared);
+        let (threads, user_code_threads) = (Mutex::default(), Mutex::default());
+        let drive = Self { shared, ordinary, threads, user_code_threads };
         if let Err(error) = drive.start_threads(work) {
             // The pool cannot end by itself without all its threads. Nothing has been started yet.
             drive.shared.release_threads();
@@ -188,6 +192,11 @@ impl Drive {
 
     pub(crate) fn shared(&self) -> &Arc<Shared> {
         &self.shared
+    }
+
+    /// Returns the attributes of tasks that have nothing rare.
+    pub(crate) fn ordinary(&self) -> &Arc<Attributes> {
+        &self.ordinary
     }
 
     /// Ends the pool and its threads; see [`Shutdown`].

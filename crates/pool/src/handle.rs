@@ -27,8 +27,7 @@ use crate::waiting::Wait;
 /// [`wait`](crate::wait()) or [`as_completed`](crate::as_completed).
 #[must_use = "dropping the handle loses the task's result; drop it explicitly if that is intended"]
 pub struct Handle<R> {
-    cell: Arc<TaskCell>,
-    shared: Arc<Shared>,
+    cell: TaskCell,
     result: PhantomData<fn() -> R>,
 }
 
@@ -51,8 +50,9 @@ pub enum TaskState {
 }
 
 impl<R> Handle<R> {
-    pub(crate) fn new(cell: Arc<TaskCell>, shared: Arc<Shared>) -> Self {
-        Self { cell, shared, result: PhantomData }
+    /// Creates the handle of a task that was created for one.
+    pub(crate) fn new(cell: TaskCell) -> Self {
+        Self { cell, result: PhantomData }
     }
 
     /// Returns the task's id, which is unique within its pool.
@@ -68,7 +68,7 @@ impl<R> Handle<R> {
     /// Returns `true` if the outcome has arrived, even if it has been taken since. A cancellation
     /// is an outcome.
     pub fn is_done(&self) -> bool {
-        !self.cell.is_pending() || self.shared.is_forked()
+        !self.cell.is_pending() || self.shared().is_forked()
     }
 
     /// Returns the current progress of the task.
@@ -94,17 +94,17 @@ impl<R> Handle<R> {
         if self.is_done() {
             return None;
         }
-        self.shared.running_since(self.cell.task_ref()?)
+        self.shared().running_since(self.cell.task_ref()?)
     }
 
     /// Cancels the task. Returns `true` if it had not started and will never run, and `false` if it
     /// is running or has finished.
     pub fn cancel(&self) -> bool {
-        if self.shared.is_forked() {
+        if self.shared().is_forked() {
             return false;
         }
         if self.cell.is_pending() {
-            self.shared.cancel(&self.cell);
+            self.shared().cancel(&self.cell);
         }
         self.cell.is_cancelled()
     }
@@ -119,7 +119,7 @@ impl<R> Handle<R> {
         if self.is_done() {
             return false;
         }
-        let is_killed = self.cell.task_ref().is_some_and(|task| self.shared.kill(task));
+        let is_killed = self.cell.task_ref().is_some_and(|task| self.shared().kill(task));
         is_killed || self.cell.is_cancelled()
     }
 
@@ -140,12 +140,16 @@ impl<R> Handle<R> {
 
     /// Returns the kind of the outcome if it has arrived, even if it has been taken since.
     pub(crate) fn outcome_kind(&self) -> Option<OutcomeKind> {
-        if self.shared.is_forked() { Some(OutcomeKind::Failure) } else { self.cell.outcome_kind() }
+        if self.shared().is_forked() {
+            Some(OutcomeKind::Failure)
+        } else {
+            self.cell.outcome_kind()
+        }
     }
 
     /// Adds `token` to `completions` once the outcome has arrived, which may be immediately.
     pub(crate) fn watch(&self, completions: &Arc<CompletionQueue>, token: u64) {
-        if self.shared.is_forked() {
+        if self.shared().is_forked() {
             // Whoever waits on the queue checks it before it sleeps, and begins to wait later, so
             // nobody needs to be woken.
             let _ = completions.add(token);
@@ -156,18 +160,20 @@ impl<R> Handle<R> {
 
     /// Undoes `watch`.
     pub(crate) fn unwatch(&self, completions: &Arc<CompletionQueue>) {
-        if !self.shared.is_forked() {
+        if !self.shared().is_forked() {
             self.cell.unwatch(completions);
         }
     }
 
     /// Returns a second handle; the caller uses one of them.
     pub(crate) fn duplicate(&self) -> Self {
-        Self::new(Arc::clone(&self.cell), Arc::clone(&self.shared))
+        Self::new(self.cell.clone())
     }
 
+    #[expect(clippy::expect_used, reason = "handles are of tasks that were created for them")]
+    #[inline]
     pub(crate) fn shared(&self) -> &Arc<Shared> {
-        &self.shared
+        self.cell.pool().expect("the pool of the task")
     }
 }
 
@@ -180,7 +186,7 @@ impl<R: DeserializeOwned + 'static> Handle<R> {
     /// # Panics
     /// If the outcome was taken before, by `wait_timeout`, by `try_get`, or as a future.
     pub fn wait(self) -> Result<R, TaskError> {
-        self.shared.wait_for(&*self.cell, None);
+        self.shared().wait_for(&self.cell, None);
         #[expect(clippy::expect_used, reason = "a mistake of the caller, documented under Panics")]
         let outcome = self.take().expect("the outcome was already taken");
         self.decode(outcome)
@@ -196,7 +202,7 @@ impl<R: DeserializeOwned + 'static> Handle<R> {
     pub fn wait_timeout(&mut self, timeout: Duration) -> Option<Result<R, TaskError>> {
         // A timeout beyond the range of the clock counts as no timeout.
         let deadline = Instant::now().checked_add(timeout);
-        self.shared.wait_for(&*self.cell, deadline);
+        self.shared().wait_for(&self.cell, deadline);
         self.take().map(|outcome| self.decode(outcome))
     }
 
@@ -206,7 +212,7 @@ impl<R: DeserializeOwned + 'static> Handle<R> {
     /// A [`TaskError`] that says why there is no result.
     pub fn try_get(&mut self) -> Option<Result<R, TaskError>> {
         if !self.is_done() {
-            self.shared.collect();
+            self.shared().collect();
         }
         self.take().map(|outcome| self.decode(outcome))
     }
@@ -244,13 +250,13 @@ impl<R: DeserializeOwned + 'static> Handle<R> {
     /// In a fork of the process that built the pool, the callback is called immediately, on the
     /// current thread, with an error.
     pub fn on_done(&self, callback: impl FnOnce(Result<R, TaskError>) + Send + 'static) {
-        if self.shared.is_forked() {
+        if self.shared().is_forked() {
             return callback(Err(self.forked()));
         }
         let (task, label) = (self.cell.id, self.cell.label());
         let of_task = label.clone();
         let run = Box::new(move |outcome| callback(decode(task, of_task, outcome)));
-        let callbacks = &self.shared.callbacks;
+        let callbacks = &self.shared().callbacks;
         if let Err(error) = callbacks.register() {
             panic!("failed to start the thread for callbacks: {error}");
         }
@@ -265,7 +271,7 @@ impl<R: DeserializeOwned + 'static> Handle<R> {
     /// In a fork of the process this returns an error that says so: the outcome is behind a lock
     /// that another thread may have held at the fork, or in memory that has been reused.
     fn take(&self) -> Option<Outcome> {
-        if self.shared.is_forked() { Some(Err(self.forked())) } else { self.cell.try_take() }
+        if self.shared().is_forked() { Some(Err(self.forked())) } else { self.cell.try_take() }
     }
 
     fn forked(&self) -> TaskError {
@@ -298,12 +304,12 @@ impl<R: DeserializeOwned + 'static> Future for Handle<R> {
     /// # Panics
     /// If polled again after it was ready.
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        if self.shared.is_forked() {
+        if self.shared().is_forked() {
             return Poll::Ready(Err(self.forked()));
         }
         if self.cell.is_pending()
             && self.cell.take_may_look()
-            && self.shared.glance(&*self.cell) == Glance::Yield
+            && self.shared().glance(&self.cell) == Glance::Yield
         {
             self.cell.set_may_look();
             context.waker().wake_by_ref();

@@ -11,7 +11,7 @@ use brigade_worker::function_of;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::cell::TaskCell;
+use crate::cell::{Attributes, TaskCell};
 use crate::config::{Config, check_workers};
 use crate::deadlines::TaskDeadlines;
 use crate::drive::{Drive, Shared};
@@ -208,13 +208,13 @@ impl Pool {
                 let (id, function) = (shared.next_task_ids(1), function.clone());
                 let encoded = encoded.copy(shared.arguments());
                 let deadlines = TaskDeadlines::new(*deadlines, scheduler.stop_grace).map(Box::new);
-                let cell = TaskCell::new(id, function, encoded, None, deadlines, None);
+                let cell = TaskCell::new(self.ordinary(), id, function, encoded, None, deadlines);
                 shared.open_span(&cell, None);
                 cell
             })
         });
         let cells = cells.map_err(|kind| SubmitError::new(kind, argument))?;
-        Ok(cells.into_iter().map(|cell| Handle::new(cell, Arc::clone(shared))).collect())
+        Ok(cells.into_iter().map(Handle::new).collect())
     }
 
     /// Allocates a buffer of `length` bytes with arbitrary content, which workers read without a
@@ -367,6 +367,11 @@ impl Pool {
 
     pub(crate) fn shared(&self) -> &Arc<Shared> {
         self.drive.shared()
+    }
+
+    /// Returns the attributes of tasks that have nothing rare.
+    pub(crate) fn ordinary(&self) -> &Arc<Attributes> {
+        self.drive.ordinary()
     }
 }
 

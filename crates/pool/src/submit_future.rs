@@ -39,7 +39,7 @@ pub struct SubmitFuture<A, R> {
 /// A task with its settings, before it is submitted.
 #[derive(Debug)]
 pub(crate) struct Unsubmitted {
-    pub(crate) cell: Arc<TaskCell>,
+    pub(crate) cell: TaskCell,
     pub(crate) retries: u32,
     pub(crate) constraints: Option<Box<Constraints>>,
 }
@@ -94,7 +94,7 @@ impl<A, R> Future for SubmitFuture<A, R> {
             Ok(Unsubmitted { cell, retries, constraints }) => {
                 let submitted =
                     shared.poll_submit(cell, *retries, constraints, place, context.waker());
-                ready!(submitted).map(|()| Handle::new(Arc::clone(cell), Arc::clone(shared)))
+                ready!(submitted).map(|()| Handle::new(cell.clone()))
             }
             Err(kind) => Err(kind.clone()),
         };

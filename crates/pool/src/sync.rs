@@ -7,7 +7,10 @@
 mod modelled;
 
 #[cfg(not(all(loom, test)))]
-pub(crate) use brigade_sys::sync::Mutex;
+pub(crate) use brigade_sys::{
+    guarded::{Guard, Guarded},
+    sync::Mutex,
+};
 #[cfg(not(all(loom, test)))]
 pub(crate) use std::{
     sync::atomic::{AtomicBool, AtomicU32, Ordering},
@@ -19,4 +22,4 @@ pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 #[cfg(all(loom, test))]
 pub(crate) use loom::thread::ThreadId;
 #[cfg(all(loom, test))]
-pub(crate) use modelled::{Mutex, Thread, current, park, park_timeout};
+pub(crate) use modelled::{Guard, Guarded, Mutex, Thread, current, park, park_timeout};

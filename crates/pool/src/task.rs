@@ -158,7 +158,7 @@ where
         let submitted = self.unsubmitted(&argument).and_then(|task| {
             let Unsubmitted { cell, retries, constraints } = task;
             shared.submit(&cell, None, retries, constraints, when_full)?;
-            Ok(Handle::new(cell, Arc::clone(shared)))
+            Ok(Handle::new(cell))
         });
         submitted.map_err(|kind| SubmitError::new(kind, argument))
     }
@@ -171,7 +171,8 @@ where
         let TaskOptions { label, retries, .. } = &self.options;
         let (deadlines, constraints) = self.options.constraints(&shared.config);
         let id = shared.next_task_ids(1);
-        let cell = TaskCell::new(id, function, encoded, label.clone(), deadlines, None);
+        let (ordinary, label) = (self.pool.ordinary(), label.clone());
+        let cell = TaskCell::new(ordinary, id, function, encoded, label, deadlines);
         shared.open_span(&cell, None);
         Ok(Unsubmitted { cell, retries: *retries, constraints })
     }

@@ -171,8 +171,11 @@ mod tests {
         assert!(Guarded::is_only_owner(&owner));
         let others: Vec<_> = (0..4).map(|_| owner.clone()).collect();
         assert!(!Guarded::is_only_owner(&owner));
-        let threads: Vec<_> = others.into_iter().map(|it| thread::spawn(move || drop(it))).collect();
-        threads.into_iter().for_each(|it| it.join().unwrap());
+        let threads: Vec<_> =
+            others.into_iter().map(|it| thread::spawn(move || drop(it))).collect();
+        for thread in threads {
+            thread.join().unwrap();
+        }
         let counts = || (Arc::strong_count(&parts.0), Arc::strong_count(&parts.1));
         assert_eq!(counts(), (2, 2));
         drop(owner);
@@ -183,9 +186,12 @@ mod tests {
     fn threads_change_the_locked_part_in_turn() {
         const EACH: u64 = 20_000;
         let owner = Guarded::new((), 0);
-        let add = |owner: Guarded<(), u64>| move || (0..EACH).for_each(|_| *Guarded::lock(&owner) += 1);
+        let add =
+            |owner: Guarded<(), u64>| move || (0..EACH).for_each(|_| *Guarded::lock(&owner) += 1);
         let threads: Vec<_> = (0..4).map(|_| thread::spawn(add(owner.clone()))).collect();
-        threads.into_iter().for_each(|it| it.join().unwrap());
+        for thread in threads {
+            thread.join().unwrap();
+        }
         assert_eq!(*Guarded::lock(&owner), 4 * EACH);
     }
 
@@ -194,7 +200,7 @@ mod tests {
         let owner = Guarded::new((), 1);
         let panics = AssertUnwindSafe(|| {
             *Guarded::lock(&owner) = 2;
-            let _held = Guarded::lock(&owner.clone());
+            let _held = Guarded::lock(&owner);
             panic!("under the lock");
         });
         assert!(catch_unwind(panics).is_err());

@@ -48,6 +48,7 @@
 //! - [`deadline_timer`]: [`DeadlineTimer`](deadline_timer::DeadlineTimer) is a deadline as a
 //!   descriptor
 //! - [`sync`]: a [`Mutex`](sync::Mutex) and a [`Condvar`](sync::Condvar) that ignore poison
+//! - [`guarded`]: [`Guarded`](guarded::Guarded) is a shared value with a part behind a lock
 //! - [`catch_panic`]: contains panics on threads that must go on
 //! - [`file_lock`]: a lock on a file that one program writes to
 //! - [`byte_lock`], [`file_watch`], [`private_folder`]: locks between processes that end with their
@@ -107,6 +108,7 @@ pub mod file_lock;
 pub mod file_watch;
 pub mod fork;
 pub mod futex;
+pub mod guarded;
 pub mod guardian;
 pub mod handover;
 pub mod launch;

@@ -20,8 +20,8 @@ fn complete(cell: &TaskCell) -> bool {
     wakeups.ring_doorbell
 }
 
-fn spawn(cell: &Arc<TaskCell>, run: fn(&TaskCell) -> bool) -> thread::JoinHandle<bool> {
-    let cell = Arc::clone(cell);
+fn spawn(cell: &TaskCell, run: fn(&TaskCell) -> bool) -> thread::JoinHandle<bool> {
+    let cell = cell.clone();
     thread::spawn(move || run(&cell))
 }
 
@@ -30,7 +30,7 @@ fn a_parked_caller_is_woken_and_finds_the_outcome() {
     loom::model(|| {
         let cell = cell();
         let completer = spawn(&cell, complete);
-        park_for(&*cell, None);
+        park_for(&cell, None);
         assert!(cell.try_take().is_some());
         completer.join().expect("the completer");
     });

@@ -16,7 +16,7 @@ impl TaskCell {
         if let Some(emitted) = self.emitted() {
             emitted.watch(completions, token);
         }
-        let mut content = self.content.lock();
+        let mut content = self.content();
         if let Some(waiters) = content.waiters_of(self.id) {
             return waiters.completions.push((Arc::clone(completions), token));
         }
@@ -28,7 +28,7 @@ impl TaskCell {
 
     /// Undoes `watch`.
     pub(crate) fn unwatch(&self, completions: &Arc<CompletionQueue>) {
-        let mut content = self.content.lock();
+        let mut content = self.content();
         if let Some(waiters) = content.waiters() {
             waiters.completions.retain(|(other, _)| !Arc::ptr_eq(other, completions));
         }
@@ -38,7 +38,7 @@ impl TaskCell {
     /// Sets the waker for the arrival of the outcome. Does nothing if it has arrived.
     pub(crate) fn set_waker(&self, waker: &Waker) {
         let waker = waker.clone();
-        let mut content = self.content.lock();
+        let mut content = self.content();
         let replaced = match content.waiters_of(self.id) {
             Some(waiters) => waiters.waker.replace(waker),
             None => Some(waker),
@@ -74,13 +74,13 @@ impl Wait for TaskCell {
 
     fn set_sleeper(&self, sleeper: Sleeper) {
         // Whoever waits looks again before it sleeps, so it notices that the outcome has arrived.
-        if let Some(waiters) = self.content.lock().waiters_of(self.id) {
+        if let Some(waiters) = self.content().waiters_of(self.id) {
             waiters.sleeper = Some(sleeper);
         }
     }
 
     fn clear_sleeper(&self) {
-        if let Some(waiters) = self.content.lock().waiters() {
+        if let Some(waiters) = self.content().waiters() {
             waiters.sleeper = None;
         }
     }

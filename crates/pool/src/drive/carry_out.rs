@@ -22,7 +22,7 @@ use crate::payload::Argument;
 
 /// A task that ends; see [`Action::Complete`].
 struct Ending {
-    task: Arc<TaskCell>,
+    task: TaskCell,
     attempt: Attempt,
     end: TaskEnd,
     items: u32,
@@ -34,7 +34,7 @@ impl Core {
     pub(super) fn handle(
         &mut self,
         now: Monotonic,
-        event: Event<Arc<TaskCell>>,
+        event: Event<TaskCell>,
         mut data: EventData,
         shared: &Shared,
         deferred: &mut Deferred,
@@ -74,7 +74,7 @@ impl Core {
         expect(unused_variables, reason = "only the journal has something to report")
     )]
     #[inline]
-    fn decide(&mut self, now: Monotonic, event: Event<Arc<TaskCell>>, deferred: &mut Deferred) {
+    fn decide(&mut self, now: Monotonic, event: Event<TaskCell>, deferred: &mut Deferred) {
         #[cfg(feature = "journal")]
         if let Some(journal) = &mut self.journal {
             if let Err(error) = journal.record(&mut self.scheduler, now, event, &mut self.outbox) {
@@ -89,7 +89,7 @@ impl Core {
     fn carry_out(
         &mut self,
         now: Monotonic,
-        action: Action<Arc<TaskCell>>,
+        action: Action<TaskCell>,
         data: &mut EventData,
         shared: &Shared,
         deferred: &mut Deferred,
@@ -298,7 +298,7 @@ impl Core {
         else {
             return Ok(());
         };
-        if cell.is_chunk {
+        if cell.is_chunk() {
             connection.table.reset_items(ring_index);
             cell.with_chunk_progress(|chunk| chunk.begin_anew(attempt));
         }

@@ -329,7 +329,7 @@ impl Core {
     }
 }
 
-type Next = Result<Option<(Event<Arc<TaskCell>>, EventData)>, String>;
+type Next = Result<Option<(Event<TaskCell>, EventData)>, String>;
 
 /// Copies the next outcome out of the ring, after sending on what had to wait for room. Outcomes of
 /// items concern only their chunk or those that take them, so they are only counted.
@@ -337,7 +337,7 @@ fn next_event(
     worker: WorkerId,
     end: &mut HostEnd,
     (results, kept, copies): (Option<&Arc<ResultView>>, &mut Kept, Option<&Arc<ArgumentArena>>),
-    scheduler: &Scheduler<Arc<TaskCell>>,
+    scheduler: &Scheduler<TaskCell>,
     items: &mut usize,
     deferred: &mut Deferred,
 ) -> Next {
@@ -347,7 +347,7 @@ fn next_event(
             return Ok(None);
         }
         let due = scheduler.due(worker);
-        if let Some(chunk) = due.filter(|task| task.is_chunk) {
+        if let Some(chunk) = due.filter(|task| task.is_chunk()) {
             let taken = chunk.with_chunk_progress(|chunk| chunk.take_items(end)).unwrap_or(0);
             if taken > 0 {
                 *items += taken as usize;

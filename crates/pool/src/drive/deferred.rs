@@ -33,7 +33,7 @@ pub(super) struct Deferred {
 pub(super) enum ToFree {
     Argument(Argument),
     /// Possibly the last reference to a task with its outcome.
-    Task(Arc<TaskCell>),
+    Task(TaskCell),
 }
 
 impl ToFree {
@@ -41,7 +41,7 @@ impl ToFree {
         match self {
             Self::Argument(argument) => argument.size() >= SLOW_TO_FREE,
             // Otherwise the last owner frees it.
-            Self::Task(task) => Arc::strong_count(task) == 1,
+            Self::Task(task) => task.has_one_owner(),
         }
     }
 }
@@ -56,7 +56,7 @@ impl Deferred {
 
     /// Stores the outcome of a task.
     #[inline]
-    pub(super) fn complete(&mut self, task: Arc<TaskCell>, outcome: Outcome) {
+    pub(super) fn complete(&mut self, task: TaskCell, outcome: Outcome) {
         let Completed { waiters, argument, is_large } = task.complete(outcome);
         if let Some(waiters) = waiters {
             self.to_notify.push(waiters);

@@ -111,7 +111,7 @@ impl Core {
         for (ring_index, task, attempt) in self.scheduler.occupants(worker) {
             let SlotState::Running { since } = connection.table.state(ring_index) else { continue };
             let cell = self.scheduler.task(task.key)?;
-            let items = cell.is_chunk.then(|| count_items(cell, snapshot)).flatten();
+            let items = cell.is_chunk().then(|| count_items(cell, snapshot)).flatten();
             let (items, left) = items.unwrap_or((1, 1));
             if left == 0 {
                 // The chunk's last item has ended, and its own end is still under way.

@@ -1,7 +1,5 @@
 //! Stands in for `recording` in a build without the feature: nothing is recorded.
 
-use std::sync::Arc;
-
 use brigade_scheduler::{Scheduler, TaskEnd};
 use brigade_sys::clock::{self, Monotonic};
 use brigade_wire::{Attempt, WorkerId};
@@ -49,7 +47,7 @@ impl Recording {
         &mut self,
         _now: Monotonic,
         _task: &TaskCell,
-        _scheduler: &Scheduler<Arc<TaskCell>>,
+        _scheduler: &Scheduler<TaskCell>,
     ) {
     }
 

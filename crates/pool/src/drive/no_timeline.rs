@@ -1,7 +1,5 @@
 //! Stands in for `timeline` in a build without the feature `trace-export`: there is none.
 
-use std::sync::Arc;
-
 use brigade_scheduler::Event;
 use brigade_sys::clock::Monotonic;
 use brigade_wire::WorkerId;
@@ -18,7 +16,7 @@ impl Core {
     pub(super) fn observe_event(
         &self,
         _now: Monotonic,
-        _event: &Event<Arc<TaskCell>>,
+        _event: &Event<TaskCell>,
         _data: &EventData,
         _shared: &Shared,
     ) {

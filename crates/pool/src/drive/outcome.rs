@@ -58,7 +58,7 @@ pub(super) struct DeathReport {
 #[inline]
 fn decode_outcome(
     outcome: wire::Outcome<'_>,
-    due: Option<&Arc<TaskCell>>,
+    due: Option<&TaskCell>,
     reachable: Reachable<'_>,
 ) -> Result<WorkerOutcome, String> {
     Ok(match decode_value(outcome, due, reachable)? {
@@ -73,7 +73,7 @@ fn decode_outcome(
 #[inline]
 fn decode_value<'a>(
     outcome: wire::Outcome<'a>,
-    due: Option<&Arc<TaskCell>>,
+    due: Option<&TaskCell>,
     reachable: Reachable<'_>,
 ) -> Result<Result<ValueRef<'a>, TaskErrorKind>, String> {
     Ok(match outcome {
@@ -98,7 +98,7 @@ fn decode_value<'a>(
 #[cold]
 fn decode_buffered<'a>(
     buffered: wire::Buffered<'a>,
-    due: Option<&Arc<TaskCell>>,
+    due: Option<&TaskCell>,
     reachable: Reachable<'_>,
 ) -> Result<ValueRef<'a>, String> {
     let wire::Buffered { location, payload } = buffered;
@@ -127,7 +127,7 @@ fn borrow(
 #[inline]
 pub(super) fn finish_chunk(
     worker: WorkerId,
-    due: Option<&Arc<TaskCell>>,
+    due: Option<&TaskCell>,
     finished: &Finished<'_>,
 ) -> Result<ChunkEnd, String> {
     if let Some(record) = due.and_then(|task| task.record()) {
@@ -136,7 +136,7 @@ pub(super) fn finish_chunk(
             emitted.end();
         }
     }
-    let Some(task) = due.filter(|task| task.is_chunk) else { return Ok(ChunkEnd::Complete) };
+    let Some(task) = due.filter(|task| task.is_chunk()) else { return Ok(ChunkEnd::Complete) };
     let has_failed = !matches!(
         finished.outcome,
         wire::Outcome::Value(_) | wire::Outcome::InArena(_) | wire::Outcome::Buffered(_)
@@ -156,9 +156,9 @@ pub(super) fn finished_event(
     worker: WorkerId,
     finished: Finished<'_>,
     end: ChunkEnd,
-    due: Option<&Arc<TaskCell>>,
+    due: Option<&TaskCell>,
     reachable: Reachable<'_>,
-) -> Result<(Event<Arc<TaskCell>>, EventData), String> {
+) -> Result<(Event<TaskCell>, EventData), String> {
     let Finished { task, attempt, run_time, began, worn, outcome, .. } = finished;
     let report = RunReport { worker, began, run_time };
     let data = EventData::Outcome(decode_outcome(outcome, due, reachable)?, report);
@@ -176,7 +176,7 @@ pub(super) fn finished_event(
 /// the task that the worker has to answer next. Returns those to notify.
 #[inline]
 pub(super) fn take_item(
-    due: Option<&Arc<TaskCell>>,
+    due: Option<&TaskCell>,
     item: Item<'_>,
     reachable: Reachable<'_>,
 ) -> Result<Option<Waiters>, String> {
@@ -199,7 +199,7 @@ pub(super) fn take_item(
 }
 
 fn take_emitted(
-    task: &Arc<TaskCell>,
+    task: &TaskCell,
     emitted: &Emitted,
     item: Item<'_>,
     reachable: Reachable<'_>,

@@ -7,7 +7,6 @@
 
 mod ended;
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use brigade_metrics::Recorder;
@@ -68,9 +67,9 @@ impl Recording {
         &mut self,
         now: Monotonic,
         task: &TaskCell,
-        scheduler: &Scheduler<Arc<TaskCell>>,
+        scheduler: &Scheduler<TaskCell>,
     ) {
-        let items = if task.is_chunk {
+        let items = if task.is_chunk() {
             task.with_chunk_progress(|chunk| chunk.shape.items).unwrap_or(1)
         } else {
             1

@@ -6,7 +6,6 @@
 //! goes back to its place. One that is dropped after it was woken wakes the next one.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::task::{Poll, Waker};
 
 use brigade_scheduler::Constraints;
@@ -62,7 +61,7 @@ impl Shared {
     /// happen.
     pub(crate) fn poll_submit(
         &self,
-        task: &Arc<TaskCell>,
+        task: &TaskCell,
         retries: u32,
         constraints: &mut Option<Box<Constraints>>,
         place: &mut Option<Place>,

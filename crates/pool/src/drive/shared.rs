@@ -67,17 +67,17 @@ pub(crate) struct Shared {
 
 /// The state behind the core's lock.
 pub(super) struct Core {
-    pub(super) scheduler: Scheduler<Arc<TaskCell>>,
+    pub(super) scheduler: Scheduler<TaskCell>,
     pub(super) worker_slots: Vec<Option<WorkerSlot>>,
     /// The rings of the workers in `worker_slots`, for callers that spin.
     pub(super) watched: Arc<[Watch]>,
     /// The time at which the reaper wakes up for the scheduler, or has woken up.
     pub(super) next_tick: Option<Monotonic>,
     /// Empty between calls; kept so that handling an event allocates nothing.
-    pub(super) outbox: Outbox<Arc<TaskCell>>,
+    pub(super) outbox: Outbox<TaskCell>,
     #[cfg(feature = "journal")]
     pub(super) journal: Option<Box<Journal>>,
-    pub(super) replies: VecDeque<Event<Arc<TaskCell>>>,
+    pub(super) replies: VecDeque<Event<TaskCell>>,
     pub(super) head: Vec<u8>,
     pub(super) message_limit: usize,
     pub(super) submitted: usize,
@@ -106,7 +106,7 @@ impl Shared {
         let journal = config.create_journal()?;
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let core = Core {
-            scheduler: Scheduler::new(config.scheduler.clone(), |cell, at| cell.split_off(at)),
+            scheduler: Scheduler::new(config.scheduler.clone(), TaskCell::split_off),
             #[cfg(feature = "journal")]
             journal: journal.map(Box::new),
             worker_slots: std::iter::repeat_with(|| None).take(workers).collect(),
@@ -176,7 +176,7 @@ impl Shared {
     }
 
     /// Passes an event to the scheduler and carries out its actions.
-    pub(super) fn step(&self, event: Event<Arc<TaskCell>>, data: EventData) {
+    pub(super) fn step(&self, event: Event<TaskCell>, data: EventData) {
         self.with_core(|core, deferred| core.handle(now(), event, data, self, deferred));
     }
 
@@ -312,7 +312,7 @@ impl Shared {
     pub(super) fn with_due<T>(
         &self,
         worker: WorkerId,
-        with: impl FnOnce(Option<&Arc<TaskCell>>) -> T,
+        with: impl FnOnce(Option<&TaskCell>) -> T,
     ) -> T {
         with(self.lock().scheduler.due(worker))
     }
@@ -332,12 +332,7 @@ impl Shared {
 
     /// Handles the last event of a worker's process. The worker is removed in the same step,
     /// because the slot may get its next process in it.
-    pub(super) fn remove_dead(
-        &self,
-        worker: WorkerId,
-        event: Event<Arc<TaskCell>>,
-        data: EventData,
-    ) {
+    pub(super) fn remove_dead(&self, worker: WorkerId, event: Event<TaskCell>, data: EventData) {
         let mut deferred = Deferred::default();
         let turn = self.config.cores.as_ref().map(|_| self.resizing.lock());
         let mut core = self.lock();
@@ -383,7 +378,7 @@ impl Core {
 }
 
 /// Returns `true` unless the process has exited in order.
-fn has_died(event: &Event<Arc<TaskCell>>, data: &EventData) -> bool {
+fn has_died(event: &Event<TaskCell>, data: &EventData) -> bool {
     match (event, data) {
         (Event::Died { interrupted, .. }, EventData::Death(report)) => {
             !(report.exited_in_order() && interrupted.is_empty())

@@ -1,7 +1,6 @@
 //! Submits tasks on the caller's thread.
 
 use std::num::NonZeroU32;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use brigade_scheduler::{Constraints, Event, Submission};
@@ -25,7 +24,7 @@ const COLLECT_EVERY: usize = 32;
 impl Shared {
     pub(crate) fn submit(
         &self,
-        task: &Arc<TaskCell>,
+        task: &TaskCell,
         items: Option<NonZeroU32>,
         retries: u32,
         constraints: Option<Box<Constraints>>,
@@ -50,7 +49,7 @@ impl Shared {
     pub(super) fn accept(
         &self,
         mut core: MutexGuard<'_, Core>,
-        task: &Arc<TaskCell>,
+        task: &TaskCell,
         items: Option<NonZeroU32>,
         retries: u32,
         constraints: Option<Box<Constraints>>,
@@ -59,7 +58,7 @@ impl Shared {
         // Deadlines count from the exact time. The last tick is slightly behind, but much cheaper.
         let is_exact = constraints.is_some() || items.is_some();
         let time = core.recording.stamp(task, is_exact);
-        let submission = Submission { task: Arc::clone(task), items, retries, constraints };
+        let submission = Submission { task: task.clone(), items, retries, constraints };
         core.handle(time, Event::Submit(submission), EventData::Nothing, self, &mut deferred);
         let is_alone = core.scheduler.pending() == 1;
         if core.listeners.glances.submit(is_alone) {
@@ -78,17 +77,17 @@ impl Shared {
     }
 
     /// Stores the outcome of a task that was not submitted.
-    pub(crate) fn refuse(&self, task: &Arc<TaskCell>, error: TaskError) {
+    pub(crate) fn refuse(&self, task: &TaskCell, error: TaskError) {
         let mut deferred = Deferred::default();
-        deferred.complete(Arc::clone(task), Err(error));
+        deferred.complete(task.clone(), Err(error));
         deferred.run(self);
     }
 
     /// Submits one task for each worker.
     pub(crate) fn broadcast(
         &self,
-        mut make: impl FnMut() -> Arc<TaskCell>,
-    ) -> Result<Vec<Arc<TaskCell>>, SubmitErrorKind> {
+        mut make: impl FnMut() -> TaskCell,
+    ) -> Result<Vec<TaskCell>, SubmitErrorKind> {
         // Each task has its own copy of the argument, which may be large, so none is allocated or
         // freed under the lock.
         let mut tasks = Vec::new();
@@ -107,7 +106,7 @@ impl Shared {
             let mut constraints = TaskDeadlines::constraints(task.deadlines());
             constraints.slot = Some(slot);
             let time = core.recording.stamp(task, true);
-            let (task, constraints) = (Arc::clone(task), Some(Box::new(constraints)));
+            let (task, constraints) = (task.clone(), Some(Box::new(constraints)));
             let event = Event::Submit(Submission { task, items: None, retries: 0, constraints });
             core.handle(time, event, EventData::Nothing, self, &mut deferred);
         }

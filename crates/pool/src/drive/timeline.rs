@@ -1,7 +1,5 @@
 //! Adds what happens to the pool's timeline.
 
-use std::sync::Arc;
-
 use brigade_scheduler::{Event, InterruptedAttempt};
 use brigade_supervisor::note;
 use brigade_sys::clock::Monotonic;
@@ -22,7 +20,7 @@ impl Core {
     pub(super) fn observe_event(
         &self,
         now: Monotonic,
-        event: &Event<Arc<TaskCell>>,
+        event: &Event<TaskCell>,
         data: &EventData,
         shared: &Shared,
     ) {
@@ -40,13 +38,7 @@ impl Core {
     }
 
     #[cold]
-    fn add(
-        &self,
-        timeline: &Timeline,
-        now: Monotonic,
-        event: &Event<Arc<TaskCell>>,
-        data: &EventData,
-    ) {
+    fn add(&self, timeline: &Timeline, now: Monotonic, event: &Event<TaskCell>, data: &EventData) {
         match (event, data) {
             (
                 Event::Finished { worker, task, attempt, .. },
@@ -116,13 +108,13 @@ impl Core {
             let elapsed = report.interrupted.elapsed.unwrap_or_default();
             let elapsed = u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX);
             let cell = self.scheduler.task(task.key);
-            let is_chunk = cell.is_some_and(|cell| cell.is_chunk);
+            let is_chunk = cell.is_some_and(TaskCell::is_chunk);
             let items = interrupted.finished + u32::from(interrupted.in_item);
             timeline.add(Entry::Ran(Ran {
                 worker,
                 task: task.id,
                 attempt: *attempt,
-                label: cell.and_then(|cell| cell.label()),
+                label: cell.and_then(TaskCell::label),
                 items: is_chunk.then_some(items),
                 outcome: "interrupted",
                 began: Monotonic::from_nanos(now.as_nanos().saturating_sub(elapsed)),

@@ -49,7 +49,7 @@ const PATIENCE: Duration = Duration::from_micros(200);
 /// Items that were sent in one frame.
 #[derive(Debug)]
 struct Chunk {
-    cell: Arc<TaskCell>,
+    cell: TaskCell,
     /// Bytes that it takes up in the default window.
     held: usize,
 }
@@ -174,7 +174,7 @@ impl<'pool, I> Chunks<'pool, I> {
         }
     }
 
-    fn add(&mut self, cell: Arc<TaskCell>, bytes: usize) {
+    fn add(&mut self, cell: TaskCell, bytes: usize) {
         let held = bytes + BYTES_OF_A_CHUNK;
         self.held += held;
         self.under_way.insert(cell.id.get(), Chunk { cell, held });

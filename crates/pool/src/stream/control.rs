@@ -1,6 +1,5 @@
 //! The state of a stream, and its end.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::task::Task;
@@ -57,13 +56,13 @@ impl<A, R> Stream<A, R> {
         }
         // Those that have emitted items may still run.
         let others = others.iter().filter_map(Task::cell).filter(|cell| cell.task_ref().is_some());
-        let submitted: Vec<&Arc<TaskCell>> =
+        let submitted: Vec<&TaskCell> =
             submitted.iter().filter_map(Task::cell).chain(others).collect();
         for cell in &submitted {
-            self.shared.wait_for(&***cell, deadline);
+            self.shared.wait_for(*cell, deadline);
         }
-        let running: Vec<&&Arc<TaskCell>> =
-            submitted.iter().filter(|cell| cell.is_pending()).collect();
+        let running: Vec<&TaskCell> =
+            submitted.iter().copied().filter(|cell| cell.is_pending()).collect();
         for task in running.iter().filter_map(|cell| cell.task_ref()) {
             self.shared.kill(task);
         }

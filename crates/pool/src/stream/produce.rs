@@ -1,6 +1,5 @@
 //! Puts inputs into a stream, and submits them to the pool.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use brigade_wire::{Attempt, codec};
@@ -136,7 +135,7 @@ impl<A, R> Stream<A, R> {
 
     /// Submits the inputs that the pool may have.
     pub(super) fn advance(&self) {
-        let mut last: Option<(u64, Arc<TaskCell>)> = None;
+        let mut last: Option<(u64, TaskCell)> = None;
         let mut notify = false;
         loop {
             // No waker runs before the submission, which it might wait for.

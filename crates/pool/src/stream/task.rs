@@ -1,6 +1,5 @@
 //! An input of a stream on its way to its item.
 
-use std::sync::Arc;
 use std::time::Instant;
 
 use brigade_wire::{Attempt, codec};
@@ -31,7 +30,7 @@ pub(super) enum Task<R> {
 /// A task of the pool.
 #[derive(Debug, Clone)]
 pub(super) struct PoolTask {
-    pub(super) cell: Arc<TaskCell>,
+    pub(super) cell: TaskCell,
     pub(super) queued: Instant,
     /// The reason why it cannot be submitted.
     pub(super) refused: Option<SubmitErrorKind>,
@@ -57,7 +56,7 @@ impl<R> Task<R> {
         }
     }
 
-    pub(super) fn cell(&self) -> Option<&Arc<TaskCell>> {
+    pub(super) fn cell(&self) -> Option<&TaskCell> {
         self.as_pool().map(|task| &task.cell)
     }
 }

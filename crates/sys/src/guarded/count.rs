@@ -22,8 +22,8 @@ pub(super) trait Word {
 /// The count of a value that has one owner.
 pub(super) const ONE: u32 = 1;
 
-/// The largest number of owners. So many more are never made at the same moment, on as many
-/// threads, that the counter wraps around.
+/// The largest number of owners. Each thread that exceeds it aborts, so the counter wraps around
+/// only if two billion threads do so at the same moment.
 const MOST: u32 = u32::MAX / 2;
 
 /// The number of owners.

@@ -76,7 +76,9 @@ fn run(threads: u32, run: fn(&Model)) {
         })
         .collect();
     run(&model);
-    others.into_iter().for_each(|other| other.join().unwrap());
+    for other in others {
+        other.join().unwrap();
+    }
     // SAFETY: all other threads have ended.
     assert_eq!(model.content.with(|content| unsafe { *content }), DROPPED);
 }

@@ -33,7 +33,7 @@ use crate::wake_queue::WakeQueue;
 
 /// One ring, in which a worker sends the outcomes of all tasks in their order.
 struct Model {
-    tasks: Vec<Arc<TaskCell>>,
+    tasks: Vec<TaskCell>,
     /// Number of outcomes that were sent.
     head: AtomicU64,
     /// The number of the listener, as in the doorbell's page.
@@ -126,7 +126,7 @@ impl Model {
 
     /// Waits as `Shared::wait_for` does, and takes the outcome.
     fn wait_for(&self, task: usize) {
-        Caller::new(self).wait_for(&*self.tasks[task], None);
+        Caller::new(self).wait_for(&self.tasks[task], None);
         assert!(self.tasks[task].try_take().is_some(), "the wait ended early");
     }
 
@@ -280,7 +280,7 @@ fn an_outcome_that_arrives_during_a_turn_is_collected() {
         let model = Model::new(2);
         let worker = spawn(&model, Model::send_outcomes);
         let collector = spawn(&model, Model::take_turns);
-        park_for(&*model.tasks[1], None);
+        park_for(&model.tasks[1], None);
         model.end();
         collector.join().expect("the collector thread");
         worker.join().expect("the worker");
@@ -294,7 +294,7 @@ fn an_outcome_for_which_nobody_listens_is_collected() {
         let worker = spawn(&model, Model::send_outcomes);
         let collector = spawn(&model, Model::take_turns);
         model.wait_for(0);
-        park_for(&*model.tasks[1], None);
+        park_for(&model.tasks[1], None);
         model.end();
         collector.join().expect("the collector thread");
         worker.join().expect("the worker");
@@ -314,7 +314,7 @@ fn outcomes_that_are_announced_to_no_patient_listener_are_collected() {
         let model = Model::with_delays(1, true);
         let worker = spawn(&model, Model::send_outcomes);
         let collector = spawn(&model, Model::take_turns);
-        park_for(&*model.tasks[0], None);
+        park_for(&model.tasks[0], None);
         model.end();
         collector.join().expect("the collector thread");
         worker.join().expect("the worker");
@@ -329,7 +329,7 @@ fn an_outcome_that_is_announced_later_when_a_caller_has_left_is_collected() {
         let worker = spawn(&model, Model::send_outcomes);
         let collector = spawn(&model, Model::take_turns);
         model.wait_for(1);
-        park_for(&*model.tasks[2], None);
+        park_for(&model.tasks[2], None);
         model.end();
         collector.join().expect("the collector thread");
         worker.join().expect("the worker");

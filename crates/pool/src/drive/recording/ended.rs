@@ -80,7 +80,7 @@ impl Recording {
             // It was not accepted.
         } else if end.way == TaskEnd::Cancelled {
             self.recorder.cancelled(end.items);
-        } else if end.task.is_chunk {
+        } else if end.task.is_chunk() {
             end.task.with_chunk_progress(|chunk| self.chunk_ended(now, end, chunk));
         } else {
             self.task_ended(now, end);

@@ -44,8 +44,8 @@ impl<I> Chunks<'_, I> {
         let limits = Deadlines { hard: self.deadline, ..Deadlines::default() }.or(config.deadlines);
         let deadlines = TaskDeadlines::new(limits, config.scheduler.stop_grace).map(Box::new);
         let constraints = deadlines.as_deref().map(|it| Box::new(self.constraints(it, &shape)));
-        let (label, progress) = (self.label.clone(), Some(Box::new(progress)));
-        let cell = TaskCell::new(items.first, function, encoded, label, deadlines, progress);
+        let (label, progress) = (self.label.clone(), Box::new(progress));
+        let cell = TaskCell::chunk(items.first, function, encoded, label, deadlines, progress);
         self.pool.shared().open_span(&cell, Some(items.count));
         let (count, retries) = (NonZeroU32::new(items.count), self.retries);
         match self.pool.shared().submit(&cell, count, retries, constraints, self.when_full) {

@@ -16,7 +16,7 @@ fn await_alone(model: &Model, task: usize) {
             self.0.unpark();
         }
     }
-    let (task, waker) = (&*model.tasks[task], Waker::from(Arc::new(Parked(current()))));
+    let (task, waker) = (&model.tasks[task], Waker::from(Arc::new(Parked(current()))));
     let mut is_first = true;
     loop {
         if task.is_pending() && std::mem::take(&mut is_first) {
