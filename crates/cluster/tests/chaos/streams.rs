@@ -46,12 +46,16 @@ impl Streams {
     /// Returns the subjects of all outcomes, each of which has exactly one message. There must be
     /// `count`, and none may have been removed or replaced.
     pub(crate) fn outcomes(&self, count: u64) -> HashSet<String> {
-        // The servers may still refuse requests because of the last fault.
-        let (state, consumer) = wait_for("a consumer of the outcomes", SWEPT, || {
+        // The servers may still refuse requests because of the last fault, and the leader of the
+        // stream may count the last outcome after another server has delivered it.
+        let (state, consumer) = wait_for("all outcomes in their stream", SWEPT, || {
             self.runtime.block_on(async {
                 let stream = self.jetstream.get_stream("BRIGADE_default_OUTCOMES").await.ok()?;
-                let consumer = stream.create_consumer(everything()).await.ok()?;
-                Some((stream.cached_info().state.clone(), consumer))
+                let state = stream.cached_info().state.clone();
+                if state.last_sequence < count {
+                    return None;
+                }
+                Some((state, stream.create_consumer(everything()).await.ok()?))
             })
         });
         assert_eq!(state.messages, count, "outcomes: {state:?}");
