@@ -208,6 +208,7 @@ impl TaskCell {
         &self,
         with: impl FnOnce(ArgumentRef<'_>, Option<Chunk>, Option<&mut TaskSpan>) -> T,
     ) -> Option<T> {
+        // Chunks are sent and divided under the core's lock, so this is the shape of the argument.
         let shape = self.with_chunk_progress(|chunk| chunk.shape);
         let mut content = self.content();
         let (argument, span) = content.argument()?;

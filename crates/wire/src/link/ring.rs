@@ -57,8 +57,8 @@ pub struct HostEnd {
     worker_bell: Bell,
     /// The worker sleeps here while it has no room.
     room_bell: Bell,
-    /// The number of words that were taken when this bell was last rung.
-    taken_at_ring: u64,
+    /// The number of words that were taken at the last look at this bell.
+    taken_at_look: u64,
     /// Messages for which there was no room; the first one was sent up to an offset.
     waiting: VecDeque<(Vec<u8>, usize)>,
     /// `true` if the worker slept at the last announcement.
@@ -75,7 +75,7 @@ impl HostEnd {
             consumer: Consumer::new(to_host.clone(), limit),
             worker_bell: Bell::new(to_worker),
             room_bell: Bell::new(to_host),
-            taken_at_ring: 0,
+            taken_at_look: 0,
             waiting: VecDeque::new(),
             woke_worker: false,
             limit,
@@ -144,8 +144,8 @@ impl HostEnd {
     pub fn made_room(&mut self) {
         self.consumer.release();
         let taken = self.consumer.taken();
-        if taken - self.taken_at_ring >= QUARTER {
-            self.taken_at_ring = taken;
+        if taken - self.taken_at_look >= QUARTER {
+            self.taken_at_look = taken;
             self.room_bell.ring();
         }
     }
