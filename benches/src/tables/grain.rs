@@ -23,7 +23,7 @@ pub(super) fn table(results: &Results) -> String {
     let mut heading = vec!["tasks"];
     heading.extend(CONTESTANTS.iter().map(|(_, title)| *title));
     let mut table = Table::new(1, &heading);
-    for (way, title) in [("each", "one by one"), ("map", "map")] {
+    for (way, title) in [("each", "one by one"), ("limited", "queue of 100"), ("map", "map")] {
         for micros in durations(results) {
             let name = format!("{way}_{micros}_us_percent");
             let mut row = vec![format!("{title}, {micros} µs")];
@@ -64,8 +64,8 @@ mod tests {
             ),
         );
         let rows: Vec<&str> = table.lines().skip(2).collect();
-        assert_eq!(rows.len(), 4, "{table}");
+        assert_eq!(rows.len(), 6, "{table}");
         assert!(rows[1].starts_with("| one by one, 1000 µs | 99.5 % | – |"), "{table}");
-        assert!(rows[2].starts_with("| map, 3 µs | – | – | – | 95.0 % |"), "{table}");
+        assert!(rows[4].starts_with("| map, 3 µs | – | – | – | 95.0 % |"), "{table}");
     }
 }

@@ -19,6 +19,7 @@ pub(super) const GOALS: &[Goal] = &[
     share("tasks of 10 µs one by one, share of two cores", "each_10_us_percent", 90.0),
     share("tasks of 30 µs one by one, share of two cores", "each_30_us_percent", 95.0),
     share("tasks of 100 µs one by one, share of two cores", "each_100_us_percent", 98.0),
+    share("the same of 10 µs through a queue of 100", "limited_10_us_percent", 80.0),
     share("map of tasks of 1 µs, share of two cores", "map_1_us_percent", 90.0),
     calls("16 callers in closed loops", "callers_16_per_second", 5e5),
     calls("64 callers in closed loops", "callers_64_per_second", 4e5),

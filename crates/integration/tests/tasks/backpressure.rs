@@ -80,6 +80,48 @@ fn submit_waits_until_there_is_room() {
     }
 }
 
+/// Far more threads wait for room than can have it at a time, some until a deadline.
+#[test]
+fn many_blocked_threads_submit_each_task_once() {
+    const EACH: u64 = 60;
+    let _watchdog = Watchdog::new("many threads and a short queue", BOUND);
+    let pool = builder(2).queue_limit(2).build().unwrap();
+    let submit = |thread: u64, number: u64| {
+        if thread.is_multiple_of(2) {
+            return pool.submit(next, number).unwrap();
+        }
+        loop {
+            match pool.submit_timeout(next, number, Duration::from_micros(50)) {
+                Ok(handle) => return handle,
+                Err(error) => {
+                    assert_eq!(*error.kind(), SubmitErrorKind::TimedOut);
+                    assert_eq!(error.into_argument(), number);
+                }
+            }
+        }
+    };
+    thread::scope(|scope| {
+        for thread in 0..24 {
+            let submit = &submit;
+            scope.spawn(move || {
+                for number in 0..EACH {
+                    // Some wait for their outcome, some go on at once.
+                    let handle = submit(thread, number);
+                    if number % 3 == thread % 3 {
+                        assert_eq!(outcome(handle).unwrap(), number + 1);
+                    }
+                }
+            });
+        }
+    });
+    pool.shutdown().unwrap();
+    assert_eq!(pool.snapshot().succeeded, 24 * EACH);
+}
+
+fn next(number: u64) -> u64 {
+    number + 1
+}
+
 #[test]
 fn a_cancelled_task_makes_room() {
     let pool = full_pool();

@@ -58,7 +58,7 @@ use brigade_sys::arena::{ArgumentArena, ResultView};
 use brigade_sys::catch_panic::catch_panic;
 use brigade_sys::clock::{Monotonic, now};
 use brigade_wire::link::ring::{HostEnd, SPIN};
-use brigade_wire::ring::Doorbell;
+use brigade_wire::ring::{Doorbell, Listener};
 use brigade_wire::{FromWorker, WorkerId};
 
 use super::deferred::Deferred;
@@ -71,6 +71,7 @@ use crate::waiting::{Wait, park_for};
 use caller::Caller;
 use collecting::Collecting;
 use glances::{GLANCE, Glance};
+use listeners::NextTurn;
 use rings::{PoolRings, Role};
 use turn::Turn;
 
@@ -237,6 +238,19 @@ impl Core {
             connection.announce();
         }
         collected
+    }
+
+    /// Makes workers ring the collector thread if that relies on callers to look, as a caller is
+    /// about to sleep without listening.
+    pub(super) fn stop_relying_on_callers(&mut self, shared: &Shared, deferred: &mut Deferred) {
+        let relies = self.listeners.next_turn() == NextTurn::Due;
+        if let Some(collecting) = shared.collecting.as_ref().filter(|_| relies)
+            && !self.listeners.caller_listens()
+        {
+            // The thread looks by itself soon, so workers that have more to do may ring later.
+            collecting.doorbell.listen(Listener::PatientThread);
+            self.collect(shared, deferred);
+        }
     }
 
     /// Handles the outcomes of one worker and returns their number. `time` is the time of this

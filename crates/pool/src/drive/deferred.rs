@@ -18,6 +18,8 @@ use crate::payload::{Argument, Outcome};
 pub(super) struct Deferred {
     #[expect(clippy::vec_box, reason = "a cell has them in a box, and often there is just one")]
     pub(super) to_notify: Vec<Box<Waiters>>,
+    /// Number of threads to notify that wait for room in the queue.
+    pub(super) to_call: usize,
     /// Futures that wait for room in the queue.
     pub(super) to_wake: Vec<Waker>,
     /// Workers, and `true` if their deaths may be reported at once. They are not killed under the
@@ -71,8 +73,10 @@ impl Deferred {
 
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
-        let Self { to_notify, to_wake, to_kill, notes, to_free, wake_reaper, ended } = self;
+        let Self { to_notify, to_call, to_wake, to_kill, notes, to_free, wake_reaper, ended } =
+            self;
         to_notify.is_empty()
+            && *to_call == 0
             && to_wake.is_empty()
             && to_kill.is_empty()
             && notes.is_empty()

@@ -1,9 +1,15 @@
-//! Waiting for room in the queue, as a future.
+//! Waiting for room in the queue, as a thread or as a future.
 //!
 //! Protocol (under the core's lock): a future that finds the queue full takes a place in line, in
 //! the same step. After each event, as many futures are woken as the queue has room for, in the
 //! order of their places. Room is not reserved for them: a future that finds the queue full again
 //! goes back to its place. One that is dropped after it was woken wakes the next one.
+//!
+//! The first thread that finds the queue full collects outcomes until there is room, like a caller
+//! that waits for a task: so no other thread has to run before it. The others block on
+//! `Shared::room`. The threads that already run often fill the queue before a woken one gets there.
+//! So after each event no more threads are on their way than the queue has room for, and than there
+//! are cores. The submission of one that has come is the next event.
 
 use std::collections::BTreeMap;
 use std::task::{Poll, Waker};
@@ -54,6 +60,44 @@ impl Line {
     }
 }
 
+/// The threads that are blocked until the queue has room.
+#[derive(Debug, Default)]
+pub(super) struct Blocked {
+    threads: usize,
+    /// Those that were notified and have not come yet. While it is not zero, a thread is coming:
+    /// each of them takes one off when it comes, whether it was notified or its time is up.
+    coming: usize,
+    /// Whether a thread collects outcomes until there is room, instead of being blocked.
+    collects: bool,
+}
+
+impl Blocked {
+    /// Returns `true` if the thread is to collect outcomes, because no other one does.
+    pub(super) fn begin_collecting(&mut self) -> bool {
+        !std::mem::replace(&mut self.collects, true)
+    }
+
+    pub(super) fn end_collecting(&mut self) {
+        self.collects = false;
+    }
+
+    pub(super) fn enter(&mut self) {
+        self.threads += 1;
+    }
+
+    pub(super) fn leave(&mut self) {
+        self.threads -= 1;
+        self.coming = self.coming.saturating_sub(1);
+    }
+
+    /// Returns the number of threads to notify, so that at most `most` are coming.
+    fn call(&mut self, most: usize) -> usize {
+        let called = self.threads.min(most).saturating_sub(self.coming);
+        self.coming += called;
+        called
+    }
+}
+
 impl Shared {
     /// Submits a task, or takes the place in line and returns `Pending` if the queue is full.
     ///
@@ -101,8 +145,11 @@ impl Shared {
             return false;
         }
         let replaced = core.line_for_room.join(place, waker);
+        let mut deferred = Deferred::default();
+        core.stop_relying_on_callers(self, &mut deferred);
         drop(core);
         drop(replaced);
+        deferred.run(self);
         true
     }
 
@@ -121,14 +168,25 @@ impl Shared {
 }
 
 impl Core {
-    /// Wakes those that wait for room, if there is some or the pool has ended: all threads, and the
-    /// futures that find room.
+    /// Returns `true` if a thread or a future waits for room.
+    #[inline]
+    pub(super) fn is_room_awaited(&self) -> bool {
+        self.blocked.threads > 0
+            || !self.line_for_room.is_empty()
+            || !self.sleeping_for_room.is_empty()
+    }
+
+    /// Wakes those that wait for room and can have it, or all if the pool has ended.
     pub(super) fn wake_for_room(&mut self, shared: &Shared, deferred: &mut Deferred) {
-        let most = if self.scheduler.is_open() { self.scheduler.room() } else { usize::MAX };
+        let (most, cores) = if self.scheduler.is_open() {
+            (self.scheduler.room(), shared.cores)
+        } else {
+            (usize::MAX, usize::MAX)
+        };
         if most == 0 {
             return;
         }
-        shared.room.notify_all();
+        deferred.to_call += self.blocked.call(most.min(cores));
         for sleeper in self.sleeping_for_room.drain(..) {
             if sleeper.wake() {
                 shared.ring_caller();
@@ -144,6 +202,19 @@ mod tests {
     use std::task::Wake;
 
     use super::*;
+
+    #[test]
+    fn no_more_threads_come_than_can_run() {
+        let mut blocked = Blocked::default();
+        assert_eq!(blocked.call(2), 0);
+        (0..5).for_each(|_| blocked.enter());
+        assert_eq!((blocked.call(2), blocked.call(2), blocked.call(3)), (2, 0, 1));
+        blocked.leave();
+        assert_eq!((blocked.call(2), blocked.call(3)), (0, 1));
+        assert_eq!(blocked.call(usize::MAX), 1, "the pool has ended");
+        (0..4).for_each(|_| blocked.leave());
+        assert_eq!((blocked.threads, blocked.coming), (0, 0));
+    }
 
     struct Ignores;
 

@@ -25,6 +25,9 @@ impl Deferred {
             cleaner::kill(shared, &process, at_once);
         }
         shared.supervisor.output.note_all(self.notes);
+        for _ in 0..self.to_call {
+            shared.room.notify_one();
+        }
         let to_wake = self.to_wake.into_iter();
         let mut user_code: Vec<_> = to_wake.map(|waker| UserCode::Waker(None, waker)).collect();
         for waiters in self.to_notify {

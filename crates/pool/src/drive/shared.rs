@@ -22,7 +22,7 @@ use super::collect::listeners::Listeners;
 use super::deferred::Deferred;
 use super::outcome::EventData;
 use super::recording::Recording;
-use super::room::Line;
+use super::room::{Blocked, Line};
 use super::user_code_queue::{UserCode, UserCodeQueue};
 use super::worker_slot::WorkerSlot;
 use crate::callbacks::Callbacks;
@@ -39,7 +39,7 @@ pub(crate) struct Shared {
     pub(crate) config: Config,
     origin: Origin,
     core: Mutex<Core>,
-    /// Notified when the queue has room, for submitters that found it full.
+    /// Notified when the queue has room, for submitters that found it full; see `room`.
     pub(super) room: Condvar,
     /// Notified on progress, for callers of `warm_up` and `shutdown`.
     pub(super) progress: Condvar,
@@ -81,7 +81,8 @@ pub(super) struct Core {
     pub(super) head: Vec<u8>,
     pub(super) message_limit: usize,
     pub(super) submitted: usize,
-    pub(super) waiting_for_room: usize,
+    /// Threads that wait for room; see `room`.
+    pub(super) blocked: Blocked,
     /// Threads that wait for room while they collect outcomes; see `submit`.
     pub(super) sleeping_for_room: Vec<Sleeper>,
     /// Futures that wait for room; see `room`.
@@ -117,7 +118,7 @@ impl Shared {
             head: Vec::new(),
             message_limit: config.supervisor.message_limit,
             submitted: 0,
-            waiting_for_room: 0,
+            blocked: Blocked::default(),
             sleeping_for_room: Vec::new(),
             line_for_room: Line::default(),
             waiting_for_progress: 0,
@@ -368,7 +369,7 @@ impl Core {
     /// Wakes callers whose condition may have become true; called after each event.
     #[inline]
     pub(super) fn wake_waiters(&mut self, shared: &Shared, deferred: &mut Deferred) {
-        if self.waiting_for_room > 0 || !self.line_for_room.is_empty() {
+        if self.is_room_awaited() {
             self.wake_for_room(shared, deferred);
         }
         if self.waiting_for_progress > 0 {

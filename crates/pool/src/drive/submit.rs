@@ -155,18 +155,24 @@ impl Shared {
                 Some(left)
             }
         };
-        if user_code::is_running() && self.collecting.is_some() {
-            // A waker of this pool is submitting a task. Perhaps no other thread is left to collect
-            // outcomes.
-            drop(core);
-            return Ok(self.collect_until_there_is_room(left));
+        if self.collecting.is_some() {
+            let is_first = core.blocked.begin_collecting();
+            // While a waker of this pool submits a task, perhaps no other thread is left to collect.
+            if is_first || user_code::is_running() {
+                drop(core);
+                let mut core = self.collect_until_there_is_room(left);
+                if is_first {
+                    core.blocked.end_collecting();
+                }
+                return Ok(core);
+            }
         }
-        core.waiting_for_room += 1;
+        core.blocked.enter();
         let mut core = match left {
             None => self.room.wait(core),
             Some(left) => self.room.wait_timeout(core, left).0,
         };
-        core.waiting_for_room -= 1;
+        core.blocked.leave();
         Ok(core)
     }
 }
@@ -174,11 +180,8 @@ impl Shared {
 impl Shared {
     /// Collects outcomes until the queue may have room or the time is up, and locks the core.
     fn collect_until_there_is_room(&self, left: Option<Duration>) -> MutexGuard<'_, Core> {
-        self.lock().waiting_for_room += 1;
         self.wait_for(&RoomOf(self), left.and_then(|left| Instant::now().checked_add(left)));
-        let mut core = self.lock();
-        core.waiting_for_room -= 1;
-        core
+        self.lock()
     }
 }
 

@@ -254,6 +254,10 @@ impl LockedRings for Locked<'_> {
     fn patience(&self) -> Option<Duration> {
         self.model.delays.then_some(PATIENCE)
     }
+
+    fn is_room_awaited(&self) -> bool {
+        false
+    }
 }
 
 fn spawn(model: &Arc<Model>, run: impl FnOnce(&Model) + 'static) -> thread::JoinHandle<()> {

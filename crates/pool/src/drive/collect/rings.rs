@@ -79,6 +79,9 @@ pub(super) trait LockedRings {
     /// Returns the time for which a listener may be patient, if a worker has several tasks, all of
     /// which are expected to be brief.
     fn patience(&self) -> Option<Duration>;
+    /// Returns `true` if callers wait for room in the queue. Busy ones are among them, which do not
+    /// look meanwhile.
+    fn is_room_awaited(&self) -> bool;
 }
 
 /// The rings of a pool.
@@ -170,5 +173,9 @@ impl LockedRings for LockedCore<'_> {
             Links::Filled => Some(PATIENCE),
             Links::Deep => Some(LONG_PATIENCE),
         }
+    }
+
+    fn is_room_awaited(&self) -> bool {
+        self.core.is_room_awaited()
     }
 }

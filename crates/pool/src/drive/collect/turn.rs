@@ -45,7 +45,8 @@ impl Turn {
         let collected_by_callers = locked.listeners().collected_by_callers();
         let callers_collect = collected_by_callers != self.seen;
         // They do not look while they sleep.
-        let callers_look = callers_collect && locked.listeners().waiting() == 0;
+        let callers_sleep = locked.listeners().waiting() > 0 || locked.is_room_awaited();
+        let callers_look = callers_collect && !callers_sleep;
         self.seen = collected_by_callers;
         let quiet = self.until.take().is_some() && callers_look;
         if locked.listeners().caller_listens() {
