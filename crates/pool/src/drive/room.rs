@@ -67,7 +67,7 @@ pub(super) struct Blocked {
     /// Those that were notified and have not come yet. While it is not zero, a thread is coming:
     /// each of them takes one off when it comes, whether it was notified or its time is up.
     coming: usize,
-    /// Whether a thread collects outcomes until there is room, instead of being blocked.
+    /// `true` while a thread collects outcomes until there is room, instead of being blocked.
     collects: bool,
 }
 

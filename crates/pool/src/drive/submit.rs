@@ -157,7 +157,7 @@ impl Shared {
         };
         if self.collecting.is_some() {
             let is_first = core.blocked.begin_collecting();
-            // While a waker of this pool submits a task, perhaps no other thread is left to collect.
+            // While a waker of this pool submits a task, there may be no other thread to collect.
             if is_first || user_code::is_running() {
                 drop(core);
                 let mut core = self.collect_until_there_is_room(left);

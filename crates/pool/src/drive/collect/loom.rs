@@ -244,10 +244,8 @@ impl LockedRings for Locked<'_> {
     }
 
     fn spin(&mut self, role: Role) -> Option<Spin> {
-        let spins = match role {
-            Role::Listens | Role::Polls => self.model.may_spin,
-            Role::Waits => self.model.many == 1,
-        };
+        let may_spin = self.model.may_spin;
+        let spins = if role == Role::Waits { self.model.many == 1 } else { may_spin };
         spins.then(|| Spin { limit: Duration::ZERO, rings: Arc::new([]) })
     }
 
