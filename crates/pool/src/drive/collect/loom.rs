@@ -244,9 +244,9 @@ impl LockedRings for Locked<'_> {
     }
 
     fn spin(&mut self, role: Role) -> Option<Spin> {
-        let may_spin = self.model.may_spin;
-        let spins = if role == Role::Waits { self.model.many == 1 } else { may_spin };
-        spins.then(|| Spin { limit: Duration::ZERO, rings: Arc::new([]) })
+        let Model { many, may_spin, .. } = self.model;
+        (if role == Role::Waits { *many == 1 } else { *may_spin })
+            .then(|| Spin { limit: Duration::ZERO, rings: Arc::new([]) })
     }
 
     fn patience(&self) -> Option<Duration> {
