@@ -22,10 +22,8 @@ use super::caller::Caller;
 use super::listeners::Listeners;
 use super::rings::{LockedRings, Rings, Role, Spin};
 use super::turn::Turn;
-use crate::cell::{
-    TaskCell,
-    tests::{cell, value},
-};
+use crate::cell::TaskCell;
+use crate::cell::tests::{cell, value};
 use crate::drive::deferred::Deferred;
 use crate::sync::{AtomicBool, Mutex, Ordering, current};
 use crate::waiting::{Wait, park_for};
@@ -244,9 +242,9 @@ impl LockedRings for Locked<'_> {
     }
 
     fn spin(&mut self, role: Role) -> Option<Spin> {
-        let Model { many, may_spin, .. } = self.model;
-        (if role == Role::Waits { *many == 1 } else { *may_spin })
-            .then(|| Spin { limit: Duration::ZERO, rings: Arc::new([]) })
+        let may_spin = self.model.may_spin;
+        let spins = if role == Role::Waits { self.model.many == 1 } else { may_spin };
+        spins.then(|| Spin { limit: Duration::ZERO, rings: Arc::new([]) })
     }
 
     fn patience(&self) -> Option<Duration> {
