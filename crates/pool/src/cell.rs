@@ -112,9 +112,13 @@ impl TaskCell {
     }
 
     /// Returns the pool of a task that was created for a handle.
+    ///
+    /// # Panics
+    /// If it was created for a map or a stream.
+    #[expect(clippy::expect_used, reason = "a mistake of the pool's own code")]
     #[inline]
-    pub(crate) fn pool(&self) -> Option<&Arc<Shared>> {
-        self.attributes.pool()
+    pub(crate) fn pool_of_handle(&self) -> &Arc<Shared> {
+        self.attributes.pool().expect("the pool of the task")
     }
 
     /// Returns `true` if the task is a chunk of a map's items.

@@ -170,10 +170,9 @@ impl<R> Handle<R> {
         Self::new(self.cell.clone())
     }
 
-    #[expect(clippy::expect_used, reason = "handles are of tasks that were created for them")]
     #[inline]
     pub(crate) fn shared(&self) -> &Arc<Shared> {
-        self.cell.pool().expect("the pool of the task")
+        self.cell.pool_of_handle()
     }
 }
 
@@ -298,8 +297,8 @@ fn decode<R: DeserializeOwned + 'static>(
 impl<R: DeserializeOwned + 'static> Future for Handle<R> {
     type Output = Result<R, TaskError>;
 
-    /// The first poll of a handle may spin for up to 20 µs, if the pool has nothing else to do and
-    /// tasks are usually that brief.
+    /// A poll may spin for up to 20 µs, if the executor seems to have no other handle of the pool
+    /// to poll and tasks are usually that brief.
     ///
     /// # Panics
     /// If polled again after it was ready.
@@ -308,7 +307,7 @@ impl<R: DeserializeOwned + 'static> Future for Handle<R> {
             return Poll::Ready(Err(self.forked()));
         }
         if self.cell.is_pending()
-            && self.cell.take_may_look()
+            && (self.cell.take_may_look() || self.shared().woken.are_polled())
             && self.shared().glance(&self.cell) == Glance::Yield
         {
             self.cell.set_may_look();
@@ -316,7 +315,10 @@ impl<R: DeserializeOwned + 'static> Future for Handle<R> {
             return Poll::Pending;
         }
         match self.cell.poll(context.waker()) {
-            Ok(Some(outcome)) => Poll::Ready(self.decode(outcome)),
+            Ok(Some(outcome)) => {
+                self.shared().woken.poll(self.cell.id);
+                Poll::Ready(self.decode(outcome))
+            }
             Ok(None) => Poll::Pending,
             Err(()) => panic!("the outcome was already taken"),
         }

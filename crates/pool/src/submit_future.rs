@@ -4,7 +4,6 @@ use std::fmt;
 use std::future::Future;
 use std::marker::PhantomData;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use brigade_scheduler::Constraints;
@@ -13,7 +12,7 @@ use serde::de::DeserializeOwned;
 
 use crate::Pool;
 use crate::cell::TaskCell;
-use crate::drive::{Place, Shared};
+use crate::drive::Place;
 use crate::error::{SubmitError, SubmitErrorKind};
 use crate::handle::Handle;
 
@@ -26,11 +25,9 @@ use crate::handle::Handle;
 /// [`TaskBuilder::submit_async`]: crate::TaskBuilder::submit_async
 #[must_use = "a future submits nothing until it is awaited"]
 pub struct SubmitFuture<A, R> {
-    shared: Arc<Shared>,
-    /// `None` once the future was ready.
-    argument: Option<A>,
-    /// The task, or the reason why it cannot be submitted.
-    task: Result<Unsubmitted, SubmitErrorKind>,
+    /// The task, or the reason why it cannot be submitted, with the argument; `None` once the
+    /// future was ready.
+    task: Option<(Result<Unsubmitted, SubmitErrorKind>, A)>,
     /// Set while the future waits for room.
     place: Option<Place>,
     result: PhantomData<fn() -> R>,
@@ -72,13 +69,8 @@ impl Pool {
 }
 
 impl<A, R> SubmitFuture<A, R> {
-    pub(crate) fn new(
-        shared: &Arc<Shared>,
-        argument: A,
-        task: Result<Unsubmitted, SubmitErrorKind>,
-    ) -> Self {
-        let shared = Arc::clone(shared);
-        Self { shared, argument: Some(argument), task, place: None, result: PhantomData }
+    pub(crate) fn new(argument: A, task: Result<Unsubmitted, SubmitErrorKind>) -> Self {
+        Self { task: Some((task, argument)), place: None, result: PhantomData }
     }
 }
 
@@ -88,19 +80,21 @@ impl<A, R> Future for SubmitFuture<A, R> {
     /// # Panics
     /// If polled again after it was ready.
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let Self { shared, argument, task, place, .. } = self.get_mut();
-        assert!(argument.is_some(), "polled again after it was ready");
-        let submitted = match task {
-            Ok(Unsubmitted { cell, retries, constraints }) => {
-                let submitted =
-                    shared.poll_submit(cell, *retries, constraints, place, context.waker());
-                ready!(submitted).map(|()| Handle::new(cell.clone()))
+        let Self { task, place, .. } = self.get_mut();
+        #[expect(clippy::expect_used, reason = "a mistake of the caller, documented under Panics")]
+        let (unsubmitted, _) = task.as_mut().expect("polled again after it was ready");
+        if let Ok(Unsubmitted { cell, retries, constraints }) = unsubmitted {
+            let pool = cell.pool_of_handle();
+            let submitted = pool.poll_submit(cell, *retries, constraints, place, context.waker());
+            if let Err(kind) = ready!(submitted) {
+                *unsubmitted = Err(kind);
             }
-            Err(kind) => Err(kind.clone()),
-        };
-        #[expect(clippy::expect_used, reason = "checked above")]
-        let argument = argument.take().expect("an argument");
-        Poll::Ready(submitted.map_err(|kind| SubmitError::new(kind, argument)))
+        }
+        let Some((submitted, argument)) = task.take() else { unreachable!("checked above") };
+        Poll::Ready(match submitted {
+            Ok(task) => Ok(Handle::new(task.cell)),
+            Err(kind) => Err(SubmitError::new(kind, argument)),
+        })
     }
 }
 
@@ -109,16 +103,17 @@ impl<A, R> Unpin for SubmitFuture<A, R> {}
 
 impl<A, R> Drop for SubmitFuture<A, R> {
     fn drop(&mut self) {
-        if let Some(place) = self.place.take() {
-            self.shared.leave_line(place);
+        if let (Some(place), Some((Ok(task), _))) = (self.place.take(), &self.task) {
+            task.cell.pool_of_handle().leave_line(place);
         }
     }
 }
 
 impl<A, R> fmt::Debug for SubmitFuture<A, R> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let task = self.task.as_ref().map(|(task, _)| task.as_ref().map(|task| task.cell.id));
         out.debug_struct("SubmitFuture")
-            .field("task", &self.task.as_ref().map(|task| task.cell.id))
+            .field("task", &task)
             .field("waits", &self.place.is_some())
             .finish_non_exhaustive()
     }

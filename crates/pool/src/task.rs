@@ -150,7 +150,7 @@ where
     /// As [`Pool::submit_async`].
     pub fn submit_async(&self, argument: A) -> SubmitFuture<A, R> {
         let task = self.unsubmitted(&argument);
-        SubmitFuture::new(self.pool.shared(), argument, task)
+        SubmitFuture::new(argument, task)
     }
 
     fn submit_with(&self, argument: A, when_full: WhenFull) -> Result<Handle<R>, SubmitError<A>> {

@@ -18,6 +18,7 @@ use brigade_wire::{TaskId, WorkerId};
 use tracing::Level;
 
 use super::collect::collecting::Collecting;
+use super::collect::glances::woken::Woken;
 use super::collect::listeners::Listeners;
 use super::deferred::Deferred;
 use super::outcome::EventData;
@@ -46,6 +47,8 @@ pub(crate) struct Shared {
     next_task: AtomicU64,
     pub(super) supervisor: Supervisor,
     pub(super) user_code: UserCodeQueue,
+    /// Futures that were woken.
+    pub(crate) woken: Woken,
     /// Process ids of workers that could not be killed.
     pub(super) left_behind: Mutex<Vec<u32>>,
     pub(crate) callbacks: Arc<Callbacks>,
@@ -152,6 +155,7 @@ impl Shared {
             next_task: AtomicU64::new(1),
             supervisor,
             user_code: UserCodeQueue::default(),
+            woken: Woken::default(),
             left_behind: Mutex::default(),
             collecting,
             cores,

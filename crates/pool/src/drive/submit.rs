@@ -61,6 +61,7 @@ impl Shared {
         let submission = Submission { task: task.clone(), items, retries, constraints };
         core.handle(time, Event::Submit(submission), EventData::Nothing, self, &mut deferred);
         let is_alone = core.scheduler.pending() == 1;
+        self.woken.submit(is_alone);
         if core.listeners.glances.submit(is_alone) {
             task.set_may_look();
         }

@@ -68,6 +68,10 @@ impl Shared {
         if is_away {
             self.set_collector_is_away(true);
         }
+        self.woken.wake(user_code.iter().filter_map(|user_code| match user_code {
+            UserCode::Waker(task, _) => *task,
+            UserCode::Lease(_) => None,
+        }));
         let nested = RUNS.replace(true);
         for user_code in user_code {
             match user_code {

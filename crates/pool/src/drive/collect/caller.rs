@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use brigade_wire::ring::Listener;
 
 use super::glances::Glance;
-use super::listeners::NextTurn;
+use super::listeners::{Leaves, NextTurn};
 use super::patience::Patience;
 use super::rings::{LockedRings, Rings, Role};
 use crate::drive::deferred::Deferred;
@@ -20,6 +20,7 @@ pub(super) struct Caller<'a, R: Rings> {
     /// `true` if a caller that handed over has chosen this one, which does not listen yet.
     chosen: bool,
     patience: Patience,
+    leaves: Leaves,
     /// `true` if the caller cannot sleep at the doorbell; other threads bring about what it waits
     /// for.
     parks: bool,
@@ -27,23 +28,41 @@ pub(super) struct Caller<'a, R: Rings> {
 
 impl<'a, R: Rings> Caller<'a, R> {
     pub(super) fn new(rings: &'a R) -> Self {
-        Self { rings, listens: false, chosen: false, patience: Patience::Kept, parks: false }
+        Self {
+            rings,
+            listens: false,
+            chosen: false,
+            patience: Patience::Kept,
+            leaves: Leaves::Shortly,
+            parks: false,
+        }
     }
 
     /// Waits for a short time for the outcome that a future waits for, without sleeping; see
     /// `glances`.
     pub(super) fn glance(mut self, wait: &impl Wait) -> Glance {
         let mut locked = self.rings.lock();
-        let Some(spin) = locked.spin(Role::Polls) else {
-            return Glance::Skip;
-        };
-        let glance = locked.listeners().start_glancing();
-        if glance == Glance::Spin {
-            self.listens = true;
-            self.rings.listen(Listener::Nobody);
-            drop(locked);
-            let found = self.rings.spin(&spin, || self.look() > 0, || !wait.is_pending());
-            self.rings.lock().listeners().glances.end(found);
+        let spin = locked.spin(Role::Polls);
+        let glance = spin.as_ref().map_or(Glance::Skip, |_| locked.listeners().start_glancing());
+        match (glance, spin) {
+            (Glance::Spin, Some(spin)) => {
+                self.listens = true;
+                self.rings.listen(Listener::Nobody);
+                drop(locked);
+                let found = self.rings.spin(&spin, || self.look() > 0, || !wait.is_pending());
+                if !found {
+                    self.leaves = Leaves::ForLong;
+                }
+                self.rings.lock().listeners().glances.end(found);
+            }
+            (Glance::Skip, _) if locked.listeners().awaits_callers() => {
+                self.leaves = Leaves::ForLong;
+                let mut deferred = Deferred::default();
+                self.leave(&mut locked, &mut deferred);
+                drop(locked);
+                self.rings.run(deferred);
+            }
+            _ => {}
         }
         glance
     }
@@ -148,10 +167,13 @@ impl<'a, R: Rings> Caller<'a, R> {
         }
     }
 
-    /// Looks for a future, which does not count as a caller: its thread may not look again.
+    /// Looks for a future.
     fn look(&mut self) -> usize {
         let mut deferred = Deferred::default();
-        let collected = self.rings.lock().look(&mut deferred);
+        let mut locked = self.rings.lock();
+        let collected = locked.look(&mut deferred);
+        locked.listeners().count(collected);
+        drop(locked);
         self.run(deferred);
         collected
     }
@@ -206,9 +228,13 @@ impl<'a, R: Rings> Caller<'a, R> {
 
     fn leave(&mut self, locked: &mut R::Locked<'_>, deferred: &mut Deferred) {
         self.listens = false;
-        let is_patient =
-            locked.listeners().next_turn() == NextTurn::RungOrDue && locked.patience().is_some();
-        let listener = locked.listeners().leave(is_patient);
+        let looks_later = match locked.listeners().next_turn() {
+            NextTurn::Rung => false,
+            NextTurn::RungOrDue => true,
+            NextTurn::Due => self.leaves == Leaves::ForLong,
+        };
+        let is_patient = looks_later && locked.patience().is_some();
+        let listener = locked.listeners().leave(is_patient, self.leaves);
         self.rings.listen(listener);
         // If nobody is rung, the collector thread looks again by itself.
         if listener != Listener::Nobody {

@@ -4,12 +4,15 @@
 //! then sleeps, the outcome costs two wake-ups: that of the collector thread, and its own. But it
 //! must not keep other tasks of the executor waiting for long. So a future that is polled listens
 //! as a caller does, but spins for at most [`GLANCE`] and never sleeps:
-//! - only the first poll does so, and only if the pool had nothing else to do when the task was
-//!   submitted, and the one before. Where many futures wait, there are other tasks to run
-//!   meanwhile;
-//! - when spins are in vain, because tasks take longer, fewer and fewer futures spin;
+//! - only if the thread seems to have no other future of this pool to poll. That is so at the first
+//!   poll if the pool had nothing else to do when the task was submitted, and the one before; and
+//!   if other tasks wait and the futures that were woken last have been polled, see `woken`;
+//! - when spins are in vain, because tasks take longer, fewer and fewer futures spin. Workers then
+//!   ring the collector thread, even if it relies on callers that keep coming;
 //! - a task whose futures are all ready at once would never return to its executor. So after
 //!   [`BUDGET`] of them, the next one wakes its own task and returns.
+
+pub(crate) mod woken;
 
 use std::time::Duration;
 

@@ -16,6 +16,14 @@ pub(super) enum NextTurn {
     Due,
 }
 
+/// The time until a caller that leaves is expected to come back, if others keep coming, too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Leaves {
+    Shortly,
+    /// It polls a future that has to wait, so its thread may sleep.
+    ForLong,
+}
+
 /// The callers that listen or may take over, and the state of the collector thread. Kept behind the
 /// core's lock; for the protocol, see the parent module.
 #[derive(Debug)]
@@ -81,6 +89,11 @@ impl Listeners {
         }
     }
 
+    /// Returns `true` if workers ring nobody while no caller listens.
+    pub(super) fn awaits_callers(&self) -> bool {
+        self.next_turn == NextTurn::Due && !self.caller_listens && !self.are_many()
+    }
+
     /// Makes the current thread, which polls a future, the listening caller if it is to spin.
     pub(super) fn start_glancing(&mut self) -> Glance {
         if self.caller_listens {
@@ -102,9 +115,9 @@ impl Listeners {
     /// Ends the listening caller's turn. Returns the listener to ring until the next caller starts:
     /// that may have its outcome already and leave, so it is the collector thread. `is_patient` is
     /// `true` if workers may announce outcomes to it later.
-    pub(super) fn leave(&mut self, is_patient: bool) -> Listener {
+    pub(super) fn leave(&mut self, is_patient: bool, leaves: Leaves) -> Listener {
         self.caller_listens = false;
-        if self.next_turn == NextTurn::Due && !self.are_many() {
+        if self.awaits_callers() && leaves == Leaves::Shortly {
             Listener::Nobody
         } else if is_patient {
             Listener::PatientThread

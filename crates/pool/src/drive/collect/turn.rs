@@ -48,7 +48,7 @@ impl Turn {
         let callers_sleep = locked.listeners().waiting() > 0 || locked.is_room_awaited();
         let callers_look = callers_collect && !callers_sleep;
         self.seen = collected_by_callers;
-        let quiet = self.until.take().is_some() && callers_look;
+        let quiet = self.until.take().is_some() && callers_look && !rung;
         if locked.listeners().caller_listens() {
             locked.look(deferred);
             if rung && callers_collect {

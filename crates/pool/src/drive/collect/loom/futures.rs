@@ -55,3 +55,18 @@ fn a_future_that_spins_hands_over_to_a_caller() {
         worker.join().expect("the worker");
     });
 }
+
+/// The collector thread relies on futures that have looked with success, until one looks in vain.
+#[test]
+fn a_future_that_looks_in_vain_after_others_is_woken() {
+    loom::model(|| {
+        let model = Model::with(3, false, 3, true);
+        let worker = spawn(&model, Model::send_outcomes);
+        let collector = spawn(&model, Model::take_turns);
+        await_alone(&model, 0);
+        await_alone(&model, 2);
+        model.end();
+        collector.join().expect("the collector thread");
+        worker.join().expect("the worker");
+    });
+}
