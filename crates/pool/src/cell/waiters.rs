@@ -61,6 +61,16 @@ impl Waiters {
         Self { completions: completions.into_iter().collect(), ..Self::of(task, Argument::EMPTY) }
     }
 
+    /// Takes the waker of the task's future if nobody else waits, as is most common.
+    #[inline]
+    pub(crate) fn take_only_waker(&mut self) -> Option<(TaskId, Waker)> {
+        let is_only = self.completions.is_empty()
+            && self.callbacks.is_none()
+            && self.sleeper.is_none()
+            && self.span.is_none();
+        if is_only { self.waker.take().map(|waker| (self.task, waker)) } else { None }
+    }
+
     /// Wakes all waiters without running user code.
     #[must_use]
     pub(crate) fn notify(self) -> Wakeups {

@@ -30,7 +30,12 @@ impl Deferred {
         }
         let to_wake = self.to_wake.into_iter();
         let mut user_code: Vec<_> = to_wake.map(|waker| UserCode::Waker(None, waker)).collect();
-        for waiters in self.to_notify {
+        user_code.reserve(self.to_notify.len());
+        for mut waiters in self.to_notify {
+            if let Some((task, waker)) = waiters.take_only_waker() {
+                user_code.push(UserCode::Waker(Some(task), waker));
+                continue;
+            }
             let Wakeups { ring_doorbell, task, waker, wakers, span } = waiters.notify();
             if ring_doorbell {
                 shared.ring_caller();
