@@ -126,6 +126,10 @@ impl SlotTable {
         if let Some((state, _)) = self.words_of(ring_index) {
             word::arm(state, tag);
         }
+        // Four entries share a cache line, and the worker has had the next one.
+        if let Some((next, _)) = self.words_of(ring_index.wrapping_add(4)) {
+            fetch_for_writing(next);
+        }
     }
 
     /// Host: before `arm`, resets the number of items that have started.

@@ -2,6 +2,8 @@
 
 use std::sync::atomic::Ordering;
 
+use brigade_sys::fetch::fetch_for_writing;
+
 use super::memory::Word;
 use super::{DATA, FIRST, HEAD, LAST, MORE, Region, SHORT_ITEM, TAIL, fragment_bytes, short_item};
 use crate::fragments::Fragment;
@@ -13,6 +15,9 @@ pub struct Producer {
     region: Region,
     cursor: WriteCursor,
 }
+
+/// Words of a cache line.
+const LINE: u64 = 8;
 
 /// The result of `push`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,7 +48,12 @@ impl Producer {
         payload: &[u8],
         offset: usize,
     ) -> Result<Pushed, LinkError> {
-        self.cursor.push(self.region.words(), head, payload, offset)
+        let pushed = self.cursor.push(self.region.words(), head, payload, offset);
+        // The consumer has read the next line a round ago. To fetch it now takes no time from the
+        // next message.
+        let next = self.cursor.index_of(self.cursor.position + LINE);
+        fetch_for_writing(&self.region.words()[DATA + next]);
+        pushed
     }
 
     /// Writes a short item. Returns `false` if there is no room at present.
@@ -159,6 +169,12 @@ impl WriteCursor {
         self.position = writer.finish();
         words[HEAD].store(self.position, Ordering::Release);
         Ok(true)
+    }
+
+    /// Returns the index of a position in the ring's data.
+    #[inline]
+    fn index_of(&self, position: u64) -> usize {
+        usize::try_from(position).unwrap_or(0) & (self.capacity - 1)
     }
 
     #[inline]
