@@ -334,6 +334,7 @@ impl LinkReceiver for WorkerReceiver {
                 self.doorbell.ring().map_err(LinkError::Io)?;
             }
             if !self.doorbell.may_spin() || !spin_for(SPIN, || self.consumer.has_more_soon()) {
+                self.doorbell.ring_before_sleep().map_err(LinkError::Io)?;
                 self.bell.sleep_unless(|| self.consumer.has_more());
             }
         }

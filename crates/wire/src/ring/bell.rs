@@ -128,6 +128,7 @@ pub struct Doorbell {
 
 const LISTENER: usize = 0;
 const MAY_SPIN: usize = 16;
+const RELIES: usize = 24;
 
 /// Number of words of the doorbell's page.
 const PAGE_WORDS: usize = 32;
@@ -179,6 +180,19 @@ impl Doorbell {
         let (word, value) = (self.word(MAY_SPIN), u64::from(allowed));
         if word.load(Ordering::Relaxed) != value {
             word.store(value, Ordering::Relaxed);
+        }
+    }
+
+    /// Sets whether a worker that is about to sleep rings the collector thread, even if nobody
+    /// listens. Look at all rings after this call, unless `relies` is `false`.
+    #[inline]
+    pub fn rely_on_callers(&self, relies: bool) {
+        let (word, value) = (self.word(RELIES), u64::from(relies));
+        if word.load(Ordering::Relaxed) != value {
+            word.store(value, Ordering::Relaxed);
+            if relies {
+                fence(Ordering::SeqCst);
+            }
         }
     }
 
@@ -286,6 +300,20 @@ impl RemoteDoorbell {
             1 | 3 => self.thread.try_wake(),
             2 | 4 => self.caller.try_wake(),
             _ => Ok(()),
+        }
+    }
+
+    /// Wakes the collector thread if nobody listens because it relies on busy callers: they have
+    /// nothing to do for this worker, so perhaps they sleep. Call it before sleeping.
+    ///
+    /// # Errors
+    /// Like `ring`.
+    pub fn ring_before_sleep(&self) -> io::Result<()> {
+        fence(Ordering::SeqCst);
+        if self.page.load(RELIES) == 1 && self.page.load(LISTENER) == 0 {
+            self.thread.try_wake()
+        } else {
+            Ok(())
         }
     }
 

@@ -53,6 +53,8 @@ pub(super) trait Rings {
     /// Sets the listener to ring from now on. Look at all rings after this call, unless it is
     /// [`Listener::Nobody`].
     fn listen(&self, listener: Listener);
+    /// Sets whether workers that are about to sleep ring the collector thread.
+    fn rely_on_callers(&self, relies: bool);
     /// Sleeps until the listening caller is rung or the deadline passes. Returns `false` if it
     /// passes.
     fn sleep_at_the_doorbell(&self, deadline: Option<Instant>) -> io::Result<bool>;
@@ -111,6 +113,10 @@ impl Rings for PoolRings<'_> {
 
     fn listen(&self, listener: Listener) {
         self.collecting.doorbell.listen(listener);
+    }
+
+    fn rely_on_callers(&self, relies: bool) {
+        self.collecting.doorbell.rely_on_callers(relies);
     }
 
     fn sleep_at_the_doorbell(&self, deadline: Option<Instant>) -> io::Result<bool> {

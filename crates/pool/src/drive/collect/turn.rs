@@ -48,7 +48,9 @@ impl Turn {
         let callers_sleep = locked.listeners().waiting() > 0 || locked.is_room_awaited();
         let callers_look = callers_collect && !callers_sleep;
         self.seen = collected_by_callers;
-        let quiet = self.until.take().is_some() && callers_look && !rung;
+        let relied = self.until.take().is_some();
+        let quiet = relied && callers_look && !rung;
+        rings.rely_on_callers(false);
         if locked.listeners().caller_listens() {
             locked.look(deferred);
             if rung && callers_collect {
@@ -58,11 +60,18 @@ impl Turn {
             }
         } else if quiet {
             self.repeat();
+            rings.rely_on_callers(true);
+            locked.look(deferred);
         } else {
             rings.listen(Listener::Nobody);
             let collected = locked.look(deferred);
             self.patience = self.patience.after(collected, waited_in_vain);
-            if callers_look {
+            if callers_look && !(relied && rung && collected == 0) {
+                self.repeat();
+                rings.rely_on_callers(true);
+                locked.look(deferred);
+            } else if callers_look {
+                // A worker has rung in vain.
                 self.repeat();
             } else {
                 if self.patience == Patience::Kept {
