@@ -2,11 +2,13 @@
 //! reader.
 //!
 //! ```text
-//! word 0     head      published words since the beginning; only the producer writes it
-//! word 16    tail      consumed words since the beginning; only the consumer writes it
-//! word 32    bell      a futex word: set while the side that sleeps here is asleep
-//! word 40    more      set while the producer has more than there was room for
-//! word 48..  data      a power of two of words; position modulo that number is the index
+//! word 0      head      published words since the beginning; only the producer writes it
+//! word 1      end of copy: the head at which the message in the copy ends, or 0
+//! word 2..8   copy of a short message
+//! word 16     tail      consumed words since the beginning; only the consumer writes it
+//! word 32     bell      a futex word: set while the side that sleeps here is asleep
+//! word 40     more      set while the producer has more than there was room for
+//! word 48..   data      a power of two of words; position modulo that number is the index
 //! ```
 //! Head, tail and bell have cache lines of their own (two each, because processors fetch pairs).
 //!
@@ -14,6 +16,12 @@
 //! of a message), for a first fragment the message's length, then the bytes, padded to whole words.
 //! The producer writes all of it and then publishes it with one store (release) to `head`, so a
 //! producer that dies at any instruction leaves either a whole fragment or none.
+//!
+//! A *copy* of each message of up to [`COPY_BYTES`] lies beside the head: a frame word, then the
+//! bytes. A consumer that has taken everything before it gets the message with the cache line that
+//! tells it of the message, instead of two lines one after the other. The producer sets the end of
+//! the copy to 0, writes the copy, sets its end, and publishes the head. The consumer uses what it
+//! has read if the end was the head before and after, and reads the data otherwise.
 //!
 //! A *short item* is the value of an item of a chunk, up to [`SHORT_ITEM`] bytes long. It is no
 //! message: its frame word has the length, a flag, and the low bits of the item's index, and the
@@ -39,6 +47,8 @@ pub use memory::Region;
 pub use producer::{Producer, Pushed};
 
 const HEAD: usize = 0;
+const COPY_END: usize = 1;
+const COPY: usize = 2;
 const TAIL: usize = 16;
 const BELL: usize = 32;
 const MORE: usize = 40;
@@ -55,6 +65,16 @@ pub const fn words(capacity: usize) -> usize {
 const fn fragment_bytes(capacity: usize) -> usize {
     (capacity / 4 - 2) * 8
 }
+
+/// Number of words of a copy: the frame word and the message, as many as the head's line has room
+/// for.
+const COPY_WORDS: usize = 6;
+
+/// Maps a position to a word of the head's line.
+const COPY_MASK: usize = 7;
+
+/// Maximum number of bytes of a message that is copied.
+const COPY_BYTES: usize = (COPY_WORDS - 1) * 8;
 
 /// Flags of a frame word, above the length.
 const FIRST: u64 = 1 << 40;

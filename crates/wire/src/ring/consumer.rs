@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::memory::Word;
 use super::{
-    DATA, FIRST, HEAD, LAST, LENGTH, MORE, Region, SHORT_ITEM, TAIL, fragment_bytes, short_item,
+    COPY, COPY_BYTES, COPY_END, COPY_WORDS, DATA, FIRST, HEAD, LAST, LENGTH, MORE, Region,
+    SHORT_ITEM, TAIL, fragment_bytes, short_item,
 };
 use crate::fragments::Assembly;
 use crate::items;
@@ -31,18 +32,24 @@ impl Watch {
     pub fn has_more(&self) -> bool {
         let words = self.region.words();
         let position = words[TAIL].load(Ordering::Relaxed);
-        fetch(words, self.mask, position);
-        words[HEAD].load(Ordering::Acquire) != position
+        look(words, self.mask, position)
     }
 }
 
-/// Makes the processor fetch the next message, if there is one, together with the head. Otherwise
-/// it would fetch it after the head, and each takes as long as the way from one core to another.
+/// Returns `true` if something is published behind `position`.
+///
+/// Unless the last message had a copy, this makes the processor fetch the next one together with
+/// the head. Otherwise it would fetch it after the head, and each takes as long as the way from one
+/// core to another.
 #[inline]
-fn fetch(words: &[AtomicU64], mask: usize, position: u64) {
-    let index = usize::try_from(position).unwrap_or(0);
-    words[DATA + (index & mask)].load(Ordering::Relaxed);
-    words[DATA + ((index + 4) & mask)].load(Ordering::Relaxed);
+fn look(words: &[AtomicU64], mask: usize, position: u64) -> bool {
+    let head = words[HEAD].load(Ordering::Acquire);
+    if head == position && words[COPY_END].load(Ordering::Relaxed) != head {
+        let index = usize::try_from(position).unwrap_or(0);
+        words[DATA + (index & mask)].load(Ordering::Relaxed);
+        words[DATA + ((index + 4) & mask)].load(Ordering::Relaxed);
+    }
+    head != position
 }
 
 impl Consumer {
@@ -54,9 +61,7 @@ impl Consumer {
     /// Like [`has_more`](Self::has_more), for a side that looks again and again.
     #[inline]
     pub fn has_more_soon(&self) -> bool {
-        let words = self.region.words();
-        fetch(words, self.cursor.capacity - 1, self.cursor.position);
-        self.cursor.has_more(words)
+        look(self.region.words(), self.cursor.capacity - 1, self.cursor.position)
     }
 
     /// Creates the consumer of a new ring, for messages of at most `limit` bytes.
@@ -176,7 +181,7 @@ impl ReadCursor {
 
     /// Has a fence after the tail was moved: see `WriteCursor::set_more`.
     pub(super) fn more_is_waiting<W: Word>(words: &[W]) -> bool {
-        W::fence();
+        W::fence(Ordering::SeqCst);
         words[MORE].load(Ordering::Relaxed) != 0
     }
 
@@ -259,6 +264,9 @@ impl ReadCursor {
     #[inline]
     fn take_fragment<W: Word>(&mut self, words: &[W]) -> Result<bool, LinkError> {
         let published = self.head - self.position;
+        if let Some((length, copy)) = self.copied(words, published) {
+            return self.take_copy(words, length, copy);
+        }
         let frame = self.word(words, 0);
         let (first, last) = (frame & FIRST != 0, frame & LAST != 0);
         let length = frame & LENGTH;
@@ -282,6 +290,50 @@ impl ReadCursor {
         self.last = needed;
         words[TAIL].store(self.position, Ordering::Release);
         Ok(last)
+    }
+
+    /// Returns the length and the words of the copy, if it is the next message.
+    #[inline]
+    fn copied<W: Word>(
+        &self,
+        words: &[W],
+        published: u64,
+    ) -> Option<(usize, [u64; COPY_WORDS - 1])> {
+        if published > 1 + COPY_WORDS as u64 || words[COPY_END].load(Ordering::Acquire) != self.head
+        {
+            return None;
+        }
+        let frame = words[COPY].load(Ordering::Relaxed);
+        let copy = std::array::from_fn(|index| words[COPY + 1 + index].load(Ordering::Relaxed));
+        // The producer may have written another one meanwhile.
+        W::fence(Ordering::Acquire);
+        let is_whole = words[COPY_END].load(Ordering::Relaxed) == self.head;
+        let length = usize::try_from(frame & LENGTH).unwrap_or(usize::MAX);
+        let is_next = frame & !LENGTH == FIRST | LAST
+            && length <= COPY_BYTES
+            && 2 + length.div_ceil(8) as u64 == published;
+        (is_whole && is_next).then_some((length, copy))
+    }
+
+    #[inline]
+    fn take_copy<W: Word>(
+        &mut self,
+        words: &[W],
+        length: usize,
+        copy: [u64; COPY_WORDS - 1],
+    ) -> Result<bool, LinkError> {
+        let room = match self.assembly.reserve(Some(length as u64), true, length) {
+            Ok(room) => room,
+            Err(problem) => return Err(self.breaks(problem)),
+        };
+        for (bytes, word) in room.chunks_mut(8).zip(copy) {
+            bytes.copy_from_slice(&word.to_le_bytes()[..bytes.len()]);
+        }
+        W::pass_over(&words[DATA..], self.position, self.head);
+        self.last = self.head - self.position;
+        self.position = self.head;
+        words[TAIL].store(self.position, Ordering::Release);
+        Ok(true)
     }
 
     #[inline]

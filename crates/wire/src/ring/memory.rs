@@ -44,11 +44,15 @@ impl Region {
 
 /// An atomic word of a ring: the standard library's, or that of the model in `loom.rs`. Both get
 /// their orderings from the cursors of producer and consumer, so loom checks the code that runs.
-pub(super) trait Word {
+pub(super) trait Word: Sized {
     fn load(&self, ordering: Ordering) -> u64;
     fn store(&self, value: u64, ordering: Ordering);
-    /// A full fence.
-    fn fence();
+    /// A fence with this ordering.
+    fn fence(ordering: Ordering);
+    /// Called before the consumer frees data words that it need not read. Only the model counts
+    /// them.
+    #[inline]
+    fn pass_over(_data: &[Self], _from: u64, _to: u64) {}
 }
 
 impl Word for AtomicU64 {
@@ -63,7 +67,7 @@ impl Word for AtomicU64 {
     }
 
     #[inline]
-    fn fence() {
-        fence(Ordering::SeqCst);
+    fn fence(ordering: Ordering) {
+        fence(ordering);
     }
 }

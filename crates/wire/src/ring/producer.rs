@@ -5,7 +5,10 @@ use std::sync::atomic::Ordering;
 use brigade_sys::fetch::fetch_for_writing;
 
 use super::memory::Word;
-use super::{DATA, FIRST, HEAD, LAST, MORE, Region, SHORT_ITEM, TAIL, fragment_bytes, short_item};
+use super::{
+    COPY, COPY_BYTES, COPY_END, COPY_MASK, DATA, FIRST, HEAD, LAST, MORE, Region, SHORT_ITEM, TAIL,
+    fragment_bytes, short_item,
+};
 use crate::fragments::Fragment;
 use crate::link::LinkError;
 
@@ -148,8 +151,28 @@ impl WriteCursor {
         writer.bytes(fragment.head);
         writer.bytes(fragment.payload);
         self.position = writer.finish();
+        if fragment.total.is_some() && length <= COPY_BYTES {
+            self.copy(words, &fragment);
+        }
         words[HEAD].store(self.position, Ordering::Release);
         Ok(Pushed::UpTo(offset + length))
+    }
+
+    /// Writes the copy of a short message.
+    #[inline]
+    fn copy<W: Word>(&self, words: &[W], message: &Fragment<'_>) {
+        // The consumer may be reading the last copy. If it sees anything of this one, it finds that
+        // the end has changed.
+        words[COPY_END].store(0, Ordering::Relaxed);
+        W::fence(Ordering::Release);
+        let words = &words[..DATA];
+        let mut writer =
+            Writer { words, position: COPY as u64, mask: COPY_MASK, pending: 0, bits: 0 };
+        writer.word(message.len() as u64 | FIRST | LAST);
+        writer.bytes(message.head);
+        writer.bytes(message.payload);
+        writer.finish();
+        words[COPY_END].store(self.position, Ordering::Release);
     }
 
     #[inline]
@@ -188,7 +211,7 @@ impl WriteCursor {
     /// other has done.
     pub(super) fn set_more<W: Word>(words: &[W], more: bool) {
         words[MORE].store(u64::from(more), Ordering::Relaxed);
-        W::fence();
+        W::fence(Ordering::SeqCst);
     }
 
     pub(super) fn has_moved<W: Word>(&self, words: &[W]) -> bool {

@@ -105,6 +105,38 @@ proptest! {
 }
 
 #[test]
+fn the_last_short_message_is_read_beside_the_head() {
+    for length in [0, 1, 8, 39, COPY_BYTES] {
+        let (mut producer, mut consumer, segment) = ring(4096);
+        let (first, last) = (vec![1; length], vec![2; length]);
+        producer.push(&first, &[], 0).expect("honest");
+        let end = usize::try_from(producer.sent()).expect("few");
+        producer.push(&last[..length / 2], &last[length / 2..], 0).expect("honest");
+        for word in &segment.words()[DATA + end..] {
+            word.store(u64::MAX, Ordering::Relaxed);
+        }
+        assert_eq!(pop(&mut consumer).expect("honest"), Some(&*first));
+        assert_eq!(pop(&mut consumer).expect("honest"), Some(&*last));
+        assert_eq!(pop(&mut consumer).expect("honest"), None);
+    }
+}
+
+#[test]
+fn a_copy_that_is_not_the_next_message_is_not_used() {
+    for (index, value) in
+        [(COPY_END, 0), (COPY_END, 4), (COPY, 9), (COPY, LENGTH), (COPY, LAST | 8)]
+    {
+        let (mut producer, mut consumer, segment) = ring(4096);
+        producer.push(b"short", &[], 0).expect("honest");
+        segment.words()[index].store(value, Ordering::Relaxed);
+        assert_eq!(pop(&mut consumer).expect("honest"), Some(&b"short"[..]));
+        let long = [7; COPY_BYTES + 1];
+        producer.push(&long, &[], 0).expect("honest");
+        assert_eq!(pop(&mut consumer).expect("honest"), Some(&long[..]));
+    }
+}
+
+#[test]
 fn invalid_words_are_an_error_and_the_error_stays() {
     let full = fragment_bytes(CAPACITY) as u64;
     let cases: [(&[u64], u64, &str); 6] = [

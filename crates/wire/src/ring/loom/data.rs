@@ -27,6 +27,20 @@ fn published_messages_are_read_whole_and_in_order() {
     });
 }
 
+/// The second message may be written to the copy while the consumer reads the first one there.
+#[test]
+fn a_copy_is_read_whole_or_not_at_all() {
+    loom::model(|| {
+        let (mut producer, mut consumer) = ring();
+        producer.send(&message(1, 9), 0);
+        let producer = thread::spawn(move || producer.send(&message(2, 9), 0));
+        let mut taken: Vec<_> = consumer.take().into_iter().collect();
+        producer.join().expect("the producer");
+        taken.extend(std::iter::from_fn(|| consumer.take()));
+        assert_eq!(taken, [message(1, 9), message(2, 9)]);
+    });
+}
+
 #[test]
 fn a_message_that_wraps_around_is_read_whole() {
     loom::model(|| {
@@ -89,8 +103,9 @@ fn a_message_longer_than_the_ring_comes_in_fragments() {
 
 #[test]
 fn a_killed_producer_leaves_a_whole_fragment_or_none() {
-    // Frame, length and two words of data; then the head.
-    const STORES: usize = 5;
+    // Frame, length and two words of data; twice the end of the copy, its frame and two words; then
+    // the head.
+    const STORES: usize = 10;
     for stores in 0..=STORES {
         loom::model(move || {
             let (mut producer, mut consumer) = ring();

@@ -14,7 +14,7 @@ use loom::sync::atomic::{AtomicU64, fence};
 use crate::ring::consumer::ReadCursor;
 use crate::ring::memory::Word;
 use crate::ring::producer::{Pushed, WriteCursor};
-use crate::ring::{DATA, HEAD, words};
+use crate::ring::{COPY, COPY_END, DATA, HEAD, TAIL, words};
 
 /// Data words: a fragment has at most 16 bytes and takes 3 or 4 of them.
 pub(super) const CAPACITY: usize = 16;
@@ -27,7 +27,7 @@ pub(super) struct Memory(Arc<Vec<Modelled>>);
 pub(super) enum Modelled {
     /// Written by the consumer or never.
     Plain(AtomicU64),
-    /// The head.
+    /// The head, and the copy beside it. The consumer may read a copy while it is written.
     Head {
         value: AtomicU64,
         life: std::sync::Arc<Life>,
@@ -54,14 +54,8 @@ impl Life {
 
 impl Word for Modelled {
     fn load(&self, ordering: Ordering) -> u64 {
-        let Self::Data { value, written, read, .. } = self else {
-            return self.value().load(ordering);
-        };
-        let written = written.load(Ordering::Relaxed);
-        let before = read.load(Ordering::Relaxed);
-        assert_eq!(before + 1, written, "read a word that was not published or was read before");
-        read.store(written, Ordering::Relaxed);
-        value.load(ordering)
+        self.note_read();
+        self.value().load(ordering)
     }
 
     fn store(&self, new: u64, ordering: Ordering) {
@@ -78,12 +72,27 @@ impl Word for Modelled {
         self.value().store(new, ordering);
     }
 
-    fn fence() {
-        fence(Ordering::SeqCst);
+    fn fence(ordering: Ordering) {
+        fence(ordering);
+    }
+
+    fn pass_over(data: &[Self], from: u64, to: u64) {
+        for position in from..to {
+            data[usize::try_from(position).expect("few words") % CAPACITY].note_read();
+        }
     }
 }
 
 impl Modelled {
+    /// Notes that the consumer has read a data word, or passed over it.
+    fn note_read(&self) {
+        let Self::Data { written, read, .. } = self else { return };
+        let written = written.load(Ordering::Relaxed);
+        let before = read.load(Ordering::Relaxed);
+        assert_eq!(before + 1, written, "read a word that was not published or was read before");
+        read.store(written, Ordering::Relaxed);
+    }
+
     fn value(&self) -> &AtomicU64 {
         match self {
             Self::Plain(value) | Self::Head { value, .. } | Self::Data { value, .. } => value,
@@ -102,7 +111,7 @@ pub(super) fn ring() -> (Side<WriteCursor>, Side<ReadCursor>) {
     let life = std::sync::Arc::new(Life(AtomicUsize::new(usize::MAX)));
     let zero = || AtomicU64::new(0);
     let word = |index| match index {
-        HEAD => Modelled::Head { value: zero(), life: life.clone() },
+        HEAD | COPY_END | COPY..TAIL => Modelled::Head { value: zero(), life: life.clone() },
         DATA.. => {
             Modelled::Data { value: zero(), written: zero(), read: zero(), life: life.clone() }
         }
