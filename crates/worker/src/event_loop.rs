@@ -114,7 +114,10 @@ impl<S: LinkSender, R: LinkReceiver> EventLoop<S, R> {
         // The first task has the index 0.
         let mut last = u16::MAX;
         loop {
-            let message = match self.receiver.receive() {
+            // While the loop waits, it keeps the line of the next state word, which the host takes
+            // to write it just before it sends the task.
+            let slots = &self.slots;
+            let message = match self.receiver.receive_while(&mut || slots.fetch_behind(last)) {
                 Ok(message) => message,
                 Err(LinkError::Closed) => return Err(LoopError::Closed),
                 Err(error) => return Err(LoopError::Receive(error)),

@@ -12,9 +12,9 @@
 //! - `caller_listens` is `true` from the moment a caller starts to look until it hands over. In
 //!   that time only this caller may change who is rung.
 //! - The collector thread always sleeps on its own descriptor and is rung only while no caller
-//!   listens. If callers keep coming (a loop of submits), it stays responsible after a ring without
-//!   asking to be rung again, and looks again after a moment, so that a busy caller is not slowed
-//!   down by waking a thread for each outcome.
+//!   listens. If callers keep coming (a loop of submits, or of calls), it stays responsible after a
+//!   ring without asking to be rung again, and looks again after a moment, so that a busy caller is
+//!   not slowed down by waking a thread for each outcome, nor by asking for it.
 //! - Many callers in turn would spend most of their time on handing over. So from a certain number
 //!   on, a caller listens only while it runs: before it sleeps, it hands over to the collector
 //!   thread, which handles the outcomes of all sleeping callers in one go. While that thread runs
@@ -87,10 +87,9 @@ impl Shared {
 
     /// Handles all outcomes that have arrived.
     pub(crate) fn collect(&self) {
-        if self.is_forked() {
-            return;
+        if !self.is_forked() {
+            self.with_core(|core, deferred| core.collect(None, self, deferred));
         }
-        self.with_core(|core, deferred| core.collect(self, deferred));
     }
 
     /// Waits for a token of the queue and removes it; returns `None` once the deadline has passed.
@@ -214,12 +213,16 @@ fn take_turn(
 }
 
 impl Core {
-    /// Handles all outcomes that have arrived and returns their number.
-    pub(super) fn collect(&mut self, shared: &Shared, deferred: &mut Deferred) -> usize {
-        if shared.collecting.is_none() {
-            return 0;
-        }
-        let (mut collected, mut time) = (0, None);
+    /// Handles all outcomes that have arrived and returns their number. `time` is the time of this
+    /// look, unless it is read when it is needed.
+    pub(super) fn collect(
+        &mut self,
+        mut time: Option<Monotonic>,
+        shared: &Shared,
+        deferred: &mut Deferred,
+    ) -> usize {
+        let Some(collecting) = &shared.collecting else { return 0 };
+        let mut collected = 0;
         for slot in 0..self.worker_slots.len() {
             collected += self.collect_slot(slot, &mut time, shared, deferred);
         }
@@ -227,14 +230,11 @@ impl Core {
             let time = time.unwrap_or_else(now);
             self.handle(time, Event::Balance, EventData::Nothing, shared, deferred);
         }
-        if let Some(collecting) = &shared.collecting {
-            self.allow_spinning(shared, &collecting.doorbell);
-            collecting.wake_queue.set_in_turn(self.scheduler.has_short_tasks());
-        }
+        self.allow_spinning(shared, &collecting.doorbell);
+        collecting.wake_queue.set_in_turn(self.scheduler.has_short_tasks());
         // The outcomes of one worker may have sent tasks to another.
-        for connection in
-            self.worker_slots.iter_mut().filter_map(|slot| slot.as_mut()?.connection.as_mut())
-        {
+        let slots = self.worker_slots.iter_mut();
+        for connection in slots.filter_map(|slot| slot.as_mut()?.connection.as_mut()) {
             connection.announce();
         }
         collected
@@ -249,12 +249,11 @@ impl Core {
         {
             // The thread looks by itself soon, so workers that have more to do may ring later.
             collecting.doorbell.listen(Listener::PatientThread);
-            self.collect(shared, deferred);
+            self.collect(None, shared, deferred);
         }
     }
 
-    /// Handles the outcomes of one worker and returns their number. `time` is the time of this
-    /// look, which is read when it is needed.
+    /// Handles the outcomes of one worker and returns their number; for `time` see `collect`.
     pub(super) fn collect_slot(
         &mut self,
         slot: usize,

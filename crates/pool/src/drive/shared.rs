@@ -212,7 +212,7 @@ impl Shared {
     pub(crate) fn kill(&self, task: TaskRef) -> bool {
         self.with_core(|core, deferred| {
             // A task whose outcome has arrived must not be killed.
-            core.collect(self, deferred);
+            core.collect(None, self, deferred);
             core.handle(now(), Event::Kill(task), EventData::Nothing, self, deferred);
             core.scheduler.is_being_killed(task)
         })

@@ -70,7 +70,7 @@ impl Shared {
             || core.submitted.is_multiple_of(COLLECT_EVERY)
         {
             // Collecting now saves waking a thread for the outcomes that have arrived meanwhile.
-            let collected = core.collect(self, &mut deferred);
+            let collected = core.collect(None, self, &mut deferred);
             core.listeners.count(collected);
         }
         drop(core);

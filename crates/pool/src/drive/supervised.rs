@@ -123,7 +123,7 @@ impl Supervised for Shared {
             if core.scheduler.next_deadline().is_some_and(|due| due <= now()) {
                 // A task that has finished in time, but whose outcome was not collected yet, must
                 // not cost its worker's life.
-                core.collect(self, deferred);
+                core.collect(None, self, deferred);
                 core.handle(now(), Event::Tick, EventData::Nothing, self, deferred);
             }
             let next = core.scheduler.next_deadline();

@@ -10,6 +10,7 @@
 //! [`Doorbell`](ring::Doorbell).
 
 use std::collections::VecDeque;
+use std::hint::spin_loop;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -326,6 +327,11 @@ impl WorkerSender {
 
 impl LinkReceiver for WorkerReceiver {
     fn receive(&mut self) -> Result<&[u8], LinkError> {
+        self.receive_while(&mut || ())
+    }
+
+    #[inline]
+    fn receive_while(&mut self, before_look: &mut dyn FnMut()) -> Result<&[u8], LinkError> {
         self.consumer.release();
         while !self.consumer.advance()? {
             self.doorbell.ring_now().map_err(LinkError::Io)?;
@@ -333,7 +339,7 @@ impl LinkReceiver for WorkerReceiver {
                 // The host had more than the ring holds, and does not know that there is room now.
                 self.doorbell.ring().map_err(LinkError::Io)?;
             }
-            if !self.doorbell.may_spin() || !spin_for(SPIN, || self.consumer.has_more_soon()) {
+            if !self.doorbell.may_spin() || !self.spin(before_look) {
                 self.doorbell.ring_before_sleep().map_err(LinkError::Io)?;
                 self.bell.sleep_unless(|| self.consumer.has_more());
             }
@@ -347,20 +353,20 @@ impl LinkReceiver for WorkerReceiver {
     }
 }
 
-/// Checks `condition` repeatedly for at most `limit`. Returns `true` if it was met.
-#[inline]
-pub fn spin_for(limit: Duration, mut condition: impl FnMut() -> bool) -> bool {
-    let end = now().saturating_add(limit);
-    loop {
-        for _ in 0..16 {
-            if condition() {
-                return true;
+impl WorkerReceiver {
+    /// Looks for a message for the time of [`SPIN`]; returns `true` if there is one.
+    fn spin(&self, before_look: &mut dyn FnMut()) -> bool {
+        let end = now().saturating_add(SPIN);
+        while now() < end {
+            for _ in 0..16 {
+                before_look();
+                if self.consumer.has_more_soon() {
+                    return true;
+                }
+                spin_loop();
             }
-            std::hint::spin_loop();
         }
-        if now() >= end {
-            return false;
-        }
+        false
     }
 }
 

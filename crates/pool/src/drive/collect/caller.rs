@@ -4,6 +4,7 @@
 use std::io;
 use std::time::{Duration, Instant};
 
+use brigade_sys::clock::Monotonic;
 use brigade_wire::ring::Listener;
 
 use super::glances::Glance;
@@ -49,7 +50,9 @@ impl<'a, R: Rings> Caller<'a, R> {
                 self.listens = true;
                 self.rings.listen(Listener::Nobody);
                 drop(locked);
-                let found = self.rings.spin(&spin, || self.look() > 0, || !wait.is_pending());
+                let rings = self.rings;
+                let look = |time| self.look(time) > 0;
+                let found = rings.spin(&spin, look, || !wait.is_pending());
                 if !found {
                     self.leaves = Leaves::ForLong;
                 }
@@ -101,8 +104,8 @@ impl<'a, R: Rings> Caller<'a, R> {
         spin.is_some_and(|spin| {
             self.rings.spin(
                 &spin,
-                || {
-                    self.collect(wait);
+                |time| {
+                    self.collect(wait, Some(time));
                     false
                 },
                 || !wait.is_pending(),
@@ -119,7 +122,7 @@ impl<'a, R: Rings> Caller<'a, R> {
         if may_sleep && !locked.listeners().caller_listens() {
             // The collector thread may rely on callers to look.
             self.rings.listen(Listener::Thread);
-            locked.look(&mut deferred);
+            locked.look(None, &mut deferred);
         }
         drop(locked);
         self.rings.run(deferred);
@@ -132,12 +135,12 @@ impl<'a, R: Rings> Caller<'a, R> {
     }
 
     fn collect_and_sleep(&mut self, wait: &impl Wait, deadline: Option<Instant>) {
-        if self.collect(wait) > 0 || !self.listens || !wait.is_pending() {
+        if self.collect(wait, None) > 0 || !self.listens || !wait.is_pending() {
             return;
         }
         let spin = self.rings.lock().spin(Role::Listens);
         if spin.is_some_and(|spin| {
-            self.rings.spin(&spin, || self.collect(wait) > 0, || !wait.is_pending())
+            self.rings.spin(&spin, |time| self.collect(wait, Some(time)) > 0, || !wait.is_pending())
         }) {
             return;
         }
@@ -151,7 +154,7 @@ impl<'a, R: Rings> Caller<'a, R> {
         let patience = locked.patience().filter(|_| self.patience == Patience::Kept);
         let is_patient = patience.is_some();
         self.rings.listen(if is_patient { Listener::PatientCaller } else { Listener::Caller });
-        let collected = locked.look(&mut deferred);
+        let collected = locked.look(None, &mut deferred);
         drop(locked);
         // Everything that follows from this look has to be done before sleeping.
         let slept = if collected == 0 && deferred.is_empty() {
@@ -168,20 +171,20 @@ impl<'a, R: Rings> Caller<'a, R> {
     }
 
     /// Looks for a future.
-    fn look(&mut self) -> usize {
+    fn look(&mut self, time: Monotonic) -> usize {
         let mut deferred = Deferred::default();
         let mut locked = self.rings.lock();
-        let collected = locked.look(&mut deferred);
+        let collected = locked.look(Some(time), &mut deferred);
         locked.listeners().count(collected);
         drop(locked);
         self.run(deferred);
         collected
     }
 
-    fn collect(&mut self, wait: &impl Wait) -> usize {
+    fn collect(&mut self, wait: &impl Wait, time: Option<Monotonic>) -> usize {
         let mut deferred = Deferred::default();
         let mut locked = self.rings.lock();
-        let collected = locked.look(&mut deferred);
+        let collected = locked.look(time, &mut deferred);
         locked.listeners().count(collected);
         if self.listens && wait.is_over() {
             // Handing over later would take the lock once more.
@@ -238,7 +241,7 @@ impl<'a, R: Rings> Caller<'a, R> {
         self.rings.listen(listener);
         // If nobody is rung, the collector thread looks again by itself.
         if listener != Listener::Nobody {
-            locked.look(deferred);
+            locked.look(None, deferred);
         }
         locked.listeners().wake_next();
     }

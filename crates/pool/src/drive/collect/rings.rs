@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use brigade_scheduler::Links;
+use brigade_sys::clock::{Monotonic, now};
 use brigade_sys::sync::MutexGuard;
-use brigade_wire::link::ring::spin_for;
 use brigade_wire::ring::{LONG_PATIENCE, Listener, PATIENCE, Watch};
 
 use super::collecting::Collecting;
@@ -60,9 +60,14 @@ pub(super) trait Rings {
     fn sleep_at_the_doorbell(&self, deadline: Option<Instant>) -> io::Result<bool>;
     /// Takes the ring for the listening caller, if there was one, so that it wakes nobody later.
     fn take_ring(&self);
-    /// Calls `look` whenever there may be something to see, until it or `is_over` returns `true`,
-    /// or for the time of `spin`. Returns `false` if neither has.
-    fn spin(&self, spin: &Spin, look: impl FnMut() -> bool, is_over: impl Fn() -> bool) -> bool;
+    /// Calls `look` with the time whenever there may be something to see, until it or `is_over`
+    /// returns `true`, or for the time of `spin`. Returns `false` if neither has.
+    fn spin(
+        &self,
+        spin: &Spin,
+        look: impl FnMut(Monotonic) -> bool,
+        is_over: impl Fn() -> bool,
+    ) -> bool;
     /// Carries out what follows from a look.
     fn run(&self, deferred: Deferred);
     /// Returns `true` in a fork of the process.
@@ -74,8 +79,9 @@ pub(super) trait Rings {
 /// The rings under the core's lock.
 pub(super) trait LockedRings {
     fn listeners(&mut self) -> &mut Listeners;
-    /// Handles all outcomes that have arrived and returns their number.
-    fn look(&mut self, deferred: &mut Deferred) -> usize;
+    /// Handles all outcomes that have arrived and returns their number. `time` is the time, if it
+    /// was just read.
+    fn look(&mut self, time: Option<Monotonic>, deferred: &mut Deferred) -> usize;
     /// Returns the spin of a caller, if it may spin.
     fn spin(&mut self, role: Role) -> Option<Spin>;
     /// Returns the time for which a listener may be patient, if a worker has several tasks, all of
@@ -122,7 +128,7 @@ impl Rings for PoolRings<'_> {
     fn sleep_at_the_doorbell(&self, deadline: Option<Instant>) -> io::Result<bool> {
         let left = deadline.map(|deadline| {
             let left = deadline.saturating_duration_since(Instant::now());
-            brigade_sys::clock::now().saturating_add(left)
+            now().saturating_add(left)
         });
         self.collecting.caller_poller.wait(left)
     }
@@ -134,15 +140,23 @@ impl Rings for PoolRings<'_> {
     fn spin(
         &self,
         spin: &Spin,
-        mut look: impl FnMut() -> bool,
+        mut look: impl FnMut(Monotonic) -> bool,
         is_over: impl Fn() -> bool,
     ) -> bool {
+        let mut time = now();
+        let end = time.saturating_add(spin.limit);
         let mut rounds = 0_u32;
-        spin_for(spin.limit, || {
+        // Reading the time takes about as long as a pause, and nothing once there is something to
+        // see.
+        while time < end {
             rounds = rounds.wrapping_add(1);
             let has_news = spin.rings.iter().any(Watch::has_more);
-            (has_news || rounds.is_multiple_of(LOOK_EVERY)) && look() || is_over()
-        })
+            if (has_news || rounds.is_multiple_of(LOOK_EVERY)) && look(time) || is_over() {
+                return true;
+            }
+            time = now();
+        }
+        false
     }
 
     fn run(&self, deferred: Deferred) {
@@ -163,8 +177,8 @@ impl LockedRings for LockedCore<'_> {
         &mut self.core.listeners
     }
 
-    fn look(&mut self, deferred: &mut Deferred) -> usize {
-        self.core.collect(self.shared, deferred)
+    fn look(&mut self, time: Option<Monotonic>, deferred: &mut Deferred) -> usize {
+        self.core.collect(time, self.shared, deferred)
     }
 
     fn spin(&mut self, role: Role) -> Option<Spin> {

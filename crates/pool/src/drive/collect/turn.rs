@@ -52,7 +52,7 @@ impl Turn {
         let quiet = relied && callers_look && !rung;
         rings.rely_on_callers(false);
         if locked.listeners().caller_listens() {
-            locked.look(deferred);
+            locked.look(None, deferred);
             if rung && callers_collect {
                 // The caller had left with its outcome, and came back for the next one. Workers
                 // that ring in between would wake this thread in vain again.
@@ -64,7 +64,7 @@ impl Turn {
             locked.look(deferred);
         } else {
             rings.listen(Listener::Nobody);
-            let collected = locked.look(deferred);
+            let collected = locked.look(None, deferred);
             self.patience = self.patience.after(collected, waited_in_vain);
             if callers_look && !(relied && rung && collected == 0) {
                 self.repeat();
@@ -79,7 +79,7 @@ impl Turn {
                 }
                 let is_patient = self.patient_until.is_some();
                 rings.listen(if is_patient { Listener::PatientThread } else { Listener::Thread });
-                locked.look(deferred);
+                locked.look(None, deferred);
             }
         }
         locked.listeners().set_next_turn(match (self.until, self.patient_until) {
