@@ -39,6 +39,8 @@ pub(in crate::drive) struct Listeners {
     waiting: Vec<Thread>,
     /// Number of outcomes that callers have collected.
     collected_by_callers: u64,
+    /// Number of callers' turns to listen that have ended.
+    ended_turns: u64,
     pub(in crate::drive) glances: Glances,
 }
 
@@ -52,6 +54,7 @@ impl Listeners {
             thread_is_away: false,
             waiting: Vec::new(),
             collected_by_callers: 0,
+            ended_turns: 0,
             glances: Glances::default(),
         }
     }
@@ -117,6 +120,7 @@ impl Listeners {
     /// `true` if workers may announce outcomes to it later.
     pub(super) fn leave(&mut self, is_patient: bool, leaves: Leaves) -> Listener {
         self.caller_listens = false;
+        self.ended_turns += 1;
         if self.awaits_callers() && leaves == Leaves::Shortly {
             Listener::Nobody
         } else if is_patient {
@@ -154,6 +158,11 @@ impl Listeners {
     /// Returns the number of outcomes that callers have collected.
     pub(super) fn collected_by_callers(&self) -> u64 {
         self.collected_by_callers
+    }
+
+    /// Returns the number of callers' turns to listen that have ended.
+    pub(super) fn ended_turns(&self) -> u64 {
+        self.ended_turns
     }
 
     /// Sets what begins the next turn of the collector thread.

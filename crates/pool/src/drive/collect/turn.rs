@@ -13,11 +13,18 @@ use crate::drive::deferred::Deferred;
 /// Time for which the collector thread relies on busy callers to look at the rings.
 const QUIET: Duration = Duration::from_millis(1);
 
+/// If callers have listened in turn this often since the last turn of the collector thread, it
+/// relies on them although one is listening: else each would ask the workers to ring the thread,
+/// and take that back, which costs more than a look of the thread per [`QUIET`].
+const MANY_TURNS: u64 = 64;
+
 /// State of the collector thread that lasts from one turn to the next.
 #[derive(Debug, Default)]
 pub(super) struct Turn {
     /// The number of outcomes that callers had collected at the last turn.
     seen: u64,
+    /// The number of callers' turns that had ended at the last turn.
+    seen_turns: u64,
     /// Until then, the thread relies on callers.
     until: Option<Monotonic>,
     /// Until then, workers may announce outcomes later.
@@ -48,31 +55,31 @@ impl Turn {
         let callers_sleep = locked.listeners().waiting() > 0 || locked.is_room_awaited();
         let callers_look = callers_collect && !callers_sleep;
         self.seen = collected_by_callers;
+        let ended_turns = locked.listeners().ended_turns();
+        let many_listen = ended_turns - self.seen_turns >= MANY_TURNS;
+        self.seen_turns = ended_turns;
         let relied = self.until.take().is_some();
-        let quiet = relied && callers_look && !rung;
         rings.rely_on_callers(false);
+        // A ring in vain is not asked for again at once.
+        let mut may_ring = !(relied && rung);
         if locked.listeners().caller_listens() {
             locked.look(None, deferred);
-            if rung && callers_collect {
+            if many_listen && callers_look {
+                self.repeat();
+            } else if rung && callers_collect {
                 // The caller had left with its outcome, and came back for the next one. Workers
                 // that ring in between would wake this thread in vain again.
                 self.be_patient(&locked);
             }
-        } else if quiet {
+        } else if relied && callers_look && !rung {
             self.repeat();
-            rings.rely_on_callers(true);
-            locked.look(deferred);
         } else {
             rings.listen(Listener::Nobody);
             let collected = locked.look(None, deferred);
             self.patience = self.patience.after(collected, waited_in_vain);
-            if callers_look && !(relied && rung && collected == 0) {
+            if callers_look {
                 self.repeat();
-                rings.rely_on_callers(true);
-                locked.look(deferred);
-            } else if callers_look {
-                // A worker has rung in vain.
-                self.repeat();
+                may_ring |= collected > 0;
             } else {
                 if self.patience == Patience::Kept {
                     self.be_patient(&locked);
@@ -81,6 +88,10 @@ impl Turn {
                 rings.listen(if is_patient { Listener::PatientThread } else { Listener::Thread });
                 locked.look(None, deferred);
             }
+        }
+        if self.until.is_some() && may_ring {
+            rings.rely_on_callers(true);
+            locked.look(None, deferred);
         }
         locked.listeners().set_next_turn(match (self.until, self.patient_until) {
             (Some(_), _) => NextTurn::Due,
