@@ -106,6 +106,12 @@ impl TaskCell {
         Guarded::lock(&self.0)
     }
 
+    /// Returns another reference, for less than `clone` if there is only this one so far.
+    #[inline]
+    pub(crate) fn share(&mut self) -> Self {
+        Self(Guarded::share(&mut self.0))
+    }
+
     /// Returns `true` if this is the only reference to the task.
     pub(crate) fn has_one_owner(&self) -> bool {
         Guarded::is_only_owner(&self.0)
@@ -318,6 +324,15 @@ impl TaskCell {
     #[inline]
     pub(crate) fn try_take(&self) -> Option<Outcome> {
         self.content().take_outcome()
+    }
+
+    /// The same, without the lock if the pool has let go of the task.
+    #[inline]
+    pub(crate) fn try_take_mut(&mut self) -> Option<Outcome> {
+        match Guarded::get_mut(&mut self.0) {
+            Some(content) => content.take_outcome(),
+            None => self.try_take(),
+        }
     }
 }
 

@@ -184,7 +184,7 @@ impl<R: DeserializeOwned + 'static> Handle<R> {
     ///
     /// # Panics
     /// If the outcome was taken before, by `wait_timeout`, by `try_get`, or as a future.
-    pub fn wait(self) -> Result<R, TaskError> {
+    pub fn wait(mut self) -> Result<R, TaskError> {
         self.shared().wait_for(&self.cell, None);
         #[expect(clippy::expect_used, reason = "a mistake of the caller, documented under Panics")]
         let outcome = self.take().expect("the outcome was already taken");
@@ -269,8 +269,8 @@ impl<R: DeserializeOwned + 'static> Handle<R> {
     ///
     /// In a fork of the process this returns an error that says so: the outcome is behind a lock
     /// that another thread may have held at the fork, or in memory that has been reused.
-    fn take(&self) -> Option<Outcome> {
-        if self.shared().is_forked() { Some(Err(self.forked())) } else { self.cell.try_take() }
+    fn take(&mut self) -> Option<Outcome> {
+        if self.shared().is_forked() { Some(Err(self.forked())) } else { self.cell.try_take_mut() }
     }
 
     fn forked(&self) -> TaskError {

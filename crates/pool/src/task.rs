@@ -156,8 +156,8 @@ where
     fn submit_with(&self, argument: A, when_full: WhenFull) -> Result<Handle<R>, SubmitError<A>> {
         let shared = self.pool.shared();
         let submitted = self.unsubmitted(&argument).and_then(|task| {
-            let Unsubmitted { cell, retries, constraints } = task;
-            shared.submit(&cell, None, retries, constraints, when_full)?;
+            let Unsubmitted { mut cell, retries, constraints } = task;
+            shared.submit(&mut cell, None, retries, constraints, when_full)?;
             Ok(Handle::new(cell))
         });
         submitted.map_err(|kind| SubmitError::new(kind, argument))

@@ -77,8 +77,29 @@ impl<T, S> Guarded<T, S> {
     }
 
     /// Returns `true` if there is no other owner.
+    #[inline]
     pub fn is_only_owner(this: &Self) -> bool {
         Count(&this.inner().count).is_one()
+    }
+
+    /// Returns access to the part behind the lock without locking it, if there is no other owner.
+    #[inline]
+    pub fn get_mut(this: &mut Self) -> Option<&mut S> {
+        if !Self::is_only_owner(this) {
+            return None;
+        }
+        // SAFETY: this is the only owner, what former ones did was before, and the new ones that
+        // are made from it wait for the end of this borrow. A guard would borrow an owner.
+        Some(unsafe { &mut *this.inner().locked.get() })
+    }
+
+    /// Returns another owner, like `clone`, for less if there is only this one so far.
+    #[inline]
+    pub fn share(this: &mut Self) -> Self {
+        if !Count(&this.inner().count).add_to_exclusive() {
+            return this.clone();
+        }
+        Self { inner: this.inner, owned: PhantomData }
     }
 }
 
@@ -95,8 +116,9 @@ impl<T, S> Clone for Guarded<T, S> {
 impl<T, S> Drop for Guarded<T, S> {
     #[inline]
     fn drop(&mut self) {
-        if Count(&self.inner().count).subtract() {
-            // SAFETY: the value was leaked from a box, and this was its last owner: nobody else can
+        let count = Count(&self.inner().count);
+        if count.is_one() || count.subtract() {
+            // SAFETY: the value was leaked from a box, and this is its last owner: nobody else can
             // reach it any more, and what the others did with it was before, see `Count`.
             drop(unsafe { Box::from_raw(self.inner.as_ptr()) });
         }
@@ -180,6 +202,17 @@ mod tests {
         assert_eq!(counts(), (2, 2));
         drop(owner);
         assert_eq!(counts(), (1, 1));
+    }
+
+    #[test]
+    fn only_one_owner_gets_access_without_the_lock() {
+        let mut owner = Guarded::new((), 1);
+        *Guarded::get_mut(&mut owner).unwrap() += 1;
+        let mut others = [Guarded::share(&mut owner), Guarded::share(&mut owner)];
+        assert!(Guarded::get_mut(&mut owner).is_none());
+        assert!(others.iter_mut().all(|other| Guarded::get_mut(other).is_none()));
+        thread::spawn(move || *Guarded::lock(&others[1]) += 1).join().unwrap();
+        assert_eq!(Guarded::get_mut(&mut owner), Some(&mut 3));
     }
 
     #[test]

@@ -116,7 +116,7 @@ impl Shared {
                 Ok(mut core) => {
                     // Its waker is there if another cause than room made the future look.
                     let waker = place.take().and_then(|place| core.line_for_room.leave(place));
-                    self.accept(core, task, None, retries, constraints.take());
+                    self.accept(core, task, task.clone(), None, retries, constraints.take());
                     drop(waker);
                     return Poll::Ready(Ok(()));
                 }

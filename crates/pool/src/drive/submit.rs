@@ -24,7 +24,7 @@ const COLLECT_EVERY: usize = 32;
 impl Shared {
     pub(crate) fn submit(
         &self,
-        task: &TaskCell,
+        task: &mut TaskCell,
         items: Option<NonZeroU32>,
         retries: u32,
         constraints: Option<Box<Constraints>>,
@@ -32,7 +32,8 @@ impl Shared {
     ) -> Result<(), SubmitErrorKind> {
         match self.open_with_room(when_full) {
             Ok(core) => {
-                self.accept(core, task, items, retries, constraints);
+                let scheduled = task.share();
+                self.accept(core, task, scheduled, items, retries, constraints);
                 Ok(())
             }
             Err(kind) => {
@@ -44,12 +45,13 @@ impl Shared {
         }
     }
 
-    /// Submits a task to an open pool.
+    /// Submits a task to an open pool. `scheduled` is another reference to it.
     #[inline]
     pub(super) fn accept(
         &self,
         mut core: MutexGuard<'_, Core>,
         task: &TaskCell,
+        scheduled: TaskCell,
         items: Option<NonZeroU32>,
         retries: u32,
         constraints: Option<Box<Constraints>>,
@@ -58,7 +60,7 @@ impl Shared {
         // Deadlines count from the exact time. The last tick is slightly behind, but much cheaper.
         let is_exact = constraints.is_some() || items.is_some();
         let time = core.recording.stamp(task, is_exact);
-        let submission = Submission { task: task.clone(), items, retries, constraints };
+        let submission = Submission { task: scheduled, items, retries, constraints };
         core.handle(time, Event::Submit(submission), EventData::Nothing, self, &mut deferred);
         let is_alone = core.scheduler.pending() == 1;
         self.woken.submit(is_alone);

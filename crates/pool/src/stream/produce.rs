@@ -149,8 +149,8 @@ impl<A, R> Stream<A, R> {
                 self.shared.cancel(&cell);
             }
             notify |= is_news;
-            let Some((id, task)) = next else { break };
-            self.submit(id, &task);
+            let Some((id, mut task)) = next else { break };
+            self.submit(id, &mut task);
             last = Some((epoch, task.cell));
         }
         if notify {
@@ -158,7 +158,7 @@ impl<A, R> Stream<A, R> {
         }
     }
 
-    fn submit(&self, id: u64, task: &PoolTask) {
+    fn submit(&self, id: u64, task: &mut PoolTask) {
         let PoolTask { cell, refused, .. } = task;
         cell.watch(&self.arrivals.completions, id);
         let options = &self.settings.task;

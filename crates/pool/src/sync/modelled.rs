@@ -41,6 +41,15 @@ impl<T, S> Guarded<T, S> {
     pub(crate) fn is_only_owner(this: &Self) -> bool {
         Arc::strong_count(&this.0) == 1
     }
+
+    pub(crate) fn get_mut(_: &mut Self) -> Option<&mut S> {
+        // Loom's mutex gives no access without locking it.
+        None
+    }
+
+    pub(crate) fn share(this: &mut Self) -> Self {
+        this.clone()
+    }
 }
 
 impl<T, S> Clone for Guarded<T, S> {

@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering::{self, Acquire, Relaxed, Release};
 /// that runs.
 pub(super) trait Word {
     fn load(&self, ordering: Ordering) -> u32;
+    fn store(&self, value: u32, ordering: Ordering);
     fn swap(&self, value: u32, ordering: Ordering) -> u32;
     /// Replaces 0, and returns `false` if the word is something else.
     fn replace_zero(&self, value: u32, ordering: Ordering) -> bool;
@@ -51,7 +52,23 @@ impl<W: Word> Count<'_, W> {
         true
     }
 
+    /// Returns `true` if there is one owner. Nobody but that one can then make others.
+    #[inline]
     pub(super) fn is_one(&self) -> bool {
+        // Acquire: what this owner does next is after what the former ones did.
         self.0.load(Acquire) == ONE
+    }
+
+    /// Counts another owner for one that nobody else can see meanwhile, if it is the only one; does
+    /// nothing and returns `false` otherwise.
+    #[inline]
+    #[must_use]
+    pub(super) fn add_to_exclusive(&self) -> bool {
+        let is_one = self.is_one();
+        if is_one {
+            // No locked instruction: no other thread has an owner that could change the count.
+            self.0.store(ONE + 1, Relaxed);
+        }
+        is_one
     }
 }

@@ -72,6 +72,11 @@ impl Word for AtomicU32 {
     }
 
     #[inline]
+    fn store(&self, value: u32, ordering: Ordering) {
+        self.store(value, ordering);
+    }
+
+    #[inline]
     fn swap(&self, value: u32, ordering: Ordering) -> u32 {
         self.swap(value, ordering)
     }

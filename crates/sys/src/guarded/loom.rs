@@ -28,6 +28,10 @@ impl Word for Slept {
         self.word.load(ordering)
     }
 
+    fn store(&self, value: u32, ordering: Ordering) {
+        self.word.store(value, ordering);
+    }
+
     fn swap(&self, value: u32, ordering: Ordering) -> u32 {
         self.word.swap(value, ordering)
     }
@@ -70,7 +74,7 @@ fn run(threads: u32, run: fn(&Model)) {
     let model = Arc::new(Model { count, lock, content: UnsafeCell::new(0) });
     let others: Vec<_> = (1..threads)
         .map(|_| {
-            assert!(Count(&model.count).add());
+            assert!(Count(&model.count).add_to_exclusive() || Count(&model.count).add());
             let model = Arc::clone(&model);
             thread::spawn(move || run(&model))
         })
@@ -93,7 +97,7 @@ fn change(model: &Model) {
 }
 
 fn leave(model: &Model, changes: u32) {
-    if Count(&model.count).subtract() {
+    if Count(&model.count).is_one() || Count(&model.count).subtract() {
         // SAFETY: this was the last owner; otherwise loom reports it.
         model.content.with_mut(|content| unsafe {
             assert_eq!(*content, changes);

@@ -45,10 +45,10 @@ impl<I> Chunks<'_, I> {
         let deadlines = TaskDeadlines::new(limits, config.scheduler.stop_grace).map(Box::new);
         let constraints = deadlines.as_deref().map(|it| Box::new(self.constraints(it, &shape)));
         let (label, progress) = (self.label.clone(), Box::new(progress));
-        let cell = TaskCell::chunk(items.first, function, encoded, label, deadlines, progress);
+        let mut cell = TaskCell::chunk(items.first, function, encoded, label, deadlines, progress);
         self.pool.shared().open_span(&cell, Some(items.count));
         let (count, retries) = (NonZeroU32::new(items.count), self.retries);
-        match self.pool.shared().submit(&cell, count, retries, constraints, self.when_full) {
+        match self.pool.shared().submit(&mut cell, count, retries, constraints, self.when_full) {
             Ok(()) => self.add(cell, bytes),
             Err(kind) => {
                 self.refused = true;
