@@ -6,6 +6,7 @@ mod labels;
 pub(crate) mod run;
 mod slot;
 mod slowest;
+mod successes;
 
 use std::fmt;
 use std::time::Duration;
@@ -17,6 +18,7 @@ use labels::Labels;
 use run::{Run, Timing};
 use slot::Slot;
 use slowest::Slowest;
+use successes::Successes;
 
 /// Number of slow tasks that are kept for a pool.
 const SLOWEST: usize = 20;
@@ -46,6 +48,8 @@ pub struct Recorder {
     slowest: Slowest,
     slots: Vec<Slot>,
     history: History,
+    /// Those that are not added to the numbers above yet.
+    successes: Successes,
 }
 
 impl Recorder {
@@ -69,6 +73,7 @@ impl Recorder {
             slowest: Slowest::new(SLOWEST),
             slots: Vec::new(),
             history: History::default(),
+            successes: Successes::default(),
         }
     }
 
@@ -76,6 +81,7 @@ impl Recorder {
     /// workers have tasks.
     #[inline]
     pub fn accepted(&mut self, now: u64, items: u32, queued: u64, busy: u32) {
+        self.add_successes();
         self.enqueued += u64::from(items);
         self.max_queue_depth = self.max_queue_depth.max(queued);
         self.busy = busy;
@@ -93,22 +99,53 @@ impl Recorder {
 
     /// Records that tasks were cancelled before they started.
     pub fn cancelled(&mut self, items: u32) {
+        self.add_successes();
         self.cancelled += u64::from(items);
+    }
+
+    /// Records the success of a task without a label that was not timed, like
+    /// [`finished`](Self::finished) but for less. Returns `false` if `finished` has to do it,
+    /// because the task may be among the slowest.
+    #[inline]
+    pub fn succeeded(&mut self, now: u64, slot: u32, run_time: u64, bytes: u64) -> bool {
+        self.successes.add(slot, now, run_time, bytes)
+            || self.begin_successes(now, slot) && self.successes.add(slot, now, run_time, bytes)
+    }
+
+    /// Returns `false` if the slot is unknown.
+    fn begin_successes(&mut self, now: u64, slot: u32) -> bool {
+        self.add_successes();
+        let of_slot = self.slots.get(slot as usize).map(Slot::longest_ignored);
+        let longest = of_slot.map(|longest| longest.min(self.slowest.longest_ignored()));
+        self.successes =
+            Successes::begin(slot, now, History::end_of_second(now), longest.unwrap_or(0));
+        longest.is_some()
+    }
+
+    #[inline]
+    fn add_successes(&mut self) {
+        if self.successes.count > 0 {
+            self.add_all_successes();
+        }
+    }
+
+    fn add_all_successes(&mut self) {
+        let Successes { slot, count, bytes, run_time, first, .. } = self.successes;
+        self.successes.count = 0;
+        (self.successes.bytes, self.successes.run_time) = (0, 0);
+        self.count_finished(first, count, 0, bytes);
+        if let Some(slot) = self.slots.get_mut(slot as usize) {
+            slot.count(count, 0, bytes);
+            slot.add_run_time(run_time);
+        }
     }
 
     /// Records the end of tasks that were not cancelled. For those that failed,
     /// [`failed`](Self::failed) follows.
     #[inline]
     pub fn finished(&mut self, now: u64, run: &Run<'_>) {
-        let (items, failed) = (u64::from(run.items), u64::from(run.failed));
-        // Without new tasks, nothing else shows how the queue drains.
-        let pending = self.enqueued.saturating_sub(self.finished + self.cancelled);
-        let queued = pending.saturating_sub(u64::from(self.busy));
-        self.finished += items;
-        self.succeeded += items.saturating_sub(failed);
-        self.bytes_out += run.bytes;
-        let busy = u32::try_from(pending).map_or(self.busy, |pending| self.busy.min(pending));
-        self.history.add(now, items, failed, queued, busy);
+        self.add_successes();
+        self.count_finished(now, run.items, run.failed, run.bytes);
         if let Some((slot, _)) = run.worker
             && let Some(slot) = self.slots.get_mut(slot as usize)
         {
@@ -130,6 +167,18 @@ impl Recorder {
             }
         }
         self.labels.add(run);
+    }
+
+    fn count_finished(&mut self, now: u64, items: u32, failed: u32, bytes: u64) {
+        let (items, failed) = (u64::from(items), u64::from(failed));
+        // Without new tasks, nothing else shows how the queue drains.
+        let pending = self.enqueued.saturating_sub(self.finished + self.cancelled);
+        let queued = pending.saturating_sub(u64::from(self.busy));
+        self.finished += items;
+        self.succeeded += items.saturating_sub(failed);
+        self.bytes_out += bytes;
+        let busy = u32::try_from(pending).map_or(self.busy, |pending| self.busy.min(pending));
+        self.history.add(now, items, failed, queued, busy);
     }
 
     /// Records why `count` tasks of those in `run` failed.
@@ -182,7 +231,8 @@ impl Recorder {
     /// Returns the record as a snapshot without `pool`, `name`, `state`, `pending` and its parts,
     /// and without what only the owner knows of the workers. The owner adds these and calls
     /// [`Measurement::summarize`].
-    pub fn measure(&self, now: u64) -> Measurement {
+    pub fn measure(&mut self, now: u64) -> Measurement {
+        self.add_successes();
         let snapshot = PoolSnapshot {
             age: Duration::from_nanos(now.saturating_sub(self.born)),
             enqueued: self.enqueued,

@@ -120,7 +120,7 @@ impl RunRecord {
         }
     }
 
-    pub(super) fn measure(&self) -> Measurement {
+    pub(super) fn measure(&mut self) -> Measurement {
         let now = now();
         let mut measurement = self.recorder.measure(now.as_nanos());
         // Slots do not start: their processes belong to jobs.

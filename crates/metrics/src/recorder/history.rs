@@ -42,6 +42,11 @@ impl History {
         second.busy = second.busy.max(busy);
     }
 
+    /// Returns the end of the second that begins with an event at `now`.
+    pub(crate) fn end_of_second(now: u64) -> u64 {
+        (now - now % SECOND).saturating_add(SECOND)
+    }
+
     #[cold]
     fn turn(&mut self, now: u64) {
         let last = std::mem::replace(

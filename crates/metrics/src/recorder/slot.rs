@@ -86,13 +86,28 @@ impl Slot {
 
     #[inline]
     pub(crate) fn ran(&mut self, now: u64, run: &Run<'_>) {
-        self.tasks += u64::from(run.items);
-        self.failures += u64::from(run.failed);
-        self.bytes_out += run.bytes;
+        self.count(run.items, run.failed, run.bytes);
         if let (Some(time), Some(of_item)) = (run.run_time, run.time_of_item()) {
-            self.past.run = self.past.run.saturating_add(time);
+            self.add_run_time(time);
             self.slowest.add(now, of_item, run);
         }
+    }
+
+    #[inline]
+    pub(crate) fn count(&mut self, items: u32, failed: u32, bytes: u64) {
+        self.tasks += u64::from(items);
+        self.failures += u64::from(failed);
+        self.bytes_out += bytes;
+    }
+
+    #[inline]
+    pub(crate) fn add_run_time(&mut self, time: u64) {
+        self.past.run = self.past.run.saturating_add(time);
+    }
+
+    /// Returns the longest run time that is not among the slowest tasks.
+    pub(crate) fn longest_ignored(&self) -> u64 {
+        self.slowest.longest_ignored()
     }
 
     /// Returns the record. The driver adds what it knows of the present process.

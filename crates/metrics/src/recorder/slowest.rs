@@ -38,6 +38,11 @@ impl Slowest {
         }
     }
 
+    /// Returns the longest run time that is not among them.
+    pub(crate) fn longest_ignored(&self) -> u64 {
+        self.threshold
+    }
+
     #[cold]
     fn insert(&mut self, now: u64, nanos: u64, run: &Run<'_>) {
         let slow = Slow {

@@ -123,3 +123,37 @@ fn the_history_shows_how_a_queue_drains() {
     let points: Vec<_> = history.iter().map(|point| (point.max_queued, point.busy)).collect();
     assert_eq!(points, [(3, 2), (4, 2), (3, 2), (2, 2), (1, 2), (0, 2), (0, 1)]);
 }
+
+proptest! {
+    #[test]
+    fn successes_counted_at_a_time_are_recorded_like_any_other(
+        steps in prop::collection::vec((0..5_u8, 0..1_u64 << 31, 0..20_u64, 0..3_u32), 0..300)
+    ) {
+        let (mut each, mut several) = (Recorder::new(0), Recorder::new(0));
+        let mut now = 0;
+        for recorder in [&mut each, &mut several] {
+            recorder.worker_started((0, 1), 0);
+            recorder.worker_started((1, 1), 0);
+        }
+        for (task, (kind, later, run_time, slot)) in (0..).zip(steps) {
+            if kind == 0 {
+                now += later;
+                for recorder in [&mut each, &mut several] {
+                    recorder.accepted(now, 7, 5, 2);
+                }
+                continue;
+            }
+            let (worker, run_time) = (Some((slot, 1)), Some(run_time));
+            let failed = u32::from(kind == 1);
+            let run = Run { task, items: 1, failed, worker, run_time, bytes: 3, ..Run::default() };
+            each.finished(now, &run);
+            if failed > 0 || !several.succeeded(now, slot, run_time.unwrap(), run.bytes) {
+                several.finished(now, &run);
+            }
+            if kind == 2 {
+                prop_assert_eq!(each.measure(now).snapshot, several.measure(now).snapshot);
+            }
+        }
+        prop_assert_eq!(each.measure(now).snapshot, several.measure(now).snapshot);
+    }
+}

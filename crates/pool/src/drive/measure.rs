@@ -22,7 +22,7 @@ impl Source for Shared {
             return Measurement::default();
         }
         let (name, pool) = (self.config.supervisor.pool.clone(), self.number());
-        let core = self.lock();
+        let mut core = self.lock();
         let mut measurement = core.measure(now());
         drop(core);
         (measurement.snapshot.name, measurement.snapshot.pool) = (name, pool);
@@ -53,7 +53,7 @@ impl Shared {
 }
 
 impl Core {
-    fn measure(&self, now: Monotonic) -> Measurement {
+    fn measure(&mut self, now: Monotonic) -> Measurement {
         let mut measurement = self.recording.recorder.measure(now.as_nanos());
         let snapshot = &mut measurement.snapshot;
         let counters = self.scheduler.counters();

@@ -22,7 +22,7 @@ pub(in crate::drive) use ended::{End, Ran, failure_kind};
 const ALL_UP_TO: u32 = 64;
 
 /// Above that, one of this number is timed.
-const ONE_OF: u8 = 16;
+const ONE_OF: u8 = 64;
 
 /// The metrics of a pool, with the choice of the tasks that are timed.
 pub(in crate::drive) struct Recording {
