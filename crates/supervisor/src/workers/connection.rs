@@ -84,6 +84,17 @@ impl LinkSender for HostLink {
     }
 }
 
+impl HostLink {
+    /// Returns `true` if the worker seems to sleep; see [`ring::HostEnd::seems_asleep`].
+    #[inline]
+    fn seems_asleep(&mut self) -> bool {
+        match self {
+            Self::Ring(end) => end.seems_asleep(),
+            Self::Connected(_) => false,
+        }
+    }
+}
+
 impl Connection {
     pub(crate) fn new(link: HostLink, table: Arc<SlotTable>, same_build: bool) -> Self {
         Self {
@@ -111,17 +122,24 @@ impl Connection {
 
     /// Sends a frame.
     ///
-    /// The worker is woken for it, but not for each frame while it has `MANY_UNANSWERED` others
-    /// to answer: if it has finished them all and sleeps, some thread is about to collect the
-    /// outcomes, and announces the new frames.
+    /// The worker is woken for it, unless it has others to answer and does not seem to sleep. It
+    /// may be about to, but only after it has finished those: then some thread is going to collect
+    /// the outcomes, and announces the new frames. So a frame rarely needs the fence of an
+    /// announcement, which waits until the worker's core has given up the lines of the ring. While
+    /// the worker has `MANY_UNANSWERED` frames to answer, it is not even woken if it sleeps.
     #[inline]
     pub fn send(&mut self, head: &[u8], payload: &[u8], unanswered: u16) -> Result<(), LinkError> {
-        if unanswered < MANY_UNANSWERED || self.unannounced == MAX_UNANNOUNCED {
+        if unanswered == 0 || self.unannounced == MAX_UNANNOUNCED {
             self.unannounced = 0;
             return self.link.send(head, payload);
         }
         self.unannounced += 1;
-        self.link.send_unannounced(head, payload)
+        self.link.send_unannounced(head, payload)?;
+        if unanswered < MANY_UNANSWERED && self.link.seems_asleep() {
+            self.unannounced = 0;
+            return self.link.announce();
+        }
+        Ok(())
     }
 
     /// Returns `true` if the worker had to be woken for the last frame.
@@ -140,5 +158,48 @@ impl Connection {
             // If announcing fails, sending fails too, and the next frame reports it.
             let _ = self.link.announce();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsFd;
+    use std::thread;
+
+    use brigade_sys::segment::Segment;
+    use brigade_sys::wake_set::RemoteWaker;
+    use brigade_wire::link::ring::{HostEnd, WorkerEnd, words};
+    use brigade_wire::ring::{Doorbell, RemoteDoorbell};
+
+    use super::*;
+
+    const SLOTS: u16 = 4;
+
+    /// It falls asleep many times, at any moment, and has no task between two announcements.
+    #[test]
+    fn a_worker_gets_all_frames_up_to_an_announcement() {
+        let segment = Arc::new(Segment::create("test", words(SLOTS)).expect("a segment"));
+        let doorbell = Doorbell::new().expect("a doorbell");
+        let ringers = doorbell.for_worker().expect("descriptors");
+        let [thread, caller] = ringers.map(RemoteWaker::from_fd);
+        let page = doorbell.page().as_fd().try_clone_to_owned().expect("a descriptor");
+        let remote = RemoteDoorbell::new(page, thread, caller).expect("the same page");
+        let host = HostEnd::new(&segment, SLOTS, 100);
+        let table = Arc::new(SlotTable::new(Arc::clone(&segment), SLOTS));
+        let mut connection = Connection::new(HostLink::Ring(Box::new(host)), table, true);
+        let mut worker = WorkerEnd::new(&segment, SLOTS, remote, 100);
+        let receiver = thread::spawn(move || {
+            for number in 0..10_000_u32 {
+                assert_eq!(worker.receiver.receive().expect("a frame"), number.to_le_bytes());
+            }
+        });
+        for number in 0..10_000_u32 {
+            let unanswered = u16::try_from(number % 100).expect("below a hundred");
+            connection.send(&number.to_le_bytes(), &[], unanswered).expect("room");
+            if number % 100 == 99 {
+                connection.announce();
+            }
+        }
+        receiver.join().expect("all frames");
     }
 }

@@ -135,6 +135,14 @@ impl HostEnd {
         self.woke_worker
     }
 
+    /// Returns `true` if the worker seems to sleep. It may fall asleep at the same time: only an
+    /// announcement is sure to wake it.
+    #[inline]
+    pub fn seems_asleep(&mut self) -> bool {
+        self.woke_worker = false;
+        self.worker_bell.seems_asleep()
+    }
+
     /// Wakes a worker that had no room for more, and frees the memory of a large message; call it
     /// after messages were taken and used.
     ///

@@ -76,6 +76,13 @@ impl Bell {
         asleep
     }
 
+    /// Returns `true` if the other side seems to sleep. Without a fence it may miss one that is
+    /// falling asleep.
+    #[inline]
+    pub fn seems_asleep(&self) -> bool {
+        self.word().load(Ordering::Relaxed) != AWAKE
+    }
+
     #[inline]
     fn word(&self) -> &AtomicU64 {
         &self.0.words()[BELL]
