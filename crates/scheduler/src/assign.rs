@@ -21,16 +21,41 @@ impl<T: TaskData> Scheduler<T> {
                 self.end_task(first, TaskEnd::Expired, outbox);
                 continue;
             }
-            let slot = self.take_awake_worker(now, outbox).or_else(|| self.take_idle_worker());
-            let Some(slot) = slot.or_else(|| self.find_busy_worker(now, outbox)) else {
-                break;
-            };
+            let Some(slot) = self.take_worker(now, outbox) else { break };
             let Some(key) = self.tasks.next_queued() else { break };
             self.send_to(now, slot, key, outbox);
         }
+        self.start_missing(now, outbox);
+    }
+
+    /// Assigns a task without constraints that was just submitted. It waits only if no worker has
+    /// room or others wait.
+    #[inline]
+    pub(crate) fn assign_new(&mut self, now: Monotonic, key: TaskKey, outbox: &mut Outbox<T>) {
+        if self.tasks.waiting() == 0
+            && let Some(slot) = self.take_worker(now, outbox)
+        {
+            self.send_to(now, slot, key, outbox);
+            self.start_missing(now, outbox);
+        } else {
+            self.tasks.wait_at_the_end(key);
+            self.assign(now, outbox);
+        }
+    }
+
+    /// Starts processes that are missing.
+    #[inline]
+    fn start_missing(&mut self, now: Monotonic, outbox: &mut Outbox<T>) {
         if !self.workers.is_complete() && self.has_demand() {
             self.spawn_for_demand(now, outbox);
         }
+    }
+
+    /// Returns a worker that may be sent one more task.
+    #[inline]
+    fn take_worker(&mut self, now: Monotonic, outbox: &mut Outbox<T>) -> Option<u32> {
+        let slot = self.take_awake_worker(now, outbox).or_else(|| self.take_idle_worker());
+        slot.or_else(|| self.find_busy_worker(now, outbox))
     }
 
     /// Assigns the tasks that only one worker may run.

@@ -60,8 +60,9 @@ impl<T: TaskData> Scheduler<T> {
     /// finished.
     pub(crate) fn observe_first(&self, slot: u32, outbox: &mut Outbox<T>) {
         let worker = &self.workers[slot as usize];
-        if let Some((ring_index, Occupant::Task(key))) = worker.in_flight().next()
+        if let Some(Occupant::Task(key)) = worker.front()
             && self.tasks.constraints(key).is_some_and(|it| it.hard_limit.is_some())
+            && let Some((ring_index, _)) = worker.in_flight().next()
         {
             let (worker, task) = (worker.id, self.tasks.reference(key));
             outbox.push(Action::Observe { worker, ring_index, task });

@@ -158,10 +158,10 @@ impl<T: TaskData> Scheduler<T> {
         self.watch_age(now);
         if has_constraints {
             self.queue_with_constraints(key, outbox);
+            self.assign(now, outbox);
         } else {
-            self.tasks.wait_at_the_end(key);
+            self.assign_new(now, key, outbox);
         }
-        self.assign(now, outbox);
     }
 
     pub(crate) fn queue_with_constraints(&mut self, key: TaskKey, outbox: &mut Outbox<T>) {

@@ -44,9 +44,10 @@ pub(crate) struct WorkerEntry {
     in_flight: VecDeque<Occupant>,
     /// Number of these frames that are revoked.
     revoked: usize,
-    /// Number of frames sent. Positions in the table follow from it, so none is used twice at a
-    /// time.
-    sent: u64,
+    /// The position in the table of the next frame. Those of the others are before it, so none is
+    /// used twice at a time.
+    next: u16,
+    /// Number of positions.
     credit: u16,
 }
 
@@ -132,7 +133,7 @@ impl WorkerEntry {
             stop_alarm: None,
             in_flight: VecDeque::new(),
             revoked: 0,
-            sent: 0,
+            next: 0,
             credit: 0,
         }
     }
@@ -151,7 +152,7 @@ impl WorkerEntry {
         self.stalled = false;
         self.kill_cause = None;
         self.revoked = 0;
-        self.sent = 0;
+        self.next = 0;
         self.credit = credit;
         self.id
     }
@@ -202,9 +203,9 @@ impl WorkerEntry {
     #[inline]
     pub(crate) fn push(&mut self, key: TaskKey) -> u16 {
         debug_assert!(self.in_flight.len() < usize::from(self.credit));
-        let ring_index = self.ring_index(self.in_flight.len());
+        let ring_index = self.next;
         self.in_flight.push_back(Occupant::Task(key));
-        self.sent += 1;
+        self.next = if ring_index + 1 < self.credit { ring_index + 1 } else { 0 };
         ring_index
     }
 
@@ -234,7 +235,10 @@ impl WorkerEntry {
     }
 
     fn index_of(&self, ring_index: u16) -> Option<usize> {
-        (0..self.in_flight.len()).find(|index| self.ring_index(*index) == ring_index)
+        let credit = usize::from(self.credit);
+        let behind_first = usize::from(ring_index) + credit - usize::from(self.ring_index(0));
+        let index = if behind_first < credit { behind_first } else { behind_first - credit };
+        (index < self.in_flight.len()).then_some(index)
     }
 
     pub(crate) fn mark_revoked(&mut self, ring_index: u16, id: TaskId, attempt: Attempt) {
@@ -259,10 +263,12 @@ impl WorkerEntry {
     }
 
     /// Returns the table position of the frame at `index`, counted from the oldest one.
-    #[expect(clippy::expect_used, reason = "a remainder is below its divisor, which is a u16")]
+    #[expect(clippy::expect_used, reason = "there are at most as many frames as positions")]
     #[inline]
     fn ring_index(&self, index: usize) -> u16 {
-        let sequence = self.sent - self.in_flight.len() as u64 + index as u64;
-        u16::try_from(sequence % u64::from(self.credit)).expect("below the credit, which is a u16")
+        // Not a remainder, because a division takes long.
+        let (next, before_next) = (usize::from(self.next), self.in_flight.len() - index);
+        let wrapped = if next < before_next { usize::from(self.credit) } else { 0 };
+        u16::try_from(next + wrapped - before_next).expect("below the credit, which is a u16")
     }
 }

@@ -18,7 +18,7 @@ use super::worker_slot::WorkerSlot;
 use crate::cell::TaskCell;
 use crate::deadlines::TaskDeadlines;
 use crate::emitted::Assignment;
-use crate::payload::Argument;
+use crate::payload::{Argument, Value};
 
 /// A task that ends; see [`Action::Complete`].
 struct Ending {
@@ -235,9 +235,15 @@ impl Core {
         deferred: &mut Deferred,
     ) {
         let Ending { task, attempt, end, items, submitted } = ending;
-        let broken = self.scheduler.broken_reason();
         let ran = Ran::of(data, end);
-        let outcome = outcome_of(&task, attempt, end, data, broken.as_deref());
+        let outcome =
+            if let (TaskEnd::Reported, EventData::Outcome(Ok(value), _)) = (end, &mut *data) {
+                // By far the most common case.
+                Ok(std::mem::replace(value, Value::EMPTY))
+            } else {
+                let broken = self.scheduler.broken_reason();
+                outcome_of(&task, attempt, end, data, broken.as_deref())
+            };
         let way = end;
         let end = End { task: &task, attempt, way, items, submitted, ran, outcome: &outcome };
         self.recording.ended(now, &end);

@@ -129,11 +129,11 @@ impl Shared {
         }
         let mut core = self.lock();
         loop {
-            if let Some(reason) = core.scheduler.broken_reason() {
-                return Err(SubmitErrorKind::PoolBroken { reason: reason.to_string() });
-            }
             if !core.scheduler.is_open() {
-                return Err(SubmitErrorKind::PoolClosed);
+                return Err(match core.scheduler.broken_reason() {
+                    Some(reason) => SubmitErrorKind::PoolBroken { reason: reason.to_string() },
+                    None => SubmitErrorKind::PoolClosed,
+                });
             }
             if core.scheduler.has_room() || matches!(when_full, WhenFull::Exceed) {
                 return Ok(core);
