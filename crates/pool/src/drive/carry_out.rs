@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use brigade_scheduler::{Action, Event, KillCause, Observation, TaskEnd, TaskKey, TaskRef};
 use brigade_supervisor::{Connection, WorkerProcess, note};
-use brigade_sys::clock::{Monotonic, now};
+use brigade_sys::clock::{self, Monotonic, now};
 use brigade_wire::link::{LinkError, LinkSender};
 use brigade_wire::slots::{Revocation, SlotState, slot_tag};
 use brigade_wire::{Attempt, Run, RunLimits, TaskId, ToWorker, WorkerId};
@@ -46,6 +46,8 @@ impl Core {
                 self.carry_out(now, action, &mut data, shared, deferred);
             }
             match self.replies.pop_front() {
+                // A task that was looked up may have begun after the time of the event.
+                Some(reply @ Event::Observed { .. }) => self.decide(clock::now(), reply, deferred),
                 Some(reply) => self.decide(now, reply, deferred),
                 None => break,
             }

@@ -14,7 +14,8 @@
 //! - The collector thread always sleeps on its own descriptor and is rung only while no caller
 //!   listens. If callers keep coming (a loop of submits, or of calls), it stays responsible after a
 //!   ring without asking to be rung again, and looks again after a moment, so that a busy caller is
-//!   not slowed down by waking a thread for each outcome, nor by asking for it.
+//!   not slowed down by waking a thread for each outcome, nor by asking for it. In that time a
+//!   worker that is about to sleep rings it if nobody listens: perhaps no caller comes again soon.
 //! - Many callers in turn would spend most of their time on handing over. So from a certain number
 //!   on, a caller listens only while it runs: before it sleeps, it hands over to the collector
 //!   thread, which handles the outcomes of all sleeping callers in one go. While that thread runs

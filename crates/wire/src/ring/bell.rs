@@ -190,8 +190,9 @@ impl Doorbell {
         }
     }
 
-    /// Sets whether a worker that is about to sleep rings the collector thread, even if nobody
-    /// listens. Look at all rings after this call, unless `relies` is `false`.
+    /// Sets whether a worker that is about to sleep rings the collector thread although nobody
+    /// listens, because that thread relies on callers that keep coming. Look at all rings after
+    /// this call, unless `relies` is `false`.
     #[inline]
     pub fn rely_on_callers(&self, relies: bool) {
         let (word, value) = (self.word(RELIES), u64::from(relies));
@@ -310,8 +311,8 @@ impl RemoteDoorbell {
         }
     }
 
-    /// Wakes the collector thread if nobody listens because it relies on busy callers: they have
-    /// nothing to do for this worker, so perhaps they sleep. Call it before sleeping.
+    /// Wakes the collector thread if it relies on callers and none listens; call it before
+    /// sleeping. Callers that have left this worker without tasks may not come again soon.
     ///
     /// # Errors
     /// Like `ring`.

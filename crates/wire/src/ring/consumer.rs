@@ -47,7 +47,7 @@ fn look(words: &[AtomicU64], mask: usize, position: u64) -> bool {
     if head == position && words[COPY_END].load(Ordering::Relaxed) != head {
         let index = usize::try_from(position).unwrap_or(0);
         words[DATA + (index & mask)].load(Ordering::Relaxed);
-        words[DATA + ((index + 4) & mask)].load(Ordering::Relaxed);
+        words[DATA + (index.wrapping_add(4) & mask)].load(Ordering::Relaxed);
     }
     head != position
 }

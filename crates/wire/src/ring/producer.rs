@@ -151,7 +151,7 @@ impl WriteCursor {
         writer.bytes(fragment.head);
         writer.bytes(fragment.payload);
         self.position = writer.finish();
-        if fragment.total.is_some() && length <= COPY_BYTES {
+        if fragment.total.is_some() && fragment.last && length <= COPY_BYTES {
             self.copy(words, &fragment);
         }
         words[HEAD].store(self.position, Ordering::Release);

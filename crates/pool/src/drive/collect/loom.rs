@@ -193,6 +193,9 @@ impl Rings for Model {
         Ok(true)
     }
 
+    /// Only makes turns begin earlier, which may begin at any time here.
+    fn rely_on_callers(&self, _: bool) {}
+
     fn take_ring(&self) {
         self.caller.drain();
     }

@@ -53,7 +53,8 @@ pub(super) trait Rings {
     /// Sets the listener to ring from now on. Look at all rings after this call, unless it is
     /// [`Listener::Nobody`].
     fn listen(&self, listener: Listener);
-    /// Sets whether workers that are about to sleep ring the collector thread.
+    /// Sets whether workers that are about to sleep ring the collector thread while nobody listens.
+    /// Look at all rings after this call, unless `relies` is `false`.
     fn rely_on_callers(&self, relies: bool);
     /// Sleeps until the listening caller is rung or the deadline passes. Returns `false` if it
     /// passes.

@@ -103,3 +103,26 @@ fn another_listener_is_rung_for_each_outcome() -> io::Result<()> {
     assert!(!ends.was_rung()?);
     Ok(())
 }
+
+#[test]
+fn a_worker_rings_before_it_sleeps_if_the_thread_relies_on_callers_and_none_listens()
+-> io::Result<()> {
+    let ends = Ends::with(Listener::Nobody)?;
+    let mut poller = Poller::new()?;
+    poller.add(ends.doorbell.thread(), 0)?;
+    let was_rung = || {
+        ends.remote.ring_before_sleep()?;
+        let rung = poller.wait(Some(Monotonic::ZERO));
+        ends.doorbell.thread().drain();
+        rung
+    };
+    assert!(!was_rung()?);
+    ends.doorbell.rely_on_callers(true);
+    assert!(was_rung()?);
+    ends.doorbell.listen(Listener::Caller);
+    assert!(!was_rung()?);
+    ends.doorbell.listen(Listener::Nobody);
+    ends.doorbell.rely_on_callers(false);
+    assert!(!was_rung()?);
+    Ok(())
+}
