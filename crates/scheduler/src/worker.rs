@@ -238,7 +238,7 @@ impl WorkerEntry {
         let credit = usize::from(self.credit);
         let behind_first = usize::from(ring_index) + credit - usize::from(self.ring_index(0));
         let index = if behind_first < credit { behind_first } else { behind_first - credit };
-        (index < self.in_flight.len()).then_some(index)
+        (ring_index < self.credit && index < self.in_flight.len()).then_some(index)
     }
 
     pub(crate) fn mark_revoked(&mut self, ring_index: u16, id: TaskId, attempt: Attempt) {
@@ -270,5 +270,30 @@ impl WorkerEntry {
         let (next, before_next) = (usize::from(self.next), self.in_flight.len() - index);
         let wrapped = if next < before_next { usize::from(self.credit) } else { 0 };
         u16::try_from(next + wrapped - before_next).expect("below the credit, which is a u16")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_are_found_at_their_positions_and_nowhere_else() {
+        const CREDIT: u16 = 10;
+        let mut entry = WorkerEntry::vacant(0);
+        entry.begin_start(CREDIT);
+        for sent in 0..100_u16 {
+            assert_eq!(entry.push(TaskKey::new(sent.into())), sent % CREDIT);
+            let in_flight: Vec<_> = entry.in_flight().collect();
+            for position in [0..2 * CREDIT, u16::MAX - CREDIT..u16::MAX].into_iter().flatten() {
+                let there = in_flight.iter().find(|(ring_index, _)| *ring_index == position);
+                assert_eq!(entry.occupant(position), there.map(|(_, occupant)| *occupant));
+            }
+            // From empty to full and back.
+            let left = usize::from(sent % CREDIT);
+            while entry.in_flight.len() > left {
+                entry.pop_front();
+            }
+        }
     }
 }
