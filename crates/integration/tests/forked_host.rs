@@ -1,17 +1,17 @@
 //! A host that forks without `exec`: its copy cannot use the pool, and harms nobody by trying.
 
 use std::pin::pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context, Poll, Waker};
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
 use std::time::Duration;
 
 use brigade::{
-    Handle, Pool, PoolError, Shutdown, SubmitErrorKind, TaskErrorKind, TaskState, Until,
+    Handle, Link, Pool, PoolError, Shutdown, SubmitErrorKind, TaskErrorKind, TaskState, Until,
     as_completed, wait,
 };
-use brigade_integration::pool;
+use brigade_integration::{builder, pool};
 use brigade_testkit::faults::echoes;
 use brigade_testkit::{
     BOUND, Gate, Side, Watchdog, copy_process, outcome, pass, processes, wait_until,
@@ -191,6 +191,54 @@ fn forks_that_use_a_busy_pool_change_no_result() {
         }
     });
     assert_eq!(pool.worker_restarts(), 0);
+}
+
+/// A submitter that waits for room collects outcomes, and so runs wakers.
+#[test]
+fn a_submission_during_which_a_waker_forks_is_refused_in_the_copy() {
+    /// Forks on the thread with this number.
+    struct Forks(u32, Mutex<Option<Side>>);
+    impl Wake for Forks {
+        fn wake(self: Arc<Self>) {
+            if processes::this_thread() == self.0 {
+                *self.1.lock().unwrap() = Some(copy_process());
+            }
+        }
+    }
+    let _watchdog = Watchdog::new("a waker that forks", 3 * BOUND);
+    let me = processes::this_thread();
+    let has_forked = (0..100).any(|_| {
+        let pool = builder(1).link(Link::Ring).queue_limit(1).build().unwrap();
+        let gate = Arc::new(Gate::new());
+        let mut first = pool.submit(pass, gate.pass(1)).unwrap();
+        gate.wait_for_arrivals(1);
+        let forks = Arc::new(Forks(me, Mutex::default()));
+        let waker = Waker::from(Arc::clone(&forks));
+        assert!(pin!(&mut first).poll(&mut Context::from_waker(&waker)).is_pending());
+        let others: Vec<_> = std::iter::from_fn(|| pool.try_submit(square, 2).ok()).collect();
+        let opener = Arc::clone(&gate);
+        let opener = thread::spawn(move || {
+            wait_until("a submitter that waits", BOUND, || processes::thread_sleeps(me));
+            opener.open();
+        });
+        let submitted = pool.submit(square, 3);
+        let side = forks.1.lock().unwrap().take();
+        let has_forked = match side {
+            Some(Side::Copy(copy)) => copy.end_after(|| {
+                assert_eq!(*submitted.unwrap_err().kind(), SubmitErrorKind::Forked);
+            }),
+            Some(Side::Original(copy)) => {
+                copy.assert_success();
+                true
+            }
+            None => false,
+        };
+        opener.join().unwrap();
+        assert_eq!(outcome(submitted.unwrap()).unwrap(), 9);
+        assert!(others.into_iter().all(|other| outcome(other).unwrap() == 4));
+        has_forked
+    });
+    assert!(has_forked, "the waker never ran on the thread that submits");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Submits tasks on the caller's thread.
 
 use std::num::NonZeroU32;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use brigade_scheduler::{Constraints, Event, Submission};
 use brigade_sys::sync::MutexGuard;
@@ -163,7 +163,13 @@ impl Shared {
             // While a waker of this pool submits a task, there may be no other thread to collect.
             if is_first || user_code::is_running() {
                 drop(core);
-                let mut core = self.collect_until_there_is_room(left);
+                let deadline = left.and_then(|left| Instant::now().checked_add(left));
+                self.wait_for(&RoomOf(self), deadline);
+                if self.is_forked() {
+                    // By a waker that ran here.
+                    return Err(SubmitErrorKind::Forked);
+                }
+                core = self.lock();
                 if is_first {
                     core.blocked.end_collecting();
                 }
@@ -180,19 +186,14 @@ impl Shared {
     }
 }
 
-impl Shared {
-    /// Collects outcomes until the queue may have room or the time is up, and locks the core.
-    fn collect_until_there_is_room(&self, left: Option<Duration>) -> MutexGuard<'_, Core> {
-        self.wait_for(&RoomOf(self), left.and_then(|left| Instant::now().checked_add(left)));
-        self.lock()
-    }
-}
-
 /// Room in the pool's queue, or the end of the pool.
 struct RoomOf<'a>(&'a Shared);
 
 impl Wait for RoomOf<'_> {
     fn is_pending(&self) -> bool {
+        if self.0.is_forked() {
+            return false;
+        }
         let core = self.0.lock();
         core.scheduler.is_open() && !core.scheduler.has_room()
     }

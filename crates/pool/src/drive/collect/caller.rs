@@ -214,9 +214,11 @@ impl<'a, R: Rings> Caller<'a, R> {
     }
 
     /// Hands over before user code runs, which may wait for other tasks or take long.
-    fn run(&mut self, deferred: Deferred) {
+    fn run(&mut self, mut deferred: Deferred) {
         if self.listens && deferred.has_user_code() {
-            self.hand_over();
+            // What another look brings about runs after what is urgent in this one.
+            let mut locked = self.rings.lock();
+            self.leave(&mut locked, &mut deferred);
         }
         self.rings.run(deferred);
     }
