@@ -17,7 +17,7 @@
 //! The producer writes all of it and then publishes it with one store (release) to `head`, so a
 //! producer that dies at any instruction leaves either a whole fragment or none.
 //!
-//! A *copy* of each message of up to [`COPY_BYTES`] lies beside the head: a frame word, then the
+//! A *copy* of each message of up to `COPY_BYTES` lies beside the head: a frame word, then the
 //! bytes. A consumer that has taken everything before it gets the message with the cache line that
 //! tells it of the message, instead of two lines one after the other. The producer sets the end of
 //! the copy to 0, writes the copy, sets its end, and publishes the head. The consumer uses what it
