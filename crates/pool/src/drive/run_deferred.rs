@@ -30,9 +30,11 @@ impl Deferred {
         }
         let to_wake = self.to_wake.into_iter();
         let mut user_code: Vec<_> = to_wake.map(|waker| UserCode::Waker(None, waker)).collect();
-        user_code.reserve(self.to_notify.len());
-        for mut waiters in self.to_notify {
+        let mut to_notify = self.to_notify.into_iter();
+        while let Some(mut waiters) = to_notify.next() {
             if let Some((task, waker)) = waiters.take_only_waker() {
+                // The rest are likely to have wakers, too. A thread that sleeps has none.
+                user_code.reserve(1 + to_notify.len());
                 user_code.push(UserCode::Waker(Some(task), waker));
                 continue;
             }
