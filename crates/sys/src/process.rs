@@ -18,6 +18,7 @@ mod exit;
 mod foreign;
 mod signal;
 
+pub use descendants::is_shortage;
 pub use ended::{Ended, Usage};
 pub use environment::environment_of;
 pub use exit::{Exit, signal_name};

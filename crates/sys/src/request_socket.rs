@@ -19,7 +19,7 @@ use rustix::io::ioctl_fionbio;
 use rustix::net::sockopt::{Timeout, set_socket_passcred, set_socket_timeout};
 use rustix::net::{
     AddressFamily, SendFlags, Shutdown, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind,
-    connect, listen, send, shutdown, socket_with,
+    connect, listen, send, shutdown, socket_with, socketpair,
 };
 
 use crate::clock::{Monotonic, now};
@@ -88,6 +88,20 @@ pub fn own_user() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
+/// Checks that the kernel identifies processes that connect.
+///
+/// # Errors
+/// [`Unsupported`](io::ErrorKind::Unsupported) before Linux 6.5; the system's error if descriptors
+/// run out.
+pub fn check_kernel() -> io::Result<()> {
+    let (socket, _other) = pair()?;
+    credentials::pidfd_of_peer(&socket).map(drop)
+}
+
+fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
+    Ok(socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?)
+}
+
 /// The server's socket, to which clients connect. A socket in the file system is removed on drop,
 /// if it is still the same file.
 #[derive(Debug)]
@@ -135,7 +149,8 @@ impl Listener {
     /// Accepts the next connection, if one waits.
     ///
     /// # Errors
-    /// If descriptors run out, or the kernel is older than 6.5 and has no pidfd of a peer.
+    /// If descriptors run out; for the peer, also if the kernel cannot do this, see
+    /// [`check_kernel`].
     pub fn accept(&self) -> io::Result<Option<(RequestSocket, io::Result<Peer>)>> {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let socket = loop {

@@ -68,7 +68,7 @@ pub enum ServerError {
         #[source]
         source: io::Error,
     },
-    /// The system is out of descriptors, memory or threads.
+    /// The system is out of descriptors, memory or threads, or older than Linux 6.5.
     #[error("failed to set up the timer server")]
     Setup(#[source] io::Error),
     /// This process is a fork of the one that built the server.

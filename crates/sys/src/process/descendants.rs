@@ -72,9 +72,13 @@ pub(super) fn parent_of(pid: u32) -> io::Result<Option<u32>> {
     Ok(field.and_then(|field| field.parse().ok()))
 }
 
-/// Returns `true` if the error is a lack of resources and says nothing about the process.
-pub(super) fn is_shortage(error: &io::Error) -> bool {
-    matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE | libc::ENOMEM))
+/// Returns `true` if the error is a lack of descriptors, memory or watches, and says nothing about
+/// the process.
+pub fn is_shortage(error: &io::Error) -> bool {
+    matches!(
+        error.raw_os_error(),
+        Some(libc::EMFILE | libc::ENFILE | libc::ENOMEM | libc::ENOBUFS | libc::ENOSPC)
+    )
 }
 
 #[cfg(test)]

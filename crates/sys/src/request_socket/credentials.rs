@@ -17,10 +17,20 @@ pub(super) fn of_peer(socket: &OwnedFd) -> io::Result<(u32, u32)> {
     Ok((credentials.pid.unsigned_abs(), credentials.uid))
 }
 
-/// Returns a pidfd of the process that has connected. Since Linux 6.5.
+/// Returns a pidfd of the process that has connected. `Unsupported` before Linux 6.5.
 pub(super) fn pidfd_of_peer(socket: &OwnedFd) -> io::Result<OwnedFd> {
+    pidfd(socket, libc::SO_PEERPIDFD)
+}
+
+fn pidfd(socket: &OwnedFd, name: libc::c_int) -> io::Result<OwnedFd> {
     let mut pidfd: libc::c_int = -1;
-    option(socket, libc::SO_PEERPIDFD, &mut pidfd)?;
+    option(socket, name, &mut pidfd).map_err(|error| match Errno::from_io_error(&error) {
+        Some(Errno::NOPROTOOPT) => io::Error::new(
+            io::ErrorKind::Unsupported,
+            "Linux 6.5 or later is needed to identify processes that connect",
+        ),
+        _ => error,
+    })?;
     if pidfd < 0 {
         return Err(Errno::BADF.into());
     }
@@ -100,4 +110,20 @@ fn sender(message: &libc::msghdr) -> u32 {
 #[expect(clippy::expect_used, reason = "control data is a few bytes long")]
 fn length_of<T>() -> libc::socklen_t {
     libc::socklen_t::try_from(size_of::<T>()).expect("a few bytes")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::request_socket::pair;
+
+    #[test]
+    fn a_kernel_without_the_option_is_named_as_the_cause() {
+        let (socket, _other) = pair().expect("descriptors");
+        pidfd(&socket, libc::SO_PEERPIDFD).expect("an option of this kernel");
+        // As a kernel before 6.5 answers to `SO_PEERPIDFD`.
+        let error = pidfd(&socket, 0x7fff).expect_err("no option of any kernel");
+        assert_eq!(error.kind(), io::ErrorKind::Unsupported);
+        assert!(error.to_string().contains("Linux 6.5"), "{error}");
+    }
 }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use brigade_sys::fork::Origin;
 use brigade_sys::random;
-use brigade_sys::request_socket::{Address, Listener};
+use brigade_sys::request_socket::{Address, Listener, check_kernel};
 use brigade_sys::sync::Mutex;
 use brigade_sys::wait::Waker;
 
@@ -97,8 +97,9 @@ impl TimerServerBuilder {
     /// Creates the server. It listens at once, and serves when it is started.
     ///
     /// # Errors
-    /// [`ServerError::Listen`], [`ServerError::Setup`].
+    /// [`ServerError::Listen`]; [`ServerError::Setup`], also before Linux 6.5.
     pub fn build(self) -> Result<TimerServer, ServerError> {
+        check_kernel().map_err(ServerError::Setup)?;
         let address = match self.address {
             Some(address) => address,
             None => Address::Abstract(random_name().map_err(ServerError::Setup)?),

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use brigade_sys::clock::{Monotonic, now};
 use brigade_sys::poller::Poller;
-use brigade_sys::process::ForeignProcess;
+use brigade_sys::process::{ForeignProcess, is_shortage};
 use brigade_sys::request_socket::{Listener, Peer, Request as Packet, RequestSocket, own_user};
 
 use crate::machine::ClientId;
@@ -124,7 +124,7 @@ impl Connections {
                 self.release_reserve();
                 let accepted = self.listener.accept();
                 if let Ok(Some((socket, peer))) = accepted {
-                    refuse_for_shortage(&socket, peer.ok(), &error, events);
+                    refuse_for_error(&socket, peer.ok(), &error, events);
                 }
                 self.fill_reserve();
                 return Err(error);
@@ -135,7 +135,7 @@ impl Connections {
         match peer {
             Ok(peer) => self.admit(socket, peer, poller, events)?,
             Err(error) => {
-                refuse_for_shortage(&socket, None, &error, events);
+                refuse_for_error(&socket, None, &error, events);
                 return Err(error);
             }
         }
@@ -181,14 +181,14 @@ impl Connections {
             None => match self.register(process, poller, events) {
                 Ok(id) => id,
                 Err(error) => {
-                    refuse_for_shortage(&socket, None, &error, events);
+                    refuse_for_error(&socket, None, &error, events);
                     return Err(error);
                 }
             },
         };
         let token = self.token();
         if let Err(error) = poller.add(&socket, token) {
-            refuse_for_shortage(&socket, None, &error, events);
+            refuse_for_error(&socket, None, &error, events);
             return Err(error);
         }
         self.sockets.insert(token, Connection { socket, client: id, said_hello: false });
@@ -364,15 +364,19 @@ fn send_refusal(socket: &RequestSocket, reason: &str) {
     let _ = socket.send(&packet(&Answer::Refused { reason: reason.to_owned() }));
 }
 
-/// Refuses a client for which the system has no resources.
-fn refuse_for_shortage(
+/// Refuses a client that the server could not register.
+fn refuse_for_error(
     socket: &RequestSocket,
     peer: Option<Peer>,
     error: &io::Error,
     events: &mut Vec<ConnectionEvent>,
 ) {
     let pid = peer.map_or(0, |peer| peer.process.pid());
-    let reason = format!("the server is full (it needs two descriptors per process): {error}");
+    let reason = if is_shortage(error) {
+        format!("the server is full (it needs two descriptors per process): {error}")
+    } else {
+        format!("the server cannot register the process: {error}")
+    };
     refuse(socket, pid, reason, events);
 }
 

@@ -67,6 +67,22 @@ fn other_users_get_a_reason_and_few_refusals_are_reported() {
 }
 
 #[test]
+fn only_a_shortage_is_called_a_full_server() {
+    let test = test_server("shortage", false);
+    let deadline = now().saturating_add(Duration::from_secs(20));
+    let refused_for = |error: io::Error| {
+        let client = RequestSocket::connect(&test.address, deadline).expect("room");
+        let (socket, _) = test.connections.listener.accept().expect("room").expect("a client");
+        refuse_for_error(&socket, None, &error, &mut Vec::new());
+        refusal(&client)
+    };
+    let full = refused_for(io::Error::from_raw_os_error(24));
+    assert!(full.contains("full") && full.contains("Too many open files"), "{full}");
+    let other = refused_for(io::ErrorKind::Unsupported.into());
+    assert_eq!(other, "the server cannot register the process: unsupported");
+}
+
+#[test]
 fn any_user_admits_processes_of_other_users() {
     let mut test = test_server("admitted", true);
     let (_client, events) = test.other_user();
