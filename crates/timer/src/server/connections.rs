@@ -338,6 +338,7 @@ impl Connection {
                     // noticed next.
                     let _ = self.socket.send(&packet(&Answer::Welcome));
                 }
+                Request::Hello { version: VERSION } => return Err("second `Hello`".into()),
                 Request::Hello { version } => {
                     return Err(format!(
                         "protocol version {version} is not supported, expected {VERSION}"

@@ -136,6 +136,9 @@ fn garbage_closes_only_its_own_connection() {
     let other = raw(&client);
     other.send(&[0, 9]).expect("room");
     assert_eq!(until_refused(&seen), "protocol version 9 is not supported, expected 2");
+    let twice = connected(&client);
+    twice.send(HELLO).expect("room");
+    assert_eq!(until_refused(&seen), "second `Hello`");
     bystander.send(&[2, 1, 1]).expect("a release, by a connection that is open");
     assert!(server.is_running());
 }
