@@ -10,7 +10,6 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::thread;
@@ -18,7 +17,7 @@ use std::time::Duration;
 
 use brigade::runner::{self, Event, Job, Output, Runner};
 use brigade_sys::file_lock;
-use brigade_sys::private_folder::{PrivateFolder, user_id};
+use brigade_sys::private_folder::PrivateFolder;
 use brigade_sys::process::Process;
 use miette::{IntoDiagnostic, Report, WrapErr, miette};
 
@@ -94,7 +93,7 @@ impl Places {
             byte => format!("_{byte:02x}"),
         };
         let name = format!("sem-{}", id.as_bytes().iter().map(escaped).collect::<String>());
-        Ok(Self { folder: PrivateFolder::open(&folder())?, name })
+        Ok(Self { folder: PrivateFolder::open(&PrivateFolder::default_path())?, name })
     }
 
     fn file(&self, place: usize) -> String {
@@ -135,14 +134,4 @@ impl Places {
         }
         Ok(())
     }
-}
-
-/// Returns the folder of locks: that of leased cores.
-fn folder() -> PathBuf {
-    let runtime = env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
-    let runtime = runtime.filter(|folder| folder.is_absolute() && folder.is_dir());
-    runtime.map_or_else(
-        || PathBuf::from(format!("/tmp/brigade-{}", user_id())),
-        |folder: PathBuf| Path::new(&folder).join("brigade"),
-    )
 }

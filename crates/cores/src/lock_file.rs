@@ -22,7 +22,7 @@
 //! The lock is advisory: it stops no process that does not ask. Processes must use the same folder,
 //! and nobody may replace the file or the folder while cores are leased.
 
-use std::fs::{File, metadata, symlink_metadata};
+use std::fs::{File, symlink_metadata};
 use std::io;
 use std::ops::Range;
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -31,7 +31,7 @@ use std::sync::Arc;
 
 use brigade_sys::byte_lock;
 use brigade_sys::file_watch::FileWatch;
-use brigade_sys::private_folder::{PrivateFolder, user_id};
+use brigade_sys::private_folder::PrivateFolder;
 
 use crate::cpu_set::CpuSet;
 use brigade_sys::sync::{Mutex, MutexGuard};
@@ -58,24 +58,6 @@ struct Opened {
     file: File,
     /// The cpus whose bytes are locked. If there are any, the folder is locked too.
     held: CpuSet,
-}
-
-/// Returns `$XDG_RUNTIME_DIR/brigade`; if that variable names no folder of this user, a folder in
-/// `/tmp` named after the user id.
-pub(crate) fn default_folder() -> PathBuf {
-    folder_in(std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from))
-}
-
-fn folder_in(runtime: Option<PathBuf>) -> PathBuf {
-    // After `su`, the variable may still name the folder of another user.
-    let is_own = |folder: &PathBuf| {
-        folder.is_absolute()
-            && metadata(folder).is_ok_and(|found| found.is_dir() && found.uid() == user_id())
-    };
-    runtime.filter(is_own).map_or_else(
-        || PathBuf::from(format!("/tmp/brigade-{}", user_id())),
-        |folder| folder.join("brigade"),
-    )
 }
 
 impl LockFile {
@@ -258,19 +240,4 @@ impl Opened {
 
 fn bytes(run: &Range<u32>) -> Range<u64> {
     u64::from(run.start)..u64::from(run.end)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_an_own_folder_is_used_for_locks() {
-        let own = tempfile::tempdir().unwrap();
-        assert_eq!(folder_in(Some(own.path().to_owned())), own.path().join("brigade"));
-        let other = PathBuf::from(format!("/tmp/brigade-{}", user_id()));
-        for runtime in [None, Some("/nowhere"), Some("relative"), Some("/dev/null")] {
-            assert_eq!(folder_in(runtime.map(PathBuf::from)), other, "{runtime:?}");
-        }
-    }
 }

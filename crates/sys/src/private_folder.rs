@@ -1,9 +1,10 @@
 //! A folder that only this user can read or change.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io;
 use std::os::fd::OwnedFd;
-use std::path::Path;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, Mode, OFlags, flock, fstat, mkdir, open, openat};
 use rustix::io::{Errno, retry_on_intr};
@@ -14,6 +15,12 @@ use rustix::process::geteuid;
 pub struct PrivateFolder(OwnedFd);
 
 impl PrivateFolder {
+    /// Returns `$XDG_RUNTIME_DIR/brigade`; if that variable names no folder of this user, a folder
+    /// in `/tmp` named after the user id.
+    pub fn default_path() -> PathBuf {
+        path_in(std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from))
+    }
+
     /// Opens the folder, and creates it first if it does not exist.
     ///
     /// The folder may lie in one that everybody can write to, such as `/tmp`: a link is not
@@ -83,6 +90,18 @@ impl PrivateFolder {
     }
 }
 
+fn path_in(runtime: Option<PathBuf>) -> PathBuf {
+    // After `su`, the variable may still name the folder of another user.
+    let is_own = |folder: &PathBuf| {
+        folder.is_absolute()
+            && fs::metadata(folder).is_ok_and(|found| found.is_dir() && found.uid() == user_id())
+    };
+    runtime.filter(is_own).map_or_else(
+        || PathBuf::from(format!("/tmp/brigade-{}", user_id())),
+        |folder| folder.join("brigade"),
+    )
+}
+
 /// Returns the effective user of this process.
 pub fn user_id() -> u32 {
     geteuid().as_raw()
@@ -90,7 +109,6 @@ pub fn user_id() -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
     use std::os::unix::fs::{PermissionsExt, symlink};
 
     use super::*;
@@ -108,6 +126,16 @@ mod tests {
         b.unlock().unwrap();
         assert!(c.try_lock_alone().unwrap());
         assert!(!a.try_lock_alone().unwrap());
+    }
+
+    #[test]
+    fn only_an_own_folder_is_used_by_default() {
+        let own = tempfile::tempdir().unwrap();
+        assert_eq!(path_in(Some(own.path().to_owned())), own.path().join("brigade"));
+        let other = PathBuf::from(format!("/tmp/brigade-{}", user_id()));
+        for runtime in [None, Some("/nowhere"), Some("relative"), Some("/dev/null")] {
+            assert_eq!(path_in(runtime.map(PathBuf::from)), other, "{runtime:?}");
+        }
     }
 
     #[test]

@@ -1,5 +1,10 @@
 //! Tests of commands that take turns.
 
+use std::os::unix::fs::chown;
+use std::path::PathBuf;
+
+use brigade_sys::private_folder::user_id;
+
 use crate::common::{TestDir, is_alive, pids, until};
 
 #[test]
@@ -36,4 +41,19 @@ fn a_killed_holder_does_not_block_others() {
     holder.wait().expect("own child");
     assert!(next.wait().expect("own child").success());
     until("the end of the job", || !is_alive(&job));
+}
+
+#[test]
+fn a_folder_of_another_user_is_not_used() {
+    let (dir, other) = (TestDir::new(), TestDir::new());
+    let runtime = if user_id() == 0 {
+        chown(other.path(""), Some(65534), None).expect("root may");
+        other.path("")
+    } else {
+        PathBuf::from("/usr")
+    };
+    let id = format!("other-{}", std::process::id());
+    let mut command = dir.command(&["sem", "--id", &id, "--fg", "true"]);
+    assert!(command.env("XDG_RUNTIME_DIR", &runtime).status().expect("brigade").success());
+    assert!(!runtime.join("brigade").exists());
 }

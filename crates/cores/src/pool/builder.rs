@@ -3,12 +3,14 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use brigade_sys::private_folder::PrivateFolder;
+
 use super::CorePool;
 use super::shared::Shared;
 use super::watcher::Watcher;
 use crate::cpu_set::CpuSet;
 use crate::error::BuildError;
-use crate::lock_file::{self, LockFile};
+use crate::lock_file::LockFile;
 use crate::topology::Topology;
 
 /// Builds a [`CorePool`].
@@ -53,7 +55,7 @@ impl CorePoolBuilder {
     /// variable names no folder of this user. Processes exclude each other only if they use the
     /// same folder.
     pub fn exclusive(self) -> Self {
-        let folder = lock_file::default_folder();
+        let folder = PrivateFolder::default_path();
         self.exclusive_in(folder)
     }
 
