@@ -115,10 +115,10 @@ impl Places {
             let sender = sender.clone();
             // The first place wins. Threads that get theirs later give it back at once: nobody
             // receives it.
-            thread::spawn(move || {
+            thread::Builder::new().spawn(move || {
                 let locked = file_lock::lock(&file).map(|()| file);
                 let _ = sender.send(locked);
-            });
+            })?;
         }
         match limit {
             Some(limit) => receiver.recv_timeout(limit).ok().transpose(),
