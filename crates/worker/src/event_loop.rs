@@ -280,27 +280,27 @@ impl Calls {
         result.clear();
         let mut location = None;
         let mut outlet = emitter.map(|emitter| ArenaOutlet { emitter, results, origin: &*origin });
-        let mut has_buffers = false;
+        let mut put = |parts: &[&[u8]]| {
+            origin.end_copy();
+            location = results.and_then(|results| results.put(parts));
+            location.is_some()
+        };
+        let with_buffers = buffers.as_deref().map(buffers::importing);
+        // It is built before the closure, which then holds references only: a processor stalls when
+        // it moves values that were just written in smaller parts.
+        let mut invocation = Invocation::new(argument, &mut *result, *limit);
+        invocation.store_large = Some(&mut put);
+        invocation.leftover = Some(&mut *leftover);
+        invocation.outlet = outlet.as_mut().map(|outlet| outlet as &mut dyn Outlet);
+        invocation.with_buffers = with_buffers.as_ref().map(|it| it as &WithBuffers<'_>);
         let current = context::enter(id, run.attempt, run.limits, run.trace_context);
         let answer = panic_capture::run(|| {
             // Calls the subscriber, which may panic.
             let _span = task_span::enter(id, run.attempt);
-            let mut put = |parts: &[&[u8]]| {
-                origin.end_copy();
-                location = results.and_then(|results| results.put(parts));
-                location.is_some()
-            };
-            let mut invocation = Invocation::new(argument, &mut *result, *limit);
-            invocation.store_large = Some(&mut put);
-            invocation.leftover = Some(&mut *leftover);
-            invocation.outlet = outlet.as_mut().map(|outlet| outlet as &mut dyn Outlet);
-            let with_buffers = buffers.as_deref().map(buffers::importing);
-            invocation.with_buffers = with_buffers.as_ref().map(|it| it as &WithBuffers<'_>);
-            let answer = entry(&mut invocation);
-            has_buffers = invocation.has_buffers;
-            // A processor stalls when it moves an answer that was just written in smaller parts.
-            answer.map_err(Box::new)
+            // The same is true of an answer.
+            entry(&mut invocation).map_err(Box::new)
         });
+        let has_buffers = invocation.has_buffers;
         origin.end_copy();
         drop(current);
         if run.limits.are_some() {
@@ -366,7 +366,9 @@ impl<S: LinkSender> Reporter<S> {
         index: u32,
         outcome: Outcome<'_>,
     ) -> Result<(), LoopError> {
-        if let Outcome::Value(value) = outcome
+        // The outcome is not moved until it must be: a processor stalls when it moves what was just
+        // written in smaller parts.
+        if let Outcome::Value(value) = &outcome
             && self.sender.send_item(index, value).map_err(LoopError::Send)?
         {
             return Ok(());
