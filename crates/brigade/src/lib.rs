@@ -9,7 +9,8 @@
 //! the reason why a task was not accepted, which returns the argument. Inside a task, the functions
 //! of [`worker`] tell where it runs.
 //!
-//! Three more modules can be used on their own, each behind a cargo feature of its name.
+//! The modules `cores`, `runner`, `timer`, `cluster` and `status` can be used on their own, each
+//! behind a cargo feature of its name.
 //!
 //! # Cargo features
 //! - `bytemuck` (default): `SharedBuf::typed` and `SharedBufMut::typed_mut`, slices of plain types.

@@ -96,8 +96,8 @@ where
     /// in the order of submission. Default: 0.
     ///
     /// Each step of priority is worth ten seconds of waiting, so that no task waits forever. Tasks
-    /// already sent to a worker, to hide the latency of the link, are not overtaken; that is at
-    /// most a millisecond of work, or one task of up to 50 ms.
+    /// already sent to a worker, to hide the latency of the link, are not overtaken; that is up
+    /// to four milliseconds of work, or one task of up to 50 ms.
     pub fn priority(mut self, priority: i32) -> Self {
         self.options.priority = priority;
         self
