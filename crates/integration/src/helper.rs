@@ -37,6 +37,9 @@ impl Helper {
         // Large blocks go back to the system when they are freed, so that the resident memory shows
         // what is in use. By default the first one that is freed lets the allocator keep them.
         command.env("MALLOC_MMAP_THRESHOLD_", "131072");
+        // The stack of a panic takes seconds on a busy machine, because the program is not
+        // optimized and has much to read.
+        command.env("RUST_BACKTRACE", "0");
         Self { command, cookie, folder, shared_memory: entries(Path::new("/dev/shm")) }
     }
 

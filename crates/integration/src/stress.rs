@@ -27,7 +27,7 @@ mod surroundings;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use brigade_testkit::{LeakCheck, Random};
+use brigade_testkit::{BOUND, LeakCheck, Random};
 
 use crate::watch::Watch;
 pub use ledger::Summary;
@@ -85,7 +85,7 @@ pub fn run(settings: &Settings) -> Result<Summary, String> {
         rounds(settings, &mut random, &watch, &mut summary)?;
     }
     drop(watch);
-    leaks.assert_none(Duration::from_secs(5));
+    leaks.assert_none(BOUND);
     Ok(summary)
 }
 

@@ -5,7 +5,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use brigade::Pool;
-use brigade_testkit::{LeakCheck, Random, processes, wait_until};
+use brigade_testkit::{BOUND, LeakCheck, Random, processes, wait_until};
 
 use super::notes::{FOLDER, Notes};
 use super::plan::Plan;
@@ -23,9 +23,6 @@ const NUMBERS: u64 = 1 << 32;
 /// Memory that the host may take for a round: for tasks in flight, and for whatever garbage can
 /// make it take.
 const MEMORY: u64 = 300 << 20;
-
-/// Time in which the last processes and threads must be gone.
-const GOING: Duration = Duration::from_secs(10);
 
 /// Plays the plan and judges the outcomes.
 pub(super) fn run(
@@ -64,10 +61,10 @@ pub(super) fn run(
         case.judge(&notes, plan.retries, summary)?;
     }
     let peak = peak_memory();
-    wait_until("the end of what the pool has started", GOING, || {
+    wait_until("the end of what the pool has started", BOUND, || {
         processes::with_variable(FOLDER, &cookie).is_empty()
     });
-    leaks.assert_none(GOING);
+    leaks.assert_none(BOUND);
     let more = peak.saturating_sub(before);
     if more > MEMORY {
         return Err(format!("the host took {} MiB more at its peak", more >> 20));
