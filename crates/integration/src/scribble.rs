@@ -93,15 +93,15 @@ pub fn scribbles(order: Scribble) -> u64 {
     seed
 }
 
-/// A task function: forges an outcome, before its time, with a value of `length` bytes at the
-/// beginning of the arena, and then hangs.
+/// A task function: forges an outcome, before its time, with a value at this offset and of this
+/// length in the worker's arena, and then hangs.
 ///
 /// # Panics
 /// Panics as [`scribbles`] does, and outside a task.
-pub fn forges_a_result_in_its_arena(length: u64) {
+pub fn forges_a_result_in_its_arena((offset, length): (u64, u64)) {
     let (task, attempt) =
         brigade::worker::task().zip(brigade::worker::attempt()).expect("a running task");
-    let outcome = Outcome::InArena(Location { offset: brigade_sys::arena::HEADER as u64, length });
+    let outcome = Outcome::InArena(Location { offset, length });
     let (run_time, began) = (Duration::ZERO, brigade_sys::clock::now());
     let answer = Finished { task, attempt, ring_index: 0, run_time, began, worn: false, outcome };
     let mut message = Vec::new();

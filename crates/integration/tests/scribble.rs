@@ -186,19 +186,22 @@ fn deadlines_hold_for_a_task_that_overwrites_the_states() {
 #[test]
 fn an_arena_value_over_the_limit_is_a_breach() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-    let pool = builder(2).link(Link::Ring).message_limit(64 << 10).build().unwrap();
-    pool.warm_up().unwrap();
-    let before = peak_memory();
-    let forged = pool.submit(forges_a_result_in_its_arena, 1 << 30).unwrap();
-    // The outcomes of another worker make the host look.
-    wait_until("the end of the forger", BOUND, || {
-        outcome(pool.submit(square, 3).unwrap()).unwrap();
-        forged.is_done()
-    });
-    let error = outcome(forged).unwrap_err();
-    assert!(error.is_worker_death(), "{error:?}");
-    let more = peak_memory().saturating_sub(before);
-    assert!(more < 256 << 20, "{more} bytes more at the peak");
+    // Where a value may lie, and where a buffer may lie, which may have any length.
+    for offset in [brigade_sys::arena::HEADER, 4096] {
+        let pool = builder(2).link(Link::Ring).message_limit(64 << 10).build().unwrap();
+        pool.warm_up().unwrap();
+        let before = peak_memory();
+        let forged = pool.submit(forges_a_result_in_its_arena, (offset as u64, 1 << 30)).unwrap();
+        // The outcomes of another worker make the host look.
+        wait_until("the end of the forger", BOUND, || {
+            outcome(pool.submit(square, 3).unwrap()).unwrap();
+            forged.is_done()
+        });
+        let error = outcome(forged).unwrap_err();
+        assert!(error.is_worker_death(), "offset {offset}: {error:?}");
+        let more = peak_memory().saturating_sub(before);
+        assert!(more < 256 << 20, "offset {offset}: {more} bytes more at the peak");
+    }
 }
 
 fn peak_memory() -> u64 {

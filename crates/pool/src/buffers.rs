@@ -185,7 +185,7 @@ impl Reachable<'_> {
 
     fn loan(&self, Location { offset, length }: Location) -> Option<SharedBuf> {
         let results = self.results?;
-        let loan = results.loan(offset.try_into().ok()?, length.try_into().ok()?)?;
+        let loan = results.loan_buffer(offset.try_into().ok()?, length.try_into().ok()?)?;
         Some(SharedBuf::from_loan(loan, results.terms().protection, self.copies))
     }
 }

@@ -46,7 +46,7 @@ impl Side {
         let begin = Instant::now();
         let block = block.freeze().expect("few mappings");
         block.export();
-        let loan = self.view.loan(block.offset(), length).expect("a block");
+        let loan = self.view.loan_buffer(block.offset(), length).expect("a block");
         let copy: Option<SharedBlock> =
             self.copies.as_ref().map(|copies| copies.copy(&loan).expect("room"));
         let bytes = copy.as_ref().map_or(loan.as_bytes(), SharedBlock::as_bytes);

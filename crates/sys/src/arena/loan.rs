@@ -67,19 +67,30 @@ impl ResultView {
     }
 
     /// Returns the payload that a worker claims to have stored at a location. Returns `None` if no
-    /// block can lie there or the payload is too long: then the worker has broken the protocol. A
-    /// buffer may have any length.
+    /// payload can lie there or it is too long: then the worker has broken the protocol.
     pub fn loan(self: &Arc<Self>, offset: usize, length: usize) -> Option<Loan> {
-        let page = page_size();
-        let header = offset.checked_sub(HEADER)?;
-        let end = offset.checked_add(length)?;
-        // A payload is preceded by its header, and a buffer by a page with its header at the end.
-        let is_buffer = offset.is_multiple_of(page);
-        let is_payload = header.is_multiple_of(page) && length <= self.longest;
-        if !(is_buffer || is_payload) || end > self.blocks().end {
+        // A payload lies behind its header, at the start of the block.
+        let is_payload = offset.checked_sub(HEADER)?.is_multiple_of(page_size());
+        if !is_payload || length > self.longest {
             return None;
         }
-        let start = header - header % page;
+        self.lend(offset, length, false)
+    }
+
+    /// Returns the buffer that a worker claims to have at a location. Returns `None` if no buffer
+    /// can lie there: then the worker has broken the protocol. A buffer may have any length.
+    pub fn loan_buffer(self: &Arc<Self>, offset: usize, length: usize) -> Option<Loan> {
+        // A buffer lies behind a page with its header at the end.
+        if !offset.is_multiple_of(page_size()) {
+            return None;
+        }
+        self.lend(offset, length, true)
+    }
+
+    fn lend(self: &Arc<Self>, offset: usize, length: usize, is_buffer: bool) -> Option<Loan> {
+        let header = offset.checked_sub(HEADER)?;
+        let end = offset.checked_add(length).filter(|end| *end <= self.blocks().end)?;
+        let start = header - header % page_size();
         let block = start..start + whole_pages(end - start)?;
         if self.origin.is_here() {
             self.loans.lock().lend(&block);

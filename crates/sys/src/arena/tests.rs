@@ -337,8 +337,17 @@ fn blocks_may_cross_threads() {
 }
 
 #[test]
-fn no_loan_is_longer_than_the_longest_payload() {
+fn no_payload_is_longer_than_the_longest_wherever_it_lies() {
     let view = ResultView::create("test", MEBIBYTE, 10_000, Terms::default()).expect("memory");
-    assert!(view.loan(HEADER, 10_000).is_some());
-    assert!(view.loan(HEADER, 10_001).is_none());
+    let page = page_size();
+    for payload in [HEADER, page + HEADER] {
+        assert!(view.loan(payload, 10_000).is_some());
+        assert!(view.loan(payload, 10_001).is_none());
+        assert!(view.loan_buffer(payload, 1).is_none(), "a payload is no buffer");
+    }
+    for buffer in [page, 2 * page] {
+        assert!(view.loan_buffer(buffer, 10_001).is_some());
+        assert!(view.loan(buffer, 10_001).is_none());
+        assert!(view.loan(buffer, 1).is_none(), "a buffer is no payload");
+    }
 }

@@ -76,7 +76,7 @@ fn a_result_arrives_at_every_level_of_protection() {
         drop(sent.export());
         for copies in [None, Some(&copies)] {
             sent.export().sent();
-            let loan = view.loan(offset, length).expect("a block");
+            let loan = view.loan_buffer(offset, length).expect("a block");
             let arrived = SharedBuf::from_loan(loan, protection, copies);
             assert_eq!(arrived, sent);
             match (arrived.place(), copies) {
@@ -106,7 +106,7 @@ fn whoever_looks_first_copies_a_result_and_gives_the_memory_back() {
     let (bytes, place) = (sent.to_vec(), sent.place());
     let Place::Results { offset, length, .. } = place else { panic!("elsewhere") };
     sent.export().sent();
-    let loan = view.loan(offset, length).expect("a block");
+    let loan = view.loan_buffer(offset, length).expect("a block");
     let arrived = SharedBuf::from_loan(loan, Protection::Copied, None);
     drop(sent);
     let next = || {
@@ -126,7 +126,7 @@ fn a_result_passes_on_to_other_workers_and_back() {
     let sent = filled(sent, 3);
     sent.export().sent();
     let Place::Results { offset, length, .. } = sent.place() else { panic!("elsewhere") };
-    let loan = view.loan(offset, length).expect("a block");
+    let loan = view.loan_buffer(offset, length).expect("a block");
     let at_host = SharedBuf::from_loan(loan, Protection::Trusted, None);
     let Place::Results { arena: reference, .. } = at_host.place() else { panic!("elsewhere") };
 

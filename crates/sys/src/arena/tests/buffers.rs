@@ -26,7 +26,7 @@ fn buffer(arena: &Arc<ResultArena>, bytes: &[u8]) -> FrozenBlock {
 /// Names the block in a message that arrives.
 fn send(block: &FrozenBlock, view: &Arc<ResultView>) -> Loan {
     block.export();
-    view.loan(block.offset(), block.as_bytes().len()).expect("a block")
+    view.loan_buffer(block.offset(), block.as_bytes().len()).expect("a block")
 }
 
 #[test]
@@ -276,8 +276,8 @@ fn names_of_impossible_blocks_are_refused() {
     let page = page_size();
     let block = buffer(&arena, &payload(0, 100));
     let (offset, blocks) = (block.offset(), 64 * MEBIBYTE);
-    assert!(view.loan(offset, 100).is_some());
-    assert!(view.loan(blocks - page, page).is_some());
+    assert!(view.loan_buffer(offset, 100).is_some());
+    assert!(view.loan_buffer(blocks - page, page).is_some());
     for (offset, length) in [
         (0, 1),
         (offset + 1, 1),
@@ -289,7 +289,7 @@ fn names_of_impossible_blocks_are_refused() {
         (offset, usize::MAX),
         (usize::MAX - page + 1, 1),
     ] {
-        let loan = view.loan(offset, length);
+        let loan = view.loan_buffer(offset, length);
         // The end of the blocks holds an empty buffer, whose page with the header is the last one.
         assert_eq!(loan.is_some(), (offset, length) == (blocks, 0), "{offset}, {length}");
     }

@@ -69,7 +69,7 @@ impl World {
             Step::Export(which) => {
                 let Some((block, bytes)) = get(&self.handles, *which) else { return };
                 block.export();
-                let loan = self.view.loan(block.offset(), bytes.len()).expect("a block");
+                let loan = self.view.loan_buffer(block.offset(), bytes.len()).expect("a block");
                 self.loans.push((loan, bytes.clone()));
             }
             Step::ExportInVain(which) => {
