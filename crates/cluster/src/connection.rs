@@ -140,7 +140,7 @@ impl Endpoint {
                 .map_err(|error: io::Error| unusable("credentials_file", path, &error))?;
         }
         let urls: Vec<&str> = self.urls.split(',').map(str::trim).collect();
-        let client = options.connect(urls).await.map_err(|error| self.error(&error))?;
+        let client = options.connect(urls).await.map_err(|error| self.error(error))?;
         Ok(Connection { client, events })
     }
 
@@ -169,8 +169,8 @@ impl Endpoint {
     }
 
     /// Returns the error of an attempt to connect, with the setting that is to be checked.
-    fn error(&self, error: &ConnectError) -> ClusterError {
-        let (url, reason) = (self.to_string(), chain(error));
+    fn error(&self, error: ConnectError) -> ClusterError {
+        let (url, reason) = (self.to_string(), chain(&error));
         let is_about_tls =
             self.is_tls_required || self.urls.contains("tls://") || reason.contains("certificate");
         match error.kind() {
@@ -187,10 +187,10 @@ impl Endpoint {
                                      user:password@ in front of the host in the URL"
                         .to_owned(),
                 };
-                ClusterError::Login { url, reason: format!("{reason}; {remedy}") }
+                ClusterError::Login { url, remedy, source: error.into() }
             }
             ConnectErrorKind::Tls | ConnectErrorKind::Io
-                if is_about_tls && !is_unreachable(error) =>
+                if is_about_tls && !is_unreachable(&error) =>
             {
                 let remedy = match (&self.root_certificates, &self.client_certificate) {
                     (None, _) => {
@@ -203,9 +203,9 @@ impl Endpoint {
                     }
                     _ => "check `root_certificates` and `client_certificate`",
                 };
-                ClusterError::Tls { url, reason: format!("{reason}; {remedy}") }
+                ClusterError::Tls { url, remedy: remedy.to_owned(), source: error.into() }
             }
-            _ => ClusterError::Connect { url, reason },
+            _ => ClusterError::Connect { url, source: error.into() },
         }
     }
 }

@@ -4,33 +4,43 @@ use brigade_pool::PoolError;
 
 use crate::names::NameError;
 
+/// The source of an error, of any type.
+type Cause = Box<dyn std::error::Error + Send + Sync>;
+
 /// The reason why a cluster or a node cannot work.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClusterError {
     /// The server cannot be reached, or it refused the connection.
-    #[error("cannot connect to {url}: {reason}; check that nats-server runs there")]
+    #[error("cannot connect to {url}: check that nats-server runs there")]
     Connect {
         /// The address that was tried, without credentials.
         url: String,
-        /// Description of the failure.
-        reason: String,
+        /// The cause.
+        #[source]
+        source: Cause,
     },
     /// The server refused the user, the token or the credentials.
-    #[error("cannot log in at {url}: {reason}")]
+    #[error("cannot log in at {url}: {remedy}")]
     Login {
         /// The address, without credentials.
         url: String,
-        /// Description of the failure, and of the remedy.
-        reason: String,
+        /// The settings to check.
+        remedy: String,
+        /// The cause.
+        #[source]
+        source: Cause,
     },
     /// The server or this program refused the certificates of the other side.
-    #[error("cannot make a TLS connection to {url}: {reason}")]
+    #[error("cannot make a TLS connection to {url}: {remedy}")]
     Tls {
         /// The address, without credentials.
         url: String,
-        /// Description of the failure, and of the remedy.
-        reason: String,
+        /// The settings to check.
+        remedy: String,
+        /// The cause.
+        #[source]
+        source: Cause,
     },
     /// The server lacks something that clusters need.
     #[error("the server cannot be used: {reason}")]
@@ -53,12 +63,13 @@ pub enum ClusterError {
         needed: String,
     },
     /// The server refused a request, or did not answer.
-    #[error("failed to {operation}: {reason}")]
+    #[error("failed to {operation}")]
     Server {
         /// Operation that failed.
         operation: &'static str,
-        /// Description of the failure.
-        reason: String,
+        /// The cause.
+        #[source]
+        source: Cause,
     },
     /// A batch exists whose map applies another function.
     #[error("the batch {batch} belongs to the function {found}, not to {wanted}: use another name")]
@@ -78,13 +89,14 @@ pub enum ClusterError {
         /// Description of the problem and of what is allowed.
         problem: String,
     },
-    /// The system refused a thread or a descriptor, or a thread has ended.
-    #[error("failed to {operation}: {reason}")]
+    /// The system refused a thread or a descriptor, or the thread of the client or node has ended.
+    #[error("failed to {operation}")]
     System {
         /// Operation that failed.
         operation: &'static str,
-        /// Description of the failure.
-        reason: String,
+        /// The cause.
+        #[source]
+        source: Cause,
     },
     /// The local pool of a node could not be built, or cannot run tasks.
     #[error("the local pool: {0}")]
@@ -95,8 +107,11 @@ pub enum ClusterError {
 }
 
 impl ClusterError {
-    /// Converts an error of the client library.
-    pub(crate) fn server(operation: &'static str, error: &dyn std::error::Error) -> Self {
-        Self::Server { operation, reason: brigade_codec::chain(error) }
+    pub(crate) fn server(operation: &'static str, cause: impl Into<Cause>) -> Self {
+        Self::Server { operation, source: cause.into() }
+    }
+
+    pub(crate) fn system(operation: &'static str, cause: impl Into<Cause>) -> Self {
+        Self::System { operation, source: cause.into() }
     }
 }

@@ -88,7 +88,7 @@ impl ClusterMonitor {
         }
         let names = Names::new(queue.parse::<Queue>()?);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.map_err(|error| ClusterError::server("start a runtime", &error))?;
+        let runtime = runtime.map_err(|error| ClusterError::system("start a runtime", error))?;
         let connection = runtime.block_on(endpoint.connect("brigade status"))?;
         Ok(Self { runtime, connection, names })
     }
@@ -118,7 +118,10 @@ async fn fetch(client: &Client, names: &Names, queue: &str) -> Result<ClusterSta
     let find = async |name: String| {
         let found = jetstream.get_stream(name).await;
         found.map_err(|error| {
-            ClusterError::server("find the queue; no client or node has created it", &error)
+            ClusterError::server(
+                "find the queue: check that a client or node has created it",
+                error,
+            )
         })
     };
     let (mut tasks, mut outcomes) =
@@ -140,9 +143,9 @@ async fn fetch(client: &Client, names: &Names, queue: &str) -> Result<ClusterSta
         })
         .try_collect()
         .await
-        .map_err(|error| ClusterError::server("list the lanes", &error))?;
+        .map_err(|error| ClusterError::server("list the lanes", error))?;
     lanes.sort_by(|one, other| one.name.cmp(&other.name));
-    let failed = |error| ClusterError::server("count the dead letters", &error);
+    let failed = |error| ClusterError::server("count the dead letters", error);
     let dead = history.info_with_subjects(names.all_dead()).await.map_err(failed)?;
     let dead_letters = dead
         .try_fold(0, |sum, (_, count)| async move { Ok(sum + count as u64) })
@@ -162,7 +165,7 @@ async fn fetch(client: &Client, names: &Names, queue: &str) -> Result<ClusterSta
 
 async fn last_sequence(stream: &mut Stream) -> Result<u64, ClusterError> {
     let info = stream.info().await;
-    let info = info.map_err(|error| ClusterError::server("look at a stream", &error))?;
+    let info = info.map_err(|error| ClusterError::server("look at a stream", error))?;
     Ok(info.state.last_sequence)
 }
 
@@ -172,9 +175,9 @@ async fn nodes(client: &Client, names: &Names) -> Result<Vec<NodeStatus>, Cluste
     let inbox = client.new_inbox();
     let subscription = client.subscribe(inbox.clone()).await;
     let mut answers =
-        subscription.map_err(|error| ClusterError::server("receive the answers", &error))?;
+        subscription.map_err(|error| ClusterError::server("receive the answers", error))?;
     let asked = client.publish_with_reply(names.status(), inbox, Vec::new().into()).await;
-    asked.map_err(|error| ClusterError::server("ask the nodes", &error))?;
+    asked.map_err(|error| ClusterError::server("ask the nodes", error))?;
     let end = tokio::time::Instant::now() + PERIOD;
     let mut nodes = Vec::new();
     while let Ok(Some(answer)) = timeout_at(end, answers.next()).await {

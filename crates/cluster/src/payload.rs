@@ -85,7 +85,7 @@ impl Payloads {
                 Err(_) => "the server did not answer in time".clone_into(&mut reason),
             }
         }
-        Err(ClusterError::Server { operation: "store a payload", reason })
+        Err(ClusterError::server("store a payload", reason))
     }
 
     /// Returns the items of a message.

@@ -99,7 +99,7 @@ impl<T> Publisher<T> {
         let replies = client
             .subscribe(format!("{inbox}.*"))
             .await
-            .map_err(|error| ClusterError::server("subscribe to an inbox", &error))?;
+            .map_err(|error| ClusterError::server("subscribe to an inbox", error))?;
         let inbox = format!("{inbox}.");
         Ok(Self {
             client,

@@ -327,9 +327,9 @@ async fn retry<T>(
         match attempt().await {
             Ok(value) => return Ok(value),
             Err(Retry::Later(reason) | Retry::Never(reason)) if left == 0 => {
-                return Err(ClusterError::Server { operation, reason });
+                return Err(ClusterError::server(operation, reason));
             }
-            Err(Retry::Never(reason)) => return Err(ClusterError::Server { operation, reason }),
+            Err(Retry::Never(reason)) => return Err(ClusterError::server(operation, reason)),
             Err(Retry::Later(reason)) => {
                 tracing::debug!(operation, reason, "the server refused a request; trying again");
                 tokio::time::sleep(PAUSE).await;

@@ -2,6 +2,7 @@
 //!
 //! The certificates are made by `certificates/make.sh`.
 
+use std::error::Error;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -35,7 +36,11 @@ fn refusal(cluster: ClusterBuilder, setting: &str) -> ClusterError {
     let error = cluster.connect().unwrap_err();
     let text = error.to_string();
     assert!(text.contains(setting), "{setting}: {text}");
-    assert!(!text.contains("secret"), "{text}");
+    let causes =
+        std::iter::successors(Some(&error as &(dyn Error + 'static)), |&cause| cause.source());
+    for cause in causes {
+        assert!(!cause.to_string().contains("secret"), "{cause}");
+    }
     error
 }
 

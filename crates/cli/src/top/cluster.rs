@@ -81,7 +81,10 @@ fn follow(monitor: ClusterMonitor) -> io::Result<Receiver<Result<ClusterStatus, 
 
 fn ask(mut monitor: ClusterMonitor, sender: &Sender<Result<ClusterStatus, String>>) {
     loop {
-        let status = monitor.fetch().map_err(|error| error.to_string());
+        let status = monitor
+            .fetch()
+            .into_diagnostic()
+            .map_err(|error| format!("{error}: {}", error.root_cause()));
         let has_failed = status.is_err();
         if sender.send(status).is_err() {
             return;

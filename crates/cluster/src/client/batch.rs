@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use async_nats::HeaderMap;
 use async_nats::header::NATS_EXPECTED_LAST_SUBJECT_SEQUENCE;
+use brigade_codec::chain;
 use brigade_pool::{SubmitError, SubmitErrorKind, Task};
 use futures_util::StreamExt;
 use serde::Serialize;
@@ -134,7 +135,7 @@ impl<'cluster> Batch<'cluster> {
         let subscribed = self.shared.run(move |server| async move {
             let subject = server.names().starts_of(&origin);
             let subscribed = server.jetstream.client().subscribe(subject).await;
-            subscribed.map_err(|error| ClusterError::server("subscribe", &error))
+            subscribed.map_err(|error| ClusterError::server("subscribe", error))
         });
         let mut starts = subscribed.recv().map_err(|_| closed())??;
         // Ends with the driver.
@@ -202,9 +203,9 @@ impl Mapped {
 async fn agree(server: &Server, batch: &Origin, wanted: &Manifest) -> Result<u32, ClusterError> {
     const OPERATION: &str = "record the manifest of a batch";
     let subject = server.names().manifest(batch);
-    let payload = wanted.to_bytes().map_err(|error| ClusterError::server(OPERATION, &error))?;
+    let payload = wanted.to_bytes().map_err(|error| ClusterError::server(OPERATION, error))?;
     let message = patiently(OPERATION, async || {
-        if let Some(message) = server.outcome(&subject).await.map_err(|e| e.to_string())? {
+        if let Some(message) = server.outcome(&subject).await.map_err(|error| chain(&error))? {
             return Ok(message);
         }
         let mut headers = HeaderMap::new();
@@ -213,14 +214,14 @@ async fn agree(server: &Server, batch: &Origin, wanted: &Manifest) -> Result<u32
             .jetstream
             .publish_with_headers(subject.clone(), headers, payload.clone())
             .await
-            .map_err(|error| brigade_codec::chain(&error))?
+            .map_err(|error| chain(&error))?
             .await;
         // If another run was faster, its manifest is read in the next attempt.
-        stored.map(|_| payload.clone()).map_err(|error| brigade_codec::chain(&error))
+        stored.map(|_| payload.clone()).map_err(|error| chain(&error))
     })
     .await?;
     let found =
-        Manifest::from_bytes(&message).map_err(|error| ClusterError::server(OPERATION, &error))?;
+        Manifest::from_bytes(&message).map_err(|error| ClusterError::server(OPERATION, error))?;
     if found.name == wanted.name {
         Ok(found.chunk.max(1))
     } else {
@@ -233,8 +234,7 @@ async fn agree(server: &Server, batch: &Origin, wanted: &Manifest) -> Result<u32
 }
 
 fn closed() -> ClusterError {
-    let reason = "the cluster was closed".to_owned();
-    ClusterError::Server { operation: "open the batch", reason }
+    ClusterError::system("open the batch", "the cluster was closed")
 }
 
 impl fmt::Debug for Batch<'_> {

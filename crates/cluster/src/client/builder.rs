@@ -87,7 +87,7 @@ impl ClusterBuilder {
         settings.creates = self.creates_queue;
         let names = settings.names.clone();
         let id = random::bytes::<8>().map(u64::from_le_bytes);
-        let id = id.map_err(|error| ClusterError::server("make the id of the client", &error))?;
+        let id = id.map_err(|error| ClusterError::system("make the id of the client", error))?;
         let origin = Origin::client(&format!("{id:016x}"))?;
         let endpoint = self.options.endpoint;
         let run = move || {
@@ -95,7 +95,7 @@ impl ClusterBuilder {
             let runtime = match runtime {
                 Ok(runtime) => runtime,
                 Err(error) => {
-                    return report(Err(ClusterError::server("start the runtime", &error)));
+                    return report(Err(ClusterError::system("start the runtime", error)));
                 }
             };
             runtime.block_on(async move {
@@ -111,7 +111,7 @@ impl ClusterBuilder {
             });
         };
         let thread = thread::Builder::new().name("brigade-cluster".to_owned());
-        thread.spawn(run).map_err(|error| ClusterError::server("start the driver", &error))
+        thread.spawn(run).map_err(|error| ClusterError::system("start the driver", error))
     }
 }
 
@@ -127,6 +127,5 @@ async fn open(
 
 /// Returns the error of a driver that ended before it had connected, by a panic.
 fn ended() -> ClusterError {
-    let reason = "the driver has ended".to_owned();
-    ClusterError::Server { operation: "connect", reason }
+    ClusterError::system("connect", "the driver has ended")
 }

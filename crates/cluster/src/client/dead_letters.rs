@@ -89,10 +89,7 @@ fn ask<T: Send + 'static, F: Future<Output = Result<T, ClusterError>> + 'static>
     shared: &Arc<Shared>,
     job: impl FnOnce(Server) -> F + Send + 'static,
 ) -> Result<T, ClusterError> {
-    let ended = |_| ClusterError::System {
-        operation: "look at the dead letters",
-        reason: "the cluster is closed".to_owned(),
-    };
+    let ended = |_| ClusterError::system("look at the dead letters", "the cluster is closed");
     shared.run(job).recv().map_err(ended)?
 }
 

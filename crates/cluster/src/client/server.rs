@@ -138,7 +138,7 @@ impl Server {
         let stream = self.names().outcomes_stream();
         let created: Result<PushConsumer, _> =
             self.jetstream.create_consumer_on_stream(config, stream).await;
-        created.map(drop).map_err(|error| ClusterError::server("follow the outcomes", &error))
+        created.map(drop).map_err(|error| ClusterError::server("follow the outcomes", error))
     }
 
     /// Removes the outcomes of an origin, all or those before a sequence. Returns `false` if these
@@ -167,16 +167,16 @@ impl Server {
         self.settings.ensure_lane(&self.jetstream, lane).await?;
         let client = self.jetstream.client();
         let announced = client.publish(self.names().lanes(), lane.consumer().into()).await;
-        announced.map_err(|error| ClusterError::server("announce a lane", &error))
+        announced.map_err(|error| ClusterError::server("announce a lane", error))
     }
 
     /// Asks the nodes to drop a task.
     pub(super) async fn broadcast(&self, key: TaskKey, kill: bool) -> Result<(), ClusterError> {
         let message = CancelMessage { key, kill }.to_bytes();
         let message =
-            message.map_err(|error| ClusterError::server("encode a cancellation", &error))?;
+            message.map_err(|error| ClusterError::server("encode a cancellation", error))?;
         let sent = self.jetstream.client().publish(self.names().cancel(), message).await;
-        sent.map_err(|error| ClusterError::server("publish a cancellation", &error))
+        sent.map_err(|error| ClusterError::server("publish a cancellation", error))
     }
 
     /// Deletes a task from the queue. It does no harm if the task is gone.
@@ -215,7 +215,7 @@ pub(super) async fn patiently<T>(
         match attempt().await {
             Ok(value) => return Ok(value),
             Err(reason) if Instant::now() >= end => {
-                return Err(ClusterError::Server { operation, reason });
+                return Err(ClusterError::server(operation, reason));
             }
             Err(reason) => {
                 tracing::debug!(operation, reason, "the server refused a request; trying again");

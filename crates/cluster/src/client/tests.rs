@@ -3,6 +3,8 @@
 
 mod fake_node;
 
+use std::error::Error;
+use std::io;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
@@ -276,6 +278,10 @@ fn a_closed_cluster_reports_what_it_does_not_know() {
     });
     let error = Cluster::connect("nats://127.0.0.1:1").unwrap_err();
     assert!(matches!(error, ClusterError::Connect { .. }), "{error}");
+    let causes = std::iter::successors(error.source(), |&cause| cause.source());
+    let mut refused = causes.filter_map(|cause| cause.downcast_ref::<io::Error>());
+    assert!(refused.any(|error| error.kind() == io::ErrorKind::ConnectionRefused), "{error:?}");
+    assert!(!error.to_string().contains("refused"), "the text repeats its source: {error}");
 }
 
 #[test]

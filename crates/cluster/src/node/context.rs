@@ -44,7 +44,7 @@ impl QueueContext {
         let names = &settings.names;
         let open = async |name: String| {
             let stream = jetstream.get_stream_no_info(name).await;
-            stream.map_err(|error| ClusterError::server("open a stream", &error))
+            stream.map_err(|error| ClusterError::server("open a stream", error))
         };
         let outcomes = open(names.outcomes_stream()).await?;
         let history = open(names.history_stream()).await?;

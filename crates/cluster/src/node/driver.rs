@@ -138,7 +138,7 @@ impl Driver {
         let names = context.names();
         let subscribe = async |subject: String| {
             let subscribed = client.subscribe(subject).await;
-            subscribed.map_err(|error| ClusterError::server("subscribe", &error))
+            subscribed.map_err(|error| ClusterError::server("subscribe", error))
         };
         let settings = Settings {
             name: shared.name.clone(),

@@ -7,6 +7,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use async_nats::jetstream;
+use brigade_codec::chain;
 use brigade_pool::{Pool, Shutdown};
 use brigade_status::StatusServer;
 use brigade_sys::random;
@@ -72,7 +73,7 @@ impl RunningNode {
         let (commands, command_receiver) = unbounded_channel();
         let (opened, is_open) = channel();
         let runtime = runtime::Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.map_err(|error| system("start a runtime", &error))?;
+        let runtime = runtime.map_err(|error| ClusterError::system("start a runtime", error))?;
         let of_thread = (Arc::clone(&shared), commands.clone());
         let run = move || {
             let (shared, commands) = of_thread;
@@ -112,9 +113,10 @@ impl RunningNode {
             }
         };
         let thread = thread::Builder::new().name("brigade-node".to_owned()).spawn(run);
-        let thread = thread.map_err(|error| system("start the thread of a node", &error))?;
+        let thread =
+            thread.map_err(|error| ClusterError::system("start the thread of a node", error))?;
         // The thread sends exactly one message, unless it panics.
-        let ended = || system("start a node", &"its thread has ended");
+        let ended = || ClusterError::system("start a node", "its thread has ended");
         is_open.recv().map_err(|_| ended()).flatten()?;
         Ok(Self { shared, commands, thread: Some(thread), live_view })
     }
@@ -152,7 +154,9 @@ impl RunningNode {
 
     fn wait(&mut self) -> Result<(), ClusterError> {
         let Some(thread) = self.thread.take() else { return Ok(()) };
-        thread.join().unwrap_or_else(|_| Err(system("run a node", &"its thread has panicked")))
+        thread
+            .join()
+            .unwrap_or_else(|_| Err(ClusterError::system("run a node", "its thread has panicked")))
     }
 }
 
@@ -160,7 +164,7 @@ impl Drop for RunningNode {
     fn drop(&mut self) {
         self.drain();
         if let Err(error) = self.wait() {
-            tracing::error!(node = self.name(), %error, "the node has failed");
+            tracing::error!(node = self.name(), error = chain(&error), "the node has failed");
         }
     }
 }
@@ -179,7 +183,8 @@ struct Signals {
 
 impl Signals {
     fn new() -> Result<Self, ClusterError> {
-        let listen = |kind| signal(kind).map_err(|error| system("listen to signals", &error));
+        let listen =
+            |kind| signal(kind).map_err(|error| ClusterError::system("listen to signals", error));
         let terminate = listen(SignalKind::terminate())?;
         let interrupt = listen(SignalKind::interrupt())?;
         Ok(Self { terminate, interrupt })
@@ -234,8 +239,4 @@ pub(super) fn host_name() -> String {
 fn unique_name(host: &str) -> String {
     let unique = random::bytes::<4>().map(u32::from_le_bytes).unwrap_or_default();
     format!("{host}-{}-{unique:08x}", std::process::id())
-}
-
-fn system(operation: &'static str, error: &dyn fmt::Display) -> ClusterError {
-    ClusterError::System { operation, reason: error.to_string() }
 }

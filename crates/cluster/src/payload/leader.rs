@@ -25,7 +25,7 @@ pub(super) struct Leader {
 impl Leader {
     pub(super) async fn of(jetstream: &Context, bucket: String) -> Result<Self, ClusterError> {
         let stream = jetstream.get_stream_no_info(format!("OBJ_{bucket}")).await;
-        let stream = stream.map_err(|error| ClusterError::server("open a stream", &error))?;
+        let stream = stream.map_err(|error| ClusterError::server("open a stream", error))?;
         Ok(Self { stream, bucket })
     }
 

@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use async_nats::HeaderMap;
 use async_nats::header::NATS_EXPECTED_LAST_SUBJECT_SEQUENCE;
+use brigade_codec::chain;
 use brigade_pool::SubmitErrorKind;
 
 use super::{Driver, Report, Tag};
@@ -63,7 +64,7 @@ impl Driver {
                 self.jobs.push(Box::pin(async move {
                     let result = async {
                         let body = server.payloads.put(&key, items).await;
-                        let body = body.map_err(|error| error.to_string())?;
+                        let body = body.map_err(|error| chain(&error))?;
                         let stored = stored(&body);
                         let publication = publication(server.names(), &lane, *head, body);
                         Ok((publication.map_err(|error| error.to_string())?, stored))
@@ -131,7 +132,7 @@ impl Driver {
         self.endings += 1;
         self.jobs.push(Box::pin(async move {
             if let Err(error) = server.broadcast(key, kill).await {
-                tracing::warn!(%error, "nodes were not told of a cancellation");
+                tracing::warn!(error = chain(&error), "nodes were not told of a cancellation");
             }
             Report::Ended
         }));
@@ -160,7 +161,7 @@ impl Driver {
         self.jobs.push(Box::pin(async move {
             match server.open_lane(&lane).await {
                 Ok(()) => Report::Done,
-                Err(error) => Report::LaneFailed(lane, error.to_string()),
+                Err(error) => Report::LaneFailed(lane, chain(&error)),
             }
         }));
     }

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use async_nats::Message;
-use brigade_codec::decode;
+use brigade_codec::{chain, decode};
 use brigade_pool::TaskError;
 use bytes::Bytes;
 use futures_util::{FutureExt, StreamExt};
@@ -44,7 +44,7 @@ impl Driver {
         self.jobs.push(Box::pin(async move {
             // A failure is silent, and silence leads to another attempt.
             if let Err(error) = server.follow(&origin, from, deliver).await {
-                tracing::debug!(%error, %origin, "the outcomes are not followed");
+                tracing::debug!(error = chain(&error), %origin, "the outcomes are not followed");
             }
             Report::Done
         }));
@@ -129,7 +129,7 @@ impl Driver {
         let subject = self.names().outcome(&record.key);
         let server = self.server.clone();
         self.jobs.push(Box::pin(async move {
-            let found = server.outcome(&subject).await.map_err(|error| error.to_string());
+            let found = server.outcome(&subject).await.map_err(|error| chain(&error));
             Report::Looked { ticket, found }
         }));
     }
@@ -246,7 +246,7 @@ pub(in crate::client) fn item_outcome(item: Bytes) -> Result<Result<Bytes, TaskE
         ItemOutcome::Value(value) => Ok(Ok(value)),
         ItemOutcome::Failure(encoded) => {
             let error = decode::<TaskError>(&encoded);
-            error.map(Err).map_err(|error| brigade_codec::chain(&error))
+            error.map(Err).map_err(|error| chain(&error))
         }
     }
 }

@@ -4,6 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::sync::Arc;
 
+use brigade_codec::chain;
 use brigade_pool::{SubmitErrorKind, TaskError};
 use serde::Serialize;
 
@@ -158,7 +159,7 @@ where
                 let label = self.settings.label.clone();
                 self.add_unsent(match error {
                     ClusterError::OtherBatch { .. } => failure::function(error.to_string(), label),
-                    _ => failure::disconnected(&error.to_string(), label),
+                    _ => failure::disconnected(&chain(&error), label),
                 });
             }
         }

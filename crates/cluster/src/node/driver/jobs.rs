@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use async_nats::Message;
+use brigade_codec::chain;
 use brigade_pool::{TaskError, TaskErrorKind};
 
 use super::Driver;
@@ -103,7 +104,7 @@ impl Driver {
                 match payloads.put(&key, outcome.items.clone()).await {
                     Ok(body) => return JobEnd::Stored { token, outcome, body },
                     Err(error) => {
-                        tracing::warn!(%key, %error, "failed to store an outcome; trying again");
+                        tracing::warn!(%key, error = chain(&error), "failed to store an outcome; trying again");
                         tokio::time::sleep(PAUSE).await;
                     }
                 }
@@ -150,7 +151,7 @@ impl Driver {
             match context.settings.lanes(&context.jetstream).await {
                 Ok(lanes) => JobEnd::Lanes(lanes),
                 Err(error) => {
-                    tracing::warn!(%error, "failed to list the lanes of the queue");
+                    tracing::warn!(error = chain(&error), "failed to list the lanes of the queue");
                     JobEnd::Nothing
                 }
             }
@@ -163,7 +164,7 @@ impl Driver {
         self.jobs.push(Box::pin(async move {
             match context.settings.lanes(&context.jetstream).await {
                 Ok(lanes) => JobEnd::Swept { result: context.sweep(&lanes).await, lanes },
-                Err(error) => JobEnd::Swept { lanes: Vec::new(), result: Err(error.to_string()) },
+                Err(error) => JobEnd::Swept { lanes: Vec::new(), result: Err(chain(&error)) },
             }
         }));
     }
