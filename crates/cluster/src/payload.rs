@@ -25,6 +25,10 @@ pub(crate) const INLINE_LIMIT: usize = 256 << 10;
 const MIN_BYTES_PER_SECOND: u64 = 1 << 20;
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// Maximum number of bytes of an object that is read: more than the memory that clients and nodes
+/// have for the items of one chunk.
+const LONGEST: u64 = 1 << 36;
+
 /// Number of attempts to transfer an object, each with the patience above.
 const ATTEMPTS: u32 = 3;
 
@@ -82,7 +86,7 @@ impl Payloads {
             match tokio::time::timeout(patience(length), put).await {
                 Ok(Ok(_)) => return Ok(Body::Stored(StoredBody { object, length })),
                 Ok(Err(error)) => reason = chain(&error),
-                Err(_) => "the server did not answer in time".clone_into(&mut reason),
+                Err(_) => NO_ANSWER.clone_into(&mut reason),
             }
         }
         Err(ClusterError::server("store a payload", reason))
@@ -94,6 +98,13 @@ impl Payloads {
             Body::Inline(items) => return Ok(items.clone()),
             Body::Stored(stored) => stored,
         };
+        // The length is what the message says.
+        if stored.length > LONGEST {
+            return Err(PayloadError::Unreachable {
+                object: stored.object.clone(),
+                reason: format!("{} bytes exceed the limit of {LONGEST}", stored.length),
+            });
+        }
         let patience = patience(stored.length);
         let reason = match tokio::time::timeout(patience, self.read(stored)).await {
             Ok(Ok(items)) => return Ok(items),
@@ -174,6 +185,9 @@ mod tests {
         assert!(matches!(body, Body::Stored(_)), "{body:?}");
         assert_eq!(payloads.get(&body).await.unwrap(), items);
         let Body::Stored(stored) = body else { return };
+        let endless = StoredBody { length: u64::MAX, ..stored.clone() };
+        let endless = payloads.get(&Body::Stored(endless)).await.unwrap_err();
+        assert!(endless.to_string().contains("exceed the limit"), "{endless}");
         let other = StoredBody { object: "b.other.0".to_owned(), ..stored };
         let missing = payloads.get(&Body::Stored(other)).await;
         assert!(matches!(missing, Err(PayloadError::Gone(_))), "{missing:?}");
