@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use async_nats::jetstream;
-use brigade::{Task, TaskErrorKind};
+use brigade::{Pool, Task, TaskErrorKind};
 use brigade_cluster::{Cluster, Needs, Node, NodeBuilder};
 use brigade_testkit::processes::{Signal, hit};
 use brigade_testkit::{BOUND, NatsCluster, NatsServer, Watchdog, pause, wait_until};
@@ -22,6 +22,9 @@ const URLS: &str = "BRIGADE_TEST_NODE";
 
 /// The lease in milliseconds, likewise.
 const LEASE_MILLIS: &str = "BRIGADE_TEST_LEASE";
+
+/// Set for a worker that is another program, as far as its host can see.
+const WORKER_PROGRAM: &str = "BRIGADE_TEST_WORKER_PROGRAM";
 
 const LEASE: Duration = Duration::from_secs(1);
 
@@ -36,6 +39,8 @@ static EXIT_LARGE: Task<Vec<u8>, ()> =
 static DOUBLE: Task<u64, u64> = Task::new("double/1", double);
 /// Takes until a file exists.
 static BLOCK: Task<PathBuf, ()> = Task::new("block/1", block);
+/// Known to the worker program only.
+static TRIPLE: Task<u64, u64> = Task::named("triple/1");
 static NEW: Task<u64, u64> = Task::new("new/2", double);
 
 fn note((file, number, millis): (PathBuf, u64, u64)) -> u32 {
@@ -77,6 +82,9 @@ fn builder(urls: &str, lease: Duration) -> NodeBuilder {
 }
 
 fn worker_or_node() {
+    if std::env::var_os(WORKER_PROGRAM).is_some() {
+        brigade::worker::Server::new().task(TRIPLE.name(), |number: u64| 3 * number).run();
+    }
     brigade::init();
     if let Ok(urls) = std::env::var(URLS) {
         // A test that hangs is killed, and cannot end its nodes any more.
@@ -468,6 +476,20 @@ fn a_task_waits_for_a_node_that_meets_its_requirements() {
         }
         assert_eq!(small.status().recorded, 3);
         wait_until_the_queue_is_empty(&urls);
+    });
+}
+
+#[test]
+fn a_node_runs_functions_of_a_worker_program_by_name() {
+    with_server(|server| {
+        let urls = server.url();
+        let mut program = Command::new(std::env::current_exe().unwrap());
+        program.env(WORKER_PROGRAM, "");
+        let node = Node::builder(&urls).pool(Pool::builder().worker_command(&program)).workers(1);
+        let node = node.register_name(TRIPLE.name()).start().unwrap();
+        assert_eq!(connect(&urls, LEASE).submit(&TRIPLE, 7).unwrap().wait().unwrap(), 21);
+        node.drain();
+        assert_eq!(node.join().unwrap().given_up, 0);
     });
 }
 

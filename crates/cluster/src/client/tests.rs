@@ -285,6 +285,19 @@ fn a_closed_cluster_reports_what_it_does_not_know() {
 }
 
 #[test]
+fn a_client_connects_without_blocking_its_thread() {
+    with_server(|server| {
+        let _node = FakeNode::start(&server.url());
+        let cluster = Cluster::builder().url(server.url()).connect_async();
+        let cluster = futures_executor(cluster).unwrap();
+        assert_eq!(cluster.submit(&DOUBLE, 21).unwrap().wait().unwrap(), 42);
+    });
+    let nobody = Cluster::builder().url("nats://127.0.0.1:1").connect_async();
+    let error = futures_executor(nobody).unwrap_err();
+    assert!(matches!(error, ClusterError::Connect { .. }), "{error}");
+}
+
+#[test]
 fn the_same_code_runs_on_a_cluster_and_on_a_pool() {
     fn double(executor: &impl Executor) -> u64 {
         let handle = executor.submit_key(&DOUBLE, 2).unwrap();
