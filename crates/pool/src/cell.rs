@@ -127,6 +127,12 @@ impl TaskCell {
         self.attributes.pool().expect("the pool of the task")
     }
 
+    /// Returns `true` if the task has nothing rare.
+    #[inline]
+    pub(crate) fn is_ordinary(&self) -> bool {
+        self.kind == Kind::Ordinary
+    }
+
     /// Returns `true` if the task is a chunk of a map's items.
     #[inline]
     pub(crate) fn is_chunk(&self) -> bool {
@@ -326,7 +332,17 @@ impl TaskCell {
         self.content().take_outcome()
     }
 
-    /// The same, without the lock if the pool has let go of the task.
+    /// Returns the encoded value if it has arrived and is short, and the pool has let go of the
+    /// task.
+    #[inline]
+    pub(crate) fn few_bytes(&mut self) -> Option<&[u8]> {
+        match Guarded::get_mut(&mut self.0)? {
+            Content::FewValue(few) => Some(few),
+            _ => None,
+        }
+    }
+
+    /// The same as `try_take`, without the lock if the pool has let go of the task.
     #[inline]
     pub(crate) fn try_take_mut(&mut self) -> Option<Outcome> {
         match Guarded::get_mut(&mut self.0) {

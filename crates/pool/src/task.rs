@@ -178,6 +178,7 @@ where
     }
 
     /// Resolves the function and encodes the argument.
+    #[inline]
     pub(crate) fn prepare(&self, argument: &A) -> Result<(FunctionRef, Argument), SubmitErrorKind> {
         let shared = self.pool.shared();
         let function =

@@ -57,8 +57,10 @@ impl<T, S> Guarded<T, S> {
     #[inline]
     pub fn new(open: T, locked: S) -> Self {
         let (count, lock) = (AtomicU32::new(count::ONE), AtomicU32::new(lock::FREE));
-        let inner = Inner { count, lock, open, locked: UnsafeCell::new(locked) };
-        Self { inner: NonNull::from(Box::leak(Box::new(inner))), owned: PhantomData }
+        let locked = UnsafeCell::new(locked);
+        // Not `Box::new`, for which the parts would first be put together elsewhere.
+        let inner = Box::write(Box::new_uninit(), Inner { count, lock, open, locked });
+        Self { inner: NonNull::from(Box::leak(inner)), owned: PhantomData }
     }
 
     #[inline]

@@ -54,6 +54,7 @@ pub use error::MessageError;
 pub use ids::{Attempt, TaskId, WorkerId};
 pub use location::Location;
 pub use message::{
-    Chunk, Finished, FromWorker, Function, Item, Run, RunLimits, TRACE_CONTEXT_LIMIT, ToWorker,
+    Chunk, Finished, FinishedInline, FromWorker, Function, Item, Run, RunLimits,
+    TRACE_CONTEXT_LIMIT, ToWorker,
 };
 pub use outcome::{Buffered, Outcome, PanicReport};

@@ -20,6 +20,7 @@
 //! Decoding borrows from the input, never allocates more than the input's size, and returns an
 //! error for anything that is not a message.
 
+mod finished_inline;
 mod limits;
 mod outcome;
 mod words;
@@ -33,6 +34,7 @@ use crate::error::MessageError;
 use crate::ids::{Attempt, TaskId};
 use crate::location::Location;
 use crate::outcome::Outcome;
+pub use finished_inline::FinishedInline;
 pub use limits::RunLimits;
 use outcome::VALUE;
 use words::{
@@ -177,7 +179,11 @@ impl<'a> ToWorker<'a> {
     /// # Panics
     /// If a function's name has 64 KiB or more; registration limits names to far less. If a trace
     /// context is too long.
-    #[inline]
+    #[expect(
+        clippy::inline_always,
+        reason = "passing the parts through memory takes longer than encoding them"
+    )]
+    #[inline(always)]
     pub fn encode_head(&self, head: &mut Vec<u8>) {
         let Self::Run(run) = self else {
             return push(head, first_word(STOP, 0, 0, 0));

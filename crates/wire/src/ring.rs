@@ -70,9 +70,6 @@ const fn fragment_bytes(capacity: usize) -> usize {
 /// for.
 const COPY_WORDS: usize = 6;
 
-/// Maps a position to a word of the head's line.
-const COPY_MASK: usize = 7;
-
 /// Maximum number of bytes of a message that is copied.
 const COPY_BYTES: usize = (COPY_WORDS - 1) * 8;
 

@@ -17,6 +17,7 @@ use crate::sync::{AtomicBool, AtomicU32, Guarded, Mutex};
 impl TaskCell {
     /// Creates a task for a handle. `ordinary` are the attributes of the pool's tasks that have
     /// nothing rare.
+    #[inline]
     pub(crate) fn new(
         ordinary: &Arc<Attributes>,
         id: TaskId,

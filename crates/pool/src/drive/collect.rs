@@ -45,6 +45,7 @@ pub(crate) mod glances;
 pub(super) mod listeners;
 #[cfg(all(loom, test))]
 mod loom;
+mod next;
 mod patience;
 mod rings;
 mod turn;
@@ -53,26 +54,27 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use brigade_scheduler::{Event, Scheduler};
+use brigade_scheduler::Event;
 use brigade_supervisor::{Connection, HostLink, note};
-use brigade_sys::arena::{ArgumentArena, ResultView};
+use brigade_sys::arena::ArgumentArena;
 use brigade_sys::catch_panic::catch_panic;
 use brigade_sys::clock::{Monotonic, now};
-use brigade_wire::link::ring::{HostEnd, SPIN};
+use brigade_wire::FinishedInline;
+use brigade_wire::link::ring::SPIN;
 use brigade_wire::ring::{Doorbell, Listener};
-use brigade_wire::{FromWorker, WorkerId};
 
 use super::deferred::Deferred;
-use super::outcome::{EventData, finish_chunk, finished_event, take_item};
+use super::outcome::{EventData, RunReport};
 use super::shared::{Core, Shared};
-use crate::buffers::{Kept, Reachable};
-use crate::cell::TaskCell;
+use crate::bytes::Bytes;
 use crate::completion_queue::CompletionQueue;
+use crate::payload::Value;
 use crate::waiting::{Wait, park_for};
 use caller::Caller;
 use collecting::Collecting;
 use glances::{GLANCE, Glance};
 use listeners::NextTurn;
+use next::{Next, next_event};
 use rings::{PoolRings, Role};
 use turn::Turn;
 
@@ -277,7 +279,7 @@ impl Core {
             }
             let memory = (results.as_ref(), kept, copies);
             let next = next_event(worker, end, memory, &self.scheduler, &mut collected, deferred);
-            let (event, data) = match next {
+            let next = match next {
                 Ok(Some(next)) => next,
                 Ok(None) => break,
                 Err(problem) => {
@@ -290,7 +292,24 @@ impl Core {
             };
             collected += 1;
             let time = *time.get_or_insert_with(now);
-            self.handle(time, event, data, shared, deferred);
+            match next {
+                Next::Inline(finished) => {
+                    let FinishedInline { task, attempt, run_time, began, worn } = finished;
+                    let run_time = Duration::from_nanos(run_time);
+                    let report = RunReport { worker, began, run_time };
+                    let data = match FinishedInline::value(end.message()) {
+                        // Apart from other values, because it is not moved then.
+                        [] => EventData::Outcome(Ok(Value::EMPTY), report),
+                        value => EventData::Outcome(Ok(Value::Inline(Bytes::copy(value))), report),
+                    };
+                    let event = Event::Finished { worker, task, attempt, run_time, worn };
+                    self.handle(time, event, data, shared, deferred);
+                }
+                Next::Other(next) => {
+                    let (event, data) = *next;
+                    self.handle(time, event, data, shared, deferred);
+                }
+            }
         }
         if let Some(Some(worker_slot)) = self.worker_slots.get_mut(slot)
             && let Some(HostLink::Ring(end)) =
@@ -340,61 +359,5 @@ impl Core {
             Role::Polls => GLANCE,
             Role::Listens | Role::Waits => SHORT_SPIN,
         })
-    }
-}
-
-type Next = Result<Option<(Event<TaskCell>, EventData)>, String>;
-
-/// Copies the next outcome out of the ring, after sending on what had to wait for room. Outcomes of
-/// items concern only their chunk or those that take them, so they are only counted.
-fn next_event(
-    worker: WorkerId,
-    end: &mut HostEnd,
-    (results, kept, copies): (Option<&Arc<ResultView>>, &mut Kept, Option<&Arc<ArgumentArena>>),
-    scheduler: &Scheduler<TaskCell>,
-    items: &mut usize,
-    deferred: &mut Deferred,
-) -> Next {
-    end.pump().map_err(|error| error.to_string())?;
-    loop {
-        if !end.find_published().map_err(|error| error.to_string())? {
-            return Ok(None);
-        }
-        let due = scheduler.due(worker);
-        if let Some(chunk) = due.filter(|task| task.is_chunk()) {
-            let taken = chunk.with_chunk_progress(|chunk| chunk.take_items(end)).unwrap_or(0);
-            if taken > 0 {
-                *items += taken as usize;
-                continue;
-            }
-        }
-        if !end.advance().map_err(|error| error.to_string())? {
-            return Ok(None);
-        }
-        let reachable = Reachable { results, kept, copies };
-        return match FromWorker::decode(end.message()).map_err(|error| error.to_string())? {
-            FromWorker::Item(item) => {
-                if let Some(waiters) = take_item(due, item, reachable)? {
-                    deferred.to_notify.push(Box::new(waiters));
-                }
-                *items += 1;
-                continue;
-            }
-            FromWorker::Finished(finished) => {
-                let end = finish_chunk(worker, due, &finished)?;
-                Ok(Some(finished_event(worker, finished, end, due, reachable)?))
-            }
-            FromWorker::Keeps(buffers) => {
-                kept.keep(buffers, |key| due?.buffer(key))?;
-                continue;
-            }
-            FromWorker::Releases(buffers) => {
-                kept.release(buffers)?;
-                continue;
-            }
-            FromWorker::Skipped { task, attempt, .. } => {
-                Ok(Some((Event::Skipped { worker, task, attempt }, EventData::Nothing)))
-            }
-        };
     }
 }

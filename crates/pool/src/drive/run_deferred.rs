@@ -10,13 +10,15 @@ use crate::cell::Wakeups;
 
 impl Deferred {
     #[inline]
-    pub(super) fn run(self, shared: &Shared) {
-        // Each submission and each look at the rings passes here, mostly with nothing to do.
+    pub(super) fn run(&mut self, shared: &Shared) {
+        // Each submission and each look at the rings passes here, mostly with nothing to do, so
+        // nothing is moved either.
         if !self.is_empty() {
-            self.run_all(shared);
+            std::mem::take(self).run_all(shared);
         }
     }
 
+    #[inline(never)]
     fn run_all(self, shared: &Shared) {
         if self.wake_reaper {
             shared.supervisor.reaper.wake();

@@ -72,6 +72,18 @@ fn from_worker(
     FromWorker::Finished(Finished { task, attempt, ring_index, run_time, began, worn, outcome })
 }
 
+/// Returns the end with its value that is in the bytes.
+fn inline_of(bytes: &[u8]) -> Option<(FinishedInline, &[u8])> {
+    let Ok(FromWorker::Finished(finished)) = FromWorker::decode(bytes) else { return None };
+    let Finished { task, attempt, run_time, began, worn, outcome: Outcome::Value(value), .. } =
+        finished
+    else {
+        return None;
+    };
+    let run_time = u64::try_from(run_time.as_nanos()).expect("it was decoded from a word");
+    Some((FinishedInline { task, attempt, run_time, began, worn }, value))
+}
+
 fn function(offset: u64, name: Option<&str>) -> Function<'_> {
     name.map_or(Function::Offset(offset), Function::Name)
 }
@@ -123,7 +135,20 @@ proptest! {
             // shorter ones.
             let _ = FromWorker::decode(&bytes[..cut]);
         }
+        let inline = FinishedInline::decode(&bytes).map(|it| (it, FinishedInline::value(&bytes)));
+        prop_assert_eq!(inline, inline_of(&bytes));
         prop_assert_eq!(FromWorker::decode(&bytes), Ok(message));
+    }
+
+    #[test]
+    fn an_end_with_its_value_is_the_same_in_parts(
+        kind in 0..2 * VALUE, flags in 0..4_u8, number: u32, bytes in proptest::collection::vec(any::<u8>(), 0..60)
+    ) {
+        let mut message = Vec::new();
+        push(&mut message, first_word(kind, flags, 7, number));
+        message.extend(bytes);
+        let inline = FinishedInline::decode(&message).map(|it| (it, FinishedInline::value(&message)));
+        prop_assert_eq!(inline, inline_of(&message));
     }
 
     #[test]

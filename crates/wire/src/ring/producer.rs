@@ -6,8 +6,8 @@ use brigade_sys::fetch::fetch_for_writing;
 
 use super::memory::Word;
 use super::{
-    COPY, COPY_BYTES, COPY_END, COPY_MASK, DATA, FIRST, HEAD, LAST, MORE, Region, SHORT_ITEM, TAIL,
-    fragment_bytes, short_item,
+    COPY, COPY_BYTES, COPY_END, COPY_WORDS, DATA, FIRST, HEAD, LAST, MORE, Region, SHORT_ITEM,
+    TAIL, fragment_bytes, short_item,
 };
 use crate::fragments::Fragment;
 use crate::link::LinkError;
@@ -135,6 +135,12 @@ impl WriteCursor {
         payload: &[u8],
         offset: usize,
     ) -> Result<Pushed, LinkError> {
+        let mut short = [0; COPY_WORDS - 1];
+        if offset == 0
+            && let Some(length) = pack_short(head, payload, &mut short)
+        {
+            return self.push_short(words, &short[..length.div_ceil(8)], length);
+        }
         let fragment = Fragment::new(head, payload, offset, fragment_bytes(self.capacity));
         let length = fragment.len();
         let needed = 1 + usize::from(fragment.total.is_some()) + length.div_ceil(8);
@@ -151,28 +157,41 @@ impl WriteCursor {
         writer.bytes(fragment.head);
         writer.bytes(fragment.payload);
         self.position = writer.finish();
-        if fragment.total.is_some() && fragment.last && length <= COPY_BYTES {
-            self.copy(words, &fragment);
-        }
         words[HEAD].store(self.position, Ordering::Release);
         Ok(Pushed::UpTo(offset + length))
     }
 
-    /// Writes the copy of a short message.
+    /// Writes a short message and its copy. Packing its bytes twice would take several times as
+    /// long.
     #[inline]
-    fn copy<W: Word>(&self, words: &[W], message: &Fragment<'_>) {
+    fn push_short<W: Word>(
+        &mut self,
+        words: &[W],
+        message: &[u64],
+        length: usize,
+    ) -> Result<Pushed, LinkError> {
+        if !self.has_room(words, 2 + message.len())? {
+            return Ok(Pushed::Full);
+        }
+        let frame = length as u64 | FIRST | LAST;
+        let mut writer = self.writer(words);
+        writer.word(frame);
+        writer.word(length as u64);
+        for word in message {
+            writer.word(*word);
+        }
+        self.position = writer.finish();
         // The consumer may be reading the last copy. If it sees anything of this one, it finds that
         // the end has changed.
         words[COPY_END].store(0, Ordering::Relaxed);
         W::fence(Ordering::Release);
-        let words = &words[..DATA];
-        let mut writer =
-            Writer { words, position: COPY as u64, mask: COPY_MASK, pending: 0, bits: 0 };
-        writer.word(message.len() as u64 | FIRST | LAST);
-        writer.bytes(message.head);
-        writer.bytes(message.payload);
-        writer.finish();
+        words[COPY].store(frame, Ordering::Relaxed);
+        for (copy, word) in words[COPY + 1..TAIL].iter().zip(message) {
+            copy.store(*word, Ordering::Relaxed);
+        }
         words[COPY_END].store(self.position, Ordering::Release);
+        words[HEAD].store(self.position, Ordering::Release);
+        Ok(Pushed::UpTo(length))
     }
 
     #[inline]
@@ -231,6 +250,43 @@ impl WriteCursor {
         }
         self.tail = tail;
         Ok(capacity - (self.position - self.tail) >= needed as u64)
+    }
+}
+
+/// Packs a message into words if it is short enough for the copy, and returns its length in bytes.
+///
+/// It fills the caller's words: a processor stalls when it moves what was just written in smaller
+/// parts, and waits then for all stores before that to reach the other core.
+#[inline]
+fn pack_short(head: &[u8], payload: &[u8], into: &mut [u64; COPY_WORDS - 1]) -> Option<usize> {
+    let length = head.len() + payload.len();
+    if length > COPY_BYTES {
+        return None;
+    }
+    let (head, rest) = head.as_chunks::<8>();
+    if !rest.is_empty() {
+        pack_bytes([head.as_flattened(), rest, payload], into);
+        return Some(length);
+    }
+    let (of_head, of_payload) = into.split_at_mut(head.len());
+    for (word, bytes) in of_head.iter_mut().zip(head) {
+        *word = u64::from_le_bytes(*bytes);
+    }
+    let (chunks, rest) = payload.as_chunks::<8>();
+    for (word, bytes) in of_payload.iter_mut().zip(chunks) {
+        *word = u64::from_le_bytes(*bytes);
+    }
+    if let Some(word) = of_payload.get_mut(chunks.len()) {
+        *word = rest.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte));
+    }
+    Some(length)
+}
+
+/// Packs parts of any length into words.
+#[cold]
+fn pack_bytes(parts: [&[u8]; 3], into: &mut [u64]) {
+    for (index, byte) in parts.into_iter().flatten().enumerate() {
+        into[index / 8] |= u64::from(*byte) << (index % 8 * 8);
     }
 }
 

@@ -21,23 +21,28 @@ pub(super) trait Word {
 }
 
 impl Word for std::sync::atomic::AtomicU64 {
+    #[inline]
     fn load(&self, ordering: Ordering) -> u64 {
         self.load(ordering)
     }
 
+    #[inline]
     fn store(&self, value: u64, ordering: Ordering) {
         self.store(value, ordering);
     }
 
+    #[inline]
     fn swap_if(&self, expected: u64, value: u64, won: Ordering, lost: Ordering) -> Result<(), u64> {
         self.compare_exchange(expected, value, won, lost).map(drop)
     }
 }
 
+#[inline]
 pub(super) fn arm(word: &impl Word, tag: u32) {
     word.store(compose(tag, QUEUED), Ordering::Release);
 }
 
+#[inline]
 pub(super) fn begin(word: &impl Word, tag: u32) -> bool {
     leave_queued(word, tag, RUNNING).is_ok()
 }
@@ -60,10 +65,12 @@ pub(super) fn read(word: &impl Word) -> u64 {
 
 /// Leaves the state *queued*. Only one of several contenders succeeds; the others get the actual
 /// value.
+#[inline]
 fn leave_queued(word: &impl Word, tag: u32, state: u64) -> Result<(), u64> {
     word.swap_if(compose(tag, QUEUED), compose(tag, state), Ordering::AcqRel, Ordering::Acquire)
 }
 
+#[inline]
 fn compose(tag: u32, state: u64) -> u64 {
     u64::from(tag) << STATE_BITS | state
 }

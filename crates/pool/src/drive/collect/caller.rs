@@ -63,7 +63,7 @@ impl<'a, R: Rings> Caller<'a, R> {
                 let mut deferred = Deferred::default();
                 self.leave(&mut locked, &mut deferred);
                 drop(locked);
-                self.rings.run(deferred);
+                self.rings.run(&mut deferred);
             }
             _ => {}
         }
@@ -125,7 +125,7 @@ impl<'a, R: Rings> Caller<'a, R> {
             locked.look(None, &mut deferred);
         }
         drop(locked);
-        self.rings.run(deferred);
+        self.rings.run(&mut deferred);
         // The wake-up may come from the outcome or from a leaving listener, or be spurious.
         if may_sleep && wait.is_pending() {
             park_until(deadline);
@@ -163,7 +163,7 @@ impl<'a, R: Rings> Caller<'a, R> {
             Ok(())
         };
         self.rings.listen(Listener::Nobody);
-        self.run(deferred);
+        self.run(&mut deferred);
         if let Err(error) = slept {
             self.parks = true;
             self.rings.give_up(&error);
@@ -177,7 +177,7 @@ impl<'a, R: Rings> Caller<'a, R> {
         let collected = locked.look(Some(time), &mut deferred);
         locked.listeners().count(collected);
         drop(locked);
-        self.run(deferred);
+        self.run(&mut deferred);
         collected
     }
 
@@ -192,7 +192,7 @@ impl<'a, R: Rings> Caller<'a, R> {
         }
         drop(locked);
         self.patience = self.patience.after(collected, false);
-        self.run(deferred);
+        self.run(&mut deferred);
         collected
     }
 
@@ -214,11 +214,11 @@ impl<'a, R: Rings> Caller<'a, R> {
     }
 
     /// Hands over before user code runs, which may wait for other tasks or take long.
-    fn run(&mut self, mut deferred: Deferred) {
+    fn run(&mut self, deferred: &mut Deferred) {
         if self.listens && deferred.has_user_code() {
             // What another look brings about runs after what is urgent in this one.
             let mut locked = self.rings.lock();
-            self.leave(&mut locked, &mut deferred);
+            self.leave(&mut locked, deferred);
         }
         self.rings.run(deferred);
     }
@@ -228,7 +228,7 @@ impl<'a, R: Rings> Caller<'a, R> {
         let mut locked = self.rings.lock();
         self.leave(&mut locked, &mut deferred);
         drop(locked);
-        self.rings.run(deferred);
+        self.rings.run(&mut deferred);
     }
 
     fn leave(&mut self, locked: &mut R::Locked<'_>, deferred: &mut Deferred) {

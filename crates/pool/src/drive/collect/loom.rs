@@ -146,7 +146,7 @@ impl Model {
             }
             let mut deferred = Deferred::default();
             turn.look(self, rung, &mut deferred);
-            self.run(deferred);
+            self.run(&mut deferred);
         }
     }
 
@@ -209,8 +209,8 @@ impl Rings for Model {
         look(Monotonic::ZERO) || is_over()
     }
 
-    fn run(&self, deferred: Deferred) {
-        for waiters in deferred.to_notify {
+    fn run(&self, deferred: &mut Deferred) {
+        for waiters in std::mem::take(&mut deferred.to_notify) {
             let wakeups = waiters.notify();
             if wakeups.ring_doorbell {
                 self.caller.ring();

@@ -70,7 +70,7 @@ pub(super) trait Rings {
         is_over: impl Fn() -> bool,
     ) -> bool;
     /// Carries out what follows from a look.
-    fn run(&self, deferred: Deferred);
+    fn run(&self, deferred: &mut Deferred);
     /// Returns `true` in a fork of the process.
     fn are_forked(&self) -> bool;
     /// Breaks the pool: a caller cannot wait for the doorbell.
@@ -160,7 +160,7 @@ impl Rings for PoolRings<'_> {
         false
     }
 
-    fn run(&self, deferred: Deferred) {
+    fn run(&self, deferred: &mut Deferred) {
         deferred.run(self.shared);
     }
 

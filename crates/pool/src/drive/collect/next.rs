@@ -1,0 +1,81 @@
+//! Reads the next message of a worker.
+
+use std::sync::Arc;
+
+use brigade_scheduler::{Event, Scheduler};
+use brigade_sys::arena::{ArgumentArena, ResultView};
+use brigade_wire::link::ring::HostEnd;
+use brigade_wire::{FinishedInline, FromWorker, WorkerId};
+
+use crate::buffers::{Kept, Reachable};
+use crate::cell::TaskCell;
+use crate::drive::deferred::Deferred;
+use crate::drive::outcome::{EventData, finish_chunk, finished_event, take_item};
+
+/// The consequence of a message.
+pub(super) enum Next {
+    /// A task without anything rare has ended, and its value is in the message.
+    Inline(FinishedInline),
+    Other(Box<(Event<TaskCell>, EventData)>),
+}
+
+/// Copies the next outcome out of the ring, after sending on what had to wait for room. Outcomes of
+/// items concern only their chunk or those that take them, so they are only counted.
+pub(super) fn next_event(
+    worker: WorkerId,
+    end: &mut HostEnd,
+    (results, kept, copies): (Option<&Arc<ResultView>>, &mut Kept, Option<&Arc<ArgumentArena>>),
+    scheduler: &Scheduler<TaskCell>,
+    items: &mut usize,
+    deferred: &mut Deferred,
+) -> Result<Option<Next>, String> {
+    end.pump().map_err(|error| error.to_string())?;
+    loop {
+        if !end.find_published().map_err(|error| error.to_string())? {
+            return Ok(None);
+        }
+        let due = scheduler.due(worker);
+        if let Some(chunk) = due.filter(|task| task.is_chunk()) {
+            let taken = chunk.with_chunk_progress(|chunk| chunk.take_items(end)).unwrap_or(0);
+            if taken > 0 {
+                *items += taken as usize;
+                continue;
+            }
+        }
+        if !end.advance().map_err(|error| error.to_string())? {
+            return Ok(None);
+        }
+        if due.is_some_and(TaskCell::is_ordinary)
+            && let Some(finished) = FinishedInline::decode(end.message())
+        {
+            return Ok(Some(Next::Inline(finished)));
+        }
+        let reachable = Reachable { results, kept, copies };
+        return match FromWorker::decode(end.message()).map_err(|error| error.to_string())? {
+            FromWorker::Item(item) => {
+                if let Some(waiters) = take_item(due, item, reachable)? {
+                    deferred.to_notify.push(Box::new(waiters));
+                }
+                *items += 1;
+                continue;
+            }
+            FromWorker::Finished(finished) => {
+                let end = finish_chunk(worker, due, &finished)?;
+                let next = finished_event(worker, finished, end, due, reachable)?;
+                Ok(Some(Next::Other(Box::new(next))))
+            }
+            FromWorker::Keeps(buffers) => {
+                kept.keep(buffers, |key| due?.buffer(key))?;
+                continue;
+            }
+            FromWorker::Releases(buffers) => {
+                kept.release(buffers)?;
+                continue;
+            }
+            FromWorker::Skipped { task, attempt, .. } => {
+                let next = (Event::Skipped { worker, task, attempt }, EventData::Nothing);
+                Ok(Some(Next::Other(Box::new(next))))
+            }
+        };
+    }
+}

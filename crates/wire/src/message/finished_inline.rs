@@ -1,0 +1,49 @@
+//! The most common message from workers, decoded in parts.
+
+use brigade_sys::clock::Monotonic;
+
+use super::IS_WORN;
+use super::outcome::VALUE;
+use super::words::split_first_word;
+use crate::ids::{Attempt, TaskId};
+
+/// The end of an attempt whose value is in the message.
+///
+/// Almost all messages from workers are such ends. Their words are used where they lie: an enum of
+/// all messages would be moved several times, right after it was written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FinishedInline {
+    /// The task's number.
+    pub task: TaskId,
+    /// The attempt's number.
+    pub attempt: Attempt,
+    /// Time from start to end in nanoseconds, measured in the worker.
+    pub run_time: u64,
+    /// Time of the start.
+    pub began: Monotonic,
+    /// `true` if the worker exceeds its memory limit and asks to be replaced.
+    pub worn: bool,
+}
+
+impl FinishedInline {
+    /// Decodes the message in `bytes`. Returns `None` if it is another message, or none.
+    #[inline]
+    pub fn decode(bytes: &[u8]) -> Option<Self> {
+        let (words, _) = bytes.as_chunks::<8>();
+        let [first, task, run_time, began, ..] = words else { return None };
+        let (kind, flags, _, attempt) = split_first_word(u64::from_le_bytes(*first));
+        (kind == VALUE && flags & !IS_WORN == 0).then(|| Self {
+            task: TaskId::new(u64::from_le_bytes(*task)),
+            attempt: Attempt::new(attempt),
+            run_time: u64::from_le_bytes(*run_time),
+            began: Monotonic::from_nanos(u64::from_le_bytes(*began)),
+            worn: flags & IS_WORN != 0,
+        })
+    }
+
+    /// Returns the value in the message that was decoded.
+    #[inline]
+    pub fn value(bytes: &[u8]) -> &[u8] {
+        bytes.get(4 * 8..).unwrap_or_default()
+    }
+}
