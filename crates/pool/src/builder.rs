@@ -180,7 +180,7 @@ impl PoolBuilder {
         self
     }
 
-    /// Sets the pool's name, used in events and process names. Default: `pool`.
+    /// Sets the pool's name, used in events, metrics and errors. Default: `pool`.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.config.supervisor.pool = name.into();
         self

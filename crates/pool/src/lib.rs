@@ -27,8 +27,8 @@
 //! - A task accepted by `submit` gets exactly one outcome, whatever dies and whatever is dropped.
 //! - A crash fails only the task that was running; tasks that have not started go back to the front
 //!   of the queue.
-//! - Every wait is bounded, every restart is counted against a budget, and every escalation ends in
-//!   SIGKILL and a reap.
+//! - Every wait for a worker is bounded, every restart is counted against a budget, and every
+//!   escalation ends in SIGKILL and a reap.
 
 #![forbid(unsafe_code)]
 

@@ -295,7 +295,7 @@ impl Pool {
         self.drive.shared().worker_pids()
     }
 
-    /// Returns the pool's name, used in events and thread names.
+    /// Returns the pool's name, used in events, metrics and errors.
     pub fn name(&self) -> &str {
         &self.drive.shared().config.supervisor.pool
     }
