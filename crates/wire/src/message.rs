@@ -84,7 +84,7 @@ pub struct Chunk {
     /// Number of items.
     pub items: u32,
     /// Time after which the worker finishes without the remaining items. It is checked when an item
-    /// ends and is sent in whole microseconds.
+    /// ends and is sent in whole microseconds. From 71 minutes on there is no limit.
     pub budget: Duration,
 }
 

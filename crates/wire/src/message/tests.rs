@@ -15,7 +15,7 @@ prop_compose! {
 }
 
 prop_compose! {
-    fn chunks()(items: u32, micros: u32) -> Chunk {
+    fn chunks()(items: u32, micros in 0..u32::MAX) -> Chunk {
         Chunk { items, budget: Duration::from_micros(micros.into()) }
     }
 }
@@ -204,6 +204,15 @@ fn stop_is_exactly_one_word() {
     assert_eq!(ToWorker::decode(&bytes), Ok(ToWorker::Stop));
     bytes.push(0);
     assert!(ToWorker::decode(&bytes).is_err());
+}
+
+#[test]
+fn a_chunk_without_a_budget_arrives_without_one() {
+    let arrives = |budget| split_chunk_word(chunk_word(&Chunk { items: 5, budget }));
+    let longest = Duration::from_micros(u64::from(u32::MAX) - 1);
+    for budget in [Duration::ZERO, longest, Duration::MAX] {
+        assert_eq!(arrives(budget), Chunk { items: 5, budget });
+    }
 }
 
 #[test]

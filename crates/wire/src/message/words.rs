@@ -39,17 +39,21 @@ pub(super) fn split_limit_word(word: u64) -> Option<Duration> {
     (word != u64::MAX).then(|| Duration::from_nanos(word))
 }
 
+/// A chunk without a budget.
+const UNLIMITED: u32 = u32::MAX;
+
 pub(super) fn chunk_word(chunk: &Chunk) -> u64 {
-    let budget = u32::try_from(chunk.budget.as_micros()).unwrap_or(u32::MAX);
+    let budget = u32::try_from(chunk.budget.as_micros()).unwrap_or(UNLIMITED);
     u64::from(chunk.items) | u64::from(budget) << 32
 }
 
 pub(super) fn split_chunk_word(word: u64) -> Chunk {
     let [a, b, c, d, budget @ ..] = word.to_le_bytes();
-    Chunk {
-        items: u32::from_le_bytes([a, b, c, d]),
-        budget: Duration::from_micros(u32::from_le_bytes(budget).into()),
-    }
+    let budget = match u32::from_le_bytes(budget) {
+        UNLIMITED => Duration::MAX,
+        micros => Duration::from_micros(micros.into()),
+    };
+    Chunk { items: u32::from_le_bytes([a, b, c, d]), budget }
 }
 
 /// Takes values from the front of a slice and returns an error at its end.
