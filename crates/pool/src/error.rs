@@ -264,7 +264,7 @@ impl fmt::Display for TaskError {
                 }
             }
             TaskErrorKind::Codec { message } => {
-                write!(out, " could not be serialized: {message}")
+                write!(out, " failed to pass a value between processes: {message}")
             }
             TaskErrorKind::Function { message } => {
                 write!(out, " called a function that its worker does not know: {message}")
