@@ -1,10 +1,13 @@
 //! A full queue makes submitters wait, or returns their argument.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::task::{Context, Wake};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use brigade::{Pool, Shutdown, SubmitErrorKind};
+use brigade::{Link, Pool, Shutdown, SubmitErrorKind};
 use brigade_integration::builder;
 use brigade_testkit::{BOUND, Gate, Watchdog, outcome, pass, processes, wait_until};
 
@@ -120,6 +123,98 @@ fn many_blocked_threads_submit_each_task_once() {
 
 fn next(number: u64) -> u64 {
     number + 1
+}
+
+/// The first thread that waits for room collects. The collector thread cannot take over.
+#[test]
+fn a_blocked_thread_collects_when_another_gives_up() {
+    let pool = full_pool();
+    let (gate, other) = (Gate::new(), Gate::new());
+    let first = pool.submit(pass, other.pass(0)).unwrap();
+    other.wait_for_arrivals(1);
+    let blocks = Arc::new(Blocks::default());
+    let mut first = pin!(first.into_future());
+    let waker = Arc::clone(&blocks).into();
+    assert!(first.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+    other.open();
+    wait_until("the collector thread to block", BOUND, || blocks.entered.load(Ordering::Acquire));
+    let handles = fill(&pool, &gate);
+    let (one, two) = (AtomicU32::new(0), AtomicU32::new(0));
+    thread::scope(|scope| {
+        let _opens = OpensAtTheEnd(&blocks);
+        let gives_up = scope.spawn(|| {
+            one.store(processes::this_thread(), Ordering::Release);
+            pool.submit_timeout(pass, gate.pass(8), Duration::from_secs(1)).unwrap_err()
+        });
+        wait_until_it_sleeps(&one);
+        let submitter = scope.spawn(|| {
+            two.store(processes::this_thread(), Ordering::Release);
+            pool.submit_timeout(pass, gate.pass(9), BOUND)
+        });
+        wait_until_it_sleeps(&two);
+        assert_eq!(*gives_up.join().unwrap().kind(), SubmitErrorKind::TimedOut);
+        gate.open();
+        assert_eq!(outcome(submitter.join().unwrap().unwrap()).unwrap(), 9);
+    });
+    for (number, handle) in (0..).zip(handles) {
+        assert_eq!(outcome(handle).unwrap(), number);
+    }
+}
+
+/// A waker that blocks its thread until it is opened.
+#[derive(Default)]
+struct Blocks {
+    entered: AtomicBool,
+    open: AtomicBool,
+}
+
+impl Wake for Blocks {
+    fn wake(self: Arc<Self>) {
+        self.entered.store(true, Ordering::Release);
+        wait_until("the end of a test", 4 * BOUND, || self.open.load(Ordering::Acquire));
+    }
+}
+
+struct OpensAtTheEnd<'a>(&'a Blocks);
+
+impl Drop for OpensAtTheEnd<'_> {
+    fn drop(&mut self) {
+        self.0.open.store(true, Ordering::Release);
+    }
+}
+
+/// Over the ipc link, where no blocked thread collects: exactly one is notified of the room.
+#[test]
+fn a_broadcast_that_panics_leaves_its_room_to_others() {
+    fn panics_in_a_broadcast() -> Option<String> {
+        assert_ne!(thread::current().name(), Some("broadcasts"), "a hook that panics");
+        None
+    }
+    let pool = builder(1).queue_limit(LIMIT).link(Link::Ipc);
+    let pool = pool.trace_context(panics_in_a_broadcast).build().unwrap();
+    let gate = Gate::new();
+    let handles = fill(&pool, &gate);
+    let (one, two) = (AtomicU32::new(0), AtomicU32::new(0));
+    thread::scope(|scope| {
+        let broadcast = thread::Builder::new().name("broadcasts".to_owned());
+        let broadcast = broadcast.spawn_scoped(scope, || {
+            one.store(processes::this_thread(), Ordering::Release);
+            pool.broadcast(pass, gate.pass(8)).map(drop)
+        });
+        wait_until_it_sleeps(&one);
+        let submitter = scope.spawn(|| {
+            two.store(processes::this_thread(), Ordering::Release);
+            pool.submit(pass, gate.pass(9)).unwrap()
+        });
+        wait_until_it_sleeps(&two);
+        let watchdog = Watchdog::new("a submitter that has the room of another", BOUND);
+        assert!(handles[2].cancel());
+        broadcast.unwrap().join().unwrap_err();
+        let handle = submitter.join().unwrap();
+        drop(watchdog);
+        gate.open();
+        assert_eq!(outcome(handle).unwrap(), 9);
+    });
 }
 
 #[test]

@@ -10,6 +10,9 @@
 //! `Shared::room`. The threads that already run often fill the queue before a woken one gets there.
 //! So after each event no more threads are on their way than the queue has room for, and than there
 //! are cores. The submission of one that has come is the next event.
+//!
+//! While the collector thread runs user code, which may take long, outcomes are collected only by
+//! callers. So if none listens then, a blocked thread is notified, finds no room, and collects.
 
 use std::collections::BTreeMap;
 use std::task::{Poll, Waker};
@@ -79,6 +82,11 @@ impl Blocked {
 
     pub(super) fn end_collecting(&mut self) {
         self.collects = false;
+    }
+
+    /// Returns `true` if a thread has to be notified so that one collects.
+    fn call_collector(&mut self) -> bool {
+        !self.collects && self.call(1) > 0
     }
 
     pub(super) fn enter(&mut self) {
@@ -174,6 +182,14 @@ impl Core {
         self.blocked.threads > 0
             || !self.line_for_room.is_empty()
             || !self.sleeping_for_room.is_empty()
+    }
+
+    /// Lets a thread that is blocked collect outcomes if nobody else does.
+    #[inline]
+    pub(super) fn call_collector(&mut self, shared: &Shared) {
+        if self.listeners.nobody_collects() && self.blocked.call_collector() {
+            shared.room.notify_one();
+        }
     }
 
     /// Wakes those that wait for room and can have it, or all if the pool has ended.

@@ -95,12 +95,16 @@ impl Shared {
         // freed under the lock.
         let mut tasks = Vec::new();
         let mut core = loop {
-            let core = self.open_with_room(WhenFull::Wait)?;
+            let mut core = self.open_with_room(WhenFull::Wait)?;
             let missing = core.scheduler.target().saturating_sub(tasks.len());
             if missing == 0 {
                 break core;
             }
+            // Room is not reserved meanwhile. Another thread may use it, also if `make` panics.
+            let mut deferred = Deferred::default();
+            core.wake_waiters(self, &mut deferred);
             drop(core);
+            deferred.run(self);
             tasks.extend(std::iter::repeat_with(&mut make).take(missing));
         };
         let surplus = tasks.split_off(core.scheduler.target());
@@ -173,6 +177,7 @@ impl Shared {
                 if is_first {
                     core.blocked.end_collecting();
                 }
+                core.call_collector(self);
                 return Ok(core);
             }
         }
@@ -182,6 +187,8 @@ impl Shared {
             Some(left) => self.room.wait_timeout(core, left).0,
         };
         core.blocked.leave();
+        // This thread may have been the one that was to collect, and be out of time.
+        core.call_collector(self);
         Ok(core)
     }
 }

@@ -100,7 +100,10 @@ impl Shared {
     }
 
     fn set_collector_is_away(&self, is_away: bool) {
-        self.lock().listeners.set_thread_is_away(is_away);
+        let mut core = self.lock();
+        core.listeners.set_thread_is_away(is_away);
+        core.call_collector(self);
+        drop(core);
         if let Some(collecting) = &self.collecting {
             collecting.wake_queue.set_unlimited(is_away);
         }

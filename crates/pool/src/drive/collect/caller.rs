@@ -246,6 +246,7 @@ impl<'a, R: Rings> Caller<'a, R> {
             locked.look(None, deferred);
         }
         locked.listeners().wake_next();
+        locked.call_collector();
     }
 }
 

@@ -92,6 +92,12 @@ impl Listeners {
         }
     }
 
+    /// Returns `true` if the collector thread runs user code, and no caller listens or is to.
+    #[inline]
+    pub(in crate::drive) fn nobody_collects(&self) -> bool {
+        self.thread_is_away && !self.caller_listens && self.waiting.is_empty()
+    }
+
     /// Returns `true` if workers ring nobody while no caller listens.
     pub(super) fn awaits_callers(&self) -> bool {
         self.next_turn == NextTurn::Due && !self.caller_listens && !self.are_many()

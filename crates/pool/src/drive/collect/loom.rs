@@ -261,6 +261,8 @@ impl LockedRings for Locked<'_> {
         self.model.delays.then_some(PATIENCE)
     }
 
+    fn call_collector(&mut self) {}
+
     fn is_room_awaited(&self) -> bool {
         false
     }

@@ -88,6 +88,8 @@ pub(super) trait LockedRings {
     /// Returns the time for which a listener may be patient, if a worker has several tasks, all of
     /// which are expected to be brief.
     fn patience(&self) -> Option<Duration>;
+    /// Lets a caller that waits for room collect if nobody else does.
+    fn call_collector(&mut self);
     /// Returns `true` if callers wait for room in the queue. Busy ones are among them, which do not
     /// look meanwhile.
     fn is_room_awaited(&self) -> bool;
@@ -194,6 +196,10 @@ impl LockedRings for LockedCore<'_> {
             Links::Filled => Some(PATIENCE),
             Links::Deep => Some(LONG_PATIENCE),
         }
+    }
+
+    fn call_collector(&mut self) {
+        self.core.call_collector(self.shared);
     }
 
     fn is_room_awaited(&self) -> bool {
