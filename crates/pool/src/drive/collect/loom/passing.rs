@@ -17,7 +17,7 @@ fn a_caller_whose_outcome_another_thread_takes_is_woken() {
             let collected = locked.look(None, &mut deferred);
             locked.listeners().count(collected);
             drop(locked);
-            model.run(deferred);
+            model.run(&mut deferred);
         });
         model.wait_for(0);
         passer_by.join().expect("the thread that comes by");
