@@ -13,6 +13,7 @@ use std::time::Duration;
 use async_nats::jetstream::{self, stream};
 use brigade::{Executor, Pool, Task, TaskErrorKind, TaskHandle};
 use brigade_cluster::{Cluster, Needs, Node, Priority, RunningNode};
+use brigade_codec::chain;
 use brigade_testkit::{BOUND, NatsServer, Watchdog, pause, wait_until};
 use tokio::runtime;
 
@@ -137,7 +138,7 @@ fn a_queue_whose_subjects_belong_to_another_stream_is_refused() {
             jetstream::new(client).create_stream(config).await.unwrap();
         });
         let queue = Cluster::builder().url(server.url()).queue("taken").connect();
-        let error = queue.unwrap_err().to_string();
+        let error = chain(&queue.unwrap_err());
         assert!(error.contains("the stream theirs stores brigade.taken."), "{error}");
     });
 }
