@@ -28,6 +28,10 @@ const WORKER_PROGRAM: &str = "BRIGADE_TEST_WORKER_PROGRAM";
 
 const LEASE: Duration = Duration::from_secs(1);
 
+/// Bounds a wait for three servers, which elect leaders of every stream and consumer first, and
+/// write all to disk three times.
+const REPLICATED_BOUND: Duration = BOUND.saturating_mul(4);
+
 /// Leaves a line in a file, takes some milliseconds, and returns the id of its node.
 static NOTE: Task<(PathBuf, u64, u64), u32> = Task::new("note/1", note);
 /// Leaves a line in a file, takes until another one exists, and returns the id of its node.
@@ -180,9 +184,9 @@ fn stored(urls: &str, stream: &str) -> u64 {
     })
 }
 
-fn wait_until_the_queue_is_empty(urls: &str) {
+fn wait_until_the_queue_is_empty(urls: &str, bound: Duration) {
     let is_empty = || messages(urls, "BRIGADE_default_TASKS", ">") == 0;
-    wait_until("no task is left in the queue", BOUND, is_empty);
+    wait_until("no task is left in the queue", bound, is_empty);
 }
 
 /// Returns how often each number was noted.
@@ -209,7 +213,7 @@ fn tasks_of_a_killed_node_run_elsewhere() {
             handle.wait().unwrap();
         }
         assert_eq!(notes(&file).len(), 100);
-        wait_until_the_queue_is_empty(&urls);
+        wait_until_the_queue_is_empty(&urls, BOUND);
         assert_eq!(recorded_outcomes(&urls), 100);
         other.signal(Signal::TERM);
         assert!(other.ends_in_order());
@@ -238,7 +242,7 @@ fn a_node_that_was_stopped_overwrites_no_outcome() {
         stopped.signal(Signal::CONT);
         stopped.signal(Signal::TERM);
         assert!(stopped.ends_in_order());
-        wait_until_the_queue_is_empty(&urls);
+        wait_until_the_queue_is_empty(&urls, BOUND);
         assert_eq!(messages(&urls, "BRIGADE_default_OUTCOMES", ">"), 1);
         // Whoever asks again gets the recorded outcome, and nothing runs.
         let (again, runs) = (connect(&urls, LEASE), notes(&file)[&7]);
@@ -261,7 +265,7 @@ fn a_task_that_kills_nodes_is_given_up() {
         assert!(matches!(error.kind(), TaskErrorKind::GivenUp { deaths: 3, .. }), "{error}");
         assert_eq!(messages(&urls, "BRIGADE_default_HISTORY", "brigade.default.dead.>"), 1);
         assert_eq!(cluster.submit(&DOUBLE, 4).unwrap().wait().unwrap(), 8);
-        wait_until_the_queue_is_empty(&urls);
+        wait_until_the_queue_is_empty(&urls, BOUND);
         last.signal(Signal::TERM);
         assert!(last.ends_in_order());
     });
@@ -285,7 +289,7 @@ fn a_task_that_kills_workers_is_retried_and_then_given_up() {
         assert!(matches!(error.kind(), TaskErrorKind::GivenUp { deaths: 10, .. }), "{error}");
         assert_eq!(messages(&urls, "BRIGADE_default_HISTORY", "brigade.default.dead.>"), 1);
         wait_until("all deaths are counted", BOUND, || deaths() == 13);
-        wait_until_the_queue_is_empty(&urls);
+        wait_until_the_queue_is_empty(&urls, BOUND);
     });
 }
 
@@ -369,7 +373,7 @@ fn a_dead_letter_keeps_its_large_argument() {
         let task = cluster.task(&EXIT_LARGE).retries(2);
         let error = task.submit(vec![7; 1 << 20]).unwrap().wait().unwrap_err();
         assert!(matches!(error.kind(), TaskErrorKind::GivenUp { .. }), "{error}");
-        wait_until_the_queue_is_empty(&urls);
+        wait_until_the_queue_is_empty(&urls, BOUND);
         let letter = cluster.dead_letters().next().unwrap().unwrap();
         assert_eq!(letter.arguments, []);
         assert!(cluster.requeue(&letter).unwrap());
@@ -409,7 +413,7 @@ fn a_drained_node_hands_back_what_has_not_begun() {
             handle.wait().unwrap();
         }
         assert_eq!(notes(&file), (0..50).map(|n| (n, 1)).collect());
-        wait_until_the_queue_is_empty(&urls);
+        wait_until_the_queue_is_empty(&urls, BOUND);
         second.signal(Signal::TERM);
         assert!(second.ends_in_order());
     });
@@ -475,7 +479,7 @@ fn a_task_waits_for_a_node_that_meets_its_requirements() {
             assert_eq!(handle.wait().unwrap(), 2 * n);
         }
         assert_eq!(small.status().recorded, 3);
-        wait_until_the_queue_is_empty(&urls);
+        wait_until_the_queue_is_empty(&urls, BOUND);
     });
 }
 
@@ -503,7 +507,7 @@ fn an_unknown_task_waits_for_a_node_that_knows_it() {
         wait_until("the old node has returned the task", BOUND, || old.status().returned > 0);
         let new = builder(&urls, LEASE).register(&NEW).start().unwrap();
         assert_eq!(handle.wait().unwrap(), 8);
-        wait_until_the_queue_is_empty(&urls);
+        wait_until_the_queue_is_empty(&urls, BOUND);
         for node in [old, new] {
             node.drain();
             assert_eq!(node.join().unwrap().given_up, 0);
@@ -526,7 +530,7 @@ fn nothing_is_lost_or_stuck_when_the_server_crashes() {
         for (n, handle) in (0..).zip(handles) {
             assert_eq!(handle.wait().unwrap(), 2 * n);
         }
-        wait_until_the_queue_is_empty(&urls);
+        wait_until_the_queue_is_empty(&urls, BOUND);
         assert_eq!(recorded_outcomes(&urls), 4_000);
         for node in nodes {
             node.drain();
@@ -540,7 +544,7 @@ fn nodes_start_at_the_same_time_on_new_servers() {
     if !NatsServer::installed() {
         return;
     }
-    let _watchdog = Watchdog::new("a test of three servers", 10 * BOUND);
+    let _watchdog = Watchdog::new("a test of three servers", 15 * BOUND);
     let servers = NatsCluster::start(3);
     let urls = servers.urls();
     let start = || {
@@ -560,19 +564,19 @@ fn a_cluster_of_servers_survives_the_death_of_one() {
     if !NatsServer::installed() {
         return;
     }
-    let _watchdog = Watchdog::new("a test of three servers", 6 * BOUND);
+    let _watchdog = Watchdog::new("a test of three servers", 15 * BOUND);
     let mut servers = NatsCluster::start(3);
     let (urls, lease) = (servers.urls(), Duration::from_secs(5));
     let cluster = Cluster::builder().url(&urls).replicas(3).lease(lease).connect().unwrap();
     let node = builder(&urls, lease).replicas(3).start().unwrap();
     let handles: Vec<_> = (0..2_000).map(|n| cluster.submit(&DOUBLE, n).unwrap()).collect();
-    wait_until("some outcomes are recorded", BOUND, || node.status().recorded > 200);
+    wait_until("some outcomes are recorded", REPLICATED_BOUND, || node.status().recorded > 200);
     servers.server(0).kill();
     for (n, handle) in (0..).zip(handles) {
         assert_eq!(handle.wait().unwrap(), 2 * n);
     }
     servers.server(0).restart();
-    wait_until_the_queue_is_empty(&urls);
+    wait_until_the_queue_is_empty(&urls, REPLICATED_BOUND);
     node.drain();
     node.join().unwrap();
 }
