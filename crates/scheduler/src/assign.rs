@@ -97,8 +97,14 @@ impl<T: TaskData> Scheduler<T> {
         let ring_index = self.workers.push(slot, key);
         let worker = &self.workers[slot as usize];
         self.tasks[key].assign(slot, ring_index);
-        let (worker, id, attempt) = (worker.id, self.tasks.id(key), self.tasks.attempt(key));
-        outbox.room().put(Action::Send { worker, ring_index, key, id, attempt, unanswered });
+        outbox.push(Action::Send {
+            worker: worker.id,
+            ring_index,
+            key,
+            id: self.tasks.id(key),
+            attempt: self.tasks.attempt(key),
+            unanswered,
+        });
         if self.tasks.constraints(key).is_some() {
             self.arm_assigned(now, key);
         }

@@ -2,7 +2,7 @@
 
 #![expect(missing_docs, reason = "fields are named after their types, which have documentation")]
 
-use std::mem;
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use brigade_ids::{Attempt, TaskId, WorkerId};
@@ -14,65 +14,30 @@ use crate::{KillCause, TaskKey, TaskRef};
 /// Actions in the order in which the driver carries them out.
 #[derive(Debug)]
 pub struct Outbox<T> {
-    slots: Vec<Option<Action<T>>>,
-    /// The slots of the actions that are not carried out yet.
-    begin: usize,
-    end: usize,
+    actions: VecDeque<Action<T>>,
 }
-
-/// Room for one action.
-pub(crate) struct Room<'a, T>(&'a mut Option<Action<T>>);
 
 impl<T> Default for Outbox<T> {
     fn default() -> Self {
-        Self { slots: Vec::new(), begin: 0, end: 0 }
+        Self { actions: VecDeque::new() }
     }
 }
 
 impl<T> Outbox<T> {
     #[inline]
     pub fn push(&mut self, action: Action<T>) {
-        self.room().put(action);
-    }
-
-    /// Makes room for the next action, which has to be put there.
-    ///
-    /// Whatever may panic is done before the action exists. So the action is written where it
-    /// stays, and not put together elsewhere and moved, which takes as long as a look at another
-    /// core's memory when it was just written in smaller parts.
-    #[inline]
-    pub(crate) fn room(&mut self) -> Room<'_, T> {
-        if self.end == self.slots.len() {
-            self.slots.push(None);
-        }
-        let slot = &mut self.slots[self.end];
-        self.end += 1;
-        Room(slot)
+        self.actions.push_back(action);
     }
 
     /// Returns the actions that are not carried out yet.
     pub fn actions(&self) -> impl Iterator<Item = &Action<T>> {
-        self.slots[self.begin..self.end].iter().flatten()
+        self.actions.iter()
     }
 
     /// Removes and returns the next action.
     #[inline]
     pub fn pop(&mut self) -> Option<Action<T>> {
-        if self.begin == self.end {
-            (self.begin, self.end) = (0, 0);
-            return None;
-        }
-        let action = self.slots[self.begin].take();
-        self.begin += 1;
-        action
-    }
-}
-
-impl<T> Room<'_, T> {
-    #[inline]
-    pub(crate) fn put(self, action: Action<T>) {
-        // There was none.
-        mem::forget(self.0.replace(action));
+        self.actions.pop_front()
     }
 }
 
@@ -191,33 +156,3 @@ const _: () = assert!(
     size_of::<Action<std::sync::Arc<()>>>() <= 40,
     "`Action` exceeds 40 bytes: box the rare variants"
 );
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn actions_come_out_in_order_also_while_others_go_in() {
-        let mut outbox = Outbox::<()>::default();
-        let (mut pushed, mut popped) = (0, 0);
-        for round in 0..20 {
-            for _ in 0..round % 5 {
-                outbox.push(Action::MoreSlow { tasks: pushed });
-                pushed += 1;
-            }
-            assert_eq!(outbox.actions().count(), pushed - popped);
-            for _ in 0..round % 3 {
-                let action = outbox.pop();
-                assert_eq!(action.is_some(), popped < pushed);
-                let Some(Action::MoreSlow { tasks }) = action else { continue };
-                assert_eq!(tasks, popped);
-                popped += 1;
-            }
-        }
-        while let Some(Action::MoreSlow { tasks }) = outbox.pop() {
-            assert_eq!(tasks, popped);
-            popped += 1;
-        }
-        assert_eq!(popped, pushed);
-    }
-}

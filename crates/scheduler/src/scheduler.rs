@@ -154,7 +154,7 @@ impl<T: TaskData> Scheduler<T> {
         let has_constraints = submission.constraints.is_some();
         let key = self.tasks.insert(now, submission);
         self.counters.submitted += self.tasks.count(key);
-        outbox.room().put(Action::Accepted { task: self.tasks.reference(key) });
+        outbox.push(Action::Accepted { task: self.tasks.reference(key) });
         self.watch_age(now);
         if has_constraints {
             self.queue_with_constraints(key, outbox);
@@ -289,13 +289,12 @@ impl<T: TaskData> Scheduler<T> {
     #[inline]
     pub(crate) fn end_task(&mut self, key: TaskKey, end: TaskEnd, outbox: &mut Outbox<T>) {
         self.disarm(key);
-        let room = outbox.room();
         let Removed { task, attempt, items, submitted } = self.tasks.remove(key);
         self.counters.count(end, items.into());
         self.lifecycle.count(end, items.into());
         if self.alarms.is_set(PoolAlarm::Start) {
             self.update_start_alarm();
         }
-        room.put(Action::Complete { task, attempt, end, items, submitted });
+        outbox.push(Action::Complete { task, attempt, end, items, submitted });
     }
 }
