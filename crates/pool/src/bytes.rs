@@ -26,7 +26,7 @@ pub(crate) struct Few {
 }
 
 impl Bytes {
-    pub(crate) const EMPTY: Self = Self::Few(Few::EMPTY);
+    pub(crate) const EMPTY: Self = Self::Few(Few { length: 0, bytes: [0; FEW] });
 
     /// Copies bytes.
     #[inline]
@@ -70,11 +70,6 @@ impl Deref for Bytes {
             Self::Vector(bytes) => bytes,
         }
     }
-}
-
-impl Few {
-    /// No bytes.
-    pub(crate) const EMPTY: Self = Self { length: 0, bytes: [0; FEW] };
 }
 
 impl Deref for Few {

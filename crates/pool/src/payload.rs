@@ -88,7 +88,6 @@ impl Argument {
     pub(crate) const EMPTY: Self = Self::Inline(Bytes::EMPTY);
 
     /// Encodes a value. It goes to the arena if it is large and the arena has room.
-    #[inline]
     pub(crate) fn encode<T: Serialize + 'static>(
         value: &T,
         limit: usize,
@@ -106,15 +105,12 @@ impl Argument {
         // The value's own code may encode another argument meanwhile, which gets other memory.
         let mut encoded = SCRATCH.try_with(Cell::take).unwrap_or_default();
         let (result, exported) = exporting(|| codec::encode(value, &mut encoded, limit));
-        if result.is_err() || (exported.is_empty() && encoded.is_empty()) {
-            // Apart from other arguments, because moving one takes longer than making this one.
-            keep_scratch(encoded);
-            return result.map(|()| Self::EMPTY);
-        }
-        if exported.is_empty() && encoded.len() <= COPIED {
-            let bytes = Bytes::copy(&encoded);
-            keep_scratch(encoded);
-            return Ok(Self::Inline(bytes));
+        if result.is_err() || (exported.is_empty() && encoded.len() <= COPIED) {
+            let argument = result.map(|()| Self::Inline(Bytes::copy(&encoded)));
+            encoded.clear();
+            // Fails only at the end of the thread.
+            let _ = SCRATCH.try_with(|scratch| scratch.set(encoded));
+            return argument;
         }
         if exported.is_empty() {
             return Ok(Self::of(encoded, arena));
@@ -255,14 +251,6 @@ impl Argument {
             Self::Inline(_) | Self::InArena(_) | Self::Part(_) => encoded,
         }
     }
-}
-
-/// Keeps the memory of an encoding for the next one.
-#[inline]
-fn keep_scratch(mut encoded: Vec<u8>) {
-    encoded.clear();
-    // Fails only at the end of the thread.
-    let _ = SCRATCH.try_with(|scratch| scratch.set(encoded));
 }
 
 /// Appends the list of an argument's buffers to its encoding of type `T`.

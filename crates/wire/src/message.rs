@@ -179,11 +179,7 @@ impl<'a> ToWorker<'a> {
     /// # Panics
     /// If a function's name has 64 KiB or more; registration limits names to far less. If a trace
     /// context is too long.
-    #[expect(
-        clippy::inline_always,
-        reason = "passing the parts through memory takes longer than encoding them"
-    )]
-    #[inline(always)]
+    #[inline]
     pub fn encode_head(&self, head: &mut Vec<u8>) {
         let Self::Run(run) = self else {
             return push(head, first_word(STOP, 0, 0, 0));

@@ -33,8 +33,6 @@ impl From<Argument> for Content {
     #[inline]
     fn from(argument: Argument) -> Self {
         match argument {
-            // A constant need not be moved, which takes long right after it was written.
-            Argument::Inline(Bytes::Few(few)) if few.is_empty() => Self::FewArgument(Few::EMPTY),
             Argument::Inline(Bytes::Few(few)) => Self::FewArgument(few),
             Argument::Inline(Bytes::Copied(bytes)) => Self::CopiedArgument(bytes),
             large => Self::LargeArgument(Box::new(large)),
@@ -46,7 +44,6 @@ impl From<Outcome> for Content {
     #[inline]
     fn from(outcome: Outcome) -> Self {
         match outcome {
-            Ok(Value::Inline(Bytes::Few(few))) if few.is_empty() => Self::FewValue(Few::EMPTY),
             Ok(Value::Inline(Bytes::Few(few))) => Self::FewValue(few),
             Ok(Value::Inline(Bytes::Copied(bytes))) => Self::CopiedValue(bytes),
             Ok(large) => Self::LargeValue(Box::new(large)),

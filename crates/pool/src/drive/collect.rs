@@ -297,11 +297,8 @@ impl Core {
                     let FinishedInline { task, attempt, run_time, began, worn } = finished;
                     let run_time = Duration::from_nanos(run_time);
                     let report = RunReport { worker, began, run_time };
-                    let data = match FinishedInline::value(end.message()) {
-                        // Apart from other values, because it is not moved then.
-                        [] => EventData::Outcome(Ok(Value::EMPTY), report),
-                        value => EventData::Outcome(Ok(Value::Inline(Bytes::copy(value))), report),
-                    };
+                    let value = Bytes::copy(FinishedInline::value(end.message()));
+                    let data = EventData::Outcome(Ok(Value::Inline(value)), report);
                     let event = Event::Finished { worker, task, attempt, run_time, worn };
                     self.handle(time, event, data, shared, deferred);
                 }
