@@ -5,12 +5,16 @@
 
 #[cfg(all(loom, test))]
 mod modelled;
+#[cfg(not(all(loom, test)))]
+mod parker;
 
 #[cfg(not(all(loom, test)))]
 pub(crate) use brigade_sys::{
     guarded::{Guard, Guarded},
     sync::Mutex,
 };
+#[cfg(not(all(loom, test)))]
+pub(crate) use parker::Parker;
 #[cfg(not(all(loom, test)))]
 pub(crate) use std::{
     sync::atomic::{AtomicBool, AtomicU32, Ordering},
@@ -22,4 +26,4 @@ pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 #[cfg(all(loom, test))]
 pub(crate) use loom::thread::ThreadId;
 #[cfg(all(loom, test))]
-pub(crate) use modelled::{Guard, Guarded, Mutex, Thread, current, park, park_timeout};
+pub(crate) use modelled::{Guard, Guarded, Mutex, Parker, Thread, current, park, park_timeout};

@@ -6,6 +6,8 @@
 //! which their outcomes arrive: about half as many as there are cores are *called* at a time, and
 //! each of them calls the next one when it runs, before any code of the user.
 //!
+//! - A caller that is called wakes up on the core of the thread that calls it and is about to sleep
+//!   (`brigade_sys::nearby`). The kernel would often choose the core of a worker that spins.
 //! - A caller that always finds its outcome without sleeping would keep the others from running. So
 //!   while many wait, a caller joins the queue after some calls.
 //! - A thread that was called may get no core for long, for example because its priority is low.
@@ -27,15 +29,15 @@ use std::time::Duration;
 
 use brigade_sys::clock::Monotonic;
 
-use crate::sync::{AtomicBool, AtomicU32, Mutex, Ordering, Thread, ThreadId, current, park};
+use crate::sync::{AtomicBool, AtomicU32, Mutex, Ordering, Parker, ThreadId};
 
 /// The collector thread looks this often while callers wait to be called.
 const LIMIT: Duration = Duration::from_millis(1);
 
 /// The length of the queue times the number of calls that end, without anybody being called, before
-/// one of their callers joins it. Calls of no-ops take half a millisecond then until all have had
-/// their turn.
-const CALLS: u32 = 512;
+/// one of their callers joins it. Calls of no-ops take a quarter of a millisecond then until all
+/// have had their turn.
+const CALLS: u32 = 256;
 
 /// The least number of calls between two that join the queue: joining costs as much as several.
 const FEWEST_CALLS: u32 = 4;
@@ -76,7 +78,7 @@ struct State {
 #[derive(Debug)]
 pub(crate) struct Ticket {
     queue: Arc<WakeQueue>,
-    thread: Thread,
+    parker: Parker,
     stage: AtomicU32,
 }
 
@@ -99,8 +101,9 @@ impl WakeQueue {
 
     /// Returns the place of the current thread, which is about to sleep.
     pub(crate) fn seat(self: &Arc<Self>) -> Seat {
-        let (queue, thread) = (Arc::clone(self), current());
-        Seat(Arc::new(Ticket { queue, thread, stage: AtomicU32::new(SLEEPS) }))
+        let parker = Parker::new(self.is_in_turn.load(Ordering::Relaxed));
+        let stage = AtomicU32::new(SLEEPS);
+        Seat(Arc::new(Ticket { queue: Arc::clone(self), parker, stage }))
     }
 
     /// Lets others run after a call that has ended, if it is their turn.
@@ -129,7 +132,7 @@ impl WakeQueue {
         let seat = self.seat();
         Arc::clone(&seat.0).wake();
         while seat.0.stage.load(Ordering::Acquire) == SLEEPS {
-            park();
+            seat.0.parker.park(None);
         }
     }
 
@@ -181,7 +184,7 @@ impl WakeQueue {
             self.calls.store(0, Ordering::Relaxed);
             // Without the lock, which the woken thread takes first.
             drop(state);
-            ticket.thread.unpark();
+            ticket.parker.unpark();
             state = self.state.lock();
         }
         let length = state.waiting.len();
@@ -211,7 +214,7 @@ impl State {
 impl Ticket {
     /// Returns `true` for a ticket of this thread.
     pub(crate) fn is_of(&self, thread: ThreadId) -> bool {
-        self.thread.id() == thread
+        self.parker.thread() == thread
     }
 
     /// Wakes the thread when it is its turn, unless it has stopped sleeping by then.
@@ -239,6 +242,11 @@ impl Seat {
     /// Returns the ticket to pass to whoever wakes the thread.
     pub(crate) fn ticket(&self) -> Arc<Ticket> {
         Arc::clone(&self.0)
+    }
+
+    /// Returns the way in which this thread sleeps here.
+    pub(crate) fn parker(&self) -> &Parker {
+        &self.0.parker
     }
 }
 

@@ -43,6 +43,7 @@
 //! - [`wait`]: [`wait_readable`](wait::wait_readable) waits until a deadline, and a
 //!   [`Waker`](wait::Waker) ends such a wait
 //! - [`wake_set`]: [`WakeSet`](wake_set::WakeSet) receives wake-ups from other processes
+//! - [`nearby`]: a [`Parker`](nearby::Parker) wakes a thread on the core of its waker
 //! - [`pipes`]: writes to the standard input of children
 //! - [`poller`]: [`Poller`](poller::Poller) waits for many descriptors
 //! - [`deadline_timer`]: [`DeadlineTimer`](deadline_timer::DeadlineTimer) is a deadline as a
@@ -117,6 +118,7 @@ pub mod memory;
 pub mod memory_limit;
 #[cfg(feature = "misdeeds")]
 pub mod misdeeds;
+pub mod nearby;
 pub mod orphans;
 pub mod parent_death;
 pub mod pipes;

@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use loom::sync::{self, MutexGuard, Notify};
 use loom::thread::{self, ThreadId};
@@ -112,4 +112,27 @@ pub(crate) fn park() {
 
 pub(crate) fn park_timeout(_: Duration) {
     unreachable!("models wait without a deadline");
+}
+
+/// Parks a thread by its own token.
+#[derive(Debug, Clone)]
+pub(crate) struct Parker(Thread);
+
+impl Parker {
+    pub(crate) fn new(_is_nearby: bool) -> Self {
+        Self(current())
+    }
+
+    pub(crate) fn thread(&self) -> ThreadId {
+        self.0.id()
+    }
+
+    pub(crate) fn park(&self, deadline: Option<Instant>) {
+        assert!(deadline.is_none(), "models wait without a deadline");
+        park();
+    }
+
+    pub(crate) fn unpark(&self) {
+        self.0.unpark();
+    }
 }

@@ -12,7 +12,7 @@ use super::listeners::{Leaves, NextTurn};
 use super::patience::Patience;
 use super::rings::{LockedRings, Rings, Role};
 use crate::drive::deferred::Deferred;
-use crate::waiting::{Sleeper, Wait, park_for, park_until};
+use crate::waiting::{Sleeper, Wait, park_for};
 
 /// A caller that waits for a task.
 pub(super) struct Caller<'a, R: Rings> {
@@ -118,7 +118,7 @@ impl<'a, R: Rings> Caller<'a, R> {
         wait.set_sleeper(Sleeper::Queued(seat.ticket()));
         let mut deferred = Deferred::default();
         let mut locked = self.rings.lock();
-        let may_sleep = locked.listeners().wait();
+        let may_sleep = locked.listeners().wait(seat.parker());
         if may_sleep && !locked.listeners().caller_listens() {
             // The collector thread may rely on callers to look.
             self.rings.listen(Listener::Thread);
@@ -128,10 +128,11 @@ impl<'a, R: Rings> Caller<'a, R> {
         self.rings.run(&mut deferred);
         // The wake-up may come from the outcome or from a leaving listener, or be spurious.
         if may_sleep && wait.is_pending() {
-            park_until(deadline);
+            seat.parker().park(deadline);
         }
+        let parker = seat.parker().clone();
         drop(seat);
-        self.chosen = self.rings.lock().listeners().stop_waiting();
+        self.chosen = self.rings.lock().listeners().stop_waiting(&parker);
     }
 
     fn collect_and_sleep(&mut self, wait: &impl Wait, deadline: Option<Instant>) {

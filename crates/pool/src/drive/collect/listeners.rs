@@ -3,7 +3,7 @@
 use brigade_wire::ring::Listener;
 
 use super::glances::{Glance, Glances};
-use crate::sync::{Thread, current};
+use crate::sync::Parker;
 
 /// The begin of the next turn of the collector thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,7 +36,7 @@ pub(in crate::drive) struct Listeners {
     /// `true` while the collector thread runs user code, which may take long.
     thread_is_away: bool,
     /// Callers that sleep and may take over.
-    waiting: Vec<Thread>,
+    waiting: Vec<Parker>,
     /// Number of outcomes that callers have collected.
     collected_by_callers: u64,
     /// Number of callers' turns to listen that have ended.
@@ -69,12 +69,12 @@ impl Listeners {
         !std::mem::replace(&mut self.caller_listens, true)
     }
 
-    /// Adds the current thread to those that may take over. Returns `false` if it has to take over
-    /// at once.
-    pub(super) fn wait(&mut self) -> bool {
+    /// Adds the current thread, which sleeps in the given way, to those that may take over. Returns
+    /// `false` if it has to take over at once.
+    pub(super) fn wait(&mut self, parker: &Parker) -> bool {
         let may_wait = self.caller_listens || self.are_many();
         if may_wait {
-            self.waiting.push(current());
+            self.waiting.push(parker.clone());
         }
         may_wait
     }
@@ -115,9 +115,9 @@ impl Listeners {
 
     /// Removes the current thread from those that may take over. Returns `true` if a caller that
     /// handed over has chosen it: then it starts to listen, or chooses the next one.
-    pub(super) fn stop_waiting(&mut self) -> bool {
-        let (me, before) = (current().id(), self.waiting.len());
-        self.waiting.retain(|other| other.id() != me);
+    pub(super) fn stop_waiting(&mut self, parker: &Parker) -> bool {
+        let (me, before) = (parker.thread(), self.waiting.len());
+        self.waiting.retain(|other| other.thread() != me);
         self.waiting.len() == before
     }
 
