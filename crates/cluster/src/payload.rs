@@ -168,7 +168,7 @@ mod tests {
     use super::*;
     use crate::names::{Names, Queue};
     use crate::setup::QueueSettings;
-    use crate::stale_server::StaleServer;
+    use crate::stale_server::{Consumers, StaleServer};
 
     #[tokio::test]
     async fn a_payload_is_found_that_a_follower_has_not_heard_of() {
@@ -176,7 +176,7 @@ mod tests {
             return;
         }
         let server = NatsServer::start();
-        let jetstream = StaleServer::start(&server.url(), 0).await;
+        let jetstream = StaleServer::start(&server.url(), Consumers::Done { delivered: 0 }).await;
         let settings = QueueSettings::new(Names::new(Queue::default()));
         let payloads = settings.ensure(&jetstream).await.unwrap();
         let key = "b/item".parse().unwrap();

@@ -3,7 +3,7 @@
 //! Clients and nodes do this at each start, in any order and at the same time. A stream that exists
 //! is used as it is, unless a promise would break.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_nats::jetstream::consumer::{self, AckPolicy, PullConsumer};
 use async_nats::jetstream::context::{CreateStreamErrorKind, GetStreamErrorKind};
@@ -36,9 +36,10 @@ const MAX_WAITING: i64 = 16_384;
 /// kept.
 const PAYLOAD_LIFE: Duration = Duration::from_secs(7 * 24 * 3600);
 
-/// Period in which a server that has just started answers with errors that pass, and the pause
-/// between two requests.
-const ATTEMPTS: u32 = 40;
+/// Period in which servers that start or elect a leader answer with errors that pass, and the pause
+/// between two requests. An election takes up to 15 s on a quiet machine, and may have to be
+/// repeated.
+const PATIENCE: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(250);
 
 /// Settings of a queue's streams. Those of the first client or node count.
@@ -315,21 +316,20 @@ enum Retry {
     Never(String),
 }
 
-/// Sends requests until one succeeds: for a few seconds after its start, or after the death of a
+/// Sends requests until one succeeds: for some seconds after its start, or after the death of a
 /// leader, a server refuses all of them.
 async fn retry<T>(
     operation: &'static str,
     attempt: impl AsyncFn() -> Result<T, Retry>,
 ) -> Result<T, ClusterError> {
-    let mut left = ATTEMPTS;
+    let begun = Instant::now();
     loop {
-        left -= 1;
         match attempt().await {
             Ok(value) => return Ok(value),
-            Err(Retry::Later(reason) | Retry::Never(reason)) if left == 0 => {
+            Err(Retry::Never(reason)) => return Err(ClusterError::server(operation, reason)),
+            Err(Retry::Later(reason)) if begun.elapsed() >= PATIENCE => {
                 return Err(ClusterError::server(operation, reason));
             }
-            Err(Retry::Never(reason)) => return Err(ClusterError::server(operation, reason)),
             Err(Retry::Later(reason)) => {
                 tracing::debug!(operation, reason, "the server refused a request; trying again");
                 tokio::time::sleep(PAUSE).await;

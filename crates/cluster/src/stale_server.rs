@@ -14,21 +14,36 @@ const STALE: &str = "stale";
 const DIRECT: &str = "DIRECT.GET.";
 const CONSUMER: &str = "CONSUMER.INFO.";
 
+/// Answer of a consumer that is asked for its state.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Consumers {
+    /// It has delivered messages up to this sequence, and has nothing to deliver or to wait for.
+    Done { delivered: u64 },
+    /// It waits for the acknowledgment of a message before all others.
+    Waiting,
+    /// It has no leader.
+    Away,
+}
+
+/// The answer to a request that needs a leader if there is none.
+const UNAVAILABLE: &str = r#"{"type": "io.nats.jetstream.api.v1.consumer_info_response",
+    "error": {"code": 503, "err_code": 10008,
+              "description": "JetStream system temporarily unavailable"}}"#;
+
 /// Passes requests on to a real server, except that no message is found by direct requests, and
-/// that consumers have nothing to deliver and nothing to wait for.
+/// that consumers have answers of their own.
 pub(crate) struct StaleServer {
     client: Client,
-    /// The last sequence of the stream that consumers have delivered, as they say.
-    delivered: u64,
+    consumers: Consumers,
 }
 
 impl StaleServer {
     /// Starts to answer, as long as the runtime lives. Returns the context of its clients.
-    pub(crate) async fn start(url: &str, delivered: u64) -> Context {
+    pub(crate) async fn start(url: &str, consumers: Consumers) -> Context {
         let client = async_nats::connect(url).await.unwrap();
         let mut requests = client.subscribe(format!("{STALE}.>")).await.unwrap();
         client.flush().await.unwrap();
-        let server = Self { client: client.clone(), delivered };
+        let server = Self { client: client.clone(), consumers };
         tokio::spawn(async move {
             while let Some(request) = requests.next().await {
                 server.answer(request).await;
@@ -48,10 +63,17 @@ impl StaleServer {
                 (format!("{REAL}.{DIRECT}{stream}"), r#"{"last_by_subj":"none"}"#);
             self.client.publish_with_reply(real, reply, nothing.into()).await.unwrap();
         } else if operation.starts_with(CONSUMER) {
+            let (delivered, waits) = match self.consumers {
+                Consumers::Done { delivered } => (delivered, 0),
+                Consumers::Waiting => (2, 1),
+                Consumers::Away => {
+                    return self.client.publish(reply, UNAVAILABLE.into()).await.unwrap();
+                }
+            };
             let answer = self.client.request(real, payload).await.unwrap();
             let mut answer: Value = serde_json::from_slice(&answer.payload).unwrap();
-            answer["delivered"]["stream_seq"] = self.delivered.into();
-            (answer["num_pending"], answer["num_ack_pending"]) = (0.into(), 0.into());
+            answer["delivered"]["stream_seq"] = delivered.into();
+            (answer["num_pending"], answer["num_ack_pending"]) = (0.into(), waits.into());
             self.client.publish(reply, answer.to_string().into()).await.unwrap();
         } else {
             self.client.publish_with_reply(real, reply, payload).await.unwrap();

@@ -46,5 +46,5 @@ pub use leak::LeakCheck;
 pub use nats::{NatsCluster, NatsServer};
 pub use network::Network;
 pub use random::Random;
-pub use wait::{BOUND, outcome, pause, wait_for, wait_until};
+pub use wait::{BOUND, outcome, pause, wait_for, wait_or_explain, wait_until};
 pub use watchdog::Watchdog;

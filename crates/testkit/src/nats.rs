@@ -20,13 +20,19 @@ use brigade_supervisor::{CommandLine, Launcher, Start};
 use brigade_sys::process::{Process, Signal};
 use tempfile::TempDir;
 
-use crate::wait::{BOUND, wait_for};
+use crate::wait::{BOUND, pause, wait_or_explain};
 
 pub use cluster::NatsCluster;
 
 /// Maximum time until a server is ready. A cluster that has lost its leader elects another one only
-/// after up to ten seconds, and may have to try again.
-const READY: Duration = Duration::from_secs(60);
+/// after up to ten seconds, and may have to try again, several times on a busy machine.
+const READY: Duration = Duration::from_secs(120);
+
+/// Time between two questions for the health of a server, each of which is a line in its log.
+const NEXT_HEALTH: Duration = Duration::from_millis(50);
+
+/// Number of lines of a log that a description ends with.
+const LOG_LINES: usize = 60;
 
 const LOOPBACK: &str = "127.0.0.1";
 
@@ -141,6 +147,18 @@ impl NatsServer {
         self.await_ready();
     }
 
+    /// Describes the server for the message of a test that fails: its health, its streams, and the
+    /// end of its log.
+    pub fn describe(&self) -> String {
+        let answer = |path| self.monitor(path).unwrap_or_else(|| "no answer".to_owned());
+        let health = answer("/healthz");
+        let streams = answer("/jsz?consumers=true");
+        let log = self.log();
+        let lines: Vec<_> = log.lines().collect();
+        let end = lines[lines.len().saturating_sub(LOG_LINES)..].join("\n");
+        format!("{}: {health}\n{streams}\n{end}\n", self.name)
+    }
+
     /// Returns the server's log, of all its runs.
     pub fn log(&self) -> String {
         fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
@@ -184,7 +202,7 @@ impl NatsServer {
     fn await_ready(&mut self) {
         let file = self.folder.path().join(format!("{PROGRAM}_{}.ports", self.pid()));
         let what = format!("nats-server to be ready in {}", self.folder.path().display());
-        self.ports = wait_for(&what, READY, || self.look(&file));
+        self.ports = wait_or_explain(&what, READY, || self.look(&file), || self.describe());
     }
 
     /// Returns the ports of a server that is ready.
@@ -198,7 +216,11 @@ impl NatsServer {
         };
         let clients = port("nats").or_else(|| port("tls"))?;
         let ports = Ports { clients, monitoring: port("http")? };
-        is_healthy(&self.address, ports.monitoring).then_some(ports)
+        let is_ready = is_healthy(&self.address, ports.monitoring);
+        if !is_ready {
+            pause(NEXT_HEALTH);
+        }
+        is_ready.then_some(ports)
     }
 }
 

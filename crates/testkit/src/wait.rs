@@ -27,15 +27,41 @@ pub fn wait_until(what: &str, bound: Duration, mut condition: impl FnMut() -> bo
 /// # Panics
 /// Panics with `what` if there is no value within `bound`.
 #[track_caller]
-pub fn wait_for<T>(what: &str, bound: Duration, mut look: impl FnMut() -> Option<T>) -> T {
+pub fn wait_for<T>(what: &str, bound: Duration, look: impl FnMut() -> Option<T>) -> T {
+    match look_until(bound, look) {
+        Some(found) => found,
+        None => panic!("timed out after {bound:?} waiting for {what}"),
+    }
+}
+
+/// Like [`wait_for`], and says more than the name of the condition if it does not come true.
+///
+/// # Panics
+/// Panics with `what` and an explanation if there is no value within `bound`.
+#[track_caller]
+pub fn wait_or_explain<T>(
+    what: &str,
+    bound: Duration,
+    look: impl FnMut() -> Option<T>,
+    explain: impl FnOnce() -> String,
+) -> T {
+    match look_until(bound, look) {
+        Some(found) => found,
+        None => panic!("timed out after {bound:?} waiting for {what}: {}", explain()),
+    }
+}
+
+fn look_until<T>(bound: Duration, mut look: impl FnMut() -> Option<T>) -> Option<T> {
     let begin = Instant::now();
     loop {
         // The time is read before the look, so that a slow look counts in favor of the condition.
         let waited = begin.elapsed();
         if let Some(found) = look() {
-            return found;
+            return Some(found);
         }
-        assert!(waited < bound, "timed out after {bound:?} waiting for {what}");
+        if waited >= bound {
+            return None;
+        }
         pause(LOOK_AGAIN);
     }
 }

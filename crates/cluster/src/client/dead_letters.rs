@@ -224,7 +224,7 @@ mod tests {
     use crate::names::{Lane, Names, Priority, Queue};
     use crate::needs::Class;
     use crate::setup::QueueSettings;
-    use crate::stale_server::StaleServer;
+    use crate::stale_server::{Consumers, StaleServer};
 
     #[test]
     fn letters_are_found_that_followers_have_not_heard_of() {
@@ -250,7 +250,7 @@ mod tests {
             };
             let (subject, letter) = (real.names().dead(&key), letter.to_bytes().unwrap());
             real.jetstream.publish(subject, letter).await.unwrap().await.unwrap();
-            let jetstream = StaleServer::start(&nats.url(), 0).await;
+            let jetstream = StaleServer::start(&nats.url(), Consumers::Done { delivered: 0 }).await;
             let page = Server { jetstream, ..real }.dead_letters(1).await.unwrap();
             assert_eq!(page.letters.iter().map(|letter| &letter.key).collect::<Vec<_>>(), [&key]);
             assert!(page.next.is_none());

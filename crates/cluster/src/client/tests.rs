@@ -16,7 +16,7 @@ use super::*;
 use crate::error::ClusterError;
 use crate::names::{Names, Queue, TaskKey};
 use crate::setup::QueueSettings;
-use crate::stale_server::StaleServer;
+use crate::stale_server::{Consumers, StaleServer};
 use fake_node::FakeNode;
 use server::Server;
 
@@ -75,7 +75,10 @@ fn an_outcome_is_found_that_a_follower_has_not_heard_of() {
             let subject = real.names().outcome(&key);
             let stored = real.jetstream.publish(subject.clone(), "an outcome".into()).await;
             stored.unwrap().await.unwrap();
-            let server = Server { jetstream: StaleServer::start(&url, 0).await, ..real };
+            let server = Server {
+                jetstream: StaleServer::start(&url, Consumers::Done { delivered: 0 }).await,
+                ..real
+            };
             assert_eq!(server.outcome(&subject).await.unwrap().unwrap(), "an outcome");
             let other = server.names().outcome(&"b/other".parse().unwrap());
             assert_eq!(server.outcome(&other).await.unwrap(), None);

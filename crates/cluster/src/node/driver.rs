@@ -6,7 +6,7 @@ mod drain;
 mod jobs;
 mod tag;
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -85,6 +85,8 @@ pub(super) struct Driver {
     next_sweep: Instant,
     sweep_period: Duration,
     is_sweeping: bool,
+    /// Sequences of tasks with an outcome that the last look for stuck messages found.
+    done: BTreeSet<u64>,
     /// `true` once the server sends no more tasks.
     is_closed: bool,
     /// Reason why the pool cannot run tasks any more.
@@ -167,6 +169,7 @@ impl Driver {
             next_sweep: Instant::now() + FIRST_SWEEP_PERIOD,
             sweep_period: FIRST_SWEEP_PERIOD,
             is_sweeping: false,
+            done: BTreeSet::new(),
             is_closed: false,
             failure: None,
             connection,

@@ -4,6 +4,13 @@
 //! before. If they lie below the consumer's floor of acknowledged messages, it never delivers them,
 //! and they count against the limit of the queue for ever. Each is looked at: if its task has an
 //! outcome, the message is deleted; otherwise it is published again, and then deleted.
+//!
+//! A floor stays low while its consumer waits for a message that its server has lost, and a
+//! consumer without a leader says nothing. So the oldest messages above the floors are looked at
+//! too. Those with an outcome may be about to be acknowledged: each is deleted if it is still there
+//! at the next look.
+
+use std::collections::BTreeSet;
 
 use async_nats::HeaderMap;
 use async_nats::jetstream::consumer::PullConsumer;
@@ -18,16 +25,28 @@ use crate::names::Lane;
 /// Every subject of the stream.
 const EVERYTHING: &str = ">";
 
-/// Number of messages that were found stuck.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+/// The stuck messages that a look has found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Swept {
     pub(super) deleted: u64,
     pub(super) published_again: u64,
+    /// Sequences of messages above the floors whose tasks have outcomes.
+    pub(super) done: BTreeSet<u64>,
+}
+
+impl Swept {
+    /// Returns `true` if there was a stuck message.
+    pub(super) fn found_any(&self) -> bool {
+        self.deleted + self.published_again > 0
+    }
 }
 
 /// Number of messages in order that a look passes over. The order of the whole stream is looked at
 /// too, because after a crash, version 2.9 does not find all messages by their subjects.
 const PATIENCE: u32 = 1024;
+
+/// Number of messages above the floors, of tasks without an outcome, after which a look ends.
+const UNDONE_LIMIT: u32 = 8;
 
 /// A lane, and the sequence up to which everything was acknowledged, as far as its consumer knows.
 struct Floor {
@@ -37,7 +56,12 @@ struct Floor {
 
 impl QueueContext {
     /// Looks at the lanes, which are all that exist. Several nodes may do this at the same time.
-    pub(super) async fn sweep(&self, lanes: &[Lane]) -> Result<Swept, String> {
+    /// `done` is from the last look.
+    pub(super) async fn sweep(
+        &self,
+        lanes: &[Lane],
+        done: &BTreeSet<u64>,
+    ) -> Result<Swept, String> {
         let name = self.names().tasks_stream();
         let tasks = self.jetstream.get_stream(name).await.map_err(|error| chain(&error))?;
         let state = &tasks.cached_info().state;
@@ -48,14 +72,18 @@ impl QueueContext {
         let last = state.last_sequence;
         let mut floors = Vec::new();
         for lane in lanes {
-            floors.push(self.floor(lane, last).await?);
+            match self.floor(lane, last).await {
+                Ok(floor) => floors.push(floor),
+                Err(reason) => {
+                    tracing::debug!(lane = lane.consumer(), reason, "a consumer does not answer");
+                }
+            }
         }
         let mut swept = Swept::default();
         for floor in &floors {
-            self.sweep_subjects(&tasks, &floor.filter, std::slice::from_ref(floor), &mut swept)
-                .await?;
+            self.sweep_lane(&tasks, floor, &mut swept).await?;
         }
-        self.sweep_subjects(&tasks, EVERYTHING, &floors, &mut swept).await?;
+        self.sweep_in_order(&tasks, &floors, done, &mut swept).await?;
         Ok(swept)
     }
 
@@ -75,36 +103,68 @@ impl QueueContext {
         Ok(Floor { filter: self.names().lane_filter(lane), sequence })
     }
 
-    /// Looks at the messages with subjects that match `filter`, up to the highest of the floors.
-    async fn sweep_subjects(
+    /// Looks at the messages of a lane, up to its floor.
+    async fn sweep_lane(
         &self,
         tasks: &Stream,
-        filter: &str,
+        floor: &Floor,
+        swept: &mut Swept,
+    ) -> Result<(), String> {
+        let mut next = 1;
+        while let Some(message) = first(tasks, &floor.filter, next).await?
+            && message.sequence <= floor.sequence
+        {
+            next = message.sequence + 1;
+            self.put_right(tasks, message, swept).await?;
+        }
+        Ok(())
+    }
+
+    /// Looks at the oldest messages of the stream.
+    async fn sweep_in_order(
+        &self,
+        tasks: &Stream,
         floors: &[Floor],
+        done: &BTreeSet<u64>,
         swept: &mut Swept,
     ) -> Result<(), String> {
         let highest = floors.iter().map(|floor| floor.sequence).max().unwrap_or_default();
-        let (mut next, mut patience) = (1, PATIENCE);
-        while patience > 0 {
-            // The leader answers: after the deaths of several servers it may have messages that the
-            // others, which answer direct requests too, have removed.
-            let message = match tasks.get_first_raw_message_by_subject(filter, next).await {
-                Ok(message) if message.sequence <= highest => message,
-                Ok(_) => return Ok(()),
-                Err(error) if error.kind() == RawMessageErrorKind::NoMessageFound => return Ok(()),
-                Err(error) => return Err(chain(&error)),
-            };
+        let (mut next, mut patience, mut undone) = (1, PATIENCE, 0);
+        while patience > 0
+            && let Some(message) = first(tasks, EVERYTHING, next).await?
+            && (message.sequence <= highest || undone < UNDONE_LIMIT)
+        {
             next = message.sequence + 1;
             let subject = message.subject.as_str();
             let is_of = |floor: &&Floor| subject.starts_with(floor.filter.trim_end_matches('>'));
             let floor = floors.iter().find(is_of);
             if floor.is_some_and(|floor| message.sequence <= floor.sequence) {
                 self.put_right(tasks, message, swept).await?;
+                continue;
+            }
+            patience -= 1;
+            if undone == UNDONE_LIMIT {
+                continue;
+            }
+            if !self.is_done(&message).await? {
+                undone += 1;
+            } else if done.contains(&message.sequence) {
+                swept.deleted += 1;
+                delete(tasks, message.sequence).await;
             } else {
-                patience -= 1;
+                swept.done.insert(message.sequence);
             }
         }
         Ok(())
+    }
+
+    /// Returns `true` if the task of a message has an outcome. A message that nobody can read is
+    /// delivered again, to a node that says so.
+    async fn is_done(&self, message: &StreamMessage) -> Result<bool, String> {
+        match TaskMessage::from_bytes(&message.payload) {
+            Ok(task) => self.has_outcome(&task.head.key).await,
+            Err(_) => Ok(false),
+        }
     }
 
     /// Removes a stuck message whose task has an outcome, and replaces others.
@@ -114,12 +174,7 @@ impl QueueContext {
         message: StreamMessage,
         swept: &mut Swept,
     ) -> Result<(), String> {
-        // A message that nobody can read is delivered again, to a node that says so.
-        let is_done = match TaskMessage::from_bytes(&message.payload) {
-            Ok(task) => self.has_outcome(&task.head.key).await?,
-            Err(_) => false,
-        };
-        if is_done {
+        if self.is_done(&message).await? {
             swept.deleted += 1;
         } else {
             let mut headers = HeaderMap::new();
@@ -131,10 +186,29 @@ impl QueueContext {
             stored.await.map_err(|error| chain(&error))?;
             swept.published_again += 1;
         }
-        // Fails if another node was faster.
-        let _ = tasks.delete_message(message.sequence).await;
+        delete(tasks, message.sequence).await;
         Ok(())
     }
+}
+
+/// Returns the first message from a sequence on whose subject matches `filter`. The leader answers:
+/// after the deaths of several servers it may have messages that the others, which answer direct
+/// requests too, have removed.
+async fn first(
+    tasks: &Stream,
+    filter: &str,
+    sequence: u64,
+) -> Result<Option<StreamMessage>, String> {
+    match tasks.get_first_raw_message_by_subject(filter, sequence).await {
+        Ok(message) => Ok(Some(message)),
+        Err(error) if error.kind() == RawMessageErrorKind::NoMessageFound => Ok(None),
+        Err(error) => Err(chain(&error)),
+    }
+}
+
+async fn delete(tasks: &Stream, sequence: u64) {
+    // Fails if another node was faster.
+    let _ = tasks.delete_message(sequence).await;
 }
 
 #[cfg(test)]
@@ -147,15 +221,16 @@ mod tests {
     use crate::names::{ItemId, Names, Origin, Priority, Queue, TaskKey};
     use crate::needs::Class;
     use crate::setup::QueueSettings;
-    use crate::stale_server::StaleServer;
+    use crate::stale_server::{Consumers, StaleServer};
 
     fn key(number: u64) -> TaskKey {
         TaskKey { origin: Origin::batch("b").unwrap(), item: ItemId::number(number) }
     }
 
-    /// Looks for stuck messages, with a consumer that says how much it has delivered. There are two
-    /// tasks, the first of which has an outcome.
-    async fn sweep(url: &str, delivered: u64) -> (Swept, Vec<u64>) {
+    /// Looks for stuck messages twice, while consumers give a fixed answer. There are two tasks,
+    /// the first of which has an outcome. Returns the number of messages that are left, and the
+    /// sequence of the first.
+    async fn sweep(url: &str, consumers: Consumers) -> ([Swept; 2], [u64; 2]) {
         let settings = QueueSettings::new(Names::new(Queue::default()));
         let real = jetstream::new(async_nats::connect(url).await.unwrap());
         let names = settings.names.clone();
@@ -172,23 +247,38 @@ mod tests {
             publish(names.task(&lane, &key(number)), message).await;
         }
         publish(names.outcome(&key(1)), "an outcome".into()).await;
-        context.jetstream = StaleServer::start(url, delivered).await;
-        let swept = context.sweep(&[lane]).await.unwrap();
+        context.jetstream = StaleServer::start(url, consumers).await;
+        let lanes = [lane];
+        let first = context.sweep(&lanes, &BTreeSet::new()).await.unwrap();
+        let second = context.sweep(&lanes, &first.done).await.unwrap();
         let tasks = real.get_stream(names.tasks_stream()).await.unwrap();
         let left = &tasks.cached_info().state;
-        (swept, vec![left.messages, left.first_sequence])
+        ([first, second], [left.messages, left.first_sequence])
     }
 
-    fn assert_that_both_are_found(delivered: u64) {
+    fn found(consumers: Consumers) -> Option<([Swept; 2], [u64; 2])> {
         if !NatsServer::installed() {
-            return;
+            return None;
         }
         let _watchdog = Watchdog::new("a test of stuck messages", BOUND);
         let server = NatsServer::start();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        let found = runtime.block_on(sweep(&server.url(), delivered));
-        let swept = Swept { deleted: 1, published_again: 1 };
-        assert_eq!(found, (swept, vec![1, 3]), "one message is left, which is a new one");
+        Some(runtime.block_on(sweep(&server.url(), consumers)))
+    }
+
+    fn assert_that_both_are_found(delivered: u64) {
+        let Some(([swept, _], left)) = found(Consumers::Done { delivered }) else { return };
+        assert_eq!((swept.deleted, swept.published_again), (1, 1));
+        let [messages, first] = left;
+        assert!(messages == 1 && first > 2, "one message is left, which is a new one: {left:?}");
+    }
+
+    /// The message above the floor may be about to be acknowledged at the first look.
+    fn assert_that_the_done_one_is_found_by_the_second_look(consumers: Consumers) {
+        let Some(([first, second], left)) = found(consumers) else { return };
+        assert_eq!(first, Swept { done: BTreeSet::from([1]), ..Swept::default() });
+        assert_eq!(second, Swept { deleted: 1, ..Swept::default() });
+        assert_eq!(left, [1, 2], "the task without an outcome is left");
     }
 
     #[test]
@@ -199,5 +289,15 @@ mod tests {
     #[test]
     fn messages_are_found_that_the_consumer_does_not_know() {
         assert_that_both_are_found(0);
+    }
+
+    #[test]
+    fn messages_are_found_behind_one_that_the_consumer_waits_for_in_vain() {
+        assert_that_the_done_one_is_found_by_the_second_look(Consumers::Waiting);
+    }
+
+    #[test]
+    fn messages_are_found_although_the_consumer_has_no_leader() {
+        assert_that_the_done_one_is_found_by_the_second_look(Consumers::Away);
     }
 }

@@ -1,12 +1,20 @@
 //! The faults of a run, and the moments at which they happen. A seed decides both.
 
 use std::iter;
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use brigade_testkit::{BOUND, NatsCluster, Network, Random, pause, wait_until};
 
 use crate::ledger::Ledger;
 use crate::roles::{Program, Surroundings};
+
+/// Time after which servers that are not healthy are restarted. An election takes up to 15 s on a
+/// quiet machine.
+const UNHEALTHY: Duration = Duration::from_secs(45);
+
+/// Time between two looks at the health of the servers.
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
 /// Number of nodes that are killed.
 const KILLED: usize = 2;
@@ -111,21 +119,45 @@ impl Plan {
         }
     }
 
-    /// Kills and restarts the servers, one after the other.
-    pub(crate) fn kill_servers(&self, ledger: &Ledger, servers: &mut NatsCluster) {
+    /// Kills and restarts the servers, one after the other, and operates them until it is over.
+    pub(crate) fn kill_servers(
+        &self,
+        ledger: &Ledger,
+        servers: &mut NatsCluster,
+        over: &AtomicBool,
+    ) {
+        let is_over = || over.load(Ordering::Relaxed);
         for outage in &self.servers {
-            ledger.wait_for(outage.at);
-            let server = servers.server(outage.server);
-            server.kill();
+            operate(servers, |_| is_over() || ledger.runs() >= outage.at);
+            servers.server(outage.server).kill();
             pause(outage.pause);
-            server.restart();
+            servers.launch(outage.server);
+            operate(servers, |servers| is_over() || servers.is_healthy());
         }
+        operate(servers, |_| is_over());
     }
 
     /// Kills the client. Its successor is the one that counts.
     pub(crate) fn kill_client(&self, ledger: &Ledger, client: Program) {
         ledger.wait_for(self.client_is_killed);
         client.kill();
+    }
+}
+
+/// Does what an operator of the servers would do, until a condition holds: version 2.9.10 sometimes
+/// leaves a stream or a consumer without a leader after crashes of several servers, until they are
+/// restarted.
+fn operate(servers: &mut NatsCluster, mut until: impl FnMut(&NatsCluster) -> bool) {
+    let mut healthy = Instant::now();
+    while !until(servers) {
+        if servers.is_healthy() {
+            healthy = Instant::now();
+        } else if healthy.elapsed() >= UNHEALTHY {
+            println!("restarting all servers, which are not healthy:\n{}", servers.describe());
+            servers.restart();
+            healthy = Instant::now();
+        }
+        pause(LOOK_AGAIN);
     }
 }
 

@@ -9,9 +9,9 @@ use brigade_testkit::pause;
 /// Number of bytes of a run.
 pub(crate) const RECORD: usize = size_of::<u32>();
 
-/// Anything that lets no task run for this time counts as a hang. An election takes up to 15 s on a
-/// quiet machine.
-pub(crate) const STALL: Duration = Duration::from_secs(120);
+/// Anything that lets no task run for this time counts as a hang. Servers that find no leader are
+/// restarted before, and an election takes up to 15 s on a quiet machine.
+pub(crate) const STALL: Duration = Duration::from_secs(180);
 
 /// Time between two looks.
 const LOOK_AGAIN: Duration = Duration::from_millis(5);

@@ -12,6 +12,7 @@ mod streams;
 
 use std::env;
 use std::fs;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -82,6 +83,15 @@ impl Stage {
     }
 }
 
+/// Ends the operation of the servers, also if the test fails.
+struct Over<'a>(&'a AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// Returns the results of a local pool, without the milliseconds.
 fn results_of_a_pool(tasks: u32) -> Vec<u64> {
     let pool = Pool::builder().workers(2).build().unwrap();
@@ -102,23 +112,22 @@ fn every_task_has_one_outcome_whatever_dies_or_is_cut_off() {
     println!("{plan:#?}");
     let mut nodes: Vec<_> = (0..HOSTS).map(|host| Some(stage.start_node(host))).collect();
     let (ledger, surroundings) = (stage.ledger(HOSTS), stage.surroundings.clone());
+    let streams = stage.streams();
     let (network, servers) = (&stage.network, &mut stage.servers);
-    let begun = Instant::now();
-    thread::scope(|scope| {
+    let (begun, over) = (Instant::now(), AtomicBool::new(false));
+    let subjects = thread::scope(|scope| {
         scope.spawn(|| plan.cut_off(&ledger, network));
         scope.spawn(|| plan.kill_nodes(&ledger, network, &surroundings, &mut nodes));
-        scope.spawn(|| plan.kill_servers(&ledger, servers));
+        scope.spawn(|| plan.kill_servers(&ledger, servers, &over));
+        let _over = Over(&over);
         plan.kill_client(&ledger, surroundings.start_client(tasks, seed));
         let mut client = surroundings.start_client(tasks, seed);
         ledger.wait_while_runs_begin("the client ends", || client.has_succeeded());
+        println!("all outcomes after {:.1?}", begun.elapsed());
+        streams.wait_until_the_queue_is_empty();
+        println!("the queue is empty after {:.1?}", begun.elapsed());
+        streams.outcomes(tasks.into())
     });
-    println!("all outcomes after {:.1?}", begun.elapsed());
-
-    let watchdog = Watchdog::new("the end of the chaos", 2 * STALL);
-    let streams = stage.streams();
-    streams.wait_until_the_queue_is_empty();
-    println!("the queue is empty after {:.1?}", begun.elapsed());
-    let subjects = streams.outcomes(tasks.into());
     let results = fs::read_to_string(surroundings.results()).unwrap();
     let results: Vec<u64> = results.lines().map(|line| line.parse().unwrap()).collect();
     assert!(results == results_of_a_pool(tasks), "results differ from those of a local pool");
@@ -130,7 +139,6 @@ fn every_task_has_one_outcome_whatever_dies_or_is_cut_off() {
     let most = counts.iter().max().unwrap();
     let again = counts.iter().filter(|runs| **runs > 1).count();
     println!("{tasks} tasks, {again} ran more than once, none more than {most} times");
-    drop(watchdog);
     let _watchdog = Watchdog::new("the end of the nodes", STALL);
     for node in nodes {
         node.unwrap().drain();

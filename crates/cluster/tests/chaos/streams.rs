@@ -1,12 +1,13 @@
 //! The streams of the queue, read without the client of the crate.
 
 use std::collections::HashSet;
+use std::fmt::Write;
 use std::time::Duration;
 
 use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, PullConsumer, pull};
 use async_nats::jetstream::{self, Context};
-use brigade_testkit::{BOUND, wait_for, wait_until};
-use futures_util::StreamExt;
+use brigade_testkit::{BOUND, wait_for, wait_or_explain};
+use futures_util::{StreamExt, TryStreamExt};
 use tokio::runtime::{self, Runtime};
 
 /// Maximum time until messages that a crash has brought back are removed: nodes look for them at
@@ -30,9 +31,38 @@ impl Streams {
 
     /// Waits until no task is in the queue.
     pub(crate) fn wait_until_the_queue_is_empty(&self) {
-        wait_until("no task is left in the queue", SWEPT, || {
-            self.messages("BRIGADE_default_TASKS") == Some(0)
+        let is_empty = || (self.messages("BRIGADE_default_TASKS") == Some(0)).then_some(());
+        wait_or_explain("no task is left in the queue", SWEPT, is_empty, || {
+            let state = async { tokio::time::timeout(BOUND, self.state_of_the_queue()).await };
+            let state = self.runtime.block_on(state);
+            state.unwrap_or_else(|_| "the servers do not answer".to_owned())
         });
+    }
+
+    /// Describes the stream of tasks, its consumers, and its first messages.
+    async fn state_of_the_queue(&self) -> String {
+        let stream = match self.jetstream.get_stream("BRIGADE_default_TASKS").await {
+            Ok(stream) => stream,
+            Err(error) => return format!("no leader of the stream answers: {error}"),
+        };
+        let info = stream.cached_info();
+        let mut text = format!("{:#?}\n{:#?}\n", info.state, info.cluster);
+        let consumers: Result<Vec<_>, _> = stream.consumers().try_collect().await;
+        writeln!(text, "{consumers:#?}").unwrap();
+        let mut next = 1;
+        for _ in 0..10 {
+            match stream.get_first_raw_message_by_subject(">", next).await {
+                Ok(message) => {
+                    writeln!(text, "{} {}", message.sequence, message.subject).unwrap();
+                    next = message.sequence + 1;
+                }
+                Err(error) => {
+                    writeln!(text, "after {next}: {error}").unwrap();
+                    break;
+                }
+            }
+        }
+        text
     }
 
     /// Returns the number of messages in a stream, or `None` if it has no leader at the moment.
@@ -48,20 +78,22 @@ impl Streams {
     pub(crate) fn outcomes(&self, count: u64) -> HashSet<String> {
         // The servers may still refuse requests because of the last fault, and the leader of the
         // stream may count the last outcome after another server has delivered it.
-        let (state, consumer) = wait_for("all outcomes in their stream", SWEPT, || {
+        let (state, stream) = wait_for("all outcomes in their stream", SWEPT, || {
             self.runtime.block_on(async {
                 let stream = self.jetstream.get_stream("BRIGADE_default_OUTCOMES").await.ok()?;
                 let state = stream.cached_info().state.clone();
-                if state.last_sequence < count {
-                    return None;
-                }
-                Some((state, stream.create_consumer(everything()).await.ok()?))
+                (state.last_sequence >= count).then_some((state, stream))
             })
         });
         assert_eq!(state.messages, count, "outcomes: {state:?}");
         assert_eq!((state.first_sequence, state.last_sequence), (1, count), "{state:?}");
-        let read = async { tokio::time::timeout(10 * BOUND, read(&consumer, count)).await };
-        self.runtime.block_on(read).unwrap()
+        // Soon after the last fault, a consumer may be lost with the server that leads it.
+        wait_for("a consumer that delivers all outcomes", SWEPT, || {
+            self.runtime.block_on(async {
+                let consumer = stream.create_consumer(everything()).await.ok()?;
+                read(&consumer, count).await
+            })
+        })
     }
 }
 
@@ -75,15 +107,16 @@ fn everything() -> pull::Config {
     }
 }
 
-/// Reads the messages of a stream, whose sequences must have no gap.
-async fn read(consumer: &PullConsumer, count: u64) -> HashSet<String> {
-    let mut messages = consumer.messages().await.unwrap();
+/// Reads the messages of a stream, whose sequences must have no gap. Returns `None` if the consumer
+/// stops delivering them.
+async fn read(consumer: &PullConsumer, count: u64) -> Option<HashSet<String>> {
+    let mut messages = consumer.messages().await.ok()?;
     let mut subjects = HashSet::new();
     for sequence in 1..=count {
-        let message = messages.next().await.unwrap().unwrap();
+        let message = tokio::time::timeout(BOUND, messages.next()).await.ok()??.ok()?;
         assert_eq!(message.info().unwrap().stream_sequence, sequence);
         let subject = message.subject.to_string();
         assert!(subjects.insert(subject), "two outcomes: {}", message.subject);
     }
-    subjects
+    Some(subjects)
 }

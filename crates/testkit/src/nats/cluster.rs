@@ -57,6 +57,36 @@ impl NatsCluster {
         urls.join(",")
     }
 
+    /// Describes the servers for the message of a test that fails.
+    pub fn describe(&self) -> String {
+        self.servers.iter().map(NatsServer::describe).collect()
+    }
+
+    /// Returns `true` if all servers run, and each stream and consumer has a leader.
+    pub fn is_healthy(&self) -> bool {
+        let health =
+            |server: &NatsServer| super::is_healthy(&server.address, server.ports.monitoring);
+        self.servers.iter().all(health)
+    }
+
+    /// Kills all servers with SIGKILL, starts them again, and waits until they are ready.
+    ///
+    /// # Panics
+    /// As [`start`](Self::start).
+    pub fn restart(&mut self) {
+        self.servers.iter_mut().for_each(NatsServer::kill);
+        self.servers.iter_mut().for_each(NatsServer::launch);
+        self.servers.iter_mut().for_each(NatsServer::await_ready);
+    }
+
+    /// Starts a server again after it was killed, and does not wait until it is ready.
+    ///
+    /// # Panics
+    /// Panics if there are not that many, or it cannot be started.
+    pub fn launch(&mut self, index: usize) {
+        self.servers[index].launch();
+    }
+
     /// Returns the servers.
     pub fn servers(&self) -> &[NatsServer] {
         &self.servers

@@ -1,14 +1,14 @@
 //! Work of the driver that waits for answers of the server: examinations, large payloads, lists of
 //! lanes, and the search for stuck messages.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_nats::Message;
 use brigade_codec::chain;
 use brigade_pool::{TaskError, TaskErrorKind};
 
-use super::Driver;
 use super::tag::Tag;
+use super::{Driver, FIRST_SWEEP_PERIOD};
 use crate::message::{Body, History, Items};
 use crate::names::Lane;
 use crate::node::context::Examined;
@@ -66,10 +66,10 @@ impl Driver {
                 // The announcement of a lane may have been lost with its client.
                 self.add_lanes(lanes);
                 match result {
-                    Ok(swept) if swept == Swept::default() => {}
-                    Ok(swept) => tracing::info!(?swept, "found stuck messages"),
+                    Ok(swept) => self.swept(swept),
                     Err(reason) => {
                         tracing::debug!(reason, "failed to look for stuck messages");
+                        self.sweep_period = FIRST_SWEEP_PERIOD.max(self.sweep_period / 2);
                     }
                 }
             }
@@ -158,12 +158,26 @@ impl Driver {
         }));
     }
 
+    /// Looks again soon if there is more to find.
+    fn swept(&mut self, swept: Swept) {
+        if swept.found_any() {
+            let Swept { deleted, published_again, .. } = swept;
+            tracing::info!(deleted, published_again, "found stuck messages");
+        }
+        let has_suspects = self.done.is_empty() && !swept.done.is_empty();
+        if has_suspects || swept.found_any() {
+            self.next_sweep = self.next_sweep.min(Instant::now() + FIRST_SWEEP_PERIOD);
+        }
+        self.done = swept.done;
+    }
+
     pub(super) fn start_sweep(&mut self) {
         self.is_sweeping = true;
+        let done = self.done.clone();
         let context = self.context.clone();
         self.jobs.push(Box::pin(async move {
             match context.settings.lanes(&context.jetstream).await {
-                Ok(lanes) => JobEnd::Swept { result: context.sweep(&lanes).await, lanes },
+                Ok(lanes) => JobEnd::Swept { result: context.sweep(&lanes, &done).await, lanes },
                 Err(error) => JobEnd::Swept { lanes: Vec::new(), result: Err(chain(&error)) },
             }
         }));
