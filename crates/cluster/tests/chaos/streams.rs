@@ -2,9 +2,10 @@
 
 use std::collections::HashSet;
 use std::fmt::Write;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, PullConsumer, pull};
+use async_nats::jetstream::stream::RawMessageErrorKind;
 use async_nats::jetstream::{self, Context};
 use brigade_testkit::{BOUND, wait_for, wait_or_explain};
 use futures_util::{StreamExt, TryStreamExt};
@@ -13,6 +14,9 @@ use tokio::runtime::{self, Runtime};
 /// Maximum time until messages that a crash has brought back are removed: nodes look for them at
 /// intervals of up to 64 s.
 const SWEPT: Duration = Duration::from_secs(200);
+
+/// Time in which they are removed if the servers have them: two looks.
+const SOON_SWEPT: Duration = Duration::from_secs(140);
 
 /// A connection to the servers.
 pub(crate) struct Streams {
@@ -31,12 +35,32 @@ impl Streams {
 
     /// Waits until no task is in the queue.
     pub(crate) fn wait_until_the_queue_is_empty(&self) {
-        let is_empty = || (self.messages("BRIGADE_default_TASKS") == Some(0)).then_some(());
+        let begun = Instant::now();
+        let is_empty = || match self.messages("BRIGADE_default_TASKS") {
+            Some(0) => Some(()),
+            Some(count) if begun.elapsed() >= SOON_SWEPT && self.has_no_message() => {
+                println!("the server counts {count} messages, and has none");
+                Some(())
+            }
+            _ => None,
+        };
         wait_or_explain("no task is left in the queue", SWEPT, is_empty, || {
             let state = async { tokio::time::timeout(BOUND, self.state_of_the_queue()).await };
             let state = self.runtime.block_on(state);
             state.unwrap_or_else(|_| "the servers do not answer".to_owned())
         });
+    }
+
+    /// Returns `true` if the leader of the stream of tasks finds no message. After crashes, version
+    /// 2.9.10 sometimes counts messages that it does not have, until it is restarted.
+    fn has_no_message(&self) -> bool {
+        self.runtime.block_on(async {
+            let Ok(stream) = self.jetstream.get_stream("BRIGADE_default_TASKS").await else {
+                return false;
+            };
+            let found = stream.get_first_raw_message_by_subject(">", 1).await;
+            found.is_err_and(|error| error.kind() == RawMessageErrorKind::NoMessageFound)
+        })
     }
 
     /// Describes the stream of tasks, its consumers, and its first messages.
