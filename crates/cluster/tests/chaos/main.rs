@@ -112,7 +112,6 @@ fn every_task_has_one_outcome_whatever_dies_or_is_cut_off() {
     println!("{plan:#?}");
     let mut nodes: Vec<_> = (0..HOSTS).map(|host| Some(stage.start_node(host))).collect();
     let (ledger, surroundings) = (stage.ledger(HOSTS), stage.surroundings.clone());
-    let streams = stage.streams();
     let (network, servers) = (&stage.network, &mut stage.servers);
     let (begun, over) = (Instant::now(), AtomicBool::new(false));
     let subjects = thread::scope(|scope| {
@@ -124,6 +123,7 @@ fn every_task_has_one_outcome_whatever_dies_or_is_cut_off() {
         let mut client = surroundings.start_client(tasks, seed);
         ledger.wait_while_runs_begin("the client ends", || client.has_succeeded());
         println!("all outcomes after {:.1?}", begun.elapsed());
+        let streams = Streams::connect(&surroundings.urls);
         streams.wait_until_the_queue_is_empty();
         println!("the queue is empty after {:.1?}", begun.elapsed());
         streams.outcomes(tasks.into())

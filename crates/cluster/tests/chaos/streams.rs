@@ -28,8 +28,12 @@ impl Streams {
     pub(crate) fn connect(urls: &str) -> Self {
         let runtime = runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let urls: Vec<&str> = urls.split(',').collect();
-        let jetstream =
-            runtime.block_on(async { jetstream::new(async_nats::connect(urls).await.unwrap()) });
+        // The servers may be about to start.
+        let jetstream = wait_for("a server accepts a connection", BOUND, || {
+            runtime.block_on(async {
+                Some(jetstream::new(async_nats::connect(&urls[..]).await.ok()?))
+            })
+        });
         Self { runtime, jetstream }
     }
 
