@@ -285,7 +285,7 @@ impl Pool {
     /// finished. The next task starts the workers that it needs.
     ///
     /// # Errors
-    /// [`PoolError::Broken`], [`PoolError::Closed`].
+    /// [`PoolError::Broken`], [`PoolError::Closed`], also if that happens during the wait.
     pub fn quiesce(&self) -> Result<(), PoolError> {
         self.drive.shared().quiesce()
     }

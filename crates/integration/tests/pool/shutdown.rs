@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use brigade::metrics::WorkerState;
 use brigade::{Pool, PoolError, Shutdown, SubmitErrorKind, TaskErrorKind};
 use brigade_integration::{builder, pool, worker_died};
 use brigade_sys::misdeeds::ignore_termination;
@@ -443,4 +444,23 @@ fn a_shutdown_at_a_random_moment_loses_no_outcome() {
             }
         }
     }
+}
+
+#[test]
+fn a_quiesce_that_a_shutdown_interrupts_says_that_the_pool_is_closed() {
+    let _watchdog = watch("a quiesce during a shutdown");
+    let pool = builder(1).stop_grace(10 * BOUND).build().unwrap();
+    pool.warm_up().unwrap();
+    let pid = pool.worker_pids()[0];
+    // So that it does not exit before it is killed.
+    assert!(processes::hit_child(pid, processes::Signal::STOP));
+    wait_until("the worker to stop", BOUND, || processes::is_stopped(pid));
+    thread::scope(|scope| {
+        let quiesce = scope.spawn(|| pool.quiesce());
+        let is_stopping = || pool.snapshot().workers[0].state == WorkerState::Stopping;
+        wait_until("the worker to be asked to exit", BOUND, is_stopping);
+        pool.shutdown_with(Shutdown::Kill, BOUND).unwrap();
+        let interrupted = quiesce.join().unwrap();
+        assert!(matches!(interrupted, Err(PoolError::Closed)), "{interrupted:?}");
+    });
 }

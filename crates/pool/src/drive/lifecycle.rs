@@ -64,7 +64,7 @@ impl Shared {
         while core.scheduler.is_losing_workers() && core.scheduler.is_open() {
             core = self.wait_for_progress(core);
         }
-        Ok(())
+        core.check_open()
     }
 
     fn check_open(&self) -> Result<(), PoolError> {
