@@ -83,12 +83,18 @@ impl Stage {
     }
 }
 
-/// Ends the operation of the servers, also if the test fails.
-struct Over<'a>(&'a AtomicBool);
+/// Ends the operation of the servers. If the test fails, that prints the state of the queue.
+struct Over<'a> {
+    is_over: &'a AtomicBool,
+    urls: &'a str,
+}
 
 impl Drop for Over<'_> {
     fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
+        if thread::panicking() {
+            println!("{}", Streams::connect(self.urls).describe());
+        }
+        self.is_over.store(true, Ordering::Relaxed);
     }
 }
 
@@ -118,7 +124,7 @@ fn every_task_has_one_outcome_whatever_dies_or_is_cut_off() {
         scope.spawn(|| plan.cut_off(&ledger, network));
         scope.spawn(|| plan.kill_nodes(&ledger, network, &surroundings, &mut nodes));
         scope.spawn(|| plan.kill_servers(&ledger, servers, &over));
-        let _over = Over(&over);
+        let _over = Over { is_over: &over, urls: &surroundings.urls };
         plan.kill_client(&ledger, surroundings.start_client(tasks, seed));
         let mut client = surroundings.start_client(tasks, seed);
         ledger.wait_while_runs_begin("the client ends", || client.has_succeeded());

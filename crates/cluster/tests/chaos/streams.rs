@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, PullConsumer, pull};
 use async_nats::jetstream::stream::RawMessageErrorKind;
 use async_nats::jetstream::{self, Context};
-use brigade_testkit::{BOUND, wait_for, wait_or_explain};
+use brigade_testkit::{BOUND, wait_for};
 use futures_util::{StreamExt, TryStreamExt};
 use tokio::runtime::{self, Runtime};
 
@@ -48,11 +48,14 @@ impl Streams {
             }
             _ => None,
         };
-        wait_or_explain("no task is left in the queue", SWEPT, is_empty, || {
-            let state = async { tokio::time::timeout(BOUND, self.state_of_the_queue()).await };
-            let state = self.runtime.block_on(state);
-            state.unwrap_or_else(|_| "the servers do not answer".to_owned())
-        });
+        wait_for("no task is left in the queue", SWEPT, is_empty);
+    }
+
+    /// Describes the queue for a test that fails.
+    pub(crate) fn describe(&self) -> String {
+        let state = async { tokio::time::timeout(BOUND, self.state_of_the_queue()).await };
+        let state = self.runtime.block_on(state);
+        state.unwrap_or_else(|_| "the servers do not answer".to_owned())
     }
 
     /// Returns `true` if the leader of the stream of tasks finds no message. After crashes, version
@@ -75,6 +78,15 @@ impl Streams {
         };
         let info = stream.cached_info();
         let mut text = format!("{:#?}\n{:#?}\n", info.state, info.cluster);
+        writeln!(
+            text,
+            "outcomes: {:?}",
+            self.jetstream
+                .get_stream("BRIGADE_default_OUTCOMES")
+                .await
+                .map(|stream| stream.cached_info().state.messages)
+        )
+        .unwrap();
         let consumers: Result<Vec<_>, _> = stream.consumers().try_collect().await;
         writeln!(text, "{consumers:#?}").unwrap();
         let mut next = 1;
