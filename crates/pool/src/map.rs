@@ -127,11 +127,12 @@ macro_rules! impl_settings {
                 self
             }
 
-            /// Sets the number of items that are sent to a worker at a time. Values below 1 count
-            /// as 1.
+            /// Sets the number of items that are sent to a worker at a time, however slowly the
+            /// inputs come. Values below 1 count as 1.
             ///
-            /// By default, a chunk is about a millisecond of work, and a worker that turns out
-            /// to be slow returns the items that it has not started.
+            /// By default, a chunk is about a millisecond of work, inputs that come slowly are sent
+            /// at once, and a worker that turns out to be slow returns the items that it has not
+            /// started.
             pub fn chunk(mut self, items: usize) -> Self {
                 self.chunks.sizing.fix(items);
                 self

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use brigade::{Shutdown, SubmitErrorKind, TaskError, TaskErrorKind};
 use brigade_integration::{attempt, builder};
-use brigade_testkit::{BOUND, Gate, Pass, Watchdog, outcome, pass};
+use brigade_testkit::{BOUND, Gate, Pass, Watchdog, outcome, pass, pause};
 
 /// Item 3 kills every worker; item 5 kills its first two.
 fn kills_workers(number: u64) -> u64 {
@@ -146,7 +146,11 @@ fn a_shutdown_that_cancels_counts_the_items_that_had_not_begun() {
     let _watchdog = Watchdog::new("a shutdown that cancels", BOUND);
     let pool = builder(1).build().unwrap();
     let gate = Gate::new();
-    let inputs = (0..6).map(|number| (gate.pass(number), u32::from(number == 2)));
+    let inputs = (0..6).map(|number| {
+        // The six items are one chunk even if the inputs come slowly.
+        pause(Duration::from_millis(1));
+        (gate.pass(number), u32::from(number == 2))
+    });
     let items = pool.map(passes, inputs).chunk(6);
     let (results, report) = thread::scope(|scope| {
         let results = scope.spawn(|| items.collect::<Vec<_>>());

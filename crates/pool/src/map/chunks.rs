@@ -43,7 +43,8 @@ const WINDOW_BYTES: usize = 16 << 20;
 /// Memory that a chunk takes in addition to its items.
 const BYTES_OF_A_CHUNK: usize = 512;
 
-/// If producing the inputs takes longer than this, a chunk is sent with the inputs that it has.
+/// If producing the inputs takes longer than this, a chunk whose size is not fixed is sent with the
+/// inputs that it has.
 const PATIENCE: Duration = Duration::from_micros(200);
 
 /// Items that were sent in one frame.
@@ -317,7 +318,8 @@ where
             }
             self.filled += 1;
             // Reading the clock takes longer than producing a short input.
-            if self.filled.is_power_of_two() && self.filled > 1 && begin.elapsed() > PATIENCE {
+            let may_be_slow = self.filled.is_power_of_two() && self.filled > 1;
+            if may_be_slow && !self.sizing.is_fixed() && begin.elapsed() > PATIENCE {
                 break;
             }
         }
