@@ -188,6 +188,9 @@ impl SlotTable {
             return Revocation::Neither;
         };
         let (before, current) = (known.before(), known.current());
+        if word::is_revoked(current) {
+            return Revocation::Neither;
+        }
         let found = word::revoke(entry.state, before, current);
         if found == Revocation::Revoked {
             known.current.store(word::revoked(current), Ordering::Relaxed);
