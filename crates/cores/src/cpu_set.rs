@@ -74,8 +74,8 @@ impl CpuSet {
         Self(Bits::from_words(words))
     }
 
-    /// The words of 64 cpus each, with cpu 0 in the lowest bit of the first word. The last word is
-    /// not 0.
+    /// Returns the words of 64 cpus each, with cpu 0 in the lowest bit of the first word. The last
+    /// word is not 0.
     pub fn words(&self) -> &[u64] {
         self.0.words()
     }

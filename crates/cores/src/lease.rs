@@ -28,23 +28,23 @@ impl CoreLease {
         Self { shared: Arc::clone(shared), request, taken: grant.taken, cpus }
     }
 
-    /// The cpus to run on.
+    /// Returns the cpus to run on.
     pub fn cores(&self) -> &CpuSet {
         &self.cpus
     }
 
-    /// The hardware threads of the same cores that are kept idle; empty unless the request asked
-    /// for that.
+    /// Returns the hardware threads of the same cores that are kept idle; empty unless the request
+    /// asked for that.
     pub fn idle_siblings(&self) -> CpuSet {
         self.shared.layout().cpu_ids(&self.taken).difference(&self.cpus)
     }
 
-    /// The request that was granted.
+    /// Returns the request that was granted.
     pub fn request(&self) -> CoreRequest {
         self.request
     }
 
-    /// The closest level that all cpus of the lease share.
+    /// Returns the closest level that all cpus of the lease share.
     pub fn span(&self) -> Level {
         self.shared.topology().span(&self.cpus)
     }

@@ -127,12 +127,12 @@ impl CorePool {
         Ok(Ticket::new(self.clone(), waiter))
     }
 
-    /// The part of the machine's topology that belongs to the pool.
+    /// Returns the part of the machine's topology that belongs to the pool.
     pub fn topology(&self) -> &Topology {
         self.shared.topology()
     }
 
-    /// The cpus of the pool, leased or not.
+    /// Returns the cpus of the pool, leased or not.
     pub fn cpus(&self) -> &CpuSet {
         self.shared.topology().cpus()
     }
@@ -143,7 +143,8 @@ impl CorePool {
         self.shared.layout().cpu_ids(&self.shared.free())
     }
 
-    /// The path of the lock file, for a pool that is [exclusive](CorePoolBuilder::exclusive).
+    /// Returns the path of the lock file, for a pool that is
+    /// [exclusive](CorePoolBuilder::exclusive).
     pub fn lock_file(&self) -> Option<&Path> {
         self.shared.lock_file().map(LockFile::path)
     }

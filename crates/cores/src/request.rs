@@ -123,7 +123,7 @@ impl CoreRequest {
         Self { numa_node: Some(node), ..self }
     }
 
-    /// The number of requested cores or hardware threads.
+    /// Returns the number of requested cores or hardware threads.
     pub fn count(&self) -> usize {
         self.count
     }

@@ -65,28 +65,30 @@ impl Topology {
         Parts { online: cpus.clone(), kinds: vec![cpus.clone()], cpus, ..Parts::default() }.into()
     }
 
-    /// The usable cpus.
+    /// Returns the usable cpus.
     pub fn cpus(&self) -> &CpuSet {
         &self.parts.cpus
     }
 
-    /// All cpus that are online, usable or not.
+    /// Returns all cpus that are online, usable or not.
     pub fn online(&self) -> &CpuSet {
         &self.parts.online
     }
 
-    /// The cpus that the kernel's scheduler leaves alone (`isolcpus`), usable or not. Only pinned
-    /// threads run there, and threads pinned to a set of several are not balanced among them.
+    /// Returns the cpus that the kernel's scheduler leaves alone (`isolcpus`), usable or not. Only
+    /// pinned threads run there, and threads pinned to a set of several are not balanced among
+    /// them.
     pub fn isolated(&self) -> &CpuSet {
         &self.parts.isolated
     }
 
-    /// The cpus without a scheduling tick while a single thread runs (`nohz_full`), usable or not.
+    /// Returns the cpus without a scheduling tick while a single thread runs (`nohz_full`), usable
+    /// or not.
     pub fn nohz_full(&self) -> &CpuSet {
         &self.parts.nohz_full
     }
 
-    /// The usable cpus in topological order: those that share most are adjacent.
+    /// Returns the usable cpus in topological order: those that share most are adjacent.
     /// [`Policy::Contiguous`](crate::Policy::Contiguous) takes an interval of it.
     ///
     /// Sorted by kind of core (the fastest first), then by the enclosing groups (package, node,
@@ -143,7 +145,8 @@ impl Topology {
         cores
     }
 
-    /// The kinds of core, the fastest first: one set on most machines, two or three on hybrid ones.
+    /// Returns the kinds of core, the fastest first: one set on most machines, two or three on
+    /// hybrid ones.
     pub fn kinds(&self) -> &[CpuSet] {
         &self.parts.kinds
     }
@@ -156,7 +159,7 @@ impl Topology {
         row.get(column).copied()
     }
 
-    /// The processor time that the control groups allow, if they limit it.
+    /// Returns the processor time that the control groups allow, if they limit it.
     pub fn quota(&self) -> Option<CpuQuota> {
         self.parts.quota
     }

@@ -75,7 +75,7 @@ pub(crate) fn park_for(wait: &impl Wait, deadline: Option<Instant>) {
 
 /// Parks the current thread, which may wake up spuriously. Returns `false` if the deadline has
 /// passed.
-pub(crate) fn park_until(deadline: Option<Instant>) -> bool {
+fn park_until(deadline: Option<Instant>) -> bool {
     let Some(deadline) = deadline else {
         park();
         return true;

@@ -18,17 +18,17 @@ pub struct Expiry<'a> {
 }
 
 impl Expiry<'_> {
-    /// The process. A signal sent through this handle reaches this process or none.
+    /// Returns the process. A signal sent through this handle reaches this process or none.
     pub fn process(&self) -> &ForeignProcess {
         self.process
     }
 
-    /// The expired timers, the earliest first; never empty.
+    /// Returns the expired timers, the earliest first; there is at least one.
     pub fn timers(&self) -> &[ExpiredTimer] {
         self.timers
     }
 
-    /// Number of times that the reaper has returned [`Reap::Again`] for this process.
+    /// Returns how many times the reaper has returned [`Reap::Again`] for this process.
     pub fn step(&self) -> u32 {
         self.step
     }

@@ -47,8 +47,8 @@ impl CorePoolBuilder {
         Self { include_isolated: include, ..self }
     }
 
-    /// Never leases a core that an exclusive pool of another process of this user has leased, nor
-    /// another exclusive pool of this process.
+    /// Makes the pool exclusive: it never leases a core that an exclusive pool has leased, of this
+    /// process or of another process of this user.
     ///
     /// Waiting requests are served when other processes return cores or die, in no particular order
     /// between processes. The folder is `$XDG_RUNTIME_DIR/brigade`, or `/tmp/brigade-UID` if that
@@ -59,8 +59,8 @@ impl CorePoolBuilder {
         self.exclusive_in(folder)
     }
 
-    /// Like [`exclusive`](Self::exclusive), among the pools that use this folder. It is created if
-    /// it is missing. It must belong to this user and be closed to all others (mode 0700).
+    /// Makes the pool [exclusive](Self::exclusive) among those that use this folder. It is created
+    /// if it is missing. It must belong to this user and be closed to all others (mode 0700).
     pub fn exclusive_in(self, folder: impl Into<PathBuf>) -> Self {
         Self { lock_folder: Some(folder.into()), ..self }
     }

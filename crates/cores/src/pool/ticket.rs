@@ -21,7 +21,7 @@ impl Ticket {
         Self { pool, waiter }
     }
 
-    /// The request that is waiting.
+    /// Returns the request that is waiting.
     pub fn request(&self) -> CoreRequest {
         self.waiter.request
     }

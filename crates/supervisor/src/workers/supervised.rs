@@ -45,39 +45,40 @@ pub trait Supervised: Send + Sync + 'static {
         start: impl FnOnce(Option<usize>) -> io::Result<Process>,
     ) -> io::Result<Process>;
 
-    /// Called first on a thread that the supervisor starts for one worker.
+    /// Prepares a thread that the supervisor has started for one worker. Called on it, before
+    /// anything else.
     fn thread_began(&self);
 
-    /// A worker could not be started, and its process is gone.
+    /// Handles that a worker could not be started. Its process is gone.
     fn start_failed(&self, worker: WorkerId, error: StartError);
 
-    /// A worker has completed its handshake. May last until the worker's death, as it runs on a
-    /// thread of the worker's own.
+    /// Handles that a worker has completed its handshake. May last until the worker's death, as it
+    /// runs on a thread of the worker's own.
     fn connected(&self, process: &Arc<WorkerProcess>, connected: Connected);
 
-    /// The thread of a worker has panicked.
+    /// Handles a panic of the thread of a worker.
     fn thread_panicked(&self, process: &Arc<WorkerProcess>);
 
-    /// The task of a worker has entered a section with a deadline.
+    /// Handles that the task of a worker has entered a section with a deadline.
     fn section_began(&self, worker: WorkerId, due: Monotonic);
 
-    /// A worker has broken the protocol.
+    /// Handles a breach of the protocol by a worker.
     fn misbehaved(&self, worker: WorkerId, problem: &str);
 
-    /// The death of a worker is about to be reported although its process may still be alive. What
+    /// Prepares for the report of the death of a worker whose process may still be alive. Whatever
     /// it does from now on must make no difference.
     fn gave_up_on(&self, process: &WorkerProcess);
 
-    /// A worker has died, and its output has been read.
+    /// Handles the death of a worker, whose output has been read.
     fn died(&self, process: &Arc<WorkerProcess>);
 
-    /// A worker could not be killed, because this process may not do so any more.
+    /// Handles that a worker could not be killed, because this process may not do so any more.
     fn could_not_kill(&self, process: &Arc<WorkerProcess>, error: io::Error);
 
-    /// Does what is due, and returns the next deadline.
+    /// Does the work that is due, and returns the next deadline.
     fn tick(&self) -> Option<Monotonic>;
 
-    /// A thread of the supervisor cannot do its part any more.
+    /// Handles that a thread of the supervisor cannot do its part any more.
     fn gave_up(&self, part: &str, problem: &dyn fmt::Display);
 }
 

@@ -23,7 +23,7 @@ impl TimerGuard {
         Self { client, scope, released: false, origin: Origin::here() }
     }
 
-    /// The timer's scope.
+    /// Returns the timer's scope.
     pub fn scope(&self) -> &Scope {
         &self.scope
     }
