@@ -12,7 +12,7 @@ use std::thread;
 use std::time::Duration;
 
 use brigade::Task;
-use brigade_cluster::{Cluster, Node};
+use brigade_cluster::{Cluster, ClusterError, Node};
 use brigade_testkit::processes::{Signal, hit};
 use brigade_testkit::{BOUND, Network, Random, pause, wait_until};
 
@@ -115,13 +115,30 @@ fn node() {
 
 /// Connects like the client of the test.
 pub(crate) fn connect(urls: &str, lease: Duration) -> Cluster {
-    Cluster::builder().url(urls).lease(lease).replicas(3).connect().unwrap()
+    try_to_connect(urls, lease).unwrap()
+}
+
+fn try_to_connect(urls: &str, lease: Duration) -> Result<Cluster, ClusterError> {
+    Cluster::builder().url(urls).lease(lease).replicas(3).connect()
+}
+
+/// Tries again if `attempt` fails. Servers that need their operator may be away for longer than
+/// clients wait.
+fn insist<T>(attempt: impl Fn() -> Result<T, ClusterError>) -> T {
+    for _ in 0..3 {
+        match attempt() {
+            Ok(value) => return value,
+            Err(error) => println!("trying again: {error}"),
+        }
+    }
+    attempt().unwrap()
 }
 
 /// Submits all tasks, waits for their outcomes, and writes the results.
 fn client() {
-    let cluster = connect(&env::var(URLS).unwrap(), lease());
-    let batch = cluster.batch(BATCH).unwrap();
+    let urls = env::var(URLS).unwrap();
+    let cluster = insist(|| try_to_connect(&urls, lease()));
+    let batch = insist(|| cluster.batch(BATCH));
     let mut random = Random::new(number(SEED));
     let handles: Vec<_> = (0..number(TASKS))
         .map(|number: u32| {
