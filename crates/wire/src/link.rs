@@ -95,6 +95,15 @@ pub trait LinkReceiver: Send {
     /// [`LinkError::Protocol`] for bytes that are not a message, which are skipped.
     fn receive(&mut self) -> Result<&[u8], LinkError>;
 
+    /// Like [`receive`](Self::receive), but may call `before_look` before each look for the
+    /// message, to do then what would take time once the message is there.
+    ///
+    /// # Errors
+    /// Like `receive`.
+    fn receive_while(&mut self, _before_look: &mut dyn FnMut()) -> Result<&[u8], LinkError> {
+        self.receive()
+    }
+
     /// Returns the approximate number of messages that have arrived and were not received; 0 if it
     /// is unknown.
     fn behind(&self) -> u64 {
@@ -105,6 +114,10 @@ pub trait LinkReceiver: Send {
 impl<R: LinkReceiver + ?Sized> LinkReceiver for Box<R> {
     fn receive(&mut self) -> Result<&[u8], LinkError> {
         (**self).receive()
+    }
+
+    fn receive_while(&mut self, before_look: &mut dyn FnMut()) -> Result<&[u8], LinkError> {
+        (**self).receive_while(before_look)
     }
 
     fn behind(&self) -> u64 {

@@ -2,20 +2,21 @@
 //! share.
 //!
 //! ```text
-//!                      worker: begin
-//! the word of the ------------------> Running(tag, round)
-//! task before     ------------------> Revoked(tag, round)
-//!                      host: revoke
+//!            host: arm                 worker: begin
+//! (anything) ---------> Queued(tag) ------------------> Running(tag)
+//!                           |
+//!                           | host: revoke
+//!                           v
+//!                       Revoked(tag)
 //! ```
 //!
-//! To send a task, the host writes nothing here, so that the cache line stays with the worker. Both
-//! sides count the tasks of an entry, which are sent and received in order, and so both know the
-//! words that the next one may have. From the word of the task before, the worker (`begin`) and the
-//! host (`revoke`) compete with one compare-and-swap each, so exactly one wins: a revoked task
-//! never starts, and a task that has started cannot be revoked. No state follows *running*: the
-//! outcome itself reports the end of the task, and only then does the host use the entry for
-//! another one. The word stays readable after the worker's death, which is how the host knows what
-//! was running.
+//! Access rules: only the host arms an entry, and it arms the entry again only after the worker has
+//! sent the outcome of the task in it. From *queued* the worker (`begin`) and the host (`revoke`)
+//! compete with one compare-and-swap each, so exactly one wins: a revoked task never starts, and a
+//! task that has started cannot be revoked. No state follows *running*: the outcome itself reports
+//! the end of the task, and only then does the host arm the entry again. (A state *done* would have
+//! to be written after the outcome was sent, and could hit an entry that is already armed again.)
+//! The word stays readable after the worker's death, which is how the host knows what was running.
 //!
 //! The start time is written before the swap (release) and read after the state (acquire). It is a
 //! hint from a process that may lie, so only reports depend on it.
@@ -31,9 +32,12 @@
 //! host agree through these words alone: the worker notifies the host when they are set, and the
 //! host looks at them when the section is due.
 //!
-//! A word that is neither that of the task before nor *running* with the right tag and round when
-//! the host revokes the task is a breach of the protocol, unless the host itself had revoked the
-//! task before. Such a word must not count as a start.
+//! A word that is neither *queued* nor *running* with the right tag when the host revokes the task
+//! is a breach of the protocol, unless the host itself had revoked the task before. Such a word
+//! must not count as a start.
+//!
+//! The tag makes each arming distinct: a worker that receives an outdated message finds another tag
+//! and skips it.
 
 mod grant;
 #[cfg(all(test, loom))]
@@ -44,6 +48,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use brigade_sys::clock::Monotonic;
+use brigade_sys::fetch::fetch_for_writing;
 use brigade_sys::segment::Segment;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -73,43 +78,6 @@ pub enum SlotState {
 pub struct SlotTable {
     segment: Arc<Segment>,
     slots: u16,
-    known: Arc<[Known]>,
-}
-
-/// The words of an entry that each task has.
-struct Entry<'a> {
-    state: &'a AtomicU64,
-    since: &'a AtomicU64,
-}
-
-/// This side's knowledge of an entry. The host uses it under a lock of its own, and the worker on
-/// the thread that runs tasks.
-#[derive(Debug, Default)]
-struct Known {
-    /// The word of the task before: running, or revoked.
-    before: AtomicU64,
-    /// The word of the current task: running, unless it was revoked.
-    current: AtomicU64,
-}
-
-impl Known {
-    /// Goes on to the next task and returns its word.
-    #[inline]
-    fn next(&self, tag: u32) -> u64 {
-        let last = self.current.load(Ordering::Relaxed);
-        let running = word::running(tag, last);
-        self.before.store(last, Ordering::Relaxed);
-        self.current.store(running, Ordering::Relaxed);
-        running
-    }
-
-    fn before(&self) -> u64 {
-        self.before.load(Ordering::Relaxed)
-    }
-
-    fn current(&self) -> u64 {
-        self.current.load(Ordering::Relaxed)
-    }
 }
 
 /// A section of a task that must end in time.
@@ -149,19 +117,22 @@ impl SlotTable {
             segment.words().len() >= Self::words(slots),
             "the segment is too short for {slots} entries"
         );
-        let known = std::iter::repeat_with(Known::default).take(slots.into()).collect();
-        Self { segment, slots, known }
+        Self { segment, slots }
     }
 
-    /// Host: uses the entry for another task, before the task is sent.
+    /// Host: marks a task as queued, before the task is sent.
     #[inline]
     pub fn arm(&self, ring_index: u16, tag: u32) {
-        if let Some(known) = self.known.get(usize::from(ring_index)) {
-            known.next(tag);
+        if let Some((state, _)) = self.words_of(ring_index) {
+            word::arm(state, tag);
+        }
+        // Four entries share a cache line, and the worker has had the next one.
+        if let Some((next, _)) = self.words_of(ring_index.wrapping_add(4)) {
+            fetch_for_writing(next);
         }
     }
 
-    /// Host: before the task is sent, resets the number of items that have started.
+    /// Host: before `arm`, resets the number of items that have started.
     pub fn reset_items(&self, ring_index: u16) {
         if let Some(items) = self.items(ring_index) {
             items.store(0, Ordering::Relaxed);
@@ -182,53 +153,52 @@ impl SlotTable {
         }
     }
 
-    /// Host: revokes the task of the entry, whose tag is `tag`.
+    /// Host: revokes the task.
     pub fn revoke(&self, ring_index: u16, tag: u32) -> Revocation {
-        let Some((entry, known)) = self.of_task(ring_index, tag) else {
-            return Revocation::Neither;
-        };
-        let (before, current) = (known.before(), known.current());
-        if word::is_revoked(current) {
-            return Revocation::Neither;
-        }
-        let found = word::revoke(entry.state, before, current);
-        if found == Revocation::Revoked {
-            known.current.store(word::revoked(current), Ordering::Relaxed);
-        }
-        found
+        self.words_of(ring_index).map_or(Revocation::Neither, |(state, _)| word::revoke(state, tag))
     }
 
     /// Host: returns the state of the entry.
     pub fn state(&self, ring_index: u16) -> SlotState {
-        let Some((entry, known)) = self.entry(ring_index) else { return SlotState::Free };
-        let (before, current) = (known.before(), known.current());
-        match entry.state.load(Ordering::Acquire) {
-            _ if current == before => SlotState::Free,
-            state if state == before => SlotState::Queued,
-            state if state != current => SlotState::Free,
-            state if word::is_revoked(state) => SlotState::Revoked,
-            _ => {
-                let since = Monotonic::from_nanos(entry.since.load(Ordering::Relaxed));
-                SlotState::Running { since }
+        let Some((state, since)) = self.words_of(ring_index) else {
+            return SlotState::Free;
+        };
+        match word::read(state) {
+            word::QUEUED => SlotState::Queued,
+            word::RUNNING => {
+                SlotState::Running { since: Monotonic::from_nanos(since.load(Ordering::Relaxed)) }
             }
+            word::REVOKED => SlotState::Revoked,
+            _ => SlotState::Free,
         }
     }
 
-    /// Host, after the worker's death: returns `true` if the task may have started. Only the word
-    /// of the task before proves that it has not; an overwritten word proves nothing.
+    /// Host, after the worker's death: returns `true` if the task may have started. Only a word
+    /// that still says *queued* for this very task proves that it has not; an overwritten word
+    /// proves nothing.
     pub fn may_have_begun(&self, ring_index: u16, tag: u32) -> bool {
-        self.of_task(ring_index, tag)
-            .is_none_or(|(entry, known)| entry.state.load(Ordering::Acquire) != known.before())
+        !self.words_of(ring_index).is_some_and(|(state, _)| word::is_queued(state, tag))
     }
 
-    /// Worker: starts the next task of the entry. Returns `false` if the task was revoked or the
-    /// table has no such entry. Call it once for each task, in the order in which they arrive.
+    /// Worker: fetches the state word behind that of `ring_index`, the last task. Call it as soon
+    /// as there is a message: the next task has that word, the host has just written it, and it
+    /// takes as long to come as the message did.
+    #[inline]
+    pub fn fetch_behind(&self, ring_index: u16) {
+        let next = ring_index.wrapping_add(1);
+        let next = if next < self.slots { next } else { 0 };
+        if let Some((state, _)) = self.words_of(next) {
+            fetch_for_writing(state);
+        }
+    }
+
+    /// Worker: starts the task. Returns `false` if the task was revoked or the table has no such
+    /// entry.
     #[inline]
     pub fn begin(&self, ring_index: u16, tag: u32, now: Monotonic) -> bool {
-        self.entry(ring_index).is_some_and(|(entry, known)| {
-            let running = known.next(tag);
-            entry.since.store(now.as_nanos(), Ordering::Relaxed);
-            word::begin(entry.state, running)
+        self.words_of(ring_index).is_some_and(|(state, since)| {
+            since.store(now.as_nanos(), Ordering::Relaxed);
+            word::begin(state, tag)
         })
     }
 
@@ -268,20 +238,141 @@ impl SlotTable {
         (ring_index < self.slots).then(|| &self.segment.words()[index])
     }
 
-    /// Returns the entry, if its current task has this tag.
-    fn of_task(&self, ring_index: u16, tag: u32) -> Option<(Entry<'_>, &Known)> {
-        self.entry(ring_index).filter(|(_, known)| word::has_tag(known.current(), tag))
-    }
-
     /// Returns `None` for an index beyond the table: it may come from another process.
     #[inline]
-    fn entry(&self, ring_index: u16) -> Option<(Entry<'_>, &Known)> {
-        let known = self.known.get(usize::from(ring_index))?;
+    fn words_of(&self, ring_index: u16) -> Option<(&AtomicU64, &AtomicU64)> {
+        if ring_index >= self.slots {
+            return None;
+        }
         let index = usize::from(ring_index) * 2;
         let words = self.segment.words();
-        Some((Entry { state: &words[index], since: &words[index + 1] }, known))
+        Some((&words[index], &words[index + 1]))
     }
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use brigade_sys::clock::now;
+    use std::os::fd::AsFd;
+
+    use super::*;
+
+    pub(super) fn tables() -> (SlotTable, SlotTable) {
+        let host = Segment::create("test", SlotTable::words(4)).expect("a segment");
+        let other = host.as_fd().try_clone_to_owned().expect("a descriptor");
+        let worker = Segment::open(other, SlotTable::words(4)).expect("the same segment");
+        (SlotTable::new(host, 4), SlotTable::new(worker, 4))
+    }
+
+    #[test]
+    fn the_host_sees_the_section_that_the_worker_is_in() {
+        let (host, worker) = tables();
+        assert_eq!(host.section(), None);
+        let section = Section { due: now(), limit: Duration::from_millis(7) };
+        worker.set_section(Some(section));
+        assert_eq!(host.section(), Some(section));
+        worker.set_section(None);
+        assert_eq!(host.section(), None);
+    }
+
+    #[test]
+    fn the_host_sees_when_a_task_began_and_ended() {
+        let (host, worker) = tables();
+        assert_eq!(host.state(3), SlotState::Free);
+        host.arm(3, 7);
+        assert_eq!(host.state(3), SlotState::Queued);
+        let time = now();
+        assert!(worker.begin(3, 7, time));
+        assert_eq!(host.state(3), SlotState::Running { since: time });
+        assert_eq!(host.revoke(3, 7), Revocation::Begun);
+        host.arm(3, 8);
+        assert_eq!(
+            host.state(3),
+            SlotState::Queued,
+            "the outcome was received and the entry is in use again"
+        );
+    }
+
+    #[test]
+    fn a_revoked_task_does_not_begin() {
+        let (host, worker) = tables();
+        host.arm(0, 7);
+        assert_eq!(host.revoke(0, 7), Revocation::Revoked);
+        assert!(!worker.begin(0, 7, now()));
+        assert_eq!(host.state(0), SlotState::Revoked);
+    }
+
+    #[test]
+    fn an_overwritten_word_is_not_a_start() {
+        let (host, worker) = tables();
+        for garbage in [0, 0xa5a5_a5a5_a5a5_a5a5, u64::MAX] {
+            host.arm(0, 7);
+            worker.segment.words()[0].store(garbage, Ordering::Relaxed);
+            assert_eq!(host.revoke(0, 7), Revocation::Neither);
+        }
+        host.arm(0, 7);
+        assert_eq!(host.revoke(0, 7), Revocation::Revoked);
+        assert_eq!(host.revoke(0, 7), Revocation::Neither, "it was revoked before");
+    }
+
+    #[test]
+    fn only_the_word_of_this_very_task_proves_that_it_has_not_begun() {
+        let (host, worker) = tables();
+        host.arm(0, 7);
+        assert!(!host.may_have_begun(0, 7));
+        assert!(host.may_have_begun(0, 8) && host.may_have_begun(1, 7));
+        assert!(worker.begin(0, 7, now()));
+        assert!(host.may_have_begun(0, 7));
+    }
+
+    #[test]
+    fn a_task_begins_once_even_if_its_message_comes_again() {
+        let (host, worker) = tables();
+        host.arm(0, 7);
+        assert!(worker.begin(0, 7, now()));
+        assert!(!worker.begin(0, 7, now()));
+        host.arm(0, 8);
+        assert!(!worker.begin(0, 7, now()));
+    }
+
+    #[test]
+    fn a_task_whose_word_was_zeroed_counts_as_begun() {
+        let (host, worker) = tables();
+        host.arm(0, 7);
+        assert!(worker.begin(0, 7, now()));
+        worker.segment.words()[0].store(0, Ordering::Relaxed);
+        assert!(host.may_have_begun(0, 7));
+    }
+
+    #[test]
+    fn a_task_with_another_tag_does_not_begin() {
+        let (host, worker) = tables();
+        host.arm(0, 7);
+        assert!(!worker.begin(0, 8, now()));
+        assert_eq!(host.revoke(0, 8), Revocation::Neither);
+        assert_eq!(host.state(0), SlotState::Queued);
+    }
+
+    #[test]
+    fn the_host_sees_how_many_items_of_a_chunk_have_begun() {
+        let (host, worker) = tables();
+        worker.begin_item(3, 9);
+        host.reset_items(3);
+        host.arm(3, 7);
+        assert_eq!(host.begun_items(3), 0);
+        assert!(worker.begin(3, 7, now()));
+        worker.begin_item(3, 2);
+        assert_eq!((host.begun_items(3), host.begun_items(2)), (2, 0));
+        worker.begin_item(4, 1);
+        assert_eq!(host.begun_items(4), 0, "there is no such entry");
+    }
+
+    #[test]
+    fn an_index_beyond_the_table_is_harmless() {
+        let (host, worker) = tables();
+        host.arm(4, 1);
+        assert!(!worker.begin(4, 1, now()));
+        assert_eq!(host.revoke(u16::MAX, 1), Revocation::Neither);
+        assert_eq!(host.state(4), SlotState::Free);
+    }
+}

@@ -111,17 +111,24 @@ impl<S: LinkSender, R: LinkReceiver> EventLoop<S, R> {
 
     /// Runs tasks until the host asks the worker to stop.
     pub(crate) fn run(mut self) -> Result<(), LoopError> {
+        // The first task has the index 0.
+        let mut last = u16::MAX;
         loop {
-            let message = match self.receiver.receive() {
+            // While the loop waits, it keeps the line of the next state word, which the host takes
+            // to write it just before it sends the task.
+            let slots = &self.slots;
+            let message = match self.receiver.receive_while(&mut || slots.fetch_behind(last)) {
                 Ok(message) => message,
                 Err(LinkError::Closed) => return Err(LoopError::Closed),
                 Err(error) => return Err(LoopError::Receive(error)),
             };
+            self.slots.fetch_behind(last);
             let run = match ToWorker::decode(message).map_err(LoopError::Message)? {
                 ToWorker::Run(run) => run,
                 ToWorker::Stop => return self.reporter.announce(),
             };
             let Run { task, attempt, ring_index, .. } = run;
+            last = ring_index;
             let tag = slot_tag(task, attempt);
             let began = clock::now();
             if !self.slots.begin(ring_index, tag, began) {

@@ -334,8 +334,12 @@ impl WorkerSender {
 }
 
 impl LinkReceiver for WorkerReceiver {
-    #[inline]
     fn receive(&mut self) -> Result<&[u8], LinkError> {
+        self.receive_while(&mut || ())
+    }
+
+    #[inline]
+    fn receive_while(&mut self, before_look: &mut dyn FnMut()) -> Result<&[u8], LinkError> {
         self.consumer.release();
         while !self.consumer.advance()? {
             self.doorbell.ring_now().map_err(LinkError::Io)?;
@@ -343,7 +347,7 @@ impl LinkReceiver for WorkerReceiver {
                 // The host had more than the ring holds, and does not know that there is room now.
                 self.doorbell.ring().map_err(LinkError::Io)?;
             }
-            if !self.doorbell.may_spin() || !self.spin() {
+            if !self.doorbell.may_spin() || !self.spin(before_look) {
                 self.doorbell.ring_before_sleep().map_err(LinkError::Io)?;
                 self.bell.sleep_unless(|| self.consumer.has_more());
             }
@@ -359,10 +363,11 @@ impl LinkReceiver for WorkerReceiver {
 
 impl WorkerReceiver {
     /// Looks for a message for the time of [`SPIN`]; returns `true` if there is one.
-    fn spin(&self) -> bool {
+    fn spin(&self, before_look: &mut dyn FnMut()) -> bool {
         let end = now().saturating_add(SPIN);
         while now() < end {
             for _ in 0..16 {
+                before_look();
                 if self.consumer.has_more_soon() {
                     return true;
                 }

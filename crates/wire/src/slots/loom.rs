@@ -1,4 +1,4 @@
-//! Checks every interleaving of a worker that starts a task and a host that revokes it or uses the
+//! Checks every interleaving of a worker that starts a task and a host that revokes it or arms the
 //! entry again.
 
 use loom::sync::Arc;
@@ -6,11 +6,15 @@ use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::thread;
 
 use super::Revocation;
-use super::word::{self, Word, revoked, running};
+use super::word::{self, Word};
 
 impl Word for AtomicU64 {
     fn load(&self, ordering: Ordering) -> u64 {
         self.load(ordering)
+    }
+
+    fn store(&self, value: u64, ordering: Ordering) {
+        self.store(value, ordering);
     }
 
     fn swap_if(&self, expected: u64, value: u64, won: Ordering, lost: Ordering) -> Result<(), u64> {
@@ -22,18 +26,17 @@ impl Word for AtomicU64 {
 fn begin_and_revoke_never_both_win_and_never_both_lose() {
     loom::model(|| {
         let state = Arc::new(AtomicU64::new(0));
-        let task = running(7, 0);
+        word::arm(&*state, 7);
         let worker = {
             let state = Arc::clone(&state);
-            thread::spawn(move || word::begin(&*state, task))
+            thread::spawn(move || word::begin(&*state, 7))
         };
-        let revocation = word::revoke(&*state, 0, task);
-        let is_revoked = revocation == Revocation::Revoked;
+        let revocation = word::revoke(&*state, 7);
+        let revoked = revocation == Revocation::Revoked;
         assert_ne!(revocation, Revocation::Neither);
         let begun = worker.join().expect("the worker's thread");
-        assert_ne!(begun, is_revoked);
-        let end = state.load(Ordering::Acquire);
-        assert_eq!(end, if begun { task } else { revoked(task) });
+        assert_ne!(begun, revoked);
+        assert_eq!(word::read(&*state), if begun { word::RUNNING } else { word::REVOKED });
     });
 }
 
@@ -42,53 +45,66 @@ fn a_host_that_sees_a_task_running_sees_when_it_began() {
     loom::model(|| {
         let state = Arc::new(AtomicU64::new(0));
         let since = Arc::new(AtomicU64::new(0));
-        let task = running(7, 0);
+        word::arm(&*state, 7);
         let worker = {
             let (state, since) = (Arc::clone(&state), Arc::clone(&since));
             thread::spawn(move || {
                 since.store(42, Ordering::Relaxed);
-                assert!(word::begin(&*state, task));
+                assert!(word::begin(&*state, 7));
             })
         };
-        if state.load(Ordering::Acquire) == task {
+        if word::read(&*state) == word::RUNNING {
             assert_eq!(since.load(Ordering::Relaxed), 42);
         }
         worker.join().expect("the worker's thread");
     });
 }
 
-/// The host hears that a task was skipped, or its outcome, before it sends the next one.
 #[test]
-fn a_task_that_follows_in_the_same_entry_begins_or_is_revoked() {
-    for tag in [7, 8] {
-        loom::model(move || {
-            let state = Arc::new(AtomicU64::new(0));
-            let answered = Arc::new(AtomicU64::new(0));
-            let sent = Arc::new(AtomicU64::new(0));
-            let first = running(7, 0);
-            let second = running(tag, first);
-            let worker = {
-                let (state, answered, sent) =
-                    (Arc::clone(&state), Arc::clone(&answered), Arc::clone(&sent));
-                thread::spawn(move || {
-                    let _ = word::begin(&*state, first);
-                    answered.store(1, Ordering::Release);
-                    (sent.load(Ordering::Acquire) == 1).then(|| word::begin(&*state, second))
-                })
-            };
-            let found = word::revoke(&*state, 0, first);
-            assert_ne!(found, Revocation::Neither);
-            let before = if found == Revocation::Revoked { revoked(first) } else { first };
-            let mut end = None;
-            if answered.load(Ordering::Acquire) == 1 {
-                assert_eq!(state.load(Ordering::Acquire), before, "the entry is at rest");
-                sent.store(1, Ordering::Release);
-                end = Some(word::revoke(&*state, before, second));
-                assert_ne!(end, Some(Revocation::Neither));
-            }
-            if let Some(begun) = worker.join().expect("the worker's thread") {
-                assert_eq!(end, Some(if begun { Revocation::Begun } else { Revocation::Revoked }));
-            }
-        });
-    }
+fn an_outdated_message_never_begins_the_next_task() {
+    loom::model(|| {
+        let state = Arc::new(AtomicU64::new(0));
+        word::arm(&*state, 7);
+        let worker = {
+            let state = Arc::clone(&state);
+            thread::spawn(move || word::begin(&*state, 7))
+        };
+        let revocation = word::revoke(&*state, 7);
+        let revoked = revocation == Revocation::Revoked;
+        assert_ne!(revocation, Revocation::Neither);
+        if revoked {
+            word::arm(&*state, 8);
+        }
+        let begun = worker.join().expect("the worker's thread");
+        assert_ne!(begun, revoked);
+        assert_eq!(word::begin(&*state, 8), revoked);
+    });
+}
+
+#[test]
+fn an_entry_is_free_once_the_outcome_has_arrived() {
+    loom::model(|| {
+        let state = Arc::new(AtomicU64::new(0));
+        let answered = Arc::new(AtomicU64::new(0));
+        let sent = Arc::new(AtomicU64::new(0));
+        word::arm(&*state, 7);
+        let worker = {
+            let (state, answered, sent) =
+                (Arc::clone(&state), Arc::clone(&answered), Arc::clone(&sent));
+            thread::spawn(move || {
+                assert!(word::begin(&*state, 7));
+                answered.store(1, Ordering::Release);
+                // The link's order: the task was sent after the table was written.
+                let next = sent.load(Ordering::Acquire) == 1;
+                (next, next && word::begin(&*state, 8))
+            })
+        };
+        if answered.load(Ordering::Acquire) == 1 {
+            assert_eq!(word::read(&*state), word::RUNNING);
+            word::arm(&*state, 8);
+            sent.store(1, Ordering::Release);
+        }
+        let (next, begun) = worker.join().expect("the worker's thread");
+        assert_eq!(begun, next);
+    });
 }

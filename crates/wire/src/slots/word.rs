@@ -4,18 +4,18 @@ use std::sync::atomic::Ordering;
 
 use super::Revocation;
 
-/// The lowest bits are the state, the next one is the round, and the others are the tag.
-const STATE: u64 = 0b11;
-const ROUND: u64 = 0b100;
-const TAG_SHIFT: u32 = 3;
+/// Number of state bits; the other bits are the tag.
+const STATE_BITS: u32 = 3;
 
-const RUNNING: u64 = 1;
-const REVOKED: u64 = 2;
+pub(super) const QUEUED: u64 = 1;
+pub(super) const RUNNING: u64 = 2;
+pub(super) const REVOKED: u64 = 3;
 
 /// An atomic word: the standard library's, or loom's in the model beside this file. Both get their
 /// orderings from the transitions below, so loom checks the code that runs.
 pub(super) trait Word {
     fn load(&self, ordering: Ordering) -> u64;
+    fn store(&self, value: u64, ordering: Ordering);
     /// On failure returns the actual value.
     fn swap_if(&self, expected: u64, value: u64, won: Ordering, lost: Ordering) -> Result<(), u64>;
 }
@@ -27,53 +27,50 @@ impl Word for std::sync::atomic::AtomicU64 {
     }
 
     #[inline]
+    fn store(&self, value: u64, ordering: Ordering) {
+        self.store(value, ordering);
+    }
+
+    #[inline]
     fn swap_if(&self, expected: u64, value: u64, won: Ordering, lost: Ordering) -> Result<(), u64> {
         self.compare_exchange(expected, value, won, lost).map(drop)
     }
 }
 
-/// Returns the word of a task that runs. `last` is that of the task before, running or revoked.
-///
-/// It differs from `last` even if the tags are equal, as those of a task are that was revoked and
-/// then sent again.
 #[inline]
-pub(super) fn running(tag: u32, last: u64) -> u64 {
-    u64::from(tag) << TAG_SHIFT | (last ^ ROUND) & ROUND | RUNNING
+pub(super) fn arm(word: &impl Word, tag: u32) {
+    word.store(compose(tag, QUEUED), Ordering::Release);
 }
 
-/// Returns the word of a task that was revoked, from that of the same task if it runs.
 #[inline]
-pub(super) fn revoked(running: u64) -> u64 {
-    running & !STATE | REVOKED
+pub(super) fn begin(word: &impl Word, tag: u32) -> bool {
+    leave_queued(word, tag, RUNNING).is_ok()
 }
 
-pub(super) fn has_tag(word: u64, tag: u32) -> bool {
-    word >> TAG_SHIFT == u64::from(tag)
-}
-
-pub(super) fn is_revoked(word: u64) -> bool {
-    word & STATE == REVOKED
-}
-
-/// Worker: begins a task, unless it was revoked. The word before it may be any, so that garbage in
-/// it does not outlast the task.
-#[inline]
-pub(super) fn begin(word: &impl Word, running: u64) -> bool {
-    let mut found = word.load(Ordering::Relaxed);
-    while found != revoked(running) {
-        match word.swap_if(found, running, Ordering::AcqRel, Ordering::Acquire) {
-            Ok(()) => return true,
-            Err(actual) => found = actual,
-        }
-    }
-    false
-}
-
-/// Host: revokes a task, unless it has begun. `last` is the word of the task before.
-pub(super) fn revoke(word: &impl Word, last: u64, running: u64) -> Revocation {
-    match word.swap_if(last, revoked(running), Ordering::AcqRel, Ordering::Acquire) {
+pub(super) fn revoke(word: &impl Word, tag: u32) -> Revocation {
+    match leave_queued(word, tag, REVOKED) {
         Ok(()) => Revocation::Revoked,
-        Err(found) if found == running => Revocation::Begun,
+        Err(found) if found == compose(tag, RUNNING) => Revocation::Begun,
         Err(_) => Revocation::Neither,
     }
+}
+
+pub(super) fn is_queued(word: &impl Word, tag: u32) -> bool {
+    word.load(Ordering::Acquire) == compose(tag, QUEUED)
+}
+
+pub(super) fn read(word: &impl Word) -> u64 {
+    word.load(Ordering::Acquire) & ((1 << STATE_BITS) - 1)
+}
+
+/// Leaves the state *queued*. Only one of several contenders succeeds; the others get the actual
+/// value.
+#[inline]
+fn leave_queued(word: &impl Word, tag: u32, state: u64) -> Result<(), u64> {
+    word.swap_if(compose(tag, QUEUED), compose(tag, state), Ordering::AcqRel, Ordering::Acquire)
+}
+
+#[inline]
+fn compose(tag: u32, state: u64) -> u64 {
+    u64::from(tag) << STATE_BITS | state
 }

@@ -415,10 +415,10 @@ fn wait_for_gate((): ()) {
 }
 
 #[test]
-fn a_task_with_an_invalid_slot_is_skipped() {
+fn a_task_with_a_stale_or_invalid_slot_is_skipped() {
     let mut host = Host::start();
     let task = TaskId::new(900);
-    for ring_index in [SLOTS, u16::MAX] {
+    for ring_index in [3, SLOTS, u16::MAX] {
         let run = Run {
             task,
             attempt: Attempt::first(),
