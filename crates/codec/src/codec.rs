@@ -134,7 +134,15 @@ impl Flavor for Bounded<'_> {
     #[inline]
     fn try_extend(&mut self, bytes: &[u8]) -> postcard::Result<()> {
         self.make_room(bytes.len())?;
-        self.into.extend_from_slice(bytes);
+        if bytes.len() <= LONGEST_NUMBER {
+            // A number, of which each byte was just written by itself. A processor stalls when it
+            // reads several of them at once.
+            for byte in bytes {
+                self.into.push(*byte);
+            }
+        } else {
+            self.into.extend_from_slice(bytes);
+        }
         Ok(())
     }
 
@@ -143,6 +151,9 @@ impl Flavor for Bounded<'_> {
         if self.overflowed { Err(postcard::Error::SerializeBufferFull) } else { Ok(()) }
     }
 }
+
+/// Number of bytes that an encoded number of 64 bits takes at most.
+const LONGEST_NUMBER: usize = 10;
 
 /// Most arguments are small; with a smaller first step their encoding would be a chain of
 /// reallocations.

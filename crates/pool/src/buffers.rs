@@ -20,7 +20,7 @@ pub(crate) type ItemBuffers = Vec<(u32, SharedBuf)>;
 /// which have to exist until the outcome.
 #[cold]
 pub(crate) fn append(
-    exported: Vec<SharedBuf>,
+    exported: Box<[SharedBuf]>,
     into: &mut Vec<u8>,
     room: usize,
     arena: Option<&Arc<ArgumentArena>>,

@@ -105,16 +105,14 @@ impl Argument {
         // The value's own code may encode another argument meanwhile, which gets other memory.
         let mut encoded = SCRATCH.try_with(Cell::take).unwrap_or_default();
         let (result, exported) = exporting(|| codec::encode(value, &mut encoded, limit));
-        if result.is_err() || (exported.is_empty() && encoded.len() <= COPIED) {
+        if result.is_err() || (exported.is_none() && encoded.len() <= COPIED) {
             let argument = result.map(|()| Self::Inline(Bytes::copy(&encoded)));
             encoded.clear();
             // Fails only at the end of the thread.
             let _ = SCRATCH.try_with(|scratch| scratch.set(encoded));
             return argument;
         }
-        if exported.is_empty() {
-            return Ok(Self::of(encoded, arena));
-        }
+        let Some(exported) = exported else { return Ok(Self::of(encoded, arena)) };
         let room = limit.saturating_sub(encoded.len());
         let lent = append_buffers::<T>(exported, &mut encoded, room, arena)?;
         let lent = lent.into_iter().map(|buffer| (0, buffer)).collect();
@@ -256,7 +254,7 @@ impl Argument {
 /// Appends the list of an argument's buffers to its encoding of type `T`.
 #[cold]
 pub(crate) fn append_buffers<T>(
-    exported: Vec<SharedBuf>,
+    exported: Box<[SharedBuf]>,
     encoded: &mut Vec<u8>,
     room: usize,
     arena: Option<&Arc<ArgumentArena>>,

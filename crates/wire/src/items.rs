@@ -69,6 +69,21 @@ pub fn push(items: &mut Vec<u8>, bytes: &[u8]) -> Result<(), MessageError> {
     Ok(())
 }
 
+/// Appends a short item that is packed into words.
+///
+/// # Panics
+/// If it has 255 bytes or more.
+#[inline]
+pub(crate) fn push_words(items: &mut Vec<u8>, length: usize, word: impl Fn(usize) -> u64) {
+    #[expect(clippy::expect_used, reason = "the items of a ring have at most 64 bytes")]
+    items.push(short(length).expect("a short item"));
+    let end = items.len() + length;
+    for index in 0..length.div_ceil(8) {
+        items.extend_from_slice(&word(index).to_le_bytes());
+    }
+    items.truncate(end);
+}
+
 const TOO_LONG: MessageError = MessageError::Encode("item of 4 GiB or more");
 
 /// Appends an empty item, which stands for one that is stored elsewhere.

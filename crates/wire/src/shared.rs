@@ -22,6 +22,7 @@
 //!     let mut encoded = Vec::new();
 //!     codec::encode(&rows, &mut encoded, 100).map(|()| encoded)
 //! });
+//! let buffers = buffers.unwrap_or_default();
 //! assert_eq!(buffers.len(), 1, "both rows are parts of one buffer");
 //!
 //! let encoded = encoded?;

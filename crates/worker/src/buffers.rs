@@ -32,7 +32,7 @@ pub(crate) fn importing(buffers: &[SharedBuf]) -> impl Fn(&mut dyn FnMut()) {
 /// Appends the buffers of a value to its encoding. `type_name` is the type of the value.
 #[cold]
 pub(crate) fn append(
-    exported: Vec<SharedBuf>,
+    exported: Box<[SharedBuf]>,
     encoded: &mut Vec<u8>,
     limit: usize,
     type_name: &str,

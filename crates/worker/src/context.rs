@@ -189,6 +189,7 @@ pub(crate) fn become_worker(worker: WorkerId, depth: u32, max_rss: u64, pinned: 
 }
 
 /// Sets the current task until the returned value is dropped.
+#[inline]
 pub(crate) fn enter(
     task: TaskId,
     attempt: Attempt,
@@ -225,6 +226,7 @@ impl Current {
         Self { task: AtomicU64::new(0), attempt: AtomicU32::new(0) }
     }
 
+    #[inline]
     fn enter(&self, task: TaskId, attempt: Attempt) -> EnteredTask<'_> {
         self.task.store(task.get(), Ordering::Relaxed);
         self.attempt.store(attempt.get(), Ordering::Release);
@@ -245,6 +247,7 @@ impl Current {
 struct EnteredTask<'a>(&'a Current);
 
 impl Drop for EnteredTask<'_> {
+    #[inline]
     fn drop(&mut self) {
         self.0.attempt.store(0, Ordering::Release);
     }

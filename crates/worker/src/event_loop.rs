@@ -7,8 +7,8 @@
 //!
 //! The outcome of each item of a chunk is sent before the next item starts, so that finished items
 //! survive a crash. The host need not learn about each at once, so it is woken at the end of the
-//! chunk, or when items turn out to take long. In the latter case the worker also returns the
-//! remaining items, so that they do not wait while another worker is idle.
+//! chunk, or now and then when items turn out to take long. In the latter case the worker also
+//! returns the remaining items, so that they do not wait while another worker is idle.
 //!
 //! A task may emit items while it runs. Each is sent as an item of a chunk is, once the host has
 //! granted it, and announced at once.
@@ -17,6 +17,7 @@
 //! original does, so it ends before it writes there: before it stores a result, and when the
 //! function returns in it.
 
+mod chunk;
 mod emitter;
 
 use std::sync::Arc;
@@ -28,7 +29,7 @@ use brigade_sys::fork::Origin;
 use brigade_wire::link::{ARENA_THRESHOLD, LinkError, LinkReceiver, LinkSender};
 use brigade_wire::slots::{SlotTable, slot_tag};
 use brigade_wire::{
-    Chunk, Finished, FromWorker, Item, Location, Outcome, Run, TaskId, ToWorker, items,
+    Finished, FinishedInline, FromWorker, Item, Location, Outcome, Run, TaskId, ToWorker,
 };
 
 use crate::arenas::Arenas;
@@ -42,6 +43,7 @@ use crate::memory_limit::MemoryLimit;
 use crate::panic_capture;
 use crate::sections;
 use crate::task_span;
+use chunk::Items;
 use emitter::{ArenaOutlet, Emitter};
 
 /// The buffer of a result is reused for the next one, unless it has grown beyond this.
@@ -55,6 +57,11 @@ const WAKE_UP: u64 = 60_000;
 /// Error texts of a type's own `serde` code are truncated to this, so that every link can carry
 /// them.
 const REASON_LIMIT: usize = 16 * 1024;
+
+/// The outcome of a call, or `None` if that is the value in [`Calls::result`], as it almost always
+/// is. So nothing is moved that was just written: a processor stalls when it moves what was written
+/// in smaller parts.
+type Answer<'a> = Option<Box<Outcome<'a>>>;
 
 /// Runs the tasks that arrive over a link, one after the other, on the thread that calls
 /// [`run`](Self::run).
@@ -135,12 +142,12 @@ impl<S: LinkSender, R: LinkReceiver> EventLoop<S, R> {
                 self.reporter.send(&FromWorker::Skipped { task, attempt, ring_index })?;
                 continue;
             }
-            let outcome = match run.chunk {
+            let answer = match run.chunk {
                 None => {
                     let mut emitter = Emitter::new(&mut self.reporter, &self.slots, ring_index);
-                    let outcome = self.runner.run(&run, &mut self.lent, &mut emitter);
+                    let answer = self.runner.run(&run, &mut self.lent, &mut emitter);
                     emitter.finish()?;
-                    outcome
+                    answer
                 }
                 Some(chunk) => {
                     let items = Items { run: &run, chunk, began };
@@ -153,11 +160,21 @@ impl<S: LinkSender, R: LinkReceiver> EventLoop<S, R> {
                 self.lent.report(|message| self.reporter.send_unannounced(message))?;
             }
             let now = clock::now();
-            let run_time = now.saturating_since(began);
-            let worn = self.memory_limit.is_exceeded();
-            let finished = Finished { task, attempt, ring_index, run_time, began, worn, outcome };
-            self.reporter.send_unannounced(&FromWorker::Finished(finished))?;
             let nanos = now.as_nanos().saturating_sub(began.as_nanos());
+            let worn = self.memory_limit.is_exceeded();
+            match answer {
+                None => {
+                    let run_time = nanos;
+                    let end = FinishedInline { task, attempt, ring_index, run_time, began, worn };
+                    self.reporter.send_end(&end, &self.runner.calls.result)?;
+                }
+                Some(outcome) => {
+                    let (run_time, outcome) = (Duration::from_nanos(nanos), *outcome);
+                    let end =
+                        Finished { task, attempt, ring_index, run_time, began, worn, outcome };
+                    self.reporter.send_unannounced(&FromWorker::Finished(end))?;
+                }
+            }
             let behind = self.receiver.behind();
             let left = nanos.saturating_mul(behind);
             if behind > 1 && left > WAKE_UP {
@@ -174,57 +191,6 @@ impl<S: LinkSender, R: LinkReceiver> EventLoop<S, R> {
     }
 }
 
-/// A chunk that has started.
-struct Items<'a> {
-    run: &'a Run<'a>,
-    chunk: Chunk,
-    began: Monotonic,
-}
-
-impl Items<'_> {
-    /// Runs the items in order and sends their outcomes, until the budget is used up. Returns the
-    /// outcome of the chunk.
-    fn run<S: LinkSender>(
-        &self,
-        slots: &SlotTable,
-        reporter: &mut Reporter<S>,
-        runner: &mut Runner,
-        lent: &mut Lent,
-    ) -> Result<Outcome<'static>, LoopError> {
-        let Run { task, ring_index, .. } = *self.run;
-        let Runner { functions, arenas, calls } = runner;
-        let entry = functions.find(&self.run.function);
-        let mut rest = argument(arenas.as_ref(), self.run).unwrap_or_default();
-        let mut tick = clock::last_tick();
-        for index in 0..self.chunk.items {
-            let Some(Ok(item)) = items::take(&mut rest) else {
-                let reason = format!("the chunk ends before its item {index}");
-                return Ok(Outcome::ArgumentCodec(reason));
-            };
-            slots.begin_item(ring_index, u64::from(index) + 1);
-            let id = TaskId::new(task.get() + u64::from(index));
-            let outcome = match &entry {
-                Ok(entry) => {
-                    let call = Call { run: self.run, id, entry: *entry, argument: item };
-                    calls.run::<S>(call, arenas.as_ref(), lent, None)
-                }
-                Err(reason) => Outcome::UnknownFunction(reason.clone()),
-            };
-            sections::end_of_item();
-            reporter.send_item(ring_index, index, outcome)?;
-            // Reading the exact time costs more than a short item.
-            if clock::last_tick() != tick {
-                tick = clock::last_tick();
-                reporter.announce()?;
-                if clock::now().saturating_since(self.began) >= self.chunk.budget {
-                    break;
-                }
-            }
-        }
-        Ok(Outcome::Value(&[]))
-    }
-}
-
 impl Runner {
     /// Runs a task that is no chunk.
     fn run<S: LinkSender>(
@@ -232,16 +198,15 @@ impl Runner {
         run: &Run<'_>,
         lent: &mut Lent,
         emitter: &mut Emitter<'_, S>,
-    ) -> Outcome<'_> {
+    ) -> Answer<'_> {
         let Self { functions, arenas, calls } = self;
         let entry = match functions.find(&run.function) {
             Ok(entry) => entry,
-            Err(reason) => return Outcome::UnknownFunction(reason),
+            Err(reason) => return Some(Box::new(Outcome::UnknownFunction(reason))),
         };
         let Some(argument) = argument(arenas.as_ref(), run) else {
-            return Outcome::ArgumentCodec(
-                "the location of the argument is out of bounds".to_owned(),
-            );
+            let reason = "the location of the argument is out of bounds".to_owned();
+            return Some(Box::new(Outcome::ArgumentCodec(reason)));
         };
         let call = Call { run, id: run.task, entry, argument };
         calls.run(call, arenas.as_ref(), lent, Some(emitter))
@@ -266,13 +231,13 @@ impl Calls {
         arenas: Option<&Arenas>,
         lent: &mut Lent,
         emitter: Option<&mut Emitter<'_, S>>,
-    ) -> Outcome<'_> {
+    ) -> Answer<'_> {
         let Self { result, leftover, limit, origin } = self;
         let results = arenas.map(|arenas| &*arenas.results);
         let (argument, buffers) = if run.has_buffers {
             match lent.open(argument, arenas) {
                 Ok((argument, buffers)) => (argument, Some(buffers)),
-                Err(reason) => return Outcome::ArgumentCodec(reason),
+                Err(reason) => return Some(Box::new(Outcome::ArgumentCodec(reason))),
             }
         } else {
             (argument, None)
@@ -295,10 +260,15 @@ impl Calls {
         invocation.with_buffers = with_buffers.as_ref().map(|it| it as &WithBuffers<'_>);
         let current = context::enter(id, run.attempt, run.limits, run.trace_context);
         let answer = panic_capture::run(|| {
-            // Calls the subscriber, which may panic.
-            let _span = task_span::enter(id, run.attempt);
-            // The same is true of an answer.
-            entry(&mut invocation).map_err(Box::new)
+            if task_span::are_wanted() {
+                // Calls the subscriber, which may panic.
+                let _span = task_span::enter(id, run.attempt);
+                entry(&mut invocation)
+            } else {
+                entry(&mut invocation)
+            }
+            // The stall that is avoided above concerns answers, too.
+            .map_err(Box::new)
         });
         let has_buffers = invocation.has_buffers;
         origin.end_copy();
@@ -306,18 +276,14 @@ impl Calls {
         if run.limits.are_some() {
             context::clear_deadlines();
         }
-        match answer {
+        Some(Box::new(match answer {
             Ok(Ok(())) if has_buffers => buffers::outcome(result, results),
             Ok(Ok(())) => {
                 if location.is_none() && result.len() >= ARENA_THRESHOLD {
                     location = results.and_then(|results| results.put(&[result]));
                 }
-                match location {
-                    Some((offset, length)) => {
-                        Outcome::InArena(Location { offset: offset as u64, length: length as u64 })
-                    }
-                    None => Outcome::Value(result),
-                }
+                let (offset, length) = location?;
+                Outcome::InArena(Location { offset: offset as u64, length: length as u64 })
             }
             Ok(Err(error)) => match *error {
                 EntryError::Argument(reason) => {
@@ -329,7 +295,7 @@ impl Calls {
                 buffers::undo_exports();
                 Outcome::Panicked(report)
             }
-        }
+        }))
     }
 }
 
@@ -359,21 +325,26 @@ impl<S: LinkSender> Reporter<S> {
         self.sender.send_unannounced(&self.head, message.payload()).map_err(LoopError::Send)
     }
 
+    /// Sends the end of a task whose value is in the message.
     #[inline]
-    fn send_item(
+    fn send_end(&mut self, end: &FinishedInline, value: &[u8]) -> Result<(), LoopError> {
+        self.head.clear();
+        end.encode_head(&mut self.head);
+        self.sender.send_unannounced(&self.head, value).map_err(LoopError::Send)
+    }
+
+    #[inline]
+    fn send_value_of_item(
         &mut self,
         ring_index: u16,
         index: u32,
-        outcome: Outcome<'_>,
+        value: &[u8],
     ) -> Result<(), LoopError> {
-        // The outcome is not moved until it must be: a processor stalls when it moves what was just
-        // written in smaller parts.
-        if let Outcome::Value(value) = &outcome
-            && self.sender.send_item(index, value).map_err(LoopError::Send)?
-        {
+        if self.sender.send_item(index, value).map_err(LoopError::Send)? {
             return Ok(());
         }
-        self.send_unannounced(&FromWorker::Item(Item { ring_index, index, outcome }))
+        let item = Item { ring_index, index, outcome: Outcome::Value(value) };
+        self.send_unannounced(&FromWorker::Item(item))
     }
 
     fn announce(&mut self) -> Result<(), LoopError> {

@@ -75,6 +75,7 @@ pub(crate) fn install() {
 }
 
 /// Runs `task` and turns a panic into a report.
+#[inline]
 pub(crate) fn run<T>(task: impl FnOnce() -> T) -> Result<T, Box<PanicReport>> {
     STATE.set(State::Running);
     // Only the task's own data can be left inconsistent. The event loop clears the result before it

@@ -66,9 +66,10 @@ pub(crate) fn begin(slots: SlotTable, control: Arc<Control>) {
 }
 
 /// Forgets the sections that a task has left open.
+#[inline]
 pub(crate) fn end_of_task() {
-    if let Some(sections) = sections()
-        && sections.is_known.load(Ordering::Relaxed)
+    if SECTIONS.get().is_some_and(|sections| sections.is_known.load(Ordering::Relaxed))
+        && let Some(sections) = sections()
     {
         sections.clear();
     }
@@ -77,8 +78,8 @@ pub(crate) fn end_of_task() {
 /// Forgets the sections that an item of a chunk has left open, so that they do not end later items.
 #[inline]
 pub(crate) fn end_of_item() {
-    if let Some(sections) = sections()
-        && sections.some_open.load(Ordering::Relaxed)
+    if SECTIONS.get().is_some_and(|sections| sections.some_open.load(Ordering::Relaxed))
+        && let Some(sections) = sections()
     {
         sections.forget_open();
     }

@@ -43,9 +43,7 @@ where
         let (encoded, exported) =
             exporting(|| codec::encode(&result, invocation.result, invocation.limit));
         encoded.map_err(|error| EntryError::Result(codec::chain(&error)))?;
-        if exported.is_empty() {
-            return Ok(());
-        }
+        let Some(exported) = exported else { return Ok(()) };
         invocation.has_buffers = true;
         buffers::append(exported, invocation.result, invocation.limit, type_name::<R>())
             .map_err(EntryError::Result)

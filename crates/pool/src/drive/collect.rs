@@ -294,7 +294,7 @@ impl Core {
             let time = *time.get_or_insert_with(now);
             match next {
                 Next::Inline(finished) => {
-                    let FinishedInline { task, attempt, run_time, began, worn } = finished;
+                    let FinishedInline { task, attempt, run_time, began, worn, .. } = finished;
                     let run_time = Duration::from_nanos(run_time);
                     let report = RunReport { worker, began, run_time };
                     let value = Bytes::copy(FinishedInline::value(end.message()));

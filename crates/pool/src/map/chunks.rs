@@ -55,14 +55,6 @@ struct Chunk {
     held: usize,
 }
 
-/// An input in `Chunks::filling`.
-struct Pushed {
-    /// `true` if it ends with a list of buffers.
-    has_buffers: bool,
-    /// The buffers that the list refers to.
-    lent: Vec<SharedBuf>,
-}
-
 /// The chunks of a map; see the module's documentation.
 pub(super) struct Chunks<'pool, I> {
     pool: &'pool Pool,
@@ -295,16 +287,14 @@ where
                 break;
             };
             let before = self.filling.len();
-            let Pushed { has_buffers, lent } = match self.push(&input, limit) {
-                Ok(pushed) => pushed,
-                Err(error) => {
-                    self.submit_filled();
-                    let kind = SubmitErrorKind::Codec { message: codec::chain(&error) };
-                    let items = self.next_items(1);
-                    // It must count in the window before more inputs are taken.
-                    return self.fail(items, kind);
-                }
-            };
+            let (mut has_buffers, mut lent) = (self.has_buffers, Vec::new());
+            if let Err(error) = self.push(&input, limit, &mut has_buffers, &mut lent) {
+                self.submit_filled();
+                let kind = SubmitErrorKind::Codec { message: codec::chain(&error) };
+                let items = self.next_items(1);
+                // It must count in the window before more inputs are taken.
+                return self.fail(items, kind);
+            }
             // The inputs before it have no lists of buffers.
             let is_first_with_buffers = has_buffers && !self.has_buffers;
             if (self.filling.len() > limit || is_first_with_buffers) && self.filled > 0 {
@@ -326,24 +316,30 @@ where
         self.submit_filled();
     }
 
-    /// Appends an encoded input to `filling`.
+    /// Appends an encoded input to `filling`. Sets `has_buffers` if it ends with a list of buffers,
+    /// and puts those that the list refers to into `lent`. To return them with each input would
+    /// move what was just written, which takes a processor half as long as all the rest.
     #[inline]
-    fn push(&mut self, input: &I::Item, limit: usize) -> Result<Pushed, CodecError> {
-        let mut has_buffers = self.has_buffers;
-        let mut lent = Vec::new();
+    fn push(
+        &mut self,
+        input: &I::Item,
+        limit: usize,
+        has_buffers: &mut bool,
+        lent: &mut Vec<SharedBuf>,
+    ) -> Result<(), CodecError> {
         let pool = self.pool;
         items::push_with(&mut self.filling, |bytes| {
             let start = bytes.len();
             let (encoded, buffers) = exporting(|| codec::encode(input, bytes, limit));
             encoded?;
-            if has_buffers || !buffers.is_empty() {
+            if *has_buffers || buffers.is_some() {
+                let buffers = buffers.unwrap_or_default();
                 let room = limit.saturating_sub(bytes.len() - start);
-                has_buffers = true;
-                lent = append_buffers::<I::Item>(buffers, bytes, room, pool.shared().arguments())?;
+                *has_buffers = true;
+                *lent = append_buffers::<I::Item>(buffers, bytes, room, pool.shared().arguments())?;
             }
             Ok(())
-        })?;
-        Ok(Pushed { has_buffers, lent })
+        })
     }
 
     fn submit_filled(&mut self) {

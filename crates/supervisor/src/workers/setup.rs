@@ -59,7 +59,7 @@ impl Initializer {
             let (result, buffers) =
                 exporting(|| codec::encode(argument, &mut encoded, u32::MAX as usize));
             result.map_err(|error| codec::chain(&error))?;
-            if !buffers.is_empty() {
+            if buffers.is_some() {
                 return Err(NO_BUFFERS.to_owned());
             }
             seal(&[&encoded])

@@ -1,10 +1,10 @@
-//! The most common message from workers, decoded in parts.
+//! The most common message from workers, encoded and decoded in parts.
 
 use brigade_sys::clock::Monotonic;
 
 use super::IS_WORN;
 use super::outcome::VALUE;
-use super::words::split_first_word;
+use super::words::{first_word, push, split_first_word};
 use crate::ids::{Attempt, TaskId};
 
 /// The end of an attempt whose value is in the message.
@@ -17,6 +17,8 @@ pub struct FinishedInline {
     pub task: TaskId,
     /// The attempt's number.
     pub attempt: Attempt,
+    /// Position of the task's state word in the shared table.
+    pub ring_index: u16,
     /// Time from start to end in nanoseconds, measured in the worker.
     pub run_time: u64,
     /// Time of the start.
@@ -26,15 +28,26 @@ pub struct FinishedInline {
 }
 
 impl FinishedInline {
+    /// Appends everything but the value to `head`.
+    #[inline]
+    pub fn encode_head(&self, head: &mut Vec<u8>) {
+        let flags = if self.worn { IS_WORN } else { 0 };
+        push(head, first_word(VALUE, flags, self.ring_index, self.attempt.get()));
+        push(head, self.task.get());
+        push(head, self.run_time);
+        push(head, self.began.as_nanos());
+    }
+
     /// Decodes the message in `bytes`. Returns `None` if it is another message, or none.
     #[inline]
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let (words, _) = bytes.as_chunks::<8>();
         let [first, task, run_time, began, ..] = words else { return None };
-        let (kind, flags, _, attempt) = split_first_word(u64::from_le_bytes(*first));
+        let (kind, flags, ring_index, attempt) = split_first_word(u64::from_le_bytes(*first));
         (kind == VALUE && flags & !IS_WORN == 0).then(|| Self {
             task: TaskId::new(u64::from_le_bytes(*task)),
             attempt: Attempt::new(attempt),
+            ring_index,
             run_time: u64::from_le_bytes(*run_time),
             began: Monotonic::from_nanos(u64::from_le_bytes(*began)),
             worn: flags & IS_WORN != 0,

@@ -75,13 +75,10 @@ fn from_worker(
 /// Returns the end with its value that is in the bytes.
 fn inline_of(bytes: &[u8]) -> Option<(FinishedInline, &[u8])> {
     let Ok(FromWorker::Finished(finished)) = FromWorker::decode(bytes) else { return None };
-    let Finished { task, attempt, run_time, began, worn, outcome: Outcome::Value(value), .. } =
-        finished
-    else {
-        return None;
-    };
+    let Finished { task, attempt, ring_index, run_time, began, worn, outcome } = finished;
+    let Outcome::Value(value) = outcome else { return None };
     let run_time = u64::try_from(run_time.as_nanos()).expect("it was decoded from a word");
-    Some((FinishedInline { task, attempt, run_time, began, worn }, value))
+    Some((FinishedInline { task, attempt, ring_index, run_time, began, worn }, value))
 }
 
 fn function(offset: u64, name: Option<&str>) -> Function<'_> {

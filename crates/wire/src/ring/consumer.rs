@@ -1,6 +1,5 @@
 //! The reading side of a ring.
 
-use std::convert::Infallible;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::memory::Word;
@@ -236,14 +235,7 @@ impl ReadCursor {
             if !is_next || length > SHORT_ITEM || needed > self.head - self.position {
                 break;
             }
-            let _ = items::push_with(values, |values| {
-                let end = values.len() + length;
-                for index in 1..=length.div_ceil(8) {
-                    values.extend_from_slice(&self.word(words, index).to_le_bytes());
-                }
-                values.truncate(end);
-                Ok::<(), Infallible>(())
-            });
+            items::push_words(values, length, |index| self.word(words, 1 + index));
             self.position += needed;
             taken += 1;
         }

@@ -7,29 +7,49 @@ use std::cell::{Cell, RefCell};
 
 use crate::shared::buf::SharedBuf;
 
-/// The innermost [`exporting`] of a thread.
+/// The innermost [`exporting`] of a thread, or none.
+///
+/// It is one word: a processor stalls when it copies what was just written in smaller parts.
 #[derive(Clone, Copy)]
-struct Scope {
-    is_open: bool,
-    /// Number of buffers that were exported in it.
-    exported: usize,
+struct Scope(usize);
+
+impl Scope {
+    const CLOSED: Self = Self(0);
+
+    /// Returns a scope in which this number of buffers was exported.
+    #[inline]
+    const fn with(exported: usize) -> Self {
+        Self(exported + 1)
+    }
+
+    /// Returns the number of buffers that were exported in it; `None` outside of any scope.
+    #[inline]
+    const fn exported(self) -> Option<usize> {
+        self.0.checked_sub(1)
+    }
+
+    #[inline]
+    fn is_empty(self) -> bool {
+        self.0 <= Self::with(0).0
+    }
 }
 
 thread_local! {
     /// Each task enters and leaves a scope, so this is a word that is never dropped.
-    static SCOPE: Cell<Scope> = const { Cell::new(Scope { is_open: false, exported: 0 }) };
+    static SCOPE: Cell<Scope> = const { Cell::new(Scope::CLOSED) };
     /// The buffers of all scopes, those of the innermost one at the end.
     static EXPORTED: RefCell<Vec<SharedBuf>> = const { RefCell::new(Vec::new()) };
     static IMPORTABLE: RefCell<Option<Vec<SharedBuf>>> = const { RefCell::new(None) };
 }
 
 /// Runs `f`, which serializes. Returns its value and the whole buffers that it has serialized, each
-/// of them once, in the order of their indices.
+/// of them once, in the order of their indices; `None` if there are none.
 #[inline]
-pub fn exporting<T>(f: impl FnOnce() -> T) -> (T, Vec<SharedBuf>) {
-    let _scope = Exporting(SCOPE.replace(Scope { is_open: true, exported: 0 }));
+pub fn exporting<T>(f: impl FnOnce() -> T) -> (T, Option<Box<[SharedBuf]>>) {
+    let _scope = Exporting(SCOPE.replace(Scope::with(0)));
     let value = f();
-    let buffers = if SCOPE.get().exported == 0 { Vec::new() } else { take() };
+    // Almost always none. A `Vec` would be returned in memory, and moved right after.
+    let buffers = if SCOPE.get().is_empty() { None } else { Some(take()) };
     (value, buffers)
 }
 
@@ -43,18 +63,15 @@ pub fn importing<T>(buffers: &[SharedBuf], f: impl FnOnce() -> T) -> T {
 /// Adds the whole of a buffer to the message that is being encoded. Returns its index; `None`
 /// outside of [`exporting`].
 pub(crate) fn export(buffer: &SharedBuf) -> Option<u32> {
-    let scope = SCOPE.get();
-    if !scope.is_open {
-        return None;
-    }
+    let count = SCOPE.get().exported()?;
     EXPORTED.with_borrow_mut(|all| {
-        let exported = &all[all.len() - scope.exported..];
+        let exported = &all[all.len() - count..];
         // The last ones first: parts of one buffer are often serialized one after the other.
         let known = exported.iter().rposition(|known| known.shares_memory(buffer));
         let index = known.unwrap_or_else(|| {
             all.push(buffer.to_whole());
-            SCOPE.set(Scope { exported: scope.exported + 1, ..scope });
-            scope.exported
+            SCOPE.set(Scope::with(count + 1));
+            count
         });
         u32::try_from(index).ok()
     })
@@ -67,10 +84,9 @@ pub(crate) fn imported<T>(f: impl FnOnce(&[SharedBuf]) -> T) -> Option<T> {
 
 /// Takes the buffers of the innermost scope.
 #[cold]
-fn take() -> Vec<SharedBuf> {
-    let scope = SCOPE.get();
-    SCOPE.set(Scope { exported: 0, ..scope });
-    EXPORTED.with_borrow_mut(|all| all.split_off(all.len() - scope.exported))
+fn take() -> Box<[SharedBuf]> {
+    let exported = SCOPE.replace(Scope::with(0)).exported().unwrap_or(0);
+    EXPORTED.with_borrow_mut(|all| all.split_off(all.len() - exported).into())
 }
 
 /// Returns to the outer scope when it is dropped.
@@ -79,7 +95,7 @@ struct Exporting(Scope);
 impl Drop for Exporting {
     #[inline]
     fn drop(&mut self) {
-        if SCOPE.get().exported > 0 {
+        if !SCOPE.get().is_empty() {
             drop(take());
         }
         SCOPE.set(self.0);
@@ -110,7 +126,7 @@ mod tests {
             [&first, &second.slice(..3), &first.slice(1..), &second, &second.slice(3..)].map(export)
         });
         assert_eq!(indices, [Some(0), Some(1), Some(0), Some(1), Some(1)]);
-        assert_eq!(buffers, [first, second]);
+        assert_eq!(buffers.as_deref(), Some(&[first, second][..]));
     }
 
     #[test]
@@ -118,7 +134,7 @@ mod tests {
         let ((), outer) = exporting(|| {
             export(&buffer("before"));
             let ((), inner) = exporting(|| assert_eq!(export(&buffer("inner")), Some(0)));
-            assert_eq!(inner.len(), 1);
+            assert_eq!(inner.map(|buffers| buffers.len()), Some(1));
             let panicked = std::panic::catch_unwind(|| {
                 exporting(|| {
                     export(&buffer("lost"));
@@ -128,7 +144,8 @@ mod tests {
             panicked.expect_err("it panics");
             assert_eq!(export(&buffer("after")), Some(1));
         });
-        assert_eq!(outer, [buffer("before"), buffer("after")]);
+        assert_eq!(outer.as_deref(), Some(&[buffer("before"), buffer("after")][..]));
+        assert_eq!(exporting(|| ()).1, None);
         assert_eq!(export(&buffer("outside")), None);
 
         let two = [buffer("one"), buffer("two")];

@@ -60,7 +60,8 @@ mod tests {
         let (result, buffers) = exporting(|| encode(&parts, &mut bytes, 100));
         result.expect("references");
         assert!(bytes.len() < 20, "no byte of a buffer is encoded");
-        assert_eq!(buffers, [whole]);
+        let buffers = buffers.expect("one buffer");
+        assert_eq!(*buffers, [whole]);
         let decoded: Vec<Option<SharedBuf>> =
             importing(&buffers, || decode(&bytes)).expect("references");
         assert_eq!(decoded, parts);

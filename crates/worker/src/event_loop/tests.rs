@@ -10,7 +10,7 @@ use brigade_sys::executable::{EntryPoint, FunctionOffset, build_identity};
 use brigade_sys::segment::Segment;
 use brigade_wire::link::{memory, message_limit};
 use brigade_wire::slots::{Grant, Revocation, SlotState};
-use brigade_wire::{Attempt, Function, TaskId, codec};
+use brigade_wire::{Attempt, Chunk, Function, TaskId, codec, items};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize, Serializer};
 
