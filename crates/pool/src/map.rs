@@ -1,8 +1,8 @@
 //! Implements `map` and `map_unordered`, which apply a function to the items of an iterator.
 //!
-//! Inputs are sent in *chunks* of as many items as make about a millisecond of work, in one
-//! frame each. The number of chunks in flight is bounded. A chunk ends when its items are finished,
-//! or earlier: a worker returns the remaining items of a chunk that took too long, and if a worker
+//! Inputs are sent in *chunks* of as many items as make about 2 ms of work, in one frame
+//! each. The number of chunks in flight is bounded. A chunk ends when its items are finished, or
+//! earlier: a worker returns the remaining items of a chunk that took too long, and if a worker
 //! dies, only the item that ran has failed. The scheduler then divides the chunk, and the map
 //! learns of the new chunks when it takes the results. So items are sent in bulk, but fail, are
 //! retried and wait for each other as if each had been submitted by itself.
@@ -130,8 +130,8 @@ macro_rules! impl_settings {
             /// Sets the number of items that are sent to a worker at a time, however slowly the
             /// inputs come. Values below 1 count as 1.
             ///
-            /// By default, a chunk is about a millisecond of work, inputs that come slowly are sent
-            /// at once, and a worker that turns out to be slow returns the items that it has not
+            /// By default, a chunk is about 2 ms of work, inputs that come slowly are sent at
+            /// once, and a worker that turns out to be slow returns the items that it has not
             /// started.
             pub fn chunk(mut self, items: usize) -> Self {
                 self.chunks.sizing.fix(items);
