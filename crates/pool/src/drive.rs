@@ -48,6 +48,7 @@ mod collect;
 mod death;
 mod deferred;
 mod failure;
+mod handle_event;
 mod interrupted;
 mod lifecycle;
 #[cfg(feature = "recording")]

@@ -26,7 +26,9 @@ const LARGE: usize = 64 << 10;
 const COPIED: usize = 4 << 10;
 
 thread_local! {
-    static SCRATCH: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+    /// Boxed, so that taking it out and putting it back moves one word.
+    #[expect(clippy::box_collection, reason = "a vector takes three words")]
+    static SCRATCH: Cell<Option<Box<Vec<u8>>>> = const { Cell::new(None) };
 }
 
 /// An encoded argument. Workers can read one in the arena until it is dropped.
@@ -88,6 +90,11 @@ impl Argument {
     pub(crate) const EMPTY: Self = Self::Inline(Bytes::EMPTY);
 
     /// Encodes a value. It goes to the arena if it is large and the arena has room.
+    #[expect(
+        clippy::inline_always,
+        reason = "a processor stalls when it moves an argument that was just written"
+    )]
+    #[inline(always)]
     pub(crate) fn encode<T: Serialize + 'static>(
         value: &T,
         limit: usize,
@@ -103,20 +110,20 @@ impl Argument {
             }
         }
         // The value's own code may encode another argument meanwhile, which gets other memory.
-        let mut encoded = SCRATCH.try_with(Cell::take).unwrap_or_default();
+        let mut encoded = SCRATCH.try_with(Cell::take).ok().flatten().unwrap_or_default();
         let (result, exported) = exporting(|| codec::encode(value, &mut encoded, limit));
         if result.is_err() || (exported.is_none() && encoded.len() <= COPIED) {
             let argument = result.map(|()| Self::Inline(Bytes::copy(&encoded)));
             encoded.clear();
             // Fails only at the end of the thread.
-            let _ = SCRATCH.try_with(|scratch| scratch.set(encoded));
+            let _ = SCRATCH.try_with(|scratch| scratch.set(Some(encoded)));
             return argument;
         }
-        let Some(exported) = exported else { return Ok(Self::of(encoded, arena)) };
+        let Some(exported) = exported else { return Ok(Self::of(*encoded, arena)) };
         let room = limit.saturating_sub(encoded.len());
         let lent = append_buffers::<T>(exported, &mut encoded, room, arena)?;
         let lent = lent.into_iter().map(|buffer| (0, buffer)).collect();
-        Ok(Self::with_buffers(Self::of(encoded, arena), lent))
+        Ok(Self::with_buffers(Self::of(*encoded, arena), lent))
     }
 
     /// Adds the buffers that the lists in the argument refer to, in their order.

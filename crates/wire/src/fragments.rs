@@ -66,6 +66,8 @@ pub struct Assembly {
 /// much for each of its links.
 const KEPT: usize = 64 << 10;
 
+const WRONG_LENGTH: &str = "message length differs from the declared length";
+
 impl Assembly {
     /// Creates an assembly for messages of at most `limit` bytes.
     pub fn new(limit: usize) -> Self {
@@ -110,6 +112,34 @@ impl Assembly {
         }
     }
 
+    /// Adds a whole message of a few words. Returns an error if it does not fit to what was before
+    /// it, or is longer than the words.
+    #[inline]
+    pub(crate) fn take_words(&mut self, words: &[u64], length: usize) -> Result<(), &'static str> {
+        self.begin(length as u64)?;
+        self.total = None;
+        let words = words.get(..length.div_ceil(8)).ok_or(WRONG_LENGTH)?;
+        // Word by word, as the message is read.
+        for word in words {
+            self.message.extend_from_slice(&word.to_le_bytes());
+        }
+        self.message.truncate(length);
+        Ok(())
+    }
+
+    /// Begins a message of this length.
+    #[inline]
+    fn begin(&mut self, total: u64) -> Result<(), &'static str> {
+        if self.total.is_some() {
+            return Err("message begins inside another");
+        }
+        self.release();
+        self.message.clear();
+        let fits = usize::try_from(total).ok().filter(|total| *total <= self.limit);
+        self.total = Some(fits.ok_or("message exceeds the limit")?);
+        Ok(())
+    }
+
     /// Adds a fragment whose bytes the caller writes into the returned slice. `total` is the length
     /// that the first fragment declares. Returns an error if the fragment does not fit to those
     /// before it.
@@ -121,18 +151,12 @@ impl Assembly {
         length: usize,
     ) -> Result<&mut [u8], &'static str> {
         if let Some(total) = total {
-            if self.total.is_some() {
-                return Err("message begins inside another");
-            }
-            self.release();
-            self.message.clear();
-            let fits = usize::try_from(total).ok().filter(|total| *total <= self.limit);
-            self.total = Some(fits.ok_or("message exceeds the limit")?);
+            self.begin(total)?;
         }
         let total = self.total.ok_or("fragment outside a message")?;
         let start = self.message.len();
         if length > total - start || last != (start + length == total) {
-            return Err("message length differs from the declared length");
+            return Err(WRONG_LENGTH);
         }
         if last {
             self.total = None;
@@ -147,6 +171,22 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn a_message_in_words_is_taken_unless_it_does_not_fit() {
+        let mut assembly = Assembly::new(20);
+        let words = [
+            u64::from_le_bytes(*b"a messag"),
+            u64::from_le_bytes(*b"e\xff\xff\xff\xff\xff\xff\xff"),
+        ];
+        assert_eq!(assembly.take_words(&words, 9), Ok(()));
+        assert_eq!((assembly.message(), assembly.is_in_the_middle()), (&b"a message"[..], false));
+        assert_eq!(assembly.take_words(&words, 17), Err(WRONG_LENGTH));
+        assembly.take_words(&words, 21).expect_err("beyond the limit");
+        assert_eq!(assembly.take_words(&[], 0), Ok(()));
+        assert!(!assembly.add(Some(4), false, b"ab").expect("it fits"));
+        assembly.take_words(&words, 9).expect_err("inside another message");
+    }
 
     proptest! {
         #[test]

@@ -96,12 +96,16 @@ pub trait LinkReceiver: Send {
     fn receive(&mut self) -> Result<&[u8], LinkError>;
 
     /// Like [`receive`](Self::receive), but may call `before_look` before each look for the
-    /// message, to do then what would take time once the message is there.
+    /// message, to do then what would take time once the message is there. Also returns the time of
+    /// the look that found it, if that was read; the thread may have been interrupted in between.
     ///
     /// # Errors
     /// Like `receive`.
-    fn receive_while(&mut self, _before_look: &mut dyn FnMut()) -> Result<&[u8], LinkError> {
-        self.receive()
+    fn receive_while(
+        &mut self,
+        _before_look: &mut dyn FnMut(),
+    ) -> Result<(&[u8], Option<Monotonic>), LinkError> {
+        self.receive().map(|message| (message, None))
     }
 
     /// Returns the approximate number of messages that have arrived and were not received; 0 if it
@@ -116,7 +120,10 @@ impl<R: LinkReceiver + ?Sized> LinkReceiver for Box<R> {
         (**self).receive()
     }
 
-    fn receive_while(&mut self, before_look: &mut dyn FnMut()) -> Result<&[u8], LinkError> {
+    fn receive_while(
+        &mut self,
+        before_look: &mut dyn FnMut(),
+    ) -> Result<(&[u8], Option<Monotonic>), LinkError> {
         (**self).receive_while(before_look)
     }
 

@@ -23,7 +23,7 @@ mod emitter;
 use std::sync::Arc;
 use std::time::Duration;
 
-use brigade_sys::clock::{self, Monotonic};
+use brigade_sys::clock;
 use brigade_sys::executable::{EntryError, EntryPoint, Invocation, Outlet, WithBuffers};
 use brigade_sys::fork::Origin;
 use brigade_wire::link::{ARENA_THRESHOLD, LinkError, LinkReceiver, LinkSender};
@@ -124,8 +124,9 @@ impl<S: LinkSender, R: LinkReceiver> EventLoop<S, R> {
             // While the loop waits, it keeps the line of the next state word, which the host takes
             // to write it just before it sends the task.
             let slots = &self.slots;
-            let message = match self.receiver.receive_while(&mut || slots.fetch_behind(last)) {
-                Ok(message) => message,
+            let before_look = &mut || slots.fetch_behind(last);
+            let (message, found_at) = match self.receiver.receive_while(before_look) {
+                Ok(found) => found,
                 Err(LinkError::Closed) => return Err(LoopError::Closed),
                 Err(error) => return Err(LoopError::Receive(error)),
             };
@@ -137,7 +138,9 @@ impl<S: LinkSender, R: LinkReceiver> EventLoop<S, R> {
             let Run { task, attempt, ring_index, .. } = run;
             last = ring_index;
             let tag = slot_tag(task, attempt);
-            let began = clock::now();
+            // A deadline must not count from before an interruption.
+            let found_at = if run.limits.are_some() { None } else { found_at };
+            let began = found_at.unwrap_or_else(clock::now);
             if !self.slots.begin(ring_index, tag, began) {
                 self.reporter.send(&FromWorker::Skipped { task, attempt, ring_index })?;
                 continue;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use brigade_scheduler::{Action, Event, KillCause, Observation, TaskEnd, TaskKey, TaskRef};
 use brigade_supervisor::{Connection, WorkerProcess, note};
-use brigade_sys::clock::{self, Monotonic, now};
+use brigade_sys::clock::{Monotonic, now};
 use brigade_wire::link::{LinkError, LinkSender};
 use brigade_wire::slots::{Revocation, SlotState, slot_tag};
 use brigade_wire::{Attempt, Run, RunLimits, TaskId, ToWorker, WorkerId};
@@ -30,65 +30,8 @@ struct Ending {
 }
 
 impl Core {
-    /// Handles an event and everything that follows from it.
-    pub(super) fn handle(
-        &mut self,
-        now: Monotonic,
-        event: Event<TaskCell>,
-        mut data: EventData,
-        shared: &Shared,
-        deferred: &mut Deferred,
-    ) {
-        self.observe_event(now, &event, &data, shared);
-        self.decide(now, event, deferred);
-        loop {
-            while let Some(action) = self.outbox.pop() {
-                self.carry_out(now, action, &mut data, shared, deferred);
-            }
-            match self.replies.pop_front() {
-                // A task that was looked up may have begun after the time of the event.
-                Some(reply @ Event::Observed { .. }) => self.decide(clock::now(), reply, deferred),
-                Some(reply) => self.decide(now, reply, deferred),
-                None => break,
-            }
-        }
-        self.observe_queue(now, shared);
-        self.plan_tick(now, shared, deferred);
-        self.wake_waiters(shared, deferred);
-    }
-
-    /// Makes the reaper sleep no longer than until the scheduler's next deadline. A deadline that
-    /// moves away is published only once the old one has passed: until then the reaper would wake
-    /// up in vain, but each task with a deadline would have to wake it.
-    #[inline]
-    fn plan_tick(&mut self, now: Monotonic, shared: &Shared, deferred: &mut Deferred) {
-        let (next, planned) = (self.scheduler.next_deadline(), self.next_tick);
-        let is_earlier = next.is_some_and(|next| planned.is_none_or(|planned| next < planned));
-        if is_earlier || planned.is_some_and(|planned| planned <= now) {
-            self.next_tick = next;
-            shared.supervisor.reaper.sleep_until(next);
-        }
-        deferred.wake_reaper |= is_earlier;
-    }
-
-    #[cfg_attr(
-        not(feature = "journal"),
-        expect(unused_variables, reason = "only the journal has something to report")
-    )]
-    #[inline]
-    fn decide(&mut self, now: Monotonic, event: Event<TaskCell>, deferred: &mut Deferred) {
-        #[cfg(feature = "journal")]
-        if let Some(journal) = &mut self.journal {
-            if let Err(error) = journal.record(&mut self.scheduler, now, event, &mut self.outbox) {
-                note!(deferred, WARN, %error, "failed to write the journal; it ends here");
-                self.journal = None;
-            }
-            return;
-        }
-        self.scheduler.handle(now, event, &mut self.outbox);
-    }
-
-    fn carry_out(
+    /// Carries out one action.
+    pub(super) fn carry_out(
         &mut self,
         now: Monotonic,
         action: Action<TaskCell>,

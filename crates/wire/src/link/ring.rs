@@ -10,7 +10,6 @@
 //! [`Doorbell`](ring::Doorbell).
 
 use std::collections::VecDeque;
-use std::hint::spin_loop;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -335,24 +334,29 @@ impl WorkerSender {
 
 impl LinkReceiver for WorkerReceiver {
     fn receive(&mut self) -> Result<&[u8], LinkError> {
-        self.receive_while(&mut || ())
+        self.receive_while(&mut || ()).map(|(message, _)| message)
     }
 
     #[inline]
-    fn receive_while(&mut self, before_look: &mut dyn FnMut()) -> Result<&[u8], LinkError> {
+    fn receive_while(
+        &mut self,
+        before_look: &mut dyn FnMut(),
+    ) -> Result<(&[u8], Option<Monotonic>), LinkError> {
         self.consumer.release();
+        let mut found_at = None;
         while !self.consumer.advance()? {
             self.doorbell.ring_now().map_err(LinkError::Io)?;
             if self.consumer.more_is_waiting() {
                 // The host had more than the ring holds, and does not know that there is room now.
                 self.doorbell.ring().map_err(LinkError::Io)?;
             }
-            if !self.doorbell.may_spin() || !self.spin(before_look) {
+            found_at = self.doorbell.may_spin().then(|| self.spin(before_look)).flatten();
+            if found_at.is_none() {
                 self.doorbell.ring_before_sleep().map_err(LinkError::Io)?;
                 self.bell.sleep_unless(|| self.consumer.has_more());
             }
         }
-        Ok(self.consumer.message())
+        Ok((self.consumer.message(), found_at))
     }
 
     #[inline]
@@ -362,19 +366,20 @@ impl LinkReceiver for WorkerReceiver {
 }
 
 impl WorkerReceiver {
-    /// Looks for a message for the time of [`SPIN`]; returns `true` if there is one.
-    fn spin(&self, before_look: &mut dyn FnMut()) -> bool {
-        let end = now().saturating_add(SPIN);
-        while now() < end {
-            for _ in 0..16 {
-                before_look();
-                if self.consumer.has_more_soon() {
-                    return true;
-                }
-                spin_loop();
+    /// Looks for a message for the time of [`SPIN`]; returns the time of the look that found one.
+    ///
+    /// Reading the time takes about as long as a pause, and it is needed once there is a message.
+    fn spin(&self, before_look: &mut dyn FnMut()) -> Option<Monotonic> {
+        let mut time = now();
+        let end = time.saturating_add(SPIN);
+        while time < end {
+            before_look();
+            if self.consumer.has_more_soon() {
+                return Some(time);
             }
+            time = now();
         }
-        false
+        None
     }
 }
 

@@ -314,12 +314,8 @@ impl ReadCursor {
         length: usize,
         copy: [u64; COPY_WORDS - 1],
     ) -> Result<bool, LinkError> {
-        let room = match self.assembly.reserve(Some(length as u64), true, length) {
-            Ok(room) => room,
-            Err(problem) => return Err(self.breaks(problem)),
-        };
-        for (bytes, word) in room.chunks_mut(8).zip(copy) {
-            bytes.copy_from_slice(&word.to_le_bytes()[..bytes.len()]);
+        if let Err(problem) = self.assembly.take_words(&copy, length) {
+            return Err(self.breaks(problem));
         }
         W::pass_over(&words[DATA..], self.position, self.head);
         self.last = self.head - self.position;
