@@ -71,7 +71,13 @@ fn requests(arguments: &[&str], link: &str, load: &Load, crashes: u32) -> Outcom
         return Err(format!("{failed} of {answered} requests failed").into());
     }
     let rate = word_after(&output, "Requests/sec:").ok_or("wrk prints no rate")?.parse()?;
-    Ok((rate, seconds(word_after(&output, "99%").ok_or("wrk prints no p99")?)?))
+    Ok((rate, seconds(p99(&output).ok_or("wrk prints no p99")?)?))
+}
+
+/// Returns the p99 of the output. The table before the distribution may contain "99%" as well.
+fn p99(output: &str) -> Option<&str> {
+    let (_, distribution) = output.split_once("Latency Distribution")?;
+    word_after(distribution, "99%")
 }
 
 fn output(wrk: &mut Command) -> Outcome<String> {
@@ -139,6 +145,9 @@ mod tests {
     use super::*;
 
     const OUTPUT: &str = "
+  Thread Stats   Avg      Stdev     Max   +/- Stdev
+    Latency    20.11ms    3.22ms  41.87ms   80.99%
+    Req/Sec   839.21     54.00     0.98k    70.00%
   Latency Distribution
      50%   10.51ms
      99%   37.67ms
@@ -150,7 +159,7 @@ Requests/sec:   1677.60
     fn the_output_of_wrk_is_read() {
         assert_eq!(word_after(OUTPUT, "Requests/sec:"), Some("1677.60"));
         assert_eq!(word_before(OUTPUT, "requests in"), Some("5042"));
-        let p99 = seconds(word_after(OUTPUT, "99%").unwrap()).unwrap();
+        let p99 = seconds(p99(OUTPUT).unwrap()).unwrap();
         assert!((p99 - 0.037_67).abs() < 1e-9);
         let micros = seconds("900.00us").unwrap();
         assert!((micros - 9e-4).abs() < 1e-9);
