@@ -84,6 +84,14 @@ impl LinkSender for RingHostSender {
     fn send(&mut self, head: &[u8], payload: &[u8]) -> Result<(), LinkError> {
         self.0.lock().expect("no panic").send(head, payload)
     }
+
+    fn send_words(&mut self, head: &[u64], payload: &[u8]) -> Result<(), LinkError> {
+        self.0.lock().expect("no panic").send_words(head, payload)
+    }
+
+    fn announce(&mut self) -> Result<(), LinkError> {
+        self.0.lock().expect("no panic").announce()
+    }
 }
 
 impl LinkReceiver for RingHostReceiver {
@@ -128,6 +136,24 @@ fn order_is_kept_in_both_directions(link: (End, End)) {
     }
     for number in 0..50 {
         assert_eq!(whole(&mut *host.1)[..20], message(number, 20));
+    }
+}
+
+/// As many as go through the ring several times.
+fn a_head_in_words_is_sent_as_its_bytes(link: (End, End)) {
+    let (mut host, mut worker) = link;
+    let words = [1, u64::MAX, 0x0102_0304_0506_0708, 0];
+    for number in 0..10_000_usize {
+        let head = &words[..number % 5];
+        let payload = message(number, number % 49);
+        let expected =
+            [head.iter().flat_map(|word| word.to_le_bytes()).collect(), payload].concat();
+        let payload = &expected[size_of_val(head)..];
+        for (from, to) in [(&mut host.0, &mut worker.1), (&mut worker.0, &mut host.1)] {
+            from.send_words(head, payload).expect("room");
+            from.announce().expect("an open link");
+            assert_eq!(whole(&mut **to), expected);
+        }
     }
 }
 
@@ -325,6 +351,7 @@ macro_rules! conformance_of_rings {
 // pidfd and its parent-death signal. So the tests that end by dropping an end are not for rings.
 conformance_of_rings!(
     order_is_kept_in_both_directions,
+    a_head_in_words_is_sent_as_its_bytes,
     every_size_around_a_packet_arrives_whole,
     large_messages_in_both_directions_at_once_do_not_block_each_other,
     the_host_never_blocks_on_a_worker_that_does_not_read,
@@ -335,6 +362,7 @@ conformance_of_rings!(
 
 conformance!(
     order_is_kept_in_both_directions,
+    a_head_in_words_is_sent_as_its_bytes,
     every_size_around_a_packet_arrives_whole,
     large_messages_in_both_directions_at_once_do_not_block_each_other,
     the_host_never_blocks_on_a_worker_that_does_not_read,

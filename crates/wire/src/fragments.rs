@@ -115,14 +115,17 @@ impl Assembly {
     /// Adds a whole message of a few words. Returns an error if it does not fit to what was before
     /// it, or is longer than the words.
     #[inline]
-    pub(crate) fn take_words(&mut self, words: &[u64], length: usize) -> Result<(), &'static str> {
+    pub(crate) fn take_words<const N: usize>(
+        &mut self,
+        words: [u64; N],
+        length: usize,
+    ) -> Result<(), &'static str> {
         self.begin(length as u64)?;
         self.total = None;
-        let words = words.get(..length.div_ceil(8)).ok_or(WRONG_LENGTH)?;
-        // Word by word, as the message is read.
-        for word in words {
-            self.message.extend_from_slice(&word.to_le_bytes());
+        if length > 8 * N {
+            return Err(WRONG_LENGTH);
         }
+        self.message.extend_from_slice(words.map(u64::to_le_bytes).as_flattened());
         self.message.truncate(length);
         Ok(())
     }
@@ -179,13 +182,13 @@ mod tests {
             u64::from_le_bytes(*b"a messag"),
             u64::from_le_bytes(*b"e\xff\xff\xff\xff\xff\xff\xff"),
         ];
-        assert_eq!(assembly.take_words(&words, 9), Ok(()));
+        assert_eq!(assembly.take_words(words, 9), Ok(()));
         assert_eq!((assembly.message(), assembly.is_in_the_middle()), (&b"a message"[..], false));
-        assert_eq!(assembly.take_words(&words, 17), Err(WRONG_LENGTH));
-        assembly.take_words(&words, 21).expect_err("beyond the limit");
-        assert_eq!(assembly.take_words(&[], 0), Ok(()));
+        assert_eq!(assembly.take_words(words, 17), Err(WRONG_LENGTH));
+        assembly.take_words(words, 21).expect_err("beyond the limit");
+        assert_eq!(assembly.take_words([], 0), Ok(()));
         assert!(!assembly.add(Some(4), false, b"ab").expect("it fits"));
-        assembly.take_words(&words, 9).expect_err("inside another message");
+        assembly.take_words(words, 9).expect_err("inside another message");
     }
 
     proptest! {

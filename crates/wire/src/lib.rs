@@ -54,7 +54,7 @@ pub use error::MessageError;
 pub use ids::{Attempt, TaskId, WorkerId};
 pub use location::Location;
 pub use message::{
-    Chunk, Finished, FinishedInline, FromWorker, Function, Item, Run, RunLimits,
+    Chunk, Finished, FinishedInline, FromWorker, Function, Item, Run, RunInline, RunLimits,
     TRACE_CONTEXT_LIMIT, ToWorker,
 };
 pub use outcome::{Buffered, Outcome, PanicReport};

@@ -34,6 +34,19 @@ pub trait LinkSender: Send {
         self.send(head, payload)
     }
 
+    /// Like [`send_unannounced`](Self::send_unannounced), with the words of a head of at most
+    /// [`HEAD_WORDS`]. Short messages are sent from registers.
+    ///
+    /// # Errors
+    /// Like `send`.
+    ///
+    /// # Panics
+    /// If the head is longer.
+    #[inline]
+    fn send_words(&mut self, head: &[u64], payload: &[u8]) -> Result<(), LinkError> {
+        send_as_bytes(self, head, payload)
+    }
+
     /// Sends the value of an item of the running chunk without a message around it, and may leave a
     /// sleeping receiver asleep until [`announce`](Self::announce). Returns `false` if this link
     /// has no short form for this value; then nothing was sent.
@@ -63,6 +76,22 @@ pub trait LinkSender: Send {
     }
 }
 
+/// Maximum number of words of a head that [`LinkSender::send_words`] takes.
+pub const HEAD_WORDS: usize = 4;
+
+fn send_as_bytes<S: LinkSender + ?Sized>(
+    sender: &mut S,
+    head: &[u64],
+    payload: &[u8],
+) -> Result<(), LinkError> {
+    let mut bytes = [[0; 8]; HEAD_WORDS];
+    let bytes = &mut bytes[..head.len()];
+    for (bytes, word) in bytes.iter_mut().zip(head) {
+        *bytes = word.to_le_bytes();
+    }
+    sender.send_unannounced(bytes.as_flattened(), payload)
+}
+
 impl<S: LinkSender + ?Sized> LinkSender for Box<S> {
     fn send(&mut self, head: &[u8], payload: &[u8]) -> Result<(), LinkError> {
         (**self).send(head, payload)
@@ -70,6 +99,10 @@ impl<S: LinkSender + ?Sized> LinkSender for Box<S> {
 
     fn send_unannounced(&mut self, head: &[u8], payload: &[u8]) -> Result<(), LinkError> {
         (**self).send_unannounced(head, payload)
+    }
+
+    fn send_words(&mut self, head: &[u64], payload: &[u8]) -> Result<(), LinkError> {
+        (**self).send_words(head, payload)
     }
 
     fn send_item(&mut self, index: u32, value: &[u8]) -> Result<bool, LinkError> {

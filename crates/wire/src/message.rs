@@ -23,6 +23,7 @@
 mod finished_inline;
 mod limits;
 mod outcome;
+mod run_inline;
 mod words;
 
 use std::time::Duration;
@@ -37,6 +38,7 @@ use crate::outcome::Outcome;
 pub use finished_inline::FinishedInline;
 pub use limits::RunLimits;
 use outcome::VALUE;
+pub use run_inline::RunInline;
 use words::{
     NAME_LIMIT, Reader, chunk_word, first_word, push, push_location, split_chunk_word,
     split_first_word,
@@ -244,6 +246,21 @@ impl<'a> ToWorker<'a> {
         }
         let task = TaskId::new(reader.word()?);
         let function = reader.word()?;
+        if (kind, flags) == (RUN_OFFSET, 0) {
+            // By far the most common case; see `RunInline`.
+            return Ok(Self::Run(Run {
+                task,
+                attempt: Attempt::new(attempt),
+                ring_index,
+                function: Function::Offset(function),
+                chunk: None,
+                limits: RunLimits::NONE,
+                location: None,
+                has_buffers: false,
+                trace_context: None,
+                argument: reader.0,
+            }));
+        }
         if flags & !(IS_CHUNK | IN_ARENA | IS_LIMITED | HAS_BUFFERS | HAS_CONTEXT) != 0 {
             return Err(MessageError::Decode("unknown flags"));
         }

@@ -29,7 +29,7 @@ use brigade_sys::fork::Origin;
 use brigade_wire::link::{ARENA_THRESHOLD, LinkError, LinkReceiver, LinkSender};
 use brigade_wire::slots::{SlotTable, slot_tag};
 use brigade_wire::{
-    Finished, FinishedInline, FromWorker, Item, Location, Outcome, Run, TaskId, ToWorker,
+    Finished, FinishedInline, FromWorker, Function, Item, Location, Outcome, Run, TaskId, ToWorker,
 };
 
 use crate::arenas::Arenas;
@@ -77,6 +77,8 @@ pub(crate) struct EventLoop<S, R> {
 /// Everything that is needed to run a task.
 struct Runner {
     functions: Arc<Functions>,
+    /// The last function that was found by its offset, which the next task often calls, too.
+    latest: Option<(u64, EntryPoint)>,
     arenas: Option<Arenas>,
     calls: Calls,
 }
@@ -105,7 +107,7 @@ impl<S: LinkSender, R: LinkReceiver> EventLoop<S, R> {
         let reporter = Reporter { sender, head: Vec::new() };
         let calls =
             Calls { result: Vec::new(), leftover: Vec::new(), limit, origin: Origin::here() };
-        let runner = Runner { functions, arenas, calls };
+        let runner = Runner { functions, latest: None, arenas, calls };
         Self {
             receiver,
             reporter,
@@ -202,17 +204,32 @@ impl Runner {
         lent: &mut Lent,
         emitter: &mut Emitter<'_, S>,
     ) -> Answer<'_> {
-        let Self { functions, arenas, calls } = self;
-        let entry = match functions.find(&run.function) {
+        let entry = match self.find(&run.function) {
             Ok(entry) => entry,
             Err(reason) => return Some(Box::new(Outcome::UnknownFunction(reason))),
         };
+        let Self { arenas, calls, .. } = self;
         let Some(argument) = argument(arenas.as_ref(), run) else {
             let reason = "the location of the argument is out of bounds".to_owned();
             return Some(Box::new(Outcome::ArgumentCodec(reason)));
         };
         let call = Call { run, id: run.task, entry, argument };
         calls.run(call, arenas.as_ref(), lent, Some(emitter))
+    }
+
+    /// Returns the function to call, or the reason why it cannot be called.
+    #[inline]
+    fn find(&mut self, function: &Function<'_>) -> Result<EntryPoint, String> {
+        match (function, self.latest) {
+            (Function::Offset(offset), Some((latest, entry))) if *offset == latest => Ok(entry),
+            _ => {
+                let entry = self.functions.find(function)?;
+                if let Function::Offset(offset) = function {
+                    self.latest = Some((*offset, entry));
+                }
+                Ok(entry)
+            }
+        }
     }
 }
 
@@ -331,9 +348,7 @@ impl<S: LinkSender> Reporter<S> {
     /// Sends the end of a task whose value is in the message.
     #[inline]
     fn send_end(&mut self, end: &FinishedInline, value: &[u8]) -> Result<(), LoopError> {
-        self.head.clear();
-        end.encode_head(&mut self.head);
-        self.sender.send_unannounced(&self.head, value).map_err(LoopError::Send)
+        self.sender.send_words(&end.words(), value).map_err(LoopError::Send)
     }
 
     #[inline]

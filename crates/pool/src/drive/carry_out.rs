@@ -6,8 +6,8 @@ use brigade_scheduler::{Action, Event, KillCause, Observation, TaskEnd, TaskKey,
 use brigade_supervisor::{Connection, WorkerProcess, note};
 use brigade_sys::clock::{Monotonic, now};
 use brigade_wire::link::{LinkError, LinkSender};
-use brigade_wire::slots::{Revocation, SlotState, slot_tag};
-use brigade_wire::{Attempt, Run, RunLimits, TaskId, ToWorker, WorkerId};
+use brigade_wire::slots::{Revocation, SlotState, SlotTable, slot_tag};
+use brigade_wire::{Attempt, Function, Run, RunInline, RunLimits, TaskId, ToWorker, WorkerId};
 
 use super::deferred::Deferred;
 use super::outcome::{EventData, outcome_of};
@@ -18,7 +18,7 @@ use super::worker_slot::WorkerSlot;
 use crate::cell::TaskCell;
 use crate::deadlines::TaskDeadlines;
 use crate::emitted::Assignment;
-use crate::payload::{Argument, Value};
+use crate::payload::{Argument, ArgumentRef, Value};
 
 /// A task that ends; see [`Action::Complete`].
 struct Ending {
@@ -258,19 +258,29 @@ impl Core {
             let assignment = Assignment { worker, attempt, table, ring_index };
             emitted.begin(assignment, self.scheduler.is_open());
         }
-        self.head.clear();
-        let function = cell.function(connection.same_build);
-        let limits = cell.deadlines().map_or(RunLimits::NONE, TaskDeadlines::run_limits);
-        let reads_arena = connection.results.is_some();
-        let (reads_all, limit) = (connection.reads_all, self.message_limit);
+        let (head, limit) = (&mut self.head, self.message_limit);
         let mut bytes = 0;
         let sent = cell.with_argument(|argument, chunk, span| {
-            let size = argument.as_bytes().len();
+            // The worker has the cache line of the state word. A lock taken after this store would
+            // wait for the line.
+            let arm = |table: &SlotTable| table.arm(ring_index, slot_tag(task, attempt));
+            let function = cell.function(connection.same_build);
+            if let (true, Function::Offset(function), ArgumentRef::Bytes(argument)) =
+                (cell.is_ordinary(), function, argument)
+            {
+                // By far the most common case.
+                bytes = argument.len();
+                let run = RunInline { task, attempt, ring_index, function };
+                arm(&connection.table);
+                return connection.send_words(&run.words(), argument, unanswered);
+            }
             let trace_context = span.and_then(|span| span.send(worker, attempt));
             let whole = argument.whole();
             let has_buffers = whole.is_some_and(Argument::has_buffers);
-            let inlined = whole.filter(|_| has_buffers && !reads_all);
+            let inlined = whole.filter(|_| has_buffers && !connection.reads_all);
             let inlined = inlined.and_then(|whole| whole.inlined(chunk.is_some(), limit));
+            bytes = inlined.as_ref().map_or(argument.as_bytes().len(), Vec::len);
+            let reads_arena = connection.results.is_some();
             let location = whole.and_then(Argument::location);
             let (location, argument): (_, &[u8]) = match (&inlined, location) {
                 (Some(inlined), _) => (None, inlined),
@@ -283,18 +293,16 @@ impl Core {
                 ring_index,
                 function,
                 chunk,
-                limits,
+                limits: cell.deadlines().map_or(RunLimits::NONE, TaskDeadlines::run_limits),
                 location,
                 has_buffers,
                 trace_context,
                 argument,
             };
-            ToWorker::Run(run).encode_head(&mut self.head);
-            bytes = inlined.as_ref().map_or(size, Vec::len);
-            // The worker has the cache line of the state word. A lock taken after this store would
-            // wait for the line.
-            connection.table.arm(ring_index, slot_tag(task, attempt));
-            connection.send(&self.head, argument, unanswered)
+            head.clear();
+            ToWorker::Run(run).encode_head(head);
+            arm(&connection.table);
+            connection.send(head, argument, unanswered)
         });
         self.woke_worker = connection.woke_worker();
         self.recording.sent(worker, bytes);

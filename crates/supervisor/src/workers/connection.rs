@@ -76,6 +76,14 @@ impl LinkSender for HostLink {
     }
 
     #[inline]
+    fn send_words(&mut self, head: &[u64], payload: &[u8]) -> Result<(), LinkError> {
+        match self {
+            Self::Ring(end) => end.send_words(head, payload),
+            Self::Connected(sender) => sender.send_words(head, payload),
+        }
+    }
+
+    #[inline]
     fn announce(&mut self) -> Result<(), LinkError> {
         match self {
             Self::Ring(end) => end.announce(),
@@ -129,13 +137,27 @@ impl Connection {
     /// the worker has `MANY_UNANSWERED` frames to answer, it is not even woken if it sleeps.
     #[inline]
     pub fn send(&mut self, head: &[u8], payload: &[u8], unanswered: u16) -> Result<(), LinkError> {
-        if unanswered == 0 || self.unannounced == MAX_UNANNOUNCED {
-            self.unannounced = 0;
-            return self.link.send(head, payload);
-        }
-        self.unannounced += 1;
         self.link.send_unannounced(head, payload)?;
-        if unanswered < MANY_UNANSWERED && self.link.seems_asleep() {
+        self.announce_if_idle(unanswered)
+    }
+
+    /// Sends a frame with the words of a short head; see [`LinkSender::send_words`].
+    #[inline]
+    pub fn send_words(
+        &mut self,
+        head: &[u64],
+        payload: &[u8],
+        unanswered: u16,
+    ) -> Result<(), LinkError> {
+        self.link.send_words(head, payload)?;
+        self.announce_if_idle(unanswered)
+    }
+
+    #[inline]
+    fn announce_if_idle(&mut self, unanswered: u16) -> Result<(), LinkError> {
+        self.unannounced += 1;
+        let is_due = unanswered == 0 || self.unannounced > MAX_UNANNOUNCED;
+        if is_due || unanswered < MANY_UNANSWERED && self.link.seems_asleep() {
             self.unannounced = 0;
             return self.link.announce();
         }

@@ -4,7 +4,7 @@ use brigade_sys::clock::Monotonic;
 
 use super::IS_WORN;
 use super::outcome::VALUE;
-use super::words::{first_word, push, split_first_word};
+use super::words::{first_word, split_first_word};
 use crate::ids::{Attempt, TaskId};
 
 /// The end of an attempt whose value is in the message.
@@ -28,14 +28,12 @@ pub struct FinishedInline {
 }
 
 impl FinishedInline {
-    /// Appends everything but the value to `head`.
+    /// Returns the words of the message's head; the value follows.
     #[inline]
-    pub fn encode_head(&self, head: &mut Vec<u8>) {
+    pub fn words(&self) -> [u64; 4] {
         let flags = if self.worn { IS_WORN } else { 0 };
-        push(head, first_word(VALUE, flags, self.ring_index, self.attempt.get()));
-        push(head, self.task.get());
-        push(head, self.run_time);
-        push(head, self.began.as_nanos());
+        let first = first_word(VALUE, flags, self.ring_index, self.attempt.get());
+        [first, self.task.get(), self.run_time, self.began.as_nanos()]
     }
 
     /// Decodes the message in `bytes`. Returns `None` if it is another message, or none.

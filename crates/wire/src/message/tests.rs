@@ -99,9 +99,13 @@ proptest! {
             task, attempt, ring_index, function, chunk, limits, location, has_buffers,
             trace_context: context.as_deref(), argument,
         };
+        let inline = RunInline { task, attempt, ring_index, function: offset };
+        let is_inline = function == Function::Offset(offset)
+            && Run { chunk: None, limits: RunLimits::NONE, location: None, has_buffers: false, trace_context: None, ..run } == run;
         let message = ToWorker::Run(run);
         let mut bytes = Vec::new();
         message.encode_head(&mut bytes);
+        prop_assert_eq!(inline.words().map(u64::to_le_bytes).as_flattened() == bytes, is_inline);
         for cut in 0..bytes.len() {
             prop_assert!(ToWorker::decode(&bytes[..cut]).is_err());
         }
@@ -126,6 +130,8 @@ proptest! {
             prop_assert!(FromWorker::decode(&bytes[..cut]).is_err());
         }
         let head = bytes.len();
+        let words = FinishedInline::decode(&bytes).map(|inline| inline.words().map(u64::to_le_bytes));
+        prop_assert!(words.is_none_or(|words| words.as_flattened() == bytes));
         bytes.extend(message.payload());
         for cut in head..bytes.len() {
             // A text that is truncated within a character is an error; other truncated payloads are

@@ -314,7 +314,7 @@ impl ReadCursor {
         length: usize,
         copy: [u64; COPY_WORDS - 1],
     ) -> Result<bool, LinkError> {
-        if let Err(problem) = self.assembly.take_words(&copy, length) {
+        if let Err(problem) = self.assembly.take_words(copy, length) {
             return Err(self.breaks(problem));
         }
         W::pass_over(&words[DATA..], self.position, self.head);

@@ -52,11 +52,36 @@ impl Producer {
         offset: usize,
     ) -> Result<Pushed, LinkError> {
         let pushed = self.cursor.push(self.region.words(), head, payload, offset);
-        // The consumer has read the next line a round ago. To fetch it now takes no time from the
-        // next message.
+        self.fetch_next_line();
+        pushed
+    }
+
+    /// Fetches the next line, which the consumer has read a round ago, so that the next message
+    /// need not wait for it.
+    #[inline]
+    fn fetch_next_line(&self) {
         let next = self.cursor.index_of(self.cursor.position + LINE);
         fetch_for_writing(&self.region.words()[DATA + next]);
-        pushed
+    }
+
+    /// Writes the message `head` + `payload` if it is short enough for the copy. Returns `false` if
+    /// it is not, or if there is no room at present.
+    ///
+    /// # Errors
+    /// Like [`push`](Self::push).
+    #[inline]
+    pub fn push_short(&mut self, head: &[u64], payload: &[u8]) -> Result<bool, LinkError> {
+        let length = size_of_val(head) + payload.len();
+        if length > COPY_BYTES {
+            return Ok(false);
+        }
+        let message = std::array::from_fn(|index| match head.get(index) {
+            Some(word) => *word,
+            None => word_at(payload, index - head.len()),
+        });
+        let is_sent = self.cursor.push_short(self.region.words(), &message, length)?;
+        self.fetch_next_line();
+        Ok(is_sent)
     }
 
     /// Writes a short item. Returns `false` if there is no room at present.
@@ -139,7 +164,8 @@ impl WriteCursor {
         if offset == 0
             && let Some(length) = pack_short(head, payload, &mut short)
         {
-            return self.push_short(words, &short[..length.div_ceil(8)], length);
+            let is_sent = self.push_short(words, &short, length)?;
+            return Ok(if is_sent { Pushed::UpTo(length) } else { Pushed::Full });
         }
         let fragment = Fragment::new(head, payload, offset, fragment_bytes(self.capacity));
         let length = fragment.len();
@@ -161,37 +187,45 @@ impl WriteCursor {
         Ok(Pushed::UpTo(offset + length))
     }
 
-    /// Writes a short message and its copy. Packing its bytes twice would take several times as
-    /// long.
+    /// Writes a short message and its copy. Returns `false` if there is no room at present.
     #[inline]
     fn push_short<W: Word>(
         &mut self,
         words: &[W],
-        message: &[u64],
+        message: &[u64; COPY_WORDS - 1],
         length: usize,
-    ) -> Result<Pushed, LinkError> {
-        if !self.has_room(words, 2 + message.len())? {
-            return Ok(Pushed::Full);
+    ) -> Result<bool, LinkError> {
+        let in_use = &message[..length.div_ceil(8)];
+        let needed = 2 + in_use.len();
+        if !self.has_room(words, needed)? {
+            return Ok(false);
         }
         let frame = length as u64 | FIRST | LAST;
-        let mut writer = self.writer(words);
-        writer.word(frame);
-        writer.word(length as u64);
-        for word in message {
-            writer.word(*word);
+        let start = DATA + self.index_of(self.position);
+        if let Some([first, second, room @ ..]) = words.get(start..start + needed) {
+            first.store(frame, Ordering::Relaxed);
+            second.store(length as u64, Ordering::Relaxed);
+            store_all(room, in_use);
+            self.position += needed as u64;
+        } else {
+            // It continues at the begin of the ring.
+            let mut writer = self.writer(words);
+            writer.word(frame);
+            writer.word(length as u64);
+            for word in in_use {
+                writer.word(*word);
+            }
+            self.position = writer.finish();
         }
-        self.position = writer.finish();
         // The consumer may be reading the last copy. If it sees anything of this one, it finds that
         // the end has changed.
         words[COPY_END].store(0, Ordering::Relaxed);
         W::fence(Ordering::Release);
         words[COPY].store(frame, Ordering::Relaxed);
-        for (copy, word) in words[COPY + 1..TAIL].iter().zip(message) {
-            copy.store(*word, Ordering::Relaxed);
-        }
+        store_all(&words[COPY + 1..COPY + COPY_WORDS], message);
         words[COPY_END].store(self.position, Ordering::Release);
         words[HEAD].store(self.position, Ordering::Release);
-        Ok(Pushed::UpTo(length))
+        Ok(true)
     }
 
     #[inline]
@@ -253,6 +287,23 @@ impl WriteCursor {
     }
 }
 
+#[inline]
+fn store_all<W: Word>(words: &[W], values: &[u64]) {
+    for (word, value) in words.iter().zip(values) {
+        word.store(*value, Ordering::Relaxed);
+    }
+}
+
+/// Returns the word with this index of those that the bytes fill.
+#[inline]
+fn word_at(bytes: &[u8], index: usize) -> u64 {
+    let rest = bytes.get(index * 8..).unwrap_or_default();
+    match rest.first_chunk() {
+        Some(word) => u64::from_le_bytes(*word),
+        None => rest.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte)),
+    }
+}
+
 /// Packs a message into words if it is short enough for the copy, and returns its length in bytes.
 ///
 /// It fills the caller's words: a processor stalls when it moves what was just written in smaller
@@ -277,7 +328,7 @@ fn pack_short(head: &[u8], payload: &[u8], into: &mut [u64; COPY_WORDS - 1]) -> 
         *word = u64::from_le_bytes(*bytes);
     }
     if let Some(word) = of_payload.get_mut(chunks.len()) {
-        *word = rest.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte));
+        *word = word_at(rest, 0);
     }
     Some(length)
 }

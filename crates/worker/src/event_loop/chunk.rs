@@ -34,8 +34,8 @@ impl Items<'_> {
         lent: &mut Lent,
     ) -> Result<Answer<'static>, LoopError> {
         let Run { task, ring_index, .. } = *self.run;
-        let Runner { functions, arenas, calls } = runner;
-        let entry = functions.find(&self.run.function);
+        let entry = runner.find(&self.run.function);
+        let Runner { arenas, calls, .. } = runner;
         let mut rest = argument(arenas.as_ref(), self.run).unwrap_or_default();
         let mut tick = clock::last_tick();
         for index in 0..self.chunk.items {
