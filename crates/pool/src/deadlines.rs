@@ -25,6 +25,11 @@ pub(crate) struct Deadlines {
 }
 
 impl Deadlines {
+    #[inline]
+    pub(crate) fn are_none(&self) -> bool {
+        self.queue.is_none() && self.soft.is_none() && self.hard.is_none()
+    }
+
     /// Returns these limits, and those of `default` where there is none.
     pub(crate) fn or(self, default: Self) -> Self {
         Self {

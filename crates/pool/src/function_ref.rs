@@ -29,6 +29,7 @@ const NAME_LIMIT: usize = 1024;
 
 impl FunctionRef {
     /// Creates a reference to the function at an entry point. Fails if a worker could not find it.
+    #[inline]
     pub(crate) fn of(entry: EntryPoint) -> Result<Self, String> {
         FunctionOffset::of(entry).map(Self::Offset).map_err(|error| codec::chain(&error))
     }

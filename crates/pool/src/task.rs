@@ -41,15 +41,23 @@ pub(crate) struct TaskOptions {
 
 impl TaskOptions {
     /// Resolves the settings against the pool's defaults, for the task and for the scheduler.
+    #[inline]
     pub(crate) fn constraints(
+        &self,
+        config: &Config,
+    ) -> (Option<Box<TaskDeadlines>>, Option<Box<Constraints>>) {
+        if self.priority == 0 && self.deadlines.are_none() && config.deadlines.are_none() {
+            return (None, None);
+        }
+        self.rare_constraints(config)
+    }
+
+    fn rare_constraints(
         &self,
         config: &Config,
     ) -> (Option<Box<TaskDeadlines>>, Option<Box<Constraints>>) {
         let limits = self.deadlines.or(config.deadlines);
         let deadlines = TaskDeadlines::new(limits, config.scheduler.stop_grace);
-        if deadlines.is_none() && self.priority == 0 {
-            return (None, None);
-        }
         let mut constraints = TaskDeadlines::constraints(deadlines.as_ref());
         constraints.priority = self.priority;
         (deadlines.map(Box::new), Some(Box::new(constraints)))

@@ -10,7 +10,7 @@ use brigade_wire::link::{LinkError, LinkReceiver};
 use brigade_wire::{FromWorker, WorkerId};
 
 use super::death;
-use super::deferred::Deferred;
+use super::deferred::Work;
 use super::outcome::{EventData, finish_chunk, finished_event, take_item};
 use super::shared::Shared;
 use crate::buffers::{Kept, Reachable};
@@ -70,7 +70,7 @@ fn handle_message(shared: &Shared, worker: WorkerId, message: &[u8]) -> Result<(
             let waiters = shared.with_due(worker, |due| take_item(due, item, reachable))?;
             if waiters.is_some() {
                 let to_notify = waiters.into_iter().map(Box::new).collect();
-                Deferred { to_notify, ..Deferred::default() }.run(shared);
+                Work { to_notify, ..Work::default() }.run(shared);
             }
             return Ok(());
         }

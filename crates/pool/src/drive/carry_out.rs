@@ -43,7 +43,7 @@ impl Core {
             Action::Accepted { task } => {
                 if let Some(cell) = self.scheduler.task(task.key) {
                     cell.set_key(task.key);
-                    self.recording.accepted(now, cell, &self.scheduler);
+                    self.recording.accepted(cell);
                 }
             }
             Action::Send { worker, ring_index, key, id, attempt, unanswered } => {
@@ -139,7 +139,7 @@ impl Core {
             Action::Ended => {
                 self.elapsed = self.shutdown_began.map(|began| began.elapsed());
                 note!(deferred, DEBUG, "pool ended");
-                deferred.ended = true;
+                deferred.work().ended = true;
             }
         }
     }
@@ -148,7 +148,7 @@ impl Core {
         let (pid, cause) = (self.pid(worker), describe(cause));
         note!(deferred, INFO, %worker, pid, cause, "worker killed");
         if let Some(worker_slot) = self.worker_slot(worker) {
-            deferred.to_kill.push((Arc::clone(&worker_slot.process), at_once));
+            deferred.work().to_kill.push((Arc::clone(&worker_slot.process), at_once));
         }
     }
 

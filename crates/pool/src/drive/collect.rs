@@ -265,7 +265,6 @@ impl Core {
         deferred: &mut Deferred,
     ) -> usize {
         let mut collected = 0;
-        let copies = shared.arguments();
         while let Some(Some(worker_slot)) = self.worker_slots.get_mut(slot) {
             let (worker, kept) = (worker_slot.id, &mut worker_slot.kept);
             let Some(Connection { link: HostLink::Ring(end), results, broken, .. }) =
@@ -277,7 +276,7 @@ impl Core {
             if *broken || !end.has_more() {
                 break;
             }
-            let memory = (results.as_ref(), kept, copies);
+            let memory = (results.as_ref(), kept, shared);
             let next = next_event(worker, end, memory, &self.scheduler, &mut collected, deferred);
             let next = match next {
                 Ok(Some(next)) => next,

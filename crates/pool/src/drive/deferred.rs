@@ -13,9 +13,13 @@ use tracing::Level;
 use crate::cell::{Completed, TaskCell, Waiters};
 use crate::payload::{Argument, Outcome};
 
-/// Work gathered under the core's lock. See the module's documentation.
+/// Work gathered under the core's lock. See the module's documentation. Mostly there is none, and
+/// then this is a single word.
 #[derive(Default)]
-pub(super) struct Deferred {
+pub(super) struct Deferred(pub(super) Option<Box<Work>>);
+
+#[derive(Default)]
+pub(super) struct Work {
     #[expect(clippy::vec_box, reason = "a cell has them in a box, and often there is just one")]
     pub(super) to_notify: Vec<Box<Waiters>>,
     /// Number of threads to notify that wait for room in the queue.
@@ -52,8 +56,13 @@ impl ToFree {
 const SLOW_TO_FREE: usize = 1 << 20;
 
 impl Deferred {
+    /// Returns the work, to add to it.
+    pub(super) fn work(&mut self) -> &mut Work {
+        self.0.get_or_insert_default()
+    }
+
     pub(super) fn note(&mut self, level: Level, emit: impl FnOnce(&str) + Send + 'static) {
-        self.notes.add(level, emit);
+        self.work().notes.add(level, emit);
     }
 
     /// Stores the outcome of a task.
@@ -61,18 +70,30 @@ impl Deferred {
     pub(super) fn complete(&mut self, task: TaskCell, outcome: Outcome) {
         let Completed { waiters, argument, is_large } = task.complete(outcome);
         if let Some(waiters) = waiters {
-            self.to_notify.push(waiters);
+            self.work().to_notify.push(waiters);
         }
         if let Some(argument) = argument {
-            self.to_free.push(ToFree::Argument(argument));
+            self.work().to_free.push(ToFree::Argument(argument));
         }
         if is_large {
-            self.to_free.push(ToFree::Task(task));
+            self.work().to_free.push(ToFree::Task(task));
         }
     }
 
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
+        self.0.as_ref().is_none_or(|work| work.is_empty())
+    }
+
+    /// Returns `true` if user code has to run, which may take long.
+    #[inline]
+    pub(super) fn has_user_code(&self) -> bool {
+        self.0.as_ref().is_some_and(|work| work.has_user_code())
+    }
+}
+
+impl Work {
+    fn is_empty(&self) -> bool {
         let Self { to_notify, to_call, to_wake, to_kill, notes, to_free, wake_reaper, ended } =
             self;
         to_notify.is_empty()
@@ -85,8 +106,7 @@ impl Deferred {
             && !ended
     }
 
-    /// Returns `true` if user code has to run, which may take long.
-    pub(super) fn has_user_code(&self) -> bool {
+    fn has_user_code(&self) -> bool {
         !self.to_wake.is_empty() || self.to_notify.iter().any(|waiters| waiters.has_waker())
     }
 }

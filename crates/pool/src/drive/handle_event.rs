@@ -49,6 +49,7 @@ impl Core {
                 None => break,
             }
         }
+        self.recording.record_accepted(now, &self.scheduler);
         self.observe_queue(now, shared);
         self.plan_tick(now, shared, deferred);
         self.wake_waiters(shared, deferred);
@@ -65,7 +66,9 @@ impl Core {
             self.next_tick = next;
             shared.supervisor.reaper.sleep_until(next);
         }
-        deferred.wake_reaper |= is_earlier;
+        if is_earlier {
+            deferred.work().wake_reaper = true;
+        }
     }
 
     #[cfg_attr(

@@ -43,13 +43,10 @@ impl Recording {
     }
 
     #[inline]
-    pub(super) fn accepted(
-        &mut self,
-        _now: Monotonic,
-        _task: &TaskCell,
-        _scheduler: &Scheduler<TaskCell>,
-    ) {
-    }
+    pub(super) fn accepted(&mut self, _task: &TaskCell) {}
+
+    #[inline]
+    pub(super) fn record_accepted(&mut self, _now: Monotonic, _scheduler: &Scheduler<TaskCell>) {}
 
     #[inline]
     pub(super) fn sent(&mut self, _worker: WorkerId, _bytes: usize) {}

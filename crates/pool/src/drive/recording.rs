@@ -33,12 +33,14 @@ pub(in crate::drive) struct Recording {
     left: u32,
     /// Number of tasks that were not timed since the last one that was.
     skipped: u8,
+    /// Number of tasks that were accepted and not recorded yet.
+    accepted: u32,
 }
 
 impl Recording {
     pub(in crate::drive) fn new(now: Monotonic) -> Self {
         let recorder = Recorder::new(now.as_nanos());
-        Self { recorder, tick: Monotonic::ZERO, left: 0, skipped: 0 }
+        Self { recorder, tick: Monotonic::ZERO, left: 0, skipped: 0, accepted: 0 }
     }
 
     /// Returns the time of the submission of `task`, and decides if the task is timed. The time is
@@ -62,18 +64,29 @@ impl Recording {
         clock::now()
     }
 
+    /// Notes that a task was accepted. It is recorded once it was sent, so that the worker begins
+    /// earlier.
     #[inline]
-    pub(in crate::drive) fn accepted(
-        &mut self,
-        now: Monotonic,
-        task: &TaskCell,
-        scheduler: &Scheduler<TaskCell>,
-    ) {
+    pub(in crate::drive) fn accepted(&mut self, task: &TaskCell) {
         let items = if task.is_chunk() {
             task.with_chunk_progress(|chunk| chunk.shape.items).unwrap_or(1)
         } else {
             1
         };
+        self.accepted += items;
+    }
+
+    /// Records the tasks that were accepted.
+    #[inline]
+    pub(in crate::drive) fn record_accepted(
+        &mut self,
+        now: Monotonic,
+        scheduler: &Scheduler<TaskCell>,
+    ) {
+        let items = std::mem::take(&mut self.accepted);
+        if items == 0 {
+            return;
+        }
         let busy = scheduler.busy_workers();
         let queued = scheduler.pending().saturating_sub(busy as u64);
         let busy = u32::try_from(busy).unwrap_or(u32::MAX);

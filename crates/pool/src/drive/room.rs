@@ -202,13 +202,18 @@ impl Core {
         if most == 0 {
             return;
         }
-        deferred.to_call += self.blocked.call(most.min(cores));
+        let to_call = self.blocked.call(most.min(cores));
+        if to_call > 0 {
+            deferred.work().to_call += to_call;
+        }
         for sleeper in self.sleeping_for_room.drain(..) {
             if sleeper.wake() {
                 shared.ring_caller();
             }
         }
-        deferred.to_wake.extend(self.line_for_room.call(most));
+        if !self.line_for_room.is_empty() {
+            deferred.work().to_wake.extend(self.line_for_room.call(most));
+        }
     }
 }
 

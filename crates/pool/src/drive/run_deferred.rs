@@ -2,7 +2,7 @@
 
 use brigade_supervisor::threads::cleaner;
 
-use super::deferred::{Deferred, ToFree};
+use super::deferred::{Deferred, ToFree, Work};
 use super::owner;
 use super::shared::Shared;
 use super::user_code_queue::UserCode;
@@ -11,15 +11,16 @@ use crate::cell::Wakeups;
 impl Deferred {
     #[inline]
     pub(super) fn run(&mut self, shared: &Shared) {
-        // Each submission and each look at the rings passes here, mostly with nothing to do, so
-        // nothing is moved either.
-        if !self.is_empty() {
-            std::mem::take(self).run_all(shared);
+        // Each submission and each look at the rings passes here, mostly with nothing to do.
+        if let Some(work) = self.0.take() {
+            work.run(shared);
         }
     }
+}
 
+impl Work {
     #[inline(never)]
-    fn run_all(self, shared: &Shared) {
+    pub(super) fn run(self, shared: &Shared) {
         if self.wake_reaper {
             shared.supervisor.reaper.wake();
         }

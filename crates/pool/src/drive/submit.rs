@@ -124,6 +124,7 @@ impl Shared {
     }
 
     /// Locks the core of an open pool whose queue has room.
+    #[inline]
     pub(super) fn open_with_room(
         &self,
         when_full: WhenFull,
@@ -131,7 +132,18 @@ impl Shared {
         if self.is_forked() {
             return Err(SubmitErrorKind::Forked);
         }
-        let mut core = self.lock();
+        let core = self.lock();
+        if core.scheduler.is_open() && core.scheduler.has_room() {
+            return Ok(core);
+        }
+        self.wait_until_open(core, when_full)
+    }
+
+    fn wait_until_open<'a>(
+        &'a self,
+        mut core: MutexGuard<'a, Core>,
+        when_full: WhenFull,
+    ) -> Result<MutexGuard<'a, Core>, SubmitErrorKind> {
         loop {
             if !core.scheduler.is_open() {
                 return Err(match core.scheduler.broken_reason() {

@@ -23,6 +23,7 @@ pub struct FunctionOffset(u64);
 
 impl FunctionOffset {
     /// Returns the offset of an entry point of the main program.
+    #[inline]
     pub fn of(entry: EntryPoint) -> Result<Self, ExecutableError> {
         let address = entry as usize;
         let program = program();

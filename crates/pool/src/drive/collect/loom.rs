@@ -210,7 +210,7 @@ impl Rings for Model {
     }
 
     fn run(&self, deferred: &mut Deferred) {
-        for waiters in std::mem::take(&mut deferred.to_notify) {
+        for waiters in deferred.0.take().map(|work| work.to_notify).unwrap_or_default() {
             let wakeups = waiters.notify();
             if wakeups.ring_doorbell {
                 self.caller.ring();
@@ -244,7 +244,7 @@ impl LockedRings for Locked<'_> {
         while (self.core.taken as u64) < sent {
             let task = &self.model.tasks[self.core.taken];
             if let Some(waiters) = task.complete(Ok(value(1))).waiters {
-                deferred.to_notify.push(waiters);
+                deferred.work().to_notify.push(waiters);
             }
             self.core.taken += 1;
         }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use brigade_scheduler::{Event, Scheduler};
-use brigade_sys::arena::{ArgumentArena, ResultView};
+use brigade_sys::arena::ResultView;
 use brigade_wire::link::ring::HostEnd;
 use brigade_wire::{FinishedInline, FromWorker, WorkerId};
 
@@ -11,6 +11,7 @@ use crate::buffers::{Kept, Reachable};
 use crate::cell::TaskCell;
 use crate::drive::deferred::Deferred;
 use crate::drive::outcome::{EventData, finish_chunk, finished_event, take_item};
+use crate::drive::shared::Shared;
 
 /// The consequence of a message.
 pub(super) enum Next {
@@ -24,7 +25,7 @@ pub(super) enum Next {
 pub(super) fn next_event(
     worker: WorkerId,
     end: &mut HostEnd,
-    (results, kept, copies): (Option<&Arc<ResultView>>, &mut Kept, Option<&Arc<ArgumentArena>>),
+    (results, kept, shared): (Option<&Arc<ResultView>>, &mut Kept, &Shared),
     scheduler: &Scheduler<TaskCell>,
     items: &mut usize,
     deferred: &mut Deferred,
@@ -50,11 +51,11 @@ pub(super) fn next_event(
         {
             return Ok(Some(Next::Inline(finished)));
         }
-        let reachable = Reachable { results, kept, copies };
+        let reachable = Reachable { results, kept, copies: shared.arguments() };
         return match FromWorker::decode(end.message()).map_err(|error| error.to_string())? {
             FromWorker::Item(item) => {
                 if let Some(waiters) = take_item(due, item, reachable)? {
-                    deferred.to_notify.push(Box::new(waiters));
+                    deferred.work().to_notify.push(Box::new(waiters));
                 }
                 *items += 1;
                 continue;
