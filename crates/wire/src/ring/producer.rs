@@ -64,8 +64,8 @@ impl Producer {
         fetch_for_writing(&self.region.words()[DATA + next]);
     }
 
-    /// Writes the message `head` + `payload` if it is short enough for the copy. Returns `false` if
-    /// it is not, or if there is no room at present.
+    /// Writes the message `head` + `payload` if it has a head of three or four words and is short
+    /// enough for the copy. Returns `false` if not, or if there is no room at present.
     ///
     /// # Errors
     /// Like [`push`](Self::push).
@@ -75,10 +75,11 @@ impl Producer {
         if length > COPY_BYTES {
             return Ok(false);
         }
-        let message = std::array::from_fn(|index| match head.get(index) {
-            Some(word) => *word,
-            None => word_at(payload, index - head.len()),
-        });
+        let message = match *head {
+            [a, b, c] => [a, b, c, word_at(payload, 0), word_at(payload, 1)],
+            [a, b, c, d] => [a, b, c, d, word_at(payload, 0)],
+            _ => return Ok(false),
+        };
         let is_sent = self.cursor.push_short(self.region.words(), &message, length)?;
         self.fetch_next_line();
         Ok(is_sent)
@@ -297,10 +298,12 @@ fn store_all<W: Word>(words: &[W], values: &[u64]) {
 /// Returns the word with this index of those that the bytes fill.
 #[inline]
 fn word_at(bytes: &[u8], index: usize) -> u64 {
-    let rest = bytes.get(index * 8..).unwrap_or_default();
-    match rest.first_chunk() {
-        Some(word) => u64::from_le_bytes(*word),
-        None => rest.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte)),
+    match bytes.get(index * 8..) {
+        None | Some([]) => 0,
+        Some(rest) => match rest.first_chunk() {
+            Some(word) => u64::from_le_bytes(*word),
+            None => rest.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte)),
+        },
     }
 }
 
