@@ -22,6 +22,7 @@ use crate::error::{CodecError, LeftOver};
 /// # Errors
 /// [`CodecError::Encode`] and [`CodecError::TooLarge`]; `into` is left unchanged, including its
 /// capacity.
+#[inline]
 pub fn encode<T: Serialize + 'static>(
     value: &T,
     into: &mut Vec<u8>,
@@ -33,18 +34,25 @@ pub fn encode<T: Serialize + 'static>(
         Some((prefix, bytes)) => encode_contiguous(prefix, bytes, bounded),
         None => postcard::serialize_with_flavor(value, bounded),
     };
-    result.map_err(|error| {
-        into.truncate(length);
-        into.shrink_to(capacity);
-        let type_name = type_name::<T>();
-        match error {
-            postcard::Error::SerializeBufferFull => CodecError::TooLarge { type_name, limit },
-            error => {
-                let source = encoded::take_misplaced().map_or_else(|| error.into(), Into::into);
-                CodecError::Encode { type_name, source }
-            }
+    match result {
+        Ok(()) => Ok(()),
+        Err(error) => {
+            into.truncate(length);
+            into.shrink_to(capacity);
+            Err(not_encoded(error, type_name::<T>(), limit))
         }
-    })
+    }
+}
+
+#[cold]
+fn not_encoded(error: postcard::Error, type_name: &'static str, limit: usize) -> CodecError {
+    match error {
+        postcard::Error::SerializeBufferFull => CodecError::TooLarge { type_name, limit },
+        error => {
+            let source = encoded::take_misplaced().map_or_else(|| error.into(), Into::into);
+            CodecError::Encode { type_name, source }
+        }
+    }
 }
 
 /// Decodes a value that [`encode`] produced.

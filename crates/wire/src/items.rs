@@ -77,6 +77,9 @@ pub fn push(items: &mut Vec<u8>, bytes: &[u8]) -> Result<(), MessageError> {
 pub(crate) fn push_words(items: &mut Vec<u8>, length: usize, word: impl Fn(usize) -> u64) {
     #[expect(clippy::expect_used, reason = "the items of a ring have at most 64 bytes")]
     items.push(short(length).expect("a short item"));
+    if length == 0 {
+        return;
+    }
     let end = items.len() + length;
     for index in 0..length.div_ceil(8) {
         items.extend_from_slice(&word(index).to_le_bytes());

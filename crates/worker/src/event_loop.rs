@@ -245,6 +245,11 @@ struct Call<'a> {
 impl Calls {
     /// Runs a task, or an item of a chunk. Anything that it does, short of ending the process,
     /// becomes its outcome. A task that has an emitter may emit items.
+    #[expect(
+        clippy::inline_always,
+        reason = "without it, a map of items of a microsecond is a hundredth slower"
+    )]
+    #[inline(always)]
     fn run<S: LinkSender>(
         &mut self,
         Call { run, id, entry, argument }: Call<'_>,

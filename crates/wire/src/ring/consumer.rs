@@ -226,21 +226,28 @@ impl ReadCursor {
         most: u32,
         values: &mut Vec<u8>,
     ) -> u32 {
-        let mut taken = 0;
-        while taken < most && self.position != self.head && !self.is_in_the_middle() {
-            let frame = self.word(words, 0);
-            let length = usize::try_from(frame & LENGTH).unwrap_or(usize::MAX);
-            let needed = 1 + length.div_ceil(8) as u64;
+        if self.is_in_the_middle() {
+            return 0;
+        }
+        let (mut taken, mut position) = (0, self.position);
+        while taken < most && position != self.head {
+            let word = |ahead| self.word_at(words, position + ahead);
+            let frame = word(0);
+            let length = frame & LENGTH;
+            let needed = 1 + length.div_ceil(8);
             let is_next = frame & !LENGTH == short_item(first.wrapping_add(taken));
-            if !is_next || length > SHORT_ITEM || needed > self.head - self.position {
+            if !is_next || length > SHORT_ITEM as u64 || needed > self.head - position {
                 break;
             }
-            items::push_words(values, length, |index| self.word(words, 1 + index));
-            self.position += needed;
+            items::push_words(values, usize::try_from(length).unwrap_or(0), |index| {
+                word(1 + index as u64)
+            });
+            position += needed;
             taken += 1;
         }
         if taken > 0 {
-            words[TAIL].store(self.position, Ordering::Release);
+            self.position = position;
+            words[TAIL].store(position, Ordering::Release);
         }
         taken
     }
@@ -325,8 +332,13 @@ impl ReadCursor {
     }
 
     #[inline]
-    fn word<W: Word>(&self, words: &[W], ahead: usize) -> u64 {
-        let index = usize::try_from(self.position).unwrap_or(0) + ahead;
+    fn word<W: Word>(&self, words: &[W], ahead: u64) -> u64 {
+        self.word_at(words, self.position + ahead)
+    }
+
+    #[inline]
+    fn word_at<W: Word>(&self, words: &[W], position: u64) -> u64 {
+        let index = usize::try_from(position).unwrap_or(0);
         words[DATA + (index & (self.capacity - 1))].load(Ordering::Relaxed)
     }
 }

@@ -242,8 +242,10 @@ impl WriteCursor {
         }
         let mut writer = self.writer(words);
         writer.word(value.len() as u64 | short_item(index));
-        writer.bytes(value);
-        self.position = writer.finish();
+        for index in 0..value.len().div_ceil(8) {
+            writer.word(word_at(value, index));
+        }
+        self.position = writer.position;
         words[HEAD].store(self.position, Ordering::Release);
         Ok(true)
     }
