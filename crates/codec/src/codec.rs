@@ -29,10 +29,10 @@ pub fn encode<T: Serialize + 'static>(
     limit: usize,
 ) -> Result<(), CodecError> {
     let (length, capacity) = (into.len(), into.capacity());
-    let bounded = Bounded::new(into, limit);
+    let mut bounded = Bounded::new(into, limit);
     let result = match contiguous_parts(value) {
-        Some((prefix, bytes)) => encode_contiguous(prefix, bytes, bounded),
-        None => postcard::serialize_with_flavor(value, bounded),
+        Some((prefix, bytes)) => encode_contiguous(prefix, bytes, &mut bounded),
+        None => postcard::serialize_with_flavor(value, &mut bounded),
     };
     match result {
         Ok(()) => Ok(()),
@@ -129,7 +129,9 @@ impl<'a> Bounded<'a> {
     }
 }
 
-impl Flavor for Bounded<'_> {
+/// By reference: a processor stalls when it moves a structure that was just written in smaller
+/// parts.
+impl Flavor for &mut Bounded<'_> {
     type Output = ();
 
     #[inline]
@@ -170,7 +172,7 @@ const SMALLEST_GROWTH: usize = 64;
 fn encode_contiguous(
     prefix: Prefix,
     bytes: &[u8],
-    mut bounded: Bounded<'_>,
+    mut bounded: &mut Bounded<'_>,
 ) -> postcard::Result<()> {
     // Length and bytes take one allocation; a value that does not fit allocates nothing.
     bounded.make_room(bytes.len().saturating_add(prefix.as_slice().len()))?;
