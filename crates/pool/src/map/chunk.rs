@@ -144,25 +144,28 @@ impl Results {
             return Some(Err(error));
         }
         let mut rest = &self.encoded[self.offset..];
-        let is_in_arena = self.in_arena.front().is_some_and(|(first, _)| *first == index);
-        let value = if is_in_arena { self.in_arena.pop_front() } else { None };
-        let result = match (items::take(&mut rest), value) {
-            // Almost no result has buffers.
-            (Some(Ok(encoded)), None) if self.buffers.is_empty() => codec::decode(encoded),
-            (Some(Ok(encoded)), value) => {
-                let is_next = self.buffers.front().is_some_and(|(first, _)| *first == index);
-                let buffers = if is_next { self.buffers.pop_front() } else { None };
-                decode(encoded, value.map(|(_, value)| value), buffers.map(|(_, it)| it))
-            }
-            // There is an entry for each finished item.
-            _ => return Some(Err(self.is_missing(index))),
+        // There is an entry for each finished item.
+        let Some(Ok(encoded)) = items::take(&mut rest) else {
+            return Some(Err(self.is_missing(index)));
         };
         self.offset = self.encoded.len() - rest.len();
-        Some(result.map_err(|error| {
-            let error = codec::chain(&error);
-            let message = format!("the result arrived but could not be decoded: {error}");
-            self.failed(TaskErrorKind::Codec { message }, index)
-        }))
+        let result = if self.in_arena.is_empty() && self.buffers.is_empty() {
+            codec::decode(encoded)
+        } else {
+            let is_in_arena = self.in_arena.front().is_some_and(|(first, _)| *first == index);
+            let value = if is_in_arena { self.in_arena.pop_front() } else { None };
+            let is_next = self.buffers.front().is_some_and(|(first, _)| *first == index);
+            let buffers = if is_next { self.buffers.pop_front() } else { None };
+            decode(encoded, value.map(|(_, value)| value), buffers.map(|(_, it)| it))
+        };
+        Some(result.map_err(|error| self.is_malformed(index, &error)))
+    }
+
+    #[cold]
+    fn is_malformed(&self, index: u32, error: &CodecError) -> TaskError {
+        let error = codec::chain(error);
+        let message = format!("the result arrived but could not be decoded: {error}");
+        self.failed(TaskErrorKind::Codec { message }, index)
     }
 
     #[cold]
