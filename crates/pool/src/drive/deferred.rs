@@ -4,6 +4,8 @@
 //! first: the reaper is woken, workers are killed, waiters are notified. Then large memory is
 //! freed, and wakers run last, on a thread that may run them; see `run_deferred`.
 
+use std::cell::Cell;
+use std::mem;
 use std::sync::Arc;
 use std::task::Waker;
 
@@ -16,7 +18,7 @@ use crate::payload::{Argument, Outcome};
 /// Work gathered under the core's lock. See the module's documentation. Mostly there is none, and
 /// then this is a single word.
 #[derive(Default)]
-pub(super) struct Deferred(pub(super) Option<Box<Work>>);
+pub(super) struct Deferred(Option<Box<Work>>);
 
 #[derive(Default)]
 pub(super) struct Work {
@@ -33,6 +35,11 @@ pub(super) struct Work {
     pub(super) to_free: Vec<ToFree>,
     pub(super) wake_reaper: bool,
     pub(super) ended: bool,
+}
+
+thread_local! {
+    /// Memory for the thread's next work.
+    static SPARE: Cell<Option<Box<Work>>> = const { Cell::new(None) };
 }
 
 /// Memory that is not freed under the lock.
@@ -58,7 +65,22 @@ const SLOW_TO_FREE: usize = 1 << 20;
 impl Deferred {
     /// Returns the work, to add to it.
     pub(super) fn work(&mut self) -> &mut Work {
-        self.0.get_or_insert_default()
+        self.0.get_or_insert_with(|| SPARE.try_with(Cell::take).ok().flatten().unwrap_or_default())
+    }
+
+    /// Returns `true` if work was added, or may have been.
+    #[inline]
+    pub(super) fn has_work(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// Takes the work out, and keeps its memory for the thread's next one.
+    pub(super) fn take_work(&mut self) -> Option<Work> {
+        let mut memory = self.0.take()?;
+        let work = mem::take(&mut *memory);
+        // Fails only at the end of the thread.
+        let _ = SPARE.try_with(|spare| spare.set(Some(memory)));
+        Some(work)
     }
 
     pub(super) fn note(&mut self, level: Level, emit: impl FnOnce(&str) + Send + 'static) {

@@ -12,14 +12,20 @@ impl Deferred {
     #[inline]
     pub(super) fn run(&mut self, shared: &Shared) {
         // Each submission and each look at the rings passes here, mostly with nothing to do.
-        if let Some(work) = self.0.take() {
+        if self.has_work() {
+            self.run_work(shared);
+        }
+    }
+
+    #[inline(never)]
+    fn run_work(&mut self, shared: &Shared) {
+        if let Some(work) = self.take_work() {
             work.run(shared);
         }
     }
 }
 
 impl Work {
-    #[inline(never)]
     pub(super) fn run(self, shared: &Shared) {
         if self.wake_reaper {
             shared.supervisor.reaper.wake();

@@ -210,7 +210,7 @@ impl Rings for Model {
     }
 
     fn run(&self, deferred: &mut Deferred) {
-        for waiters in deferred.0.take().map(|work| work.to_notify).unwrap_or_default() {
+        for waiters in deferred.take_work().unwrap_or_default().to_notify {
             let wakeups = waiters.notify();
             if wakeups.ring_doorbell {
                 self.caller.ring();
