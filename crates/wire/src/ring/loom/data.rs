@@ -103,9 +103,9 @@ fn a_message_longer_than_the_ring_comes_in_fragments() {
 
 #[test]
 fn a_killed_producer_leaves_a_whole_fragment_or_none() {
-    // Frame, length and two words of data; twice the end of the copy, its frame and two words; then
-    // the head.
-    const STORES: usize = 10;
+    // Frame, length and two words of data; twice the end of the copy, its frame and all of its
+    // words; then the head.
+    const STORES: usize = 13;
     for stores in 0..=STORES {
         loom::model(move || {
             let (mut producer, mut consumer) = ring();
