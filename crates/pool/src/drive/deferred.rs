@@ -68,6 +68,13 @@ impl Deferred {
         self.0.get_or_insert_with(|| SPARE.try_with(Cell::take).ok().flatten().unwrap_or_default())
     }
 
+    /// Wakes the reaper for nothing that was added so far.
+    pub(super) fn let_reaper_sleep(&mut self) {
+        if let Some(work) = &mut self.0 {
+            work.wake_reaper = false;
+        }
+    }
+
     /// Returns `true` if work was added, or may have been.
     #[inline]
     pub(super) fn has_work(&self) -> bool {

@@ -130,7 +130,7 @@ impl Supervised for Shared {
             core.next_tick = next;
             self.supervisor.reaper.sleep_until(next);
             // This thread knows the deadline and need not be woken for it.
-            deferred.work().wake_reaper = false;
+            deferred.let_reaper_sleep();
             next
         })
     }
