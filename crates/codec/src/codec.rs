@@ -29,10 +29,11 @@ pub fn encode<T: Serialize + 'static>(
     limit: usize,
 ) -> Result<(), CodecError> {
     let (length, capacity) = (into.len(), into.capacity());
-    let mut bounded = Bounded::new(into, limit);
-    let result = match contiguous_parts(value) {
-        Some((prefix, bytes)) => encode_contiguous(prefix, bytes, &mut bounded),
-        None => postcard::serialize_with_flavor(value, &mut bounded),
+    let result = if let Some((prefix, bytes)) = contiguous_parts(value) {
+        encode_contiguous(prefix, bytes, into, limit)
+    } else {
+        let is_empty = size_of::<T>() == 0;
+        postcard::serialize_with_flavor(value, &mut Bounded::new(into, limit, is_empty))
     };
     match result {
         Ok(()) => Ok(()),
@@ -98,27 +99,77 @@ pub fn chain(error: &dyn Error) -> String {
 }
 
 /// A `Vec` that refuses to grow beyond a limit.
+///
+/// It is longer than what was written, by zeros that the next bytes replace. So a byte takes a
+/// comparison and a store, and the length of the `Vec` changes once per value.
 struct Bounded<'a> {
     into: &'a mut Vec<u8>,
+    /// Length of what was written. [`OVERFLOWED`] once something did not fit: never reset, so that
+    /// a `Serialize` that continues after an error cannot produce bytes with a gap.
+    written: usize,
     end: usize,
-    /// Never reset, so that a `Serialize` that continues after an error cannot produce bytes with a
-    /// gap.
-    overflowed: bool,
 }
 
+/// No `Vec` has bytes behind this.
+const OVERFLOWED: usize = usize::MAX;
+
 impl<'a> Bounded<'a> {
+    /// Begins a value that may be as large as the limit. `is_empty` values get no room in advance.
     #[inline]
-    fn new(into: &'a mut Vec<u8>, limit: usize) -> Self {
-        let end = into.len().saturating_add(limit);
-        Self { into, end, overflowed: false }
+    fn new(into: &'a mut Vec<u8>, limit: usize, is_empty: bool) -> Self {
+        let written = into.len();
+        if !is_empty && limit >= ROOM && into.capacity() - written >= ROOM {
+            into.extend_from_slice(&[0; ROOM]);
+        }
+        Self { into, written, end: written.saturating_add(limit) }
     }
 
-    /// Grows by doubling like a `Vec`, but never beyond the limit.
+    /// Appends bytes by value. A reference would keep them in memory, where the bytes of a number
+    /// were just written one by one: a processor stalls when it reads several of them at once.
     #[inline]
+    fn put<const N: usize>(&mut self, bytes: [u8; N]) -> postcard::Result<()> {
+        let room = self.into.get_mut(self.written..).and_then(<[u8]>::first_chunk_mut);
+        let Some(room) = room else { return self.make_room_and_put(bytes) };
+        *room = bytes;
+        self.written += N;
+        Ok(())
+    }
+
+    #[inline]
+    fn put_each<const N: usize>(&mut self, bytes: &[u8]) -> postcard::Result<()> {
+        self.put::<N>(std::array::from_fn(|index| bytes[index]))
+    }
+
+    #[cold]
+    fn make_room_and_put<const N: usize>(&mut self, bytes: [u8; N]) -> postcard::Result<()> {
+        self.make_room_and_put_all(&bytes)
+    }
+
+    /// Appends any number of bytes.
+    fn put_all(&mut self, bytes: &[u8]) -> postcard::Result<()> {
+        let room = self.into.get_mut(self.written..).and_then(|room| room.get_mut(..bytes.len()));
+        let Some(room) = room else { return self.make_room_and_put_all(bytes) };
+        room.copy_from_slice(bytes);
+        self.written += bytes.len();
+        Ok(())
+    }
+
+    #[cold]
+    fn make_room_and_put_all(&mut self, bytes: &[u8]) -> postcard::Result<()> {
+        self.make_room(bytes.len())?;
+        self.into.extend_from_slice(bytes);
+        self.written = self.into.len();
+        let room = (self.into.capacity().min(self.end) - self.written).min(MORE_ROOM);
+        self.into.resize(self.written + room, 0);
+        Ok(())
+    }
+
+    /// Removes the zeros and grows by doubling like a `Vec`, but never beyond the limit.
     fn make_room(&mut self, count: usize) -> postcard::Result<()> {
+        self.into.truncate(self.written);
         let left = self.end - self.into.len();
-        if self.overflowed || count > left {
-            self.overflowed = true;
+        if self.written == OVERFLOWED || count > left {
+            self.written = OVERFLOWED;
             return Err(postcard::Error::SerializeBufferFull);
         }
         if count > self.into.capacity() - self.into.len() {
@@ -136,48 +187,60 @@ impl Flavor for &mut Bounded<'_> {
 
     #[inline]
     fn try_push(&mut self, byte: u8) -> postcard::Result<()> {
-        self.make_room(1)?;
-        self.into.push(byte);
-        Ok(())
+        self.put([byte])
     }
 
-    #[inline]
+    /// A number has at most ten bytes. The compiler joins these cases with those of the number, and
+    /// its bytes never get to memory.
+    #[expect(clippy::inline_always, reason = "else the number gets to memory")]
+    #[inline(always)]
     fn try_extend(&mut self, bytes: &[u8]) -> postcard::Result<()> {
-        self.make_room(bytes.len())?;
-        if bytes.len() <= LONGEST_NUMBER {
-            // A number, of which each byte was just written by itself. A processor stalls when it
-            // reads several of them at once.
-            for byte in bytes {
-                self.into.push(*byte);
-            }
-        } else {
-            self.into.extend_from_slice(bytes);
+        match bytes.len() {
+            1 => self.put_each::<1>(bytes),
+            2 => self.put_each::<2>(bytes),
+            3 => self.put_each::<3>(bytes),
+            4 => self.put_each::<4>(bytes),
+            5 => self.put_each::<5>(bytes),
+            6 => self.put_each::<6>(bytes),
+            7 => self.put_each::<7>(bytes),
+            8 => self.put_each::<8>(bytes),
+            9 => self.put_each::<9>(bytes),
+            10 => self.put_each::<10>(bytes),
+            _ => self.put_all(bytes),
         }
-        Ok(())
     }
 
     #[inline]
     fn finalize(self) -> postcard::Result<()> {
-        if self.overflowed { Err(postcard::Error::SerializeBufferFull) } else { Ok(()) }
+        if self.written == OVERFLOWED {
+            return Err(postcard::Error::SerializeBufferFull);
+        }
+        self.into.truncate(self.written);
+        Ok(())
     }
 }
 
-/// Number of bytes that an encoded number of 64 bits takes at most.
-const LONGEST_NUMBER: usize = 10;
+/// Most arguments are small, and need no more room than this.
+const ROOM: usize = 32;
 
-/// Most arguments are small; with a smaller first step their encoding would be a chain of
-/// reallocations.
+/// Room for what follows something that did not fit.
+const MORE_ROOM: usize = 512;
+
+/// With a smaller first step, the encoding of a small argument would be a chain of reallocations.
 const SMALLEST_GROWTH: usize = 64;
 
 fn encode_contiguous(
     prefix: Prefix,
     bytes: &[u8],
-    mut bounded: &mut Bounded<'_>,
+    into: &mut Vec<u8>,
+    limit: usize,
 ) -> postcard::Result<()> {
+    let mut bounded = Bounded::new(into, limit, true);
     // Length and bytes take one allocation; a value that does not fit allocates nothing.
     bounded.make_room(bytes.len().saturating_add(prefix.as_slice().len()))?;
-    bounded.try_extend(prefix.as_slice())?;
-    bounded.try_extend(bytes)
+    into.extend_from_slice(prefix.as_slice());
+    into.extend_from_slice(bytes);
+    Ok(())
 }
 
 /// The encoded length before the bytes of a `Vec<u8>` or `String`; empty before those of an

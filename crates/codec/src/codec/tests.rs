@@ -136,7 +136,7 @@ impl Iterator for EndlessNumbers {
 fn encoding_stops_at_the_limit_and_takes_no_more_memory() {
     for limit in [0, 1, 63, 1000, 100_000] {
         let mut into = Vec::new();
-        let mut bounded = &mut Bounded::new(&mut into, limit);
+        let mut bounded = &mut Bounded::new(&mut into, limit, true);
         while bounded.try_push(7).is_ok() {}
         assert!(bounded.finalize().is_err());
         assert_eq!((into.len(), into.capacity()), (limit, limit));

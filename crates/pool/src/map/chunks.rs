@@ -290,7 +290,7 @@ where
             let (mut has_buffers, mut lent) = (self.has_buffers, Vec::new());
             if let Err(error) = self.push(&input, limit, &mut has_buffers, &mut lent) {
                 self.submit_filled();
-                let kind = SubmitErrorKind::Codec { message: codec::chain(&error) };
+                let kind = SubmitErrorKind::Codec { message: codec::chain(&*error) };
                 let items = self.next_items(1);
                 // It must count in the window before more inputs are taken.
                 return self.fail(items, kind);
@@ -326,11 +326,12 @@ where
         limit: usize,
         has_buffers: &mut bool,
         lent: &mut Vec<SharedBuf>,
-    ) -> Result<(), CodecError> {
+    ) -> Result<(), Box<CodecError>> {
         let pool = self.pool;
         items::push_with(&mut self.filling, |bytes| {
             let start = bytes.len();
-            let (encoded, buffers) = exporting(|| codec::encode(input, bytes, limit));
+            let (encoded, buffers) =
+                exporting(|| codec::encode(input, bytes, limit).map_err(Box::new));
             encoded?;
             if *has_buffers || buffers.is_some() {
                 let buffers = buffers.unwrap_or_default();
