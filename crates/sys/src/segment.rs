@@ -5,8 +5,10 @@
 //! it changes values and nothing else.
 
 use std::io;
+use std::ops::Deref;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::fs::{
@@ -113,6 +115,42 @@ impl Drop for Segment {
     }
 }
 
+/// A range of a segment's words, which keeps the segment mapped. To reach them takes one look at
+/// memory less than through the segment.
+#[derive(Debug, Clone)]
+pub struct Words {
+    /// Keeps the words where they are.
+    _segment: Arc<Segment>,
+    first: NonNull<AtomicU64>,
+    length: usize,
+}
+
+// SAFETY: the words are reached only as shared references to atomics, and the segment, which may be
+// used from any thread, is kept by the value.
+unsafe impl Send for Words {}
+// SAFETY: see above.
+unsafe impl Sync for Words {}
+
+impl Words {
+    /// Returns `length` words from `offset` on; `None` if the segment is too short.
+    pub fn of(segment: &Arc<Segment>, offset: usize, length: usize) -> Option<Self> {
+        let words = segment.words().get(offset..)?.get(..length)?;
+        let first = NonNull::from(words).cast();
+        Some(Self { first, length, _segment: Arc::clone(segment) })
+    }
+}
+
+impl Deref for Words {
+    type Target = [AtomicU64];
+
+    #[inline]
+    fn deref(&self) -> &[AtomicU64] {
+        // SAFETY: `of` has taken the pointer and the length from a slice of the segment's words,
+        // which stay where they are as long as the segment, and so as long as `self`.
+        unsafe { std::slice::from_raw_parts(self.first.as_ptr(), self.length) }
+    }
+}
+
 /// A segment that another process writes to, and this one cannot.
 #[derive(Debug)]
 pub struct SegmentView(Segment);
@@ -166,6 +204,18 @@ mod tests {
         worker.words()[99].store(7, Ordering::Release);
         assert_eq!(host.words()[99].load(Ordering::Acquire), 7);
         assert_eq!(host.words()[98].load(Ordering::Acquire), 0);
+        Ok(())
+    }
+
+    #[test]
+    fn words_outlive_the_segment_they_were_taken_from() -> io::Result<()> {
+        let segment = Arc::new(Segment::create("test", 8)?);
+        segment.words()[6].store(7, Ordering::Relaxed);
+        assert!(Words::of(&segment, 6, 3).is_none() && Words::of(&segment, 9, 0).is_none());
+        assert!(Words::of(&segment, usize::MAX, 2).is_none());
+        let words = Words::of(&segment, 6, 2).ok_or(io::ErrorKind::InvalidInput)?;
+        drop(segment);
+        assert_eq!((words.len(), words[0].load(Ordering::Relaxed)), (2, 7));
         Ok(())
     }
 

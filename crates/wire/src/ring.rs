@@ -37,6 +37,7 @@ mod consumer;
 #[cfg(all(test, loom))]
 mod loom;
 mod memory;
+mod packing;
 mod producer;
 #[cfg(test)]
 mod tests;

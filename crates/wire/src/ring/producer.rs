@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use brigade_sys::fetch::fetch_for_writing;
 
 use super::memory::Word;
+use super::packing::{Writer, pack_short, word_at};
 use super::{
     COPY, COPY_BYTES, COPY_END, COPY_WORDS, DATA, FIRST, HEAD, LAST, MORE, Region, SHORT_ITEM,
     TAIL, fragment_bytes, short_item,
@@ -237,15 +238,25 @@ impl WriteCursor {
         value: &[u8],
     ) -> Result<bool, LinkError> {
         assert!(value.len() <= SHORT_ITEM, "the value is too long for a short item");
-        if !self.has_room(words, 1 + value.len().div_ceil(8))? {
+        let needed = 1 + value.len().div_ceil(8);
+        if !self.has_room(words, needed)? {
             return Ok(false);
         }
-        let mut writer = self.writer(words);
-        writer.word(value.len() as u64 | short_item(index));
-        for index in 0..value.len().div_ceil(8) {
-            writer.word(word_at(value, index));
+        let frame = value.len() as u64 | short_item(index);
+        let start = DATA + self.index_of(self.position);
+        if let Some([first, room @ ..]) = words.get(start..start + needed) {
+            first.store(frame, Ordering::Relaxed);
+            for (index, word) in room.iter().enumerate() {
+                word.store(word_at(value, index), Ordering::Relaxed);
+            }
+            self.position += needed as u64;
+        } else {
+            // It continues at the begin of the ring.
+            let mut writer = self.writer(words);
+            writer.word(frame);
+            writer.bytes(value);
+            self.position = writer.finish();
         }
-        self.position = writer.position;
         words[HEAD].store(self.position, Ordering::Release);
         Ok(true)
     }
@@ -258,8 +269,7 @@ impl WriteCursor {
 
     #[inline]
     fn writer<'a, W: Word>(&self, words: &'a [W]) -> Writer<'a, W> {
-        let (words, mask) = (&words[DATA..], self.capacity - 1);
-        Writer { words, position: self.position, mask, pending: 0, bits: 0 }
+        Writer::new(&words[DATA..], self.capacity, self.position)
     }
 
     /// The fence lies between this store and the producer's next look at the tail. The consumer has
@@ -294,104 +304,5 @@ impl WriteCursor {
 fn store_all<W: Word>(words: &[W], values: &[u64]) {
     for (word, value) in words.iter().zip(values) {
         word.store(*value, Ordering::Relaxed);
-    }
-}
-
-/// Returns the word with this index of those that the bytes fill.
-#[inline]
-fn word_at(bytes: &[u8], index: usize) -> u64 {
-    match bytes.get(index * 8..) {
-        None | Some([]) => 0,
-        Some(rest) => match rest.first_chunk() {
-            Some(word) => u64::from_le_bytes(*word),
-            None => rest.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte)),
-        },
-    }
-}
-
-/// Packs a message into words if it is short enough for the copy, and returns its length in bytes.
-///
-/// It fills the caller's words: a processor stalls when it moves what was just written in smaller
-/// parts, and waits then for all stores before that to reach the other core.
-#[inline]
-fn pack_short(head: &[u8], payload: &[u8], into: &mut [u64; COPY_WORDS - 1]) -> Option<usize> {
-    let length = head.len() + payload.len();
-    if length > COPY_BYTES {
-        return None;
-    }
-    let (head, rest) = head.as_chunks::<8>();
-    if !rest.is_empty() {
-        pack_bytes([head.as_flattened(), rest, payload], into);
-        return Some(length);
-    }
-    let (of_head, of_payload) = into.split_at_mut(head.len());
-    for (word, bytes) in of_head.iter_mut().zip(head) {
-        *word = u64::from_le_bytes(*bytes);
-    }
-    let (chunks, rest) = payload.as_chunks::<8>();
-    for (word, bytes) in of_payload.iter_mut().zip(chunks) {
-        *word = u64::from_le_bytes(*bytes);
-    }
-    if let Some(word) = of_payload.get_mut(chunks.len()) {
-        *word = word_at(rest, 0);
-    }
-    Some(length)
-}
-
-/// Packs parts of any length into words.
-#[cold]
-fn pack_bytes(parts: [&[u8]; 3], into: &mut [u64]) {
-    for (index, byte) in parts.into_iter().flatten().enumerate() {
-        into[index / 8] |= u64::from(*byte) << (index % 8 * 8);
-    }
-}
-
-/// Packs bytes into words.
-struct Writer<'a, W> {
-    words: &'a [W],
-    position: u64,
-    mask: usize,
-    pending: u64,
-    bits: u32,
-}
-
-impl<W: Word> Writer<'_, W> {
-    #[inline]
-    fn word(&mut self, word: u64) {
-        let index = usize::try_from(self.position).unwrap_or(0) & self.mask;
-        self.words[index].store(word, Ordering::Relaxed);
-        self.position += 1;
-    }
-
-    fn bytes(&mut self, bytes: &[u8]) {
-        let (chunks, rest) = bytes.as_chunks::<8>();
-        if self.bits == 0 {
-            for chunk in chunks {
-                self.word(u64::from_le_bytes(*chunk));
-            }
-        } else {
-            for chunk in chunks {
-                let word = u64::from_le_bytes(*chunk);
-                self.word(self.pending | word << self.bits);
-                self.pending = word >> (64 - self.bits);
-            }
-        }
-        for byte in rest {
-            self.pending |= u64::from(*byte) << self.bits;
-            self.bits += 8;
-            if self.bits == 64 {
-                self.word(self.pending);
-                (self.pending, self.bits) = (0, 0);
-            }
-        }
-    }
-
-    /// Writes the last word, and returns the position behind it.
-    #[inline]
-    fn finish(&mut self) -> u64 {
-        if self.bits > 0 {
-            self.word(self.pending);
-        }
-        self.position
     }
 }
