@@ -23,6 +23,30 @@ pub fn last_tick() -> Monotonic {
     from_timespec(clock_gettime(ClockId::MonotonicCoarse))
 }
 
+/// Notices ticks of the system timer, which come every 1 to 10 ms.
+#[derive(Debug)]
+pub struct Ticks(Timespec);
+
+impl Ticks {
+    /// Notices ticks from now on.
+    #[inline]
+    #[expect(clippy::new_without_default, reason = "it depends on the time")]
+    pub fn new() -> Self {
+        Self(clock_gettime(ClockId::MonotonicCoarse))
+    }
+
+    /// Returns `true` if there was a tick since the last call.
+    #[inline]
+    pub fn has_ticked(&mut self) -> bool {
+        let now = clock_gettime(ClockId::MonotonicCoarse);
+        let has_ticked = now.tv_nsec != self.0.tv_nsec || now.tv_sec != self.0.tv_sec;
+        if has_ticked {
+            self.0 = now;
+        }
+        has_ticked
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::now;

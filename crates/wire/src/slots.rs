@@ -80,6 +80,20 @@ pub struct SlotTable {
     slots: u16,
 }
 
+/// The number of items of a chunk that have started. See [`SlotTable::item_count`].
+#[derive(Debug)]
+pub struct ItemCount<'a>(Option<&'a AtomicU64>);
+
+impl ItemCount<'_> {
+    /// Sets the number, including the item that is about to run.
+    #[inline]
+    pub fn set(&self, count: u64) {
+        if let Some(items) = self.0 {
+            items.store(count, Ordering::Release);
+        }
+    }
+}
+
 /// A section of a task that must end in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Section {
@@ -144,13 +158,9 @@ impl SlotTable {
         self.items(ring_index).map_or(0, |items| items.load(Ordering::Acquire))
     }
 
-    /// Worker: sets the number of items of the chunk that have started, including the one about to
-    /// run.
-    #[inline]
-    pub fn begin_item(&self, ring_index: u16, count: u64) {
-        if let Some(items) = self.items(ring_index) {
-            items.store(count, Ordering::Release);
-        }
+    /// Worker: returns the number of items of a chunk that have started, to be set.
+    pub fn item_count(&self, ring_index: u16) -> ItemCount<'_> {
+        ItemCount(self.items(ring_index))
     }
 
     /// Host: revokes the task.
@@ -356,14 +366,14 @@ mod tests {
     #[test]
     fn the_host_sees_how_many_items_of_a_chunk_have_begun() {
         let (host, worker) = tables();
-        worker.begin_item(3, 9);
+        worker.item_count(3).set(9);
         host.reset_items(3);
         host.arm(3, 7);
         assert_eq!(host.begun_items(3), 0);
         assert!(worker.begin(3, 7, now()));
-        worker.begin_item(3, 2);
+        worker.item_count(3).set(2);
         assert_eq!((host.begun_items(3), host.begun_items(2)), (2, 0));
-        worker.begin_item(4, 1);
+        worker.item_count(4).set(1);
         assert_eq!(host.begun_items(4), 0, "there is no such entry");
     }
 

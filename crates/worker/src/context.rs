@@ -188,30 +188,36 @@ pub(crate) fn become_worker(worker: WorkerId, depth: u32, max_rss: u64, pinned: 
     let _ = ORIGIN.set(Origin { worker, depth, max_rss, cores });
 }
 
-/// Sets the current task until the returned value is dropped.
+/// Sets the current task until [`leave`] is called.
 #[inline]
-pub(crate) fn enter(
-    task: TaskId,
-    attempt: Attempt,
-    limits: RunLimits,
-    trace_context: Option<&str>,
-) -> (impl Drop, Option<impl Drop>) {
-    if limits.are_some() {
-        let now = clock::now();
-        let end = |limit: Option<Duration>| {
-            limit.map_or(NO_END, |limit| nanos(now.saturating_add(limit)))
-        };
-        SOFT_END.store(end(limits.soft()), Ordering::Relaxed);
-        HARD_END.store(end(limits.hard()), Ordering::Relaxed);
-    }
-    let context = trace_context.map(TraceContext::set);
-    (CURRENT.enter(task, attempt), context)
+pub(crate) fn enter(task: TaskId, attempt: Attempt) {
+    CURRENT.enter(task, attempt);
 }
 
-/// Clears the deadlines of a task that has ended.
-pub(crate) fn clear_deadlines() {
+/// Sets that no task runs.
+#[inline]
+pub(crate) fn leave() {
+    CURRENT.leave();
+}
+
+/// Sets the deadlines and the trace context of a task that has any, until [`clear_details`] is
+/// called.
+#[cold]
+pub(crate) fn set_details(limits: RunLimits, trace_context: Option<&str>) {
+    let now = clock::now();
+    let end =
+        |limit: Option<Duration>| limit.map_or(NO_END, |limit| nanos(now.saturating_add(limit)));
+    SOFT_END.store(end(limits.soft()), Ordering::Relaxed);
+    HARD_END.store(end(limits.hard()), Ordering::Relaxed);
+    *TRACE_CONTEXT.lock() = trace_context.map(str::to_owned);
+}
+
+/// Clears the deadlines and the trace context of a task that has ended.
+#[cold]
+pub(crate) fn clear_details() {
     SOFT_END.store(NO_END, Ordering::Relaxed);
     HARD_END.store(NO_END, Ordering::Relaxed);
+    *TRACE_CONTEXT.lock() = None;
 }
 
 /// The running task in two words that are read one after the other. Attempts start at 1, so attempt
@@ -227,10 +233,14 @@ impl Current {
     }
 
     #[inline]
-    fn enter(&self, task: TaskId, attempt: Attempt) -> EnteredTask<'_> {
+    fn enter(&self, task: TaskId, attempt: Attempt) {
         self.task.store(task.get(), Ordering::Relaxed);
         self.attempt.store(attempt.get(), Ordering::Release);
-        EnteredTask(self)
+    }
+
+    #[inline]
+    fn leave(&self) {
+        self.attempt.store(0, Ordering::Release);
     }
 
     fn get(&self) -> Option<(TaskId, Attempt)> {
@@ -241,31 +251,6 @@ impl Current {
                 Some((TaskId::new(task), Attempt::new(attempt)))
             }
         }
-    }
-}
-
-struct EnteredTask<'a>(&'a Current);
-
-impl Drop for EnteredTask<'_> {
-    #[inline]
-    fn drop(&mut self) {
-        self.0.attempt.store(0, Ordering::Release);
-    }
-}
-
-/// The trace context of the current task, until this is dropped.
-struct TraceContext;
-
-impl TraceContext {
-    fn set(text: &str) -> Self {
-        *TRACE_CONTEXT.lock() = Some(text.to_owned());
-        Self
-    }
-}
-
-impl Drop for TraceContext {
-    fn drop(&mut self) {
-        *TRACE_CONTEXT.lock() = None;
     }
 }
 
@@ -294,9 +279,9 @@ mod tests {
     fn a_task_is_current_only_while_it_runs() {
         let current = Current::nothing();
         assert_eq!(current.get(), None);
-        let entered = current.enter(TaskId::new(0), Attempt::first().next());
+        current.enter(TaskId::new(0), Attempt::first().next());
         assert_eq!(current.get(), Some((TaskId::new(0), Attempt::first().next())));
-        drop(entered);
+        current.leave();
         assert_eq!(current.get(), None);
     }
 }

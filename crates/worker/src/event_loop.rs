@@ -17,6 +17,7 @@
 //! original does, so it ends before it writes there: before it stores a result, and when the
 //! function returns in it.
 
+mod caller;
 mod chunk;
 mod emitter;
 
@@ -24,25 +25,22 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use brigade_sys::clock;
-use brigade_sys::executable::{EntryError, EntryPoint, Invocation, Outlet, WithBuffers};
-use brigade_sys::fork::Origin;
-use brigade_wire::link::{ARENA_THRESHOLD, LinkError, LinkReceiver, LinkSender};
+use brigade_sys::executable::EntryPoint;
+use brigade_wire::link::{LinkError, LinkReceiver, LinkSender};
 use brigade_wire::slots::{SlotTable, slot_tag};
 use brigade_wire::{
-    Finished, FinishedInline, FromWorker, Function, Item, Location, Outcome, Run, TaskId, ToWorker,
+    Finished, FinishedInline, FromWorker, Function, Item, Location, Outcome, Run, ToWorker,
 };
 
 use crate::arenas::Arenas;
-use crate::bounded::bounded;
-use crate::buffers::{self, Lent};
+use crate::buffers::Lent;
 use crate::context;
 use crate::error::LoopError;
 use crate::forward;
 use crate::functions::Functions;
 use crate::memory_limit::MemoryLimit;
-use crate::panic_capture;
 use crate::sections;
-use crate::task_span;
+use caller::{Answer, Caller, Calls, Uncommon};
 use chunk::Items;
 use emitter::{ArenaOutlet, Emitter};
 
@@ -53,15 +51,6 @@ const KEPT_BUFFER: usize = 1 << 20;
 /// tasks are like the last one. It is the time of a wake-up on a small virtual machine. One task
 /// that is left is no reason to wait: it would end before the host has sent others.
 const WAKE_UP: u64 = 60_000;
-
-/// Error texts of a type's own `serde` code are truncated to this, so that every link can carry
-/// them.
-const REASON_LIMIT: usize = 16 * 1024;
-
-/// The outcome of a call, or `None` if that is the value in [`Calls::result`], as it almost always
-/// is. So nothing is moved that was just written: a processor stalls when it moves what was written
-/// in smaller parts.
-type Answer<'a> = Option<Box<Outcome<'a>>>;
 
 /// Runs the tasks that arrive over a link, one after the other, on the thread that calls
 /// [`run`](Self::run).
@@ -83,17 +72,6 @@ struct Runner {
     calls: Calls,
 }
 
-/// Everything that each call of a function needs.
-struct Calls {
-    result: Vec<u8>,
-    /// Memory of the last value, which is freed once its outcome is sent.
-    leftover: Vec<u8>,
-    /// Maximum size of a result.
-    limit: usize,
-    /// The worker's process, as opposed to a fork of it.
-    origin: Origin,
-}
-
 impl<S: LinkSender, R: LinkReceiver> EventLoop<S, R> {
     /// Returns a loop whose results may have up to `limit` bytes.
     pub(crate) fn new(
@@ -105,9 +83,7 @@ impl<S: LinkSender, R: LinkReceiver> EventLoop<S, R> {
         functions: Arc<Functions>,
     ) -> Self {
         let reporter = Reporter { sender, head: Vec::new() };
-        let calls =
-            Calls { result: Vec::new(), leftover: Vec::new(), limit, origin: Origin::here() };
-        let runner = Runner { functions, latest: None, arenas, calls };
+        let runner = Runner { functions, latest: None, arenas, calls: Calls::new(limit) };
         Self {
             receiver,
             reporter,
@@ -173,8 +149,10 @@ impl<S: LinkSender, R: LinkReceiver> EventLoop<S, R> {
                     let end = FinishedInline { task, attempt, ring_index, run_time, began, worn };
                     self.reporter.send_end(&end, &self.runner.calls.result)?;
                 }
-                Some(outcome) => {
-                    let (run_time, outcome) = (Duration::from_nanos(nanos), *outcome);
+                Some(uncommon) => {
+                    let store = self.runner.calls.store(self.runner.arenas.as_ref());
+                    let outcome = store.outcome(*uncommon, &self.runner.calls.result);
+                    let run_time = Duration::from_nanos(nanos);
                     let end =
                         Finished { task, attempt, ring_index, run_time, began, worn, outcome };
                     self.reporter.send_unannounced(&FromWorker::Finished(end))?;
@@ -203,18 +181,21 @@ impl Runner {
         run: &Run<'_>,
         lent: &mut Lent,
         emitter: &mut Emitter<'_, S>,
-    ) -> Answer<'_> {
+    ) -> Answer {
         let entry = match self.find(&run.function) {
             Ok(entry) => entry,
-            Err(reason) => return Some(Box::new(Outcome::UnknownFunction(reason))),
+            Err(reason) => return Some(Uncommon::boxed(Outcome::UnknownFunction(reason))),
         };
         let Self { arenas, calls, .. } = self;
         let Some(argument) = argument(arenas.as_ref(), run) else {
             let reason = "the location of the argument is out of bounds".to_owned();
-            return Some(Box::new(Outcome::ArgumentCodec(reason)));
+            return Some(Uncommon::boxed(Outcome::ArgumentCodec(reason)));
         };
-        let call = Call { run, id: run.task, entry, argument };
-        calls.run(call, arenas.as_ref(), lent, Some(emitter))
+        let store = calls.store(arenas.as_ref());
+        let mut put = |parts: &[&[u8]]| store.put_value(parts);
+        let mut outlet = ArenaOutlet { emitter, store: &store };
+        let mut caller = Caller::new(run, calls, &store, &mut put, Some(&mut outlet));
+        caller.call(entry, run.task, argument, lent)
     }
 
     /// Returns the function to call, or the reason why it cannot be called.
@@ -230,97 +211,6 @@ impl Runner {
                 Ok(entry)
             }
         }
-    }
-}
-
-/// A call of a function: a task, or an item of a chunk.
-struct Call<'a> {
-    /// The task or the chunk.
-    run: &'a Run<'a>,
-    id: TaskId,
-    entry: EntryPoint,
-    argument: &'a [u8],
-}
-
-impl Calls {
-    /// Runs a task, or an item of a chunk. Anything that it does, short of ending the process,
-    /// becomes its outcome. A task that has an emitter may emit items.
-    #[expect(
-        clippy::inline_always,
-        reason = "without it, a map of items of a microsecond is a hundredth slower"
-    )]
-    #[inline(always)]
-    fn run<S: LinkSender>(
-        &mut self,
-        Call { run, id, entry, argument }: Call<'_>,
-        arenas: Option<&Arenas>,
-        lent: &mut Lent,
-        emitter: Option<&mut Emitter<'_, S>>,
-    ) -> Answer<'_> {
-        let Self { result, leftover, limit, origin } = self;
-        let results = arenas.map(|arenas| &*arenas.results);
-        let (argument, buffers) = if run.has_buffers {
-            match lent.open(argument, arenas) {
-                Ok((argument, buffers)) => (argument, Some(buffers)),
-                Err(reason) => return Some(Box::new(Outcome::ArgumentCodec(reason))),
-            }
-        } else {
-            (argument, None)
-        };
-        result.clear();
-        let mut location = None;
-        let mut outlet = emitter.map(|emitter| ArenaOutlet { emitter, results, origin: &*origin });
-        let mut put = |parts: &[&[u8]]| {
-            origin.end_copy();
-            location = results.and_then(|results| results.put(parts));
-            location.is_some()
-        };
-        let with_buffers = buffers.as_deref().map(buffers::importing);
-        // It is built before the closure, which then holds references only: a processor stalls when
-        // it moves values that were just written in smaller parts.
-        let mut invocation = Invocation::new(argument, &mut *result, *limit);
-        invocation.store_large = Some(&mut put);
-        invocation.leftover = Some(&mut *leftover);
-        invocation.outlet = outlet.as_mut().map(|outlet| outlet as &mut dyn Outlet);
-        invocation.with_buffers = with_buffers.as_ref().map(|it| it as &WithBuffers<'_>);
-        let current = context::enter(id, run.attempt, run.limits, run.trace_context);
-        let answer = panic_capture::run(|| {
-            if task_span::are_wanted() {
-                // Calls the subscriber, which may panic.
-                let _span = task_span::enter(id, run.attempt);
-                entry(&mut invocation)
-            } else {
-                entry(&mut invocation)
-            }
-            // The stall that is avoided above concerns answers, too.
-            .map_err(Box::new)
-        });
-        let has_buffers = invocation.has_buffers;
-        origin.end_copy();
-        drop(current);
-        if run.limits.are_some() {
-            context::clear_deadlines();
-        }
-        Some(Box::new(match answer {
-            Ok(Ok(())) if has_buffers => buffers::outcome(result, results),
-            Ok(Ok(())) => {
-                if location.is_none() && result.len() >= ARENA_THRESHOLD {
-                    location = results.and_then(|results| results.put(&[result]));
-                }
-                let (offset, length) = location?;
-                Outcome::InArena(Location { offset: offset as u64, length: length as u64 })
-            }
-            Ok(Err(error)) => match *error {
-                EntryError::Argument(reason) => {
-                    Outcome::ArgumentCodec(bounded(&reason, REASON_LIMIT))
-                }
-                EntryError::Result(reason) => Outcome::ResultCodec(bounded(&reason, REASON_LIMIT)),
-            },
-            Err(report) => {
-                buffers::undo_exports();
-                Outcome::Panicked(report)
-            }
-        }))
     }
 }
 

@@ -75,7 +75,8 @@ pub(crate) fn install() {
 }
 
 /// Runs `task` and turns a panic into a report.
-#[inline]
+#[expect(clippy::inline_always, reason = "a call takes longer than all of this")]
+#[inline(always)]
 pub(crate) fn run<T>(task: impl FnOnce() -> T) -> Result<T, Box<PanicReport>> {
     STATE.set(State::Running);
     // Only the task's own data can be left inconsistent. The event loop clears the result before it

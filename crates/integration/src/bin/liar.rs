@@ -153,7 +153,7 @@ impl Worker {
         };
         let mut rest = frame.argument.as_slice();
         for index in 0..count {
-            self.slots.begin_item(frame.ring_index, u64::from(index) + 1);
+            self.slots.item_count(frame.ring_index).set(u64::from(index) + 1);
             let item = items::take(&mut rest).expect("an item").expect("a whole item");
             let outcome = Outcome::Value(item);
             self.send(&FromWorker::Item(Item { ring_index: frame.ring_index, index, outcome }));

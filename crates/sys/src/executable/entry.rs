@@ -76,6 +76,20 @@ impl<'a> Invocation<'a> {
             has_buffers: false,
         }
     }
+
+    /// Returns a call that uses the same memory, for as long as this one is not used.
+    pub fn reborrow(&mut self) -> Invocation<'_> {
+        Invocation {
+            argument: self.argument,
+            result: self.result,
+            limit: self.limit,
+            store_large: self.store_large.as_deref_mut().map(|it| it as &mut StoreLarge<'_>),
+            outlet: self.outlet.as_deref_mut().map(|it| it as &mut dyn Outlet),
+            with_buffers: self.with_buffers.map(|it| it as &WithBuffers<'_>),
+            leftover: self.leftover.as_deref_mut(),
+            has_buffers: self.has_buffers,
+        }
+    }
 }
 
 impl fmt::Debug for Invocation<'_> {

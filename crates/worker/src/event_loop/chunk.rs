@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use brigade_sys::clock::{self, Monotonic};
+use brigade_sys::clock::{self, Monotonic, Ticks};
 use brigade_wire::link::LinkSender;
 use brigade_wire::slots::SlotTable;
 use brigade_wire::{Chunk, FromWorker, Item, Outcome, Run, TaskId, items};
 
-use super::{Answer, Call, Reporter, Runner, argument};
+use super::caller::{Answer, Caller, Uncommon};
+use super::{Reporter, Runner, argument};
 use crate::buffers::Lent;
 use crate::error::LoopError;
 use crate::sections;
@@ -32,37 +33,38 @@ impl Items<'_> {
         reporter: &mut Reporter<S>,
         runner: &mut Runner,
         lent: &mut Lent,
-    ) -> Result<Answer<'static>, LoopError> {
+    ) -> Result<Answer, LoopError> {
         let Run { task, ring_index, .. } = *self.run;
-        let entry = runner.find(&self.run.function);
+        let entry = match runner.find(&self.run.function) {
+            Ok(entry) => entry,
+            Err(reason) => return Ok(Some(Uncommon::boxed(Outcome::UnknownFunction(reason)))),
+        };
         let Runner { arenas, calls, .. } = runner;
         let mut rest = argument(arenas.as_ref(), self.run).unwrap_or_default();
-        let mut tick = clock::last_tick();
+        let store = calls.store(arenas.as_ref());
+        let mut put = |parts: &[&[u8]]| store.put_value(parts);
+        let mut caller = Caller::new(self.run, calls, &store, &mut put, None);
+        let begun = slots.item_count(ring_index);
+        let mut ticks = Ticks::new();
         for index in 0..self.chunk.items {
             let Some(Ok(item)) = items::take(&mut rest) else {
                 let reason = format!("the chunk ends before its item {index}");
-                return Ok(Some(Box::new(Outcome::ArgumentCodec(reason))));
+                return Ok(Some(Uncommon::boxed(Outcome::ArgumentCodec(reason))));
             };
-            slots.begin_item(ring_index, u64::from(index) + 1);
+            begun.set(u64::from(index) + 1);
             let id = TaskId::new(task.get() + u64::from(index));
-            let answer = match &entry {
-                Ok(entry) => {
-                    let call = Call { run: self.run, id, entry: *entry, argument: item };
-                    calls.run::<S>(call, arenas.as_ref(), lent, None)
-                }
-                Err(reason) => Some(Box::new(Outcome::UnknownFunction(reason.clone()))),
-            };
+            let answer = caller.call(entry, id, item, lent);
             sections::end_of_item();
             match answer {
-                None => reporter.send_value_of_item(ring_index, index, &calls.result)?,
-                Some(outcome) => {
-                    let item = Item { ring_index, index, outcome: *outcome };
+                None => reporter.send_value_of_item(ring_index, index, caller.value())?,
+                Some(uncommon) => {
+                    let outcome = store.outcome(*uncommon, caller.value());
+                    let item = Item { ring_index, index, outcome };
                     reporter.send_unannounced(&FromWorker::Item(item))?;
                 }
             }
             // Reading the exact time costs more than a short item.
-            if clock::last_tick() != tick {
-                tick = clock::last_tick();
+            if ticks.has_ticked() {
                 let elapsed = clock::now().saturating_since(self.began);
                 if elapsed >= self.chunk.budget {
                     break;

@@ -1,15 +1,14 @@
 //! Sends the items that a task emits while it runs.
 
-use brigade_sys::arena::ResultArena;
 use brigade_sys::executable::{Outlet, Refusal};
-use brigade_sys::fork::Origin;
 use brigade_wire::link::{ARENA_THRESHOLD, LinkSender};
 use brigade_wire::slots::{Grant, SlotTable};
-use brigade_wire::{FromWorker, Item, Location, Outcome};
+use brigade_wire::{FromWorker, Item, Outcome};
 
 use super::Reporter;
+use super::caller::{Store, Uncommon};
+use crate::context;
 use crate::error::LoopError;
-use crate::{buffers, context};
 
 /// The items of a running task, on their way to the host.
 pub(super) struct Emitter<'a, S> {
@@ -48,13 +47,12 @@ impl<'a, S: LinkSender> Emitter<'a, S> {
 /// An [`Emitter`] that stores large items in the worker's arena, if it has one.
 pub(super) struct ArenaOutlet<'run, 'a, S> {
     pub(super) emitter: &'run mut Emitter<'a, S>,
-    pub(super) results: Option<&'run ResultArena>,
-    pub(super) origin: &'run Origin,
+    pub(super) store: &'run Store<'run>,
 }
 
 impl<S: LinkSender> Outlet for ArenaOutlet<'_, '_, S> {
     fn wait(&mut self) -> Result<(), Refusal> {
-        self.origin.end_copy();
+        self.store.origin.end_copy();
         let Emitter { slots, ring_index, next, .. } = *self.emitter;
         if next == u32::MAX {
             return Err(Refusal::Closed);
@@ -67,19 +65,15 @@ impl<S: LinkSender> Outlet for ArenaOutlet<'_, '_, S> {
     }
 
     fn send(&mut self, parts: &[&[u8]], has_buffers: bool) -> Result<(), Refusal> {
-        self.origin.end_copy();
+        self.store.origin.end_copy();
         if has_buffers {
             let item = parts.concat();
-            return self.emitter.send(buffers::outcome(&item, self.results));
+            return self.emitter.send(self.store.outcome(Uncommon::WithBuffers, &item));
         }
         let is_large = parts.iter().map(|part| part.len()).sum::<usize>() >= ARENA_THRESHOLD;
-        let stored =
-            if is_large { self.results.and_then(|results| results.put(parts)) } else { None };
+        let stored = if is_large { self.store.put(parts) } else { None };
         match (stored, parts) {
-            (Some((offset, length)), _) => {
-                let location = Location { offset: offset as u64, length: length as u64 };
-                self.emitter.send(Outcome::InArena(location))
-            }
+            (Some(location), _) => self.emitter.send(Outcome::InArena(location)),
             (None, [part]) => self.emitter.send(Outcome::Value(part)),
             (None, parts) => self.emitter.send(Outcome::Value(&parts.concat())),
         }

@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use super::*;
 use crate::functions::Named;
+use crate::panic_capture;
 use crate::{Emit, EmitEnd, emitting_function_of, function_of};
 
 const SLOTS: u16 = 8;
