@@ -1,6 +1,6 @@
 //! Implements `map` and `map_unordered`, which apply a function to the items of an iterator.
 //!
-//! Inputs are sent in *chunks* of as many items as make about 2 ms of work, in one frame
+//! Inputs are sent in *chunks* of as many items as make about 3 ms of work, in one frame
 //! each. The number of chunks in flight is bounded. A chunk ends when its items are finished, or
 //! earlier: a worker returns the remaining items of a chunk that took too long, and if a worker
 //! dies, only the item that ran has failed. The scheduler then divides the chunk, and the map
@@ -130,7 +130,7 @@ macro_rules! impl_settings {
             /// Sets the number of items that are sent to a worker at a time, however slowly the
             /// inputs come. Values below 1 count as 1.
             ///
-            /// By default, a chunk is about 2 ms of work, inputs that come slowly are sent at
+            /// By default, a chunk is about 3 ms of work, inputs that come slowly are sent at
             /// once, and a worker that turns out to be slow returns the items that it has not
             /// started.
             pub fn chunk(mut self, items: usize) -> Self {

@@ -1,17 +1,17 @@
 //! Decides how many items make a chunk.
 //!
 //! A frame costs a worker and the host about a microsecond together, and a wake-up some tens of
-//! microseconds. Two milliseconds of work make both negligible, and are still short enough for all
-//! workers to finish at about the same time. While the run time of an item is unknown, a chunk is
-//! one item. Then chunks grow at most eightfold at a time.
+//! microseconds. Three milliseconds of work make both negligible, and are still short enough for
+//! all workers to finish at about the same time. While the run time of an item is unknown, a chunk
+//! is one item. Then chunks grow at most eightfold at a time.
 
 use std::time::Duration;
 
 /// Amount of work intended for a chunk.
-const AIM: Duration = Duration::from_millis(2);
+const AIM: Duration = Duration::from_millis(3);
 
 /// Time after which a worker returns the remaining items of a chunk.
-pub(super) const BUDGET: Duration = Duration::from_millis(4);
+pub(super) const BUDGET: Duration = Duration::from_millis(6);
 
 /// The least work that is worth a frame of its own: about a wake-up.
 const LEAST: Duration = Duration::from_micros(50);
@@ -142,8 +142,8 @@ mod tests {
     }
 
     #[test]
-    fn a_chunk_is_two_milliseconds_of_work() {
-        assert_eq!(learned(100, 10_000, 0).next(None), 200);
+    fn a_chunk_is_three_milliseconds_of_work() {
+        assert_eq!(learned(100, 10_000, 0).next(None), 300);
         assert_eq!(learned(100, 2_400_000, 0).next(None), 1);
     }
 
@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn the_last_chunks_are_smaller_but_worth_a_frame() {
-        assert_eq!(learned(4096, 1_000, 0).next(Some(1_000_000)), 2_000);
+        assert_eq!(learned(4096, 1_000, 0).next(Some(1_000_000)), 3_000);
         assert_eq!(learned(4096, 1_000, 0).next(Some(800)), 200);
         assert_eq!(learned(4096, 1_000, 0).next(Some(10)), 50);
     }

@@ -15,7 +15,7 @@ use crate::sections;
 
 /// The host learns of the outcomes of a chunk at its end, unless that takes longer than this.
 /// Chunks are usually shorter, and each wake-up of the host displaces a worker.
-const LONG_CHUNK: Duration = Duration::from_millis(2);
+const LONG_CHUNK: Duration = Duration::from_millis(4);
 
 /// A chunk that has started.
 pub(super) struct Items<'a> {
