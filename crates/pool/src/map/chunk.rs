@@ -34,6 +34,8 @@ pub(super) struct Results {
     encoded: Vec<u8>,
     /// Offset of the next result.
     offset: usize,
+    /// `true` if all results are values in `encoded`, as they almost always are.
+    are_plain: bool,
     failures: VecDeque<(u32, TaskError)>,
     /// Results that lie elsewhere, and are represented in `encoded` by empty entries.
     in_arena: VecDeque<(u32, ArenaValue)>,
@@ -83,14 +85,17 @@ impl Results {
             let error = TaskError::new(kind);
             (index, error.of_task(items.id(index), items.attempt, label.clone()))
         });
-        let failures = failures.collect();
+        let failures: VecDeque<_> = failures.collect();
         let error = chunk.try_take().and_then(Result::err);
+        let are_plain =
+            failures.is_empty() && in_arena.is_empty() && buffers.is_empty() && error.is_none();
         Self {
             items,
             label,
             yielded: 0,
             encoded: results,
             offset: 0,
+            are_plain,
             failures,
             in_arena: in_arena.into(),
             buffers: buffers.into(),
@@ -108,6 +113,7 @@ impl Results {
             yielded: 0,
             encoded: Vec::new(),
             offset: 0,
+            are_plain: false,
             failures: VecDeque::new(),
             in_arena: VecDeque::new(),
             buffers: VecDeque::new(),
@@ -140,7 +146,9 @@ impl Results {
         }
         let index = self.yielded;
         self.yielded += 1;
-        if let Some(error) = self.failure(index) {
+        if !self.are_plain
+            && let Some(error) = self.failure(index)
+        {
             return Some(Err(error));
         }
         let mut rest = &self.encoded[self.offset..];
@@ -149,7 +157,7 @@ impl Results {
             return Some(Err(self.is_missing(index)));
         };
         self.offset = self.encoded.len() - rest.len();
-        let result = if self.in_arena.is_empty() && self.buffers.is_empty() {
+        let result = if self.are_plain {
             codec::decode(encoded)
         } else {
             let is_in_arena = self.in_arena.front().is_some_and(|(first, _)| *first == index);
@@ -179,16 +187,8 @@ impl Results {
         TaskError::new(kind).of_task(items.id(index), items.attempt, label.clone())
     }
 
-    #[inline]
-    fn failure(&mut self, index: u32) -> Option<TaskError> {
-        if self.failures.is_empty() && self.all_failed.is_none() {
-            return None;
-        }
-        self.next_failure(index)
-    }
-
     #[cold]
-    fn next_failure(&mut self, index: u32) -> Option<TaskError> {
+    fn failure(&mut self, index: u32) -> Option<TaskError> {
         if self.failures.front().is_some_and(|(failed, _)| *failed == index) {
             // Its entry is empty.
             let mut rest = &self.encoded[self.offset..];

@@ -280,31 +280,24 @@ where
 
     fn next_chunk(&mut self, size: u32) {
         let limit = self.pool.shared().config.supervisor.message_limit;
+        let most_bytes = self.sizing.argument_bytes();
         let begin = Instant::now();
-        while self.filled < size && self.filling.len() < self.sizing.argument_bytes() {
+        while self.filled < size && self.filling.len() < most_bytes {
             let Some(input) = self.inputs.next() else {
                 self.exhausted = true;
                 break;
             };
             let before = self.filling.len();
-            let (mut has_buffers, mut lent) = (self.has_buffers, Vec::new());
-            if let Err(error) = self.push(&input, limit, &mut has_buffers, &mut lent) {
-                self.submit_filled();
-                let kind = SubmitErrorKind::Codec { message: codec::chain(&*error) };
-                let items = self.next_items(1);
-                // It must count in the window before more inputs are taken.
-                return self.fail(items, kind);
-            }
-            // The inputs before it have no lists of buffers.
-            let is_first_with_buffers = has_buffers && !self.has_buffers;
-            if (self.filling.len() > limit || is_first_with_buffers) && self.filled > 0 {
-                let behind = self.filling.split_off(before);
-                self.submit_filled();
-                self.filling = behind;
-            }
-            self.has_buffers = has_buffers;
-            if !lent.is_empty() {
-                self.buffers.extend(lent.into_iter().map(|buffer| (self.filled, buffer)));
+            match self.push(&input, limit) {
+                Ok(None) if self.filling.len() <= limit => {}
+                Ok(lent) => self.separate(before, limit, lent),
+                Err(error) => {
+                    self.submit_filled();
+                    let kind = SubmitErrorKind::Codec { message: codec::chain(&*error) };
+                    let items = self.next_items(1);
+                    // It must count in the window before more inputs are taken.
+                    return self.fail(items, kind);
+                }
             }
             self.filled += 1;
             // Reading the clock takes longer than producing a short input.
@@ -316,31 +309,46 @@ where
         self.submit_filled();
     }
 
-    /// Appends an encoded input to `filling`. Sets `has_buffers` if it ends with a list of buffers,
-    /// and puts those that the list refers to into `lent`. To return them with each input would
-    /// move what was just written, which takes a processor half as long as all the rest.
+    /// Appends an encoded input to `filling`. Once an input had shared buffers, each ends with a
+    /// list of buffers. Returns those that the list refers to; `None` as long as there were none.
     #[inline]
     fn push(
         &mut self,
         input: &I::Item,
         limit: usize,
-        has_buffers: &mut bool,
-        lent: &mut Vec<SharedBuf>,
-    ) -> Result<(), Box<CodecError>> {
-        let pool = self.pool;
+    ) -> Result<Option<Vec<SharedBuf>>, Box<CodecError>> {
+        let (pool, has_buffers) = (self.pool, self.has_buffers);
+        let mut lent = None;
         items::push_with(&mut self.filling, |bytes| {
             let start = bytes.len();
             let (encoded, buffers) =
                 exporting(|| codec::encode(input, bytes, limit).map_err(Box::new));
             encoded?;
-            if *has_buffers || buffers.is_some() {
+            if has_buffers || buffers.is_some() {
                 let buffers = buffers.unwrap_or_default();
                 let room = limit.saturating_sub(bytes.len() - start);
-                *has_buffers = true;
-                *lent = append_buffers::<I::Item>(buffers, bytes, room, pool.shared().arguments())?;
+                let arena = pool.shared().arguments();
+                lent = Some(append_buffers::<I::Item>(buffers, bytes, room, arena)?);
             }
-            Ok(())
-        })
+            Ok::<(), Box<CodecError>>(())
+        })?;
+        Ok(lent)
+    }
+
+    /// Submits the inputs before the last one, which begins at the offset `before`, if they do not
+    /// fit into a frame with it, or have no lists of buffers while it has one. Keeps its buffers.
+    #[cold]
+    fn separate(&mut self, before: usize, limit: usize, lent: Option<Vec<SharedBuf>>) {
+        let is_first_with_buffers = lent.is_some() && !self.has_buffers;
+        if (self.filling.len() > limit || is_first_with_buffers) && self.filled > 0 {
+            let behind = self.filling.split_off(before);
+            self.submit_filled();
+            self.filling = behind;
+        }
+        if let Some(lent) = lent {
+            self.has_buffers = true;
+            self.buffers.extend(lent.into_iter().map(|buffer| (self.filled, buffer)));
+        }
     }
 
     fn submit_filled(&mut self) {
