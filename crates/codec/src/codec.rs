@@ -118,8 +118,13 @@ impl<'a> Bounded<'a> {
     #[inline]
     fn new(into: &'a mut Vec<u8>, limit: usize, is_empty: bool) -> Self {
         let written = into.len();
-        if !is_empty && limit >= ROOM && into.capacity() - written >= ROOM {
-            into.extend_from_slice(&[0; ROOM]);
+        if !is_empty && limit >= ROOM {
+            if into.capacity() - written >= ROOM {
+                into.extend_from_slice(&[0; ROOM]);
+            } else {
+                grow(into, ROOM, limit);
+                into.resize(written + ROOM, 0);
+            }
         }
         Self { into, written, end: written.saturating_add(limit) }
     }
@@ -164,7 +169,7 @@ impl<'a> Bounded<'a> {
         Ok(())
     }
 
-    /// Removes the zeros and grows by doubling like a `Vec`, but never beyond the limit.
+    /// Removes the zeros and makes room for `count` bytes.
     fn make_room(&mut self, count: usize) -> postcard::Result<()> {
         self.into.truncate(self.written);
         let left = self.end - self.into.len();
@@ -173,11 +178,17 @@ impl<'a> Bounded<'a> {
             return Err(postcard::Error::SerializeBufferFull);
         }
         if count > self.into.capacity() - self.into.len() {
-            let doubled = self.into.capacity().max(SMALLEST_GROWTH).min(left);
-            self.into.reserve_exact(doubled.max(count));
+            grow(self.into, count, left);
         }
         Ok(())
     }
+}
+
+/// Makes room for `count` bytes by doubling like a `Vec`, but for no more than `left`.
+#[cold]
+fn grow(into: &mut Vec<u8>, count: usize, left: usize) {
+    let doubled = into.capacity().max(SMALLEST_GROWTH).min(left);
+    into.reserve_exact(doubled.max(count));
 }
 
 /// By reference: a processor stalls when it moves a structure that was just written in smaller

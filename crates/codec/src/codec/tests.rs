@@ -26,6 +26,12 @@ fn shapes() -> impl Strategy<Value = Shape> {
     })
 }
 
+/// Numbers of all lengths, from one to ten bytes, and a text that may be longer.
+fn numbers() -> impl Strategy<Value = (u64, i128, String)> {
+    let bits = 0_u32..64;
+    (bits.prop_flat_map(|bits| 0..=u64::MAX >> bits), any::<i128>(), any::<String>())
+}
+
 fn encoded<T: Serialize + 'static>(value: &T) -> Vec<u8> {
     let mut bytes = Vec::new();
     encode(value, &mut bytes, usize::MAX).expect("encodes");
@@ -36,6 +42,19 @@ proptest! {
     #[test]
     fn encoded_values_decode_to_themselves(value in shapes()) {
         prop_assert_eq!(decode::<Shape>(&encoded(&value)).expect("decodes"), value);
+    }
+
+    #[test]
+    fn values_are_encoded_as_postcard_does_behind_what_was_there(
+        value in (any::<Vec<(u64, u16, i32)>>(), proptest::collection::vec(numbers(), 0..100), shapes()),
+        before in proptest::collection::vec(any::<u8>(), 0..40),
+        room in 0_usize..80,
+    ) {
+        let expected = postcard::to_stdvec(&value).expect("encodes");
+        let mut into = Vec::with_capacity(before.len() + room);
+        into.extend_from_slice(&before);
+        encode(&value, &mut into, expected.len()).expect("fits exactly");
+        prop_assert_eq!(into.split_at(before.len()), (before.as_slice(), expected.as_slice()));
     }
 
     #[test]
