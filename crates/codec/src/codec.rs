@@ -107,6 +107,7 @@ struct Bounded<'a> {
     /// Length of what was written. [`OVERFLOWED`] once something did not fit: never reset, so that
     /// a `Serialize` that continues after an error cannot produce bytes with a gap.
     written: usize,
+    /// Length of the `Vec` that must not be exceeded.
     end: usize,
 }
 
@@ -121,7 +122,7 @@ impl<'a> Bounded<'a> {
         if !is_empty && limit >= ROOM {
             if into.capacity() - written >= ROOM {
                 into.extend_from_slice(&[0; ROOM]);
-            } else {
+            } else if into.capacity() == 0 {
                 grow(into, ROOM, limit);
                 into.resize(written + ROOM, 0);
             }
@@ -201,8 +202,8 @@ impl Flavor for &mut Bounded<'_> {
         self.put([byte])
     }
 
-    /// A number has at most ten bytes. The compiler joins these cases with those of the number, and
-    /// its bytes never get to memory.
+    /// A number of up to 64 bits has at most ten bytes. The compiler joins these cases with those of
+    /// the number, and its bytes never get to memory.
     #[expect(clippy::inline_always, reason = "else the number gets to memory")]
     #[inline(always)]
     fn try_extend(&mut self, bytes: &[u8]) -> postcard::Result<()> {

@@ -115,8 +115,8 @@ impl Drop for Segment {
     }
 }
 
-/// A range of a segment's words, which keeps the segment mapped. To reach them takes one look at
-/// memory less than through the segment.
+/// A range of a segment's words, which keeps the segment mapped. Reaching them takes one memory
+/// access fewer than through the segment.
 #[derive(Debug, Clone)]
 pub struct Words {
     /// Keeps the words where they are.

@@ -135,6 +135,10 @@ impl<S: LinkSender, R: LinkReceiver> EventLoop<S, R> {
                     items.run(&self.slots, &mut self.reporter, &mut self.runner, &mut self.lent)?
                 }
             };
+            // It may store a large value, which is a part of the task.
+            let store = self.runner.calls.store(self.runner.arenas.as_ref());
+            let uncommon =
+                answer.map(|uncommon| store.outcome(*uncommon, &self.runner.calls.result));
             sections::end_of_task();
             forward::end_of_task();
             if !self.lent.is_empty() {
@@ -143,15 +147,13 @@ impl<S: LinkSender, R: LinkReceiver> EventLoop<S, R> {
             let now = clock::now();
             let nanos = now.as_nanos().saturating_sub(began.as_nanos());
             let worn = self.memory_limit.is_exceeded();
-            match answer {
+            match uncommon {
                 None => {
                     let run_time = nanos;
                     let end = FinishedInline { task, attempt, ring_index, run_time, began, worn };
                     self.reporter.send_end(&end, &self.runner.calls.result)?;
                 }
-                Some(uncommon) => {
-                    let store = self.runner.calls.store(self.runner.arenas.as_ref());
-                    let outcome = store.outcome(*uncommon, &self.runner.calls.result);
+                Some(outcome) => {
                     let run_time = Duration::from_nanos(nanos);
                     let end =
                         Finished { task, attempt, ring_index, run_time, began, worn, outcome };

@@ -77,7 +77,8 @@ impl<'a> Invocation<'a> {
         }
     }
 
-    /// Returns a call that uses the same memory, for as long as this one is not used.
+    /// Returns a call that uses the same memory, for as long as this one is not used. What the
+    /// function sets in its `has_buffers` is not seen in this one.
     pub fn reborrow(&mut self) -> Invocation<'_> {
         Invocation {
             argument: self.argument,

@@ -119,7 +119,7 @@ impl<'a> Caller<'a> {
         Self { run, has_details, store, invocation }
     }
 
-    /// Returns the encoded value of the last call, if that was its outcome.
+    /// Returns the encoded value of the last call, if it has returned one.
     #[inline]
     pub(super) fn value(&self) -> &[u8] {
         self.invocation.result

@@ -26,7 +26,7 @@ pub(super) struct Items<'a> {
 
 impl Items<'_> {
     /// Runs the items in order and sends their outcomes, until the budget is used up. Returns the
-    /// outcome of the chunk, whose value is empty.
+    /// outcome of the chunk, whose value is empty unless its argument is malformed.
     pub(super) fn run<S: LinkSender>(
         &self,
         slots: &SlotTable,
@@ -37,7 +37,7 @@ impl Items<'_> {
         let Run { task, ring_index, .. } = *self.run;
         let entry = match runner.find(&self.run.function) {
             Ok(entry) => entry,
-            Err(reason) => return Ok(Some(Uncommon::boxed(Outcome::UnknownFunction(reason)))),
+            Err(reason) => return self.fail(&reason, slots, reporter, runner),
         };
         let Runner { arenas, calls, .. } = runner;
         let mut rest = argument(arenas.as_ref(), self.run).unwrap_or_default();
@@ -75,6 +75,25 @@ impl Items<'_> {
             }
         }
         calls.result.clear();
+        Ok(None)
+    }
+
+    /// Answers all items, because none can run.
+    #[cold]
+    fn fail<S: LinkSender>(
+        &self,
+        reason: &str,
+        slots: &SlotTable,
+        reporter: &mut Reporter<S>,
+        runner: &mut Runner,
+    ) -> Result<Answer, LoopError> {
+        let ring_index = self.run.ring_index;
+        for index in 0..self.chunk.items {
+            slots.item_count(ring_index).set(u64::from(index) + 1);
+            let outcome = Outcome::UnknownFunction(reason.to_owned());
+            reporter.send_unannounced(&FromWorker::Item(Item { ring_index, index, outcome }))?;
+        }
+        runner.calls.result.clear();
         Ok(None)
     }
 }

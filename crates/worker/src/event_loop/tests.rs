@@ -116,6 +116,10 @@ impl Host {
     /// Sends a chunk for slot 0.
     fn send_chunk(&mut self, entry: EntryPoint, items: &[u32], budget: Duration) {
         let function = FunctionOffset::of(entry).expect("a function of this program").raw();
+        self.send_chunk_of(Function::Offset(function), items, budget);
+    }
+
+    fn send_chunk_of(&mut self, function: Function<'_>, items: &[u32], budget: Duration) {
         let mut argument = Vec::new();
         for item in items {
             items::push_with(&mut argument, |bytes| codec::encode(item, bytes, LIMIT))
@@ -125,7 +129,6 @@ impl Host {
         let count = u32::try_from(items.len()).expect("few");
         self.slots.reset_items(ring_index);
         self.slots.arm(ring_index, slot_tag(task, attempt));
-        let function = Function::Offset(function);
         let chunk = Some(Chunk { items: count, budget });
         let argument = &argument;
         self.post(&ToWorker::Run(Run {
@@ -208,6 +211,35 @@ fn items_of_a_chunk_are_reported_and_fail_one_by_one() {
     host.send_chunk(function_of(picky), &[1, 2, 3], Duration::MAX);
     let failed = Answer::Failed(Failure::Panic, "no 2".to_owned());
     assert_eq!(host.items(), [Answer::Value(vec![]), failed, Answer::Value(vec![])]);
+    assert_eq!(host.slots.begun_items(0), 3);
+    host.stop();
+}
+
+#[test]
+fn an_item_leaves_nothing_to_the_next_one() {
+    let mut host = Host::start();
+    let mixed = |number: u32| match number {
+        0 => vec![1_u16; 2 * LIMIT],
+        1 => panic!("no 1"),
+        number => vec![7; number as usize],
+    };
+    host.send_chunk(function_of(mixed), &[3, 0, 2, 1, 4], Duration::MAX);
+    let answers = host.items();
+    assert_eq!(answers[0], Answer::Value(vec![3, 7, 7, 7]));
+    assert!(matches!(answers[1], Answer::Failed(Failure::Result, _)), "{:?}", answers[1]);
+    assert_eq!(answers[2], Answer::Value(vec![2, 7, 7]));
+    assert_eq!(answers[3], Answer::Failed(Failure::Panic, "no 1".to_owned()));
+    assert_eq!(answers[4], Answer::Value(vec![4, 7, 7, 7, 7]));
+    host.stop();
+}
+
+#[test]
+fn an_unknown_function_fails_each_item_of_its_chunk() {
+    let mut host = Host::start();
+    host.send_chunk_of(Function::Offset(u64::MAX), &[1, 2, 3], Duration::MAX);
+    let answers = host.items();
+    let failed = |answer: &Answer| matches!(answer, Answer::Failed(Failure::Function, _));
+    assert!(answers.len() == 3 && answers.iter().all(failed), "{answers:?}");
     assert_eq!(host.slots.begun_items(0), 3);
     host.stop();
 }
