@@ -202,8 +202,8 @@ impl Flavor for &mut Bounded<'_> {
         self.put([byte])
     }
 
-    /// A number of up to 64 bits has at most ten bytes. The compiler joins these cases with those of
-    /// the number, and its bytes never get to memory.
+    /// A number of up to 64 bits has at most ten bytes. The compiler joins these cases with those
+    /// of the number, and its bytes never get to memory.
     #[expect(clippy::inline_always, reason = "else the number gets to memory")]
     #[inline(always)]
     fn try_extend(&mut self, bytes: &[u8]) -> postcard::Result<()> {
