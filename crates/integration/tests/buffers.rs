@@ -8,7 +8,8 @@ use brigade_integration::{attempt, builder, pool, worker_died};
 use brigade_sys::before_main;
 use brigade_testkit::faults::aborts;
 use brigade_testkit::{BOUND, outcome};
-use serde::{Deserialize, Serialize};
+use serde::ser::Error;
+use serde::{Deserialize, Serialize, Serializer};
 
 before_main!(serve);
 
@@ -87,6 +88,42 @@ fn items_of_maps_with_and_without_buffers_keep_their_own() {
     let mut unordered: Vec<_> = pool.map_unordered(echo, inputs()).map(Result::unwrap).collect();
     unordered.sort_by_key(|(number, _)| *number);
     assert_eq!(unordered, expected);
+}
+
+#[test]
+fn items_of_a_chunk_fail_or_answer_with_values_of_any_size_and_buffers_one_by_one() {
+    #[derive(Debug, PartialEq, Serialize, Deserialize)]
+    enum Answer {
+        Small(u32),
+        Large(Vec<f64>),
+        Buffer(SharedBuf, u32),
+        Fails(SharedBuf, #[serde(serialize_with = "fail")] u32),
+    }
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+    fn fail<S: Serializer>(_: &u32, _: S) -> Result<S::Ok, S::Error> {
+        Err(S::Error::custom("not this one"))
+    }
+    fn answer(number: u32) -> Answer {
+        match number % 5 {
+            0 => Answer::Small(number),
+            1 => Answer::Large(vec![f64::from(number); 10_000]),
+            2 => Answer::Buffer(buffer(20_000, 2), number),
+            3 => Answer::Fails(buffer(20_000, 3), number),
+            _ => panic!("no {number}"),
+        }
+    }
+    let pool = pool(2);
+    for chunk in [1, 7, 100] {
+        for (number, result) in (0..60).zip(pool.map(answer, 0..60).chunk(chunk)) {
+            match (number % 5, result.map_err(|error| error.to_string())) {
+                (0..=2, result) => assert_eq!(result, Ok(answer(number))),
+                (3, Err(error)) => assert!(error.contains("could not be encoded"), "{error}"),
+                (4, Err(error)) => assert!(error.contains(&format!("no {number}")), "{error}"),
+                (_, Ok(answer)) => panic!("{number} returned {answer:?}"),
+                (_, Err(error)) => panic!("{number} failed: {error}"),
+            }
+        }
+    }
 }
 
 #[test]

@@ -49,11 +49,23 @@ impl Ticks {
 
 #[cfg(test)]
 mod tests {
-    use super::now;
+    use std::time::Duration;
+
+    use super::{Ticks, last_tick, now};
 
     #[test]
     fn time_does_not_go_back() {
         let first = now();
         assert!(now() >= first);
+    }
+
+    #[test]
+    fn a_tick_is_noticed_within_a_second() {
+        let (before, mut ticks) = (last_tick(), Ticks::new());
+        let end = now().saturating_add(Duration::from_secs(1));
+        while !ticks.has_ticked() {
+            assert!(now() < end, "no tick");
+        }
+        assert!(last_tick() > before, "noticed without a tick");
     }
 }

@@ -136,6 +136,8 @@ fn short(length: usize) -> Option<u8> {
 
 #[cfg(test)]
 mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
     use proptest::prelude::*;
 
     use super::*;
@@ -155,6 +157,19 @@ mod tests {
         assert_eq!(items, [1, 7]);
         push_empty(&mut items);
         assert_eq!(all(&items), [vec![7], vec![]]);
+    }
+
+    #[test]
+    fn an_item_whose_writing_panics_leaves_no_bytes() {
+        let mut items = vec![1, 7];
+        let writing = AssertUnwindSafe(|| {
+            push_with(&mut items, |items| -> Result<(), ()> {
+                items.extend_from_slice(&[1; 600]);
+                panic!("on purpose")
+            })
+        });
+        assert!(catch_unwind(writing).is_err());
+        assert_eq!(items, [1, 7]);
     }
 
     proptest! {

@@ -219,6 +219,28 @@ mod tests {
     }
 
     #[test]
+    fn a_reborrowed_call_uses_the_same_memory_and_has_its_own_argument() {
+        let (mut result, mut leftover, mut stored) = (vec![7], Vec::new(), 0);
+        let mut store = |parts: &[&[u8]]| {
+            stored += parts.len();
+            true
+        };
+        let mut invocation = Invocation::new(b"first", &mut result, 8);
+        invocation.store_large = Some(&mut store);
+        invocation.leftover = Some(&mut leftover);
+        for argument in [b"second", b"third_"] {
+            let mut again = invocation.reborrow();
+            again.argument = argument;
+            assert_eq!((again.result.as_slice(), again.limit), (&[7][..], 8));
+            again.has_buffers = true;
+            assert!(again.store_large.as_mut().is_some_and(|store| store(&[argument])));
+            again.leftover.as_mut().unwrap().extend_from_slice(argument);
+        }
+        assert_eq!((invocation.argument, invocation.has_buffers), (&b"first"[..], false));
+        assert_eq!((result, leftover, stored), (vec![7], b"secondthird_".to_vec(), 2));
+    }
+
+    #[test]
     fn a_failed_decode_and_a_failed_encode_are_different_errors() {
         let entry = entry_point::<_, Text>(shout);
         assert!(matches!(run(entry, b"\xff"), Err(EntryError::Argument(_))));

@@ -125,21 +125,29 @@ impl Host {
             items::push_with(&mut argument, |bytes| codec::encode(item, bytes, LIMIT))
                 .expect("encodes");
         }
+        let items = u32::try_from(items.len()).expect("few");
+        self.send_raw_chunk(function, Chunk { items, budget }, &argument, false);
+    }
+
+    fn send_raw_chunk(
+        &mut self,
+        function: Function<'_>,
+        chunk: Chunk,
+        argument: &[u8],
+        has_buffers: bool,
+    ) {
         let (task, attempt, ring_index) = (TaskId::new(700), Attempt::first(), 0);
-        let count = u32::try_from(items.len()).expect("few");
         self.slots.reset_items(ring_index);
         self.slots.arm(ring_index, slot_tag(task, attempt));
-        let chunk = Some(Chunk { items: count, budget });
-        let argument = &argument;
         self.post(&ToWorker::Run(Run {
             task,
             attempt,
             ring_index,
             function,
-            chunk,
+            chunk: Some(chunk),
             limits: brigade_wire::RunLimits::NONE,
             location: None,
-            has_buffers: false,
+            has_buffers,
             trace_context: None,
             argument,
         }));
@@ -230,6 +238,27 @@ fn an_item_leaves_nothing_to_the_next_one() {
     assert_eq!(answers[2], Answer::Value(vec![2, 7, 7]));
     assert_eq!(answers[3], Answer::Failed(Failure::Panic, "no 1".to_owned()));
     assert_eq!(answers[4], Answer::Value(vec![4, 7, 7, 7, 7]));
+    host.stop();
+}
+
+#[test]
+fn an_item_with_a_malformed_list_of_buffers_fails_alone() {
+    let mut host = Host::start();
+    let mut argument = Vec::new();
+    for (number, count) in [(1_u32, 0), (2, 9), (3, 0)] {
+        let mut item = Vec::new();
+        codec::encode(&number, &mut item, LIMIT).expect("encodes");
+        // The number of buffers that precede this, of which there are none.
+        item.extend_from_slice(&u64::to_le_bytes(count));
+        items::push(&mut argument, &item).expect("a short item");
+    }
+    let function = FunctionOffset::of(function_of(double)).expect("a function of this program");
+    let chunk = Chunk { items: 3, budget: Duration::MAX };
+    host.send_raw_chunk(Function::Offset(function.raw()), chunk, &argument, true);
+    let answers = host.items();
+    assert_eq!(answers[0], Answer::Value(vec![2]));
+    assert!(matches!(answers[1], Answer::Failed(Failure::Argument, _)), "{:?}", answers[1]);
+    assert_eq!(answers[2], Answer::Value(vec![6]));
     host.stop();
 }
 
