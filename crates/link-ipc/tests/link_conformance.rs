@@ -12,7 +12,6 @@ use std::time::Duration;
 
 use brigade_link_ipc as ipc;
 use brigade_sys::segment::Segment;
-use brigade_sys::wait::wait_readable;
 use brigade_sys::wake_set::RemoteWaker;
 use brigade_wire::handshake::Token;
 use brigade_wire::link::{LinkError, LinkReceiver, LinkSender, memory, ring};
@@ -109,8 +108,7 @@ impl LinkReceiver for RingHostReceiver {
                 return Ok(&self.message);
             }
             drop(host);
-            wait_readable(&[self.bell.caller().as_fd()], None).expect("a descriptor");
-            self.bell.caller().drain();
+            self.bell.caller().wait(None).expect("a descriptor");
         }
     }
 }

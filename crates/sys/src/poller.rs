@@ -126,7 +126,8 @@ impl Poller {
     }
 }
 
-fn until<T>(
+/// Calls `wait` with the time that is left, until nothing interrupts it.
+pub(crate) fn until<T>(
     deadline: Option<Monotonic>,
     mut wait: impl FnMut(Option<&Timespec>) -> Result<T, Errno>,
 ) -> io::Result<T> {

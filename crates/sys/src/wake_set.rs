@@ -12,15 +12,16 @@
 
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::event::{EventfdFlags, eventfd};
-use rustix::time::Timespec;
 
+use crate::clock::Monotonic;
+use crate::poller::until;
 use crate::wait::Waker;
 
-/// A descriptor that is readable from a wake-up until [`drain`](Self::drain).
+/// Wake-ups of one thread, each of which is kept until it is taken.
 #[derive(Debug)]
 pub struct WakeSet {
     epoll: OwnedFd,
@@ -77,18 +78,16 @@ impl WakeSet {
         self.own.wake();
     }
 
-    /// Takes all pending wake-ups. Never blocks.
-    pub fn drain(&self) {
+    /// Waits for a wake-up and takes all that are pending. Returns `false` if the deadline passes
+    /// first; one that has passed already makes this return at once.
+    ///
+    /// # Errors
+    /// The system's error; an interruption is not an error.
+    pub fn wait(&self, deadline: Option<Monotonic>) -> io::Result<bool> {
         let mut events = [const { MaybeUninit::<Event>::uninit() }; TAKEN];
-        let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
-        // It is fine if no wake-up is pending.
-        let _ = epoll::wait(&self.epoll, &mut events, Some(&at_once));
-    }
-}
-
-impl AsFd for WakeSet {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.epoll.as_fd()
+        until(deadline, |timeout| {
+            epoll::wait(&self.epoll, &mut events, timeout).map(|(taken, _)| !taken.is_empty())
+        })
     }
 }
 
@@ -121,12 +120,14 @@ impl RemoteWaker {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::clock::now;
-    use crate::wait::wait_readable;
 
-    fn is_awake(set: &WakeSet) -> io::Result<bool> {
-        Ok(wait_readable(&[set.as_fd()], Some(now()))?[0])
+    /// Returns `true` if there was a wake-up since the last time.
+    fn was_woken(set: &WakeSet) -> io::Result<bool> {
+        set.wait(Some(Monotonic::ZERO))
     }
 
     #[test]
@@ -138,16 +139,23 @@ mod tests {
             RemoteWaker::from_fd(kept[1].try_clone()?),
         ];
         for _ in 0..3 {
-            assert!(!is_awake(&set)?);
+            assert!(!was_woken(&set)?);
             remotes[0].try_wake()?;
-            assert!(is_awake(&set)?);
-            set.drain();
-            assert!(!is_awake(&set)?);
+            assert!(was_woken(&set)?);
+            assert!(!was_woken(&set)?);
             remotes.iter().try_for_each(RemoteWaker::try_wake)?;
             set.wake();
-            assert_eq!(wait_readable(&[set.as_fd()], None)?, [true]);
-            set.drain();
+            assert!(set.wait(None)?);
         }
+        Ok(())
+    }
+
+    #[test]
+    fn a_wait_ends_with_its_deadline() -> io::Result<()> {
+        let set = WakeSet::new()?;
+        let soon = now().saturating_add(Duration::from_millis(1));
+        assert!(!set.wait(Some(soon))?);
+        assert!(now() >= soon, "the wait ended early");
         Ok(())
     }
 
@@ -157,12 +165,11 @@ mod tests {
         let (spoiled, other) = (set.remote()?, RemoteWaker::from_fd(set.remote()?));
         rustix::io::write(&spoiled, &(u64::MAX - 1).to_ne_bytes())?;
         rustix::fs::fcntl_setfl(&spoiled, rustix::fs::OFlags::empty())?;
-        set.drain();
-        set.drain();
-        assert!(!is_awake(&set)?);
+        was_woken(&set)?;
+        assert!(!was_woken(&set)?);
         other.try_wake()?;
         rustix::io::read(&spoiled, &mut [0; 8])?;
-        assert!(is_awake(&set)?);
+        assert!(was_woken(&set)?);
         Ok(())
     }
 
@@ -173,9 +180,9 @@ mod tests {
         let remote = RemoteWaker::from_fd(kept.try_clone()?);
         remote.try_wake()?;
         drop(remote);
-        assert!(is_awake(&set)?);
+        assert!(was_woken(&set)?);
         drop(kept);
-        assert!(!is_awake(&set)?);
+        assert!(!was_woken(&set)?);
         Ok(())
     }
 

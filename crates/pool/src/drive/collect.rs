@@ -198,9 +198,8 @@ fn take_turn(
         return Ok(false);
     }
     let due = turn.due();
-    let rung = collecting.thread_poller.wait(due.into_iter().chain(*watch).min())?;
-    // The wake-up is consumed first, so that a later one stays for the next turn.
-    collecting.doorbell.thread().drain();
+    // Takes the wake-up before the look, so that a later one stays for the next turn.
+    let rung = collecting.doorbell.thread().wait(due.into_iter().chain(*watch).min())?;
     if collecting.ended.load(Ordering::Acquire) {
         return Ok(false);
     }

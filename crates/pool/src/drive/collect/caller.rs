@@ -209,7 +209,6 @@ impl<'a, R: Rings> Caller<'a, R> {
         let rung =
             if wait.is_pending() { self.rings.sleep_at_the_doorbell(until) } else { Ok(true) };
         wait.clear_sleeper();
-        self.rings.take_ring();
         self.patience = self.patience.after(0, !rung? && patience.is_some());
         Ok(())
     }

@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use brigade_sys::arena::{ArgumentArena, affordable};
-use brigade_sys::poller::Poller;
 use brigade_wire::ring::{Doorbell, Listener};
 
 use crate::wake_queue::WakeQueue;
@@ -20,9 +19,6 @@ pub(in crate::drive) struct Collecting {
     /// The arena for large arguments. Without it they are sent through the rings in fragments.
     pub(in crate::drive) arguments: Option<Arc<ArgumentArena>>,
     pub(in crate::drive) ended: AtomicBool,
-    /// Wait for the doorbell: the listening caller, and the collector thread.
-    pub(super) caller_poller: Poller,
-    pub(super) thread_poller: Poller,
 }
 
 impl Collecting {
@@ -33,19 +29,9 @@ impl Collecting {
         // A system that refuses this much address space has to do without the arena.
         let arguments = affordable(ARENA, 1)
             .and_then(|bytes| ArgumentArena::create("brigade-arguments", bytes, budget).ok());
-        let (mut caller_poller, mut thread_poller) = (Poller::new()?, Poller::new()?);
-        caller_poller.add(doorbell.caller(), 0)?;
-        thread_poller.add(doorbell.thread(), 0)?;
         let bell = Arc::clone(&doorbell);
         let wake_queue = WakeQueue::new(cores, move || bell.thread().wake());
-        Ok(Self {
-            doorbell,
-            wake_queue,
-            arguments,
-            ended: AtomicBool::new(false),
-            caller_poller,
-            thread_poller,
-        })
+        Ok(Self { doorbell, wake_queue, arguments, ended: AtomicBool::new(false) })
     }
 
     pub(in crate::drive) fn end(&self) {

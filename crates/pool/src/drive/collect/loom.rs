@@ -190,15 +190,12 @@ impl Rings for Model {
             return Ok(false);
         }
         self.caller.wait();
+        self.caller.drain();
         Ok(true)
     }
 
     /// Only makes turns begin earlier, which may begin at any time here.
     fn rely_on_callers(&self, _: bool) {}
-
-    fn take_ring(&self) {
-        self.caller.drain();
-    }
 
     fn spin(
         &self,

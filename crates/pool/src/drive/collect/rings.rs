@@ -56,11 +56,9 @@ pub(super) trait Rings {
     /// Sets whether workers that are about to sleep ring the collector thread while nobody listens.
     /// Look at all rings after this call, unless `relies` is `false`.
     fn rely_on_callers(&self, relies: bool);
-    /// Sleeps until the listening caller is rung or the deadline passes. Returns `false` if it
-    /// passes.
+    /// Sleeps until the listening caller is rung, and takes the ring so that it wakes nobody later.
+    /// Returns `false` if the deadline passes first.
     fn sleep_at_the_doorbell(&self, deadline: Option<Instant>) -> io::Result<bool>;
-    /// Takes the ring for the listening caller, if there was one, so that it wakes nobody later.
-    fn take_ring(&self);
     /// Calls `look` with the time whenever there may be something to see, until it or `is_over`
     /// returns `true`, or for the time of `spin`. Returns `false` if neither has.
     fn spin(
@@ -133,11 +131,7 @@ impl Rings for PoolRings<'_> {
             let left = deadline.saturating_duration_since(Instant::now());
             now().saturating_add(left)
         });
-        self.collecting.caller_poller.wait(left)
-    }
-
-    fn take_ring(&self) {
-        self.collecting.doorbell.caller().drain();
+        self.collecting.doorbell.caller().wait(left)
     }
 
     fn spin(

@@ -2,15 +2,12 @@
 
 use std::os::fd::AsFd;
 
-use brigade_sys::poller::Poller;
-
 use super::*;
 
 /// A worker's end, and the host's, whose caller listens.
 struct Ends {
     remote: RemoteDoorbell,
     doorbell: Doorbell,
-    poller: Poller,
 }
 
 impl Ends {
@@ -18,10 +15,8 @@ impl Ends {
         let doorbell = Doorbell::new()?;
         let [thread, caller] = doorbell.for_worker()?.map(RemoteWaker::from_fd);
         let page = doorbell.page().as_fd().try_clone_to_owned()?;
-        let mut poller = Poller::new()?;
-        poller.add(doorbell.caller(), 0)?;
         doorbell.listen(listener);
-        Ok(Self { remote: RemoteDoorbell::new(page, thread, caller)?, doorbell, poller })
+        Ok(Self { remote: RemoteDoorbell::new(page, thread, caller)?, doorbell })
     }
 
     /// Sends an outcome, which the host does not take.
@@ -31,9 +26,7 @@ impl Ends {
 
     /// Returns `true` if the caller was rung since the last time.
     fn was_rung(&self) -> io::Result<bool> {
-        let rung = self.poller.wait(Some(Monotonic::ZERO))?;
-        self.doorbell.caller().drain();
-        Ok(rung)
+        self.doorbell.caller().wait(Some(Monotonic::ZERO))
     }
 }
 
@@ -108,13 +101,9 @@ fn another_listener_is_rung_for_each_outcome() -> io::Result<()> {
 fn a_worker_rings_before_it_sleeps_if_the_thread_relies_on_callers_and_none_listens()
 -> io::Result<()> {
     let ends = Ends::with(Listener::Nobody)?;
-    let mut poller = Poller::new()?;
-    poller.add(ends.doorbell.thread(), 0)?;
     let was_rung = || {
         ends.remote.ring_before_sleep()?;
-        let rung = poller.wait(Some(Monotonic::ZERO));
-        ends.doorbell.thread().drain();
-        rung
+        ends.doorbell.thread().wait(Some(Monotonic::ZERO))
     };
     assert!(!was_rung()?);
     ends.doorbell.rely_on_callers(true);
