@@ -115,8 +115,12 @@ fn a_function_offset_is_never_used_in_another_build() {
         &error.to_string(),
         &["another program", "build", "submit_named", "\"double\""],
     );
-    for result in pool.map(echoes, vec![vec![1], vec![2]]) {
-        assert_contains(&result.unwrap_err().to_string(), &["submit_named"]);
+    for chunk in [1, 10] {
+        let results: Vec<_> = pool.map(echoes, vec![vec![1]; 20]).chunk(chunk).collect();
+        assert_eq!(results.len(), 20);
+        for result in results {
+            assert_contains(&result.unwrap_err().to_string(), &["submit_named"]);
+        }
     }
     assert_eq!(outcome(pool.submit_named::<u64, u64>("double", 1).unwrap()).unwrap(), 2);
     assert_eq!(pool.worker_restarts(), 0);
