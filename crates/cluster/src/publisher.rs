@@ -2,32 +2,38 @@
 //!
 //! All answers arrive over one subscription, because a request of its own for each publish costs
 //! a multiple. A publish that gets no answer is sent again: when the link comes back, after
-//! [`ANSWER_TIMEOUT`], and after a pause if the stream has no leader. This is safe because every
-//! message has a `Nats-Msg-Id` or an expected sequence. So an answer is final, and a publish ends
-//! without one only when the publisher is dropped.
+//! [`ANSWER_TIMEOUT`], and after a pause if the answer is not final; see [`verdict`]. This is safe
+//! because every message has a `Nats-Msg-Id` or an expected sequence. So an answer is final, and a
+//! publish ends without one only when its owner [gives it up](Publisher::give_up).
 //!
 //! A refusal because of the expected sequence may be caused by an earlier attempt of the same
 //! publish, whose answer was lost; see [`Refusal::is_retried`].
 
 mod outstanding;
+mod verdict;
 
 use std::time::{Duration, Instant};
 
-use async_nats::{Client, HeaderMap, Message, StatusCode, Subject, Subscriber};
+use async_nats::{Client, HeaderMap, Message, Subject, Subscriber};
 use brigade_codec::chain;
 use bytes::Bytes;
 use futures_util::{FutureExt, StreamExt};
-use serde::Deserialize;
 
 use self::outstanding::{Answered, Outstanding};
+use self::verdict::Verdict;
 use crate::connection::LinkEvent;
 use crate::error::ClusterError;
 
 /// Time that a publish waits for its answer before it is sent again.
 pub(crate) const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The pause before a publish is sent again to a stream that has no leader.
+/// The pause before a publish is sent again whose answer is not final.
 const RETRY_PAUSE: Duration = Duration::from_millis(200);
+
+/// The pause before a record is sent again to a stream without room, and the time between two
+/// warnings of that.
+const FULL_PAUSE: Duration = Duration::from_secs(1);
+const WARNING_PERIOD: Duration = Duration::from_secs(60);
 
 /// Answers that [`Publisher::answers`] returns at a time, so that its caller gets to other work.
 const ANSWERS_AT_A_TIME: usize = 256;
@@ -73,7 +79,7 @@ pub(crate) struct Refusal {
 pub(crate) enum RefusalKind {
     /// The subject's last sequence is not the expected one.
     Exists,
-    /// The stream has as many messages or bytes as it may.
+    /// The stream, the account or the server has no room.
     Full,
     /// Anything else; sending the message again would not help.
     Other(String),
@@ -90,11 +96,19 @@ pub(crate) struct Publisher<T> {
     /// Answers to publishes that the library refused to send.
     refused: Vec<Answer<T>>,
     is_up: bool,
+    /// `true` for a publish that ends if there is no room. Others are sent until there is.
+    ends_when_full: fn(&T) -> bool,
+    /// Time of the last warning that there is no room.
+    warned_at: Option<Instant>,
 }
 
 impl<T> Publisher<T> {
-    /// Subscribes to an inbox of its own.
-    pub(crate) async fn new(client: Client) -> Result<Self, ClusterError> {
+    /// Subscribes to an inbox of its own. `ends_when_full` chooses the publishes for which
+    /// [`RefusalKind::Full`] is an answer.
+    pub(crate) async fn new(
+        client: Client,
+        ends_when_full: fn(&T) -> bool,
+    ) -> Result<Self, ClusterError> {
         let inbox = client.new_inbox();
         let replies = client
             .subscribe(format!("{inbox}.*"))
@@ -108,6 +122,8 @@ impl<T> Publisher<T> {
             outstanding: Outstanding::default(),
             refused: Vec::new(),
             is_up: true,
+            ends_when_full,
+            warned_at: None,
         })
     }
 
@@ -156,6 +172,13 @@ impl<T> Publisher<T> {
         }
     }
 
+    /// Sends the chosen publishes no more. They get no answer.
+    pub(crate) fn give_up(&mut self, is_meant: impl Fn(&T) -> bool) {
+        for number in self.outstanding.numbers(is_meant) {
+            self.outstanding.remove(number);
+        }
+    }
+
     /// Tells the publisher of a change of the link. When it is up again, everything without an
     /// answer is sent again, since the library does not report which answers were lost.
     pub(crate) async fn on_link(&mut self, event: LinkEvent) {
@@ -191,16 +214,32 @@ impl<T> Publisher<T> {
         let Some(number) = number.and_then(|number| number.parse().ok()) else {
             return;
         };
-        let verdict = Verdict::of(message);
-        if verdict == Verdict::Again {
-            self.outstanding.put_off(number, Instant::now() + RETRY_PAUSE);
-            return;
-        }
+        let now = Instant::now();
+        let result = match Verdict::of(message) {
+            Verdict::Stored(stored) => Ok(stored),
+            Verdict::Again => return self.outstanding.put_off(number, now + RETRY_PAUSE),
+            Verdict::Full(reason) => {
+                let tag = self.outstanding.tag(number);
+                if !tag.is_some_and(self.ends_when_full) {
+                    self.warn_of_no_room(&message.subject, &reason, now);
+                    return self.outstanding.put_off(number, now + FULL_PAUSE);
+                }
+                Err(RefusalKind::Full)
+            }
+            Verdict::Refused(kind) => Err(kind),
+        };
         let Some(answered) = self.outstanding.remove(number) else { return };
-        match verdict {
-            Verdict::Again => {}
-            Verdict::Stored(stored) => answers.push(answered.stored(stored)),
-            Verdict::Refused(kind) => answers.push(answered.refused(kind)),
+        answers.push(match result {
+            Ok(stored) => answered.stored(stored),
+            Err(kind) => answered.refused(kind),
+        });
+    }
+
+    fn warn_of_no_room(&mut self, subject: &Subject, reason: &str, now: Instant) {
+        let is_due = |at: Instant| now >= at + WARNING_PERIOD;
+        if self.warned_at.is_none_or(is_due) {
+            self.warned_at = Some(now);
+            tracing::warn!(%subject, reason, "a record is kept back until the server has room");
         }
     }
 }
@@ -213,72 +252,6 @@ impl<T> Answered<T> {
     fn refused(self, kind: RefusalKind) -> Answer<T> {
         let refusal = Refusal { kind, is_retried: self.is_retried };
         Answer { tag: self.tag, result: Err(refusal), publication: self.publication }
-    }
-}
-
-/// The meaning of a reply.
-#[derive(Debug, PartialEq, Eq)]
-enum Verdict {
-    Stored(Stored),
-    Refused(RefusalKind),
-    /// The stream has no leader at the moment.
-    Again,
-}
-
-/// The reply of a stream; fields that are not needed are left out.
-#[derive(Deserialize)]
-struct Reply {
-    #[serde(default)]
-    seq: u64,
-    #[serde(default)]
-    duplicate: bool,
-    error: Option<ReplyError>,
-}
-
-#[derive(Deserialize)]
-struct ReplyError {
-    #[serde(default)]
-    code: u32,
-    #[serde(default)]
-    err_code: u32,
-    #[serde(default)]
-    description: String,
-}
-
-/// "wrong last sequence".
-const WRONG_LAST_SEQUENCE: u32 = 10_071;
-/// "maximum messages exceeded" and other failures to store.
-const STORE_FAILED: u32 = 10_077;
-
-impl Verdict {
-    fn of(message: &Message) -> Self {
-        if message.status == Some(StatusCode::NO_RESPONDERS) {
-            return Self::Again;
-        }
-        let reply: Reply = match serde_json::from_slice(&message.payload) {
-            Ok(reply) => reply,
-            Err(error) => {
-                let text = format!("the server's reply cannot be read: {error}");
-                return Self::Refused(RefusalKind::Other(text));
-            }
-        };
-        match reply.error {
-            None => Self::Stored(Stored { sequence: reply.seq, is_duplicate: reply.duplicate }),
-            Some(error) if error.err_code == WRONG_LAST_SEQUENCE => {
-                Self::Refused(RefusalKind::Exists)
-            }
-            Some(error)
-                if error.err_code == STORE_FAILED && error.description.starts_with("maximum") =>
-            {
-                Self::Refused(RefusalKind::Full)
-            }
-            // "temporarily unavailable", "no leader", "insufficient resources" and the like.
-            Some(error) if error.code == 503 => Self::Again,
-            Some(error) => Self::Refused(RefusalKind::Other(format!(
-                "{} ({}/{})",
-                error.description, error.code, error.err_code
-            ))),
-        }
     }
 }
 

@@ -5,6 +5,7 @@
 
 mod cluster;
 
+use std::env;
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -39,6 +40,9 @@ const LOOPBACK: &str = "127.0.0.1";
 /// The server's program, from the Debian package `nats-server`.
 const PROGRAM: &str = "nats-server";
 
+/// The variable with the path of another version of the program, whose file name must be the same.
+const OTHER_PROGRAM: &str = "BRIGADE_NATS_SERVER";
+
 /// A server with JetStream, whose data are in a folder of its own.
 ///
 /// Dropping it kills the server and removes the data.
@@ -72,7 +76,7 @@ impl NatsServer {
     /// Returns `true` if the program is installed. Tests that need it pass without it, and
     /// `cargo xtask test` says that they were left out.
     pub fn installed() -> bool {
-        Command::new(PROGRAM).arg("--version").output().is_ok()
+        program().arg("--version").output().is_ok()
     }
 
     /// Starts a server on loopback, and waits until it is ready.
@@ -165,7 +169,7 @@ impl NatsServer {
     }
 
     fn command(&self) -> Command {
-        let mut command = Command::new(PROGRAM);
+        let mut command = program();
         command.args(["-a", &self.address, "-n", &self.name, "-js"]);
         command.arg("-p").arg(self.ports.clients.to_string());
         command.arg("-m").arg(self.ports.monitoring.to_string());
@@ -222,6 +226,10 @@ impl NatsServer {
         }
         is_ready.then_some(ports)
     }
+}
+
+fn program() -> Command {
+    Command::new(env::var_os(OTHER_PROGRAM).unwrap_or_else(|| PROGRAM.into()))
 }
 
 /// Returns `true` if the server says that it is ready, JetStream and the leader of its cluster

@@ -71,6 +71,18 @@ impl<T> Outstanding<T> {
         Some(Answered { tag, publication, is_retried })
     }
 
+    /// Returns the tag of a publish without an answer.
+    pub(super) fn tag(&self, number: u64) -> Option<&T> {
+        let entry = self.entries.get(self.index(number)?)?.as_ref();
+        entry.map(|entry| &entry.tag)
+    }
+
+    /// Returns the numbers of the publishes without an answer that `is_meant` chooses by their tags.
+    pub(super) fn numbers(&self, is_meant: impl Fn(&T) -> bool) -> Vec<u64> {
+        let numbers = self.due.iter().map(|(_, number)| *number);
+        numbers.filter(|number| self.tag(*number).is_some_and(&is_meant)).collect()
+    }
+
     /// Sends a publish again at `due` rather than when its time is over.
     pub(super) fn put_off(&mut self, number: u64, due: Instant) {
         let Some(entry) = self.entry(number) else { return };

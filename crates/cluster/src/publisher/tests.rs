@@ -8,7 +8,8 @@ use bytes::Bytes;
 use proptest::prelude::*;
 
 use super::outstanding::Outstanding;
-use super::{ANSWER_TIMEOUT, Publication, RefusalKind, Stored, Verdict};
+use super::verdict::Verdict;
+use super::{ANSWER_TIMEOUT, Publication, RefusalKind, Stored};
 
 fn reply(payload: &'static str, status: Option<StatusCode>) -> Message {
     Message {
@@ -34,30 +35,57 @@ fn replies_are_understood() {
             r#"{"error":{"code":400,"err_code":10071,"description":"wrong last sequence: 3"},"stream":"S","seq":0}"#,
             Verdict::Refused(RefusalKind::Exists),
         ),
-        (
-            r#"{"error":{"code":503,"err_code":10077,"description":"maximum messages exceeded"}}"#,
-            Verdict::Refused(RefusalKind::Full),
-        ),
-        (
-            r#"{"error":{"code":503,"err_code":10077,"description":"store is closed"}}"#,
-            Verdict::Again,
-        ),
-        (
-            r#"{"error":{"code":503,"err_code":10008,"description":"JetStream system temporarily unavailable"}}"#,
-            Verdict::Again,
-        ),
-        (
-            r#"{"error":{"code":400,"err_code":10060,"description":"expected stream does not match"}}"#,
-            Verdict::Refused(RefusalKind::Other(
-                "expected stream does not match (400/10060)".to_owned(),
-            )),
-        ),
     ];
     for (payload, expected) in cases {
         assert_eq!(Verdict::of(&reply(payload, None)), expected, "{payload}");
     }
     assert_eq!(Verdict::of(&reply("", Some(StatusCode::NO_RESPONDERS))), Verdict::Again);
     assert!(matches!(Verdict::of(&reply("?", None)), Verdict::Refused(RefusalKind::Other(_))));
+}
+
+/// Answers of the server's error table that a publish can meet; see `verdict`.
+#[test]
+fn each_refusal_is_final_or_repeated_or_full() {
+    let verdict = |code: u32, err_code: u32, description: &str| {
+        let payload = format!(
+            r#"{{"error":{{"code":{code},"err_code":{err_code},"description":"{description}"}},"stream":"S","seq":0}}"#
+        );
+        Verdict::of(&reply(payload.leak(), None))
+    };
+    for (code, err_code, description) in [
+        (400, 10_164, "wrong last sequence"),
+        (409, 10_158, "duplicate message id is in process"),
+        (503, 10_163, "expected last sequence per subject temporarily unavailable"),
+        (429, 10_167, "too many requests"),
+        (429, 10_210, "atomic publish too many inflight"),
+        (503, 10_063, "expected stream sequence does not match"),
+        (503, 10_077, "store is closed"),
+        (503, 10_008, "JetStream system temporarily unavailable"),
+        (503, 10_039, "JetStream not enabled for account"),
+        (500, 10_009, "JetStream cluster can not handle request"),
+    ] {
+        assert_eq!(verdict(code, err_code, description), Verdict::Again, "{err_code}");
+    }
+    for (code, err_code, description) in [
+        (503, 10_077, "maximum messages exceeded"),
+        (503, 10_077, "maximum bytes exceeded"),
+        (400, 10_002, "resource limits exceeded for account"),
+        (503, 10_023, "insufficient resources"),
+        (500, 10_047, "insufficient storage resources available"),
+    ] {
+        let reason = format!("{description} ({code}/{err_code})");
+        assert_eq!(verdict(code, err_code, description), Verdict::Full(reason));
+    }
+    for (code, err_code, description) in [
+        (503, 10_077, "message too large"),
+        (400, 10_054, "message size exceeds maximum allowed"),
+        (400, 10_060, "expected stream does not match"),
+        (400, 10_109, "invalid operation on sealed stream"),
+    ] {
+        let reason = format!("{description} ({code}/{err_code})");
+        let refused = Verdict::Refused(RefusalKind::Other(reason));
+        assert_eq!(verdict(code, err_code, description), refused);
+    }
 }
 
 #[derive(Debug, Clone)]

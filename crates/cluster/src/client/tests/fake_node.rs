@@ -65,7 +65,7 @@ async fn run(url: &str, is_stopped: &AtomicBool, runs: &AtomicU64) {
     let payloads = settings.ensure(&jetstream).await.unwrap();
     let lane = Lane { priority: Priority::Normal, class: Class::default() };
     let consumer = settings.ensure_lane(&jetstream, &lane).await.unwrap();
-    let mut publisher = Publisher::new(connection.client.clone()).await.unwrap();
+    let mut publisher = Publisher::new(connection.client.clone(), |_| false).await.unwrap();
     let mut answers = Vec::new();
     while !is_stopped.load(Ordering::Relaxed) {
         for message in fetch(&consumer).await {
